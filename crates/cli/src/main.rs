@@ -1,0 +1,2 @@
+//! The laboratory for file system aging.
+fn main() {}

@@ -1,0 +1,36 @@
+//! Extents: runs of bytes in a named address space.
+
+use serde::{Deserialize, Serialize};
+
+/// Which addresses an extent's positions are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Space {
+    /// Bytes from the start of the block device.
+    Device,
+    /// The logical space of a Btrfs file system, which its chunks map to devices.
+    BtrfsLogical,
+}
+
+/// A run of bytes of a file, and where it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Extent {
+    /// Offset in the file, bytes.
+    pub logical: u64,
+    /// Position in its space, bytes.
+    pub physical: u64,
+    /// Length, bytes; never zero.
+    pub length: u64,
+}
+
+impl Extent {
+    /// The first byte position after the extent.
+    pub fn end(&self) -> u64 {
+        self.physical + self.length
+    }
+
+    /// Whether `next` goes on in the file and on the device where this one ends.
+    pub fn continues_into(&self, next: &Extent) -> bool {
+        self.end() == next.physical && self.logical + self.length == next.logical
+    }
+}

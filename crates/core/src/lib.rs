@@ -1,0 +1,24 @@
+//! Words every room shares: units, paths, extents, the seeded generator, the clock.
+//!
+//! This room imports no other room and touches nothing of the outside world.
+//!
+//! ```
+//! use senesce_core::{Bytes, Rng, Seed};
+//! let size: Bytes = "5GiB".parse().unwrap();
+//! assert_eq!(size.to_string(), "5.00 GiB");
+//! let mut a = Rng::for_purpose(Seed(7), "sizes");
+//! let mut b = Rng::for_purpose(Seed(7), "sizes");
+//! assert_eq!(a.below(1000), b.below(1000));
+//! ```
+
+mod clock;
+mod extent;
+mod path;
+mod rng;
+mod units;
+
+pub use clock::{Clock, ManualClock};
+pub use extent::{Extent, Space};
+pub use path::{PathError, RelPath};
+pub use rng::{Rng, Seed};
+pub use units::{Bytes, Nanos, ParseBytesError};

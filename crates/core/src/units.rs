@@ -1,0 +1,115 @@
+//! Quantities with their unit in the type.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+/// A number of bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Bytes(pub u64);
+
+impl Bytes {
+    /// 1024 bytes.
+    pub const KIB: u64 = 1 << 10;
+    /// 1024 KiB.
+    pub const MIB: u64 = 1 << 20;
+    /// 1024 MiB.
+    pub const GIB: u64 = 1 << 30;
+
+    /// The quantity in GiB, for figures per GiB.
+    pub fn as_gib(self) -> f64 {
+        self.0 as f64 / Self::GIB as f64
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let n = self.0;
+        let (unit, name) = match n {
+            0..Self::KIB => return f.pad(&format!("{n} B")),
+            Self::KIB..Self::MIB => (Self::KIB, "KiB"),
+            Self::MIB..Self::GIB => (Self::MIB, "MiB"),
+            _ => (Self::GIB, "GiB"),
+        };
+        f.pad(&format!("{:.2} {name}", n as f64 / unit as f64))
+    }
+}
+
+/// A text that is not a quantity of bytes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not a size; write a whole number with an optional k, m, g, t, KiB, MiB, GiB or TiB (all powers of 1024)")]
+pub struct ParseBytesError {
+    /// What was given.
+    pub text: String,
+}
+
+impl FromStr for Bytes {
+    type Err = ParseBytesError;
+
+    /// Reads `4096`, `4k`, `4KiB`, `5 GiB`; every unit is a power of 1024, as fio has it.
+    fn from_str(text: &str) -> Result<Self, ParseBytesError> {
+        let error = || ParseBytesError { text: text.to_owned() };
+        let trimmed = text.trim();
+        let digits = trimmed.bytes().take_while(u8::is_ascii_digit).count();
+        let number: u64 = trimmed[..digits].parse().map_err(|_| error())?;
+        let shift = match trimmed[digits..].trim().to_ascii_lowercase().as_str() {
+            "" | "b" => 0,
+            "k" | "kb" | "kib" => 10,
+            "m" | "mb" | "mib" => 20,
+            "g" | "gb" | "gib" => 30,
+            "t" | "tb" | "tib" => 40,
+            _ => return Err(error()),
+        };
+        number.checked_mul(1 << shift).map(Bytes).ok_or_else(error)
+    }
+}
+
+/// A span of time or a point on a clock, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Nanos(pub u64);
+
+impl Nanos {
+    /// The span in seconds.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// The time from `earlier` to `self`; zero if the clock went backwards.
+    pub fn since(self, earlier: Nanos) -> Nanos {
+        Nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_powers_of_1024_whatever_the_spelling() {
+        for (text, want) in [
+            ("0", 0),
+            ("4096", 4096),
+            ("4k", 4096),
+            ("4KiB", 4096),
+            ("5 GiB", 5 << 30),
+            ("1g", 1 << 30),
+            ("2TiB", 2 << 40),
+        ] {
+            assert_eq!(text.parse::<Bytes>().unwrap(), Bytes(want), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_size_is_refused() {
+        for text in ["", "k", "1.5g", "-1", "5 bananas", "99999999999t"] {
+            assert!(text.parse::<Bytes>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_went_backwards_gives_no_time() {
+        assert_eq!(Nanos(5).since(Nanos(9)), Nanos(0));
+    }
+}

@@ -1,0 +1,1 @@
+//! Plans become cells, cells become results, a journal makes it resumable.

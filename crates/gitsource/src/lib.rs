@@ -1,0 +1,1 @@
+//! Real git repositories: reads histories, decodes contents, runs the git binary.

@@ -1,0 +1,141 @@
+//! What is written into files: a few bytes at hand, bytes grown from a seed, or bytes that a source can make again.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
+
+use senesce_core::{Rng, Seed};
+
+/// The content of one write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// The bytes themselves; for small things such as a ref.
+    Inline(Arc<[u8]>),
+    /// `len` bytes grown from `seed` ([`seeded_bytes`]): incompressible, never equal by chance.
+    Seeded {
+        /// The seed of the bytes.
+        seed: u64,
+        /// How many bytes.
+        len: u64,
+    },
+    /// Bytes that a [`ContentSource`] makes from a key, for example a git blob.
+    Derived(Arc<Derived>),
+}
+
+impl Content {
+    /// Content that a source makes from `key`.
+    pub fn derived(key: impl Into<String>) -> Self {
+        Self::Derived(Arc::new(Derived { key: key.into(), payload: OnceLock::new() }))
+    }
+
+    /// The bytes to write, asking `source` if nobody has yet; the answer is kept until the content is dropped.
+    pub fn payload(&self, source: &dyn ContentSource) -> Result<Payload, ContentError> {
+        Ok(match self {
+            Self::Inline(bytes) => Payload::Bytes(bytes.clone()),
+            Self::Seeded { seed, len } => Payload::Seeded { seed: *seed, len: *len },
+            Self::Derived(derived) => match derived.payload.get() {
+                Some(payload) => payload.clone(),
+                None => {
+                    let payload = source.payload(&derived.key)?;
+                    derived.payload.get_or_init(|| payload).clone()
+                }
+            },
+        })
+    }
+}
+
+/// A key, and what a source made of it once it was asked (possibly ahead of time, by another thread).
+#[derive(Debug)]
+pub struct Derived {
+    /// What to make, in the words of the source; printable ASCII.
+    pub key: String,
+    payload: OnceLock<Payload>,
+}
+
+impl PartialEq for Derived {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Derived {}
+
+/// Bytes ready to be written.
+#[derive(Clone, Debug)]
+pub enum Payload {
+    /// In memory.
+    Bytes(Arc<[u8]>),
+    /// Too large for memory: a file, off the tested volume, that holds exactly these bytes.
+    File {
+        /// Where it lies.
+        path: PathBuf,
+        /// Its length, bytes.
+        len: u64,
+    },
+    /// To be grown while writing.
+    Seeded {
+        /// The seed of the bytes.
+        seed: u64,
+        /// How many bytes.
+        len: u64,
+    },
+}
+
+impl Payload {
+    /// How many bytes.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::File { len, .. } | Self::Seeded { len, .. } => *len,
+        }
+    }
+
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Makes the bytes of [`Content::Derived`]; called from several threads.
+pub trait ContentSource: Send + Sync {
+    /// The bytes that `key` stands for; the same for the same key, always.
+    fn payload(&self, key: &str) -> Result<Payload, ContentError>;
+}
+
+/// A content could not be made.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot make content {key:?}: {problem}")]
+pub struct ContentError {
+    /// The key that was asked for.
+    pub key: String,
+    /// What went wrong, for a reader.
+    pub problem: String,
+    /// The cause, if another library gave one.
+    #[source]
+    pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// A source for workloads that derive nothing: every key is an error.
+impl ContentSource for () {
+    fn payload(&self, key: &str) -> Result<Payload, ContentError> {
+        Err(ContentError { key: key.to_owned(), problem: "this workload has no content source".into(), source: None })
+    }
+}
+
+/// Bytes `offset .. offset + out.len()` of the stream that grows from `seed`. `offset` must be a multiple of 8.
+///
+/// Cost: about 1 GB/s.
+pub fn seeded_bytes(seed: u64, offset: u64, out: &mut [u8]) {
+    // splitmix64 over the position: any part can be had without the parts before it.
+    debug_assert_eq!(offset % 8, 0);
+    let start = Rng::for_purpose(Seed(seed), "content").next_u64();
+    let mut position = offset / 8;
+    for chunk in out.chunks_mut(8) {
+        let mut z = start.wrapping_add(position.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        chunk.copy_from_slice(&(z ^ (z >> 31)).to_le_bytes()[..chunk.len()]);
+        position += 1;
+    }
+}

@@ -1,0 +1,11 @@
+//! Operations, steps, and the versioned log that holds what was done.
+//!
+//! One operation log drives interchangeable targets. A *step* is what belongs together (one pull); its operations are
+//! applied in order. What the log records is what was *done*: of a step that ran out of space, the completed part.
+//! Where the bytes of a content come from is not this room's business: see [`ContentSource`].
+
+mod content;
+mod op;
+
+pub use content::{Content, ContentError, ContentSource, Derived, Payload, seeded_bytes};
+pub use op::{DoneStep, Op, Outcome, Step};

@@ -1,0 +1,92 @@
+//! What can be done to a volume, and steps: what belongs together.
+
+use std::sync::Arc;
+
+use senesce_core::RelPath;
+
+use crate::Content;
+
+/// One file operation. Paths are relative to the step's [`root`](Step::root).
+///
+/// Permissions are the low 12 bits of a mode and are set exactly, whatever the umask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // the fields are named after the arguments of the system calls
+pub enum Op {
+    /// Makes one directory; its parent exists, it does not.
+    Mkdir { path: RelPath, mode: u32 },
+    /// Removes one empty directory.
+    Rmdir { path: RelPath },
+    /// Makes a new file (O_EXCL), writes the content, closes it.
+    Create { path: RelPath, mode: u32, content: Content },
+    /// Writes the content into an existing file at an offset; extends it where needed.
+    Write { path: RelPath, offset: u64, content: Content },
+    /// Sets the length of an existing file.
+    Truncate { path: RelPath, len: u64 },
+    /// Renames; replaces a file at `to` atomically.
+    Rename { from: RelPath, to: RelPath },
+    /// Removes one file or symbolic link.
+    Unlink { path: RelPath },
+    /// Makes a symbolic link.
+    Symlink { path: RelPath, target: Arc<[u8]> },
+    /// Makes a second name `path` for the file `existing`.
+    Link { existing: RelPath, path: RelPath },
+    /// Sets permissions.
+    Chmod { path: RelPath, mode: u32 },
+    /// Removes a directory and everything below it, in the order that readdir gives, as `rm -r` does.
+    RemoveTree { path: RelPath },
+    /// Pushes one file to the device.
+    Fsync { path: RelPath },
+    /// Pushes the whole file system to the device.
+    SyncFs,
+}
+
+impl Op {
+    /// The content that the operation writes, if it writes any.
+    pub fn content(&self) -> Option<&Content> {
+        match self {
+            Self::Create { content, .. } | Self::Write { content, .. } => Some(content),
+            _ => None,
+        }
+    }
+}
+
+/// Operations that belong together, for example one pull into one copy of a repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What it is, for people and for the log: `clone copy-3`, `pull 17 into copy-3`, `delete copy-3`.
+    pub label: String,
+    /// Whether it counts towards checkpoints (a pull does; setting up and deleting do not).
+    pub counted: bool,
+    /// The directory of the volume that the operations' paths start from.
+    pub root: RelPath,
+    /// The operations, in order. Shared, because several copies do the same.
+    pub ops: Arc<[Op]>,
+}
+
+/// How a step ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Every operation was done.
+    Done,
+    /// The file system had no space for the operation `failed_op`; those before it were done.
+    NoSpace {
+        /// Index of the operation that failed.
+        failed_op: usize,
+        /// What it did before it failed: `None` nothing at all; `Some(n)` the file exists (for a `Create`) and the
+        /// first `n` bytes of the content were written.
+        written: Option<u64>,
+    },
+}
+
+/// A step as it was done: the record of the operation log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DoneStep {
+    /// Position in the log, from 0.
+    pub number: u64,
+    /// The step. In the log, the operations after a failed one are left out.
+    pub step: Step,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// For each operation with a content, in order: its length and XXH3-64 of all of it.
+    pub contents: Vec<(u64, u64)>,
+}

@@ -1,0 +1,1 @@
+//! Measures: collect touches the system, score is pure.

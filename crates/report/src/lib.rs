@@ -1,0 +1,1 @@
+//! Results become one self-contained HTML report, SVG and PNG.

@@ -1,0 +1,164 @@
+//! The rows of the result tables. Every table is one row type; units are in the column names.
+//!
+//! Vocabulary: a *run* executes one plan; an *arm* is one file system with its options under one variant of the
+//! workload; a *cell* is one volume (full, empty or unaged) of an arm at one checkpoint.
+
+use serde::{Deserialize, Serialize};
+
+/// Which volume of an arm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Aged while nearly full.
+    Full,
+    /// Aged by the same operations on a volume with plenty of space.
+    Empty,
+    /// The same tree, freshly copied to a fresh file system.
+    Unaged,
+}
+
+/// Names a cell; the first columns of every table of measurements.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct CellKey {
+    /// The arm's name, unique in the run: `ext4`, `xfs-gc`, `btrfs-git`.
+    pub arm: String,
+    /// The file system: `ext4`, `xfs`, `btrfs`.
+    pub file_system: String,
+    /// Which volume.
+    pub role: Role,
+    /// The checkpoint, as the number of counted steps (pulls) done before it.
+    pub pulls: u64,
+}
+
+/// Table `cells`: one row per cell, valid or not.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellRow {
+    #[serde(flatten)]
+    #[allow(missing_docs)]
+    pub key: CellKey,
+    /// Whether every step of the cell was verified; if not, its measurements must not be used.
+    pub valid: bool,
+    /// Why it is invalid; empty if valid.
+    pub reason: String,
+    /// Hash (hex) over paths, types, modes, sizes and contents of the whole tree; equal for full, empty and unaged.
+    pub tree_hash: String,
+    /// Files in the tree.
+    pub files: u64,
+    /// Directories in the tree.
+    pub directories: u64,
+    /// Sum of the files' sizes, bytes.
+    pub content_bytes: u64,
+    /// What the file system can hold, bytes.
+    pub capacity_bytes: u64,
+    /// What it has in use, bytes.
+    pub used_bytes: u64,
+}
+
+/// Table `grep`: one row per repetition of the grep test.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GrepRow {
+    #[serde(flatten)]
+    #[allow(missing_docs)]
+    pub key: CellKey,
+    /// Repetition, from 0.
+    pub repetition: u64,
+    /// `senesce` (the scanner in this program) or `grep` (GNU grep).
+    pub scanner: String,
+    /// Order of the walk: `readdir`, `sorted`, `inode`.
+    pub order: String,
+    /// How the cache was made cold: `remount+direct-io`, …; `warm` if it was not.
+    pub cache: String,
+    /// Wall time, seconds.
+    pub wall_seconds: f64,
+    /// Allocated size of the tree as `du -s` has it, bytes.
+    pub allocated_bytes: u64,
+    /// The grep cost: wall seconds per GiB of allocated size.
+    pub seconds_per_gib: f64,
+    /// Bytes read from files.
+    pub read_bytes: u64,
+    /// Files read.
+    pub files: u64,
+    /// CPU time in user mode, seconds.
+    pub user_seconds: f64,
+    /// CPU time in the kernel, seconds.
+    pub system_seconds: f64,
+    /// Bytes the block device was asked to read during the test (from its statistics).
+    pub device_read_bytes: u64,
+    /// Read requests the block device got during the test.
+    pub device_read_requests: u64,
+    /// Whether the CPU, not the device, set the pace (a warning belongs to the figure).
+    pub cpu_bound: bool,
+}
+
+/// Table `layout`: the static layout of a cell, from its extents.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LayoutRow {
+    #[serde(flatten)]
+    #[allow(missing_docs)]
+    pub key: CellKey,
+    /// Address space of the extents: `device` or `btrfs-logical`.
+    pub space: String,
+    /// Files with at least one data extent.
+    pub files: u64,
+    /// Files with more than one extent.
+    pub fragmented_files: u64,
+    /// Extents of all files, neighbours merged.
+    pub extents: u64,
+    /// Blocks (4 KiB) of all files.
+    pub blocks: u64,
+    /// Mean extents per file.
+    pub extents_per_file: f64,
+    /// Aggregate layout score (Smith and Seltzer 1997), 0..1; NaN if no file has two blocks.
+    pub layout_score: f64,
+    /// Files that follow each other in directory order and lie directly behind each other, as a share, 0..1.
+    pub adjacent_files_share: f64,
+}
+
+/// Table `free_space`: one row per bucket of a cell's free extents.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FreeSpaceRow {
+    #[serde(flatten)]
+    #[allow(missing_docs)]
+    pub key: CellKey,
+    /// Smallest extent of the bucket, bytes (a power of two); the bucket ends below twice this.
+    pub bucket_bytes: u64,
+    /// Free extents in the bucket.
+    pub extents: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Table `aging`: what was done to one volume between the checkpoint before and this one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgingRow {
+    #[serde(flatten)]
+    #[allow(missing_docs)]
+    pub key: CellKey,
+    /// Steps, counted and not.
+    pub steps: u64,
+    /// Operations.
+    pub operations: u64,
+    /// Bytes of content written.
+    pub written_bytes: u64,
+    /// Steps that ended for lack of space.
+    pub no_space_steps: u64,
+    /// Copies of the repository that exist at this checkpoint.
+    pub copies: u64,
+    /// Wall time of the steps, seconds.
+    pub wall_seconds: f64,
+    /// CPU time of the whole process in user mode meanwhile, seconds.
+    pub user_seconds: f64,
+    /// CPU time of the whole process in the kernel meanwhile, seconds.
+    pub system_seconds: f64,
+}
+
+/// Table `circumstances`: everything a figure depends on, as keys and values.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CircumstanceRow {
+    /// The arm it belongs to; empty if it holds for the whole run.
+    pub arm: String,
+    /// Dotted key: `kernel.release`, `fs.mkfs.command`, `plan.hash`, `workload.first_commit`.
+    pub key: String,
+    /// The value as text.
+    pub value: String,
+}

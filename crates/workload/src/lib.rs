@@ -1,0 +1,8 @@
+//! Workloads: a seed, parameters and feedback become steps of operations.
+//!
+//! A workload is pure: it never touches a file system, a clock or a thread. Repositories and traces enter through
+//! traits and iterators; all it learns of the outside is [`Feedback`].
+
+mod workload;
+
+pub use workload::{Feedback, Workload, WorkloadError};

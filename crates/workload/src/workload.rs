@@ -1,0 +1,49 @@
+//! The trait every workload implements, and what it may learn of the world.
+
+use senesce_core::Bytes;
+use senesce_oplog::{Outcome, Step};
+
+/// All that a workload learns of the outside world before it decides on its next step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Feedback {
+    /// What the file system can hold in all.
+    pub capacity: Bytes,
+    /// What it says is still free.
+    pub free: Bytes,
+    /// How the previous step ended; `None` before the first.
+    pub last: Option<Outcome>,
+}
+
+/// A source of steps.
+pub trait Workload: Send {
+    /// The next step, or `None` when the workload is at its end.
+    ///
+    /// The same parameters and the same sequence of feedback give the same steps.
+    fn next_step(&mut self, feedback: &Feedback) -> Result<Option<Step>, WorkloadError>;
+}
+
+/// A workload cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkloadError {
+    /// The source (a repository, a trace) could not be read.
+    #[error("cannot read {what}: {problem}")]
+    Source {
+        /// What was being read: a commit, a tree, a line of a trace.
+        what: String,
+        /// What is wrong with it.
+        problem: String,
+        /// The cause, if another library gave one.
+        #[source]
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
+    /// The volume cannot hold what the workload needs at least.
+    #[error("{label}: the volume of {capacity} is too small: {problem}")]
+    VolumeTooSmall {
+        /// The step that did not fit.
+        label: String,
+        /// The volume's capacity.
+        capacity: Bytes,
+        /// What did not fit.
+        problem: String,
+    },
+}

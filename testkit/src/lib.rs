@@ -1,0 +1,1 @@
+//! Fakes behind the same traits, and oracles. A dev-dependency only.

@@ -1,0 +1,2 @@
+//! House work.
+fn main() {}
