@@ -1,12 +1,6 @@
 //! Paths inside a volume: bytes, relative, without surprises.
 
-use std::{
-    ffi::OsStr,
-    fmt,
-    os::unix::ffi::OsStrExt,
-    path::Path,
-    sync::Arc,
-};
+use std::{ffi::OsStr, fmt, os::unix::ffi::OsStrExt, path::Path, sync::Arc};
 
 /// A path relative to a volume's root.
 ///

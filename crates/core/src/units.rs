@@ -38,7 +38,9 @@ impl fmt::Display for Bytes {
 
 /// A text that is not a quantity of bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not a size; write a whole number with an optional k, m, g, t, KiB, MiB, GiB or TiB (all powers of 1024)")]
+#[error(
+    "{text:?} is not a size; write a whole number with an optional k, m, g, t, KiB, MiB, GiB or TiB (all powers of 1024)"
+)]
 pub struct ParseBytesError {
     /// What was given.
     pub text: String,
