@@ -42,6 +42,8 @@ pub struct CellRow {
     pub reason: String,
     /// Hash (hex) over paths, types, modes, sizes and contents of the whole tree; equal for full, empty and unaged.
     pub tree_hash: String,
+    /// The same hash without anything below a `.git` directory: what a native and a real git replay must share.
+    pub work_tree_hash: String,
     /// Files in the tree.
     pub files: u64,
     /// Directories in the tree.
