@@ -1,1 +1,5 @@
-//! Plans become cells, cells become results, a journal makes it resumable.
+//! Plans become arms and cells, cells become results, and a journal makes a killed run resumable.
+
+pub mod journal;
+pub mod observer;
+pub mod plan;

@@ -1,0 +1,196 @@
+//! The journal of a run: what is finished, so that a killed run goes on where it was.
+//!
+//! One JSON object per line, each made durable before the run goes on. A torn last line is what a kill leaves; it is
+//! dropped. The journal says what *was done*; everything else in the run directory that it does not name is rubbish.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+/// The version of the journal's lines.
+pub const JOURNAL_FORMAT: &str = "senesce-journal/1";
+
+/// One line of the journal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Entry {
+    /// The first line.
+    RunStarted {
+        /// [`JOURNAL_FORMAT`].
+        format: String,
+        /// Hash of the plan; a run is resumed only with the plan that it was started with.
+        plan_hash: String,
+        /// Version of the program that started it.
+        senesce: String,
+    },
+    /// An arm begins, or begins again from nothing.
+    ArmStarted {
+        /// Its name.
+        arm: String,
+    },
+    /// The cells of one checkpoint are in the results and the arm can go on from here.
+    CheckpointDone {
+        /// The arm's name.
+        arm: String,
+        /// Counted steps done.
+        pulls: u64,
+        /// Steps in the operation log.
+        steps: u64,
+        /// Length of the operation log, bytes: a frame boundary.
+        log_bytes: u64,
+        /// Length of the feedback file, bytes.
+        feedback_bytes: u64,
+        /// Names of the images kept for going on, in the arm's directory; empty if none were kept.
+        snapshots: Vec<String>,
+    },
+    /// The arm is at its end.
+    ArmDone {
+        /// Its name.
+        arm: String,
+    },
+    /// The arm cannot be finished; its missing cells are invalid.
+    ArmFailed {
+        /// Its name.
+        arm: String,
+        /// Why.
+        reason: String,
+    },
+    /// Every arm is done or failed, and the results are in one file per table.
+    RunDone,
+}
+
+/// What a journal says of one arm.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum ArmState {
+    /// Never begun, or begun without a checkpoint done.
+    #[default]
+    Fresh,
+    /// At this checkpoint ([`Entry::CheckpointDone`]).
+    At(Box<Entry>),
+    /// Done or failed: nothing more to do.
+    Ended,
+}
+
+/// An open journal.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+    entries: Vec<Entry>,
+}
+
+impl Journal {
+    /// Opens or creates the journal at `path`; drops a torn last line.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let text = std::fs::read(path)?;
+        let mut entries = Vec::new();
+        let mut good = 0;
+        for line in text.split_inclusive(|&b| b == b'\n') {
+            let Some(json) = line.strip_suffix(b"\n") else { break };
+            match serde_json::from_slice(json) {
+                Ok(entry) => entries.push(entry),
+                Err(error) => {
+                    let problem = format!("{}: line {}: {error}", path.display(), entries.len() + 1);
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+                }
+            }
+            good += line.len() as u64;
+        }
+        file.set_len(good)?;
+        file.seek(SeekFrom::Start(good))?;
+        Ok(Self { path: path.to_owned(), file, entries })
+    }
+
+    /// Appends an entry and makes it durable.
+    pub fn append(&mut self, entry: Entry) -> io::Result<()> {
+        let mut line = serde_json::to_vec(&entry).map_err(io::Error::other)?;
+        line.push(b'\n');
+        self.file.write_all(&line)?;
+        self.file.sync_data()?;
+        if self.entries.is_empty() {
+            // The file's name must survive a power cut too.
+            File::open(self.path.parent().unwrap_or(Path::new(".")))?.sync_all()?;
+        }
+        self.entries.push(entry);
+        Ok(())
+    }
+
+    /// All entries, oldest first.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Where an arm stands.
+    pub fn arm_state(&self, name: &str) -> ArmState {
+        let mut state = ArmState::Fresh;
+        for entry in &self.entries {
+            match entry {
+                Entry::ArmStarted { arm } if arm == name => state = ArmState::Fresh,
+                Entry::CheckpointDone { arm, .. } if arm == name => state = ArmState::At(Box::new(entry.clone())),
+                Entry::ArmDone { arm } | Entry::ArmFailed { arm, .. } if arm == name => state = ArmState::Ended,
+                _ => {}
+            }
+        }
+        state
+    }
+
+    /// Whether the whole run is done.
+    pub fn is_done(&self) -> bool {
+        self.entries.contains(&Entry::RunDone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checkpoint(pulls: u64) -> Entry {
+        Entry::CheckpointDone {
+            arm: "ext4".into(),
+            pulls,
+            steps: pulls + 9,
+            log_bytes: 100 * pulls,
+            feedback_bytes: 0,
+            snapshots: vec![],
+        }
+    }
+
+    #[test]
+    fn a_journal_cut_anywhere_opens_with_its_whole_lines() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal.ndjson");
+        let mut journal = Journal::open(&path).unwrap();
+        journal.append(Entry::ArmStarted { arm: "ext4".into() }).unwrap();
+        journal.append(checkpoint(20)).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        for cut in 0..=whole.len() {
+            std::fs::write(&path, &whole[..cut]).unwrap();
+            let mut journal = Journal::open(&path).unwrap();
+            let lines = whole[..cut].iter().filter(|&&b| b == b'\n').count();
+            assert_eq!(journal.entries().len(), lines);
+            journal.append(checkpoint(40)).unwrap();
+            assert_eq!(Journal::open(&path).unwrap().entries().len(), lines + 1);
+        }
+    }
+
+    #[test]
+    fn the_last_word_on_an_arm_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(&dir.path().join("j")).unwrap();
+        assert_eq!(journal.arm_state("ext4"), ArmState::Fresh);
+        for pulls in [0, 20] {
+            journal.append(checkpoint(pulls)).unwrap();
+        }
+        assert_eq!(journal.arm_state("ext4"), ArmState::At(Box::new(checkpoint(20))));
+        journal.append(Entry::ArmStarted { arm: "ext4".into() }).unwrap();
+        assert_eq!(journal.arm_state("ext4"), ArmState::Fresh);
+        journal.append(Entry::ArmDone { arm: "ext4".into() }).unwrap();
+        assert_eq!(journal.arm_state("ext4"), ArmState::Ended);
+        assert_eq!(journal.arm_state("xfs"), ArmState::Fresh);
+    }
+}

@@ -1,0 +1,104 @@
+//! A plan's arms and cells: what is run, in which order.
+
+use senesce_store::{CellKey, Role};
+
+use super::{Edition, Engine, FileSystem, Plan};
+
+/// One file system under one variant of the workload.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arm {
+    /// Unique in the plan: the file system's name, then what differs from the others.
+    pub name: String,
+    /// The file system with its options.
+    pub file_system: FileSystem,
+    /// Who issues the operations.
+    pub engine: Engine,
+    /// Whether git's automatic repacking is on.
+    pub gc: bool,
+}
+
+/// A cell that the plan asks for.
+pub type PlannedCell = CellKey;
+
+impl Plan {
+    /// The arms in the order they are run: file systems first, then engines, then gc.
+    pub fn arms(&self) -> Vec<Arm> {
+        let mut arms = Vec::new();
+        for file_system in &self.file_systems {
+            for &engine in &self.workload.engine {
+                for &gc in &self.workload.gc {
+                    let mut name = file_system.name.clone().unwrap_or_else(|| file_system.kind.as_str().to_owned());
+                    if engine == Engine::Git {
+                        name.push_str("-git");
+                    }
+                    if gc {
+                        name.push_str("-gc");
+                    }
+                    arms.push(Arm { name, file_system: file_system.clone(), engine, gc });
+                }
+            }
+        }
+        arms
+    }
+
+    /// The volumes of an arm, in the order they are measured.
+    pub fn roles(&self) -> &'static [Role] {
+        match self.workload.edition {
+            Edition::Single => &[Role::Empty, Role::Unaged],
+            Edition::FullDiskPaper | Edition::FullDiskCode => &[Role::Full, Role::Empty, Role::Unaged],
+        }
+    }
+
+    /// The checkpoints, as numbers of pulls, when `pulls` are made in all: the start, every `measure.every`, the end.
+    pub fn checkpoints(&self, pulls: u64) -> Vec<u64> {
+        let mut at: Vec<u64> = (0..=pulls).step_by(self.measure.every as usize).collect();
+        if at.last() != Some(&pulls) {
+            at.push(pulls);
+        }
+        at
+    }
+
+    /// Every cell of an arm when `pulls` are made in all.
+    pub fn cells(&self, arm: &Arm, pulls: u64) -> Vec<PlannedCell> {
+        let mut cells = Vec::new();
+        for pulls in self.checkpoints(pulls) {
+            for &role in self.roles() {
+                let file_system = arm.file_system.kind.as_str().to_owned();
+                cells.push(CellKey { arm: arm.name.clone(), file_system, role, pulls });
+            }
+        }
+        cells
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn lists_multiply_into_arms_and_cells() {
+        let text = "format = \"senesce-plan/1\"\nname = \"t\"\n[history]\nrepo = \"/r\"\n[workload]\ngc = [false, true]\n\
+                    engine = [\"native\", \"git\"]\n[measure]\nevery = 40\n[[file_system]]\nkind = \"ext4\"\n\
+                    [[file_system]]\nkind = \"xfs\"\nname = \"xfs-small\"\n";
+        let plan = Plan::parse(Path::new("p"), text).unwrap();
+        let names: Vec<String> = plan.arms().into_iter().map(|arm| arm.name).collect();
+        assert_eq!(
+            names,
+            [
+                "ext4",
+                "ext4-gc",
+                "ext4-git",
+                "ext4-git-gc",
+                "xfs-small",
+                "xfs-small-gc",
+                "xfs-small-git",
+                "xfs-small-git-gc"
+            ]
+        );
+        assert_eq!(plan.checkpoints(100), [0, 40, 80, 100]);
+        assert_eq!(plan.checkpoints(80), [0, 40, 80]);
+        assert_eq!(plan.cells(&plan.arms()[0], 80).len(), 3 * 2);
+    }
+}

@@ -1,0 +1,304 @@
+//! Plan files: what to age, on which file systems, with which volumes, and what to measure when.
+//!
+//! A plan is TOML; `format` names its version. Unknown keys are refused. [`Plan::parse`] reads, [`Plan::arms`] expands.
+
+mod arms;
+mod parse;
+mod schema;
+mod size;
+mod volume_plan;
+
+use schemars::JsonSchema;
+use senesce_core::Seed;
+use serde::{Deserialize, Serialize};
+
+pub use arms::{Arm, PlannedCell};
+pub use parse::PlanError;
+pub use schema::plan_schema_json;
+pub use size::{AutoSize, Size};
+
+/// The version this program writes and reads.
+pub const PLAN_FORMAT: &str = "senesce-plan/1";
+
+/// A whole experiment, as written in a plan file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Version of the plan format: `senesce-plan/1`.
+    pub format: String,
+    /// Short name; part of the run directory's name.
+    pub name: String,
+    /// What the plan is for, for readers of the report.
+    #[serde(default)]
+    pub description: String,
+    /// Everything random follows from this number.
+    #[serde(default = "default_seed")]
+    #[schemars(with = "u64")]
+    pub seed: Seed,
+    /// Where the steps come from.
+    pub history: History,
+    /// How the steps are run.
+    #[serde(default)]
+    pub workload: WorkloadPlan,
+    /// When and how to measure.
+    #[serde(default)]
+    pub measure: Measure,
+    /// The volumes of every arm.
+    #[serde(default)]
+    pub volumes: Volumes,
+    /// The file systems to compare; each is formatted afresh.
+    #[serde(rename = "file_system")]
+    pub file_systems: Vec<FileSystem>,
+}
+
+/// Where the steps come from. Exactly one of `repo`, `synthetic` and `trace`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct History {
+    /// A git repository: a path, or a URL to clone first (off the tested volumes).
+    pub repo: Option<String>,
+    /// A git history made from the seed.
+    pub synthetic: Option<Synthetic>,
+    /// A size-only trace file (plain or .xz).
+    pub trace: Option<String>,
+    /// The commit whose ancestors are replayed; the repository's HEAD by default.
+    pub tip: Option<String>,
+    /// Follow only first parents.
+    pub first_parent: bool,
+    /// Number of the commit that the copies start at (0 is the oldest).
+    pub start: u64,
+    /// How many pulls (commits of a trace) to make at most; all by default.
+    pub pulls: Option<u64>,
+}
+
+/// Parameters of the synthetic history.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Synthetic {
+    /// The statistics to follow; only `linux-like` is known.
+    pub model: String,
+    /// Files in the first commit.
+    pub files: u64,
+    /// Commits after the first.
+    pub commits: u64,
+}
+
+impl Default for Synthetic {
+    fn default() -> Self {
+        Self { model: "linux-like".into(), files: 20_000, commits: 1_000 }
+    }
+}
+
+/// Which published experiment is run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Edition {
+    /// One repository on an otherwise empty volume (FAST 2017): the volumes *empty* and *unaged*.
+    #[default]
+    Single,
+    /// Copies fill the volume to `fill_percent`, then one pull per copy in turn (HotStorage 2019, the text).
+    FullDiskPaper,
+    /// `copies` copies and no filling; the last copy goes when free space runs low (HotStorage 2019, the scripts).
+    FullDiskCode,
+}
+
+/// Who issues the file operations of a pull.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Engine {
+    /// This program, the same operations that git issues.
+    Native,
+    /// The real git binary.
+    Git,
+}
+
+/// How the steps are run. Lists make one arm for every value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct WorkloadPlan {
+    /// Which published experiment.
+    pub edition: Edition,
+    /// Who issues the operations; an arm for each.
+    pub engine: Vec<Engine>,
+    /// Whether `git gc --auto` repacks at its thresholds; an arm for each.
+    pub gc: Vec<bool>,
+    /// Full-disk edition of the paper: how full the copies make the volume, percent.
+    pub fill_percent: u64,
+    /// Full-disk edition of the scripts: how many copies.
+    pub copies: u64,
+    /// Full-disk edition of the scripts: the last copy is deleted before a round when less than this is free.
+    pub keep_free: Size,
+    /// The file system is synchronised after this many operations (the pace of commits changes the layout); 0: never.
+    pub sync_every_operations: u64,
+}
+
+impl Default for WorkloadPlan {
+    fn default() -> Self {
+        Self {
+            edition: Edition::Single,
+            engine: vec![Engine::Native],
+            gc: vec![false],
+            fill_percent: 75,
+            copies: 10,
+            keep_free: Size::mib(500),
+            sync_every_operations: 2_000,
+        }
+    }
+}
+
+/// Who runs the grep test.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scanner {
+    /// The scanner in this program.
+    #[default]
+    Senesce,
+    /// GNU grep, as in the papers.
+    Grep,
+}
+
+/// The order in which the grep test visits the entries of a directory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScanOrder {
+    /// As readdir gives them.
+    #[default]
+    Readdir,
+    /// By name.
+    Sorted,
+    /// By inode number.
+    Inode,
+}
+
+/// When and how to measure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Measure {
+    /// A checkpoint after this many pulls, besides the first (before any) and the last.
+    pub every: u64,
+    /// Who runs the grep test.
+    pub scanner: Scanner,
+    /// In which order; GNU grep has its own.
+    pub order: ScanOrder,
+    /// Cold runs that are not recorded.
+    pub warmups: u64,
+    /// Cold runs that are recorded.
+    pub repetitions: u64,
+    /// Keep a copy of the images at every checkpoint, so that a killed run resumes there.
+    pub snapshots: bool,
+}
+
+impl Default for Measure {
+    fn default() -> Self {
+        Self {
+            every: 100,
+            scanner: Scanner::default(),
+            order: ScanOrder::default(),
+            warmups: 0,
+            repetitions: 1,
+            snapshots: true,
+        }
+    }
+}
+
+/// Where volumes live.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Backend {
+    /// Sparse images on a loop device with direct I/O.
+    #[default]
+    Image,
+    /// Images in memory (tmpfs): for structure, not for times.
+    Memory,
+}
+
+/// One volume: a size (an image is made) or a place that exists and may be destroyed.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum VolumePlan {
+    /// An image of this size; `"auto"` follows from the history.
+    Size(AutoSize),
+    /// A block device or directory, named as scratch: its content may be destroyed.
+    Place(Place),
+}
+
+/// A block device or directory, named as scratch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// A block device to format.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub device: Option<String>,
+    /// An existing empty directory to write into; nothing is formatted, so caches stay warm and no twin can be made here.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub directory: Option<String>,
+}
+
+/// The volumes of every arm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Volumes {
+    /// Images on disk or in memory.
+    pub backend: Backend,
+    /// Directory for images; inside the run directory by default.
+    pub dir: Option<String>,
+    /// Readahead of the block device, KiB; pinned because it changes read costs.
+    pub read_ahead_kib: u32,
+    /// The volume that is nearly full (full-disk editions only).
+    pub full: VolumePlan,
+    /// The volume with plenty of space.
+    pub empty: VolumePlan,
+    /// The volume for fresh copies.
+    pub unaged: VolumePlan,
+}
+
+impl Default for Volumes {
+    fn default() -> Self {
+        let auto = || VolumePlan::Size(AutoSize::Auto);
+        Self { backend: Backend::Image, dir: None, read_ahead_kib: 128, full: auto(), empty: auto(), unaged: auto() }
+    }
+}
+
+/// The file systems that can be made and measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum FileSystemName {
+    /// ext4
+    Ext4,
+    /// XFS
+    Xfs,
+    /// Btrfs
+    Btrfs,
+}
+
+impl FileSystemName {
+    /// As the kernel spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ext4 => "ext4",
+            Self::Xfs => "xfs",
+            Self::Btrfs => "btrfs",
+        }
+    }
+}
+
+/// A file system with its options.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileSystem {
+    /// Which file system.
+    pub kind: FileSystemName,
+    /// Name in the results; the kind by default. Must be unique.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// More arguments for mkfs.
+    #[serde(default)]
+    pub mkfs: Vec<String>,
+    /// Mount options that replace the defaults (see docs/plans.md).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mount: Option<String>,
+}
+
+fn default_seed() -> Seed {
+    Seed(1)
+}

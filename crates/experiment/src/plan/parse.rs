@@ -1,0 +1,214 @@
+//! Reading plan files, with errors that help.
+
+use std::path::{Path, PathBuf};
+
+use super::{Edition, Engine, PLAN_FORMAT, Plan, VolumePlan};
+
+/// A plan cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The file could not be read.
+    #[error("cannot read the plan {path:?}: {source}")]
+    Read {
+        /// The plan file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The text is not a plan.
+    #[error("{path:?} is not a valid plan: {problem}{}", hint.as_ref().map(|h| format!("\n  hint: {h}")).unwrap_or_default())]
+    Syntax {
+        /// The plan file.
+        path: PathBuf,
+        /// Where and what, with the line.
+        problem: String,
+        /// What was probably meant.
+        hint: Option<String>,
+    },
+    /// Written for another version of the format.
+    #[error("{path:?} has format {found:?}; this program reads {PLAN_FORMAT:?}")]
+    Version {
+        /// The plan file.
+        path: PathBuf,
+        /// What its `format` says.
+        found: String,
+    },
+    /// Values that contradict each other.
+    #[error("{path:?}: {key}: {problem}")]
+    Contradiction {
+        /// The plan file.
+        path: PathBuf,
+        /// The key.
+        key: String,
+        /// What is wrong with its value.
+        problem: String,
+    },
+}
+
+impl Plan {
+    /// Reads a plan file; relative paths in it are taken from the working directory.
+    pub fn read(path: &Path) -> Result<Self, PlanError> {
+        let text = std::fs::read_to_string(path).map_err(|source| PlanError::Read { path: path.to_owned(), source })?;
+        Self::parse(path, &text)
+    }
+
+    /// Takes a text as a plan; `path` is only for messages.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, PlanError> {
+        let path_buf = path.to_owned();
+        // The version first: an unknown key of a later version must not be called a misspelling.
+        if let Ok(table) = text.parse::<toml::Table>() {
+            match table.get("format").and_then(|format| format.as_str()) {
+                Some(PLAN_FORMAT) => {}
+                Some(found) => return Err(PlanError::Version { path: path_buf, found: found.to_owned() }),
+                None => {
+                    return Err(PlanError::Contradiction {
+                        path: path_buf,
+                        key: "format".into(),
+                        problem: format!("is missing; write format = {PLAN_FORMAT:?} as the first line"),
+                    });
+                }
+            }
+        }
+        let plan: Plan = toml::from_str(text).map_err(|error| {
+            let hint = nearest_known(error.message());
+            PlanError::Syntax { path: path_buf, problem: error.to_string().trim_end().to_owned(), hint }
+        })?;
+        plan.check(path)?;
+        Ok(plan)
+    }
+
+    fn check(&self, path: &Path) -> Result<(), PlanError> {
+        let wrong = |key: &str, problem: &str| {
+            Err(PlanError::Contradiction { path: path.to_owned(), key: key.to_owned(), problem: problem.to_owned() })
+        };
+        let sources = [self.history.repo.is_some(), self.history.synthetic.is_some(), self.history.trace.is_some()];
+        if sources.iter().filter(|&&given| given).count() != 1 {
+            return wrong("history", "needs exactly one of repo, synthetic and trace");
+        }
+        if let Some(synthetic) = &self.history.synthetic {
+            if synthetic.model != "linux-like" {
+                return wrong("history.synthetic.model", "is unknown; the one model is \"linux-like\"");
+            }
+        }
+        if self.name.is_empty() || !self.name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b)) {
+            return wrong("name", "must be letters, digits, '-', '_' and '.', because directories are named after it");
+        }
+        if self.file_systems.is_empty() {
+            return wrong("file_system", "names no file system; add [[file_system]] with kind = \"ext4\"");
+        }
+        if self.measure.every == 0 {
+            return wrong("measure.every", "must be at least 1");
+        }
+        if self.measure.repetitions == 0 {
+            return wrong("measure.repetitions", "must be at least 1");
+        }
+        if self.history.pulls == Some(0) {
+            return wrong("history.pulls", "is 0: the range of commits would be empty");
+        }
+        if self.workload.engine.is_empty() || self.workload.gc.is_empty() {
+            return wrong("workload", "engine and gc need at least one value each");
+        }
+        if !(1..=98).contains(&self.workload.fill_percent) {
+            return wrong("workload.fill_percent", "must be between 1 and 98");
+        }
+        let full_disk = self.workload.edition != Edition::Single;
+        if full_disk && self.workload.engine.contains(&Engine::Git) {
+            return wrong("workload.engine", "\"git\" runs with edition = \"single\" only");
+        }
+        if self.history.trace.is_some() && (full_disk || self.workload.engine != [Engine::Native]) {
+            return wrong("history.trace", "goes with edition = \"single\" and engine = [\"native\"]");
+        }
+        for (key, volume) in [
+            ("volumes.full", &self.volumes.full),
+            ("volumes.empty", &self.volumes.empty),
+            ("volumes.unaged", &self.volumes.unaged),
+        ] {
+            if let VolumePlan::Place(place) = volume {
+                if place.device.is_some() == place.directory.is_some() {
+                    return wrong(key, "needs exactly one of device and directory");
+                }
+            }
+        }
+        if let VolumePlan::Place(place) = &self.volumes.unaged {
+            if place.directory.is_some() {
+                return wrong("volumes.unaged", "cannot be a directory: a fresh copy needs a fresh file system");
+            }
+        }
+        let mut names: Vec<String> = self.arms().into_iter().map(|arm| arm.name).collect();
+        names.sort();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return wrong("file_system", &format!("gives two arms the name {:?}; set name = \"…\"", pair[0]));
+        }
+        Ok(())
+    }
+}
+
+/// From serde's "unknown field `fulll`, expected one of `full`, `empty`": the nearest name, if one is near.
+fn nearest_known(message: &str) -> Option<String> {
+    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    let (given, known) = quoted.split_first()?;
+    if !message.starts_with("unknown") {
+        return None;
+    }
+    let best = known
+        .iter()
+        .max_by(|a, b| strsim::jaro_winkler(given, a).total_cmp(&strsim::jaro_winkler(given, b)).then(b.cmp(a)))?;
+    (strsim::jaro_winkler(given, best) > 0.7).then(|| format!("did you mean `{best}`?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: &str =
+        "format = \"senesce-plan/1\"\nname = \"t\"\n[history]\nrepo = \"/r\"\n[[file_system]]\nkind = \"ext4\"\n";
+
+    fn error(text: &str) -> String {
+        Plan::parse(Path::new("p.toml"), text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_smallest_plan_is_one() {
+        let plan = Plan::parse(Path::new("p.toml"), SMALL).unwrap();
+        assert_eq!(plan.measure.every, 100);
+    }
+
+    #[test]
+    fn a_misspelt_key_is_refused_with_the_nearest_name() {
+        let said = error(&SMALL.replace("repo =", "repoo ="));
+        assert!(said.contains("did you mean `repo`?") && said.contains("line 4"), "{said}");
+    }
+
+    #[test]
+    fn a_wrongly_typed_key_names_its_line() {
+        let said = error(&SMALL.replace("\"/r\"", "7"));
+        assert!(said.contains("line 4") && said.contains("expected a string"), "{said}");
+    }
+
+    #[test]
+    fn plans_of_later_versions_are_refused_by_version_not_by_key() {
+        let said = error(&SMALL.replace("plan/1", "plan/2").replace("repo =", "future ="));
+        assert!(said.contains("senesce-plan/2"), "{said}");
+    }
+
+    #[test]
+    fn contradictions_name_their_key() {
+        for (from, to, key) in [
+            ("repo = \"/r\"", "repo = \"/r\"\ntrace = \"x\"", "history"),
+            ("repo = \"/r\"", "repo = \"/r\"\npulls = 0", "history.pulls"),
+            ("name = \"t\"", "name = \"a/b\"", "name"),
+            ("[[file_system]]", "[measure]\nevery = 0\n[[file_system]]", "measure.every"),
+            ("[[file_system]]", "[volumes]\nunaged = {directory=\"/x\"}\n[[file_system]]", "volumes.unaged"),
+            ("kind = \"ext4\"", "kind = \"ext4\"\n[[file_system]]\nkind = \"ext4\"", "file_system"),
+        ] {
+            let said = error(&SMALL.replace(from, to));
+            assert!(said.contains(&format!(": {key}: ")), "{to}: {said}");
+        }
+    }
+
+    #[test]
+    fn sizes_that_are_none_are_refused() {
+        let said = error(&SMALL.replace("[[file_system]]", "[workload]\nkeep_free = \"5 bananas\"\n[[file_system]]"));
+        assert!(said.contains("5 bananas"), "{said}");
+    }
+}

@@ -1,0 +1,98 @@
+//! Sizes in plan files: a number of bytes, or a text such as `"5GiB"`; `"auto"` where a size can follow from the rest.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use senesce_core::Bytes;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+/// A size in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size(pub Bytes);
+
+impl Size {
+    /// `n` MiB.
+    pub const fn mib(n: u64) -> Self {
+        Self(Bytes(n * Bytes::MIB))
+    }
+}
+
+/// A size, or `"auto"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AutoSize {
+    /// Follows from the history and the edition.
+    Auto,
+    /// As given.
+    Given(Bytes),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Number(u64),
+    Text(String),
+}
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Written::deserialize(deserializer).map_err(|_| D::Error::custom("expected a size such as \"5GiB\""))? {
+            Written::Number(bytes) => Ok(Self(Bytes(bytes))),
+            Written::Text(text) => text.parse().map(Self).map_err(D::Error::custom),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for AutoSize {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Written::deserialize(deserializer)? {
+            Written::Number(bytes) => Ok(Self::Given(Bytes(bytes))),
+            Written::Text(text) if text == "auto" => Ok(Self::Auto),
+            Written::Text(text) => text.parse().map(Self::Given).map_err(D::Error::custom),
+        }
+    }
+}
+
+impl Serialize for Size {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(self.0.0)
+    }
+}
+
+impl Serialize for AutoSize {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Auto => serializer.serialize_str("auto"),
+            Self::Given(bytes) => serializer.serialize_u64(bytes.0),
+        }
+    }
+}
+
+const SIZE_PATTERN: &str = "^[0-9]+ *([kKmMgGtT]([iI]?[bB])?|[bB])?$";
+
+impl JsonSchema for Size {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Size".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A number of bytes, or a text such as \"5GiB\"; all units are powers of 1024.",
+            "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": SIZE_PATTERN}]
+        })
+    }
+}
+
+impl JsonSchema for AutoSize {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "AutoSize".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "\"auto\", a number of bytes, or a text such as \"5GiB\"; all units are powers of 1024.",
+            "anyOf": [
+                {"const": "auto"},
+                {"type": "integer", "minimum": 0},
+                {"type": "string", "pattern": SIZE_PATTERN}
+            ]
+        })
+    }
+}

@@ -1,0 +1,47 @@
+//! Reading a volume: a size or a place. Written by hand, because an error of serde's untagged enums names no key.
+
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
+};
+
+use super::{AutoSize, Place, VolumePlan};
+use senesce_core::Bytes;
+
+impl<'de> Deserialize<'de> for VolumePlan {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(VolumeVisitor)
+    }
+}
+
+struct VolumeVisitor;
+
+impl<'de> Visitor<'de> for VolumeVisitor {
+    type Value = VolumePlan;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a size such as \"5GiB\", \"auto\", or a table with device or directory")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<VolumePlan, E> {
+        match text {
+            "auto" => Ok(VolumePlan::Size(AutoSize::Auto)),
+            _ => text.parse().map(|bytes| VolumePlan::Size(AutoSize::Given(bytes))).map_err(E::custom),
+        }
+    }
+
+    fn visit_i64<E: Error>(self, bytes: i64) -> Result<VolumePlan, E> {
+        let bytes = u64::try_from(bytes).map_err(|_| E::custom(format!("{bytes} is negative; a size is not")))?;
+        self.visit_u64(bytes)
+    }
+
+    fn visit_u64<E: Error>(self, bytes: u64) -> Result<VolumePlan, E> {
+        Ok(VolumePlan::Size(AutoSize::Given(Bytes(bytes))))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<VolumePlan, A::Error> {
+        Place::deserialize(MapAccessDeserializer::new(map)).map(VolumePlan::Place)
+    }
+}
