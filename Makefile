@@ -1,0 +1,33 @@
+# Two commands do everything on a Debian machine that has Rust and git:
+#   make demo   the quick-start experiment on ext4, XFS and Btrfs, with its report (needs root)
+#   make test   every test
+# REPO=path-or-url makes the demo replay that repository instead of the synthetic history.
+
+SENESCE := target/release/senesce
+PACKAGES_RUN := git xfsprogs btrfs-progs e2fsprogs util-linux fonts-dejavu-core
+PACKAGES_TEST := $(PACKAGES_RUN) chromium
+DEMO_DIR ?= demo
+
+.PHONY: demo test build bench setup-run setup-test clean
+
+demo: setup-run build
+	rm -rf "$(DEMO_DIR)"
+	$(SENESCE) run plans/quick-start.toml --out "$(DEMO_DIR)" $(if $(REPO),--repo "$(REPO)")
+
+build:
+	cargo build --release --locked --package senesce
+
+test: setup-test
+	cargo test --workspace --locked
+
+bench: build
+	cargo bench --workspace --locked
+
+setup-run:
+	@./.ci/install $(PACKAGES_RUN)
+
+setup-test:
+	@./.ci/install $(PACKAGES_TEST)
+
+clean:
+	cargo clean

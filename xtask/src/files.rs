@@ -1,0 +1,44 @@
+//! File sizes, and what module roots may hold.
+
+use std::path::{Path, PathBuf};
+
+/// No source file is longer.
+const MAX_LINES: usize = 500;
+
+/// Every Rust source file that belongs to the project.
+pub fn sources(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut open: Vec<PathBuf> = ["crates", "testkit", "xtask"].iter().map(|dir| root.join(dir)).collect();
+    while let Some(dir) = open.pop() {
+        for entry in std::fs::read_dir(&dir)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
+    let mut complaints = Vec::new();
+    for path in sources(root)? {
+        let text = std::fs::read_to_string(&path)?;
+        let shown = path.strip_prefix(root).unwrap_or(&path).display();
+        let lines = text.lines().count();
+        if lines > MAX_LINES {
+            complaints.push(format!("{shown} has {lines} lines; at most {MAX_LINES}"));
+        }
+        if !text.starts_with("//!") {
+            complaints.push(format!("{shown} does not begin with a module doc (//!)"));
+        }
+        let is_library_root = path.ends_with("src/lib.rs");
+        if is_library_root && text.lines().any(|line| line.starts_with("pub fn ") || line.starts_with("fn ")) {
+            complaints.push(format!("{shown} holds code; a library's root holds docs and re-exports"));
+        }
+    }
+    Ok(complaints)
+}

@@ -1,0 +1,89 @@
+//! The walls: which room may import which, read from `cargo metadata`. The same table stands in ARCHITECTURE.md.
+
+use std::path::Path;
+
+use cargo_metadata::{DependencyKind, MetadataCommand};
+
+/// A room, and the rooms it may import.
+const WALLS: &[(&str, &[&str])] = &[
+    ("senesce-core", &[]),
+    ("senesce-oplog", &["senesce-core"]),
+    ("senesce-workload", &["senesce-core", "senesce-oplog"]),
+    ("senesce-gitsource", &["senesce-core", "senesce-oplog", "senesce-workload"]),
+    ("senesce-exec", &["senesce-core", "senesce-oplog"]),
+    ("senesce-volume", &["senesce-core"]),
+    ("senesce-probe", &["senesce-core"]),
+    ("senesce-store", &["senesce-core"]),
+    (
+        "senesce-experiment",
+        &[
+            "senesce-core",
+            "senesce-oplog",
+            "senesce-workload",
+            "senesce-gitsource",
+            "senesce-exec",
+            "senesce-volume",
+            "senesce-probe",
+            "senesce-store",
+        ],
+    ),
+    ("senesce-report", &["senesce-core", "senesce-store"]),
+    ("senesce-testkit", &["senesce-core"]),
+    (
+        "senesce",
+        &[
+            "senesce-core",
+            "senesce-oplog",
+            "senesce-workload",
+            "senesce-gitsource",
+            "senesce-exec",
+            "senesce-volume",
+            "senesce-probe",
+            "senesce-store",
+            "senesce-experiment",
+            "senesce-report",
+        ],
+    ),
+    ("xtask", &[]),
+];
+
+/// Heavy or dangerous libraries, and the only rooms that may own them.
+const OWNERS: &[(&str, &[&str])] = &[
+    ("gix", &["senesce-gitsource"]),
+    ("parquet", &["senesce-store"]),
+    ("arrow-array", &["senesce-store"]),
+    ("arrow-schema", &["senesce-store"]),
+    ("resvg", &["senesce-report"]),
+    ("minijinja", &["senesce-report"]),
+    ("clap", &["senesce"]),
+    ("indicatif", &["senesce"]),
+];
+
+pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
+    let metadata = MetadataCommand::new().manifest_path(root.join("Cargo.toml")).no_deps().exec()?;
+    let mut complaints = Vec::new();
+    for package in &metadata.packages {
+        let name = package.name.as_str();
+        let Some((_, allowed)) = WALLS.iter().find(|(room, _)| *room == name) else {
+            complaints.push(format!("{name} is in no row of the table of walls"));
+            continue;
+        };
+        for dependency in &package.dependencies {
+            let wanted = dependency.name.as_str();
+            if dependency.kind == DependencyKind::Normal {
+                if wanted.starts_with("senesce") && !allowed.contains(&wanted) {
+                    complaints.push(format!("{name} must not import {wanted}"));
+                }
+                if let Some((_, owners)) = OWNERS.iter().find(|(library, _)| *library == wanted) {
+                    if !owners.contains(&name) {
+                        complaints.push(format!("{name} must not own {wanted}; {} does", owners.join(", ")));
+                    }
+                }
+            }
+            if dependency.path.is_none() && !dependency.req.to_string().starts_with('=') {
+                complaints.push(format!("{name}: {wanted} is not pinned exactly (it says {})", dependency.req));
+            }
+        }
+    }
+    Ok(complaints)
+}
