@@ -6,6 +6,8 @@
 
 mod content;
 mod op;
+mod render;
 
 pub use content::{Content, ContentError, ContentSource, Derived, Payload, seeded_bytes};
 pub use op::{DoneStep, Op, Outcome, Step};
+pub use render::render_step;

@@ -1,0 +1,172 @@
+//! Items made ahead of their use, on a second thread, within a budget of bytes.
+
+use std::{
+    collections::VecDeque,
+    panic,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread::{self, JoinHandle},
+};
+
+/// An iterator whose items are made by another thread before they are asked for.
+///
+/// Dropping it stops that thread as soon as the item under way is made, and waits for it.
+#[derive(Debug)]
+pub struct Ahead<T> {
+    shared: Arc<Shared<T>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared<T> {
+    queue: Mutex<Queue<T>>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct Queue<T> {
+    items: VecDeque<(T, u64)>,
+    held_bytes: u64,
+    /// Set by the maker when there is no more to come, and by the user when no more is wanted.
+    closed: bool,
+}
+
+impl<T> Shared<T> {
+    fn lock(&self) -> MutexGuard<'_, Queue<T>> {
+        // Nothing panics while the lock is held, and the queue would be whole even then.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, queue: MutexGuard<'a, Queue<T>>) -> MutexGuard<'a, Queue<T>> {
+        self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_all();
+    }
+}
+
+impl<T: Send + 'static> Ahead<T> {
+    /// Starts making items. `cost` says how many bytes an item holds; the thread pauses while the items that wait
+    /// hold `budget_bytes` or more, but always makes at least one.
+    pub fn spawn(
+        items: impl Iterator<Item = T> + Send + 'static,
+        budget_bytes: u64,
+        cost: impl Fn(&T) -> u64 + Send + 'static,
+    ) -> Self {
+        let queue = Queue { items: VecDeque::new(), held_bytes: 0, closed: false };
+        let shared = Arc::new(Shared { queue: Mutex::new(queue), changed: Condvar::new() });
+        let maker = CloseOnDrop(shared.clone());
+        let thread = thread::spawn(move || {
+            let shared = &maker.0;
+            for item in items {
+                let bytes = cost(&item);
+                let mut queue = shared.lock();
+                while !queue.closed && !queue.items.is_empty() && queue.held_bytes.saturating_add(bytes) > budget_bytes
+                {
+                    queue = shared.wait(queue);
+                }
+                if queue.closed {
+                    return;
+                }
+                queue.held_bytes = queue.held_bytes.saturating_add(bytes);
+                queue.items.push_back((item, bytes));
+                drop(queue);
+                shared.changed.notify_all();
+            }
+        });
+        Self { shared, thread: Some(thread) }
+    }
+}
+
+/// Tells the user that nothing more comes, also when the maker panics.
+struct CloseOnDrop<T>(Arc<Shared<T>>);
+
+impl<T> Drop for CloseOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl<T> Iterator for Ahead<T> {
+    type Item = T;
+
+    /// The next item; waits for it. Panics if the iterator that makes the items did.
+    fn next(&mut self) -> Option<T> {
+        let mut queue = self.shared.lock();
+        loop {
+            if let Some((item, bytes)) = queue.items.pop_front() {
+                queue.held_bytes = queue.held_bytes.saturating_sub(bytes);
+                drop(queue);
+                self.shared.changed.notify_all();
+                return Some(item);
+            }
+            if queue.closed {
+                break;
+            }
+            queue = self.shared.wait(queue);
+        }
+        drop(queue);
+        if let Some(Err(cause)) = self.thread.take().map(JoinHandle::join) {
+            panic::resume_unwind(cause);
+        }
+        None
+    }
+}
+
+impl<T> Drop for Ahead<T> {
+    fn drop(&mut self) {
+        self.shared.close();
+        if let Some(thread) = self.thread.take() {
+            // A panic of the maker that nobody asked for any more is not worth a second one.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn items_come_in_order_and_end() {
+        let got: Vec<u64> = Ahead::spawn(0..1000, 50, |_| 7).collect();
+        assert_eq!(got, (0..1000).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn an_item_above_the_budget_still_comes() {
+        assert_eq!(Ahead::spawn(0..3, 10, |_| 1 << 40).collect::<Vec<_>>(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn the_budget_bounds_what_waits() {
+        let made = Arc::new(AtomicU64::new(0));
+        let counter = made.clone();
+        let items = (0..10_000u64).inspect(move |_| {
+            counter.fetch_add(1, Ordering::SeqCst);
+        });
+        let mut ahead = Ahead::spawn(items, 100, |_| 10);
+        for taken in 1..=5_000 {
+            ahead.next().unwrap();
+            // Ten wait, one is in the maker's hand.
+            assert!(made.load(Ordering::SeqCst) <= taken + 11);
+        }
+    }
+
+    #[test]
+    fn dropping_stops_an_endless_maker() {
+        let mut ahead = Ahead::spawn(0u64.., 100, |_| 10);
+        assert_eq!(ahead.next(), Some(0));
+        drop(ahead);
+    }
+
+    #[test]
+    #[should_panic(expected = "the maker broke")]
+    fn a_panic_of_the_maker_reaches_the_user() {
+        let items = (0..10).inspect(|&i| assert!(i < 5, "the maker broke"));
+        Ahead::spawn(items, 1000, |_| 1).for_each(drop);
+    }
+}

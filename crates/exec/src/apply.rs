@@ -1,0 +1,175 @@
+//! Steps applied to a target: for the first time, and again from their record.
+
+use std::{io, sync::Arc};
+
+use senesce_oplog::{ContentError, ContentSource, DoneStep, Op, Outcome, Payload, Step};
+
+use crate::{
+    ExecError, OpFailure, Target,
+    content::{Ready, beginning, make_ready},
+    error::OpPlace,
+};
+
+/// A step with all its contents resolved, grown and hashed, so that applying it is only system calls.
+#[derive(Clone, Debug)]
+pub struct PreparedStep {
+    step: Step,
+    contents: Vec<Ready>,
+}
+
+impl PreparedStep {
+    /// The step.
+    pub fn step(&self) -> &Step {
+        &self.step
+    }
+
+    /// Bytes held in memory for its contents, for the budget of [`Ahead`](crate::Ahead).
+    pub fn held_bytes(&self) -> u64 {
+        let in_memory = |ready: &Ready| match &ready.payload {
+            Payload::Bytes(bytes) => bytes.len() as u64,
+            Payload::File { .. } | Payload::Seeded { .. } => 0,
+        };
+        // The operations themselves: a rough figure, so that steps without contents do not pile up for ever.
+        self.contents.iter().map(in_memory).sum::<u64>() + 128 * self.step.ops.len() as u64
+    }
+}
+
+/// Makes all contents of a step ready; meant for a thread that runs ahead. Holds all of them in memory at once.
+pub fn prepare_step(step: Step, source: &dyn ContentSource) -> Result<PreparedStep, ContentError> {
+    let mut buffer = Vec::new();
+    let contents = step.ops.iter().filter_map(Op::content).map(|content| make_ready(content, source, &mut buffer));
+    let contents = contents.collect::<Result<_, _>>()?;
+    Ok(PreparedStep { step, contents })
+}
+
+/// Applies a prepared step; otherwise as [`apply_step`].
+pub fn apply_prepared(target: &mut dyn Target, number: u64, prepared: PreparedStep) -> Result<DoneStep, ExecError> {
+    let mut contents = prepared.contents.into_iter();
+    run(target, number, prepared.step, |_| {
+        Ok(contents.next().expect("prepare_step makes one content for each operation that has one"))
+    })
+}
+
+/// Applies a step as far as the space goes.
+///
+/// Out: the record for the log. When the space runs out, the operations after the failed one are left out of it, and
+/// so are their contents. Errors: a content that cannot be had, an operation that fails for another reason.
+/// Cost: contents are made one after the other and not kept, so memory does not grow with the step.
+pub fn apply_step(
+    target: &mut dyn Target,
+    number: u64,
+    step: Step,
+    source: &dyn ContentSource,
+) -> Result<DoneStep, ExecError> {
+    let mut buffer = Vec::new();
+    run(target, number, step, |op| {
+        make_ready(op.content().expect("asked only for operations with a content"), source, &mut buffer)
+    })
+}
+
+fn run(
+    target: &mut dyn Target,
+    number: u64,
+    mut step: Step,
+    mut content_of: impl FnMut(&Op) -> Result<Ready, ContentError>,
+) -> Result<DoneStep, ExecError> {
+    let mut contents = Vec::new();
+    let mut outcome = Outcome::Done;
+    for (index, op) in step.ops.iter().enumerate() {
+        let ready = match op.content() {
+            Some(_) => Some(content_of(op).map_err(|source| content_error(number, &step, index, source))?),
+            None => None,
+        };
+        if let Some(ready) = &ready {
+            contents.push((ready.payload.len(), ready.hash));
+        }
+        match target.apply(&step.root, op, ready.as_ref().map(|ready| &ready.payload)) {
+            Ok(()) => {}
+            Err(OpFailure::NoSpace { written }) => {
+                outcome = Outcome::NoSpace { failed_op: index, written };
+                break;
+            }
+            Err(OpFailure::Io(source)) => return Err(operation_error(number, &step, index, source)),
+        }
+    }
+    if let Outcome::NoSpace { failed_op, .. } = outcome {
+        step.ops = Arc::from(&step.ops[..=failed_op]);
+    }
+    Ok(DoneStep { number, step, outcome, contents })
+}
+
+/// How strictly a replay looks at contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckContents {
+    /// Every content must have the recorded length and hash before it is written.
+    Yes,
+    /// Contents are written as the source gives them; only their lengths must be as recorded.
+    LengthOnly,
+}
+
+/// Does again exactly what a record says was done: of the operation that found no space, only the part that was done.
+///
+/// Errors: as [`apply_step`], and lack of space, since what fitted before must fit again.
+pub fn apply_done(
+    target: &mut dyn Target,
+    done: &DoneStep,
+    source: &dyn ContentSource,
+    check: CheckContents,
+) -> Result<(), ExecError> {
+    let (number, step) = (done.number, &done.step);
+    let mut buffer = Vec::new();
+    let mut recorded = done.contents.iter();
+    for (index, op) in step.ops.iter().enumerate() {
+        let part = match done.outcome {
+            Outcome::NoSpace { failed_op, written: None } if index == failed_op => break,
+            Outcome::NoSpace { failed_op, written: Some(written) } if index == failed_op => Some(written),
+            _ => None,
+        };
+        let mut payload = None;
+        if let Some(content) = op.content() {
+            let &(recorded_bytes, recorded_hash) =
+                recorded.next().ok_or_else(|| record_error(done, "a content has no length and hash"))?;
+            let ready = make_ready(content, source, &mut buffer)
+                .map_err(|source| content_error(number, step, index, source))?;
+            let (found_bytes, found_hash) = (ready.payload.len(), ready.hash);
+            if found_bytes != recorded_bytes || (check == CheckContents::Yes && found_hash != recorded_hash) {
+                return Err(ExecError::ContentDiffers {
+                    at: OpPlace::new(number, step, index),
+                    recorded_bytes,
+                    recorded_hash,
+                    found_bytes,
+                    found_hash,
+                });
+            }
+            payload = Some(match part {
+                Some(written) => beginning(&ready.payload, written),
+                None => ready.payload,
+            });
+        } else if part.is_some() {
+            return Err(record_error(done, "an operation without content wrote a part of it"));
+        }
+        match target.apply(&step.root, op, payload.as_ref()) {
+            Ok(()) => {}
+            Err(OpFailure::NoSpace { .. }) => {
+                return Err(ExecError::TooSmall { at: OpPlace::new(number, step, index) });
+            }
+            Err(OpFailure::Io(source)) => return Err(operation_error(number, step, index, source)),
+        }
+        if part.is_some() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn content_error(number: u64, step: &Step, index: usize, source: ContentError) -> ExecError {
+    ExecError::Content { at: OpPlace::new(number, step, index), source: Box::new(source) }
+}
+
+fn operation_error(number: u64, step: &Step, index: usize, source: io::Error) -> ExecError {
+    ExecError::Operation { at: OpPlace::new(number, step, index), source }
+}
+
+fn record_error(done: &DoneStep, problem: &'static str) -> ExecError {
+    ExecError::Record { number: done.number, label: done.step.label.clone(), problem }
+}

@@ -1,0 +1,253 @@
+//! A directory of a mounted file system as a target.
+//!
+//! Every operation is the few system calls that a careful C program would make: a create is openat, write, close.
+//! What is not: safe against others who change the tree meanwhile.
+
+use std::{
+    ffi::CStr,
+    fs,
+    io::{self, Read},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    path::Path,
+};
+
+use rustix::{
+    fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags},
+    io::Errno,
+};
+use senesce_core::{Bytes, RelPath};
+use senesce_oplog::{Op, Payload};
+
+use crate::{ExecError, OpFailure, SpaceLeft, Target, content::for_each_chunk, parents::Parents, remove::remove_tree};
+
+/// Applies operations below a directory.
+///
+/// No operation leaves that directory or its file system: paths hold no `..`, the last component is never followed,
+/// and every parent directory is checked once to be reached without symbolic links. Modes are exact whatever the umask
+/// was when the target was opened (it must not change later).
+#[derive(Debug)]
+pub struct PosixTarget {
+    root: OwnedFd,
+    /// Mode bits that openat and mkdirat do not set as asked: the umask's, and those that a write may clear.
+    inexact: u32,
+    /// Whether new directories may inherit the set-group-ID bit from a directory seen so far.
+    setgid_seen: bool,
+    parents: Parents,
+    /// The path of the operation, NUL-terminated; two, because some operations have two.
+    paths: [Vec<u8>; 2],
+    chunk: Vec<u8>,
+}
+
+const SETGID: u32 = 0o2000;
+const SPECIAL: u32 = 0o7000;
+
+impl PosixTarget {
+    /// Opens a directory to apply operations below it. Keeps it open: drop the target before unmounting.
+    pub fn open(root: &Path) -> Result<Self, ExecError> {
+        let host = |operation| move |source: io::Error| ExecError::Host { operation, path: root.to_owned(), source };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(root, flags, Mode::empty()).map_err(|e| host("open the directory")(e.into()))?;
+        let stat = rustix::fs::fstat(&fd).map_err(|e| host("look at the directory")(e.into()))?;
+        Ok(Self {
+            root: fd,
+            inexact: collect_umask().map_err(host("learn the umask for"))? | SPECIAL,
+            setgid_seen: stat.st_mode & SETGID != 0,
+            parents: Parents::default(),
+            paths: [Vec::new(), Vec::new()],
+            chunk: Vec::new(),
+        })
+    }
+
+    /// The directory that operations start from.
+    pub fn root(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
+    }
+}
+
+/// The umask of this process, read without changing it.
+fn collect_umask() -> io::Result<u32> {
+    let mut status = String::new();
+    fs::File::open("/proc/self/status")?.read_to_string(&mut status)?;
+    let umask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    umask
+        .and_then(|text| u32::from_str_radix(text.trim(), 8).ok())
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/self/status has no line Umask"))
+}
+
+/// Puts `root/path` with a NUL behind it into `buffer`.
+fn place(buffer: &mut Vec<u8>, root: &RelPath, path: &RelPath) {
+    buffer.clear();
+    buffer.extend_from_slice(root.as_bytes());
+    if !root.is_root() && !path.is_root() {
+        buffer.push(b'/');
+    }
+    buffer.extend_from_slice(path.as_bytes());
+    if buffer.is_empty() {
+        buffer.push(b'.');
+    }
+    buffer.push(0);
+}
+
+fn c_str(buffer: &[u8]) -> &CStr {
+    CStr::from_bytes_with_nul(buffer).expect("a RelPath holds no NUL, and place() put one at the end")
+}
+
+/// Lack of space told apart; `written` as in [`OpFailure::NoSpace`].
+fn failure(errno: Errno, written: Option<u64>) -> OpFailure {
+    match errno {
+        Errno::NOSPC | Errno::DQUOT => OpFailure::NoSpace { written },
+        other => OpFailure::Io(other.into()),
+    }
+}
+
+fn nothing_done(errno: Errno) -> OpFailure {
+    failure(errno, None)
+}
+
+/// When the last call of an operation fails, undoes the ones before it, so that "nothing was done" is true.
+fn undo_unless(done: Result<(), Errno>, undo: impl FnOnce() -> Result<(), Errno>) -> Result<(), OpFailure> {
+    let Err(errno) = done else { return Ok(()) };
+    undo().map_err(io::Error::from)?;
+    Err(nothing_done(errno))
+}
+
+impl Target for PosixTarget {
+    fn apply(&mut self, root: &RelPath, op: &Op, payload: Option<&Payload>) -> Result<(), OpFailure> {
+        let Self { root: dir, inexact, setgid_seen, parents, paths: [first, second], chunk } = self;
+        let dir = dir.as_fd();
+        // The path an operation works on; its parent is reached without symbolic links, or the operation is refused.
+        let mut at = |path: &RelPath| -> Result<(), OpFailure> {
+            place(first, root, path);
+            Ok(parents.check(dir, &first[..first.len() - 1])?)
+        };
+        match op {
+            Op::Create { path, mode, .. } => {
+                at(path)?;
+                let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+                let file = rustix::fs::openat(dir, c_str(first), flags, Mode::from_raw_mode(mode & 0o7777))
+                    .map_err(nothing_done)?;
+                write_payload(file.as_fd(), None, payload, chunk)?;
+                if mode & *inexact != 0 {
+                    let done = rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & 0o7777));
+                    undo_unless(done, || rustix::fs::unlinkat(dir, c_str(first), AtFlags::empty()))?;
+                }
+                Ok(())
+            }
+            Op::Write { path, offset, .. } => {
+                at(path)?;
+                let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let file = rustix::fs::openat(dir, c_str(first), flags, Mode::empty()).map_err(nothing_done)?;
+                write_payload(file.as_fd(), Some(*offset), payload, chunk)
+            }
+            Op::Truncate { path, len } => {
+                at(path)?;
+                let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let file = rustix::fs::openat(dir, c_str(first), flags, Mode::empty()).map_err(nothing_done)?;
+                rustix::fs::ftruncate(&file, *len).map_err(nothing_done)
+            }
+            Op::Unlink { path } => {
+                at(path)?;
+                rustix::fs::unlinkat(dir, c_str(first), AtFlags::empty()).map_err(nothing_done)
+            }
+            Op::Rename { from, to } => {
+                at(from)?;
+                place(second, root, to);
+                parents.check(dir, &second[..second.len() - 1])?;
+                rustix::fs::renameat(dir, c_str(first), dir, c_str(second)).map_err(nothing_done)?;
+                parents.forget(&first[..first.len() - 1]);
+                Ok(())
+            }
+            Op::Mkdir { path, mode } => {
+                at(path)?;
+                rustix::fs::mkdirat(dir, c_str(first), Mode::from_raw_mode(mode & 0o7777)).map_err(nothing_done)?;
+                *setgid_seen |= mode & SETGID != 0;
+                if mode & *inexact != 0 || *setgid_seen {
+                    let bits = Mode::from_raw_mode(mode & 0o7777);
+                    let done = rustix::fs::chmodat(dir, c_str(first), bits, AtFlags::empty());
+                    undo_unless(done, || rustix::fs::unlinkat(dir, c_str(first), AtFlags::REMOVEDIR))?;
+                }
+                Ok(())
+            }
+            Op::Rmdir { path } => {
+                at(path)?;
+                rustix::fs::unlinkat(dir, c_str(first), AtFlags::REMOVEDIR).map_err(nothing_done)?;
+                parents.forget(&first[..first.len() - 1]);
+                Ok(())
+            }
+            Op::RemoveTree { path } => {
+                at(path)?;
+                parents.forget(&first[..first.len() - 1]);
+                remove_tree(dir, c_str(first))
+            }
+            Op::Symlink { path, target } => {
+                at(path)?;
+                rustix::fs::symlinkat(&**target, dir, c_str(first)).map_err(nothing_done)
+            }
+            Op::Link { existing, path } => {
+                at(existing)?;
+                place(second, root, path);
+                parents.check(dir, &second[..second.len() - 1])?;
+                rustix::fs::linkat(dir, c_str(first), dir, c_str(second), AtFlags::empty()).map_err(nothing_done)
+            }
+            Op::Chmod { path, mode } => {
+                at(path)?;
+                // chmodat follows a symbolic link, so it is looked at first.
+                let stat = rustix::fs::statat(dir, c_str(first), AtFlags::SYMLINK_NOFOLLOW).map_err(nothing_done)?;
+                if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
+                    return Err(io::Error::from(Errno::LOOP).into());
+                }
+                *setgid_seen |= mode & SETGID != 0;
+                rustix::fs::chmodat(dir, c_str(first), Mode::from_raw_mode(mode & 0o7777), AtFlags::empty())
+                    .map_err(nothing_done)
+            }
+            Op::Fsync { path } => {
+                at(path)?;
+                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let file = rustix::fs::openat(dir, c_str(first), flags, Mode::empty()).map_err(nothing_done)?;
+                rustix::fs::fsync(&file).map_err(nothing_done)
+            }
+            Op::SyncFs => rustix::fs::syncfs(dir).map_err(nothing_done),
+        }
+    }
+
+    fn space(&mut self) -> io::Result<SpaceLeft> {
+        let stat = rustix::fs::fstatvfs(&self.root)?;
+        let fragment = if stat.f_frsize == 0 { stat.f_bsize } else { stat.f_frsize };
+        Ok(SpaceLeft { capacity: Bytes(stat.f_blocks * fragment), free: Bytes(stat.f_bavail * fragment) })
+    }
+}
+
+/// Writes a payload, at an offset or at the file's position. On lack of space says how many bytes were written.
+fn write_payload(
+    file: BorrowedFd<'_>,
+    offset: Option<u64>,
+    payload: Option<&Payload>,
+    chunk: &mut Vec<u8>,
+) -> Result<(), OpFailure> {
+    let Some(payload) = payload else { return Ok(()) };
+    let mut written = 0u64;
+    for_each_chunk(payload, chunk, |mut bytes| {
+        while !bytes.is_empty() {
+            let result = match offset {
+                None => rustix::io::write(file, bytes),
+                Some(offset) => rustix::io::pwrite(file, bytes, offset + written),
+            };
+            match result {
+                Ok(0) => return Err(OpFailure::Io(io::ErrorKind::WriteZero.into())),
+                Ok(n) => {
+                    written += n as u64;
+                    bytes = &bytes[n..];
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(failure(errno, Some(written))),
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Opens a directory below `root` for looking things up, without following any symbolic link or leaving the mount.
+pub(crate) fn open_beneath(root: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+    rustix::fs::openat2(root, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty(), resolve)
+}
