@@ -1,1 +1,56 @@
 //! Volumes: images, mkfs, loop devices, mounts, cold caches, twins, and their clean-up.
+//!
+//! A [`Custodian`] keeps a run's journal of everything acquired; a [`Volume`] is made under it and goes with it.
+//! Whatever happens to the process, [`clean`] finds in the journal what was left and removes that and nothing else.
+//!
+//! ```no_run
+//! use std::{path::Path, sync::Arc};
+//! use senesce_core::{Bytes, Seed};
+//! use senesce_volume::{Backend, Custodian, FileSystemKind, LinuxHost, Slot, Uuid, Volume, VolumeSpec};
+//!
+//! let custodian = Custodian::open(Arc::new(LinuxHost::default()), Path::new("/var/tmp/run-1"))?;
+//! let backend = Backend::Image { dir: "/var/tmp".into(), size: Bytes(5 * Bytes::GIB), memory: false };
+//! let spec = VolumeSpec::new(backend, FileSystemKind::Ext4);
+//! let slot = Slot {
+//!     name: "ext4-full".into(),
+//!     uuid: Uuid::from_seed(Seed(1).derive("ext4-full")),
+//!     mount_dir: "/var/tmp/run-1".into(),
+//!     needed: Bytes(5 * Bytes::GIB),
+//! };
+//! let mut volume = Volume::create(&custodian, &spec, &slot)?;
+//! std::fs::write(volume.root().join("hello"), "world").unwrap();
+//! println!("{}", volume.remount_cold()?.description);
+//! volume.destroy()?;
+//! # Ok::<(), senesce_volume::Error>(())
+//! ```
+//!
+//! What it is not: it knows nothing of workloads and measures, and never decides which device may be destroyed:
+//! only what the caller names is touched, and of that nothing that is in use or, unless forced, holds something.
+
+mod circumstances;
+mod copy;
+mod custodian;
+mod error;
+mod host;
+mod mkfs;
+mod signals;
+mod signature;
+mod spec;
+mod superblock;
+mod volume;
+
+pub use copy::{CopyReport, copy_tree};
+pub use custodian::{
+    CleanAction, Custodian, JOURNAL_FILE_NAME, MountSource, Outcome, Registry, Resource, ResourceId, RunCleaned, clean,
+};
+pub use error::{Error, ErrorKind, Result};
+pub use host::{
+    DeviceNumber, DeviceStat, FileId, Host, LinuxHost, LoopDevice, MountEntry, MountOptions, ProcessId, ToolOutput,
+    parse_mount_options, parse_mountinfo,
+};
+pub use mkfs::plan_mkfs;
+pub use signals::{check_interrupted, install_signal_cleanup, interrupted};
+pub use signature::{SCAN_BYTES, Signature, find_signatures};
+pub use spec::{Backend, FileSystemKind, Slot, Uuid, VolumeSpec};
+pub use superblock::{SuperblockIdentity, read_superblock};
+pub use volume::{ColdReport, SnapshotReport, Volume};

@@ -1,0 +1,77 @@
+//! What is recorded of the machine with every result: an adapter that reads `/proc` and `/sys`.
+//!
+//! A value that cannot be had is left out rather than made up.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use senesce_core::Bytes;
+
+fn read(path: impl AsRef<Path>) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+/// Kernel, processor, memory; and the queue of `device`, if there is one.
+pub(crate) fn collect_machine(device: Option<&Path>) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    let mut add = |key: &str, value: Option<String>| found.extend(value.map(|value| (key.to_owned(), value)));
+    let uname = rustix::system::uname();
+    add("kernel_release", Some(uname.release().to_string_lossy().into_owned()));
+    add("kernel_version", Some(uname.version().to_string_lossy().into_owned()));
+    add("machine", Some(uname.machine().to_string_lossy().into_owned()));
+    let cpuinfo = read("/proc/cpuinfo").unwrap_or_default();
+    let (model, count) = parse_cpuinfo(&cpuinfo);
+    add("cpu_model", model);
+    add("cpu_count", (count > 0).then(|| count.to_string()));
+    let meminfo = read("/proc/meminfo").unwrap_or_default();
+    add("memory_bytes", parse_memory_total(&meminfo).map(|total| total.0.to_string()));
+    if let Some(device) = device {
+        add("device", Some(device.display().to_string()));
+        if let Ok(queue) = crate::host::queue_dir(device) {
+            add("device_rotational", read(queue.join("rotational")));
+            add("device_scheduler", read(queue.join("scheduler")).and_then(|text| parse_chosen(&text)));
+            add("device_read_ahead_kib", read(queue.join("read_ahead_kb")));
+            add("device_logical_block_bytes", read(queue.join("logical_block_size")));
+            add("device_physical_block_bytes", read(queue.join("physical_block_size")));
+            add("device_max_request_kib", read(queue.join("max_sectors_kb")));
+            add("device_model", read(queue.join("../device/model")));
+        }
+    }
+    found
+}
+
+fn parse_cpuinfo(text: &str) -> (Option<String>, usize) {
+    let values = |key: &'static str| {
+        text.lines().filter_map(|line| line.split_once(':')).filter(move |(name, _)| name.trim() == key)
+    };
+    let models: BTreeSet<&str> = values("model name").map(|(_, value)| value.trim()).collect();
+    let model = models.into_iter().collect::<Vec<_>>().join(" + ");
+    (Some(model).filter(|model| !model.is_empty()), values("processor").count())
+}
+
+fn parse_memory_total(text: &str) -> Option<Bytes> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    Some(Bytes(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * Bytes::KIB))
+}
+
+/// `none [mq-deadline] kyber` names the chosen one in brackets.
+fn parse_chosen(text: &str) -> Option<String> {
+    match text.split_once('[').and_then(|(_, rest)| rest.split_once(']')) {
+        Some((chosen, _)) => Some(chosen.to_owned()),
+        None => Some(text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_texts_are_understood() {
+        let cpus = "processor\t: 0\nmodel name\t: X 1\n\nprocessor\t: 1\nmodel name\t: X 1\n";
+        assert_eq!(parse_cpuinfo(cpus), (Some("X 1".to_owned()), 2));
+        assert_eq!(parse_cpuinfo(""), (None, 0));
+        assert_eq!(parse_memory_total("MemTotal:       24681472 kB\nMemFree: 1 kB"), Some(Bytes(24_681_472 << 10)));
+        assert_eq!(parse_chosen("none [mq-deadline] kyber"), Some("mq-deadline".to_owned()));
+        assert_eq!(parse_chosen("none"), Some("none".to_owned()));
+    }
+}

@@ -1,0 +1,179 @@
+//! The unaged twin: a tree copied in directory order, with all attributes, by plain reads and writes.
+
+use std::{
+    collections::HashMap,
+    fs::{self, File},
+    io::{Read, Write},
+    os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{AtFlags, CWD, FileType, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags},
+    io::Errno,
+};
+
+use crate::{Error, Result, check_interrupted};
+
+/// What was copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CopyReport {
+    /// Regular files, each inode once.
+    pub files: u64,
+    /// Directories, without the root.
+    pub directories: u64,
+    /// Symbolic links.
+    pub symlinks: u64,
+    /// Further names of inodes that were copied already.
+    pub hard_links: u64,
+    /// Pipes, sockets and device nodes.
+    pub special_files: u64,
+    /// Contents of the regular files.
+    pub bytes: u64,
+}
+
+/// Buffer of the copy: larger than any read-ahead, so that the twin is written in long runs.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// Copies what is in `from` into the existing directory `to`, in the order in which readdir gives it: entries of a
+/// directory one after the other, a subdirectory when its turn comes.
+///
+/// Mode, owner, times, extended attributes, symbolic and hard links are kept; holes are not. Contents pass through
+/// memory: a clone or an in-kernel copy could share or arrange blocks in ways no program's writing would.
+/// `lost+found` at the root is left out. Nothing is synced.
+///
+/// Errors: any system call; a signal ([`Error::Interrupted`]). What was copied stays.
+pub fn copy_tree(from: &Path, to: &Path) -> Result<CopyReport> {
+    let mut copier = Copier { report: CopyReport::default(), linked: HashMap::new(), buffer: vec![0; BUFFER_BYTES] };
+    copier.directory(from, to, true)?;
+    Ok(copier.report)
+}
+
+struct Copier {
+    report: CopyReport,
+    /// Where inodes with several names were copied to.
+    linked: HashMap<(u64, u64), PathBuf>,
+    buffer: Vec<u8>,
+}
+
+impl Copier {
+    fn directory(&mut self, from: &Path, to: &Path, is_root: bool) -> Result<()> {
+        for entry in fs::read_dir(from).map_err(Error::std("list", from))? {
+            check_interrupted("the copy of a tree")?;
+            let name = entry.map_err(Error::std("list", from))?.file_name();
+            if is_root && name == "lost+found" {
+                continue;
+            }
+            self.entry(&from.join(&name), &to.join(&name))?;
+        }
+        // Last, since making entries changes the directory's times.
+        let metadata = fs::symlink_metadata(from).map_err(Error::std("look up", from))?;
+        copy_attributes(&metadata, from, to)
+    }
+
+    fn entry(&mut self, from: &Path, to: &Path) -> Result<()> {
+        let metadata = fs::symlink_metadata(from).map_err(Error::std("look up", from))?;
+        let kind = metadata.file_type();
+        if kind.is_dir() {
+            fs::create_dir(to).map_err(Error::std("create the directory", to))?;
+            self.report.directories += 1;
+            return self.directory(from, to, false);
+        }
+        if metadata.nlink() > 1 {
+            if let Some(first) = self.linked.get(&(metadata.dev(), metadata.ino())) {
+                fs::hard_link(first, to).map_err(Error::std("link", to))?;
+                self.report.hard_links += 1;
+                return Ok(());
+            }
+            self.linked.insert((metadata.dev(), metadata.ino()), to.to_owned());
+        }
+        if kind.is_file() {
+            self.contents(from, to)?;
+            self.report.files += 1;
+        } else if kind.is_symlink() {
+            let target = fs::read_link(from).map_err(Error::std("read the link", from))?;
+            std::os::unix::fs::symlink(target, to).map_err(Error::std("create the link", to))?;
+            self.report.symlinks += 1;
+        } else {
+            let node = match () {
+                () if kind.is_fifo() => FileType::Fifo,
+                () if kind.is_socket() => FileType::Socket,
+                () if kind.is_char_device() => FileType::CharacterDevice,
+                () => FileType::BlockDevice,
+            };
+            rustix::fs::mknodat(CWD, to, node, Mode::from_raw_mode(0o600), metadata.rdev())
+                .map_err(Error::io("create the node", to))?;
+            self.report.special_files += 1;
+        }
+        copy_attributes(&metadata, from, to)
+    }
+
+    fn contents(&mut self, from: &Path, to: &Path) -> Result<()> {
+        let mut source = File::open(from).map_err(Error::std("open", from))?;
+        let mut target = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(to)
+            .map_err(Error::std("create", to))?;
+        loop {
+            let got = match source.read(&mut self.buffer) {
+                Ok(0) => return Ok(()),
+                Ok(got) => got,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(Error::std("read", from)(error)),
+            };
+            target.write_all(&self.buffer[..got]).map_err(Error::std("write", to))?;
+            self.report.bytes += got as u64;
+        }
+    }
+}
+
+/// Owner before mode, which a change of owner may clip; times last.
+fn copy_attributes(metadata: &fs::Metadata, from: &Path, to: &Path) -> Result<()> {
+    let (uid, gid) = (Uid::from_raw(metadata.uid()), Gid::from_raw(metadata.gid()));
+    let chowned = rustix::fs::chownat(CWD, to, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW);
+    match chowned {
+        Ok(()) => {}
+        // As `cp -a`: who is not root keeps what is allowed.
+        Err(Errno::PERM) if !rustix::process::geteuid().is_root() => {}
+        Err(errno) => return Err(Error::io("set the owner of", to)(errno)),
+    }
+    copy_xattrs(from, to)?;
+    if !metadata.file_type().is_symlink() {
+        let mode = fs::Permissions::from_mode(metadata.mode() & 0o7777);
+        fs::set_permissions(to, mode).map_err(Error::std("set the mode of", to))?;
+    }
+    let time = |seconds, nanoseconds| Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
+    let times = Timestamps {
+        last_access: time(metadata.atime(), metadata.atime_nsec()),
+        last_modification: time(metadata.mtime(), metadata.mtime_nsec()),
+    };
+    rustix::fs::utimensat(CWD, to, &times, AtFlags::SYMLINK_NOFOLLOW).map_err(Error::io("set the times of", to))
+}
+
+/// The most bytes Linux lets names, or one value, of extended attributes have (`XATTR_LIST_MAX`, `XATTR_SIZE_MAX`).
+const XATTR_BYTES_MAX: usize = 65_536;
+
+fn copy_xattrs(from: &Path, to: &Path) -> Result<()> {
+    // Most files have none: ask with a length of zero, which copies nothing.
+    match rustix::fs::llistxattr_query(from) {
+        Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(()),
+        Ok(_) => {}
+        Err(errno) => return Err(Error::io("list the attributes of", from)(errno)),
+    }
+    let mut names = vec![0u8; XATTR_BYTES_MAX];
+    let length = rustix::fs::llistxattr(from, &mut names[..]).map_err(Error::io("list the attributes of", from))?;
+    for name in names[..length].split(|&byte| byte == 0).filter(|name| !name.is_empty()) {
+        let mut value = vec![0u8; XATTR_BYTES_MAX];
+        let length =
+            rustix::fs::lgetxattr(from, name, &mut value[..]).map_err(Error::io("read an attribute of", from))?;
+        match rustix::fs::lsetxattr(to, name, &value[..length], XattrFlags::empty()) {
+            Ok(()) => {}
+            // Labels of security modules are the target system's business.
+            Err(Errno::OPNOTSUPP | Errno::PERM) if name.starts_with(b"security.") => {}
+            Err(errno) => return Err(Error::io("set an attribute of", to)(errno)),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,34 @@
+//! Cleaning after a run that could not do it itself.
+
+use std::path::Path;
+
+use super::{
+    CleanAction, Outcome,
+    journal::{Entry, Journal},
+    release::release,
+};
+use crate::{Error, Result, host::Host};
+
+/// Removes what a killed run, whose journal is in `dir`, has left: mounts, loop devices, images, temporary files,
+/// and nothing else. Everything is identified before it is touched.
+///
+/// Out: what was done, in order (the reverse of acquiring). Empty if there was nothing to do, such as the second
+/// time. What failed stays in the journal and is tried again the next time.
+///
+/// Errors: the run still lives ([`Error::OwnerAlive`]); the journal is damaged other than at its end.
+pub fn clean(host: &dyn Host, dir: &Path) -> Result<Vec<CleanAction>> {
+    let Some((mut journal, state)) = Journal::open_existing(dir)? else { return Ok(Vec::new()) };
+    if let Some(owner) = state.owner.as_ref().filter(|owner| host.is_alive(owner)) {
+        return Err(Error::OwnerAlive { journal: journal.path().to_owned(), pid: owner.pid });
+    }
+    journal.cut_to(&state)?;
+    let mut actions = Vec::new();
+    for held in state.held.into_iter().rev() {
+        let outcome = release(host, &held.resource, held.file, &state.token);
+        if !matches!(outcome, Outcome::Failed { .. }) {
+            journal.append(&Entry::Release { id: held.id })?;
+        }
+        actions.push(CleanAction { resource: held.resource, outcome });
+    }
+    Ok(actions)
+}

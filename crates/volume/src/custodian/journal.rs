@@ -1,0 +1,230 @@
+//! The file `resources.ndjson`: one JSON object a line, only ever appended, synced before anything is acquired.
+//!
+//! A line that is torn at the end counts as not written: what it would have announced was not yet acquired, since
+//! acquiring begins after the sync. A torn line anywhere else is damage and is refused.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{Read, Write},
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Resource, keeper::ResourceId};
+use crate::{
+    Error, Result,
+    host::{FileId, ProcessId},
+};
+
+/// Name of the journal in a run's directory.
+pub const JOURNAL_FILE_NAME: &str = "resources.ndjson";
+
+/// The journal's version: read for ever.
+pub(super) const VERSION: u32 = 1;
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(super) enum Entry {
+    /// A process begins to use the journal.
+    Owner { version: u32, process: ProcessId, token: String },
+    /// A resource will be acquired after this line.
+    Acquire { id: ResourceId, resource: Resource },
+    /// It was acquired, and is this file.
+    Confirm { id: ResourceId, file: FileId },
+    /// It is no longer there, or no longer ours.
+    Release { id: ResourceId },
+}
+
+/// A resource of which the journal says that it may be there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Held {
+    pub id: ResourceId,
+    pub resource: Resource,
+    /// Identity of the file, once it was known.
+    pub file: Option<FileId>,
+}
+
+/// What a journal says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct State {
+    /// The last owner.
+    pub owner: Option<ProcessId>,
+    /// Its token, part of every name it made.
+    pub token: String,
+    /// In the order of acquiring.
+    pub held: Vec<Held>,
+    /// Ids from here on are unused.
+    pub next_id: u64,
+    /// Length of the whole lines, bytes.
+    pub whole_bytes: u64,
+}
+
+impl State {
+    pub(super) fn apply(&mut self, entry: Entry) {
+        match entry {
+            Entry::Owner { process, token, .. } => {
+                self.owner = Some(process);
+                self.token = token;
+            }
+            Entry::Acquire { id, resource } => {
+                self.next_id = self.next_id.max(id.0 + 1);
+                self.held.push(Held { id, resource, file: None });
+            }
+            Entry::Confirm { id, file } => {
+                if let Some(held) = self.held.iter_mut().find(|held| held.id == id) {
+                    held.file = Some(file);
+                }
+            }
+            Entry::Release { id } => self.held.retain(|held| held.id != id),
+        }
+    }
+}
+
+/// Reads what a journal's bytes say.
+pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<State> {
+    let mut state = State::default();
+    for (index, line) in bytes.split_inclusive(|&byte| byte == b'\n').enumerate() {
+        let torn = line.last() != Some(&b'\n');
+        if torn {
+            break;
+        }
+        let problem = |problem: String| Error::Journal { path: path.to_owned(), line: index + 1, problem };
+        let entry: Entry = serde_json::from_slice(line).map_err(|error| problem(error.to_string()))?;
+        if let Entry::Owner { version, .. } = entry
+            && version > VERSION
+        {
+            return Err(problem(format!("version {version} is newer than this program's {VERSION}")));
+        }
+        state.apply(entry);
+        state.whole_bytes += line.len() as u64;
+    }
+    Ok(state)
+}
+
+/// An open journal.
+#[derive(Debug)]
+pub(super) struct Journal {
+    path: PathBuf,
+    file: File,
+}
+
+impl Journal {
+    /// Opens or makes the journal of a run's directory, and reads it; a torn end is cut off.
+    pub(super) fn open(dir: &Path) -> Result<(Self, State)> {
+        let path = dir.join(JOURNAL_FILE_NAME);
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(&path)
+            .map_err(Error::std("open the journal", &path))?;
+        // The name must be durable too, or a power cut would hide what the run left.
+        File::open(dir).and_then(|dir| dir.sync_all()).map_err(Error::std("sync", dir))?;
+        Self::read(path, file)
+    }
+
+    /// Opens an existing journal; `None` if there is none.
+    pub(super) fn open_existing(dir: &Path) -> Result<Option<(Self, State)>> {
+        let path = dir.join(JOURNAL_FILE_NAME);
+        match OpenOptions::new().read(true).append(true).open(&path) {
+            Ok(file) => Self::read(path, file).map(Some),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::std("open the journal", &path)(error)),
+        }
+    }
+
+    fn read(path: PathBuf, mut file: File) -> Result<(Self, State)> {
+        // Two cleaners at once would both act on what they read before.
+        rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).map_err(Error::io("lock", &path))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(Error::std("read the journal", &path))?;
+        let state = parse(&path, &bytes)?;
+        Ok((Self { path, file }, state))
+    }
+
+    /// Cuts off a torn end, once it is known that nobody is writing it.
+    pub(super) fn cut_to(&self, state: &State) -> Result<()> {
+        let io = |operation| Error::std(operation, &self.path);
+        if self.file.metadata().map_err(io("look up"))?.len() > state.whole_bytes {
+            self.file.set_len(state.whole_bytes).map_err(io("cut the torn end of"))?;
+            self.file.sync_data().map_err(io("sync"))?;
+        }
+        Ok(())
+    }
+
+    /// Lets others in. An owner works unlocked: that it lives is what keeps cleaners away.
+    pub(super) fn unlock(&self) -> Result<()> {
+        rustix::fs::flock(&self.file, rustix::fs::FlockOperation::Unlock).map_err(Error::io("unlock", &self.path))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends a line; it is on the disk when this returns.
+    pub(super) fn append(&mut self, entry: &Entry) -> Result<()> {
+        let mut line = serde_json::to_vec(entry).map_err(|error| Error::Journal {
+            path: self.path.clone(),
+            line: 0,
+            problem: format!("an entry cannot be written: {error}"),
+        })?;
+        line.push(b'\n');
+        self.file.write_all(&line).map_err(Error::std("write the journal", &self.path))?;
+        self.file.sync_data().map_err(Error::std("sync the journal", &self.path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOLDEN: &[u8] = include_bytes!("../../../../golden/volume/resources-v1.ndjson");
+
+    #[test]
+    fn version_1_is_read_for_ever() {
+        let state = parse(Path::new("golden"), GOLDEN).unwrap();
+        assert_eq!(state.owner, Some(ProcessId { pid: 4711, start_ticks: 98_765, boot_id: "b00t".to_owned() }));
+        assert_eq!(state.token, "1267-181cd");
+        let held: Vec<String> = state.held.iter().map(|held| held.resource.to_string()).collect();
+        assert_eq!(
+            held,
+            [
+                "file /images/ext4-full.1267-181cd.img",
+                "loop device of /images/ext4-full.1267-181cd.img",
+                "directory /mnt/ext4-full.1267-181cd",
+                "mount on /mnt/ext4-full.1267-181cd"
+            ]
+        );
+        assert_eq!(state.held[0].file, Some(FileId { device: 65_024, inode: 12 }));
+        assert_eq!(state.next_id, 5);
+    }
+
+    #[test]
+    fn the_golden_file_is_what_is_written() {
+        for line in GOLDEN.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+            let entry: Entry = serde_json::from_slice(line).unwrap();
+            assert_eq!(serde_json::to_vec(&entry).unwrap(), line);
+        }
+    }
+
+    #[test]
+    fn wherever_the_end_is_torn_the_whole_lines_count() {
+        let ends: Vec<usize> = (1..=GOLDEN.len()).filter(|&at| GOLDEN[at - 1] == b'\n').collect();
+        for cut in 0..=GOLDEN.len() {
+            let state = parse(Path::new("golden"), &GOLDEN[..cut]).unwrap();
+            let want = ends.iter().rev().find(|&&end| end <= cut).copied().unwrap_or(0);
+            assert_eq!(state.whole_bytes as usize, want, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn damage_in_the_middle_and_newer_versions_are_refused() {
+        let bad = b"{\"event\":\"release\",\"id\":1}\ngarbage\n{\"event\":\"release\",\"id\":1}\n";
+        assert!(matches!(parse(Path::new("x"), bad), Err(Error::Journal { line: 2, .. })));
+        let newer = String::from_utf8(GOLDEN.to_vec()).unwrap().replace("\"version\":1", "\"version\":2");
+        let error = parse(Path::new("x"), newer.as_bytes()).unwrap_err();
+        assert!(error.to_string().contains("newer"), "{error}");
+    }
+}

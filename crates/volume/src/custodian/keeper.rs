@@ -1,0 +1,249 @@
+//! The registry of a living run.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    CleanAction, Outcome, Resource,
+    journal::{Entry, Journal, State},
+    release::release,
+};
+use crate::{
+    Error, Result,
+    host::{FileId, Host},
+};
+
+/// Number of a resource in its journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ResourceId(pub u64);
+
+/// Keeps everything a run acquires: in a journal before it is acquired, until it is released.
+///
+/// Cheap to clone; when the last clone goes, also in a panic, what is still held is released in reverse order.
+#[derive(Clone)]
+pub struct Custodian(Arc<Inner>);
+
+struct Inner {
+    host: Arc<dyn Host>,
+    dir: PathBuf,
+    token: String,
+    books: Mutex<Books>,
+}
+
+struct Books {
+    journal: Journal,
+    state: State,
+}
+
+/// All custodians of this process, for the signal that ends it.
+static ALL: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
+
+impl Custodian {
+    /// Opens the journal in `dir`, which must exist, and becomes its owner.
+    ///
+    /// Errors: a living process owns it ([`Error::OwnerAlive`]); an earlier one left resources behind
+    /// ([`Error::LeftOvers`]: call [`clean`](super::clean) first).
+    pub fn open(host: Arc<dyn Host>, dir: &Path) -> Result<Self> {
+        let process = host.this_process()?;
+        let (mut journal, mut state) = Journal::open(dir)?;
+        if let Some(owner) = state.owner.as_ref().filter(|owner| host.is_alive(owner))
+            && (*owner != process || !state.held.is_empty())
+        {
+            return Err(Error::OwnerAlive { journal: journal.path().to_owned(), pid: owner.pid });
+        }
+        if !state.held.is_empty() {
+            return Err(Error::LeftOvers { journal: journal.path().to_owned(), count: state.held.len() });
+        }
+        journal.cut_to(&state)?;
+        let token = format!("{:x}-{:x}", process.pid, process.start_ticks);
+        let owner = Entry::Owner { version: super::journal::VERSION, process, token: token.clone() };
+        journal.append(&owner)?;
+        state.apply(owner);
+        journal.unlock()?;
+        let inner = Arc::new(Inner { host, dir: dir.to_owned(), token, books: Mutex::new(Books { journal, state }) });
+        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|weak| weak.strong_count() > 0);
+        all.push(Arc::downgrade(&inner));
+        Ok(Self(inner))
+    }
+
+    /// The host on which it acts.
+    pub fn host(&self) -> &Arc<dyn Host> {
+        &self.0.host
+    }
+
+    /// The run's directory, which holds the journal.
+    pub fn dir(&self) -> &Path {
+        &self.0.dir
+    }
+
+    /// The mark in the names of everything this run makes: unique among processes since boot.
+    pub fn token(&self) -> &str {
+        &self.0.token
+    }
+
+    /// Writes down that `resource` will be acquired, then acquires it.
+    ///
+    /// `act` must leave nothing behind when it fails. Cost: one fsync.
+    pub fn acquire<T>(&self, resource: Resource, act: impl FnOnce(&dyn Host) -> Result<T>) -> Result<(ResourceId, T)> {
+        let id = {
+            let mut books = self.0.books();
+            if books.state.held.iter().any(|held| held.resource.collides_with(&resource)) {
+                return Err(Error::NotPossible {
+                    operation: "acquire",
+                    path: resource.path().to_owned(),
+                    why: "this run holds it already",
+                });
+            }
+            let id = ResourceId(books.state.next_id);
+            books.write(Entry::Acquire { id, resource })?;
+            id
+        };
+        match act(&*self.0.host) {
+            Ok(value) => Ok((id, value)),
+            Err(error) => {
+                // The first error is the one to tell; an entry too many in the journal does no harm.
+                let _ = self.0.books().write(Entry::Release { id });
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes a file or directory and writes down its identity, so that no later one in its place is taken for it.
+    pub fn acquire_file(
+        &self,
+        resource: Resource,
+        act: impl FnOnce(&dyn Host) -> Result<FileId>,
+    ) -> Result<(ResourceId, FileId)> {
+        let (id, file) = self.acquire(resource, act)?;
+        let written = self.0.books().write(Entry::Confirm { id, file });
+        if let Err(error) = written {
+            let _ = self.release(id);
+            return Err(error);
+        }
+        Ok((id, file))
+    }
+
+    /// Gives back one resource; what was released before is [`Outcome::AlreadyGone`].
+    ///
+    /// Errors: the journal cannot be written. That the resource itself could not be removed is an outcome; it then
+    /// stays in the journal.
+    pub fn release(&self, id: ResourceId) -> Result<Outcome> {
+        let held = self.0.books().state.held.iter().find(|held| held.id == id).cloned();
+        let Some(held) = held else { return Ok(Outcome::AlreadyGone) };
+        // Not under the lock: unmounting may take seconds, and a second signal must be able to look.
+        let outcome = release(&*self.0.host, &held.resource, held.file, &self.0.token);
+        if !matches!(outcome, Outcome::Failed { .. }) {
+            self.0.books().write(Entry::Release { id })?;
+        }
+        Ok(outcome)
+    }
+
+    /// Gives back everything, in reverse order of acquiring.
+    pub fn release_all(&self) -> Vec<CleanAction> {
+        self.0.release_all()
+    }
+
+    /// What is held now, in the order of acquiring.
+    pub fn held(&self) -> Vec<Resource> {
+        self.0.books().state.held.iter().map(|held| held.resource.clone()).collect()
+    }
+}
+
+impl Inner {
+    fn books(&self) -> MutexGuard<'_, Books> {
+        // A panic elsewhere must not keep us from cleaning; the books change in one step after the disk has them.
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn release_all(&self) -> Vec<CleanAction> {
+        let held = self.books().state.held.clone();
+        let mut actions = Vec::new();
+        for held in held.into_iter().rev() {
+            let mut outcome = release(&*self.host, &held.resource, held.file, &self.token);
+            if !matches!(outcome, Outcome::Failed { .. })
+                && let Err(error) = self.books().write(Entry::Release { id: held.id })
+            {
+                outcome = Outcome::Failed { why: error.to_string() };
+            }
+            actions.push(CleanAction { resource: held.resource, outcome });
+        }
+        actions
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // What fails here stays in the journal, and `clean` tells of it.
+        let _ = self.release_all();
+    }
+}
+
+impl Books {
+    fn write(&mut self, entry: Entry) -> Result<()> {
+        self.journal.append(&entry)?;
+        self.state.apply(entry);
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Custodian {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Custodian").field("dir", &self.0.dir).field("held", &self.held()).finish()
+    }
+}
+
+/// Releases what all custodians of this process hold: for the last moment before an exit.
+pub(crate) fn release_everything() -> Vec<CleanAction> {
+    let all: Vec<_> = ALL.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
+    all.iter().flat_map(|inner| inner.release_all()).collect()
+}
+
+/// Resources that go with a value, in reverse order of acquiring.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    custodian: Custodian,
+    ids: Vec<ResourceId>,
+}
+
+impl Lease {
+    pub(crate) fn new(custodian: &Custodian) -> Self {
+        Self { custodian: custodian.clone(), ids: Vec::new() }
+    }
+
+    pub(crate) fn push(&mut self, id: ResourceId) {
+        self.ids.push(id);
+    }
+
+    /// Gives back everything now; the first failure is the error, but all are tried.
+    pub(crate) fn release(&mut self) -> Result<()> {
+        let mut first = Ok(());
+        while let Some(id) = self.ids.pop() {
+            let resource = self.custodian.0.books().state.held.iter().find(|h| h.id == id).map(|h| h.resource.clone());
+            let result = match self.custodian.release(id) {
+                Ok(Outcome::Failed { why }) => Err(Error::Unverified {
+                    operation: "removal",
+                    path: resource.map(|resource| resource.path().to_owned()).unwrap_or_default(),
+                    detail: why,
+                }),
+                Ok(_) => Ok(()),
+                Err(error) => Err(error),
+            };
+            first = first.and(result);
+        }
+        first
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // What fails stays in the journal; the custodian tries again, and then `clean`.
+        let _ = self.release();
+    }
+}

@@ -1,0 +1,18 @@
+//! Everything a run acquires is written down first, and given back: at the end, on errors, on signals, and by
+//! `clean` after a kill.
+
+mod clean;
+mod journal;
+mod keeper;
+mod registry;
+mod release;
+mod resource;
+
+pub use clean::clean;
+pub use keeper::{Custodian, ResourceId};
+pub(crate) use keeper::{Lease, release_everything};
+pub use registry::{Registry, RunCleaned};
+pub use release::{CleanAction, Outcome};
+pub use resource::{MountSource, Resource};
+
+pub use journal::JOURNAL_FILE_NAME;

@@ -1,0 +1,139 @@
+//! Giving back one resource, after making sure that it is still the one that was acquired.
+//!
+//! The same code serves a run's orderly end and the cleaning after a kill, so that the second is exercised by the
+//! first.
+
+use std::{path::Path, time::Duration};
+
+use super::{MountSource, Resource};
+use crate::{
+    Result,
+    host::{FileId, Host},
+};
+
+/// What became of a resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was removed.
+    Removed,
+    /// The mount was in use for so long that it was only detached from the tree; the kernel ends it with its last
+    /// user.
+    DetachedLazily,
+    /// Nothing was there.
+    AlreadyGone,
+    /// Something else is there now; it was not touched.
+    NotOurs {
+        /// What was found.
+        why: String,
+    },
+    /// It could not be removed and is still there.
+    Failed {
+        /// The error.
+        why: String,
+    },
+}
+
+/// One resource that a killed run had left, and what was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CleanAction {
+    /// The resource.
+    pub resource: Resource,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// Tries before a busy mount is detached lazily, and the pause between them: 5 s in all.
+const TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Removes `resource` if it is there and ours. `file` is its confirmed identity, `token` the mark in the names that
+/// its run made.
+pub(super) fn release(host: &dyn Host, resource: &Resource, file: Option<FileId>, token: &str) -> Outcome {
+    let result = match resource {
+        Resource::File { path } => release_path(host, path, file, token, |path| host.remove_file(path)),
+        Resource::Directory { path } => release_path(host, path, file, token, |path| host.remove_dir(path)),
+        Resource::Tree { path } => release_tree(host, path, file, token),
+        Resource::Loop { file, .. } => release_loops(host, *file),
+        Resource::Mount { point, source } => release_mount(host, point, source),
+    };
+    result.unwrap_or_else(|error| {
+        let source = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
+        Outcome::Failed { why: format!("{error}{source}") }
+    })
+}
+
+fn release_path(
+    host: &dyn Host,
+    path: &Path,
+    file: Option<FileId>,
+    token: &str,
+    remove: impl FnOnce(&Path) -> Result<()>,
+) -> Result<Outcome> {
+    let Some(found) = host.file_id(path)? else { return Ok(Outcome::AlreadyGone) };
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_ours = match file {
+        Some(file) => found == file,
+        // Killed between making it and writing down its number: the token in the name is nobody else's.
+        None => !token.is_empty() && name.contains(token),
+    };
+    if !is_ours {
+        let why = format!("{} is another file now (inode {})", path.display(), found.inode);
+        return Ok(Outcome::NotOurs { why });
+    }
+    remove(path)?;
+    Ok(Outcome::Removed)
+}
+
+fn release_tree(host: &dyn Host, path: &Path, file: Option<FileId>, token: &str) -> Result<Outcome> {
+    if let Some(mount) = host.mounts()?.iter().find(|mount| mount.point.starts_with(path)) {
+        // Removing would reach into another file system.
+        return Ok(Outcome::Failed { why: format!("{} is mounted in it", mount.point.display()) });
+    }
+    release_path(host, path, file, token, |path| host.remove_tree(path))
+}
+
+fn release_loops(host: &dyn Host, file: FileId) -> Result<Outcome> {
+    let devices = host.loops_backed_by(file)?;
+    if devices.is_empty() {
+        return Ok(Outcome::AlreadyGone);
+    }
+    for device in &devices {
+        host.detach_loop(device)?;
+    }
+    // The kernel detaches late if somebody still has the device open, such as a prober.
+    for _ in 0..TRIES {
+        if host.loops_backed_by(file)?.is_empty() {
+            return Ok(Outcome::Removed);
+        }
+        host.pause(PAUSE);
+    }
+    let names: Vec<String> = devices.iter().map(|device| device.display().to_string()).collect();
+    Ok(Outcome::Failed { why: format!("{} is still in use", names.join(", ")) })
+}
+
+fn release_mount(host: &dyn Host, point: &Path, source: &MountSource) -> Result<Outcome> {
+    let mut seen = false;
+    for attempt in 0..=TRIES {
+        // The last mount on a point is the one that is seen there, and the one that would be unmounted.
+        let mounts = host.mounts()?;
+        let Some(mount) = mounts.iter().rev().find(|mount| mount.point == point) else {
+            return Ok(if seen { Outcome::Removed } else { Outcome::AlreadyGone });
+        };
+        let is_ours = match source {
+            MountSource::Image { file } => host.loop_backing(&mount.source)? == Some(*file),
+            MountSource::Device { number } => host.device_number(&mount.source)? == Some(*number),
+        };
+        if !is_ours {
+            let why = format!("{} is mounted on {}", mount.source.display(), point.display());
+            return Ok(Outcome::NotOurs { why });
+        }
+        seen = true;
+        match host.unmount(point, attempt == TRIES) {
+            Ok(()) if attempt == TRIES => return Ok(Outcome::DetachedLazily),
+            Ok(()) => return Ok(Outcome::Removed),
+            Err(error) if error.is_busy() && attempt < TRIES => host.pause(PAUSE),
+            Err(error) => return Err(error),
+        }
+    }
+    unreachable!("the last attempt returns")
+}

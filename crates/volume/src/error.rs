@@ -1,0 +1,248 @@
+//! What can go wrong with a volume, in words a user can act on.
+
+use std::{io, path::PathBuf};
+
+use senesce_core::Bytes;
+
+use crate::FileSystemKind;
+
+/// The class of an error, which the command line turns into its exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// Something failed on the way.
+    Failed,
+    /// The caller asked for something that makes no sense.
+    Usage,
+    /// The machine lacks something: root, a tool, a kernel feature, space.
+    Environment,
+}
+
+/// Why a volume could not be made, used or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A system call failed.
+    #[error("cannot {operation} {}", path.display())]
+    Io {
+        /// What was tried.
+        operation: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Only root may do this.
+    #[error("not root: cannot {operation}")]
+    NotRoot {
+        /// What was tried.
+        operation: &'static str,
+    },
+    /// A tool is not installed.
+    #[error("{tool} is not installed")]
+    ToolMissing {
+        /// Name of the program.
+        tool: String,
+        /// Debian package that has it.
+        package: &'static str,
+    },
+    /// A tool ended with an error.
+    #[error("`{command}` failed ({status}): {stderr}")]
+    ToolFailed {
+        /// The command as it was run.
+        command: String,
+        /// How it ended.
+        status: String,
+        /// The end of what it said.
+        stderr: String,
+    },
+    /// The kernel cannot mount this file system.
+    #[error("this kernel does not know the file system {file_system}")]
+    FileSystemNotInKernel {
+        /// The file system.
+        file_system: FileSystemKind,
+    },
+    /// A directory cannot take the image.
+    #[error("{} has {available} free, and {needed} are needed", dir.display())]
+    NotEnoughSpace {
+        /// Directory of the image.
+        dir: PathBuf,
+        /// Free for us, bytes.
+        available: Bytes,
+        /// Needed, bytes.
+        needed: Bytes,
+    },
+    /// A volume would be smaller than its file system allows.
+    #[error("{size} is too small for {file_system}: at least {minimum}")]
+    VolumeTooSmall {
+        /// The file system.
+        file_system: FileSystemKind,
+        /// Size asked for, bytes.
+        size: Bytes,
+        /// Smallest size its mkfs takes, bytes.
+        minimum: Bytes,
+    },
+    /// The directory of a memory image is not in memory.
+    #[error("{} is not on tmpfs, so an image there would not be in memory", dir.display())]
+    NotInMemory {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// A device is used by something else; never forced.
+    #[error("{} is in use: {by}; it was not touched", device.display())]
+    DeviceInUse {
+        /// The device.
+        device: PathBuf,
+        /// Who uses it: mount points, swap, holders.
+        by: String,
+    },
+    /// A device holds something, and formatting was not forced.
+    #[error("{} holds {found}; it was not touched", device.display())]
+    HasSignature {
+        /// The device.
+        device: PathBuf,
+        /// What was found.
+        found: String,
+    },
+    /// A path named as a device is none.
+    #[error("{} is not a block device", path.display())]
+    NotABlockDevice {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A step was done but its effect is not to be seen.
+    #[error("{operation} of {} did not take effect: {detail}", path.display())]
+    Unverified {
+        /// The step.
+        operation: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What was seen instead.
+        detail: String,
+    },
+    /// The volume's backend or state does not allow this.
+    #[error("cannot {operation} {}: {why}", path.display())]
+    NotPossible {
+        /// What was asked for.
+        operation: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why not.
+        why: &'static str,
+    },
+    /// A mount option that would work against the volume.
+    #[error("mount option {option:?} {problem}")]
+    MountOption {
+        /// The option.
+        option: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// The run that owns a journal still lives.
+    #[error("process {pid} still runs and owns what {} lists", journal.display())]
+    OwnerAlive {
+        /// The journal.
+        journal: PathBuf,
+        /// Its process.
+        pid: u32,
+    },
+    /// An earlier run in the same directory left resources behind.
+    #[error("an earlier run left {count} resources behind, listed in {}", journal.display())]
+    LeftOvers {
+        /// The journal.
+        journal: PathBuf,
+        /// How many resources.
+        count: usize,
+    },
+    /// A journal cannot be read.
+    #[error("{} line {line}: {problem}", path.display())]
+    Journal {
+        /// The journal.
+        path: PathBuf,
+        /// Line number, from 1.
+        line: usize,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A signal asked us to stop.
+    #[error("stopped by signal {signal} during {operation}")]
+    Interrupted {
+        /// What was going on.
+        operation: &'static str,
+        /// Number of the signal.
+        signal: i32,
+    },
+}
+
+/// The crate's result.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// The class of the error.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::NotRoot { .. }
+            | Error::ToolMissing { .. }
+            | Error::FileSystemNotInKernel { .. }
+            | Error::NotEnoughSpace { .. }
+            | Error::NotInMemory { .. }
+            | Error::DeviceInUse { .. }
+            | Error::HasSignature { .. }
+            | Error::OwnerAlive { .. }
+            | Error::LeftOvers { .. } => ErrorKind::Environment,
+            Error::MountOption { .. } | Error::NotABlockDevice { .. } | Error::VolumeTooSmall { .. } => {
+                ErrorKind::Usage
+            }
+            Error::Io { source, .. } => match source.kind() {
+                io::ErrorKind::PermissionDenied | io::ErrorKind::StorageFull => ErrorKind::Environment,
+                _ => ErrorKind::Failed,
+            },
+            _ => ErrorKind::Failed,
+        }
+    }
+
+    /// Whether the machine, not the run, is at fault.
+    pub fn is_environment(&self) -> bool {
+        self.kind() == ErrorKind::Environment
+    }
+
+    /// What the user can do about it, if anything.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Error::NotRoot { .. } => {
+                "run as root (sudo), or name an existing directory as the volume: that needs no root".to_owned()
+            }
+            Error::ToolMissing { package, .. } => format!("apt-get install {package}"),
+            Error::FileSystemNotInKernel { file_system } => {
+                format!("load its module (modprobe {file_system}), or leave {file_system} out of the plan")
+            }
+            Error::NotEnoughSpace { needed, .. } => {
+                format!("name a directory with {needed} free for the images, or make the volumes smaller in the plan")
+            }
+            Error::VolumeTooSmall { minimum, .. } => format!("make the volume {minimum} or larger"),
+            Error::NotInMemory { .. } => "use /dev/shm, or mount a tmpfs there".to_owned(),
+            Error::DeviceInUse { .. } => "unmount it first, or name another device; --force does not help".to_owned(),
+            Error::HasSignature { .. } => "if its contents may be destroyed, say so with --force".to_owned(),
+            Error::NotABlockDevice { .. } => "name a block device such as /dev/sdb, or use an image".to_owned(),
+            Error::OwnerAlive { pid, .. } => format!("wait for process {pid} to end, or stop it: kill {pid}"),
+            Error::LeftOvers { .. } => "run `senesce clean` first".to_owned(),
+            Error::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => "run as root".to_owned(),
+            _ => return None,
+        })
+    }
+
+    /// Adds operation and path to a system error.
+    pub(crate) fn io(operation: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(rustix::io::Errno) -> Error {
+        let path = path.into();
+        move |errno| Error::Io { operation, path, source: errno.into() }
+    }
+
+    /// The same for errors of the standard library.
+    pub(crate) fn std(operation: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
+        let path = path.into();
+        move |source| Error::Io { operation, path, source }
+    }
+
+    /// Whether the system said that the thing is busy.
+    pub(crate) fn is_busy(&self) -> bool {
+        matches!(self, Error::Io { source, .. } if source.raw_os_error() == Some(rustix::io::Errno::BUSY.raw_os_error()))
+    }
+}

@@ -1,0 +1,292 @@
+//! The host we run on.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use rustix::{fs::OFlags, io::Errno, mount::UnmountFlags};
+use senesce_core::Bytes;
+
+use super::{
+    DeviceNumber, DeviceStat, FileId, Host, LoopDevice, MountEntry, ProcessId, ToolOutput, ioctl, linux_device,
+    linux_file, parse_mount_options, parse_mountinfo,
+};
+use crate::{Error, FileSystemKind, Result, circumstances};
+
+/// The machine itself: an adapter, which reads `/proc` and `/sys`, runs programs and waits in real time.
+#[derive(Clone, Debug)]
+pub struct LinuxHost {
+    /// Where programs are searched: not `PATH`, in which `/usr/sbin` is often missing.
+    pub tool_dirs: Vec<PathBuf>,
+}
+
+impl Default for LinuxHost {
+    fn default() -> Self {
+        let dirs = ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/bin", "/bin"];
+        Self { tool_dirs: dirs.into_iter().map(PathBuf::from).collect() }
+    }
+}
+
+/// Field 22 of `/proc/PID/stat`; the command's name in field 2 may hold blanks and parentheses.
+fn parse_start_ticks(stat: &str) -> Option<u64> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let state = rest.split_whitespace().next()?;
+    // A zombie holds nothing any more.
+    if state == "Z" || state == "X" {
+        return None;
+    }
+    rest.split_whitespace().nth(19)?.parse().ok()
+}
+
+fn process(pid: u32) -> Result<Option<ProcessId>> {
+    let boot = "/proc/sys/kernel/random/boot_id";
+    let boot_id = fs::read_to_string(boot).map_err(Error::std("read", boot))?.trim().to_owned();
+    let path = format!("/proc/{pid}/stat");
+    let Ok(stat) = fs::read_to_string(&path) else { return Ok(None) };
+    Ok(parse_start_ticks(&stat).map(|start_ticks| ProcessId { pid, start_ticks, boot_id }))
+}
+
+impl Host for LinuxHost {
+    fn is_root(&self) -> bool {
+        rustix::process::geteuid().is_root()
+    }
+
+    fn kernel_knows(&self, kind: FileSystemKind) -> Result<bool> {
+        let path = "/proc/filesystems";
+        let text = fs::read_to_string(path).map_err(Error::std("read", path))?;
+        if text.lines().any(|line| line.split_whitespace().last() == Some(kind.name())) {
+            return Ok(true);
+        }
+        // mount(2) loads a module by itself if there is one.
+        let release = rustix::system::uname().release().to_string_lossy().into_owned();
+        let modules = fs::read_to_string(format!("/lib/modules/{release}/modules.dep")).unwrap_or_default();
+        let module = format!("/{}.ko", kind.name());
+        Ok(modules.lines().any(|line| line.split(':').next().is_some_and(|path| path.contains(&module))))
+    }
+
+    fn find_tool(&self, name: &str) -> Option<PathBuf> {
+        self.tool_dirs.iter().map(|dir| dir.join(name)).find(|path| path.is_file())
+    }
+
+    fn run_tool(&self, program: &Path, arguments: &[String]) -> Result<ToolOutput> {
+        let output = Command::new(program)
+            .args(arguments)
+            // Variables such as MKE2FS_CONFIG must not change a volume without being recorded.
+            .env_clear()
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("LC_ALL", "C")
+            .stdin(Stdio::null())
+            .output()
+            .map_err(Error::std("run", program))?;
+        Ok(ToolOutput {
+            success: output.status.success(),
+            status: output.status.to_string(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        })
+    }
+
+    fn this_process(&self) -> Result<ProcessId> {
+        let pid = std::process::id();
+        process(pid)?.ok_or_else(|| Error::NotPossible {
+            operation: "read the start time in",
+            path: format!("/proc/{pid}/stat").into(),
+            why: "is /proc mounted?",
+        })
+    }
+
+    fn is_alive(&self, owner: &ProcessId) -> bool {
+        matches!(process(owner.pid), Ok(Some(found)) if found == *owner)
+    }
+
+    fn pause(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
+
+    fn free_bytes(&self, dir: &Path) -> Result<Bytes> {
+        let stat = rustix::fs::statvfs(dir).map_err(Error::io("read the free space of", dir))?;
+        Ok(Bytes(stat.f_bavail.saturating_mul(stat.f_frsize)))
+    }
+
+    fn is_in_memory(&self, dir: &Path) -> Result<bool> {
+        const TMPFS: u32 = 0x0102_1994;
+        const RAMFS: u32 = 0x8584_58f6;
+        let stat = rustix::fs::statfs(dir).map_err(Error::io("read the file system of", dir))?;
+        Ok([TMPFS, RAMFS].contains(&(stat.f_type as u32)))
+    }
+
+    fn file_id(&self, path: &Path) -> Result<Option<FileId>> {
+        match rustix::fs::lstat(path) {
+            Ok(stat) => Ok(Some(FileId { device: stat.st_dev, inode: stat.st_ino })),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(errno) => Err(Error::io("look up", path)(errno)),
+        }
+    }
+
+    fn create_file(&self, path: &Path, size: Bytes) -> Result<FileId> {
+        linux_file::create(path, size)
+    }
+
+    fn create_dir(&self, path: &Path) -> Result<FileId> {
+        fs::create_dir(path).map_err(Error::std("create the directory", path))?;
+        self.file_id(path)?.ok_or_else(|| Error::Unverified {
+            operation: "creation",
+            path: path.to_owned(),
+            detail: "nothing is there".to_owned(),
+        })
+    }
+
+    fn remove_file(&self, path: &Path) -> Result<()> {
+        fs::remove_file(path).map_err(Error::std("remove", path))
+    }
+
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        fs::remove_dir(path).map_err(Error::std("remove the directory", path))
+    }
+
+    fn remove_tree(&self, path: &Path) -> Result<()> {
+        fs::remove_dir_all(path).map_err(Error::std("remove the tree", path))
+    }
+
+    fn copy_image(&self, from: &Path, to: &Path) -> Result<&'static str> {
+        linux_file::copy_image(from, to)
+    }
+
+    fn sync_file(&self, path: &Path) -> Result<()> {
+        linux_file::sync(path)
+    }
+
+    fn drop_cached_pages(&self, path: &Path) -> Result<Option<u64>> {
+        linux_file::drop_cached_pages(path)
+    }
+
+    fn attach_loop(&self, image: &Path) -> Result<LoopDevice> {
+        linux_device::attach_loop(image)
+    }
+
+    fn loops_backed_by(&self, file: FileId) -> Result<Vec<PathBuf>> {
+        let dir = "/sys/block";
+        let mut found = Vec::new();
+        for entry in fs::read_dir(dir).map_err(Error::std("list", dir))?.flatten() {
+            if entry.path().join("loop/backing_file").exists() {
+                let device = Path::new("/dev").join(entry.file_name());
+                if self.loop_backing(&device)? == Some(file) {
+                    found.push(device);
+                }
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    fn loop_backing(&self, device: &Path) -> Result<Option<FileId>> {
+        linux_device::loop_backing(device)
+    }
+
+    fn detach_loop(&self, device: &Path) -> Result<()> {
+        let fd = linux_device::open_device(device, OFlags::RDONLY)?;
+        match ioctl::loop_clear(&fd) {
+            Ok(()) | Err(Errno::NXIO) => Ok(()),
+            Err(errno) => Err(Error::io("detach", device)(errno)),
+        }
+    }
+
+    fn device_number(&self, path: &Path) -> Result<Option<DeviceNumber>> {
+        linux_device::number(path)
+    }
+
+    fn device_size(&self, path: &Path) -> Result<Bytes> {
+        let fd = linux_device::open_device(path, OFlags::RDONLY)?;
+        Ok(Bytes(ioctl::device_size(&fd).map_err(Error::io("read the size of", path))?))
+    }
+
+    fn device_users(&self, path: &Path) -> Result<Vec<String>> {
+        linux_device::users(path, &self.mounts()?)
+    }
+
+    fn read_device(&self, path: &Path, offset: u64, length: usize) -> Result<Vec<u8>> {
+        linux_device::read(path, offset, length)
+    }
+
+    fn wipe_device(&self, path: &Path, offset: u64, length: usize) -> Result<()> {
+        linux_device::wipe(path, offset, length)
+    }
+
+    fn flush_device(&self, path: &Path) -> Result<()> {
+        let fd = linux_device::open_device(path, OFlags::RDONLY)?;
+        rustix::fs::fsync(&fd).map_err(Error::io("sync", path))?;
+        ioctl::flush_buffers(&fd).map_err(Error::io("flush the buffers of", path))
+    }
+
+    fn set_read_ahead(&self, path: &Path, kib: u32) -> Result<u32> {
+        linux_device::set_read_ahead(path, kib)
+    }
+
+    fn device_stat(&self, path: &Path) -> Result<DeviceStat> {
+        linux_device::stat(path)
+    }
+
+    fn mounts(&self) -> Result<Vec<MountEntry>> {
+        let path = "/proc/self/mountinfo";
+        Ok(parse_mountinfo(&fs::read(path).map_err(Error::std("read", path))?))
+    }
+
+    fn mount(&self, source: &Path, point: &Path, kind: FileSystemKind, options: &str) -> Result<()> {
+        let options = parse_mount_options(options)?;
+        let data = std::ffi::CString::new(options.data)
+            .map_err(|_| Error::MountOption { option: "data".to_owned(), problem: "contains a NUL byte" })?;
+        rustix::mount::mount(source, point, kind.name(), options.flags, Some(data.as_c_str())).map_err(|errno| {
+            // The kernel's EINVAL says nothing; the pair of paths and the options at least say where to look.
+            Error::Io {
+                operation: "mount",
+                path: format!("{} on {}", source.display(), point.display()).into(),
+                source: errno.into(),
+            }
+        })
+    }
+
+    fn unmount(&self, point: &Path, lazily: bool) -> Result<()> {
+        let flags = if lazily { UnmountFlags::DETACH } else { UnmountFlags::empty() } | UnmountFlags::NOFOLLOW;
+        rustix::mount::unmount(point, flags).map_err(Error::io("unmount", point))
+    }
+
+    fn forget_device(&self, device: &Path, kind: FileSystemKind) -> Result<()> {
+        if kind == FileSystemKind::Btrfs {
+            linux_device::btrfs_forget(device)?;
+        }
+        Ok(())
+    }
+
+    fn sync_file_system(&self, root: &Path) -> Result<()> {
+        let fd = linux_file::open(root, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        rustix::fs::syncfs(&fd).map_err(Error::io("sync the file system of", root))
+    }
+
+    fn circumstances(&self, device: Option<&Path>) -> Vec<(String, String)> {
+        circumstances::collect_machine(device)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_time_is_found_behind_an_ugly_name() {
+        let stat = "42 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 987 20 21";
+        assert_eq!(parse_start_ticks(stat), Some(987));
+        assert_eq!(parse_start_ticks("42 (x) Z 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 987"), None);
+    }
+
+    #[test]
+    fn this_process_is_alive_and_another_start_is_not() {
+        let host = LinuxHost::default();
+        let me = host.this_process().unwrap();
+        assert!(host.is_alive(&me));
+        assert!(!host.is_alive(&ProcessId { start_ticks: me.start_ticks + 1, ..me.clone() }));
+        assert!(!host.is_alive(&ProcessId { boot_id: "other".to_owned(), ..me }));
+    }
+}

@@ -1,0 +1,213 @@
+//! Block and loop devices of the host.
+
+use std::{
+    fs,
+    os::{fd::OwnedFd, unix::ffi::OsStrExt, unix::fs::FileExt},
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{FileType, Mode, OFlags},
+    io::Errno,
+};
+
+use super::{DeviceNumber, DeviceStat, FileId, LoopDevice, MountEntry, ioctl};
+use crate::{Error, Result};
+
+pub(super) fn open_device(path: &Path, flags: OFlags) -> Result<OwnedFd> {
+    rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()).map_err(Error::io("open", path))
+}
+
+pub(super) fn attach_loop(image: &Path) -> Result<LoopDevice> {
+    let file = open_device(image, OFlags::RDWR)?;
+    // 512 bytes is what a loop device has by default; a host with 4 KiB sectors only gives direct I/O with 4096.
+    let first = attach_with(image, &file, 512)?;
+    if first.direct_io {
+        return Ok(first);
+    }
+    let clear = |device: &LoopDevice| -> Result<()> {
+        let fd = open_device(&device.path, OFlags::RDONLY)?;
+        ioctl::loop_clear(&fd).map_err(Error::io("detach", &device.path))
+    };
+    clear(&first)?;
+    let second = attach_with(image, &file, 4096)?;
+    if second.direct_io {
+        return Ok(second);
+    }
+    clear(&second)?;
+    attach_with(image, &file, 512)
+}
+
+fn attach_with(image: &Path, file: &OwnedFd, block_size_bytes: u32) -> Result<LoopDevice> {
+    let control_path = "/dev/loop-control";
+    let control = open_device(Path::new(control_path), OFlags::RDWR)?;
+    let name = image.as_os_str().as_bytes();
+    // Somebody else may take the free device between the question and the answer.
+    for _ in 0..64 {
+        let number = ioctl::loop_get_free(&control).map_err(Error::io("find a free loop device with", control_path))?;
+        let path = PathBuf::from(format!("/dev/loop{number}"));
+        let device = open_device(&path, OFlags::RDWR)?;
+        match ioctl::loop_configure(&device, file, block_size_bytes, name) {
+            Ok(()) => {
+                let status = ioctl::loop_status(&device).map_err(|errno| {
+                    // Not to leave behind what nobody will hear of.
+                    let _ = ioctl::loop_clear(&device);
+                    Error::io("read the status of", &path)(errno)
+                })?;
+                let direct_io = status.flags & ioctl::LO_FLAGS_DIRECT_IO != 0;
+                return Ok(LoopDevice { path, direct_io, block_size_bytes });
+            }
+            Err(Errno::BUSY) => {}
+            Err(errno) => return Err(Error::io("attach a loop device to", image)(errno)),
+        }
+    }
+    Err(Error::io("find a free loop device with", control_path)(Errno::BUSY))
+}
+
+pub(super) fn loop_backing(device: &Path) -> Result<Option<FileId>> {
+    /// Major number of loop devices.
+    const LOOP_MAJOR: u32 = 7;
+    if number(device)?.is_none_or(|number| number.major != LOOP_MAJOR) {
+        return Ok(None);
+    }
+    let fd = open_device(device, OFlags::RDONLY)?;
+    match ioctl::loop_status(&fd) {
+        Ok(info) => Ok(Some(FileId { device: info.device, inode: info.inode })),
+        Err(Errno::NXIO) => Ok(None),
+        Err(errno) => Err(Error::io("read the status of", device)(errno)),
+    }
+}
+
+pub(super) fn number(path: &Path) -> Result<Option<DeviceNumber>> {
+    match rustix::fs::stat(path) {
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice => {
+            Ok(Some(DeviceNumber { major: rustix::fs::major(stat.st_rdev), minor: rustix::fs::minor(stat.st_rdev) }))
+        }
+        Ok(_) | Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(Error::io("look up", path)(errno)),
+    }
+}
+
+fn sys_dir(path: &Path) -> Result<PathBuf> {
+    let number = number(path)?.ok_or_else(|| Error::NotABlockDevice { path: path.to_owned() })?;
+    Ok(format!("/sys/dev/block/{}:{}", number.major, number.minor).into())
+}
+
+/// The device's queue directory; partitions share their disk's.
+pub(crate) fn queue_dir(path: &Path) -> Result<PathBuf> {
+    let own = sys_dir(path)?;
+    let queue = own.join("queue");
+    Ok(if queue.exists() { queue } else { own.join("../queue") })
+}
+
+pub(super) fn users(path: &Path, mounts: &[MountEntry]) -> Result<Vec<String>> {
+    let dir = sys_dir(path)?;
+    // The device, its partitions, and the disk it is a partition of.
+    let mut numbers = vec![fs::read_to_string(dir.join("dev")).unwrap_or_default().trim().to_owned()];
+    if dir.join("partition").exists() {
+        numbers.push(fs::read_to_string(dir.join("../dev")).unwrap_or_default().trim().to_owned());
+    }
+    let mut users = Vec::new();
+    for entry in fs::read_dir(&dir).map_err(Error::std("list", &dir))?.flatten() {
+        if entry.path().join("partition").exists() {
+            numbers.push(fs::read_to_string(entry.path().join("dev")).unwrap_or_default().trim().to_owned());
+        }
+    }
+    let is_ours =
+        |device: &Path| matches!(number(device), Ok(Some(n)) if numbers.contains(&format!("{}:{}", n.major, n.minor)));
+    for mount in mounts {
+        let by_number = numbers.contains(&format!("{}:{}", mount.device.major, mount.device.minor));
+        if by_number || is_ours(&mount.source) {
+            users.push(format!("mounted on {}", mount.point.display()));
+        }
+    }
+    let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
+    for line in swaps.lines().skip(1) {
+        if line.split_whitespace().next().is_some_and(|device| is_ours(Path::new(device))) {
+            users.push("swap".to_owned());
+        }
+    }
+    for holder in fs::read_dir(dir.join("holders")).into_iter().flatten().flatten() {
+        users.push(format!("held by {}", holder.file_name().to_string_lossy()));
+    }
+    // Whoever uses a device in earnest has claimed it: other mount namespaces, arrays, volume managers.
+    if users.is_empty() {
+        match open_device(path, OFlags::RDONLY | OFlags::EXCL) {
+            Err(error) if error.is_busy() => users.push("claimed in the kernel".to_owned()),
+            Err(error) => return Err(error),
+            Ok(_) => {}
+        }
+    }
+    Ok(users)
+}
+
+pub(super) fn read(path: &Path, offset: u64, length: usize) -> Result<Vec<u8>> {
+    let file = fs::File::from(open_device(path, OFlags::RDONLY)?);
+    let mut bytes = vec![0; length];
+    let mut have = 0;
+    while have < length {
+        match file.read_at(&mut bytes[have..], offset + have as u64).map_err(Error::std("read", path))? {
+            0 => break,
+            got => have += got,
+        }
+    }
+    bytes.truncate(have);
+    Ok(bytes)
+}
+
+pub(super) fn wipe(path: &Path, offset: u64, length: usize) -> Result<()> {
+    let file = fs::File::from(open_device(path, OFlags::WRONLY | OFlags::EXCL)?);
+    file.write_all_at(&vec![0; length], offset).map_err(Error::std("wipe the start of", path))?;
+    file.sync_all().map_err(Error::std("sync", path))
+}
+
+pub(super) fn set_read_ahead(path: &Path, kib: u32) -> Result<u32> {
+    let file = queue_dir(path)?.join("read_ahead_kb");
+    fs::write(&file, kib.to_string()).map_err(Error::std("write", &file))?;
+    let text = fs::read_to_string(&file).map_err(Error::std("read", &file))?;
+    text.trim().parse().map_err(|_| Error::Unverified {
+        operation: "setting the read-ahead",
+        path: path.to_owned(),
+        detail: format!("the kernel says {:?}", text.trim()),
+    })
+}
+
+pub(super) fn stat(path: &Path) -> Result<DeviceStat> {
+    let file = sys_dir(path)?.join("stat");
+    let text = fs::read_to_string(&file).map_err(Error::std("read", &file))?;
+    Ok(parse_stat(&text))
+}
+
+/// Fields as in the kernel's Documentation/block/stat.rst.
+fn parse_stat(text: &str) -> DeviceStat {
+    let fields: Vec<u64> = text.split_whitespace().map_while(|field| field.parse().ok()).collect();
+    let at = |index: usize| fields.get(index).copied().unwrap_or(0);
+    DeviceStat { reads: at(0), read_sectors: at(2), writes: at(4), written_sectors: at(6), busy_milliseconds: at(9) }
+}
+
+pub(super) fn btrfs_forget(device: &Path) -> Result<()> {
+    let control = "/dev/btrfs-control";
+    let fd = match rustix::fs::open(control, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(fd) => fd,
+        // Without the control node there is nothing that remembers.
+        Err(Errno::NOENT) => return Ok(()),
+        Err(errno) => return Err(Error::io("open", control)(errno)),
+    };
+    match ioctl::btrfs_forget(&fd, device.as_os_str().as_bytes()) {
+        // NOENT: it was not known. BUSY: it is mounted, by somebody.
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(Error::io("make Btrfs forget", device)(errno)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_counters_are_in_their_places() {
+        let stat = parse_stat("  11 1 33 4 55 2 77 8 0 99 100 0 0 0 0 0 0\n");
+        let want = DeviceStat { reads: 11, read_sectors: 33, writes: 55, written_sectors: 77, busy_milliseconds: 99 };
+        assert_eq!(stat, want);
+    }
+}

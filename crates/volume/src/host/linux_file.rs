@@ -1,0 +1,114 @@
+//! Image files of the host.
+
+use std::{
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{Advice, IFlags, Mode, OFlags, SeekFrom},
+    io::Errno,
+};
+use senesce_core::Bytes;
+
+use super::{FileId, ioctl};
+use crate::{Error, Result};
+
+pub(super) fn open(path: &Path, flags: OFlags) -> Result<OwnedFd> {
+    rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()).map_err(Error::io("open", path))
+}
+
+pub(super) fn create(path: &Path, size: Bytes) -> Result<FileId> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let fd = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR).map_err(Error::io("create", path))?;
+    // On a Btrfs host, copy-on-write would fragment the image and blur what is measured. Elsewhere the flag does
+    // not exist, so a refusal is fine.
+    if let Ok(old) = rustix::fs::ioctl_getflags(&fd) {
+        let _ = rustix::fs::ioctl_setflags(&fd, old | IFlags::NOCOW);
+    }
+    let made = rustix::fs::ftruncate(&fd, size.0).and_then(|()| rustix::fs::fstat(&fd));
+    match made {
+        Ok(stat) => Ok(FileId { device: stat.st_dev, inode: stat.st_ino }),
+        Err(errno) => {
+            // The file is ours alone and useless; the first error is the one to tell.
+            let _ = std::fs::remove_file(path);
+            Err(Error::io("set the size of", path)(errno))
+        }
+    }
+}
+
+pub(super) fn copy_image(from: &Path, to: &Path) -> Result<&'static str> {
+    let source = open(from, OFlags::RDONLY)?;
+    let target = open(to, OFlags::RDWR)?;
+    if rustix::fs::ioctl_ficlone(&target, &source).is_ok() {
+        return Ok("clone");
+    }
+    let size = rustix::fs::fstat(&source).map_err(Error::io("look up", from))?.st_size as u64;
+    rustix::fs::ftruncate(&target, size).map_err(Error::io("set the size of", to))?;
+    let mut position = 0;
+    while position < size {
+        let data = match rustix::fs::seek(&source, SeekFrom::Data(position)) {
+            Ok(data) => data,
+            // Nothing but a hole up to the end.
+            Err(Errno::NXIO) => break,
+            Err(errno) => return Err(Error::io("find the data of", from)(errno)),
+        };
+        let end = rustix::fs::seek(&source, SeekFrom::Hole(data)).map_err(Error::io("find the holes of", from))?;
+        copy_range(&source, &target, data, end, from, to)?;
+        position = end;
+    }
+    Ok("sparse copy")
+}
+
+fn copy_range(source: &OwnedFd, target: &OwnedFd, start: u64, end: u64, from: &Path, to: &Path) -> Result<()> {
+    let (mut read_at, mut write_at) = (start, start);
+    while read_at < end {
+        let length = (end - read_at).min(1 << 30) as usize;
+        match rustix::fs::copy_file_range(source, Some(&mut read_at), target, Some(&mut write_at), length) {
+            Ok(0) => return Err(Error::io("copy all of", from)(Errno::IO)),
+            Ok(_) => {}
+            // Two file systems that cannot do it between them.
+            Err(Errno::XDEV | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => {
+                let mut buffer = vec![0; 1 << 20];
+                while read_at < end {
+                    let length = buffer.len().min((end - read_at) as usize);
+                    let got =
+                        rustix::io::pread(source, &mut buffer[..length], read_at).map_err(Error::io("read", from))?;
+                    if got == 0 {
+                        return Err(Error::io("copy all of", from)(Errno::IO));
+                    }
+                    let mut put = 0;
+                    while put < got {
+                        put += rustix::io::pwrite(target, &buffer[put..got], read_at + put as u64)
+                            .map_err(Error::io("write", to))?;
+                    }
+                    read_at += got as u64;
+                }
+            }
+            Err(errno) => return Err(Error::io("copy into", to)(errno)),
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn sync(path: &Path) -> Result<()> {
+    let fd = open(path, OFlags::RDONLY)?;
+    rustix::fs::fsync(&fd).map_err(Error::io("sync", path))?;
+    let parent =
+        path.parent().filter(|parent| !parent.as_os_str().is_empty()).map_or(PathBuf::from("."), Path::to_owned);
+    let fd = open(&parent, OFlags::RDONLY | OFlags::DIRECTORY)?;
+    rustix::fs::fsync(&fd).map_err(Error::io("sync", parent))
+}
+
+pub(super) fn drop_cached_pages(path: &Path) -> Result<Option<u64>> {
+    let fd = open(path, OFlags::RDONLY)?;
+    // Only clean pages can be dropped.
+    rustix::fs::fdatasync(&fd).map_err(Error::io("sync", path))?;
+    rustix::fs::fadvise(&fd, 0, None, Advice::DontNeed).map_err(Error::io("drop the cached pages of", path))?;
+    match ioctl::cached_pages(&fd) {
+        Ok(pages) => Ok(Some(pages)),
+        // Kernels before 6.5, or file systems (and tmpfs-like ones) where it means nothing.
+        Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => Ok(None),
+        Err(errno) => Err(Error::io("count the cached pages of", path)(errno)),
+    }
+}

@@ -1,0 +1,174 @@
+//! The privileged acts behind one trait, so that their order can be tested without privileges.
+
+#[cfg(test)]
+pub(crate) mod fake;
+mod ioctl;
+mod linux;
+mod linux_device;
+mod linux_file;
+mod mountinfo;
+mod options;
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use senesce_core::Bytes;
+use serde::{Deserialize, Serialize};
+
+pub use linux::LinuxHost;
+pub(crate) use linux_device::queue_dir;
+pub use mountinfo::{MountEntry, parse_mountinfo};
+pub use options::{MountOptions, parse_mount_options};
+
+use crate::{FileSystemKind, Result};
+
+/// Which file a path led to, as `stat` numbers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FileId {
+    /// `st_dev` of the file system that holds it.
+    pub device: u64,
+    /// Its inode number.
+    pub inode: u64,
+}
+
+/// Number of a block device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct DeviceNumber {
+    /// Major number.
+    pub major: u32,
+    /// Minor number.
+    pub minor: u32,
+}
+
+/// A process that cannot be mistaken for a later one with the same number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessId {
+    /// Its number.
+    pub pid: u32,
+    /// Its start in clock ticks since boot (`/proc/PID/stat`, field 22).
+    pub start_ticks: u64,
+    /// `/proc/sys/kernel/random/boot_id`.
+    pub boot_id: String,
+}
+
+/// A loop device as it was set up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoopDevice {
+    /// Its node, `/dev/loopN`.
+    pub path: PathBuf,
+    /// Whether reads and writes bypass the page cache of the host's file system.
+    pub direct_io: bool,
+    /// Logical block size, bytes.
+    pub block_size_bytes: u32,
+}
+
+/// What the kernel counted on a block device since it appeared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceStat {
+    /// Read requests completed.
+    pub reads: u64,
+    /// Sectors of 512 bytes read.
+    pub read_sectors: u64,
+    /// Write requests completed.
+    pub writes: u64,
+    /// Sectors of 512 bytes written.
+    pub written_sectors: u64,
+    /// Milliseconds with at least one request in flight.
+    pub busy_milliseconds: u64,
+}
+
+/// A program that ran to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolOutput {
+    /// Whether it ended with 0.
+    pub success: bool,
+    /// How it ended, in words.
+    pub status: String,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+/// The acts that need privileges or touch the machine. [`LinuxHost`] does them.
+pub trait Host: Send + Sync {
+    /// Whether we are root.
+    fn is_root(&self) -> bool;
+    /// Whether the kernel can mount `kind`, now or after loading a module.
+    fn kernel_knows(&self, kind: FileSystemKind) -> Result<bool>;
+    /// Where a program is; `None` if it is not installed.
+    fn find_tool(&self, name: &str) -> Option<PathBuf>;
+    /// Runs a program with an environment of its own and no input.
+    fn run_tool(&self, program: &Path, arguments: &[String]) -> Result<ToolOutput>;
+    /// This process.
+    fn this_process(&self) -> Result<ProcessId>;
+    /// Whether that very process still runs.
+    fn is_alive(&self, process: &ProcessId) -> bool;
+    /// Waits, for retries.
+    fn pause(&self, time: Duration);
+
+    /// Bytes free for us in a directory.
+    fn free_bytes(&self, dir: &Path) -> Result<Bytes>;
+    /// Whether a directory is on tmpfs or ramfs.
+    fn is_in_memory(&self, dir: &Path) -> Result<bool>;
+    /// Identity of what is at `path` (a symbolic link itself, not its target); `None` if nothing is.
+    fn file_id(&self, path: &Path) -> Result<Option<FileId>>;
+    /// Makes a new sparse file; fails if something is there. Leaves nothing behind on failure.
+    fn create_file(&self, path: &Path, size: Bytes) -> Result<FileId>;
+    /// Makes a new directory; fails if something is there.
+    fn create_dir(&self, path: &Path) -> Result<FileId>;
+    /// Removes a file.
+    fn remove_file(&self, path: &Path) -> Result<()>;
+    /// Removes an empty directory.
+    fn remove_dir(&self, path: &Path) -> Result<()>;
+    /// Removes a directory with all in it.
+    fn remove_tree(&self, path: &Path) -> Result<()>;
+    /// Clones or copies `from` over the existing file `to`, holes kept; says how.
+    fn copy_image(&self, from: &Path, to: &Path) -> Result<&'static str>;
+    /// Makes the file and its name durable.
+    fn sync_file(&self, path: &Path) -> Result<()>;
+    /// Drops a file's or device's clean pages from the host's cache; returns the pages left, if the kernel tells.
+    fn drop_cached_pages(&self, path: &Path) -> Result<Option<u64>>;
+
+    /// Attaches an image to a free loop device, with direct I/O if that can be had.
+    fn attach_loop(&self, image: &Path) -> Result<LoopDevice>;
+    /// The loop devices whose backing file is `file`.
+    fn loops_backed_by(&self, file: FileId) -> Result<Vec<PathBuf>>;
+    /// Identity of a loop device's backing file; `None` if it has none or is no loop device.
+    fn loop_backing(&self, device: &Path) -> Result<Option<FileId>>;
+    /// Detaches a loop device.
+    fn detach_loop(&self, device: &Path) -> Result<()>;
+
+    /// Number of a block device; `None` if the path is none.
+    fn device_number(&self, path: &Path) -> Result<Option<DeviceNumber>>;
+    /// Size of a block device.
+    fn device_size(&self, path: &Path) -> Result<Bytes>;
+    /// Who else uses a block device: mounts (of its partitions and parent too), swap, holders.
+    fn device_users(&self, path: &Path) -> Result<Vec<String>>;
+    /// Reads from a device, past the cache of an earlier reader.
+    fn read_device(&self, path: &Path, offset: u64, length: usize) -> Result<Vec<u8>>;
+    /// Overwrites a part of a device with zeros.
+    fn wipe_device(&self, path: &Path, offset: u64, length: usize) -> Result<()>;
+    /// Writes back and drops the buffer cache of a device.
+    fn flush_device(&self, path: &Path) -> Result<()>;
+    /// Sets the read-ahead, KiB; returns what the kernel took.
+    fn set_read_ahead(&self, path: &Path, kib: u32) -> Result<u32>;
+    /// The kernel's counters of a device.
+    fn device_stat(&self, path: &Path) -> Result<DeviceStat>;
+
+    /// All mounts, in the order they were made.
+    fn mounts(&self) -> Result<Vec<MountEntry>>;
+    /// Mounts a device.
+    fn mount(&self, source: &Path, point: &Path, kind: FileSystemKind, options: &str) -> Result<()>;
+    /// Unmounts; lazily means: gone from the tree at once, from the device when the last user ends.
+    fn unmount(&self, point: &Path, lazily: bool) -> Result<()>;
+    /// Tells the file system's driver that a device is gone (Btrfs remembers devices by UUID).
+    fn forget_device(&self, device: &Path, kind: FileSystemKind) -> Result<()>;
+    /// Writes back one file system, never the others.
+    fn sync_file_system(&self, root: &Path) -> Result<()>;
+
+    /// What is to be recorded about the machine, and about a device if there is one.
+    fn circumstances(&self, device: Option<&Path>) -> Vec<(String, String)>;
+}

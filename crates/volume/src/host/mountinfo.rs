@@ -1,0 +1,81 @@
+//! `/proc/self/mountinfo`, as proc(5) describes it.
+
+use std::{ffi::OsString, os::unix::ffi::OsStringExt, path::PathBuf};
+
+use super::DeviceNumber;
+
+/// One mount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MountEntry {
+    /// Number of the file system; not the device's for Btrfs, which invents one.
+    pub device: DeviceNumber,
+    /// Where it is mounted.
+    pub point: PathBuf,
+    /// Kernel's name of the file system.
+    pub file_system: String,
+    /// What is mounted, as the mounter named it.
+    pub source: PathBuf,
+    /// Options of the mount and of the file system, as the kernel reports them.
+    pub options: String,
+}
+
+/// Reads mounts; lines that do not have the documented form are left out.
+pub fn parse_mountinfo(text: &[u8]) -> Vec<MountEntry> {
+    text.split(|&byte| byte == b'\n').filter_map(parse_line).collect()
+}
+
+fn parse_line(line: &[u8]) -> Option<MountEntry> {
+    let fields: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
+    // A variable number of optional fields ends with a single dash.
+    let dash = fields.iter().skip(6).position(|field| *field == b"-")? + 6;
+    let text = |at: usize| Some(std::str::from_utf8(fields.get(at)?).ok()?.to_owned());
+    let (major, minor) = std::str::from_utf8(fields[2]).ok()?.split_once(':')?;
+    Some(MountEntry {
+        device: DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? },
+        point: unescape(fields[4]),
+        file_system: text(dash + 1)?,
+        source: unescape(fields.get(dash + 2)?),
+        options: format!("{},{}", text(5)?, text(dash + 3)?),
+    })
+}
+
+/// Undoes the kernel's `\040` for blank, tab, newline and backslash.
+fn unescape(field: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut at = 0;
+    while at < field.len() {
+        let octal = field.get(at + 1..at + 4).filter(|_| field[at] == b'\\');
+        match octal.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                at += 4;
+            }
+            None => {
+                bytes.push(field[at]);
+                at += 1;
+            }
+        }
+    }
+    OsString::from_vec(bytes).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn optional_fields_and_escapes_are_understood() {
+        let text = b"36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 shared:2 - ext4 /dev/loop1 rw,errors=continue\n\
+                     37 35 0:46 / /b rw - btrfs /dev/loop2 rw\n\
+                     torn 1 2";
+        let mounts = parse_mountinfo(text);
+        assert_eq!(mounts.len(), 2);
+        assert_eq!(mounts[0].point, Path::new("/mnt 2"));
+        assert_eq!(mounts[0].device, DeviceNumber { major: 98, minor: 0 });
+        assert_eq!(mounts[0].options, "rw,noatime,rw,errors=continue");
+        assert_eq!(mounts[1].source, Path::new("/dev/loop2"));
+        assert_eq!(mounts[1].file_system, "btrfs");
+    }
+}

@@ -1,0 +1,98 @@
+//! The arguments of mkfs: explicit where a default would depend on the machine or would work in the background.
+
+use std::path::Path;
+
+use senesce_core::Bytes;
+
+use crate::{FileSystemKind, Uuid};
+
+/// The arguments with which mkfs makes `kind` on `device`.
+///
+/// The UUID is given, so that the superblock proves the making. For ext4 it also seeds the directory hash, so that
+/// readdir order repeats, and the tables are initialised at once, since a background thread would write while a
+/// workload runs. `size` limits the file system to a part of the device. `options` are the user's; they come last
+/// and win.
+pub fn plan_mkfs(
+    kind: FileSystemKind,
+    device: &Path,
+    uuid: Uuid,
+    options: &[String],
+    size: Option<Bytes>,
+) -> Vec<String> {
+    let device = device.to_string_lossy().into_owned();
+    let mut arguments: Vec<String> = Vec::new();
+    let mut add = |parts: &[&str]| arguments.extend(parts.iter().map(|&part| part.to_owned()));
+    let uuid = uuid.to_string();
+    match kind {
+        FileSystemKind::Ext4 => {
+            let mut extended = format!("lazy_itable_init=0,lazy_journal_init=0,hash_seed={uuid}");
+            let (own, rest) = part_extended(options);
+            for option in own {
+                extended = format!("{extended},{option}");
+            }
+            add(&["-q", "-F", "-U", &uuid, "-E", &extended]);
+            arguments.extend(rest);
+            arguments.push(device);
+            // mke2fs takes the size after the device, here in KiB.
+            arguments.extend(size.map(|size| format!("{}k", size.0 / Bytes::KIB)));
+        }
+        FileSystemKind::Xfs => {
+            add(&["-q", "-f", "-m", &format!("uuid={uuid}")]);
+            if let Some(size) = size {
+                add(&["-d", &format!("size={}", size.0)]);
+            }
+            arguments.extend(options.iter().cloned());
+            arguments.push(device);
+        }
+        FileSystemKind::Btrfs => {
+            add(&["-q", "-f", "-U", &uuid]);
+            if let Some(size) = size {
+                add(&["-b", &size.0.to_string()]);
+            }
+            arguments.extend(options.iter().cloned());
+            arguments.push(device);
+        }
+    }
+    arguments
+}
+
+/// mke2fs forgets an earlier `-E` when it meets a later one, so the user's are joined to ours.
+fn part_extended(options: &[String]) -> (Vec<String>, Vec<String>) {
+    let (mut extended, mut rest) = (Vec::new(), Vec::new());
+    let mut options = options.iter();
+    while let Some(option) = options.next() {
+        match option.strip_prefix("-E") {
+            Some("") => extended.extend(options.next().cloned()),
+            Some(joined) => extended.push(joined.to_owned()),
+            None => rest.push(option.clone()),
+        }
+    }
+    (extended, rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(kind: FileSystemKind, options: &[&str], size: Option<Bytes>) -> String {
+        let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
+        plan_mkfs(kind, Path::new("/dev/x"), Uuid([1; 16]), &options, size).join(" ")
+    }
+
+    #[test]
+    fn the_users_options_come_after_ours() {
+        let id = "01010101-0101-0101-0101-010101010101";
+        assert_eq!(
+            plan(FileSystemKind::Ext4, &["-b", "1024", "-E", "stride=2", "-Enodiscard"], Some(Bytes(1 << 20))),
+            format!(
+                "-q -F -U {id} -E lazy_itable_init=0,lazy_journal_init=0,hash_seed={id},stride=2,nodiscard -b 1024 \
+                 /dev/x 1024k"
+            )
+        );
+        assert_eq!(
+            plan(FileSystemKind::Xfs, &["-i", "size=1024"], Some(Bytes(7))),
+            format!("-q -f -m uuid={id} -d size=7 -i size=1024 /dev/x")
+        );
+        assert_eq!(plan(FileSystemKind::Btrfs, &[], None), format!("-q -f -U {id} /dev/x"));
+    }
+}

@@ -1,0 +1,105 @@
+//! What a device may hold that somebody could miss: known marks at known places.
+
+/// How much of the start, and of the end, of a device is to be given to [`find_signatures`].
+pub const SCAN_BYTES: usize = 128 << 10;
+
+/// A known mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signature {
+    /// What it says is there.
+    pub holds: &'static str,
+    /// Offset in the part that was scanned, bytes.
+    pub offset: usize,
+}
+
+/// Marks at fixed offsets from the start. Sources: each format's own documentation, and util-linux's list of them.
+const AT_START: &[(usize, &[u8], &str)] = &[
+    (1080, b"\x53\xef", "an ext2, ext3 or ext4 file system"),
+    (0, b"XFSB", "an XFS file system"),
+    (65_600, b"_BHRfS_M", "a Btrfs file system"),
+    (1024, b"\x10\x20\xf5\xf2", "an F2FS file system"),
+    (1030, b"\x34\x34", "a NILFS2 file system"),
+    (0, b"\x3a\xff\x26\xed", "a bcache device"),
+    (4120, b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca", "a bcache or bcachefs device"),
+    (32_768, b"JFS1", "a JFS file system"),
+    (65_588, b"ReIsEr", "a ReiserFS file system"),
+    (1024, b"\xe2\xe1\xf5\xe0", "an EROFS file system"),
+    (0, b"hsqs", "a squashfs file system"),
+    (32_769, b"CD001", "an ISO 9660 file system"),
+    (3, b"NTFS    ", "an NTFS file system"),
+    (3, b"EXFAT   ", "an exFAT file system"),
+    (54, b"FAT", "a FAT file system"),
+    (82, b"FAT32", "a FAT file system"),
+    (4086, b"SWAPSPACE2", "a swap area"),
+    (4086, b"SWAP-SPACE", "a swap area"),
+    (65_526, b"SWAPSPACE2", "a swap area"),
+    (0, b"LUKS\xba\xbe", "a LUKS container"),
+    (0, b"LABELONE", "an LVM physical volume"),
+    (512, b"LABELONE", "an LVM physical volume"),
+    (1024, b"LABELONE", "an LVM physical volume"),
+    (1536, b"LABELONE", "an LVM physical volume"),
+    (512, b"EFI PART", "a GPT partition table"),
+    (4096, b"EFI PART", "a GPT partition table"),
+    (0, b"\xfc\x4e\x2b\xa9", "a member of a RAID array"),
+    (4096, b"\xfc\x4e\x2b\xa9", "a member of a RAID array"),
+    (510, b"\x55\xaa", "an MBR partition table or a boot sector"),
+];
+
+/// Finds marks in the first and the last [`SCAN_BYTES`] of a device (both shorter on a small one).
+///
+/// Zeros, or contents without a known mark, give nothing: this protects from naming the wrong device, and is no
+/// proof that a device is empty.
+pub fn find_signatures(start: &[u8], end: &[u8]) -> Vec<Signature> {
+    let has = |part: &[u8], offset: usize, mark: &[u8]| part.get(offset..offset + mark.len()) == Some(mark);
+    let mut found: Vec<Signature> = AT_START
+        .iter()
+        .filter(|(offset, mark, _)| has(start, *offset, mark))
+        .map(|&(offset, _, holds)| Signature { holds, offset })
+        .collect();
+    // ZFS: a ring of uberblocks from 128 KiB into each label, 1 KiB apart at the least; the label's own list of
+    // names and values begins at 16 KiB and names the pool's version first.
+    if start.get(16 << 10..32 << 10).is_some_and(|label| label.windows(8).any(|at| at == b"pool_guid"[..8].as_ref())) {
+        found.push(Signature { holds: "a ZFS label", offset: 16 << 10 });
+    }
+    for back in [512, 4096] {
+        if let Some(offset) = end.len().checked_sub(back).filter(|&offset| has(end, offset, b"EFI PART")) {
+            found.push(Signature { holds: "the copy of a GPT partition table", offset });
+        }
+    }
+    // RAID metadata 0.90 and 1.0 lie 64..128 KiB and 8..12 KiB before the end, aligned to 4 KiB at least.
+    for offset in (0..end.len()).step_by(4096) {
+        if has(end, offset, b"\xfc\x4e\x2b\xa9") {
+            found.push(Signature { holds: "a member of a RAID array", offset });
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mark_is_found_at_its_place() {
+        for &(offset, mark, holds) in AT_START {
+            let mut start = vec![0; SCAN_BYTES];
+            start[offset..offset + mark.len()].copy_from_slice(mark);
+            assert!(find_signatures(&start, &[]).iter().any(|found| found.holds == holds), "{holds} at {offset}");
+        }
+    }
+
+    #[test]
+    fn the_end_is_looked_at_too() {
+        let mut end = vec![0; SCAN_BYTES];
+        end[SCAN_BYTES - 512..SCAN_BYTES - 504].copy_from_slice(b"EFI PART");
+        end[SCAN_BYTES - 8192..SCAN_BYTES - 8188].copy_from_slice(b"\xfc\x4e\x2b\xa9");
+        assert_eq!(find_signatures(&[0; SCAN_BYTES], &end).len(), 2);
+    }
+
+    #[test]
+    fn zeros_and_small_devices_hold_nothing() {
+        assert!(find_signatures(&[0; SCAN_BYTES], &[0; SCAN_BYTES]).is_empty());
+        assert!(find_signatures(&[], &[]).is_empty());
+        assert!(find_signatures(&[0; 700], &[0; 100]).is_empty());
+    }
+}

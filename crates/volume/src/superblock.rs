@@ -1,0 +1,67 @@
+//! Who a file system says it is: read from its superblock, to prove that mkfs made it.
+
+use crate::{FileSystemKind, Uuid};
+
+/// What a superblock says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SuperblockIdentity {
+    /// Its file system.
+    pub file_system: FileSystemKind,
+    /// Its UUID.
+    pub uuid: Uuid,
+    /// When it was made, seconds since 1970, where the format tells (ext4: `s_mkfs_time`).
+    pub made_unix_seconds: Option<u64>,
+}
+
+/// Reads the superblock in the first 128 KiB of a device; `None` if there is no ext4, XFS or Btrfs.
+///
+/// Source: ext4, `s_magic` at 1024+0x38, `s_uuid` +0x68, `s_mkfs_time` +0x108; XFS, `sb_magicnum` at 0, `sb_uuid` at
+/// 32; Btrfs, superblock at 64 KiB, fsid +0x20, magic +0x40.
+pub fn read_superblock(prefix: &[u8]) -> Option<SuperblockIdentity> {
+    let at = |offset: usize, length: usize| prefix.get(offset..offset + length);
+    let uuid = |offset: usize| Some(Uuid(at(offset, 16)?.try_into().ok()?));
+    let found = |file_system, uuid, made| Some(SuperblockIdentity { file_system, uuid, made_unix_seconds: made });
+    if at(1024 + 0x38, 2) == Some(&[0x53, 0xef]) {
+        let made = u32::from_le_bytes(at(1024 + 0x108, 4)?.try_into().ok()?);
+        return found(FileSystemKind::Ext4, uuid(1024 + 0x68)?, Some(u64::from(made)));
+    }
+    if at(0, 4) == Some(b"XFSB") {
+        return found(FileSystemKind::Xfs, uuid(32)?, None);
+    }
+    if at(65_536 + 0x40, 8) == Some(b"_BHRfS_M") {
+        return found(FileSystemKind::Btrfs, uuid(65_536 + 0x20)?, None);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prefix(parts: &[(usize, &[u8])]) -> Vec<u8> {
+        let mut bytes = vec![0; 128 << 10];
+        for (offset, part) in parts {
+            bytes[*offset..offset + part.len()].copy_from_slice(part);
+        }
+        bytes
+    }
+
+    #[test]
+    fn each_format_shows_its_uuid() {
+        let id = [7u8; 16];
+        let ext4 = prefix(&[(1080, &[0x53, 0xef]), (1128, &id), (1288, &[1, 0, 0, 0])]);
+        let xfs = prefix(&[(0, b"XFSB"), (32, &id)]);
+        let btrfs = prefix(&[(65_600, b"_BHRfS_M"), (65_568, &id)]);
+        for (bytes, kind) in [(ext4, FileSystemKind::Ext4), (xfs, FileSystemKind::Xfs), (btrfs, FileSystemKind::Btrfs)]
+        {
+            let got = read_superblock(&bytes).unwrap();
+            assert_eq!((got.file_system, got.uuid), (kind, Uuid(id)));
+        }
+    }
+
+    #[test]
+    fn nothing_and_too_little_are_no_file_system() {
+        assert_eq!(read_superblock(&[0; 131_072]), None);
+        assert_eq!(read_superblock(&[]), None);
+    }
+}

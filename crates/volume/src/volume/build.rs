@@ -1,0 +1,292 @@
+//! The steps that lead to a mounted volume, each verified.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use senesce_core::Bytes;
+
+use super::lifecycle::{Made, Place, Volume};
+use crate::{
+    Backend, Custodian, Error, FileId, FileSystemKind, Host, LoopDevice, Resource, Result, SCAN_BYTES, Slot, Uuid,
+    VolumeSpec, custodian::Lease, find_signatures, parse_mount_options, plan_mkfs, read_superblock,
+};
+
+pub(super) fn create(custodian: &Custodian, spec: &VolumeSpec, slot: &Slot) -> Result<Volume> {
+    let host = &**custodian.host();
+    check_name(slot)?;
+    if let Backend::Directory { path } = &spec.backend {
+        return create_in_directory(custodian, spec, slot, path);
+    }
+    check_machine(host, spec)?;
+    let tool = find_mkfs(host, spec.file_system)?;
+    let mut lease = Lease::new(custodian);
+    let (place, device, size, force) = match &spec.backend {
+        Backend::Image { dir, size, memory } => {
+            check_image_dir(host, dir, *memory, slot.needed)?;
+            if *size < spec.file_system.minimum_size() {
+                let minimum = spec.file_system.minimum_size();
+                return Err(Error::VolumeTooSmall { file_system: spec.file_system, size: *size, minimum });
+            }
+            let (path, file) = acquire_image(custodian, &mut lease, dir, &slot.name, *size)?;
+            let device = acquire_loop(custodian, &mut lease, &path, file)?;
+            let node = device.path.clone();
+            // The image is ours from its first byte.
+            (Place::Image { path, file, device }, node, None, true)
+        }
+        Backend::Device { path, size } => {
+            let path = std::fs::canonicalize(path).map_err(Error::std("look up", path))?;
+            check_device(host, &path, spec.force)?;
+            (Place::Device { path: path.clone() }, path, *size, spec.force)
+        }
+        Backend::Directory { .. } => unreachable!("handled above"),
+    };
+    let made = make(host, &tool, spec, &device, slot.uuid, size, force)?;
+    finish(custodian, spec, slot, lease, place, Some(made))
+}
+
+/// From a device with a file system to a mounted volume.
+pub(super) fn finish(
+    custodian: &Custodian,
+    spec: &VolumeSpec,
+    slot: &Slot,
+    mut lease: Lease,
+    place: Place,
+    made: Option<Made>,
+) -> Result<Volume> {
+    let host = &**custodian.host();
+    let device = match &place {
+        Place::Image { device, .. } => device.path.clone(),
+        Place::Device { path } => path.clone(),
+        Place::Directory => unreachable!("a directory is not mounted"),
+    };
+    let read_ahead_kib = host.set_read_ahead(&device, spec.read_ahead_kib)?;
+    if read_ahead_kib != spec.read_ahead_kib {
+        let detail = format!("asked for {} KiB, got {read_ahead_kib}", spec.read_ahead_kib);
+        return Err(Error::Unverified { operation: "setting the read-ahead", path: device, detail });
+    }
+    let mount_dir = std::fs::canonicalize(&slot.mount_dir).map_err(Error::std("look up", &slot.mount_dir))?;
+    let root = mount_dir.join(format!("{}.{}", slot.name, custodian.token()));
+    let resource = Resource::Directory { path: root.clone() };
+    let (id, _) = custodian.acquire_file(resource, |host| host.create_dir(&root))?;
+    lease.push(id);
+    if let Some(resource) = Volume::mount_resource(&place, host, &root)? {
+        let (id, ()) = custodian.acquire(resource, |host| mount_verified(host, &device, &root, spec))?;
+        lease.push(id);
+    }
+    Ok(Volume {
+        spec: spec.clone(),
+        name: slot.name.clone(),
+        root,
+        place,
+        mounted: true,
+        made,
+        custodian: custodian.clone(),
+        lease,
+    })
+}
+
+fn create_in_directory(custodian: &Custodian, spec: &VolumeSpec, slot: &Slot, path: &Path) -> Result<Volume> {
+    let dir = std::fs::canonicalize(path).map_err(Error::std("look up", path))?;
+    check_space(&**custodian.host(), &dir, slot.needed)?;
+    let root = dir.join(format!("{}.{}", slot.name, custodian.token()));
+    let mut lease = Lease::new(custodian);
+    let resource = Resource::Tree { path: root.clone() };
+    let (id, _) = custodian.acquire_file(resource, |host| host.create_dir(&root))?;
+    lease.push(id);
+    Ok(Volume {
+        spec: spec.clone(),
+        name: slot.name.clone(),
+        root,
+        place: Place::Directory,
+        mounted: true,
+        made: None,
+        custodian: custodian.clone(),
+        lease,
+    })
+}
+
+pub(super) fn check_name(slot: &Slot) -> Result<()> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if !slot.name.is_empty() && !slot.name.starts_with('.') && slot.name.bytes().all(allowed) {
+        return Ok(());
+    }
+    let why = "a volume's name has only letters, digits, \"-\", \"_\" and \".\"";
+    Err(Error::NotPossible { operation: "name a volume", path: slot.name.clone().into(), why })
+}
+
+pub(super) fn check_machine(host: &dyn Host, spec: &VolumeSpec) -> Result<()> {
+    if !host.is_root() {
+        return Err(Error::NotRoot { operation: "make and mount file systems" });
+    }
+    parse_mount_options(&spec.mount_options)?;
+    if !host.kernel_knows(spec.file_system)? {
+        return Err(Error::FileSystemNotInKernel { file_system: spec.file_system });
+    }
+    Ok(())
+}
+
+fn find_mkfs(host: &dyn Host, kind: FileSystemKind) -> Result<PathBuf> {
+    let missing = || Error::ToolMissing { tool: kind.mkfs_tool().to_owned(), package: kind.debian_package() };
+    host.find_tool(kind.mkfs_tool()).ok_or_else(missing)
+}
+
+pub(super) fn check_image_dir(host: &dyn Host, dir: &Path, memory: bool, needed: Bytes) -> Result<()> {
+    if memory && !host.is_in_memory(dir)? {
+        return Err(Error::NotInMemory { dir: dir.to_owned() });
+    }
+    check_space(host, dir, needed)
+}
+
+fn check_space(host: &dyn Host, dir: &Path, needed: Bytes) -> Result<()> {
+    let available = host.free_bytes(dir)?;
+    if available < needed {
+        return Err(Error::NotEnoughSpace { dir: dir.to_owned(), available, needed });
+    }
+    Ok(())
+}
+
+/// Refuses a device that is in use, always, and one that holds something, unless forced.
+fn check_device(host: &dyn Host, device: &Path, force: bool) -> Result<()> {
+    if host.device_number(device)?.is_none() {
+        return Err(Error::NotABlockDevice { path: device.to_owned() });
+    }
+    let users = host.device_users(device)?;
+    if !users.is_empty() {
+        return Err(Error::DeviceInUse { device: device.to_owned(), by: users.join(", ") });
+    }
+    if force {
+        return Ok(());
+    }
+    let size = host.device_size(device)?.0;
+    let start = host.read_device(device, 0, SCAN_BYTES)?;
+    let end = host.read_device(device, size.saturating_sub(SCAN_BYTES as u64), SCAN_BYTES)?;
+    let found: Vec<&str> = find_signatures(&start, &end).iter().map(|signature| signature.holds).collect();
+    if !found.is_empty() {
+        return Err(Error::HasSignature { device: device.to_owned(), found: found.join(", ") });
+    }
+    Ok(())
+}
+
+pub(super) fn acquire_image(
+    custodian: &Custodian,
+    lease: &mut Lease,
+    dir: &Path,
+    name: &str,
+    size: Bytes,
+) -> Result<(PathBuf, FileId)> {
+    let dir = std::fs::canonicalize(dir).map_err(Error::std("look up", dir))?;
+    let path = dir.join(format!("{name}.{}.img", custodian.token()));
+    let resource = Resource::File { path: path.clone() };
+    let (id, file) = custodian.acquire_file(resource, |host| host.create_file(&path, size))?;
+    lease.push(id);
+    Ok((path, file))
+}
+
+pub(super) fn acquire_loop(custodian: &Custodian, lease: &mut Lease, image: &Path, file: FileId) -> Result<LoopDevice> {
+    let resource = Resource::Loop { image: image.to_owned(), file };
+    let (id, device) = custodian.acquire(resource, |host| host.attach_loop(image))?;
+    lease.push(id);
+    let backing = custodian.host().loop_backing(&device.path)?;
+    if backing != Some(file) {
+        let detail = format!("the device has {backing:?} behind it, not {file:?}");
+        return Err(Error::Unverified { operation: "attaching", path: device.path, detail });
+    }
+    Ok(device)
+}
+
+/// Runs mkfs and proves by the superblock that it, and not an earlier run, made what is there.
+fn make(
+    host: &dyn Host,
+    tool: &Path,
+    spec: &VolumeSpec,
+    device: &Path,
+    uuid: Uuid,
+    size: Option<Bytes>,
+    force: bool,
+) -> Result<Made> {
+    let kind = spec.file_system;
+    let identity = || -> Result<_> { Ok(read_superblock(&host.read_device(device, 0, SCAN_BYTES)?)) };
+    if identity()?.is_some() {
+        // An old superblock could show the very UUID we are about to give, and then prove nothing. Who comes here
+        // unforced has been refused before: this is only the second lock on the same door.
+        if !force {
+            return Err(Error::HasSignature { device: device.to_owned(), found: "a file system".to_owned() });
+        }
+        host.wipe_device(device, 0, SCAN_BYTES)?;
+        if let Some(old) = identity()? {
+            let detail = format!("{} {} is still there", old.file_system, old.uuid);
+            return Err(Error::Unverified { operation: "wiping", path: device.to_owned(), detail });
+        }
+    }
+    host.forget_device(device, kind)?;
+    let arguments = plan_mkfs(kind, device, uuid, &spec.mkfs_options, size);
+    let command = format!("{} {}", kind.mkfs_tool(), arguments.join(" "));
+    let output = host.run_tool(tool, &arguments)?;
+    if !output.success {
+        let stderr = if output.stderr.trim().is_empty() { &output.stdout } else { &output.stderr };
+        return Err(Error::ToolFailed { command, status: output.status, stderr: tail(stderr) });
+    }
+    host.flush_device(device)?;
+    match identity()? {
+        Some(found) if found.file_system == kind && found.uuid == uuid => {}
+        found => {
+            let seen = found.map_or("no file system".to_owned(), |id| format!("{} {}", id.file_system, id.uuid));
+            let detail = format!("the superblock shows {seen}, not {kind} {uuid}");
+            return Err(Error::Unverified { operation: "mkfs", path: device.to_owned(), detail });
+        }
+    }
+    Ok(Made { command, tool_version: tool_version(host, tool) })
+}
+
+/// The first line a tool says about itself; mke2fs says it on standard error.
+fn tool_version(host: &dyn Host, tool: &Path) -> String {
+    let output = host.run_tool(tool, &["-V".to_owned()]);
+    let line = |text: &str| text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned);
+    output.ok().and_then(|output| line(&output.stdout).or_else(|| line(&output.stderr))).unwrap_or_default()
+}
+
+/// The last lines of what a tool said, on one line.
+fn tail(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines[lines.len().saturating_sub(4)..].join("; ")
+}
+
+/// Mounts, and looks in the kernel's list whether that is what is there.
+pub(super) fn mount_verified(host: &dyn Host, device: &Path, root: &Path, spec: &VolumeSpec) -> Result<()> {
+    host.mount(device, root, spec.file_system, &spec.mount_options)?;
+    let wrong = match host.mounts() {
+        Err(error) => Some(error),
+        Ok(mounts) => match mounts.iter().rev().find(|mount| mount.point == root) {
+            Some(mount) if mount.source == device && mount.file_system == spec.file_system.name() => None,
+            other => {
+                let detail = match other {
+                    Some(mount) => format!("{} ({}) is there", mount.source.display(), mount.file_system),
+                    None => "nothing is mounted there".to_owned(),
+                };
+                Some(Error::Unverified { operation: "mounting", path: root.to_owned(), detail })
+            }
+        },
+    };
+    match wrong {
+        None => Ok(()),
+        Some(error) => {
+            // What acquires must leave nothing behind when it fails.
+            let _ = host.unmount(root, false);
+            Err(error)
+        }
+    }
+}
+
+/// Unmounts; somebody who only looks in for a moment is waited for.
+pub(super) fn unmount_patiently(host: &dyn Host, root: &Path) -> Result<()> {
+    const TRIES: u32 = 50;
+    for _ in 1..TRIES {
+        match host.unmount(root, false) {
+            Err(error) if error.is_busy() => host.pause(Duration::from_millis(100)),
+            result => return result,
+        }
+    }
+    host.unmount(root, false)
+}

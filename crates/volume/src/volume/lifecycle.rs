@@ -1,0 +1,174 @@
+//! The volume itself: creation from a specification, mounting and unmounting, the end.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use super::build;
+use crate::{
+    Backend, Custodian, DeviceStat, Error, FileId, Host, LoopDevice, MountSource, Resource, Result, Slot, VolumeSpec,
+    custodian::Lease,
+};
+
+/// A mounted (or, between [`unmount`](Volume::unmount) and [`mount`](Volume::mount), unmounted) volume.
+///
+/// When it is dropped, its mount, loop device and image are released.
+pub struct Volume {
+    pub(super) spec: VolumeSpec,
+    pub(super) name: String,
+    pub(super) root: PathBuf,
+    pub(super) place: Place,
+    pub(super) mounted: bool,
+    /// The mkfs command and its tool's version; none for a directory.
+    pub(super) made: Option<Made>,
+    pub(super) custodian: Custodian,
+    /// Last: what it releases must still be described by the fields above.
+    pub(super) lease: Lease,
+}
+
+/// What a volume lies on.
+#[derive(Clone, Debug)]
+pub(super) enum Place {
+    /// An image behind a loop device.
+    Image { path: PathBuf, file: FileId, device: LoopDevice },
+    /// A block device.
+    Device { path: PathBuf },
+    /// A directory of another file system.
+    Directory,
+}
+
+/// How a file system was made.
+#[derive(Clone, Debug)]
+pub(super) struct Made {
+    pub(super) command: String,
+    pub(super) tool_version: String,
+}
+
+impl Volume {
+    /// Makes a volume as `spec` says, mounts it, and verifies each step: mkfs by the new UUID in the superblock, the
+    /// mount by the kernel's list.
+    ///
+    /// Errors: not root, tool or kernel support missing, too little space, device in use or not empty (see
+    /// [`Error::hint`]); any step that fails. Nothing is left behind then. Cost: about that of mkfs.
+    pub fn create(custodian: &Custodian, spec: &VolumeSpec, slot: &Slot) -> Result<Volume> {
+        build::create(custodian, spec, slot)
+    }
+
+    /// The directory that is the volume.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The name it has in its run.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it was made from.
+    pub fn spec(&self) -> &VolumeSpec {
+        &self.spec
+    }
+
+    /// The block device under it; none for a directory.
+    pub fn device(&self) -> Option<&Path> {
+        match &self.place {
+            Place::Image { device, .. } => Some(&device.path),
+            Place::Device { path } => Some(path),
+            Place::Directory => None,
+        }
+    }
+
+    /// The image file; none for a device or a directory.
+    pub fn image(&self) -> Option<&Path> {
+        match &self.place {
+            Place::Image { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
+    /// Whether it is mounted now; a directory always is.
+    pub fn is_mounted(&self) -> bool {
+        self.mounted
+    }
+
+    /// What the kernel counted on the volume's device; none for a directory.
+    pub fn device_stat(&self) -> Result<Option<DeviceStat>> {
+        self.device().map(|device| self.host().device_stat(device)).transpose()
+    }
+
+    /// Writes back everything of this volume, and only of it (syncfs).
+    pub fn sync(&self) -> Result<()> {
+        self.host().sync_file_system(&self.root)
+    }
+
+    /// Writes everything back and unmounts. A directory is only synced. Does nothing if it is unmounted.
+    ///
+    /// Errors: still in use after several tries over 5 s.
+    pub fn unmount(&mut self) -> Result<()> {
+        if !self.mounted {
+            return Ok(());
+        }
+        self.sync()?;
+        let Some(device) = self.device() else { return Ok(()) };
+        build::unmount_patiently(self.host(), &self.root)?;
+        self.host().flush_device(device)?;
+        self.mounted = false;
+        Ok(())
+    }
+
+    /// Mounts again. Does nothing if it is mounted.
+    pub fn mount(&mut self) -> Result<()> {
+        if self.mounted {
+            return Ok(());
+        }
+        if let Some(device) = self.device() {
+            build::mount_verified(self.host(), device, &self.root, &self.spec)?;
+        }
+        self.mounted = true;
+        Ok(())
+    }
+
+    /// Unmounts and removes everything the volume was; a named block device keeps its contents.
+    pub fn destroy(mut self) -> Result<()> {
+        self.lease.release()
+    }
+
+    pub(super) fn host(&self) -> &dyn Host {
+        &**self.custodian.host()
+    }
+
+    /// The resource that is this volume's mount.
+    pub(super) fn mount_resource(place: &Place, host: &dyn Host, point: &Path) -> Result<Option<Resource>> {
+        let source = match place {
+            Place::Image { file, .. } => MountSource::Image { file: *file },
+            Place::Device { path } => {
+                let number = host.device_number(path)?;
+                let number = number.ok_or_else(|| Error::NotABlockDevice { path: path.clone() })?;
+                MountSource::Device { number }
+            }
+            Place::Directory => return Ok(None),
+        };
+        Ok(Some(Resource::Mount { point: point.to_owned(), source }))
+    }
+
+    pub(super) fn not_possible(&self, operation: &'static str, why: &'static str) -> Error {
+        let path = match &self.spec.backend {
+            Backend::Image { .. } => self.image().unwrap_or(&self.root),
+            Backend::Device { path, .. } => path,
+            Backend::Directory { .. } => &self.root,
+        };
+        Error::NotPossible { operation, path: path.to_owned(), why }
+    }
+}
+
+impl fmt::Debug for Volume {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Volume")
+            .field("name", &self.name)
+            .field("root", &self.root)
+            .field("place", &self.place)
+            .field("mounted", &self.mounted)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,11 @@
+//! One volume: made, mounted, made cold, kept as a snapshot, removed.
+
+mod build;
+mod cold;
+mod lifecycle;
+mod record;
+mod snapshot;
+
+pub use cold::ColdReport;
+pub use lifecycle::Volume;
+pub use snapshot::SnapshotReport;

@@ -1,0 +1,108 @@
+//! Snapshots of image volumes, from which an interrupted experiment goes on with the very layout it had.
+
+use std::path::Path;
+
+use senesce_core::{Bytes, Clock, Nanos};
+
+use super::{
+    build,
+    lifecycle::{Place, Volume},
+};
+use crate::{
+    Backend, Custodian, Error, Resource, Result, SCAN_BYTES, Slot, VolumeSpec, custodian::Lease, read_superblock,
+};
+
+/// How a snapshot was written or read back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SnapshotReport {
+    /// `clone` (shared blocks, at once) or `sparse copy`.
+    pub method: &'static str,
+    /// Bytes the source occupies.
+    pub allocated: Bytes,
+    /// Time it took, syncing included.
+    pub elapsed: Nanos,
+}
+
+impl SnapshotReport {
+    /// Occupied bytes per second.
+    pub fn bytes_per_second(&self) -> f64 {
+        self.allocated.0 as f64 / self.elapsed.as_secs_f64().max(1e-9)
+    }
+}
+
+/// Space a file occupies.
+fn allocated(path: &Path) -> Result<Bytes> {
+    let stat = rustix::fs::stat(path).map_err(Error::io("look up", path))?;
+    Ok(Bytes(u64::try_from(stat.st_blocks).unwrap_or(0) * 512))
+}
+
+impl Volume {
+    /// Writes a snapshot of an unmounted image volume to `path`, replacing what is there in one step: whoever reads
+    /// `path` sees the old snapshot or the whole new one, also after a power cut.
+    ///
+    /// Errors: the volume is mounted, or is no image; too little space.
+    /// Cost: next to nothing where the host's file system clones, else a copy of the occupied bytes.
+    pub fn snapshot_to(&self, path: &Path, clock: &dyn Clock) -> Result<SnapshotReport> {
+        let Place::Image { path: image, .. } = &self.place else {
+            return Err(self.not_possible("take a snapshot of", "only images can be kept"));
+        };
+        if self.mounted {
+            return Err(self.not_possible("take a snapshot of", "it is mounted; unmount it first"));
+        }
+        let begin = clock.now();
+        let host = self.host();
+        let name = path.file_name().ok_or_else(|| self.not_possible("name a snapshot of", "the path has no name"))?;
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let dir = std::fs::canonicalize(dir).map_err(Error::std("look up", dir))?;
+        let partial = dir.join(format!("{}.{}.partial", name.to_string_lossy(), self.custodian.token()));
+        let mut lease = Lease::new(&self.custodian);
+        let resource = Resource::File { path: partial.clone() };
+        let (id, _) = self.custodian.acquire_file(resource, |host| host.create_file(&partial, Bytes(0)))?;
+        lease.push(id);
+        let method = host.copy_image(image, &partial)?;
+        host.sync_file(&partial)?;
+        std::fs::rename(&partial, dir.join(name)).map_err(Error::std("rename", &partial))?;
+        host.sync_file(&dir.join(name))?;
+        // The temporary name is gone, so this only closes the journal's entry.
+        lease.release()?;
+        Ok(SnapshotReport { method, allocated: allocated(image)?, elapsed: clock.now().since(begin) })
+    }
+
+    /// Makes a volume from a snapshot: a new image with its contents, attached and mounted. The UUID in `slot` is not
+    /// used: the file system keeps its own, so the volume the snapshot was taken of must be gone.
+    ///
+    /// Errors: as [`Volume::create`]; the snapshot is no image of `spec`'s file system.
+    pub fn restore(
+        custodian: &Custodian,
+        spec: &VolumeSpec,
+        slot: &Slot,
+        snapshot: &Path,
+        clock: &dyn Clock,
+    ) -> Result<(Volume, SnapshotReport)> {
+        let begin = clock.now();
+        let host = &**custodian.host();
+        build::check_name(slot)?;
+        build::check_machine(host, spec)?;
+        let Backend::Image { dir, size, memory } = &spec.backend else {
+            let why = "only images can be restored";
+            return Err(Error::NotPossible { operation: "restore", path: snapshot.to_owned(), why });
+        };
+        build::check_image_dir(host, dir, *memory, slot.needed)?;
+        let mut lease = Lease::new(custodian);
+        let (path, file) = build::acquire_image(custodian, &mut lease, dir, &slot.name, *size)?;
+        let method = host.copy_image(snapshot, &path)?;
+        host.sync_file(&path)?;
+        let report = SnapshotReport { method, allocated: allocated(snapshot)?, elapsed: clock.now().since(begin) };
+        let device = build::acquire_loop(custodian, &mut lease, &path, file)?;
+        let found = read_superblock(&host.read_device(&device.path, 0, SCAN_BYTES)?);
+        if found.is_none_or(|found| found.file_system != spec.file_system) {
+            let seen = found.map_or("no file system".to_owned(), |found| found.file_system.to_string());
+            let detail = format!("it holds {seen}, not {}", spec.file_system);
+            return Err(Error::Unverified { operation: "restoring", path: snapshot.to_owned(), detail });
+        }
+        // Btrfs prefers the newest generation it has ever seen of a UUID, which a snapshot may be older than.
+        host.forget_device(&device.path, spec.file_system)?;
+        let volume = build::finish(custodian, spec, slot, lease, Place::Image { path, file, device }, None)?;
+        Ok((volume, report))
+    }
+}
