@@ -1,2 +1,36 @@
-//! The laboratory for file system aging.
-fn main() {}
+//! The `senesce` program: one file per verb. The only room that prints, reads the environment and the machine's clock.
+
+mod args;
+mod clock;
+mod exit;
+mod progress;
+mod verb;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Verb};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let quiet = cli.quiet;
+    let result = match cli.verb {
+        Verb::Run(args) => verb::run::run(args, quiet),
+        Verb::Show(args) => verb::show::show(args),
+        Verb::Export(args) => verb::export::export(args),
+        Verb::Report(args) => verb::report::report(args),
+        Verb::Replay(args) => verb::replay::replay(args, quiet),
+        Verb::Log(args) => verb::log::log(args),
+        Verb::Grep(args) => verb::grep::grep(args),
+        Verb::Synth(args) => verb::synth::synth(args),
+        Verb::Clean(args) => verb::clean::clean(args),
+        Verb::Schema => verb::generate::schema(),
+        Verb::Completions(args) => verb::generate::completions(args),
+        Verb::Man => verb::generate::man(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => exit::report(&error),
+    }
+}

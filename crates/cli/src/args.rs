@@ -1,0 +1,257 @@
+//! The command line, as typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// The laboratory for file system aging: ages file systems, measures what the age costs, and shows it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "senesce",
+    version,
+    propagate_version = true,
+    max_term_width = 100,
+    after_help = "Exit codes: 0 done · 1 failed · 2 usage (command line, plan) · 3 environment (root, kernel, tools, \
+                  space) · 4 internal error · 130, 143 interrupted by a signal (resume with --resume)\n\n\
+                  Results go to stdout, progress to stderr. Sizes are powers of 1024 (4k, 5GiB)."
+)]
+pub struct Cli {
+    /// No progress on stderr.
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Run an experiment from a plan file.
+    #[command(after_help = "Examples:\n  \
+        senesce run plans/quick-start.toml --dry-run     what it would do, and the space it needs\n  \
+        sudo senesce run plans/quick-start.toml          run it; the report's path is printed at the end\n  \
+        sudo senesce run plans/quick-start.toml --repo ~/linux --out /data/linux-run\n  \
+        sudo senesce run --resume /data/linux-run        go on after a kill or a power cut")]
+    Run(RunArgs),
+    /// Print the summary of a run.
+    Show(ShowArgs),
+    /// Write result tables as CSV or JSON.
+    #[command(after_help = "Examples:\n  \
+        senesce export demo --csv grep > grep.csv\n  \
+        senesce export demo --json | jq '.grep[0]'")]
+    Export(ExportArgs),
+    /// Write the HTML report and the figures of a run.
+    Report(ReportArgs),
+    /// Apply an operation log to a volume, and compare the resulting trees.
+    #[command(after_help = "Examples:\n  \
+        senesce replay demo/arms/ext4/oplog.senesce-log --on /mnt/scratch/empty-dir\n  \
+        sudo senesce replay LOG --on image:2GiB --fs xfs --against model")]
+    Replay(ReplayArgs),
+    /// Look into an operation log.
+    Log(LogArgs),
+    /// One grep test of a tree: seconds per GiB, with the caches as they are.
+    #[command(after_help = "Examples:\n  senesce grep /srv/data --order sorted\n  senesce grep /srv/data --grep")]
+    Grep(GrepArgs),
+    /// Make a synthetic git history.
+    #[command(after_help = "Examples:\n  \
+        senesce synth /tmp/history.git --files 2000 --commits 500 --show")]
+    Synth(SynthArgs),
+    /// Remove the mounts, loop devices, images and temporary files that a killed run left.
+    Clean(CleanArgs),
+    /// Print the JSON schema of plan files.
+    Schema,
+    /// Print a shell completion script.
+    #[command(after_help = "Example:\n  senesce completions bash > /etc/bash_completion.d/senesce")]
+    Completions(CompletionsArgs),
+    /// Print the man page.
+    #[command(after_help = "Example:\n  senesce man | man -l -")]
+    Man,
+}
+
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The plan file.
+    #[arg(required_unless_present = "resume")]
+    pub plan: Option<PathBuf>,
+    /// Directory of the run; must not hold another run. Default: senesce-runs/NAME-N.
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Only say what would be done: arms, cells, steps, space.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Go on with a run that was killed; its own plan is used.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["plan", "out", "repo", "trace", "dry_run"])]
+    pub resume: Option<PathBuf>,
+    /// Replay this repository (a path or a URL) instead of the plan's history.
+    #[arg(long, value_name = "PATH|URL", conflicts_with = "trace")]
+    pub repo: Option<String>,
+    /// Replay this size-only trace instead of the plan's history.
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<String>,
+    /// Override the number of pulls.
+    #[arg(long, value_name = "N")]
+    pub pulls: Option<u64>,
+    /// Format named devices even if they carry a signature (never if they are mounted).
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// Directory of the run.
+    pub run: PathBuf,
+    /// Also hold native arms against those of the real git binary.
+    #[arg(long)]
+    pub equivalence: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("format").required(true))]
+pub struct ExportArgs {
+    /// Directory of the run.
+    pub run: PathBuf,
+    /// One table as CSV: cells, grep, layout, free_space, aging or circumstances.
+    #[arg(long, value_name = "TABLE", group = "format")]
+    pub csv: Option<String>,
+    /// All tables as one JSON document.
+    #[arg(long, group = "format")]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// Directory of the run.
+    pub run: PathBuf,
+    /// Where to write; default: report.html in the run's directory.
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Also write every chart as SVG and PNG into this directory.
+    #[arg(long, value_name = "DIR")]
+    pub figures: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
+    /// The operation log.
+    pub log: PathBuf,
+    /// Where: an existing empty directory, a block device, or image:SIZE (with --fs).
+    #[arg(long, value_name = "PLACE")]
+    pub on: String,
+    /// The file system for images and devices.
+    #[arg(long, value_enum)]
+    pub fs: Option<FsArg>,
+    /// Directory for the image and its mount point.
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    pub dir: PathBuf,
+    /// The repository that the log's contents come from, if it has moved.
+    #[arg(long, value_name = "PATH")]
+    pub repo: Option<PathBuf>,
+    /// What the tree at the end is compared with: a model in memory (default), or another directory.
+    #[arg(long, value_name = "model|DIR", default_value = "model")]
+    pub against: String,
+    /// Leave the image or the device's mount as it is at the end.
+    #[arg(long)]
+    pub keep: bool,
+    /// Format a named device even if it carries a signature (never if it is mounted).
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum FsArg {
+    Ext4,
+    Xfs,
+    Btrfs,
+}
+
+#[derive(Debug, Args)]
+pub struct LogArgs {
+    #[command(subcommand)]
+    pub what: LogVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum LogVerb {
+    /// Print the steps, one line an operation.
+    Show {
+        /// The operation log.
+        log: PathBuf,
+        /// Only this step.
+        #[arg(long, value_name = "N")]
+        step: Option<u64>,
+        /// At most so many steps.
+        #[arg(short = 'n', long, value_name = "N")]
+        steps: Option<u64>,
+    },
+    /// Print totals.
+    Stat {
+        /// The operation log.
+        log: PathBuf,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Read everything and check every checksum.
+    Verify {
+        /// The operation log.
+        log: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct GrepArgs {
+    /// The tree.
+    pub path: PathBuf,
+    /// Order of the entries of a directory.
+    #[arg(long, value_enum, default_value = "readdir")]
+    pub order: OrderArg,
+    /// Run GNU grep instead of the scanner in this program.
+    #[arg(long)]
+    pub grep: bool,
+    /// Runs that are not counted.
+    #[arg(short, long, default_value_t = 0)]
+    pub warmups: u64,
+    /// Counted runs.
+    #[arg(short, long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub runs: u64,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OrderArg {
+    Readdir,
+    Sorted,
+    Inode,
+}
+
+#[derive(Debug, Args)]
+pub struct SynthArgs {
+    /// Where to make the (bare) repository; must not exist.
+    pub path: PathBuf,
+    /// Files in the first commit.
+    #[arg(long, default_value_t = 20_000)]
+    pub files: u64,
+    /// Commits after the first.
+    #[arg(long, default_value_t = 1_000)]
+    pub commits: u64,
+    /// Everything follows from this number.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Print the statistics of the history beside the real ones that it follows.
+    #[arg(long)]
+    pub show: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CleanArgs {
+    /// Directories of runs; all runs that were started on this machine by default.
+    pub runs: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell.
+    pub shell: clap_complete::Shell,
+}

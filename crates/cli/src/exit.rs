@@ -1,0 +1,81 @@
+//! Errors become one message and one exit code, here and nowhere else.
+
+use std::process::ExitCode;
+
+use senesce_experiment::{ErrorKind, Interrupted};
+
+/// Done.
+pub const FAILED: u8 = 1;
+/// The command line or the plan is wrong.
+pub const USAGE: u8 = 2;
+/// Root, kernel features, tools or space are missing.
+pub const ENVIRONMENT: u8 = 3;
+/// Our own mistake.
+pub const INTERNAL: u8 = 4;
+
+/// An error of this room, with its kind.
+#[derive(Debug)]
+pub struct Failure {
+    pub kind: ErrorKind,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// A usage error.
+pub fn usage(message: impl Into<String>, hint: Option<&str>) -> anyhow::Error {
+    Failure { kind: ErrorKind::Usage, message: message.into(), hint: hint.map(str::to_owned) }.into()
+}
+
+/// Prints the chain of causes and the hint; gives the documented code.
+pub fn report(error: &anyhow::Error) -> ExitCode {
+    // `senesce log show | head` closes our stdout: not an error.
+    if error.chain().any(|cause| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+    }) {
+        return ExitCode::SUCCESS;
+    }
+    let mut kind = ErrorKind::Failed;
+    let mut hint = None;
+    for cause in error.chain() {
+        if let Some(interrupted) = cause.downcast_ref::<Interrupted>() {
+            eprintln!("senesce: {interrupted}");
+            return ExitCode::from(128 + interrupted.signal as u8);
+        }
+        if let Some(failure) = cause.downcast_ref::<Failure>() {
+            (kind, hint) = (failure.kind, failure.hint.clone());
+            break;
+        }
+        if let Some((found, advice)) = senesce_experiment::classify(cause) {
+            (kind, hint) = (found, advice);
+            break;
+        }
+    }
+    let mut message = format!("senesce: {error}");
+    let mut said = error.to_string();
+    for cause in error.chain().skip(1) {
+        let text = cause.to_string();
+        // Many errors repeat their cause in their own text; say it once.
+        if !said.contains(&text) {
+            message.push_str(&format!("\n  because: {text}"));
+            said.push_str(&text);
+        }
+    }
+    if let Some(hint) = hint.filter(|hint| !said.contains(hint.as_str())) {
+        message.push_str(&format!("\n  hint: {hint}"));
+    }
+    eprintln!("{message}");
+    ExitCode::from(match kind {
+        ErrorKind::Failed => FAILED,
+        ErrorKind::Usage => USAGE,
+        ErrorKind::Environment => ENVIRONMENT,
+        ErrorKind::Internal => INTERNAL,
+    })
+}

@@ -1,0 +1,164 @@
+//! Progress on stderr: a bar on a terminal, plain lines elsewhere, nothing when asked to be quiet.
+
+use std::{
+    io::{IsTerminal, Write},
+    time::{Duration, Instant},
+};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use senesce_experiment::{Event, Observer};
+
+/// Shows the events of a run.
+pub enum Progress {
+    /// Nothing.
+    Quiet,
+    /// A bar that is redrawn.
+    Bar(Bar),
+    /// A line now and then.
+    Lines(Lines),
+}
+
+/// What the bar knows.
+pub struct Bar {
+    bar: ProgressBar,
+    heading: String,
+    last_cost: String,
+}
+
+/// What plain lines know.
+pub struct Lines {
+    last: Option<Instant>,
+    started: Instant,
+    arm_started: Instant,
+    from_pulls: u64,
+    pulls: u64,
+    last_cost: String,
+}
+
+/// Between two plain lines about steps.
+const LINE_PAUSE: Duration = Duration::from_secs(5);
+
+impl Progress {
+    /// What fits the place that stderr goes to.
+    pub fn for_stderr(quiet: bool) -> Self {
+        if quiet {
+            return Self::Quiet;
+        }
+        if std::io::stderr().is_terminal() {
+            let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr());
+            let template = "{prefix} {bar:24} {pos}/{len} pulls  {per_sec}  ETA {eta}  {wide_msg}";
+            bar.set_style(ProgressStyle::with_template(template).expect("the template is fixed and right"));
+            bar.enable_steady_tick(Duration::from_millis(200));
+            return Self::Bar(Bar { bar, heading: String::new(), last_cost: String::new() });
+        }
+        let now = Instant::now();
+        Self::Lines(Lines {
+            last: None,
+            started: now,
+            arm_started: now,
+            from_pulls: 0,
+            pulls: 0,
+            last_cost: String::new(),
+        })
+    }
+}
+
+impl Observer for Progress {
+    fn on_event(&mut self, event: &Event) {
+        match self {
+            Self::Quiet => {}
+            Self::Bar(bar) => bar.show(event),
+            Self::Lines(lines) => lines.show(event),
+        }
+    }
+}
+
+impl Bar {
+    fn show(&mut self, event: &Event) {
+        match event {
+            Event::ArmStarted { arm, number, of, from_pulls, pulls } => {
+                self.heading = format!("{arm} ({number}/{of})");
+                self.last_cost.clear();
+                self.bar.set_prefix(self.heading.clone());
+                self.bar.reset();
+                self.bar.set_length(*pulls);
+                self.bar.set_position(*from_pulls);
+                self.bar.reset_eta();
+            }
+            Event::Doing { what, role, .. } => {
+                let on = role.map(|role| format!(" on {}", role.name())).unwrap_or_default();
+                self.bar.set_message(format!("{what}{on}{}", self.last_cost));
+            }
+            Event::Step { label, pulls, capacity_bytes, free_bytes, .. } => {
+                self.bar.set_position(*pulls);
+                let full = fullness_percent(capacity_bytes.0, free_bytes.0);
+                self.bar.set_message(format!("{label}  {full}% full{}", self.last_cost));
+            }
+            Event::CellDone { key, reason, grep_seconds_per_gib } => {
+                self.last_cost = cost_text(key.role.name(), *grep_seconds_per_gib);
+                if !reason.is_empty() {
+                    self.bar.println(format!("{} {} at {}: invalid: {reason}", key.arm, key.role.name(), key.pulls));
+                }
+            }
+            Event::Warning { arm, message } => self.bar.println(format!("{arm}: warning: {message}")),
+            Event::ArmDone { arm, reason } => {
+                let how = if reason.is_empty() { "done".to_owned() } else { format!("failed: {reason}") };
+                self.bar.println(format!("{arm}: {how}"));
+            }
+        }
+    }
+}
+
+impl Lines {
+    fn show(&mut self, event: &Event) {
+        match event {
+            Event::ArmStarted { arm, number, of, from_pulls, pulls } => {
+                self.arm_started = Instant::now();
+                (self.from_pulls, self.pulls) = (*from_pulls, *pulls);
+                self.last_cost.clear();
+                self.line(&format!("{arm} ({number}/{of}): from pull {from_pulls} to {pulls}"));
+            }
+            Event::Doing { .. } => {}
+            Event::Step { arm, label, pulls, capacity_bytes, free_bytes, .. } => {
+                if self.last.is_some_and(|last| last.elapsed() < LINE_PAUSE) {
+                    return;
+                }
+                let done = pulls.saturating_sub(self.from_pulls);
+                let seconds = self.arm_started.elapsed().as_secs_f64();
+                let rate = done as f64 / seconds.max(0.001);
+                let eta = if done > 0 { format!("{:.0} s", (self.pulls - pulls) as f64 / rate) } else { "?".into() };
+                let full = fullness_percent(capacity_bytes.0, free_bytes.0);
+                let (total, cost) = (self.pulls, self.last_cost.clone());
+                self.line(&format!("{arm}: {label}, {pulls}/{total} pulls, {rate:.1}/s, ETA {eta}, {full}% full{cost}"));
+            }
+            Event::CellDone { key, reason, grep_seconds_per_gib } => {
+                self.last_cost = cost_text(key.role.name(), *grep_seconds_per_gib);
+                let what = match (reason.as_str(), grep_seconds_per_gib) {
+                    ("", Some(cost)) => format!("grep {cost:.2} s/GiB"),
+                    ("", None) => "measured".to_owned(),
+                    (reason, _) => format!("invalid: {reason}"),
+                };
+                self.line(&format!("{} {} at {} pulls: {what}", key.arm, key.role.name(), key.pulls));
+            }
+            Event::Warning { arm, message } => self.line(&format!("{arm}: warning: {message}")),
+            Event::ArmDone { arm, reason } => {
+                let how = if reason.is_empty() { "done".to_owned() } else { format!("failed: {reason}") };
+                self.line(&format!("{arm}: {how}"));
+            }
+        }
+    }
+
+    fn line(&mut self, text: &str) {
+        self.last = Some(Instant::now());
+        // A reader that went away must not end the run.
+        let _ = writeln!(std::io::stderr(), "[{:>5.0} s] {text}", self.started.elapsed().as_secs_f64());
+    }
+}
+
+fn fullness_percent(capacity: u64, free: u64) -> u64 {
+    (capacity.saturating_sub(free) * 100).checked_div(capacity).unwrap_or(0)
+}
+
+fn cost_text(role: &str, cost: Option<f64>) -> String {
+    cost.map(|cost| format!("  (last grep: {role} {cost:.2} s/GiB)")).unwrap_or_default()
+}

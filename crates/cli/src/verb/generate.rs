@@ -1,0 +1,42 @@
+//! Generated texts: the plan schema, shell completions, the man page.
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use clap::CommandFactory;
+
+use crate::args::{Cli, CompletionsArgs};
+
+/// The JSON schema of plan files.
+pub fn schema() -> Result<()> {
+    io::stdout().write_all(senesce_experiment::plan::plan_schema_json().as_bytes())?;
+    Ok(())
+}
+
+/// A completion script.
+pub fn completions(args: CompletionsArgs) -> Result<()> {
+    clap_complete::generate(args.shell, &mut Cli::command(), "senesce", &mut io::stdout());
+    Ok(())
+}
+
+/// The man page, with a section for each verb.
+pub fn man() -> Result<()> {
+    let mut out = Vec::new();
+    let command = Cli::command();
+    clap_mangen::Man::new(command.clone()).render(&mut out)?;
+    for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+        let name = format!("senesce {}", verb.get_name());
+        let mut section = Vec::new();
+        let page = clap_mangen::Man::new(verb.clone().name(name.clone()).bin_name(name.clone()));
+        page.render_synopsis_section(&mut section)?;
+        page.render_options_section(&mut section)?;
+        writeln!(out, ".SH \"{}\"", name.to_uppercase())?;
+        if let Some(about) = verb.get_about() {
+            writeln!(out, "{about}")?;
+        }
+        // A page of its own would have these as sections; inside this one they are subsections.
+        out.extend(String::from_utf8_lossy(&section).replace(".SH ", ".SS ").bytes());
+    }
+    io::stdout().write_all(&out)?;
+    Ok(())
+}

@@ -1,0 +1,12 @@
+//! One file per verb.
+
+pub mod clean;
+pub mod export;
+pub mod generate;
+pub mod grep;
+pub mod log;
+pub mod replay;
+pub mod report;
+pub mod run;
+pub mod show;
+pub mod synth;
