@@ -1,5 +1,18 @@
 //! Results: row types, their Parquet schemas, and appending them so that a crash loses nothing that was said to be kept.
 
+mod disk;
+mod error;
+mod export;
+mod parquet_file;
+mod part;
+mod results;
 mod rows;
+mod schema;
+mod store;
 
+pub use disk::{Disk, RealDisk};
+pub use error::Error;
+pub use results::{CellResults, EVENTS_FILE, EVENTS_SCHEMA, FORMAT, RUN_INFO_FILE, Results, RunInfo};
 pub use rows::{AgingRow, CellKey, CellRow, CircumstanceRow, FreeSpaceRow, GrepRow, LayoutRow, Role};
+pub use schema::{Column, ColumnType, Table};
+pub use store::ResultStore;

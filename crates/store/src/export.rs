@@ -1,0 +1,57 @@
+//! Results for other programs.
+
+use crate::results::Results;
+use crate::schema::{Table, TableRow, Value, columns_of, values_of};
+
+impl Results {
+    /// One table as CSV (RFC 4180, with a header line); a number that is missing is an empty field.
+    pub fn export_csv(&self, table: Table) -> String {
+        match table {
+            Table::Cells => csv(&self.cells),
+            Table::Grep => csv(&self.grep),
+            Table::Layout => csv(&self.layout),
+            Table::FreeSpace => csv(&self.free_space),
+            Table::Aging => csv(&self.aging),
+            Table::Circumstances => csv(&self.circumstances),
+        }
+    }
+
+    /// Everything as one JSON object: `run` (with `format`) and an array per table; a number that is missing is null.
+    pub fn export_json(&self) -> String {
+        let mut json = serde_json::to_string_pretty(self).expect("rows are plain structures with text keys");
+        json.push('\n');
+        json
+    }
+
+    /// Sorts every table by its key, then by what tells its rows apart.
+    pub(crate) fn sort(&mut self) {
+        self.cells.sort_by(|a, b| a.key.cmp(&b.key));
+        self.grep.sort_by(|a, b| (&a.key, a.repetition).cmp(&(&b.key, b.repetition)));
+        self.layout.sort_by(|a, b| a.key.cmp(&b.key));
+        self.free_space.sort_by(|a, b| (&a.key, a.bucket_bytes).cmp(&(&b.key, b.bucket_bytes)));
+        self.aging.sort_by(|a, b| a.key.cmp(&b.key));
+        self.circumstances.sort_by(|a, b| (&a.arm, &a.key).cmp(&(&b.arm, &b.key)));
+    }
+}
+
+fn csv<R: TableRow>(rows: &[R]) -> String {
+    let mut text = columns_of::<R>().iter().map(|column| column.name).collect::<Vec<_>>().join(",");
+    text.push_str("\r\n");
+    for row in rows {
+        let fields: Vec<_> = values_of(row).iter().map(csv_field).collect();
+        text.push_str(&fields.join(","));
+        text.push_str("\r\n");
+    }
+    text
+}
+
+fn csv_field(value: &Value) -> String {
+    match value {
+        Value::Text(text) if text.contains([',', '"', '\n', '\r']) => format!("\"{}\"", text.replace('"', "\"\"")),
+        Value::Text(text) => text.clone(),
+        Value::UInt64(number) => number.to_string(),
+        Value::Float64(number) if number.is_nan() => String::new(),
+        Value::Float64(number) => number.to_string(),
+        Value::Boolean(truth) => truth.to_string(),
+    }
+}

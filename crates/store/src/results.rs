@@ -1,0 +1,67 @@
+//! Results as values: what one cell gives, and what a whole run gives.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{AgingRow, CellRow, CircumstanceRow, FreeSpaceRow, GrepRow, LayoutRow};
+
+/// The results format this version writes.
+pub const FORMAT: &str = "senesce-results/1";
+/// The format of one line of the events file.
+pub const EVENTS_SCHEMA: &str = "senesce-events/1";
+/// The file that describes the run; a directory without it holds no results.
+pub const RUN_INFO_FILE: &str = "run.json";
+/// The events file: one JSON object per line, written while the run goes on.
+pub const EVENTS_FILE: &str = "events.ndjson";
+
+/// What the results are results of; kept in [`RUN_INFO_FILE`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunInfo {
+    /// The format of the results directory; set by the store to [`FORMAT`].
+    #[serde(default)]
+    pub format: String,
+    /// Name of the run.
+    pub run_name: String,
+    /// Name of the plan; empty if unknown yet.
+    #[serde(default)]
+    pub plan_name: String,
+    /// Hash (hex) of the plan; empty if unknown yet.
+    #[serde(default)]
+    pub plan_hash: String,
+    /// Version of the program that ran it; empty if unknown yet.
+    #[serde(default)]
+    pub senesce_version: String,
+}
+
+/// Everything measured on one cell; appended as one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellResults {
+    /// The cell itself. An invalid cell has its reason here, and may lack all the rest.
+    pub cell: CellRow,
+    /// Repetitions of the grep test.
+    pub grep: Vec<GrepRow>,
+    /// Static layout, if it was measured.
+    pub layout: Option<LayoutRow>,
+    /// Buckets of free extents; none if not measured.
+    pub free_space: Vec<FreeSpaceRow>,
+    /// What aged the volume up to this checkpoint; none for unaged volumes.
+    pub aging: Option<AgingRow>,
+}
+
+/// All results of a run, each table sorted by arm, role, pulls (then repetition, bucket, or key).
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Results {
+    /// What the results are results of.
+    pub run: RunInfo,
+    /// Table `cells`.
+    pub cells: Vec<CellRow>,
+    /// Table `grep`.
+    pub grep: Vec<GrepRow>,
+    /// Table `layout`.
+    pub layout: Vec<LayoutRow>,
+    /// Table `free_space`.
+    pub free_space: Vec<FreeSpaceRow>,
+    /// Table `aging`.
+    pub aging: Vec<AgingRow>,
+    /// Table `circumstances`.
+    pub circumstances: Vec<CircumstanceRow>,
+}

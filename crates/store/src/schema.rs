@@ -1,0 +1,291 @@
+//! The tables: what they are, what their columns mean, and how a row becomes columns and back.
+
+use serde::Serialize;
+
+use crate::{AgingRow, CellKey, CellRow, CircumstanceRow, Error, FreeSpaceRow, GrepRow, LayoutRow, Role};
+
+pub(crate) use crate::parquet_file::{decode, encode};
+
+/// A table of the results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Table {
+    /// One row per cell.
+    Cells,
+    /// One row per repetition of the grep test.
+    Grep,
+    /// One row per cell: static layout.
+    Layout,
+    /// One row per cell and bucket of free extents.
+    FreeSpace,
+    /// One row per cell of an aged volume: what aged it.
+    Aging,
+    /// Keys and values.
+    Circumstances,
+}
+
+impl Table {
+    /// Every table.
+    pub const ALL: [Table; 6] =
+        [Table::Cells, Table::Grep, Table::Layout, Table::FreeSpace, Table::Aging, Table::Circumstances];
+    pub(crate) const OF_CELLS: [Table; 5] = [Table::Cells, Table::Grep, Table::Layout, Table::FreeSpace, Table::Aging];
+
+    /// The table's name, which is also the stem of its file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Table::Cells => "cells",
+            Table::Grep => "grep",
+            Table::Layout => "layout",
+            Table::FreeSpace => "free_space",
+            Table::Aging => "aging",
+            Table::Circumstances => "circumstances",
+        }
+    }
+
+    /// What one row is.
+    pub fn description(self) -> &'static str {
+        match self {
+            Table::Cells => "One row per cell, valid or not.",
+            Table::Grep => "One row per repetition of the grep test on a cell.",
+            Table::Layout => "One row per cell: the static layout of its files, from their extents.",
+            Table::FreeSpace => "One row per cell and bucket of free extents; buckets without extents may be absent.",
+            Table::Aging => "One row per cell of an aged volume: what was done since the checkpoint before.",
+            Table::Circumstances => "Everything a figure depends on, as keys and values.",
+        }
+    }
+
+    /// The table's columns, in order.
+    pub fn columns(self) -> Vec<Column> {
+        match self {
+            Table::Cells => columns_of::<CellRow>(),
+            Table::Grep => columns_of::<GrepRow>(),
+            Table::Layout => columns_of::<LayoutRow>(),
+            Table::FreeSpace => columns_of::<FreeSpaceRow>(),
+            Table::Aging => columns_of::<AgingRow>(),
+            Table::Circumstances => columns_of::<CircumstanceRow>(),
+        }
+    }
+}
+
+impl std::str::FromStr for Table {
+    type Err = Error;
+    fn from_str(name: &str) -> Result<Self, Error> {
+        Table::ALL
+            .into_iter()
+            .find(|table| table.name() == name)
+            .ok_or_else(|| Error::UnknownTable { name: name.to_owned(), known: Table::ALL.map(Table::name).join(", ") })
+    }
+}
+
+impl Role {
+    /// The role as the tables spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Full => "full",
+            Role::Empty => "empty",
+            Role::Unaged => "unaged",
+        }
+    }
+
+    /// The role of that name.
+    pub fn of_name(name: &str) -> Option<Role> {
+        [Role::Full, Role::Empty, Role::Unaged].into_iter().find(|role| role.name() == name)
+    }
+}
+
+/// The type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnType {
+    /// UTF-8.
+    Text,
+    /// 64 bits without sign.
+    UInt64,
+    /// 64 bits floating; null where there is no value (NaN in rows).
+    Float64,
+    /// True or false.
+    Boolean,
+}
+
+/// A column of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name; ends in the unit where there is one.
+    pub name: &'static str,
+    /// Its type.
+    pub column_type: ColumnType,
+    /// Its unit; `1` for counts and shares; empty for text and booleans.
+    pub unit: &'static str,
+    /// What it holds.
+    pub description: &'static str,
+}
+
+/// A value of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value {
+    Text(String),
+    UInt64(u64),
+    Float64(f64),
+    Boolean(bool),
+}
+
+/// A row type of a table.
+pub(crate) trait TableRow: Sized {
+    const TABLE: Table;
+    /// The columns after those of the key.
+    const COLUMNS: &'static [Column];
+    /// The cell the row belongs to; none for a table that is not of cells.
+    fn key(&self) -> Option<&CellKey>;
+    /// The values of `COLUMNS`.
+    fn values(&self) -> Vec<Value>;
+    /// The row back from its values; `key` is given if the table is one of cells.
+    fn from_values(key: Option<CellKey>, values: &mut Values) -> Option<Self>;
+}
+
+/// The values of one row, taken one after the other; `None` if a value is of another type.
+pub(crate) struct Values(pub(crate) std::vec::IntoIter<Value>);
+
+impl Values {
+    pub(crate) fn text(&mut self) -> Option<String> {
+        if let Some(Value::Text(value)) = self.0.next() { Some(value) } else { None }
+    }
+    pub(crate) fn uint(&mut self) -> Option<u64> {
+        if let Some(Value::UInt64(value)) = self.0.next() { Some(value) } else { None }
+    }
+    pub(crate) fn float(&mut self) -> Option<f64> {
+        if let Some(Value::Float64(value)) = self.0.next() { Some(value) } else { None }
+    }
+    pub(crate) fn boolean(&mut self) -> Option<bool> {
+        if let Some(Value::Boolean(value)) = self.0.next() { Some(value) } else { None }
+    }
+}
+
+const fn column(name: &'static str, t: ColumnType, unit: &'static str, description: &'static str) -> Column {
+    Column { name, column_type: t, unit, description }
+}
+
+const KEY_COLUMNS: [Column; 4] = [
+    column("arm", ColumnType::Text, "", "The arm: one file system with its options under one variant of the workload."),
+    column("file_system", ColumnType::Text, "", "The file system: `ext4`, `xfs`, `btrfs`."),
+    column("role", ColumnType::Text, "", "Which volume: `full`, `empty` or `unaged`."),
+    column("pulls", ColumnType::UInt64, "1", "The checkpoint, as the number of counted steps (pulls) done before it."),
+];
+
+pub(crate) fn columns_of<R: TableRow>() -> Vec<Column> {
+    let key: &[Column] = if R::TABLE == Table::Circumstances { &[] } else { &KEY_COLUMNS };
+    key.iter().chain(R::COLUMNS).copied().collect()
+}
+
+pub(crate) fn values_of<R: TableRow>(row: &R) -> Vec<Value> {
+    let mut values = Vec::new();
+    if let Some(key) = row.key() {
+        values.push(Value::Text(key.arm.clone()));
+        values.push(Value::Text(key.file_system.clone()));
+        values.push(Value::Text(key.role.name().to_owned()));
+        values.push(Value::UInt64(key.pulls));
+    }
+    values.extend(row.values());
+    values
+}
+
+pub(crate) fn row_of<R: TableRow>(values: Vec<Value>) -> Option<R> {
+    let mut values = Values(values.into_iter());
+    let key = if R::TABLE == Table::Circumstances {
+        None
+    } else {
+        Some(CellKey {
+            arm: values.text()?,
+            file_system: values.text()?,
+            role: Role::of_name(&values.text()?)?,
+            pulls: values.uint()?,
+        })
+    };
+    R::from_values(key, &mut values)
+}
+
+/// Declares a row type's columns next to each other: name, kind, unit, description.
+macro_rules! table_row {
+    ($row:ident, $table:ident, $($key:ident)?; $($field:ident: $kind:ident, $unit:literal, $description:literal;)*) => {
+        impl TableRow for $row {
+            const TABLE: Table = Table::$table;
+            const COLUMNS: &'static [Column] =
+                &[$(column(stringify!($field), table_row!(@type $kind), $unit, $description)),*];
+            fn key(&self) -> Option<&CellKey> {
+                table_row!(@key self $($key)?)
+            }
+            fn values(&self) -> Vec<Value> {
+                vec![$(table_row!(@type_value $kind)(self.$field.clone())),*]
+            }
+            fn from_values(_key: Option<CellKey>, values: &mut Values) -> Option<Self> {
+                Some($row { $($key: _key?,)? $($field: values.$kind()?),* })
+            }
+        }
+    };
+    (@key $self:ident key) => { Some(&$self.key) };
+    (@key $self:ident) => { None };
+    (@type text) => { ColumnType::Text };
+    (@type uint) => { ColumnType::UInt64 };
+    (@type float) => { ColumnType::Float64 };
+    (@type boolean) => { ColumnType::Boolean };
+    (@type_value text) => { Value::Text };
+    (@type_value uint) => { Value::UInt64 };
+    (@type_value float) => { Value::Float64 };
+    (@type_value boolean) => { Value::Boolean };
+}
+
+table_row! { CellRow, Cells, key;
+    valid: boolean, "", "Whether every step of the cell was verified; if not, its measurements must not be used.";
+    reason: text, "", "Why it is invalid; empty if valid.";
+    tree_hash: text, "", "Hash (hex) over paths, types, modes, sizes and contents of the tree; equal for full, empty and unaged.";
+    work_tree_hash: text, "", "The same hash without anything below a `.git` directory.";
+    files: uint, "1", "Files in the tree.";
+    directories: uint, "1", "Directories in the tree.";
+    content_bytes: uint, "B", "Sum of the files' sizes.";
+    capacity_bytes: uint, "B", "What the file system can hold.";
+    used_bytes: uint, "B", "What it has in use.";
+}
+table_row! { GrepRow, Grep, key;
+    repetition: uint, "1", "Repetition, from 0.";
+    scanner: text, "", "`senesce` (the scanner in this program) or `grep` (GNU grep).";
+    order: text, "", "Order of the walk: `readdir`, `sorted`, `inode`.";
+    cache: text, "", "How the cache was made cold; `warm` if it was not.";
+    wall_seconds: float, "s", "Wall time.";
+    allocated_bytes: uint, "B", "Allocated size of the tree, as `du -s` has it.";
+    seconds_per_gib: float, "s/GiB", "The grep cost: wall seconds per GiB of allocated size.";
+    read_bytes: uint, "B", "Bytes read from files.";
+    files: uint, "1", "Files read.";
+    user_seconds: float, "s", "CPU time in user mode.";
+    system_seconds: float, "s", "CPU time in the kernel.";
+    device_read_bytes: uint, "B", "Bytes the block device was asked to read during the test, from its statistics.";
+    device_read_requests: uint, "1", "Read requests the block device got during the test.";
+    cpu_bound: boolean, "", "Whether the CPU, not the device, set the pace.";
+}
+table_row! { LayoutRow, Layout, key;
+    space: text, "", "Address space of the extents: `device` or `btrfs-logical`.";
+    files: uint, "1", "Files with at least one data extent.";
+    fragmented_files: uint, "1", "Files with more than one extent.";
+    extents: uint, "1", "Extents of all files, neighbours merged.";
+    blocks: uint, "4 KiB", "Blocks of all files.";
+    extents_per_file: float, "1", "Mean extents per file.";
+    layout_score: float, "1", "Aggregate layout score (Smith and Seltzer 1997), 0..1; null if no file has two blocks.";
+    adjacent_files_share: float, "1", "Share (0..1) of files that lie directly behind the file before them in directory order.";
+}
+table_row! { FreeSpaceRow, FreeSpace, key;
+    bucket_bytes: uint, "B", "Smallest extent of the bucket, a power of two; the bucket ends below twice this.";
+    extents: uint, "1", "Free extents in the bucket.";
+    bytes: uint, "B", "Their bytes.";
+}
+table_row! { AgingRow, Aging, key;
+    steps: uint, "1", "Steps, counted and not.";
+    operations: uint, "1", "Operations.";
+    written_bytes: uint, "B", "Bytes of content written.";
+    no_space_steps: uint, "1", "Steps that ended for lack of space.";
+    copies: uint, "1", "Copies of the repository that exist at this checkpoint.";
+    wall_seconds: float, "s", "Wall time of the steps.";
+    user_seconds: float, "s", "CPU time of the whole process in user mode meanwhile.";
+    system_seconds: float, "s", "CPU time of the whole process in the kernel meanwhile.";
+}
+table_row! { CircumstanceRow, Circumstances, ;
+    arm: text, "", "The arm it belongs to; empty if it holds for the whole run.";
+    key: text, "", "Dotted key.";
+    value: text, "", "The value as text.";
+}
