@@ -4,10 +4,22 @@
 //! applied in order. What the log records is what was *done*: of a step that ran out of space, the completed part.
 //! Where the bytes of a content come from is not this room's business: see [`ContentSource`].
 
+mod codec;
 mod content;
+mod error;
+mod frame;
+mod header;
 mod op;
+mod reader;
 mod render;
+mod summary;
+mod writer;
 
 pub use content::{Content, ContentError, ContentSource, Derived, Payload, seeded_bytes};
+pub use error::LogError;
+pub use header::LogHeader;
 pub use op::{DoneStep, Op, Outcome, Step};
+pub use reader::{LogReader, verify};
 pub use render::render_step;
+pub use summary::{Ended, LogSummary};
+pub use writer::LogWriter;

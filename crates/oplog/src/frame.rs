@@ -1,0 +1,80 @@
+//! Frames: what the bytes of a log file are made of, each with its own checksums.
+//!
+//! The header of a frame has a checksum of its own, so that a damaged length is told apart from a file that ends early.
+
+/// What every log begins with.
+pub(crate) const MAGIC: [u8; 8] = *b"SENESCE\x1a";
+/// The format's version, behind the magic.
+pub(crate) const VERSION: u16 = 1;
+/// Length of magic and version, bytes.
+pub(crate) const START_BYTES: u64 = 10;
+/// Length of a frame's header, bytes.
+pub(crate) const HEADER_BYTES: usize = 28;
+/// A frame of steps is closed when it holds this many bytes, uncompressed.
+pub(crate) const FRAME_RAW_BYTES: usize = 256 << 10;
+/// No frame holds more, uncompressed or compressed, bytes: a bound on what a hostile file can make a reader allocate.
+pub(crate) const MOST_RAW_BYTES: usize = 256 << 20;
+/// zstd's level; fixed, because the same steps must give the same bytes.
+pub(crate) const LEVEL: i32 = 3;
+
+/// What a frame holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// The log's header, JSON; the first frame and no other.
+    Header = 0,
+    /// Whole steps.
+    Steps = 1,
+    /// Totals, JSON; the last frame and no other.
+    Trailer = 2,
+}
+
+/// The header of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FrameHeader {
+    pub kind: Kind,
+    pub sequence: u64,
+    pub stored_bytes: u32,
+    pub raw_bytes: u32,
+    pub crc: u32,
+}
+
+impl FrameHeader {
+    pub fn to_bytes(self) -> [u8; HEADER_BYTES] {
+        let mut out = [0; HEADER_BYTES];
+        out[0..4].copy_from_slice(&self.stored_bytes.to_le_bytes());
+        out[4..8].copy_from_slice(&self.raw_bytes.to_le_bytes());
+        out[8..12].copy_from_slice(&self.crc.to_le_bytes());
+        out[12..20].copy_from_slice(&self.sequence.to_le_bytes());
+        out[20] = self.kind as u8;
+        let crc = crc32c::crc32c(&out[..24]);
+        out[24..].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    pub fn from_bytes(bytes: &[u8; HEADER_BYTES]) -> Result<Self, String> {
+        let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        if u32_at(24) != crc32c::crc32c(&bytes[..24]) {
+            return Err("the checksum of the frame's header does not match".to_owned());
+        }
+        let kind = match bytes[20..24] {
+            [0, 0, 0, 0] => Kind::Header,
+            [1, 0, 0, 0] => Kind::Steps,
+            [2, 0, 0, 0] => Kind::Trailer,
+            _ => return Err(format!("frames of kind {} are unknown", u32_at(20))),
+        };
+        let header = Self {
+            kind,
+            sequence: u64::from_le_bytes(bytes[12..20].try_into().expect("eight bytes")),
+            stored_bytes: u32_at(0),
+            raw_bytes: u32_at(4),
+            crc: u32_at(8),
+        };
+        for bytes in [header.stored_bytes, header.raw_bytes] {
+            if bytes as usize > MOST_RAW_BYTES {
+                return Err(format!("the frame announces {bytes} bytes, more than any frame has"));
+            }
+        }
+        Ok(header)
+    }
+}

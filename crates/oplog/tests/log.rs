@@ -1,0 +1,323 @@
+//! The log's format: round trips, the golden file, resuming, and files that are cut or damaged.
+
+use std::{fs, path::Path, sync::Arc};
+
+use proptest::prelude::*;
+use senesce_core::{RelPath, Seed};
+use senesce_oplog::{Content, DoneStep, Ended, LogError, LogHeader, LogReader, LogWriter, Op, Outcome, Step, verify};
+
+fn header() -> LogHeader {
+    LogHeader::new(serde_json::json!({ "name": "golden", "commits": 3, "b": { "z": 1, "a": [2, "x"] } }), Seed(42))
+}
+
+fn path(bytes: &[u8]) -> RelPath {
+    RelPath::new(bytes).unwrap()
+}
+
+/// One of everything that the format knows.
+fn golden_steps() -> Vec<DoneStep> {
+    let all: Vec<Op> = vec![
+        Op::Mkdir { path: path(b"src"), mode: 0o755 },
+        Op::Create { path: path(b"src/\xff name"), mode: 0o644, content: Content::Inline((*b"ref: x\n").into()) },
+        Op::Create { path: path(b"src/seeded"), mode: 0o4755, content: Content::Seeded { seed: u64::MAX, len: 300 } },
+        Op::Create { path: path(b"src/blob"), mode: 0o444, content: Content::derived("blob 1234abcd") },
+        Op::Write { path: path(b"src/blob"), offset: 1 << 40, content: Content::Inline([].as_slice().into()) },
+        Op::Truncate { path: path(b"src/blob"), len: 77 },
+        Op::Rename { from: path(b"src/blob"), to: path(b"blob") },
+        Op::Symlink { path: path(b"link"), target: Arc::from(&b"../\xfe"[..]) },
+        Op::Link { existing: path(b"blob"), path: path(b"twin") },
+        Op::Chmod { path: path(b"twin"), mode: 0o600 },
+        Op::Fsync { path: path(b"twin") },
+        Op::SyncFs,
+        Op::Unlink { path: path(b"twin") },
+        Op::Rmdir { path: path(b"empty") },
+        Op::RemoveTree { path: RelPath::root() },
+    ];
+    let step = |label: &str, counted, root: &[u8], ops: Vec<Op>| Step {
+        label: label.into(),
+        counted,
+        root: path(root),
+        ops: ops.into(),
+    };
+    let contents = vec![(7, 1), (300, u64::MAX), (1 << 33, 0x0123_4567_89ab_cdef), (0, 4)];
+    vec![
+        DoneStep { number: 0, step: step("one of each", true, b"copy-1", all), outcome: Outcome::Done, contents },
+        DoneStep { number: 1, step: step("nothing", false, b"", vec![]), outcome: Outcome::Done, contents: vec![] },
+        DoneStep {
+            number: 2,
+            step: step(
+                "pull 1 into copy-1",
+                true,
+                b"copy-1",
+                vec![
+                    Op::Mkdir { path: path(b"a"), mode: 0o700 },
+                    Op::Create { path: path(b"a/b"), mode: 0o644, content: Content::Seeded { seed: 1, len: 9000 } },
+                ],
+            ),
+            outcome: Outcome::NoSpace { failed_op: 1, written: Some(4096) },
+            contents: vec![(9000, 5)],
+        },
+        DoneStep {
+            number: 3,
+            step: step("pull 2 into copy-1", true, b"copy-1", vec![Op::Mkdir { path: path(b"c"), mode: 0o755 }]),
+            outcome: Outcome::NoSpace { failed_op: 0, written: None },
+            contents: vec![],
+        },
+    ]
+}
+
+fn write_log(at: &Path, steps: &[DoneStep], flush_after: impl Fn(usize) -> bool) {
+    let mut writer = LogWriter::create(at, &header()).unwrap();
+    for (index, step) in steps.iter().enumerate() {
+        writer.append(step).unwrap();
+        if flush_after(index) {
+            writer.flush().unwrap();
+        }
+    }
+    writer.finish().unwrap();
+}
+
+/// The steps read, and how reading ended.
+fn read_bytes(bytes: &[u8]) -> Result<(Vec<DoneStep>, Result<Ended, LogError>), LogError> {
+    let mut reader = LogReader::new(bytes, Path::new("test"))?;
+    let mut steps = Vec::new();
+    for step in reader.by_ref() {
+        match step {
+            Ok(step) => steps.push(step),
+            Err(e) => return Ok((steps, Err(e))),
+        }
+    }
+    let ended = reader.ended().expect("an iteration without error ends somehow");
+    Ok((steps, Ok(ended)))
+}
+
+#[test]
+fn the_golden_file_is_written_and_read_for_ever() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/oplog-v1.senesce-log");
+    let dir = tempfile::tempdir().unwrap();
+    let written = dir.path().join("log");
+    write_log(&written, &golden_steps(), |index| index == 1);
+    if std::env::var_os("SENESCE_WRITE_GOLDEN").is_some() {
+        fs::copy(&written, &golden).unwrap();
+    }
+    assert!(fs::read(&written).unwrap() == fs::read(&golden).unwrap(), "the bytes of a log changed");
+    let reader = LogReader::open(&golden).unwrap();
+    assert_eq!(reader.header(), &header());
+    assert_eq!(reader.map(Result::unwrap).collect::<Vec<_>>(), golden_steps());
+    let summary = verify(&golden).unwrap();
+    assert_eq!(summary.ended, Ended::Complete);
+    assert_eq!((summary.steps, summary.counted_steps, summary.no_space_steps), (4, 3, 2));
+    assert_eq!((summary.operations, summary.frames), (18, 4));
+    assert_eq!(summary.content_bytes, 7 + 300 + (1 << 33) + 4096);
+    assert_eq!(summary.operations_by_kind["create"], 4);
+    assert_eq!(summary.operations_by_kind.len(), 13);
+    assert_eq!(summary.file_bytes, fs::metadata(&golden).unwrap().len());
+}
+
+#[test]
+fn a_log_cut_anywhere_gives_its_whole_frames() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log");
+    write_log(&log, &golden_steps(), |_| true);
+    let bytes = fs::read(&log).unwrap();
+    let mut lengths = Vec::new();
+    for cut in 0..bytes.len() {
+        match read_bytes(&bytes[..cut]) {
+            Err(LogError::NotALog { .. }) => assert!(lengths.is_empty(), "cut at {cut}: the header was read before"),
+            Err(other) => panic!("cut at {cut}: {other}"),
+            Ok((steps, ended)) => {
+                assert_eq!(steps, golden_steps()[..steps.len()], "cut at {cut}");
+                match ended.unwrap() {
+                    Ended::Complete => panic!("cut at {cut} and complete"),
+                    Ended::Unfinished => {}
+                    Ended::Truncated { at_bytes } => assert!(at_bytes < cut as u64),
+                }
+                lengths.push(steps.len());
+            }
+        }
+    }
+    assert!(lengths.is_sorted());
+    assert_eq!(lengths.last(), Some(&4));
+}
+
+#[test]
+fn every_flipped_bit_is_noticed() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log");
+    write_log(&log, &golden_steps(), |index| index == 1);
+    let bytes = fs::read(&log).unwrap();
+    for at in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << bit;
+            match read_bytes(&damaged) {
+                Err(_) => {}
+                Ok((steps, Err(LogError::Damaged { offset_bytes, .. }))) => {
+                    assert!(offset_bytes <= at as u64, "byte {at}");
+                    assert_eq!(steps, golden_steps()[..steps.len()]);
+                }
+                Ok((_, ended)) => panic!("byte {at}, bit {bit}: {ended:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn bytes_behind_the_end_and_zeros_are_noticed() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log");
+    write_log(&log, &golden_steps(), |_| false);
+    let mut bytes = fs::read(&log).unwrap();
+    bytes.extend_from_slice(&[0; 4096]);
+    assert!(matches!(read_bytes(&bytes), Ok((_, Err(LogError::Damaged { .. })))));
+}
+
+#[test]
+fn a_newer_log_is_refused_and_says_so() {
+    let mut bytes = b"SENESCE\x1a".to_vec();
+    bytes.extend_from_slice(&2u16.to_le_bytes());
+    let error = read_bytes(&bytes).unwrap_err();
+    assert!(matches!(error, LogError::NewerVersion { found: 2, known: 1, .. }));
+    assert_eq!(
+        error.to_string(),
+        "the log test has format version 2; this program reads versions up to 1: use a newer senesce"
+    );
+    assert!(matches!(read_bytes(b"PK\x03\x04 is another thing"), Err(LogError::NotALog { .. })));
+}
+
+#[test]
+fn what_does_not_belong_into_a_log_is_refused_and_leaves_no_trace() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log");
+    let mut writer = LogWriter::create(&log, &header()).unwrap();
+    let good = golden_steps();
+    assert!(matches!(writer.append(&good[1]), Err(LogError::BadStep { .. })), "a number left out");
+    let mut without_hash = good[0].clone();
+    without_hash.contents.clear();
+    assert!(matches!(writer.append(&without_hash), Err(LogError::BadStep { .. })));
+    let mut beyond = good[0].clone();
+    beyond.outcome = Outcome::NoSpace { failed_op: 99, written: None };
+    assert!(matches!(writer.append(&beyond), Err(LogError::BadStep { .. })));
+    good.iter().for_each(|step| writer.append(step).unwrap());
+    writer.finish().unwrap();
+    assert_eq!(LogReader::open(&log).unwrap().map(Result::unwrap).collect::<Vec<_>>(), good);
+    assert!(LogWriter::create(&log, &header()).is_err(), "a log that is there is not overwritten");
+    assert!(matches!(LogWriter::resume(&log, verify(&log).unwrap().file_bytes), Err(LogError::BadPosition { .. })));
+}
+
+#[test]
+fn what_follows_a_failed_operation_is_not_logged() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log");
+    let mut whole = golden_steps().remove(0);
+    whole.outcome = Outcome::NoSpace { failed_op: 2, written: Some(10) };
+    write_log(&log, &[whole.clone()], |_| false);
+    let mut want = whole;
+    want.step.ops = want.step.ops[..3].into();
+    want.contents.truncate(2);
+    assert_eq!(LogReader::open(&log).unwrap().map(Result::unwrap).collect::<Vec<_>>(), [want]);
+    assert_eq!(verify(&log).unwrap().content_bytes, 7 + 10);
+}
+
+fn any_path() -> impl Strategy<Value = RelPath> {
+    prop::collection::vec("[^/\0.]{1,6}", 0..4).prop_map(|parts| path(parts.join("/").as_bytes()))
+}
+
+fn any_content() -> impl Strategy<Value = Content> {
+    prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..40).prop_map(|bytes| Content::Inline(bytes.into())),
+        (any::<u64>(), any::<u64>()).prop_map(|(seed, len)| Content::Seeded { seed, len }),
+        "[ -~]{0,20}".prop_map(Content::derived),
+    ]
+}
+
+fn any_op() -> impl Strategy<Value = Op> {
+    (0u8..13, any_path(), any_path(), any::<u32>(), any::<u64>(), any_content()).prop_map(
+        |(kind, path, other, mode, number, content)| match kind {
+            0 => Op::Mkdir { path, mode },
+            1 => Op::Rmdir { path },
+            2 => Op::Create { path, mode, content },
+            3 => Op::Write { path, offset: number, content },
+            4 => Op::Truncate { path, len: number },
+            5 => Op::Rename { from: path, to: other },
+            6 => Op::Unlink { path },
+            7 => Op::Symlink { path, target: Arc::from(other.as_bytes()) },
+            8 => Op::Link { existing: path, path: other },
+            9 => Op::Chmod { path, mode },
+            10 => Op::RemoveTree { path },
+            11 => Op::Fsync { path },
+            _ => Op::SyncFs,
+        },
+    )
+}
+
+/// A step as the log keeps it; its number is set later.
+fn any_step() -> impl Strategy<Value = DoneStep> {
+    let failed = prop::option::of(prop::option::of(any::<u64>()));
+    (prop::collection::vec(any_op(), 0..8), ".{0,12}", any::<bool>(), any_path(), failed, any::<u64>()).prop_map(
+        |(ops, label, counted, root, failed, hash)| {
+            let outcome = match failed {
+                Some(written) if !ops.is_empty() => Outcome::NoSpace { failed_op: ops.len() - 1, written },
+                _ => Outcome::Done,
+            };
+            let with_content = ops.iter().filter(|op| op.content().is_some()).count() as u64;
+            let contents = (0..with_content).map(|index| (hash >> index, hash.wrapping_mul(index + 1))).collect();
+            DoneStep { number: 0, step: Step { label, counted, root, ops: ops.into() }, outcome, contents }
+        },
+    )
+}
+
+fn any_steps() -> impl Strategy<Value = Vec<DoneStep>> {
+    prop::collection::vec(any_step(), 0..12).prop_map(|mut steps| {
+        (0..).zip(&mut steps).for_each(|(number, step)| step.number = number);
+        steps
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_written_is_read(steps in any_steps(), flushes: u16) {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        write_log(&log, &steps, |index| flushes >> index & 1 == 1);
+        prop_assert_eq!(LogReader::open(&log).unwrap().map(Result::unwrap).collect::<Vec<_>>(), steps);
+    }
+
+    #[test]
+    fn a_resumed_writer_writes_the_same_bytes(steps in any_steps(), stop in 0usize..12, lost in 0usize..4) {
+        let dir = tempfile::tempdir().unwrap();
+        let stop = stop.min(steps.len());
+        let whole = dir.path().join("whole");
+        write_log(&whole, &steps, |index| index + 1 == stop);
+
+        let resumed = dir.path().join("resumed");
+        let mut writer = LogWriter::create(&resumed, &header()).unwrap();
+        steps[..stop].iter().for_each(|step| writer.append(step).unwrap());
+        let position = writer.sync().unwrap();
+        // Work after the checkpoint, some of it in the file, that the interruption undoes.
+        steps[stop..].iter().take(lost).for_each(|step| writer.append(step).unwrap());
+        writer.flush().unwrap();
+        drop(writer);
+        let mut writer = LogWriter::resume(&resumed, position).unwrap();
+        prop_assert_eq!(writer.steps(), stop as u64);
+        steps[stop..].iter().for_each(|step| writer.append(step).unwrap());
+        writer.finish().unwrap();
+        prop_assert!(fs::read(&whole).unwrap() == fs::read(&resumed).unwrap());
+        prop_assert!(LogWriter::resume(&resumed, position + 1).is_err());
+    }
+
+    #[test]
+    fn noise_is_never_more_than_an_error(noise in prop::collection::vec(any::<u8>(), 0..200), keep in 0usize..200) {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        write_log(&log, &golden_steps(), |_| false);
+        let mut bytes = fs::read(&log).unwrap();
+        bytes.truncate(keep);
+        bytes.extend_from_slice(&noise);
+        if let Ok((steps, _)) = read_bytes(&bytes) {
+            prop_assert_eq!(&steps[..], &golden_steps()[..steps.len()]);
+        }
+    }
+}
