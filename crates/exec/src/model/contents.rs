@@ -1,0 +1,119 @@
+//! The content of one file, as the pieces that were written into it.
+
+use std::io;
+
+use senesce_oplog::{Payload, seeded_bytes};
+
+use crate::content::for_each_chunk;
+
+/// A run of bytes of a payload, at a place in a file.
+#[derive(Clone, Debug)]
+struct Piece {
+    at: u64,
+    len: u64,
+    /// How many bytes of the payload come before the piece's.
+    skip: u64,
+    payload: Payload,
+}
+
+/// What a file holds: pieces in order, never overlapping, with zeros between them.
+///
+/// Seeded payloads stay a seed, so that a file costs no memory for its bytes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Contents {
+    len: u64,
+    pieces: Vec<Piece>,
+}
+
+impl Contents {
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Writes the first `len` bytes of a payload at `at`.
+    pub fn write(&mut self, at: u64, payload: Payload, len: u64) {
+        if len == 0 {
+            return;
+        }
+        let end = at + len;
+        let mut kept = Vec::with_capacity(self.pieces.len() + 2);
+        for piece in self.pieces.drain(..) {
+            let piece_end = piece.at + piece.len;
+            if piece.at < at {
+                kept.push(Piece { len: piece.len.min(at - piece.at), ..piece.clone() });
+            }
+            if piece_end > end {
+                let cut = end.saturating_sub(piece.at);
+                kept.push(Piece { at: piece.at + cut, len: piece.len - cut, skip: piece.skip + cut, ..piece });
+            }
+        }
+        let place = kept.partition_point(|piece| piece.at < at);
+        kept.insert(place, Piece { at, len, skip: 0, payload });
+        self.pieces = kept;
+        self.len = self.len.max(end);
+    }
+
+    pub fn set_len(&mut self, len: u64) {
+        self.pieces.retain(|piece| piece.at < len);
+        if let Some(last) = self.pieces.last_mut() {
+            last.len = last.len.min(len - last.at);
+        }
+        self.len = len;
+    }
+
+    /// BLAKE3 of the whole content.
+    pub fn hash(&self) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new();
+        let mut at = 0;
+        for piece in &self.pieces {
+            update_zeros(&mut hasher, piece.at - at);
+            piece.each_chunk(|bytes| {
+                hasher.update(bytes);
+            });
+            at = piece.at + piece.len;
+        }
+        update_zeros(&mut hasher, self.len - at);
+        hasher.finalize().into()
+    }
+}
+
+fn update_zeros(hasher: &mut blake3::Hasher, mut len: u64) {
+    let zeros = [0; 4096];
+    while len > 0 {
+        let part = len.min(zeros.len() as u64);
+        hasher.update(&zeros[..part as usize]);
+        len -= part;
+    }
+}
+
+impl Piece {
+    fn each_chunk(&self, mut each: impl FnMut(&[u8])) {
+        match &self.payload {
+            Payload::Bytes(bytes) => each(&bytes[self.skip as usize..(self.skip + self.len) as usize]),
+            Payload::Seeded { seed, .. } => {
+                let mut buffer = vec![0; 64 << 10];
+                let (mut at, end) = (self.skip, self.skip + self.len);
+                while at < end {
+                    // Seeded bytes are grown from a multiple of eight.
+                    let start = at & !7;
+                    let size = (end - start).min(buffer.len() as u64) as usize;
+                    seeded_bytes(*seed, start, &mut buffer[..size]);
+                    each(&buffer[(at - start) as usize..size]);
+                    at = start + size as u64;
+                }
+            }
+            Payload::File { .. } => unreachable!("to_memory() is called before a payload is written"),
+        }
+    }
+}
+
+/// A payload that does not depend on a file of the host.
+pub(super) fn to_memory(payload: &Payload) -> io::Result<Payload> {
+    let Payload::File { .. } = payload else { return Ok(payload.clone()) };
+    let mut all = Vec::new();
+    for_each_chunk(payload, &mut Vec::new(), |bytes| {
+        all.extend_from_slice(bytes);
+        Ok::<(), io::Error>(())
+    })?;
+    Ok(Payload::Bytes(all.into()))
+}

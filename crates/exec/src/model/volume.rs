@@ -1,0 +1,333 @@
+//! The names of a volume in memory, and the operations on them.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    io,
+};
+
+use rustix::io::Errno;
+use senesce_core::{Bytes, RelPath};
+use senesce_oplog::{Content, Op, Payload};
+
+use super::contents::{Contents, to_memory};
+use crate::{
+    OpFailure, SpaceLeft, Target,
+    tree::{Entry, Tree},
+};
+
+const BLOCK_BYTES: u64 = 4096;
+
+/// A volume in memory, with as much space as it is given.
+///
+/// Space is counted in blocks of 4 KiB: a file takes its length rounded up (holes included), a directory one block,
+/// everything else none. A write that does not fit writes the blocks that do.
+#[derive(Clone, Debug)]
+pub struct ModelTarget {
+    /// By path; the root is the empty one and is always there.
+    names: BTreeMap<Vec<u8>, Node>,
+    files: HashMap<u64, FileNode>,
+    next_id: u64,
+    capacity_blocks: Option<u64>,
+    used_blocks: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Node {
+    Directory { mode: u32 },
+    Symlink { id: u64, target: Vec<u8> },
+    File { id: u64 },
+}
+
+#[derive(Clone, Debug)]
+struct FileNode {
+    mode: u32,
+    links: u32,
+    contents: Contents,
+}
+
+type Done = Result<(), OpFailure>;
+
+fn refuse<T>(errno: Errno) -> Result<T, OpFailure> {
+    Err(OpFailure::Io(errno.into()))
+}
+
+const NOTHING_DONE: OpFailure = OpFailure::NoSpace { written: None };
+
+impl Default for ModelTarget {
+    fn default() -> Self {
+        Self::new(None)
+    }
+}
+
+impl ModelTarget {
+    /// An empty volume; without a capacity it is never full.
+    pub fn new(capacity: Option<Bytes>) -> Self {
+        Self {
+            names: BTreeMap::from([(Vec::new(), Node::Directory { mode: 0o755 })]),
+            files: HashMap::new(),
+            next_id: 0,
+            capacity_blocks: capacity.map(|bytes| bytes.0 / BLOCK_BYTES),
+            used_blocks: 0,
+        }
+    }
+
+    /// Its tree, to be compared with any other.
+    pub fn tree(&self) -> Tree {
+        let entry = |node: &Node| match node {
+            Node::Directory { mode } => Entry::Directory { mode: *mode },
+            Node::Symlink { target, .. } => Entry::Symlink { target: target.clone() },
+            Node::File { id } => {
+                let file = &self.files[id];
+                Entry::File { mode: file.mode, size_bytes: file.contents.len(), hash: file.contents.hash() }
+            }
+        };
+        let path = |bytes: &[u8]| RelPath::new(bytes).expect("every name came as a RelPath");
+        let entries = self.names.iter().filter(|(name, _)| !name.is_empty());
+        Tree { entries: entries.map(|(name, node)| (path(name), entry(node))).collect() }
+    }
+
+    fn new_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    fn free_blocks(&self) -> u64 {
+        self.capacity_blocks.map_or(u64::MAX, |capacity| capacity.saturating_sub(self.used_blocks))
+    }
+
+    /// What a new name would hang from: the parent must be a directory, the name must not exist.
+    fn new_name(&self, path: &[u8]) -> Done {
+        self.parent(path)?;
+        if self.names.contains_key(path) { refuse(Errno::EXIST) } else { Ok(()) }
+    }
+
+    fn parent(&self, path: &[u8]) -> Done {
+        let parent = match path.iter().rposition(|&b| b == b'/') {
+            Some(at) => &path[..at],
+            None => &[],
+        };
+        match self.names.get(parent) {
+            Some(Node::Directory { .. }) => Ok(()),
+            Some(_) => refuse(Errno::NOTDIR),
+            None => refuse(Errno::NOENT),
+        }
+    }
+
+    fn node(&self, path: &[u8]) -> Result<&Node, OpFailure> {
+        self.parent(path)?;
+        self.names.get(path).ok_or(OpFailure::Io(Errno::NOENT.into()))
+    }
+
+    fn file_id(&self, path: &[u8]) -> Result<u64, OpFailure> {
+        match self.node(path)? {
+            Node::File { id } => Ok(*id),
+            Node::Directory { .. } => refuse(Errno::ISDIR),
+            Node::Symlink { .. } => refuse(Errno::LOOP),
+        }
+    }
+
+    fn file(&mut self, id: u64) -> &mut FileNode {
+        self.files.get_mut(&id).expect("a name's file exists as long as the name")
+    }
+
+    /// The names below a directory.
+    fn below(&self, path: &[u8]) -> Vec<Vec<u8>> {
+        let (mut from, mut to) = (path.to_vec(), path.to_vec());
+        from.push(b'/');
+        to.push(b'/' + 1);
+        self.names.range(from..to).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Takes a name away, and the file with its last name.
+    fn drop_name(&mut self, path: &[u8]) {
+        match self.names.remove(path) {
+            Some(Node::File { id }) => {
+                let file = self.file(id);
+                file.links -= 1;
+                if file.links == 0 {
+                    let blocks = file.contents.len().div_ceil(BLOCK_BYTES);
+                    self.files.remove(&id);
+                    self.used_blocks -= blocks;
+                }
+            }
+            Some(Node::Directory { .. }) => self.used_blocks -= 1,
+            Some(Node::Symlink { .. }) | None => {}
+        }
+    }
+
+    fn set_len(&mut self, id: u64, len: u64) -> Done {
+        let old = self.file(id).contents.len().div_ceil(BLOCK_BYTES);
+        let new = len.div_ceil(BLOCK_BYTES);
+        if new > old && new - old > self.free_blocks() {
+            return Err(NOTHING_DONE);
+        }
+        self.file(id).contents.set_len(len);
+        self.used_blocks = self.used_blocks - old + new;
+        Ok(())
+    }
+
+    fn write(&mut self, id: u64, offset: u64, op: &Op, payload: Option<&Payload>) -> Done {
+        let Some(payload) = payload else { return Ok(()) };
+        let len = payload.len();
+        let Some(end) = offset.checked_add(len).filter(|&end| i64::try_from(end).is_ok()) else {
+            return refuse(Errno::FBIG);
+        };
+        // Grown bytes are kept as their seed.
+        let payload = match op.content() {
+            Some(Content::Seeded { seed, .. }) => Payload::Seeded { seed: *seed, len },
+            _ => to_memory(payload)?,
+        };
+        let old = self.file(id).contents.len().div_ceil(BLOCK_BYTES);
+        let reach = old.saturating_add(self.free_blocks()).saturating_mul(BLOCK_BYTES);
+        let written = end.min(reach).saturating_sub(offset);
+        let contents = &mut self.file(id).contents;
+        contents.write(offset, payload, written);
+        let new = contents.len().div_ceil(BLOCK_BYTES);
+        self.used_blocks = self.used_blocks - old + new;
+        if written < len { Err(OpFailure::NoSpace { written: Some(written) }) } else { Ok(()) }
+    }
+
+    fn rename(&mut self, from: &[u8], to: &[u8]) -> Done {
+        let moved = self.node(from)?.clone();
+        self.parent(to)?;
+        if from == to {
+            return Ok(());
+        }
+        if to.strip_prefix(from).is_some_and(|rest| rest.starts_with(b"/")) {
+            return refuse(Errno::INVAL);
+        }
+        match (&moved, self.names.get(to)) {
+            (_, None) => {}
+            (Node::Directory { .. }, Some(Node::Directory { .. })) if self.below(to).is_empty() => {}
+            (Node::Directory { .. }, Some(Node::Directory { .. })) => return refuse(Errno::NOTEMPTY),
+            (Node::Directory { .. }, Some(_)) => return refuse(Errno::NOTDIR),
+            (_, Some(Node::Directory { .. })) => return refuse(Errno::ISDIR),
+            // Two names of one file or symbolic link: POSIX says that nothing happens.
+            (
+                Node::File { id: a } | Node::Symlink { id: a, .. },
+                Some(Node::File { id: b } | Node::Symlink { id: b, .. }),
+            ) if a == b => {
+                return Ok(());
+            }
+            _ => {}
+        }
+        self.drop_name(to);
+        let mut names = self.below(from);
+        names.push(from.to_vec());
+        for name in names {
+            let node = self.names.remove(&name).expect("listed just now");
+            self.names.insert([to, &name[from.len()..]].concat(), node);
+        }
+        Ok(())
+    }
+}
+
+impl Target for ModelTarget {
+    fn apply(&mut self, root: &RelPath, op: &Op, payload: Option<&Payload>) -> Result<(), OpFailure> {
+        let at = |path: &RelPath| root.join(path).as_bytes().to_vec();
+        match op {
+            Op::Mkdir { path, mode } => {
+                let path = at(path);
+                self.new_name(&path)?;
+                if self.free_blocks() == 0 {
+                    return Err(NOTHING_DONE);
+                }
+                self.used_blocks += 1;
+                self.names.insert(path, Node::Directory { mode: mode & 0o7777 });
+            }
+            Op::Rmdir { path } => {
+                let path = at(path);
+                match self.node(&path)? {
+                    Node::Directory { .. } if path.is_empty() => return refuse(Errno::INVAL),
+                    Node::Directory { .. } if !self.below(&path).is_empty() => return refuse(Errno::NOTEMPTY),
+                    Node::Directory { .. } => self.drop_name(&path),
+                    _ => return refuse(Errno::NOTDIR),
+                }
+            }
+            Op::Create { path, mode, .. } => {
+                let path = at(path);
+                self.new_name(&path)?;
+                let id = self.new_id();
+                let file = FileNode { mode: mode & 0o7777, links: 1, contents: Contents::default() };
+                self.files.insert(id, file);
+                self.names.insert(path, Node::File { id });
+                self.write(id, 0, op, payload)?;
+            }
+            Op::Write { path, offset, .. } => {
+                let id = self.file_id(&at(path))?;
+                self.write(id, *offset, op, payload)?;
+            }
+            Op::Truncate { path, len } => {
+                let id = self.file_id(&at(path))?;
+                self.set_len(id, *len)?;
+            }
+            Op::Rename { from, to } => self.rename(&at(from), &at(to))?,
+            Op::Unlink { path } => {
+                let path = at(path);
+                match self.node(&path)? {
+                    Node::Directory { .. } => return refuse(Errno::ISDIR),
+                    _ => self.drop_name(&path),
+                }
+            }
+            Op::Symlink { path, target } => {
+                let path = at(path);
+                self.new_name(&path)?;
+                if target.is_empty() {
+                    return refuse(Errno::NOENT);
+                }
+                let id = self.new_id();
+                self.names.insert(path, Node::Symlink { id, target: target.to_vec() });
+            }
+            Op::Link { existing, path } => {
+                let (existing, path) = (at(existing), at(path));
+                let node = match self.node(&existing)? {
+                    Node::Directory { .. } => return refuse(Errno::PERM),
+                    node => node.clone(),
+                };
+                self.new_name(&path)?;
+                if let Node::File { id } = node {
+                    self.file(id).links += 1;
+                }
+                self.names.insert(path, node);
+            }
+            Op::Chmod { path, mode } => {
+                let path = at(path);
+                let mode = mode & 0o7777;
+                match self.node(&path)? {
+                    Node::Symlink { .. } => return refuse(Errno::LOOP),
+                    Node::File { id } => {
+                        let id = *id;
+                        self.file(id).mode = mode;
+                    }
+                    Node::Directory { .. } => {
+                        self.names.insert(path, Node::Directory { mode });
+                    }
+                }
+            }
+            Op::RemoveTree { path } => {
+                let path = at(path);
+                match self.node(&path)? {
+                    Node::Directory { .. } if path.is_empty() => return refuse(Errno::INVAL),
+                    Node::Directory { .. } => {}
+                    _ => return refuse(Errno::NOTDIR),
+                }
+                for name in self.below(&path) {
+                    self.drop_name(&name);
+                }
+                self.drop_name(&path);
+            }
+            Op::Fsync { path } => {
+                if let Node::Symlink { .. } = self.node(&at(path))? {
+                    return refuse(Errno::LOOP);
+                }
+            }
+            Op::SyncFs => {}
+        }
+        Ok(())
+    }
+
+    fn space(&mut self) -> io::Result<SpaceLeft> {
+        let bytes = |blocks: u64| Bytes(blocks.saturating_mul(BLOCK_BYTES));
+        Ok(SpaceLeft { capacity: bytes(self.capacity_blocks.unwrap_or(u64::MAX)), free: bytes(self.free_blocks()) })
+    }
+}
