@@ -186,15 +186,15 @@ mod tests {
     fn version_1_is_read_for_ever() {
         let state = parse(Path::new("golden"), GOLDEN).unwrap();
         assert_eq!(state.owner, Some(ProcessId { pid: 4711, start_ticks: 98_765, boot_id: "b00t".to_owned() }));
-        assert_eq!(state.token, "1267-181cd");
+        assert_eq!(state.token, "1267-181cd-b00t");
         let held: Vec<String> = state.held.iter().map(|held| held.resource.to_string()).collect();
         assert_eq!(
             held,
             [
-                "file /images/ext4-full.1267-181cd.img",
-                "loop device of /images/ext4-full.1267-181cd.img",
-                "directory /mnt/ext4-full.1267-181cd",
-                "mount on /mnt/ext4-full.1267-181cd"
+                "file /images/ext4-full.1267-181cd-b00t.img",
+                "loop device of /images/ext4-full.1267-181cd-b00t.img",
+                "directory /mnt/ext4-full.1267-181cd-b00t",
+                "mount on /mnt/ext4-full.1267-181cd-b00t"
             ]
         );
         assert_eq!(state.held[0].file, Some(FileId { device: 65_024, inode: 12 }));

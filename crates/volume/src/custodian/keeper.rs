@@ -61,7 +61,9 @@ impl Custodian {
             return Err(Error::LeftOvers { journal: journal.path().to_owned(), count: state.held.len() });
         }
         journal.cut_to(&state)?;
-        let token = format!("{:x}-{:x}", process.pid, process.start_ticks);
+        // The boot tells machines apart that share a directory.
+        let boot: String = process.boot_id.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
+        let token = format!("{:x}-{:x}-{boot}", process.pid, process.start_ticks);
         let owner = Entry::Owner { version: super::journal::VERSION, process, token: token.clone() };
         journal.append(&owner)?;
         state.apply(owner);
@@ -83,7 +85,7 @@ impl Custodian {
         &self.0.dir
     }
 
-    /// The mark in the names of everything this run makes: unique among processes since boot.
+    /// The mark in the names of everything this run makes: its process, start and boot, so unique.
     pub fn token(&self) -> &str {
         &self.0.token
     }
@@ -102,14 +104,24 @@ impl Custodian {
                 });
             }
             let id = ResourceId(books.state.next_id);
-            books.write(Entry::Acquire { id, resource })?;
+            books.write(Entry::Acquire { id, resource: resource.clone() })?;
             id
         };
         match act(&*self.0.host) {
             Ok(value) => Ok((id, value)),
             Err(error) => {
-                // The first error is the one to tell; an entry too many in the journal does no harm.
-                let _ = self.0.books().write(Entry::Release { id });
+                // A mount or a loop device that failed half-way can be recognised, so look; what `act` makes with
+                // one call is there whole or not at all. The first error is the one to tell.
+                let is_gone = match &resource {
+                    Resource::Mount { .. } | Resource::Loop { .. } => {
+                        let outcome = release(&*self.0.host, &resource, None, &self.0.token);
+                        !matches!(outcome, Outcome::Failed { .. })
+                    }
+                    _ => true,
+                };
+                if is_gone {
+                    let _ = self.0.books().write(Entry::Release { id });
+                }
                 Err(error)
             }
         }

@@ -50,9 +50,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// its run made.
 pub(super) fn release(host: &dyn Host, resource: &Resource, file: Option<FileId>, token: &str) -> Outcome {
     let result = match resource {
-        Resource::File { path } => release_path(host, path, file, token, |path| host.remove_file(path)),
-        Resource::Directory { path } => release_path(host, path, file, token, |path| host.remove_dir(path)),
-        Resource::Tree { path } => release_tree(host, path, file, token),
+        Resource::File { path } => release_file(host, path, file, token),
+        Resource::Directory { path } => release_dir(host, path, file, token, |path| host.remove_dir(path)),
+        Resource::Tree { path } => release_dir(host, path, file, token, |path| host.remove_tree(path)),
         Resource::Loop { file, .. } => release_loops(host, *file),
         Resource::Mount { point, source } => release_mount(host, point, source),
     };
@@ -84,18 +84,39 @@ fn release_path(
     Ok(Outcome::Removed)
 }
 
-fn release_tree(host: &dyn Host, path: &Path, file: Option<FileId>, token: &str) -> Result<Outcome> {
-    if let Some(mount) = host.mounts()?.iter().find(|mount| mount.point.starts_with(path)) {
-        // Removing would reach into another file system.
-        return Ok(Outcome::Failed { why: format!("{} is mounted in it", mount.point.display()) });
+fn release_file(host: &dyn Host, path: &Path, file: Option<FileId>, token: &str) -> Result<Outcome> {
+    if let Some(file) = file
+        && let Some(device) = host.loops_backed_by(file)?.first()
+    {
+        // What is on it could no longer be looked at, nor found again by the file's name.
+        return Ok(Outcome::Failed { why: format!("{} is still attached to it", device.display()) });
     }
-    release_path(host, path, file, token, |path| host.remove_tree(path))
+    release_path(host, path, file, token, |path| host.remove_file(path))
+}
+
+fn release_dir(
+    host: &dyn Host,
+    path: &Path,
+    file: Option<FileId>,
+    token: &str,
+    remove: impl FnOnce(&Path) -> Result<()>,
+) -> Result<Outcome> {
+    if let Some(mount) = host.mounts()?.iter().find(|mount| mount.point.starts_with(path)) {
+        // What is seen there now is another file system: not to be judged, and not to be reached into.
+        let why = format!("{} is mounted on {}", mount.source.display(), mount.point.display());
+        return Ok(Outcome::Failed { why });
+    }
+    release_path(host, path, file, token, remove)
 }
 
 fn release_loops(host: &dyn Host, file: FileId) -> Result<Outcome> {
     let devices = host.loops_backed_by(file)?;
     if devices.is_empty() {
         return Ok(Outcome::AlreadyGone);
+    }
+    if let Some(mount) = host.mounts()?.iter().find(|mount| devices.contains(&mount.source)) {
+        let why = format!("{} is still mounted on {}", mount.source.display(), mount.point.display());
+        return Ok(Outcome::Failed { why });
     }
     for device in &devices {
         host.detach_loop(device)?;

@@ -1,1 +1,301 @@
+//! A host that is only books: what is there, what was called, and a call that fails on demand.
 
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use senesce_core::Bytes;
+
+use super::{DeviceNumber, DeviceStat, FileId, Host, LoopDevice, MountEntry, ProcessId, ToolOutput};
+use crate::{Error, FileSystemKind, Result, SCAN_BYTES};
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Nothing.
+    None,
+    /// Call number so-and-so fails and has no effect.
+    Once(usize),
+    /// From that call on, all fail and have no effect: as far as the machine can tell, we were killed there.
+    Death(usize),
+}
+
+/// What is on the machine.
+#[derive(Debug, Default)]
+pub(crate) struct World {
+    pub files: BTreeMap<PathBuf, FileId>,
+    pub loops: BTreeMap<PathBuf, FileId>,
+    pub mounts: Vec<MountEntry>,
+    /// Starts of image files with a file system, by inode.
+    pub contents: BTreeMap<u64, Vec<u8>>,
+    /// Names of the calls that had an effect or could have had one.
+    pub calls: Vec<&'static str>,
+    pub next_inode: u64,
+    /// How often an unmount says that the mount is busy.
+    pub busy: u32,
+    /// What mkfs does: whether it says that it succeeded, and whether it does anything.
+    pub mkfs_claims: bool,
+    pub mkfs_works: bool,
+}
+
+pub(crate) struct FakeHost {
+    pub world: Mutex<World>,
+    pub fault: Mutex<Fault>,
+    pub owner_lives: AtomicBool,
+    pub free: Bytes,
+    pub is_root: bool,
+    pub kernel_knows: bool,
+}
+
+impl Default for FakeHost {
+    fn default() -> Self {
+        let world = World { mkfs_claims: true, mkfs_works: true, ..World::default() };
+        Self {
+            world: Mutex::new(world),
+            fault: Mutex::new(Fault::None),
+            owner_lives: AtomicBool::new(true),
+            free: Bytes(1 << 40),
+            is_root: true,
+            kernel_knows: true,
+        }
+    }
+}
+
+impl FakeHost {
+    pub fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap()
+    }
+
+    /// Whether nothing of ours is on the machine.
+    pub fn is_clean(&self) -> bool {
+        let world = self.world();
+        world.files.is_empty() && world.loops.is_empty() && world.mounts.is_empty()
+    }
+
+    fn step(&self, name: &'static str) -> Result<MutexGuard<'_, World>> {
+        let mut world = self.world();
+        world.calls.push(name);
+        let number = world.calls.len() - 1;
+        let fails = match *self.fault.lock().unwrap() {
+            Fault::None => false,
+            Fault::Once(at) => number == at,
+            Fault::Death(at) => number >= at,
+        };
+        if fails { Err(fake_error(name, io::ErrorKind::Other)) } else { Ok(world) }
+    }
+
+    fn make(&self, name: &'static str, path: &Path) -> Result<FileId> {
+        let mut world = self.step(name)?;
+        if world.files.contains_key(path) {
+            return Err(fake_error(name, io::ErrorKind::AlreadyExists));
+        }
+        world.next_inode += 1;
+        let id = FileId { device: 1, inode: world.next_inode };
+        world.files.insert(path.to_owned(), id);
+        Ok(id)
+    }
+
+    fn remove(&self, name: &'static str, path: &Path) -> Result<()> {
+        let mut world = self.step(name)?;
+        world.files.remove(path).map(drop).ok_or_else(|| fake_error(name, io::ErrorKind::NotFound))
+    }
+}
+
+fn fake_error(operation: &'static str, kind: io::ErrorKind) -> Error {
+    Error::Io { operation, path: "fake".into(), source: kind.into() }
+}
+
+impl Host for FakeHost {
+    fn is_root(&self) -> bool {
+        self.is_root
+    }
+
+    fn kernel_knows(&self, _: FileSystemKind) -> Result<bool> {
+        self.step("kernel_knows").map(|_| self.kernel_knows)
+    }
+
+    fn find_tool(&self, name: &str) -> Option<PathBuf> {
+        Some(Path::new("/fake").join(name))
+    }
+
+    fn run_tool(&self, _: &Path, arguments: &[String]) -> Result<ToolOutput> {
+        let mut world = self.step("run_tool")?;
+        let success = arguments == ["-V"] || world.mkfs_claims;
+        if let (true, Some(at)) = (world.mkfs_works && success, arguments.iter().position(|word| word == "-U")) {
+            let device = world.loops.iter().find(|(path, _)| arguments.iter().any(|word| *path == Path::new(word)));
+            let inode = device.map(|(_, file)| file.inode).unwrap();
+            let mut bytes = vec![0; SCAN_BYTES];
+            bytes[1080..1082].copy_from_slice(&[0x53, 0xef]);
+            let digits = arguments[at + 1].replace('-', "");
+            for index in 0..16 {
+                bytes[1128 + index] = u8::from_str_radix(&digits[2 * index..2 * index + 2], 16).unwrap();
+            }
+            world.contents.insert(inode, bytes);
+        }
+        let status = if success { "exit status: 0" } else { "exit status: 1" };
+        let stderr = if success { "mke2fs fake" } else { "it did not work" };
+        Ok(ToolOutput { success, status: status.into(), stdout: String::new(), stderr: stderr.into() })
+    }
+
+    fn this_process(&self) -> Result<ProcessId> {
+        Ok(ProcessId { pid: 1, start_ticks: 2, boot_id: "fake".to_owned() })
+    }
+
+    fn is_alive(&self, _: &ProcessId) -> bool {
+        self.owner_lives.load(Ordering::SeqCst)
+    }
+
+    fn pause(&self, _: Duration) {}
+
+    fn free_bytes(&self, _: &Path) -> Result<Bytes> {
+        self.step("free_bytes").map(|_| self.free)
+    }
+
+    fn is_in_memory(&self, _: &Path) -> Result<bool> {
+        self.step("is_in_memory").map(|_| false)
+    }
+
+    fn file_id(&self, path: &Path) -> Result<Option<FileId>> {
+        self.step("file_id").map(|world| world.files.get(path).copied())
+    }
+
+    fn create_file(&self, path: &Path, _: Bytes) -> Result<FileId> {
+        self.make("create_file", path)
+    }
+
+    fn create_dir(&self, path: &Path) -> Result<FileId> {
+        self.make("create_dir", path)
+    }
+
+    fn remove_file(&self, path: &Path) -> Result<()> {
+        self.remove("remove_file", path)
+    }
+
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        self.remove("remove_dir", path)
+    }
+
+    fn remove_tree(&self, path: &Path) -> Result<()> {
+        self.remove("remove_tree", path)
+    }
+
+    fn copy_image(&self, _: &Path, _: &Path) -> Result<&'static str> {
+        self.step("copy_image").map(|_| "fake")
+    }
+
+    fn sync_file(&self, _: &Path) -> Result<()> {
+        self.step("sync_file").map(drop)
+    }
+
+    fn drop_cached_pages(&self, _: &Path) -> Result<Option<u64>> {
+        self.step("drop_cached_pages").map(|_| Some(0))
+    }
+
+    fn attach_loop(&self, image: &Path) -> Result<LoopDevice> {
+        let mut world = self.step("attach_loop")?;
+        let file = *world.files.get(image).ok_or_else(|| fake_error("attach_loop", io::ErrorKind::NotFound))?;
+        let path = PathBuf::from(format!("/dev/loop{}", world.loops.len()));
+        world.loops.insert(path.clone(), file);
+        Ok(LoopDevice { path, direct_io: true, block_size_bytes: 512 })
+    }
+
+    fn loops_backed_by(&self, file: FileId) -> Result<Vec<PathBuf>> {
+        let world = self.step("loops_backed_by")?;
+        Ok(world.loops.iter().filter(|(_, backing)| **backing == file).map(|(path, _)| path.clone()).collect())
+    }
+
+    fn loop_backing(&self, device: &Path) -> Result<Option<FileId>> {
+        self.step("loop_backing").map(|world| world.loops.get(device).copied())
+    }
+
+    fn detach_loop(&self, device: &Path) -> Result<()> {
+        let mut world = self.step("detach_loop")?;
+        assert!(!world.mounts.iter().any(|mount| mount.source == device), "detached while it is mounted");
+        world.loops.remove(device);
+        Ok(())
+    }
+
+    fn device_number(&self, _: &Path) -> Result<Option<DeviceNumber>> {
+        self.step("device_number").map(|_| Some(DeviceNumber { major: 8, minor: 0 }))
+    }
+
+    fn device_size(&self, _: &Path) -> Result<Bytes> {
+        self.step("device_size").map(|_| Bytes(1 << 30))
+    }
+
+    fn device_users(&self, _: &Path) -> Result<Vec<String>> {
+        self.step("device_users").map(|_| Vec::new())
+    }
+
+    fn read_device(&self, path: &Path, _: u64, length: usize) -> Result<Vec<u8>> {
+        let world = self.step("read_device")?;
+        let contents = world.loops.get(path).and_then(|file| world.contents.get(&file.inode));
+        Ok(contents.cloned().unwrap_or_else(|| vec![0; length]))
+    }
+
+    fn wipe_device(&self, path: &Path, _: u64, _: usize) -> Result<()> {
+        let mut world = self.step("wipe_device")?;
+        if let Some(file) = world.loops.get(path).copied() {
+            world.contents.remove(&file.inode);
+        }
+        Ok(())
+    }
+
+    fn flush_device(&self, _: &Path) -> Result<()> {
+        self.step("flush_device").map(drop)
+    }
+
+    fn set_read_ahead(&self, _: &Path, kib: u32) -> Result<u32> {
+        self.step("set_read_ahead").map(|_| kib)
+    }
+
+    fn device_stat(&self, _: &Path) -> Result<DeviceStat> {
+        self.step("device_stat").map(|_| DeviceStat::default())
+    }
+
+    fn mounts(&self) -> Result<Vec<MountEntry>> {
+        self.step("mounts").map(|world| world.mounts.clone())
+    }
+
+    fn mount(&self, source: &Path, point: &Path, kind: FileSystemKind, options: &str) -> Result<()> {
+        let mut world = self.step("mount")?;
+        world.mounts.push(MountEntry {
+            device: DeviceNumber { major: 7, minor: 0 },
+            point: point.to_owned(),
+            file_system: kind.name().to_owned(),
+            source: source.to_owned(),
+            options: options.to_owned(),
+        });
+        Ok(())
+    }
+
+    fn unmount(&self, point: &Path, lazily: bool) -> Result<()> {
+        let mut world = self.step(if lazily { "unmount_lazily" } else { "unmount" })?;
+        if world.busy > 0 && !lazily {
+            world.busy -= 1;
+            return Err(Error::io("unmount", point)(rustix::io::Errno::BUSY));
+        }
+        let at = world.mounts.iter().rposition(|mount| mount.point == point);
+        world.mounts.remove(at.ok_or_else(|| fake_error("unmount", io::ErrorKind::InvalidInput))?);
+        Ok(())
+    }
+
+    fn forget_device(&self, _: &Path, _: FileSystemKind) -> Result<()> {
+        self.step("forget_device").map(drop)
+    }
+
+    fn sync_file_system(&self, _: &Path) -> Result<()> {
+        self.step("sync_file_system").map(drop)
+    }
+
+    fn circumstances(&self, _: Option<&Path>) -> Vec<(String, String)> {
+        Vec::new()
+    }
+}

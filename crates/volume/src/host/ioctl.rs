@@ -94,7 +94,7 @@ pub fn loop_get_free(control: impl AsFd) -> Result<u32> {
 }
 
 /// Attaches `image` to the loop device `device`. `BUSY` if somebody was faster.
-pub fn loop_configure(device: impl AsFd, image: impl AsFd, block_size: u32, name: &[u8]) -> Result<()> {
+pub fn loop_configure(device: impl AsFd, image: impl AsFd, block_size: u32, flags: u32, name: &[u8]) -> Result<()> {
     let mut file_name = [0; 64];
     let length = name.len().min(63);
     file_name[..length].copy_from_slice(&name[..length]);
@@ -107,7 +107,7 @@ pub fn loop_configure(device: impl AsFd, image: impl AsFd, block_size: u32, name
         number: 0,
         encrypt_type: 0,
         encrypt_key_size: 0,
-        flags: LO_FLAGS_DIRECT_IO,
+        flags,
         file_name,
         crypt_name: [0; 64],
         encrypt_key: [0; 32],

@@ -21,12 +21,14 @@ use crate::{Error, FileSystemKind, Result, circumstances};
 pub struct LinuxHost {
     /// Where programs are searched: not `PATH`, in which `/usr/sbin` is often missing.
     pub tool_dirs: Vec<PathBuf>,
+    /// Whether loop devices are to bypass the page cache of the host's file system, where it can be bypassed.
+    pub direct_io: bool,
 }
 
 impl Default for LinuxHost {
     fn default() -> Self {
         let dirs = ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/bin", "/bin"];
-        Self { tool_dirs: dirs.into_iter().map(PathBuf::from).collect() }
+        Self { tool_dirs: dirs.into_iter().map(PathBuf::from).collect(), direct_io: true }
     }
 }
 
@@ -132,10 +134,10 @@ impl Host for LinuxHost {
 
     fn create_dir(&self, path: &Path) -> Result<FileId> {
         fs::create_dir(path).map_err(Error::std("create the directory", path))?;
-        self.file_id(path)?.ok_or_else(|| Error::Unverified {
-            operation: "creation",
-            path: path.to_owned(),
-            detail: "nothing is there".to_owned(),
+        self.file_id(path).ok().flatten().ok_or_else(|| {
+            let _ = fs::remove_dir(path);
+            let detail = "nothing is to be seen there".to_owned();
+            Error::Unverified { operation: "creation", path: path.to_owned(), detail }
         })
     }
 
@@ -164,7 +166,7 @@ impl Host for LinuxHost {
     }
 
     fn attach_loop(&self, image: &Path) -> Result<LoopDevice> {
-        linux_device::attach_loop(image)
+        linux_device::attach_loop(image, self.direct_io)
     }
 
     fn loops_backed_by(&self, file: FileId) -> Result<Vec<PathBuf>> {

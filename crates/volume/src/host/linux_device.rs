@@ -18,11 +18,11 @@ pub(super) fn open_device(path: &Path, flags: OFlags) -> Result<OwnedFd> {
     rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()).map_err(Error::io("open", path))
 }
 
-pub(super) fn attach_loop(image: &Path) -> Result<LoopDevice> {
+pub(super) fn attach_loop(image: &Path, direct_io: bool) -> Result<LoopDevice> {
     let file = open_device(image, OFlags::RDWR)?;
     // 512 bytes is what a loop device has by default; a host with 4 KiB sectors only gives direct I/O with 4096.
-    let first = attach_with(image, &file, 512)?;
-    if first.direct_io {
+    let first = attach_with(image, &file, 512, direct_io)?;
+    if first.direct_io || !direct_io {
         return Ok(first);
     }
     let clear = |device: &LoopDevice| -> Result<()> {
@@ -30,15 +30,16 @@ pub(super) fn attach_loop(image: &Path) -> Result<LoopDevice> {
         ioctl::loop_clear(&fd).map_err(Error::io("detach", &device.path))
     };
     clear(&first)?;
-    let second = attach_with(image, &file, 4096)?;
+    let second = attach_with(image, &file, 4096, true)?;
     if second.direct_io {
         return Ok(second);
     }
     clear(&second)?;
-    attach_with(image, &file, 512)
+    attach_with(image, &file, 512, false)
 }
 
-fn attach_with(image: &Path, file: &OwnedFd, block_size_bytes: u32) -> Result<LoopDevice> {
+fn attach_with(image: &Path, file: &OwnedFd, block_size_bytes: u32, direct_io: bool) -> Result<LoopDevice> {
+    let flags = if direct_io { ioctl::LO_FLAGS_DIRECT_IO } else { 0 };
     let control_path = "/dev/loop-control";
     let control = open_device(Path::new(control_path), OFlags::RDWR)?;
     let name = image.as_os_str().as_bytes();
@@ -47,7 +48,7 @@ fn attach_with(image: &Path, file: &OwnedFd, block_size_bytes: u32) -> Result<Lo
         let number = ioctl::loop_get_free(&control).map_err(Error::io("find a free loop device with", control_path))?;
         let path = PathBuf::from(format!("/dev/loop{number}"));
         let device = open_device(&path, OFlags::RDWR)?;
-        match ioctl::loop_configure(&device, file, block_size_bytes, name) {
+        match ioctl::loop_configure(&device, file, block_size_bytes, flags, name) {
             Ok(()) => {
                 let status = ioctl::loop_status(&device).map_err(|errno| {
                     // Not to leave behind what nobody will hear of.

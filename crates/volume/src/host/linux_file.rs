@@ -105,9 +105,18 @@ pub(super) fn drop_cached_pages(path: &Path) -> Result<Option<u64>> {
     // Only clean pages can be dropped.
     rustix::fs::fdatasync(&fd).map_err(Error::io("sync", path))?;
     rustix::fs::fadvise(&fd, 0, None, Advice::DontNeed).map_err(Error::io("drop the cached pages of", path))?;
-    match ioctl::cached_pages(&fd) {
+    count(path, &fd)
+}
+
+/// Pages of a file or device that are in the host's page cache now; `None` if the kernel does not tell (before 6.5).
+pub fn cached_pages(path: &Path) -> Result<Option<u64>> {
+    count(path, &open(path, OFlags::RDONLY)?)
+}
+
+fn count(path: &Path, fd: &OwnedFd) -> Result<Option<u64>> {
+    match ioctl::cached_pages(fd) {
         Ok(pages) => Ok(Some(pages)),
-        // Kernels before 6.5, or file systems (and tmpfs-like ones) where it means nothing.
+        // Kernels before 6.5, sandboxes that do not let it through, and file systems where it means nothing.
         Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => Ok(None),
         Err(errno) => Err(Error::io("count the cached pages of", path)(errno)),
     }

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use linux::LinuxHost;
 pub(crate) use linux_device::queue_dir;
+pub use linux_file::cached_pages;
 pub use mountinfo::{MountEntry, parse_mountinfo};
 pub use options::{MountOptions, parse_mount_options};
 

@@ -9,3 +9,6 @@ mod snapshot;
 pub use cold::ColdReport;
 pub use lifecycle::Volume;
 pub use snapshot::SnapshotReport;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,196 @@
+//! Order and failure, on a host that is only books: whichever call fails, and wherever we are killed, nothing stays.
+
+use std::{
+    fs,
+    path::Path,
+    sync::{Arc, atomic::Ordering},
+};
+
+use senesce_core::{Bytes, Seed};
+
+use crate::{
+    Backend, Custodian, Error, FileSystemKind, JOURNAL_FILE_NAME, Outcome, Slot, Uuid, Volume, VolumeSpec, clean,
+    host::fake::{FakeHost, Fault},
+};
+
+fn spec(dir: &Path) -> VolumeSpec {
+    let backend = Backend::Image { dir: dir.to_owned(), size: Bytes(64 << 20), memory: false };
+    VolumeSpec::new(backend, FileSystemKind::Ext4)
+}
+
+fn slot(dir: &Path) -> Slot {
+    Slot { name: "v".to_owned(), uuid: Uuid::from_seed(Seed(1)), mount_dir: dir.to_owned(), needed: Bytes(1 << 20) }
+}
+
+/// The whole life of a volume.
+fn life(custodian: &Custodian, dir: &Path) -> crate::Result<()> {
+    let mut volume = Volume::create(custodian, &spec(dir), &slot(dir))?;
+    volume.remount_cold()?;
+    volume.unmount()?;
+    volume.mount()?;
+    volume.destroy()
+}
+
+fn calls_of_a_life() -> usize {
+    let temp = tempfile::tempdir().unwrap();
+    let host = Arc::new(FakeHost::default());
+    let custodian = Custodian::open(host.clone(), temp.path()).unwrap();
+    life(&custodian, temp.path()).unwrap();
+    assert!(host.is_clean());
+    host.world().calls.len()
+}
+
+#[test]
+fn the_steps_come_in_their_order() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = Arc::new(FakeHost::default());
+    let custodian = Custodian::open(host.clone(), temp.path()).unwrap();
+    life(&custodian, temp.path()).unwrap();
+    let acts = ["create_file", "attach_loop", "run_tool", "set_read_ahead", "create_dir", "mount", "sync_file_system"];
+    let acts = [&acts[..], &["unmount", "drop_cached_pages", "detach_loop", "remove_file", "remove_dir"]].concat();
+    let calls: Vec<&str> = host.world().calls.iter().copied().filter(|call| acts.contains(call)).collect();
+    assert_eq!(
+        calls,
+        [
+            "create_file",
+            "attach_loop",
+            "run_tool", // mkfs
+            "run_tool", // its version
+            "set_read_ahead",
+            "create_dir",
+            "mount",
+            "sync_file_system",
+            "unmount",
+            "drop_cached_pages",
+            "mount",
+            "sync_file_system",
+            "unmount",
+            "mount",
+            "unmount",
+            "remove_dir",
+            "detach_loop",
+            "remove_file",
+        ]
+    );
+}
+
+#[test]
+fn whichever_call_fails_nothing_stays() {
+    let mut failures = 0;
+    for at in 0..calls_of_a_life() {
+        let temp = tempfile::tempdir().unwrap();
+        let host = Arc::new(FakeHost::default());
+        *host.fault.lock().unwrap() = Fault::Once(at);
+        let custodian = Custodian::open(host.clone(), temp.path()).unwrap();
+        failures += usize::from(life(&custodian, temp.path()).is_err());
+        let call = host.world().calls[at];
+        // What could not be removed the first time is removed when the custodian goes.
+        drop(custodian);
+        assert!(host.is_clean(), "call {at} ({call}) failed, and left {:?}", host.world());
+        host.owner_lives.store(false, Ordering::SeqCst);
+        assert_eq!(clean(&*host, temp.path()).unwrap(), [], "call {at} ({call})");
+    }
+    assert!(failures > 15, "the failures are seen: {failures}");
+}
+
+#[test]
+fn wherever_we_are_killed_cleaning_takes_everything() {
+    for at in 0..=calls_of_a_life() {
+        let temp = tempfile::tempdir().unwrap();
+        let host = Arc::new(FakeHost::default());
+        *host.fault.lock().unwrap() = Fault::Death(at);
+        let custodian = Custodian::open(host.clone(), temp.path()).unwrap();
+        let _ = life(&custodian, temp.path());
+        drop(custodian);
+        // Somebody else's, that the cleaner must not touch.
+        *host.fault.lock().unwrap() = Fault::None;
+        let theirs = temp.path().join("theirs.img");
+        crate::Host::create_file(&*host, &theirs, Bytes(1)).unwrap();
+        let device = crate::Host::attach_loop(&*host, &theirs).unwrap();
+        crate::Host::mount(&*host, &device.path, Path::new("/theirs"), FileSystemKind::Ext4, "").unwrap();
+
+        assert!(matches!(clean(&*host, temp.path()), Err(Error::OwnerAlive { pid: 1, .. })));
+        host.owner_lives.store(false, Ordering::SeqCst);
+        clean(&*host, temp.path()).unwrap();
+        let world = host.world();
+        assert_eq!(world.files.keys().collect::<Vec<_>>(), [&theirs], "killed at call {at}");
+        assert_eq!(world.loops.len(), 1, "killed at call {at}");
+        assert_eq!(world.mounts.len(), 1, "killed at call {at}");
+        drop(world);
+        assert_eq!(clean(&*host, temp.path()).unwrap(), [], "the second time there is nothing to do");
+        Custodian::open(host.clone(), temp.path()).unwrap();
+    }
+}
+
+#[test]
+fn mkfs_that_fails_or_only_says_it_worked_mounts_nothing() {
+    for (claims, works) in [(false, false), (true, false)] {
+        let temp = tempfile::tempdir().unwrap();
+        let host = Arc::new(FakeHost::default());
+        host.world().mkfs_claims = claims;
+        host.world().mkfs_works = works;
+        let custodian = Custodian::open(host.clone(), temp.path()).unwrap();
+        let error = Volume::create(&custodian, &spec(temp.path()), &slot(temp.path())).unwrap_err();
+        match error {
+            Error::ToolFailed { stderr, .. } => assert_eq!((claims, stderr.as_str()), (false, "it did not work")),
+            Error::Unverified { operation, .. } => assert_eq!((claims, operation), (true, "mkfs")),
+            other => panic!("{other}"),
+        }
+        assert!(!host.world().calls.contains(&"mount"));
+        assert!(host.is_clean() && custodian.held().is_empty());
+    }
+}
+
+#[test]
+fn a_machine_that_cannot_is_named_before_anything_is_made() {
+    let temp = tempfile::tempdir().unwrap();
+    let cases = [
+        FakeHost { is_root: false, ..FakeHost::default() },
+        FakeHost { kernel_knows: false, ..FakeHost::default() },
+        FakeHost { free: Bytes(1), ..FakeHost::default() },
+    ];
+    for (index, host) in cases.into_iter().enumerate() {
+        let dir = temp.path().join(index.to_string());
+        fs::create_dir(&dir).unwrap();
+        let host = Arc::new(host);
+        let custodian = Custodian::open(host.clone(), &dir).unwrap();
+        let error = Volume::create(&custodian, &spec(&dir), &slot(&dir)).unwrap_err();
+        assert!(error.is_environment() && error.hint().is_some(), "{error}");
+        assert!(!host.world().calls.contains(&"create_file"));
+    }
+}
+
+#[test]
+fn a_busy_mount_is_waited_for_and_detached_lazily_only_in_the_end() {
+    for (busy, want) in [(3, Outcome::Removed), (1000, Outcome::DetachedLazily)] {
+        let temp = tempfile::tempdir().unwrap();
+        let host = Arc::new(FakeHost::default());
+        let custodian = Custodian::open(host.clone(), temp.path()).unwrap();
+        let _volume = Volume::create(&custodian, &spec(temp.path()), &slot(temp.path())).unwrap();
+        host.world().busy = busy;
+        let actions = custodian.release_all();
+        assert_eq!(actions[0].outcome, want);
+        assert!(host.is_clean());
+    }
+}
+
+#[test]
+fn a_file_killed_before_its_number_was_written_is_known_by_its_name() {
+    for (name, gone) in [("v.1-2-fake.img", true), ("precious.img", false)] {
+        let temp = tempfile::tempdir().unwrap();
+        let host = Arc::new(FakeHost::default());
+        drop(Custodian::open(host.clone(), temp.path()).unwrap());
+        let path = temp.path().join(name);
+        crate::Host::create_file(&*host, &path, Bytes(1)).unwrap();
+        let journal = temp.path().join(JOURNAL_FILE_NAME);
+        let mut text = fs::read_to_string(&journal).unwrap();
+        let entry =
+            format!("{{\"event\":\"acquire\",\"id\":0,\"resource\":{{\"kind\":\"file\",\"path\":{path:?}}}}}\n");
+        text.push_str(&entry);
+        fs::write(&journal, text).unwrap();
+        host.owner_lives.store(false, Ordering::SeqCst);
+        let actions = clean(&*host, temp.path()).unwrap();
+        assert_eq!(matches!(actions[0].outcome, Outcome::Removed), gone, "{actions:?}");
+        assert_eq!(host.is_clean(), gone);
+    }
+}

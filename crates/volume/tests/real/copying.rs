@@ -1,0 +1,67 @@
+//! The unaged twin equals what it was copied from.
+
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt, symlink},
+};
+
+use senesce_volume::copy_tree;
+
+use crate::bench::{fill, tree};
+
+#[test]
+fn a_twin_has_the_same_tree_with_all_attributes() {
+    let temp = tempfile::tempdir().unwrap();
+    let (from, to) = (temp.path().join("from"), temp.path().join("to"));
+    fs::create_dir(&from).unwrap();
+    fs::create_dir(&to).unwrap();
+    fill(&from);
+    fs::create_dir(from.join("lost+found")).unwrap();
+    fs::create_dir(from.join("dir-0/lost+found")).unwrap();
+    fs::write(from.join("empty"), "").unwrap();
+    fs::write(from.join("big"), vec![3; (2 << 20) + 1]).unwrap();
+    symlink("no/where", from.join("dangling")).unwrap();
+    symlink("dir-0", from.join("link to a directory")).unwrap();
+    fs::hard_link(from.join("big"), from.join("dir-1/big again")).unwrap();
+    let script = from.join("dir-2/script");
+    fs::write(&script, "#!").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o4751)).unwrap();
+    fs::set_permissions(from.join("dir-3"), fs::Permissions::from_mode(0o500)).unwrap();
+    let name = std::ffi::OsString::from(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"\xff\xfe"));
+    fs::write(from.join(name), "not UTF-8").unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        from.join("pipe"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o640),
+        0,
+    )
+    .unwrap();
+    let old = fs::File::open(from.join("dir-1")).unwrap();
+    old.set_modified(std::time::UNIX_EPOCH + std::time::Duration::new(1_000_000, 123_456_789)).unwrap();
+    let flags = rustix::fs::XattrFlags::empty();
+    rustix::fs::setxattr(from.join("empty"), "user.colour", b"green", flags).unwrap();
+
+    let report = copy_tree(&from, &to).unwrap();
+    assert_eq!((report.files, report.directories), (64 + 4, 5));
+    assert_eq!((report.symlinks, report.hard_links, report.special_files), (2, 1, 1));
+    assert_eq!(tree(&to), tree(&from));
+    assert!(!to.join("lost+found").exists() && to.join("dir-0/lost+found").exists());
+    let inode = |path: &str| fs::metadata(to.join(path)).unwrap().ino();
+    assert_eq!(inode("big"), inode("dir-1/big again"));
+    let mut value = [0; 16];
+    let length = rustix::fs::getxattr(to.join("empty"), "user.colour", &mut value[..]).unwrap();
+    assert_eq!(&value[..length], b"green");
+}
+
+#[test]
+fn what_is_there_already_is_never_overwritten() {
+    let temp = tempfile::tempdir().unwrap();
+    let (from, to) = (temp.path().join("from"), temp.path().join("to"));
+    fs::create_dir(&from).unwrap();
+    fs::create_dir(&to).unwrap();
+    fs::write(from.join("x"), "new").unwrap();
+    fs::write(to.join("x"), "old").unwrap();
+    assert!(copy_tree(&from, &to).is_err());
+    assert_eq!(fs::read_to_string(to.join("x")).unwrap(), "old");
+}

@@ -1,0 +1,244 @@
+//! The life of an image volume on each file system.
+
+use std::fs;
+
+use senesce_core::{Bytes, ManualClock, Seed};
+use senesce_testkit::root_or_skip;
+use senesce_volume::{Backend, Error, FileSystemKind, LinuxHost, Slot, Uuid, Volume, VolumeSpec, read_superblock};
+
+use crate::bench::{Bench, fill, traces_of, tree};
+
+fn a_life(kind: FileSystemKind) {
+    if !root_or_skip("loop devices and mounts") {
+        return;
+    }
+    let bench = Bench::new();
+    let (spec, slot) = (bench.spec(kind), bench.slot("aged"));
+    let mut volume = Volume::create(&bench.custodian, &spec, &slot).unwrap();
+    assert_eq!(bench.custodian.held().len(), 4, "{:?}", bench.custodian.held());
+    fill(volume.root());
+    let before = tree(volume.root());
+    assert_eq!(before.len(), 4 + 64);
+
+    // Cold: reading the tree again must read it from the device.
+    let report = volume.remount_cold().unwrap();
+    assert!(report.is_cold);
+    assert_eq!(report.image_pages_left.unwrap_or(0), 0);
+    assert_eq!(report.device_pages_left.unwrap_or(0), 0);
+    let sectors = |volume: &Volume| volume.device_stat().unwrap().unwrap().read_sectors;
+    let cold = sectors(&volume);
+    assert_eq!(tree(volume.root()), before);
+    let contents: usize = before.values().map(|entry| entry.3.len()).sum();
+    let read = (sectors(&volume) - cold) * 512;
+    // Btrfs keeps tiny files in its tree; what is in blocks is most of it.
+    assert!(read as usize > contents * 9 / 10, "{read} bytes read of {contents}");
+
+    let circumstances = volume.circumstances().unwrap();
+    let value = |key: &str| {
+        let mut found = circumstances.iter().filter(|(name, _)| name == key);
+        let value = found.next().unwrap_or_else(|| panic!("no {key} in {circumstances:#?}")).1.clone();
+        assert!(found.next().is_none(), "{key} is there twice");
+        value
+    };
+    assert_eq!(value("file_system"), kind.name());
+    assert_eq!(value("device_read_ahead_kib"), "128");
+    assert!(value("mount_options").contains("noatime"), "{}", value("mount_options"));
+    assert!(value("mkfs_command").contains(&slot.uuid.to_string()));
+    assert!(!value("mkfs_version").is_empty());
+    for key in ["kernel_release", "cpu_count", "memory_bytes", "device_bytes", "loop_direct_io", "host_file_system"] {
+        value(key);
+    }
+
+    // Kept, changed, restored: the old tree is there again, with the old UUID, on a new image.
+    let clock = ManualClock::default();
+    let kept = bench.dir().join("kept.img");
+    assert!(matches!(volume.snapshot_to(&kept, &clock), Err(Error::NotPossible { .. })), "it is mounted");
+    volume.unmount().unwrap();
+    volume.snapshot_to(&kept, &clock).unwrap();
+    volume.mount().unwrap();
+    for _ in 0..3 {
+        // Several transactions, so that Btrfs's generation moves on past the snapshot's.
+        fs::write(volume.root().join("later"), vec![1; 100_000]).unwrap();
+        volume.sync().unwrap();
+        fs::remove_file(volume.root().join("later")).unwrap();
+        volume.sync().unwrap();
+    }
+    fs::write(volume.root().join("dir-0/file-15"), "changed").unwrap();
+    let image = volume.image().unwrap().to_owned();
+    volume.destroy().unwrap();
+    assert!(!image.exists());
+    assert!(bench.custodian.held().is_empty(), "{:?}", bench.custodian.held());
+    assert_eq!(traces_of(bench.dir()), Vec::<std::path::PathBuf>::new());
+    let (restored, _) = Volume::restore(&bench.custodian, &spec, &slot, &kept, &clock).unwrap();
+    assert_eq!(tree(restored.root()), before);
+    drop(restored);
+    assert_eq!(traces_of(bench.dir()), Vec::<std::path::PathBuf>::new());
+    let left: Vec<_> = fs::read_dir(bench.dir()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "the journal and the snapshot: {left:?}");
+}
+
+#[test]
+fn a_life_on_ext4() {
+    a_life(FileSystemKind::Ext4);
+}
+
+#[test]
+fn a_life_on_xfs() {
+    a_life(FileSystemKind::Xfs);
+}
+
+#[test]
+fn a_life_on_btrfs() {
+    a_life(FileSystemKind::Btrfs);
+}
+
+#[test]
+fn without_direct_io_the_image_leaves_the_hosts_cache_too() {
+    if !root_or_skip("loop devices and mounts") {
+        return;
+    }
+    let (bench, run) = (Bench::new(), tempfile::tempdir().unwrap());
+    let host = std::sync::Arc::new(LinuxHost { direct_io: false, ..LinuxHost::default() });
+    let custodian = senesce_volume::Custodian::open(host.clone(), run.path()).unwrap();
+    let spec = bench.spec(FileSystemKind::Ext4);
+    let mut volume = Volume::create(&custodian, &spec, &bench.slot("buffered")).unwrap();
+    fs::write(volume.root().join("big"), vec![5; 8 << 20]).unwrap();
+    volume.sync().unwrap();
+    let report = volume.remount_cold().unwrap();
+    if report.image_pages_left.is_some() {
+        assert_eq!(report.image_pages_left, Some(0));
+        // That the count can be other than zero: a buffered read of the file fills the image's pages.
+        assert_eq!(fs::read(volume.root().join("big")).unwrap(), vec![5; 8 << 20]);
+        let pages = senesce_volume::cached_pages(volume.image().unwrap()).unwrap().unwrap();
+        assert!(pages >= 2048, "{pages} pages of 4 KiB for 8 MiB read through the cache");
+    }
+    assert_eq!(report.description, "remount+fadvise(image)");
+    assert!(report.is_cold);
+}
+
+#[test]
+fn the_same_uuid_can_be_made_again_once_the_first_is_gone() {
+    if !root_or_skip("loop devices and mounts") {
+        return;
+    }
+    // As the unaged twin is, at every checkpoint; Btrfs must not take the old one for a newer state of the new.
+    let bench = Bench::new();
+    let slot = bench.slot("twin");
+    for round in 0..3 {
+        let volume = Volume::create(&bench.custodian, &bench.spec(FileSystemKind::Btrfs), &slot).unwrap();
+        assert_eq!(tree(volume.root()).len(), 0, "round {round}");
+        fs::write(volume.root().join("file"), "x").unwrap();
+        volume.destroy().unwrap();
+    }
+}
+
+#[test]
+fn two_volumes_live_side_by_side_and_in_memory() {
+    if !root_or_skip("loop devices and mounts") {
+        return;
+    }
+    let bench = Bench::new();
+    let backend = Backend::Image { dir: "/dev/shm".into(), size: Bytes(64 << 20), memory: true };
+    let spec = VolumeSpec::new(backend, FileSystemKind::Ext4);
+    let mut first = Volume::create(&bench.custodian, &spec, &bench.slot("first")).unwrap();
+    let second = Volume::create(&bench.custodian, &spec, &bench.slot("second")).unwrap();
+    fill(first.root());
+    let before = tree(first.root());
+    assert!(tree(second.root()).is_empty());
+    assert_eq!(first.remount_cold().unwrap().description, "remount (image in memory)");
+    assert_eq!(tree(first.root()), before);
+    let images = [first.image().unwrap().to_owned(), second.image().unwrap().to_owned()];
+    drop((first, second));
+    assert!(images.iter().all(|image| !image.exists()));
+}
+
+#[test]
+fn a_name_is_held_only_once_and_its_image_survives_the_second_try() {
+    if !root_or_skip("loop devices and mounts") {
+        return;
+    }
+    let bench = Bench::new();
+    let (spec, slot) = (bench.spec(FileSystemKind::Ext4), bench.slot("one"));
+    let volume = Volume::create(&bench.custodian, &spec, &slot).unwrap();
+    fill(volume.root());
+    assert!(matches!(Volume::create(&bench.custodian, &spec, &slot), Err(Error::NotPossible { .. })));
+    assert!(volume.image().unwrap().exists());
+    assert_eq!(tree(volume.root()).len(), 68);
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_figures_and_leaves_nothing() {
+    if !root_or_skip("loop devices and mounts") {
+        return;
+    }
+    let bench = Bench::new();
+    let mut slot = bench.slot("v");
+    let ext4 = bench.spec(FileSystemKind::Ext4);
+    let create = |spec: &VolumeSpec, slot: &Slot| Volume::create(&bench.custodian, spec, slot).unwrap_err();
+
+    slot.needed = Bytes(1 << 60);
+    let error = create(&ext4, &slot);
+    assert!(matches!(error, Error::NotEnoughSpace { .. }) && error.is_environment(), "{error}");
+    assert!(error.to_string().contains("needed") && error.hint().is_some());
+    slot.needed = Bytes(0);
+
+    let on_disk = Backend::Image { dir: bench.dir().to_owned(), size: Bytes(64 << 20), memory: true };
+    if !senesce_volume::Host::is_in_memory(&LinuxHost::default(), bench.dir()).unwrap() {
+        assert!(matches!(create(&VolumeSpec::new(on_disk, ext4.file_system), &slot), Error::NotInMemory { .. }));
+    }
+
+    let mut small = bench.spec(FileSystemKind::Xfs);
+    small.backend = Backend::Image { dir: bench.dir().to_owned(), size: Bytes(64 << 20), memory: false };
+    assert!(matches!(create(&small, &slot), Error::VolumeTooSmall { .. }));
+
+    let mut odd = ext4.clone();
+    odd.mkfs_options = vec!["-b".into(), "100".into()];
+    let error = create(&odd, &slot);
+    assert!(matches!(&error, Error::ToolFailed { stderr, .. } if stderr.contains("block size")), "{error}");
+
+    let mut odd = ext4.clone();
+    odd.mount_options = "noatime,no_such_option".into();
+    assert!(matches!(create(&odd, &slot), Error::Io { operation: "mount", .. }));
+
+    let mut other_uuid = ext4.clone();
+    other_uuid.mkfs_options = vec!["-U".into(), Uuid::from_seed(Seed(1)).to_string()];
+    assert!(matches!(create(&other_uuid, &slot), Error::Unverified { operation: "mkfs", .. }));
+
+    slot.name = "../escape".into();
+    assert!(matches!(create(&ext4, &slot), Error::NotPossible { .. }));
+
+    assert!(bench.custodian.held().is_empty());
+    assert!(traces_of(bench.dir()).is_empty());
+    assert_eq!(fs::read_dir(bench.dir()).unwrap().count(), 1, "only the journal");
+}
+
+#[test]
+fn a_missing_tool_is_named_with_its_package() {
+    if !root_or_skip("making volumes") {
+        return;
+    }
+    let bench = Bench::new();
+    let run = tempfile::tempdir().unwrap();
+    let host = LinuxHost { tool_dirs: vec![bench.dir().to_owned()], ..LinuxHost::default() };
+    let custodian = senesce_volume::Custodian::open(std::sync::Arc::new(host), run.path()).unwrap();
+    let error = Volume::create(&custodian, &bench.spec(FileSystemKind::Xfs), &bench.slot("v")).unwrap_err();
+    assert_eq!(error.to_string(), "mkfs.xfs is not installed");
+    assert_eq!(error.hint().unwrap(), "apt-get install xfsprogs");
+    assert!(error.is_environment());
+}
+
+#[test]
+fn a_snapshot_that_is_none_is_refused() {
+    if !root_or_skip("loop devices and mounts") {
+        return;
+    }
+    let bench = Bench::new();
+    let junk = bench.dir().join("junk.img");
+    fs::write(&junk, vec![7; 1 << 20]).unwrap();
+    assert_eq!(read_superblock(&fs::read(&junk).unwrap()), None);
+    let spec = bench.spec(FileSystemKind::Ext4);
+    let clock = ManualClock::default();
+    let result = Volume::restore(&bench.custodian, &spec, &bench.slot("v"), &junk, &clock);
+    assert!(matches!(result, Err(Error::Unverified { operation: "restoring", .. })), "{result:?}");
+    assert!(traces_of(bench.dir()).is_empty());
+}
