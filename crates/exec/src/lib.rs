@@ -2,6 +2,7 @@
 
 mod ahead;
 mod apply;
+pub mod bare;
 mod content;
 mod error;
 mod model;

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use senesce_core::{Bytes, RelPath, Rng, Seed};
 use senesce_exec::{
     CheckContents, ExecError, ModelTarget, OpFailure, PosixTarget, Target, apply_done, apply_prepared, apply_step,
+    bare::BareLoop,
     prepare_step,
     tree::{collect_tree, compare_trees},
 };
@@ -198,4 +199,22 @@ fn a_replay_says_what_is_wrong() {
         vec![Op::Create { path: RelPath::try_from("f").unwrap(), mode: 0o644, content: Content::derived("a key") }]
             .into();
     assert!(matches!(replay(&lacking, CheckContents::Yes), Err(ExecError::Content { .. })));
+}
+
+#[test]
+fn the_bare_loop_does_the_same_as_the_target() {
+    let mut rng = Rng::for_purpose(Seed(5), "bare");
+    let mut full = ModelTarget::new(Some(Bytes(256 << 10)));
+    let steps: Vec<DoneStep> = (0..30)
+        .map(|number| {
+            let step = fitting_step(&mut rng, &full);
+            apply_step(&mut full, number, step, &Numbers).unwrap()
+        })
+        .collect();
+    assert!(steps.iter().any(|done| done.outcome != Outcome::Done), "no step met a full volume");
+    let dir = tempfile::tempdir().unwrap();
+    let target = PosixTarget::open(dir.path()).unwrap();
+    // As if every mode needed to be set again, whatever this process's umask is.
+    BareLoop::compile(&steps, &Numbers, 0o777).unwrap().run(target.root()).unwrap();
+    assert_eq!(compare_trees(&full.tree(), &collect_tree(dir.path(), 1).unwrap(), 5), []);
 }
