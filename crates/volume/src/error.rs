@@ -152,6 +152,14 @@ pub enum Error {
         /// How many resources.
         count: usize,
     },
+    /// A journal that another user wrote, or could have written: acting on it would lend them our rights.
+    #[error("{} belongs to user {uid} or others may write it; it was not acted upon", path.display())]
+    ForeignJournal {
+        /// The journal.
+        path: PathBuf,
+        /// Its owner.
+        uid: u32,
+    },
     /// A journal cannot be read.
     #[error("{} line {line}: {problem}", path.display())]
     Journal {
@@ -187,7 +195,8 @@ impl Error {
             | Error::DeviceInUse { .. }
             | Error::HasSignature { .. }
             | Error::OwnerAlive { .. }
-            | Error::LeftOvers { .. } => ErrorKind::Environment,
+            | Error::LeftOvers { .. }
+            | Error::ForeignJournal { .. } => ErrorKind::Environment,
             Error::MountOption { .. } | Error::NotABlockDevice { .. } | Error::VolumeTooSmall { .. } => {
                 ErrorKind::Usage
             }
@@ -223,6 +232,7 @@ impl Error {
             Error::HasSignature { .. } => "if its contents may be destroyed, say so with --force".to_owned(),
             Error::NotABlockDevice { .. } => "name a block device such as /dev/sdb, or use an image".to_owned(),
             Error::OwnerAlive { pid, .. } => format!("wait for process {pid} to end, or stop it: kill {pid}"),
+            Error::ForeignJournal { uid, .. } => format!("let user {uid} run `senesce clean`"),
             Error::LeftOvers { .. } => "run `senesce clean` first".to_owned(),
             Error::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => "run as root".to_owned(),
             _ => return None,

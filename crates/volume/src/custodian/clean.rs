@@ -15,11 +15,15 @@ use crate::{Error, Result, host::Host};
 /// Out: what was done, in order (the reverse of acquiring). Empty if there was nothing to do, such as the second
 /// time. What failed stays in the journal and is tried again the next time.
 ///
-/// Errors: the run still lives ([`Error::OwnerAlive`]); the journal is damaged other than at its end.
+/// Errors: the run still lives ([`Error::OwnerAlive`]); the journal is another user's; the journal is damaged other than at its end.
 pub fn clean(host: &dyn Host, dir: &Path) -> Result<Vec<CleanAction>> {
     let Some((mut journal, state)) = Journal::open_existing(dir)? else { return Ok(Vec::new()) };
     if let Some(owner) = state.owner.as_ref().filter(|owner| host.is_alive(owner)) {
         return Err(Error::OwnerAlive { journal: journal.path().to_owned(), pid: owner.pid });
+    }
+    if state.owner.is_none() {
+        // Not a whole line yet: nothing was acquired, and it may be no journal of ours.
+        return Ok(Vec::new());
     }
     journal.cut_to(&state)?;
     let mut actions = Vec::new();

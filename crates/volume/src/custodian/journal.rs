@@ -6,6 +6,7 @@
 use std::{
     fs::{File, OpenOptions},
     io::{Read, Write},
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -22,6 +23,9 @@ pub const JOURNAL_FILE_NAME: &str = "resources.ndjson";
 
 /// The journal's version: read for ever.
 pub(super) const VERSION: u32 = 1;
+
+/// A link in the journal's place could lead to any file.
+const NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,6 +122,8 @@ impl Journal {
             .read(true)
             .append(true)
             .create(true)
+            .mode(0o600)
+            .custom_flags(NOFOLLOW)
             .open(&path)
             .map_err(Error::std("open the journal", &path))?;
         // The name must be durable too, or a power cut would hide what the run left.
@@ -128,7 +134,7 @@ impl Journal {
     /// Opens an existing journal; `None` if there is none.
     pub(super) fn open_existing(dir: &Path) -> Result<Option<(Self, State)>> {
         let path = dir.join(JOURNAL_FILE_NAME);
-        match OpenOptions::new().read(true).append(true).open(&path) {
+        match OpenOptions::new().read(true).append(true).custom_flags(NOFOLLOW).open(&path) {
             Ok(file) => Self::read(path, file).map(Some),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::std("open the journal", &path)(error)),
@@ -136,6 +142,10 @@ impl Journal {
     }
 
     fn read(path: PathBuf, mut file: File) -> Result<(Self, State)> {
+        let metadata = file.metadata().map_err(Error::std("look up", &path))?;
+        if metadata.uid() != rustix::process::geteuid().as_raw() || metadata.mode() & 0o022 != 0 {
+            return Err(Error::ForeignJournal { path, uid: metadata.uid() });
+        }
         // Two cleaners at once would both act on what they read before.
         rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).map_err(Error::io("lock", &path))?;
         let mut bytes = Vec::new();
@@ -194,11 +204,12 @@ mod tests {
                 "file /images/ext4-full.1267-181cd-b00t.img",
                 "loop device of /images/ext4-full.1267-181cd-b00t.img",
                 "directory /mnt/ext4-full.1267-181cd-b00t",
-                "mount on /mnt/ext4-full.1267-181cd-b00t"
+                "mount on /mnt/ext4-full.1267-181cd-b00t",
+                "read-ahead of /dev/sdb"
             ]
         );
         assert_eq!(state.held[0].file, Some(FileId { device: 65_024, inode: 12 }));
-        assert_eq!(state.next_id, 5);
+        assert_eq!(state.next_id, 6);
     }
 
     #[test]

@@ -8,13 +8,13 @@ use std::{path::Path, time::Duration};
 use super::{MountSource, Resource};
 use crate::{
     Result,
-    host::{FileId, Host},
+    host::{DeviceNumber, FileId, Host},
 };
 
 /// What became of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was removed.
+    /// It was removed, or put back to what it was.
     Removed,
     /// The mount was in use for so long that it was only detached from the tree; the kernel ends it with its last
     /// user.
@@ -54,6 +54,7 @@ pub(super) fn release(host: &dyn Host, resource: &Resource, file: Option<FileId>
         Resource::Directory { path } => release_dir(host, path, file, token, |path| host.remove_dir(path)),
         Resource::Tree { path } => release_dir(host, path, file, token, |path| host.remove_tree(path)),
         Resource::Loop { file, .. } => release_loops(host, *file),
+        Resource::ReadAhead { device, number, kib } => release_read_ahead(host, device, *number, *kib),
         Resource::Mount { point, source } => release_mount(host, point, source),
     };
     result.unwrap_or_else(|error| {
@@ -130,6 +131,14 @@ fn release_loops(host: &dyn Host, file: FileId) -> Result<Outcome> {
     }
     let names: Vec<String> = devices.iter().map(|device| device.display().to_string()).collect();
     Ok(Outcome::Failed { why: format!("{} is still in use", names.join(", ")) })
+}
+
+fn release_read_ahead(host: &dyn Host, device: &Path, number: DeviceNumber, kib: u32) -> Result<Outcome> {
+    if host.device_number(device)? != Some(number) {
+        return Ok(Outcome::AlreadyGone);
+    }
+    host.set_read_ahead(device, kib)?;
+    Ok(Outcome::Removed)
 }
 
 fn release_mount(host: &dyn Host, point: &Path, source: &MountSource) -> Result<Outcome> {

@@ -35,6 +35,15 @@ pub enum Resource {
         /// Which file that was.
         file: FileId,
     },
+    /// A setting of somebody's device, to be put back.
+    ReadAhead {
+        /// The device.
+        device: PathBuf,
+        /// Its number.
+        number: DeviceNumber,
+        /// What it was, KiB.
+        kib: u32,
+    },
     /// A mount.
     Mount {
         /// Where.
@@ -66,6 +75,7 @@ impl Resource {
         match self {
             Resource::File { path } | Resource::Directory { path } | Resource::Tree { path } => path,
             Resource::Loop { image, .. } => image,
+            Resource::ReadAhead { device, .. } => device,
             Resource::Mount { point, .. } => point,
         }
     }
@@ -83,6 +93,7 @@ impl fmt::Display for Resource {
             Resource::Directory { .. } => "directory",
             Resource::Tree { .. } => "tree",
             Resource::Loop { .. } => "loop device of",
+            Resource::ReadAhead { .. } => "read-ahead of",
             Resource::Mount { .. } => "mount on",
         };
         write!(f, "{what} {}", self.path().display())

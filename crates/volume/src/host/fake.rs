@@ -252,6 +252,10 @@ impl Host for FakeHost {
         self.step("flush_device").map(drop)
     }
 
+    fn read_ahead(&self, _: &Path) -> Result<u32> {
+        self.step("read_ahead").map(|_| 2560)
+    }
+
     fn set_read_ahead(&self, _: &Path, kib: u32) -> Result<u32> {
         self.step("set_read_ahead").map(|_| kib)
     }

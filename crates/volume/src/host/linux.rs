@@ -223,6 +223,10 @@ impl Host for LinuxHost {
         ioctl::flush_buffers(&fd).map_err(Error::io("flush the buffers of", path))
     }
 
+    fn read_ahead(&self, path: &Path) -> Result<u32> {
+        linux_device::read_ahead(path)
+    }
+
     fn set_read_ahead(&self, path: &Path, kib: u32) -> Result<u32> {
         linux_device::set_read_ahead(path, kib)
     }

@@ -165,9 +165,14 @@ pub(super) fn wipe(path: &Path, offset: u64, length: usize) -> Result<()> {
 pub(super) fn set_read_ahead(path: &Path, kib: u32) -> Result<u32> {
     let file = queue_dir(path)?.join("read_ahead_kb");
     fs::write(&file, kib.to_string()).map_err(Error::std("write", &file))?;
+    read_ahead(path)
+}
+
+pub(super) fn read_ahead(path: &Path) -> Result<u32> {
+    let file = queue_dir(path)?.join("read_ahead_kb");
     let text = fs::read_to_string(&file).map_err(Error::std("read", &file))?;
     text.trim().parse().map_err(|_| Error::Unverified {
-        operation: "setting the read-ahead",
+        operation: "reading the read-ahead",
         path: path.to_owned(),
         detail: format!("the kernel says {:?}", text.trim()),
     })

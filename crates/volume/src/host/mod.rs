@@ -154,6 +154,8 @@ pub trait Host: Send + Sync {
     fn wipe_device(&self, path: &Path, offset: u64, length: usize) -> Result<()>;
     /// Writes back and drops the buffer cache of a device.
     fn flush_device(&self, path: &Path) -> Result<()>;
+    /// The read-ahead, KiB.
+    fn read_ahead(&self, path: &Path) -> Result<u32>;
     /// Sets the read-ahead, KiB; returns what the kernel took.
     fn set_read_ahead(&self, path: &Path, kib: u32) -> Result<u32>;
     /// The kernel's counters of a device.

@@ -7,7 +7,7 @@ use std::{
 
 use senesce_core::Bytes;
 
-use super::lifecycle::{Made, Place, Volume};
+use super::lifecycle::{MkfsRecord, Place, Volume};
 use crate::{
     Backend, Custodian, Error, FileId, FileSystemKind, Host, LoopDevice, Resource, Result, SCAN_BYTES, Slot, Uuid,
     VolumeSpec, custodian::Lease, find_signatures, parse_mount_options, plan_mkfs, read_superblock,
@@ -53,7 +53,7 @@ pub(super) fn finish(
     slot: &Slot,
     mut lease: Lease,
     place: Place,
-    made: Option<Made>,
+    made: Option<MkfsRecord>,
 ) -> Result<Volume> {
     let host = &**custodian.host();
     let device = match &place {
@@ -61,6 +61,14 @@ pub(super) fn finish(
         Place::Device { path } => path.clone(),
         Place::Directory => unreachable!("a directory is not mounted"),
     };
+    if let Place::Device { path } = &place
+        && let Some(number) = host.device_number(path)?
+    {
+        // A disk stays when the volume goes, and gets its own setting back.
+        let kib = host.read_ahead(path)?;
+        let resource = Resource::ReadAhead { device: path.clone(), number, kib };
+        lease.push(custodian.acquire(resource, |_| Ok(()))?.0);
+    }
     let read_ahead_kib = host.set_read_ahead(&device, spec.read_ahead_kib)?;
     if read_ahead_kib != spec.read_ahead_kib {
         let detail = format!("asked for {} KiB, got {read_ahead_kib}", spec.read_ahead_kib);
@@ -205,7 +213,7 @@ fn make(
     uuid: Uuid,
     size: Option<Bytes>,
     force: bool,
-) -> Result<Made> {
+) -> Result<MkfsRecord> {
     let kind = spec.file_system;
     let identity = || -> Result<_> { Ok(read_superblock(&host.read_device(device, 0, SCAN_BYTES)?)) };
     if identity()?.is_some() {
@@ -237,7 +245,7 @@ fn make(
             return Err(Error::Unverified { operation: "mkfs", path: device.to_owned(), detail });
         }
     }
-    Ok(Made { command, tool_version: tool_version(host, tool) })
+    Ok(MkfsRecord { command, tool_version: tool_version(host, tool) })
 }
 
 /// The first line a tool says about itself; mke2fs says it on standard error.

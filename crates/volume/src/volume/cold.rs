@@ -42,7 +42,8 @@ impl Volume {
             Place::Image { path, device, .. } => {
                 self.unmount()?;
                 let device_pages_left = self.drop_until_gone(&device.path)?;
-                let image_pages_left = if in_memory || device.direct_io { None } else { self.drop_until_gone(&path)? };
+                // With direct I/O there should be none, but whoever copied or read the image left some.
+                let image_pages_left = if in_memory { None } else { self.drop_until_gone(&path)? };
                 self.mount()?;
                 let description = match (in_memory, device.direct_io) {
                     (true, _) => "remount (image in memory)",

@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde::{Deserialize, Serialize};
+
 use super::build;
 use crate::{
     Backend, Custodian, DeviceStat, Error, FileId, Host, LoopDevice, MountSource, Resource, Result, Slot, VolumeSpec,
@@ -21,7 +23,7 @@ pub struct Volume {
     pub(super) place: Place,
     pub(super) mounted: bool,
     /// The mkfs command and its tool's version; none for a directory.
-    pub(super) made: Option<Made>,
+    pub(super) made: Option<MkfsRecord>,
     pub(super) custodian: Custodian,
     /// Last: what it releases must still be described by the fields above.
     pub(super) lease: Lease,
@@ -39,10 +41,12 @@ pub(super) enum Place {
 }
 
 /// How a file system was made.
-#[derive(Clone, Debug)]
-pub(super) struct Made {
-    pub(super) command: String,
-    pub(super) tool_version: String,
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MkfsRecord {
+    /// The command with its arguments.
+    pub command: String,
+    /// The first line the tool says of itself.
+    pub tool_version: String,
 }
 
 impl Volume {
@@ -95,6 +99,17 @@ impl Volume {
     /// What the kernel counted on the volume's device; none for a directory.
     pub fn device_stat(&self) -> Result<Option<DeviceStat>> {
         self.device().map(|device| self.host().device_stat(device)).transpose()
+    }
+
+    /// How its file system was made; none for a directory, and for a restored volume that was not told.
+    pub fn mkfs_record(&self) -> Option<&MkfsRecord> {
+        self.made.as_ref()
+    }
+
+    /// Tells a restored volume how the file system in its snapshot was made, for its circumstances.
+    pub fn with_mkfs_record(mut self, record: MkfsRecord) -> Self {
+        self.made = Some(record);
+        self
     }
 
     /// Writes back everything of this volume, and only of it (syncfs).

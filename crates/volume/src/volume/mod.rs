@@ -7,7 +7,7 @@ mod record;
 mod snapshot;
 
 pub use cold::ColdReport;
-pub use lifecycle::Volume;
+pub use lifecycle::{MkfsRecord, Volume};
 pub use snapshot::SnapshotReport;
 
 #[cfg(test)]

@@ -63,6 +63,8 @@ impl Volume {
         host.sync_file(&partial)?;
         std::fs::rename(&partial, dir.join(name)).map_err(Error::std("rename", &partial))?;
         host.sync_file(&dir.join(name))?;
+        // Copies this large would push what matters out of the cache.
+        host.drop_cached_pages(&dir.join(name))?;
         // The temporary name is gone, so this only closes the journal's entry.
         lease.release()?;
         Ok(SnapshotReport { method, allocated: allocated(image)?, elapsed: clock.now().since(begin) })
@@ -92,6 +94,8 @@ impl Volume {
         let (path, file) = build::acquire_image(custodian, &mut lease, dir, &slot.name, *size)?;
         let method = host.copy_image(snapshot, &path)?;
         host.sync_file(&path)?;
+        host.drop_cached_pages(&path)?;
+        host.drop_cached_pages(snapshot)?;
         let report = SnapshotReport { method, allocated: allocated(snapshot)?, elapsed: clock.now().since(begin) };
         let device = build::acquire_loop(custodian, &mut lease, &path, file)?;
         let found = read_superblock(&host.read_device(&device.path, 0, SCAN_BYTES)?);

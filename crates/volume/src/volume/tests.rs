@@ -61,7 +61,8 @@ fn the_steps_come_in_their_order() {
             "mount",
             "sync_file_system",
             "unmount",
-            "drop_cached_pages",
+            "drop_cached_pages", // the device's
+            "drop_cached_pages", // the image's
             "mount",
             "sync_file_system",
             "unmount",
@@ -193,4 +194,24 @@ fn a_file_killed_before_its_number_was_written_is_known_by_its_name() {
         assert_eq!(matches!(actions[0].outcome, Outcome::Removed), gone, "{actions:?}");
         assert_eq!(host.is_clean(), gone);
     }
+}
+
+#[test]
+fn a_journal_others_could_have_written_is_not_acted_upon() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let temp = tempfile::tempdir().unwrap();
+    let host = Arc::new(FakeHost::default());
+    drop(Custodian::open(host.clone(), temp.path()).unwrap());
+    host.owner_lives.store(false, Ordering::SeqCst);
+    let journal = temp.path().join(JOURNAL_FILE_NAME);
+    fs::set_permissions(&journal, fs::Permissions::from_mode(0o666)).unwrap();
+    assert!(matches!(clean(&*host, temp.path()), Err(Error::ForeignJournal { .. })));
+    // Nor is a link followed, at whose end a file without a whole line would be cut to nothing.
+    fs::remove_file(&journal).unwrap();
+    let precious = temp.path().join("precious");
+    fs::write(&precious, "no newline").unwrap();
+    symlink(&precious, &journal).unwrap();
+    assert!(clean(&*host, temp.path()).is_err());
+    assert!(Custodian::open(host, temp.path()).is_err());
+    assert_eq!(fs::read_to_string(&precious).unwrap(), "no newline");
 }

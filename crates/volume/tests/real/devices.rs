@@ -44,7 +44,9 @@ fn a_named_device_is_formatted_once_and_refused_while_it_holds_something() {
     let disk = Disk::new(bench.dir(), 300 << 20);
     let mut spec = device_spec(&disk.path, FileSystemKind::Ext4);
     spec.backend = Backend::Device { path: disk.path.clone(), size: Some(Bytes(64 << 20)) };
+    LinuxHost::default().set_read_ahead(&disk.path, 2560).unwrap();
     let mut volume = Volume::create(&bench.custodian, &spec, &bench.slot("disk")).unwrap();
+    assert_eq!(LinuxHost::default().read_ahead(&disk.path).unwrap(), 128);
     let stat = rustix::fs::statvfs(volume.root()).unwrap();
     assert!(stat.f_blocks * stat.f_frsize <= 64 << 20, "the size asked for is kept");
     fill(volume.root());
@@ -59,6 +61,7 @@ fn a_named_device_is_formatted_once_and_refused_while_it_holds_something() {
     assert!(matches!(&error, Error::DeviceInUse { by, .. } if by.contains("mounted on")), "{error}");
     assert_eq!(tree(volume.root()), before);
     volume.destroy().unwrap();
+    assert_eq!(LinuxHost::default().read_ahead(&disk.path).unwrap(), 2560, "the disk gets its setting back");
 
     // Not in use, but it holds a file system: refused, unless forced.
     let unforced = device_spec(&disk.path, FileSystemKind::Xfs);

@@ -65,11 +65,15 @@ fn a_life(kind: FileSystemKind) {
     }
     fs::write(volume.root().join("dir-0/file-15"), "changed").unwrap();
     let image = volume.image().unwrap().to_owned();
+    let record = volume.mkfs_record().unwrap().clone();
     volume.destroy().unwrap();
     assert!(!image.exists());
     assert!(bench.custodian.held().is_empty(), "{:?}", bench.custodian.held());
     assert_eq!(traces_of(bench.dir()), Vec::<std::path::PathBuf>::new());
     let (restored, _) = Volume::restore(&bench.custodian, &spec, &slot, &kept, &clock).unwrap();
+    assert_eq!(restored.mkfs_record(), None);
+    let restored = restored.with_mkfs_record(record);
+    assert!(restored.circumstances().unwrap().iter().any(|(key, _)| key == "mkfs_command"));
     assert_eq!(tree(restored.root()), before);
     drop(restored);
     assert_eq!(traces_of(bench.dir()), Vec::<std::path::PathBuf>::new());
