@@ -3,6 +3,8 @@
 //! A workload is pure: it never touches a file system, a clock or a thread. Repositories and traces enter through
 //! traits and iterators; all it learns of the outside is [`Feedback`].
 
+pub mod git;
+pub mod trace;
 mod workload;
 
 pub use workload::{Feedback, Workload, WorkloadError};

@@ -1,0 +1,131 @@
+//! The git binary, run in an environment of our own: no user or system configuration, no locale, no prompts.
+//!
+//! An adapter: reads `PATH` and `TMPDIR` of the environment, nothing else.
+
+use std::{
+    ffi::OsStr,
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+use crate::Error;
+
+/// One call of git.
+pub(crate) struct Git {
+    command: Command,
+    operation: String,
+    path: PathBuf,
+}
+
+impl Git {
+    /// `git <operation>` that works on `path` (only for messages; see [`Git::git_dir`] and [`Git::inside`]).
+    pub fn new(operation: &str, path: &Path) -> Self {
+        let mut command = Command::new("git");
+        command.env_clear();
+        for name in ["PATH", "TMPDIR"] {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+        command
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_NO_REPLACE_OBJECTS", "1")
+            .env("GIT_ATTR_NOSYSTEM", "1")
+            .env("LC_ALL", "C");
+        for role in ["AUTHOR", "COMMITTER"] {
+            command.env(format!("GIT_{role}_NAME"), "senesce").env(format!("GIT_{role}_EMAIL"), "senesce@localhost");
+        }
+        command.args(["-c", "safe.directory=*"]);
+        Self { command, operation: operation.to_owned(), path: path.to_owned() }
+    }
+
+    /// Names the repository by its git directory; nothing is searched for.
+    pub fn git_dir(mut self) -> Self {
+        self.command.arg("--git-dir").arg(&self.path);
+        self
+    }
+
+    /// Runs inside the work tree.
+    pub fn inside(mut self) -> Self {
+        self.command.arg("-C").arg(&self.path);
+        self
+    }
+
+    /// Sets `-c key=value`.
+    pub fn config(mut self, setting: &str) -> Self {
+        self.command.args(["-c", setting]);
+        self
+    }
+
+    /// The operation itself, and its arguments; after the general options.
+    pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.command.arg(&self.operation).args(args);
+        self
+    }
+
+    /// Sends what git prints into a file.
+    pub fn stdout_to(mut self, file: std::fs::File) -> Self {
+        self.command.stdout(file);
+        self
+    }
+
+    /// Runs it; an exit status other than 0 is an error.
+    pub fn run(self) -> Result<Vec<u8>, Error> {
+        let output = self.output(None)?;
+        Ok(output.stdout)
+    }
+
+    /// Runs it with `input` on its standard input.
+    pub fn run_with(self, input: &str) -> Result<Vec<u8>, Error> {
+        let output = self.output(Some(input))?;
+        Ok(output.stdout)
+    }
+
+    fn output(mut self, input: Option<&str>) -> Result<Output, Error> {
+        let spawn = |source| Error::Spawn { operation: self.operation.clone(), source };
+        self.command.stderr(Stdio::piped());
+        let output = match input {
+            None => self.command.stdin(Stdio::null()).output().map_err(spawn)?,
+            Some(input) => {
+                // Every command used here reads all its input before it prints more than a pipe holds.
+                let mut child = self.command.stdin(Stdio::piped()).spawn().map_err(spawn)?;
+                let written = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(input.as_bytes()));
+                let output = child.wait_with_output().map_err(spawn)?;
+                if output.status.success() {
+                    written.map_err(spawn)?;
+                }
+                output
+            }
+        };
+        if output.status.success() {
+            return Ok(output);
+        }
+        let text = String::from_utf8_lossy(&output.stderr);
+        let text = text.trim();
+        let start = text.char_indices().rev().nth(1999).map_or(0, |(at, _)| at);
+        Err(Error::Git {
+            operation: self.operation,
+            path: self.path,
+            status: output.status.code().unwrap_or(-1),
+            stderr: text[start..].to_owned(),
+        })
+    }
+}
+
+/// The version of the git binary, as `git --version` says it, without the word git.
+pub fn collect_git_version() -> Result<String, Error> {
+    let output = Git::new("version", Path::new("/")).args::<&str>([]).run()?;
+    let text = String::from_utf8_lossy(&output);
+    Ok(text.trim().trim_start_matches("git version ").to_owned())
+}
+
+/// Clones a repository from a URL into `dest`, bare, with all its history. `dest` must not exist.
+pub fn clone_url(url: &str, dest: &Path) -> Result<(), Error> {
+    let (url, end) = (OsStr::new(url), OsStr::new("--"));
+    let options = ["--bare", "--quiet", "--no-tags"].map(OsStr::new);
+    Git::new("clone", dest).args(options.into_iter().chain([end, url, dest.as_os_str()])).run()?;
+    Ok(())
+}

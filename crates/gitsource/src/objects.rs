@@ -1,0 +1,136 @@
+//! Objects of the source repository, decoded.
+
+use std::{path::PathBuf, sync::Mutex};
+
+use gix::ThreadSafeRepository;
+use senesce_workload::{
+    WorkloadError,
+    git::{CommitInfo, Oid, Repository, TreeEntry},
+};
+
+use crate::Error;
+
+/// An object's kind, as its header spells it, and its body.
+pub(crate) type Object = (gix::objs::Kind, Vec<u8>);
+
+/// A pool of handles to one repository: each has caches of its own, and only one thread uses it at a time.
+pub(crate) struct Objects {
+    path: PathBuf,
+    shared: ThreadSafeRepository,
+    idle: Mutex<Vec<gix::Repository>>,
+}
+
+impl Objects {
+    pub fn new(path: PathBuf, shared: ThreadSafeRepository) -> Self {
+        Self { path, shared, idle: Mutex::new(Vec::new()) }
+    }
+
+    /// Reads an object of any kind.
+    pub fn read(&self, oid: Oid) -> Result<Object, Error> {
+        let idle = || self.idle.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let repository = idle().pop();
+        let repository = repository.unwrap_or_else(|| self.shared.to_thread_local());
+        let id = gix::ObjectId::from_bytes_or_panic(&oid.0);
+        let object = match repository.find_object(id) {
+            Ok(object) => Ok((object.kind, object.detach().data)),
+            Err(error) => Err(self.error(oid, &error.to_string(), Some(Box::new(error)))),
+        };
+        idle().push(repository);
+        object
+    }
+
+    /// Reads an object that must be of one kind.
+    pub fn read_kind(&self, oid: Oid, want: gix::objs::Kind) -> Result<Vec<u8>, Error> {
+        let (kind, data) = self.read(oid)?;
+        if kind == want { Ok(data) } else { Err(self.error(oid, &format!("it is a {kind}, not a {want}"), None)) }
+    }
+
+    pub fn read_commit(&self, oid: Oid) -> Result<CommitInfo, Error> {
+        let data = self.read_kind(oid, gix::objs::Kind::Commit)?;
+        parse_commit(&data).ok_or_else(|| self.error(oid, "it is not a well-formed commit", None))
+    }
+
+    pub fn read_tree(&self, oid: Oid) -> Result<Vec<TreeEntry>, Error> {
+        let data = self.read_kind(oid, gix::objs::Kind::Tree)?;
+        parse_tree(&data).ok_or_else(|| self.error(oid, "it is not a well-formed tree", None))
+    }
+
+    fn error(&self, oid: Oid, problem: &str, source: Option<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        Error::Object { path: self.path.clone(), oid, problem: problem.to_owned(), source }
+    }
+}
+
+impl Repository for Objects {
+    fn commit(&self, oid: Oid) -> Result<CommitInfo, WorkloadError> {
+        self.read_commit(oid).map_err(|error| error.into_workload(format!("commit {oid}")))
+    }
+
+    fn tree(&self, oid: Oid) -> Result<Vec<TreeEntry>, WorkloadError> {
+        self.read_tree(oid).map_err(|error| error.into_workload(format!("tree {oid}")))
+    }
+
+    fn blob(&self, oid: Oid) -> Result<Vec<u8>, WorkloadError> {
+        self.read_kind(oid, gix::objs::Kind::Blob).map_err(|error| error.into_workload(format!("blob {oid}")))
+    }
+}
+
+/// Reads the headers of a commit. Lenient about everything but the tree and the parents.
+fn parse_commit(data: &[u8]) -> Option<CommitInfo> {
+    let hex = |text: &[u8]| std::str::from_utf8(text).ok()?.parse::<Oid>().ok();
+    let mut lines = data.split(|&b| b == b'\n');
+    let tree = hex(lines.next()?.strip_prefix(b"tree ")?)?;
+    let mut info = CommitInfo { tree, parents: Vec::new(), committed_unix_seconds: 0 };
+    for line in lines {
+        if let Some(parent) = line.strip_prefix(b"parent ") {
+            info.parents.push(hex(parent)?);
+        } else if let Some(who) = line.strip_prefix(b"committer ") {
+            let after_mail = who.rsplit(|&b| b == b'>').next()?;
+            let time = std::str::from_utf8(after_mail).ok().and_then(|text| text.split_whitespace().next());
+            info.committed_unix_seconds = time.and_then(|text| text.parse().ok()).unwrap_or(0);
+        } else if line.is_empty() {
+            break;
+        }
+    }
+    Some(info)
+}
+
+/// Reads a tree: `<octal mode> <name>\0<20 bytes>`, again and again.
+fn parse_tree(mut data: &[u8]) -> Option<Vec<TreeEntry>> {
+    let mut entries = Vec::new();
+    while !data.is_empty() {
+        let space = data.iter().position(|&b| b == b' ')?;
+        let mode = u32::from_str_radix(std::str::from_utf8(&data[..space]).ok()?, 8).ok()?;
+        let nul = space + data[space..].iter().position(|&b| b == 0)?;
+        let oid = data.get(nul + 1..nul + 21)?.try_into().ok()?;
+        entries.push(TreeEntry { mode, name: data[space + 1..nul].into(), oid: Oid(oid) });
+        data = &data[nul + 21..];
+    }
+    Some(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_is_its_headers() {
+        let (tree, parent) = ("11".repeat(20), "22".repeat(20));
+        let text = format!(
+            "tree {tree}\nparent {parent}\nauthor A <a@b> 5 +0000\ncommitter C <c> x> 17 +0100\n\nparent of all\n"
+        );
+        let info = parse_commit(text.as_bytes()).unwrap();
+        assert_eq!(info.tree.to_string(), tree);
+        assert_eq!(info.parents, [Oid([0x22; 20])]);
+        assert_eq!(info.committed_unix_seconds, 17);
+        assert!(parse_commit(b"parent x").is_none());
+    }
+
+    #[test]
+    fn a_cut_tree_is_refused() {
+        let mut tree = b"100644 a b\0".to_vec();
+        tree.extend([7; 20]);
+        let entries = parse_tree(&tree).unwrap();
+        assert_eq!((&*entries[0].name, entries[0].oid), (&b"a b"[..], Oid([7; 20])));
+        assert!(parse_tree(&tree[..tree.len() - 1]).is_none());
+    }
+}

@@ -1,0 +1,91 @@
+//! Packs made by the git binary from the source repository, kept as files in a spool directory.
+
+use std::{
+    fs::{self, File},
+    io::{Read, Seek, SeekFrom},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
+
+use senesce_oplog::Payload;
+use senesce_workload::git::{Oid, PackKey};
+
+use crate::{Error, command::Git, history::Inner};
+
+/// Makes packs, once each: a pack that the spool has already is taken as it is, so that a resumed run writes the same
+/// bytes.
+pub(crate) struct Packs {
+    inner: Arc<Inner>,
+    spool: PathBuf,
+    making: Mutex<()>,
+}
+
+impl Packs {
+    pub fn new(inner: Arc<Inner>, spool: &Path) -> Result<Self, Error> {
+        let io = |source| Error::Io { operation: "make the spool directory", path: spool.to_owned(), source };
+        fs::create_dir_all(spool).map_err(io)?;
+        Ok(Self { inner, spool: std::path::absolute(spool).map_err(io)?, making: Mutex::new(()) })
+    }
+
+    /// The pack's file, or that of its index.
+    pub fn payload(&self, key: PackKey, index: bool) -> Result<Payload, Error> {
+        let path = self.ready(key)?;
+        let path = if index { path.with_extension("idx") } else { path };
+        let len = fs::metadata(&path).map_err(|source| io("look at", &path, source))?.len();
+        Ok(Payload::File { path, len })
+    }
+
+    /// The hash in the pack's name: the one that its file ends with.
+    pub fn name(&self, key: PackKey) -> Result<Oid, Error> {
+        let path = self.ready(key)?;
+        let read = || -> std::io::Result<[u8; 20]> {
+            let mut file = File::open(&path)?;
+            let mut hash = [0; 20];
+            file.seek(SeekFrom::End(-20))?;
+            file.read_exact(&mut hash)?;
+            Ok(hash)
+        };
+        read().map(Oid).map_err(|source| io("read the end of", &path, source))
+    }
+
+    fn ready(&self, key: PackKey) -> Result<PathBuf, Error> {
+        let pack = self.spool.join(format!("{}.pack", key.to_string().replace(' ', "-")));
+        // One at a time: pack-objects needs memory, and two callers may want the same pack.
+        let _making = self.making.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if !pack.exists() {
+            self.make(key, &pack)?;
+        }
+        Ok(pack)
+    }
+
+    fn make(&self, key: PackKey, pack: &Path) -> Result<(), Error> {
+        let inner = &self.inner;
+        let (wants, haves) = match key {
+            PackKey::All(number) => (inner.heads(number)?, Vec::new()),
+            PackKey::Fetch(number) => (vec![inner.oid(number)?], inner.haves(number)?),
+            PackKey::Since { after, until } => (inner.heads(until)?, inner.heads(after)?),
+        };
+        let mut revisions: String = wants.iter().map(|oid| format!("{oid}\n")).collect();
+        haves.iter().for_each(|oid| revisions.push_str(&format!("^{oid}\n")));
+        let (new_pack, new_idx) = (pack.with_extension("pack.new"), pack.with_extension("idx.new"));
+        let file = File::create(&new_pack).map_err(|source| io("create", &new_pack, source))?;
+        Git::new("pack-objects", &inner.git_dir)
+            .git_dir()
+            .config("pack.threads=1") // several threads may find different deltas each time
+            .config("pack.useSparse=false")
+            .config("pack.windowMemory=64m")
+            .args(["--revs", "--stdout", "--delta-base-offset", "-q"])
+            .stdout_to(file)
+            .run_with(&revisions)?;
+        let arguments = ["-o".as_ref(), new_idx.as_os_str(), new_pack.as_os_str()];
+        Git::new("index-pack", &self.spool).config("pack.threads=1").args(arguments).run()?;
+        // The pack's own name last: where it exists, its index does, too.
+        let idx = pack.with_extension("idx");
+        fs::rename(&new_idx, &idx).map_err(|source| io("rename", &new_idx, source))?;
+        fs::rename(&new_pack, pack).map_err(|source| io("rename", &new_pack, source))
+    }
+}
+
+fn io(operation: &'static str, path: &Path, source: std::io::Error) -> Error {
+    Error::Io { operation, path: path.to_owned(), source }
+}
