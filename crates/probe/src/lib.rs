@@ -1,1 +1,30 @@
-//! Measures: collect touches the system, score is pure.
+//! Measures of a volume: `collect` touches the system, `score` is pure arithmetic on what was collected.
+//!
+//! - [`collect::collect_grep`]: the grep test, read aging as the papers measure it.
+//! - [`collect::collect_tree_extents`] and [`score::LayoutScorer`]: where files lie, and how well.
+//! - [`collect::collect_free_extents`] and [`score::compute_free_space`]: the free extents and their histogram.
+//! - [`score::compute_spread`]: median, quartiles and a bootstrap interval of repeated figures.
+//!
+//! Definitions of the figures are those of the project's measures: each public item repeats its own.
+//!
+//! ```
+//! use senesce_core::{Extent, Space};
+//! use senesce_probe::{map::RawExtent, score::LayoutScorer};
+//!
+//! // A file of four blocks in two pieces: two of three blocks follow their predecessor.
+//! let piece = |logical, physical| RawExtent { extent: Extent { logical, physical, length: 8192 }, flags: Default::default() };
+//! let mut scorer = LayoutScorer::new(Space::Device, 4096);
+//! scorer.add_file(16384, &[piece(0, 40960), piece(8192, 122880)]);
+//! let figures = scorer.finish();
+//! assert_eq!(figures.extents, 2);
+//! assert_eq!(figures.layout_score, Some(2.0 / 3.0));
+//! ```
+//!
+//! Not here: making the cache cold and mounting (the room `volume`), writing results (the room `store`).
+
+pub mod collect;
+mod error;
+pub mod map;
+pub mod score;
+
+pub use error::Error;

@@ -1,0 +1,2 @@
+//! Placeholder of the scanner bench.
+fn main() {}

@@ -1,0 +1,188 @@
+//! Where files lie, by FIEMAP.
+
+use std::{
+    collections::HashSet,
+    ffi::CStr,
+    fs::File,
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::Path,
+};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags};
+use senesce_core::{Extent, RelPath, Space};
+
+use super::{
+    ioctl::Fiemap,
+    walk::{ItemError, Order, Visitor, walk},
+};
+use crate::{
+    Error,
+    map::{ExtentFlags, FileExtents, RawExtent},
+};
+
+/// `statfs` magic of Btrfs.
+pub(super) const BTRFS_MAGIC: u64 = 0x9123_683E;
+
+/// In how many files per thread the tree is worked through; bounds the memory.
+const FILES_PER_BATCH: usize = 512;
+
+/// How mapping a tree went.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TreeExtentsFigures {
+    /// The address space of every extent.
+    pub space: Space,
+    /// Files handed to the visitor.
+    pub files: u64,
+    /// Further names of files that were handed over already.
+    pub further_links: u64,
+    /// What could not be mapped; a map with errors is not of the whole tree.
+    pub errors: Vec<ItemError>,
+}
+
+/// The address space FIEMAP answers in for the file system that holds `path`: logical on Btrfs, the device elsewhere.
+pub fn collect_space(path: &Path) -> Result<Space, Error> {
+    let info = rustix::fs::statfs(path).map_err(|source| Error::system("statfs", path, source))?;
+    Ok(if info.f_type as u64 & 0xFFFF_FFFF == BTRFS_MAGIC { Space::BtrfsLogical } else { Space::Device })
+}
+
+/// The extents of an open file in file order, as the kernel tells them, neighbours not merged.
+///
+/// What waits in memory is written first, so that every extent has a position. Holes are left out.
+/// Errors: the file system does not support FIEMAP (`EOPNOTSUPP`), or cannot read its map. `path` is for messages only.
+/// Cost: one call per 256 extents.
+pub fn collect_extents(file: &File, path: &Path) -> Result<Vec<RawExtent>, Error> {
+    map_file(file.as_fd(), &mut Fiemap::new()).map_err(|source| Error::system("map the extents of", path, source))
+}
+
+fn map_file(file: BorrowedFd<'_>, fiemap: &mut Fiemap) -> rustix::io::Result<Vec<RawExtent>> {
+    let mut extents = Vec::new();
+    let mut start = 0u64;
+    loop {
+        let batch = fiemap.call(file, start)?;
+        let Some(last) = batch.last() else { return Ok(extents) };
+        let end = last.logical.saturating_add(last.length);
+        let is_last = last.flags & ExtentFlags::LAST.0 != 0;
+        extents.extend(batch.iter().map(|raw| RawExtent {
+            extent: Extent { logical: raw.logical, physical: raw.physical, length: raw.length },
+            flags: ExtentFlags(raw.flags),
+        }));
+        if is_last || end <= start || end == u64::MAX {
+            return Ok(extents);
+        }
+        start = end;
+    }
+}
+
+/// Maps every regular file below `root`, handing each to `visit` in the order the file system lists them, so that the
+/// distance between neighbours can be scored. A file with several names comes once, under the first.
+///
+/// In: `threads`, how many ask the kernel at once (0 counts as 1); the order does not depend on it.
+/// Errors: `root` cannot be listed. Single files that fail are in the figures.
+/// Cost: memory for 512 files' maps per thread; files with data in memory are written first.
+pub fn collect_tree_extents(
+    root: &Path,
+    threads: usize,
+    visit: &mut dyn FnMut(FileExtents),
+) -> Result<TreeExtentsFigures, Error> {
+    let space = collect_space(root)?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root_fd = rustix::fs::openat(CWD, root, flags, Mode::empty())
+        .map_err(|source| Error::system("open directory", root, source))?;
+    let figures = TreeExtentsFigures { space, files: 0, further_links: 0, errors: Vec::new() };
+    let mut mapper =
+        Mapper { root_fd, threads: threads.max(1), batch: Vec::new(), linked: HashSet::new(), visit, figures };
+    walk(root, Order::Readdir, &mut mapper)?;
+    mapper.flush();
+    Ok(mapper.figures)
+}
+
+/// One file as a thread found it.
+struct Mapped {
+    size_bytes: u64,
+    /// Device and inode, if it has more than one name.
+    link: Option<(u64, u64)>,
+    extents: Vec<RawExtent>,
+}
+
+struct Mapper<'a> {
+    root_fd: OwnedFd,
+    threads: usize,
+    batch: Vec<Vec<u8>>,
+    linked: HashSet<(u64, u64)>,
+    visit: &'a mut dyn FnMut(FileExtents),
+    figures: TreeExtentsFigures,
+}
+
+impl Mapper<'_> {
+    /// Maps the files gathered so far and hands them over in their order.
+    fn flush(&mut self) {
+        let batch = std::mem::take(&mut self.batch);
+        let share = batch.len().div_ceil(self.threads).max(1);
+        let root = self.root_fd.as_fd();
+        let map_share = |paths: &[Vec<u8>]| -> Vec<Result<Option<Mapped>, ItemError>> {
+            let mut fiemap = Fiemap::new();
+            paths.iter().map(|path| map_path(root, path, &mut fiemap)).collect()
+        };
+        let results = if self.threads == 1 {
+            map_share(&batch)
+        } else {
+            std::thread::scope(|scope| {
+                let started: Vec<_> = batch.chunks(share).map(|paths| scope.spawn(|| map_share(paths))).collect();
+                let mut results = Vec::with_capacity(batch.len());
+                for thread in started {
+                    results.extend(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+                }
+                results
+            })
+        };
+        for (path, result) in batch.iter().zip(results) {
+            match result {
+                Ok(Some(mapped)) => self.hand_over(path, mapped),
+                Ok(None) => {}
+                Err(error) => self.figures.errors.push(error),
+            }
+        }
+    }
+
+    fn hand_over(&mut self, path: &[u8], mapped: Mapped) {
+        if mapped.link.is_some_and(|link| !self.linked.insert(link)) {
+            self.figures.further_links += 1;
+            return;
+        }
+        let path = RelPath::new(path).expect("the walk makes relative paths of names the kernel gave");
+        self.figures.files += 1;
+        (self.visit)(FileExtents { path, size_bytes: mapped.size_bytes, extents: mapped.extents });
+    }
+}
+
+/// Opens and maps one file; none if it is not a regular file any more.
+fn map_path(root: BorrowedFd<'_>, path: &[u8], fiemap: &mut Fiemap) -> Result<Option<Mapped>, ItemError> {
+    let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(root, std::ffi::OsStr::from_bytes(path), flags, Mode::empty())
+        .map_err(|source| ItemError::new("open", path, source))?;
+    let stat = rustix::fs::fstat(&file).map_err(|source| ItemError::new("stat", path, source))?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Ok(None);
+    }
+    let extents =
+        map_file(file.as_fd(), fiemap).map_err(|source| ItemError::new("map the extents of", path, source))?;
+    let link = (stat.st_nlink > 1).then_some((stat.st_dev, stat.st_ino));
+    Ok(Some(Mapped { size_bytes: stat.st_size as u64, link, extents }))
+}
+
+impl Visitor for Mapper<'_> {
+    fn file(&mut self, _directory: BorrowedFd<'_>, _name: &CStr, path: &[u8]) -> Result<(), Error> {
+        self.batch.push(path.to_owned());
+        if self.batch.len() >= FILES_PER_BATCH * self.threads {
+            self.flush();
+        }
+        Ok(())
+    }
+
+    fn failed(&mut self, error: ItemError) {
+        self.figures.errors.push(error);
+    }
+}

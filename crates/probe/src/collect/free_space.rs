@@ -1,0 +1,71 @@
+//! Which space of a mounted file system is free, by GETFSMAP.
+
+use std::path::Path;
+
+use rustix::{
+    fs::{CWD, Mode, OFlags},
+    io::Errno,
+};
+
+use super::{extents::BTRFS_MAGIC, ioctl::FsmapQuery};
+use crate::{Error, map::FreeExtent};
+
+/// The free extents of the ext4 or XFS file system mounted at `mountpoint`, in the order of the device, neighbours
+/// merged.
+///
+/// The file system is synced first, so that freed blocks whose transaction is not committed count as free. What ext4
+/// has set aside in memory for writers counts as used; a freshly mounted volume has none, and then the answer equals
+/// that of `e2freefrag`. The XFS answer equals that of `xfs_spaceman -c freesp`. A realtime device's space is left out.
+/// Errors: Btrfs and other file systems are not supported; the caller lacks the right to ask (root is needed).
+/// Cost: about 0.2 microseconds a record, also for what is used.
+pub fn collect_free_extents(mountpoint: &Path) -> Result<Vec<FreeExtent>, Error> {
+    let fd = rustix::fs::openat(CWD, mountpoint, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|source| Error::system("open", mountpoint, source))?;
+    let magic = rustix::fs::fstatfs(&fd).map_err(|source| Error::system("statfs", mountpoint, source))?.f_type;
+    let magic = magic as u64 & 0xFFFF_FFFF;
+    let not_supported =
+        |hint| Error::NotSupported { measure: "the list of free extents", path: mountpoint.into(), magic, hint };
+    if magic == BTRFS_MAGIC {
+        return Err(not_supported("Btrfs keeps it in a tree of its own, which this version does not read"));
+    }
+    rustix::fs::syncfs(&fd).map_err(|source| Error::system("sync", mountpoint, source))?;
+    let mut query = FsmapQuery::new();
+    let mut free: Vec<FreeExtent> = Vec::new();
+    let mut device = None;
+    let mut last_seen = None;
+    loop {
+        let records = match query.next(&fd) {
+            Ok(records) => records,
+            Err(Errno::NOTTY | Errno::OPNOTSUPP) => {
+                return Err(not_supported("only ext4 and XFS tell it"));
+            }
+            Err(source) => return Err(Error::system("read the space map of", mountpoint, source)),
+        };
+        let Some(last) = records.last() else { return Ok(free) };
+        let position = (last.device, last.physical, last.length);
+        if last_seen.replace(position) == Some(position) {
+            let problem = format!("it repeats the record at byte {} for ever", last.physical);
+            return Err(Error::Malformed { call: "GETFSMAP", path: mountpoint.into(), problem });
+        }
+        let done = last.flags & FsmapQuery::LAST != 0;
+        for record in records {
+            // The data device comes first; an external log or a realtime device are other address spaces.
+            if *device.get_or_insert(record.device) != record.device {
+                continue;
+            }
+            let is_free = record.flags & FsmapQuery::SPECIAL_OWNER != 0 && record.owner == FsmapQuery::OWNER_FREE;
+            if !is_free || record.length == 0 {
+                continue;
+            }
+            match free.last_mut() {
+                Some(before) if before.start_bytes + before.length_bytes == record.physical => {
+                    before.length_bytes += record.length;
+                }
+                _ => free.push(FreeExtent { start_bytes: record.physical, length_bytes: record.length }),
+            }
+        }
+        if done {
+            return Ok(free);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The two calls that tell maps: FIEMAP and GETFSMAP. The only place with raw kernel structures.
+
+use std::{ffi::c_void, os::fd::AsFd};
+
+use rustix::ioctl::{Ioctl, IoctlOutput, Opcode};
+
+/// `struct fiemap_extent`, 56 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FiemapExtent {
+    pub(super) logical: u64,
+    pub(super) physical: u64,
+    pub(super) length: u64,
+    reserved64: [u64; 2],
+    pub(super) flags: u32,
+    reserved: [u32; 3],
+}
+
+/// How many extents one call of FIEMAP brings.
+pub(super) const FIEMAP_BATCH: usize = 256;
+
+/// `struct fiemap` with room for extents.
+#[repr(C)]
+#[derive(Debug)]
+pub(super) struct Fiemap {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped: u32,
+    count: u32,
+    reserved: u32,
+    extents: [FiemapExtent; FIEMAP_BATCH],
+}
+
+/// Write what waits in memory first, so that every extent has a position.
+const FIEMAP_FLAG_SYNC: u32 = 1;
+
+impl Fiemap {
+    pub(super) fn new() -> Box<Self> {
+        let extents = [FiemapExtent::default(); FIEMAP_BATCH];
+        Box::new(Self { start: 0, length: 0, flags: 0, mapped: 0, count: 0, reserved: 0, extents })
+    }
+
+    /// The extents of the file from byte `start` on, at most [`FIEMAP_BATCH`]; none means that there are no more.
+    pub(super) fn call(&mut self, file: impl AsFd, start: u64) -> rustix::io::Result<&[FiemapExtent]> {
+        self.start = start;
+        self.length = u64::MAX - start;
+        self.flags = FIEMAP_FLAG_SYNC;
+        self.mapped = 0;
+        self.count = FIEMAP_BATCH as u32;
+        // SAFETY: 0xC020660B is FS_IOC_FIEMAP; the kernel writes the header and at most `count` extents, for which the
+        // structure has room. The box keeps it in place and alive during the call.
+        unsafe { rustix::ioctl::ioctl(file, Call::<0xC020_660B, Self>(self))? };
+        Ok(&self.extents[..(self.mapped as usize).min(FIEMAP_BATCH)])
+    }
+}
+
+/// `struct fsmap`, 64 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Fsmap {
+    pub(super) device: u32,
+    pub(super) flags: u32,
+    pub(super) physical: u64,
+    pub(super) owner: u64,
+    pub(super) offset: u64,
+    pub(super) length: u64,
+    reserved: [u64; 3],
+}
+
+/// How many records one call of GETFSMAP brings.
+const FSMAP_BATCH: usize = 4096;
+
+/// `struct fsmap_head` with room for records.
+#[repr(C)]
+#[derive(Debug)]
+struct FsmapHead {
+    in_flags: u32,
+    out_flags: u32,
+    count: u32,
+    entries: u32,
+    reserved: [u64; 6],
+    keys: [Fsmap; 2],
+    records: [Fsmap; FSMAP_BATCH],
+}
+
+/// A question to GETFSMAP that goes on where the last answer ended.
+#[derive(Debug)]
+pub(super) struct FsmapQuery(Box<FsmapHead>);
+
+impl FsmapQuery {
+    /// Flag: `owner` is one of the special owners.
+    pub(super) const SPECIAL_OWNER: u32 = 0x10;
+    /// Flag: this is the last record.
+    pub(super) const LAST: u32 = 0x20;
+    /// Special owner: free space.
+    pub(super) const OWNER_FREE: u64 = 1;
+
+    /// From the first to the last byte of every device of the file system.
+    pub(super) fn new() -> Self {
+        let high = Fsmap {
+            device: u32::MAX,
+            flags: u32::MAX,
+            physical: u64::MAX,
+            owner: u64::MAX,
+            offset: u64::MAX,
+            ..Fsmap::default() // length and reserved must be zero
+        };
+        Self(Box::new(FsmapHead {
+            in_flags: 0,
+            out_flags: 0,
+            count: FSMAP_BATCH as u32,
+            entries: 0,
+            reserved: [0; 6],
+            keys: [Fsmap::default(), high],
+            records: [Fsmap::default(); FSMAP_BATCH],
+        }))
+    }
+
+    /// The next records; none if there are no more.
+    pub(super) fn next(&mut self, file: impl AsFd) -> rustix::io::Result<&[Fsmap]> {
+        let head = &mut *self.0;
+        head.out_flags = 0;
+        head.entries = 0;
+        // SAFETY: 0xC0C0583B is FS_IOC_GETFSMAP; the kernel writes the header and at most `count` records, for which
+        // the structure has room. The box keeps it in place and alive during the call.
+        unsafe { rustix::ioctl::ioctl(file, Call::<0xC0C0_583B, FsmapHead>(head))? };
+        let records = &head.records[..(head.entries as usize).min(FSMAP_BATCH)];
+        if let Some(last) = records.last() {
+            // The kernel goes on behind a low key that is a record it gave, length included.
+            head.keys[0] = *last;
+        }
+        Ok(records)
+    }
+}
+
+/// A call that reads and writes a structure in place.
+struct Call<'a, const OPCODE: Opcode, T>(&'a mut T);
+
+// SAFETY: used only above, where opcode and structure belong together; the pointer is valid for the borrow's life,
+// the answer is left in the structure, and nothing is made of the call's return value.
+unsafe impl<const OPCODE: Opcode, T> Ioctl for Call<'_, OPCODE, T> {
+    type Output = ();
+    const IS_MUTATING: bool = true;
+
+    fn opcode(&self) -> Opcode {
+        OPCODE
+    }
+
+    fn as_ptr(&mut self) -> *mut c_void {
+        std::ptr::from_mut(self.0).cast()
+    }
+
+    unsafe fn output_from_ptr(_: IoctlOutput, _: *mut c_void) -> rustix::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::{offset_of, size_of};
+
+    use super::*;
+
+    #[test]
+    fn structures_have_the_kernel_s_sizes() {
+        assert_eq!(size_of::<FiemapExtent>(), 56);
+        assert_eq!(offset_of!(FiemapExtent, flags), 40);
+        assert_eq!(offset_of!(Fiemap, extents), 32);
+        assert_eq!(size_of::<Fsmap>(), 64);
+        assert_eq!(offset_of!(FsmapHead, keys), 64);
+        assert_eq!(offset_of!(FsmapHead, records), 192);
+    }
+}

@@ -1,0 +1,21 @@
+//! Measures that touch the system. Nothing here decides or scores; nothing here prints.
+//!
+//! Time enters through [`senesce_core::Clock`]; CPU time comes from the kernel's accounting of the calling thread or of
+//! the child. All walks go through one walker, so that the grep test and the extent map see the files in one order.
+
+mod extents;
+mod free_space;
+mod gnu_grep;
+mod grep;
+mod ioctl;
+mod rusage;
+mod search;
+mod walk;
+
+pub use extents::{TreeExtentsFigures, collect_extents, collect_space, collect_tree_extents};
+pub use free_space::collect_free_extents;
+pub use gnu_grep::collect_gnu_grep;
+pub use grep::{GrepFigures, GrepOptions, collect_grep};
+pub use rusage::{CpuTimes, collect_process_times};
+pub use search::compute_pattern;
+pub use walk::{ItemError, Order};

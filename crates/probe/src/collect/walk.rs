@@ -1,0 +1,180 @@
+//! The one walk over a tree: depth first, relative to open directories, without a `stat` the entry's type makes needless.
+
+use std::{
+    ffi::{CStr, OsStr},
+    io,
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat};
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+/// In which order the entries of each directory are visited; a directory's content comes where the directory comes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// As the file system lists them: what `grep -r` sees.
+    #[default]
+    Readdir,
+    /// By name, byte by byte.
+    Sorted,
+    /// By inode number.
+    Inode,
+}
+
+/// A file or directory that could not be measured; the others go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ItemError {
+    /// What was tried.
+    pub operation: &'static str,
+    /// On what, from the root of the walk.
+    pub path: PathBuf,
+    /// The system's answer.
+    pub message: String,
+}
+
+impl ItemError {
+    pub(crate) fn new(operation: &'static str, path: &[u8], source: impl Into<io::Error>) -> Self {
+        let path = PathBuf::from(OsStr::from_bytes(path));
+        Self { operation, path, message: source.into().to_string() }
+    }
+}
+
+/// What an entry is, as far as the walk cares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Directory,
+    File,
+    Other,
+}
+
+/// Receives what the walk finds. `path` is relative to the root; `name` opens relative to `directory`.
+pub(crate) trait Visitor {
+    /// A directory that has been opened and will be listed; the root comes first, with an empty path.
+    fn directory(&mut self, _stat: &Stat, _path: &[u8]) {}
+    /// A regular file.
+    fn file(&mut self, directory: BorrowedFd<'_>, name: &CStr, path: &[u8]) -> Result<(), Error>;
+    /// A symlink or special file, which no walk opens.
+    fn other(&mut self, _path: &[u8]) {}
+    /// Something could not be opened or listed.
+    fn failed(&mut self, error: ItemError);
+}
+
+struct Entry {
+    name_at: usize,
+    name_len: usize,
+    inode: u64,
+    kind: Kind,
+}
+
+/// An open directory with its entries, read whole before the first is visited (as fts does for `grep -r`).
+struct Frame {
+    fd: OwnedFd,
+    /// The entries' names, each with its closing NUL.
+    names: Vec<u8>,
+    entries: Vec<Entry>,
+    next: usize,
+    path_len: usize,
+}
+
+const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
+
+/// Walks the tree below `root`, which may itself be a symlink to a directory; no other symlink is followed.
+///
+/// Errors: the root cannot be opened or listed, or the visitor says so. Cost: one descriptor per level, the names of
+/// the directories on the way to the current one in memory.
+pub(crate) fn walk(root: &Path, order: Order, visitor: &mut impl Visitor) -> Result<(), Error> {
+    let mut list = Vec::<u8>::with_capacity(32 * 1024);
+    let mut path = Vec::<u8>::new();
+    let root_fd = rustix::fs::openat(CWD, root, DIRECTORY.difference(OFlags::NOFOLLOW), Mode::empty())
+        .map_err(|source| Error::system("open directory", root, source))?;
+    let stat = rustix::fs::fstat(&root_fd).map_err(|source| Error::system("stat", root, source))?;
+    visitor.directory(&stat, &path);
+    let frame = read_directory(root_fd, order, 0, &mut list).map_err(|source| Error::system("list", root, source))?;
+    let mut stack = vec![frame];
+    while let Some(frame) = stack.last_mut() {
+        path.truncate(frame.path_len);
+        let Some(entry) = frame.entries.get(frame.next) else {
+            stack.pop();
+            continue;
+        };
+        frame.next += 1;
+        let name = CStr::from_bytes_with_nul(&frame.names[entry.name_at..entry.name_at + entry.name_len])
+            .expect("names are kept with their closing NUL");
+        if frame.path_len > 0 {
+            path.push(b'/');
+        }
+        path.extend_from_slice(name.to_bytes());
+        match entry.kind {
+            Kind::File => visitor.file(frame.fd.as_fd(), name, &path)?,
+            Kind::Other => visitor.other(&path),
+            Kind::Directory => match enter(frame.fd.as_fd(), name, order, path.len(), &mut list) {
+                Ok((stat, below)) => {
+                    visitor.directory(&stat, &path);
+                    stack.push(below);
+                }
+                Err((operation, source)) => visitor.failed(ItemError::new(operation, &path, source)),
+            },
+        }
+    }
+    Ok(())
+}
+
+/// Opens and lists a directory below another.
+fn enter(
+    parent: BorrowedFd<'_>,
+    name: &CStr,
+    order: Order,
+    path_len: usize,
+    list: &mut Vec<u8>,
+) -> Result<(Stat, Frame), (&'static str, rustix::io::Errno)> {
+    let fd = rustix::fs::openat(parent, name, DIRECTORY, Mode::empty()).map_err(|e| ("open directory", e))?;
+    let stat = rustix::fs::fstat(&fd).map_err(|e| ("stat", e))?;
+    let frame = read_directory(fd, order, path_len, list).map_err(|e| ("list", e))?;
+    Ok((stat, frame))
+}
+
+fn read_directory(fd: OwnedFd, order: Order, path_len: usize, list: &mut Vec<u8>) -> rustix::io::Result<Frame> {
+    let mut names = Vec::with_capacity(1024);
+    let mut entries = Vec::with_capacity(32);
+    list.clear();
+    let mut dir = RawDir::new(fd.as_fd(), list.spare_capacity_mut());
+    while let Some(entry) = dir.next() {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let mut kind = entry.file_type();
+        if kind == FileType::Unknown {
+            // Some file systems leave the type out of their listings.
+            let stat = rustix::fs::statat(&fd, name, AtFlags::SYMLINK_NOFOLLOW);
+            kind = stat.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode));
+        }
+        let kind = match kind {
+            FileType::Directory => Kind::Directory,
+            FileType::RegularFile => Kind::File,
+            _ => Kind::Other,
+        };
+        let bytes = name.to_bytes_with_nul();
+        entries.push(Entry { name_at: names.len(), name_len: bytes.len(), inode: entry.ino(), kind });
+        names.extend_from_slice(bytes);
+    }
+    match order {
+        Order::Readdir => {}
+        Order::Sorted => {
+            entries.sort_unstable_by(|a, b| {
+                names[a.name_at..a.name_at + a.name_len].cmp(&names[b.name_at..b.name_at + b.name_len])
+            });
+        }
+        Order::Inode => entries.sort_by_key(|entry| entry.inode),
+    }
+    Ok(Frame { fd, names, entries, next: 0, path_len })
+}

@@ -1,0 +1,11 @@
+//! Scores: pure arithmetic on maps and on repeated figures. Imports nothing of `collect`.
+
+mod distance;
+mod free_space;
+mod layout;
+mod statistics;
+
+pub use distance::DistanceBucket;
+pub use free_space::{FreeSpaceBucket, FreeSpaceFigures, compute_free_space};
+pub use layout::{FileLayout, LayoutFigures, LayoutScorer, SizeClass, compute_file_layout};
+pub use statistics::{Spread, compute_median, compute_quantile, compute_spread};
