@@ -19,7 +19,7 @@
 //! };
 //! let mut volume = Volume::create(&custodian, &spec, &slot)?;
 //! std::fs::write(volume.root().join("hello"), "world").unwrap();
-//! println!("{}", volume.remount_cold()?.description);
+//! assert!(volume.remount_cold()?.is_cold);
 //! volume.destroy()?;
 //! # Ok::<(), senesce_volume::Error>(())
 //! ```
