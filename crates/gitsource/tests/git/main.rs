@@ -1,0 +1,7 @@
+//! Replays of awkward histories into real directories, judged by the git binary.
+
+mod errors;
+mod fixture;
+mod history;
+mod judge;
+mod replay;
