@@ -1,4 +1,25 @@
 //! Applies steps to targets: a mounted file system, a model in memory, nothing at all.
+//!
+//! [`apply_step`] does a step for the first time and says what was done, also when the space ran out in the middle;
+//! [`apply_done`] does exactly that again elsewhere. All targets that did the same end with the same [`tree`].
+//!
+//! ```
+//! use senesce_core::{Bytes, RelPath};
+//! use senesce_exec::{CheckContents, ModelTarget, apply_done, apply_step};
+//! use senesce_oplog::{Content, Op, Outcome, Step};
+//!
+//! let file = RelPath::try_from("file").unwrap();
+//! let ops = vec![Op::Create { path: file, mode: 0o644, content: Content::Seeded { seed: 1, len: 10_000 } }];
+//! let step = Step { label: "fill".into(), counted: true, root: RelPath::root(), ops: ops.into() };
+//!
+//! let mut full = ModelTarget::new(Some(Bytes(8192)));
+//! let done = apply_step(&mut full, 0, step, &()).unwrap();
+//! assert_eq!(done.outcome, Outcome::NoSpace { failed_op: 0, written: Some(8192) });
+//!
+//! let mut empty = ModelTarget::default();
+//! apply_done(&mut empty, &done, &(), CheckContents::Yes).unwrap();
+//! assert_eq!(full.tree().hash(), empty.tree().hash());
+//! ```
 
 mod ahead;
 mod apply;
