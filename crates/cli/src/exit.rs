@@ -34,6 +34,11 @@ pub fn usage(message: impl Into<String>, hint: Option<&str>) -> anyhow::Error {
     Failure { kind: ErrorKind::Usage, message: message.into(), hint: hint.map(str::to_owned) }.into()
 }
 
+/// Something was tried and failed.
+pub fn failed(message: impl Into<String>) -> anyhow::Error {
+    Failure { kind: ErrorKind::Failed, message: message.into(), hint: None }.into()
+}
+
 /// Prints the chain of causes and the hint; gives the documented code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     // `senesce log show | head` closes our stdout: not an error.

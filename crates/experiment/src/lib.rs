@@ -1,5 +1,32 @@
 //! Plans become arms and cells, cells become results, and a journal makes a killed run resumable.
+//!
+//! [`Run::create`] begins a run of a [`plan::Plan`], [`Run::execute`] does all of it, [`Run::resume`] goes on after a
+//! kill. What happens is told to an [`Observer`]. This room puts the others together; it prints nothing, and knows the
+//! machine only through [`World`].
 
+mod arm;
+mod circumstances;
+mod error;
+pub mod feedback;
 pub mod journal;
-pub mod observer;
+mod observer;
+mod paths;
 pub mod plan;
+mod preview;
+mod replay;
+mod run;
+mod sizing;
+mod source;
+mod volumes;
+mod world;
+
+pub use error::{Error, ErrorKind, Interrupted, classify};
+pub use observer::{Event, Observer};
+pub use paths::RunPaths;
+pub use preview::{Preview, preview};
+pub use replay::{Against, ReplayEnd, replay_log};
+pub use run::{Run, RunEnd};
+pub use sizing::Sizes;
+pub use source::Source;
+pub use volumes::kind;
+pub use world::World;

@@ -73,8 +73,13 @@ impl Plan {
             let hint = nearest_known(error.message());
             PlanError::Syntax { path: path_buf, problem: error.to_string().trim_end().to_owned(), hint }
         })?;
-        plan.check(path)?;
-        Ok(plan)
+        plan.checked(path)
+    }
+
+    /// The plan, if its values go together; `path` is only for messages.
+    pub fn checked(self, path: &Path) -> Result<Self, PlanError> {
+        self.check(path)?;
+        Ok(self)
     }
 
     fn check(&self, path: &Path) -> Result<(), PlanError> {
@@ -112,6 +117,9 @@ impl Plan {
             return wrong("workload.fill_percent", "must be between 1 and 98");
         }
         let full_disk = self.workload.edition != Edition::Single;
+        if full_disk && self.history.pulls.is_none() {
+            return wrong("history.pulls", "must be given for a full-disk edition: its pulls go on for ever");
+        }
         if full_disk && self.workload.engine.contains(&Engine::Git) {
             return wrong("workload.engine", "\"git\" runs with edition = \"single\" only");
         }

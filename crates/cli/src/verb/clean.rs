@@ -1,0 +1,42 @@
+//! `senesce clean`: removes what killed runs left.
+
+use std::path::Path;
+
+use anyhow::Result;
+use senesce_volume::{CleanAction, LinuxHost, Registry, clean as clean_run};
+
+use super::run::registry_dir;
+use crate::{args::CleanArgs, exit::failed};
+
+/// Cleans the given runs, or all that this machine knows of.
+pub fn clean(args: CleanArgs) -> Result<()> {
+    let host = LinuxHost::default();
+    let mut wrong = 0;
+    let mut told = |dir: &Path, result: senesce_volume::Result<Vec<CleanAction>>| match result {
+        Ok(actions) => {
+            for action in &actions {
+                println!("{}: {action}", dir.display());
+            }
+            if actions.is_empty() {
+                println!("{}: nothing left", dir.display());
+            }
+        }
+        Err(error) => {
+            wrong += 1;
+            eprintln!("senesce: {}: {error}", dir.display());
+        }
+    };
+    if args.runs.is_empty() {
+        for cleaned in Registry::new(&registry_dir()).clean_all(&host)? {
+            told(&cleaned.dir, cleaned.result);
+        }
+    } else {
+        for dir in &args.runs {
+            told(dir, clean_run(&host, dir));
+        }
+    }
+    match wrong {
+        0 => Ok(()),
+        _ => Err(failed(format!("{wrong} run(s) could not be cleaned"))),
+    }
+}

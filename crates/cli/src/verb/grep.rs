@@ -1,0 +1,74 @@
+//! `senesce grep`: the grep test of any tree, with the caches as they are.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use senesce_core::{Bytes, Clock, Seed};
+use senesce_probe::collect::{GrepFigures, GrepOptions, Order, collect_gnu_grep, collect_grep, compute_pattern};
+
+use crate::{
+    args::{GrepArgs, OrderArg},
+    clock::SystemClock,
+};
+
+/// Runs the test and prints its figures.
+pub fn grep(args: GrepArgs) -> Result<()> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
+    let pattern = compute_pattern(Seed(1));
+    let run = || -> Result<GrepFigures> {
+        if args.grep {
+            return Ok(collect_gnu_grep(&args.path, &pattern, &*clock)?);
+        }
+        let order = match args.order {
+            OrderArg::Readdir => Order::Readdir,
+            OrderArg::Sorted => Order::Sorted,
+            OrderArg::Inode => Order::Inode,
+        };
+        Ok(collect_grep(&args.path, &GrepOptions { order, pattern: pattern.clone() }, &*clock)?)
+    };
+    for _ in 0..args.warmups {
+        run()?;
+    }
+    for number in 0..args.runs {
+        let figures = run()?;
+        if args.json {
+            println!("{}", json(&figures, number));
+        } else {
+            print(&figures);
+        }
+    }
+    Ok(())
+}
+
+fn print(figures: &GrepFigures) {
+    println!(
+        "{:.3} s/GiB: {:.3} s for {} allocated; read {} in {} files; CPU {:.3} s user, {:.3} s system{}",
+        figures.seconds_per_gib().unwrap_or(f64::NAN),
+        figures.wall.as_secs_f64(),
+        Bytes(figures.allocated_bytes),
+        Bytes(figures.read_bytes),
+        figures.files,
+        figures.user_seconds,
+        figures.system_seconds,
+        if figures.is_cpu_bound() { " (CPU bound: the device did not set the pace)" } else { "" },
+    );
+    if figures.errors_count > 0 {
+        eprintln!("senesce: warning: {} file(s) could not be read", figures.errors_count);
+    }
+}
+
+fn json(figures: &GrepFigures, repetition: u64) -> serde_json::Value {
+    serde_json::json!({
+        "schema": "senesce-grep/1",
+        "repetition": repetition,
+        "wall_ns": figures.wall.0,
+        "allocated_bytes": figures.allocated_bytes,
+        "read_bytes": figures.read_bytes,
+        "files": figures.files,
+        "directories": figures.directories,
+        "user_us": (figures.user_seconds * 1e6) as u64,
+        "system_us": (figures.system_seconds * 1e6) as u64,
+        "cpu_bound": figures.is_cpu_bound(),
+        "unreadable_files": figures.errors_count,
+    })
+}

@@ -1,0 +1,100 @@
+//! `senesce replay`: an operation log onto any place.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::{Context, Result};
+use senesce_core::{Bytes, Seed};
+use senesce_experiment::{Against, replay_log};
+use senesce_volume::{
+    Backend, Custodian, FileSystemKind, LinuxHost, Registry, Slot, Uuid, Volume, VolumeSpec, install_signal_cleanup,
+};
+
+use super::run::registry_dir;
+use crate::{
+    args::{FsArg, ReplayArgs},
+    exit::{failed, usage},
+};
+
+/// Replays, compares, and says so; differences are a failure.
+pub fn replay(args: ReplayArgs, quiet: bool) -> Result<()> {
+    install_signal_cleanup().context("cannot handle signals")?;
+    let scratch = args.dir.join(format!("senesce-replay-{}", std::process::id()));
+    fs::create_dir(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
+    let result = replay_in(&args, &scratch, quiet);
+    if !args.keep {
+        fs::remove_dir_all(&scratch).ok();
+    }
+    result
+}
+
+fn replay_in(args: &ReplayArgs, scratch: &Path, quiet: bool) -> Result<()> {
+    let existing = Path::new(&args.on);
+    if existing.is_dir() {
+        if fs::read_dir(existing).context("cannot list the directory to replay into")?.next().is_some() {
+            return Err(usage(format!("{} is not empty", args.on), Some("give an empty directory")));
+        }
+        return replay_into(args, existing, scratch, quiet);
+    }
+    let registry = Registry::new(&registry_dir());
+    registry.add(scratch)?;
+    let custodian = Custodian::open(Arc::new(LinuxHost::default()), scratch)?;
+    let (spec, slot) = spec(args, scratch)?;
+    let volume = Volume::create(&custodian, &spec, &slot)?;
+    let result = replay_into(args, volume.root(), scratch, quiet);
+    if args.keep && result.is_ok() {
+        println!("kept mounted at {} (`senesce clean {}` removes it)", volume.root().display(), scratch.display());
+        // The journal keeps it, not this process: that is what `keep` means.
+        std::mem::forget(volume);
+        std::mem::forget(custodian);
+        return Ok(());
+    }
+    volume.destroy()?;
+    drop(custodian);
+    registry.remove(scratch)?;
+    result
+}
+
+fn spec(args: &ReplayArgs, scratch: &Path) -> Result<(VolumeSpec, Slot)> {
+    let file_system = match args.fs {
+        Some(FsArg::Ext4) => FileSystemKind::Ext4,
+        Some(FsArg::Xfs) => FileSystemKind::Xfs,
+        Some(FsArg::Btrfs) => FileSystemKind::Btrfs,
+        None => return Err(usage("--on names an image or a device", Some("say which file system with --fs"))),
+    };
+    let (backend, needed) = match args.on.strip_prefix("image:") {
+        Some(size) => {
+            let size: Bytes = size.parse().map_err(|error| usage(format!("--on: {error}"), None))?;
+            (Backend::Image { dir: scratch.to_owned(), size, memory: false }, Bytes(0))
+        }
+        None => (Backend::Device { path: PathBuf::from(&args.on), size: None }, Bytes(0)),
+    };
+    let mut spec = VolumeSpec::new(backend, file_system);
+    spec.force = args.force;
+    let uuid = Uuid::from_seed(Seed(u64::from(std::process::id())).derive("replay"));
+    Ok((spec, Slot { name: "replay".into(), uuid, mount_dir: scratch.to_owned(), needed }))
+}
+
+fn replay_into(args: &ReplayArgs, root: &Path, scratch: &Path, quiet: bool) -> Result<()> {
+    let against = match args.against.as_str() {
+        "model" => Against::Model,
+        directory => Against::Directory(Path::new(directory)),
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut each = |step: u64| {
+        if !quiet && step % 1000 == 999 {
+            eprintln!("{} steps", step + 1);
+        }
+    };
+    let repo = args.repo.as_deref();
+    let end = replay_log(&args.log, root, repo, &scratch.join("spool"), &against, threads, &mut each)?;
+    println!("{} steps replayed ({}); {} files; tree {}", end.steps, end.ended, end.files, end.tree_hash);
+    if end.differences.is_empty() {
+        println!("the tree equals that of {}", args.against);
+        return Ok(());
+    }
+    Err(failed(format!("the tree differs from that of {}:\n  {}", args.against, end.differences.join("\n  "))))
+}

@@ -1,0 +1,123 @@
+//! Who moves an arm forward: a workload whose steps are applied and logged here, or the real git binary.
+
+use std::{path::Path, sync::Arc};
+
+use senesce_gitsource::{History, RealGit};
+use senesce_oplog::{ContentSource, Outcome, Step};
+use senesce_workload::{Feedback, Workload, git::PlannerOptions};
+
+use crate::{Error, feedback::SpaceTold};
+
+/// Who moves an arm forward.
+pub(crate) enum Driver {
+    /// Steps of operations.
+    Steps {
+        /// Where they come from.
+        workload: Box<dyn Workload>,
+        /// Where their bytes come from.
+        contents: Arc<dyn ContentSource>,
+    },
+    /// The git binary.
+    Git(GitDriver),
+}
+
+/// The real git binary at work on one repository.
+pub(crate) struct GitDriver {
+    history: History,
+    options: PlannerOptions,
+    /// The repository on the volume; none before the clone.
+    git: Option<RealGit>,
+    /// Pulls done by an earlier process of this run.
+    resumed: bool,
+    next_commit: usize,
+    last_commit: usize,
+}
+
+impl GitDriver {
+    /// Clones at `options.start`, then pulls up to commit number `last_commit`.
+    pub fn new(history: History, options: PlannerOptions, last_commit: usize) -> Self {
+        let next_commit = options.start + 1;
+        let last_commit = last_commit.min(history.len() - 1);
+        Self { history, options, git: None, resumed: false, next_commit, last_commit }
+    }
+
+    /// The clone and `pulls` pulls are on the volume already.
+    pub fn skip(&mut self, pulls: u64) {
+        self.resumed = true;
+        self.next_commit += pulls as usize;
+    }
+
+    fn next(&self) -> Option<Next> {
+        if self.git.is_none() && !self.resumed {
+            return Some(Next::GitClone);
+        }
+        (self.next_commit <= self.last_commit).then_some(Next::GitPull(self.next_commit))
+    }
+
+    fn run(&mut self, root: &Path, next: &Next) -> Result<String, Error> {
+        let repository = root.join("repo");
+        match next {
+            Next::GitClone => {
+                self.git = Some(RealGit::init(&repository, &self.history, &self.options)?);
+                Ok("clone".to_owned())
+            }
+            Next::GitPull(commit) => {
+                let git = self.git.get_or_insert_with(|| RealGit::reopen(&repository, &self.history));
+                git.pull(*commit)?;
+                self.next_commit = commit + 1;
+                Ok(format!("git pull {commit}"))
+            }
+            Next::Step(_) => unreachable!("the git binary takes no steps"),
+        }
+    }
+}
+
+/// What is done next.
+pub(crate) enum Next {
+    /// A step to apply.
+    Step(Step),
+    /// The real git's clone.
+    GitClone,
+    /// The real git's pull of this commit.
+    GitPull(usize),
+}
+
+impl Next {
+    /// Whether it counts towards checkpoints.
+    pub fn is_counted(&self) -> bool {
+        match self {
+            Self::Step(step) => step.counted,
+            Self::GitClone => false,
+            Self::GitPull(_) => true,
+        }
+    }
+}
+
+impl Driver {
+    /// What is done next, given the space on the volume and how the last step ended; `None` at the end.
+    pub fn next(&mut self, space: SpaceTold, last: Option<Outcome>) -> Result<Option<Next>, Error> {
+        match self {
+            Self::Steps { workload, .. } => {
+                let feedback = Feedback { capacity: space.capacity, free: space.free, last };
+                Ok(workload.next_step(&feedback)?.map(Next::Step))
+            }
+            Self::Git(git) => Ok(git.next()),
+        }
+    }
+
+    /// Copies of the repository that exist now.
+    pub fn copies(&self) -> u64 {
+        match self {
+            Self::Steps { workload, .. } => workload.copies(),
+            Self::Git(git) => u64::from(git.git.is_some() || git.resumed),
+        }
+    }
+
+    /// Lets the git binary do what is next; not for steps.
+    pub fn run_git(&mut self, root: &Path, next: &Next) -> Result<String, Error> {
+        match self {
+            Self::Git(git) => git.run(root, next),
+            Self::Steps { .. } => unreachable!("a workload's steps are applied to targets"),
+        }
+    }
+}

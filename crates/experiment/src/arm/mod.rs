@@ -1,0 +1,105 @@
+//! One arm: aging its volumes step by step, and measuring them at checkpoints.
+//!
+//! [`run_arm`] reads as the story; `state` holds the volumes and files, `measure` makes cells of them, `resume` brings an
+//! interrupted arm back to its last checkpoint.
+
+mod aged;
+mod driver;
+mod measure;
+mod resume;
+mod state;
+
+use senesce_oplog::Outcome;
+use senesce_volume::interrupted;
+
+use crate::{Error, Interrupted, feedback::SpaceTold, journal::Entry, observer::Event};
+
+pub(crate) use driver::{Driver, GitDriver};
+pub(crate) use state::{ArmContext, ArmPulls};
+
+use state::ArmState;
+
+/// Runs an arm from where the journal says it is to its end.
+///
+/// Errors: interruption, and whatever makes going on senseless. Cells that were finished stay finished.
+pub(crate) fn run_arm(context: &mut ArmContext<'_>) -> Result<(), Error> {
+    let mut state = resume::restore_or_begin(context)?;
+    loop {
+        check_signal()?;
+        let space = state.leader_space()?;
+        let Some(next) = state.driver.next(space, state.last)? else { break };
+        if next.is_counted() && state.measured_at.is_none() {
+            checkpoint(context, &mut state)?;
+        }
+        do_step(context, &mut state, next, space)?;
+        if state.pulls > 0 && state.pulls % context.plan.measure.every == 0 && state.measured_at != Some(state.pulls) {
+            checkpoint(context, &mut state)?;
+        }
+    }
+    if state.pulls == 0 && state.measured_at.is_none() {
+        let problem = "the history ends before the first pull".to_owned();
+        return Err(Error::NoPulls { problem });
+    }
+    if state.measured_at != Some(state.pulls) {
+        checkpoint(context, &mut state)?;
+    }
+    finish(context, state)
+}
+
+fn do_step(context: &mut ArmContext<'_>, state: &mut ArmState, next: driver::Next, space: SpaceTold) -> Result<(), Error> {
+    let counted = next.is_counted();
+    let (label, outcome) = state.apply(next, space)?;
+    state.last = Some(outcome);
+    state.pulls += u64::from(counted);
+    context.observer.on_event(&Event::Step {
+        arm: context.arm.name.clone(),
+        label,
+        pulls: state.pulls,
+        capacity_bytes: space.capacity,
+        free_bytes: space.free,
+        no_space: matches!(outcome, Outcome::NoSpace { .. }),
+    });
+    state.keep_pace(context.plan.workload.sync_every_operations)
+}
+
+/// Measures every volume, makes the results and the state durable, and says so in the journal.
+fn checkpoint(context: &mut ArmContext<'_>, state: &mut ArmState) -> Result<(), Error> {
+    measure::measure_all(context, state)?;
+    let (log_bytes, feedback_bytes) = state.sync_files()?;
+    let snapshots = state.keep_snapshots(context)?;
+    context.journal.append(Entry::CheckpointDone {
+        arm: context.arm.name.clone(),
+        pulls: state.pulls,
+        steps: state.steps,
+        log_bytes,
+        feedback_bytes,
+        snapshots: snapshots.clone(),
+    })
+    .map_err(Error::io("write", context.paths.journal()))?;
+    state.drop_other_snapshots(context, &snapshots)?;
+    state.measured_at = Some(state.pulls);
+    Ok(())
+}
+
+fn finish(context: &mut ArmContext<'_>, state: ArmState) -> Result<(), Error> {
+    state.finish(context)?;
+    context
+        .journal
+        .append(Entry::ArmDone { arm: context.arm.name.clone() })
+        .map_err(Error::io("write", context.paths.journal()))
+}
+
+/// Turns a signal into an orderly end.
+pub(crate) fn check_signal() -> Result<(), Error> {
+    match interrupted() {
+        Some(signal) => Err(Interrupted { signal }.into()),
+        None => Ok(()),
+    }
+}
+
+impl Driver {
+    /// The first step of an arm may ask for nothing that an empty volume lacks.
+    pub(crate) fn is_logged(&self) -> bool {
+        matches!(self, Driver::Steps { .. })
+    }
+}

@@ -1,0 +1,186 @@
+//! An arm's beginning: from nothing, or from its last checkpoint.
+
+use std::{fs, path::Path};
+
+use senesce_oplog::{DoneStep, LogHeader, LogReader, LogWriter};
+use senesce_volume::Volume;
+
+use super::{
+    aged::Aged,
+    driver::{Driver, Next},
+    state::{ArmContext, ArmState, aged_roles, is_workload_step},
+};
+use crate::{
+    Error,
+    feedback::{FeedbackFile, SpaceTold},
+    journal::{self, Entry},
+    observer::Event,
+    volumes,
+};
+
+/// Brings the arm to where the journal says it is.
+pub(crate) fn restore_or_begin(context: &mut ArmContext<'_>) -> Result<ArmState, Error> {
+    let name = context.arm.name.clone();
+    let dir = context.paths.arm(&name);
+    fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
+    if let journal::ArmState::At(entry) = context.journal.arm_state(&name) {
+        if let Entry::CheckpointDone { pulls, steps, log_bytes, feedback_bytes, snapshots, .. } = *entry {
+            let there = !snapshots.is_empty() && snapshots.iter().all(|snapshot| dir.join(snapshot).exists());
+            if there {
+                announce(context, pulls);
+                return restore(context, &dir, Position { pulls, steps, log_bytes, feedback_bytes, snapshots });
+            }
+            context.observer.on_event(&Event::Warning {
+                arm: name.clone(),
+                message: "no snapshots of its last checkpoint are left; the arm begins again".into(),
+            });
+        }
+    }
+    announce(context, 0);
+    begin(context, &dir)
+}
+
+fn announce(context: &mut ArmContext<'_>, from_pulls: u64) {
+    let arms = context.plan.arms();
+    let number = arms.iter().position(|arm| arm.name == context.arm.name).map_or(0, |at| at as u64 + 1);
+    context.observer.on_event(&Event::ArmStarted {
+        arm: context.arm.name.clone(),
+        number,
+        of: arms.len() as u64,
+        from_pulls,
+        pulls: context.pulls.0,
+    });
+}
+
+fn begin(context: &mut ArmContext<'_>, dir: &Path) -> Result<ArmState, Error> {
+    let name = context.arm.name.clone();
+    context
+        .journal
+        .append(Entry::ArmStarted { arm: name.clone() })
+        .map_err(Error::io("write", context.paths.journal()))?;
+    // What an earlier attempt left is worth nothing without its volumes.
+    for entry in fs::read_dir(dir).map_err(Error::io("list", dir))? {
+        let path = entry.map_err(Error::io("list", dir))?.path();
+        fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+    }
+    let mut aged = Vec::new();
+    for role in aged_roles(context.plan) {
+        context.observer.on_event(&Event::Doing { arm: name.clone(), what: "mkfs".into(), role: Some(role) });
+        let (spec, slot) = volumes::spec_and_slot(context, role, 0);
+        aged.push(Aged::new(role, Volume::create(context.custodian, &spec, &slot)?)?);
+    }
+    let driver = context.source.driver(context)?;
+    let log = match driver.is_logged() {
+        true => Some(LogWriter::create(&context.paths.log(&name), &log_header(context))?),
+        false => None,
+    };
+    let (feedback, _) = FeedbackFile::open(&context.paths.feedback(&name), 0)?;
+    Ok(ArmState {
+        driver,
+        aged,
+        log,
+        feedback,
+        steps: 0,
+        pulls: 0,
+        last: None,
+        measured_at: None,
+        unsynced_operations: 0,
+        clock: context.world.clock.clone(),
+    })
+}
+
+struct Position {
+    pulls: u64,
+    steps: u64,
+    log_bytes: u64,
+    feedback_bytes: u64,
+    snapshots: Vec<String>,
+}
+
+fn restore(context: &mut ArmContext<'_>, dir: &Path, at: Position) -> Result<ArmState, Error> {
+    let name = context.arm.name.clone();
+    let mut aged = Vec::new();
+    for (role, snapshot) in aged_roles(context.plan).into_iter().zip(&at.snapshots) {
+        let what = "restoring the snapshot".to_owned();
+        context.observer.on_event(&Event::Doing { arm: name.clone(), what, role: Some(role) });
+        let (spec, slot) = volumes::spec_and_slot(context, role, 0);
+        let (volume, _) =
+            Volume::restore(context.custodian, &spec, &slot, &dir.join(snapshot), &*context.world.clock)?;
+        aged.push(Aged::new(role, volume)?);
+    }
+    let (feedback, told) = FeedbackFile::open(&context.paths.feedback(&name), at.feedback_bytes)?;
+    let mut driver = context.source.driver(context)?;
+    let path = context.paths.log(&name);
+    let (log, last) = if driver.is_logged() {
+        let log = LogWriter::resume(&path, at.log_bytes)?;
+        let last = tell_again(context, &mut driver, &path, &told)?;
+        (Some(log), last)
+    } else {
+        if let Driver::Git(git) = &mut driver {
+            git.skip(at.pulls);
+        }
+        (None, None)
+    };
+    Ok(ArmState {
+        driver,
+        aged,
+        log,
+        feedback,
+        steps: at.steps,
+        pulls: at.pulls,
+        last,
+        measured_at: Some(at.pulls),
+        unsynced_operations: unsynced(context, &path, at.steps)?,
+        clock: context.world.clock.clone(),
+    })
+}
+
+/// Feeds the workload what it was told, and checks that it answers with the steps of the log. Gives the last outcome.
+fn tell_again(
+    context: &ArmContext<'_>,
+    driver: &mut Driver,
+    log: &Path,
+    told: &[SpaceTold],
+) -> Result<Option<senesce_oplog::Outcome>, Error> {
+    let mut last = None;
+    let mut recorded = LogReader::open(log)?.filter(|done| done.as_ref().map_or(true, is_workload_step));
+    for (number, space) in told.iter().enumerate() {
+        let unlike = |problem: String| Error::Unverified {
+            what: format!("{}: going on at step {number}", context.arm.name),
+            problem,
+        };
+        let Some(done) = recorded.next().transpose()? else {
+            return Err(unlike("the operation log has fewer steps than the feedback".into()));
+        };
+        let Some(Next::Step(step)) = driver.next(*space, last)? else {
+            return Err(unlike(format!("the workload ends here, but the log goes on with {:?}", done.step.label)));
+        };
+        if !begins_alike(&step, &done) {
+            return Err(unlike(format!("the workload says {:?}, but the log {:?}", step.label, done.step.label)));
+        }
+        last = Some(done.outcome);
+    }
+    Ok(last)
+}
+
+/// Whether the log's step is the workload's, or its beginning if space ran out.
+fn begins_alike(step: &senesce_oplog::Step, done: &DoneStep) -> bool {
+    step.label == done.step.label && step.root == done.step.root && step.ops.starts_with(&done.step.ops)
+}
+
+/// Operations after the last synchronisation of the log.
+fn unsynced(context: &ArmContext<'_>, log: &Path, steps: u64) -> Result<u64, Error> {
+    let mut operations = 0;
+    if steps > 0 && context.plan.workload.sync_every_operations > 0 && log.exists() {
+        for done in LogReader::open(log)? {
+            let done = done?;
+            operations = if is_workload_step(&done) { operations + done.step.ops.len() as u64 } else { 0 };
+        }
+    }
+    Ok(operations)
+}
+
+/// The header of the arm's log: everything its steps follow from.
+fn log_header(context: &ArmContext<'_>) -> LogHeader {
+    LogHeader::new(context.source.log_description(context.plan, context.arm), context.plan.seed)
+}

@@ -1,0 +1,193 @@
+//! What an arm holds while it runs: volumes, log, feedback.
+
+use std::fs;
+
+use senesce_exec::{CheckContents, apply_done, apply_step};
+use senesce_oplog::{DoneStep, LogWriter, Op, Outcome, Step};
+use senesce_core::RelPath;
+use senesce_store::{ResultStore, Role};
+use senesce_volume::Custodian;
+
+use super::{
+    aged::Aged,
+    driver::{Driver, Next},
+};
+use crate::{
+    Error, World,
+    feedback::{FeedbackFile, SpaceTold},
+    journal::Journal,
+    observer::Observer,
+    paths::RunPaths,
+    plan::{Arm, Plan},
+    sizing::Sizes,
+    source::Source,
+};
+
+/// Everything an arm may use.
+pub(crate) struct ArmContext<'a> {
+    pub plan: &'a Plan,
+    pub arm: &'a Arm,
+    pub pulls: ArmPulls,
+    pub sizes: &'a Sizes,
+    pub source: &'a Source,
+    pub paths: &'a RunPaths,
+    pub world: &'a World,
+    pub custodian: &'a Custodian,
+    pub force: bool,
+    pub store: &'a mut ResultStore,
+    pub journal: &'a mut Journal,
+    pub observer: &'a mut dyn Observer,
+}
+
+/// How many counted steps the arm makes at most.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ArmPulls(pub u64);
+
+/// The volumes and files of a running arm.
+pub(crate) struct ArmState {
+    /// Who moves it forward.
+    pub driver: Driver,
+    /// The volume that decides (full if there is one), then the one that follows.
+    pub aged: Vec<Aged>,
+    /// The operation log; none when the git binary does the work.
+    pub log: Option<LogWriter>,
+    /// What the workload was told.
+    pub feedback: FeedbackFile,
+    /// Steps in the log.
+    pub steps: u64,
+    /// Counted steps done.
+    pub pulls: u64,
+    /// How the last step ended.
+    pub last: Option<Outcome>,
+    /// The last checkpoint, in pulls.
+    pub measured_at: Option<u64>,
+    /// Operations since the last synchronisation.
+    pub unsynced_operations: u64,
+    /// Time.
+    pub clock: std::sync::Arc<dyn senesce_core::Clock>,
+}
+
+impl ArmState {
+    /// Space on the volume that decides.
+    pub fn leader_space(&mut self) -> Result<SpaceTold, Error> {
+        self.aged[0].space()
+    }
+
+    /// Does what is next on every aged volume, and writes it down.
+    pub fn apply(&mut self, next: Next, told: SpaceTold) -> Result<(String, Outcome), Error> {
+        self.feedback.append(told)?;
+        match next {
+            Next::Step(step) => self.apply_logged(step),
+            git => {
+                let (driver, clock) = (&mut self.driver, &self.clock);
+                let label = self.aged[0].timed(&**clock, |aged| driver.run_git(aged.volume.root(), &git))?;
+                self.aged[0].tally.steps += 1;
+                self.steps += 1;
+                Ok((label, Outcome::Done))
+            }
+        }
+    }
+
+    fn apply_logged(&mut self, step: Step) -> Result<(String, Outcome), Error> {
+        let Driver::Steps { contents, .. } = &self.driver else {
+            unreachable!("only workloads make steps");
+        };
+        let (number, clock) = (self.steps, self.clock.clone());
+        let (leader, followers) = self.aged.split_first_mut().expect("an arm has a volume");
+        let contents = &**contents;
+        let done = leader.timed(&*clock, |aged| Ok(apply_step(aged.target()?, number, step, contents)?))?;
+        leader.count(&done);
+        for follower in followers {
+            follower.timed(&*clock, |aged| {
+                Ok(apply_done(aged.target()?, &done, contents, CheckContents::LengthOnly)?)
+            })?;
+            follower.count(&done);
+        }
+        if let Some(log) = &mut self.log {
+            log.append(&done)?;
+        }
+        self.steps += 1;
+        self.unsynced_operations += done.step.ops.len() as u64;
+        Ok((done.step.label.clone(), done.outcome))
+    }
+
+    /// Synchronises the volumes when enough was done since the last time, as a step of the log: the pace of commits
+    /// changes the layout, so a replay has to keep it.
+    pub fn keep_pace(&mut self, every_operations: u64) -> Result<(), Error> {
+        if every_operations == 0 || self.unsynced_operations < every_operations || !self.driver.is_logged() {
+            return Ok(());
+        }
+        let step = Step { label: PACE.into(), counted: false, root: RelPath::root(), ops: [Op::SyncFs].into() };
+        // Not the workload's step: it is told nothing before it and hears nothing of it.
+        let before = self.last;
+        self.apply_logged(step)?;
+        self.last = before;
+        self.unsynced_operations = 0;
+        Ok(())
+    }
+
+    /// Makes log and feedback durable; gives their lengths.
+    pub fn sync_files(&mut self) -> Result<(u64, u64), Error> {
+        let log_bytes = match &mut self.log {
+            Some(log) => log.sync()?,
+            None => 0,
+        };
+        Ok((log_bytes, self.feedback.sync()?))
+    }
+
+    /// Keeps a copy of every image, under names of this checkpoint; gives the names. The volumes are mounted afterwards.
+    pub fn keep_snapshots(&mut self, context: &ArmContext<'_>) -> Result<Vec<String>, Error> {
+        let mut names = Vec::new();
+        if !context.plan.measure.snapshots || self.aged.iter().any(|aged| aged.volume.image().is_none()) {
+            return Ok(names);
+        }
+        for aged in &mut self.aged {
+            let name = format!("snapshot-{}-{}.img", aged.role.name(), self.pulls);
+            aged.target = None;
+            aged.volume.unmount()?;
+            aged.volume.snapshot_to(&context.paths.arm(&context.arm.name).join(&name), &*context.world.clock)?;
+            aged.volume.mount()?;
+            names.push(name);
+        }
+        Ok(names)
+    }
+
+    /// Removes the snapshots of earlier checkpoints.
+    pub fn drop_other_snapshots(&self, context: &ArmContext<'_>, keep: &[String]) -> Result<(), Error> {
+        let dir = context.paths.arm(&context.arm.name);
+        for entry in fs::read_dir(&dir).map_err(Error::io("list", &dir))? {
+            let entry = entry.map_err(Error::io("list", &dir))?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name.starts_with("snapshot-") && !keep.contains(&name) {
+                fs::remove_file(entry.path()).map_err(Error::io("remove", entry.path()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the log and removes the volumes and snapshots.
+    pub fn finish(mut self, context: &ArmContext<'_>) -> Result<(), Error> {
+        if let Some(log) = self.log.take() {
+            log.finish()?;
+        }
+        self.drop_other_snapshots(context, &[])?;
+        for aged in self.aged.drain(..) {
+            drop(aged.target);
+            aged.volume.destroy()?;
+        }
+        Ok(())
+    }
+}
+
+/// Label of the steps that only synchronise.
+pub(crate) const PACE: &str = "synchronise";
+
+/// Whether a step of the log came from the workload.
+pub(crate) fn is_workload_step(done: &DoneStep) -> bool {
+    done.step.label != PACE
+}
+
+/// The aged volumes of a plan, the one that decides first.
+pub(crate) fn aged_roles(plan: &Plan) -> Vec<Role> {
+    plan.roles().iter().copied().filter(|role| *role != Role::Unaged).collect()
+}

@@ -1,0 +1,19 @@
+//! The table of circumstances, added to as more becomes known.
+
+use senesce_store::{CircumstanceRow, ResultStore};
+
+use crate::Error;
+
+/// Adds rows; a row with the same arm and key is replaced, but what a run began with stays.
+pub(crate) fn add_circumstances(store: &mut ResultStore, rows: Vec<CircumstanceRow>) -> Result<(), Error> {
+    let mut all = store.read_all()?.circumstances;
+    for row in rows {
+        match all.iter_mut().find(|old| old.arm == row.arm && old.key == row.key) {
+            Some(_) if row.key.starts_with("run.begun") => {}
+            Some(old) => *old = row,
+            None => all.push(row),
+        }
+    }
+    all.sort_by(|a, b| (&a.arm, &a.key).cmp(&(&b.arm, &b.key)));
+    Ok(store.put_circumstances(&all)?)
+}

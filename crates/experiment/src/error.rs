@@ -1,0 +1,179 @@
+//! What can go wrong with an experiment, and of which kind it is.
+
+use std::{error::Error as StdError, io, path::PathBuf};
+
+use senesce_exec::ExecError;
+use senesce_workload::WorkloadError;
+
+use crate::plan::PlanError;
+
+/// The kind of an error; the command line turns it into an exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// It was tried and failed.
+    Failed,
+    /// The plan or the command line is wrong.
+    Usage,
+    /// The machine lacks something: root, a kernel feature, a tool, space.
+    Environment,
+    /// Our own mistake.
+    Internal,
+}
+
+/// The user stopped the run with a signal; what was finished is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("interrupted by signal {signal}; everything acquired was released; go on with `senesce run --resume`")]
+pub struct Interrupted {
+    /// The signal's number.
+    pub signal: i32,
+}
+
+/// An experiment cannot be started or go on.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // the transparent variants are the rooms' own errors
+pub enum Error {
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    #[error(transparent)]
+    Volume(#[from] senesce_volume::Error),
+    #[error(transparent)]
+    Exec(#[from] ExecError),
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    #[error(transparent)]
+    Source(#[from] senesce_gitsource::Error),
+    #[error(transparent)]
+    Probe(#[from] senesce_probe::Error),
+    #[error(transparent)]
+    Store(#[from] senesce_store::Error),
+    #[error(transparent)]
+    Log(#[from] senesce_oplog::LogError),
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
+    /// A file of the run directory could not be used.
+    #[error("cannot {operation} {path:?}: {source}")]
+    Io {
+        /// What was tried.
+        operation: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The run directory is not what it should be.
+    #[error("{path:?}: {problem}")]
+    RunDirectory {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+        /// What to do about it.
+        hint: &'static str,
+    },
+    /// A step that had to be verified is not right; figures after it would mean nothing.
+    #[error("{what} could not be verified: {problem}")]
+    Unverified {
+        /// Which step of the experiment.
+        what: String,
+        /// What was found instead.
+        problem: String,
+    },
+    /// The history gives nothing to do.
+    #[error("the range of commits is empty: {problem}")]
+    NoPulls {
+        /// Which range, and what there is.
+        problem: String,
+    },
+}
+
+impl Error {
+    /// Makes an [`Error::Io`].
+    pub(crate) fn io(operation: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { operation, path, source }
+    }
+
+    /// The signal, if this is an interruption (of whatever room).
+    pub fn interrupted(&self) -> Option<Interrupted> {
+        match self {
+            Self::Interrupted(interrupted) => Some(*interrupted),
+            Self::Volume(senesce_volume::Error::Interrupted { signal, .. }) => Some(Interrupted { signal: *signal }),
+            _ => None,
+        }
+    }
+}
+
+/// The error with its causes, on one line: the reason of an invalid cell.
+pub(crate) fn chain_text(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// Kind and hint of any error of the rooms below; `None` if it is none of theirs.
+pub fn classify(error: &(dyn StdError + 'static)) -> Option<(ErrorKind, Option<String>)> {
+    if let Some(error) = error.downcast_ref::<Error>() {
+        return Some(match error {
+            Error::Plan(error) => (plan_kind(error), None),
+            Error::Volume(error) => volume_kind(error),
+            Error::Source(error) => source_kind(error),
+            Error::RunDirectory { hint, .. } => (ErrorKind::Usage, Some((*hint).to_owned())),
+            Error::NoPulls { .. } => {
+                (ErrorKind::Usage, Some("choose a smaller history.start, or another tip".to_owned()))
+            }
+            Error::Io { source, .. } => (io_kind(source), None),
+            _ => (ErrorKind::Failed, None),
+        });
+    }
+    if let Some(error) = error.downcast_ref::<PlanError>() {
+        return Some((plan_kind(error), None));
+    }
+    if let Some(error) = error.downcast_ref::<senesce_volume::Error>() {
+        return Some(volume_kind(error));
+    }
+    error.downcast_ref::<senesce_gitsource::Error>().map(source_kind)
+}
+
+fn plan_kind(_: &PlanError) -> ErrorKind {
+    ErrorKind::Usage
+}
+
+fn volume_kind(error: &senesce_volume::Error) -> (ErrorKind, Option<String>) {
+    let kind = match error.kind() {
+        senesce_volume::ErrorKind::Failed => ErrorKind::Failed,
+        senesce_volume::ErrorKind::Usage => ErrorKind::Usage,
+        senesce_volume::ErrorKind::Environment => ErrorKind::Environment,
+    };
+    (kind, error.hint())
+}
+
+fn source_kind(error: &senesce_gitsource::Error) -> (ErrorKind, Option<String>) {
+    use senesce_gitsource::Error as Source;
+    let kind = match error {
+        Source::Missing { .. }
+        | Source::NotARepository { .. }
+        | Source::Shallow { .. }
+        | Source::Empty { .. }
+        | Source::NoSuchTip { .. }
+        | Source::ObjectFormat { .. } => ErrorKind::Usage,
+        Source::Spawn { .. } => ErrorKind::Environment,
+        _ => ErrorKind::Failed,
+    };
+    // Their messages bring their hints along.
+    (kind, None)
+}
+
+fn io_kind(error: &io::Error) -> ErrorKind {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::StorageFull => ErrorKind::Environment,
+        _ => ErrorKind::Failed,
+    }
+}

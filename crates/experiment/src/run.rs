@@ -1,0 +1,277 @@
+//! A run: one plan executed in one directory.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use senesce_store::{CellKey, CellResults, CellRow, CircumstanceRow, ResultStore, RunInfo};
+use senesce_volume::{Custodian, Registry, clean};
+
+use crate::{
+    Error, World,
+    arm::{ArmContext, ArmPulls, run_arm},
+    circumstances::add_circumstances,
+    error::chain_text,
+    journal::{ArmState, Entry, JOURNAL_FORMAT, Journal},
+    observer::{Event, Observer},
+    paths::RunPaths,
+    plan::{Arm, Plan},
+    sizing::Sizes,
+    source::Source,
+};
+
+/// A run, begun or to be gone on with.
+pub struct Run {
+    paths: RunPaths,
+    plan: Plan,
+    plan_hash: String,
+    world: World,
+    force: bool,
+    journal: Journal,
+    store: ResultStore,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunEnd {
+    /// Arms that could not be finished, with their reasons.
+    pub failed_arms: Vec<(String, String)>,
+}
+
+impl Run {
+    /// Begins a run of `plan` in `dir`, which must not exist or be empty.
+    pub fn create(plan: Plan, dir: &Path, force: bool, world: World) -> Result<Self, Error> {
+        if fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) {
+            return Err(Error::RunDirectory {
+                path: dir.to_owned(),
+                problem: "is not empty".into(),
+                hint: "choose another directory with --out, or go on with that run with --resume",
+            });
+        }
+        fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
+        let paths = RunPaths::new(&fs::canonicalize(dir).map_err(Error::io("look up", dir))?);
+        for dir in [paths.volumes(), paths.spool()] {
+            fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
+        }
+        let text = toml::to_string(&plan).map_err(|error| Error::RunDirectory {
+            path: paths.plan(),
+            problem: format!("the plan cannot be written: {error}"),
+            hint: "this is a fault of senesce; please report it",
+        })?;
+        write_durably(&paths.plan(), text.as_bytes())?;
+        let plan_hash = plan_hash(&text);
+        let mut journal = Journal::open(&paths.journal()).map_err(Error::io("create", paths.journal()))?;
+        let mut store = ResultStore::create(&paths.results(), &run_name(&paths.dir))?;
+        store.put_run_info(&RunInfo {
+            plan_name: plan.name.clone(),
+            plan_hash: plan_hash.clone(),
+            senesce_version: world.senesce_version.clone(),
+            ..store.run_info().clone()
+        })?;
+        let started = Entry::RunStarted {
+            format: JOURNAL_FORMAT.to_owned(),
+            plan_hash: plan_hash.clone(),
+            senesce: world.senesce_version.clone(),
+        };
+        journal.append(started).map_err(Error::io("write", paths.journal()))?;
+        Ok(Self { paths, plan, plan_hash, world, force, journal, store })
+    }
+
+    /// Opens the run in `dir` to go on with it; cleans up what a killed process left.
+    pub fn resume(dir: &Path, world: World) -> Result<Self, Error> {
+        let wrong = |path: PathBuf, problem: &str, hint| Error::RunDirectory { path, problem: problem.into(), hint };
+        let dir = fs::canonicalize(dir).map_err(Error::io("look up", dir))?;
+        let paths = RunPaths::new(&dir);
+        let text = fs::read_to_string(paths.plan()).map_err(|_| {
+            wrong(dir.clone(), "holds no run (no plan.toml)", "give the directory that --out named, or start afresh")
+        })?;
+        let plan = Plan::parse(&paths.plan(), &text)?;
+        let journal = Journal::open(&paths.journal()).map_err(Error::io("open", paths.journal()))?;
+        let plan_hash = plan_hash(&text);
+        match journal.entries().first() {
+            Some(Entry::RunStarted { plan_hash: started, .. }) if *started == plan_hash => {}
+            Some(Entry::RunStarted { .. }) => {
+                return Err(wrong(
+                    paths.plan(),
+                    "was changed after the run was started",
+                    "restore it, or start a new run with the changed plan",
+                ));
+            }
+            _ => return Err(wrong(dir, "holds a run that never began", "remove the directory and start afresh")),
+        }
+        clean(&*world.host, &dir)?;
+        let store = ResultStore::open(&paths.results())?;
+        Ok(Self { paths, plan, plan_hash, world, force: false, journal, store })
+    }
+
+    /// The run's directory.
+    pub fn dir(&self) -> &Path {
+        &self.paths.dir
+    }
+
+    /// Where the report belongs.
+    pub fn report_path(&self) -> PathBuf {
+        self.paths.report()
+    }
+
+    /// Runs all arms that are not at their end; then puts the results into one file per table.
+    ///
+    /// Errors: an interruption, and what concerns all arms (no history, no results). An arm that fails is recorded with
+    /// its reason; the others go on.
+    pub fn execute(&mut self, observer: &mut dyn Observer) -> Result<RunEnd, Error> {
+        if !self.world.host.is_root() && self.needs_root() {
+            return Err(senesce_volume::Error::NotRoot { operation: "make and mount the plan's volumes" }.into());
+        }
+        let registry = Registry::new(&self.world.registry_dir);
+        registry.add(&self.paths.dir)?;
+        let custodian = Custodian::open(self.world.host.clone(), &self.paths.dir)?;
+        let result = self.execute_arms(&custodian, observer);
+        let left = custodian.release_all();
+        drop(custodian);
+        for action in left {
+            // A run in good order holds nothing here; after an error this is the clean-up.
+            self.store.append_event("released", &serde_json::json!({ "resource": format!("{action:?}") }))?;
+        }
+        let end = result?;
+        self.store.compact()?;
+        self.journal.append(Entry::RunDone).map_err(Error::io("write", self.paths.journal()))?;
+        registry.remove(&self.paths.dir)?;
+        Ok(end)
+    }
+
+    fn execute_arms(&mut self, custodian: &Custodian, observer: &mut dyn Observer) -> Result<RunEnd, Error> {
+        let arms = self.plan.arms();
+        let open = arms.iter().any(|arm| self.journal.arm_state(&arm.name) != ArmState::Ended);
+        if open {
+            let source = Source::open(&self.plan, &self.paths.spool(), &self.world)?;
+            let sizes = Sizes::plan(&self.plan, &source)?;
+            self.put_circumstances(&source, &sizes)?;
+            for arm in &arms {
+                if self.journal.arm_state(&arm.name) != ArmState::Ended {
+                    self.execute_arm(arm, &source, &sizes, custodian, observer)?;
+                }
+            }
+        }
+        let failed = self.journal.entries().iter().filter_map(|entry| match entry {
+            Entry::ArmFailed { arm, reason } => Some((arm.clone(), reason.clone())),
+            _ => None,
+        });
+        Ok(RunEnd { failed_arms: failed.collect() })
+    }
+
+    fn execute_arm(
+        &mut self,
+        arm: &Arm,
+        source: &Source,
+        sizes: &Sizes,
+        custodian: &Custodian,
+        observer: &mut dyn Observer,
+    ) -> Result<(), Error> {
+        let pulls = source.pulls(&self.plan);
+        let mut context = ArmContext {
+            plan: &self.plan,
+            arm,
+            pulls: ArmPulls(pulls),
+            sizes,
+            source,
+            paths: &self.paths,
+            world: &self.world,
+            custodian,
+            force: self.force,
+            store: &mut self.store,
+            journal: &mut self.journal,
+            observer,
+        };
+        let reason = match run_arm(&mut context) {
+            Ok(()) => String::new(),
+            Err(error) => match error.interrupted() {
+                Some(interrupted) => return Err(interrupted.into()),
+                // What is wrong with the machine is wrong for all arms, if it happens before any work.
+                None if matches!(&error, Error::Volume(volume) if volume.is_environment()) && self.plan.arms().len() == 1 => {
+                    return Err(error);
+                }
+                None => self.record_failure(arm, pulls, &error)?,
+            },
+        };
+        observer.on_event(&Event::ArmDone { arm: arm.name.clone(), reason });
+        Ok(())
+    }
+
+    /// The cells that are missing become invalid, with the reason; gives the reason.
+    fn record_failure(&mut self, arm: &Arm, pulls: u64, error: &Error) -> Result<String, Error> {
+        let reason = chain_text(error);
+        for key in self.plan.cells(arm, pulls) {
+            if !self.store.contains(&key) {
+                self.store.append_cell(&invalid_cell(key, &reason))?;
+            }
+        }
+        let failed = Entry::ArmFailed { arm: arm.name.clone(), reason: reason.clone() };
+        self.journal.append(failed).map_err(Error::io("write", self.paths.journal()))?;
+        Ok(reason)
+    }
+
+    fn needs_root(&self) -> bool {
+        use crate::plan::VolumePlan;
+        let directory = |volume: &VolumePlan| matches!(volume, VolumePlan::Place(place) if place.directory.is_some());
+        !self.plan.roles().iter().all(|role| directory(crate::volumes::volume_plan(&self.plan, *role)))
+    }
+
+    fn put_circumstances(&mut self, source: &Source, sizes: &Sizes) -> Result<(), Error> {
+        let plan = &self.plan;
+        let mut pairs = vec![
+            ("plan.name".to_owned(), plan.name.clone()),
+            ("plan.description".to_owned(), plan.description.clone()),
+            ("plan.hash".to_owned(), self.plan_hash.clone()),
+            ("plan.seed".to_owned(), plan.seed.0.to_string()),
+            ("senesce.version".to_owned(), self.world.senesce_version.clone()),
+            ("run.begun_unix_seconds".to_owned(), self.world.clock.unix_seconds().to_string()),
+            ("volumes.first_state_bytes".to_owned(), sizes.clone_bytes.to_string()),
+        ];
+        pairs.extend(source.circumstances());
+        let workload = serde_json::to_value(&plan.workload).unwrap_or_default();
+        for (key, value) in workload.as_object().into_iter().flatten() {
+            pairs.push((format!("workload.{key}"), value.to_string()));
+        }
+        let measure = serde_json::to_value(&plan.measure).unwrap_or_default();
+        for (key, value) in measure.as_object().into_iter().flatten() {
+            pairs.push((format!("measure.{key}"), value.to_string()));
+        }
+        let rows = pairs.into_iter().map(|(key, value)| CircumstanceRow { arm: String::new(), key, value });
+        add_circumstances(&mut self.store, rows.collect())
+    }
+}
+
+/// A cell that could not be measured.
+pub(crate) fn invalid_cell(key: CellKey, reason: &str) -> CellResults {
+    let cell = CellRow {
+        key,
+        valid: false,
+        reason: reason.to_owned(),
+        tree_hash: String::new(),
+        work_tree_hash: String::new(),
+        files: 0,
+        directories: 0,
+        content_bytes: 0,
+        capacity_bytes: 0,
+        used_bytes: 0,
+    };
+    CellResults { cell, grep: Vec::new(), layout: None, free_space: Vec::new(), aging: None }
+}
+
+fn plan_hash(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex().to_string()
+}
+
+fn run_name(dir: &Path) -> String {
+    dir.file_name().map_or_else(|| "run".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+fn write_durably(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let write = || -> std::io::Result<()> {
+        let mut file = fs::File::create(path)?;
+        std::io::Write::write_all(&mut file, bytes)?;
+        file.sync_all()
+    };
+    write().map_err(Error::io("write", path))
+}

@@ -1,0 +1,118 @@
+//! Sizes of volumes: as the plan gives them, or as they follow from the history.
+
+use senesce_core::Bytes;
+use senesce_store::Role;
+
+use crate::{
+    Error,
+    plan::{AutoSize, Edition, Plan, VolumePlan},
+    source::Source,
+    volumes::{minimum_size, volume_plan},
+};
+
+/// Copies that an automatic full volume has room for.
+const COPIES: u64 = 8;
+/// An automatic empty volume is so many times the full one, as in the paper (5 and 50 GiB).
+const EMPTY_TO_FULL: u64 = 10;
+/// An automatic volume for a single repository is so many times its first state: pulls make it grow.
+const SINGLE_TO_CLONE: u64 = 8;
+/// No automatic volume is smaller.
+const LEAST: Bytes = Bytes(320 * Bytes::MIB);
+/// Beside the data of its files a volume holds metadata; percent of the data, generously.
+const METADATA_PERCENT: u64 = 10;
+
+/// The volumes' sizes, and what they are expected to occupy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// What the first state of the tree occupies (one copy), bytes.
+    pub clone_bytes: u64,
+    /// The full volume.
+    pub full: Bytes,
+    /// The empty volume.
+    pub empty: Bytes,
+    /// The unaged volume.
+    pub unaged: Bytes,
+    /// Space that the images of an arm occupy at most, snapshots included.
+    pub needed_bytes: u64,
+}
+
+impl Sizes {
+    /// Computes what the plan leaves open.
+    pub(crate) fn plan(plan: &Plan, source: &Source) -> Result<Self, Error> {
+        let clone_bytes = source.first_state_bytes()? * (100 + METADATA_PERCENT) / 100;
+        Ok(Self::from_clone_bytes(plan, clone_bytes))
+    }
+
+    fn from_clone_bytes(plan: &Plan, clone_bytes: u64) -> Self {
+        let least = LEAST.max(minimum_size(plan)).0;
+        let round = |bytes: u64| Bytes(bytes.max(least).next_multiple_of(Bytes::MIB));
+        let given = |role| match volume_plan(plan, role) {
+            VolumePlan::Size(AutoSize::Given(bytes)) => Some(*bytes),
+            _ => None,
+        };
+        let workload = &plan.workload;
+        let full = given(Role::Full).unwrap_or_else(|| match workload.edition {
+            Edition::Single => Bytes(0),
+            Edition::FullDiskPaper => round(COPIES * clone_bytes * 100 / workload.fill_percent),
+            Edition::FullDiskCode => round(workload.copies * clone_bytes * 5 / 4 + workload.keep_free.0.0),
+        });
+        let automatic = match workload.edition {
+            Edition::Single => round(SINGLE_TO_CLONE * clone_bytes),
+            _ => Bytes(full.0 * EMPTY_TO_FULL),
+        };
+        let empty = given(Role::Empty).unwrap_or(automatic);
+        let unaged = given(Role::Unaged).unwrap_or(automatic);
+        // In a full-disk edition all volumes hold what the full one holds; otherwise at most their size.
+        let one = if workload.edition == Edition::Single { (3 * clone_bytes).min(empty.0) } else { full.0 };
+        let aged = if workload.edition == Edition::Single { 1 } else { 2 };
+        let copies = aged * (1 + u64::from(plan.measure.snapshots)) + 1;
+        Self { clone_bytes, full, empty, unaged, needed_bytes: one * copies * 21 / 20 }
+    }
+
+    /// The size of a role's volume.
+    pub fn size(&self, role: Role) -> Bytes {
+        match role {
+            Role::Full => self.full,
+            Role::Empty => self.empty,
+            Role::Unaged => self.unaged,
+        }
+    }
+
+    /// Space that must be free where the first image of an arm is made: enough for all of them.
+    pub(crate) fn needed(&self, role: Role) -> Bytes {
+        match role {
+            Role::Unaged => Bytes(self.clone_bytes),
+            Role::Full | Role::Empty => Bytes(self.needed_bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn plan(edition: &str, volumes: &str) -> Plan {
+        let text = format!(
+            "format = \"senesce-plan/1\"\nname = \"t\"\n[history]\nrepo = \"/r\"\npulls = 9\n[workload]\n\
+             edition = \"{edition}\"\n[volumes]\n{volumes}\n[[file_system]]\nkind = \"ext4\"\n"
+        );
+        Plan::parse(Path::new("p"), &text).unwrap()
+    }
+
+    #[test]
+    fn an_automatic_full_volume_holds_eight_copies_at_its_filling() {
+        let sizes = Sizes::from_clone_bytes(&plan("full-disk-paper", ""), 300 * Bytes::MIB);
+        assert_eq!(sizes.full, Bytes(3200 * Bytes::MIB)); // 8 * 300 / 0.75
+        assert_eq!(sizes.empty, Bytes(32_000 * Bytes::MIB));
+        // Two aged volumes, their snapshots and a twin, each as large as the full one, and a twentieth.
+        assert_eq!(sizes.needed_bytes, 5 * sizes.full.0 * 21 / 20);
+    }
+
+    #[test]
+    fn given_sizes_stand_and_small_histories_get_volumes_that_mkfs_takes() {
+        let sizes = Sizes::from_clone_bytes(&plan("single", "empty = \"2GiB\""), 1000);
+        assert_eq!((sizes.empty, sizes.unaged), (Bytes(2 * Bytes::GIB), LEAST));
+    }
+}
