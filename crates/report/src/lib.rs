@@ -1,1 +1,20 @@
-//! Results become one self-contained HTML report, SVG and PNG.
+//! Results become one self-contained HTML report, SVG and PNG, and a summary for a terminal.
+//!
+//! This room reads results and arranges them. It computes medians, spreads and ratios, and no other science.
+//! Charts are drawn as SVG here, once: the HTML holds the same drawings as the files for papers, and its script only
+//! adds tooltips and toggles. The same results give the same bytes.
+
+mod chart;
+mod error;
+mod figures;
+mod format;
+mod html;
+mod model;
+mod panels;
+mod summary;
+mod verdict;
+
+pub use error::Error;
+pub use figures::{Figures, render_figures};
+pub use html::{ReportOptions, render_report};
+pub use summary::summary_table;

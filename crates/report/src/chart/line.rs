@@ -1,0 +1,251 @@
+//! A panel of lines over checkpoints: one line per volume, each with its own colour, dash and marker.
+
+use std::fmt::Write as _;
+
+use senesce_store::Role;
+
+use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH};
+use crate::format::{count, escape, number};
+
+const LEFT: f64 = 48.0;
+const RIGHT: f64 = 58.0;
+const TOP: f64 = 46.0;
+const BOTTOM: f64 = 38.0;
+/// The least distance between labels at the ends of lines, px.
+const LABEL_STEP: f64 = 14.0;
+
+/// One figure on a line.
+#[derive(Clone, Debug)]
+pub(crate) struct Point {
+    pub pulls: u64,
+    pub median: f64,
+    pub min: f64,
+    pub max: f64,
+    pub count: usize,
+}
+
+/// One line.
+#[derive(Clone, Debug)]
+pub(crate) struct Series {
+    pub role: Role,
+    pub points: Vec<Point>,
+    /// Checkpoints whose cell is invalid, and why.
+    pub invalid: Vec<(u64, String)>,
+}
+
+/// One panel.
+#[derive(Clone, Debug)]
+pub(crate) struct LinePanel {
+    pub title: String,
+    pub y_label: &'static str,
+    /// Behind values in tooltips.
+    pub unit: &'static str,
+    pub series: Vec<Series>,
+    pub x: Axis,
+    pub y: Axis,
+    /// A value that lines are to be read against, with its name.
+    pub reference: Option<(f64, &'static str)>,
+}
+
+impl LinePanel {
+    /// The panel's elements, for an area of [`PANEL_WIDTH`] by [`PANEL_HEIGHT`].
+    pub(crate) fn draw(&self) -> String {
+        let mut svg = String::new();
+        let _ = write!(svg, r#"<text class="panel-title" x="0" y="14">{}</text>"#, escape(&self.title));
+        let _ = write!(svg, r#"<text class="axis-label" x="0" y="32">{}</text>"#, escape(self.y_label));
+        self.draw_axes(&mut svg);
+        if self.series.iter().all(|series| series.points.is_empty()) {
+            let (x, y) = ((LEFT + PANEL_WIDTH - RIGHT) / 2.0, (TOP + PANEL_HEIGHT - BOTTOM) / 2.0);
+            let _ =
+                write!(svg, r#"<text class="no-data" x="{x:.1}" y="{y:.1}" text-anchor="middle">no valid data</text>"#);
+        }
+        for series in &self.series {
+            self.draw_series(&mut svg, series);
+        }
+        self.draw_end_labels(&mut svg);
+        self.draw_columns(&mut svg);
+        svg
+    }
+
+    fn x(&self, pulls: u64) -> f64 {
+        LEFT + self.x.position(pulls as f64) * (PANEL_WIDTH - LEFT - RIGHT)
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        PANEL_HEIGHT - BOTTOM - self.y.position(value) * (PANEL_HEIGHT - TOP - BOTTOM)
+    }
+
+    fn draw_axes(&self, svg: &mut String) {
+        let (right, base) = (PANEL_WIDTH - RIGHT, PANEL_HEIGHT - BOTTOM);
+        for tick in self.y.ticks() {
+            let y = self.y(tick);
+            let class = if tick == self.y.min { "axis" } else { "grid" };
+            let _ = write!(svg, r#"<line class="{class}" x1="{LEFT}" x2="{right}" y1="{y:.1}" y2="{y:.1}"/>"#);
+            let label = number(tick);
+            let _ = write!(
+                svg,
+                r#"<text class="tick" x="{}" y="{:.1}" text-anchor="end">{label}</text>"#,
+                LEFT - 7.0,
+                y + 4.0
+            );
+        }
+        for tick in self.x.ticks() {
+            let x = LEFT + self.x.position(tick) * (right - LEFT);
+            let _ = write!(svg, r#"<line class="axis" x1="{x:.1}" x2="{x:.1}" y1="{base}" y2="{}"/>"#, base + 4.0);
+            let label = number(tick);
+            let _ =
+                write!(svg, r#"<text class="tick" x="{x:.1}" y="{}" text-anchor="middle">{label}</text>"#, base + 17.0);
+        }
+        let middle = (LEFT + right) / 2.0;
+        let y = base + 34.0;
+        let _ = write!(svg, r#"<text class="axis-label" x="{middle}" y="{y}" text-anchor="middle">pulls</text>"#);
+        if let Some((value, _)) = self.reference {
+            let y = self.y(value);
+            let _ = write!(svg, r#"<line class="reference" x1="{LEFT}" x2="{right}" y1="{y:.1}" y2="{y:.1}"/>"#);
+        }
+    }
+
+    fn draw_series(&self, svg: &mut String, series: &Series) {
+        let _ = write!(svg, r#"<g class="series {0}" data-role="{0}">"#, series.role.name());
+        // A line breaks where a cell is invalid: nothing is known there.
+        let mut stretches: Vec<Vec<&Point>> = vec![Vec::new()];
+        for point in &series.points {
+            let before = stretches.last().and_then(|stretch| stretch.last()).map(|point| point.pulls);
+            let gap = |at: &u64| before.is_some_and(|before| before < *at) && *at < point.pulls;
+            if series.invalid.iter().any(|(at, _)| gap(at)) {
+                stretches.push(Vec::new());
+            }
+            stretches.last_mut().expect("there is always one stretch").push(point);
+        }
+        for stretch in stretches.iter().filter(|stretch| stretch.len() > 1) {
+            let path: Vec<_> =
+                stretch.iter().map(|point| format!("{:.1},{:.1}", self.x(point.pulls), self.y(point.median))).collect();
+            let _ = write!(svg, r#"<polyline class="line" points="{}"/>"#, path.join(" "));
+        }
+        for point in &series.points {
+            let (x, y) = (self.x(point.pulls), self.y(point.median));
+            if point.count > 1 {
+                let (low, high) = (self.y(point.min), self.y(point.max));
+                let _ = write!(svg, r#"<line class="whisker" x1="{x:.1}" x2="{x:.1}" y1="{low:.1}" y2="{high:.1}"/>"#);
+            }
+            svg.push_str(&marker(series.role, x, y));
+        }
+        for (pulls, _) in &series.invalid {
+            // Crosses of several volumes stand beside each other.
+            let shift = match series.role {
+                Role::Full => -6.0,
+                Role::Empty => 0.0,
+                Role::Unaged => 6.0,
+            };
+            let (x, y) = (self.x(*pulls) + shift, PANEL_HEIGHT - BOTTOM - 6.0);
+            let (left, right, top, bottom) = (x - 3.0, x + 3.0, y - 3.0, y + 3.0);
+            let _ = write!(
+                svg,
+                r#"<path class="cross" d="M{left:.1},{top:.1}L{right:.1},{bottom:.1}M{left:.1},{bottom:.1}L{right:.1},{top:.1}"/>"#
+            );
+        }
+        svg.push_str("</g>");
+    }
+
+    fn draw_end_labels(&self, svg: &mut String) {
+        let mut labels: Vec<(f64, &str, String)> = Vec::new();
+        for series in &self.series {
+            if let Some(last) = series.points.last() {
+                let class = format!(r#"class="end-label {0}" data-role="{0}""#, series.role.name());
+                labels.push((self.y(last.median), series.role.name(), class));
+            }
+        }
+        if let Some((value, name)) = self.reference {
+            labels.push((self.y(value), name, r#"class="end-label reference-label""#.to_owned()));
+        }
+        labels.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let places = spread_out(&labels.iter().map(|label| label.0).collect::<Vec<_>>(), TOP, PANEL_HEIGHT - BOTTOM);
+        for ((_, text, class), y) in labels.iter().zip(places) {
+            let x = PANEL_WIDTH - RIGHT + 9.0;
+            let _ = write!(svg, r#"<text {class} x="{x}" y="{:.1}">{text}</text>"#, y + 4.0);
+        }
+    }
+
+    /// One invisible column per checkpoint, which carries what a tooltip says.
+    fn draw_columns(&self, svg: &mut String) {
+        let mut checkpoints: Vec<u64> = Vec::new();
+        for series in &self.series {
+            checkpoints.extend(series.points.iter().map(|point| point.pulls));
+            checkpoints.extend(series.invalid.iter().map(|(pulls, _)| *pulls));
+        }
+        checkpoints.sort_unstable();
+        checkpoints.dedup();
+        for (at, pulls) in checkpoints.iter().enumerate() {
+            let middle = |other: &u64| (self.x(*pulls) + self.x(*other)) / 2.0;
+            let left = if at == 0 { LEFT - 8.0 } else { middle(&checkpoints[at - 1]) };
+            let right = checkpoints.get(at + 1).map_or(PANEL_WIDTH - RIGHT + 8.0, middle);
+            let lines: Vec<_> = self.series.iter().filter_map(|series| self.tooltip_line(series, *pulls)).collect();
+            let tip = format!("{} pulls\n{}", count(*pulls), lines.join("\n"));
+            let _ = write!(
+                svg,
+                r#"<rect class="column" x="{left:.1}" y="{TOP}" width="{:.1}" height="{:.1}" data-x="{:.1}" data-tip="{}"/>"#,
+                right - left,
+                PANEL_HEIGHT - TOP - BOTTOM,
+                self.x(*pulls),
+                escape(&tip)
+            );
+        }
+    }
+
+    /// Class, name and value, apart by tabs.
+    fn tooltip_line(&self, series: &Series, pulls: u64) -> Option<String> {
+        let role = series.role.name();
+        if let Some((_, reason)) = series.invalid.iter().find(|(at, _)| *at == pulls) {
+            return Some(format!("{role}\t{role}\tinvalid: {}", reason.replace(['\t', '\n'], " ")));
+        }
+        let point = series.points.iter().find(|point| point.pulls == pulls)?;
+        let unit = self.unit;
+        let exact = |value: f64| format!("{}", (value * 1e6).round() / 1e6);
+        let spread = match point.count {
+            0 | 1 => String::new(),
+            n => format!(" ({} to {}, n = {n})", exact(point.min), exact(point.max)),
+        };
+        Some(format!("{role}\t{role}\t{}{unit}{spread}", exact(point.median)))
+    }
+}
+
+fn marker(role: Role, x: f64, y: f64) -> String {
+    match role {
+        Role::Full => format!(r#"<circle class="marker" cx="{x:.1}" cy="{y:.1}" r="3"/>"#),
+        Role::Empty => {
+            format!(r#"<rect class="marker" x="{:.1}" y="{:.1}" width="5.6" height="5.6"/>"#, x - 2.8, y - 2.8)
+        }
+        Role::Unaged => {
+            let (left, right, top, bottom) = (x - 3.6, x + 3.6, y - 3.6, y + 3.6);
+            format!(
+                r#"<path class="marker" d="M{x:.1},{top:.1}L{right:.1},{y:.1}L{x:.1},{bottom:.1}L{left:.1},{y:.1}Z"/>"#
+            )
+        }
+    }
+}
+
+/// Moves sorted positions apart so that they are [`LABEL_STEP`] from each other, between `top` and `bottom`.
+fn spread_out(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
+    let mut places = wanted.to_vec();
+    for at in 1..places.len() {
+        places[at] = places[at].max(places[at - 1] + LABEL_STEP);
+    }
+    let mut limit = bottom;
+    for place in places.iter_mut().rev() {
+        *place = place.min(limit).max(top);
+        limit = *place - LABEL_STEP;
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_keep_apart_and_inside() {
+        assert_eq!(spread_out(&[50.0, 52.0, 53.0], 0.0, 100.0), [50.0, 64.0, 78.0]);
+        assert_eq!(spread_out(&[98.0, 99.0], 0.0, 100.0), [86.0, 100.0]);
+        assert_eq!(spread_out(&[10.0, 90.0], 0.0, 100.0), [10.0, 90.0]);
+    }
+}

@@ -1,0 +1,14 @@
+//! Drawing: panels as SVG. Colours are classes, so that a page can be light or dark; see `assets/chart.css`.
+
+mod line;
+mod scale;
+mod stack;
+
+pub(crate) use line::{LinePanel, Point, Series};
+pub(crate) use scale::Axis;
+pub(crate) use stack::{Bar, CLASS_NAMES, StackPanel};
+
+/// Size of every panel, in px at scale 1.
+pub(crate) const PANEL_WIDTH: f64 = 360.0;
+/// See [`PANEL_WIDTH`].
+pub(crate) const PANEL_HEIGHT: f64 = 252.0;

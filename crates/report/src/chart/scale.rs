@@ -1,0 +1,82 @@
+//! Axes: ranges, ticks, positions.
+
+/// A range of values along an axis.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Axis {
+    pub min: f64,
+    pub max: f64,
+    pub logarithmic: bool,
+}
+
+impl Axis {
+    /// From 0 to a round number not below `max`.
+    pub(crate) fn from_zero(max: f64) -> Self {
+        Self::between(0.0, max)
+    }
+
+    /// Round numbers around `min` and `max`.
+    pub(crate) fn between(min: f64, max: f64) -> Self {
+        let max = if max > min { max } else { min + 1.0 };
+        let step = nice_step(max - min, 4);
+        // A hair of tolerance: 0.3 / 0.1 must not round up to 4 steps.
+        let min = (min / step + 1e-9).floor() * step;
+        let max = (max / step - 1e-9).ceil() * step;
+        Self { min, max, logarithmic: false }
+    }
+
+    /// Decades, halves and fifths of decades around `min` and `max`, both above 0.
+    pub(crate) fn logarithmic(min: f64, max: f64) -> Self {
+        let decade = |value: f64| 10f64.powf(value.log10().floor());
+        let floor = [5.0, 2.0, 1.0].into_iter().map(|mantissa| mantissa * decade(min)).find(|tick| *tick <= min);
+        let ceil = [1.0, 2.0, 5.0, 10.0].into_iter().map(|mantissa| mantissa * decade(max)).find(|tick| *tick >= max);
+        let (min, max) = (floor.unwrap_or(min), ceil.unwrap_or(max));
+        Self { min, max: if max > min { max } else { min * 10.0 }, logarithmic: true }
+    }
+
+    /// Where a value lies: 0 at `min`, 1 at `max`.
+    pub(crate) fn position(&self, value: f64) -> f64 {
+        if self.logarithmic {
+            (value.max(self.min).log10() - self.min.log10()) / (self.max.log10() - self.min.log10())
+        } else {
+            (value - self.min) / (self.max - self.min)
+        }
+    }
+
+    /// Round values on the axis, few enough to be labelled.
+    pub(crate) fn ticks(&self) -> Vec<f64> {
+        if self.logarithmic {
+            let (low, high) = (self.min.log10().floor() as i32, self.max.log10().ceil() as i32);
+            let mantissas: &[f64] = if high - low > 3 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+            let ticks = (low..=high).flat_map(|power| mantissas.iter().map(move |m| m * 10f64.powi(power)));
+            return ticks.filter(|tick| *tick >= self.min * 0.999 && *tick <= self.max * 1.001).collect();
+        }
+        let step = nice_step(self.max - self.min, 4);
+        let first = (self.min / step - 1e-9).ceil() as i64;
+        let last = (self.max / step + 1e-9).floor() as i64;
+        (first..=last).map(|at| at as f64 * step).collect()
+    }
+}
+
+/// A step of 1, 2 or 5 times a power of ten that cuts `range` into about `parts`.
+fn nice_step(range: f64, parts: u32) -> f64 {
+    let rough = range / f64::from(parts);
+    let power = 10f64.powf(rough.log10().floor());
+    let mantissa = [1.0, 2.0, 5.0].into_iter().find(|mantissa| mantissa * power >= rough * 0.8).unwrap_or(10.0);
+    mantissa * power
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_and_cover_the_range() {
+        assert_eq!(Axis::from_zero(9.3).ticks(), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
+        let axis = Axis::between(0.71, 1.0);
+        assert!(axis.min <= 0.71 && axis.max == 1.0, "{axis:?}");
+        assert_eq!(Axis::logarithmic(3.0, 70.0).ticks(), [2.0, 5.0, 10.0, 20.0, 50.0, 100.0]);
+        let axis = Axis::logarithmic(1.0, 100.0);
+        assert!((axis.position(10.0) - 0.5).abs() < 1e-12);
+        assert_eq!(Axis::from_zero(0.0).max, 1.0);
+    }
+}

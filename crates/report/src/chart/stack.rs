@@ -1,0 +1,141 @@
+//! A panel of stacked bars: free space by size of the free extents, one bar per checkpoint.
+
+use std::fmt::Write as _;
+
+use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH};
+use crate::format::{bytes, count, escape, number};
+
+const LEFT: f64 = 48.0;
+const RIGHT: f64 = 12.0;
+const TOP: f64 = 46.0;
+const BOTTOM: f64 = 38.0;
+/// Pixels one tick label needs.
+const TICK_WIDTH: f64 = 46.0;
+
+/// Upper ends of the classes of extent sizes, bytes; the last class has none.
+const CLASS_ENDS: [u64; 8] = [16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20];
+/// Names of the classes, smallest extents first.
+pub(crate) const CLASS_NAMES: [&str; 9] = [
+    "under 16 KiB",
+    "16 to 64 KiB",
+    "64 to 256 KiB",
+    "256 KiB to 1 MiB",
+    "1 to 4 MiB",
+    "4 to 16 MiB",
+    "16 to 64 MiB",
+    "64 to 256 MiB",
+    "256 MiB and more",
+];
+
+/// One bar: a checkpoint and its bytes per class.
+#[derive(Clone, Debug)]
+pub(crate) struct Bar {
+    pub pulls: u64,
+    pub class_bytes: [u64; 9],
+}
+
+impl Bar {
+    /// Sums buckets (smallest extent in bytes, bytes) into classes.
+    pub(crate) fn compute(pulls: u64, buckets: &[(u64, u64)]) -> Self {
+        let mut class_bytes = [0; 9];
+        for (bucket, bytes) in buckets {
+            class_bytes[CLASS_ENDS.iter().filter(|end| *end <= bucket).count()] += bytes;
+        }
+        Self { pulls, class_bytes }
+    }
+
+    pub(crate) fn total(&self) -> u64 {
+        self.class_bytes.iter().sum()
+    }
+}
+
+/// One panel.
+#[derive(Clone, Debug)]
+pub(crate) struct StackPanel {
+    pub title: String,
+    pub bars: Vec<Bar>,
+    /// Whether bars show shares of the free space instead of bytes.
+    pub shares: bool,
+}
+
+impl StackPanel {
+    /// The panel's elements, for an area of [`PANEL_WIDTH`] by [`PANEL_HEIGHT`].
+    pub(crate) fn draw(&self) -> String {
+        let most = self.bars.iter().map(Bar::total).max().unwrap_or(0) as f64;
+        let (scale, unit) = if self.shares {
+            (1.0, "% of free space")
+        } else if most >= (1u64 << 30) as f64 {
+            ((1u64 << 30) as f64, "GiB free")
+        } else {
+            ((1u64 << 20) as f64, "MiB free")
+        };
+        let y_axis = if self.shares { Axis::from_zero(100.0) } else { Axis::from_zero(most / scale) };
+        let (right, base) = (PANEL_WIDTH - RIGHT, PANEL_HEIGHT - BOTTOM);
+        let y = |value: f64| base - y_axis.position(value) * (base - TOP);
+        let mut svg = String::new();
+        let _ = write!(svg, r#"<text class="panel-title" x="0" y="14">{}</text>"#, escape(&self.title));
+        let _ = write!(svg, r#"<text class="axis-label" x="0" y="32">{unit}</text>"#);
+        for tick in y_axis.ticks() {
+            let (at, label) = (y(tick), number(tick));
+            let class = if tick == 0.0 { "axis" } else { "grid" };
+            let _ = write!(svg, r#"<line class="{class}" x1="{LEFT}" x2="{right}" y1="{at:.1}" y2="{at:.1}"/>"#);
+            let (x, at) = (LEFT - 7.0, at + 4.0);
+            let _ = write!(svg, r#"<text class="tick" x="{x}" y="{at:.1}" text-anchor="end">{label}</text>"#);
+        }
+        let slot = (right - LEFT) / self.bars.len().max(1) as f64;
+        let width = (slot * 0.82).min(40.0);
+        let every = (TICK_WIDTH / slot).ceil().max(1.0) as usize;
+        for (at, bar) in self.bars.iter().enumerate() {
+            let middle = LEFT + (at as f64 + 0.5) * slot;
+            let total = bar.total() as f64;
+            // Largest extents at the bottom: what is left of them is read from the axis.
+            let mut below = 0.0;
+            for (class, bytes) in bar.class_bytes.iter().enumerate().rev().filter(|(_, bytes)| **bytes > 0) {
+                let value = if self.shares { *bytes as f64 / total * 100.0 } else { *bytes as f64 / scale };
+                let (low, high) = (y(below), y(below + value));
+                let (x, height) = (middle - width / 2.0, low - high);
+                let _ = write!(
+                    svg,
+                    r#"<rect class="size-{class}" x="{x:.1}" y="{high:.2}" width="{width:.1}" height="{height:.2}"/>"#
+                );
+                below += value;
+            }
+            if at % every == 0 {
+                let (y, label) = (base + 17.0, count(bar.pulls));
+                let _ =
+                    write!(svg, r#"<text class="tick" x="{middle:.1}" y="{y}" text-anchor="middle">{label}</text>"#);
+            }
+            let (x, height, tip) = (LEFT + at as f64 * slot, base - TOP, escape(&tooltip(bar)));
+            let _ = write!(
+                svg,
+                r#"<rect class="column" x="{x:.1}" y="{TOP}" width="{slot:.1}" height="{height:.1}" data-tip="{tip}"/>"#
+            );
+        }
+        let (x, y) = ((LEFT + right) / 2.0, base + 34.0);
+        let _ = write!(svg, r#"<text class="axis-label" x="{x}" y="{y}" text-anchor="middle">pulls</text>"#);
+        svg
+    }
+}
+
+fn tooltip(bar: &Bar) -> String {
+    let total = bar.total() as f64;
+    let mut tip = format!("{} pulls, {} free", count(bar.pulls), bytes(total));
+    for (class, class_bytes) in bar.class_bytes.iter().enumerate().filter(|(_, bytes)| **bytes > 0) {
+        let share = *class_bytes as f64 / total * 100.0;
+        let _ = write!(tip, "\nsize-{class}\t{}\t{} ({share:.1}%)", CLASS_NAMES[class], bytes(*class_bytes as f64));
+    }
+    tip
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_fall_into_their_classes() {
+        let bar =
+            Bar::compute(7, &[(4096, 1), (8192, 2), (16 << 10, 4), (32 << 10, 8), (128 << 20, 16), (1 << 40, 32)]);
+        assert_eq!(bar.class_bytes, [3, 12, 0, 0, 0, 0, 0, 16, 32]);
+        assert_eq!(bar.total(), 63);
+    }
+}

@@ -1,0 +1,147 @@
+//! Figures as files: SVG, and PNG for where SVG is not taken.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use resvg::{tiny_skia, usvg};
+use senesce_store::Results;
+
+use crate::Error;
+use crate::chart::{CLASS_NAMES, PANEL_HEIGHT, PANEL_WIDTH};
+use crate::format::escape;
+use crate::model::{Model, ROLES};
+use crate::panels::{Figure, Legend, Panel, Variant, figures};
+
+const GAP: f64 = 28.0;
+const MARGIN: f64 = 20.0;
+const HEAD: f64 = 62.0;
+/// Pixels of a PNG per unit of its SVG.
+const PNG_SCALE: f32 = 2.0;
+
+/// What [`render_figures`] wrote.
+#[derive(Clone, Debug, Default)]
+pub struct Figures {
+    /// Files written, in the order of the report.
+    pub files: Vec<PathBuf>,
+    /// What a reader should know: no fonts on this machine, so the PNG files have no text.
+    pub warnings: Vec<String>,
+}
+
+/// Writes every figure as SVG and PNG into `out_dir` (made if missing): `<figure>-<variant>.svg`, `.png`.
+///
+/// SVG files are the same for the same results; PNG files also depend on the fonts of the machine.
+pub fn render_figures(results: &Results, out_dir: &Path) -> Result<Figures, Error> {
+    let io = |operation, path: &Path, source| Error::Io { operation, path: path.to_path_buf(), source };
+    std::fs::create_dir_all(out_dir).map_err(|error| io("make directory", out_dir, error))?;
+    let model = Model::compute(results);
+    let mut options = usvg::Options::default();
+    options.fontdb_mut().load_system_fonts();
+    let mut written = Figures::default();
+    match sans_serif(options.fontdb_mut()) {
+        Some(family) => {
+            options.fontdb_mut().set_sans_serif_family(&family);
+            options.font_family = family;
+        }
+        None => {
+            written.warnings.push("no fonts are installed, so the PNG files have no text; the SVG files do".to_owned())
+        }
+    }
+    for figure in figures(&model) {
+        for (variant, panels) in figure.variants.iter().filter(|(_, panels)| !panels.is_empty()) {
+            let name = format!("{}-{}", figure.name, variant.name());
+            let svg = standalone_svg(&figure, *variant, panels);
+            let png = png(&svg, &options).map_err(|detail| Error::Png { figure: name.clone(), detail })?;
+            for (extension, bytes) in [("svg", svg.as_bytes()), ("png", png.as_slice())] {
+                let path = out_dir.join(format!("{name}.{extension}"));
+                std::fs::write(&path, bytes).map_err(|error| io("write", &path, error))?;
+                written.files.push(path);
+            }
+        }
+    }
+    Ok(written)
+}
+
+/// A figure as one SVG document, light, with its legend: panels in rows of up to three.
+pub(crate) fn standalone_svg(figure: &Figure, variant: Variant, panels: &[Panel]) -> String {
+    let columns = panels.len().clamp(1, 3);
+    let columns = if figure.legend == Legend::Sizes && panels.len() == 4 { 2 } else { columns };
+    let rows = panels.len().div_ceil(columns);
+    let legend = legend(figure.legend, columns);
+    let head = HEAD + (legend.1 - 1.0) * 20.0;
+    let width = MARGIN * 2.0 + columns as f64 * (PANEL_WIDTH + GAP) - GAP;
+    let height = head + MARGIN + rows as f64 * (PANEL_HEIGHT + GAP) - GAP;
+    let mut svg = format!(
+        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">"#
+    );
+    let _ = write!(svg, "<title>{} ({})</title><style>{}</style>", escape(figure.title), variant.label(), light_css());
+    let _ = write!(svg, r#"<rect class="paper" width="{width}" height="{height}"/>"#);
+    let _ = write!(svg, r#"<text class="figure-title" x="{MARGIN}" y="30">{}</text>"#, escape(figure.title));
+    svg.push_str(&legend.0);
+    for (at, panel) in panels.iter().enumerate() {
+        let x = MARGIN + (at % columns) as f64 * (PANEL_WIDTH + GAP);
+        let y = head + 8.0 + (at / columns) as f64 * (PANEL_HEIGHT + GAP);
+        let _ = write!(svg, r#"<g transform="translate({x},{y})">{}</g>"#, panel.svg);
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+/// The legend's elements, and its number of lines.
+fn legend(legend: Legend, columns: usize) -> (String, f64) {
+    let mut svg = String::new();
+    match legend {
+        Legend::Roles => {
+            for (at, role) in ROLES.iter().enumerate() {
+                let (x, name) = (MARGIN + at as f64 * 90.0, role.name());
+                let _ = write!(
+                    svg,
+                    r#"<g class="series {name}"><line class="line" x1="{x}" x2="{}" y1="50" y2="50"/></g><text class="tick" x="{}" y="54">{name}</text>"#,
+                    x + 26.0,
+                    x + 32.0
+                );
+            }
+            (svg, 1.0)
+        }
+        Legend::Sizes => {
+            let per_line = columns * 3;
+            for (at, name) in CLASS_NAMES.iter().enumerate() {
+                let x = MARGIN + (at % per_line) as f64 * 124.0;
+                let y = 44.0 + (at / per_line) as f64 * 20.0;
+                let _ = write!(
+                    svg,
+                    r#"<rect class="size-{at}" x="{x}" y="{y}" width="11" height="11"/><text class="tick" x="{}" y="{}">{name}</text>"#,
+                    x + 16.0,
+                    y + 10.0
+                );
+            }
+            (svg, CLASS_NAMES.len().div_ceil(per_line) as f64)
+        }
+    }
+}
+
+/// The charts' style with the light colours put in: programs that draw SVG seldom know custom properties.
+fn light_css() -> String {
+    let mut css = include_str!("../assets/chart.css").to_owned();
+    for line in include_str!("../assets/light.css").lines() {
+        if let Some((name, value)) = line.trim().trim_end_matches(';').split_once(": ") {
+            css = css.replace(&format!("var({name})"), value);
+        }
+    }
+    css
+}
+
+fn sans_serif(fonts: &usvg::fontdb::Database) -> Option<String> {
+    let wanted = ["Inter", "Helvetica Neue", "Arial", "Liberation Sans", "Noto Sans", "DejaVu Sans"];
+    let families: Vec<&str> =
+        fonts.faces().flat_map(|face| face.families.first()).map(|(name, _)| name.as_str()).collect();
+    let found = wanted.iter().find(|name| families.contains(*name)).copied();
+    found.or(families.first().copied()).map(str::to_owned)
+}
+
+fn png(svg: &str, options: &usvg::Options) -> Result<Vec<u8>, String> {
+    let tree = usvg::Tree::from_str(svg, options).map_err(|error| error.to_string())?;
+    let size = tree.size().to_int_size().scale_by(PNG_SCALE).ok_or("it is too large")?;
+    let mut pixels = tiny_skia::Pixmap::new(size.width(), size.height()).ok_or("it is too large")?;
+    resvg::render(&tree, tiny_skia::Transform::from_scale(PNG_SCALE, PNG_SCALE), &mut pixels.as_mut());
+    pixels.encode_png().map_err(|error| error.to_string())
+}

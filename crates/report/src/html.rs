@@ -1,0 +1,142 @@
+//! The page: figures, tables and data in one HTML file that needs nothing else.
+
+use std::collections::BTreeMap;
+
+use minijinja::{Environment, Value, context};
+use senesce_store::Results;
+
+use crate::Error;
+use crate::chart::{CLASS_NAMES, PANEL_HEIGHT, PANEL_WIDTH};
+use crate::format::{count, escape, number};
+use crate::model::{Model, ROLES};
+use crate::panels::{Figure, Legend, Panel, figures};
+use crate::summary;
+use crate::verdict::{verdicts, warnings};
+
+/// How the report is to be.
+#[derive(Clone, Debug, Default)]
+pub struct ReportOptions {
+    /// Its title; the run's name if none.
+    pub title: Option<String>,
+    /// When it was made, as text to be shown; nothing is shown if none, and the page then depends on the results alone.
+    pub made_at: Option<String>,
+}
+
+/// Renders the report as one HTML page, which loads nothing: style, script, charts and data are in it.
+///
+/// In: the results of a run. Out: the page; the same for the same input. Cost: linear in the rows.
+pub fn render_report(results: &Results, options: &ReportOptions) -> Result<String, Error> {
+    let model = Model::compute(results);
+    let figures: Vec<Value> = figures(&model).iter().map(figure_value).collect();
+    let mut environment = Environment::new();
+    environment.add_template("report.html", include_str!("../assets/report.html"))?;
+    let run = &results.run;
+    let title = options.title.clone().unwrap_or_else(|| run.run_name.clone());
+    let valid = results.cells.iter().filter(|cell| cell.valid).count();
+    let page = environment.get_template("report.html")?.render(context! {
+        title => title,
+        run => context! {
+            plan_name => run.plan_name.as_str(),
+            plan_hash => run.plan_hash.as_str(),
+            senesce_version => run.senesce_version.as_str(),
+            format => run.format.as_str(),
+        },
+        made_at => options.made_at.as_deref(),
+        arms => model.arms.iter().map(|(arm, _)| arm.clone()).collect::<Vec<_>>(),
+        checkpoints => model.checkpoints.len(),
+        last_pulls => model.checkpoints.last().map(|pulls| count(*pulls)),
+        cells => results.cells.len(),
+        valid => valid,
+        style => style(),
+        script => include_str!("../assets/report.js"),
+        verdicts => verdicts(&model),
+        warnings => warnings(&model),
+        heads => summary::HEADS,
+        rows => summary::rows(&model),
+        figures => figures,
+        roles => ROLES.map(|role| role.name()),
+        sizes => CLASS_NAMES,
+        spreads => spreads(&model),
+        invalid => invalid(&model),
+        circumstances => circumstances(results),
+        data => embedded(results),
+    })?;
+    Ok(page)
+}
+
+fn style() -> String {
+    let light = include_str!("../assets/light.css");
+    let dark = include_str!("../assets/dark.css");
+    let themes = format!(
+        ":root {{\n{light}}}\n@media screen and (prefers-color-scheme: dark) {{\n:root:not([data-theme=light]) {{\n{dark}}}\n}}\n\
+         @media screen {{\n:root[data-theme=dark] {{\n{dark}}}\n}}\n"
+    );
+    themes + include_str!("../assets/chart.css") + include_str!("../assets/page.css")
+}
+
+fn figure_value(figure: &Figure) -> Value {
+    let panels = |panels: &[Panel]| -> Vec<String> { panels.iter().map(page_svg).collect() };
+    let variants = figure.variants.iter().map(|(variant, drawn)| {
+        context! { name => variant.name(), label => variant.label(), panels => panels(drawn) }
+    });
+    context! {
+        name => figure.name,
+        title => figure.title,
+        caption => figure.caption.as_str(),
+        roles => figure.legend == Legend::Roles,
+        variants => variants.collect::<Vec<_>>(),
+    }
+}
+
+fn page_svg(panel: &Panel) -> String {
+    format!(
+        r#"<svg class="panel" viewBox="0 0 {PANEL_WIDTH} {PANEL_HEIGHT}" role="img" tabindex="0" aria-label="{}">{}</svg>"#,
+        escape(&panel.label),
+        panel.svg
+    )
+}
+
+/// Every grep cost with its spread: arm, volume, pulls, method, n, median, min, max.
+fn spreads(model: &Model) -> Vec<[String; 8]> {
+    let mut rows = Vec::new();
+    for ((scanner, order, cache), lines) in &model.grep {
+        for ((arm, role), line) in lines {
+            for (pulls, spread) in line {
+                rows.push([
+                    arm.clone(),
+                    role.name().to_owned(),
+                    count(*pulls),
+                    format!("{scanner}, {order}, {cache}"),
+                    spread.count.to_string(),
+                    number(spread.median),
+                    number(spread.min),
+                    number(spread.max),
+                ]);
+            }
+        }
+    }
+    rows
+}
+
+fn invalid(model: &Model) -> Vec<[String; 4]> {
+    let row = |((arm, role, pulls), reason): (&(String, senesce_store::Role, u64), &String)| {
+        [arm.clone(), role.name().to_owned(), count(*pulls), reason.clone()]
+    };
+    model.invalid.iter().map(row).collect()
+}
+
+/// Circumstances: those of the run first, then those of each arm.
+fn circumstances(results: &Results) -> Vec<(String, Vec<(String, String)>)> {
+    let mut by_arm: BTreeMap<&str, Vec<(String, String)>> = BTreeMap::new();
+    for row in &results.circumstances {
+        by_arm.entry(&row.arm).or_default().push((row.key.clone(), row.value.clone()));
+    }
+    let name = |arm: &str| if arm.is_empty() { "Whole run".to_owned() } else { arm.to_owned() };
+    by_arm.into_iter().map(|(arm, rows)| (name(arm), rows)).collect()
+}
+
+/// The results as JSON that can stand in a script element: nothing in it can end the element.
+fn embedded(results: &Results) -> String {
+    let json = serde_json::to_string(results).expect("rows are plain structures with text keys");
+    json.replace('<', "\\u003c")
+}

@@ -1,0 +1,263 @@
+//! Which panels a figure has: one per arm (and volume), from the model.
+
+use senesce_store::Role;
+
+use crate::chart::{Axis, Bar, LinePanel, Point, Series, StackPanel};
+use crate::model::{Lines, Model, ROLES};
+
+/// Which of a figure's drawings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Variant {
+    /// All panels share the y axis.
+    Shared,
+    /// Every panel has its own y axis.
+    Own,
+    /// Shared and logarithmic.
+    Logarithmic,
+    /// Shares instead of bytes.
+    Shares,
+}
+
+impl Variant {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Variant::Shared => "shared",
+            Variant::Own => "own",
+            Variant::Logarithmic => "log",
+            Variant::Shares => "shares",
+        }
+    }
+
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Variant::Shared => "same scale",
+            Variant::Own => "own scales",
+            Variant::Logarithmic => "logarithmic",
+            Variant::Shares => "shares",
+        }
+    }
+}
+
+/// What a figure's colours mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Legend {
+    Roles,
+    Sizes,
+}
+
+/// A figure: its drawings, each a row of panels.
+pub(crate) struct Figure {
+    /// Stem of file names, and anchor in the page.
+    pub name: &'static str,
+    pub title: &'static str,
+    /// What is shown, and how to read it.
+    pub caption: String,
+    pub legend: Legend,
+    /// Drawings; the first is the one shown first.
+    pub variants: Vec<(Variant, Vec<Panel>)>,
+}
+
+/// One panel, drawn.
+pub(crate) struct Panel {
+    /// What a screen reader says.
+    pub label: String,
+    pub svg: String,
+}
+
+struct LineFigure<'m> {
+    lines: &'m Lines,
+    y_label: &'static str,
+    unit: &'static str,
+    reference: Option<(f64, &'static str)>,
+    roles: &'static [Role],
+    /// Whether the y axis begins at 0.
+    from_zero: bool,
+    /// The axis ends here at most.
+    limit: Option<f64>,
+}
+
+/// The figures that the results have data for, in the order of the report.
+pub(crate) fn figures(model: &Model) -> Vec<Figure> {
+    let aged = &ROLES[..2];
+    let grep_cost = model.grep_cost();
+    let line = |lines, y_label, unit| LineFigure {
+        lines,
+        y_label,
+        unit,
+        reference: None,
+        roles: &ROLES,
+        from_zero: true,
+        limit: None,
+    };
+    let cost = line(&grep_cost, "seconds per GiB", " s/GiB");
+    let slowdown = LineFigure {
+        reference: Some((1.0, "fresh copy")),
+        roles: aged,
+        ..line(&model.slowdown, "times the cost of a fresh copy", "×")
+    };
+    let score = LineFigure {
+        from_zero: false,
+        limit: Some(1.0),
+        ..line(&model.layout_score, "layout score (1 = contiguous)", "")
+    };
+    let extents = LineFigure { from_zero: false, ..line(&model.extents_per_file, "extents per file (mean)", "") };
+    let speed = LineFigure { roles: aged, ..line(&model.aging_speed, "steps per second", " steps/s") };
+    let (shared, own, log) = (Variant::Shared, Variant::Own, Variant::Logarithmic);
+    let mut figures = vec![
+        line_figure(
+            model,
+            "grep-cost",
+            "Cost of reading the tree",
+            &cost,
+            &[shared, own, log],
+            "Wall time of reading the whole tree with a cold cache, per GiB of allocated size. Points are medians of the \
+             repetitions, bars reach from the least to the greatest. A cross marks a cell that was not valid.",
+        ),
+        line_figure(
+            model,
+            "slowdown",
+            "Slowdown against a fresh copy",
+            &slowdown,
+            &[shared, own],
+            "Cost of reading the aged tree over that of the same tree copied to a fresh file system, at the same checkpoint: \
+             ratio of medians. Bars divide the extremes, so they hold every pair of repetitions.",
+        ),
+        line_figure(
+            model,
+            "layout-score",
+            "Layout score",
+            &score,
+            &[shared, own],
+            "Share of blocks that lie directly behind their predecessor in the same file (Smith and Seltzer 1997), over all \
+             files with at least two blocks. 1 means that no file is split.",
+        ),
+        line_figure(
+            model,
+            "extents-per-file",
+            "Extents per file",
+            &extents,
+            &[shared, own],
+            "Mean number of extents of files that have any; neighbouring extents are merged. 1 means that no file is split.",
+        ),
+        free_space_figure(model),
+        line_figure(
+            model,
+            "aging-speed",
+            "Speed of aging",
+            &speed,
+            &[shared, own],
+            "Steps done per second of wall time since the checkpoint before.",
+        ),
+    ];
+    figures.retain(|figure| figure.variants.iter().any(|(_, panels)| !panels.is_empty()));
+    figures
+}
+
+fn line_figure(
+    model: &Model,
+    name: &'static str,
+    title: &'static str,
+    figure: &LineFigure,
+    variants: &[Variant],
+    caption: &str,
+) -> Figure {
+    let variants = if model.arms.len() < 2 { &variants[..1] } else { variants };
+    let draw = |variant: &Variant| (*variant, line_panels(model, title, figure, *variant));
+    Figure {
+        name,
+        title,
+        caption: caption.to_owned(),
+        legend: Legend::Roles,
+        variants: variants.iter().map(draw).collect(),
+    }
+}
+
+fn line_panels(model: &Model, title: &str, figure: &LineFigure, variant: Variant) -> Vec<Panel> {
+    if figure.lines.is_empty() {
+        return Vec::new();
+    }
+    let last = model.checkpoints.last().copied().unwrap_or(0);
+    let first = model.checkpoints.first().copied().unwrap_or(0);
+    let x = Axis {
+        min: first as f64,
+        max: if last > first { last as f64 } else { first as f64 + 1.0 },
+        logarithmic: false,
+    };
+    let shared = y_axis(figure, figure.lines.values().flat_map(|line| line.values()), variant);
+    let panel = |(arm, _): &(String, String)| {
+        let of_arm = figure.lines.iter().filter(|((name, _), _)| name == arm).flat_map(|(_, line)| line.values());
+        let y = if variant == Variant::Own { y_axis(figure, of_arm, variant) } else { shared };
+        let series = figure.roles.iter().map(|role| series(model, figure.lines, arm, *role));
+        let panel = LinePanel {
+            title: arm.clone(),
+            y_label: figure.y_label,
+            unit: figure.unit,
+            series: series.filter(|series| !series.points.is_empty() || !series.invalid.is_empty()).collect(),
+            x,
+            y,
+            reference: figure.reference,
+        };
+        Panel { label: format!("{title}, {arm}"), svg: panel.draw() }
+    };
+    model.arms.iter().map(panel).collect()
+}
+
+fn y_axis<'s>(figure: &LineFigure, spreads: impl Iterator<Item = &'s crate::model::Spread>, variant: Variant) -> Axis {
+    let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
+    for spread in spreads {
+        (min, max) = (min.min(spread.min), max.max(spread.max));
+    }
+    if let Some((value, _)) = figure.reference {
+        (min, max) = (min.min(value), max.max(value));
+    }
+    if !min.is_finite() {
+        (min, max) = (0.0, 1.0);
+    }
+    if variant == Variant::Logarithmic && min > 0.0 {
+        return Axis::logarithmic(min, max);
+    }
+    if figure.from_zero {
+        return Axis::from_zero(max);
+    }
+    match figure.limit {
+        // Room below, so that a flat line at the limit does not fill the panel with noise.
+        Some(limit) => Axis::between(min.min(limit - 0.05), limit.max(max)),
+        None => Axis::between(min.min(1.0), max.max(min + 0.05)),
+    }
+}
+
+fn series(model: &Model, lines: &Lines, arm: &str, role: Role) -> Series {
+    let points = lines.get(&(arm.to_owned(), role)).into_iter().flatten();
+    let points = points.map(|(pulls, spread)| Point {
+        pulls: *pulls,
+        median: spread.median,
+        min: spread.min,
+        max: spread.max,
+        count: spread.count,
+    });
+    let invalid = model.invalid.iter().filter(|((of, volume, _), _)| of == arm && *volume == role);
+    Series { role, points: points.collect(), invalid: invalid.map(|((_, _, at), why)| (*at, why.clone())).collect() }
+}
+
+fn free_space_figure(model: &Model) -> Figure {
+    let draw = |variant: Variant| {
+        let panels = model.free_space.iter().filter(|((_, role), _)| *role != Role::Unaged);
+        let panels = panels.map(|((arm, role), checkpoints)| {
+            let bars = checkpoints.iter().map(|(pulls, buckets)| Bar::compute(*pulls, buckets)).collect();
+            let title = format!("{arm}, {}", role.name());
+            let panel = StackPanel { title: title.clone(), bars, shares: variant == Variant::Shares };
+            Panel { label: format!("Free space, {title}"), svg: panel.draw() }
+        });
+        (variant, panels.collect())
+    };
+    Figure {
+        name: "free-space",
+        title: "Free space by size of free extents",
+        caption:
+            "Free bytes at every checkpoint, by the size of the free extents that hold them. Warm colours are small \
+                  extents. Every panel has its own scale."
+                .to_owned(),
+        legend: Legend::Sizes,
+        variants: vec![draw(Variant::Own), draw(Variant::Shares)],
+    }
+}
