@@ -1,2 +1,197 @@
-//! Placeholder of the scanner bench.
-fn main() {}
+//! The scanner against GNU grep on a warm cache, and against `cat` of the same files in the same order on a cold one.
+//!
+//! Both sides of a pair run one after the other, in alternating order, so that what else the machine does hits both.
+//! Ratios below 1 mean that the scanner is faster. Run as root: `cargo bench -p senesce-probe [-- FILES PAIRS]`.
+//! The cold part needs root, mkfs.ext4 and a loop device with direct I/O: 20,000 files on a fresh image, part of them
+//! fragmented by rewriting, remounted before every run with readahead pinned to 128 KiB. Run as a test (`--test`) or
+//! without root, only the warm part runs, on a small tree in a temporary directory.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    io::Write,
+    os::unix::{ffi::OsStrExt, ffi::OsStringExt},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Instant,
+};
+
+use senesce_core::{Clock, Nanos, Rng, Seed};
+use senesce_probe::{
+    collect::{GrepOptions, Order, collect_gnu_grep, collect_grep, collect_tree_extents, compute_pattern},
+    score::compute_spread,
+};
+
+/// The machine's monotonic clock.
+struct Monotonic(Instant);
+
+impl Clock for Monotonic {
+    fn now(&self) -> Nanos {
+        Nanos(self.0.elapsed().as_nanos() as u64)
+    }
+
+    fn unix_seconds(&self) -> u64 {
+        0
+    }
+}
+
+fn run(program: &str, arguments: &[&OsStr]) -> String {
+    let output = Command::new(program).args(arguments).output().expect("the program can be run");
+    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("tools speak UTF-8")
+}
+
+/// A mounted image on a loop device with direct I/O; gone when dropped.
+struct Volume {
+    directory: tempfile::TempDir,
+    device: String,
+}
+
+impl Volume {
+    fn new(mib: u64) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory can be made");
+        let image = directory.path().join("image");
+        fs::File::create(&image).and_then(|file| file.set_len(mib << 20)).expect("the image can be made");
+        run("mkfs.ext4", &["-q".as_ref(), image.as_os_str()]);
+        let device = run("losetup", &["--direct-io=on".as_ref(), "--find".as_ref(), "--show".as_ref(), image.as_ref()]);
+        let volume = Self { directory, device: device.trim().to_owned() };
+        let name = volume.device.trim_start_matches("/dev/");
+        fs::write(format!("/sys/block/{name}/queue/read_ahead_kb"), "128").expect("readahead can be set");
+        fs::create_dir(volume.mountpoint()).expect("the mount point can be made");
+        volume.mount();
+        volume
+    }
+
+    fn mountpoint(&self) -> PathBuf {
+        self.directory.path().join("mnt")
+    }
+
+    fn mount(&self) {
+        run("mount", &["-o".as_ref(), "noatime".as_ref(), self.device.as_ref(), self.mountpoint().as_ref()]);
+    }
+
+    /// Forgets what is cached of the volume; the loop device bypasses the cache of the image.
+    fn make_cold(&self) {
+        run("umount", &[self.mountpoint().as_ref()]);
+        self.mount();
+    }
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        // Best effort: the figures are out already.
+        let _ = Command::new("umount").arg(self.mountpoint()).status();
+        let _ = Command::new("losetup").args(["--detach", &self.device]).status();
+    }
+}
+
+/// Files of about the sizes of a source tree, 16 in a directory; every fifth is grown and rewritten later.
+fn make_tree(root: &Path, files: u64) {
+    let mut rng = Rng::for_purpose(Seed(1), "bench-tree");
+    let mut content = vec![0u8; 1 << 20];
+    rng.fill(&mut content);
+    content.iter_mut().for_each(|byte| *byte = b' ' + *byte % 95);
+    for (index, byte) in content.iter_mut().enumerate() {
+        if index % 40 == 39 {
+            *byte = b'\n';
+        }
+    }
+    let path = |n: u64| root.join(format!("d{}/e{}/f{n}", n / 160, n / 16 % 10));
+    let mut write = |n: u64| {
+        // 2^10..2^15 mostly, one in 200 up to 1 MiB: mean about 13 KiB.
+        let power = if rng.chance(1, 200) { rng.between(16, 19) } else { rng.between(10, 14) };
+        let size = rng.between(1 << power, 2 << power) as usize;
+        fs::write(path(n), &content[..size]).expect("the tree can be written");
+    };
+    for n in 0..files {
+        fs::create_dir_all(path(n).parent().expect("files lie in directories")).expect("the tree can be made");
+        write(n);
+    }
+    for n in (0..files).step_by(5) {
+        write(n);
+    }
+    run("sync", &["-f".as_ref(), root.as_ref()]);
+}
+
+/// The seconds `cat` takes for the files in `list`, as many a process as fit, and its CPU time.
+fn cat(list: &[u8]) -> f64 {
+    let start = Instant::now();
+    let mut child = Command::new("xargs")
+        .args(["-0", "cat", "--"])
+        .stdin(Stdio::piped())
+        .stdout(fs::File::create("/dev/null").expect("/dev/null can be opened"))
+        .spawn()
+        .expect("xargs can be run");
+    child.stdin.take().expect("stdin is a pipe").write_all(list).expect("xargs reads the list");
+    assert!(child.wait().expect("xargs ends").success());
+    start.elapsed().as_secs_f64()
+}
+
+fn scan(root: &Path) -> f64 {
+    let options = GrepOptions { order: Order::Readdir, pattern: compute_pattern(Seed(2)) };
+    let figures = collect_grep(root, &options, &Monotonic(Instant::now())).expect("the tree can be read");
+    assert_eq!(figures.errors_count, 0);
+    figures.wall.as_secs_f64()
+}
+
+fn grep(root: &Path) -> f64 {
+    let figures = collect_gnu_grep(root, &compute_pattern(Seed(2)), &Monotonic(Instant::now()));
+    figures.expect("grep can read the tree").wall.as_secs_f64()
+}
+
+/// Takes pairs of (scanner, other), alternating who goes first, and prints the spread of the ratio.
+fn compare(label: &str, pairs: usize, mut ours: impl FnMut() -> f64, mut theirs: impl FnMut() -> f64) {
+    let mut taken = Vec::new();
+    for pair in 0..pairs {
+        taken.push(if pair % 2 == 0 {
+            let first = ours();
+            (first, theirs())
+        } else {
+            let first = theirs();
+            (ours(), first)
+        });
+    }
+    let spread = |figures: Vec<f64>| compute_spread(&figures, Seed(3)).expect("there are pairs");
+    let ratio = spread(taken.iter().map(|pair| pair.0 / pair.1).collect());
+    println!(
+        "{label}: ratio median {:.3} (95% {:.3}..{:.3}, min {:.3}, max {:.3}) of {pairs} pairs; scanner {:.3} s, other {:.3} s",
+        ratio.median,
+        ratio.interval_low,
+        ratio.interval_high,
+        ratio.min,
+        ratio.max,
+        spread(taken.iter().map(|pair| pair.0).collect()).median,
+        spread(taken.iter().map(|pair| pair.1).collect()).median,
+    );
+}
+
+fn main() {
+    let numbers: Vec<u64> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
+    let small = std::env::args().any(|argument| argument == "--test") || !rustix::process::geteuid().is_root();
+    let files = numbers.first().copied().unwrap_or(if small { 200 } else { 20_000 });
+    let pairs = numbers.get(1).copied().unwrap_or(if small { 2 } else { 11 }) as usize;
+    if small {
+        let directory = tempfile::tempdir().expect("a temporary directory can be made");
+        make_tree(directory.path(), files);
+        compare("warm, against grep", pairs, || scan(directory.path()), || grep(directory.path()));
+        println!("cold, against cat: not run: needs root and the full size");
+        return;
+    }
+    let volume = Volume::new(1024);
+    let root = volume.mountpoint().join("tree");
+    make_tree(&root, files);
+    let mut list = Vec::new();
+    collect_tree_extents(&root, 1, &mut |file| {
+        list.extend_from_slice(&root.join(OsStr::from_bytes(file.path.as_bytes())).into_os_string().into_vec());
+        list.push(0);
+    })
+    .expect("the tree can be listed");
+    scan(&root);
+    compare("warm, against grep", pairs, || scan(&root), || grep(&root));
+    let cold = |measure: &dyn Fn() -> f64| {
+        volume.make_cold();
+        measure()
+    };
+    compare("cold, against cat", pairs, || cold(&|| scan(&root)), || cold(&|| cat(&list)));
+    compare("cold, against grep", pairs, || cold(&|| scan(&root)), || cold(&|| grep(&root)));
+}
