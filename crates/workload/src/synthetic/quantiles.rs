@@ -1,0 +1,260 @@
+//! Quantile tables with integer interpolation: distributions that give the same draws on every machine.
+
+use senesce_core::Rng;
+
+/// The quantiles of a distribution: (parts per million, value), both ascending, from 0 to 1,000,000.
+///
+/// Between two quantiles the value is interpolated linearly and rounded down.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Quantiles(pub &'static [(u64, u64)]);
+
+impl Quantiles {
+    pub fn sample(&self, rng: &mut Rng) -> u64 {
+        self.at(rng.below(1_000_000))
+    }
+
+    /// The quantile at `ppm`, which is below 1,000,000.
+    pub fn at(&self, ppm: u64) -> u64 {
+        let above = self.0.partition_point(|&(p, _)| p <= ppm).clamp(1, self.0.len() - 1);
+        let ((p0, v0), (p1, v1)) = (self.0[above - 1], self.0[above]);
+        v0 + (v1 - v0) * (ppm - p0) / (p1 - p0)
+    }
+}
+
+/// Files touched by a plain commit. Documented: p50 1, p75 2, p90 4, p95 7, p99 23, p99.9 89, max 556, mean 2.6.
+/// The points between are chosen to bend the curve so that the mean comes out.
+pub(super) const TOUCHED_PLAIN: Quantiles = Quantiles(&[
+    (0, 1),
+    (560_000, 1),
+    (560_001, 2),
+    (780_000, 2),
+    (840_000, 3),
+    (900_000, 4),
+    (950_000, 7),
+    (975_000, 12),
+    (990_000, 23),
+    (996_000, 42),
+    (999_000, 89),
+    (999_600, 160),
+    (1_000_000, 556),
+]);
+
+/// Files touched by a merge. Documented: p50 8, p75 24, p90 63, p95 119, p99 412, p99.9 1,852, max 5,669, mean 33.6.
+pub(super) const TOUCHED_MERGE: Quantiles = Quantiles(&[
+    (0, 1),
+    (170_000, 1),
+    (300_000, 3),
+    (400_000, 5),
+    (500_000, 8),
+    (650_000, 15),
+    (750_000, 24),
+    (840_000, 42),
+    (900_000, 63),
+    (950_000, 119),
+    (975_000, 200),
+    (990_000, 412),
+    (996_000, 800),
+    (999_000, 1_852),
+    (999_600, 2_700),
+    (1_000_000, 5_669),
+]);
+
+/// Size of a file of the starting tree, bytes: lognormal, mu 8.23, sigma 1.65 (documented: 8.21..8.26, 1.62..1.68).
+pub(super) const START_SIZE: Quantiles = Quantiles(&[
+    (0, 0),
+    (1_000, 23),
+    (10_000, 81),
+    (50_000, 249),
+    (100_000, 453),
+    (150_000, 679),
+    (200_000, 936),
+    (250_000, 1_233),
+    (300_000, 1_579),
+    (350_000, 1_987),
+    (400_000, 2_470),
+    (450_000, 3_049),
+    (500_000, 3_752),
+    (550_000, 4_616),
+    (600_000, 5_699),
+    (650_000, 7_085),
+    (700_000, 8_913),
+    (750_000, 11_418),
+    (800_000, 15_043),
+    (850_000, 20_746),
+    (900_000, 31_087),
+    (930_000, 42_833),
+    (950_000, 56_614),
+    (970_000, 83_559),
+    (980_000, 111_156),
+    (990_000, 174_290),
+    (995_000, 263_055),
+    (998_000, 433_205),
+    (999_000, 614_696),
+    (999_900, 1_300_000),
+    (1_000_000, 1_734_756),
+]);
+
+/// Size of an added file, bytes: lognormal, mu 8.11, sigma 1.69 (documented).
+pub(super) const ADDED_SIZE: Quantiles = Quantiles(&[
+    (0, 0),
+    (1_000, 18),
+    (10_000, 65),
+    (50_000, 206),
+    (100_000, 382),
+    (150_000, 577),
+    (200_000, 802),
+    (250_000, 1_064),
+    (300_000, 1_372),
+    (350_000, 1_735),
+    (400_000, 2_169),
+    (450_000, 2_691),
+    (500_000, 3_328),
+    (550_000, 4_115),
+    (600_000, 5_106),
+    (650_000, 6_382),
+    (700_000, 8_073),
+    (750_000, 10_403),
+    (800_000, 13_799),
+    (850_000, 19_179),
+    (900_000, 29_022),
+    (930_000, 40_299),
+    (950_000, 53_627),
+    (970_000, 79_901),
+    (980_000, 107_027),
+    (990_000, 169_656),
+    (995_000, 258_629),
+    (998_000, 431_099),
+    (999_000, 616_919),
+    (999_900, 1_300_000),
+    (1_000_000, 1_785_373),
+]);
+
+/// Absolute change of a modified file's size, bytes, where it changes: lognormal, mu 4.17, sigma 1.95 (documented).
+pub(super) const SIZE_CHANGE: Quantiles = Quantiles(&[
+    (0, 1),
+    (20_000, 1),
+    (50_000, 3),
+    (100_000, 5),
+    (150_000, 9),
+    (200_000, 13),
+    (250_000, 17),
+    (300_000, 23),
+    (350_000, 31),
+    (400_000, 39),
+    (450_000, 51),
+    (500_000, 65),
+    (550_000, 83),
+    (600_000, 106),
+    (650_000, 137),
+    (700_000, 180),
+    (750_000, 241),
+    (800_000, 334),
+    (850_000, 488),
+    (900_000, 788),
+    (930_000, 1_150),
+    (950_000, 1_600),
+    (970_000, 2_534),
+    (980_000, 3_550),
+    (990_000, 6_041),
+    (995_000, 9_827),
+    (998_000, 17_719),
+    (999_000, 26_795),
+    (1_000_000, 91_316),
+]);
+
+/// Bytes rewritten by a modification beside the change of size. Not documented; our choice: a line or a few.
+pub(super) const REWRITTEN: Quantiles = Quantiles(&[
+    (0, 4),
+    (250_000, 20),
+    (500_000, 60),
+    (750_000, 200),
+    (900_000, 600),
+    (990_000, 3_000),
+    (1_000_000, 9_000),
+]);
+
+/// Files in a directory that holds any. Documented: mean 15..16, p50 6..8, p90 32..36, p99 136..170, max 636..2,541.
+pub(super) const FILES_PER_DIRECTORY: Quantiles = Quantiles(&[
+    (0, 1),
+    (120_000, 1),
+    (250_000, 3),
+    (500_000, 7),
+    (750_000, 15),
+    (900_000, 33),
+    (950_000, 54),
+    (990_000, 140),
+    (999_000, 300),
+    (1_000_000, 640),
+]);
+
+/// Parts per thousand of a commit's files that are added, where it adds at all. Chosen to meet the documented counts.
+pub(super) const ADDED_SHARE: Quantiles =
+    Quantiles(&[(0, 10), (500_000, 120), (900_000, 420), (990_000, 800), (1_000_000, 950)]);
+
+/// The same for deleted files.
+pub(super) const DELETED_SHARE: Quantiles =
+    Quantiles(&[(0, 5), (500_000, 50), (900_000, 200), (990_000, 600), (1_000_000, 900)]);
+
+/// The same for renamed files: seldom, but then many.
+pub(super) const RENAMED_SHARE: Quantiles = Quantiles(&[(0, 10), (500_000, 250), (900_000, 700), (1_000_000, 950)]);
+
+/// How eagerly a file attracts modifications beside its size, relative to 1,000. Chosen to meet the documented skew.
+pub(super) const HEAT: Quantiles = Quantiles(&[
+    (0, 20),
+    (100_000, 160),
+    (250_000, 350),
+    (500_000, 900),
+    (750_000, 2_200),
+    (900_000, 5_000),
+    (950_000, 8_000),
+    (990_000, 22_000),
+    (999_000, 70_000),
+    (1_000_000, 180_000),
+]);
+
+/// How many commits of the main line before its merge a side branch leaves it, at most. Not documented; our choice.
+pub(super) const BRANCH_AGE: Quantiles = Quantiles(&[(0, 0), (500_000, 15), (900_000, 80), (1_000_000, 300)]);
+
+/// `size^0.59` (documented: P(modify) ~ size^0.59) times 1,024, at the powers of two; linear between.
+pub(super) fn size_weight(size: u64) -> u64 {
+    const AT_POWERS: [u64; 34] = [
+        1_024,
+        1_541,
+        2_320,
+        3_492,
+        5_257,
+        7_913,
+        11_911,
+        17_929,
+        26_987,
+        40_623,
+        61_147,
+        92_042,
+        138_545,
+        208_545,
+        313_912,
+        472_515,
+        711_251,
+        1_070_609,
+        1_611_530,
+        2_425_751,
+        3_651_354,
+        5_496_188,
+        8_273_120,
+        12_453_086,
+        18_744_968,
+        28_215_802,
+        42_471_744,
+        63_930_454,
+        96_231_108,
+        144_851_562,
+        218_037_342,
+        328_200_000,
+        494_021_983,
+        743_600_000,
+    ];
+    let size = size.clamp(1, u64::from(u32::MAX));
+    let power = size.ilog2();
+    let (low, high) = (AT_POWERS[power as usize], AT_POWERS[power as usize + 1]);
+    low + (((high - low) * (size - (1 << power))) >> power)
+}
