@@ -4,6 +4,7 @@
 //! traits and iterators; all it learns of the outside is [`Feedback`].
 
 pub mod git;
+pub mod synthetic;
 pub mod trace;
 mod workload;
 

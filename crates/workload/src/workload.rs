@@ -20,6 +20,9 @@ pub trait Workload: Send {
     ///
     /// The same parameters and the same sequence of feedback give the same steps.
     fn next_step(&mut self, feedback: &Feedback) -> Result<Option<Step>, WorkloadError>;
+
+    /// How many copies of the repository (or trees) exist on the volume now.
+    fn copies(&self) -> u64;
 }
 
 /// A workload cannot go on.
@@ -35,6 +38,16 @@ pub enum WorkloadError {
         /// The cause, if another library gave one.
         #[source]
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
+    /// A parameter of the workload is out of its range.
+    #[error("{name} = {value} is not possible: {problem}")]
+    Parameter {
+        /// The parameter.
+        name: &'static str,
+        /// What it was set to.
+        value: String,
+        /// What its range is.
+        problem: &'static str,
     },
     /// The volume cannot hold what the workload needs at least.
     #[error("{label}: the volume of {capacity} is too small: {problem}")]

@@ -18,13 +18,14 @@ use crate::WorkloadError;
 const BRANCH_POINTS: usize = 301;
 /// Merges among the commits of the main line, percent. Documented: 20.
 const MERGES_PERCENT: u64 = 20;
-/// New directories per 1,000 added files. Documented: 5.5% of adds make a directory.
-const NEW_DIRECTORY_PERMILLE: u64 = 55;
+/// How often an add makes a directory, per 1,000: where the commit adds one or two files, and where it adds more. New
+/// directories come with several files. Documented: 5.5% of adds make a directory.
+const NEW_DIRECTORY_PERMILLE: [u64; 2] = [10, 60];
 /// Modifications that grow, shrink and keep the size, percent. Documented: 60, 37, 3.
 const SIZE_CHANGES_PERCENT: [u64; 3] = [60, 37, 3];
-/// How often a commit that touches 2^i files so far goes to another directory for the next, permille: 750 * 2^(-i/4),
-/// the slope of the documented `directories ~ files^0.75`.
-const NEXT_DIRECTORY_PERMILLE: [u64; 14] = [750, 631, 530, 446, 375, 315, 265, 223, 188, 158, 133, 111, 94, 79];
+/// How often a commit that touches 2^i files so far goes to another directory for the next, permille. Follows the
+/// slope of the documented `directories ~ files^0.75`, 750 * 2^(-i/4), times 0.8: who stays cannot always find another file.
+const NEXT_DIRECTORY_PERMILLE: [u64; 14] = [600, 505, 424, 357, 300, 252, 212, 178, 150, 126, 106, 89, 75, 63];
 
 /// A synthetic history as a stream of commits, parents before children; the last one is the tip of the main line.
 ///
@@ -157,8 +158,9 @@ impl SyntheticHistory {
             }
         }
         dirs = self.with_files(dirs);
+        let mut new_dir = None;
         for _ in 0..counts.added {
-            touches.push(self.add(&mut dirs));
+            touches.push(self.add(&mut dirs, &mut new_dir, counts.added));
         }
         // On the side branch the kinds must not come in blocks.
         self.rng.shuffle(&mut touches);
@@ -211,7 +213,7 @@ impl SyntheticHistory {
                     let files = &self.tree.dirs[dir].files;
                     files[self.rng.below(files.len() as u64) as usize]
                 }
-                _ => self.tree.pick_any(&mut self.rng),
+                _ => self.tree.pick_old_and_lonely(&mut self.rng),
             };
             if self.is_free(id) {
                 *dir = Some(self.tree.files[id].dir);
@@ -261,15 +263,23 @@ impl SyntheticHistory {
         Touch { change: SyntheticChange::Rename { from, to: self.tree.path(id) }, before }
     }
 
-    fn add(&mut self, dirs: &mut Vec<DirId>) -> Touch {
+    fn add(&mut self, dirs: &mut Vec<DirId>, new_dir: &mut Option<DirId>, added: u64) -> Touch {
         let near = match dirs.len() {
             0 => self.tree.files[self.tree.pick_hot(&mut self.rng)].dir,
             n => dirs[self.rng.below(n as u64) as usize],
         };
-        let new_dir = self.rng.chance(NEW_DIRECTORY_PERMILLE, 1_000);
-        let dir = if new_dir && self.tree.dirs[near].depth < 9 { self.tree.add_dir(&mut self.rng, near) } else { near };
-        if new_dir || dirs.is_empty() {
-            dirs.push(dir);
+        let makes_one = self.rng.chance(NEW_DIRECTORY_PERMILLE[usize::from(added > 2)], 1_000);
+        let dir = match *new_dir {
+            _ if makes_one && self.tree.dirs[near].depth < 9 => {
+                let dir = self.tree.add_dir(&mut self.rng, near);
+                *new_dir = Some(dir);
+                dir
+            }
+            Some(dir) if self.rng.chance(4, 5) => dir,
+            _ => near,
+        };
+        if dirs.is_empty() {
+            dirs.push(near);
         }
         let size = ADDED_SIZE.sample(&mut self.rng);
         let id = self.tree.add_file(&mut self.rng, dir, size, self.main_commits);

@@ -165,6 +165,15 @@ impl Tree {
         unreachable!("the draw is below the sum of the weights")
     }
 
+    /// A live file, rather an old one and rather from a small directory: whole small directories go, and what goes had
+    /// lived long (documented: 5.2% of deletions empty a directory, median lifetime 14,966 commits).
+    pub fn pick_old_and_lonely(&self, rng: &mut Rng) -> FileId {
+        let old = |rng: &mut Rng| self.pick_any(rng).min(self.pick_any(rng));
+        let (one, other, third) = (old(rng), old(rng), old(rng));
+        let size = |&id: &FileId| self.dirs[self.files[id].dir].files.len();
+        [one, other, third].into_iter().min_by_key(size).expect("there are three")
+    }
+
     /// A live file, each alike.
     pub fn pick_any(&self, rng: &mut Rng) -> FileId {
         self.live[rng.below(self.live.len() as u64) as usize]
