@@ -1,6 +1,6 @@
 //! Totals of a log.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3Default;
@@ -20,6 +20,16 @@ pub enum Ended {
         /// Where the last whole frame ends, bytes.
         at_bytes: u64,
     },
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Complete => f.write_str("complete"),
+            Self::Unfinished => f.write_str("unfinished: whole frames, but no trailer"),
+            Self::Truncated { at_bytes } => write!(f, "truncated: the last whole frame ends at byte {at_bytes}"),
+        }
+    }
 }
 
 /// What a log holds.

@@ -27,7 +27,7 @@ pub fn man() -> Result<()> {
     for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
         let name = format!("senesce {}", verb.get_name());
         let mut section = Vec::new();
-        let page = clap_mangen::Man::new(verb.clone().name(name.clone()).bin_name(name.clone()));
+        let page = clap_mangen::Man::new(verb.clone().bin_name(name.clone()));
         page.render_synopsis_section(&mut section)?;
         page.render_options_section(&mut section)?;
         writeln!(out, ".SH \"{}\"", name.to_uppercase())?;

@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
-use senesce_oplog::{LogReader, LogSummary, verify};
+use senesce_oplog::{LogReader, LogSummary, render_step, verify};
 use senesce_core::Bytes;
 
 use crate::args::{LogArgs, LogVerb};
@@ -23,7 +23,7 @@ pub fn log(args: LogArgs) -> Result<()> {
                 if steps.is_some_and(|most| shown >= most) {
                     break;
                 }
-                write!(out, "{}", done.render())?;
+                write!(out, "{}", render_step(&done))?;
                 shown += 1;
             }
         }

@@ -3,7 +3,7 @@
 //! The same code serves a run's orderly end and the cleaning after a kill, so that the second is exercised by the
 //! first.
 
-use std::{path::Path, time::Duration};
+use std::{fmt, path::Path, time::Duration};
 
 use super::{MountSource, Resource};
 use crate::{
@@ -40,6 +40,26 @@ pub struct CleanAction {
     pub resource: Resource,
     /// What became of it.
     pub outcome: Outcome,
+}
+
+impl fmt::Display for CleanAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.resource {
+            Resource::File { path } => write!(f, "file {}", path.display()),
+            Resource::Directory { path } => write!(f, "directory {}", path.display()),
+            Resource::Tree { path } => write!(f, "directory tree {}", path.display()),
+            Resource::Loop { image, .. } => write!(f, "loop device of {}", image.display()),
+            Resource::ReadAhead { device, kib, .. } => write!(f, "read-ahead of {} ({kib} KiB)", device.display()),
+            Resource::Mount { point, .. } => write!(f, "mount at {}", point.display()),
+        }?;
+        match &self.outcome {
+            Outcome::Removed => f.write_str(": removed"),
+            Outcome::DetachedLazily => f.write_str(": was busy, detached; goes with its last user"),
+            Outcome::AlreadyGone => f.write_str(": already gone"),
+            Outcome::NotOurs { why } => write!(f, ": left alone, it is not ours: {why}"),
+            Outcome::Failed { why } => write!(f, ": STILL THERE: {why}"),
+        }
+    }
 }
 
 /// Tries before a busy mount is detached lazily, and the pause between them: 5 s in all.
