@@ -8,6 +8,7 @@ mod part;
 mod results;
 mod rows;
 mod schema;
+mod simulated;
 mod store;
 
 pub use disk::{Disk, RealDisk};
@@ -15,4 +16,5 @@ pub use error::Error;
 pub use results::{CellResults, EVENTS_FILE, EVENTS_SCHEMA, FORMAT, RUN_INFO_FILE, Results, RunInfo};
 pub use rows::{AgingRow, CellKey, CellRow, CircumstanceRow, FreeSpaceRow, GrepRow, LayoutRow, Role};
 pub use schema::{Column, ColumnType, Table};
+pub use simulated::SimulatedDisk;
 pub use store::ResultStore;
