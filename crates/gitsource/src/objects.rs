@@ -13,6 +13,12 @@ use crate::Error;
 /// An object's kind, as its header spells it, and its body.
 pub(crate) type Object = (gix::objs::Kind, Vec<u8>);
 
+/// What a handle keeps of decoded objects, bytes: consecutive commits share nearly all their trees.
+const OBJECT_CACHE_BYTES: usize = 16 << 20;
+
+/// What a handle keeps of the objects that deltas start from, bytes: chains of deltas share their beginnings.
+const DELTA_CACHE_BYTES: usize = 32 << 20;
+
 /// A pool of handles to one repository: each has caches of its own, and only one thread uses it at a time.
 pub(crate) struct Objects {
     path: PathBuf,
@@ -29,7 +35,7 @@ impl Objects {
     pub fn read(&self, oid: Oid) -> Result<Object, Error> {
         let idle = || self.idle.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let repository = idle().pop();
-        let repository = repository.unwrap_or_else(|| self.shared.to_thread_local());
+        let repository = repository.unwrap_or_else(|| open_handle(&self.shared));
         let id = gix::ObjectId::from_bytes_or_panic(&oid.0);
         let object = match repository.find_object(id) {
             Ok(object) => Ok((object.kind, object.detach().data)),
@@ -58,6 +64,14 @@ impl Objects {
     fn error(&self, oid: Oid, problem: &str, source: Option<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         Error::Object { path: self.path.clone(), oid, problem: problem.to_owned(), source }
     }
+}
+
+fn open_handle(shared: &ThreadSafeRepository) -> gix::Repository {
+    let mut handle = shared.to_thread_local();
+    handle.object_cache_size(OBJECT_CACHE_BYTES);
+    let delta_cache = || Box::new(gix::odb::pack::cache::lru::MemoryCappedHashmap::new(DELTA_CACHE_BYTES)) as _;
+    handle.objects.set_pack_cache(delta_cache);
+    handle
 }
 
 impl Repository for Objects {
