@@ -9,7 +9,7 @@ use senesce_store::Results;
 use crate::Error;
 use crate::chart::{CLASS_NAMES, PANEL_HEIGHT, PANEL_WIDTH};
 use crate::format::escape;
-use crate::model::{Model, ROLES};
+use crate::model::Model;
 use crate::panels::{Figure, Legend, Panel, Variant, figures};
 
 const GAP: f64 = 28.0;
@@ -90,8 +90,8 @@ pub(crate) fn standalone_svg(figure: &Figure, variant: Variant, panels: &[Panel]
 fn legend(legend: Legend, columns: usize) -> (String, f64) {
     let mut svg = String::new();
     match legend {
-        Legend::Roles => {
-            for (at, role) in ROLES.iter().enumerate() {
+        Legend::Roles(roles) => {
+            for (at, role) in roles.iter().enumerate() {
                 let (x, name) = (MARGIN + at as f64 * 90.0, role.name());
                 let _ = write!(
                     svg,

@@ -17,6 +17,18 @@ pub(crate) fn number(value: f64) -> String {
     }
 }
 
+/// Three significant digits, zeros kept, so that numbers of a column are alike: `8.00`, `6.52`.
+pub(crate) fn figure(value: f64) -> String {
+    if !value.is_finite() || value == 0.0 {
+        return number(value);
+    }
+    let digits = 2 - value.abs().log10().floor() as i32;
+    match digits.clamp(0, 9) {
+        0 => thousands(&format!("{value:.0}")),
+        digits => format!("{value:.*}", digits as usize),
+    }
+}
+
 /// Digits in groups of three.
 pub(crate) fn thousands(digits: &str) -> String {
     let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |rest| ("-", rest));
@@ -82,6 +94,7 @@ mod tests {
         for (value, text) in cases {
             assert_eq!(number(value), text);
         }
+        assert_eq!([8.0, 6.523, 1234.5, 0.0].map(figure), ["8.00", "6.52", "1,234", "0"]);
         assert_eq!(bytes(1536.0), "1.5 KiB");
         assert_eq!(bytes(3.0 * 1024.0 * 1024.0), "3 MiB");
         assert_eq!(escape("<a b=\"c\">&'"), "&lt;a b=&quot;c&quot;&gt;&amp;&#39;");

@@ -7,8 +7,8 @@ use senesce_store::Results;
 
 use crate::Error;
 use crate::chart::{CLASS_NAMES, PANEL_HEIGHT, PANEL_WIDTH};
-use crate::format::{count, escape, number};
-use crate::model::{Model, ROLES};
+use crate::format::{count, escape, figure};
+use crate::model::Model;
 use crate::panels::{Figure, Legend, Panel, figures};
 use crate::summary;
 use crate::verdict::{verdicts, warnings};
@@ -54,7 +54,6 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
         heads => summary::HEADS,
         rows => summary::rows(&model),
         figures => figures,
-        roles => ROLES.map(|role| role.name()),
         sizes => CLASS_NAMES,
         spreads => spreads(&model),
         invalid => invalid(&model),
@@ -79,11 +78,16 @@ fn figure_value(figure: &Figure) -> Value {
     let variants = figure.variants.iter().map(|(variant, drawn)| {
         context! { name => variant.name(), label => variant.label(), panels => panels(drawn) }
     });
+    let roles = match figure.legend {
+        Legend::Roles(roles) => roles.iter().map(|role| role.name()).collect(),
+        Legend::Sizes => Vec::new(),
+    };
     context! {
         name => figure.name,
         title => figure.title,
         caption => figure.caption.as_str(),
-        roles => figure.legend == Legend::Roles,
+        roles => roles,
+        four => figure.variants.iter().any(|(_, panels)| panels.len() == 4),
         variants => variants.collect::<Vec<_>>(),
     }
 }
@@ -108,9 +112,9 @@ fn spreads(model: &Model) -> Vec<[String; 8]> {
                     count(*pulls),
                     format!("{scanner}, {order}, {cache}"),
                     spread.count.to_string(),
-                    number(spread.median),
-                    number(spread.min),
-                    number(spread.max),
+                    figure(spread.median),
+                    figure(spread.min),
+                    figure(spread.max),
                 ]);
             }
         }

@@ -31,6 +31,9 @@ pub(crate) type Line = BTreeMap<u64, Spread>;
 /// Figures of one kind by arm and volume, then checkpoint.
 pub(crate) type Lines = BTreeMap<(String, Role), Line>;
 
+/// Buckets (smallest extent, bytes in it; both bytes) by checkpoint.
+pub(crate) type Buckets = BTreeMap<u64, Vec<(u64, u64)>>;
+
 /// How a grep test was done: scanner, order, cache.
 pub(crate) type Method = (String, String, String);
 
@@ -57,7 +60,7 @@ pub(crate) struct Model<'a> {
     /// Steps per second.
     pub aging_speed: Lines,
     /// Bytes per bucket and checkpoint.
-    pub free_space: BTreeMap<(String, Role), BTreeMap<u64, Vec<(u64, u64)>>>,
+    pub free_space: BTreeMap<(String, Role), Buckets>,
 }
 
 impl<'a> Model<'a> {
@@ -74,7 +77,7 @@ impl<'a> Model<'a> {
             lines(rows.map(|row| (&row.key, figure(row))))
         };
         let aging = results.aging.iter().filter(|row| valid.contains(&row.key) && row.wall_seconds > 0.0);
-        let mut free_space: BTreeMap<_, BTreeMap<u64, Vec<_>>> = BTreeMap::new();
+        let mut free_space: BTreeMap<_, Buckets> = BTreeMap::new();
         for row in results.free_space.iter().filter(|row| valid.contains(&row.key)) {
             let checkpoints = free_space.entry((row.key.arm.clone(), row.key.role)).or_default();
             checkpoints.entry(row.key.pulls).or_default().push((row.bucket_bytes, row.bytes));

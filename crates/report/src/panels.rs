@@ -41,7 +41,9 @@ impl Variant {
 /// What a figure's colours mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Legend {
-    Roles,
+    /// Volumes, these ones.
+    Roles(&'static [Role]),
+    /// Sizes of free extents.
     Sizes,
 }
 
@@ -93,6 +95,7 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
     let slowdown = LineFigure {
         reference: Some((1.0, "fresh copy")),
         roles: aged,
+        from_zero: false,
         ..line(&model.slowdown, "times the cost of a fresh copy", "×")
     };
     let score = LineFigure {
@@ -167,7 +170,7 @@ fn line_figure(
         name,
         title,
         caption: caption.to_owned(),
-        legend: Legend::Roles,
+        legend: Legend::Roles(figure.roles),
         variants: variants.iter().map(draw).collect(),
     }
 }
@@ -243,6 +246,11 @@ fn free_space_figure(model: &Model) -> Figure {
     let draw = |variant: Variant| {
         let panels = model.free_space.iter().filter(|((_, role), _)| *role != Role::Unaged);
         let panels = panels.map(|((arm, role), checkpoints)| {
+            // An invalid checkpoint keeps its place: the axis must not skip it in silence.
+            let mut checkpoints = checkpoints.clone();
+            for (_, _, pulls) in model.invalid.keys().filter(|(of, volume, _)| of == arm && volume == role) {
+                checkpoints.entry(*pulls).or_default();
+            }
             let bars = checkpoints.iter().map(|(pulls, buckets)| Bar::compute(*pulls, buckets)).collect();
             let title = format!("{arm}, {}", role.name());
             let panel = StackPanel { title: title.clone(), bars, shares: variant == Variant::Shares };

@@ -2,7 +2,7 @@
 
 use senesce_store::{Results, Role};
 
-use crate::format::{count, number};
+use crate::format::{count, figure};
 use crate::model::{Line, Lines, Model, ROLES};
 use crate::verdict::{verdicts, warnings};
 
@@ -28,10 +28,10 @@ pub(crate) fn rows(model: &Model) -> Vec<[String; 9]> {
             let cells = model.results.cells.iter().filter(|cell| cell.key.arm == *arm && cell.key.role == role);
             let Some(pulls) = cells.map(|cell| cell.key.pulls).max() else { continue };
             let line = |lines: &Lines| lines.get(&(arm.clone(), role)).cloned().unwrap_or_default();
-            let first = line(&cost).first_key_value().map(|(_, spread)| number(spread.median));
+            let first = line(&cost).first_key_value().map(|(_, spread)| figure(spread.median));
             let slowdown = match role {
                 Role::Unaged => String::new(),
-                _ => last(&line(&model.slowdown), pulls, |median| format!("{}×", number(median))),
+                _ => last(&line(&model.slowdown), pulls, |median| format!("{}×", figure(median))),
             };
             let share = |median: f64| format!("{:.1}%", median * 100.0);
             rows.push([
@@ -39,7 +39,7 @@ pub(crate) fn rows(model: &Model) -> Vec<[String; 9]> {
                 role.name().to_owned(),
                 count(pulls),
                 first.unwrap_or_else(|| "–".to_owned()),
-                last(&line(&cost), pulls, number),
+                last(&line(&cost), pulls, figure),
                 slowdown,
                 last(&line(&model.layout_score), pulls, |median| format!("{median:.3}")),
                 last(&line(&model.extents_per_file), pulls, |median| format!("{median:.3}")),

@@ -5,6 +5,7 @@ mod error;
 mod export;
 mod parquet_file;
 mod part;
+mod reference;
 mod results;
 mod rows;
 mod schema;
@@ -13,6 +14,7 @@ mod store;
 
 pub use disk::{Disk, RealDisk};
 pub use error::Error;
+pub use reference::reference_markdown;
 pub use results::{CellResults, EVENTS_FILE, EVENTS_SCHEMA, FORMAT, RUN_INFO_FILE, Results, RunInfo};
 pub use rows::{AgingRow, CellKey, CellRow, CircumstanceRow, FreeSpaceRow, GrepRow, LayoutRow, Role};
 pub use schema::{Column, ColumnType, Table};

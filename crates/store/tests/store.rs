@@ -245,3 +245,13 @@ fn rows_of_another_cell_are_refused() {
     assert!(matches!(store.append_cell(&mixed), Err(Error::WrongCell { table: "grep", .. })));
     assert!(store.read_all().unwrap().cells.is_empty());
 }
+
+#[test]
+fn the_documentation_lists_the_tables_as_they_are() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results.md");
+    let written = std::fs::read_to_string(&path).unwrap();
+    assert!(
+        written == senesce_store::reference_markdown(),
+        "docs/results.md is not what the example `reference` prints"
+    );
+}

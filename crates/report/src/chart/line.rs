@@ -8,7 +8,7 @@ use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH};
 use crate::format::{count, escape, number};
 
 const LEFT: f64 = 48.0;
-const RIGHT: f64 = 58.0;
+const RIGHT: f64 = 70.0;
 const TOP: f64 = 46.0;
 const BOTTOM: f64 = 38.0;
 /// The least distance between labels at the ends of lines, px.
@@ -131,13 +131,13 @@ impl LinePanel {
             svg.push_str(&marker(series.role, x, y));
         }
         for (pulls, _) in &series.invalid {
-            // Crosses of several volumes stand beside each other.
-            let shift = match series.role {
-                Role::Full => -6.0,
-                Role::Empty => 0.0,
-                Role::Unaged => 6.0,
+            // Crosses of several volumes stand above each other.
+            let rise = match series.role {
+                Role::Full => 6.0,
+                Role::Empty => 15.0,
+                Role::Unaged => 24.0,
             };
-            let (x, y) = (self.x(*pulls) + shift, PANEL_HEIGHT - BOTTOM - 6.0);
+            let (x, y) = (self.x(*pulls), PANEL_HEIGHT - BOTTOM - rise);
             let (left, right, top, bottom) = (x - 3.0, x + 3.0, y - 3.0, y + 3.0);
             let _ = write!(
                 svg,

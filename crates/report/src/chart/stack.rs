@@ -105,6 +105,13 @@ impl StackPanel {
                 let _ =
                     write!(svg, r#"<text class="tick" x="{middle:.1}" y="{y}" text-anchor="middle">{label}</text>"#);
             }
+            if bar.total() == 0 {
+                let (left, right, top, bottom) = (middle - 3.0, middle + 3.0, base - 9.0, base - 3.0);
+                let _ = write!(
+                    svg,
+                    r#"<path class="cross" d="M{left:.1},{top:.1}L{right:.1},{bottom:.1}M{left:.1},{bottom:.1}L{right:.1},{top:.1}"/>"#
+                );
+            }
             let (x, height, tip) = (LEFT + at as f64 * slot, base - TOP, escape(&tooltip(bar)));
             let _ = write!(
                 svg,
@@ -118,6 +125,9 @@ impl StackPanel {
 }
 
 fn tooltip(bar: &Bar) -> String {
+    if bar.total() == 0 {
+        return format!("{} pulls: no valid data", count(bar.pulls));
+    }
     let total = bar.total() as f64;
     let mut tip = format!("{} pulls, {} free", count(bar.pulls), bytes(total));
     for (class, class_bytes) in bar.class_bytes.iter().enumerate().filter(|(_, bytes)| **bytes > 0) {

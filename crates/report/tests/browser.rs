@@ -1,0 +1,114 @@
+//! The page in a real browser: no console errors, charts present, no texts over each other, nothing wider than the screen.
+
+mod common;
+
+use std::path::Path;
+use std::process::Command;
+
+use senesce_report::{ReportOptions, render_report};
+
+/// Measures every text of the charts and writes what it found into the page.
+const CHECK: &str = r#"<script>
+addEventListener("load", () => {
+  const overlaps = [];
+  for (const details of document.querySelectorAll("details")) details.open = true;
+  const seen = (element) => element.getClientRects().length > 0;
+  const check = (where) => {
+    for (const panel of [...document.querySelectorAll("svg.panel")].filter(seen)) {
+      const boxes = [...panel.querySelectorAll("text")].filter(seen).map((text) => [text.textContent, text.getBoundingClientRect()]);
+      boxes.forEach(([name, a], at) => {
+        if (a.right > innerWidth) overlaps.push(`${where}: ${name} leaves the screen`);
+        for (const [other, b] of boxes.slice(at + 1)) {
+          // Line boxes are taller than letters: a pixel or two of them may touch.
+          if (a.left < b.right && b.left < a.right && a.top + 2.5 < b.bottom && b.top + 2.5 < a.bottom)
+            overlaps.push(`${where}: ${panel.getAttribute("aria-label")}: ${name} / ${other}`);
+        }
+      });
+    }
+    const wide = document.documentElement.scrollWidth - innerWidth;
+    if (wide > 0) overlaps.push(`${where}: ${wide} px wider than the screen`);
+    for (const button of document.querySelectorAll("button"))
+      if (seen(button) && button.scrollWidth > button.clientWidth + 1) overlaps.push(`${where}: ${button.textContent} is cut`);
+  };
+  check("first");
+  for (const button of document.querySelectorAll("button.variant")) { button.click(); check(button.dataset.variant); }
+  const panels = document.querySelectorAll("svg.panel").length;
+  const columns = document.querySelectorAll("svg.panel .column").length;
+  const first = [...document.querySelectorAll("svg.panel")].find(seen);
+  first.focus();
+  first.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight" }));
+  const tip = document.getElementById("tip");
+  const tooltip = tip.hidden ? "" : tip.innerText;
+  document.querySelector("button.role").click();
+  const hidden = ![...document.querySelectorAll("svg.panel [data-role=full]")].some(seen);
+  const background = getComputedStyle(document.body).backgroundColor;
+  const button = document.getElementById("theme");
+  button.click();
+  const other = getComputedStyle(document.body).backgroundColor;
+  const verdict = document.createElement("pre");
+  verdict.id = "verdict";
+  verdict.textContent = "VERDICT" + JSON.stringify({ width: innerWidth, overlaps, panels, columns, tooltip, hidden, background, other }) + "END";
+  document.body.append(verdict);
+});
+</script>"#;
+
+fn chromium_or_skip() -> Option<&'static Path> {
+    let known = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].map(Path::new);
+    let found = known.into_iter().find(|path| path.exists());
+    if found.is_none() {
+        let must_run = std::env::var_os("SENESCE_REQUIRE_BROWSER_TESTS").is_some_and(|value| value == "1");
+        assert!(!must_run, "this test must not be skipped here, and needs chromium");
+        eprintln!("skipped: needs chromium");
+    }
+    found
+}
+
+fn open(chromium: &Path, dir: &Path, width: u32, dark: bool) -> (serde_json::Value, String) {
+    // A frame is as narrow as asked for; a window may have a least width.
+    let frame = format!(
+        "<!doctype html><style>body{{margin:0}}iframe{{border:0;width:{width}px;height:900px}}</style>\
+         <iframe src=\"page.html\"></iframe><script>addEventListener('load', () => setTimeout(() => {{\
+         document.body.append(document.querySelector('iframe').contentDocument.getElementById('verdict').textContent)}}, 300))</script>"
+    );
+    std::fs::write(dir.join("frame.html"), frame).unwrap();
+    let profile = tempfile::tempdir().unwrap();
+    let mut command = Command::new(chromium);
+    command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]);
+    command.args(["--disable-background-networking", "--disable-component-update", "--disable-sync"]);
+    command.args(["--enable-logging=stderr", "--allow-file-access-from-files", "--virtual-time-budget=3000"]);
+    command.arg(format!("--user-data-dir={}", profile.path().display()));
+    command.arg(format!("--window-size={},900", width.max(800)));
+    if dark {
+        command.arg("--blink-settings=preferredColorScheme=0");
+    }
+    let output = command.arg("--dump-dom").arg(format!("file://{}/frame.html", dir.display())).output().unwrap();
+    let dom = String::from_utf8_lossy(&output.stdout).into_owned();
+    let log = String::from_utf8_lossy(&output.stderr).into_owned();
+    let verdict = dom.split("VERDICT").last().and_then(|rest| rest.split("END").next());
+    let verdict = verdict.unwrap_or_default().replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    (serde_json::from_str(&verdict).unwrap_or_else(|error| panic!("no verdict ({error}): {dom}\n{log}")), log)
+}
+
+#[test]
+fn opens_without_errors_or_overlaps_wide_and_narrow_light_and_dark() {
+    let Some(chromium) = chromium_or_skip() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let page = render_report(&common::results(), &ReportOptions::default()).unwrap();
+    std::fs::write(dir.path().join("page.html"), page.replace("</body>", &format!("{CHECK}</body>"))).unwrap();
+    for (width, dark) in [(1280, false), (1280, true), (390, false), (390, true)] {
+        let (verdict, log) = open(chromium, dir.path(), width, dark);
+        let console: Vec<_> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
+        assert!(console.is_empty(), "{width} px: {console:?}");
+        assert_eq!(verdict["width"], width);
+        assert_eq!(verdict["overlaps"], serde_json::json!([]), "{width} px");
+        assert_eq!(verdict["panels"], 41, "{width} px");
+        // Eleven checkpoints a panel; no slowdown where ext4 has no fresh copy, no aging before the first pull.
+        let columns = 7 * 3 * 11 + 2 * (11 + 10 + 11) + 2 * 3 * 10 + 2 * 4 * 11;
+        assert_eq!(verdict["columns"], columns, "{width} px");
+        assert!(verdict["tooltip"].as_str().unwrap().contains("s/GiB"), "{verdict}");
+        assert_eq!(verdict["hidden"], true, "the toggle must hide the line of the full volume");
+        let (light, night) = ("rgb(255, 255, 255)", "rgb(20, 23, 27)");
+        let expected = if dark { [night, light] } else { [light, night] };
+        assert_eq!([&verdict["background"], &verdict["other"]], expected, "{width} px");
+    }
+}

@@ -1,0 +1,85 @@
+//! The report as text: the same every time, offline, complete; a figure against its golden file.
+
+mod common;
+
+use senesce_report::{ReportOptions, render_figures, render_report, summary_table};
+use senesce_store::{GrepRow, Results};
+
+#[test]
+fn the_page_is_the_same_every_time_and_loads_nothing() {
+    let results = common::results();
+    let page = render_report(&results, &ReportOptions::default()).unwrap();
+    assert_eq!(page, render_report(&common::results(), &ReportOptions::default()).unwrap());
+    for outside in ["http:", "https:", "//cdn", "@import", "url(", "<link rel=\"stylesheet", " src="] {
+        assert!(!page.contains(outside), "the page refers to `{outside}`");
+    }
+    assert!(page.contains("Git on a full disk &lt;quick start&gt;"));
+    assert!(page.contains("tree differs from the empty volume"));
+    assert!(page.contains("<td>workload.first_commit</td><td>1da177e4c3f4"));
+    // The odd circumstance must not end the data element.
+    assert_eq!(page.matches("</script>").count(), 2);
+    let data = page.split("id=\"senesce-data\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    assert_eq!(data["run"]["format"], "senesce-results/1");
+    assert_eq!(data["grep"].as_array().unwrap().len(), results.grep.len());
+}
+
+#[test]
+fn figures_are_files_and_the_first_is_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let figures = render_figures(&common::results(), dir.path()).unwrap();
+    assert_eq!(figures.files.len(), 26);
+    for path in &figures.files {
+        let bytes = std::fs::read(path).unwrap();
+        let start: &[u8] = if path.extension().unwrap() == "png" { b"\x89PNG" } else { b"<svg xmlns=" };
+        assert!(bytes.starts_with(start), "{}", path.display());
+        let undefined = bytes.windows(4).any(|text| text == b"var(" || text == b"NaN,");
+        assert!(path.extension().unwrap() == "png" || !undefined, "{}", path.display());
+    }
+    let drawn = std::fs::read_to_string(dir.path().join("grep-cost-shared.svg")).unwrap();
+    let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/grep-cost-shared.svg");
+    // Look at the difference in a browser; if it is wanted, replace the golden file by the new drawing.
+    if std::fs::read_to_string(&golden).ok().as_deref() != Some(&drawn) {
+        let new = std::env::temp_dir().join("grep-cost-shared.new.svg");
+        std::fs::write(&new, drawn).unwrap();
+        panic!("{} differs; the new drawing is {}", golden.display(), new.display());
+    }
+}
+
+#[test]
+fn the_summary_says_what_the_figures_say() {
+    let mut results = common::results();
+    // Hand-computed: fresh copy 2 s/GiB (median of 1, 2, 9), full 5 s/GiB (median of 4, 5, 6).
+    let costs = |row: &GrepRow| match (row.key.role.name(), row.repetition) {
+        ("full", repetition) => 4.0 + repetition as f64,
+        ("unaged", repetition) => [1.0, 2.0, 9.0][repetition as usize],
+        _ => 2.0,
+    };
+    for row in &mut results.grep {
+        if row.key.arm == "ext4" && row.key.pulls == 200 {
+            row.seconds_per_gib = costs(row);
+        }
+    }
+    let text = summary_table(&results);
+    let line = text.lines().find(|line| line.starts_with("ext4   full")).unwrap();
+    assert_eq!(line.split_whitespace().collect::<Vec<_>>()[2..6], ["200", "4.21", "5.00", "2.50×"]);
+    // 4/9 to 6/1 holds 1: the sentence must not claim a difference.
+    assert!(
+        text.contains(
+            "ext4 tree, compared with a fresh copy of it, shows no clear difference on the full volume (2.5×)"
+        )
+    );
+    assert!(text.contains("warning: 2 of 99 cells are invalid"));
+}
+
+#[test]
+fn results_without_figures_still_make_a_page() {
+    let empty = Results::default();
+    let page =
+        render_report(&empty, &ReportOptions { title: Some("Nothing".into()), ..ReportOptions::default() }).unwrap();
+    assert!(page.contains("<h1>Nothing</h1>") && !page.contains("class=\"figure\""));
+    let mut single = common::results();
+    single.cells.retain(|cell| cell.key.pulls == 0);
+    let text = render_report(&single, &ReportOptions::default()).unwrap();
+    assert!(!text.contains("NaN,") && !text.contains("\"NaN\""));
+}

@@ -1,0 +1,49 @@
+//! The reference of the tables, as Markdown; `docs/results.md` is this text.
+
+use std::fmt::Write as _;
+
+use crate::results::{EVENTS_FILE, EVENTS_SCHEMA, FORMAT, RUN_INFO_FILE};
+use crate::schema::{ColumnType, Table};
+
+/// The reference of the results directory: files, tables, columns, and how to read them. Generated from the schemas.
+pub fn reference_markdown() -> String {
+    let mut text = format!(
+        "# Results\n\n\
+         A run's results are one directory, in format `{FORMAT}`.\n\n\
+         | file | holds |\n|---|---|\n\
+         | `{RUN_INFO_FILE}` | format, names of run and plan, plan hash, version |\n\
+         | `<table>.parquet` | one table, after the run has been finished |\n\
+         | `parts/<table>/*.parquet` | the same, one file per cell, while the run goes on |\n\
+         | `{EVENTS_FILE}` | one JSON object per line while the run goes on, each with `\"schema\":\"{EVENTS_SCHEMA}\"` and `event` |\n\n\
+         A cell counts if its file in `parts/cells` (or its row in `cells.parquet`) exists: that one is written last. \
+         Measurements of a cell whose `valid` is false must not be used. Every column carries its unit and description \
+         as metadata of its Parquet field. A number that is missing is null.\n\n\
+         ## Reading them\n\n\
+         ```python\n\
+         import pandas\n\
+         grep = pandas.read_parquet(\"results/grep.parquet\")\n\
+         grep.groupby([\"arm\", \"role\", \"pulls\"]).seconds_per_gib.median().unstack(\"role\")\n\
+         ```\n\n\
+         ```sql\n\
+         -- DuckDB\n\
+         SELECT arm, role, pulls, median(seconds_per_gib)\n\
+         FROM 'results/grep.parquet' JOIN 'results/cells.parquet' USING (arm, file_system, role, pulls)\n\
+         WHERE valid GROUP BY ALL ORDER BY ALL;\n\
+         ```\n\n\
+         `senesce export --csv` and `--json` give the same to programs that do not read Parquet.\n"
+    );
+    for table in Table::ALL {
+        let _ = write!(text, "\n## Table `{}`\n\n{}\n\n", table.name(), table.description());
+        text.push_str("| column | type | unit | meaning |\n|---|---|---|---|\n");
+        for column in table.columns() {
+            let kind = match column.column_type {
+                ColumnType::Text => "text",
+                ColumnType::UInt64 => "uint64",
+                ColumnType::Float64 => "float64",
+                ColumnType::Boolean => "boolean",
+            };
+            let _ = writeln!(text, "| `{}` | {kind} | {} | {} |", column.name, column.unit, column.description);
+        }
+    }
+    text
+}
