@@ -28,7 +28,7 @@ fn cell(pulls: u64, mark: u64) -> CellResults {
         system_seconds: 0.25,
         device_read_bytes: 1,
         device_read_requests: 1,
-        cpu_bound: mark % 2 == 0,
+        cpu_bound: mark.is_multiple_of(2),
     };
     let layout = LayoutRow {
         key: key.clone(),
@@ -68,9 +68,9 @@ fn cell(pulls: u64, mark: u64) -> CellResults {
         },
         // Some cells lack some tables.
         grep: (0..mark % 3).map(grep).collect(),
-        layout: (mark % 4 != 0).then_some(layout),
+        layout: (!mark.is_multiple_of(4)).then_some(layout),
         free_space: (12..12 + mark % 5).map(bucket).collect(),
-        aging: (mark % 2 == 0).then_some(aging),
+        aging: mark.is_multiple_of(2).then_some(aging),
     }
 }
 
