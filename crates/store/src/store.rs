@@ -111,7 +111,8 @@ impl ResultStore {
 
     /// Appends a cell, or replaces it, as one; durable when it returns.
     ///
-    /// Errors: [`Error::WrongCell`] if a row names another cell; I/O errors, after which the cell is as it was before.
+    /// Errors: [`Error::WrongCell`] if a row names another cell; I/O errors, after which the cell
+    /// is whole, but may be the one before or this one.
     pub fn append_cell(&mut self, results: &CellResults) -> Result<(), Error> {
         let key = &results.cell.key;
         check_keys(key, &results.grep)?;
