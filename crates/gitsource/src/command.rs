@@ -11,6 +11,9 @@ use std::{
 
 use crate::Error;
 
+/// Writes what a command reads.
+pub(crate) type Feed<'a> = &'a mut dyn FnMut(&mut dyn Write) -> std::io::Result<()>;
+
 /// One call of git.
 pub(crate) struct Git {
     command: Command,
@@ -34,7 +37,8 @@ impl Git {
             .env("GIT_TERMINAL_PROMPT", "0")
             .env("GIT_NO_REPLACE_OBJECTS", "1")
             .env("GIT_ATTR_NOSYSTEM", "1")
-            .env("LC_ALL", "C");
+            .env("LC_ALL", "C")
+            .stdout(Stdio::piped()); // this program's own is for results
         for role in ["AUTHOR", "COMMITTER"] {
             command.env(format!("GIT_{role}_NAME"), "senesce").env(format!("GIT_{role}_EMAIL"), "senesce@localhost");
         }
@@ -84,15 +88,28 @@ impl Git {
         Ok(output.stdout)
     }
 
-    fn output(mut self, input: Option<&str>) -> Result<Output, Error> {
+    /// Runs it; `feed` writes its standard input. When git fails, its own error is told, not that of the broken pipe.
+    pub fn run_fed(self, feed: Feed<'_>) -> Result<Vec<u8>, Error> {
+        let output = self.output_fed(Some(feed))?;
+        Ok(output.stdout)
+    }
+
+    fn output(self, input: Option<&str>) -> Result<Output, Error> {
+        match input {
+            None => self.output_fed(None),
+            Some(input) => self.output_fed(Some(&mut |stdin| stdin.write_all(input.as_bytes()))),
+        }
+    }
+
+    fn output_fed(mut self, input: Option<Feed<'_>>) -> Result<Output, Error> {
         let spawn = |source| Error::Spawn { operation: self.operation.clone(), source };
         self.command.stderr(Stdio::piped());
         let output = match input {
             None => self.command.stdin(Stdio::null()).output().map_err(spawn)?,
-            Some(input) => {
+            Some(feed) => {
                 // Every command used here reads all its input before it prints more than a pipe holds.
                 let mut child = self.command.stdin(Stdio::piped()).spawn().map_err(spawn)?;
-                let written = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(input.as_bytes()));
+                let written = child.stdin.take().map_or(Ok(()), |mut stdin| feed(&mut stdin));
                 let output = child.wait_with_output().map_err(spawn)?;
                 if output.status.success() {
                     written.map_err(spawn)?;

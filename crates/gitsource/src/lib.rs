@@ -4,12 +4,16 @@ mod command;
 mod contents;
 mod error;
 mod history;
+mod import;
 mod objects;
 mod packs;
 mod real;
+mod trace_file;
 
 pub use command::{clone_url, collect_git_version};
 pub use contents::GitContents;
 pub use error::Error;
 pub use history::{History, HistoryOptions};
+pub use import::{SyntheticRepository, import_synthetic};
 pub use real::RealGit;
+pub use trace_file::open_trace;

@@ -30,7 +30,7 @@ const NEXT_DIRECTORY_PERMILLE: [u64; 14] = [600, 505, 424, 357, 300, 252, 212, 1
 /// A synthetic history as a stream of commits, parents before children; the last one is the tip of the main line.
 ///
 /// Cost: memory for the live tree's names and pieces of text (about 300 bytes per file and 32 per edit) and for one
-/// change of the main line; 34,000 commits of the main line on 17,360 files take a few seconds without texts.
+/// change of the main line; 34,000 commits of the main line on 17,360 files take a second without texts.
 #[derive(Debug)]
 pub struct SyntheticHistory {
     parameters: SyntheticParameters,

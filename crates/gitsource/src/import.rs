@@ -1,0 +1,75 @@
+//! Synthetic histories as real repositories, made by the git binary.
+
+use std::{
+    io::BufWriter,
+    path::{Path, PathBuf},
+};
+
+use senesce_workload::{
+    git::Oid,
+    synthetic::{SyntheticHistory, SyntheticParameters, write_fast_import},
+};
+
+use crate::{Error, command::Git};
+
+/// Bytes gathered before they go to git.
+const PIPE_BUFFER_BYTES: usize = 1 << 20;
+
+/// A repository that was made from a synthetic history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SyntheticRepository {
+    /// The bare repository; its branch `main` is HEAD.
+    pub path: PathBuf,
+    /// The newest commit of the main line.
+    pub tip: Oid,
+    /// All commits, those of side branches too.
+    pub commits: u64,
+    /// Commits along first parents, the first one too.
+    pub main_line_commits: u64,
+}
+
+/// Makes a bare repository at `dest` that holds the synthetic history of `parameters` on its branch `main`.
+///
+/// In: `dest` must not exist; the directory that holds it must. Out: the same parameters give the same commit ids, always.
+/// Errors: a parameter out of its range; something is at `dest`; git fails. What was made of `dest` is then removed.
+/// Cost: git compresses every version; about 20 CPU seconds for 20,000 files and 1,000 commits, a
+/// tenth of it here; our own memory stays below 20 MiB.
+pub fn import_synthetic(parameters: SyntheticParameters, dest: &Path) -> Result<SyntheticRepository, Error> {
+    let history = SyntheticHistory::new(parameters)?;
+    let io_error = |operation| move |source| Error::Io { operation, path: dest.to_owned(), source };
+    std::fs::create_dir(dest).map_err(io_error("make the directory"))?;
+    let result = import(history, dest);
+    if result.is_err() {
+        // The first error is the one to tell.
+        let _ = std::fs::remove_dir_all(dest);
+    }
+    result
+}
+
+fn import(history: SyntheticHistory, dest: &Path) -> Result<SyntheticRepository, Error> {
+    let options = ["--bare", "--quiet", "--initial-branch=main", "--object-format=sha1", "--template=", "."];
+    Git::new("init", dest).inside().args(options).run()?;
+    let (mut commits, mut main_line_commits) = (0, 0);
+    let counted = history.inspect(|commit| {
+        commits += 1;
+        main_line_commits += u64::from(commit.main_line);
+    });
+    let mut stream = Some(counted);
+    // Always one pack, and not the tightest one: it is read once or twice.
+    let import =
+        Git::new("fast-import", dest).git_dir().config("fastimport.unpackLimit=1").config("pack.compression=1");
+    import.args(["--quiet", "--done"]).run_fed(&mut |input| {
+        let stream = stream.take().expect("git is fed once");
+        let mut buffered = BufWriter::with_capacity(PIPE_BUFFER_BYTES, input);
+        write_fast_import(stream, &mut buffered)?;
+        std::io::Write::flush(&mut buffered)
+    })?;
+    let tip = Git::new("rev-parse", dest).git_dir().args(["--verify", "refs/heads/main"]).run()?;
+    let tip = String::from_utf8_lossy(&tip).trim().parse().map_err(|_| Error::Git {
+        operation: "rev-parse".into(),
+        path: dest.to_owned(),
+        status: 0,
+        stderr: format!("it printed {:?}, which is no object id", String::from_utf8_lossy(&tip)),
+    })?;
+    Ok(SyntheticRepository { path: dest.to_owned(), tip, commits, main_line_commits })
+}
