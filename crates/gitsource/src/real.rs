@@ -39,9 +39,14 @@ impl RealGit {
         let config = compute_config(if options.gc { options.gc_auto } else { 0 }, options.gc_auto_pack_limit);
         fs::write(dest.join(".git/config"), config).map_err(io("write", &info))?;
         let wants: String = history.inner.heads(options.start)?.iter().map(|oid| format!("{oid}\n")).collect();
-        real.fetch("fetch.unpackLimit=1", &[]).args(real.fetch_args(&[], &["--stdin"])).run_with(&wants)?;
+        real.fetch("fetch.unpackLimit=1").args(real.fetch_args(&[], &["--stdin"])).run_with(&wants)?;
         real.reset(&history.inner.oid(options.start)?.to_string())?;
         Ok(real)
+    }
+
+    /// Goes on with the repository that an earlier [`init`](Self::init) made at `dest`.
+    pub fn reopen(dest: &Path, history: &History) -> Self {
+        Self { history: history.clone(), dir: dest.to_owned() }
     }
 
     /// Goes from commit number `number - 1` to commit number `number`.
@@ -51,11 +56,11 @@ impl RealGit {
         let commit = self.history.inner.oid(number)?.to_string();
         let haves = self.history.inner.haves(number)?;
         let tips: Vec<String> = haves.iter().map(|oid| format!("--negotiation-tip={oid}")).collect();
-        self.fetch("fetch.unpackLimit=100", &tips).args(self.fetch_args(&tips, &[&commit])).run()?;
+        self.fetch("fetch.unpackLimit=100").args(self.fetch_args(&tips, &[&commit])).run()?;
         self.reset("FETCH_HEAD")
     }
 
-    fn fetch(&self, limit: &str, _tips: &[String]) -> Git {
+    fn fetch(&self, limit: &str) -> Git {
         Git::new("fetch", &self.dir).inside().config(limit)
     }
 

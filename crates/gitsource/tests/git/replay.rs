@@ -3,12 +3,12 @@
 use std::{path::Path, sync::Arc};
 
 use senesce_core::Bytes;
-use senesce_exec::{PosixTarget, apply_step};
+use senesce_exec::{CheckContents, ModelTarget, PosixTarget, Target, apply_done, apply_step};
 use senesce_gitsource::{GitContents, History, HistoryOptions, RealGit};
 use senesce_oplog::{ContentSource, Outcome, Payload};
 use senesce_workload::{
     Feedback, Workload,
-    git::{GitReplay, PlannerOptions, PullPlanner},
+    git::{Filling, FullDiskOptions, GitFullDisk, GitReplay, PlannerOptions, PullPlanner},
 };
 use tempfile::TempDir;
 
@@ -147,4 +147,33 @@ fn the_git_binary_arrives_at_the_same_trees() {
     let native = native.unwrap();
     assert_eq!(objects(&native, "packs"), objects(&dir, "packs"));
     assert_eq!(objects(&native, "count"), objects(&dir, "count"));
+}
+
+#[test]
+fn a_full_disk_and_an_empty_one_pass_through_the_same_trees() {
+    let replay = Replay::new(HistoryOptions::default(), PlannerOptions::default());
+    let mut full = ModelTarget::new(Some(Bytes(3 << 20)));
+    let mut empty = ModelTarget::new(None);
+    let options = FullDiskOptions { filling: Filling::Percent(75), pulls: 1000, keep_free: None };
+    let run = |options, full: &mut ModelTarget, empty: &mut ModelTarget| {
+        let mut workload = GitFullDisk::new(Box::new(replay.planner()), options);
+        let (mut labels, mut last) = (Vec::new(), None);
+        loop {
+            let space = full.space().unwrap();
+            let feedback = Feedback { capacity: space.capacity, free: space.free, last };
+            let Some(step) = workload.next_step(&feedback).unwrap() else { return labels };
+            let done = apply_step(full, labels.len() as u64, step, &*replay.contents).unwrap();
+            apply_done(empty, &done, &*replay.contents, CheckContents::Yes).unwrap();
+            assert_eq!(full.tree().hash(), empty.tree().hash(), "after {}", done.step.label);
+            last = Some(done.outcome);
+            labels.push(format!("{} {:?}", done.step.label, done.outcome));
+        }
+    };
+    let labels = run(options, &mut full, &mut empty);
+    let count = |start: &str| labels.iter().filter(|label| label.starts_with(start)).count();
+    assert!(count("clone") > 2 && count("delete") > 0 && count("pull 17") > 0, "{labels:#?}");
+    let clones = Filling::Copies(count("clone") as u64);
+    let mut full = ModelTarget::new(Some(Bytes(3 << 20)));
+    let again = run(FullDiskOptions { filling: clones, ..options }, &mut full, &mut ModelTarget::new(None));
+    assert_eq!(again, labels);
 }
