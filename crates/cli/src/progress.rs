@@ -129,7 +129,9 @@ impl Lines {
                 let eta = if done > 0 { format!("{:.0} s", (self.pulls - pulls) as f64 / rate) } else { "?".into() };
                 let full = fullness_percent(capacity_bytes.0, free_bytes.0);
                 let (total, cost) = (self.pulls, self.last_cost.clone());
-                self.line(&format!("{arm}: {label}, {pulls}/{total} pulls, {rate:.1}/s, ETA {eta}, {full}% full{cost}"));
+                self.line(&format!(
+                    "{arm}: {label}, {pulls}/{total} pulls, {rate:.1}/s, ETA {eta}, {full}% full{cost}"
+                ));
             }
             Event::CellDone { key, reason, grep_seconds_per_gib } => {
                 self.last_cost = cost_text(key.role.name(), *grep_seconds_per_gib);

@@ -36,8 +36,7 @@ impl FeedbackFile {
     pub fn open(path: &Path, length: u64) -> Result<(Self, Vec<SpaceTold>), Error> {
         let io = |operation| Error::io(operation, path);
         let mut options = OpenOptions::new();
-        let mut file =
-            options.read(true).write(true).create(true).truncate(false).open(path).map_err(io("open"))?;
+        let mut file = options.read(true).write(true).create(true).truncate(false).open(path).map_err(io("open"))?;
         file.set_len(length).map_err(io("cut"))?;
         let mut told = Vec::new();
         for line in BufReader::new(&file).lines() {
@@ -51,7 +50,8 @@ impl FeedbackFile {
 
     /// Appends what was told before one more step.
     pub fn append(&mut self, told: SpaceTold) -> Result<(), Error> {
-        let mut line = serde_json::to_vec(&told).map_err(std::io::Error::other).map_err(Error::io("write", &self.path))?;
+        let mut line =
+            serde_json::to_vec(&told).map_err(std::io::Error::other).map_err(Error::io("write", &self.path))?;
         line.push(b'\n');
         self.length += line.len() as u64;
         self.file.write_all(&line).map_err(Error::io("write", &self.path))

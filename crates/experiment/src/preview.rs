@@ -60,7 +60,10 @@ pub fn preview(plan: &Plan, scratch: &Path, world: &World) -> Result<Preview, Er
         "mkfs and mount the volumes; each verified".to_owned(),
         set_up,
         format!("{pulls} pulls at most, in turn over the copies"),
-        format!("at each of {} checkpoints: measure {measured} ({runs} cold grep test(s) each)", plan.checkpoints(pulls).len()),
+        format!(
+            "at each of {} checkpoints: measure {measured} ({runs} cold grep test(s) each)",
+            plan.checkpoints(pulls).len()
+        ),
     ];
     Ok(Preview {
         checkpoints: plan.checkpoints(pulls),

@@ -188,7 +188,9 @@ impl Run {
             Err(error) => match error.interrupted() {
                 Some(interrupted) => return Err(interrupted.into()),
                 // What is wrong with the machine is wrong for all arms, if it happens before any work.
-                None if matches!(&error, Error::Volume(volume) if volume.is_environment()) && self.plan.arms().len() == 1 => {
+                None if matches!(&error, Error::Volume(volume) if volume.is_environment())
+                    && self.plan.arms().len() == 1 =>
+                {
                     return Err(error);
                 }
                 None => self.record_failure(arm, pulls, &error)?,

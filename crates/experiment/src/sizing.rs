@@ -18,6 +18,8 @@ const EMPTY_TO_FULL: u64 = 10;
 const SINGLE_TO_CLONE: u64 = 8;
 /// No automatic volume is smaller.
 const LEAST: Bytes = Bytes(320 * Bytes::MIB);
+/// A history with an automatic start begins with a clone of at most this size, so that eight fill the least full volume.
+pub(crate) const AUTO_CLONE_BYTES: u64 = 32 * Bytes::MIB;
 /// Beside the data of its files a volume holds metadata; percent of the data, generously.
 const METADATA_PERCENT: u64 = 10;
 

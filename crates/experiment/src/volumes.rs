@@ -23,7 +23,8 @@ pub(crate) fn spec_and_slot(context: &ArmContext<'_>, role: Role, instance: u64)
     }
     spec.read_ahead_kib = context.plan.volumes.read_ahead_kib;
     // Once the run has made it, a named device carries our own signature: the twins and a begun-again arm may format it.
-    let ours = context.journal.entries().iter().any(|entry| matches!(entry, crate::journal::Entry::CheckpointDone { .. }));
+    let ours =
+        context.journal.entries().iter().any(|entry| matches!(entry, crate::journal::Entry::CheckpointDone { .. }));
     spec.force = context.force || (ours && matches!(spec.backend, Backend::Device { .. }));
     let name = format!("{}-{}", context.arm.name, role.name());
     let seed = context.plan.seed.derive(&format!("volume {name} {instance}"));

@@ -8,6 +8,7 @@ mod import;
 mod objects;
 mod packs;
 mod real;
+mod sizes;
 mod trace_file;
 
 pub use command::{clone_url, collect_git_version};

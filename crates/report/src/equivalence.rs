@@ -27,10 +27,9 @@ pub fn equivalence_table(results: &Results) -> String {
 fn is_last_common(results: &Results, native: &CellKey, git: &str) -> bool {
     let both = |pulls: u64| {
         let has = |arm: &str| {
-            results
-                .cells
-                .iter()
-                .any(|cell| cell.valid && cell.key.arm == arm && cell.key.role == native.role && cell.key.pulls == pulls)
+            results.cells.iter().any(|cell| {
+                cell.valid && cell.key.arm == arm && cell.key.role == native.role && cell.key.pulls == pulls
+            })
         };
         has(&native.arm) && has(git)
     };

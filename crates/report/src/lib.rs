@@ -5,6 +5,7 @@
 //! adds tooltips and toggles. The same results give the same bytes.
 
 mod chart;
+mod equivalence;
 mod error;
 mod figures;
 mod format;
@@ -14,6 +15,7 @@ mod panels;
 mod summary;
 mod verdict;
 
+pub use equivalence::equivalence_table;
 pub use error::Error;
 pub use figures::{Figures, render_figures};
 pub use html::{ReportOptions, render_report};

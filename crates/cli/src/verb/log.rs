@@ -3,8 +3,8 @@
 use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
-use senesce_oplog::{LogReader, LogSummary, render_step, verify};
 use senesce_core::Bytes;
+use senesce_oplog::{LogReader, LogSummary, render_step, verify};
 
 use crate::args::{LogArgs, LogVerb};
 
@@ -37,7 +37,14 @@ pub fn log(args: LogArgs) -> Result<()> {
         }
         LogVerb::Verify { log } => {
             let summary = verify(&log)?;
-            writeln!(out, "{}: {} steps in {} frames, {}", log.display(), summary.steps, summary.frames, summary.ended)?;
+            writeln!(
+                out,
+                "{}: {} steps in {} frames, {}",
+                log.display(),
+                summary.steps,
+                summary.frames,
+                summary.ended
+            )?;
         }
     }
     out.flush()?;
@@ -45,13 +52,23 @@ pub fn log(args: LogArgs) -> Result<()> {
 }
 
 fn write_summary(out: &mut impl Write, summary: &LogSummary) -> io::Result<()> {
-    writeln!(out, "steps        {} ({} counted, {} without space)", summary.steps, summary.counted_steps, summary.no_space_steps)?;
+    writeln!(
+        out,
+        "steps        {} ({} counted, {} without space)",
+        summary.steps, summary.counted_steps, summary.no_space_steps
+    )?;
     writeln!(out, "operations   {}", summary.operations)?;
     for (kind, count) in &summary.operations_by_kind {
         writeln!(out, "  {kind:<11}{count}")?;
     }
     writeln!(out, "content      {}", Bytes(summary.content_bytes))?;
-    writeln!(out, "log          {} ({} before compression), {} frames", Bytes(summary.file_bytes), Bytes(summary.raw_bytes), summary.frames)?;
+    writeln!(
+        out,
+        "log          {} ({} before compression), {} frames",
+        Bytes(summary.file_bytes),
+        Bytes(summary.raw_bytes),
+        summary.frames
+    )?;
     writeln!(out, "digest       {}", summary.digest)?;
     writeln!(out, "state        {}", summary.ended)
 }

@@ -45,7 +45,11 @@ pub fn run(args: RunArgs, quiet: bool) -> Result<()> {
         return Ok(());
     }
     let arms: Vec<String> = end.failed_arms.iter().map(|(arm, reason)| format!("{arm}: {reason}")).collect();
-    Err(failed(format!("{} arm(s) could not be finished (their cells are marked invalid):\n  {}", arms.len(), arms.join("\n  "))))
+    Err(failed(format!(
+        "{} arm(s) could not be finished (their cells are marked invalid):\n  {}",
+        arms.len(),
+        arms.join("\n  ")
+    )))
 }
 
 /// The machine.

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use senesce_report::{equivalence_table, summary_table};
-use senesce_store::{Results, ResultStore};
 use senesce_experiment::RunPaths;
+use senesce_report::{equivalence_table, summary_table};
+use senesce_store::{ResultStore, Results};
 
 use crate::args::ShowArgs;
 

@@ -1,10 +1,27 @@
 //! `senesce synth`: a synthetic git history.
 
-use anyhow::Result;
+use std::io::{self, Write};
 
-use crate::args::SynthArgs;
+use anyhow::{Context, Result};
+use senesce_core::Seed;
+use senesce_gitsource::import_synthetic;
+use senesce_workload::synthetic::{
+    SyntheticHistory, SyntheticParameters, compute_synthetic_statistics, render_statistics,
+};
 
-/// Makes the repository, and shows its statistics if asked.
-pub fn synth(_args: SynthArgs) -> Result<()> {
-    anyhow::bail!("pending")
+use crate::{args::SynthArgs, exit::usage};
+
+/// Makes the repository, and shows its statistics beside the real ones if asked.
+pub fn synth(args: SynthArgs) -> Result<()> {
+    if args.path.exists() {
+        return Err(usage(format!("{} exists already", args.path.display()), Some("name a path that does not exist")));
+    }
+    let parameters = SyntheticParameters { seed: Seed(args.seed), start_files: args.files, commits: args.commits };
+    let made = import_synthetic(parameters, &args.path).context("cannot make the synthetic history")?;
+    println!("{}: {} commits, tip {}", made.path.display(), made.commits, made.tip);
+    if args.show {
+        let statistics = compute_synthetic_statistics(SyntheticHistory::new(parameters)?);
+        io::stdout().write_all(render_statistics(&statistics).as_bytes())?;
+    }
+    Ok(())
 }

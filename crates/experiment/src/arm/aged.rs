@@ -48,7 +48,11 @@ impl Aged {
     }
 
     /// Runs `work` and adds its time to the tally.
-    pub fn timed<T>(&mut self, clock: &dyn Clock, work: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+    pub fn timed<T>(
+        &mut self,
+        clock: &dyn Clock,
+        work: impl FnOnce(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let (began, cpu) = (clock.now(), collect_process_times());
         let result = work(self);
         let used = collect_process_times().since(cpu);

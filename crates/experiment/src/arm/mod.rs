@@ -46,7 +46,12 @@ pub(crate) fn run_arm(context: &mut ArmContext<'_>) -> Result<(), Error> {
     finish(context, state)
 }
 
-fn do_step(context: &mut ArmContext<'_>, state: &mut ArmState, next: driver::Next, space: SpaceTold) -> Result<(), Error> {
+fn do_step(
+    context: &mut ArmContext<'_>,
+    state: &mut ArmState,
+    next: driver::Next,
+    space: SpaceTold,
+) -> Result<(), Error> {
     let counted = next.is_counted();
     let (label, outcome) = state.apply(next, space)?;
     state.last = Some(outcome);
@@ -67,15 +72,17 @@ fn checkpoint(context: &mut ArmContext<'_>, state: &mut ArmState) -> Result<(), 
     measure::measure_all(context, state)?;
     let (log_bytes, feedback_bytes) = state.sync_files()?;
     let snapshots = state.keep_snapshots(context)?;
-    context.journal.append(Entry::CheckpointDone {
-        arm: context.arm.name.clone(),
-        pulls: state.pulls,
-        steps: state.steps,
-        log_bytes,
-        feedback_bytes,
-        snapshots: snapshots.clone(),
-    })
-    .map_err(Error::io("write", context.paths.journal()))?;
+    context
+        .journal
+        .append(Entry::CheckpointDone {
+            arm: context.arm.name.clone(),
+            pulls: state.pulls,
+            steps: state.steps,
+            log_bytes,
+            feedback_bytes,
+            snapshots: snapshots.clone(),
+        })
+        .map_err(Error::io("write", context.paths.journal()))?;
     state.drop_other_snapshots(context, &snapshots)?;
     state.measured_at = Some(state.pulls);
     Ok(())

@@ -104,8 +104,7 @@ fn restore(context: &mut ArmContext<'_>, dir: &Path, at: Position) -> Result<Arm
         let what = "restoring the snapshot".to_owned();
         context.observer.on_event(&Event::Doing { arm: name.clone(), what, role: Some(role) });
         let (spec, slot) = volumes::spec_and_slot(context, role, 0);
-        let (volume, _) =
-            Volume::restore(context.custodian, &spec, &slot, &dir.join(snapshot), &*context.world.clock)?;
+        let (volume, _) = Volume::restore(context.custodian, &spec, &slot, &dir.join(snapshot), &*context.world.clock)?;
         aged.push(Aged::new(role, volume)?);
     }
     let (feedback, told) = FeedbackFile::open(&context.paths.feedback(&name), at.feedback_bytes)?;

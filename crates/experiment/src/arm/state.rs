@@ -2,9 +2,9 @@
 
 use std::fs;
 
+use senesce_core::RelPath;
 use senesce_exec::{CheckContents, apply_done, apply_step};
 use senesce_oplog::{DoneStep, LogWriter, Op, Outcome, Step};
-use senesce_core::RelPath;
 use senesce_store::{ResultStore, Role};
 use senesce_volume::Custodian;
 
@@ -98,9 +98,8 @@ impl ArmState {
         let done = leader.timed(&*clock, |aged| Ok(apply_step(aged.target()?, number, step, contents)?))?;
         leader.count(&done);
         for follower in followers {
-            follower.timed(&*clock, |aged| {
-                Ok(apply_done(aged.target()?, &done, contents, CheckContents::LengthOnly)?)
-            })?;
+            follower
+                .timed(&*clock, |aged| Ok(apply_done(aged.target()?, &done, contents, CheckContents::LengthOnly)?))?;
             follower.count(&done);
         }
         if let Some(log) = &mut self.log {

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use arms::{Arm, PlannedCell};
 pub use parse::PlanError;
 pub use schema::plan_schema_json;
-pub use size::{AutoSize, Size};
+pub use size::{AutoSize, Size, StartAt};
 
 /// The version this program writes and reads.
 pub const PLAN_FORMAT: &str = "senesce-plan/1";
@@ -65,8 +65,8 @@ pub struct History {
     pub tip: Option<String>,
     /// Follow only first parents.
     pub first_parent: bool,
-    /// Number of the commit that the copies start at (0 is the oldest).
-    pub start: u64,
+    /// Number of the commit that the copies start at (0 is the oldest), or `"auto"`.
+    pub start: StartAt,
     /// How many pulls (commits of a trace) to make at most; all by default.
     pub pulls: Option<u64>,
 }

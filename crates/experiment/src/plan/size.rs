@@ -65,6 +65,55 @@ impl Serialize for AutoSize {
     }
 }
 
+/// The number of a commit, or `"auto"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartAt {
+    /// The newest commit whose clone is still small enough for a full volume of the least size to hold eight, and that
+    /// leaves enough commits to pull; 0 for histories that are larger from their beginning.
+    Auto,
+    /// As given, from 0.
+    Commit(u64),
+}
+
+impl Default for StartAt {
+    fn default() -> Self {
+        Self::Commit(0)
+    }
+}
+
+impl<'de> Deserialize<'de> for StartAt {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let expected = || D::Error::custom("expected the number of a commit, or \"auto\"");
+        match Written::deserialize(deserializer).map_err(|_| expected())? {
+            Written::Number(number) => Ok(Self::Commit(number)),
+            Written::Text(text) if text == "auto" => Ok(Self::Auto),
+            Written::Text(_) => Err(expected()),
+        }
+    }
+}
+
+impl Serialize for StartAt {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Auto => serializer.serialize_str("auto"),
+            Self::Commit(number) => serializer.serialize_u64(*number),
+        }
+    }
+}
+
+impl JsonSchema for StartAt {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "StartAt".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "\"auto\", or the number of a commit, from 0 (the oldest).",
+            "anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 0}]
+        })
+    }
+}
+
 const SIZE_PATTERN: &str = "^[0-9]+ *([kKmMgGtT]([iI]?[bB])?|[bB])?$";
 
 impl JsonSchema for Size {

@@ -1,0 +1,122 @@
+//! Where an experiment's steps come from: a repository, a synthetic history, a trace.
+
+mod git;
+mod synthetic;
+mod trace;
+
+use std::{path::Path, sync::Arc};
+
+use senesce_exec::{NullTarget, apply_step};
+use senesce_oplog::{ContentSource, Op};
+use senesce_workload::{Feedback, Workload};
+
+use crate::{
+    Error, World,
+    arm::{ArmContext, Driver},
+    plan::{Arm, Edition, Engine, Plan},
+};
+
+pub use git::GitSource;
+pub use trace::TraceSource;
+
+/// An opened history.
+pub enum Source {
+    /// Commits of a repository, real or synthetic.
+    Git(GitSource),
+    /// A size-only trace.
+    Trace(TraceSource),
+}
+
+impl Source {
+    /// Opens the plan's history; clones a URL or makes the synthetic history below `spool` if that is not done yet.
+    pub fn open(plan: &Plan, spool: &Path, world: &World) -> Result<Self, Error> {
+        match &plan.history.trace {
+            Some(path) => Ok(Self::Trace(TraceSource::open(Path::new(path))?)),
+            None => Ok(Self::Git(GitSource::open(plan, spool, world)?)),
+        }
+    }
+
+    /// How many counted steps the plan makes at most.
+    pub fn pulls(&self, plan: &Plan) -> u64 {
+        let wanted = plan.history.pulls.unwrap_or(u64::MAX);
+        match (self, plan.workload.edition) {
+            // Several copies make one pull each of every commit.
+            (_, Edition::FullDiskPaper | Edition::FullDiskCode) => wanted,
+            (Self::Git(git), Edition::Single) => wanted.min(git.pulls_there_are()),
+            (Self::Trace(trace), Edition::Single) => wanted.min(trace.commits()),
+        }
+    }
+
+    /// What moves an arm forward.
+    pub(crate) fn driver(&self, context: &ArmContext<'_>) -> Result<Driver, Error> {
+        let (plan, arm) = (context.plan, context.arm);
+        if let (Self::Git(git), Engine::Git) = (self, arm.engine) {
+            return Ok(git.real_driver(plan, arm, context.pulls.0));
+        }
+        Ok(Driver::Steps { workload: self.workload(plan, arm)?, contents: self.contents() })
+    }
+
+    /// The workload of an arm, its contents made ahead on another thread.
+    pub fn workload(&self, plan: &Plan, arm: &Arm) -> Result<Box<dyn Workload>, Error> {
+        match self {
+            Self::Git(git) => git.workload(plan, arm),
+            Self::Trace(trace) => trace.workload(plan),
+        }
+    }
+
+    /// Makes the bytes of the workload's contents.
+    pub fn contents(&self) -> Arc<dyn ContentSource> {
+        match self {
+            Self::Git(git) => git.contents(),
+            Self::Trace(_) => Arc::new(()),
+        }
+    }
+
+    /// What the files of the first state (one copy) occupy in blocks of 4 KiB, bytes.
+    ///
+    /// Cost: all contents of the first step are made once, and kept nowhere.
+    pub(crate) fn first_state_bytes(&self) -> Result<u64, Error> {
+        let mut workload = match self {
+            Self::Git(git) => git.first_step_only()?,
+            Self::Trace(trace) => trace.first_step_only()?,
+        };
+        let endless = senesce_core::Bytes(u64::MAX / 2);
+        let Some(step) = workload.next_step(&Feedback { capacity: endless, free: endless, last: None })? else {
+            return Ok(0);
+        };
+        let done = apply_step(&mut NullTarget::default(), 0, step, &*self.contents())?;
+        let blocks = |bytes: u64| bytes.next_multiple_of(4096);
+        let directories = done.step.ops.iter().filter(|op| matches!(op, Op::Mkdir { .. })).count() as u64;
+        Ok(done.contents.iter().map(|(bytes, _)| blocks(*bytes)).sum::<u64>() + blocks(1) * directories)
+    }
+
+    /// What the log's header says: everything the steps follow from, in an order that never changes.
+    pub(crate) fn log_description(&self, plan: &Plan, arm: &Arm) -> serde_json::Value {
+        let mut workload = serde_json::json!({
+            "edition": plan.workload.edition,
+            "gc": arm.gc,
+            "pulls": plan.history.pulls,
+            "sync_every_operations": plan.workload.sync_every_operations,
+        });
+        if plan.workload.edition == Edition::FullDiskPaper {
+            workload["fill_percent"] = plan.workload.fill_percent.into();
+        }
+        if plan.workload.edition == Edition::FullDiskCode {
+            workload["copies"] = plan.workload.copies.into();
+            workload["keep_free_bytes"] = plan.workload.keep_free.0.0.into();
+        }
+        workload["source"] = match self {
+            Self::Git(git) => git.description(plan),
+            Self::Trace(trace) => trace.description(),
+        };
+        workload
+    }
+
+    /// For the records.
+    pub(crate) fn circumstances(&self) -> Vec<(String, String)> {
+        match self {
+            Self::Git(git) => git.circumstances(),
+            Self::Trace(trace) => trace.circumstances(),
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The synthetic history as a repository in the spool.
+
+use std::path::Path;
+
+use senesce_core::Seed;
+use senesce_gitsource::import_synthetic;
+use senesce_workload::synthetic::SyntheticParameters;
+
+use crate::{Error, plan::Synthetic};
+
+/// Makes the repository at `path`, unless it is there already: the name appears only when it is complete.
+pub(super) fn make(synthetic: &Synthetic, seed: Seed, path: &Path) -> Result<(), Error> {
+    if path.exists() {
+        return Ok(());
+    }
+    let partial = path.with_extension("partial");
+    if partial.exists() {
+        std::fs::remove_dir_all(&partial).map_err(Error::io("remove", &partial))?;
+    }
+    let parameters = SyntheticParameters { seed, start_files: synthetic.files, commits: synthetic.commits };
+    import_synthetic(parameters, &partial)?;
+    std::fs::rename(&partial, path).map_err(Error::io("rename", &partial))
+}
