@@ -56,6 +56,20 @@ impl GitSource {
         Ok(Self { history, contents, start, origin, git_version: collect_git_version()? })
     }
 
+    /// Makes the synthetic history that a log names, below `spool`; gives its path.
+    pub fn remake_synthetic(description: &serde_json::Value, spool: &Path) -> Result<PathBuf, Error> {
+        let unclear = |error: serde_json::Error| Error::Unverified {
+            what: "the synthetic history in the log's header".into(),
+            problem: error.to_string(),
+        };
+        let synthetic = serde_json::from_value(description["parameters"].clone()).map_err(unclear)?;
+        let seed = senesce_core::Seed(serde_json::from_value(description["seed"].clone()).map_err(unclear)?);
+        std::fs::create_dir_all(spool).map_err(Error::io("create", spool))?;
+        let path = spool.join("synthetic.git");
+        super::synthetic::make(&synthetic, seed, &path)?;
+        Ok(path)
+    }
+
     /// Opens the repository that a log names, for a replay.
     pub fn for_replay(path: &Path, options: HistoryOptions, spool: &Path) -> Result<Arc<dyn ContentSource>, Error> {
         let history = History::open(path, options)?;
@@ -127,9 +141,14 @@ impl GitSource {
 
     pub(super) fn description(&self, plan: &Plan) -> serde_json::Value {
         let (first, last) = self.ends();
+        // A synthetic history is made anew wherever the log is replayed; its place in the run's directory means nothing.
+        let from = match &plan.history.synthetic {
+            Some(synthetic) => ("synthetic", serde_json::json!({ "seed": plan.seed.0, "parameters": synthetic })),
+            None => ("path", self.history.git_dir().to_string_lossy().into()),
+        };
         serde_json::json!({
             "kind": "git",
-            "path": self.history.git_dir().to_string_lossy(),
+            (from.0): from.1,
             "tip": last,
             "first_parent": plan.history.first_parent,
             "start": self.start,
@@ -155,7 +174,9 @@ impl GitSource {
 ///
 /// A clone is its work tree and a pack of the history up to there, which is taken to grow evenly to its size at the end.
 fn choose_start(plan: &Plan, history: &History) -> Result<usize, Error> {
-    let wanted = usize::try_from(plan.history.pulls.unwrap_or(0)).unwrap_or(usize::MAX);
+    // Several copies share a commit; how many there will be is not known yet, but four at least are worth having.
+    let per_commit = if plan.workload.edition == Edition::Single { 1 } else { 4 };
+    let wanted = usize::try_from(plan.history.pulls.unwrap_or(0) / per_commit).unwrap_or(usize::MAX);
     let newest = history.len().saturating_sub(wanted.saturating_add(1));
     let packed = history.packed_bytes();
     let fits = |number: usize| -> Result<bool, Error> {
