@@ -16,7 +16,7 @@ pub enum Event {
         number: u64,
         /// How many arms there are.
         of: u64,
-        /// Pulls already done by an earlier session of the run.
+        /// Pulls already done by an earlier process of the run.
         from_pulls: u64,
         /// Pulls to do in all.
         pulls: u64,

@@ -45,13 +45,13 @@ fn write_pair(text: &mut String, results: &Results, native: &CellKey, git: &str)
         .collect();
     let same = trees.len() == 2 && trees[0] == trees[1];
     let _ = writeln!(text, "{} against {git} after {} pulls", native.arm, native.pulls);
-    let _ = writeln!(text, "  {:<22}{:>14}{:>14}{:>10}", "", "native", "git", "native/git");
+    let _ = writeln!(text, "  {:<22}{:>14}{:>14}{:>12}", "", "native", "git", "native/git");
     let _ = writeln!(text, "  work trees equal      {}", if same { "yes" } else { "NO" });
     let grep = |arm: &str| results.grep.iter().find(|row| here(&row.key, arm));
     let layout = |arm: &str| results.layout.iter().find(|row| here(&row.key, arm));
     let mut row = |name: &str, a: Option<f64>, b: Option<f64>, digits: usize| {
         if let (Some(a), Some(b)) = (a, b) {
-            let _ = writeln!(text, "  {name:<22}{a:>14.digits$}{b:>14.digits$}{:>10.3}", a / b);
+            let _ = writeln!(text, "  {name:<22}{a:>14.digits$}{b:>14.digits$}{:>12.3}", a / b);
         }
     };
     let of = |arm: &str| (grep(arm), layout(arm));

@@ -1,6 +1,9 @@
 //! `senesce clean`: removes what killed runs left.
 
-use std::path::Path;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Result;
 use senesce_volume::{CleanAction, LinuxHost, Registry, clean as clean_run};
@@ -19,6 +22,11 @@ pub fn clean(args: CleanArgs) -> Result<()> {
             }
             if actions.is_empty() {
                 println!("{}: nothing left", dir.display());
+            }
+            for snapshot in snapshots(dir) {
+                let removed = args.snapshots && fs::remove_file(&snapshot).is_ok();
+                let what = if removed { "removed" } else { "kept for `run --resume` (--snapshots removes it)" };
+                println!("{}: snapshot {}: {what}", dir.display(), snapshot.display());
             }
         }
         Err(error) => {
@@ -39,4 +47,14 @@ pub fn clean(args: CleanArgs) -> Result<()> {
         0 => Ok(()),
         _ => Err(failed(format!("{wrong} run(s) could not be cleaned"))),
     }
+}
+
+/// The images that a run would go on from.
+fn snapshots(run: &Path) -> Vec<PathBuf> {
+    let list = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    let arms: Vec<PathBuf> = list(&run.join("arms")).collect();
+    let is_snapshot = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("snapshot-")) && path.is_file()
+    };
+    arms.iter().flat_map(|arm| list(arm)).filter(is_snapshot).collect()
 }

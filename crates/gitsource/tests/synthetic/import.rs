@@ -1,3 +1,5 @@
+//! The import of synthetic histories, judged by the git binary.
+
 use std::{path::Path, process::Command};
 
 use senesce_core::Seed;

@@ -1,3 +1,5 @@
+//! The trace that ships, read and replayed.
+
 use std::{
     collections::BTreeMap,
     io::{BufRead, Read},

@@ -1,3 +1,5 @@
+//! What the generator makes, held against the documented statistics.
+
 use std::collections::{BTreeMap, HashSet};
 
 use senesce_core::{RelPath, Seed};

@@ -1,3 +1,5 @@
+//! Reading and replaying traces, with hand-made cases and properties.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
