@@ -34,6 +34,7 @@ pub enum Verb {
         sudo senesce run --resume /data/linux-run        go on after a kill or a power cut")]
     Run(RunArgs),
     /// Print the summary of a run.
+    #[command(after_help = "Examples:\n  senesce show demo\n  senesce show demo --equivalence")]
     Show(ShowArgs),
     /// Write result tables as CSV or JSON.
     #[command(after_help = "Examples:\n  \
@@ -41,6 +42,7 @@ pub enum Verb {
         senesce export demo --json | jq '.grep[0]'")]
     Export(ExportArgs),
     /// Write the HTML report and the figures of a run.
+    #[command(after_help = "Example:\n  senesce report demo --out aging.html --figures figures")]
     Report(ReportArgs),
     /// Apply an operation log to a volume, and compare the resulting trees.
     #[command(after_help = "Examples:\n  \
@@ -48,6 +50,10 @@ pub enum Verb {
         sudo senesce replay LOG --on image:2GiB --fs xfs --against model")]
     Replay(ReplayArgs),
     /// Look into an operation log.
+    #[command(after_help = "Examples:\n  \
+        senesce log show demo/arms/ext4/oplog.senesce-log -n 3\n  \
+        senesce log stat LOG --json\n  \
+        senesce log verify LOG")]
     Log(LogArgs),
     /// One grep test of a tree: seconds per GiB, with the caches as they are.
     #[command(after_help = "Examples:\n  senesce grep /srv/data --order sorted\n  senesce grep /srv/data --grep")]
@@ -57,6 +63,9 @@ pub enum Verb {
         senesce synth /tmp/history.git --files 2000 --commits 500 --show")]
     Synth(SynthArgs),
     /// Remove the mounts, loop devices, images and temporary files that a killed run left.
+    #[command(after_help = "Examples:\n  \
+        sudo senesce clean          after every run of this machine that no longer lives\n  \
+        sudo senesce clean demo     after this one")]
     Clean(CleanArgs),
     /// Print the JSON schema of plan files.
     Schema,
@@ -248,6 +257,9 @@ pub struct SynthArgs {
 pub struct CleanArgs {
     /// Directories of runs; all runs that were started on this machine by default.
     pub runs: Vec<PathBuf>,
+    /// Also remove the snapshots that `run --resume` would go on from: their arms then begin again.
+    #[arg(long)]
+    pub snapshots: bool,
 }
 
 #[derive(Debug, Args)]

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use senesce_experiment::{ErrorKind, Interrupted};
+use senesce_experiment::{ErrorKind, interruption};
 
 /// Done.
 pub const FAILED: u8 = 1;
@@ -50,7 +50,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     let mut kind = ErrorKind::Failed;
     let mut hint = None;
     for cause in error.chain() {
-        if let Some(interrupted) = cause.downcast_ref::<Interrupted>() {
+        if let Some(interrupted) = interruption(cause) {
             eprintln!("senesce: {interrupted}");
             return ExitCode::from(128 + interrupted.signal as u8);
         }

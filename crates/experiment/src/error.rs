@@ -118,6 +118,17 @@ pub(crate) fn chain_text(error: &dyn StdError) -> String {
     text
 }
 
+/// The signal that an error of any room tells of.
+pub fn interruption(error: &(dyn StdError + 'static)) -> Option<Interrupted> {
+    if let Some(error) = error.downcast_ref::<Error>() {
+        return error.interrupted();
+    }
+    match error.downcast_ref::<senesce_volume::Error>() {
+        Some(senesce_volume::Error::Interrupted { signal, .. }) => Some(Interrupted { signal: *signal }),
+        _ => error.downcast_ref::<Interrupted>().copied(),
+    }
+}
+
 /// Kind and hint of any error of the rooms below; `None` if it is none of theirs.
 pub fn classify(error: &(dyn StdError + 'static)) -> Option<(ErrorKind, Option<String>)> {
     if let Some(error) = error.downcast_ref::<Error>() {
@@ -129,6 +140,9 @@ pub fn classify(error: &(dyn StdError + 'static)) -> Option<(ErrorKind, Option<S
             Error::NoPulls { .. } => {
                 (ErrorKind::Usage, Some("choose a smaller history.start, or another tip".to_owned()))
             }
+            Error::Workload(error) => (workload_kind(error), None),
+            Error::Store(error) => (store_kind(error), None),
+            Error::Log(error) => (log_kind(error), None),
             Error::Io { source, .. } => (io_kind(source), None),
             _ => (ErrorKind::Failed, None),
         });
@@ -138,6 +152,12 @@ pub fn classify(error: &(dyn StdError + 'static)) -> Option<(ErrorKind, Option<S
     }
     if let Some(error) = error.downcast_ref::<senesce_volume::Error>() {
         return Some(volume_kind(error));
+    }
+    if let Some(error) = error.downcast_ref::<senesce_store::Error>() {
+        return Some((store_kind(error), None));
+    }
+    if let Some(error) = error.downcast_ref::<senesce_oplog::LogError>() {
+        return Some((log_kind(error), None));
     }
     error.downcast_ref::<senesce_gitsource::Error>().map(source_kind)
 }
@@ -164,11 +184,41 @@ fn source_kind(error: &senesce_gitsource::Error) -> (ErrorKind, Option<String>) 
         | Source::Empty { .. }
         | Source::NoSuchTip { .. }
         | Source::ObjectFormat { .. } => ErrorKind::Usage,
+        Source::Workload(error) => workload_kind(error),
         Source::Spawn { .. } => ErrorKind::Environment,
         _ => ErrorKind::Failed,
     };
     // Their messages bring their hints along.
     (kind, None)
+}
+
+fn workload_kind(error: &WorkloadError) -> ErrorKind {
+    match error {
+        WorkloadError::Parameter { .. } => ErrorKind::Usage,
+        _ => ErrorKind::Failed,
+    }
+}
+
+/// Naming a directory without results, or results or a log of a later version, is like naming a wrong plan.
+fn store_kind(error: &senesce_store::Error) -> ErrorKind {
+    use senesce_store::Error as Store;
+    match error {
+        Store::NotResults { .. }
+        | Store::NewerFormat { .. }
+        | Store::AlreadyExists { .. }
+        | Store::UnknownTable { .. } => ErrorKind::Usage,
+        Store::Io { source, .. } => io_kind(source),
+        _ => ErrorKind::Failed,
+    }
+}
+
+fn log_kind(error: &senesce_oplog::LogError) -> ErrorKind {
+    use senesce_oplog::LogError as Log;
+    match error {
+        Log::NotALog { .. } | Log::NewerVersion { .. } => ErrorKind::Usage,
+        Log::Io { source, .. } => io_kind(source),
+        _ => ErrorKind::Failed,
+    }
 }
 
 fn io_kind(error: &io::Error) -> ErrorKind {

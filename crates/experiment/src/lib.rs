@@ -20,7 +20,7 @@ mod source;
 mod volumes;
 mod world;
 
-pub use error::{Error, ErrorKind, Interrupted, classify};
+pub use error::{Error, ErrorKind, Interrupted, classify, interruption};
 pub use observer::{Event, Observer};
 pub use paths::RunPaths;
 pub use preview::{Preview, preview};

@@ -86,6 +86,7 @@ fn contents_of(workload: &Value, repo: Option<&Path>, spool: &Path) -> Result<Ar
     let path = match (repo, source["path"].as_str()) {
         (Some(path), _) => path.to_owned(),
         (None, Some(path)) => path.into(),
+        (None, None) if source["synthetic"].is_object() => GitSource::remake_synthetic(&source["synthetic"], spool)?,
         (None, None) => {
             return Err(Error::Unverified {
                 what: "the log's header".into(),

@@ -10,9 +10,9 @@ use senesce_volume::{Custodian, Registry, clean};
 
 use crate::{
     Error, World,
-    arm::{ArmContext, ArmPulls, run_arm},
+    arm::{ArmContext, ArmPulls, drop_snapshots, run_arm},
     circumstances::add_circumstances,
-    error::chain_text,
+    error::{chain_text, classify},
     journal::{ArmState, Entry, JOURNAL_FORMAT, Journal},
     observer::{Event, Observer},
     paths::RunPaths,
@@ -30,6 +30,8 @@ pub struct Run {
     force: bool,
     journal: Journal,
     store: ResultStore,
+    /// Whether this process made the run's directory.
+    created: bool,
 }
 
 /// How a run ended.
@@ -75,13 +77,18 @@ impl Run {
             senesce: world.senesce_version.clone(),
         };
         journal.append(started).map_err(Error::io("write", paths.journal()))?;
-        Ok(Self { paths, plan, plan_hash, world, force, journal, store })
+        Ok(Self { paths, plan, plan_hash, world, force, journal, store, created: true })
     }
 
     /// Opens the run in `dir` to go on with it; cleans up what a killed process left.
     pub fn resume(dir: &Path, world: World) -> Result<Self, Error> {
         let wrong = |path: PathBuf, problem: &str, hint| Error::RunDirectory { path, problem: problem.into(), hint };
-        let dir = fs::canonicalize(dir).map_err(Error::io("look up", dir))?;
+        let dir = match fs::canonicalize(dir) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(wrong(dir.to_owned(), "does not exist", "give the directory that --out named"));
+            }
+            found => found.map_err(Error::io("look up", dir))?,
+        };
         let paths = RunPaths::new(&dir);
         let text = fs::read_to_string(paths.plan()).map_err(|_| {
             wrong(dir.clone(), "holds no run (no plan.toml)", "give the directory that --out named, or start afresh")
@@ -102,7 +109,7 @@ impl Run {
         }
         clean(&*world.host, &dir)?;
         let store = ResultStore::open(&paths.results())?;
-        Ok(Self { paths, plan, plan_hash, world, force: false, journal, store })
+        Ok(Self { paths, plan, plan_hash, world, force: false, journal, store, created: false })
     }
 
     /// The run's directory.
@@ -121,7 +128,9 @@ impl Run {
     /// its reason; the others go on.
     pub fn execute(&mut self, observer: &mut dyn Observer) -> Result<RunEnd, Error> {
         if !self.world.host.is_root() && self.needs_root() {
-            return Err(senesce_volume::Error::NotRoot { operation: "make and mount the plan's volumes" }.into());
+            let error = senesce_volume::Error::NotRoot { operation: "make and mount the plan's volumes" }.into();
+            self.forget_if_unbegun(&error, &Registry::new(&self.world.registry_dir));
+            return Err(error);
         }
         let registry = Registry::new(&self.world.registry_dir);
         registry.add(&self.paths.dir)?;
@@ -133,7 +142,7 @@ impl Run {
             // A run in good order holds nothing here; after an error this is the clean-up.
             self.store.append_event("released", &serde_json::json!({ "resource": format!("{action:?}") }))?;
         }
-        let end = result?;
+        let end = result.inspect_err(|error| self.forget_if_unbegun(error, &registry))?;
         self.store.compact()?;
         self.journal.append(Entry::RunDone).map_err(Error::io("write", self.paths.journal()))?;
         registry.remove(&self.paths.dir)?;
@@ -152,6 +161,10 @@ impl Run {
                     self.execute_arm(arm, &source, &sizes, custodian, observer)?;
                 }
             }
+        }
+        for arm in &arms {
+            // Its volumes and theirs are of no more use, also if it failed or was killed at its very end.
+            drop_snapshots(&self.paths.arm(&arm.name), &[])?;
         }
         let failed = self.journal.entries().iter().filter_map(|entry| match entry {
             Entry::ArmFailed { arm, reason } => Some((arm.clone(), reason.clone())),
@@ -188,11 +201,7 @@ impl Run {
             Err(error) => match error.interrupted() {
                 Some(interrupted) => return Err(interrupted.into()),
                 // What is wrong with the machine is wrong for all arms, if it happens before any work.
-                None if matches!(&error, Error::Volume(volume) if volume.is_environment())
-                    && self.plan.arms().len() == 1 =>
-                {
-                    return Err(error);
-                }
+                None if self.concerns_all_arms(&error) => return Err(error),
                 None => self.record_failure(arm, pulls, &error)?,
             },
         };
@@ -200,9 +209,36 @@ impl Run {
         Ok(())
     }
 
+    /// Whether an arm's error, before anything was measured, is one that the other arms would meet too.
+    fn concerns_all_arms(&self, error: &Error) -> bool {
+        use senesce_volume::Error as Volume;
+        let Error::Volume(volume) = error else { return false };
+        let of_one_file_system = matches!(volume, Volume::ToolMissing { .. } | Volume::FileSystemNotInKernel { .. });
+        volume.is_environment() && self.is_unbegun() && (self.plan.arms().len() == 1 || !of_one_file_system)
+    }
+
+    /// Whether nothing was measured yet and no arm has failed.
+    fn is_unbegun(&self) -> bool {
+        self.journal.entries().iter().all(|entry| matches!(entry, Entry::RunStarted { .. } | Entry::ArmStarted { .. }))
+    }
+
+    /// Removes the directory of a run that could not even begin, so that the same command can be given again once its
+    /// cause is mended. A finished clone is kept, and so is what an interrupted run has.
+    fn forget_if_unbegun(&self, error: &Error, registry: &Registry) {
+        let has_clone = self.paths.spool().join("clone.git/.complete").exists();
+        if self.created && self.is_unbegun() && error.interrupted().is_none() && !has_clone {
+            // The error that led here is the one to tell.
+            let _ = registry.remove(&self.paths.dir);
+            let _ = fs::remove_dir_all(&self.paths.dir);
+        }
+    }
+
     /// The cells that are missing become invalid, with the reason; gives the reason.
     fn record_failure(&mut self, arm: &Arm, pulls: u64, error: &Error) -> Result<String, Error> {
-        let reason = chain_text(error);
+        let mut reason = chain_text(error);
+        if let Some((_, Some(hint))) = classify(error) {
+            reason.push_str(&format!("; hint: {hint}"));
+        }
         for key in self.plan.cells(arm, pulls) {
             if !self.store.contains(&key) {
                 self.store.append_cell(&invalid_cell(key, &reason))?;

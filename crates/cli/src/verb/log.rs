@@ -4,9 +4,12 @@ use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
 use senesce_core::Bytes;
-use senesce_oplog::{LogReader, LogSummary, render_step, verify};
+use senesce_oplog::{Ended, LogReader, LogSummary, render_step, verify};
 
-use crate::args::{LogArgs, LogVerb};
+use crate::{
+    args::{LogArgs, LogVerb},
+    exit::failed,
+};
 
 /// Runs the verb below `log`.
 pub fn log(args: LogArgs) -> Result<()> {
@@ -45,6 +48,10 @@ pub fn log(args: LogArgs) -> Result<()> {
                 summary.frames,
                 summary.ended
             )?;
+            if summary.ended != Ended::Complete {
+                out.flush()?;
+                return Err(failed(format!("the log {} is not whole; its steps up to there are good", log.display())));
+            }
         }
     }
     out.flush()?;

@@ -15,7 +15,7 @@ use senesce_volume::interrupted;
 use crate::{Error, Interrupted, feedback::SpaceTold, journal::Entry, observer::Event};
 
 pub(crate) use driver::{Driver, GitDriver};
-pub(crate) use state::{ArmContext, ArmPulls};
+pub(crate) use state::{ArmContext, ArmPulls, drop_snapshots};
 
 use state::ArmState;
 
@@ -83,13 +83,13 @@ fn checkpoint(context: &mut ArmContext<'_>, state: &mut ArmState) -> Result<(), 
             snapshots: snapshots.clone(),
         })
         .map_err(Error::io("write", context.paths.journal()))?;
-    state.drop_other_snapshots(context, &snapshots)?;
+    drop_snapshots(&context.paths.arm(&context.arm.name), &snapshots)?;
     state.measured_at = Some(state.pulls);
     Ok(())
 }
 
 fn finish(context: &mut ArmContext<'_>, state: ArmState) -> Result<(), Error> {
-    state.finish(context)?;
+    state.finish()?;
     context
         .journal
         .append(Entry::ArmDone { arm: context.arm.name.clone() })

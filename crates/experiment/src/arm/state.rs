@@ -1,6 +1,6 @@
 //! What an arm holds while it runs: volumes, log, feedback.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use senesce_core::RelPath;
 use senesce_exec::{CheckContents, apply_done, apply_step};
@@ -151,31 +151,34 @@ impl ArmState {
         Ok(names)
     }
 
-    /// Removes the snapshots of earlier checkpoints.
-    pub fn drop_other_snapshots(&self, context: &ArmContext<'_>, keep: &[String]) -> Result<(), Error> {
-        let dir = context.paths.arm(&context.arm.name);
-        for entry in fs::read_dir(&dir).map_err(Error::io("list", &dir))? {
-            let entry = entry.map_err(Error::io("list", &dir))?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if name.starts_with("snapshot-") && !keep.contains(&name) {
-                fs::remove_file(entry.path()).map_err(Error::io("remove", entry.path()))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Closes the log and removes the volumes and snapshots.
-    pub fn finish(mut self, context: &ArmContext<'_>) -> Result<(), Error> {
+    /// Closes the log and removes the volumes. The snapshots stay until the journal says that the arm is done: a kill in
+    /// between must find them.
+    pub fn finish(mut self) -> Result<(), Error> {
         if let Some(log) = self.log.take() {
             log.finish()?;
         }
-        self.drop_other_snapshots(context, &[])?;
         for aged in self.aged.drain(..) {
             drop(aged.target);
             aged.volume.destroy()?;
         }
         Ok(())
     }
+}
+
+/// Removes the snapshots of the arm in `dir`, except those to keep.
+pub(crate) fn drop_snapshots(dir: &Path, keep: &[String]) -> Result<(), Error> {
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(Error::io("list", dir))?,
+    };
+    for entry in entries {
+        let entry = entry.map_err(Error::io("list", dir))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with("snapshot-") && !keep.contains(&name) {
+            fs::remove_file(entry.path()).map_err(Error::io("remove", entry.path()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Label of the steps that only synchronise.

@@ -26,7 +26,10 @@ pub enum PlanError {
         hint: Option<String>,
     },
     /// Written for another version of the format.
-    #[error("{path:?} has format {found:?}; this program reads {PLAN_FORMAT:?}")]
+    #[error(
+        "{path:?} has format {found:?}; this program reads {PLAN_FORMAT:?}\n  hint: if that is a later version, use a \
+         newer senesce"
+    )]
     Version {
         /// The plan file.
         path: PathBuf,

@@ -1,0 +1,186 @@
+//! A machine that lacks something, and devices that must not be touched: exit code 3, and nothing is done.
+//!
+//! Tools and file systems are hidden in a mount name space of the test's own, so the machine itself is not changed.
+
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
+
+use senesce_testkit::root_or_skip;
+
+use super::{
+    disk::{Disk, Mount, must},
+    lab::{Lab, SENESCE, SINGLE, SMALL},
+};
+
+const TWO: &str = "kind = \"ext4\"\n[[file_system]]\nkind = \"xfs\"";
+
+/// The single plan on volumes that XFS takes too.
+fn on_xfs(kinds: &str) -> String {
+    SINGLE.replace("64MiB", "320MiB").replace("kind = \"ext4\"", kinds)
+}
+
+#[test]
+fn without_root_it_says_so_and_what_to_do() {
+    if !root_or_skip("becoming somebody else") {
+        return;
+    }
+    let lab = Lab::new();
+    let plan = lab.plan(SINGLE);
+    // The somebody else must be able to reach the program and the lab.
+    let program = lab.path("senesce");
+    fs::copy(SENESCE, &program).unwrap();
+    for path in [lab.path(""), lab.path("tmp"), plan, program.clone()] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
+    command.args(["run", "plan.toml", "--out", "out"]);
+    lab.confine(&mut command);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("not root: cannot make and mount") && said.contains("hint: run as root (sudo)"), "{said}");
+    assert!(!lab.path("out").exists(), "nothing was begun");
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn a_directory_without_room_for_the_images_is_refused() {
+    if !root_or_skip("a small tmpfs") {
+        return;
+    }
+    let lab = Lab::new();
+    let mount = Mount::new(&["-t", "tmpfs", "-o", "size=8m", "none"], lab.path("narrow"));
+    for kinds in ["kind = \"ext4\"", TWO] {
+        lab.plan(
+            &on_xfs(kinds).replace("dir = \"MEMORY\"", "dir = \"LAB/narrow\"").replace("files = 500", "files = 900"),
+        );
+        let done = lab.run(["run", "plan.toml", "--out", "out"]);
+        println!("{}", done.stderr);
+        done.refused(3, &["narrow has 8.00 MiB free, and ", " are needed", "hint: name a directory with "]);
+        assert!(fs::read_dir(&mount.point).unwrap().next().is_none() && !lab.path("out").exists());
+    }
+    drop(mount);
+    lab.plan(&SINGLE.replace("dir = \"MEMORY\"", "dir = \"LAB\""));
+    lab.run(["run", "plan.toml", "--out", "out"]).refused(3, &["is not on tmpfs", "hint: use /dev/shm"]);
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn a_missing_tool_fails_its_arm_or_the_run_if_there_is_no_other() {
+    if !root_or_skip("a mount name space") {
+        return;
+    }
+    let lab = Lab::new();
+    let hide = "mount --bind /dev/null \"$(readlink -f \"$(command -v mkfs.xfs || echo /usr/sbin/mkfs.xfs)\")\"";
+    let run = format!("{hide}\nexec \"$SENESCE\" run plan.toml --out out");
+    lab.plan(&on_xfs("kind = \"xfs\""));
+    let says = ["mkfs.xfs is not installed", "apt-get install xfsprogs"];
+    lab.run_apart(&run).refused(3, &says);
+    lab.assert_nothing_left();
+
+    lab.plan(&on_xfs(TWO));
+    let done = lab.run_apart(&run);
+    println!("{}", done.stderr);
+    done.refused(1, &says);
+    done.refused(1, &["1 arm(s) could not be finished", "xfs: ", "ext4: done"]);
+    let cells = super::outputs::cells(&lab, "out");
+    let valid = |arm: &str| cells.iter().filter(|cell| cell.key.starts_with(arm) && cell.is_valid).count();
+    assert_eq!((cells.len(), valid("ext4"), valid("xfs")), (8, 4, 0));
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn a_file_system_that_the_kernel_lacks_is_named() {
+    if !root_or_skip("a mount name space") {
+        return;
+    }
+    let lab = Lab::new();
+    let known = fs::read_to_string("/proc/filesystems").unwrap();
+    let without: Vec<&str> = known.lines().filter(|line| line.split_whitespace().last() != Some("xfs")).collect();
+    fs::write(lab.path("filesystems"), without.join("\n") + "\n").unwrap();
+    lab.plan(&on_xfs("kind = \"xfs\""));
+    let hide = "mount --bind filesystems /proc/filesystems\n[ ! -d /lib/modules ] || mount -t tmpfs none /lib/modules";
+    let done = lab.run_apart(&format!("{hide}\nexec \"$SENESCE\" run plan.toml --out out"));
+    done.refused(3, &["this kernel does not know the file system xfs", "hint: load its module (modprobe xfs)"]);
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn devices_in_use_are_never_touched_and_signed_ones_only_when_forced() {
+    if !root_or_skip("loop devices") {
+        return;
+    }
+    let lab = Lab::new();
+    let disk = Disk::new(&lab.path("somebodys-disk"), 64);
+    disk.format_ext4();
+    lab.plan(&SINGLE.replace("empty = \"64MiB\"", &format!("empty = {{ device = {:?} }}", disk.device)));
+    let run = ["run", "plan.toml", "--out", "out"];
+    let forced = ["run", "plan.toml", "--out", "out", "--force"];
+
+    let mount = Mount::new(&[&disk.device], lab.path("precious"));
+    fs::write(mount.point.join("letter"), "dear").unwrap();
+    for args in [&run[..], &forced] {
+        let done = lab.run(args);
+        println!("{}", done.stderr);
+        done.refused(3, &[&disk.device, "is in use: mounted on", "precious", "it was not touched", "hint: unmount"]);
+        assert!(!lab.path("out").exists());
+    }
+    assert_eq!(fs::read_to_string(mount.point.join("letter")).unwrap(), "dear");
+    drop(mount);
+
+    lab.run(run).refused(3, &[&disk.device, "holds", "ext4", "it was not touched", "--force"]);
+    let mount = Mount::new(&[&disk.device], lab.path("precious"));
+    assert_eq!(fs::read_to_string(mount.point.join("letter")).unwrap(), "dear");
+    drop(mount);
+
+    lab.run(forced).good();
+    assert!(super::outputs::cells(&lab, "out").iter().all(|cell| cell.is_valid));
+    drop(disk);
+    fs::remove_file(lab.path("somebodys-disk")).unwrap();
+    lab.assert_nothing_left();
+
+    lab.plan(&SINGLE.replace("empty = \"64MiB\"", "empty = { device = \"LAB/plan.toml\" }"));
+    let done = lab.run(["run", "plan.toml", "--out", "no-device"]);
+    done.refused(1, &["plan.toml is not a block device"]);
+}
+
+#[test]
+fn a_volume_that_fills_unexpectedly_fails_its_arm_and_the_others_go_on() {
+    if !root_or_skip("volumes") {
+        return;
+    }
+    let lab = Lab::new();
+    // The first arm has too few inodes for the clone.
+    let two = "kind = \"ext4\"\nname = \"tight\"\nmkfs = [\"-N\", \"96\"]\n[[file_system]]\nkind = \"ext4\"";
+    lab.plan(&SINGLE.replace("kind = \"ext4\"", two));
+    let done = lab.run(["run", "plan.toml", "--out", "out"]);
+    println!("{}", done.stderr);
+    done.refused(1, &["1 arm(s) could not be finished", "tight: ", "ext4: done", "clone"]);
+    let cells = super::outputs::cells(&lab, "out");
+    assert_eq!(cells.len(), 8);
+    for cell in &cells {
+        let is_tight = cell.key.starts_with("tight");
+        assert_eq!(cell.is_valid, !is_tight, "{cell:?}");
+        assert_eq!(cell.reason.contains("does not fit"), is_tight, "{cell:?}");
+    }
+    assert!(done.stdout.contains("report: ") && lab.path("out/report.html").exists());
+    lab.assert_nothing_left();
+
+    // A full-disk plan on a volume that does not hold one copy.
+    lab.plan(&SMALL.replace("36MiB", "8MiB"));
+    let done = lab.run(["run", "plan.toml", "--out", "tiny"]);
+    println!("{}", done.stderr);
+    done.refused(1, &["ext4: ", "copy"]);
+    assert!(super::outputs::cells(&lab, "tiny").iter().all(|cell| !cell.is_valid));
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn tools_of_the_tests_are_there() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    for tool in ["unshare", "setpriv", "losetup", "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs"] {
+        assert!(Path::new(&must("sh", &["-c", &format!("command -v {tool}")])).is_absolute());
+    }
+}

@@ -1,0 +1,57 @@
+//! `senesce clean` after a kill that left no time to clean.
+
+use std::{fs, time::Duration};
+
+use senesce_testkit::root_or_skip;
+
+use super::{
+    disk::{Disk, Mount},
+    lab::{Lab, SMALL, loops, mount_points},
+};
+
+#[test]
+fn a_killed_run_is_cleaned_and_nothing_else_is_touched() {
+    if !root_or_skip("volumes") {
+        return;
+    }
+    let lab = Lab::new();
+    // Beside it: somebody's image in the same directory, attached and mounted.
+    let image = lab.memory().join("foreign-image");
+    let disk = Disk::new(&image, 32);
+    disk.format_ext4();
+    let mount = Mount::new(&[&disk.device], lab.path("foreign"));
+    fs::write(mount.point.join("letter"), "dear").unwrap();
+
+    lab.plan(SMALL);
+    let mut child = lab.command().args(["--quiet", "run", "plan.toml", "--out", "out"]).spawn().unwrap();
+    let volumes = lab.path("out/volumes").to_string_lossy().into_owned();
+    let mounted = || mount_points().iter().filter(|point| point.starts_with(&volumes)).count();
+    while mounted() < 2 {
+        assert!(child.try_wait().unwrap().is_none(), "the run ended before both volumes were mounted");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // Alive: refused.
+    lab.run(["clean", "out"]).refused(1, &["still runs"]);
+    lab.run(["clean"]).refused(1, &["still runs"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(mounted() >= 2, "kill -9 leaves the mounts");
+    let images = |of: &str| loops().iter().filter(|(_, image)| image.contains(of)).count();
+    assert!(images(&*lab.memory().to_string_lossy()) >= 3);
+
+    let cleaned = lab.run(["clean"]).good();
+    println!("{}", cleaned.stdout);
+    assert!(cleaned.stdout.contains("mount at") && cleaned.stdout.contains("loop device of"), "{}", cleaned.stdout);
+    assert_eq!(mounted(), 0);
+    assert_eq!(fs::read_to_string(mount.point.join("letter")).unwrap(), "dear");
+    assert_eq!(images("foreign-image"), 1);
+    drop((mount, disk));
+    fs::remove_file(image).unwrap();
+    lab.assert_nothing_left();
+
+    // A second time there is nothing, and the run can still go on.
+    assert_eq!(lab.run(["clean"]).good().stdout, "");
+    assert!(lab.run(["clean", "out"]).good().stdout.contains("nothing left"));
+    lab.run(["run", "--resume", "out", "--quiet"]).good();
+    lab.assert_nothing_left();
+}

@@ -1,0 +1,56 @@
+//! What tests mount and attach themselves; each goes away by itself.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// Runs a command that must succeed.
+#[track_caller]
+pub fn must(program: &str, args: &[&str]) -> String {
+    let output = Command::new(program).args(args).output().unwrap();
+    assert!(output.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+}
+
+/// A block device that plays somebody's disk.
+pub struct Disk {
+    pub device: String,
+}
+
+impl Disk {
+    /// An image of so many MiB at `image`, on a loop device.
+    pub fn new(image: &Path, mib: u64) -> Self {
+        std::fs::File::create(image).unwrap().set_len(mib << 20).unwrap();
+        Self { device: must("losetup", &["--find", "--show", &image.to_string_lossy()]) }
+    }
+
+    pub fn format_ext4(&self) {
+        must("mkfs.ext4", &["-q", &self.device]);
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["--detach", &self.device]).output();
+    }
+}
+
+/// A mount of the test's own.
+pub struct Mount {
+    pub point: PathBuf,
+}
+
+impl Mount {
+    pub fn new(args: &[&str], point: PathBuf) -> Self {
+        std::fs::create_dir_all(&point).unwrap();
+        must("mount", &[args, &[&*point.to_string_lossy()]].concat());
+        Self { point }
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.point).output();
+    }
+}

@@ -1,0 +1,15 @@
+//! The `senesce` program as a user meets it: commands, exit codes, what is printed and what is left behind.
+//!
+//! Tests that format and mount need root. Each works in a [`lab::Lab`] of its own, which is emptied also on failure.
+
+mod bad_input;
+mod bad_machine;
+mod clean;
+mod disk;
+mod equivalence;
+mod lab;
+mod log;
+mod outputs;
+mod plans;
+mod repositories;
+mod resume;

@@ -1,0 +1,219 @@
+//! Runs that are killed at random moments and gone on with end as if nothing had happened.
+//!
+//! `SENESCE_KILLS=20 SENESCE_PLAN=plans/quick-start.toml` makes the long version of it: so many kills, of that plan.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, ExitStatus},
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use senesce_core::{Rng, Seed};
+use senesce_testkit::root_or_skip;
+
+use super::{
+    lab::{Lab, SMALL},
+    outputs::{Cell, cells},
+};
+
+/// In turn: no time to clean, and two polite requests.
+const SIGNALS: [Signal; 3] = [Signal::KILL, Signal::INT, Signal::TERM];
+
+/// What a run ends with.
+struct End {
+    cells: Vec<Cell>,
+    /// The operation logs, by arm.
+    logs: Vec<(String, Vec<u8>)>,
+}
+
+impl End {
+    fn of(lab: &Lab, out: &str) -> Self {
+        let mut logs = Vec::new();
+        for entry in fs::read_dir(lab.path(out).join("arms")).unwrap() {
+            let entry = entry.unwrap();
+            let log = fs::read(entry.path().join("oplog.senesce-log")).unwrap();
+            logs.push((entry.file_name().to_string_lossy().into_owned(), log));
+        }
+        logs.sort();
+        Self { cells: cells(lab, out), logs }
+    }
+
+    /// What is unlike in another run's end, in words.
+    fn differences(&self, lab: &Lab, out: &str, other: &End, other_out: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        for ((arm, log), (other_arm, other_log)) in self.logs.iter().zip(&other.logs) {
+            assert_eq!(arm, other_arm);
+            if log != other_log {
+                found.push(format!("{arm}: {}", first_unlike_step(lab, arm, out, other_out)));
+            }
+        }
+        let keys = |end: &End| end.cells.iter().map(|cell| cell.key.clone()).collect::<Vec<_>>();
+        if keys(self) != keys(other) {
+            found.push(format!("the cells are {:?} and {:?}", keys(self), keys(other)));
+        }
+        for (one, other) in self.cells.iter().zip(&other.cells) {
+            if one != other {
+                found.push(format!("{}: {one:?} and {other:?}", one.key));
+            }
+        }
+        found
+    }
+}
+
+/// Where two logs part, in words.
+fn first_unlike_step(lab: &Lab, arm: &str, out: &str, other_out: &str) -> String {
+    let steps = |out: &str| {
+        let log = lab.path(out).join("arms").join(arm).join("oplog.senesce-log");
+        lab.run(["log", "show", log.to_str().unwrap()]).good().stdout
+    };
+    let (one, other) = (steps(out), steps(other_out));
+    if one == other {
+        return "the steps are equal, but not the bytes".into();
+    }
+    let mut step = "";
+    for (line, other_line) in one.lines().zip(other.lines()) {
+        if !line.starts_with(' ') {
+            step = line;
+        }
+        if line != other_line {
+            return format!("in {step:?}: {line:?} and {other_line:?}");
+        }
+    }
+    "one is the other's beginning".into()
+}
+
+/// Waits; kills when it is time. Gives the end, and whether the kill came first.
+fn wait_or_kill(child: &mut Child, after: Option<Duration>, signal: Signal) -> (ExitStatus, bool) {
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return (status, false);
+        }
+        if after.is_some_and(|after| began.elapsed() >= after) {
+            // Still ours: it was not waited for.
+            kill_process(Pid::from_child(child), signal).unwrap();
+            return (child.wait().unwrap(), true);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A plan that is run uninterrupted, and then with kills.
+struct Trial {
+    lab: Lab,
+    plan: PathBuf,
+    reference: End,
+    took: Duration,
+}
+
+impl Trial {
+    /// Runs the plan without interruption, in a lab of its own.
+    fn new(lab: Lab, plan: PathBuf) -> Self {
+        let began = Instant::now();
+        lab.run(["run".as_ref(), plan.as_os_str(), "--quiet".as_ref(), "--out".as_ref(), "reference".as_ref()]).good();
+        let took = began.elapsed();
+        lab.assert_nothing_left();
+        let reference = End::of(&lab, "reference");
+        Self { lab, plan, reference, took }
+    }
+
+    fn start(&self, out: &str, begun: bool) -> Child {
+        let mut command = self.lab.command();
+        command.arg("run").arg("--quiet");
+        match begun {
+            true => command.arg("--resume").arg(out),
+            false => command.arg(&self.plan).arg("--out").arg(out),
+        };
+        command.stdout(fs::File::create(self.lab.path("stdout")).unwrap());
+        command.stderr(fs::File::create(self.lab.path("stderr")).unwrap());
+        command.spawn().unwrap()
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(self.lab.path("stderr")).unwrap()
+    }
+
+    /// Kills runs of the plan `kills` times in all, at seeded moments; gives the differences of those that ended.
+    ///
+    /// A run is killed at most `most_a_run` times, at points that are spread over its whole length.
+    fn kill(&self, seed: Seed, kills: usize, most_a_run: usize) -> Vec<String> {
+        let mut rng = Rng::for_purpose(seed, "moments of kills");
+        let mut differences = Vec::new();
+        let (mut killed, mut run) = (0, 0);
+        while killed < kills {
+            run += 1;
+            let out = format!("run-{run}");
+            let (mut begun, mut of_this_run) = (false, 0);
+            loop {
+                let is_to_be_killed = killed < kills && of_this_run < most_a_run;
+                let millis = rng.below(2 * self.took.as_millis() as u64 / (most_a_run as u64 + 1));
+                let after = is_to_be_killed.then(|| Duration::from_millis(millis));
+                let signal = SIGNALS[killed % SIGNALS.len()];
+                let mut child = self.start(&out, begun);
+                let (status, was_killed) = wait_or_kill(&mut child, after, signal);
+                if !was_killed || status.success() {
+                    assert!(status.success(), "{out}: {status}: {}", self.said());
+                    break;
+                }
+                killed += 1;
+                of_this_run += 1;
+                let where_ = last_journal_line(&self.lab.path(&out));
+                println!("{out}: kill {killed} ({signal:?}) after {millis} ms; journal: {where_}");
+                if signal != Signal::KILL && status.code().is_some() {
+                    // An orderly end: its own code, and everything was released by the process itself.
+                    assert_eq!(status.code(), Some(128 + signal.as_raw()), "{}", self.said());
+                    self.assert_only_snapshots(&out);
+                }
+                // Before its first line in the journal a run is none that could be gone on with.
+                begun = self.lab.path(&out).join("journal.ndjson").metadata().is_ok_and(|file| file.len() > 0);
+                if !begun && self.lab.path(&out).exists() {
+                    self.lab.run(["clean", &out]).good();
+                    fs::remove_dir_all(self.lab.path(&out)).unwrap();
+                }
+            }
+            let end = End::of(&self.lab, &out);
+            let unlike = self.reference.differences(&self.lab, "reference", &end, &out);
+            println!("{out}: ended after {of_this_run} kill(s); {} difference(s)", unlike.len());
+            differences.extend(unlike.into_iter().map(|text| format!("{out}: {text}")));
+            self.lab.assert_nothing_left();
+            fs::remove_dir_all(self.lab.path(&out)).unwrap();
+        }
+        differences
+    }
+
+    /// Of an interrupted run only the snapshots may remain, from which it goes on.
+    fn assert_only_snapshots(&self, out: &str) {
+        let snapshots = self.lab.path(out).join("arms");
+        let mut left = self.lab.leftovers();
+        left.retain(|path| !Path::new(path).starts_with(&snapshots));
+        assert_eq!(left, [""; 0], "{}", self.said());
+    }
+}
+
+fn last_journal_line(run: &Path) -> String {
+    let text = fs::read_to_string(run.join("journal.ndjson")).unwrap_or_default();
+    text.lines().last().unwrap_or("(none)").chars().take(90).collect()
+}
+
+#[test]
+fn a_killed_run_ends_as_if_nothing_had_happened() {
+    if !root_or_skip("volumes") {
+        return;
+    }
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
+    let kills = number("SENESCE_KILLS").unwrap_or(4) as usize;
+    let seed = Seed(number("SENESCE_KILL_SEED").unwrap_or(1));
+    let lab = Lab::new();
+    let plan = match std::env::var_os("SENESCE_PLAN") {
+        // Taken from the workspace, where a user would stand.
+        Some(path) => Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path),
+        None => lab.plan(SMALL),
+    };
+    let trial = Trial::new(lab, plan);
+    assert!(trial.reference.cells.iter().all(|cell| cell.is_valid), "{:?}", trial.reference.cells);
+    println!("uninterrupted: {:.1} s, {} cells", trial.took.as_secs_f64(), trial.reference.cells.len());
+    let differences = trial.kill(seed, kills, kills.clamp(1, 10));
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
