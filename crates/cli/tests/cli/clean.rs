@@ -37,7 +37,7 @@ fn a_killed_run_is_cleaned_and_nothing_else_is_touched() {
     child.wait().unwrap();
     assert!(mounted() >= 2, "kill -9 leaves the mounts");
     let images = |of: &str| loops().iter().filter(|(_, image)| image.contains(of)).count();
-    assert!(images(&*lab.memory().to_string_lossy()) >= 3);
+    assert!(images(&lab.memory().to_string_lossy()) >= 3);
 
     let cleaned = lab.run(["clean"]).good();
     println!("{}", cleaned.stdout);

@@ -23,18 +23,18 @@ pub(crate) fn restore_or_begin(context: &mut ArmContext<'_>) -> Result<ArmState,
     let name = context.arm.name.clone();
     let dir = context.paths.arm(&name);
     fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
-    if let journal::ArmState::At(entry) = context.journal.arm_state(&name) {
-        if let Entry::CheckpointDone { pulls, steps, log_bytes, feedback_bytes, snapshots, .. } = *entry {
-            let there = !snapshots.is_empty() && snapshots.iter().all(|snapshot| dir.join(snapshot).exists());
-            if there {
-                announce(context, pulls);
-                return restore(context, &dir, Position { pulls, steps, log_bytes, feedback_bytes, snapshots });
-            }
-            context.observer.on_event(&Event::Warning {
-                arm: name.clone(),
-                message: "no snapshots of its last checkpoint are left; the arm begins again".into(),
-            });
+    if let journal::ArmState::At(entry) = context.journal.arm_state(&name)
+        && let Entry::CheckpointDone { pulls, steps, log_bytes, feedback_bytes, snapshots, .. } = *entry
+    {
+        let there = !snapshots.is_empty() && snapshots.iter().all(|snapshot| dir.join(snapshot).exists());
+        if there {
+            announce(context, pulls);
+            return restore(context, &dir, Position { pulls, steps, log_bytes, feedback_bytes, snapshots });
         }
+        context.observer.on_event(&Event::Warning {
+            arm: name.clone(),
+            message: "no snapshots of its last checkpoint are left; the arm begins again".into(),
+        });
     }
     announce(context, 0);
     begin(context, &dir)

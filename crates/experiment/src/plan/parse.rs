@@ -93,10 +93,10 @@ impl Plan {
         if sources.iter().filter(|&&given| given).count() != 1 {
             return wrong("history", "needs exactly one of repo, synthetic and trace");
         }
-        if let Some(synthetic) = &self.history.synthetic {
-            if synthetic.model != "linux-like" {
-                return wrong("history.synthetic.model", "is unknown; the one model is \"linux-like\"");
-            }
+        if let Some(synthetic) = &self.history.synthetic
+            && synthetic.model != "linux-like"
+        {
+            return wrong("history.synthetic.model", "is unknown; the one model is \"linux-like\"");
         }
         if self.name.is_empty() || !self.name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b)) {
             return wrong("name", "must be letters, digits, '-', '_' and '.', because directories are named after it");
@@ -134,16 +134,16 @@ impl Plan {
             ("volumes.empty", &self.volumes.empty),
             ("volumes.unaged", &self.volumes.unaged),
         ] {
-            if let VolumePlan::Place(place) = volume {
-                if place.device.is_some() == place.directory.is_some() {
-                    return wrong(key, "needs exactly one of device and directory");
-                }
+            if let VolumePlan::Place(place) = volume
+                && place.device.is_some() == place.directory.is_some()
+            {
+                return wrong(key, "needs exactly one of device and directory");
             }
         }
-        if let VolumePlan::Place(place) = &self.volumes.unaged {
-            if place.directory.is_some() {
-                return wrong("volumes.unaged", "cannot be a directory: a fresh copy needs a fresh file system");
-            }
+        if let VolumePlan::Place(place) = &self.volumes.unaged
+            && place.directory.is_some()
+        {
+            return wrong("volumes.unaged", "cannot be a directory: a fresh copy needs a fresh file system");
         }
         let mut names: Vec<String> = self.arms().into_iter().map(|arm| arm.name).collect();
         names.sort();
