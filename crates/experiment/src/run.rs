@@ -6,7 +6,7 @@ use std::{
 };
 
 use senesce_store::{CellKey, CellResults, CellRow, CircumstanceRow, ResultStore, RunInfo};
-use senesce_volume::{Custodian, Registry, clean};
+use senesce_volume::{Custodian, Outcome, Registry, clean};
 
 use crate::{
     Error, World,
@@ -138,11 +138,17 @@ impl Run {
         let result = self.execute_arms(&custodian, observer);
         let left = custodian.release_all();
         drop(custodian);
+        // What is still mounted below the directory must not be deleted with it, and `clean` needs its journal.
+        let is_free = !left.iter().any(|action| matches!(action.outcome, Outcome::Failed { .. }));
         for action in left {
             // A run in good order holds nothing here; after an error this is the clean-up.
             self.store.append_event("released", &serde_json::json!({ "resource": format!("{action:?}") }))?;
         }
-        let end = result.inspect_err(|error| self.forget_if_unbegun(error, &registry))?;
+        let end = result.inspect_err(|error| {
+            if is_free {
+                self.forget_if_unbegun(error, &registry);
+            }
+        })?;
         self.store.compact()?;
         self.journal.append(Entry::RunDone).map_err(Error::io("write", self.paths.journal()))?;
         registry.remove(&self.paths.dir)?;
