@@ -2,63 +2,119 @@
 //!
 //! `SENESCE_BENCH_DIR` is an empty directory of the file system to try (default: a temporary one);
 //! `SENESCE_BENCH_TRACE` a size-only trace (`S path size`, `D path`, `W path size`, `C bytes`), uncompressed; without it
-//! a small made-up history is used; `SENESCE_BENCH_COMMITS` stops early. One line for each run, ratios at the end.
+//! a small made-up history is used; `SENESCE_BENCH_COMMITS` stops early; `SENESCE_BENCH_ROUNDS` (3). One line
+//! for each round, medians at the end. Both sides synchronise the file system after every 2,000 operations and at the end.
 
 use std::{
     collections::{HashMap, HashSet},
-    env, fs,
+    env, fmt, fs,
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use senesce_core::{RelPath, Rng, Seed};
-use senesce_exec::{Ahead, PosixTarget, Target, apply_prepared, bare::BareLoop, prepare_step};
-use senesce_oplog::{Content, DoneStep, Op, Outcome, Step};
+use senesce_exec::{PosixTarget, Target, apply_step, bare::BareLoop, make_ahead};
+use senesce_oplog::{Content, DoneStep, LogHeader, LogWriter, Op, Outcome, Step};
+
+/// As in an experiment.
+const AHEAD_BYTES: u64 = 64 << 20;
+const SYNC_EVERY_OPERATIONS: usize = 2_000;
 
 fn main() {
     let commits = env::var("SENESCE_BENCH_COMMITS").ok().and_then(|n| n.parse().ok()).unwrap_or(usize::MAX);
+    let rounds = env::var("SENESCE_BENCH_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(3);
     let steps: Arc<[Step]> = match env::var_os("SENESCE_BENCH_TRACE") {
         Some(path) => steps_of_trace(Path::new(&path), commits),
         None => made_up_steps(commits.min(200)),
-    }
-    .into();
+    };
     let temporary = tempfile::tempdir().unwrap();
     let dir = env::var_os("SENESCE_BENCH_DIR").map_or(temporary.path().to_owned(), PathBuf::from);
     let operations: usize = steps.iter().map(|step| step.ops.len()).sum();
     println!("{} steps, {operations} operations, on {}", steps.len(), dir.display());
-    let mut ratios = Vec::new();
-    for round in 0..3 {
+    let mut speeds = Vec::new();
+    let mut own_shares = Vec::new();
+    for round in 0..rounds {
         let at = dir.join("bench");
-        let (bare, bare_cpu) = fresh(&at, || run_bare(&steps, &at));
-        let (native, native_cpu, cpu) = fresh(&at, || run_native(steps.clone(), &at));
-        let ratio = bare.as_secs_f64() / native.as_secs_f64();
-        let cpu_ratio = bare_cpu.as_secs_f64() / native_cpu.as_secs_f64();
+        let log = temporary.path().join("log");
+        // Which one goes first changes, so that what the rounds do to the volume favours neither.
+        let (bare, native);
+        if round % 2 == 0 {
+            bare = fresh(&at, || run_bare(&steps, &at));
+            native = fresh(&at, || run_native(steps.clone(), &at, &log));
+        } else {
+            native = fresh(&at, || run_native(steps.clone(), &at, &log));
+            bare = fresh(&at, || run_bare(&steps, &at));
+        }
+        let (speed, own) = (bare.wall / native.wall, native.thread_user / native.wall);
         println!(
-            "round {round}: wall: bare {:.3} s, native {:.3} s, native at {:.1}% of bare's speed; \
-             CPU of the thread that applies: bare {:.3} s, native {:.3} s, {:.1}%; \
-             native, both threads: user {:.2} s, system {:.2} s",
-            bare.as_secs_f64(),
-            native.as_secs_f64(),
-            100.0 * ratio,
-            bare_cpu.as_secs_f64(),
-            native_cpu.as_secs_f64(),
-            100.0 * cpu_ratio,
-            cpu.0,
-            cpu.1,
+            "round {round}: bare {bare}; native {native}; native at {:.1}% of bare's speed, applying thread in user \
+             mode for {:.1}% of its wall time",
+            100.0 * speed,
+            100.0 * own,
         );
-        ratios.push((ratio, cpu_ratio));
+        speeds.push(speed);
+        own_shares.push(own);
     }
-    let median = |mut values: Vec<f64>| {
-        values.sort_by(f64::total_cmp);
-        100.0 * values[values.len() / 2]
-    };
+    let peak = fs::read_to_string("/proc/self/status").unwrap();
+    let peak = peak.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("?").trim();
     println!(
-        "median: wall {:.1}%, CPU of the thread that applies {:.1}% (on a busy machine only the latter says much)",
-        median(ratios.iter().map(|r| r.0).collect()),
-        median(ratios.iter().map(|r| r.1).collect())
+        "median: native at {:.1}% of bare's speed, in user mode for {:.1}%; peak resident memory {peak} (prepared \
+         calls of the bare loop included)",
+        100.0 * median(speeds),
+        100.0 * median(own_shares)
     );
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Seconds: wall, of the thread that applies, and of all threads.
+#[derive(Clone, Copy, Default)]
+struct Times {
+    wall: f64,
+    thread_user: f64,
+    thread_system: f64,
+    all_user: f64,
+    all_system: f64,
+}
+
+impl Times {
+    fn of(work: impl FnOnce()) -> Self {
+        let (thread, all, start) =
+            (cpu_seconds("/proc/thread-self/stat"), cpu_seconds("/proc/self/stat"), Instant::now());
+        work();
+        let wall = start.elapsed().as_secs_f64();
+        let (thread_after, all_after) = (cpu_seconds("/proc/thread-self/stat"), cpu_seconds("/proc/self/stat"));
+        Self {
+            wall,
+            thread_user: thread_after.0 - thread.0,
+            thread_system: thread_after.1 - thread.1,
+            all_user: all_after.0 - all.0,
+            all_system: all_after.1 - all.1,
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.wall += other.wall;
+        self.thread_user += other.thread_user;
+        self.thread_system += other.thread_system;
+        self.all_user += other.all_user;
+        self.all_system += other.all_system;
+    }
+}
+
+impl fmt::Display for Times {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:.2} s (thread: user {:.2}, system {:.2}; all: user {:.2}, system {:.2})",
+            self.wall, self.thread_user, self.thread_system, self.all_user, self.all_system
+        )
+    }
 }
 
 /// Runs in a new directory that is gone, on the device too, before the next run begins.
@@ -70,26 +126,23 @@ fn fresh<T>(at: &Path, run: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Time of the calls alone; preparing them, in parts of 64 MiB, is not counted.
-fn run_bare(steps: &[Step], at: &Path) -> (Duration, Duration) {
+/// Time of the calls alone; preparing them, in parts of 256 MiB, is not counted.
+fn run_bare(steps: &[Step], at: &Path) -> Times {
     let target = PosixTarget::open(at).unwrap();
-    let (mut time, mut cpu) = (Duration::ZERO, Duration::ZERO);
+    let mut times = Times::default();
     let mut batch = Vec::new();
     let mut held = 0;
     for (number, step) in steps.iter().enumerate() {
         held += step.ops.iter().map(content_len).sum::<u64>();
         batch.push(DoneStep { number: 0, step: step.clone(), outcome: Outcome::Done, contents: vec![] });
-        if held > 64 << 20 || number + 1 == steps.len() {
+        if held > 256 << 20 || number + 1 == steps.len() {
             let bare = BareLoop::compile(&batch, &(), 0o022).unwrap();
-            let (start, start_cpu) = (Instant::now(), thread_cpu());
-            bare.run(target.root()).unwrap();
-            time += start.elapsed();
-            cpu += thread_cpu() - start_cpu;
+            times.add(Times::of(|| bare.run(target.root()).unwrap()));
             batch.clear();
             held = 0;
         }
     }
-    (time, cpu)
+    times
 }
 
 fn content_len(op: &Op) -> u64 {
@@ -99,31 +152,27 @@ fn content_len(op: &Op) -> u64 {
     }
 }
 
-/// Everything: growing and hashing contents ahead on a second thread, applying, recording.
-fn run_native(steps: Arc<[Step]>, at: &Path) -> (Duration, Duration, (f64, f64)) {
+/// Everything: growing and hashing contents ahead on a second thread, asking for the space, applying, recording.
+fn run_native(steps: Arc<[Step]>, at: &Path, log: &Path) -> Times {
     let mut target = PosixTarget::open(at).unwrap();
-    let before = cpu_seconds();
-    let (start, start_cpu) = (Instant::now(), thread_cpu());
-    let all = steps.clone();
-    let prepared = (0..all.len()).map(move |index| prepare_step(all[index].clone(), &()).unwrap());
-    for (number, step) in (0..).zip(Ahead::spawn(prepared, 64 << 20, |step| step.held_bytes())) {
-        let done = apply_prepared(&mut target as &mut dyn Target, number, step).unwrap();
-        assert_eq!(done.outcome, Outcome::Done, "the file system is too small");
-    }
-    let time = start.elapsed();
-    let (after, own) = (cpu_seconds(), thread_cpu() - start_cpu);
-    (time, own, (after.0 - before.0, after.1 - before.1))
+    fs::remove_file(log).ok();
+    Times::of(|| {
+        let mut log = LogWriter::create(log, &LogHeader::new("bench".into(), Seed(1))).unwrap();
+        let all = (0..steps.len()).map(move |index| steps[index].clone());
+        let (steps, contents) = make_ahead(all, |step| step.ops.clone(), Arc::new(()), AHEAD_BYTES);
+        for (number, step) in (0..).zip(steps) {
+            target.space().unwrap();
+            let done = apply_step(&mut target as &mut dyn Target, number, step, &*contents).unwrap();
+            assert_eq!(done.outcome, Outcome::Done, "the file system is too small");
+            log.append(&done).unwrap();
+        }
+        log.finish().unwrap();
+    })
 }
 
-/// CPU time of the calling thread.
-fn thread_cpu() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::try_from(now).unwrap()
-}
-
-/// User and system seconds of this process, from /proc (in ticks of 10 ms).
-fn cpu_seconds() -> (f64, f64) {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap();
+/// User and system seconds of a process or thread, from /proc (in ticks of 10 ms).
+fn cpu_seconds(stat: &str) -> (f64, f64) {
+    let stat = fs::read_to_string(stat).unwrap();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
     (fields[11].parse::<f64>().unwrap() / 100.0, fields[12].parse::<f64>().unwrap() / 100.0)
 }
@@ -161,7 +210,7 @@ impl Maker {
     }
 }
 
-fn steps_of_trace(path: &Path, commits: usize) -> Vec<Step> {
+fn steps_of_trace(path: &Path, commits: usize) -> Arc<[Step]> {
     let mut maker = Maker { known: HashMap::new(), directories: HashSet::new(), ops: vec![], seed: 0 };
     let mut steps = Vec::new();
     for line in BufReader::new(fs::File::open(path).unwrap()).lines() {
@@ -188,20 +237,36 @@ fn steps_of_trace(path: &Path, commits: usize) -> Vec<Step> {
             break;
         }
     }
-    steps
+    with_pace(steps)
 }
 
-fn made_up_steps(commits: usize) -> Vec<Step> {
+/// Inserts the steps that synchronise, as an experiment does.
+fn with_pace(steps: Vec<Step>) -> Arc<[Step]> {
+    let synchronise = Step { label: "pace".into(), counted: false, root: RelPath::root(), ops: [Op::SyncFs].into() };
+    let mut unsynced = 0;
+    let mut paced = Vec::new();
+    for step in steps {
+        unsynced += step.ops.len();
+        paced.push(step);
+        if unsynced >= SYNC_EVERY_OPERATIONS {
+            paced.push(synchronise.clone());
+            unsynced = 0;
+        }
+    }
+    paced.push(synchronise);
+    paced.into()
+}
+
+fn made_up_steps(commits: usize) -> Arc<[Step]> {
     let mut rng = Rng::for_purpose(Seed(1), "bench");
     let mut maker = Maker { known: HashMap::new(), directories: HashSet::new(), ops: vec![], seed: 0 };
     let mut write = |maker: &mut Maker| {
         let path = format!("d{}/e{}/f{}", rng.below(20), rng.below(10), rng.below(15));
         maker.write(&RelPath::try_from(path.as_str()).unwrap(), rng.below(48 << 10));
     };
-    (0..commits)
-        .map(|_| {
-            (0..40).for_each(|_| write(&mut maker));
-            maker.step()
-        })
-        .collect()
+    let step = |_| {
+        (0..40).for_each(|_| write(&mut maker));
+        maker.step()
+    };
+    with_pace((0..commits).map(step).collect())
 }

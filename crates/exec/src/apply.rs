@@ -2,7 +2,7 @@
 
 use std::{io, sync::Arc};
 
-use senesce_oplog::{ContentError, ContentSource, DoneStep, Op, Outcome, Payload, Step};
+use senesce_oplog::{ContentError, ContentSource, DoneStep, Op, Outcome, Step};
 
 use crate::{
     ExecError, OpFailure, Target,
@@ -25,12 +25,8 @@ impl PreparedStep {
 
     /// Bytes held in memory for its contents, for the budget of [`Ahead`](crate::Ahead).
     pub fn held_bytes(&self) -> u64 {
-        let in_memory = |ready: &Ready| match &ready.payload {
-            Payload::Bytes(bytes) => bytes.len() as u64,
-            Payload::File { .. } | Payload::Seeded { .. } => 0,
-        };
         // The operations themselves: a rough figure, so that steps without contents do not pile up for ever.
-        self.contents.iter().map(in_memory).sum::<u64>() + 128 * self.step.ops.len() as u64
+        self.contents.iter().map(|ready| ready.payload.held_bytes()).sum::<u64>() + 128 * self.step.ops.len() as u64
     }
 }
 

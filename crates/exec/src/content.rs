@@ -3,6 +3,8 @@
 use std::{
     fs::File,
     io::{self, Read},
+    iter,
+    sync::Arc,
 };
 
 use senesce_oplog::{Content, ContentError, ContentSource, Op, Payload, seeded_bytes};
@@ -99,13 +101,15 @@ pub(crate) fn make_ready(
     source: &dyn ContentSource,
     buffer: &mut Vec<u8>,
 ) -> Result<Ready, ContentError> {
+    if let Some((payload, hash)) = source.ready(content) {
+        return Ok(Ready { payload, hash });
+    }
     let payload = match content {
         Content::Inline(bytes) => Payload::Bytes(bytes.clone()),
         Content::Seeded { seed, len } if *len <= CHUNK_BYTES as u64 => {
-            buffer.clear();
-            buffer.resize(*len as usize, 0);
-            seeded_bytes(*seed, 0, buffer);
-            Payload::Bytes(buffer.as_slice().into())
+            let mut bytes: Arc<[u8]> = iter::repeat_n(0, *len as usize).collect();
+            seeded_bytes(*seed, 0, Arc::get_mut(&mut bytes).expect("it was just made"));
+            Payload::Bytes(bytes)
         }
         Content::Seeded { seed, len } => Payload::Seeded { seed: *seed, len: *len },
         Content::Derived(derived) => match derived.resolved() {
@@ -134,11 +138,16 @@ pub(crate) fn make_ready(
 /// Resolves and hashes every derived content of `ops` ahead of their use, for example on another thread; the results
 /// are kept in the operations until those are dropped.
 ///
+/// Stops when `most_bytes` are held, so that one huge step does not fill the memory; whoever applies it makes the rest.
+///
 /// Out: the bytes that are now held in memory for `ops` (contents in files count nothing).
-pub fn resolve_ops(ops: &[Op], source: &dyn ContentSource) -> Result<u64, ContentError> {
+pub fn resolve_ops(ops: &[Op], source: &dyn ContentSource, most_bytes: u64) -> Result<u64, ContentError> {
     let mut held_bytes = 0;
     let mut buffer = Vec::new();
     for content in ops.iter().filter_map(Op::content) {
+        if held_bytes >= most_bytes {
+            break;
+        }
         if let Content::Derived(_) = content {
             // The first call keeps the payload in the operation, the second finds it there and hashes it.
             content.payload(source)?;

@@ -22,6 +22,7 @@
 //! ```
 
 mod ahead;
+mod ahead_contents;
 mod apply;
 pub mod bare;
 mod content;
@@ -35,6 +36,7 @@ mod target;
 pub mod tree;
 
 pub use ahead::Ahead;
+pub use ahead_contents::{ItemsAhead, make_ahead};
 pub use apply::{CheckContents, PreparedStep, apply_done, apply_prepared, apply_step, prepare_step};
 pub use content::{CHUNK_BYTES, resolve_ops};
 pub use error::{ExecError, OpPlace};

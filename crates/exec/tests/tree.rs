@@ -108,7 +108,9 @@ fn contents_resolved_ahead_are_not_asked_for_again() {
     let mut target = NullTarget::default();
     let before = apply_step(&mut target, 0, step("copy-1"), &source).unwrap();
     assert_eq!(source.0.load(Ordering::SeqCst), 2);
-    assert_eq!(resolve_ops(&ops, &source).unwrap(), 10);
+    assert_eq!(resolve_ops(&ops, &source, 4).unwrap(), 4, "stops at the bound");
+    assert_eq!(source.0.load(Ordering::SeqCst), 3);
+    assert_eq!(resolve_ops(&ops, &source, u64::MAX).unwrap(), 10);
     assert_eq!(source.0.load(Ordering::SeqCst), 4);
     let after = apply_step(&mut target, 1, step("copy-2"), &source).unwrap();
     assert_eq!(source.0.load(Ordering::SeqCst), 4, "kept since resolve_ops");

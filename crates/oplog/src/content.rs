@@ -110,6 +110,14 @@ impl Payload {
         }
     }
 
+    /// Bytes of it that are held in memory.
+    pub fn held_bytes(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::File { .. } | Self::Seeded { .. } => 0,
+        }
+    }
+
     /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -120,6 +128,12 @@ impl Payload {
 pub trait ContentSource: Send + Sync {
     /// The bytes that `key` stands for; the same for the same key, always.
     fn payload(&self, key: &str) -> Result<Payload, ContentError>;
+
+    /// Bytes and XXH3-64 of a content of any kind, if they were made ahead; given once. A source that makes nothing
+    /// ahead has none.
+    fn ready(&self, _content: &Content) -> Option<(Payload, u64)> {
+        None
+    }
 }
 
 /// A content could not be made.

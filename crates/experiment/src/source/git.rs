@@ -6,7 +6,7 @@ use std::{
 };
 
 use senesce_core::Bytes;
-use senesce_exec::{Ahead, resolve_ops};
+use senesce_exec::{Ahead, make_ahead, resolve_ops};
 use senesce_gitsource::{GitContents, History, HistoryOptions, clone_url, collect_git_version};
 use senesce_oplog::{ContentSource, Op};
 use senesce_workload::{
@@ -23,6 +23,8 @@ use crate::{
 
 /// Bytes of contents that may be made ahead of their use.
 const AHEAD_BYTES: u64 = 64 * Bytes::MIB;
+
+type PullResult = Result<Pull, WorkloadError>;
 
 /// An opened repository.
 pub struct GitSource {
@@ -93,35 +95,44 @@ impl GitSource {
         Ok(PullPlanner::new(repository, self.contents.clone(), self.history.commits(), self.planner_options(gc)))
     }
 
-    pub(super) fn workload(&self, plan: &Plan, arm: &Arm) -> Result<Box<dyn Workload>, Error> {
-        let contents = self.contents.clone();
+    /// The workload, and the source that has its contents ready: pulls and contents are made ahead on another thread.
+    pub(super) fn workload(
+        &self,
+        plan: &Plan,
+        arm: &Arm,
+    ) -> Result<(Box<dyn Workload>, Arc<dyn ContentSource>), Error> {
+        let wanted = plan.history.pulls.unwrap_or(u64::MAX);
+        let options = match plan.workload.edition {
+            Edition::Single => {
+                // Every pull is made once: its contents wait one by one, and not even the clone has to fit in memory.
+                let ops = |pull: &PullResult| pull.as_ref().map_or_else(|_| [].into(), |pull| pull.ops.clone());
+                let (pulls, contents) = make_ahead(self.planner(arm.gc)?, ops, self.contents(), AHEAD_BYTES);
+                return Ok((Box::new(GitReplay::new(Box::new(pulls), wanted)), contents));
+            }
+            Edition::FullDiskPaper => {
+                let percent = u8::try_from(plan.workload.fill_percent).unwrap_or(98);
+                FullDiskOptions { filling: Filling::Percent(percent), pulls: wanted, keep_free: None }
+            }
+            Edition::FullDiskCode => FullDiskOptions {
+                filling: Filling::Copies(plan.workload.copies),
+                pulls: wanted,
+                keep_free: Some(plan.workload.keep_free.0),
+            },
+        };
+        // Every copy makes every pull, and contents are kept with the pull until the last one has. Whatever is not made
+        // here, because it is too much for memory or cannot be had, is asked for by the executor, who reports errors
+        // with their place.
+        let contents = self.contents();
         let pulls = self.planner(arm.gc)?.map(move |pull| {
             let pull = pull?;
-            // Whatever cannot be made here is asked for again by the executor, which reports it with its place.
-            let bytes = resolve_ops(&pull.ops, &*contents).unwrap_or(0);
+            let bytes = resolve_ops(&pull.ops, &*contents, AHEAD_BYTES).unwrap_or(0);
             Ok((pull, bytes))
         });
         let cost = |item: &Result<(Pull, u64), WorkloadError>| {
             item.as_ref().map_or(0, |(pull, bytes)| bytes + (size_of::<Op>() * pull.ops.len()) as u64)
         };
         let ahead = Ahead::spawn(pulls, AHEAD_BYTES, cost).map(|item| item.map(|(pull, _)| pull));
-        let wanted = plan.history.pulls.unwrap_or(u64::MAX);
-        Ok(match plan.workload.edition {
-            Edition::Single => Box::new(GitReplay::new(Box::new(ahead), wanted)),
-            Edition::FullDiskPaper => {
-                let percent = u8::try_from(plan.workload.fill_percent).unwrap_or(98);
-                let filling = Filling::Percent(percent);
-                Box::new(GitFullDisk::new(Box::new(ahead), FullDiskOptions { filling, pulls: wanted, keep_free: None }))
-            }
-            Edition::FullDiskCode => {
-                let options = FullDiskOptions {
-                    filling: Filling::Copies(plan.workload.copies),
-                    pulls: wanted,
-                    keep_free: Some(plan.workload.keep_free.0),
-                };
-                Box::new(GitFullDisk::new(Box::new(ahead), options))
-            }
-        })
+        Ok((Box::new(GitFullDisk::new(Box::new(ahead), options)), self.contents()))
     }
 
     pub(super) fn first_step_only(&self) -> Result<Box<dyn Workload>, Error> {

@@ -53,11 +53,12 @@ impl Source {
         if let (Self::Git(git), Engine::Git) = (self, arm.engine) {
             return Ok(git.real_driver(plan, arm, context.pulls.0));
         }
-        Ok(Driver::Steps { workload: self.workload(plan, arm)?, contents: self.contents() })
+        let (workload, contents) = self.workload(plan, arm)?;
+        Ok(Driver::Steps { workload, contents })
     }
 
-    /// The workload of an arm, its contents made ahead on another thread.
-    pub fn workload(&self, plan: &Plan, arm: &Arm) -> Result<Box<dyn Workload>, Error> {
+    /// The workload of an arm, and the source that has its contents ready, made ahead on another thread.
+    fn workload(&self, plan: &Plan, arm: &Arm) -> Result<(Box<dyn Workload>, Arc<dyn ContentSource>), Error> {
         match self {
             Self::Git(git) => git.workload(plan, arm),
             Self::Trace(trace) => trace.workload(plan),

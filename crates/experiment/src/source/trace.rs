@@ -1,14 +1,27 @@
 //! A size-only trace file.
 
-use std::path::{Path, PathBuf};
+use std::{
+    iter,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
+use senesce_core::Bytes;
+use senesce_exec::{ItemsAhead, make_ahead};
 use senesce_gitsource::open_trace;
+use senesce_oplog::{ContentSource, Outcome, Step};
 use senesce_workload::{
-    Workload,
+    Feedback, Workload, WorkloadError,
     trace::{TraceOptions, TraceReader, TraceReplay},
 };
 
 use crate::{Error, plan::Plan};
+
+/// Bytes of contents that may be made ahead of their use.
+const AHEAD_BYTES: u64 = 64 * Bytes::MIB;
+
+/// What a replay of a trace is told: it follows the trace whatever the volume says.
+const ENDLESS: Feedback = Feedback { capacity: Bytes(u64::MAX), free: Bytes(u64::MAX), last: None };
 
 /// A trace that was read through once.
 pub struct TraceSource {
@@ -37,9 +50,23 @@ impl TraceSource {
         self.commits
     }
 
-    pub(super) fn workload(&self, plan: &Plan) -> Result<Box<dyn Workload>, Error> {
+    /// The workload, and the source that has its contents ready: both are made ahead on another thread.
+    pub(super) fn workload(&self, plan: &Plan) -> Result<(Box<dyn Workload>, Arc<dyn ContentSource>), Error> {
         let options = TraceOptions { seed: plan.seed, max_commits: plan.history.pulls };
-        Ok(Box::new(TraceReplay::new(open_trace(&self.path)?, options)))
+        let mut replay = TraceReplay::new(open_trace(&self.path)?, options);
+        let mut failed = false;
+        let steps = iter::from_fn(move || {
+            if failed {
+                return None;
+            }
+            let step = replay.next_step(&ENDLESS).transpose();
+            failed = matches!(step, Some(Err(_)));
+            step
+        });
+        let ops =
+            |step: &Result<Step, WorkloadError>| step.as_ref().map_or_else(|_| [].into(), |step| step.ops.clone());
+        let (steps, contents) = make_ahead(steps, ops, Arc::new(()), AHEAD_BYTES);
+        Ok((Box::new(StepsAhead { steps, started: false, last_label: String::new() }), contents))
     }
 
     pub(super) fn first_step_only(&self) -> Result<Box<dyn Workload>, Error> {
@@ -57,5 +84,34 @@ impl TraceSource {
             ("history.commits".into(), self.commits.to_string()),
             ("history.trace_blake3".into(), self.hash.clone()),
         ]
+    }
+}
+
+/// A trace's steps from the thread that makes them.
+struct StepsAhead {
+    steps: ItemsAhead<Result<Step, WorkloadError>>,
+    started: bool,
+    last_label: String,
+}
+
+impl Workload for StepsAhead {
+    fn next_step(&mut self, feedback: &Feedback) -> Result<Option<Step>, WorkloadError> {
+        if let Some(Outcome::NoSpace { .. }) = feedback.last {
+            return Err(WorkloadError::VolumeTooSmall {
+                label: self.last_label.clone(),
+                capacity: feedback.capacity,
+                problem: "a trace has nothing that could be deleted to make room; give the volume more".into(),
+            });
+        }
+        let step = self.steps.next().transpose()?;
+        if let Some(step) = &step {
+            self.started = true;
+            self.last_label.clone_from(&step.label);
+        }
+        Ok(step)
+    }
+
+    fn copies(&self) -> u64 {
+        u64::from(self.started)
     }
 }

@@ -1,0 +1,325 @@
+//! Steps and their contents made ahead of their use, content by content, so that no step has to fit in memory.
+//!
+//! [`Ahead`](crate::Ahead) makes whole items ahead. Here the unit is one content: a step may write more than memory
+//! holds (the first checkout of a large repository), and the budget still bounds what waits. It serves steps that are
+//! applied once, in the order in which they are made; contents asked for in another order are made when asked for.
+
+use std::{
+    collections::VecDeque,
+    panic,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread::{self, JoinHandle},
+};
+
+use senesce_oplog::{Content, ContentError, ContentSource, Op, Payload};
+
+use crate::content::make_ready;
+
+/// Starts a thread that takes `items`, and makes the contents of the operations that `ops_of` finds in each.
+///
+/// Out: the items, in order, and a source that has their contents ready when they are asked for in order; it turns to
+/// `source` for all others. The thread pauses while contents of `budget_bytes` wait. Taking the next item drops what is
+/// left of the contents of those before. Dropping both ends the thread.
+pub fn make_ahead<T: Send + 'static>(
+    items: impl Iterator<Item = T> + Send + 'static,
+    ops_of: impl Fn(&T) -> Arc<[Op]> + Send + 'static,
+    source: Arc<dyn ContentSource>,
+    budget_bytes: u64,
+) -> (ItemsAhead<T>, Arc<dyn ContentSource>) {
+    let shared = Arc::new(Shared { state: Mutex::new(State::default()), more: Condvar::new(), less: Condvar::new() });
+    let (maker, fallback) = (CloseOnDrop(shared.clone()), source.clone());
+    let thread = thread::spawn(move || {
+        let mut buffer = Vec::new();
+        for (number, item) in (0..).zip(items) {
+            let ops = ops_of(&item);
+            if !maker.0.put(Entry::Item(item), size_of::<Op>() as u64 * ops.len() as u64, budget_bytes) {
+                return;
+            }
+            for content in ops.iter().filter_map(Op::content) {
+                if maker.0.is_past(number) {
+                    break;
+                }
+                // What cannot be made is left to whoever applies it, who knows where it belongs in the log.
+                let Ok(ready) = make_ready(content, &*source, &mut buffer) else { continue };
+                let bytes = ready.payload.held_bytes();
+                if !maker.0.put(Entry::Content(content.clone(), ready.payload, ready.hash), bytes, budget_bytes) {
+                    return;
+                }
+            }
+        }
+    });
+    let contents = Arc::new(ContentsAhead { shared: shared.clone(), source: fallback });
+    (ItemsAhead { shared, thread: Some(thread) }, contents)
+}
+
+/// The items of [`make_ahead`], in order.
+#[derive(Debug)]
+pub struct ItemsAhead<T> {
+    shared: Arc<Shared<T>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The contents of [`make_ahead`].
+struct ContentsAhead<T> {
+    shared: Arc<Shared<T>>,
+    source: Arc<dyn ContentSource>,
+}
+
+#[derive(Debug)]
+struct Shared<T> {
+    state: Mutex<State<T>>,
+    /// Something was put, or nothing more comes.
+    more: Condvar,
+    /// Half of the budget is free again, or nothing more is wanted.
+    less: Condvar,
+}
+
+#[derive(Debug)]
+enum Entry<T> {
+    Item(T),
+    Content(Content, Payload, u64),
+}
+
+#[derive(Debug)]
+struct State<T> {
+    entries: VecDeque<(Entry<T>, u64)>,
+    held_bytes: u64,
+    /// The maker sleeps until no more than this is held; `None`: it is awake.
+    resume_at_bytes: Option<u64>,
+    taker_waits: bool,
+    items_asked_for: u64,
+    closed: bool,
+}
+
+impl<T> Default for State<T> {
+    fn default() -> Self {
+        Self {
+            entries: VecDeque::new(),
+            held_bytes: 0,
+            resume_at_bytes: None,
+            taker_waits: false,
+            items_asked_for: 0,
+            closed: false,
+        }
+    }
+}
+
+impl<T> Shared<T> {
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        // Nothing panics while the lock is held, and the queue would be whole even then.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for room. Whether more is wanted.
+    ///
+    /// Once it had to wait, it goes on only when half of the budget is free: to be woken for every entry costs both
+    /// threads more than making one.
+    fn put(&self, entry: Entry<T>, bytes: u64, budget_bytes: u64) -> bool {
+        let mut state = self.lock();
+        if !state.entries.is_empty() && state.held_bytes.saturating_add(bytes) > budget_bytes {
+            state.resume_at_bytes = Some(budget_bytes / 2);
+            while !state.closed && state.resume_at_bytes.is_some() {
+                state = self.less.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+        if state.closed {
+            return false;
+        }
+        state.held_bytes = state.held_bytes.saturating_add(bytes);
+        state.entries.push_back((entry, bytes));
+        if state.taker_waits {
+            self.more.notify_all();
+        }
+        true
+    }
+
+    /// Waits for the next entry and takes it if `wanted` says so.
+    fn take_if(&self, wanted: impl Fn(&Entry<T>) -> bool) -> Option<Entry<T>> {
+        let mut state = self.lock();
+        while state.entries.is_empty() && !state.closed {
+            state.taker_waits = true;
+            state = self.more.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.taker_waits = false;
+        }
+        let (entry, bytes) = state.entries.pop_front_if(|(entry, _)| wanted(entry))?;
+        state.held_bytes = state.held_bytes.saturating_sub(bytes);
+        if state.resume_at_bytes.is_some_and(|at| state.held_bytes <= at || state.entries.is_empty()) {
+            state.resume_at_bytes = None;
+            self.less.notify_all();
+        }
+        Some(entry)
+    }
+
+    /// Whether an item behind item `number` was asked for, so that its contents are no longer wanted.
+    fn is_past(&self, number: u64) -> bool {
+        self.lock().items_asked_for > number + 1
+    }
+
+    fn close(&self) {
+        self.lock().closed = true;
+        self.more.notify_all();
+        self.less.notify_all();
+    }
+}
+
+/// Tells the takers that nothing more comes, also when the maker panics.
+struct CloseOnDrop<T>(Arc<Shared<T>>);
+
+impl<T> Drop for CloseOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl<T> Iterator for ItemsAhead<T> {
+    type Item = T;
+
+    /// The next item; waits for it. Panics if the iterator that makes the items did.
+    fn next(&mut self) -> Option<T> {
+        self.shared.lock().items_asked_for += 1;
+        while let Some(entry) = self.shared.take_if(|_| true) {
+            if let Entry::Item(item) = entry {
+                return Some(item);
+            }
+        }
+        if let Some(Err(cause)) = self.thread.take().map(JoinHandle::join) {
+            panic::resume_unwind(cause);
+        }
+        None
+    }
+}
+
+impl<T> Drop for ItemsAhead<T> {
+    fn drop(&mut self) {
+        self.shared.close();
+        if let Some(thread) = self.thread.take() {
+            // A panic of the maker that nobody asked for any more is not worth a second one.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl<T: Send> ContentSource for ContentsAhead<T> {
+    fn payload(&self, key: &str) -> Result<Payload, ContentError> {
+        self.source.payload(key)
+    }
+
+    fn ready(&self, content: &Content) -> Option<(Payload, u64)> {
+        match self.shared.take_if(|entry| matches!(entry, Entry::Content(next, ..) if next == content))? {
+            Entry::Content(_, payload, hash) => Some((payload, hash)),
+            Entry::Item(_) => unreachable!("only a content was asked for"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use senesce_core::RelPath;
+
+    use super::*;
+    use crate::content::Ready;
+
+    /// Item `n` writes `contents` seeded contents of 1,000 bytes, with the seeds `1000 * n ..`.
+    fn ops(n: u64, contents: u64) -> Arc<[Op]> {
+        let content = |at| Content::Seeded { seed: 1000 * n + at, len: 1000 };
+        let path = RelPath::try_from("f").unwrap();
+        (0..contents).map(|at| Op::Create { path: path.clone(), mode: 0o644, content: content(at) }).collect()
+    }
+
+    fn ahead(items: u64, contents: u64, budget_bytes: u64) -> (ItemsAhead<u64>, Arc<dyn ContentSource>) {
+        make_ahead(0..items, move |&n| ops(n, contents), Arc::new(()), budget_bytes)
+    }
+
+    fn made_at_once(content: &Content) -> Ready {
+        make_ready(content, &(), &mut Vec::new()).unwrap()
+    }
+
+    #[test]
+    fn contents_asked_for_in_order_are_there_and_right() {
+        let (mut items, source) = ahead(50, 20, 5_500);
+        for n in 0..50 {
+            assert_eq!(items.next(), Some(n));
+            for op in ops(n, 20).iter() {
+                let content = op.content().unwrap();
+                let (payload, hash) = source.ready(content).expect("asked for in order");
+                let expected = made_at_once(content);
+                assert_eq!(hash, expected.hash);
+                match (payload, expected.payload) {
+                    (Payload::Bytes(got), Payload::Bytes(wanted)) => assert_eq!(got, wanted),
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        assert_eq!(items.next(), None);
+    }
+
+    #[test]
+    fn contents_nobody_asks_for_are_dropped_with_their_item() {
+        let (mut items, source) = ahead(100, 20, 2_000);
+        for n in 0..100 {
+            assert_eq!(items.next(), Some(n));
+            let all = ops(n, 20);
+            // The first two, the first again, one out of order: the rest of the item is left.
+            assert!(source.ready(all[0].content().unwrap()).is_some());
+            assert!(source.ready(all[1].content().unwrap()).is_some());
+            assert!(source.ready(all[0].content().unwrap()).is_none(), "given once");
+            assert!(source.ready(all[7].content().unwrap()).is_none(), "not in order");
+        }
+        assert_eq!(items.next(), None);
+        assert!(source.ready(ops(0, 1)[0].content().unwrap()).is_none());
+    }
+
+    #[test]
+    fn the_budget_bounds_what_waits_within_an_item() {
+        let made = Arc::new(AtomicU64::new(0));
+        struct Counting(Arc<AtomicU64>);
+        impl ContentSource for Counting {
+            fn payload(&self, _: &str) -> Result<Payload, ContentError> {
+                self.0.fetch_add(1, Ordering::SeqCst);
+                Ok(Payload::Bytes(vec![0; 1000].into()))
+            }
+        }
+        let path = RelPath::try_from("f").unwrap();
+        let op = |n| Op::Create { path: path.clone(), mode: 0o644, content: Content::derived(format!("{n}")) };
+        let all: Arc<[Op]> = (0..2_000).map(op).collect();
+        let budget_bytes = size_of::<Op>() as u64 * 2_000 + 10_000;
+        let of_item = all.clone();
+        let (mut items, source) =
+            make_ahead(0..1, move |_| of_item.clone(), Arc::new(Counting(made.clone())), budget_bytes);
+        assert_eq!(items.next(), Some(0));
+        for (taken, op) in (1u64..).zip(all.iter()) {
+            assert!(source.ready(op.content().unwrap()).is_some());
+            assert!(made.load(Ordering::SeqCst) * 1000 <= taken * 1000 + budget_bytes + 2_000);
+        }
+        assert_eq!(made.load(Ordering::SeqCst), 2_000);
+    }
+
+    #[test]
+    fn what_cannot_be_made_is_left_to_the_one_who_asks() {
+        let path = RelPath::try_from("f").unwrap();
+        let bad = Op::Create { path: path.clone(), mode: 0o644, content: Content::derived("unknown") };
+        let all: Arc<[Op]> = [bad, ops(0, 1)[0].clone()].into();
+        let of_item = all.clone();
+        let (mut items, source) = make_ahead(0..1, move |_| of_item.clone(), Arc::new(()), 1000);
+        assert_eq!(items.next(), Some(0));
+        assert!(source.ready(all[0].content().unwrap()).is_none());
+        assert!(source.payload("unknown").is_err());
+        assert!(source.ready(all[1].content().unwrap()).is_some());
+    }
+
+    #[test]
+    fn dropping_ends_a_maker_that_sleeps() {
+        let (items, source) = ahead(u64::MAX, 100, 10);
+        drop(items);
+        assert!(source.ready(ops(0, 1)[0].content().unwrap()).is_none());
+    }
+
+    #[test]
+    #[should_panic(expected = "the maker broke")]
+    fn a_panic_of_the_maker_reaches_the_user() {
+        let items = (0..10u64).inspect(|&i| assert!(i < 5, "the maker broke"));
+        make_ahead(items, |&n| ops(n, 1), Arc::new(()), 100_000).0.for_each(drop);
+    }
+}
