@@ -71,9 +71,10 @@ impl Volume {
         }
     }
 
-    /// Drops pages until none is left: some wait for a moment in per-processor lists where they cannot be dropped.
+    /// Drops pages until none is left: some wait for a moment in per-processor lists where they cannot be dropped, and
+    /// on a busy disk written pages stay until their writing is over.
     fn drop_until_gone(&self, path: &Path) -> Result<Option<u64>> {
-        const TRIES: u32 = 20;
+        const TRIES: u32 = 200;
         let mut left = self.host().drop_cached_pages(path)?;
         for _ in 0..TRIES {
             if left.is_none_or(|pages| pages == 0) {
