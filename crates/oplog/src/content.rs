@@ -5,14 +5,12 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use senesce_core::{Rng, Seed};
-
 /// The content of one write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// The bytes themselves; for small things such as a ref.
     Inline(Arc<[u8]>),
-    /// `len` bytes grown from `seed` ([`seeded_bytes`]): incompressible, never equal by chance.
+    /// `len` bytes grown from `seed` ([`seeded_bytes`](crate::seeded_bytes)): incompressible, never equal by chance.
     Seeded {
         /// The seed of the bytes.
         seed: u64,
@@ -154,44 +152,4 @@ impl ContentSource for () {
     fn payload(&self, key: &str) -> Result<Payload, ContentError> {
         Err(ContentError { key: key.to_owned(), problem: "this workload has no content source".into(), source: None })
     }
-}
-
-/// Bytes `offset .. offset + out.len()` of the stream that grows from `seed`. `offset` must be a multiple of 8.
-///
-/// Cost: several GB/s in a release build; any part can be had without the parts before it.
-pub fn seeded_bytes(seed: u64, offset: u64, out: &mut [u8]) {
-    // splitmix64 over the position.
-    debug_assert_eq!(offset % 8, 0);
-    let start = Rng::for_purpose(Seed(seed), "content").next_u64();
-    let word = |position: u64| {
-        let mut z = start.wrapping_add(position.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)).to_le_bytes()
-    };
-    // Whole words first, so that the compiler sees a fixed length; a quarter of the time of the general form.
-    let first = offset / 8;
-    let (words, rest) = out.as_chunks_mut::<8>();
-    let tail = first + words.len() as u64;
-    for (position, chunk) in (first..).zip(words) {
-        *chunk = word(position);
-    }
-    let length = rest.len();
-    rest.copy_from_slice(&word(tail)[..length]);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn seeded_bytes_are_pinned_for_ever() {
-        let mut bytes = [0u8; 19];
-        seeded_bytes(7, 0, &mut bytes);
-        assert_eq!(bytes, SEVEN);
-        let mut later = [0u8; 11];
-        seeded_bytes(7, 8, &mut later);
-        assert_eq!(later, SEVEN[8..]);
-    }
-    const SEVEN: [u8; 19] = [162, 131, 106, 177, 114, 97, 29, 222, 224, 162, 121, 64, 248, 156, 36, 198, 6, 37, 225];
 }

@@ -12,14 +12,16 @@ mod header;
 mod op;
 mod reader;
 mod render;
+mod seeded;
 mod summary;
 mod writer;
 
-pub use content::{Content, ContentError, ContentSource, Derived, Payload, seeded_bytes};
+pub use content::{Content, ContentError, ContentSource, Derived, Payload};
 pub use error::LogError;
 pub use header::LogHeader;
 pub use op::{DoneStep, Op, Outcome, Step};
 pub use reader::{LogReader, verify};
 pub use render::render_step;
+pub use seeded::seeded_bytes;
 pub use summary::{Ended, LogSummary};
 pub use writer::LogWriter;
