@@ -2,6 +2,7 @@
 
 mod command;
 mod contents;
+mod deflate;
 mod error;
 mod history;
 mod import;
