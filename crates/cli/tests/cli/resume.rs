@@ -217,3 +217,36 @@ fn a_killed_run_ends_as_if_nothing_had_happened() {
     let differences = trial.kill(seed, kills, kills.max(1));
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
+
+#[test]
+fn what_was_told_before_the_first_checkpoint_is_not_asked_again() {
+    if !root_or_skip("volumes") {
+        return;
+    }
+    let lab = Lab::new();
+    lab.plan(SMALL);
+    let mut child = lab.command().args(["run", "plan.toml", "--quiet", "--out", "out"]).spawn().unwrap();
+    let journal = || fs::read_to_string(lab.path("out/journal.ndjson")).unwrap_or_default();
+    while !journal().contains("checkpoint-done") {
+        assert!(child.try_wait().unwrap().is_none(), "the run ended before its first checkpoint");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    let line = journal().lines().find(|line| line.contains("checkpoint-done")).unwrap().to_owned();
+    let checkpoint: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let number = |key: &str| checkpoint[key].as_u64().unwrap();
+    assert_eq!(number("pulls"), 0);
+    let told = fs::read(lab.path("out/arms/ext4/feedback.ndjson")).unwrap();
+    let told = &told[..number("feedback_bytes") as usize];
+    // The first pull was decided upon before the checkpoint, and with it the end of the filling.
+    let log = lab.path("out/arms/ext4/oplog.senesce-log");
+    let shown = lab.run(["log", "show", log.to_str().unwrap(), "-n", &number("steps").to_string()]).good().stdout;
+    let steps = shown.lines().filter(|line| line.contains(" in copy-")).count();
+    assert_eq!(told.iter().filter(|&&byte| byte == b'\n').count(), steps + 1, "{shown}");
+
+    lab.run(["run", "--resume", "out", "--quiet"]).good();
+    assert!(fs::read(lab.path("out/arms/ext4/feedback.ndjson")).unwrap().starts_with(told));
+    lab.assert_nothing_left();
+}

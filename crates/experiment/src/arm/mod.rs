@@ -26,8 +26,7 @@ pub(crate) fn run_arm(context: &mut ArmContext<'_>) -> Result<(), Error> {
     let mut state = resume::restore_or_begin(context)?;
     loop {
         check_signal()?;
-        let space = state.leader_space()?;
-        let Some(next) = state.driver.next(space, state.last)? else { break };
+        let Some((next, space)) = state.next()? else { break };
         if next.is_counted() && state.measured_at.is_none() {
             checkpoint(context, &mut state)?;
         }
@@ -53,7 +52,7 @@ fn do_step(
     space: SpaceTold,
 ) -> Result<(), Error> {
     let counted = next.is_counted();
-    let (label, outcome) = state.apply(next, space)?;
+    let (label, outcome) = state.apply(next)?;
     state.last = Some(outcome);
     state.pulls += u64::from(counted);
     context.observer.on_event(&Event::Step {

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use senesce_oplog::{DoneStep, LogHeader, LogReader, LogWriter};
+use senesce_oplog::{DoneStep, LogHeader, LogReader, LogWriter, Outcome};
 use senesce_volume::Volume;
 
 use super::{
@@ -80,6 +80,7 @@ fn begin(context: &mut ArmContext<'_>, dir: &Path) -> Result<ArmState, Error> {
         aged,
         log,
         feedback,
+        pending: None,
         steps: 0,
         pulls: 0,
         last: None,
@@ -110,21 +111,22 @@ fn restore(context: &mut ArmContext<'_>, dir: &Path, at: Position) -> Result<Arm
     let (feedback, told) = FeedbackFile::open(&context.paths.feedback(&name), at.feedback_bytes)?;
     let mut driver = context.source.driver(context)?;
     let path = context.paths.log(&name);
-    let (log, last) = if driver.is_logged() {
+    let (log, last, pending) = if driver.is_logged() {
         let log = LogWriter::resume(&path, at.log_bytes)?;
-        let last = tell_again(context, &mut driver, &path, &told)?;
-        (Some(log), last)
+        let (last, pending) = tell_again(context, &mut driver, &path, &told)?;
+        (Some(log), last, pending)
     } else {
         if let Driver::Git(git) = &mut driver {
             git.skip(at.pulls);
         }
-        (None, None)
+        (None, None, None)
     };
     Ok(ArmState {
         driver,
         aged,
         log,
         feedback,
+        pending,
         steps: at.steps,
         pulls: at.pulls,
         last,
@@ -134,13 +136,14 @@ fn restore(context: &mut ArmContext<'_>, dir: &Path, at: Position) -> Result<Arm
     })
 }
 
-/// Feeds the workload what it was told, and checks that it answers with the steps of the log. Gives the last outcome.
+/// Feeds the workload what it was told, and checks that it answers with the steps of the log. Gives the last outcome,
+/// and what it answers to something told that no step of the log followed yet.
 fn tell_again(
     context: &ArmContext<'_>,
     driver: &mut Driver,
     log: &Path,
     told: &[SpaceTold],
-) -> Result<Option<senesce_oplog::Outcome>, Error> {
+) -> Result<(Option<Outcome>, Option<(Next, SpaceTold)>), Error> {
     let mut last = None;
     let mut recorded = LogReader::open(log)?.filter(|done| done.as_ref().map_or(true, is_workload_step));
     for (number, space) in told.iter().enumerate() {
@@ -148,10 +151,14 @@ fn tell_again(
             what: format!("{}: going on at step {number}", context.arm.name),
             problem,
         };
+        let next = driver.next(*space, last)?;
         let Some(done) = recorded.next().transpose()? else {
+            if number + 1 == told.len() {
+                return Ok((last, next.map(|next| (next, *space))));
+            }
             return Err(unlike("the operation log has fewer steps than the feedback".into()));
         };
-        let Some(Next::Step(step)) = driver.next(*space, last)? else {
+        let Some(Next::Step(step)) = next else {
             return Err(unlike(format!("the workload ends here, but the log goes on with {:?}", done.step.label)));
         };
         if !begins_alike(&step, &done) {
@@ -159,7 +166,7 @@ fn tell_again(
         }
         last = Some(done.outcome);
     }
-    Ok(last)
+    Ok((last, None))
 }
 
 /// Whether the log's step is the workload's, or its beginning if space ran out.

@@ -53,6 +53,8 @@ pub(crate) struct ArmState {
     pub log: Option<LogWriter>,
     /// What the workload was told.
     pub feedback: FeedbackFile,
+    /// What it answered to the last of it, if that is not done yet.
+    pub pending: Option<(Next, SpaceTold)>,
     /// Steps in the log.
     pub steps: u64,
     /// Counted steps done.
@@ -73,9 +75,22 @@ impl ArmState {
         self.aged[0].space()
     }
 
-    /// Does what is next on every aged volume, and writes it down.
-    pub fn apply(&mut self, next: Next, told: SpaceTold) -> Result<(String, Outcome), Error> {
+    /// What is next, and the space that was told for it; `None` at the end.
+    ///
+    /// What was told is written down at once: the first checkpoint comes between this and the step, and a run that goes
+    /// on from there must not ask again, because the answer of a volume that was mounted anew may be another.
+    pub fn next(&mut self) -> Result<Option<(Next, SpaceTold)>, Error> {
+        if let Some(pending) = self.pending.take() {
+            return Ok(Some(pending));
+        }
+        let told = self.leader_space()?;
+        let Some(next) = self.driver.next(told, self.last)? else { return Ok(None) };
         self.feedback.append(told)?;
+        Ok(Some((next, told)))
+    }
+
+    /// Does what is next on every aged volume, and writes it down.
+    pub fn apply(&mut self, next: Next) -> Result<(String, Outcome), Error> {
         match next {
             Next::Step(step) => self.apply_logged(step),
             git => {
