@@ -12,6 +12,8 @@ use super::lab::{Lab, SINGLE};
 pub struct Cell {
     /// Arm, role and pulls.
     pub key: String,
+    pub arm: String,
+    pub pulls: u64,
     pub is_valid: bool,
     pub reason: String,
     pub tree_hash: String,
@@ -27,6 +29,8 @@ pub fn cells(lab: &Lab, run: &str) -> Vec<Cell> {
     let mut cells: Vec<Cell> = Vec::new();
     for row in export["cells"].as_array().unwrap() {
         cells.push(Cell {
+            arm: text(row, "arm"),
+            pulls: row["pulls"].as_u64().unwrap(),
             key: format!("{} {} {:>6}", text(row, "arm"), text(row, "role"), row["pulls"].as_u64().unwrap()),
             is_valid: row["valid"].as_bool().unwrap(),
             reason: text(row, "reason"),
