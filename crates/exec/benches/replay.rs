@@ -1,9 +1,12 @@
-//! A native replay against the bare loop of the same prepared system calls, alternating, on one directory.
+//! A native replay against the bare loop of the same prepared system calls, on one file system.
+//!
+//! The history is cut into parts of about 128 MiB; both sides do each part in a tree of their own, one right after the
+//! other, so that every part gives a ratio and a busy machine disturbs both. Both synchronise the file system after every
+//! 2,000 operations and after each part.
 //!
 //! `SENESCE_BENCH_DIR` is an empty directory of the file system to try (default: a temporary one);
 //! `SENESCE_BENCH_TRACE` a size-only trace (`S path size`, `D path`, `W path size`, `C bytes`), uncompressed; without it
-//! a small made-up history is used; `SENESCE_BENCH_COMMITS` stops early; `SENESCE_BENCH_ROUNDS` (3). One line
-//! for each round, medians at the end. Both sides synchronise the file system after every 2,000 operations and at the end.
+//! a small made-up history is used; `SENESCE_BENCH_COMMITS` stops early; `SENESCE_BENCH_ROUNDS` repeats (1).
 
 use std::{
     collections::{HashMap, HashSet},
@@ -19,12 +22,12 @@ use senesce_exec::{PosixTarget, Target, apply_step, bare::BareLoop, make_ahead};
 use senesce_oplog::{Content, DoneStep, LogHeader, LogWriter, Op, Outcome, Step};
 
 /// As in an experiment.
-const AHEAD_BYTES: u64 = 64 << 20;
+const AHEAD_BYTES: u64 = 16 << 20;
 const SYNC_EVERY_OPERATIONS: usize = 2_000;
 
 fn main() {
     let commits = env::var("SENESCE_BENCH_COMMITS").ok().and_then(|n| n.parse().ok()).unwrap_or(usize::MAX);
-    let rounds = env::var("SENESCE_BENCH_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(3);
+    let rounds = env::var("SENESCE_BENCH_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     let steps: Arc<[Step]> = match env::var_os("SENESCE_BENCH_TRACE") {
         Some(path) => steps_of_trace(Path::new(&path), commits),
         None => made_up_steps(commits.min(200)),
@@ -34,42 +37,51 @@ fn main() {
     let operations: usize = steps.iter().map(|step| step.ops.len()).sum();
     println!("{} steps, {operations} operations, on {}", steps.len(), dir.display());
     let mut speeds = Vec::new();
-    let mut own_shares = Vec::new();
     for round in 0..rounds {
-        let at = dir.join("bench");
-        let log = temporary.path().join("log");
-        // Which one goes first changes, so that what the rounds do to the volume favours neither.
-        let (bare, native);
-        if round % 2 == 0 {
-            bare = fresh(&at, || run_bare(&steps, &at));
-            native = fresh(&at, || run_native(steps.clone(), &at, &log));
-        } else {
-            native = fresh(&at, || run_native(steps.clone(), &at, &log));
-            bare = fresh(&at, || run_bare(&steps, &at));
+        let (bare_at, native_at) = (dir.join("bare"), dir.join("native"));
+        let (mut bare, mut native) = (Times::default(), Times::default());
+        fs::create_dir(&bare_at).unwrap();
+        fs::create_dir(&native_at).unwrap();
+        let mut log = LogWriter::create(&temporary.path().join(format!("log-{round}")), &header()).unwrap();
+        let mut number = 0;
+        for (part_number, part) in parts(&steps).into_iter().enumerate() {
+            // Which one goes first changes, so that what a part leaves for the next favours neither.
+            let mut pair = (None, None);
+            for native_turn in [part_number % 2 == 0, part_number % 2 == 1] {
+                if native_turn {
+                    pair.1 = Some(run_native(part.clone(), &native_at, &mut log, &mut number));
+                } else {
+                    pair.0 = Some(run_bare(&part, &bare_at));
+                }
+            }
+            let (bare_part, native_part) = (pair.0.expect("had its turn"), pair.1.expect("had its turn"));
+            speeds.push(bare_part.wall / native_part.wall);
+            bare.add(bare_part);
+            native.add(native_part);
         }
-        let (speed, own) = (bare.wall / native.wall, native.thread_user / native.wall);
+        log.finish().unwrap();
         println!(
-            "round {round}: bare {bare}; native {native}; native at {:.1}% of bare's speed, applying thread in user \
-             mode for {:.1}% of its wall time",
-            100.0 * speed,
-            100.0 * own,
+            "round {round}: bare {bare}; native {native}; native at {:.1}% of bare's speed; applying thread in user mode \
+             for {:.1}% of its wall time",
+            100.0 * bare.wall / native.wall,
+            100.0 * native.thread_user / native.wall,
         );
-        speeds.push(speed);
-        own_shares.push(own);
+        fs::remove_dir_all(&bare_at).unwrap();
+        fs::remove_dir_all(&native_at).unwrap();
+        rustix::fs::syncfs(fs::File::open(&dir).unwrap()).unwrap();
     }
+    speeds.sort_by(f64::total_cmp);
+    let quartile = |n: usize| 100.0 * speeds[speeds.len() * n / 4];
     let peak = fs::read_to_string("/proc/self/status").unwrap();
     let peak = peak.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("?").trim();
     println!(
-        "median: native at {:.1}% of bare's speed, in user mode for {:.1}%; peak resident memory {peak} (prepared \
-         calls of the bare loop included)",
-        100.0 * median(speeds),
-        100.0 * median(own_shares)
+        "{} pairs: native at {:.1}% of bare's speed (median; quartiles {:.1}% and {:.1}%); peak resident memory {peak}, the \
+         bare loop's prepared calls included",
+        speeds.len(),
+        quartile(2),
+        quartile(1),
+        quartile(3),
     );
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 /// Seconds: wall, of the thread that applies, and of all threads.
@@ -117,32 +129,28 @@ impl fmt::Display for Times {
     }
 }
 
-/// Runs in a new directory that is gone, on the device too, before the next run begins.
-fn fresh<T>(at: &Path, run: impl FnOnce() -> T) -> T {
-    fs::create_dir(at).unwrap();
-    let result = run();
-    fs::remove_dir_all(at).unwrap();
-    rustix::fs::syncfs(fs::File::open(at.parent().unwrap()).unwrap()).unwrap();
-    result
-}
-
-/// Time of the calls alone; preparing them, in parts of 256 MiB, is not counted.
-fn run_bare(steps: &[Step], at: &Path) -> Times {
-    let target = PosixTarget::open(at).unwrap();
-    let mut times = Times::default();
-    let mut batch = Vec::new();
-    let mut held = 0;
-    for (number, step) in steps.iter().enumerate() {
+/// The steps in parts that write about 128 MiB each.
+fn parts(steps: &[Step]) -> Vec<Arc<[Step]>> {
+    let (mut parts, mut part, mut held) = (Vec::new(), Vec::new(), 0);
+    for step in steps {
         held += step.ops.iter().map(content_len).sum::<u64>();
-        batch.push(DoneStep { number: 0, step: step.clone(), outcome: Outcome::Done, contents: vec![] });
-        if held > 256 << 20 || number + 1 == steps.len() {
-            let bare = BareLoop::compile(&batch, &(), 0o022).unwrap();
-            times.add(Times::of(|| bare.run(target.root()).unwrap()));
-            batch.clear();
+        part.push(step.clone());
+        if held > 128 << 20 {
+            parts.push(std::mem::take(&mut part));
             held = 0;
         }
     }
-    times
+    parts.push(part);
+    // What one part wrote must be on the device before the other side has its turn.
+    parts.into_iter().map(|part| part.into_iter().chain([synchronise()]).collect()).collect()
+}
+
+/// Time of the calls alone; preparing them is not counted.
+fn run_bare(part: &[Step], at: &Path) -> Times {
+    let target = PosixTarget::open(at).unwrap();
+    let done = |step: &Step| DoneStep { number: 0, step: step.clone(), outcome: Outcome::Done, contents: vec![] };
+    let bare = BareLoop::compile(&part.iter().map(done).collect::<Vec<_>>(), &(), 0o022).unwrap();
+    Times::of(|| bare.run(target.root()).unwrap())
 }
 
 fn content_len(op: &Op) -> u64 {
@@ -152,21 +160,25 @@ fn content_len(op: &Op) -> u64 {
     }
 }
 
-/// Everything: growing and hashing contents ahead on a second thread, asking for the space, applying, recording.
-fn run_native(steps: Arc<[Step]>, at: &Path, log: &Path) -> Times {
+fn header() -> LogHeader {
+    LogHeader::new("bench".into(), Seed(1))
+}
+
+/// Everything: growing and hashing contents ahead on a second thread (which begins with the part, so that nothing is
+/// made in the other side's turn), asking for the space, applying, recording.
+fn run_native(part: Arc<[Step]>, at: &Path, log: &mut LogWriter, number: &mut u64) -> Times {
     let mut target = PosixTarget::open(at).unwrap();
-    fs::remove_file(log).ok();
     Times::of(|| {
-        let mut log = LogWriter::create(log, &LogHeader::new("bench".into(), Seed(1))).unwrap();
-        let all = (0..steps.len()).map(move |index| steps[index].clone());
+        let all = (0..part.len()).map(move |index| part[index].clone());
         let (steps, contents) = make_ahead(all, |step| step.ops.clone(), Arc::new(()), AHEAD_BYTES);
-        for (number, step) in (0..).zip(steps) {
+        for step in steps {
             target.space().unwrap();
-            let done = apply_step(&mut target as &mut dyn Target, number, step, &*contents).unwrap();
+            let done = apply_step(&mut target as &mut dyn Target, *number, step, &*contents).unwrap();
             assert_eq!(done.outcome, Outcome::Done, "the file system is too small");
             log.append(&done).unwrap();
+            *number += 1;
         }
-        log.finish().unwrap();
+        log.flush().unwrap();
     })
 }
 
@@ -240,20 +252,22 @@ fn steps_of_trace(path: &Path, commits: usize) -> Arc<[Step]> {
     with_pace(steps)
 }
 
+fn synchronise() -> Step {
+    Step { label: "pace".into(), counted: false, root: RelPath::root(), ops: [Op::SyncFs].into() }
+}
+
 /// Inserts the steps that synchronise, as an experiment does.
 fn with_pace(steps: Vec<Step>) -> Arc<[Step]> {
-    let synchronise = Step { label: "pace".into(), counted: false, root: RelPath::root(), ops: [Op::SyncFs].into() };
     let mut unsynced = 0;
     let mut paced = Vec::new();
     for step in steps {
         unsynced += step.ops.len();
         paced.push(step);
         if unsynced >= SYNC_EVERY_OPERATIONS {
-            paced.push(synchronise.clone());
+            paced.push(synchronise());
             unsynced = 0;
         }
     }
-    paced.push(synchronise);
     paced.into()
 }
 
