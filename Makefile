@@ -4,14 +4,17 @@
 # REPO=path-or-url makes the demo replay that repository instead of the synthetic history.
 
 SENESCE := target/release/senesce
-PACKAGES_RUN := git xfsprogs btrfs-progs e2fsprogs util-linux fonts-dejavu-core
+PACKAGES_RUN := git build-essential xfsprogs btrfs-progs e2fsprogs util-linux fonts-dejavu-core
 PACKAGES_TEST := $(PACKAGES_RUN) chromium
 DEMO_DIR ?= demo
 
 .PHONY: demo test build bench setup-run setup-test clean
 
 demo: setup-run build
-	rm -rf "$(DEMO_DIR)"
+	@# An earlier demo goes, with whatever it left mounted; anything else in its place stays.
+	@if [ -f "$(DEMO_DIR)/plan.toml" ] && [ -f "$(DEMO_DIR)/journal.ndjson" ]; then \
+		$(SENESCE) clean "$(DEMO_DIR)" >/dev/null && ! grep -q " $(abspath $(DEMO_DIR))/" /proc/self/mounts && \
+		rm -rf --one-file-system "$(DEMO_DIR)"; fi
 	$(SENESCE) run plans/quick-start.toml --out "$(DEMO_DIR)" $(if $(REPO),--repo "$(REPO)")
 
 build:

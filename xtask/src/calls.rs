@@ -9,12 +9,16 @@ const BANNED: &[(&str, &str, &[&str])] = &[
     ("Instant::now", "time enters through core::Clock", &["crates/cli/src/"]),
     ("SystemTime::now", "time enters through core::Clock", &["crates/cli/src/"]),
     ("thread_rng", "randomness is core::Rng", &[]),
-    ("env::var", "the environment is read by the command line only", &[
+    (
+        "env::var",
+        "the environment is read by the command line only",
+        &[
             "crates/cli/src/",
             "crates/gitsource/src/command.rs", // the adapter that gives the git binary its PATH
             "testkit/",
             "xtask/",
-        ]),
+        ],
+    ),
     ("println!", "only the command line prints", &["crates/cli/src/", "testkit/", "xtask/"]),
     ("#[ignore", "a test that is switched off is not a test", &[]),
     ("todo!(", "unfinished", &[]),

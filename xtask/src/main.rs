@@ -18,10 +18,11 @@ fn main() -> ExitCode {
     }
 }
 
+type Check = fn(&Path) -> anyhow::Result<Vec<String>>;
+
 fn tidy(root: &Path) -> ExitCode {
     let mut complaints = Vec::new();
-    let checks: [(&str, fn(&Path) -> anyhow::Result<Vec<String>>); 3] =
-        [("walls", walls::check), ("files", files::check), ("calls", calls::check)];
+    let checks: [(&str, Check); 3] = [("walls", walls::check), ("files", files::check), ("calls", calls::check)];
     for (name, check) in checks {
         match check(root) {
             Ok(found) => complaints.extend(found.into_iter().map(|complaint| format!("{name}: {complaint}"))),

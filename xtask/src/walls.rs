@@ -74,10 +74,9 @@ pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
                 if wanted.starts_with("senesce") && !allowed.contains(&wanted) {
                     complaints.push(format!("{name} must not import {wanted}"));
                 }
-                if let Some((_, owners)) = OWNERS.iter().find(|(library, _)| *library == wanted) {
-                    if !owners.contains(&name) {
-                        complaints.push(format!("{name} must not own {wanted}; {} does", owners.join(", ")));
-                    }
+                let owned = OWNERS.iter().find(|(library, _)| *library == wanted);
+                if let Some((_, owners)) = owned.filter(|(_, owners)| !owners.contains(&name)) {
+                    complaints.push(format!("{name} must not own {wanted}; {} does", owners.join(", ")));
                 }
             }
             if dependency.path.is_none() && !dependency.req.to_string().starts_with('=') {

@@ -126,12 +126,12 @@ impl Target for PosixTarget {
                 let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
                 let file = rustix::fs::openat(dir, c_str(first), flags, Mode::from_raw_mode(mode & 0o7777))
                     .map_err(nothing_done)?;
-                write_payload(file.as_fd(), None, payload, chunk)?;
+                // Before the content: a file whose content found no space stays, and has its mode.
                 if mode & *inexact != 0 {
                     let done = rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & 0o7777));
                     undo_unless(done, || rustix::fs::unlinkat(dir, c_str(first), AtFlags::empty()))?;
                 }
-                Ok(())
+                write_payload(file.as_fd(), None, payload, chunk)
             }
             Op::Write { path, offset, .. } => {
                 at(path)?;

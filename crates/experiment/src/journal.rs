@@ -32,6 +32,13 @@ pub enum Entry {
         /// Its name.
         arm: String,
     },
+    /// A named block device is about to be formatted: whoever finds this identity on it may format it again.
+    Formatting {
+        /// The device.
+        device: String,
+        /// The identity of the file system to be made.
+        uuid: String,
+    },
     /// The cells of one checkpoint are in the results and the arm can go on from here.
     CheckpointDone {
         /// The arm's name.

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use senesce_core::Bytes;
 use senesce_store::Role;
-use senesce_volume::{Backend, FileSystemKind, Slot, Uuid, VolumeSpec};
+use senesce_volume::{Backend, FileSystemKind, SCAN_BYTES, Slot, Uuid, Volume, VolumeSpec, read_superblock};
 
 use crate::{
+    Error,
     arm::ArmContext,
+    journal::Entry,
     plan::{self, FileSystemName, Plan, VolumePlan},
     sizing::Sizes,
 };
@@ -22,10 +24,7 @@ pub(crate) fn spec_and_slot(context: &ArmContext<'_>, role: Role, instance: u64)
         spec.mount_options.clone_from(options);
     }
     spec.read_ahead_kib = context.plan.volumes.read_ahead_kib;
-    // Once the run has made it, a named device carries our own signature: the twins and a begun-again arm may format it.
-    let ours =
-        context.journal.entries().iter().any(|entry| matches!(entry, crate::journal::Entry::CheckpointDone { .. }));
-    spec.force = context.force || (ours && matches!(spec.backend, Backend::Device { .. }));
+    spec.force = context.force || carries_our_mark(context, &spec);
     let name = format!("{}-{}", context.arm.name, role.name());
     let seed = context.plan.seed.derive(&format!("volume {name} {instance}"));
     let slot = Slot {
@@ -35,6 +34,31 @@ pub(crate) fn spec_and_slot(context: &ArmContext<'_>, role: Role, instance: u64)
         needed: context.sizes.needed(role),
     };
     (spec, slot)
+}
+
+/// Makes the volume of a role. What a named device will carry is in the journal before it is formatted.
+pub(crate) fn create(context: &mut ArmContext<'_>, role: Role, instance: u64) -> Result<Volume, Error> {
+    let (spec, slot) = spec_and_slot(context, role, instance);
+    if let Backend::Device { path, .. } = &spec.backend {
+        let device = path.to_string_lossy().into_owned();
+        let formatting = Entry::Formatting { device, uuid: slot.uuid.to_string() };
+        context.journal.append(formatting).map_err(Error::io("write", context.paths.journal()))?;
+    }
+    Ok(Volume::create(context.custodian, &spec, &slot)?)
+}
+
+/// Whether a named device holds a file system that this run made there, by its identity: only that may be formatted
+/// again without being told to.
+fn carries_our_mark(context: &ArmContext<'_>, spec: &VolumeSpec) -> bool {
+    let Backend::Device { path, .. } = &spec.backend else { return false };
+    let start = context.world.host.read_device(path, 0, SCAN_BYTES);
+    let Some(found) = start.ok().and_then(|start| read_superblock(&start)) else { return false };
+    let (device, uuid) = (path.to_string_lossy(), found.uuid.to_string());
+    context
+        .journal
+        .entries()
+        .iter()
+        .any(|entry| matches!(entry, Entry::Formatting { device: d, uuid: u } if *d == device && *u == uuid))
 }
 
 fn backend(plan: &Plan, sizes: &Sizes, role: Role, run_volumes: PathBuf) -> Backend {

@@ -55,6 +55,15 @@ impl ResultStore {
         Self::open_on(Box::new(RealDisk), dir)
     }
 
+    /// Opens the results in `dir` for reading: changes nothing, so that it may be done while a run appends.
+    pub fn open_read_only(dir: &Path) -> Result<Self, Error> {
+        let disk: Box<dyn Disk> = Box::new(RealDisk);
+        let run = read_run_info(&*disk, dir)?;
+        let mut store = Self::without_cells(disk, dir, run);
+        store.find_cells()?;
+        Ok(store)
+    }
+
     /// [`ResultStore::create`] on a given disk.
     pub fn create_on(disk: Box<dyn Disk>, dir: &Path, run_name: &str) -> Result<Self, Error> {
         let info_path = dir.join(RUN_INFO_FILE);

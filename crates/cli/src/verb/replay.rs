@@ -9,6 +9,7 @@ use std::{
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Seed};
 use senesce_experiment::{Against, replay_log};
+use senesce_oplog::Ended;
 use senesce_volume::{
     Backend, Custodian, FileSystemKind, LinuxHost, Registry, Slot, Uuid, Volume, VolumeSpec, install_signal_cleanup,
 };
@@ -92,6 +93,9 @@ fn replay_into(args: &ReplayArgs, root: &Path, scratch: &Path, quiet: bool) -> R
     let repo = args.repo.as_deref();
     let end = replay_log(&args.log, root, repo, &scratch.join("spool"), &against, threads, &mut each)?;
     println!("{} steps replayed ({}); {} files; tree {}", end.steps, end.ended, end.files, end.tree_hash);
+    if let Ended::Truncated { .. } = end.ended {
+        return Err(failed(format!("the log is {}: only its whole frames were replayed", end.ended)));
+    }
     if end.differences.is_empty() {
         println!("the tree equals that of {}", args.against);
         return Ok(());

@@ -39,10 +39,14 @@ pub fn run(args: RunArgs, quiet: bool) -> Result<()> {
     let end = run.execute(&mut progress)?;
     drop(progress);
     write_report(run.dir(), &run.report_path(), Some(&run.dir().join("figures")))?;
-    print!("{}", summary_table(&read_results(run.dir())?));
+    let results = read_results(run.dir())?;
+    print!("{}", summary_table(&results));
     println!("\nreport: {}", run.report_path().display());
     if end.failed_arms.is_empty() {
-        return Ok(());
+        return match results.cells.iter().filter(|cell| !cell.valid).count() {
+            0 => Ok(()),
+            invalid => Err(failed(format!("{invalid} cell(s) are invalid; the report gives the reasons"))),
+        };
     }
     let arms: Vec<String> = end.failed_arms.iter().map(|(arm, reason)| format!("{arm}: {reason}")).collect();
     Err(failed(format!(

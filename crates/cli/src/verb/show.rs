@@ -26,5 +26,5 @@ pub fn read_results(run: &std::path::Path) -> Result<Results> {
     let paths = RunPaths::new(run);
     // The results directory itself may be given too.
     let dir = if paths.results().exists() { paths.results() } else { run.to_owned() };
-    Ok(ResultStore::open(&dir)?.read_all()?)
+    Ok(ResultStore::open_read_only(&dir)?.read_all()?)
 }

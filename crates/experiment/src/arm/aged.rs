@@ -41,6 +41,13 @@ impl Aged {
 
     /// The open target.
     pub fn target(&mut self) -> Result<&mut PosixTarget, Error> {
+        if !self.volume.is_mounted() {
+            // What lies below the mount point then is the host's file system.
+            return Err(Error::Unverified {
+                what: "the mount of an aged volume".into(),
+                problem: "it is unmounted".into(),
+            });
+        }
         if self.target.is_none() {
             self.target = Some(PosixTarget::open(self.volume.root())?);
         }

@@ -27,7 +27,7 @@ use crate::{
     circumstances::add_circumstances,
     error::chain_text,
     observer::Event,
-    plan::{FileSystemName, ScanOrder, Scanner, VolumePlan},
+    plan::{FileSystemName, ScanOrder, Scanner},
     run::invalid_cell,
     volumes,
 };
@@ -56,6 +56,8 @@ pub(crate) fn measure_all(context: &mut ArmContext<'_>, state: &mut ArmState) ->
         }
         let aging = aged.take_row(key.clone(), copies);
         let measured = measure_volume(context, key.clone(), &mut aged.volume);
+        // A measurement that failed may have left it unmounted, and the steps go on.
+        aged.volume.mount()?;
         let role = aged.role;
         let (mut results, tree) = match measured {
             Ok(measured) => measured,
@@ -107,10 +109,7 @@ fn twin_results(
     tree: &Tree,
 ) -> Result<CellResults, Error> {
     doing(context, "making the unaged twin", Role::Unaged);
-    let (mut spec, slot) = volumes::spec_and_slot(context, Role::Unaged, pulls + 1);
-    // A named device holds the twin of the checkpoint before, which this run made.
-    spec.force |= pulls > 0 && matches!(context.plan.volumes.unaged, VolumePlan::Place(_));
-    let mut twin = Volume::create(context.custodian, &spec, &slot)?;
+    let mut twin = volumes::create(context, Role::Unaged, pulls + 1)?;
     copy_tree(from, twin.root())?;
     twin.sync()?;
     if pulls == 0 {

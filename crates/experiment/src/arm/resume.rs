@@ -61,13 +61,17 @@ fn begin(context: &mut ArmContext<'_>, dir: &Path) -> Result<ArmState, Error> {
     // What an earlier attempt left is worth nothing without its volumes.
     for entry in fs::read_dir(dir).map_err(Error::io("list", dir))? {
         let path = entry.map_err(Error::io("list", dir))?.path();
-        fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+        let ours = path == context.paths.log(&name)
+            || path == context.paths.feedback(&name)
+            || path.file_name().is_some_and(|file| file.to_string_lossy().starts_with("snapshot-"));
+        if ours {
+            fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+        }
     }
     let mut aged = Vec::new();
     for role in aged_roles(context.plan) {
         context.observer.on_event(&Event::Doing { arm: name.clone(), what: "mkfs".into(), role: Some(role) });
-        let (spec, slot) = volumes::spec_and_slot(context, role, 0);
-        aged.push(Aged::new(role, Volume::create(context.custodian, &spec, &slot)?)?);
+        aged.push(Aged::new(role, volumes::create(context, role, 0)?)?);
     }
     let driver = context.source.driver(context)?;
     let log = match driver.is_logged() {
@@ -136,6 +140,9 @@ fn restore(context: &mut ArmContext<'_>, dir: &Path, at: Position) -> Result<Arm
     })
 }
 
+/// How the last step ended, and what the workload answered to something told that no step of the log followed yet.
+type ToldAgain = (Option<Outcome>, Option<(Next, SpaceTold)>);
+
 /// Feeds the workload what it was told, and checks that it answers with the steps of the log. Gives the last outcome,
 /// and what it answers to something told that no step of the log followed yet.
 fn tell_again(
@@ -143,7 +150,7 @@ fn tell_again(
     driver: &mut Driver,
     log: &Path,
     told: &[SpaceTold],
-) -> Result<(Option<Outcome>, Option<(Next, SpaceTold)>), Error> {
+) -> Result<ToldAgain, Error> {
     let mut last = None;
     let mut recorded = LogReader::open(log)?.filter(|done| done.as_ref().map_or(true, is_workload_step));
     for (number, space) in told.iter().enumerate() {

@@ -98,8 +98,13 @@ impl Plan {
         {
             return wrong("history.synthetic.model", "is unknown; the one model is \"linux-like\"");
         }
-        if self.name.is_empty() || !self.name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b)) {
-            return wrong("name", "must be letters, digits, '-', '_' and '.', because directories are named after it");
+        const NAMES: &str =
+            "must be letters, digits, '-', '_' and '.' and not begin with '.', because directories are named after it";
+        if !is_name(&self.name) {
+            return wrong("name", NAMES);
+        }
+        if self.file_systems.iter().filter_map(|fs| fs.name.as_ref()).any(|name| !is_name(name)) {
+            return wrong("file_system.name", NAMES);
         }
         if self.file_systems.is_empty() {
             return wrong("file_system", "names no file system; add [[file_system]] with kind = \"ext4\"");
@@ -152,6 +157,13 @@ impl Plan {
         }
         Ok(())
     }
+}
+
+/// Whether a text may name a directory of the run: nothing in it can lead out of there.
+fn is_name(text: &str) -> bool {
+    !text.is_empty()
+        && !text.starts_with('.')
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
 }
 
 /// From serde's "unknown field `fulll`, expected one of `full`, `empty`": the nearest name, if one is near.
@@ -208,6 +220,8 @@ mod tests {
             ("repo = \"/r\"", "repo = \"/r\"\ntrace = \"x\"", "history"),
             ("repo = \"/r\"", "repo = \"/r\"\npulls = 0", "history.pulls"),
             ("name = \"t\"", "name = \"a/b\"", "name"),
+            ("kind = \"ext4\"", "kind = \"ext4\"\nname = \"/home/me\"", "file_system.name"),
+            ("kind = \"ext4\"", "kind = \"ext4\"\nname = \"..\"", "file_system.name"),
             ("[[file_system]]", "[measure]\nevery = 0\n[[file_system]]", "measure.every"),
             ("[[file_system]]", "[volumes]\nunaged = {directory=\"/x\"}\n[[file_system]]", "volumes.unaged"),
             ("kind = \"ext4\"", "kind = \"ext4\"\n[[file_system]]\nkind = \"ext4\"", "file_system"),

@@ -14,6 +14,7 @@ use senesce_workload::{
     git::{Filling, FullDiskOptions, GitFullDisk, GitReplay, PlannerOptions, Pull, PullPlanner},
 };
 
+use super::WorkloadAhead;
 use crate::{
     Error, World,
     arm::{Driver, GitDriver},
@@ -96,11 +97,7 @@ impl GitSource {
     }
 
     /// The workload, and the source that has its contents ready: pulls and contents are made ahead on another thread.
-    pub(super) fn workload(
-        &self,
-        plan: &Plan,
-        arm: &Arm,
-    ) -> Result<(Box<dyn Workload>, Arc<dyn ContentSource>), Error> {
+    pub(super) fn workload(&self, plan: &Plan, arm: &Arm) -> Result<WorkloadAhead, Error> {
         let wanted = plan.history.pulls.unwrap_or(u64::MAX);
         let options = match plan.workload.edition {
             Edition::Single => {

@@ -19,6 +19,9 @@ use crate::{
 pub use git::GitSource;
 pub use trace::TraceSource;
 
+/// A workload, and the source that has its contents ready, made ahead on another thread.
+pub(super) type WorkloadAhead = (Box<dyn Workload>, Arc<dyn ContentSource>);
+
 /// An opened history.
 pub enum Source {
     /// Commits of a repository, real or synthetic.
@@ -58,7 +61,7 @@ impl Source {
     }
 
     /// The workload of an arm, and the source that has its contents ready, made ahead on another thread.
-    fn workload(&self, plan: &Plan, arm: &Arm) -> Result<(Box<dyn Workload>, Arc<dyn ContentSource>), Error> {
+    fn workload(&self, plan: &Plan, arm: &Arm) -> Result<WorkloadAhead, Error> {
         match self {
             Self::Git(git) => git.workload(plan, arm),
             Self::Trace(trace) => trace.workload(plan),

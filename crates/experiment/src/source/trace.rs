@@ -9,16 +9,17 @@ use std::{
 use senesce_core::Bytes;
 use senesce_exec::{ItemsAhead, make_ahead};
 use senesce_gitsource::open_trace;
-use senesce_oplog::{ContentSource, Outcome, Step};
+use senesce_oplog::{Outcome, Step};
 use senesce_workload::{
     Feedback, Workload, WorkloadError,
     trace::{TraceOptions, TraceReader, TraceReplay},
 };
 
+use super::WorkloadAhead;
 use crate::{Error, plan::Plan};
 
 /// Bytes of contents that may be made ahead of their use.
-const AHEAD_BYTES: u64 = 64 * Bytes::MIB;
+const AHEAD_BYTES: u64 = 16 * Bytes::MIB;
 
 /// What a replay of a trace is told: it follows the trace whatever the volume says.
 const ENDLESS: Feedback = Feedback { capacity: Bytes(u64::MAX), free: Bytes(u64::MAX), last: None };
@@ -51,7 +52,7 @@ impl TraceSource {
     }
 
     /// The workload, and the source that has its contents ready: both are made ahead on another thread.
-    pub(super) fn workload(&self, plan: &Plan) -> Result<(Box<dyn Workload>, Arc<dyn ContentSource>), Error> {
+    pub(super) fn workload(&self, plan: &Plan) -> Result<WorkloadAhead, Error> {
         let options = TraceOptions { seed: plan.seed, max_commits: plan.history.pulls };
         let mut replay = TraceReplay::new(open_trace(&self.path)?, options);
         let mut failed = false;
