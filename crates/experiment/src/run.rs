@@ -225,7 +225,9 @@ impl Run {
 
     /// Whether nothing was measured yet and no arm has failed.
     fn is_unbegun(&self) -> bool {
-        self.journal.entries().iter().all(|entry| matches!(entry, Entry::RunStarted { .. } | Entry::ArmStarted { .. }))
+        self.journal.entries().iter().all(|entry| {
+            matches!(entry, Entry::RunStarted { .. } | Entry::ArmStarted { .. } | Entry::Formatting { .. })
+        })
     }
 
     /// Removes the directory of a run that could not even begin, so that the same command can be given again once its
