@@ -1,8 +1,8 @@
 //! From a plan's words to the volumes that the room `volume` makes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use senesce_core::Bytes;
+use senesce_core::{Bytes, Seed};
 use senesce_store::Role;
 use senesce_volume::{Backend, FileSystemKind, SCAN_BYTES, Slot, Uuid, Volume, VolumeSpec, read_superblock};
 
@@ -29,11 +29,25 @@ pub(crate) fn spec_and_slot(context: &ArmContext<'_>, role: Role, instance: u64)
     let seed = context.plan.seed.derive(&format!("volume {name} {instance}"));
     let slot = Slot {
         name,
-        uuid: Uuid::from_seed(seed),
+        uuid: free_uuid(seed, kind),
         mount_dir: context.paths.volumes(),
         needed: context.sizes.needed(role),
     };
     (spec, slot)
+}
+
+/// The identity that follows from the seed; the next one if another run of the same plan has it mounted right now.
+/// Btrfs refuses two file systems of one identity.
+fn free_uuid(seed: Seed, kind: FileSystemKind) -> Uuid {
+    let is_mounted =
+        |uuid: &Uuid| kind == FileSystemKind::Btrfs && Path::new("/sys/fs/btrfs").join(uuid.to_string()).exists();
+    let mut uuid = Uuid::from_seed(seed);
+    let mut next = seed;
+    while is_mounted(&uuid) {
+        next = next.derive("another identity");
+        uuid = Uuid::from_seed(next);
+    }
+    uuid
 }
 
 /// Makes the volume of a role. What a named device will carry is in the journal before it is formatted.
