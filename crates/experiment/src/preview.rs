@@ -5,7 +5,7 @@ use std::path::Path;
 use senesce_core::Bytes;
 
 use crate::{
-    Error, World,
+    Error,
     plan::{Arm, Edition, Plan, PlannedCell, VolumePlan},
     sizing::Sizes,
     source::Source,
@@ -34,8 +34,8 @@ pub struct Preview {
 }
 
 /// Expands a plan. Opens its history (a synthetic one is made, in `scratch`); makes no volume.
-pub fn preview(plan: &Plan, scratch: &Path, world: &World) -> Result<Preview, Error> {
-    let source = Source::open(plan, scratch, world)?;
+pub fn preview(plan: &Plan, scratch: &Path) -> Result<Preview, Error> {
+    let source = Source::open(plan, scratch)?;
     let sizes = Sizes::plan(plan, &source)?;
     let pulls = source.pulls(plan);
     let arms = plan.arms();

@@ -159,7 +159,7 @@ impl Run {
         let arms = self.plan.arms();
         let open = arms.iter().any(|arm| self.journal.arm_state(&arm.name) != ArmState::Ended);
         if open {
-            let source = Source::open(&self.plan, &self.paths.spool(), &self.world)?;
+            let source = Source::open(&self.plan, &self.paths.spool())?;
             let sizes = Sizes::plan(&self.plan, &source)?;
             self.put_circumstances(&source, &sizes)?;
             for arm in &arms {

@@ -93,7 +93,7 @@ fn next_run_dir(name: &str) -> PathBuf {
 fn dry_run(plan: &Plan) -> Result<()> {
     let scratch = env::temp_dir().join(format!("senesce-dry-run-{}", std::process::id()));
     fs::create_dir_all(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
-    let result = preview(plan, &scratch, &world());
+    let result = preview(plan, &scratch);
     fs::remove_dir_all(&scratch).ok();
     print_preview(plan, &result?);
     Ok(())

@@ -16,7 +16,7 @@ use senesce_workload::{
 
 use super::WorkloadAhead;
 use crate::{
-    Error, World,
+    Error,
     arm::{Driver, GitDriver},
     plan::{Arm, Edition, Plan, StartAt},
     sizing::AUTO_CLONE_BYTES,
@@ -37,8 +37,8 @@ pub struct GitSource {
 }
 
 impl GitSource {
-    pub(super) fn open(plan: &Plan, spool: &Path, world: &World) -> Result<Self, Error> {
-        let (path, origin) = repository(plan, spool, world)?;
+    pub(super) fn open(plan: &Plan, spool: &Path) -> Result<Self, Error> {
+        let (path, origin) = repository(plan, spool)?;
         let options =
             HistoryOptions { tip: plan.history.tip.clone(), first_parent: plan.history.first_parent, limit: None };
         let history = History::open(&path, options)?;
@@ -205,10 +205,9 @@ fn choose_start(plan: &Plan, history: &History) -> Result<usize, Error> {
 }
 
 /// The repository on this machine, and where it came from.
-fn repository(plan: &Plan, spool: &Path, world: &World) -> Result<(PathBuf, String), Error> {
+fn repository(plan: &Plan, spool: &Path) -> Result<(PathBuf, String), Error> {
     if let Some(synthetic) = &plan.history.synthetic {
         let path = spool.join("synthetic.git");
-        let _ = world;
         super::synthetic::make(synthetic, plan.seed, &path)?;
         let origin = format!(
             "synthetic {} ({} files, {} commits, seed {})",

@@ -11,7 +11,7 @@ use senesce_oplog::{ContentSource, Op};
 use senesce_workload::{Feedback, Workload};
 
 use crate::{
-    Error, World,
+    Error,
     arm::{ArmContext, Driver},
     plan::{Arm, Edition, Engine, Plan},
 };
@@ -32,10 +32,10 @@ pub enum Source {
 
 impl Source {
     /// Opens the plan's history; clones a URL or makes the synthetic history below `spool` if that is not done yet.
-    pub fn open(plan: &Plan, spool: &Path, world: &World) -> Result<Self, Error> {
+    pub fn open(plan: &Plan, spool: &Path) -> Result<Self, Error> {
         match &plan.history.trace {
             Some(path) => Ok(Self::Trace(TraceSource::open(Path::new(path))?)),
-            None => Ok(Self::Git(GitSource::open(plan, spool, world)?)),
+            None => Ok(Self::Git(GitSource::open(plan, spool)?)),
         }
     }
 
