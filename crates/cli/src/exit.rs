@@ -1,6 +1,10 @@
 //! Errors become one message and one exit code, here and nowhere else.
 
-use std::process::ExitCode;
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind, set_hook},
+    process::ExitCode,
+};
 
 use senesce_experiment::{ErrorKind, interruption};
 
@@ -39,8 +43,36 @@ pub fn failed(message: impl Into<String>) -> anyhow::Error {
     Failure { kind: ErrorKind::Failed, message: message.into(), hint: None }.into()
 }
 
+/// Does `work`; its error or panic becomes a message and the documented code. Guards run on a panic too.
+pub fn run(work: impl FnOnce() -> anyhow::Result<()>) -> ExitCode {
+    set_hook(Box::new(|panic| {
+        if !is_closed_pipe(panic.payload()) {
+            let place = panic.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
+            eprintln!("senesce: internal error{place}: {}", panic_text(panic.payload()));
+            eprintln!("  hint: this is a fault of senesce; please report it with the command that led here");
+        }
+    }));
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(error)) => report(&error),
+        Err(payload) if is_closed_pipe(&*payload) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(INTERNAL),
+    }
+}
+
+fn panic_text(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message")
+}
+
+/// `senesce show | head` closes our stdout, on which `println!` panics: not an error.
+fn is_closed_pipe(payload: &(dyn Any + Send)) -> bool {
+    let text = panic_text(payload);
+    text.starts_with("failed printing to stdout") && text.contains("Broken pipe")
+}
+
 /// Prints the chain of causes and the hint; gives the documented code.
-pub fn report(error: &anyhow::Error) -> ExitCode {
+fn report(error: &anyhow::Error) -> ExitCode {
     // `senesce log show | head` closes our stdout: not an error.
     if error.chain().any(|cause| {
         cause.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
@@ -83,4 +115,20 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
         ErrorKind::Environment => ENVIRONMENT,
         ErrorKind::Internal => INTERNAL,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_end_has_its_documented_code() {
+        let code = |work: fn() -> anyhow::Result<()>| format!("{:?}", run(work));
+        let exit = |code: u8| format!("{:?}", ExitCode::from(code));
+        assert_eq!(code(|| Ok(())), exit(0));
+        assert_eq!(code(|| Err(failed("no"))), exit(FAILED));
+        assert_eq!(code(|| Err(usage("no", None))), exit(USAGE));
+        assert_eq!(code(|| panic!("ours")), exit(INTERNAL));
+        assert_eq!(code(|| panic!("failed printing to stdout: Broken pipe (os error 32)")), exit(0));
+    }
 }

@@ -14,8 +14,12 @@ use args::{Cli, Verb};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    exit::run(|| dispatch(cli))
+}
+
+fn dispatch(cli: Cli) -> anyhow::Result<()> {
     let quiet = cli.quiet;
-    let result = match cli.verb {
+    match cli.verb {
         Verb::Run(args) => verb::run::run(args, quiet),
         Verb::Show(args) => verb::show::show(args),
         Verb::Export(args) => verb::export::export(args),
@@ -28,9 +32,5 @@ fn main() -> ExitCode {
         Verb::Schema => verb::generate::schema(),
         Verb::Completions(args) => verb::generate::completions(args),
         Verb::Man => verb::generate::man(),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => exit::report(&error),
     }
 }

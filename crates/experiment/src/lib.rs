@@ -6,6 +6,7 @@
 
 mod arm;
 mod circumstances;
+mod durable;
 mod error;
 pub mod feedback;
 pub mod journal;

@@ -9,7 +9,6 @@ use crate::{
     plan::{Arm, Edition, Plan, PlannedCell, VolumePlan},
     sizing::Sizes,
     source::Source,
-    volumes::volume_plan,
 };
 
 /// A plan, expanded.
@@ -40,8 +39,9 @@ pub fn preview(plan: &Plan, scratch: &Path) -> Result<Preview, Error> {
     let pulls = source.pulls(plan);
     let arms = plan.arms();
     let volumes = plan.roles().iter().map(|&role| {
-        let place = match volume_plan(plan, role) {
+        let place = match plan.volume(role) {
             VolumePlan::Size(_) => format!("sparse image of {}", sizes.size(role)),
+            VolumePlan::Absent(_) => unreachable!("a role that is left out is no role"),
             VolumePlan::Place(place) => match (&place.device, &place.directory) {
                 (Some(device), _) => format!("block device {device}: WILL BE FORMATTED"),
                 (_, directory) => format!("directory {}", directory.as_deref().unwrap_or_default()),

@@ -83,10 +83,12 @@ fn contents_of(workload: &Value, repo: Option<&Path>, spool: &Path) -> Result<Ar
     if source["kind"] != "git" {
         return Ok(Arc::new(())); // seeded contents need none
     }
-    let path = match (repo, source["path"].as_str()) {
-        (Some(path), _) => path.to_owned(),
-        (None, Some(path)) => path.into(),
-        (None, None) if source["synthetic"].is_object() => GitSource::remake_synthetic(&source["synthetic"], spool)?,
+    let repo = match (repo, source["repo"].as_str()) {
+        (Some(path), _) => path.to_string_lossy().into_owned(),
+        (None, Some(repo)) => repo.to_owned(),
+        (None, None) if source["synthetic"].is_object() => {
+            GitSource::remake_synthetic(&source["synthetic"], spool)?.to_string_lossy().into_owned()
+        }
         (None, None) => {
             return Err(Error::Unverified {
                 what: "the log's header".into(),
@@ -99,5 +101,5 @@ fn contents_of(workload: &Value, repo: Option<&Path>, spool: &Path) -> Result<Ar
         first_parent: source["first_parent"].as_bool().unwrap_or(false),
         limit: None,
     };
-    GitSource::for_replay(&path, options, spool)
+    GitSource::for_replay(&repo, options, spool)
 }

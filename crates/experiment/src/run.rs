@@ -12,6 +12,7 @@ use crate::{
     Error, World,
     arm::{ArmContext, ArmPulls, drop_snapshots, run_arm},
     circumstances::add_circumstances,
+    durable::write_durably,
     error::{chain_text, classify},
     journal::{ArmState, Entry, JOURNAL_FORMAT, Journal},
     observer::{Event, Observer},
@@ -19,6 +20,7 @@ use crate::{
     plan::{Arm, Plan},
     sizing::Sizes,
     source::Source,
+    volumes::check_devices,
 };
 
 /// A run, begun or to be gone on with.
@@ -42,7 +44,8 @@ pub struct RunEnd {
 }
 
 impl Run {
-    /// Begins a run of `plan` in `dir`, which must not exist or be empty.
+    /// Begins a run of `plan` in `dir`, which must not exist or be empty. With `force` a named device that holds something
+    /// is formatted all the same.
     pub fn create(plan: Plan, dir: &Path, force: bool, world: World) -> Result<Self, Error> {
         if fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) {
             return Err(Error::RunDirectory {
@@ -80,8 +83,9 @@ impl Run {
         Ok(Self { paths, plan, plan_hash, world, force, journal, store, created: true })
     }
 
-    /// Opens the run in `dir` to go on with it; cleans up what a killed process left.
-    pub fn resume(dir: &Path, world: World) -> Result<Self, Error> {
+    /// Opens the run in `dir` to go on with it; cleans up what a killed process left. `force` is as in [`Run::create`]; it
+    /// is not remembered.
+    pub fn resume(dir: &Path, force: bool, world: World) -> Result<Self, Error> {
         let wrong = |path: PathBuf, problem: &str, hint| Error::RunDirectory { path, problem: problem.into(), hint };
         let dir = match fs::canonicalize(dir) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -109,7 +113,7 @@ impl Run {
         }
         clean(&*world.host, &dir)?;
         let store = ResultStore::open(&paths.results())?;
-        Ok(Self { paths, plan, plan_hash, world, force: false, journal, store, created: false })
+        Ok(Self { paths, plan, plan_hash, world, force, journal, store, created: false })
     }
 
     /// The run's directory.
@@ -159,6 +163,7 @@ impl Run {
         let arms = self.plan.arms();
         let open = arms.iter().any(|arm| self.journal.arm_state(&arm.name) != ArmState::Ended);
         if open {
+            check_devices(&self.plan, &*self.world.host, &self.journal, self.force)?;
             let source = Source::open(&self.plan, &self.paths.spool())?;
             let sizes = Sizes::plan(&self.plan, &source)?;
             self.put_circumstances(&source, &sizes)?;
@@ -258,9 +263,7 @@ impl Run {
     }
 
     fn needs_root(&self) -> bool {
-        use crate::plan::VolumePlan;
-        let directory = |volume: &VolumePlan| matches!(volume, VolumePlan::Place(place) if place.directory.is_some());
-        !self.plan.roles().iter().all(|role| directory(crate::volumes::volume_plan(&self.plan, *role)))
+        !self.plan.roles().iter().all(|&role| self.plan.volume(role).is_directory())
     }
 
     fn put_circumstances(&mut self, source: &Source, sizes: &Sizes) -> Result<(), Error> {
@@ -311,13 +314,4 @@ fn plan_hash(text: &str) -> String {
 
 fn run_name(dir: &Path) -> String {
     dir.file_name().map_or_else(|| "run".to_owned(), |name| name.to_string_lossy().into_owned())
-}
-
-fn write_durably(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let write = || -> std::io::Result<()> {
-        let mut file = fs::File::create(path)?;
-        std::io::Write::write_all(&mut file, bytes)?;
-        file.sync_all()
-    };
-    write().map_err(Error::io("write", path))
 }

@@ -7,7 +7,7 @@ use crate::{
     Error,
     plan::{AutoSize, Edition, Plan, VolumePlan},
     source::Source,
-    volumes::{minimum_size, volume_plan},
+    volumes::minimum_size,
 };
 
 /// Copies that an automatic full volume has room for.
@@ -48,7 +48,7 @@ impl Sizes {
     fn from_clone_bytes(plan: &Plan, clone_bytes: u64) -> Self {
         let least = LEAST.max(minimum_size(plan)).0;
         let round = |bytes: u64| Bytes(bytes.max(least).next_multiple_of(Bytes::MIB));
-        let given = |role| match volume_plan(plan, role) {
+        let given = |role| match plan.volume(role) {
             VolumePlan::Size(AutoSize::Given(bytes)) => Some(*bytes),
             _ => None,
         };

@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 
 use senesce_core::{Bytes, Seed};
 use senesce_store::Role;
-use senesce_volume::{Backend, FileSystemKind, SCAN_BYTES, Slot, Uuid, Volume, VolumeSpec, read_superblock};
+use senesce_volume::{
+    Backend, FileSystemKind, Host, SCAN_BYTES, Slot, Uuid, Volume, VolumeSpec, check_device, read_superblock,
+};
 
 use crate::{
     Error,
     arm::ArmContext,
-    journal::Entry,
+    journal::{Entry, Journal},
     plan::{self, FileSystemName, Plan, VolumePlan},
     sizing::Sizes,
 };
@@ -24,7 +26,7 @@ pub(crate) fn spec_and_slot(context: &ArmContext<'_>, role: Role, instance: u64)
         spec.mount_options.clone_from(options);
     }
     spec.read_ahead_kib = context.plan.volumes.read_ahead_kib;
-    spec.force = context.force || carries_our_mark(context, &spec);
+    spec.force = context.force || carries_our_mark(&*context.world.host, context.journal, &spec.backend);
     let name = format!("{}-{}", context.arm.name, role.name());
     let seed = context.plan.seed.derive(&format!("volume {name} {instance}"));
     let slot = Slot {
@@ -63,20 +65,30 @@ pub(crate) fn create(context: &mut ArmContext<'_>, role: Role, instance: u64) ->
 
 /// Whether a named device holds a file system that this run made there, by its identity: only that may be formatted
 /// again without being told to.
-fn carries_our_mark(context: &ArmContext<'_>, spec: &VolumeSpec) -> bool {
-    let Backend::Device { path, .. } = &spec.backend else { return false };
-    let start = context.world.host.read_device(path, 0, SCAN_BYTES);
+fn carries_our_mark(host: &dyn Host, journal: &Journal, backend: &Backend) -> bool {
+    let Backend::Device { path, .. } = backend else { return false };
+    let start = host.read_device(path, 0, SCAN_BYTES);
     let Some(found) = start.ok().and_then(|start| read_superblock(&start)) else { return false };
     let (device, uuid) = (path.to_string_lossy(), found.uuid.to_string());
-    context
-        .journal
+    journal
         .entries()
         .iter()
         .any(|entry| matches!(entry, Entry::Formatting { device: d, uuid: u } if *d == device && *u == uuid))
 }
 
+/// Refuses, before any work, a plan that names a device in use, or one that holds what this run did not make there.
+pub(crate) fn check_devices(plan: &Plan, host: &dyn Host, journal: &Journal, force: bool) -> Result<(), Error> {
+    for &role in plan.roles() {
+        let VolumePlan::Place(place) = plan.volume(role) else { continue };
+        let Some(device) = &place.device else { continue };
+        let backend = Backend::Device { path: device.into(), size: None };
+        check_device(host, Path::new(device), force || carries_our_mark(host, journal, &backend))?;
+    }
+    Ok(())
+}
+
 fn backend(plan: &Plan, sizes: &Sizes, role: Role, run_volumes: PathBuf) -> Backend {
-    match volume_plan(plan, role) {
+    match plan.volume(role) {
         VolumePlan::Size(_) => {
             let memory = plan.volumes.backend == plan::Backend::Memory;
             let default = if memory { PathBuf::from("/dev/shm") } else { run_volumes };
@@ -88,15 +100,7 @@ fn backend(plan: &Plan, sizes: &Sizes, role: Role, run_volumes: PathBuf) -> Back
             (None, Some(directory)) => Backend::Directory { path: directory.into() },
             (None, None) => unreachable!("a plan is checked when it is read"),
         },
-    }
-}
-
-/// What the plan says of a role's volume.
-pub(crate) fn volume_plan(plan: &Plan, role: Role) -> &VolumePlan {
-    match role {
-        Role::Full => &plan.volumes.full,
-        Role::Empty => &plan.volumes.empty,
-        Role::Unaged => &plan.volumes.unaged,
+        VolumePlan::Absent(_) => unreachable!("a role that is left out is no role"),
     }
 }
 
@@ -106,6 +110,8 @@ pub fn kind(name: FileSystemName) -> FileSystemKind {
         FileSystemName::Ext4 => FileSystemKind::Ext4,
         FileSystemName::Xfs => FileSystemKind::Xfs,
         FileSystemName::Btrfs => FileSystemKind::Btrfs,
+        // A directory is neither formatted nor mounted; whatever stands here is not looked at.
+        FileSystemName::Host => FileSystemKind::Ext4,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Packs made by the git binary from the source repository, kept as files in a spool directory.
 
 use std::{
+    collections::HashSet,
     fs::{self, File},
     io::{Read, Seek, SeekFrom},
     path::{Path, PathBuf},
@@ -9,6 +10,7 @@ use std::{
 
 use senesce_oplog::Payload;
 use senesce_workload::git::{Oid, PackKey};
+use sha1::{Digest, Sha1};
 
 use crate::{Error, command::Git, history::Inner};
 
@@ -17,14 +19,15 @@ use crate::{Error, command::Git, history::Inner};
 pub(crate) struct Packs {
     inner: Arc<Inner>,
     spool: PathBuf,
-    making: Mutex<()>,
+    /// Packs that this process made or has checked; while it is locked, nobody else makes one.
+    checked: Mutex<HashSet<PackKey>>,
 }
 
 impl Packs {
     pub fn new(inner: Arc<Inner>, spool: &Path) -> Result<Self, Error> {
         let io = |source| Error::Io { operation: "make the spool directory", path: spool.to_owned(), source };
         fs::create_dir_all(spool).map_err(io)?;
-        Ok(Self { inner, spool: std::path::absolute(spool).map_err(io)?, making: Mutex::new(()) })
+        Ok(Self { inner, spool: std::path::absolute(spool).map_err(io)?, checked: Mutex::default() })
     }
 
     /// The pack's file, or that of its index.
@@ -51,9 +54,14 @@ impl Packs {
     fn ready(&self, key: PackKey) -> Result<PathBuf, Error> {
         let pack = self.spool.join(format!("{}.pack", key.to_string().replace(' ', "-")));
         // One at a time: pack-objects needs memory, and two callers may want the same pack.
-        let _making = self.making.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if !pack.exists() {
-            self.make(key, &pack)?;
+        let mut checked = self.checked.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if !checked.contains(&key) {
+            // An earlier process made it, perhaps, and perhaps a power cut took its bytes: nobody waits for packs to
+            // be durable, because they can be made again.
+            if !is_whole(&pack) || !is_whole(&pack.with_extension("idx")) {
+                self.make(key, &pack)?;
+            }
+            checked.insert(key);
         }
         Ok(pack)
     }
@@ -83,6 +91,33 @@ impl Packs {
         let idx = pack.with_extension("idx");
         fs::rename(&new_idx, &idx).map_err(|source| io("rename", &new_idx, source))?;
         fs::rename(&new_pack, pack).map_err(|source| io("rename", &new_pack, source))
+    }
+}
+
+/// Whether the file ends with the hash of what comes before it, as packs and their indices do.
+fn is_whole(path: &Path) -> bool {
+    let read = || -> std::io::Result<bool> {
+        let mut file = File::open(path)?;
+        let Some(length) = file.metadata()?.len().checked_sub(20) else { return Ok(false) };
+        let mut hash = Sha1::new();
+        std::io::copy(&mut (&mut file).take(length), &mut HashWriter(&mut hash))?;
+        let mut end = [0; 20];
+        file.read_exact(&mut end)?;
+        Ok(hash.finalize()[..] == end)
+    };
+    read().unwrap_or(false)
+}
+
+struct HashWriter<'a>(&'a mut Sha1);
+
+impl std::io::Write for HashWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

@@ -49,7 +49,8 @@ fn csv_field(value: &Value) -> String {
     match value {
         Value::Text(text) if text.contains([',', '"', '\n', '\r']) => format!("\"{}\"", text.replace('"', "\"\"")),
         Value::Text(text) => text.clone(),
-        Value::UInt64(number) => number.to_string(),
+        Value::UInt64(number) | Value::OptionalUInt64(Some(number)) => number.to_string(),
+        Value::OptionalUInt64(None) => String::new(),
         Value::Float64(number) if number.is_nan() => String::new(),
         Value::Float64(number) => number.to_string(),
         Value::Boolean(truth) => truth.to_string(),

@@ -76,7 +76,7 @@ pub(crate) fn decode<R: TableRow>(path: &Path, bytes: Vec<u8>) -> Result<Vec<R>,
 fn data_type(column_type: ColumnType) -> DataType {
     match column_type {
         ColumnType::Text => DataType::Utf8,
-        ColumnType::UInt64 => DataType::UInt64,
+        ColumnType::UInt64 | ColumnType::OptionalUInt64 => DataType::UInt64,
         ColumnType::Float64 => DataType::Float64,
         ColumnType::Boolean => DataType::Boolean,
     }
@@ -87,7 +87,7 @@ fn field(column: &Column) -> Field {
     if !column.unit.is_empty() {
         metadata.insert("unit".to_owned(), column.unit.to_owned());
     }
-    let nullable = column.column_type == ColumnType::Float64;
+    let nullable = matches!(column.column_type, ColumnType::Float64 | ColumnType::OptionalUInt64);
     Field::new(column.name, data_type(column.column_type), nullable).with_metadata(metadata)
 }
 
@@ -98,6 +98,9 @@ fn array(column_type: ColumnType, values: Vec<Value>) -> ArrayRef {
     match column_type {
         ColumnType::Text => Arc::new(StringArray::from_iter_values((0..count).map(|_| values.text().expect(typed)))),
         ColumnType::UInt64 => Arc::new(UInt64Array::from_iter_values((0..count).map(|_| values.uint().expect(typed)))),
+        ColumnType::OptionalUInt64 => {
+            Arc::new(UInt64Array::from_iter((0..count).map(|_| values.optional_uint().expect(typed))))
+        }
         // Null, not NaN: other programs' means and medians pass over nulls.
         ColumnType::Float64 => Arc::new(Float64Array::from_iter(
             (0..count).map(|_| Some(values.float().expect(typed)).filter(|value| !value.is_nan())),
@@ -112,6 +115,8 @@ fn value(column: &Column, array: &ArrayRef, row: usize) -> Value {
     match column.column_type {
         ColumnType::Text => Value::Text(array.as_string::<i32>().value(row).to_owned()),
         ColumnType::UInt64 => Value::UInt64(array.as_primitive::<UInt64Type>().value(row)),
+        ColumnType::OptionalUInt64 if array.is_null(row) => Value::OptionalUInt64(None),
+        ColumnType::OptionalUInt64 => Value::OptionalUInt64(Some(array.as_primitive::<UInt64Type>().value(row))),
         ColumnType::Float64 if array.is_null(row) => Value::Float64(f64::NAN),
         ColumnType::Float64 => Value::Float64(array.as_primitive::<Float64Type>().value(row)),
         ColumnType::Boolean => Value::Boolean(array.as_boolean().value(row)),

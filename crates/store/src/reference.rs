@@ -38,7 +38,7 @@ pub fn reference_markdown() -> String {
         for column in table.columns() {
             let kind = match column.column_type {
                 ColumnType::Text => "text",
-                ColumnType::UInt64 => "uint64",
+                ColumnType::UInt64 | ColumnType::OptionalUInt64 => "uint64",
                 ColumnType::Float64 => "float64",
                 ColumnType::Boolean => "boolean",
             };

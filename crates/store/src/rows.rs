@@ -84,10 +84,10 @@ pub struct GrepRow {
     pub user_seconds: f64,
     /// CPU time in the kernel, seconds.
     pub system_seconds: f64,
-    /// Bytes the block device was asked to read during the test (from its statistics).
-    pub device_read_bytes: u64,
-    /// Read requests the block device got during the test.
-    pub device_read_requests: u64,
+    /// Bytes the block device was asked to read during the test (from its statistics); none in a directory.
+    pub device_read_bytes: Option<u64>,
+    /// Read requests the block device got during the test; none in a directory.
+    pub device_read_requests: Option<u64>,
     /// Whether the CPU, not the device, set the pace (a warning belongs to the figure).
     pub cpu_bound: bool,
 }

@@ -100,6 +100,8 @@ pub enum ColumnType {
     Text,
     /// 64 bits without sign.
     UInt64,
+    /// The same; null where there is no value.
+    OptionalUInt64,
     /// 64 bits floating; null where there is no value (NaN in rows).
     Float64,
     /// True or false.
@@ -124,6 +126,7 @@ pub struct Column {
 pub(crate) enum Value {
     Text(String),
     UInt64(u64),
+    OptionalUInt64(Option<u64>),
     Float64(f64),
     Boolean(bool),
 }
@@ -151,6 +154,9 @@ impl Values {
     pub(crate) fn uint(&mut self) -> Option<u64> {
         if let Some(Value::UInt64(value)) = self.0.next() { Some(value) } else { None }
     }
+    pub(crate) fn optional_uint(&mut self) -> Option<Option<u64>> {
+        if let Some(Value::OptionalUInt64(value)) = self.0.next() { Some(value) } else { None }
+    }
     pub(crate) fn float(&mut self) -> Option<f64> {
         if let Some(Value::Float64(value)) = self.0.next() { Some(value) } else { None }
     }
@@ -165,7 +171,12 @@ const fn column(name: &'static str, t: ColumnType, unit: &'static str, descripti
 
 const KEY_COLUMNS: [Column; 4] = [
     column("arm", ColumnType::Text, "", "The arm: one file system with its options under one variant of the workload."),
-    column("file_system", ColumnType::Text, "", "The file system: `ext4`, `xfs`, `btrfs`."),
+    column(
+        "file_system",
+        ColumnType::Text,
+        "",
+        "The file system: `ext4`, `xfs`, `btrfs`; `host` for whatever holds a directory.",
+    ),
     column("role", ColumnType::Text, "", "Which volume: `full`, `empty` or `unaged`."),
     column("pulls", ColumnType::UInt64, "1", "The checkpoint, as the number of counted steps (pulls) done before it."),
 ];
@@ -224,10 +235,12 @@ macro_rules! table_row {
     (@key $self:ident) => { None };
     (@type text) => { ColumnType::Text };
     (@type uint) => { ColumnType::UInt64 };
+    (@type optional_uint) => { ColumnType::OptionalUInt64 };
     (@type float) => { ColumnType::Float64 };
     (@type boolean) => { ColumnType::Boolean };
     (@type_value text) => { Value::Text };
     (@type_value uint) => { Value::UInt64 };
+    (@type_value optional_uint) => { Value::OptionalUInt64 };
     (@type_value float) => { Value::Float64 };
     (@type_value boolean) => { Value::Boolean };
 }
@@ -255,8 +268,8 @@ table_row! { GrepRow, Grep, key;
     files: uint, "1", "Files read.";
     user_seconds: float, "s", "CPU time in user mode.";
     system_seconds: float, "s", "CPU time in the kernel.";
-    device_read_bytes: uint, "B", "Bytes the block device was asked to read during the test, from its statistics.";
-    device_read_requests: uint, "1", "Read requests the block device got during the test.";
+    device_read_bytes: optional_uint, "B", "Bytes the block device was asked to read during the test, from its statistics; null in a directory.";
+    device_read_requests: optional_uint, "1", "Read requests the block device got during the test; null in a directory.";
     cpu_bound: boolean, "", "Whether the CPU, not the device, set the pace.";
 }
 table_row! { LayoutRow, Layout, key;

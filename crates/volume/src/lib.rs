@@ -53,4 +53,4 @@ pub use signals::{check_interrupted, install_signal_cleanup, interrupted};
 pub use signature::{SCAN_BYTES, Signature, find_signatures};
 pub use spec::{Backend, FileSystemKind, Slot, Uuid, VolumeSpec};
 pub use superblock::{SuperblockIdentity, read_superblock};
-pub use volume::{ColdReport, MkfsRecord, SnapshotReport, Volume};
+pub use volume::{ColdReport, MkfsRecord, SnapshotReport, Volume, check_device};

@@ -123,7 +123,7 @@ pub enum Backend {
 pub struct VolumeSpec {
     /// Where it lies.
     pub backend: Backend,
-    /// Its file system; for a directory, what the user expects there (not checked).
+    /// Its file system; without meaning for a directory, where nothing is made or mounted.
     pub file_system: FileSystemKind,
     /// More arguments for mkfs.
     pub mkfs_options: Vec<String>,

@@ -24,7 +24,7 @@ use crate::{
 pub fn run(args: RunArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     let mut run = match (&args.resume, &args.plan) {
-        (Some(dir), _) => Run::resume(dir, world())?,
+        (Some(dir), _) => Run::resume(dir, args.force, world())?,
         (None, Some(path)) => {
             let plan = with_overrides(Plan::read(path)?, path, &args)?;
             if args.dry_run {
@@ -67,9 +67,13 @@ pub fn world() -> World {
     }
 }
 
-/// Where the runs of this machine are listed.
+/// Where the runs that this user began on this machine are listed.
 pub fn registry_dir() -> PathBuf {
-    env::var_os("SENESCE_REGISTRY").map_or_else(|| PathBuf::from("/var/tmp/senesce/runs"), PathBuf::from)
+    let of_user = || match rustix::process::geteuid() {
+        user if user.is_root() => PathBuf::from("/var/tmp/senesce/runs"),
+        user => PathBuf::from(format!("/var/tmp/senesce-{}/runs", user.as_raw())),
+    };
+    env::var_os("SENESCE_REGISTRY").map_or_else(of_user, PathBuf::from)
 }
 
 fn with_overrides(mut plan: Plan, path: &Path, args: &RunArgs) -> Result<Plan> {

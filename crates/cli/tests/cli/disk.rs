@@ -22,6 +22,11 @@ impl Disk {
     /// An image of so many MiB at `image`, on a loop device.
     pub fn new(image: &Path, mib: u64) -> Self {
         std::fs::File::create(image).unwrap().set_len(mib << 20).unwrap();
+        Self::attach(image)
+    }
+
+    /// The image that is there, on a loop device.
+    pub fn attach(image: &Path) -> Self {
         Self { device: must("losetup", &["--find", "--show", &image.to_string_lossy()]) }
     }
 

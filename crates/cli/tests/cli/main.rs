@@ -10,6 +10,8 @@ mod equivalence;
 mod lab;
 mod log;
 mod outputs;
+mod places;
 mod plans;
+mod power_cut;
 mod repositories;
 mod resume;

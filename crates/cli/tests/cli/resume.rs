@@ -23,14 +23,14 @@ use super::{
 const SIGNALS: [Signal; 3] = [Signal::KILL, Signal::INT, Signal::TERM];
 
 /// What a run ends with.
-struct End {
+pub struct End {
     cells: Vec<Cell>,
     /// The operation logs, by arm.
     logs: Vec<(String, Vec<u8>)>,
 }
 
 impl End {
-    fn of(lab: &Lab, out: &str) -> Self {
+    pub fn of(lab: &Lab, out: &str) -> Self {
         let mut logs = Vec::new();
         for entry in fs::read_dir(lab.path(out).join("arms")).unwrap() {
             let entry = entry.unwrap();
@@ -46,7 +46,7 @@ impl End {
     /// When a volume runs out of space is the file system's answer, and XFS and Btrfs answer differently from run to run,
     /// interrupted or not. Where two logs part over such an answer, both are right from there on: it is told, and only
     /// what came before must be equal.
-    fn differences(&self, lab: &Lab, out: &str, other: &End, other_out: &str) -> Vec<String> {
+    pub fn differences(&self, lab: &Lab, out: &str, other: &End, other_out: &str) -> Vec<String> {
         let mut found = Vec::new();
         let mut equal_up_to = BTreeMap::new();
         for ((arm, log), (other_arm, other_log)) in self.logs.iter().zip(&other.logs) {
@@ -118,7 +118,7 @@ fn parting(lab: &Lab, arm: &str, out: &str, other_out: &str) -> Parting {
 }
 
 /// Waits; kills when it is time. Gives the end, and whether the kill came first.
-fn wait_or_kill(child: &mut Child, after: Option<Duration>, signal: Signal) -> (ExitStatus, bool) {
+pub fn wait_or_kill(child: &mut Child, after: Option<Duration>, signal: Signal) -> (ExitStatus, bool) {
     let began = Instant::now();
     loop {
         if let Some(status) = child.try_wait().unwrap() {
@@ -134,16 +134,16 @@ fn wait_or_kill(child: &mut Child, after: Option<Duration>, signal: Signal) -> (
 }
 
 /// A plan that is run uninterrupted, and then with kills.
-struct Trial {
-    lab: Lab,
+pub struct Trial {
+    pub lab: Lab,
     plan: PathBuf,
-    reference: End,
-    took: Duration,
+    pub reference: End,
+    pub took: Duration,
 }
 
 impl Trial {
     /// Runs the plan without interruption, in a lab of its own.
-    fn new(lab: Lab, plan: PathBuf) -> Self {
+    pub fn new(lab: Lab, plan: PathBuf) -> Self {
         let began = Instant::now();
         lab.run(["run".as_ref(), plan.as_os_str(), "--quiet".as_ref(), "--out".as_ref(), "reference".as_ref()]).good();
         let took = began.elapsed();
@@ -152,7 +152,7 @@ impl Trial {
         Self { lab, plan, reference, took }
     }
 
-    fn start(&self, out: &str, begun: bool) -> Child {
+    pub fn start(&self, out: &str, begun: bool) -> Child {
         let mut command = self.lab.command();
         command.arg("run").arg("--quiet");
         match begun {
@@ -164,7 +164,7 @@ impl Trial {
         command.spawn().unwrap()
     }
 
-    fn said(&self) -> String {
+    pub fn said(&self) -> String {
         fs::read_to_string(self.lab.path("stderr")).unwrap()
     }
 
@@ -225,7 +225,7 @@ impl Trial {
     }
 }
 
-fn last_journal_line(run: &Path) -> String {
+pub fn last_journal_line(run: &Path) -> String {
     let text = fs::read_to_string(run.join("journal.ndjson")).unwrap_or_default();
     text.lines().last().unwrap_or("(none)").chars().take(90).collect()
 }

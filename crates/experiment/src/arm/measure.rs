@@ -13,6 +13,7 @@ use senesce_probe::{
         GrepFigures, GrepOptions, Order, collect_free_extents, collect_gnu_grep, collect_grep, collect_space,
         collect_tree_extents, compute_pattern,
     },
+    map::FileExtents,
     score::{LayoutScorer, compute_free_space},
 };
 use senesce_store::{CellKey, CellResults, CellRow, CircumstanceRow, FreeSpaceRow, GrepRow, LayoutRow, Role};
@@ -34,6 +35,9 @@ use crate::{
 
 /// Blocks of every figure that counts blocks.
 const BLOCK_BYTES: u64 = 4096;
+
+/// Bytes of a sector in the block layer's statistics.
+const SECTOR_BYTES: u64 = 512;
 
 /// Differences between two trees that a reason names.
 const DIFFERENCES_SHOWN: usize = 3;
@@ -81,6 +85,7 @@ pub(crate) fn measure_all(context: &mut ArmContext<'_>, state: &mut ArmState) ->
         first_tree.get_or_insert(tree);
     }
     match first_tree {
+        _ if !context.plan.roles().contains(&Role::Unaged) => Ok(()),
         Some(tree) => measure_twin(context, state, &tree),
         None => {
             let key = cell_key(context, Role::Unaged, pulls);
@@ -167,7 +172,7 @@ fn measure_volume(
             grep.push(row);
         }
     }
-    Ok((CellResults { cell, grep, layout: Some(layout), free_space, aging: None }, tree))
+    Ok((CellResults { cell, grep, layout, free_space, aging: None }, tree))
 }
 
 fn grep_row(
@@ -176,7 +181,7 @@ fn grep_row(
     volume: &mut Volume,
     repetition: u64,
 ) -> Result<GrepRow, Error> {
-    let Scanned { cold, scanner, order, figures, sectors, requests } = scan_cold(context, volume)?;
+    let Scanned { cold, scanner, order, figures, device } = scan_cold(context, volume)?;
     if figures.is_cpu_bound() {
         let share = figures.cpu_share().unwrap_or_default() * 100.0;
         context.observer.on_event(&Event::Warning {
@@ -202,8 +207,8 @@ fn grep_row(
         files: figures.files,
         user_seconds: figures.user_seconds,
         system_seconds: figures.system_seconds,
-        device_read_bytes: sectors * 512,
-        device_read_requests: requests,
+        device_read_bytes: device.as_ref().map(|device| device.bytes),
+        device_read_requests: device.as_ref().map(|device| device.requests),
         cpu_bound: figures.is_cpu_bound(),
     })
 }
@@ -214,8 +219,13 @@ struct Scanned {
     scanner: &'static str,
     order: &'static str,
     figures: GrepFigures,
-    /// Sectors of 512 bytes that the device was asked for.
-    sectors: u64,
+    /// None in a directory.
+    device: Option<DeviceReads>,
+}
+
+/// What a block device was asked to read.
+struct DeviceReads {
+    bytes: u64,
     requests: u64,
 }
 
@@ -232,7 +242,7 @@ fn scan_cold(context: &mut ArmContext<'_>, volume: &mut Volume) -> Result<Scanne
             std::thread::sleep(std::time::Duration::from_secs(u64::from(attempt)));
         }
         let scanned = scan_once(context, volume)?;
-        device_bytes = scanned.sectors * 512;
+        device_bytes = scanned.device.as_ref().map_or(0, |device| device.bytes);
         // A tenth, because a file system may compress; a cold one asks for more than it delivers.
         if !scanned.cold.is_cold || device_bytes >= scanned.figures.read_bytes / 10 {
             return Ok(scanned);
@@ -264,11 +274,11 @@ fn scan_once(context: &ArmContext<'_>, volume: &mut Volume) -> Result<Scanned, E
     };
     let after = volume.device_stat()?;
     verify_grep(&figures)?;
-    let (sectors, requests) = match (before, after) {
-        (Some(before), Some(after)) => (after.read_sectors - before.read_sectors, after.reads - before.reads),
-        _ => (0, 0),
-    };
-    Ok(Scanned { cold, scanner, order, figures, sectors, requests })
+    let device = before.zip(after).map(|(before, after)| DeviceReads {
+        bytes: (after.read_sectors - before.read_sectors) * SECTOR_BYTES,
+        requests: after.reads - before.reads,
+    });
+    Ok(Scanned { cold, scanner, order, figures, device })
 }
 
 /// A scan that left files out, or took no time because the clock went backwards, measures nothing.
@@ -284,11 +294,20 @@ fn verify_grep(figures: &GrepFigures) -> Result<(), Error> {
     Ok(())
 }
 
-fn layout_row(context: &ArmContext<'_>, key: &CellKey, root: &Path) -> Result<LayoutRow, Error> {
+/// The static layout; none if the file system that holds a directory does not tell where files lie.
+fn layout_row(context: &ArmContext<'_>, key: &CellKey, root: &Path) -> Result<Option<LayoutRow>, Error> {
     let mut scorer = LayoutScorer::new(collect_space(root)?, BLOCK_BYTES);
-    collect_tree_extents(root, context.world.threads, &mut |file| scorer.add_file(file.size_bytes, &file.extents))?;
+    let mut add = |file: FileExtents| scorer.add_file(file.size_bytes, &file.extents);
+    let mapped = collect_tree_extents(root, context.world.threads, &mut add);
+    if is_untold(context, &mapped) {
+        return Ok(None);
+    }
+    if let Some(first) = mapped?.errors.first() {
+        let problem = format!("{}: {}", first.path.display(), first.message);
+        return Err(Error::Unverified { what: "the map of the tree".into(), problem });
+    }
     let figures = scorer.finish();
-    Ok(LayoutRow {
+    Ok(Some(LayoutRow {
         key: key.clone(),
         space: match figures.space {
             senesce_core::Space::Device => "device".to_owned(),
@@ -301,7 +320,13 @@ fn layout_row(context: &ArmContext<'_>, key: &CellKey, root: &Path) -> Result<La
         extents_per_file: figures.extents_per_file.unwrap_or(f64::NAN),
         layout_score: figures.layout_score.unwrap_or(f64::NAN),
         adjacent_files_share: figures.adjacent_files_share.unwrap_or(f64::NAN),
-    })
+    }))
+}
+
+/// Whether the file system that holds a directory has no way to tell this.
+fn is_untold<T>(context: &ArmContext<'_>, answer: &Result<T, senesce_probe::Error>) -> bool {
+    let is_host = context.arm.file_system.kind == FileSystemName::Host;
+    is_host && matches!(answer, Err(senesce_probe::Error::NotSupported { .. }))
 }
 
 /// The histogram of free extents, where the kernel tells them: ext4 and XFS.
@@ -309,7 +334,11 @@ fn free_space_rows(context: &ArmContext<'_>, key: &CellKey, root: &Path) -> Resu
     if context.arm.file_system.kind == FileSystemName::Btrfs {
         return Ok(Vec::new());
     }
-    let free = collect_free_extents(root)?;
+    let free = collect_free_extents(root);
+    if is_untold(context, &free) {
+        return Ok(Vec::new());
+    }
+    let free = free?;
     let figures = compute_free_space(free.iter().map(|extent| extent.length_bytes));
     let row = |bucket: &senesce_probe::score::FreeSpaceBucket| FreeSpaceRow {
         key: key.clone(),

@@ -2,7 +2,7 @@
 
 use senesce_store::{CellKey, Role};
 
-use super::{Edition, Engine, FileSystem, Plan};
+use super::{Edition, Engine, FileSystem, Plan, VolumePlan};
 
 /// One file system under one variant of the workload.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,9 +43,22 @@ impl Plan {
 
     /// The volumes of an arm, in the order they are measured.
     pub fn roles(&self) -> &'static [Role] {
-        match self.workload.edition {
+        let all: &[Role] = match self.workload.edition {
             Edition::Single => &[Role::Empty, Role::Unaged],
             Edition::FullDiskPaper | Edition::FullDiskCode => &[Role::Full, Role::Empty, Role::Unaged],
+        };
+        match self.volumes.unaged {
+            VolumePlan::Absent(_) => &all[..all.len() - 1],
+            _ => all,
+        }
+    }
+
+    /// What the plan says of a role's volume.
+    pub fn volume(&self, role: Role) -> &VolumePlan {
+        match role {
+            Role::Full => &self.volumes.full,
+            Role::Empty => &self.volumes.empty,
+            Role::Unaged => &self.volumes.unaged,
         }
     }
 

@@ -220,6 +220,23 @@ pub enum VolumePlan {
     Size(AutoSize),
     /// A block device or directory, named as scratch: its content may be destroyed.
     Place(Place),
+    /// This volume is left out; only the unaged one can be.
+    Absent(Absent),
+}
+
+/// A volume that is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Absent {
+    /// `"none"`
+    None,
+}
+
+impl VolumePlan {
+    /// Whether it is a directory, where nothing is made or mounted.
+    pub fn is_directory(&self) -> bool {
+        matches!(self, Self::Place(place) if place.directory.is_some())
+    }
 }
 
 /// A block device or directory, named as scratch.
@@ -229,7 +246,8 @@ pub struct Place {
     /// A block device to format.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub device: Option<String>,
-    /// An existing empty directory to write into; nothing is formatted, so caches stay warm and no twin can be made here.
+    /// An existing directory; the volume is a new directory in it. Nothing is formatted, so it needs no root, but the
+    /// metadata stays in the cache, and no unaged twin can be made there. Goes with a file system of kind `host`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub directory: Option<String>,
 }
@@ -269,6 +287,8 @@ pub enum FileSystemName {
     Xfs,
     /// Btrfs
     Btrfs,
+    /// Whatever holds the directories that are named as volumes.
+    Host,
 }
 
 impl FileSystemName {
@@ -278,6 +298,7 @@ impl FileSystemName {
             Self::Ext4 => "ext4",
             Self::Xfs => "xfs",
             Self::Btrfs => "btrfs",
+            Self::Host => "host",
         }
     }
 }

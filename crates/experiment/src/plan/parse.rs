@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Edition, Engine, PLAN_FORMAT, Plan, VolumePlan};
+use super::{Edition, Engine, FileSystemName, PLAN_FORMAT, Plan, VolumePlan};
 
 /// A plan cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -145,10 +145,30 @@ impl Plan {
                 return wrong(key, "needs exactly one of device and directory");
             }
         }
-        if let VolumePlan::Place(place) = &self.volumes.unaged
-            && place.directory.is_some()
-        {
-            return wrong("volumes.unaged", "cannot be a directory: a fresh copy needs a fresh file system");
+        if self.volumes.unaged.is_directory() {
+            return wrong(
+                "volumes.unaged",
+                "cannot be a directory: a fresh copy needs a fresh file system; write unaged = \"none\"",
+            );
+        }
+        for (key, volume) in [("volumes.full", &self.volumes.full), ("volumes.empty", &self.volumes.empty)] {
+            if matches!(volume, VolumePlan::Absent(_)) {
+                return wrong(key, "cannot be left out; only the unaged volume can");
+            }
+        }
+        let directories = self.roles().iter().filter(|&&role| self.volume(role).is_directory()).count();
+        let on_host = self.file_systems.iter().filter(|fs| fs.kind == FileSystemName::Host).count();
+        if directories > 0 && on_host < self.file_systems.len() {
+            return wrong(
+                "file_system.kind",
+                "must be \"host\" if a volume is a directory: nothing is formatted there",
+            );
+        }
+        if on_host > 0 && directories < self.roles().len() {
+            return wrong(
+                "file_system.kind",
+                "is \"host\", so every volume must be { directory = \"…\" }, and unaged = \"none\"",
+            );
         }
         let mut names: Vec<String> = self.arms().into_iter().map(|arm| arm.name).collect();
         names.sort();
@@ -224,6 +244,9 @@ mod tests {
             ("kind = \"ext4\"", "kind = \"ext4\"\nname = \"..\"", "file_system.name"),
             ("[[file_system]]", "[measure]\nevery = 0\n[[file_system]]", "measure.every"),
             ("[[file_system]]", "[volumes]\nunaged = {directory=\"/x\"}\n[[file_system]]", "volumes.unaged"),
+            ("[[file_system]]", "[volumes]\nempty = \"none\"\n[[file_system]]", "volumes.empty"),
+            ("[[file_system]]", "[volumes]\nempty = {directory=\"/x\"}\n[[file_system]]", "file_system.kind"),
+            ("kind = \"ext4\"", "kind = \"host\"", "file_system.kind"),
             ("kind = \"ext4\"", "kind = \"ext4\"\n[[file_system]]\nkind = \"ext4\"", "file_system"),
         ] {
             let said = error(&SMALL.replace(from, to));

@@ -7,7 +7,7 @@ use serde::{
     de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use super::{AutoSize, Place, VolumePlan};
+use super::{Absent, AutoSize, Place, VolumePlan};
 use senesce_core::Bytes;
 
 impl<'de> Deserialize<'de> for VolumePlan {
@@ -22,12 +22,13 @@ impl<'de> Visitor<'de> for VolumeVisitor {
     type Value = VolumePlan;
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("a size such as \"5GiB\", \"auto\", or a table with device or directory")
+        f.write_str("a size such as \"5GiB\", \"auto\", \"none\", or a table with device or directory")
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<VolumePlan, E> {
         match text {
             "auto" => Ok(VolumePlan::Size(AutoSize::Auto)),
+            "none" => Ok(VolumePlan::Absent(Absent::None)),
             _ => text.parse().map(|bytes| VolumePlan::Size(AutoSize::Given(bytes))).map_err(E::custom),
         }
     }

@@ -18,6 +18,7 @@ use super::WorkloadAhead;
 use crate::{
     Error,
     arm::{Driver, GitDriver},
+    durable::{sync_tree, write_durably},
     plan::{Arm, Edition, Plan, StartAt},
     sizing::AUTO_CLONE_BYTES,
 };
@@ -73,9 +74,9 @@ impl GitSource {
         Ok(path)
     }
 
-    /// Opens the repository that a log names, for a replay.
-    pub fn for_replay(path: &Path, options: HistoryOptions, spool: &Path) -> Result<Arc<dyn ContentSource>, Error> {
-        let history = History::open(path, options)?;
+    /// Opens the repository that a log names, a path or a URL, for a replay.
+    pub fn for_replay(repo: &str, options: HistoryOptions, spool: &Path) -> Result<Arc<dyn ContentSource>, Error> {
+        let history = History::open(&local_repository(repo, spool)?, options)?;
         Ok(Arc::new(GitContents::new(&history, &spool.join("packs"))?))
     }
 
@@ -152,7 +153,8 @@ impl GitSource {
         // A synthetic history is made anew wherever the log is replayed; its place in the run's directory means nothing.
         let from = match &plan.history.synthetic {
             Some(synthetic) => ("synthetic", serde_json::json!({ "seed": plan.seed.0, "parameters": synthetic })),
-            None => ("path", self.history.git_dir().to_string_lossy().into()),
+            // As given, so that the same plan gives the same log wherever it runs.
+            None => ("repo", plan.history.repo.as_deref().into()),
         };
         serde_json::json!({
             "kind": "git",
@@ -216,18 +218,25 @@ fn repository(plan: &Plan, spool: &Path) -> Result<(PathBuf, String), Error> {
         return Ok((path, origin));
     }
     let given = plan.history.repo.clone().unwrap_or_default();
-    if Path::new(&given).exists() || !is_url(&given) {
-        return Ok((PathBuf::from(&given), given));
+    Ok((local_repository(&given, spool)?, given))
+}
+
+/// The repository at a path, or a clone of the one at a URL, below `spool`.
+fn local_repository(given: &str, spool: &Path) -> Result<PathBuf, Error> {
+    if Path::new(given).exists() || !is_url(given) {
+        return Ok(PathBuf::from(given));
     }
+    std::fs::create_dir_all(spool).map_err(Error::io("create", spool))?;
     let path = spool.join("clone.git");
     if !path.join(".complete").exists() {
         if path.exists() {
             std::fs::remove_dir_all(&path).map_err(Error::io("remove the unfinished clone", &path))?;
         }
-        clone_url(&given, &path)?;
-        std::fs::write(path.join(".complete"), b"").map_err(Error::io("write", path.join(".complete")))?;
+        clone_url(given, &path)?;
+        sync_tree(&path)?;
+        write_durably(&path.join(".complete"), b"")?;
     }
-    Ok((path, given))
+    Ok(path)
 }
 
 /// Whether it names a place that git can clone from: `https://…`, `host:path`.

@@ -6,7 +6,11 @@ use senesce_core::Seed;
 use senesce_gitsource::import_synthetic;
 use senesce_workload::synthetic::SyntheticParameters;
 
-use crate::{Error, plan::Synthetic};
+use crate::{
+    Error,
+    durable::{sync_entry, sync_tree},
+    plan::Synthetic,
+};
 
 /// Makes the repository at `path`, unless it is there already: the name appears only when it is complete.
 pub(super) fn make(synthetic: &Synthetic, seed: Seed, path: &Path) -> Result<(), Error> {
@@ -19,5 +23,7 @@ pub(super) fn make(synthetic: &Synthetic, seed: Seed, path: &Path) -> Result<(),
     }
     let parameters = SyntheticParameters { seed, start_files: synthetic.files, commits: synthetic.commits };
     import_synthetic(parameters, &partial)?;
-    std::fs::rename(&partial, path).map_err(Error::io("rename", &partial))
+    sync_tree(&partial)?;
+    std::fs::rename(&partial, path).map_err(Error::io("rename", &partial))?;
+    sync_entry(path)
 }

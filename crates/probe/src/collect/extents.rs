@@ -11,7 +11,10 @@ use std::{
     path::Path,
 };
 
-use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::{
+    fs::{CWD, FileType, Mode, OFlags},
+    io::Errno,
+};
 use senesce_core::{Extent, RelPath, Space};
 
 use super::{
@@ -80,7 +83,8 @@ fn map_file(file: BorrowedFd<'_>, fiemap: &mut Fiemap) -> rustix::io::Result<Vec
 /// distance between neighbours can be scored. A file with several names comes once, under the first.
 ///
 /// In: `threads`, how many ask the kernel at once (0 counts as 1); the order does not depend on it.
-/// Errors: `root` cannot be listed. Single files that fail are in the figures.
+/// Errors: `root` cannot be listed; [`Error::NotSupported`] if no file can be mapped because the file system does not
+/// tell. Single files that fail are in the figures.
 /// Cost: memory for 512 files' maps per thread; files with data in memory are written first.
 pub fn collect_tree_extents(
     root: &Path,
@@ -96,7 +100,20 @@ pub fn collect_tree_extents(
         Mapper { root_fd, threads: threads.max(1), batch: Vec::new(), linked: HashSet::new(), visit, figures };
     walk(root, Order::Readdir, &mut mapper)?;
     mapper.flush();
-    Ok(mapper.figures)
+    let figures = mapper.figures;
+    let is_unsupported = |error: &ItemError| {
+        error.errno.is_some_and(|errno| [Errno::OPNOTSUPP, Errno::NOTTY].map(Errno::raw_os_error).contains(&errno))
+    };
+    if figures.files == 0 && !figures.errors.is_empty() && figures.errors.iter().all(is_unsupported) {
+        let info = rustix::fs::statfs(root).map_err(|source| Error::system("statfs", root, source))?;
+        return Err(Error::NotSupported {
+            measure: "the map of extents",
+            path: root.into(),
+            magic: info.f_type as u64 & 0xFFFF_FFFF,
+            hint: "ext4, XFS and Btrfs tell where files lie",
+        });
+    }
+    Ok(figures)
 }
 
 /// One file as a thread found it.

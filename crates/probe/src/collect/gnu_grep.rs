@@ -68,7 +68,7 @@ pub fn collect_gnu_grep(root: &Path, pattern: &[u8], clock: &dyn Clock) -> Resul
         figures.errors_count += 1;
         if figures.errors.len() < GrepFigures::ERRORS_KEPT {
             let path = root.to_owned();
-            figures.errors.push(ItemError { operation: "run grep on", path, message: message.to_owned() });
+            figures.errors.push(ItemError { operation: "run grep on", path, message: message.to_owned(), errno: None });
         }
     }
     Ok(figures)

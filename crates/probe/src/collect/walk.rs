@@ -37,12 +37,15 @@ pub struct ItemError {
     pub path: PathBuf,
     /// The system's answer.
     pub message: String,
+    /// Its number (`errno`), if it is one of the system's.
+    pub errno: Option<i32>,
 }
 
 impl ItemError {
     pub(crate) fn new(operation: &'static str, path: &[u8], source: impl Into<io::Error>) -> Self {
         let path = PathBuf::from(OsStr::from_bytes(path));
-        Self { operation, path, message: source.into().to_string() }
+        let source = source.into();
+        Self { operation, path, message: source.to_string(), errno: source.raw_os_error() }
     }
 }
 

@@ -36,8 +36,8 @@ pub(super) fn create(custodian: &Custodian, spec: &VolumeSpec, slot: &Slot) -> R
             (Place::Image { path, file, device }, node, None, true)
         }
         Backend::Device { path, size } => {
+            check_device(host, path, spec.force)?;
             let path = std::fs::canonicalize(path).map_err(Error::std("look up", path))?;
-            check_device(host, &path, spec.force)?;
             (Place::Device { path: path.clone() }, path, *size, spec.force)
         }
         Backend::Directory { .. } => unreachable!("handled above"),
@@ -155,8 +155,12 @@ fn check_space(host: &dyn Host, dir: &Path, needed: Bytes) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a device that is in use, always, and one that holds something, unless forced.
-fn check_device(host: &dyn Host, device: &Path, force: bool) -> Result<()> {
+/// Refuses a device that is in use, always, and one that holds something, unless forced. [`Volume::create`] does the same
+/// just before mkfs; a run asks at its beginning, so that it is refused before any work.
+///
+/// Errors: no such file, no block device, in use, a signature on it. Cost: two reads of the device.
+pub fn check_device(host: &dyn Host, device: &Path, force: bool) -> Result<()> {
+    let device = &std::fs::canonicalize(device).map_err(Error::std("look up", device))?;
     if host.device_number(device)?.is_none() {
         return Err(Error::NotABlockDevice { path: device.to_owned() });
     }

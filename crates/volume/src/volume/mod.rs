@@ -6,6 +6,7 @@ mod lifecycle;
 mod record;
 mod snapshot;
 
+pub use build::check_device;
 pub use cold::ColdReport;
 pub use lifecycle::{MkfsRecord, Volume};
 pub use snapshot::SnapshotReport;

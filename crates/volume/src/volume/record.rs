@@ -13,12 +13,14 @@ impl Volume {
         let mut add = |key: &str, value: String| found.push((key.to_owned(), value));
         let mounts = host.mounts()?;
         add("volume", self.name.clone());
-        add("file_system", self.spec.file_system.to_string());
         if let Some(made) = &self.made {
             add("mkfs_command", made.command.clone());
             add("mkfs_version", made.tool_version.clone());
         }
-        add("mount_options_asked", self.spec.mount_options.clone());
+        if !matches!(self.place, Place::Directory) {
+            add("file_system", self.spec.file_system.to_string());
+            add("mount_options_asked", self.spec.mount_options.clone());
+        }
         if let Some(mount) = mounts.iter().rev().find(|mount| mount.point == self.root) {
             add("mount_options", mount.options.clone());
         }

@@ -1,0 +1,33 @@
+//! What a power cut must not take: files that the journal, or a name, says are there.
+
+use std::{
+    fs::{self, File},
+    io::Write,
+    path::Path,
+};
+
+use crate::Error;
+
+/// Writes a file and makes it and its name durable.
+pub(crate) fn write_durably(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let write = || -> std::io::Result<()> {
+        let mut file = File::create(path)?;
+        file.write_all(bytes)?;
+        file.sync_all()
+    };
+    write().map_err(Error::io("write", path))?;
+    sync_entry(path)
+}
+
+/// Makes all files and directories below `path` durable. Cost: what their file system has not written yet, theirs or
+/// not: one call is cheaper than one for each of a repository's many small files.
+pub(crate) fn sync_tree(path: &Path) -> Result<(), Error> {
+    let sync = || rustix::fs::syncfs(File::open(path)?).map_err(std::io::Error::from);
+    sync().map_err(Error::io("sync", path))
+}
+
+/// Makes the name of `path` in its directory durable.
+pub(crate) fn sync_entry(path: &Path) -> Result<(), Error> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::File::open(dir).and_then(|dir| dir.sync_all()).map_err(Error::io("sync", dir))
+}
