@@ -11,12 +11,14 @@
 //! assert_eq!(a.below(1000), b.below(1000));
 //! ```
 
+mod block;
 mod clock;
 mod extent;
 mod path;
 mod rng;
 mod units;
 
+pub use block::{BlockOp, BlockRequest, SECTOR_BYTES};
 pub use clock::{Clock, ManualClock};
 pub use extent::{Extent, Space};
 pub use path::{PathError, RelPath};
