@@ -9,6 +9,7 @@ mod disk;
 mod equivalence;
 mod lab;
 mod log;
+mod nightly;
 mod outputs;
 mod places;
 mod plans;

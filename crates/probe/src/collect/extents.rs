@@ -60,7 +60,7 @@ pub fn collect_extents(file: &File, path: &Path) -> Result<Vec<RawExtent>, Error
     map_file(file.as_fd(), &mut Fiemap::new()).map_err(|source| Error::system("map the extents of", path, source))
 }
 
-fn map_file(file: BorrowedFd<'_>, fiemap: &mut Fiemap) -> rustix::io::Result<Vec<RawExtent>> {
+pub(super) fn map_file(file: BorrowedFd<'_>, fiemap: &mut Fiemap) -> rustix::io::Result<Vec<RawExtent>> {
     let mut extents = Vec::new();
     let mut start = 0u64;
     loop {

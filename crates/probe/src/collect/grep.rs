@@ -208,7 +208,7 @@ fn add_stat(sizes: &mut Sizes, stat: &Stat) {
 }
 
 impl Visitor for Scan<'_> {
-    fn directory(&mut self, stat: &Stat, _path: &[u8]) {
+    fn directory(&mut self, _directory: BorrowedFd<'_>, stat: &Stat, _path: &[u8]) {
         self.figures.directories += 1;
         // A directory has many links but one name.
         self.sizes.allocated_bytes += stat.st_blocks as u64 * 512;

@@ -36,16 +36,25 @@ pub(super) struct Fiemap {
 const FIEMAP_FLAG_SYNC: u32 = 1;
 
 impl Fiemap {
+    /// Calls that first have written what waits in memory.
     pub(super) fn new() -> Box<Self> {
+        Self::with_flags(FIEMAP_FLAG_SYNC)
+    }
+
+    /// Calls that cause no write: what waits in memory has no position then.
+    pub(super) fn without_writing() -> Box<Self> {
+        Self::with_flags(0)
+    }
+
+    fn with_flags(flags: u32) -> Box<Self> {
         let extents = [FiemapExtent::default(); FIEMAP_BATCH];
-        Box::new(Self { start: 0, length: 0, flags: 0, mapped: 0, count: 0, reserved: 0, extents })
+        Box::new(Self { start: 0, length: 0, flags, mapped: 0, count: 0, reserved: 0, extents })
     }
 
     /// The extents of the file from byte `start` on, at most [`FIEMAP_BATCH`]; none means that there are no more.
     pub(super) fn call(&mut self, file: impl AsFd, start: u64) -> rustix::io::Result<&[FiemapExtent]> {
         self.start = start;
         self.length = u64::MAX - start;
-        self.flags = FIEMAP_FLAG_SYNC;
         self.mapped = 0;
         self.count = FIEMAP_BATCH as u32;
         // SAFETY: 0xC020660B is FS_IOC_FIEMAP; the kernel writes the header and at most `count` extents, for which the

@@ -10,6 +10,7 @@ mod grep;
 mod ioctl;
 mod rusage;
 mod search;
+mod survey;
 mod walk;
 
 pub use extents::{TreeExtentsFigures, collect_extents, collect_space, collect_tree_extents};
@@ -18,4 +19,5 @@ pub use gnu_grep::collect_gnu_grep;
 pub use grep::{GrepFigures, GrepOptions, collect_grep};
 pub use rusage::{CpuTimes, collect_process_times};
 pub use search::compute_pattern;
+pub use survey::{EntryKind, SurveyFigures, Surveyed, collect_survey};
 pub use walk::{ItemError, Order};

@@ -10,7 +10,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat};
+use rustix::{
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat},
+    io::Errno,
+    path::Arg,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -59,8 +63,16 @@ enum Kind {
 
 /// Receives what the walk finds. `path` is relative to the root; `name` opens relative to `directory`.
 pub(crate) trait Visitor {
+    /// More flags for the opening of directories. A file system that does not permit them is asked again without.
+    fn open_flags(&self) -> OFlags {
+        OFlags::empty()
+    }
+    /// Whether a directory that has been opened shall be entered; not asked about the root.
+    fn enters(&mut self, _directory: BorrowedFd<'_>, _stat: &Stat, _path: &[u8]) -> bool {
+        true
+    }
     /// A directory that has been opened and will be listed; the root comes first, with an empty path.
-    fn directory(&mut self, _stat: &Stat, _path: &[u8]) {}
+    fn directory(&mut self, _directory: BorrowedFd<'_>, _stat: &Stat, _path: &[u8]) {}
     /// A regular file.
     fn file(&mut self, directory: BorrowedFd<'_>, name: &CStr, path: &[u8]) -> Result<(), Error>;
     /// A symlink or special file, which no walk opens.
@@ -96,10 +108,11 @@ const DIRECTORY: OFlags =
 pub(crate) fn walk(root: &Path, order: Order, visitor: &mut impl Visitor) -> Result<(), Error> {
     let mut list = Vec::<u8>::with_capacity(32 * 1024);
     let mut path = Vec::<u8>::new();
-    let root_fd = rustix::fs::openat(CWD, root, DIRECTORY.difference(OFlags::NOFOLLOW), Mode::empty())
+    let more = visitor.open_flags();
+    let root_fd = open_directory(CWD, root, DIRECTORY.difference(OFlags::NOFOLLOW), more)
         .map_err(|source| Error::system("open directory", root, source))?;
     let stat = rustix::fs::fstat(&root_fd).map_err(|source| Error::system("stat", root, source))?;
-    visitor.directory(&stat, &path);
+    visitor.directory(root_fd.as_fd(), &stat, &path);
     let frame = read_directory(root_fd, order, 0, &mut list).map_err(|source| Error::system("list", root, source))?;
     let mut stack = vec![frame];
     while let Some(frame) = stack.last_mut() {
@@ -118,11 +131,9 @@ pub(crate) fn walk(root: &Path, order: Order, visitor: &mut impl Visitor) -> Res
         match entry.kind {
             Kind::File => visitor.file(frame.fd.as_fd(), name, &path)?,
             Kind::Other => visitor.other(&path),
-            Kind::Directory => match enter(frame.fd.as_fd(), name, order, path.len(), &mut list) {
-                Ok((stat, below)) => {
-                    visitor.directory(&stat, &path);
-                    stack.push(below);
-                }
+            Kind::Directory => match enter(frame.fd.as_fd(), name, order, &path, &mut list, visitor) {
+                Ok(Some(below)) => stack.push(below),
+                Ok(None) => {}
                 Err((operation, source)) => visitor.failed(ItemError::new(operation, &path, source)),
             },
         }
@@ -130,18 +141,36 @@ pub(crate) fn walk(root: &Path, order: Order, visitor: &mut impl Visitor) -> Res
     Ok(())
 }
 
-/// Opens and lists a directory below another.
+/// Opens and lists a directory below another; none if the visitor does not want it.
 fn enter(
     parent: BorrowedFd<'_>,
     name: &CStr,
     order: Order,
-    path_len: usize,
+    path: &[u8],
     list: &mut Vec<u8>,
-) -> Result<(Stat, Frame), (&'static str, rustix::io::Errno)> {
-    let fd = rustix::fs::openat(parent, name, DIRECTORY, Mode::empty()).map_err(|e| ("open directory", e))?;
-    let stat = rustix::fs::fstat(&fd).map_err(|e| ("stat", e))?;
-    let frame = read_directory(fd, order, path_len, list).map_err(|e| ("list", e))?;
-    Ok((stat, frame))
+    visitor: &mut impl Visitor,
+) -> Result<Option<Frame>, (&'static str, Errno)> {
+    let fd =
+        open_directory(parent, name, DIRECTORY, visitor.open_flags()).map_err(|errno| ("open directory", errno))?;
+    let stat = rustix::fs::fstat(&fd).map_err(|errno| ("stat", errno))?;
+    if !visitor.enters(fd.as_fd(), &stat, path) {
+        return Ok(None);
+    }
+    visitor.directory(fd.as_fd(), &stat, path);
+    read_directory(fd, order, path.len(), list).map(Some).map_err(|errno| ("list", errno))
+}
+
+/// Opens a directory with more flags if that is permitted (only a file's owner may leave its access time alone).
+fn open_directory(
+    parent: BorrowedFd<'_>,
+    name: impl Arg + Copy,
+    flags: OFlags,
+    more: OFlags,
+) -> Result<OwnedFd, Errno> {
+    match rustix::fs::openat(parent, name, flags | more, Mode::empty()) {
+        Err(Errno::PERM) if !more.is_empty() => rustix::fs::openat(parent, name, flags, Mode::empty()),
+        result => result,
+    }
 }
 
 fn read_directory(fd: OwnedFd, order: Order, path_len: usize, list: &mut Vec<u8>) -> rustix::io::Result<Frame> {

@@ -4,3 +4,4 @@ mod extents;
 mod free_space;
 mod grep;
 mod support;
+mod survey;

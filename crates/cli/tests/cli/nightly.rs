@@ -1,0 +1,55 @@
+//! What takes too long for every change: `.ci/nightly` runs it.
+
+use std::path::Path;
+
+use senesce_testkit::root_or_skip;
+use serde_json::Value;
+
+use super::{lab::Lab, outputs::cells};
+
+/// What another replay of the same trace gave on a 700 MB ext4 image, and how far runs lie apart.
+struct Known {
+    what: &'static str,
+    value: f64,
+    spread: f64,
+}
+
+#[test]
+fn the_whole_linux_trace_ends_with_its_known_layout() {
+    let Some(trace) = std::env::var_os("SENESCE_NIGHTLY_TRACE") else {
+        println!("skipped: needs SENESCE_NIGHTLY_TRACE, the trace's path (.ci/nightly)");
+        return;
+    };
+    if !root_or_skip("volumes") {
+        return;
+    }
+    let lab = Lab::new();
+    let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans/linux-trace.toml");
+    let text = std::fs::read_to_string(plan).unwrap().replace("every = 3500", "every = 40000");
+    lab.plan(&text);
+    lab.run(["run".as_ref(), "plan.toml".as_ref(), "--out".as_ref(), "out".as_ref(), "--trace".as_ref(), &*trace]).good();
+    let found = cells(&lab, "out");
+    assert_eq!(found.iter().map(|cell| cell.pulls).max(), Some(33_853));
+    assert!(found.iter().all(|cell| cell.is_valid), "{found:?}");
+    let export: Value = serde_json::from_str(&lab.run(["export", "out", "--json"]).good().stdout).unwrap();
+    let last = |table: &str, role: &str| -> Vec<Value> {
+        let is_last = |row: &&Value| row["role"] == role && row["pulls"] == 33_853;
+        export[table].as_array().unwrap().iter().filter(is_last).cloned().collect()
+    };
+    let number = |row: &Value, column: &str| row[column].as_f64().unwrap_or_else(|| panic!("{column} of {row}"));
+    let (aged, fresh) = (&last("layout", "empty")[0], &last("layout", "unaged")[0]);
+    let share = |row: &Value| number(row, "fragmented_files") / number(row, "files");
+    let free: f64 = last("free_space", "empty").iter().map(|row| number(row, "extents")).sum();
+    assert_eq!(number(fresh, "fragmented_files"), 0.0, "{fresh}");
+    assert_eq!(number(fresh, "layout_score"), 1.0, "{fresh}");
+    let known = [
+        (Known { what: "share of fragmented files", value: 0.097, spread: 0.012 }, share(aged)),
+        (Known { what: "layout score", value: 0.924, spread: 0.010 }, number(aged, "layout_score")),
+        (Known { what: "free extents", value: 1721.0, spread: 250.0 }, free),
+    ];
+    for (known, got) in known {
+        println!("{}: {got:.3}, known {:.3}", known.what, known.value);
+        assert!((got - known.value).abs() <= known.spread, "{}: {got}, known {}", known.what, known.value);
+    }
+    lab.assert_nothing_left();
+}

@@ -1,0 +1,306 @@
+//! A survey: every file and directory of a tree with its extents and times, causing no write and crossing no mount.
+//!
+//! The extent map of an experiment ([`collect_tree_extents`](super::collect_tree_extents)) has what waits in memory
+//! written first; a survey looks at file systems that are in use and leaves everything as it is, access times included
+//! where the caller may.
+
+use std::{
+    ffi::{CStr, OsStr},
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::Path,
+};
+
+use rustix::{
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, Statx, StatxFlags},
+    io::Errno,
+};
+use senesce_core::{RelPath, Space};
+
+use super::{
+    collect_space,
+    extents::map_file,
+    ioctl::Fiemap,
+    walk::{ItemError, Order, Visitor, walk},
+};
+use crate::{Error, map::RawExtent};
+
+/// How many entries per thread are worked through at a time; bounds the memory.
+const ENTRIES_PER_BATCH: usize = 512;
+
+/// What an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EntryKind {
+    /// A directory.
+    Directory,
+    /// A regular file.
+    File,
+}
+
+/// A file or directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Surveyed {
+    /// Where it is, from the root of the survey; the root itself has the empty path.
+    pub path: RelPath,
+    /// What it is.
+    pub kind: EntryKind,
+    /// Its inode number.
+    pub inode: u64,
+    /// How many names it has.
+    pub links: u64,
+    /// Size of its content, bytes.
+    pub size_bytes: u64,
+    /// What it occupies, bytes: `st_blocks`.
+    pub allocated_bytes: u64,
+    /// When its content changed last, seconds since 1970.
+    pub modified_unix_seconds: i64,
+    /// When it was created, if the file system knows.
+    pub born_unix_seconds: Option<i64>,
+    /// Its extents in file order; none if the file system does not tell those of directories.
+    pub extents: Vec<RawExtent>,
+}
+
+/// How a survey went.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SurveyFigures {
+    /// The address space of every extent.
+    pub space: Space,
+    /// Regular files, each once.
+    pub files: u64,
+    /// Directories.
+    pub directories: u64,
+    /// Further names of files that came before.
+    pub further_links: u64,
+    /// Mount points that were not entered.
+    pub mounts_passed: u64,
+    /// Entries that went away while the survey was under way.
+    pub vanished: u64,
+    /// What could not be looked at, the first of many.
+    pub errors: Vec<ItemError>,
+    /// How many there were.
+    pub errors_count: u64,
+}
+
+impl SurveyFigures {
+    /// Errors that are kept.
+    pub const ERRORS_KEPT: usize = 100;
+}
+
+/// Surveys the tree below `root` in the order the file system lists it, handing each entry to `visit`.
+///
+/// In: `threads`, how many ask the kernel at once (0 counts as 1); the order does not depend on it. `visit` may stop the
+/// survey by giving `false` (an interruption).
+/// Errors: `root` cannot be listed; [`Error::NotSupported`] if the file system tells nobody where files lie. Whatever
+/// else fails is in the figures.
+/// Cost: memory for 512 entries per thread, and for the inode numbers of files with several names.
+pub fn collect_survey(
+    root: &Path,
+    threads: usize,
+    visit: &mut dyn FnMut(Surveyed) -> bool,
+) -> Result<SurveyFigures, Error> {
+    let space = collect_space(root)?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root_fd = rustix::fs::openat(CWD, root, flags, Mode::empty())
+        .map_err(|source| Error::system("open directory", root, source))?;
+    let mount = mount_of(root_fd.as_fd()).map_err(|source| Error::system("stat", root, source))?;
+    let figures = SurveyFigures {
+        space,
+        files: 0,
+        directories: 0,
+        further_links: 0,
+        mounts_passed: 0,
+        vanished: 0,
+        errors: Vec::new(),
+        errors_count: 0,
+    };
+    let mut surveyor = Surveyor {
+        root_fd,
+        mount,
+        threads: threads.max(1),
+        batch: Vec::new(),
+        linked: Default::default(),
+        visit,
+        goes_on: true,
+        unsupported: 0,
+        figures,
+    };
+    walk(root, Order::Readdir, &mut surveyor)?;
+    surveyor.flush();
+    if surveyor.unsupported > 0 && surveyor.figures.files == 0 {
+        let info = rustix::fs::statfs(root).map_err(|source| Error::system("statfs", root, source))?;
+        return Err(Error::NotSupported {
+            measure: "the map of extents",
+            path: root.into(),
+            magic: info.f_type as u64 & 0xFFFF_FFFF,
+            hint: "ext4, XFS and Btrfs tell where files lie",
+        });
+    }
+    Ok(surveyor.figures)
+}
+
+/// The mount an open file lies on, and its device where the kernel does not tell mounts (before 5.8). Subvolumes of
+/// Btrfs have devices of their own, so the mount is the better answer.
+fn mount_of(fd: BorrowedFd<'_>) -> rustix::io::Result<(u64, u64)> {
+    let flags = StatxFlags::MNT_ID | StatxFlags::BASIC_STATS;
+    let stat = rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, flags)?;
+    match StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::MNT_ID) {
+        true => Ok((stat.stx_mnt_id, 0)),
+        false => Ok((0, u64::from(stat.stx_dev_major) << 32 | u64::from(stat.stx_dev_minor))),
+    }
+}
+
+struct Surveyor<'a> {
+    root_fd: OwnedFd,
+    mount: (u64, u64),
+    threads: usize,
+    batch: Vec<(EntryKind, Vec<u8>)>,
+    linked: std::collections::HashSet<(u32, u32, u64)>,
+    visit: &'a mut dyn FnMut(Surveyed) -> bool,
+    goes_on: bool,
+    unsupported: u64,
+    figures: SurveyFigures,
+}
+
+/// An entry as a thread found it.
+struct Found {
+    entry: Surveyed,
+    /// Device and inode.
+    identity: (u32, u32, u64),
+}
+
+impl Surveyor<'_> {
+    fn add(&mut self, kind: EntryKind, path: &[u8]) {
+        self.batch.push((kind, path.to_owned()));
+        if self.batch.len() >= ENTRIES_PER_BATCH * self.threads {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        let batch = std::mem::take(&mut self.batch);
+        if !self.goes_on {
+            return;
+        }
+        let share = batch.len().div_ceil(self.threads).max(1);
+        let root = self.root_fd.as_fd();
+        let look_at_share = |entries: &[(EntryKind, Vec<u8>)]| -> Vec<Result<Found, (&'static str, Errno)>> {
+            let mut fiemap = Fiemap::without_writing();
+            entries.iter().map(|(kind, path)| look_at(root, *kind, path, &mut fiemap)).collect()
+        };
+        let results = std::thread::scope(|scope| {
+            let started: Vec<_> = batch.chunks(share).map(|share| scope.spawn(|| look_at_share(share))).collect();
+            let mut results = Vec::with_capacity(batch.len());
+            for thread in started {
+                results.extend(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            }
+            results
+        });
+        for ((_, path), result) in batch.iter().zip(results) {
+            match result {
+                Ok(found) => self.hand_over(found),
+                Err((_, Errno::NOENT | Errno::NOTDIR | Errno::STALE)) => self.figures.vanished += 1,
+                Err((operation, errno)) => {
+                    self.unsupported += u64::from(matches!(errno, Errno::OPNOTSUPP | Errno::NOTTY));
+                    self.failed(ItemError::new(operation, path, errno));
+                }
+            }
+        }
+    }
+
+    fn hand_over(&mut self, found: Found) {
+        match found.entry.kind {
+            EntryKind::Directory => self.figures.directories += 1,
+            EntryKind::File if found.entry.links > 1 && !self.linked.insert(found.identity) => {
+                self.figures.further_links += 1;
+                return;
+            }
+            EntryKind::File => self.figures.files += 1,
+        }
+        self.goes_on = self.goes_on && (self.visit)(found.entry);
+    }
+}
+
+/// Opens and maps one entry.
+fn look_at(
+    root: BorrowedFd<'_>,
+    kind: EntryKind,
+    path: &[u8],
+    fiemap: &mut Fiemap,
+) -> Result<Found, (&'static str, Errno)> {
+    let name = if path.is_empty() { OsStr::new(".") } else { OsStr::from_bytes(path) };
+    let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = match rustix::fs::openat(root, name, flags | OFlags::NOATIME, Mode::empty()) {
+        Err(Errno::PERM) => rustix::fs::openat(root, name, flags, Mode::empty()),
+        opened => opened,
+    }
+    .map_err(|errno| ("open", errno))?;
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    let stat = rustix::fs::statx(&file, c"", AtFlags::EMPTY_PATH, wanted).map_err(|errno| ("stat", errno))?;
+    let is = FileType::from_raw_mode(u32::from(stat.stx_mode));
+    let expected = match kind {
+        EntryKind::Directory => FileType::Directory,
+        EntryKind::File => FileType::RegularFile,
+    };
+    if is != expected {
+        // Something else took its name in the meantime.
+        return Err(("open", Errno::NOENT));
+    }
+    let extents = match map_file(file.as_fd(), fiemap) {
+        Ok(extents) => extents,
+        // Not every file system tells where its directories lie.
+        Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL) if kind == EntryKind::Directory => Vec::new(),
+        Err(errno) => return Err(("map the extents of", errno)),
+    };
+    Ok(Found {
+        identity: (stat.stx_dev_major, stat.stx_dev_minor, stat.stx_ino),
+        entry: entry(kind, path, &stat, extents),
+    })
+}
+
+fn entry(kind: EntryKind, path: &[u8], stat: &Statx, extents: Vec<RawExtent>) -> Surveyed {
+    let knows_birth = StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::BTIME);
+    Surveyed {
+        path: match path {
+            [] => RelPath::root(),
+            path => RelPath::new(path).expect("the walk makes relative paths of names the kernel gave"),
+        },
+        kind,
+        inode: stat.stx_ino,
+        links: u64::from(stat.stx_nlink),
+        size_bytes: stat.stx_size,
+        allocated_bytes: stat.stx_blocks * 512,
+        modified_unix_seconds: stat.stx_mtime.tv_sec,
+        born_unix_seconds: knows_birth.then_some(stat.stx_btime.tv_sec),
+        extents,
+    }
+}
+
+impl Visitor for Surveyor<'_> {
+    fn open_flags(&self) -> OFlags {
+        OFlags::NOATIME
+    }
+
+    fn enters(&mut self, directory: BorrowedFd<'_>, _stat: &Stat, _path: &[u8]) -> bool {
+        let is_here = mount_of(directory).is_ok_and(|mount| mount == self.mount);
+        self.figures.mounts_passed += u64::from(!is_here);
+        is_here && self.goes_on
+    }
+
+    fn directory(&mut self, _directory: BorrowedFd<'_>, _stat: &Stat, path: &[u8]) {
+        self.add(EntryKind::Directory, path);
+    }
+
+    fn file(&mut self, _directory: BorrowedFd<'_>, _name: &CStr, path: &[u8]) -> Result<(), Error> {
+        self.add(EntryKind::File, path);
+        Ok(())
+    }
+
+    fn failed(&mut self, error: ItemError) {
+        self.figures.errors_count += 1;
+        if self.figures.errors.len() < SurveyFigures::ERRORS_KEPT {
+            self.figures.errors.push(error);
+        }
+    }
+}
