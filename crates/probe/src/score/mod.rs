@@ -4,8 +4,10 @@ mod distance;
 mod free_space;
 mod layout;
 mod statistics;
+mod volume_map;
 
 pub use distance::DistanceBucket;
 pub use free_space::{FreeSpaceBucket, FreeSpaceFigures, compute_free_space};
 pub use layout::{FileLayout, LayoutFigures, LayoutScorer, SizeClass, compute_file_layout};
 pub use statistics::{Spread, compute_median, compute_quantile, compute_spread};
+pub use volume_map::{MapBuilder, MapCell, VolumeMap, compute_hilbert_place};

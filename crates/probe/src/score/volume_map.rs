@@ -1,0 +1,202 @@
+//! A map of a volume: what lies where, in as many cells as a picture can show.
+//!
+//! A cell is a run of the volume's bytes. Drawn along a Hilbert curve, what lies near on the volume lies near in the
+//! picture: a volume that was filled in the order of its tree shows a few smooth areas, an aged one is speckled.
+//!
+//! ```
+//! use senesce_probe::score::MapBuilder;
+//! let mut map = MapBuilder::new(1 << 20, 2); // 1 MiB in 4 x 4 cells of 64 KiB
+//! map.add_extent(0, 0, 70_000, 1_000);
+//! map.add_free(128 << 10, 896 << 10);
+//! let map = map.finish();
+//! assert_eq!((map.cells[0].owner, map.cells[1].used_bytes), (Some(0), 70_000 - 65_536));
+//! assert_eq!(map.cells[2].free_bytes, 65_536);
+//! ```
+
+use serde::{Deserialize, Serialize};
+
+/// Cells are not finer than a block.
+const LEAST_CELL_BYTES: u64 = 4096;
+
+/// One cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MapCell {
+    /// Bytes of files' extents. What is neither used nor free is metadata, or nobody told.
+    pub used_bytes: u64,
+    /// Bytes of free extents.
+    pub free_bytes: u64,
+    /// Extents that lie here at least in part.
+    pub extents: u32,
+    /// The file with the most bytes here, as its number in the order of the tree.
+    pub owner: Option<u32>,
+    /// When the used bytes were modified, seconds since 1970, their mean.
+    pub modified_unix_seconds: i64,
+}
+
+/// A map of a volume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VolumeMap {
+    /// Cells on each side of the picture: a power of two.
+    pub side: u32,
+    /// Bytes of a cell.
+    pub cell_bytes: u64,
+    /// The cells in the order of the volume. The last ones may lie behind its end, with nothing in them.
+    pub cells: Vec<MapCell>,
+}
+
+/// Adds up a map.
+#[derive(Clone, Debug)]
+pub struct MapBuilder {
+    side: u32,
+    cell_bytes: u64,
+    sums: Vec<Sum>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Sum {
+    cell: MapCell,
+    /// The file whose extents come at the moment, and its bytes here.
+    current: Option<(u32, u64)>,
+    /// The most bytes of one file so far.
+    most_bytes: u64,
+    /// Sum of bytes times seconds.
+    modified: i128,
+}
+
+impl MapBuilder {
+    /// A map with nothing in it. In: `order`, so that each side has `2^order` cells (at most 2^12).
+    pub fn new(capacity_bytes: u64, order: u32) -> Self {
+        let side = 1u32 << order.min(12);
+        let count = u64::from(side) * u64::from(side);
+        let cell_bytes = capacity_bytes.div_ceil(count).next_multiple_of(LEAST_CELL_BYTES).max(LEAST_CELL_BYTES);
+        Self { side, cell_bytes, sums: vec![Sum::default(); count as usize] }
+    }
+
+    /// Adds an extent of the file with this number. All extents of a file must come one after the other.
+    pub fn add_extent(&mut self, owner: u32, start_bytes: u64, length_bytes: u64, modified_unix_seconds: i64) {
+        self.each_cell(start_bytes, length_bytes, |sum, bytes| {
+            sum.cell.used_bytes += bytes;
+            sum.cell.extents += 1;
+            sum.modified += i128::from(bytes) * i128::from(modified_unix_seconds);
+            let of_owner = match sum.current {
+                Some((current, so_far)) if current == owner => so_far + bytes,
+                _ => bytes,
+            };
+            sum.current = Some((owner, of_owner));
+            if of_owner > sum.most_bytes {
+                (sum.most_bytes, sum.cell.owner) = (of_owner, Some(owner));
+            }
+        });
+    }
+
+    /// Adds a free extent.
+    pub fn add_free(&mut self, start_bytes: u64, length_bytes: u64) {
+        self.each_cell(start_bytes, length_bytes, |sum, bytes| sum.cell.free_bytes += bytes);
+    }
+
+    /// What was added, as a map.
+    pub fn finish(self) -> VolumeMap {
+        let cells = self.sums.into_iter().map(|mut sum| {
+            if sum.cell.used_bytes > 0 {
+                sum.cell.modified_unix_seconds = (sum.modified / i128::from(sum.cell.used_bytes)) as i64;
+            }
+            sum.cell
+        });
+        VolumeMap { side: self.side, cell_bytes: self.cell_bytes, cells: cells.collect() }
+    }
+
+    /// What lies behind the end of the map (a wrong position) is left out.
+    fn each_cell(&mut self, start_bytes: u64, length_bytes: u64, mut add: impl FnMut(&mut Sum, u64)) {
+        let end = start_bytes.saturating_add(length_bytes);
+        let mut at = start_bytes;
+        while at < end {
+            let Some(sum) = self.sums.get_mut((at / self.cell_bytes) as usize) else { return };
+            let next = (at / self.cell_bytes + 1) * self.cell_bytes;
+            add(sum, end.min(next) - at);
+            at = next;
+        }
+    }
+}
+
+/// The place of cell number `index` along a Hilbert curve that fills a square of `side` (a power of two) cells: column
+/// and row. Neighbours on the curve are neighbours in the square.
+///
+/// Source: D. Hilbert, Mathematische Annalen 38, 1891; the usual walk over pairs of bits.
+pub fn compute_hilbert_place(side: u32, index: u64) -> (u32, u32) {
+    let (mut x, mut y) = (0u32, 0u32);
+    let mut rest = index;
+    let mut step = 1u32;
+    while step < side {
+        let right = (rest / 2) as u32 & 1;
+        let up = (rest as u32 ^ right) & 1;
+        if up == 0 {
+            if right == 1 {
+                (x, y) = (step - 1 - x, step - 1 - y);
+            }
+            (x, y) = (y, x);
+        }
+        x += step * right;
+        y += step * up;
+        rest /= 4;
+        step *= 2;
+    }
+    (x, y)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_curve_begins_as_it_is_drawn_in_books() {
+        let places: Vec<_> = (0..4).map(|index| compute_hilbert_place(2, index)).collect();
+        assert_eq!(places, [(0, 0), (0, 1), (1, 1), (1, 0)]);
+    }
+
+    #[test]
+    fn the_curve_visits_every_cell_once_by_single_steps() {
+        for side in [2u32, 4, 16, 64] {
+            let count = u64::from(side) * u64::from(side);
+            let places: Vec<_> = (0..count).map(|index| compute_hilbert_place(side, index)).collect();
+            let distinct: std::collections::HashSet<_> = places.iter().collect();
+            assert_eq!(distinct.len() as u64, count);
+            for pair in places.windows(2) {
+                assert_eq!(pair[0].0.abs_diff(pair[1].0) + pair[0].1.abs_diff(pair[1].1), 1);
+            }
+        }
+    }
+
+    #[test]
+    fn the_file_with_the_most_bytes_owns_a_cell_even_in_pieces() {
+        let mut map = MapBuilder::new(16 * 4096, 1); // four cells of 16 KiB
+        map.add_extent(7, 0, 3000, 10);
+        map.add_extent(7, 6000, 3000, 10);
+        map.add_extent(8, 9000, 5000, 40);
+        let cell = map.finish().cells[0];
+        assert_eq!((cell.owner, cell.extents, cell.used_bytes), (Some(7), 3, 11_000));
+        assert_eq!(cell.modified_unix_seconds, (6000 * 10 + 5000 * 40) / 11_000);
+    }
+
+    proptest! {
+        #[test]
+        fn no_byte_is_lost_or_counted_twice(
+            capacity in 1u64..1 << 40,
+            extents in prop::collection::vec((0u64..1 << 40, 1u64..1 << 30), 0..20),
+        ) {
+            let mut map = MapBuilder::new(capacity, 4);
+            let mut expected = 0;
+            for (owner, (start, length)) in extents.iter().enumerate() {
+                let end = (start + length).min(256 * map.cell_bytes);
+                expected += end.saturating_sub(*start);
+                map.add_extent(owner as u32, *start, *length, 0);
+                map.add_free(*start, *length);
+            }
+            let map = map.finish();
+            prop_assert!(u64::from(map.side) * u64::from(map.side) * map.cell_bytes >= capacity);
+            prop_assert_eq!(map.cells.iter().map(|cell| cell.used_bytes).sum::<u64>(), expected);
+            prop_assert_eq!(map.cells.iter().map(|cell| cell.free_bytes).sum::<u64>(), expected);
+        }
+    }
+}
