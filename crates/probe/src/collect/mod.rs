@@ -14,7 +14,7 @@ mod survey;
 mod walk;
 
 pub use extents::{TreeExtentsFigures, collect_extents, collect_space, collect_tree_extents};
-pub use free_space::collect_free_extents;
+pub use free_space::{collect_free_extents, collect_free_extents_as_it_is};
 pub use gnu_grep::collect_gnu_grep;
 pub use grep::{GrepFigures, GrepOptions, collect_grep};
 pub use rusage::{CpuTimes, collect_process_times};
