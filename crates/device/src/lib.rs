@@ -1,9 +1,28 @@
 //! The device time model: a sequence of block requests becomes nanoseconds on a described device.
 //!
-//! Pure: no files, no clocks. Everything it says is of a *model*, and is called so wherever it is shown.
+//! - [`DeviceSpec`]: a device in words, every constant with its source; [`presets`] and [`find_preset`].
+//! - [`DeviceModel`]: a device being used; [`DeviceSpec::build`] makes one.
+//!
+//! ```
+//! use senesce_core::{BlockOp, BlockRequest, Nanos};
+//!
+//! let mut disk = senesce_device::find_preset("hdd-7200").unwrap().build().unwrap();
+//! let read = |sector| BlockRequest { issued: Nanos(0), op: BlockOp::Read, sector, sectors: 256 };
+//! let first = disk.serve(&read(0), Nanos(0));
+//! let next = disk.serve(&read(256), first); // goes on where the first ended
+//! let far = disk.serve(&read(500_000_000), next);
+//! assert!(next.since(first) < Nanos(1_000_000));
+//! assert!(far.since(next) > Nanos(4_000_000));
+//! ```
+//!
+//! Pure: no files, no clocks, integer nanoseconds, no randomness but the seeded generator's: the same requests take the
+//! same time on every machine. Everything it says is of a *model*, and is called so wherever it is shown.
 
 mod error;
+mod hdd;
 mod model;
+mod spec;
 
 pub use error::Error;
-pub use model::DeviceModel;
+pub use model::{DeviceModel, ServiceTimes, Totals};
+pub use spec::{Constant, DeviceKind, DeviceSpec, FORMAT, KeyRule, find_preset, keys, presets};

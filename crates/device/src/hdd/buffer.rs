@@ -1,0 +1,188 @@
+//! The drive's memory: what has been read, and what is written but not yet on the platters.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// Runs of sectors that were read, the latest first; the oldest go when the memory is full.
+#[derive(Clone, Debug, Default)]
+pub struct ReadBuffer {
+    segments: VecDeque<(u64, u64)>,
+    sectors: u64,
+    capacity_sectors: u64,
+}
+
+impl ReadBuffer {
+    /// A memory of so many sectors; 0 keeps nothing.
+    pub fn new(capacity_sectors: u64) -> Self {
+        Self { capacity_sectors, ..Self::default() }
+    }
+
+    /// Keeps a run, as much of its end as there is memory.
+    pub fn insert(&mut self, start: u64, end: u64) {
+        let start = start.max(end.saturating_sub(self.capacity_sectors));
+        if start >= end {
+            return;
+        }
+        self.remove(start, end);
+        self.segments.push_front((start, end));
+        self.sectors += end - start;
+        while self.sectors > self.capacity_sectors {
+            let Some((start, end)) = self.segments.pop_back() else { break };
+            self.sectors -= end - start;
+        }
+    }
+
+    /// Whether one run holds all these sectors; it then counts as used last.
+    pub fn holds(&mut self, start: u64, end: u64) -> bool {
+        let Some(found) = self.segments.iter().position(|&(s, e)| s <= start && end <= e) else { return false };
+        if let Some(segment) = self.segments.remove(found) {
+            self.segments.push_front(segment);
+        }
+        true
+    }
+
+    /// Forgets these sectors.
+    pub fn remove(&mut self, start: u64, end: u64) {
+        if !self.segments.iter().any(|&(s, e)| s < end && start < e) {
+            return;
+        }
+        let old = std::mem::take(&mut self.segments);
+        self.segments =
+            old.into_iter().flat_map(|(s, e)| [(s, e.min(start)), (s.max(end), e)]).filter(|(s, e)| s < e).collect();
+        self.sectors = self.segments.iter().map(|(s, e)| e - s).sum();
+    }
+}
+
+/// Sectors acknowledged but not yet on the platters: disjoint runs that do not touch.
+#[derive(Clone, Debug, Default)]
+pub struct DirtySectors {
+    runs: BTreeMap<u64, u64>,
+    sectors: u64,
+}
+
+impl DirtySectors {
+    /// How many there are.
+    pub fn sectors(&self) -> u64 {
+        self.sectors
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Adds a run, merging it with those it overlaps or touches.
+    pub fn insert(&mut self, mut start: u64, mut end: u64) {
+        if start >= end {
+            return;
+        }
+        while let Some((&s, &e)) = self.runs.range(..=end).next_back().filter(|&(_, &e)| e >= start) {
+            self.runs.remove(&s);
+            self.sectors -= e - s;
+            (start, end) = (start.min(s), end.max(e));
+        }
+        self.runs.insert(start, end);
+        self.sectors += end - start;
+    }
+
+    /// Takes away these sectors.
+    pub fn remove(&mut self, start: u64, end: u64) {
+        while let Some((s, e)) = self.first_overlap(start, end) {
+            self.runs.remove(&s);
+            self.sectors -= e - s;
+            for (s, e) in [(s, e.min(start)), (s.max(end), e)] {
+                if s < e {
+                    self.runs.insert(s, e);
+                    self.sectors += e - s;
+                }
+            }
+        }
+    }
+
+    /// A run that has sectors of these; none if no run has.
+    pub fn first_overlap(&self, start: u64, end: u64) -> Option<(u64, u64)> {
+        let (&s, &e) = self.runs.range(..end).next_back()?;
+        (start < e && start < end).then_some((s, e))
+    }
+
+    /// Whether one run holds all these sectors.
+    pub fn holds(&self, start: u64, end: u64) -> bool {
+        self.runs.range(..=start).next_back().is_some_and(|(_, &e)| end <= e)
+    }
+
+    /// The next run for an arm that sweeps outwards to inwards: the first that starts at or behind `sector`, else the
+    /// first of all.
+    pub fn next_from(&self, sector: u64) -> Option<(u64, u64)> {
+        self.runs.range(sector..).next().or_else(|| self.runs.iter().next()).map(|(&s, &e)| (s, e))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_oldest_run_goes_first() {
+        let mut buffer = ReadBuffer::new(20);
+        buffer.insert(0, 10);
+        buffer.insert(100, 110);
+        assert!(buffer.holds(0, 10), "which makes it the youngest");
+        buffer.insert(200, 205);
+        assert!(buffer.holds(0, 10) && !buffer.holds(100, 101) && buffer.holds(201, 205));
+        buffer.insert(1000, 2000);
+        assert!(buffer.holds(1980, 2000) && !buffer.holds(1979, 2000), "the end of a long run is kept");
+    }
+
+    proptest! {
+        #[test]
+        fn dirty_sectors_are_a_set(ops in prop::collection::vec((any::<bool>(), 0u64..200, 0u64..40), 0..60)) {
+            let (mut runs, mut model) = (DirtySectors::default(), BTreeSet::new());
+            for (insert, start, length) in ops {
+                let end = start + length;
+                if insert {
+                    runs.insert(start, end);
+                    model.extend(start..end);
+                } else {
+                    runs.remove(start, end);
+                    model.retain(|s| !(start..end).contains(s));
+                }
+                prop_assert_eq!(runs.sectors(), model.len() as u64);
+                let (probe, probe_end) = (start.saturating_sub(7), end + 3);
+                let wanted = (probe..probe_end).any(|s| model.contains(&s));
+                prop_assert_eq!(runs.first_overlap(probe, probe_end).is_some(), wanted);
+                if length > 0 {
+                    prop_assert_eq!(runs.holds(start, end), (start..end).all(|s| model.contains(&s)));
+                }
+            }
+            // Runs are the longest possible: one starts exactly where the sector before is missing.
+            let starts: Vec<u64> = runs.runs.keys().copied().collect();
+            let wanted: Vec<u64> =
+                model.iter().copied().filter(|&s| s == 0 || !model.contains(&(s - 1))).collect();
+            prop_assert_eq!(starts, wanted);
+        }
+
+        #[test]
+        fn a_read_buffer_never_holds_what_was_not_read_or_was_removed(
+            ops in prop::collection::vec((any::<bool>(), 0u64..200, 1u64..40), 0..60),
+        ) {
+            let (mut buffer, mut model) = (ReadBuffer::new(50), BTreeSet::new());
+            for (insert, start, length) in ops {
+                if insert {
+                    buffer.insert(start, start + length);
+                    model.extend(start..start + length);
+                } else {
+                    buffer.remove(start, start + length);
+                    model.retain(|s| !(start..start + length).contains(s));
+                }
+                prop_assert!(buffer.sectors <= 50);
+                prop_assert_eq!(buffer.sectors, buffer.segments.iter().map(|(s, e)| e - s).sum::<u64>());
+                for &(s, e) in &buffer.segments {
+                    prop_assert!((s..e).all(|sector| model.contains(&sector)));
+                }
+            }
+        }
+    }
+}

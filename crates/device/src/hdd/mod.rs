@@ -1,0 +1,169 @@
+//! The model of a disk: overhead, seek, rotational wait, transfer; read-ahead and a write cache.
+//!
+//! - A command that needs the platters costs its overhead, then a seek ([`SeekCurve`]), then the wait until its first
+//!   sector comes around (the angle follows from the model's clock), then the transfer with its switches of track
+//!   ([`Geometry`]).
+//! - Requests are served in the order given: no reordering in the drive.
+//! - Read-ahead: after a read the head goes on reading into the buffer until the next command needs the arm or
+//!   `read_ahead` is full. A reader that continues where it stopped therefore gets the disk's sequential rate, whatever
+//!   it does between requests, as long as that is shorter than the buffer lasts.
+//! - Write cache: with `write_cache` above 0 a write is done when it is in the drive's memory. The drive brings it to the
+//!   platters when nothing else is asked of it, when room is needed, and on a flush, sweeping from the outside to the
+//!   inside. With 0 a write is done when it is on the platters.
+//!
+//! Not modelled: reading a track from the middle on arrival, reordering queued commands, retries, remapped sectors,
+//! read-ahead that adapts, temperature, sleep.
+
+mod buffer;
+mod geometry;
+mod seek;
+mod serve;
+
+use senesce_core::{BlockOp, BlockRequest, Bytes, Nanos, SECTOR_BYTES};
+
+use buffer::{DirtySectors, ReadBuffer};
+pub(crate) use geometry::Geometry;
+use geometry::TURN;
+use seek::NoCurve;
+pub(crate) use seek::SeekCurve;
+
+use crate::{DeviceModel, DeviceSpec, Error, ServiceTimes, Totals};
+
+/// A disk being used.
+pub(crate) struct Hdd {
+    name: String,
+    pub(crate) geometry: Geometry,
+    pub(crate) read_seek: SeekCurve,
+    pub(crate) write_seek: SeekCurve,
+    head_switch: Nanos,
+    command_overhead: Nanos,
+    buffer_overhead: Nanos,
+    link_mb_per_second: f64,
+    buffer_sectors: u64,
+    read_ahead_sectors: u64,
+    write_cache_sectors: u64,
+
+    /// Data read before, without the stream's.
+    buffer: ReadBuffer,
+    /// The read that goes on by itself.
+    stream: Option<Stream>,
+    dirty: DirtySectors,
+    /// The last sector the head was over.
+    arm: u64,
+    /// When the arm has done what it was told to, and whether that was bringing cached writes to the platters.
+    media_free: Nanos,
+    media_wrote_back: bool,
+    /// When the last command was done.
+    interface_free: Nanos,
+    last_arrival: Nanos,
+    totals: Totals,
+}
+
+/// Reading on behind the last request.
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    /// First sector that the stream has brought into the buffer.
+    start: u64,
+    /// At `from_time` all sectors before `from_sector` had passed, and the course was `from_course`.
+    from_sector: u64,
+    from_course: u128,
+    from_time: Nanos,
+    /// Where it stops by itself.
+    limit: u64,
+}
+
+impl Hdd {
+    /// The disk of a checked description, idle, the arm outermost.
+    pub(crate) fn new(spec: &DeviceSpec) -> Result<Self, Error> {
+        let geometry = Geometry::new(spec)?;
+        let curve = |t1: &str, mean: &str, full: &str| {
+            let (t1_ms, mean_ms, full_ms) = (spec.value(t1), spec.value(mean), spec.value(full));
+            SeekCurve::solve(geometry.cylinders(), t1_ms, mean_ms, full_ms).map_err(|why| match why {
+                NoCurve::FullStroke => spec
+                    .absurd(full, format!("{full_ms} ms is below {t1} of {t1_ms} ms; at least that would be possible")),
+                NoCurve::Mean { at_least_ms, at_most_ms } => spec.absurd(
+                    mean,
+                    format!(
+                        "{mean_ms} ms does not go with {t1} of {t1_ms} ms and {full} of {full_ms} ms; \
+                         {at_least_ms:.3} to {at_most_ms:.3} ms would be possible"
+                    ),
+                ),
+            })
+        };
+        let read_seek = curve("track_to_track_read", "mean_seek_read", "full_stroke_read")?;
+        let write_seek = curve("track_to_track_write", "mean_seek_write", "full_stroke_write")?;
+        let ms = |key| Nanos((spec.value(key) * 1e6).round() as u64);
+        let sectors = |key, unit: u64| (spec.value(key) * unit as f64) as u64 / SECTOR_BYTES;
+        let buffer_sectors = sectors("buffer", Bytes::MIB);
+        let read_ahead_sectors = sectors("read_ahead", Bytes::KIB);
+        if read_ahead_sectors > buffer_sectors {
+            let problem = format!(
+                "{} KiB do not fit into the buffer of {} MiB; at most that would be possible",
+                spec.value("read_ahead"),
+                spec.value("buffer")
+            );
+            return Err(spec.absurd("read_ahead", problem));
+        }
+        Ok(Self {
+            name: format!("model: {}", spec.title),
+            geometry,
+            read_seek,
+            write_seek,
+            head_switch: ms("head_switch"),
+            command_overhead: ms("command_overhead"),
+            buffer_overhead: ms("buffer_overhead"),
+            link_mb_per_second: spec.value("link_rate"),
+            buffer_sectors,
+            read_ahead_sectors,
+            write_cache_sectors: sectors("write_cache", Bytes::MIB),
+            buffer: ReadBuffer::new(buffer_sectors),
+            stream: None,
+            dirty: DirtySectors::default(),
+            arm: 0,
+            media_free: Nanos(0),
+            media_wrote_back: false,
+            interface_free: Nanos(0),
+            last_arrival: Nanos(0),
+            totals: Totals::default(),
+        })
+    }
+}
+
+impl DeviceModel for Hdd {
+    fn serve(&mut self, request: &BlockRequest, arrival: Nanos) -> Nanos {
+        let arrival = arrival.max(self.last_arrival);
+        self.last_arrival = arrival;
+        self.totals.requests += 1;
+        let total = self.geometry.sectors();
+        if request.end() > total {
+            self.totals.beyond_end += 1;
+        }
+        let sectors = u64::from(request.sectors).min(total);
+        let start = request.sector.min(total - sectors);
+        let end = start + sectors;
+
+        self.write_back_until(arrival);
+        let mut times = ServiceTimes::default();
+        let done = match request.op {
+            BlockOp::Flush => self.flush(arrival, &mut times),
+            BlockOp::Discard => {
+                self.dirty.remove(start, end);
+                self.from_buffer(arrival, 0, &mut times)
+            }
+            _ if sectors == 0 => self.from_buffer(arrival, 0, &mut times),
+            BlockOp::Read => self.read(start, end, arrival, &mut times),
+            BlockOp::Write => self.write(start, end, arrival, &mut times),
+        };
+        self.interface_free = self.interface_free.max(done);
+        self.totals.times += times;
+        done
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn totals(&self) -> Totals {
+        self.totals
+    }
+}
