@@ -53,14 +53,28 @@ fn free_uuid(seed: Seed, kind: FileSystemKind) -> Uuid {
 }
 
 /// Makes the volume of a role. What a named device will carry is in the journal before it is formatted.
+///
+/// mkfs.btrfs refuses an identity that it sees anywhere, and a loop device of the process that this run goes on from may
+/// be seen for a moment after it was let go: then the next identity is taken.
 pub(crate) fn create(context: &mut ArmContext<'_>, role: Role, instance: u64) -> Result<Volume, Error> {
-    let (spec, slot) = spec_and_slot(context, role, instance);
-    if let Backend::Device { path, .. } = &spec.backend {
-        let device = path.to_string_lossy().into_owned();
-        let formatting = Entry::Formatting { device, uuid: slot.uuid.to_string() };
-        context.journal.append(formatting).map_err(Error::io("write", context.paths.journal()))?;
+    const TRIES: u32 = 10;
+    let (spec, mut slot) = spec_and_slot(context, role, instance);
+    let mut tried = 0;
+    loop {
+        if let Backend::Device { path, .. } = &spec.backend {
+            let device = path.to_string_lossy().into_owned();
+            let formatting = Entry::Formatting { device, uuid: slot.uuid.to_string() };
+            context.journal.append(formatting).map_err(Error::io("write", context.paths.journal()))?;
+        }
+        tried += 1;
+        match Volume::create(context.custodian, &spec, &slot) {
+            Err(error) if error.is_taken_uuid() && tried < TRIES => {
+                let seed = context.plan.seed.derive(&format!("volume {} {instance} another {tried}", slot.name));
+                slot.uuid = free_uuid(seed, spec.file_system);
+            }
+            result => return Ok(result?),
+        }
     }
-    Ok(Volume::create(context.custodian, &spec, &slot)?)
 }
 
 /// Whether a named device holds a file system that this run made there, by its identity: only that may be formatted

@@ -208,6 +208,11 @@ impl Error {
         }
     }
 
+    /// Whether mkfs refused the identity it was given, because another device seems to carry it.
+    pub fn is_taken_uuid(&self) -> bool {
+        matches!(self, Self::ToolFailed { stderr, .. } if stderr.contains("non-unique UUID"))
+    }
+
     /// Whether the machine, not the run, is at fault.
     pub fn is_environment(&self) -> bool {
         self.kind() == ErrorKind::Environment

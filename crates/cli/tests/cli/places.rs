@@ -144,3 +144,36 @@ fn named_devices_are_formatted_again_only_while_they_hold_what_the_run_made() {
     drop((empty, unaged));
     lab.assert_nothing_left();
 }
+
+#[test]
+fn an_identity_that_another_device_carries_is_not_taken_again() {
+    if !root_or_skip("loop devices") {
+        return;
+    }
+    let lab = Lab::new();
+    lab.plan(&SINGLE.replace("64MiB", "128MiB").replace("\"ext4\"", "\"btrfs\""));
+    // The image that a run of this plan makes, still attached somewhere when the same plan is run again.
+    let mut child = lab.command().args(["run", "plan.toml", "--quiet", "--out", "first"]).spawn().unwrap();
+    let journal = || std::fs::read_to_string(lab.path("first/journal.ndjson")).unwrap_or_default();
+    while !journal().contains("checkpoint-done") {
+        assert!(child.try_wait().unwrap().is_none(), "the run ended before its first checkpoint");
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let is_empty_volume = |path: &Path| path.to_string_lossy().contains("btrfs-empty");
+    let images = std::fs::read_dir(lab.memory()).unwrap().map(|entry| entry.unwrap().path());
+    let image = images.filter(|path| is_empty_volume(path)).next().unwrap();
+    std::fs::copy(image, lab.path("twin.disk")).unwrap();
+    lab.run(["clean", "first", "--snapshots"]).good();
+    let twin = Disk::attach(&lab.path("twin.disk"));
+    let uuid = must("blkid", &["-p", "-s", "UUID", "-o", "value", &twin.device]);
+
+    lab.run(["run", "plan.toml", "--quiet", "--out", "second"]).good();
+    assert!(cells(&lab, "second").iter().all(|cell| cell.is_valid));
+    let made = lab.run(["export", "second", "--csv", "circumstances"]).good().stdout;
+    let mkfs = made.lines().find(|line| line.contains("empty.mkfs_command")).unwrap();
+    assert!(mkfs.contains("-U") && !mkfs.contains(&uuid), "{mkfs}");
+    drop(twin);
+    lab.assert_nothing_left();
+}
