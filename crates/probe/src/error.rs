@@ -78,6 +78,26 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+    /// The requests of a device cannot be traced.
+    #[error("cannot trace the requests of {}: {problem}", path.display())]
+    NoTrace {
+        /// The device, or what was to stand for it.
+        path: PathBuf,
+        /// Why not, and what the user can do.
+        problem: String,
+    },
+    /// A text or binary format that was read contradicts itself, or is cut off.
+    #[error("the {format} makes no sense at {unit} {position}: {problem}")]
+    BadFormat {
+        /// What was read: `trace page`, `text of blkparse`.
+        format: &'static str,
+        /// What `position` counts: `line`, `byte`.
+        unit: &'static str,
+        /// Where; lines are counted from 1, bytes from 0.
+        position: u64,
+        /// What is wrong there.
+        problem: String,
+    },
 }
 
 impl Error {

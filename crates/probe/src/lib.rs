@@ -3,6 +3,7 @@
 //! - [`collect::collect_grep`]: the grep test, read aging as the papers measure it.
 //! - [`collect::collect_tree_extents`] and [`score::LayoutScorer`]: where files lie, and how well.
 //! - [`collect::collect_free_extents`] and [`score::compute_free_space`]: the free extents and their histogram.
+//! - [`collect::BlockTracer`] and [`trace::import_blkparse`]: the requests of a device, one by one.
 //! - [`score::compute_spread`]: median, quartiles and a bootstrap interval of repeated figures.
 //!
 //! Definitions of the figures are those of the project's measures: each public item repeats its own.
@@ -26,5 +27,6 @@ pub mod collect;
 mod error;
 pub mod map;
 pub mod score;
+pub mod trace;
 
 pub use error::Error;

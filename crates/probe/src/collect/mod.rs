@@ -3,6 +3,7 @@
 //! Time enters through [`senesce_core::Clock`]; CPU time comes from the kernel's accounting of the calling thread or of
 //! the child. All walks go through one walker, so that the grep test and the extent map see the files in one order.
 
+mod block_trace;
 mod extents;
 mod free_space;
 mod gnu_grep;
@@ -13,6 +14,9 @@ mod search;
 mod survey;
 mod walk;
 
+pub use block_trace::{
+    BlockTracer, StaleInstances, TraceDevice, TraceOptions, clean_stale_trace_instances, collect_trace_device,
+};
 pub use extents::{TreeExtentsFigures, collect_extents, collect_space, collect_tree_extents};
 pub use free_space::{collect_free_extents, collect_free_extents_as_it_is};
 pub use gnu_grep::collect_gnu_grep;

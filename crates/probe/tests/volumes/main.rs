@@ -5,3 +5,4 @@ mod free_space;
 mod grep;
 mod support;
 mod survey;
+mod trace;

@@ -96,3 +96,44 @@ pub fn fragment_free_space(directory: &Path, files: usize) {
         std::fs::remove_file(directory.join(format!("f{n}"))).unwrap();
     }
 }
+
+/// A loop device over an image in a temporary directory, without a file system.
+pub struct LoopDevice {
+    path: PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+impl LoopDevice {
+    /// Over an image of `mib` MiB whose blocks are all written.
+    pub fn new(mib: usize) -> Self {
+        Self::make(mib, &[])
+    }
+
+    /// The same with partitions, told to the kernel without a table: number, first sector, sectors.
+    pub fn with_partitions(mib: usize, partitions: &[(u32, u32, u32)]) -> Self {
+        let device = Self::make(mib, &["--partscan"]);
+        for (number, start, sectors) in partitions {
+            let numbers = [number, start, sectors].map(u32::to_string);
+            run("addpart", &[device.path.to_str().unwrap(), &numbers[0], &numbers[1], &numbers[2]]);
+        }
+        device
+    }
+
+    fn make(mib: usize, options: &[&str]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let image = directory.path().join("image");
+        std::fs::write(&image, vec![0x5A; mib << 20]).unwrap();
+        let path = run("losetup", &[options, &["--find", "--show", image.to_str().unwrap()]].concat());
+        Self { path: path.trim().into(), _directory: directory }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("--detach").arg(&self.path).status();
+    }
+}

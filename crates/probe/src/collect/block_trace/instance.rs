@@ -1,0 +1,174 @@
+//! A private instance of the kernel's tracing, removed whatever happens.
+
+use std::{
+    fs,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use crate::Error;
+
+/// Where tracefs is mounted, in the order in which it is looked for.
+const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// How the names of our instances begin; then come process, its start time and a counter.
+const PREFIX: &str = "senesce-";
+
+/// An instance directory; dropping it switches its tracing off and removes it.
+#[derive(Debug)]
+pub(super) struct Instance {
+    path: PathBuf,
+}
+
+impl Instance {
+    /// Makes an instance for this process below the mounted tracefs.
+    pub(super) fn new() -> Result<Self, Error> {
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let process = std::process::id();
+        let started = start_time(process).unwrap_or(0);
+        let path = find_tracefs()?.join("instances").join(format!("{PREFIX}{process}-{started}-{number}"));
+        fs::create_dir(&path).map_err(|source| Error::system("make the trace instance", &path, source))?;
+        Ok(Self { path })
+    }
+
+    /// A file of the instance.
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Writes a setting.
+    pub(super) fn set(&self, name: &str, value: &str) -> Result<(), Error> {
+        let path = self.file(name);
+        fs::write(&path, value).map_err(|source| Error::system("set", path, source))
+    }
+
+    /// Reads a file of the instance.
+    pub(super) fn get(&self, name: &str) -> Result<String, Error> {
+        let path = self.file(name);
+        let read = || -> io::Result<String> {
+            // With room for all of it: `header_page` answers the first read only, and `read_to_string` begins small.
+            let mut file = fs::File::open(&path)?;
+            let mut bytes = vec![0; 64 << 10];
+            let mut filled = 0;
+            while filled < bytes.len() {
+                match file.read(&mut bytes[filled..]) {
+                    Ok(0) => break,
+                    Ok(length) => filled += length,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(String::from_utf8_lossy(&bytes[..filled]).into_owned())
+        };
+        read().map_err(|source| Error::system("read", &path, source))
+    }
+
+    /// The numbers of the processors that have a buffer.
+    pub(super) fn cpus(&self) -> Result<Vec<u32>, Error> {
+        let path = self.file("per_cpu");
+        let list = || -> io::Result<Vec<u32>> {
+            let mut cpus = Vec::new();
+            for entry in fs::read_dir(&path)? {
+                let name = entry?.file_name();
+                cpus.extend(
+                    name.to_str().and_then(|name| name.strip_prefix("cpu")).and_then(|n| n.parse::<u32>().ok()),
+                );
+            }
+            cpus.sort_unstable();
+            Ok(cpus)
+        };
+        list().map_err(|source| Error::system("list", &path, source))
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // Best effort: an instance that stays is found by its name, see `clean_stale_trace_instances`.
+        let _ = fs::write(self.file("tracing_on"), "0");
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+fn find_tracefs() -> Result<PathBuf, Error> {
+    let found = TRACEFS.iter().map(Path::new).find(|path| path.join("instances").is_dir());
+    found.map(Path::to_owned).ok_or_else(|| Error::NoTrace {
+        path: TRACEFS[0].into(),
+        problem: "the kernel's tracing is not to be seen there; as root: mount -t tracefs none /sys/kernel/tracing"
+            .to_owned(),
+    })
+}
+
+/// When a process started, in the kernel's ticks since boot; tells a process from a later one of the same number.
+fn start_time(process: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name, in brackets, may hold anything; the start time is the 20th field behind it.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// What [`clean_stale_trace_instances`] did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StaleInstances {
+    /// Instances of dead processes that were removed.
+    pub removed: Vec<PathBuf>,
+    /// Those that could not be removed, with the system's answer. One that is busy is being read by someone.
+    pub kept: Vec<(PathBuf, String)>,
+}
+
+/// Removes the trace instances that killed processes of this program left behind.
+///
+/// An instance is taken for stale if its name is one of ours and the process it names does not run any more. One that
+/// any process still reads is refused by the kernel and stays, so that this is safe from within a container, too.
+/// Out: nothing removed if there is no tracefs. Errors: the instances cannot be listed.
+pub fn clean_stale_trace_instances() -> Result<StaleInstances, Error> {
+    let mut done = StaleInstances::default();
+    let Ok(tracefs) = find_tracefs() else { return Ok(done) };
+    let directory = tracefs.join("instances");
+    let list = fs::read_dir(&directory).map_err(|source| Error::system("list", &directory, source))?;
+    for entry in list {
+        let entry = entry.map_err(|source| Error::system("list", &directory, source))?;
+        let name = entry.file_name();
+        if !name.to_str().is_some_and(|name| is_stale(name, start_time)) {
+            continue;
+        }
+        let path = entry.path();
+        let _ = fs::write(path.join("tracing_on"), "0");
+        match fs::remove_dir(&path) {
+            Ok(()) => done.removed.push(path),
+            Err(error) => done.kept.push((path, error.to_string())),
+        }
+    }
+    Ok(done)
+}
+
+/// Whether this is the name of an instance of ours whose process is gone.
+fn is_stale(name: &str, start_time: impl Fn(u32) -> Option<u64>) -> bool {
+    let Some(rest) = name.strip_prefix(PREFIX) else { return false };
+    let numbers: Option<Vec<u64>> = rest.split('-').map(|part| part.parse().ok()).collect();
+    let Some(&[process, started, _]) = numbers.as_deref() else { return false };
+    let Ok(process) = u32::try_from(process) else { return false };
+    start_time(process) != Some(started)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_instances_of_dead_processes_of_ours_are_stale() {
+        let start = |process| (process == 17).then_some(500);
+        assert!(!is_stale("senesce-17-500-0", start), "it runs");
+        assert!(is_stale("senesce-17-499-0", start), "another process has its number now");
+        assert!(is_stale("senesce-18-500-3", start));
+        for name in ["foo", "senesce-", "senesce-18", "senesce-18-500", "senesce-a-b-c", "senesce-18-500-0-1"] {
+            assert!(!is_stale(name, start), "{name}");
+        }
+    }
+
+    #[test]
+    fn this_process_has_started() {
+        assert!(start_time(std::process::id()).is_some());
+        assert_eq!(start_time(u32::MAX), None);
+    }
+}

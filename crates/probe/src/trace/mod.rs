@@ -1,0 +1,32 @@
+//! Block traces: what a device was asked to do, in the order in which it was asked. Pure: texts and pages become requests.
+//!
+//! - [`BlockTrace`]: the requests of one device, with what was lost on the way.
+//! - [`EventFormat`], [`PageFormat`], [`Page`]: the kernel's binary trace pages, read by the kernel's own description.
+//! - [`compute_requests`]: issues and completions become requests.
+//! - [`import_blkparse`]: the same from the text of `blkparse`.
+//!
+//! ```
+//! use senesce_probe::trace::import_blkparse;
+//!
+//! let text = "  8,0 1 1 0.000002300 1234 D R 1000 + 8 [grep]\n  8,0 1 2 0.000092300 0 C R 1000 + 8 [0]\n";
+//! let trace = import_blkparse(text.as_bytes())?;
+//! assert_eq!(trace.requests[0].request.sector, 1000);
+//! assert_eq!(trace.requests[0].service_time().unwrap().0, 90_000);
+//! # Ok::<(), senesce_probe::Error>(())
+//! ```
+//!
+//! Not here: taking a trace ([`crate::collect::BlockTracer`]) and scoring it (`score`).
+
+mod blkparse;
+mod event;
+mod format;
+mod page;
+mod pair;
+mod request;
+
+pub use blkparse::{import_blkparse, import_blkparse_of};
+pub use event::{Action, BlockEvent, EventDecoder, RequestFlags};
+pub use format::{EventFormat, Field};
+pub use page::{Missed, Page, PageFormat, Record};
+pub use pair::{Paired, compute_requests};
+pub use request::{BlockTrace, DeviceNumber, TracedRequest};
