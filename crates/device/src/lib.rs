@@ -18,11 +18,18 @@
 //! Pure: no files, no clocks, integer nanoseconds, no randomness but the seeded generator's: the same requests take the
 //! same time on every machine. Everything it says is of a *model*, and is called so wherever it is shown.
 
+mod bandwidth;
 mod error;
 mod hdd;
 mod model;
+mod replay;
 mod spec;
 
+pub use bandwidth::{
+    BandwidthPoint, PUBLISHED_HDD_CURVE, ReadExperiment, compute_bandwidth_curve, compute_effective_bandwidth,
+    compute_natural_transfer_size,
+};
 pub use error::Error;
 pub use model::{DeviceModel, ServiceTimes, Totals};
+pub use replay::{DeviceCost, QueuePolicy, Replay, compute_cost};
 pub use spec::{Constant, DeviceKind, DeviceSpec, FORMAT, KeyRule, find_preset, keys, presets};

@@ -17,6 +17,12 @@ pub trait DeviceModel: Send {
     /// The name, for axes and records: `model: HDD 7.2K`.
     fn name(&self) -> &str;
 
+    /// When the last request arrived or was done, whichever is later: the earliest time at which a replay that follows
+    /// begins. A model that does not say begins at zero.
+    fn now(&self) -> Nanos {
+        Nanos(0)
+    }
+
     /// Where the time of all requests so far went. A model that keeps no account gives zeros.
     fn totals(&self) -> Totals {
         Totals::default()

@@ -148,9 +148,9 @@ impl DeviceModel for Hdd {
             BlockOp::Flush => self.flush(arrival, &mut times),
             BlockOp::Discard => {
                 self.dirty.remove(start, end);
-                self.from_buffer(arrival, 0, &mut times)
+                self.answer(arrival, 0, &mut times)
             }
-            _ if sectors == 0 => self.from_buffer(arrival, 0, &mut times),
+            _ if sectors == 0 => self.answer(arrival, 0, &mut times),
             BlockOp::Read => self.read(start, end, arrival, &mut times),
             BlockOp::Write => self.write(start, end, arrival, &mut times),
         };
@@ -163,7 +163,14 @@ impl DeviceModel for Hdd {
         &self.name
     }
 
+    fn now(&self) -> Nanos {
+        self.last_arrival.max(self.interface_free)
+    }
+
     fn totals(&self) -> Totals {
         self.totals
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,7 +16,7 @@ impl Hdd {
     pub(super) fn read(&mut self, start: u64, end: u64, arrival: Nanos, times: &mut ServiceTimes) -> Nanos {
         if self.dirty.holds(start, end) || self.buffer.holds(start, end) {
             self.totals.buffer_hits += 1;
-            return self.from_buffer(arrival, end - start, times);
+            return self.answer(arrival, end - start, times);
         }
         if let Some(done) = self.read_from_stream(start, end, arrival, times) {
             return done;
@@ -128,7 +128,7 @@ impl Hdd {
     }
 
     /// A command that moves so many sectors between buffer and host only.
-    pub(super) fn from_buffer(&mut self, arrival: Nanos, sectors: u64, times: &mut ServiceTimes) -> Nanos {
+    pub(super) fn answer(&mut self, arrival: Nanos, sectors: u64, times: &mut ServiceTimes) -> Nanos {
         let begin = self.interface_free.max(Nanos(arrival.0 + self.buffer_overhead.0));
         times.overhead = self.buffer_overhead;
         times.queue = Nanos(begin.0 - arrival.0 - self.buffer_overhead.0);
