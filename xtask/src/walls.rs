@@ -16,6 +16,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("senesce-device", &["senesce-core"]),
     ("senesce-ext4", &["senesce-core"]),
     ("senesce-vdisk", &["senesce-core", "senesce-device"]),
+    ("senesce-inspect", &["senesce-core", "senesce-device", "senesce-ext4", "senesce-probe", "senesce-volume"]),
     ("senesce-store", &["senesce-core"]),
     (
         "senesce-experiment",
@@ -47,6 +48,7 @@ const WALLS: &[(&str, &[&str])] = &[
             "senesce-device",
             "senesce-ext4",
             "senesce-vdisk",
+            "senesce-inspect",
             "senesce-store",
             "senesce-experiment",
             "senesce-report",

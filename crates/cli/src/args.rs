@@ -26,6 +26,15 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
+    /// How aged is this file system, where, why, and what does it cost? Writes nothing to it.
+    #[command(after_help = "Examples:\n  \
+        sudo senesce inspect /srv/data                        one screen\n  \
+        sudo senesce inspect / --html root.html --idle        a page with a map, at idle I/O priority\n  \
+        senesce inspect ~/src --device nvme --json | jq '.costs'")]
+    Inspect(InspectArgs),
+    /// The devices that costs are modelled for.
+    #[command(after_help = "Examples:\n  senesce device list\n  senesce device show hdd-7200")]
+    Device(DeviceArgs),
     /// Run an experiment from a plan file.
     #[command(after_help = "Examples:\n  \
         senesce run plans/quick-start.toml --dry-run     what it would do, and the space it needs\n  \
@@ -75,6 +84,50 @@ pub enum Verb {
     /// Print the man page.
     #[command(after_help = "Example:\n  senesce man | man -l -")]
     Man,
+}
+
+#[derive(Debug, Args)]
+pub struct InspectArgs {
+    /// A directory of a mounted file system, or a device with one.
+    pub path: PathBuf,
+    /// A device to model: a preset (`senesce device list`) or a description in TOML. The first one ranks the losers.
+    #[arg(short, long, value_name = "NAME", value_delimiter = ',', default_values = ["hdd-7200", "hdd-10k"])]
+    pub device: Vec<String>,
+    /// Readahead to model, KiB; default: that of the file system's device.
+    #[arg(long, value_name = "KIB")]
+    pub read_ahead_kib: Option<u32>,
+    /// Write a page with an interactive map.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Ask the kernel with this many threads; default: one for each processor.
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// Give way to all other I/O.
+    #[arg(long)]
+    pub idle: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct DeviceArgs {
+    #[command(subcommand)]
+    pub verb: DeviceVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum DeviceVerb {
+    /// The devices that are built in.
+    List,
+    /// A device's constants, each with its source.
+    Show {
+        /// A built-in device, or the path of a description.
+        device: String,
+        /// As the TOML it is described by: a beginning for your own.
+        #[arg(long)]
+        toml: bool,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -60,6 +60,14 @@ pub fn run(work: impl FnOnce() -> anyhow::Result<()>) -> ExitCode {
     }
 }
 
+fn inspection_kind(error: &senesce_inspect::Error) -> ErrorKind {
+    use senesce_inspect::Error as Inspect;
+    match error {
+        Inspect::NoFileSystem { .. } | Inspect::NotSupported { .. } | Inspect::NotMounted { .. } => ErrorKind::Usage,
+        _ => ErrorKind::Failed,
+    }
+}
+
 fn panic_text(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message")
@@ -88,6 +96,10 @@ fn report(error: &anyhow::Error) -> ExitCode {
         }
         if let Some(failure) = cause.downcast_ref::<Failure>() {
             (kind, hint) = (failure.kind, failure.hint.clone());
+            break;
+        }
+        if let Some(failure) = cause.downcast_ref::<senesce_inspect::Error>() {
+            (kind, hint) = (inspection_kind(failure), failure.hint());
             break;
         }
         if let Some((found, advice)) = senesce_experiment::classify(cause) {

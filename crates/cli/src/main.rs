@@ -20,6 +20,8 @@ fn main() -> ExitCode {
 fn dispatch(cli: Cli) -> anyhow::Result<()> {
     let quiet = cli.quiet;
     match cli.verb {
+        Verb::Inspect(args) => verb::inspect::inspect(args, quiet),
+        Verb::Device(args) => verb::device::device(args),
         Verb::Run(args) => verb::run::run(args, quiet),
         Verb::Show(args) => verb::show::show(args),
         Verb::Export(args) => verb::export::export(args),

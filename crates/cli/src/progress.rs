@@ -164,3 +164,35 @@ fn fullness_percent(capacity: u64, free: u64) -> u64 {
 fn cost_text(role: &str, cost: Option<f64>) -> String {
     cost.map(|cost| format!("  (last grep: {role} {cost:.2} s/GiB)")).unwrap_or_default()
 }
+
+/// A number that grows, on a terminal only: for work that is over in seconds to minutes.
+pub struct Counter {
+    bar: Option<ProgressBar>,
+}
+
+impl Counter {
+    /// Shown if stderr is a terminal and nobody asked to be quiet. `what` is counted.
+    pub fn for_stderr(quiet: bool, what: &str) -> Self {
+        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            let template = format!("{{spinner}} {{human_pos}} {what}  {{per_sec}}  {{elapsed}}");
+            bar.set_style(ProgressStyle::with_template(&template).expect("the template is fixed and right"));
+            bar
+        });
+        Self { bar }
+    }
+
+    /// So many so far.
+    pub fn show(&self, count: u64) {
+        if let Some(bar) = &self.bar {
+            bar.set_position(count);
+        }
+    }
+
+    /// The work is over; the line goes.
+    pub fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -63,7 +63,7 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
     Ok(page)
 }
 
-fn style() -> String {
+pub(crate) fn style() -> String {
     let light = include_str!("../assets/light.css");
     let dark = include_str!("../assets/dark.css");
     let themes = format!(

@@ -46,7 +46,7 @@ pub use custodian::{
 pub use error::{Error, ErrorKind, Result};
 pub use host::{
     DeviceNumber, DeviceStat, FileId, Host, LinuxHost, LoopDevice, MountEntry, MountOptions, ProcessId, ToolOutput,
-    cached_pages, parse_mount_options, parse_mountinfo,
+    cached_pages, parse_mount_options, parse_mountinfo, set_idle_priority,
 };
 pub use mkfs::plan_mkfs;
 pub use signals::{check_interrupted, install_signal_cleanup, interrupted};

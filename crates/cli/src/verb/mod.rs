@@ -1,9 +1,11 @@
 //! One file per verb.
 
 pub mod clean;
+pub mod device;
 pub mod export;
 pub mod generate;
 pub mod grep;
+pub mod inspect;
 pub mod log;
 pub mod replay;
 pub mod report;

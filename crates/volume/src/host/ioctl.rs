@@ -169,3 +169,16 @@ pub fn cached_pages(file: impl AsFd) -> Result<u64> {
         _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
     }
 }
+
+/// Makes this thread, and those it will start, give way to all other I/O.
+pub fn set_idle_priority() -> rustix::io::Result<()> {
+    /// `IOPRIO_WHO_PROCESS`; 0 is the caller.
+    const WHO_PROCESS: libc::c_long = 1;
+    /// `IOPRIO_CLASS_IDLE` in its place.
+    const IDLE: libc::c_long = 3 << 13;
+    // SAFETY: ioprio_set takes three numbers and touches no memory.
+    match unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0 as libc::c_long, IDLE) } {
+        -1 => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)),
+        _ => Ok(()),
+    }
+}

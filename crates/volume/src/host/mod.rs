@@ -17,6 +17,7 @@ use std::{
 use senesce_core::Bytes;
 use serde::{Deserialize, Serialize};
 
+pub use ioctl::set_idle_priority;
 pub use linux::LinuxHost;
 pub(crate) use linux_device::queue_dir;
 pub use linux_file::cached_pages;

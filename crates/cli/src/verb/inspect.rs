@@ -1,0 +1,60 @@
+//! `senesce inspect`: how aged is this file system, where, why, and what does it cost.
+
+use std::{fs, sync::Arc};
+
+use anyhow::{Context, Result};
+use senesce_core::Clock;
+use senesce_device::DeviceSpec;
+use senesce_inspect::{InspectOptions, find_target, inspect as inspect_target};
+use senesce_report::{InspectionOptions, inspection_screen, render_inspection};
+use senesce_volume::{LinuxHost, install_signal_cleanup, interrupted};
+
+use super::device::read_device;
+use crate::{args::InspectArgs, clock::SystemClock, progress::Counter};
+
+/// Cells on each side of the map: two to the power of it.
+const MAP_ORDER: u32 = 8;
+
+/// Inspects, and prints one screen or JSON, or writes a page.
+pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
+    install_signal_cleanup().context("cannot handle signals")?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
+    let host = LinuxHost::default();
+    let devices: Vec<DeviceSpec> = args.device.iter().map(|name| read_device(name)).collect::<Result<_>>()?;
+    if args.idle {
+        senesce_volume::set_idle_priority().context("cannot lower the I/O priority")?;
+    }
+    let target = find_target(&args.path, &host)?;
+    let counter = Counter::for_stderr(quiet, "entries");
+    let options = InspectOptions {
+        devices,
+        threads: args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
+        read_ahead_kib: args.read_ahead_kib,
+        map_order: MAP_ORDER,
+        progress: &mut |entries| {
+            counter.show(entries);
+            interrupted().is_none()
+        },
+    };
+    let inspection = inspect_target(&target, options, &host, &*clock);
+    counter.finish();
+    if let Some(signal) = interrupted() {
+        return Err(senesce_experiment::Error::from(senesce_experiment::Interrupted { signal }).into());
+    }
+    let inspection = inspection?;
+    if let Some(path) = &args.html {
+        let page = render_inspection(
+            &inspection.to_json(),
+            &InspectionOptions { senesce_version: env!("CARGO_PKG_VERSION").to_owned(), made_at: None },
+        )?;
+        fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    match args.json {
+        true => println!("{}", serde_json::to_string_pretty(&inspection.to_json())?),
+        false => print!("{}", inspection_screen(&inspection.to_json())),
+    }
+    if let Some(path) = &args.html {
+        println!("\npage: {}", path.display());
+    }
+    Ok(())
+}

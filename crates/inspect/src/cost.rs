@@ -1,0 +1,177 @@
+//! The modelled time of reading the tree, for three layouts.
+//!
+//! *As it lies* is the layout that was found. *Defragmented* has every file in one piece where its first piece lies now:
+//! what a defragmenter gains that moves no file away. A *fresh copy* has one file after the other in the order in which a
+//! copy makes them. So the loss against a fresh copy has two parts: intrafile (as it lies − defragmented) and interfile
+//! (defragmented − fresh copy).
+//!
+//! A copy makes files in the order in which the old file system lists them, and the new one may list them in another: ext4
+//! lists by a hash with a seed of its own. So its fresh copies are read in an order, within each directory, that is not
+//! the order they lie in, and the model shuffles them. XFS and Btrfs list as files were made.
+
+use senesce_core::{BlockRequest, Extent, Nanos};
+use senesce_device::DeviceModel;
+use serde::Serialize;
+
+use crate::reads::{ReadPattern, plan_reads};
+
+/// A figure for each of the three layouts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct LayoutCosts<T> {
+    /// The layout that was found.
+    pub as_it_lies: T,
+    /// Every file in one piece.
+    pub defragmented: T,
+    /// One file after the other, as a copy makes them.
+    pub fresh_copy: T,
+}
+
+impl<T> LayoutCosts<T> {
+    /// The same for every layout, by a function of it.
+    pub fn map<U>(self, each: impl Fn(T) -> U) -> LayoutCosts<U> {
+        LayoutCosts {
+            as_it_lies: each(self.as_it_lies),
+            defragmented: each(self.defragmented),
+            fresh_copy: each(self.fresh_copy),
+        }
+    }
+}
+
+/// A modelled device that reads.
+struct Reader {
+    device: Box<dyn DeviceModel>,
+    now: Nanos,
+    requests: u64,
+    bytes: u64,
+}
+
+impl Reader {
+    fn new(device: Box<dyn DeviceModel>) -> Self {
+        Self { device, now: Nanos(0), requests: 0, bytes: 0 }
+    }
+
+    /// Reads one request after the other; gives the time it took.
+    fn read(&mut self, requests: &[BlockRequest]) -> Nanos {
+        let began = self.now;
+        for request in requests {
+            self.now = self.device.serve(request, self.now);
+            self.bytes += request.bytes();
+        }
+        self.requests += requests.len() as u64;
+        self.now.since(began)
+    }
+}
+
+/// Adds up what reading costs on one device.
+pub(crate) struct Meter {
+    pub name: String,
+    as_it_lies: Reader,
+    defragmented: Reader,
+    fresh_copy: Reader,
+    pattern: ReadPattern,
+}
+
+impl Meter {
+    /// A meter with a device of each layout's own, all the same.
+    pub fn new<E>(make: impl Fn() -> Result<Box<dyn DeviceModel>, E>, pattern: ReadPattern) -> Result<Self, E> {
+        let reader = || make().map(Reader::new);
+        let first = reader()?;
+        let name = first.device.name().to_owned();
+        Ok(Self { name, as_it_lies: first, defragmented: reader()?, fresh_copy: reader()?, pattern })
+    }
+
+    /// Reads the next file of the tree as it lies, and defragmented; gives the time of the first.
+    pub fn read(&mut self, extents: &[Extent], size_bytes: u64) -> Nanos {
+        let start = extents.first().map_or(0, |extent| extent.physical);
+        self.defragmented.read(&plan_reads(&in_one_piece(extents, start), size_bytes, &self.pattern));
+        self.as_it_lies.read(&plan_reads(extents, size_bytes, &self.pattern))
+    }
+
+    /// Reads the next file of the fresh copy: so many bytes in one piece. Gives the time.
+    pub fn read_fresh(&mut self, start_bytes: u64, length_bytes: u64) -> Nanos {
+        let extent = Extent { logical: 0, physical: start_bytes, length: length_bytes };
+        let extents = if length_bytes > 0 { &[extent][..] } else { &[] };
+        self.fresh_copy.read(&plan_reads(extents, length_bytes, &self.pattern))
+    }
+
+    /// Seconds so far.
+    pub fn seconds(&self) -> LayoutCosts<f64> {
+        self.all().map(|reader| reader.now.as_secs_f64())
+    }
+
+    /// Requests so far.
+    pub fn requests(&self) -> LayoutCosts<u64> {
+        self.all().map(|reader| reader.requests)
+    }
+
+    /// Bytes read so far.
+    pub fn bytes(&self) -> u64 {
+        self.as_it_lies.bytes
+    }
+
+    fn all(&self) -> LayoutCosts<&Reader> {
+        LayoutCosts { as_it_lies: &self.as_it_lies, defragmented: &self.defragmented, fresh_copy: &self.fresh_copy }
+    }
+}
+
+/// The extents moved together, so that the first begins at `start_bytes`; holes in the file stay holes.
+fn in_one_piece(extents: &[Extent], start_bytes: u64) -> Vec<Extent> {
+    let mut next = start_bytes;
+    let mut moved: Vec<Extent> = Vec::new();
+    for extent in extents {
+        let here = Extent { physical: next, ..*extent };
+        next += extent.length;
+        match moved.last_mut() {
+            Some(last) if last.continues_into(&here) => last.length += here.length,
+            _ => moved.push(here),
+        }
+    }
+    moved
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extent(logical: u64, physical: u64, length: u64) -> Extent {
+        Extent { logical, physical, length }
+    }
+
+    #[test]
+    fn moving_together_keeps_holes_and_bytes() {
+        let moved = in_one_piece(&[extent(0, 900, 10), extent(10, 100, 5), extent(50, 200, 7)], 4000);
+        assert_eq!(moved, [extent(0, 4000, 15), extent(50, 4015, 7)]);
+    }
+
+    /// Every request takes a second, and one more if it does not go on where the last one ended.
+    struct Steps(u64);
+
+    impl DeviceModel for Steps {
+        fn serve(&mut self, request: &BlockRequest, arrival: Nanos) -> Nanos {
+            let seconds = 1 + u64::from(request.sector != self.0);
+            self.0 = request.end();
+            Nanos(arrival.0 + seconds * 1_000_000_000)
+        }
+
+        fn name(&self) -> &str {
+            "steps"
+        }
+    }
+
+    #[test]
+    fn the_loss_has_two_parts() {
+        let mut meter =
+            Meter::new(|| Ok::<_, ()>(Box::new(Steps(0)) as Box<dyn DeviceModel>), ReadPattern::default()).unwrap();
+        // Two files of two blocks: the first in two pieces, the second in one, far away.
+        let first = meter.read(&[extent(0, 40960, 4096), extent(4096, 81920, 4096)], 8192);
+        let second = meter.read(&[extent(0, 1 << 30, 8192)], 8192);
+        assert_eq!([first, second].map(|time| time.0 / 1_000_000_000), [4, 2]);
+        assert_eq!(
+            [(0, 8192), (8192, 8192)].map(|(at, length)| meter.read_fresh(at, length).0 / 1_000_000_000),
+            [1, 1]
+        );
+        assert_eq!(meter.seconds(), LayoutCosts { as_it_lies: 6.0, defragmented: 4.0, fresh_copy: 2.0 });
+        assert_eq!(meter.requests(), LayoutCosts { as_it_lies: 3, defragmented: 2, fresh_copy: 2 });
+        assert_eq!(meter.bytes(), 16384);
+    }
+}

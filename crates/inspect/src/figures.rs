@@ -1,0 +1,192 @@
+//! What an inspection says, as values.
+
+use std::collections::BTreeMap;
+
+use senesce_probe::score::{FreeSpaceFigures, LayoutFigures, VolumeMap};
+use serde::{Serialize, Serializer};
+
+use crate::cost::LayoutCosts;
+
+/// The schema of an inspection as JSON.
+pub const INSPECT_SCHEMA: &str = "senesce-inspect/1";
+
+/// Everything that was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Inspection {
+    /// [`INSPECT_SCHEMA`].
+    pub schema: &'static str,
+    /// The whole in a sentence or two.
+    pub verdict: String,
+    /// What was inspected.
+    pub target: TargetFigures,
+    /// The tree: counts and scores.
+    pub tree: TreeFigures,
+    /// What reading it costs, one for each device asked for. Models.
+    pub costs: Vec<DeviceCosts>,
+    /// The free space; none if nobody tells.
+    pub free_space: Option<FreeSpace>,
+    /// The directories that lose most, worst first; by the first device.
+    pub worst_directories: Vec<Loser>,
+    /// The files that lose most, worst first; by the first device.
+    pub worst_files: Vec<Loser>,
+    /// What the reader has to know of these figures.
+    pub warnings: Vec<String>,
+    /// Where things lie. As JSON it is one list for each column.
+    #[serde(serialize_with = "columns_of_map")]
+    pub map: VolumeMap,
+    /// Bytes of the volume; cells behind them are none.
+    pub volume_bytes: u64,
+    /// The files that the map names.
+    pub map_files: Vec<MappedFile>,
+    /// Paths of the directories that `map_files` refers to, by number.
+    pub map_directories: BTreeMap<u32, String>,
+}
+
+impl Inspection {
+    /// Everything as JSON of schema [`INSPECT_SCHEMA`].
+    pub fn to_json(&self) -> serde_json::Value {
+        serde_json::to_value(self).expect("plain structures with text keys")
+    }
+}
+
+/// A map as lists, one for each column: a picture's worth of cells as objects would be mostly names.
+fn columns_of_map<S: Serializer>(map: &VolumeMap, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Columns {
+        side: u32,
+        cell_bytes: u64,
+        used: Vec<u64>,
+        free: Vec<u64>,
+        extents: Vec<u32>,
+        owner: Vec<Option<u32>>,
+        modified: Vec<i64>,
+    }
+    let cells = &map.cells;
+    Columns {
+        side: map.side,
+        cell_bytes: map.cell_bytes,
+        used: cells.iter().map(|cell| cell.used_bytes).collect(),
+        free: cells.iter().map(|cell| cell.free_bytes).collect(),
+        extents: cells.iter().map(|cell| cell.extents).collect(),
+        owner: cells.iter().map(|cell| cell.owner).collect(),
+        modified: cells.iter().map(|cell| cell.modified_unix_seconds).collect(),
+    }
+    .serialize(serializer)
+}
+
+/// What was inspected.
+#[derive(Clone, Debug, Serialize)]
+pub struct TargetFigures {
+    /// The directory, device or image.
+    pub path: String,
+    /// Its file system.
+    pub file_system: String,
+    /// The block device, if there is one.
+    pub device: Option<String>,
+    /// Mount options, if it is mounted.
+    pub mount_options: Option<String>,
+    /// What the file system can hold, bytes.
+    pub capacity_bytes: u64,
+    /// What is in use, bytes.
+    pub used_bytes: u64,
+    /// The readahead that the models assume, KiB: the device's own setting where it is known.
+    pub read_ahead_kib: u32,
+    /// When, seconds since 1970.
+    pub inspected_unix_seconds: u64,
+    /// The kernel.
+    pub kernel: String,
+}
+
+/// The tree: counts and scores.
+#[derive(Clone, Debug, Serialize)]
+pub struct TreeFigures {
+    /// Regular files.
+    pub files: u64,
+    /// Directories.
+    pub directories: u64,
+    /// Bytes of the files' contents.
+    pub content_bytes: u64,
+    /// Bytes that they occupy (`st_blocks`).
+    pub allocated_bytes: u64,
+    /// Extents that are not simply data in blocks of its own.
+    pub special: SpecialExtents,
+    /// Layout score, extents per file, distances; by size class too.
+    pub layout: LayoutFigures,
+}
+
+/// Extents that a simple count would get wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SpecialExtents {
+    /// Compressed or encrypted: their length on the device is not told.
+    pub encoded: u64,
+    /// Shared with other files or snapshots (reflinks).
+    pub shared: u64,
+    /// Data among the metadata.
+    pub inline: u64,
+    /// Allocated ahead and never written.
+    pub preallocated: u64,
+    /// Not written yet, without a place.
+    pub delayed: u64,
+    /// Files with holes.
+    pub sparse_files: u64,
+}
+
+/// What reading the tree costs on one device: a model.
+#[derive(Clone, Debug, Serialize)]
+pub struct DeviceCosts {
+    /// The device, such as `model: HDD 7.2K`.
+    pub device: String,
+    /// Seconds for a cold read of everything, in the order of the tree.
+    pub seconds: LayoutCosts<f64>,
+    /// The same per GiB that is read.
+    pub seconds_per_gib: LayoutCosts<f64>,
+    /// Requests.
+    pub requests: LayoutCosts<u64>,
+    /// Times as long as a fresh copy would take.
+    pub slowdown: f64,
+    /// Of the loss (as it lies against a fresh copy): the part that defragmenting every file where it begins would cure.
+    pub intrafile_share: f64,
+    /// Of the loss: the part that comes from neighbours in the tree lying apart.
+    pub interfile_share: f64,
+}
+
+/// The free space.
+#[derive(Clone, Debug, Serialize)]
+pub struct FreeSpace {
+    /// The histogram.
+    pub figures: FreeSpaceFigures,
+    /// What to expect of it.
+    pub warnings: Vec<String>,
+}
+
+/// A file or directory that loses time. Modelled on the first device.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Loser {
+    /// Its path from the root of the inspection.
+    pub path: String,
+    /// Seconds that reading it takes longer than in a fresh copy.
+    pub lost_seconds: f64,
+    /// Times as long.
+    pub slowdown: f64,
+    /// Bytes that are read.
+    pub bytes: u64,
+    /// Files: 1 for a file, those directly in it for a directory.
+    pub files: u64,
+    /// Extents, neighbours merged.
+    pub extents: u64,
+}
+
+/// A file that the map names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MappedFile {
+    /// Its number in the order of the tree, by which cells name it.
+    pub number: u32,
+    /// Its directory's number.
+    pub directory: u32,
+    /// Its name.
+    pub name: String,
+    /// Its size, bytes.
+    pub size_bytes: u64,
+    /// Its extents.
+    pub extents: u32,
+}

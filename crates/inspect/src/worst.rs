@@ -1,0 +1,94 @@
+//! Those that lose most, kept while a tree streams by.
+
+use std::collections::HashMap;
+
+use crate::figures::Loser;
+
+/// How many are kept.
+pub(crate) const WORST: usize = 10;
+
+/// What was added up for a file or a directory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Loss {
+    /// Nanoseconds of reading it.
+    pub as_it_lies: u64,
+    /// The same in a fresh copy.
+    pub fresh_copy: u64,
+    pub bytes: u64,
+    pub files: u64,
+    pub extents: u64,
+}
+
+impl Loss {
+    fn nanos(&self) -> i128 {
+        i128::from(self.as_it_lies) - i128::from(self.fresh_copy)
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.as_it_lies += other.as_it_lies;
+        self.fresh_copy += other.fresh_copy;
+        self.bytes += other.bytes;
+        self.files += other.files;
+        self.extents += other.extents;
+    }
+
+    fn named(&self, path: String) -> Loser {
+        Loser {
+            path,
+            lost_seconds: self.nanos() as f64 / 1e9,
+            slowdown: self.as_it_lies as f64 / self.fresh_copy.max(1) as f64,
+            bytes: self.bytes,
+            files: self.files,
+            extents: self.extents,
+        }
+    }
+}
+
+/// The worst files of those that came by, and all directories.
+#[derive(Debug, Default)]
+pub(crate) struct Losses {
+    files: Vec<(Loss, u32)>,
+    directories: HashMap<u32, Loss>,
+}
+
+impl Losses {
+    /// Adds to the directory with this number what its own blocks or a file in it lose; a file has a number too.
+    pub fn add(&mut self, loss: Loss, directory: u32, file: Option<u32>) {
+        self.directories.entry(directory).or_default().add(&loss);
+        let Some(file) = file else { return };
+        let place = self.files.partition_point(|(kept, _)| kept.nanos() >= loss.nanos());
+        if place < WORST && loss.nanos() > 0 {
+            self.files.insert(place, (loss, file));
+            self.files.truncate(WORST);
+        }
+    }
+
+    /// The worst files and directories, worst first; only those that lose anything.
+    pub fn finish(self, path: impl Fn(u32) -> String) -> (Vec<Loser>, Vec<Loser>) {
+        let files = self.files.iter().map(|(loss, number)| loss.named(path(*number))).collect();
+        let mut directories: Vec<(u32, Loss)> =
+            self.directories.into_iter().filter(|(_, loss)| loss.nanos() > 0).collect();
+        directories.sort_by_key(|(number, loss)| (-loss.nanos(), *number));
+        directories.truncate(WORST);
+        (files, directories.into_iter().map(|(number, loss)| loss.named(path(number))).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_are_kept_in_order_and_gains_are_no_losses() {
+        let mut losses = Losses::default();
+        for number in 0..100u64 {
+            let loss = Loss { as_it_lies: number * 37 % 100, fresh_copy: 50, bytes: 1, files: 1, extents: 1 };
+            losses.add(loss, (number % 3) as u32, Some(number as u32));
+        }
+        let (files, directories) = losses.finish(|number| format!("entry {number}"));
+        let lost: Vec<i64> = files.iter().map(|file| (file.lost_seconds * 1e9).round() as i64).collect();
+        assert_eq!(lost, [49, 48, 47, 46, 45, 44, 43, 42, 41, 40]);
+        assert!(directories.len() <= 3 && directories.windows(2).all(|d| d[0].lost_seconds >= d[1].lost_seconds));
+        assert!(directories.iter().all(|directory| directory.files >= 33 && directory.lost_seconds > 0.0));
+    }
+}

@@ -1,0 +1,211 @@
+//! The page of an inspection: verdict, map, modelled costs, losers, layout, free space.
+//!
+//! In goes the inspection as JSON (`senesce-inspect/1`), so that this room need not know who inspects.
+
+use minijinja::{Environment, Value, context};
+use serde_json::Value as Json;
+
+use crate::{
+    Error,
+    format::{bytes, count, escape, figure},
+    html::style,
+};
+
+/// How the page is to be.
+#[derive(Clone, Debug, Default)]
+pub struct InspectionOptions {
+    /// Version of the program, for the footer.
+    pub senesce_version: String,
+    /// When it was made, as text to be shown; nothing is shown if none.
+    pub made_at: Option<String>,
+}
+
+/// Renders an inspection as one HTML page, which loads nothing.
+///
+/// In: JSON of schema `senesce-inspect/1` with its map. Out: the page; the same for the same input. What is missing in the
+/// input is shown as a dash.
+pub fn render_inspection(inspection: &Json, options: &InspectionOptions) -> Result<String, Error> {
+    let mut environment = Environment::new();
+    environment.add_template("inspect.html", include_str!("../assets/inspect.html"))?;
+    let target = &inspection["target"];
+    let tree = &inspection["tree"];
+    let map = &inspection["map"];
+    let side = map["side"].as_u64().unwrap_or(0);
+    let modes = [("tree", "Place in the tree"), ("directory", "Directory"), ("age", "Age"), ("extents", "Extents")];
+    let first = inspection["costs"][0]["device"].as_str().unwrap_or("the first device");
+    let losers = |key: &str, title: &str, what: &str| {
+        context! {
+            title => title,
+            caption => format!("Seconds that a cold read loses {what}, against a fresh copy ({first})."),
+            rows => rows_of(&inspection[key], loser_row),
+        }
+    };
+    let page = environment.get_template("inspect.html")?.render(context! {
+        target => context! {
+            path => text(&target["path"]),
+            file_system => text(&target["file_system"]),
+            device => target["device"].as_str(),
+            kernel => text(&target["kernel"]),
+            read_ahead_kib => target["read_ahead_kib"].as_u64(),
+        },
+        verdict => text(&inspection["verdict"]),
+        warnings => inspection["warnings"].as_array().into_iter().flatten().map(text).collect::<Vec<_>>(),
+        used => size(&target["used_bytes"]),
+        capacity => size(&target["capacity_bytes"]),
+        files => number(&tree["files"]),
+        directories => number(&tree["directories"]),
+        made_at => options.made_at.as_deref(),
+        version => options.senesce_version.as_str(),
+        schema => text(&inspection["schema"]),
+        style => style() + include_str!("../assets/inspect.css"),
+        script => include_str!("../assets/report.js"),
+        map_script => include_str!("../assets/map.js"),
+        modes => modes.map(|(name, label)| context! { name => name, label => label }),
+        map => context! { cells => count(side * side), cell => size(&map["cell_bytes"]) },
+        costs => rows_of(&inspection["costs"], cost_row),
+        losers => [
+            losers("worst_directories", "Directories that lose most", "on the files directly in them"),
+            losers("worst_files", "Files that lose most", "on them"),
+        ],
+        layout => layout_rows(tree),
+        free => free_space(&inspection["free_space"]),
+        data => inspection.to_string().replace('<', "\\u003c"),
+    })?;
+    Ok(page)
+}
+
+fn rows_of(list: &Json, row: impl Fn(&Json) -> Vec<String>) -> Vec<Vec<String>> {
+    list.as_array().into_iter().flatten().map(row).collect()
+}
+
+fn text(value: &Json) -> String {
+    value.as_str().unwrap_or("–").to_owned()
+}
+
+fn number(value: &Json) -> String {
+    value.as_u64().map_or("–".to_owned(), count)
+}
+
+fn size(value: &Json) -> String {
+    value.as_f64().map_or("–".to_owned(), bytes)
+}
+
+fn seconds(value: &Json) -> String {
+    value.as_f64().map_or("–".to_owned(), |seconds| format!("{} s", figure(seconds)))
+}
+
+fn percent(value: &Json) -> String {
+    value.as_f64().map_or("–".to_owned(), |share| format!("{:.1}%", share * 100.0))
+}
+
+fn times(value: &Json) -> String {
+    value.as_f64().map_or("–".to_owned(), |times| format!("{}×", figure(times)))
+}
+
+fn cost_row(cost: &Json) -> Vec<String> {
+    vec![
+        text(&cost["device"]),
+        seconds(&cost["seconds"]["as_it_lies"]),
+        seconds(&cost["seconds"]["defragmented"]),
+        seconds(&cost["seconds"]["fresh_copy"]),
+        cost["seconds_per_gib"]["as_it_lies"].as_f64().map_or("–".to_owned(), figure),
+        times(&cost["slowdown"]),
+        percent(&cost["intrafile_share"]),
+        percent(&cost["interfile_share"]),
+    ]
+}
+
+fn loser_row(loser: &Json) -> Vec<String> {
+    let path = loser["path"].as_str().filter(|path| !path.is_empty()).unwrap_or("(the root)");
+    vec![
+        seconds(&loser["lost_seconds"]),
+        times(&loser["slowdown"]),
+        size(&loser["bytes"]),
+        number(&loser["files"]),
+        number(&loser["extents"]),
+        path.to_owned(),
+    ]
+}
+
+fn layout_rows(tree: &Json) -> Vec<(String, String)> {
+    let layout = &tree["layout"];
+    let score = |key: &str| layout[key].as_f64().map_or("–".to_owned(), |value| format!("{value:.3}"));
+    let fragmented = match (layout["fragmented_files"].as_f64(), layout["files"].as_f64()) {
+        (Some(fragmented), Some(files)) if files > 0.0 => {
+            format!("{} ({:.1}%)", count(fragmented as u64), fragmented / files * 100.0)
+        }
+        _ => "–".to_owned(),
+    };
+    let mut rows = vec![
+        ("Layout score", score("layout_score")),
+        ("Extents per file", score("extents_per_file")),
+        ("Files in more than one extent", fragmented),
+        ("Next file begins where the last one ended", percent(&layout["adjacent_files_share"])),
+        ("Content", size(&tree["content_bytes"])),
+        ("Allocated", size(&tree["allocated_bytes"])),
+    ];
+    for (key, name) in [
+        ("sparse_files", "Sparse files"),
+        ("preallocated", "Preallocated extents, never written"),
+        ("shared", "Shared extents (reflinks, snapshots)"),
+        ("inline", "Inline extents, among the metadata"),
+        ("encoded", "Compressed or encrypted extents"),
+        ("delayed", "Extents not written yet"),
+    ] {
+        if tree["special"][key].as_u64().is_some_and(|count| count > 0) {
+            rows.push((name, number(&tree["special"][key])));
+        }
+    }
+    for class in layout["by_size"].as_array().into_iter().flatten() {
+        if class["fragmented_files"].as_u64().is_some_and(|count| count > 0) {
+            let least = class["at_least_bytes"].as_f64().unwrap_or(0.0);
+            let score = class["layout_score"].as_f64().map_or("–".to_owned(), |value| format!("{value:.3}"));
+            let text = format!("{score}, {} of {} files", number(&class["fragmented_files"]), number(&class["files"]));
+            rows.push(("", format!("{}–{}: {text}", bytes(least), bytes(least.max(0.5) * 2.0))));
+        }
+    }
+    let mut named = Vec::new();
+    for (name, value) in rows {
+        match (name, value.split_once(": ")) {
+            ("", Some((class, rest))) => {
+                named.push((format!("Score of files of {class} (fragmented)"), rest.to_owned()))
+            }
+            _ => named.push((name.to_owned(), value)),
+        }
+    }
+    named
+}
+
+/// The histogram of free extents as bars of bytes.
+fn free_space(free: &Json) -> Option<Value> {
+    let figures = free.get("figures")?;
+    let buckets = figures["buckets"].as_array()?;
+    let most = buckets.iter().filter_map(|bucket| bucket["bytes"].as_f64()).fold(1.0, f64::max);
+    const ROW: usize = 22;
+    let mut bars = String::new();
+    for (number, bucket) in buckets.iter().enumerate() {
+        let at = number * ROW;
+        let amount = bucket["bytes"].as_f64().unwrap_or(0.0);
+        let width = (amount / most * 250.0).max(if amount > 0.0 { 1.5 } else { 0.0 });
+        let label = escape(&size(&bucket["bucket_bytes"]));
+        let value = escape(&format!("{} in {}", bytes(amount), self::number(&bucket["extents"])));
+        bars.push_str(&format!(
+            r#"<text x="72" y="{}" text-anchor="end">{label}</text><rect class="bar" x="80" y="{}" width="{width:.1}" height="14" rx="2"/><text x="{:.1}" y="{}">{value}</text>"#,
+            at + 15,
+            at + 4,
+            86.0 + width,
+            at + 15,
+        ));
+    }
+    let height = buckets.len() * ROW + 6;
+    let label = escape("Bytes of free space by length of free extent");
+    let chart =
+        format!(r#"<svg class="panel" viewBox="0 0 470 {height}" role="img" aria-label="{label}">{bars}</svg>"#);
+    let caption = format!(
+        "{} free in {} extents, the largest {}. Bytes and number by length, from the length named up to twice that.",
+        size(&figures["bytes"]),
+        number(&figures["extents"]),
+        size(&figures["largest_bytes"]),
+    );
+    Some(context! { chart => chart, caption => caption })
+}
