@@ -15,7 +15,7 @@
 //! # Ok::<(), senesce_probe::Error>(())
 //! ```
 //!
-//! Not here: taking a trace ([`crate::collect::BlockTracer`]) and scoring it (`score`).
+//! Not here: taking a trace ([`crate::collect::BlockTracer`]) and scoring it ([`crate::score::compute_trace_figures`]).
 
 mod blkparse;
 mod event;
