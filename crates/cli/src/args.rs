@@ -12,7 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
     propagate_version = true,
     max_term_width = 100,
     after_help = "Exit codes: 0 done · 1 failed · 2 usage (command line, plan) · 3 environment (root, kernel, tools, \
-                  space) · 4 internal error · 130, 143 interrupted by a signal (resume with --resume)\n\n\
+                  space) · 4 internal error · 5 `compare --fail-if` holds · 130, 143 interrupted by a signal (resume with --resume)\n\n\
                   Results go to stdout, progress to stderr. Sizes are powers of 1024 (4k, 5GiB)."
 )]
 pub struct Cli {
@@ -32,6 +32,13 @@ pub enum Verb {
         sudo senesce inspect / --html root.html --idle        a page with a map, at idle I/O priority\n  \
         senesce inspect ~/src --device nvme --json | jq '.costs'")]
     Inspect(InspectArgs),
+    /// Two runs, or two trees, against each other: ratios with intervals, and whether chance explains them.
+    #[command(after_help = "Examples:\n  \
+        senesce compare before after                          the last checkpoint of each arm\n  \
+        senesce compare before after --all --fail-if '+5%'    ends with code 5 if B costs over 5% more\n  \
+        senesce compare /mnt/aged /mnt/fresh -w 1 -r 10       grep tests in turn, caches as they are\n\n\
+        With four figures or more on each side the whole 95% interval must lie beyond the limit, else the median.")]
+    Compare(CompareArgs),
     /// The devices that costs are modelled for.
     #[command(after_help = "Examples:\n  senesce device list\n  senesce device show hdd-7200")]
     Device(DeviceArgs),
@@ -108,6 +115,55 @@ pub struct InspectArgs {
     /// Give way to all other I/O.
     #[arg(long)]
     pub idle: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// A run's directory, or a tree.
+    pub a: PathBuf,
+    /// Another of the same kind.
+    pub b: PathBuf,
+    /// Runs: all checkpoints that both have, not only the last.
+    #[arg(long)]
+    pub all: bool,
+    /// Fail (code 5) if B costs this much more (+5%) or less (-5%) than A.
+    #[arg(long, value_name = "±PERCENT%", allow_hyphen_values = true)]
+    pub fail_if: Option<FailIf>,
+    /// Trees: grep tests of each that are not counted.
+    #[arg(short, long, default_value_t = 0)]
+    pub warmups: u64,
+    /// Trees: grep tests of each that are counted.
+    #[arg(short, long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
+    pub runs: u64,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A limit such as `+5%`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FailIf {
+    /// More than 0: costs more than this; less than 0: costs less.
+    pub percent: f64,
+}
+
+impl std::str::FromStr for FailIf {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.strip_suffix('%').filter(|number| number.starts_with(['+', '-']));
+        let percent = number.and_then(|number| number.parse::<f64>().ok()).filter(|percent| percent.is_finite());
+        match percent {
+            Some(percent) if percent != 0.0 && percent > -100.0 => Ok(Self { percent }),
+            _ => Err(format!("{text:?} is no limit; write +5% (costs more) or -5% (costs less)")),
+        }
+    }
+}
+
+impl std::fmt::Display for FailIf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:+}%", self.percent)
+    }
 }
 
 #[derive(Debug, Args)]

@@ -16,6 +16,8 @@ pub const USAGE: u8 = 2;
 pub const ENVIRONMENT: u8 = 3;
 /// Our own mistake.
 pub const INTERNAL: u8 = 4;
+/// A comparison was asked to fail on what it found.
+pub const DIFFERENT: u8 = 5;
 
 /// An error of this room, with its kind.
 #[derive(Debug)]
@@ -42,6 +44,22 @@ pub fn usage(message: impl Into<String>, hint: Option<&str>) -> anyhow::Error {
 pub fn failed(message: impl Into<String>) -> anyhow::Error {
     Failure { kind: ErrorKind::Failed, message: message.into(), hint: None }.into()
 }
+
+/// A comparison found what it was asked to fail on.
+pub fn different(message: impl Into<String>) -> anyhow::Error {
+    Different(message.into()).into()
+}
+
+#[derive(Debug)]
+struct Different(String);
+
+impl std::fmt::Display for Different {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Different {}
 
 /// Does `work`; its error or panic becomes a message and the documented code. Guards run on a panic too.
 pub fn run(work: impl FnOnce() -> anyhow::Result<()>) -> ExitCode {
@@ -86,6 +104,10 @@ fn report(error: &anyhow::Error) -> ExitCode {
         cause.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
     }) {
         return ExitCode::SUCCESS;
+    }
+    if error.is::<Different>() {
+        eprintln!("senesce: {error}");
+        return ExitCode::from(DIFFERENT);
     }
     let mut kind = ErrorKind::Failed;
     let mut hint = None;
@@ -140,6 +162,7 @@ mod tests {
         assert_eq!(code(|| Ok(())), exit(0));
         assert_eq!(code(|| Err(failed("no"))), exit(FAILED));
         assert_eq!(code(|| Err(usage("no", None))), exit(USAGE));
+        assert_eq!(code(|| Err(different("more"))), exit(DIFFERENT));
         assert_eq!(code(|| panic!("ours")), exit(INTERNAL));
         assert_eq!(code(|| panic!("failed printing to stdout: Broken pipe (os error 32)")), exit(0));
     }

@@ -1,6 +1,7 @@
 //! One file per verb.
 
 pub mod clean;
+pub mod compare;
 pub mod device;
 pub mod export;
 pub mod generate;
