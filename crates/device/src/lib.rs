@@ -24,6 +24,7 @@ mod hdd;
 mod model;
 mod replay;
 mod spec;
+mod ssd;
 
 pub use bandwidth::{
     BandwidthPoint, PUBLISHED_HDD_CURVE, ReadExperiment, compute_bandwidth_curve, compute_effective_bandwidth,
@@ -33,3 +34,4 @@ pub use error::Error;
 pub use model::{DeviceModel, ServiceTimes, Totals};
 pub use replay::{DeviceCost, QueuePolicy, Replay, compute_cost};
 pub use spec::{Constant, DeviceKind, DeviceSpec, FORMAT, KeyRule, find_preset, keys, presets};
+pub use ssd::{FlashState, compute_greedy_write_amplification};

@@ -3,9 +3,11 @@
 use super::DeviceSpec;
 use crate::Error;
 
-const TEXTS: [(&str, &str); 2] = [
+const TEXTS: [(&str, &str); 4] = [
     ("hdd-7200", include_str!("../../presets/hdd-7200.toml")),
     ("hdd-10k", include_str!("../../presets/hdd-10k.toml")),
+    ("sata-ssd", include_str!("../../presets/sata-ssd.toml")),
+    ("nvme", include_str!("../../presets/nvme.toml")),
 ];
 
 /// The names of the devices that come with the program, and their descriptions as they are kept, comments included.

@@ -1,0 +1,274 @@
+//! A page-mapped flash translation layer with greedy garbage collection.
+//!
+//! Pages are written to one open block after the other. When free blocks run short, the block with the fewest valid
+//! pages is collected: its valid pages move to the open block, then it is erased. Pages the host writes and pages that
+//! move share the open block.
+
+/// No page. Page n is kept as n + 1, so that tables of a flash that nobody wrote are zeros, which cost no memory.
+const NOWHERE: u32 = 0;
+
+/// Blocks kept free: one is enough to move the pages of any other.
+const RESERVE_BLOCKS: usize = 1;
+
+/// What one write or discard made the flash do besides the page itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// Valid pages that were read and programmed elsewhere.
+    pub moved_pages: u64,
+    /// Blocks erased.
+    pub erased_blocks: u64,
+}
+
+/// The state of a translation layer.
+#[derive(Clone, Debug)]
+pub struct Ftl {
+    pages_per_block: u32,
+    /// Physical page of each logical one.
+    physical: Vec<u32>,
+    /// Logical page in each physical one.
+    logical: Vec<u32>,
+    /// Valid pages of each block.
+    valid: Vec<u32>,
+    /// Full blocks by their number of valid pages, and the place of each block in its list.
+    by_valid: Vec<Vec<u32>>,
+    position: Vec<u32>,
+    /// No list below this one has a block.
+    lowest: usize,
+    free: Vec<u32>,
+    open: u32,
+    open_pages: u32,
+}
+
+impl Ftl {
+    /// An erased flash of `logical_pages` for the host and `spare` times as many more.
+    ///
+    /// `spare` is (physical - logical) / logical pages, so that 0.3 means 30% more flash than the host can address.
+    /// There are always at least three blocks more than the host's data fill: one open, one in reserve, one to collect.
+    /// In: fewer than 2^32 - 1 physical pages.
+    pub fn new(logical_pages: u32, pages_per_block: u32, spare: f64) -> Self {
+        let wanted = (f64::from(logical_pages) * (1.0 + spare) / f64::from(pages_per_block)).round() as u32;
+        let blocks = wanted.max(logical_pages.div_ceil(pages_per_block) + 3);
+        Self {
+            pages_per_block,
+            physical: vec![NOWHERE; logical_pages as usize],
+            logical: vec![NOWHERE; blocks as usize * pages_per_block as usize],
+            valid: vec![0; blocks as usize],
+            by_valid: vec![Vec::new(); pages_per_block as usize + 1],
+            position: vec![0; blocks as usize],
+            lowest: pages_per_block as usize,
+            free: (1..blocks).rev().collect(),
+            open: 0,
+            open_pages: 0,
+        }
+    }
+
+    /// Whether a logical page has been written and not discarded since.
+    pub fn is_mapped(&self, page: u32) -> bool {
+        self.physical[page as usize] != NOWHERE
+    }
+
+    /// Writes a logical page.
+    pub fn write(&mut self, page: u32) -> Collected {
+        let mut collected = Collected::default();
+        self.invalidate(page);
+        self.program(page);
+        // Collecting after the write, so that a write always finds a page.
+        while self.free.len() <= RESERVE_BLOCKS && self.open_pages == self.pages_per_block {
+            let Some(moved) = self.collect() else { break };
+            collected.moved_pages += u64::from(moved);
+            collected.erased_blocks += 1;
+        }
+        collected
+    }
+
+    /// The host has no more use for a logical page.
+    pub fn discard(&mut self, page: u32) {
+        self.invalidate(page);
+    }
+
+    fn invalidate(&mut self, page: u32) {
+        let at = std::mem::replace(&mut self.physical[page as usize], NOWHERE);
+        if at == NOWHERE {
+            return;
+        }
+        let at = at - 1;
+        self.logical[at as usize] = NOWHERE;
+        let block = at / self.pages_per_block;
+        if block != self.open {
+            self.unlist(block);
+            self.valid[block as usize] -= 1;
+            self.list(block);
+        } else {
+            self.valid[block as usize] -= 1;
+        }
+    }
+
+    fn program(&mut self, page: u32) {
+        if self.open_pages == self.pages_per_block {
+            self.list(self.open);
+            // The reserve guarantees one: collecting leaves more free pages than it takes.
+            if let Some(block) = self.free.pop() {
+                (self.open, self.open_pages) = (block, 0);
+            }
+        }
+        let at = self.open * self.pages_per_block + self.open_pages;
+        self.logical[at as usize] = page + 1;
+        self.physical[page as usize] = at + 1;
+        self.valid[self.open as usize] += 1;
+        self.open_pages += 1;
+    }
+
+    /// Frees the full block with the fewest valid pages; tells how many moved. None if that would free nothing.
+    fn collect(&mut self) -> Option<u32> {
+        while self.by_valid[self.lowest].is_empty() && self.lowest < self.pages_per_block as usize {
+            self.lowest += 1;
+        }
+        if self.lowest == self.pages_per_block as usize {
+            return None;
+        }
+        let victim = self.by_valid[self.lowest].last().copied()?;
+        self.unlist(victim);
+        let first = victim * self.pages_per_block;
+        for at in first..first + self.pages_per_block {
+            let page = std::mem::replace(&mut self.logical[at as usize], NOWHERE);
+            if page != NOWHERE {
+                self.program(page - 1);
+            }
+        }
+        let moved = std::mem::take(&mut self.valid[victim as usize]);
+        self.free.push(victim);
+        Some(moved)
+    }
+
+    fn list(&mut self, block: u32) {
+        let valid = self.valid[block as usize] as usize;
+        self.position[block as usize] = self.by_valid[valid].len() as u32;
+        self.by_valid[valid].push(block);
+        self.lowest = self.lowest.min(valid);
+    }
+
+    fn unlist(&mut self, block: u32) {
+        let list = &mut self.by_valid[self.valid[block as usize] as usize];
+        let position = self.position[block as usize];
+        list.swap_remove(position as usize);
+        if let Some(&moved) = list.get(position as usize) {
+            self.position[moved as usize] = position;
+        }
+    }
+}
+
+/// The write amplification of uniform random single-page writes under greedy collection, all logical pages in use.
+///
+/// In: `spare` = (physical - logical) / logical, above 0. With r = 1 + spare it is r / (r + W(-r exp(-r))), where W is
+/// the principal branch of Lambert's function. For 0.3 it is 2.36. It holds for many blocks of many pages and without a
+/// reserve: blocks of fewer pages differ more in what is valid, so that greed finds better ones (64 pages: 2.30).
+/// Source: X. Luojie and B. Kurkoski, An Improved Analytic Expression for Write Amplification in NAND Flash, ICNC 2012.
+pub fn compute_greedy_write_amplification(spare: f64) -> f64 {
+    let r = 1.0 + spare;
+    // w = W(-r exp(-r)) in (-1, 0): the root of w exp(w) = -r exp(-r) other than -r. Halving is enough, and certain.
+    let target = -r * (-r).exp();
+    let (mut low, mut high) = (-1.0f64, 0.0f64);
+    for _ in 0..200 {
+        let middle = (low + high) / 2.0;
+        if middle * middle.exp() < target { low = middle } else { high = middle }
+    }
+    r / (r + (low + high) / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use senesce_core::{Rng, Seed};
+
+    use super::*;
+
+    /// Writes all pages once, then so many times their number at random; the amplification of the last such round.
+    fn amplification(pages: u32, pages_per_block: u32, spare: f64, rounds: u32) -> f64 {
+        let mut ftl = Ftl::new(pages, pages_per_block, spare);
+        let mut rng = Rng::for_purpose(Seed(1), "writes");
+        for page in 0..pages {
+            ftl.write(page);
+        }
+        let mut moved = 0;
+        for round in 0..rounds {
+            moved = 0;
+            for _ in 0..pages {
+                moved += ftl.write(rng.below(u64::from(pages)) as u32).moved_pages;
+            }
+            assert!(round == 0 || moved > 0);
+        }
+        1.0 + moved as f64 / f64::from(pages)
+    }
+
+    #[test]
+    fn random_writes_at_30_percent_spare_are_amplified_as_computed() {
+        let analytic = compute_greedy_write_amplification(0.3);
+        assert!((analytic - 2.36).abs() < 0.005, "{analytic}");
+        let simulated = amplification(400_000, 256, 0.3, 6);
+        assert!((simulated / 2.36 - 1.0).abs() < 0.02, "{simulated}");
+    }
+
+    #[test]
+    fn other_spares_follow_the_formula_too() {
+        for spare in [0.15, 0.5, 1.0] {
+            let (simulated, analytic) =
+                (amplification(200_000, 256, spare, 6), compute_greedy_write_amplification(spare));
+            assert!((simulated / analytic - 1.0).abs() < 0.04, "{spare}: {simulated} {analytic}");
+        }
+    }
+
+    #[test]
+    fn sequential_writes_are_not_amplified() {
+        let mut ftl = Ftl::new(10_000, 64, 0.1);
+        let moved: u64 = (0..100_000u32).map(|page| ftl.write(page % 10_000).moved_pages).sum();
+        assert_eq!(moved, 0);
+    }
+
+    #[test]
+    fn discarded_pages_are_spare() {
+        // Half of the pages discarded at 10% spare is the same as 120% spare for the other half.
+        let mut ftl = Ftl::new(60_000, 64, 0.1);
+        let mut rng = Rng::for_purpose(Seed(2), "writes");
+        for page in 0..60_000 {
+            ftl.write(page);
+        }
+        (30_000..60_000).for_each(|page| ftl.discard(page));
+        let mut moved = 0;
+        for round in 0..6 {
+            moved = (0..60_000).map(|_| ftl.write(rng.below(30_000) as u32).moved_pages).sum::<u64>();
+            assert!(round == 0 || moved > 0);
+        }
+        let (simulated, analytic) = (1.0 + moved as f64 / 60_000.0, compute_greedy_write_amplification(1.2));
+        assert!((simulated / analytic - 1.0).abs() < 0.04, "{simulated} {analytic}");
+    }
+
+    proptest! {
+        #[test]
+        fn the_map_and_the_lists_agree_after_any_writes(
+            spare in 0.02f64..1.0,
+            ops in prop::collection::vec((any::<bool>(), 0u32..40), 0..600),
+        ) {
+            let mut ftl = Ftl::new(40, 4, spare);
+            let mut mapped = std::collections::BTreeSet::new();
+            for (write, page) in ops {
+                if write { ftl.write(page); mapped.insert(page); } else { ftl.discard(page); mapped.remove(&page); }
+                for page in 0..40 {
+                    prop_assert_eq!(ftl.is_mapped(page), mapped.contains(&page));
+                    if ftl.is_mapped(page) {
+                        prop_assert_eq!(ftl.logical[ftl.physical[page as usize] as usize - 1], page + 1);
+                    }
+                }
+                prop_assert_eq!(ftl.valid.iter().sum::<u32>() as usize, mapped.len());
+                for (valid, list) in ftl.by_valid.iter().enumerate() {
+                    for (position, &block) in list.iter().enumerate() {
+                        prop_assert_eq!(ftl.valid[block as usize] as usize, valid);
+                        prop_assert_eq!(ftl.position[block as usize] as usize, position);
+                    }
+                }
+                // Every block is open, free or listed.
+                let listed: usize = ftl.by_valid.iter().map(Vec::len).sum();
+                prop_assert_eq!(listed + ftl.free.len() + 1, ftl.valid.len());
+            }
+        }
+    }
+}
