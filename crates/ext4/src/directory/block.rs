@@ -1,0 +1,202 @@
+//! One block of a directory: entries, checked one by one, and its checksum.
+//!
+//! Source: the kernel's documentation of the format, "Directory Entries" and "Hash Tree Directories".
+
+use super::{
+    entries::{DirectoryEntries, EntryKind},
+    hash::HashKey,
+};
+use crate::{
+    Problem,
+    bytes::{u8_at, u16_at, u32_at},
+    checksum::crc32c,
+};
+
+/// What holds for all blocks of a directory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    /// Entries say what their inodes are.
+    pub(super) has_kinds: bool,
+    /// Names are encrypted: any bytes.
+    pub(super) encrypted: bool,
+    /// Hashes stand behind the names.
+    pub(super) has_hashes: bool,
+    /// The highest inode number.
+    pub(super) inodes: u32,
+}
+
+/// What one block holds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Parsed {
+    pub(super) entries: DirectoryEntries,
+    /// One for each entry, where the entries have hashes.
+    pub(super) hashes: Vec<HashKey>,
+}
+
+const HEADER_BYTES: usize = 8;
+
+/// Reads the entries of a block (or of the part of an inode that serves as one) except `.` and `..`.
+///
+/// Errors: an entry that does not fit, or whose name or inode number cannot be.
+pub(super) fn parse_block(bytes: &[u8], rules: &Rules, parsed: &mut Parsed) -> Result<(), Problem> {
+    let mut at = 0;
+    while at < bytes.len() {
+        let length = entry_length(u16_at(bytes, at + 4), bytes.len());
+        let (name_length, kind) = match rules.has_kinds {
+            true => (usize::from(u8_at(bytes, at + 6)), EntryKind::from_byte(u8_at(bytes, at + 7))),
+            false => (usize::from(u16_at(bytes, at + 6)), EntryKind::Unknown),
+        };
+        if length < HEADER_BYTES + 4 || length % 4 != 0 || length > bytes.len() - at {
+            return Err(format!("the entry at byte {at} would have {length} of {} bytes", bytes.len()).into());
+        }
+        let inode = u32_at(bytes, at);
+        if inode != 0 {
+            let name = bytes.get(at + HEADER_BYTES..at + HEADER_BYTES + name_length).unwrap_or(&[]);
+            if name.is_empty() || name.len() > 255 || HEADER_BYTES + name_length > length {
+                return Err(format!("the entry at byte {at} has a name of {name_length} bytes in {length}").into());
+            }
+            if inode > rules.inodes {
+                return Err(format!("the entry at byte {at} is for inode {inode} of {}", rules.inodes).into());
+            }
+            if !matches!(name, b"." | b"..") {
+                if !rules.encrypted && name.iter().any(|&byte| byte == 0 || byte == b'/') {
+                    return Err(format!("the entry at byte {at} has a slash or a zero in its name").into());
+                }
+                parsed.entries.push(inode, kind, name);
+                if rules.has_hashes {
+                    let behind = at + HEADER_BYTES + name_length.next_multiple_of(4);
+                    parsed.hashes.push((u32_at(bytes, behind), u32_at(bytes, behind + 4)));
+                }
+            }
+        }
+        at += length;
+    }
+    Ok(())
+}
+
+/// An entry's length. Those of 65,536 bytes do not fit into the field, so its lowest two bits, always zero otherwise,
+/// hold the highest.
+fn entry_length(field: u16, block_bytes: usize) -> usize {
+    match (field, block_bytes) {
+        (0 | 0xFFFF, 65_536) => block_bytes,
+        (_, 65_536) => usize::from(field & !3) | usize::from(field & 3) << 16,
+        _ => usize::from(field),
+    }
+}
+
+/// Where the list of an index node begins; none if the block is not one.
+fn index_offset(bytes: &[u8]) -> Option<usize> {
+    let first = entry_length(u16_at(bytes, 4), bytes.len());
+    if first == bytes.len() {
+        return Some(8); // behind an empty entry that spans the block
+    }
+    let second = entry_length(u16_at(bytes, 12 + 4), bytes.len());
+    (first == 12 && second == bytes.len() - 12 && u32_at(bytes, 24) == 0 && u8_at(bytes, 29) == 8).then_some(32)
+}
+
+/// Verifies the checksum at the end of a leaf, or behind the list of an index node.
+pub(super) fn verify_checksum(bytes: &[u8], seed: u32, indexed: bool) -> Result<(), Problem> {
+    let missing = || Problem::from("it has no place for its checksum");
+    let leaf_end = bytes.len().saturating_sub(12);
+    let is_leaf =
+        u32_at(bytes, leaf_end) == 0 && u16_at(bytes, leaf_end + 4) == 12 && u16_at(bytes, leaf_end + 6) == 0xDE00;
+    let (stored, computed) = if is_leaf {
+        (u32_at(bytes, leaf_end + 8), crc32c(seed, &bytes[..leaf_end]))
+    } else {
+        let list = index_offset(bytes).filter(|_| indexed).ok_or_else(missing)?;
+        let (limit, count) = (usize::from(u16_at(bytes, list)), usize::from(u16_at(bytes, list + 2)));
+        let (list_end, tail) = (list + count * 8, list + limit * 8);
+        if count > limit || tail + 8 > bytes.len() {
+            return Err(format!("its index has {count} entries of at most {limit}").into());
+        }
+        let crc = crc32c(crc32c(seed, &bytes[..list_end]), &bytes[tail..tail + 4]);
+        (u32_at(bytes, tail + 4), crc32c(crc, &[0; 4]))
+    };
+    if stored == computed { Ok(()) } else { Err(Problem::Checksum { stored, computed }) }
+}
+
+/// The number of the hash function that the first block of an indexed directory names.
+pub(super) fn parse_index_root(bytes: &[u8]) -> Result<u8, Problem> {
+    let (reserved, version, length) = (u32_at(bytes, 24), u8_at(bytes, 28), u8_at(bytes, 29));
+    if reserved != 0 || length != 8 {
+        return Err(format!("its index begins with {reserved:#x} and a length of {length}, not with 0 and 8").into());
+    }
+    Ok(version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULES: Rules = Rules { has_kinds: true, encrypted: false, has_hashes: false, inodes: 100 };
+
+    fn entry(inode: u32, length: u16, kind: u8, name: &[u8]) -> Vec<u8> {
+        let mut bytes = inode.to_le_bytes().to_vec();
+        bytes.extend_from_slice(&length.to_le_bytes());
+        bytes.extend_from_slice(&[name.len() as u8, kind]);
+        bytes.extend_from_slice(name);
+        bytes.resize(usize::from(length), 0);
+        bytes
+    }
+
+    fn parse(bytes: &[u8], rules: &Rules) -> Result<Vec<(u32, Vec<u8>)>, String> {
+        let mut parsed = Parsed::default();
+        parse_block(bytes, rules, &mut parsed).map_err(|problem| problem.to_string())?;
+        Ok(parsed.entries.iter().map(|entry| (entry.inode, entry.name.to_vec())).collect())
+    }
+
+    #[test]
+    fn deleted_entries_and_the_dots_are_left_out() {
+        let block =
+            [entry(2, 12, 2, b"."), entry(2, 12, 2, b".."), entry(0, 16, 1, b"gone"), entry(12, 24, 1, b"\xc3\x28")];
+        assert_eq!(parse(&block.concat(), &RULES).unwrap(), [(12, b"\xc3\x28".to_vec())]);
+    }
+
+    #[test]
+    fn entries_that_cannot_be_are_refused() {
+        let cases = [
+            (entry(12, 12, 1, b"a/b"), "slash"),
+            (entry(101, 12, 1, b"a"), "inode 101 of 100"),
+            (entry(12, 12, 1, b""), "name of 0 bytes"),
+            ([entry(12, 12, 1, b"a"), vec![0; 8]].concat(), "would have 0 of 20 bytes"),
+            (
+                {
+                    let mut bytes = entry(12, 16, 1, b"a");
+                    bytes[4] = 20;
+                    bytes
+                },
+                "would have 20 of 16 bytes",
+            ),
+            (
+                {
+                    let mut bytes = entry(12, 12, 1, b"abcd");
+                    bytes[6] = 5;
+                    bytes
+                },
+                "name of 5 bytes",
+            ),
+        ];
+        for (bytes, part) in cases {
+            let message = parse(&bytes, &RULES).unwrap_err();
+            assert!(message.contains(part), "{message} should say {part}");
+        }
+    }
+
+    #[test]
+    fn names_of_any_bytes_pass_where_they_are_encrypted() {
+        let rules = Rules { encrypted: true, has_hashes: true, ..RULES };
+        let mut bytes = entry(12, 24, 1, b"a/\0d");
+        bytes[12..20].copy_from_slice(&[8, 0, 0, 0, 9, 0, 0, 0]);
+        let mut parsed = Parsed::default();
+        parse_block(&bytes, &rules, &mut parsed).unwrap();
+        assert_eq!(parsed.hashes, [(8, 9)]);
+    }
+
+    #[test]
+    fn lengths_in_the_largest_blocks_use_the_low_bits() {
+        assert_eq!(entry_length(0xFFFF, 65_536), 65_536);
+        assert_eq!(entry_length(0, 65_536), 65_536);
+        assert_eq!(entry_length(12, 65_536), 12);
+        assert_eq!(entry_length(0, 4096), 0);
+    }
+}

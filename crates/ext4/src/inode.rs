@@ -1,0 +1,189 @@
+//! Inodes: what each says of its file, and what the 60 bytes inside it hold.
+//!
+//! Source: the kernel's documentation of the format, "Index Nodes" and "Inode Timestamps".
+
+use crate::{
+    Problem, Superblock,
+    bytes::{u16_at, u32_at, wide},
+    checksum::crc32c,
+    features::{incompat, ro_compat},
+};
+
+/// Where the 60 bytes of extents, addresses or data begin in an inode.
+pub(crate) const CONTENT_OFFSET_BYTES: usize = 0x28;
+/// Their length.
+pub(crate) const CONTENT_BYTES: usize = 60;
+
+/// What an inode is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FileKind {
+    /// A regular file.
+    Regular,
+    /// A directory.
+    Directory,
+    /// A symlink.
+    Symlink,
+    /// A device, socket or pipe.
+    Special,
+}
+
+/// Flags of an inode (`i_flags`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct InodeFlags(pub u32);
+
+impl InodeFlags {
+    /// Contents are encrypted by the file system.
+    pub const ENCRYPTED: Self = Self(0x800);
+    /// A directory with an index by hash.
+    pub const INDEXED: Self = Self(0x1000);
+    /// The number of blocks counts blocks, not sectors.
+    pub const HUGE: Self = Self(0x4_0000);
+    /// The file is mapped by an extent tree.
+    pub const EXTENTS: Self = Self(0x8_0000);
+    /// The file holds the value of an extended attribute; it has no name.
+    pub const ATTRIBUTE_VALUE: Self = Self(0x20_0000);
+    /// The data lies in the inode.
+    pub const INLINE_DATA: Self = Self(0x1000_0000);
+    /// A directory that ignores case.
+    pub const CASEFOLD: Self = Self(0x4000_0000);
+
+    /// Whether every flag of `other` is set.
+    pub fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// A moment as inodes keep it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp {
+    /// Seconds since 1970.
+    pub seconds: i64,
+    /// Nanoseconds of the second; 0 in inodes of 128 bytes. A damaged inode can say more than 999,999,999.
+    pub nanoseconds: u32,
+}
+
+/// What an inode says, apart from where its contents lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Inode {
+    pub(crate) kind: FileKind,
+    pub(crate) size_bytes: u64,
+    pub(crate) allocated_bytes: u64,
+    pub(crate) links: u16,
+    pub(crate) flags: InodeFlags,
+    pub(crate) modified: Timestamp,
+    pub(crate) changed: Timestamp,
+    pub(crate) created: Option<Timestamp>,
+    /// The block with extended attributes; 0 if there is none.
+    pub(crate) attribute_block: u64,
+    /// Where the checksums of the inode's own blocks begin.
+    pub(crate) checksum_seed: u32,
+    pub(crate) content: [u8; CONTENT_BYTES],
+}
+
+impl Inode {
+    /// Reads inode `number` from its bytes; none if it is unused or deleted (no links).
+    ///
+    /// Errors: a wrong checksum, an unknown kind of file.
+    pub(crate) fn parse(
+        bytes: &[u8],
+        number: u32,
+        superblock: &Superblock,
+        verify: bool,
+    ) -> Result<Option<Self>, Problem> {
+        let (mode, links) = (u16_at(bytes, 0x0), u16_at(bytes, 0x1A));
+        let generation = u32_at(bytes, 0x64);
+        let seed = crc32c(crc32c(superblock.checksum_seed, &number.to_le_bytes()), &generation.to_le_bytes());
+        if verify {
+            verify_checksum(bytes, seed)?;
+        }
+        if links == 0 {
+            return Ok(None);
+        }
+        let kind = match mode >> 12 {
+            0x8 => FileKind::Regular,
+            0x4 => FileKind::Directory,
+            0xA => FileKind::Symlink,
+            0x1 | 0x2 | 0x6 | 0xC => FileKind::Special,
+            _ => return Err(format!("its mode is {mode:#o}, no kind of file").into()),
+        };
+        let flags = InodeFlags(u32_at(bytes, 0x20));
+        let has_high_size = kind == FileKind::Regular || superblock.has_incompat(incompat::LARGEDIR);
+        let size_bytes = wide(u32_at(bytes, 0x4), if has_high_size { u32_at(bytes, 0x6C) } else { 0 });
+        let huge = superblock.has_ro_compat(ro_compat::HUGE_FILE);
+        let units = wide(u32_at(bytes, 0x1C), if huge { u32::from(u16_at(bytes, 0x74)) } else { 0 });
+        let unit_bytes = if huge && flags.contains(InodeFlags::HUGE) { superblock.block_bytes } else { 512 };
+        let extra_end = compute_extra_end(bytes);
+        let moment = |low: usize, extra: usize| {
+            let extra = if extra + 4 <= extra_end { u32_at(bytes, extra) } else { 0 };
+            let seconds = i64::from(u32_at(bytes, low) as i32) + (i64::from(extra & 3) << 32);
+            Timestamp { seconds, nanoseconds: extra >> 2 }
+        };
+        let content = bytes.get(CONTENT_OFFSET_BYTES..).and_then(|rest| rest.first_chunk()).copied();
+        Ok(Some(Self {
+            kind,
+            size_bytes,
+            allocated_bytes: units.saturating_mul(unit_bytes),
+            links,
+            flags,
+            modified: moment(0x10, 0x88),
+            changed: moment(0xC, 0x84),
+            created: (0x94 <= extra_end).then(|| moment(0x90, 0x94)),
+            attribute_block: wide(u32_at(bytes, 0x68), u32::from(u16_at(bytes, 0x76))),
+            checksum_seed: seed,
+            content: content.unwrap_or([0; CONTENT_BYTES]),
+        }))
+    }
+
+    /// Whether the target of a symlink lies in the inode.
+    pub(crate) fn is_fast_symlink(&self, superblock: &Superblock) -> bool {
+        let attribute_bytes = match self.attribute_block {
+            0 => 0,
+            _ => superblock.block_bytes * superblock.cluster_blocks,
+        };
+        self.kind == FileKind::Symlink
+            && !self.flags.contains(InodeFlags::INLINE_DATA)
+            && !self.flags.contains(InodeFlags::EXTENTS)
+            && self.allocated_bytes.saturating_sub(attribute_bytes) == 0
+            && self.size_bytes < CONTENT_BYTES as u64
+    }
+}
+
+/// The end of the fields behind the first 128 bytes that this inode has.
+pub(crate) fn compute_extra_end(bytes: &[u8]) -> usize {
+    if bytes.len() <= 128 { 128 } else { (128 + usize::from(u16_at(bytes, 0x80))).min(bytes.len()) }
+}
+
+fn verify_checksum(bytes: &[u8], seed: u32) -> Result<(), Problem> {
+    const LOW: usize = 0x7C;
+    const HIGH: usize = 0x82;
+    let part = |from: usize, to: usize| bytes.get(from..to).unwrap_or(&[]);
+    let mut crc = crc32c(seed, part(0, LOW));
+    crc = crc32c(crc, &[0, 0]); // their own places count as zero
+    let has_high = compute_extra_end(bytes) >= HIGH + 2;
+    if has_high {
+        crc = crc32c(crc, part(LOW + 2, HIGH));
+        crc = crc32c(crc, &[0, 0]);
+        crc = crc32c(crc, part(HIGH + 2, bytes.len()));
+    } else {
+        crc = crc32c(crc, part(LOW + 2, bytes.len()));
+    }
+    let low = u32::from(u16_at(bytes, LOW));
+    let (stored, computed) =
+        if has_high { (low | u32::from(u16_at(bytes, HIGH)) << 16, crc) } else { (low, crc & 0xFFFF) };
+    if stored == computed { Ok(()) } else { Err(Problem::Checksum { stored, computed }) }
+}
+
+/// A number that changes with everything an inode says but the time it was last read.
+pub(crate) fn compute_digest(seed: u32, bytes: &[u8]) -> u32 {
+    const LAST_READ: usize = 0x8;
+    const LAST_READ_EXTRA: usize = 0x8C;
+    // The checksum covers the time of reading, too.
+    let skipped = [LAST_READ..LAST_READ + 4, 0x7C..0x7E, 0x82..0x84, LAST_READ_EXTRA..LAST_READ_EXTRA + 4];
+    let mut from = 0;
+    let mut crc = seed;
+    for skip in skipped {
+        crc = crc32c(crc, bytes.get(from..skip.start).unwrap_or(&[]));
+        from = skip.end;
+    }
+    crc32c(crc, bytes.get(from..).unwrap_or(&[]))
+}

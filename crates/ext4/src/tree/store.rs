@@ -1,0 +1,183 @@
+//! The tree in memory: one fixed part for each file, packed names and extents.
+
+use senesce_core::Extent;
+
+use super::index::RankIndex;
+use crate::{
+    Error, ExtentState, FileKind, FileSystem, InodeFlags, InodeRecord, MappedExtent, ReadAt, Report, ScanOptions,
+    directory::EntryIterator,
+};
+
+/// How a tree is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TreeOptions {
+    /// Threads, and the order of entries. Without an order it is that of the kernel.
+    pub scan: ScanOptions,
+    /// How often the reading is begun again when the file system changed meanwhile; the last answer comes with a warning.
+    pub attempts: u32,
+    /// The most memory the tree may take.
+    pub memory_limit_bytes: u64,
+}
+
+impl Default for TreeOptions {
+    fn default() -> Self {
+        Self { scan: ScanOptions::default(), attempts: 3, memory_limit_bytes: 2 << 30 }
+    }
+}
+
+/// All files of a file system, with their names and extents.
+///
+/// Memory: 32 bytes a file, directory or symlink, 16 for each extent, 6 and the name's length for each name, and up to
+/// twice that while it is being read; a million files of one extent with names of 12 bytes take 70 MB.
+#[derive(Clone, Debug, Default)]
+pub struct Tree {
+    pub(super) index: RankIndex,
+    pub(super) heads: Vec<Head>,
+    extents: Vec<PackedExtent>,
+    names: Vec<u8>,
+    block_bytes: u64,
+    /// What the reading said.
+    pub report: Report,
+}
+
+/// The fixed part of a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    pub(super) size_bytes: u64,
+    pub(super) modified_seconds: i64,
+    /// Place of its first extent; they end where those of the next file begin.
+    extents: u32,
+    pub(super) links: u16,
+    pub(super) kind: FileKind,
+    /// Whether its only extent lies in the inode.
+    inline: bool,
+    /// Whether a directory's names are encrypted.
+    pub(super) encrypted: bool,
+    /// Place of a directory's packed entries; they end where those of the next begin.
+    names: u64,
+}
+
+/// An extent in blocks.
+#[derive(Clone, Copy, Debug)]
+struct PackedExtent {
+    logical: u32,
+    blocks: u32,
+    /// Position in blocks, and whether it was never written in the highest bit. Inline: position in bytes.
+    physical: u64,
+}
+
+/// Set in a position in blocks, which never needs so many bits.
+const UNWRITTEN: u64 = 1 << 63;
+
+impl<D: ReadAt> FileSystem<D> {
+    /// Reads all files and their names.
+    ///
+    /// Errors: as of [`FileSystem::collect_inodes`]; the tree needs more memory than allowed.
+    /// Cost: as of [`FileSystem::collect_inodes`], for each attempt. Memory: see [`Tree`].
+    pub fn collect_tree(&mut self, options: &TreeOptions) -> Result<Tree, Error> {
+        let scan = ScanOptions { entries: Some(options.scan.entries.unwrap_or_default()), ..options.scan };
+        let mut attempts = 0;
+        loop {
+            let mut tree = Tree { block_bytes: self.superblock().block_bytes, ..Tree::default() };
+            let report = self.try_collect_inodes(&scan, &mut |record| {
+                let inode = record.inode;
+                tree.push(record);
+                match tree.memory_bytes() > options.memory_limit_bytes {
+                    true => Err(Error::MemoryLimit { limit_bytes: options.memory_limit_bytes, inode }),
+                    false => Ok(()),
+                }
+            })?;
+            attempts += 1;
+            if !report.has_changed() || attempts >= options.attempts {
+                tree.report = Report { attempts, ..report };
+                return Ok(tree);
+            }
+            self.refresh()?;
+        }
+    }
+}
+
+impl Tree {
+    /// How many files, directories and symlinks there are, named or not.
+    pub fn len(&self) -> usize {
+        self.heads.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.heads.is_empty()
+    }
+
+    /// The memory it takes.
+    pub fn memory_bytes(&self) -> u64 {
+        let parts = [
+            self.heads.capacity() * size_of::<Head>(),
+            self.extents.capacity() * size_of::<PackedExtent>(),
+            self.names.capacity(),
+            self.index.memory_bytes(),
+        ];
+        parts.iter().map(|&bytes| bytes as u64).sum()
+    }
+
+    /// Takes a record whose inode number is greater than all before.
+    fn push(&mut self, record: InodeRecord) {
+        let inline = record.extents.first().is_some_and(|mapped| mapped.state == ExtentState::Inline);
+        self.index.push(record.inode);
+        self.heads.push(Head {
+            size_bytes: record.size_bytes,
+            modified_seconds: record.modified.seconds,
+            extents: self.extents.len() as u32,
+            links: record.links,
+            kind: record.kind,
+            inline,
+            encrypted: record.flags.contains(InodeFlags::ENCRYPTED),
+            names: self.names.len() as u64,
+        });
+        for MappedExtent { extent, state } in record.extents {
+            let Extent { logical, physical, length } = extent;
+            if inline {
+                self.extents.push(PackedExtent { logical: 0, blocks: length as u32, physical });
+                continue;
+            }
+            let mark = if state == ExtentState::Unwritten { UNWRITTEN } else { 0 };
+            let (logical, physical) = (logical / self.block_bytes, physical / self.block_bytes);
+            let blocks = length / self.block_bytes; // both fit: a file has at most 2^32 blocks
+            self.extents.push(PackedExtent {
+                logical: logical as u32,
+                blocks: blocks as u32,
+                physical: physical | mark,
+            });
+        }
+        if let Some(entries) = &record.entries {
+            self.names.extend_from_slice(entries.packed());
+        }
+    }
+
+    /// The extents of the file at a place.
+    pub(super) fn extents(&self, place: usize) -> impl Iterator<Item = MappedExtent> + use<'_> {
+        let head = self.heads.get(place);
+        let from = head.map_or(0, |head| head.extents as usize);
+        let to = self.heads.get(place + 1).map_or(self.extents.len(), |next| next.extents as usize);
+        let inline = head.is_some_and(|head| head.inline);
+        let block_bytes = if inline { 1 } else { self.block_bytes };
+        self.extents[from..to].iter().map(move |packed| MappedExtent {
+            extent: Extent {
+                logical: u64::from(packed.logical) * block_bytes,
+                physical: (packed.physical & !UNWRITTEN) * block_bytes,
+                length: u64::from(packed.blocks) * block_bytes,
+            },
+            state: match (inline, packed.physical & UNWRITTEN != 0) {
+                (true, _) => ExtentState::Inline,
+                (_, true) => ExtentState::Unwritten,
+                _ => ExtentState::Written,
+            },
+        })
+    }
+
+    /// The entries of the directory at a place.
+    pub(super) fn entries(&self, place: usize) -> EntryIterator<'_> {
+        let from = self.heads.get(place).map_or(0, |head| head.names as usize);
+        let to = self.heads.get(place + 1).map_or(self.names.len(), |next| next.names as usize);
+        EntryIterator(&self.names[from..to])
+    }
+}
