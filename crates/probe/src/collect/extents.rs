@@ -12,7 +12,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{CWD, FileType, Mode, OFlags},
+    fs::{CWD, FileType, Mode, OFlags, Stat},
     io::Errno,
 };
 use senesce_core::{Extent, RelPath, Space};
@@ -41,6 +41,10 @@ pub struct TreeExtentsFigures {
     pub files: u64,
     /// Further names of files that were handed over already.
     pub further_links: u64,
+    /// Directories handed to the visitor; 0 unless they were asked for.
+    pub directories: u64,
+    /// Directories whose place the file system does not tell: XFS and Btrfs tell of none.
+    pub untold_directories: u64,
     /// What could not be mapped; a map with errors is not of the whole tree.
     pub errors: Vec<ItemError>,
 }
@@ -91,19 +95,59 @@ pub fn collect_tree_extents(
     threads: usize,
     visit: &mut dyn FnMut(FileExtents),
 ) -> Result<TreeExtentsFigures, Error> {
+    let mut files_only = |item: TreeItem| {
+        if let TreeItem::File(file) = item {
+            visit(file);
+        }
+    };
+    map_tree(root, threads, false, &mut files_only)
+}
+
+/// The same with the directories' own extents, each where the walk enters it, before what it holds: what
+/// [`crate::score::LayoutScorer::add_directory`] takes.
+///
+/// ext4 tells where its directories lie; those of a file system that does not are counted in the figures.
+pub fn collect_tree_map(
+    root: &Path,
+    threads: usize,
+    visit: &mut dyn FnMut(TreeItem),
+) -> Result<TreeExtentsFigures, Error> {
+    map_tree(root, threads, true, visit)
+}
+
+/// What [`collect_tree_map`] hands over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TreeItem {
+    /// A directory; its size is that of its listing.
+    Directory(FileExtents),
+    /// A regular file.
+    File(FileExtents),
+}
+
+fn map_tree(
+    root: &Path,
+    threads: usize,
+    with_directories: bool,
+    visit: &mut dyn FnMut(TreeItem),
+) -> Result<TreeExtentsFigures, Error> {
     let space = collect_space(root)?;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root_fd = rustix::fs::openat(CWD, root, flags, Mode::empty())
         .map_err(|source| Error::system("open directory", root, source))?;
-    let figures = TreeExtentsFigures { space, files: 0, further_links: 0, errors: Vec::new() };
-    let mut mapper =
-        Mapper { root_fd, threads: threads.max(1), batch: Vec::new(), linked: HashSet::new(), visit, figures };
+    let figures = TreeExtentsFigures {
+        space,
+        files: 0,
+        further_links: 0,
+        directories: 0,
+        untold_directories: 0,
+        errors: Vec::new(),
+    };
+    let threads = threads.max(1);
+    let (batch, linked) = (Vec::new(), HashSet::new());
+    let mut mapper = Mapper { root_fd, threads, with_directories, batch, linked, visit, figures };
     walk(root, Order::Readdir, &mut mapper)?;
     mapper.flush();
     let figures = mapper.figures;
-    let is_unsupported = |error: &ItemError| {
-        error.errno.is_some_and(|errno| [Errno::OPNOTSUPP, Errno::NOTTY].map(Errno::raw_os_error).contains(&errno))
-    };
     if figures.files == 0 && !figures.errors.is_empty() && figures.errors.iter().all(is_unsupported) {
         let info = rustix::fs::statfs(root).map_err(|source| Error::system("statfs", root, source))?;
         return Err(Error::NotSupported {
@@ -118,6 +162,7 @@ pub fn collect_tree_extents(
 
 /// One file as a thread found it.
 struct Mapped {
+    is_directory: bool,
     size_bytes: u64,
     /// Device and inode, if it has more than one name.
     link: Option<(u64, u64)>,
@@ -127,9 +172,11 @@ struct Mapped {
 struct Mapper<'a> {
     root_fd: OwnedFd,
     threads: usize,
-    batch: Vec<Vec<u8>>,
+    with_directories: bool,
+    /// What was found and is not mapped yet, and whether it is a directory.
+    batch: Vec<(Vec<u8>, bool)>,
     linked: HashSet<(u64, u64)>,
-    visit: &'a mut dyn FnMut(FileExtents),
+    visit: &'a mut dyn FnMut(TreeItem),
     figures: TreeExtentsFigures,
 }
 
@@ -139,9 +186,9 @@ impl Mapper<'_> {
         let batch = std::mem::take(&mut self.batch);
         let share = batch.len().div_ceil(self.threads).max(1);
         let root = self.root_fd.as_fd();
-        let map_share = |paths: &[Vec<u8>]| -> Vec<Result<Option<Mapped>, ItemError>> {
+        let map_share = |paths: &[(Vec<u8>, bool)]| -> Vec<Result<Option<Mapped>, ItemError>> {
             let mut fiemap = Fiemap::new();
-            paths.iter().map(|path| map_path(root, path, &mut fiemap)).collect()
+            paths.iter().map(|(path, is_directory)| map_path(root, path, *is_directory, &mut fiemap)).collect()
         };
         let results = if self.threads == 1 {
             map_share(&batch)
@@ -155,10 +202,11 @@ impl Mapper<'_> {
                 results
             })
         };
-        for (path, result) in batch.iter().zip(results) {
+        for ((path, is_directory), result) in batch.iter().zip(results) {
             match result {
                 Ok(Some(mapped)) => self.hand_over(path, mapped),
                 Ok(None) => {}
+                Err(error) if *is_directory && is_unsupported(&error) => self.figures.untold_directories += 1,
                 Err(error) => self.figures.errors.push(error),
             }
         }
@@ -170,32 +218,62 @@ impl Mapper<'_> {
             return;
         }
         let path = RelPath::new(path).expect("the walk makes relative paths of names the kernel gave");
-        self.figures.files += 1;
-        (self.visit)(FileExtents { path, size_bytes: mapped.size_bytes, extents: mapped.extents });
+        let item = FileExtents { path, size_bytes: mapped.size_bytes, extents: mapped.extents };
+        if mapped.is_directory {
+            self.figures.directories += 1;
+            (self.visit)(TreeItem::Directory(item));
+        } else {
+            self.figures.files += 1;
+            (self.visit)(TreeItem::File(item));
+        }
+    }
+
+    fn take(&mut self, path: &[u8], is_directory: bool) {
+        self.batch.push((path.to_owned(), is_directory));
+        if self.batch.len() >= FILES_PER_BATCH * self.threads {
+            self.flush();
+        }
     }
 }
 
-/// Opens and maps one file; none if it is not a regular file any more.
-fn map_path(root: BorrowedFd<'_>, path: &[u8], fiemap: &mut Fiemap) -> Result<Option<Mapped>, ItemError> {
+/// Whether the file system does not tell, in contrast to a failure.
+fn is_unsupported(error: &ItemError) -> bool {
+    error.errno.is_some_and(|errno| [Errno::OPNOTSUPP, Errno::NOTTY].map(Errno::raw_os_error).contains(&errno))
+}
+
+/// Opens and maps one file or directory; none if it is not that any more.
+fn map_path(
+    root: BorrowedFd<'_>,
+    path: &[u8],
+    is_directory: bool,
+    fiemap: &mut Fiemap,
+) -> Result<Option<Mapped>, ItemError> {
     let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(root, std::ffi::OsStr::from_bytes(path), flags, Mode::empty())
+    // The root has no name of its own.
+    let name = if path.is_empty() { b"." } else { path };
+    let file = rustix::fs::openat(root, std::ffi::OsStr::from_bytes(name), flags, Mode::empty())
         .map_err(|source| ItemError::new("open", path, source))?;
     let stat = rustix::fs::fstat(&file).map_err(|source| ItemError::new("stat", path, source))?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+    let wanted = if is_directory { FileType::Directory } else { FileType::RegularFile };
+    if FileType::from_raw_mode(stat.st_mode) != wanted {
         return Ok(None);
     }
     let extents =
         map_file(file.as_fd(), fiemap).map_err(|source| ItemError::new("map the extents of", path, source))?;
-    let link = (stat.st_nlink > 1).then_some((stat.st_dev, stat.st_ino));
-    Ok(Some(Mapped { size_bytes: stat.st_size as u64, link, extents }))
+    // A directory has many links but one name.
+    let link = (stat.st_nlink > 1 && !is_directory).then_some((stat.st_dev, stat.st_ino));
+    Ok(Some(Mapped { is_directory, size_bytes: stat.st_size as u64, link, extents }))
 }
 
 impl Visitor for Mapper<'_> {
-    fn file(&mut self, _directory: BorrowedFd<'_>, _name: &CStr, path: &[u8]) -> Result<(), Error> {
-        self.batch.push(path.to_owned());
-        if self.batch.len() >= FILES_PER_BATCH * self.threads {
-            self.flush();
+    fn directory(&mut self, _directory: BorrowedFd<'_>, _stat: &Stat, path: &[u8]) {
+        if self.with_directories {
+            self.take(path, true);
         }
+    }
+
+    fn file(&mut self, _directory: BorrowedFd<'_>, _name: &CStr, path: &[u8]) -> Result<(), Error> {
+        self.take(path, false);
         Ok(())
     }
 

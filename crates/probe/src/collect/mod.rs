@@ -17,7 +17,9 @@ mod walk;
 pub use block_trace::{
     BlockTracer, StaleInstances, TraceDevice, TraceOptions, clean_stale_trace_instances, collect_trace_device,
 };
-pub use extents::{TreeExtentsFigures, collect_extents, collect_space, collect_tree_extents};
+pub use extents::{
+    TreeExtentsFigures, TreeItem, collect_extents, collect_space, collect_tree_extents, collect_tree_map,
+};
 pub use free_space::{collect_free_extents, collect_free_extents_as_it_is};
 pub use gnu_grep::collect_gnu_grep;
 pub use grep::{GrepFigures, GrepOptions, collect_grep};

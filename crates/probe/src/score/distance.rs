@@ -18,11 +18,13 @@ pub struct DistanceBucket {
 pub(super) struct Distances {
     /// Forward and backward; first zero, then one for each power of two.
     counts: [[u64; 2]; 65],
+    /// Sum of the gaps, blocks; stays at the largest number there is.
+    sum: u64,
 }
 
 impl Default for Distances {
     fn default() -> Self {
-        Self { counts: [[0; 2]; 65] }
+        Self { counts: [[0; 2]; 65], sum: 0 }
     }
 }
 
@@ -32,11 +34,17 @@ impl Distances {
         let blocks = next_start_bytes.abs_diff(end_bytes).div_ceil(block_bytes);
         let bucket = blocks.checked_ilog2().map_or(0, |power| power as usize + 1);
         self.counts[bucket][usize::from(next_start_bytes < end_bytes)] += 1;
+        self.sum = self.sum.saturating_add(blocks);
     }
 
     /// Pairs whose second begins exactly where the first ends.
     pub(super) fn adjacent(&self) -> u64 {
         self.counts[0][0]
+    }
+
+    /// The sum of all gaps, blocks.
+    pub(super) fn sum(&self) -> u64 {
+        self.sum
     }
 
     /// The buckets from zero to the last that holds a pair; empty if there is none.

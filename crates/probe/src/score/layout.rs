@@ -3,92 +3,14 @@
 use senesce_core::Space;
 use serde::{Deserialize, Serialize};
 
-use super::distance::{DistanceBucket, Distances};
-use crate::map::{ExtentFlags, Placement, RawExtent};
-
-/// The layout of one file.
-///
-/// A *run* is a longest row of placed blocks, in file order, of which each lies directly behind the one before.
-/// Extents that touch are one run; a hole in the file does not end a run that goes on behind it on the device.
-/// So `following = blocks - extents` and layout score = `following / (blocks - 1)`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileLayout {
-    /// Blocks that have a place, unwritten ones among them.
-    pub blocks: u64,
-    /// Runs of them: the file's extents after merging neighbours.
-    pub extents: u64,
-    /// Blocks of allocated but never written extents.
-    pub unwritten_blocks: u64,
-    /// Blocks shared with other files or snapshots.
-    pub shared_blocks: u64,
-    /// Bytes of content kept among the metadata; no blocks.
-    pub inline_bytes: u64,
-    /// Bytes without a place: waiting in memory or unknown.
-    pub unplaced_bytes: u64,
-    /// Compressed, encrypted or packed extents: their length on the device is unknown, so they are left out of blocks
-    /// and score.
-    pub encoded_extents: u64,
-    /// Bytes of content in them.
-    pub encoded_bytes: u64,
-    /// First byte of the first run, if there is one.
-    pub start_bytes: Option<u64>,
-    /// First byte behind the last run, if there is one.
-    pub end_bytes: Option<u64>,
-}
-
-impl FileLayout {
-    /// Blocks that directly follow their predecessor in the file.
-    pub fn following(&self) -> u64 {
-        self.blocks - self.extents
-    }
-
-    /// Layout score, 0..1: the share of blocks, the first excepted, that directly follow their predecessor; none for
-    /// fewer than two blocks. Source: K. Smith and M. Seltzer, File System Aging, SIGMETRICS 1997.
-    pub fn layout_score(&self) -> Option<f64> {
-        (self.blocks >= 2).then(|| self.following() as f64 / (self.blocks - 1) as f64)
-    }
-}
-
-/// The layout of one file from its extents in file order, as FIEMAP gives them.
-///
-/// In: `block_bytes`, what counts as a block (4096 in every result table); a run that is not a whole number of blocks
-/// is rounded up. Cost: one pass.
-pub fn compute_file_layout(extents: &[RawExtent], block_bytes: u64) -> FileLayout {
-    assert!(block_bytes > 0, "a block of zero bytes has no layout");
-    let mut layout = FileLayout::default();
-    let mut run_bytes = 0;
-    for raw in extents {
-        let extent = raw.extent;
-        match raw.placement() {
-            Placement::Inline => layout.inline_bytes += extent.length,
-            Placement::Unplaced => layout.unplaced_bytes += extent.length,
-            Placement::Encoded => {
-                layout.encoded_extents += 1;
-                layout.encoded_bytes += extent.length;
-            }
-            Placement::Placed => {
-                let blocks = extent.length.div_ceil(block_bytes);
-                if raw.flags.contains(ExtentFlags::UNWRITTEN) {
-                    layout.unwritten_blocks += blocks;
-                }
-                if raw.flags.contains(ExtentFlags::SHARED) {
-                    layout.shared_blocks += blocks;
-                }
-                layout.start_bytes.get_or_insert(extent.physical);
-                if layout.end_bytes == Some(extent.physical) {
-                    run_bytes += extent.length;
-                } else {
-                    layout.blocks += u64::div_ceil(run_bytes, block_bytes);
-                    layout.extents += 1;
-                    run_bytes = extent.length;
-                }
-                layout.end_bytes = Some(extent.end());
-            }
-        }
-    }
-    layout.blocks += u64::div_ceil(run_bytes, block_bytes);
-    layout
-}
+use super::{
+    distance::{DistanceBucket, Distances},
+    file_layout::{FileLayout, compute_file_layout, compute_runs},
+    kinds::ExtentKinds,
+    loss::{LossCounter, LossFigures, Owner},
+    pieces::{AlignedShare, ShortExtents},
+};
+use crate::map::RawExtent;
 
 /// The layout of the files of one size class.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -132,6 +54,16 @@ pub struct LayoutFigures {
     pub adjacent_files_share: Option<f64>,
     /// The gaps of those pairs.
     pub interfile_distances: Vec<DistanceBucket>,
+    /// Mean gap of those pairs, forward or backward, blocks; none if there is no pair.
+    pub interfile_distance_mean_blocks: Option<f64>,
+    /// Extents by what the file system says about them, and what the files leave out.
+    pub kinds: ExtentKinds,
+    /// Extents shorter than the natural transfer size; none if the scorer was not told it.
+    pub short_extents: Option<ShortExtents>,
+    /// The share of the files that huge pages could map.
+    pub aligned: AlignedShare,
+    /// The jumps of a reader who goes through the tree in directory order, and whose they are.
+    pub loss: LossFigures,
     /// By size of the file's content, smallest first; classes without files are left out.
     pub by_size: Vec<SizeClass>,
     /// Files whose content lies wholly or partly among the metadata.
@@ -166,21 +98,39 @@ pub struct LayoutScorer {
     empty_files: u64,
     /// Sums of what is not in `classes`.
     rest: FileLayout,
+    kinds: ExtentKinds,
+    short: Option<ShortExtents>,
+    aligned: AlignedShare,
+    loss: LossCounter,
+    files_added: u64,
+    directories_added: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Sums {
-    files: u64,
-    fragmented_files: u64,
-    extents: u64,
-    blocks: u64,
+pub(super) struct Sums {
+    pub(super) files: u64,
+    pub(super) fragmented_files: u64,
+    pub(super) extents: u64,
+    pub(super) blocks: u64,
     following: u64,
     /// Sum of (blocks - 1) over files of two blocks and more.
     followable: u64,
 }
 
 impl Sums {
-    fn add(&mut self, other: Sums) {
+    /// The sums of one file with blocks.
+    pub(super) fn of(layout: &FileLayout) -> Self {
+        Self {
+            files: 1,
+            fragmented_files: u64::from(layout.extents > 1),
+            extents: layout.extents,
+            blocks: layout.blocks,
+            following: layout.following(),
+            followable: layout.blocks - 1,
+        }
+    }
+
+    pub(super) fn add(&mut self, other: Sums) {
         self.files += other.files;
         self.fragmented_files += other.fragmented_files;
         self.extents += other.extents;
@@ -189,7 +139,7 @@ impl Sums {
         self.followable += other.followable;
     }
 
-    fn layout_score(&self) -> Option<f64> {
+    pub(super) fn layout_score(&self) -> Option<f64> {
         (self.followable > 0).then(|| self.following as f64 / self.followable as f64)
     }
 }
@@ -208,12 +158,44 @@ impl LayoutScorer {
             inline_files: 0,
             empty_files: 0,
             rest: FileLayout::default(),
+            kinds: ExtentKinds::default(),
+            short: None,
+            aligned: AlignedShare::default(),
+            loss: LossCounter::default(),
+            files_added: 0,
+            directories_added: 0,
+        }
+    }
+
+    /// Counts extents below this size as short: the natural transfer size of the device, bytes.
+    pub fn with_natural_transfer_size(mut self, bytes: u64) -> Self {
+        self.short = Some(ShortExtents::new(bytes));
+        self
+    }
+
+    /// Takes a directory where the walk enters it, with its own extents: metadata a reader passes through on the way.
+    /// Without directories the loss through metadata is not known, and not counted.
+    pub fn add_directory(&mut self, extents: &[RawExtent]) {
+        self.directories_added += 1;
+        for run in compute_runs(extents) {
+            self.loss.add(Owner::Metadata, Owner::Metadata, run.start_bytes, run.start_bytes + run.length_bytes);
         }
     }
 
     /// Takes the next file in directory order: the size of its content, and its extents in file order.
     pub fn add_file(&mut self, size_bytes: u64, extents: &[RawExtent]) {
         let layout = compute_file_layout(extents, self.block_bytes);
+        let runs = compute_runs(extents);
+        self.kinds.add(size_bytes, extents);
+        self.aligned.add(size_bytes, extents);
+        if let Some(short) = &mut self.short {
+            short.add(&runs);
+        }
+        let owner = Owner::File(self.files_added);
+        self.files_added += 1;
+        for run in &runs {
+            self.loss.add(owner, owner, run.start_bytes, run.start_bytes + run.length_bytes);
+        }
         self.inline_files += u64::from(layout.inline_bytes > 0);
         self.empty_files += u64::from(extents.is_empty());
         self.rest.inline_bytes += layout.inline_bytes;
@@ -227,14 +209,7 @@ impl LayoutScorer {
             self.pairs += 1;
             self.distances.add(before, start, self.block_bytes);
         }
-        self.classes[size_bytes.checked_ilog2().map_or(0, |power| power as usize + 1)].add(Sums {
-            files: 1,
-            fragmented_files: u64::from(layout.extents > 1),
-            extents: layout.extents,
-            blocks: layout.blocks,
-            following: layout.following(),
-            followable: layout.blocks - 1,
-        });
+        self.classes[size_bytes.checked_ilog2().map_or(0, |power| power as usize + 1)].add(Sums::of(&layout));
     }
 
     /// The figures of all files taken.
@@ -253,6 +228,11 @@ impl LayoutScorer {
             layout_score: all.layout_score(),
             adjacent_files_share: (self.pairs > 0).then(|| self.distances.adjacent() as f64 / self.pairs as f64),
             interfile_distances: self.distances.buckets(),
+            interfile_distance_mean_blocks: (self.pairs > 0).then(|| self.distances.sum() as f64 / self.pairs as f64),
+            kinds: self.kinds,
+            short_extents: self.short,
+            aligned: self.aligned,
+            loss: self.loss.finish(self.directories_added > 0),
             by_size: by_size
                 .map(|(index, class)| SizeClass {
                     at_least_bytes: if index == 0 { 0 } else { 1 << (index - 1) },

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use senesce_core::Extent;
 
 use super::*;
+use crate::map::ExtentFlags;
 
 const BLOCK: u64 = 4096;
 
@@ -118,7 +119,40 @@ proptest! {
         prop_assert_eq!(figures.interfile_distances.iter().map(|b| b.forward + b.backward).sum::<u64>(), pairs);
         prop_assert_eq!(figures.by_size.iter().map(|c| c.blocks).sum::<u64>(), blocks_sum);
         prop_assert_eq!(figures.by_size.iter().map(|c| c.extents).sum::<u64>(), figures.extents);
+        // The jumps of a reader without directories: within files, and between neighbours that do not touch.
+        prop_assert_eq!(figures.loss.intrafile, figures.extents - figures.files);
+        prop_assert_eq!(figures.loss.interfile, pairs - adjacent);
+        prop_assert_eq!(figures.kinds.plain.bytes, blocks_sum * BLOCK);
         // The identity behind the definition of a run.
         prop_assert_eq!(blocks_sum - figures.extents, following);
     }
+}
+
+#[test]
+fn jumps_of_the_reader_are_told_apart() {
+    let mut scorer = LayoutScorer::new(Space::Device, BLOCK).with_natural_transfer_size(3 * BLOCK);
+    scorer.add_directory(&file(&[(1, 1)]));
+    scorer.add_file(12288, &file(&[(2, 3)])); // right behind the directory
+    scorer.add_file(8192, &file(&[(5, 1), (9, 1)])); // right behind the file before, then a jump within
+    scorer.add_file(4096, &file(&[(20, 1)])); // a jump between files
+    scorer.add_directory(&file(&[(40, 1)])); // and one to metadata
+    scorer.add_directory(&[]);
+    scorer.add_file(4096, &file(&[(7, 1)])); // and from it
+    let figures = scorer.finish();
+    let loss = figures.loss;
+    assert_eq!((loss.steps, loss.jumps), (6, 4));
+    assert_eq!((loss.intrafile, loss.interfile, loss.metadata), (1, 1, Some(2)));
+    let short = figures.short_extents.unwrap();
+    assert_eq!((short.extents, short.whole_files, short.of_fragmented_files()), (4, 2, 2));
+    // 5 follows 4, 20 is 10 behind the end of 9, 7 is 14 before the end of 20.
+    assert_eq!(figures.interfile_distance_mean_blocks, Some((10.0 + 14.0) / 3.0));
+}
+
+#[test]
+fn without_directories_nothing_is_said_of_metadata() {
+    let mut scorer = LayoutScorer::new(Space::Device, BLOCK);
+    scorer.add_file(8192, &file(&[(5, 1), (9, 1)]));
+    let figures = scorer.finish();
+    assert_eq!((figures.loss.jumps, figures.loss.metadata, figures.loss.metadata_share), (1, None, None));
+    assert_eq!(figures.short_extents, None);
 }

@@ -1,17 +1,27 @@
 //! Scores: pure arithmetic on maps and on repeated figures. Imports nothing of `collect`.
 
 mod comparison;
+mod directories;
 mod distance;
+mod file_layout;
 mod free_space;
+mod kinds;
 mod layout;
+mod loss;
+mod pieces;
 mod statistics;
 mod trace;
 mod volume_map;
 
 pub use comparison::{Comparison, MannWhitney, compute_comparison, compute_mann_whitney, compute_outliers};
+pub use directories::{DirectoryLayout, DirectoryScorer};
 pub use distance::DistanceBucket;
+pub use file_layout::{FileLayout, compute_file_layout};
 pub use free_space::{FreeSpaceBucket, FreeSpaceFigures, compute_free_space};
-pub use layout::{FileLayout, LayoutFigures, LayoutScorer, SizeClass, compute_file_layout};
+pub use kinds::{ExtentKinds, ExtentTally};
+pub use layout::{LayoutFigures, LayoutScorer, SizeClass};
+pub use loss::{DataMap, DataMapBuilder, LossFigures, compute_trace_loss};
+pub use pieces::{AlignedShare, ShortExtents};
 pub use statistics::{Spread, compute_median, compute_quantile, compute_spread};
 pub use trace::{AccessFigures, RequestSizeBucket, TraceFigures, compute_trace_figures};
 pub use volume_map::{MapBuilder, MapCell, VolumeMap, compute_hilbert_place};

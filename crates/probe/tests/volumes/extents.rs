@@ -4,7 +4,7 @@ use std::{fs, io::Write, os::unix::fs::FileExt, path::Path};
 
 use senesce_core::Space;
 use senesce_probe::{
-    collect::{collect_extents, collect_space, collect_tree_extents},
+    collect::{TreeItem, collect_extents, collect_space, collect_tree_extents, collect_tree_map},
     map::{ExtentFlags, Placement, RawExtent},
     score::{LayoutScorer, compute_file_layout},
 };
@@ -134,4 +134,66 @@ fn ext4_inline_data_sparse_files_and_links() {
     let layout = scorer.finish();
     assert_eq!((layout.files, layout.inline_files, layout.empty_files), (2, 1, 1));
     assert_eq!((layout.blocks, layout.unplaced_bytes), (18, 0));
+}
+
+/// What a walk with directories found.
+struct Walked {
+    /// Every name in the order of the walk; directories with a slash at their end.
+    names: Vec<String>,
+    /// Directories, and the block of their first extent.
+    places: Vec<(String, u64)>,
+    /// Directories that were mapped, and those that were not.
+    counts: (u64, u64),
+}
+
+/// Makes the tree `a/{b/y,x}`, `z` and walks it.
+fn walk_with_directories(volume: &Volume) -> Walked {
+    fs::create_dir_all(volume.path("a/b")).unwrap();
+    for name in ["a/b/y", "a/x", "z"] {
+        fs::write(volume.path(name), [7; 8192]).unwrap();
+    }
+    let (mut names, mut places) = (Vec::new(), Vec::new());
+    let figures = collect_tree_map(&volume.mountpoint, 2, &mut |item| match item {
+        TreeItem::Directory(directory) => {
+            names.push(format!("{}/", directory.path));
+            places.push((directory.path.to_string(), directory.extents[0].extent.physical / 4096));
+        }
+        TreeItem::File(file) => names.push(file.path.to_string()),
+    })
+    .unwrap();
+    assert_eq!(figures.errors, []);
+    assert_eq!(figures.files, 3);
+    Walked { names, places, counts: (figures.directories, figures.untold_directories) }
+}
+
+#[test]
+fn ext4_tells_where_its_directories_lie() {
+    if !senesce_testkit::root_or_skip("mounts an ext4 image") {
+        return;
+    }
+    let volume = Volume::new("ext4", 64, &["-b", "4096"], "noatime");
+    let Walked { names, places, counts } = walk_with_directories(&volume);
+    assert_eq!(counts, (4, 0), "the root, lost+found, a and a/b");
+    let at = |name: &str| names.iter().position(|known| known == name).unwrap();
+    assert_eq!(at("/"), 0, "the root comes first: {names:?}");
+    assert!(at("a/") < at("a/x") && at("a/b/") < at("a/b/y"), "a directory comes before what it holds: {names:?}");
+    for (path, block) in places {
+        // The file system's own debugger as the oracle.
+        let answer = run("debugfs", &["-R", &format!("blocks /{path}"), &volume.device]);
+        let first: u64 = answer.split_whitespace().next().unwrap().parse().unwrap();
+        assert_eq!(block, first, "/{path}");
+    }
+}
+
+#[test]
+fn xfs_and_btrfs_do_not_tell_of_directories_and_that_is_counted() {
+    if !senesce_testkit::root_or_skip("mounts XFS and Btrfs images") {
+        return;
+    }
+    for (kind, mib) in [("xfs", 300), ("btrfs", 128)] {
+        let volume = Volume::new(kind, mib, &[], "noatime");
+        let Walked { names, counts, .. } = walk_with_directories(&volume);
+        assert_eq!(names.len(), 3, "{kind}: {names:?}");
+        assert_eq!(counts, (0, 3), "{kind}: the root, a and a/b");
+    }
 }
