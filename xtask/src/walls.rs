@@ -29,6 +29,7 @@ const WALLS: &[(&str, &[&str])] = &[
             "senesce-volume",
             "senesce-probe",
             "senesce-device",
+            "senesce-inspect",
             "senesce-vdisk",
             "senesce-store",
         ],

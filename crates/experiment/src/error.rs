@@ -32,6 +32,9 @@ pub struct Interrupted {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)] // the transparent variants are the rooms' own errors
 pub enum Error {
+    /// A volume could not be surveyed or modelled.
+    #[error(transparent)]
+    Inspect(#[from] senesce_inspect::Error),
     #[error(transparent)]
     Plan(#[from] PlanError),
     #[error(transparent)]

@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use senesce_device::DeviceSpec;
 use senesce_store::{CellKey, CellResults, CellRow, CircumstanceRow, ResultStore, RunInfo};
 use senesce_volume::{Custodian, Outcome, Registry, clean};
 
@@ -164,12 +165,13 @@ impl Run {
         let open = arms.iter().any(|arm| self.journal.arm_state(&arm.name) != ArmState::Ended);
         if open {
             check_devices(&self.plan, &*self.world.host, &self.journal, self.force)?;
+            let devices = self.plan.devices(&self.paths.plan())?;
             let source = Source::open(&self.plan, &self.paths.spool())?;
             let sizes = Sizes::plan(&self.plan, &source)?;
             self.put_circumstances(&source, &sizes)?;
             for arm in &arms {
                 if self.journal.arm_state(&arm.name) != ArmState::Ended {
-                    self.execute_arm(arm, &source, &sizes, custodian, observer)?;
+                    self.execute_arm(arm, &source, &sizes, &devices, custodian, observer)?;
                 }
             }
         }
@@ -189,6 +191,7 @@ impl Run {
         arm: &Arm,
         source: &Source,
         sizes: &Sizes,
+        devices: &[DeviceSpec],
         custodian: &Custodian,
         observer: &mut dyn Observer,
     ) -> Result<(), Error> {
@@ -199,6 +202,7 @@ impl Run {
             pulls: ArmPulls(pulls),
             sizes,
             source,
+            devices,
             paths: &self.paths,
             world: &self.world,
             custodian,
@@ -305,7 +309,15 @@ pub(crate) fn invalid_cell(key: CellKey, reason: &str) -> CellResults {
         capacity_bytes: 0,
         used_bytes: 0,
     };
-    CellResults { cell, grep: Vec::new(), layout: None, free_space: Vec::new(), aging: None }
+    CellResults {
+        cell,
+        grep: Vec::new(),
+        layout: None,
+        modelled: Vec::new(),
+        map: Vec::new(),
+        free_space: Vec::new(),
+        aging: None,
+    }
 }
 
 fn plan_hash(text: &str) -> String {

@@ -39,6 +39,14 @@ pub enum Error {
         /// What to do.
         hint: String,
     },
+    /// An entry of a tree that must be looked at whole could not be.
+    #[error("cannot look at {}: {problem}", path.display())]
+    Incomplete {
+        /// The entry.
+        path: PathBuf,
+        /// Why.
+        problem: String,
+    },
     /// Stopped before its end.
     #[error("the inspection was interrupted")]
     Stopped,

@@ -11,6 +11,7 @@ mod cost;
 mod error;
 mod figures;
 mod fresh_copy;
+mod model;
 mod reads;
 mod target;
 mod tree;
@@ -22,6 +23,7 @@ pub use error::Error;
 pub use figures::{
     DeviceCosts, FreeSpace, INSPECT_SCHEMA, Inspection, Loser, MappedFile, SpecialExtents, TargetFigures, TreeFigures,
 };
+pub use model::{ModelOptions, ModelledTree, TreeCost, model_tree};
 pub use target::{Target, find_target};
 pub use tree::{InspectOptions, inspect};
 pub use verdict::compute_verdict;

@@ -371,7 +371,7 @@ fn survey_warnings(survey: &SurveyFigures) -> Vec<String> {
 }
 
 /// The extents that a read of the content reads: placed and written, up to the end of the content.
-fn extents_to_read(entry: &Surveyed) -> Vec<Extent> {
+pub(crate) fn extents_to_read(entry: &Surveyed) -> Vec<Extent> {
     let end = entry.size_bytes.next_multiple_of(BLOCK_BYTES);
     let is_read = |raw: &&RawExtent| {
         matches!(raw.placement(), Placement::Placed | Placement::Encoded)

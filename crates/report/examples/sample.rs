@@ -18,6 +18,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             cell: cell.clone(),
             grep: results.grep.iter().filter(|row| row.key == cell.key).cloned().collect(),
             layout: results.layout.iter().find(|row| row.key == cell.key).cloned(),
+            modelled: results.modelled.iter().filter(|row| row.key == cell.key).cloned().collect(),
+            map: results.maps.iter().filter(|row| row.key == cell.key).cloned().collect(),
             free_space: results.free_space.iter().filter(|row| row.key == cell.key).cloned().collect(),
             aging: results.aging.iter().find(|row| row.key == cell.key).cloned(),
         })?;

@@ -10,6 +10,8 @@ impl Results {
             Table::Cells => csv(&self.cells),
             Table::Grep => csv(&self.grep),
             Table::Layout => csv(&self.layout),
+            Table::Modelled => csv(&self.modelled),
+            Table::Maps => csv(&self.maps),
             Table::FreeSpace => csv(&self.free_space),
             Table::Aging => csv(&self.aging),
             Table::Circumstances => csv(&self.circumstances),
@@ -28,6 +30,8 @@ impl Results {
         self.cells.sort_by(|a, b| a.key.cmp(&b.key));
         self.grep.sort_by(|a, b| (&a.key, a.repetition).cmp(&(&b.key, b.repetition)));
         self.layout.sort_by(|a, b| a.key.cmp(&b.key));
+        self.modelled.sort_by(|a, b| (&a.key, &a.device, &a.method).cmp(&(&b.key, &b.device, &b.method)));
+        self.maps.sort_by(|a, b| (&a.key, a.cell).cmp(&(&b.key, b.cell)));
         self.free_space.sort_by(|a, b| (&a.key, a.bucket_bytes).cmp(&(&b.key, b.bucket_bytes)));
         self.aging.sort_by(|a, b| a.key.cmp(&b.key));
         self.circumstances.sort_by(|a, b| (&a.arm, &a.key).cmp(&(&b.arm, &b.key)));

@@ -16,7 +16,9 @@ pub use disk::{Disk, RealDisk};
 pub use error::Error;
 pub use reference::reference_markdown;
 pub use results::{CellResults, EVENTS_FILE, EVENTS_SCHEMA, FORMAT, RUN_INFO_FILE, Results, RunInfo};
-pub use rows::{AgingRow, CellKey, CellRow, CircumstanceRow, FreeSpaceRow, GrepRow, LayoutRow, Role};
+pub use rows::{
+    AgingRow, CellKey, CellRow, CircumstanceRow, FreeSpaceRow, GrepRow, LayoutRow, MapRow, ModelledRow, Role,
+};
 pub use schema::{Column, ColumnType, Table};
 pub use simulated::SimulatedDisk;
 pub use store::ResultStore;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AgingRow, CellRow, CircumstanceRow, FreeSpaceRow, GrepRow, LayoutRow};
+use crate::{AgingRow, CellRow, CircumstanceRow, FreeSpaceRow, GrepRow, LayoutRow, MapRow, ModelledRow};
 
 /// The results format this version writes.
 pub const FORMAT: &str = "senesce-results/1";
@@ -41,6 +41,10 @@ pub struct CellResults {
     pub grep: Vec<GrepRow>,
     /// Static layout, if it was measured.
     pub layout: Option<LayoutRow>,
+    /// Modelled costs; none if no device was asked for.
+    pub modelled: Vec<ModelledRow>,
+    /// The map's cells; none if not drawn.
+    pub map: Vec<MapRow>,
     /// Buckets of free extents; none if not measured.
     pub free_space: Vec<FreeSpaceRow>,
     /// What aged the volume up to this checkpoint; none for unaged volumes.
@@ -58,6 +62,10 @@ pub struct Results {
     pub grep: Vec<GrepRow>,
     /// Table `layout`.
     pub layout: Vec<LayoutRow>,
+    /// Table `modelled`.
+    pub modelled: Vec<ModelledRow>,
+    /// Table `maps`.
+    pub maps: Vec<MapRow>,
     /// Table `free_space`.
     pub free_space: Vec<FreeSpaceRow>,
     /// Table `aging`.

@@ -130,6 +130,48 @@ pub struct FreeSpaceRow {
     pub bytes: u64,
 }
 
+/// Table `modelled`: what a cold read of a cell's tree costs on a described device. A model, not a measurement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelledRow {
+    #[serde(flatten)]
+    #[allow(missing_docs)]
+    pub key: CellKey,
+    /// The device: `model: HDD 7.2K`.
+    pub device: String,
+    /// Where the requests come from: `extents` (predicted from the map of the tree).
+    pub method: String,
+    /// Modelled seconds.
+    pub seconds: f64,
+    /// The same per GiB of allocated size, as the grep test has it.
+    pub seconds_per_gib: f64,
+    /// Requests.
+    pub requests: u64,
+    /// Bytes that they read.
+    pub read_bytes: u64,
+}
+
+/// Table `maps`: one row per cell of the map of a volume that has anything in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MapRow {
+    #[serde(flatten)]
+    #[allow(missing_docs)]
+    pub key: CellKey,
+    /// Cells on each side of the picture.
+    pub side: u64,
+    /// Bytes of a cell.
+    pub cell_bytes: u64,
+    /// The cell, counted along the volume from 0.
+    pub cell: u64,
+    /// Bytes of files in it.
+    pub used_bytes: u64,
+    /// Free bytes in it.
+    pub free_bytes: u64,
+    /// Extents that lie in it at least in part.
+    pub extents: u64,
+    /// Place in the tree of the file with the most bytes in it: 0 the first, 1 the last; NaN without a file.
+    pub place: f64,
+}
+
 /// Table `aging`: what was done to one volume between the checkpoint before and this one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgingRow {

@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 
-use crate::{AgingRow, CellKey, CellRow, CircumstanceRow, Error, FreeSpaceRow, GrepRow, LayoutRow, Role};
+use crate::{
+    AgingRow, CellKey, CellRow, CircumstanceRow, Error, FreeSpaceRow, GrepRow, LayoutRow, MapRow, ModelledRow, Role,
+};
 
 pub(crate) use crate::parquet_file::{decode, encode};
 
@@ -16,6 +18,10 @@ pub enum Table {
     Grep,
     /// One row per cell: static layout.
     Layout,
+    /// One row per cell, device and method: modelled cost.
+    Modelled,
+    /// One row per cell of a volume's map.
+    Maps,
     /// One row per cell and bucket of free extents.
     FreeSpace,
     /// One row per cell of an aged volume: what aged it.
@@ -26,9 +32,19 @@ pub enum Table {
 
 impl Table {
     /// Every table.
-    pub const ALL: [Table; 6] =
-        [Table::Cells, Table::Grep, Table::Layout, Table::FreeSpace, Table::Aging, Table::Circumstances];
-    pub(crate) const OF_CELLS: [Table; 5] = [Table::Cells, Table::Grep, Table::Layout, Table::FreeSpace, Table::Aging];
+    pub const ALL: [Table; 8] = [
+        Table::Cells,
+        Table::Grep,
+        Table::Layout,
+        Table::Modelled,
+        Table::Maps,
+        Table::FreeSpace,
+        Table::Aging,
+        Table::Circumstances,
+    ];
+    /// Those with a row for a cell.
+    pub(crate) const OF_CELLS: [Table; 7] =
+        [Table::Cells, Table::Grep, Table::Layout, Table::Modelled, Table::Maps, Table::FreeSpace, Table::Aging];
 
     /// The table's name, which is also the stem of its file.
     pub fn name(self) -> &'static str {
@@ -36,6 +52,8 @@ impl Table {
             Table::Cells => "cells",
             Table::Grep => "grep",
             Table::Layout => "layout",
+            Table::Modelled => "modelled",
+            Table::Maps => "maps",
             Table::FreeSpace => "free_space",
             Table::Aging => "aging",
             Table::Circumstances => "circumstances",
@@ -48,6 +66,11 @@ impl Table {
             Table::Cells => "One row per cell, valid or not.",
             Table::Grep => "One row per repetition of the grep test on a cell.",
             Table::Layout => "One row per cell: the static layout of its files, from their extents.",
+            Table::Modelled => {
+                "One row per cell, device and method: what a cold read costs on a described device. A model, not a \
+                 measurement."
+            }
+            Table::Maps => "One row per cell of the map of a volume that has anything in it.",
             Table::FreeSpace => "One row per cell and bucket of free extents; buckets without extents may be absent.",
             Table::Aging => "One row per cell of an aged volume: what was done since the checkpoint before.",
             Table::Circumstances => "Everything a figure depends on, as keys and values.",
@@ -60,6 +83,8 @@ impl Table {
             Table::Cells => columns_of::<CellRow>(),
             Table::Grep => columns_of::<GrepRow>(),
             Table::Layout => columns_of::<LayoutRow>(),
+            Table::Modelled => columns_of::<ModelledRow>(),
+            Table::Maps => columns_of::<MapRow>(),
             Table::FreeSpace => columns_of::<FreeSpaceRow>(),
             Table::Aging => columns_of::<AgingRow>(),
             Table::Circumstances => columns_of::<CircumstanceRow>(),
@@ -281,6 +306,23 @@ table_row! { LayoutRow, Layout, key;
     extents_per_file: float, "1", "Mean extents per file.";
     layout_score: float, "1", "Aggregate layout score (Smith and Seltzer 1997), 0..1; null if no file has two blocks.";
     adjacent_files_share: float, "1", "Share (0..1) of files that lie directly behind the file before them in directory order.";
+}
+table_row! { ModelledRow, Modelled, key;
+    device: text, "", "The device: `model: HDD 7.2K`.";
+    method: text, "", "Where the requests come from: `extents` (predicted from the map of the tree).";
+    seconds: float, "s", "Modelled time of a cold read of the tree.";
+    seconds_per_gib: float, "s/GiB", "The same per GiB of allocated size.";
+    requests: uint, "1", "Requests.";
+    read_bytes: uint, "B", "Bytes that they read.";
+}
+table_row! { MapRow, Maps, key;
+    side: uint, "1", "Cells on each side of the picture, which is a Hilbert curve.";
+    cell_bytes: uint, "B", "Bytes of a cell.";
+    cell: uint, "1", "The cell, counted along the volume from 0.";
+    used_bytes: uint, "B", "Bytes of files in it.";
+    free_bytes: uint, "B", "Free bytes in it.";
+    extents: uint, "1", "Extents that lie in it at least in part.";
+    place: float, "1", "Place in the tree of the file with the most bytes in it: 0 the first, 1 the last.";
 }
 table_row! { FreeSpaceRow, FreeSpace, key;
     bucket_bytes: uint, "B", "Smallest extent of the bucket, a power of two; the bucket ends below twice this.";

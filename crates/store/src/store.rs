@@ -126,6 +126,8 @@ impl ResultStore {
         let key = &results.cell.key;
         check_keys(key, &results.grep)?;
         check_keys(key, results.layout.as_slice())?;
+        check_keys(key, &results.modelled)?;
+        check_keys(key, &results.map)?;
         check_keys(key, &results.free_space)?;
         check_keys(key, results.aging.as_slice())?;
         let part = PartName::of(key);
@@ -135,6 +137,8 @@ impl ResultStore {
         let generation = *tried;
         self.put_part(&part, generation, &results.grep)?;
         self.put_part(&part, generation, results.layout.as_slice())?;
+        self.put_part(&part, generation, &results.modelled)?;
+        self.put_part(&part, generation, &results.map)?;
         self.put_part(&part, generation, &results.free_space)?;
         self.put_part(&part, generation, results.aging.as_slice())?;
         // From here on the cell counts.
@@ -189,6 +193,8 @@ impl ResultStore {
         // Until the parts are gone they hide what the compacted tables say about their cells: order is free here.
         self.replace(&self.table_path(Table::Grep), &encode(&results.grep)?)?;
         self.replace(&self.table_path(Table::Layout), &encode(&results.layout)?)?;
+        self.replace(&self.table_path(Table::Modelled), &encode(&results.modelled)?)?;
+        self.replace(&self.table_path(Table::Maps), &encode(&results.maps)?)?;
         self.replace(&self.table_path(Table::FreeSpace), &encode(&results.free_space)?)?;
         self.replace(&self.table_path(Table::Aging), &encode(&results.aging)?)?;
         self.replace(&self.table_path(Table::Cells), &encode(&results.cells)?)?;
@@ -204,6 +210,8 @@ impl ResultStore {
             cells: self.read_table()?,
             grep: self.read_table()?,
             layout: self.read_table()?,
+            modelled: self.read_table()?,
+            maps: self.read_table()?,
             free_space: self.read_table()?,
             aging: self.read_table()?,
             circumstances: self.read_file(&self.table_path(Table::Circumstances))?,

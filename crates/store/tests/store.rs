@@ -6,8 +6,8 @@ use std::path::Path;
 use proptest::prelude::*;
 use senesce_core::Seed;
 use senesce_store::{
-    AgingRow, CellKey, CellResults, CellRow, CircumstanceRow, Error, FreeSpaceRow, GrepRow, LayoutRow, ResultStore,
-    Results, Role, RunInfo, SimulatedDisk, Table,
+    AgingRow, CellKey, CellResults, CellRow, CircumstanceRow, Error, FreeSpaceRow, GrepRow, LayoutRow, MapRow,
+    ModelledRow, ResultStore, Results, Role, RunInfo, SimulatedDisk, Table,
 };
 
 /// A cell whose every figure is `mark`, so that rows of two appends cannot be confused.
@@ -41,6 +41,25 @@ fn cell(pulls: u64, mark: u64) -> CellResults {
         layout_score: 0.75,
         adjacent_files_share: 0.5,
     };
+    let modelled = |device: u64| ModelledRow {
+        key: key.clone(),
+        device: format!("model: {device}"),
+        method: "extents".into(),
+        seconds: mark as f64,
+        seconds_per_gib: 0.5,
+        requests: 7,
+        read_bytes: mark,
+    };
+    let map = |at: u64| MapRow {
+        key: key.clone(),
+        side: 2,
+        cell_bytes: 4096,
+        cell: at,
+        used_bytes: mark,
+        free_bytes: 1,
+        extents: 2,
+        place: 0.25,
+    };
     let bucket = |power| FreeSpaceRow { key: key.clone(), bucket_bytes: 1u64 << power, extents: mark, bytes: mark };
     let aging = AgingRow {
         key: key.clone(),
@@ -69,6 +88,8 @@ fn cell(pulls: u64, mark: u64) -> CellResults {
         // Some cells lack some tables.
         grep: (0..mark % 3).map(grep).collect(),
         layout: (!mark.is_multiple_of(4)).then_some(layout),
+        modelled: (0..mark % 2).map(modelled).collect(),
+        map: (0..mark % 4).map(map).collect(),
         free_space: (12..12 + mark % 5).map(bucket).collect(),
         aging: mark.is_multiple_of(2).then_some(aging),
     }
@@ -81,6 +102,8 @@ fn of_cell(results: &Results, pulls: u64) -> Option<CellResults> {
         cell,
         grep: results.grep.iter().filter(|row| row.key.pulls == pulls).cloned().collect(),
         layout: results.layout.iter().find(|row| row.key.pulls == pulls).cloned(),
+        modelled: results.modelled.iter().filter(|row| row.key.pulls == pulls).cloned().collect(),
+        map: results.maps.iter().filter(|row| row.key.pulls == pulls).cloned().collect(),
         free_space: results.free_space.iter().filter(|row| row.key.pulls == pulls).cloned().collect(),
         aging: results.aging.iter().find(|row| row.key.pulls == pulls).cloned(),
     })

@@ -6,8 +6,9 @@
 
 use std::path::Path;
 
-use senesce_core::RelPath;
+use senesce_core::{Bytes, RelPath};
 use senesce_exec::tree::{Tree, collect_tree, compare_trees};
+use senesce_inspect::{ModelOptions, model_tree};
 use senesce_probe::{
     collect::{
         GrepFigures, GrepOptions, Order, collect_free_extents, collect_gnu_grep, collect_grep, collect_space,
@@ -16,7 +17,9 @@ use senesce_probe::{
     map::FileExtents,
     score::{LayoutScorer, compute_free_space},
 };
-use senesce_store::{CellKey, CellResults, CellRow, CircumstanceRow, FreeSpaceRow, GrepRow, LayoutRow, Role};
+use senesce_store::{
+    CellKey, CellResults, CellRow, CircumstanceRow, FreeSpaceRow, GrepRow, LayoutRow, MapRow, ModelledRow, Role,
+};
 use senesce_volume::{ColdReport, Volume, copy_tree};
 
 use super::{
@@ -35,6 +38,9 @@ use crate::{
 
 /// Blocks of every figure that counts blocks.
 const BLOCK_BYTES: u64 = 4096;
+
+/// Cells on each side of a checkpoint's map: two to the power of it.
+const MAP_ORDER: u32 = 6;
 
 /// Bytes of a sector in the block layer's statistics.
 const SECTOR_BYTES: u64 = 512;
@@ -143,6 +149,7 @@ fn measure_volume(
 ) -> Result<(CellResults, Tree), Error> {
     doing(context, "mapping extents", key.role);
     let layout = layout_row(context, &key, volume.root())?;
+    let (modelled, map) = model_rows(context, &key, volume)?;
     let free_space = free_space_rows(context, &key, volume.root())?;
     doing(context, "hashing the tree", key.role);
     let root = volume.root().to_owned();
@@ -172,7 +179,7 @@ fn measure_volume(
             grep.push(row);
         }
     }
-    Ok((CellResults { cell, grep, layout, free_space, aging: None }, tree))
+    Ok((CellResults { cell, grep, layout, modelled, map, free_space, aging: None }, tree))
 }
 
 fn grep_row(
@@ -321,6 +328,54 @@ fn layout_row(context: &ArmContext<'_>, key: &CellKey, root: &Path) -> Result<Op
         layout_score: figures.layout_score.unwrap_or(f64::NAN),
         adjacent_files_share: figures.adjacent_files_share.unwrap_or(f64::NAN),
     }))
+}
+
+/// The modelled costs and the map; nothing if the file system that holds a directory does not tell where files lie.
+fn model_rows(
+    context: &ArmContext<'_>,
+    key: &CellKey,
+    volume: &Volume,
+) -> Result<(Vec<ModelledRow>, Vec<MapRow>), Error> {
+    let space =
+        rustix::fs::statvfs(volume.root()).map_err(|errno| Error::io("look at", volume.root())(errno.into()))?;
+    let options = ModelOptions {
+        devices: context.devices,
+        read_ahead_kib: context.plan.volumes.read_ahead_kib,
+        volume_bytes: space.f_blocks * space.f_frsize,
+        map_order: MAP_ORDER,
+        threads: context.world.threads,
+    };
+    let tree = match model_tree(volume.root(), &options) {
+        Err(senesce_inspect::Error::Probe(senesce_probe::Error::NotSupported { .. }))
+            if context.arm.file_system.kind == FileSystemName::Host =>
+        {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        tree => tree?,
+    };
+    let gib = |bytes: u64| bytes as f64 / Bytes::GIB as f64;
+    let modelled = tree.costs.iter().map(|cost| ModelledRow {
+        key: key.clone(),
+        device: cost.device.clone(),
+        method: "extents".to_owned(),
+        seconds: cost.seconds,
+        seconds_per_gib: cost.seconds / gib(cost.read_bytes),
+        requests: cost.requests,
+        read_bytes: cost.read_bytes,
+    });
+    let last = (tree.entries.max(2) - 1) as f64;
+    let cells = tree.map.cells.iter().enumerate().filter(|(_, cell)| cell.used_bytes > 0);
+    let map = cells.map(|(at, cell)| MapRow {
+        key: key.clone(),
+        side: u64::from(tree.map.side),
+        cell_bytes: tree.map.cell_bytes,
+        cell: at as u64,
+        used_bytes: cell.used_bytes,
+        free_bytes: cell.free_bytes,
+        extents: u64::from(cell.extents),
+        place: cell.owner.map_or(f64::NAN, |owner| f64::from(owner) / last),
+    });
+    Ok((modelled.collect(), map.collect()))
 }
 
 /// Whether the file system that holds a directory has no way to tell this.

@@ -3,6 +3,7 @@
 use std::{fs, path::Path};
 
 use senesce_core::RelPath;
+use senesce_device::DeviceSpec;
 use senesce_exec::{CheckContents, apply_done, apply_step};
 use senesce_oplog::{DoneStep, LogWriter, Op, Outcome, Step};
 use senesce_store::{ResultStore, Role};
@@ -30,6 +31,8 @@ pub(crate) struct ArmContext<'a> {
     pub pulls: ArmPulls,
     pub sizes: &'a Sizes,
     pub source: &'a Source,
+    /// The devices to model.
+    pub devices: &'a [DeviceSpec],
     pub paths: &'a RunPaths,
     pub world: &'a World,
     pub custodian: &'a Custodian,

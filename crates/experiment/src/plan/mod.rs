@@ -3,6 +3,7 @@
 //! A plan is TOML; `format` names its version. Unknown keys are refused. [`Plan::parse`] reads, [`Plan::arms`] expands.
 
 mod arms;
+mod devices;
 mod parse;
 mod schema;
 mod size;
@@ -184,6 +185,8 @@ pub struct Measure {
     pub warmups: u64,
     /// Cold runs that are recorded.
     pub repetitions: u64,
+    /// Devices whose read costs are modelled: built-in ones (`senesce device list`) or descriptions in TOML.
+    pub devices: Vec<String>,
     /// Keep a copy of the images at every checkpoint, so that a killed run resumes there.
     pub snapshots: bool,
 }
@@ -196,6 +199,7 @@ impl Default for Measure {
             order: ScanOrder::default(),
             warmups: 0,
             repetitions: 1,
+            devices: vec!["hdd-7200".to_owned()],
             snapshots: true,
         }
     }

@@ -15,6 +15,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// No device reaches as far; a position behind it is wrong and left out.
+const FARTHEST_BYTES: u64 = 1 << 60;
+
 /// Cells are not finer than a block.
 const LEAST_CELL_BYTES: u64 = 4096;
 
@@ -64,7 +67,8 @@ struct Sum {
 }
 
 impl MapBuilder {
-    /// A map with nothing in it. In: `order`, so that each side has `2^order` cells (at most 2^12).
+    /// A map with nothing in it. In: `order`, so that each side has `2^order` cells (at most 2^12); `capacity_bytes`, a
+    /// first guess: what lies behind it makes the map larger, by merging neighbouring cells.
     pub fn new(capacity_bytes: u64, order: u32) -> Self {
         let side = 1u32 << order.min(12);
         let count = u64::from(side) * u64::from(side);
@@ -105,16 +109,40 @@ impl MapBuilder {
         VolumeMap { side: self.side, cell_bytes: self.cell_bytes, cells: cells.collect() }
     }
 
-    /// What lies behind the end of the map (a wrong position) is left out.
     fn each_cell(&mut self, start_bytes: u64, length_bytes: u64, mut add: impl FnMut(&mut Sum, u64)) {
-        let end = start_bytes.saturating_add(length_bytes);
+        let end = start_bytes.saturating_add(length_bytes).min(FARTHEST_BYTES);
+        while end.div_ceil(self.cell_bytes) > self.sums.len() as u64 {
+            self.grow();
+        }
         let mut at = start_bytes;
         while at < end {
-            let Some(sum) = self.sums.get_mut((at / self.cell_bytes) as usize) else { return };
             let next = (at / self.cell_bytes + 1) * self.cell_bytes;
-            add(sum, end.min(next) - at);
+            add(&mut self.sums[(at / self.cell_bytes) as usize], end.min(next) - at);
             at = next;
         }
+    }
+
+    /// Doubles what a cell stands for. A file that lies in both halves counts with its bytes in one of them.
+    fn grow(&mut self) {
+        let count = self.sums.len();
+        for at in 0..count / 2 {
+            let (one, other) = (self.sums[2 * at].clone(), &self.sums[2 * at + 1]);
+            let larger = if one.most_bytes >= other.most_bytes { &one } else { other };
+            self.sums[at] = Sum {
+                cell: MapCell {
+                    used_bytes: one.cell.used_bytes + other.cell.used_bytes,
+                    free_bytes: one.cell.free_bytes + other.cell.free_bytes,
+                    extents: one.cell.extents + other.cell.extents,
+                    owner: larger.cell.owner,
+                    modified_unix_seconds: 0,
+                },
+                current: None,
+                most_bytes: larger.most_bytes,
+                modified: one.modified + other.modified,
+            };
+        }
+        self.sums[count / 2..].fill(Sum::default());
+        self.cell_bytes *= 2;
     }
 }
 
@@ -179,6 +207,18 @@ mod tests {
         assert_eq!(cell.modified_unix_seconds, (6000 * 10 + 5000 * 40) / 11_000);
     }
 
+    #[test]
+    fn a_map_grows_when_something_lies_behind_its_end() {
+        let mut map = MapBuilder::new(16 * 4096, 2); // 16 cells of 4 KiB
+        map.add_extent(1, 0, 4096, 5);
+        map.add_extent(2, 4096, 8192, 5);
+        map.add_extent(3, 100 * 4096, 4096, 5);
+        let map = map.finish();
+        assert_eq!(map.cell_bytes, 8 * 4096);
+        assert_eq!((map.cells[0].owner, map.cells[0].used_bytes, map.cells[0].extents), (Some(1), 3 * 4096, 3));
+        assert_eq!(map.cells[12].owner, Some(3));
+    }
+
     proptest! {
         #[test]
         fn no_byte_is_lost_or_counted_twice(
@@ -188,8 +228,7 @@ mod tests {
             let mut map = MapBuilder::new(capacity, 4);
             let mut expected = 0;
             for (owner, (start, length)) in extents.iter().enumerate() {
-                let end = (start + length).min(256 * map.cell_bytes);
-                expected += end.saturating_sub(*start);
+                expected += length;
                 map.add_extent(owner as u32, *start, *length, 0);
                 map.add_free(*start, *length);
             }

@@ -1,0 +1,34 @@
+//! The devices that a plan names.
+
+use std::path::Path;
+
+use senesce_device::{DeviceSpec, find_preset, presets};
+
+use super::{Plan, PlanError};
+
+impl Plan {
+    /// The devices to model: built-in ones by name, others from files. `path` is the plan's own, for messages.
+    ///
+    /// Errors: no such device and no such file; a file that describes no device.
+    pub fn devices(&self, path: &Path) -> Result<Vec<DeviceSpec>, PlanError> {
+        self.measure.devices.iter().map(|name| device(name, path)).collect()
+    }
+}
+
+fn device(name: &str, path: &Path) -> Result<DeviceSpec, PlanError> {
+    let wrong = |problem: String| PlanError::Contradiction {
+        path: path.to_owned(),
+        key: "measure.devices".to_owned(),
+        problem,
+    };
+    if let Some(spec) = find_preset(name) {
+        return Ok(spec);
+    }
+    let text = std::fs::read_to_string(name).map_err(|error| {
+        let known = presets().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
+        wrong(format!(
+            "names {name:?}, which is neither built in ({known}) nor a description that can be read ({error})"
+        ))
+    })?;
+    DeviceSpec::parse(&text).map_err(|error| wrong(format!("{name}: {error}")))
+}

@@ -1,0 +1,84 @@
+//! What a tree costs to read on described devices, and its map: the part of an inspection that experiments take too.
+
+use std::path::Path;
+
+use senesce_device::DeviceSpec;
+use senesce_probe::{
+    collect::collect_survey,
+    map::Placement,
+    score::{MapBuilder, VolumeMap},
+};
+
+use crate::{Error, cost::Meter, reads::ReadPattern, tree::extents_to_read};
+
+/// How to model.
+#[derive(Clone, Debug)]
+pub struct ModelOptions<'a> {
+    /// The devices.
+    pub devices: &'a [DeviceSpec],
+    /// Readahead, KiB.
+    pub read_ahead_kib: u32,
+    /// Bytes of the volume, a first guess.
+    pub volume_bytes: u64,
+    /// Cells on each side of the map: two to the power of it.
+    pub map_order: u32,
+    /// How many threads ask the kernel.
+    pub threads: usize,
+}
+
+/// A tree, modelled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelledTree {
+    /// The costs, a device each.
+    pub costs: Vec<TreeCost>,
+    /// Where things lie.
+    pub map: VolumeMap,
+    /// Entries of the tree, by whose numbers the map names owners.
+    pub entries: u64,
+}
+
+/// The modelled cost of reading a tree.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TreeCost {
+    /// The device: `model: HDD 7.2K`.
+    pub device: String,
+    /// Seconds.
+    pub seconds: f64,
+    /// Requests.
+    pub requests: u64,
+    /// Bytes that they read.
+    pub read_bytes: u64,
+}
+
+/// Models a cold read of the tree below `root`, in the order in which the file system lists it.
+///
+/// Reads of metadata (inodes, maps of extents) are not modelled; blocks of directories are, where the file system tells
+/// them. Errors: as a survey; an entry that cannot be looked at. Cost: one survey.
+pub fn model_tree(root: &Path, options: &ModelOptions<'_>) -> Result<ModelledTree, Error> {
+    let pattern = ReadPattern::with_read_ahead(options.read_ahead_kib);
+    let mut meters =
+        options.devices.iter().map(|spec| Meter::new(|| spec.build(), pattern)).collect::<Result<Vec<_>, _>>()?;
+    let mut map = MapBuilder::new(options.volume_bytes, options.map_order);
+    let mut entries = 0u32;
+    let survey = collect_survey(root, options.threads, &mut |entry| {
+        let read = extents_to_read(&entry);
+        for meter in &mut meters {
+            meter.read_as_it_lies(&read, entry.size_bytes);
+        }
+        for raw in entry.extents.iter().filter(|raw| raw.placement() == Placement::Placed) {
+            map.add_extent(entries, raw.extent.physical, raw.extent.length, entry.modified_unix_seconds);
+        }
+        entries += 1;
+        true
+    })?;
+    if let Some(first) = survey.errors.first() {
+        return Err(Error::Incomplete { path: first.path.clone(), problem: first.message.clone() });
+    }
+    let cost = |meter: &Meter| TreeCost {
+        device: meter.name.clone(),
+        seconds: meter.seconds().as_it_lies,
+        requests: meter.requests().as_it_lies,
+        read_bytes: meter.bytes(),
+    };
+    Ok(ModelledTree { costs: meters.iter().map(cost).collect(), map: map.finish(), entries: u64::from(entries) })
+}
