@@ -1,0 +1,320 @@
+//! Virtual time: when requests arrive at the modelled device, and when they are done. Pure.
+//!
+//! Requests are served one by one, in the order in which the server reads them. The n-th arrives at
+//!
+//! - [`Pace::Device`]: the completion of the one before it. Nothing but the device takes time, so the clock is a
+//!   function of the sequence of requests alone: the same sequence gives the same nanosecond on any machine.
+//! - [`Pace::Think`]: that, plus the real time between the answer to the one before it and its own arrival, during
+//!   which programs and the file system computed.
+//! - [`Pace::RealTime`]: the real time since the first request, or the completion of the one before it, whichever is
+//!   later. The server holds the answer back until the real clock shows the completion.
+//!
+//! The device never sees two requests at once. For a disk with one arm that is a queue served in order; for an SSD it
+//! is queue depth 1: the model's parallelism counts within a request and not between requests, and modelled times of
+//! SSDs under parallel load are upper bounds. The request log can be replayed at other depths
+//! ([`senesce_device::compute_cost`]).
+//!
+//! Sectors are the disk's own: a small disk is the first, fastest and narrowest part of the modelled device, with the
+//! short seeks of such a part.
+
+use senesce_core::{BlockOp, BlockRequest, Nanos, SECTOR_BYTES};
+use senesce_device::{DeviceModel, Totals as DeviceTotals};
+use serde::{Deserialize, Serialize};
+
+/// What advances virtual time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pace {
+    /// The device alone.
+    #[default]
+    Device,
+    /// The device, and the real time between an answer and the next request.
+    Think,
+    /// Virtual time is real time: answers are held back until they are due.
+    RealTime,
+}
+
+/// What requests of one kind came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpTotals {
+    /// How many.
+    pub requests: u64,
+    /// Bytes moved or discarded.
+    pub bytes: u64,
+    /// Model time from arrival to completion, nanoseconds.
+    pub busy_ns: u64,
+}
+
+/// Where virtual time went, by cause. The parts add up to the time that passed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Reads.
+    pub read: OpTotals,
+    /// Writes.
+    pub write: OpTotals,
+    /// Discards.
+    pub discard: OpTotals,
+    /// Flushes of the device's cache.
+    pub flush: OpTotals,
+    /// Nanoseconds without a request; 0 under [`Pace::Device`].
+    pub idle_ns: u64,
+    /// Requests that moved data and did not begin where the one before had ended.
+    pub discontinuities: u64,
+}
+
+impl Totals {
+    fn of(&mut self, op: BlockOp) -> &mut OpTotals {
+        match op {
+            BlockOp::Read => &mut self.read,
+            BlockOp::Write => &mut self.write,
+            BlockOp::Discard => &mut self.discard,
+            BlockOp::Flush => &mut self.flush,
+        }
+    }
+
+    /// Virtual time they add up to.
+    pub fn elapsed(&self) -> Nanos {
+        let ops = [self.read, self.write, self.discard, self.flush];
+        Nanos(ops.iter().map(|op| op.busy_ns).sum::<u64>() + self.idle_ns)
+    }
+
+    fn add(&mut self, request: &BlockRequest, idle: u64, busy: u64, jumps: bool) {
+        let op = self.of(request.op);
+        op.requests += 1;
+        op.bytes += request.bytes();
+        op.busy_ns += busy;
+        self.idle_ns += idle;
+        self.discontinuities += u64::from(jumps);
+    }
+}
+
+/// A named stretch of virtual time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Phase {
+    /// Its name; empty before the first mark.
+    pub name: String,
+    /// Virtual time at its beginning, nanoseconds.
+    pub began_ns: u64,
+    /// What it came to so far, by kind of request.
+    pub totals: Totals,
+    /// The same time by what the device did: the model's own account.
+    pub device: DeviceTotals,
+}
+
+/// A request after the model served it; `request.issued` is its arrival in virtual time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// The request.
+    pub request: BlockRequest,
+    /// When it is done, in virtual time.
+    pub completed: Nanos,
+}
+
+/// A modelled device with the time that passes on it.
+pub struct VirtualClock {
+    model: Box<dyn DeviceModel>,
+    pace: Pace,
+    now: u64,
+    /// Real time of the last answer; under [`Pace::RealTime`], of virtual time zero.
+    anchor: Option<u64>,
+    head: u64,
+    totals: Totals,
+    phase: Phase,
+    /// The model's account at the last mark.
+    marked: DeviceTotals,
+}
+
+impl VirtualClock {
+    /// A device at virtual time zero.
+    pub fn new(model: Box<dyn DeviceModel>, pace: Pace) -> Self {
+        let marked = model.totals();
+        let (totals, phase) = (Totals::default(), Phase::default());
+        Self { model, pace, now: 0, anchor: None, head: 0, totals, phase, marked }
+    }
+
+    /// Serves a request that came at `real` on the machine's clock (looked at unless the pace is the device's).
+    pub fn serve(&mut self, op: BlockOp, sector: u64, sectors: u32, real: Nanos) -> Served {
+        let arrival = self.arrival(real.0);
+        let request = BlockRequest { issued: Nanos(arrival), op, sector, sectors };
+        // A model that answered before it was asked would turn time back.
+        let completed = self.model.serve(&request, Nanos(arrival)).0.max(arrival);
+        let moves = matches!(op, BlockOp::Read | BlockOp::Write);
+        let jumps = moves && sector != self.head;
+        if moves {
+            self.head = request.end();
+        }
+        for totals in [&mut self.totals, &mut self.phase.totals] {
+            totals.add(&request, arrival - self.now, completed - arrival, jumps);
+        }
+        self.now = completed;
+        Served { request, completed: Nanos(completed) }
+    }
+
+    fn arrival(&mut self, real: u64) -> u64 {
+        match self.pace {
+            Pace::Device => self.now,
+            Pace::Think => self.now + self.anchor.map_or(0, |answered| real.saturating_sub(answered)),
+            Pace::RealTime => self.now.max(real.saturating_sub(*self.anchor.get_or_insert(real))),
+        }
+    }
+
+    /// To be said when a request is about to be answered, at `real`. How long the answer is to be held back.
+    pub fn answer(&mut self, real: Nanos) -> Nanos {
+        match self.pace {
+            Pace::Device => Nanos(0),
+            Pace::Think => {
+                self.anchor = Some(real.0);
+                Nanos(0)
+            }
+            Pace::RealTime => {
+                let due = self.anchor.map_or(0, |zero| zero.saturating_add(self.now));
+                Nanos(due.saturating_sub(real.0))
+            }
+        }
+    }
+
+    /// Whether real time is looked at.
+    pub fn needs_real_time(&self) -> bool {
+        self.pace != Pace::Device
+    }
+
+    /// The completion of the last request.
+    pub fn now(&self) -> Nanos {
+        Nanos(self.now)
+    }
+
+    /// Everything since virtual time zero.
+    pub fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// The phase that is under way.
+    pub fn phase(&self) -> Phase {
+        Phase { device: self.model.totals().since(&self.marked), ..self.phase.clone() }
+    }
+
+    /// The model's own account of everything it served.
+    pub fn device_totals(&self) -> DeviceTotals {
+        self.model.totals()
+    }
+
+    /// Ends the phase and begins another; gives the ended one.
+    pub fn mark(&mut self, name: String) -> Phase {
+        let ended = self.phase();
+        self.phase = Phase { name, began_ns: self.now, ..Phase::default() };
+        self.marked = self.model.totals();
+        ended
+    }
+
+    /// The model's name, for axes and records.
+    pub fn device(&self) -> &str {
+        self.model.name()
+    }
+}
+
+/// The sectors that hold `length` bytes from `offset`, in pieces of at most `u32::MAX` sectors; nothing for no bytes.
+pub fn compute_sectors(offset: u64, length: u64) -> impl Iterator<Item = (u64, u32)> {
+    let end = offset.saturating_add(length).div_ceil(SECTOR_BYTES);
+    let mut at = if length == 0 { end } else { offset / SECTOR_BYTES };
+    std::iter::from_fn(move || {
+        let sectors = u32::try_from(end - at).unwrap_or(u32::MAX);
+        (sectors > 0).then(|| {
+            at += u64::from(sectors);
+            (at - u64::from(sectors), sectors)
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::PlainDisk;
+
+    fn clock(pace: Pace) -> VirtualClock {
+        VirtualClock::new(Box::new(PlainDisk::default()), pace)
+    }
+
+    #[test]
+    fn time_passes_by_the_device_alone() {
+        let mut disk = clock(Pace::Device);
+        // 100 us, and 8 sectors at 100 MB/s: 40.96 us. The head rests at sector 0.
+        let first = disk.serve(BlockOp::Read, 0, 8, Nanos(5));
+        assert_eq!((first.request.issued, first.completed), (Nanos(0), Nanos(140_960)));
+        disk.answer(Nanos(1_000_000_000));
+        // The next follows: no seek. The third jumps: 8 ms more.
+        let second = disk.serve(BlockOp::Write, 8, 8, Nanos(2_000_000_000));
+        assert_eq!((second.request.issued, second.completed), (Nanos(140_960), Nanos(281_920)));
+        assert_eq!(disk.serve(BlockOp::Read, 1000, 8, Nanos(0)).completed, Nanos(281_920 + 8_140_960));
+        assert_eq!(disk.totals().discontinuities, 1);
+        assert_eq!(disk.totals().idle_ns, 0);
+    }
+
+    #[test]
+    fn thinking_counts_from_an_answer_to_the_next_request() {
+        let mut disk = clock(Pace::Think);
+        disk.serve(BlockOp::Read, 0, 8, Nanos(70));
+        assert_eq!(disk.answer(Nanos(1_000)), Nanos(0));
+        let next = disk.serve(BlockOp::Read, 8, 8, Nanos(1_500));
+        assert_eq!(next.request.issued, Nanos(140_960 + 500));
+        assert_eq!(disk.totals().idle_ns, 500);
+    }
+
+    #[test]
+    fn in_real_time_an_answer_waits_until_it_is_due() {
+        let mut disk = clock(Pace::RealTime);
+        disk.serve(BlockOp::Read, 0, 8, Nanos(1_000));
+        // Virtual 140,960 is real 141,960.
+        assert_eq!(disk.answer(Nanos(2_000)), Nanos(139_960));
+        // It woke late, and the program took its time: virtual time is where real time is.
+        let next = disk.serve(BlockOp::Read, 8, 8, Nanos(201_000));
+        assert_eq!(next.request.issued, Nanos(200_000));
+        assert_eq!(disk.answer(Nanos(400_000)), Nanos(0), "a machine too slow for the device is not waited for");
+    }
+
+    #[test]
+    fn a_mark_parts_the_totals() {
+        let mut disk = clock(Pace::Device);
+        disk.serve(BlockOp::Write, 0, 8, Nanos(0));
+        let before = disk.mark("read".to_owned());
+        disk.serve(BlockOp::Read, 8, 16, Nanos(0));
+        assert_eq!((before.totals.write.bytes, before.totals.read.bytes), (4096, 0));
+        assert_eq!((disk.phase().totals.read.bytes, disk.phase().began_ns), (8192, 140_960));
+        assert_eq!(disk.totals().elapsed(), disk.now());
+    }
+
+    #[test]
+    fn bytes_become_the_sectors_that_hold_them() {
+        assert_eq!(compute_sectors(0, 0).count(), 0);
+        assert_eq!(compute_sectors(100, 0).count(), 0);
+        assert_eq!(compute_sectors(511, 2).collect::<Vec<_>>(), [(0, 2)]);
+        assert_eq!(compute_sectors(4096, 4096).collect::<Vec<_>>(), [(8, 8)]);
+        let most = u64::from(u32::MAX);
+        assert_eq!(compute_sectors(0, (most + 3) * 512).collect::<Vec<_>>(), [(0, u32::MAX), (most, 3)]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_causes_add_up_to_the_time_whatever_the_pace(
+            pace in prop_oneof![Just(Pace::Device), Just(Pace::Think), Just(Pace::RealTime)],
+            steps in prop::collection::vec((0u64..10_000, 0u32..100, 0u64..1_000_000, 0u64..1_000_000, 0u8..4), 0..50),
+        ) {
+            let mut disk = clock(pace);
+            let (mut real, mut last) = (0, Nanos(0));
+            for (sector, sectors, pause, work, op) in steps {
+                let op = [BlockOp::Read, BlockOp::Write, BlockOp::Discard, BlockOp::Flush][usize::from(op)];
+                real += pause;
+                let served = disk.serve(op, sector, sectors, Nanos(real));
+                prop_assert!(served.request.issued >= last && served.completed >= served.request.issued);
+                last = served.completed;
+                real += work;
+                real += disk.answer(Nanos(real)).0;
+                if pace == Pace::RealTime {
+                    prop_assert!(real >= disk.now().0, "answered before it was due");
+                }
+            }
+            prop_assert_eq!(disk.totals().elapsed(), disk.now());
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! What a disk in virtual time shall be.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Pace, Result, host::ProcessRef};
+
+/// Version of the line protocol, of the configurations and of the answers.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// Where the disk's contents lie.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum BackingSpec {
+    /// A sparse file without a name in an existing directory (best on tmpfs). It is gone with the server, however that
+    /// ends.
+    Unlinked {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// A sparse file with a name, which outlives the server: what it held when a server was killed is what a new
+    /// server shows. Made if it is not there.
+    File {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// A disk in virtual time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServeConfig {
+    /// Names the disk in the machine's list of mounts, by which it is recognised after a kill: letters, digits, `-`,
+    /// `_`, `.`; unique on the machine.
+    pub name: String,
+    /// An existing empty directory; the disk is the file `disk` in it.
+    pub mount_point: PathBuf,
+    /// Size of the disk, bytes; a multiple of 4096.
+    pub size_bytes: u64,
+    /// Where the contents lie.
+    pub backing: BackingSpec,
+    /// The modelled device: a preset's name or a whole description, as [`find_device`](crate::find_device) takes it.
+    pub device: String,
+    /// What advances virtual time.
+    #[serde(default)]
+    pub pace: Pace,
+    /// Whether the disk takes discards. One that does not (a plain hard disk) says so to the kernel.
+    #[serde(default = "yes")]
+    pub discard: bool,
+    /// How long the server goes on after its parent died, seconds, while the disk is in use.
+    #[serde(default = "default_grace")]
+    pub grace_seconds: u32,
+    /// After how many seconds of requests waiting and a server doing nothing the guard ends the connection.
+    #[serde(default = "default_stall")]
+    pub stall_seconds: u32,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn default_grace() -> u32 {
+    60
+}
+
+fn default_stall() -> u32 {
+    30
+}
+
+impl ServeConfig {
+    /// Name of the file that is the disk.
+    pub const FILE_NAME: &str = "disk";
+
+    /// A disk with all defaults.
+    pub fn new(name: &str, mount_point: PathBuf, size_bytes: u64, backing: BackingSpec, device: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            mount_point,
+            size_bytes,
+            backing,
+            device: device.to_owned(),
+            pace: Pace::default(),
+            discard: yes(),
+            grace_seconds: default_grace(),
+            stall_seconds: default_stall(),
+        }
+    }
+
+    /// Refuses what could not be served, before anything is acquired.
+    pub fn check(&self) -> Result<()> {
+        let bad = |key, value: &dyn ToString, problem| Err(Error::Config { key, value: value.to_string(), problem });
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if self.name.is_empty() || !self.name.chars().all(plain) {
+            return bad("name", &self.name, "it is made of letters, digits, '-', '_' and '.'");
+        }
+        if self.size_bytes == 0 || !self.size_bytes.is_multiple_of(4096) {
+            return bad("size_bytes", &self.size_bytes, "it must be a positive multiple of 4096");
+        }
+        // Offsets in files are signed.
+        if self.size_bytes > i64::MAX as u64 {
+            return bad("size_bytes", &self.size_bytes, "no file is larger than 2^63 - 1 bytes");
+        }
+        if self.stall_seconds == 0 {
+            return bad("stall_seconds", &self.stall_seconds, "every server would be taken for stuck");
+        }
+        Ok(())
+    }
+
+    /// The file that is the disk, to be given to a loop device.
+    pub fn disk_path(&self) -> PathBuf {
+        self.mount_point.join(Self::FILE_NAME)
+    }
+
+    /// What stands in the machine's list of mounts as the source of this one.
+    pub fn mount_source(&self) -> String {
+        mount_source(&self.name)
+    }
+}
+
+/// What stands in the list of mounts as the source of the disk `name`.
+pub(crate) fn mount_source(name: &str) -> String {
+    format!("senesce-vdisk:{name}")
+}
+
+/// Whom a guard watches.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuardConfig {
+    /// The disk's name.
+    pub name: String,
+    /// The server.
+    pub server: ProcessRef,
+    /// Number of the FUSE connection.
+    pub connection: u32,
+    /// Where it is mounted.
+    pub mount_point: PathBuf,
+    /// As in [`ServeConfig`].
+    pub stall_seconds: u32,
+}
+
+/// The first line on the standard input of the hidden verb: what the process shall be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Charge {
+    pub version: u32,
+    #[serde(flatten)]
+    pub role: Role,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Role {
+    Serve(ServeConfig),
+    Guard(GuardConfig),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_served_is_refused() {
+        let dir = PathBuf::from("/nowhere");
+        let good = ServeConfig::new("a-1", dir.clone(), 1 << 20, BackingSpec::Unlinked { dir }, "plain");
+        good.check().unwrap();
+        for bad in [
+            ServeConfig { name: String::new(), ..good.clone() },
+            ServeConfig { name: "a b".to_owned(), ..good.clone() },
+            ServeConfig { size_bytes: 0, ..good.clone() },
+            ServeConfig { size_bytes: 4097, ..good.clone() },
+            ServeConfig { size_bytes: 1 << 63, ..good.clone() },
+            ServeConfig { stall_seconds: 0, ..good.clone() },
+        ] {
+            assert!(matches!(bad.check(), Err(Error::Config { .. })), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_charge_is_one_line_and_is_read_back() {
+        let dir = PathBuf::from("/nowhere");
+        let config = ServeConfig::new("a", dir.clone(), 1 << 20, BackingSpec::File { path: dir }, "plain");
+        let charge = Charge { version: PROTOCOL_VERSION, role: Role::Serve(config) };
+        let line = serde_json::to_string(&charge).unwrap();
+        assert!(!line.contains('\n'));
+        assert_eq!(serde_json::from_str::<Charge>(&line).unwrap(), charge);
+    }
+}

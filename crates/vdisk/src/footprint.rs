@@ -1,0 +1,201 @@
+//! What a disk in virtual time leaves on the machine while it is there, and in which order it is to be given back.
+//!
+//! The order of an orderly end, and of a cleaning after a kill alike:
+//!
+//! 1. unmount the file system that lies on the disk (its last writes go through the server);
+//! 2. detach the loop device;
+//! 3. unmount the disk itself, upon which its server ends, and then the guard;
+//! 4. remove the backing file, if it has a name, and the mount point.
+//!
+//! The first two are the work of whoever did them. If the server is dead, or is to be given up, the connection is
+//! aborted before everything else: then steps 1 and 2 end quickly, with errors, instead of waiting. A mount with a
+//! user left is detached, and is gone with its last user.
+
+use std::{path::PathBuf, thread, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    BackingSpec, Result, ServeConfig,
+    config::mount_source,
+    host::{self, Connection, ProcessRef},
+};
+
+/// All that one disk holds on the machine. To be written to a journal before the server is started
+/// ([`Footprint::planned`]), and again when it is known who serves ([`Server::footprint`](crate::Server::footprint)).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Footprint {
+    /// The disk's name, which is part of the mount's source: the mount is recognised by it.
+    pub name: String,
+    /// The mount point: a directory that its user made.
+    pub mount_point: PathBuf,
+    /// The backing file, if it has a name.
+    pub backing_file: Option<PathBuf>,
+    /// The server, once it is known.
+    pub server: Option<ProcessRef>,
+    /// The guard, once it is known.
+    pub guard: Option<ProcessRef>,
+}
+
+/// One thing to be given back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReleaseStep {
+    /// The file system on the disk; the caller's.
+    UnmountFileSystem,
+    /// The loop devices of this file; the caller's.
+    DetachLoop {
+        /// The disk.
+        disk: PathBuf,
+    },
+    /// The FUSE mount with this source.
+    UnmountDisk {
+        /// Source in the list of mounts.
+        source: String,
+    },
+    /// A process that ends by itself once its mount is gone, and is killed if it does not.
+    EndProcess {
+        /// The process.
+        process: ProcessRef,
+    },
+    /// A file; the caller's, who knows whether its contents are still wanted.
+    RemoveFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// An empty directory; the caller's.
+    RemoveDirectory {
+        /// The directory.
+        path: PathBuf,
+    },
+}
+
+impl Footprint {
+    /// What a disk will hold, before it is made.
+    pub fn planned(config: &ServeConfig) -> Self {
+        let backing_file = match &config.backing {
+            BackingSpec::File { path } => Some(path.clone()),
+            BackingSpec::Unlinked { .. } => None,
+        };
+        Self {
+            name: config.name.clone(),
+            mount_point: config.mount_point.clone(),
+            backing_file,
+            server: None,
+            guard: None,
+        }
+    }
+}
+
+/// Everything to be given back, in order.
+pub fn plan_release(footprint: &Footprint) -> Vec<ReleaseStep> {
+    let mut steps = vec![
+        ReleaseStep::UnmountFileSystem,
+        ReleaseStep::DetachLoop { disk: footprint.mount_point.join(ServeConfig::FILE_NAME) },
+        ReleaseStep::UnmountDisk { source: mount_source(&footprint.name) },
+    ];
+    let processes = [footprint.server, footprint.guard].into_iter().flatten();
+    steps.extend(processes.map(|process| ReleaseStep::EndProcess { process }));
+    steps.extend(footprint.backing_file.clone().map(|path| ReleaseStep::RemoveFile { path }));
+    steps.push(ReleaseStep::RemoveDirectory { path: footprint.mount_point.clone() });
+    steps
+}
+
+/// What became of a disk that was to be given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Released {
+    /// It was not mounted.
+    AlreadyGone,
+    /// It was unmounted.
+    Unmounted,
+    /// It was in use: its connection was aborted, its mount detached.
+    Aborted,
+}
+
+/// How long is waited for a disk in use, and for a process to end.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Makes all requests to the disk fail from now on, so that nobody waits for its server. `false` if it is not mounted.
+pub fn abort(footprint: &Footprint) -> Result<bool> {
+    match host::find_fuse_mount(&mount_source(&footprint.name))? {
+        Some(mount) => Connection::open(mount.connection)?.abort().map(|()| true),
+        None => Ok(false),
+    }
+}
+
+/// Gives back what is this room's: the mount, the server and the guard (steps `UnmountDisk` and `EndProcess`). The
+/// file system and the loop device should be gone by then; if the disk is still in use after 5 s, it is aborted.
+///
+/// Doing it twice, or after a kill of any of the processes, is as good as once. Errors: not root.
+pub fn release(footprint: &Footprint) -> Result<Released> {
+    let source = mount_source(&footprint.name);
+    let mut released = Released::AlreadyGone;
+    if host::find_fuse_mount(&source)?.is_some() {
+        released = match wait(|| host::unmount(&source, false))? {
+            true => Released::Unmounted,
+            false => {
+                abort(footprint)?;
+                host::unmount(&source, true)?;
+                Released::Aborted
+            }
+        };
+    }
+    for process in [footprint.server, footprint.guard].into_iter().flatten() {
+        if !wait(|| Ok(!process.is_alive()))? {
+            process.kill()?;
+        }
+    }
+    Ok(released)
+}
+
+/// Tries until it is done or patience ends.
+fn wait(mut done: impl FnMut() -> Result<bool>) -> Result<bool> {
+    for _ in 0..PATIENCE.as_millis() / PAUSE.as_millis() {
+        if done()? {
+            return Ok(true);
+        }
+        thread::sleep(PAUSE);
+    }
+    done()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_go_before_the_disk_and_the_disk_before_its_server() {
+        let file = PathBuf::from("/images/a.disk");
+        let config = ServeConfig::new("a", "/m".into(), 4096, BackingSpec::File { path: file.clone() }, "plain");
+        let mut footprint = Footprint::planned(&config);
+        let server = ProcessRef { pid: 7, start_ticks: 1 };
+        footprint.server = Some(server);
+        assert_eq!(
+            plan_release(&footprint),
+            [
+                ReleaseStep::UnmountFileSystem,
+                ReleaseStep::DetachLoop { disk: "/m/disk".into() },
+                ReleaseStep::UnmountDisk { source: "senesce-vdisk:a".to_owned() },
+                ReleaseStep::EndProcess { process: server },
+                ReleaseStep::RemoveFile { path: file },
+                ReleaseStep::RemoveDirectory { path: "/m".into() },
+            ]
+        );
+        let line = serde_json::to_string(&footprint).unwrap();
+        assert_eq!(serde_json::from_str::<Footprint>(&line).unwrap(), footprint);
+    }
+
+    #[test]
+    fn what_was_never_there_is_given_back_at_once() {
+        let config = ServeConfig::new(
+            "never-there-4711",
+            "/nowhere".into(),
+            4096,
+            BackingSpec::Unlinked { dir: "/nowhere".into() },
+            "plain",
+        );
+        let footprint = Footprint::planned(&config);
+        assert_eq!(release(&footprint).unwrap(), Released::AlreadyGone);
+        assert!(!abort(&footprint).unwrap());
+    }
+}

@@ -1,0 +1,102 @@
+//! Processes by number and time of start, which together are never given twice.
+
+use std::{fs, path::PathBuf};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result};
+
+/// A process that cannot be mistaken for a later one with the same number (until the machine is booted again).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessRef {
+    /// Its number.
+    pub pid: u32,
+    /// Its start in clock ticks since boot (`/proc/PID/stat`, field 22).
+    pub start_ticks: u64,
+}
+
+impl ProcessRef {
+    /// The process that has the number now.
+    pub fn of(pid: u32) -> Result<Self> {
+        let path = format!("/proc/{pid}/stat");
+        let text = fs::read_to_string(&path).map_err(Error::std("read", &path))?;
+        let (_, start_ticks) = parse_stat(&text).ok_or_else(|| Error::Protocol {
+            line: text.trim().to_owned(),
+            problem: format!("{path} has no time of start"),
+        })?;
+        Ok(Self { pid, start_ticks })
+    }
+
+    /// Whether it runs. One that has ended and waits for its parent does not.
+    pub fn is_alive(&self) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok();
+        let parsed = stat.as_deref().and_then(parse_stat);
+        parsed.is_some_and(|(state, ticks)| ticks == self.start_ticks && !matches!(state, 'Z' | 'X'))
+    }
+
+    /// A number that changes whenever its threads called `name` do anything: their processor time and their changes
+    /// of context. `None` if there is no such thread, or nothing to be seen of it.
+    pub(crate) fn progress(&self, name: &str) -> Option<u64> {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.pid)).ok()?;
+        let read = |path: PathBuf| fs::read_to_string(path).ok();
+        let found = tasks.flatten().map(|task| task.path()).filter_map(|task| {
+            let is_it = read(task.join("comm"))?.trim() == name;
+            is_it.then(|| parse_progress(&read(task.join("stat"))?, &read(task.join("status"))?)).flatten()
+        });
+        found.reduce(|sum, one| sum + one)
+    }
+
+    /// Kills it (SIGKILL) if it is still that process.
+    pub fn kill(&self) -> Result<()> {
+        let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else { return Ok(()) };
+        // The descriptor holds on to whatever has the number now; only then is it looked at who that is.
+        let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return Ok(()) };
+        if self.is_alive() {
+            pidfd_send_signal(&pidfd, Signal::KILL).map_err(Error::io("kill", format!("process {pid:?}")))?;
+        }
+        Ok(())
+    }
+}
+
+/// State and start time. The program's name stands in parentheses, and may hold any character.
+fn parse_stat(text: &str) -> Option<(char, u64)> {
+    let (_, after) = text.rsplit_once(')')?;
+    let fields: Vec<&str> = after.split_whitespace().collect();
+    // The state is field 3 and comes first here.
+    Some((fields.first()?.chars().next()?, fields.get(19)?.parse().ok()?))
+}
+
+/// User and system ticks of `stat`, and both kinds of context switches of `status`.
+fn parse_progress(stat: &str, status: &str) -> Option<u64> {
+    let (_, after) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = after.split_whitespace().collect();
+    let tick = |index: usize| fields.get(index)?.parse::<u64>().ok();
+    let switches = |key: &str| status.lines().find_map(|line| line.strip_prefix(key))?.trim().parse::<u64>().ok();
+    Some(tick(11)? + tick(12)? + switches("voluntary_ctxt_switches:")? + switches("nonvoluntary_ctxt_switches:")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_texts_are_understood() {
+        let stat = "77 (a) (b) S 1 77 77 0 -1 4194560 1 0 0 0 1 2 0 0 20 0 1 0 4711 1 1";
+        assert_eq!(parse_stat(stat), Some(('S', 4711)));
+        assert_eq!(parse_stat("77 (a"), None);
+        let busy = "77 (fuser-0) S 1 77 77 0 -1 4194560 1 0 0 0 100 20 0 0 20 0 1 0 4711 1 1";
+        let status = "Name:\tfuser-0\nvoluntary_ctxt_switches:\t3\nnonvoluntary_ctxt_switches:\t4\n";
+        assert_eq!(parse_progress(busy, status), Some(127));
+        assert_eq!(parse_progress(busy, "Name:\tfuser-0\n"), None);
+    }
+
+    #[test]
+    fn this_process_lives_and_one_with_another_start_does_not() {
+        let this = ProcessRef::of(std::process::id()).unwrap();
+        assert!(this.is_alive());
+        assert!(!ProcessRef { start_ticks: this.start_ticks + 1, ..this }.is_alive());
+        // Were the start not looked at, this would end the test.
+        ProcessRef { start_ticks: this.start_ticks + 1, ..this }.kill().unwrap();
+    }
+}

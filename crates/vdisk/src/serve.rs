@@ -1,0 +1,212 @@
+//! The server process: mounts the disk, serves it, answers its parent, and ends only when nobody can hang on it.
+//!
+//! It ends when
+//!
+//! - the parent says `quit` and the disk is not in use;
+//! - the mount is gone, by whoever's hand, and with it the last user of the file;
+//! - the parent is gone, and the disk fell out of use, or the grace period passed. In the latter case requests fail
+//!   from then on: the kernel ends a FUSE connection with its server.
+
+use std::{
+    fs,
+    io::{BufRead, Write},
+    os::unix::fs::MetadataExt,
+    path::Path,
+    process::ExitCode,
+    sync::{
+        Arc,
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    },
+    thread,
+    time::Duration,
+};
+
+use fuser::Session;
+use senesce_core::Clock;
+
+use crate::{
+    Error, PROTOCOL_VERSION, Result, ServeConfig,
+    config::{Charge, Role},
+    disk::Disk,
+    fuse::{DiskFs, mount_config},
+    guard,
+    host::{self, ProcessRef},
+    protocol::{Command, Event, Question},
+};
+
+/// What the hidden verb of the command line does: reads its charge from standard input, and is a server or a guard
+/// until that is over. Says everything on standard output; see [`Server::start`](crate::Server::start).
+///
+/// In: `clock` is looked at only under a [`Pace`](crate::Pace) other than the device's. Cost: returns when the process
+/// may end; to be called before any thread is started.
+pub fn serve_stdio(clock: Arc<dyn Clock>) -> ExitCode {
+    let mut line = String::new();
+    // A statement of its own: the lock must not be held on while the listener waits for it.
+    let read = std::io::stdin().lock().read_line(&mut line);
+    let outcome = match read {
+        Ok(_) => parse_charge(&line).and_then(|charge| match charge.role {
+            Role::Serve(config) => serve(config, clock),
+            Role::Guard(config) => guard::watch(&config),
+        }),
+        Err(error) => Err(Error::std("read", "standard input")(error)),
+    };
+    let problem = outcome.err().map(|error| error.to_string());
+    let code = if problem.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    say(&Event::Ended { problem });
+    code
+}
+
+fn parse_charge(line: &str) -> Result<Charge> {
+    let bad = |problem: String| Error::Protocol { line: line.trim().to_owned(), problem };
+    let charge: Charge = serde_json::from_str(line).map_err(|error| bad(error.to_string()))?;
+    if charge.version != PROTOCOL_VERSION {
+        return Err(bad(format!("version {}, this program speaks {PROTOCOL_VERSION}", charge.version)));
+    }
+    Ok(charge)
+}
+
+/// Whether anybody still listens does not matter.
+pub(crate) fn say(event: &Event) {
+    let Ok(mut line) = serde_json::to_vec(event) else { return };
+    line.push(b'\n');
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(&line).and_then(|()| out.flush());
+}
+
+/// What the main thread waits for.
+enum News {
+    Asked(Question),
+    ParentGone,
+    SessionEnded(std::io::Result<()>),
+}
+
+fn serve(config: ServeConfig, clock: Arc<dyn Clock>) -> Result<()> {
+    let notes = host::harden();
+    if host::find_fuse_mount(&config.mount_source())?.is_some() {
+        return Err(Error::Config { key: "name", value: config.name, problem: "a disk of that name is mounted" });
+    }
+    let disk = Arc::new(Disk::open(&config, clock)?);
+    let session = Session::new(DiskFs::new(Arc::clone(&disk)), &config.mount_point, &mount_config(&config))
+        .map_err(Error::std("mount the virtual disk on", &config.mount_point))?;
+    let connection = host::find_fuse_mount(&config.mount_source())?
+        .map(|mount| mount.connection)
+        .ok_or_else(|| Error::NotStarted { role: "server", problem: "its mount is not to be found".to_owned() })?;
+    let (news, inbox) = mpsc::channel();
+    spawn("disk", {
+        let news = news.clone();
+        move || {
+            let _ = news.send(News::SessionEnded(session.run()));
+        }
+    })?;
+    spawn("parent", move || listen(&news))?;
+    let process = ProcessRef::of(std::process::id())?;
+    say(&Event::Ready { version: PROTOCOL_VERSION, process, connection, notes });
+    let outcome = attend(&config, &disk, &inbox);
+    disk.stop_log();
+    // Aborted or abandoned: the dead mount shall not stay in anybody's way.
+    host::unmount(&config.mount_source(), true)?;
+    outcome
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
+    let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
+    spawned.map(drop).map_err(Error::std("start the thread", name))
+}
+
+fn listen(news: &Sender<News>) {
+    for line in std::io::stdin().lock().lines() {
+        let Ok(line) = line else { break };
+        match serde_json::from_str(&line) {
+            Ok(question) => {
+                let _ = news.send(News::Asked(question));
+            }
+            Err(error) => say(&Event::Refused { id: 0, problem: format!("{line:?} is no command: {error}") }),
+        }
+    }
+    let _ = news.send(News::ParentGone);
+}
+
+/// How often an orphaned server looks whether its disk fell out of use.
+const LOOK: Duration = Duration::from_millis(500);
+
+fn attend(config: &ServeConfig, disk: &Disk, inbox: &Receiver<News>) -> Result<()> {
+    let mut orphaned: Option<Duration> = None;
+    loop {
+        let news = match &mut orphaned {
+            None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(waited) => {
+                let gone = Duration::from_secs(config.grace_seconds.into());
+                if host::unmount(&config.mount_source(), false)? || *waited >= gone {
+                    return Ok(());
+                }
+                *waited += LOOK;
+                inbox.recv_timeout(LOOK)
+            }
+        };
+        match news {
+            Ok(News::SessionEnded(outcome)) => return outcome.map_err(Error::std("serve", config.disk_path())),
+            Ok(News::ParentGone) => orphaned = Some(Duration::ZERO),
+            Ok(News::Asked(Question { id, command })) => {
+                let quits = command == Command::Quit;
+                match carry_out(config, disk, command) {
+                    Ok(time) => {
+                        say(&Event::Answer { id, time: Box::new(time) });
+                        if quits {
+                            return Ok(());
+                        }
+                    }
+                    Err(problem) => say(&Event::Refused { id, problem }),
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        }
+    }
+}
+
+fn carry_out(config: &ServeConfig, disk: &Disk, command: Command) -> std::result::Result<crate::TimeReport, String> {
+    let text = |error: Error| error.to_string();
+    match command {
+        Command::Time => Ok(disk.time()),
+        Command::Mark { name } => Ok(disk.mark(&name)),
+        Command::LogStart { path } => {
+            refuse_own_disk(config, &path)?;
+            disk.start_log(&path).map(|()| disk.time()).map_err(text)
+        }
+        Command::LogStop => disk.stop_log().map_or_else(|| Ok(disk.time()), Err),
+        Command::Quit => match host::unmount(&config.mount_source(), false).map_err(text)? {
+            true => Ok(crate::TimeReport { log_problem: disk.stop_log(), ..disk.time() }),
+            false => Err("the disk is in use: unmount its file system and detach its loop device first".to_owned()),
+        },
+    }
+}
+
+/// A log on a file system on this very disk would wait for the server that waits for it.
+fn refuse_own_disk(config: &ServeConfig, log: &Path) -> std::result::Result<(), String> {
+    let dir = log.parent().filter(|dir| !dir.as_os_str().is_empty()).ok_or("a log needs a path with a directory")?;
+    let number = fs::metadata(dir).map_err(|error| format!("{}: {error}", dir.display()))?.dev();
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    let backing = fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/loop/backing_file")).unwrap_or_default();
+    let point = fs::canonicalize(config.mount_point.parent().unwrap_or(Path::new("/"))).unwrap_or_default();
+    let name = config.mount_point.file_name().unwrap_or_default();
+    if Path::new(backing.trim()) == point.join(name).join(ServeConfig::FILE_NAME) {
+        return Err(format!("{} lies on the virtual disk itself", log.display()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_charge_of_another_version_or_none_is_refused() {
+        for line in ["", "{}", "{\"version\":1}", "{\"version\":1,\"dance\":{}}"] {
+            assert!(matches!(parse_charge(line), Err(Error::Protocol { .. })), "{line:?}");
+        }
+        let guard = r#"{"version":2,"guard":{"name":"a","server":{"pid":1,"start_ticks":2},"connection":3,
+            "mount_point":"/m","stall_seconds":4}}"#;
+        assert!(parse_charge(guard).unwrap_err().to_string().contains("version 2"));
+        parse_charge(&guard.replace("\"version\":2", "\"version\":1")).unwrap();
+    }
+}

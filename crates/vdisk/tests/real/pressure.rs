@@ -1,0 +1,115 @@
+//! Memory pressure: a writer whose control group is smaller than what it writes.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use senesce_vdisk::Pace;
+
+use crate::{
+    bench::{Attached, Disk, Place, assert_nothing_left, run},
+    killed::start_parent,
+};
+
+const LIMIT_BYTES: u64 = 48 << 20;
+
+/// A group below this process's own, with a limit.
+struct Group(PathBuf);
+
+impl Group {
+    /// `None` where groups cannot be made.
+    fn new() -> Option<Self> {
+        let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let own = groups.lines().find_map(|line| line.split_once(":memory:"));
+        let (parent, limit) = match own {
+            Some((_, path)) => (format!("/sys/fs/cgroup/memory{path}"), "memory.limit_in_bytes"),
+            None => {
+                let (_, path) = groups.lines().find_map(|line| line.split_once("0::"))?;
+                (format!("/sys/fs/cgroup{path}"), "memory.max")
+            }
+        };
+        let dir = Path::new(&parent).join(format!("senesce-vdisk-test-{}", std::process::id()));
+        fs::create_dir(&dir).ok()?;
+        let group = Self(dir);
+        fs::write(group.0.join(limit), LIMIT_BYTES.to_string()).ok()?;
+        Some(group)
+    }
+
+    fn procs(&self) -> PathBuf {
+        self.0.join("cgroup.procs")
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        for _ in 0..50 {
+            if fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        eprintln!("LEFT BEHIND: {}", self.0.display());
+    }
+}
+
+pub fn limited_writer() {
+    let Some(group) = Group::new() else {
+        eprintln!("not run: needs a memory control group that it may make");
+        return;
+    };
+    for kind in ["ext4", "xfs", "btrfs"] {
+        writes_past_its_limit(&group, kind);
+    }
+    a_server_born_in_the_group_leaves_it(&group);
+}
+
+/// Four times the limit, through the page cache, and synced.
+fn write_in_group(group: &Group, root: &Path) -> String {
+    let megabytes = (4 * LIMIT_BYTES) >> 20;
+    let script = format!(
+        "echo $$ > {}; exec dd if=/dev/zero of={}/big bs=1M count={megabytes} conv=fsync",
+        group.procs().display(),
+        root.display()
+    );
+    let output = std::process::Command::new("timeout").args(["-k", "5", "100", "sh", "-c", &script]).output().unwrap();
+    assert!(output.status.success(), "{} {}", output.status, String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default().to_owned()
+}
+
+fn writes_past_its_limit(group: &Group, kind: &str) {
+    let mut disk = Disk::new(400, "hdd-7200", Pace::Device);
+    disk.attached.mkfs(kind);
+    disk.attached.mount(kind);
+    let begin = Instant::now();
+    let said = write_in_group(group, &disk.attached.root);
+    eprintln!("{kind}: a writer in {} MiB: {said} ({:.1} s)", LIMIT_BYTES >> 20, begin.elapsed().as_secs_f64());
+    assert!(disk.server.time().unwrap().totals.write.bytes >= 4 * LIMIT_BYTES);
+    disk.end();
+}
+
+/// Parent and server are started inside the limited group: the worst that a user can do.
+fn a_server_born_in_the_group_leaves_it(group: &Group) {
+    let place = Place::new();
+    let shell = format!("echo $$ > {} && exec \"$@\"", group.procs().display());
+    let (mut parent, footprint, notes) = start_parent(&place.config(400, "hdd-7200"), &shell);
+    let mut attached = Attached::new(&footprint, place.root());
+    let procs = fs::read_to_string(group.procs()).unwrap();
+    let is_inside = |pid: u32| procs.lines().any(|line| line == pid.to_string());
+    assert!(is_inside(parent.id()), "the parent stays where it was put");
+    for process in [footprint.server, footprint.guard] {
+        assert!(!is_inside(process.unwrap().pid), "in the group: {procs}");
+    }
+    assert!(notes.iter().any(|note| note.starts_with("moved from memory-limited group")), "{notes:?}");
+    attached.mkfs("ext4");
+    attached.mount("ext4");
+    write_in_group(group, &attached.root);
+    attached.unmount();
+    run(&format!("e2fsck -fn {}", attached.loop_device.display()));
+    attached.detach();
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    drop(attached);
+    assert_nothing_left(&footprint);
+}
