@@ -19,9 +19,12 @@
 //! same time on every machine. Everything it says is of a *model*, and is called so wherever it is shown.
 
 mod bandwidth;
+mod calibrate;
+mod derived;
 mod error;
 mod hdd;
 mod model;
+mod predict;
 mod replay;
 mod spec;
 mod ssd;
@@ -30,8 +33,11 @@ pub use bandwidth::{
     BandwidthPoint, PUBLISHED_HDD_CURVE, ReadExperiment, compute_bandwidth_curve, compute_effective_bandwidth,
     compute_natural_transfer_size,
 };
+pub use calibrate::{Calibration, LineFit, Residual, compute_calibration, compute_line_fit};
+pub use derived::{DerivedFigure, compute_derived_figures};
 pub use error::Error;
 pub use model::{DeviceModel, ServiceTimes, Totals};
+pub use predict::{ColdRead, Readahead, compute_cold_reads, compute_windows};
 pub use replay::{DeviceCost, QueuePolicy, Replay, compute_cost};
 pub use spec::{Constant, DeviceKind, DeviceSpec, FORMAT, KeyRule, find_preset, keys, presets};
 pub use ssd::{FlashState, compute_greedy_write_amplification};

@@ -84,14 +84,6 @@ impl Geometry {
         }
         let per_zone_cylinder: u64 = sectors_per_track.iter().sum::<u64>() * heads;
         let cylinders_per_zone = capacity_sectors.div_ceil(per_zone_cylinder);
-        if cylinders_per_zone * zones < 10 {
-            let problem = format!(
-                "{} GB is {} cylinders of this rate and speed; at least 10 would be possible",
-                spec.value("capacity"),
-                cylinders_per_zone * zones
-            );
-            return Err(spec.absurd("capacity", problem));
-        }
         let mut first_sector = 0;
         let zones: Vec<Zone> = sectors_per_track
             .into_iter()
@@ -115,6 +107,12 @@ impl Geometry {
             cylinder_skew: angle(cylinder_ms),
         };
         geometry.cylinders = geometry.place(capacity_sectors - 1).cylinder + 1;
+        if geometry.cylinders < 10 {
+            let (gb, cylinders) = (spec.value("capacity"), geometry.cylinders);
+            let problem =
+                format!("{gb} GB are {cylinders} cylinders at this rate and speed; at least 10 would be possible");
+            return Err(spec.absurd("capacity", problem));
+        }
         Ok(geometry)
     }
 

@@ -39,20 +39,23 @@ pub enum NoCurve {
 }
 
 impl SeekCurve {
-    /// The curve with this mean. Cost: two passes over the cylinders.
+    /// The curve with this mean. Cost: constant for many cylinders, one pass over them for few.
     pub fn solve(cylinders: u64, t1_ms: f64, mean_ms: f64, tf_ms: f64) -> Result<Self, NoCurve> {
         if tf_ms < t1_ms {
             return Err(NoCurve::FullStroke);
         }
-        let with = |ta_ms| Self { cylinders, t1_ms, ta_ms, tf_ms };
-        let (lowest, highest) = (with(t1_ms).mean_ms(), with(tf_ms).mean_ms());
+        let shares = Shares::compute(cylinders);
+        let (lowest, highest) = (shares.mean_ms(t1_ms, t1_ms, tf_ms), shares.mean_ms(t1_ms, tf_ms, tf_ms));
         if !(lowest..=highest).contains(&mean_ms) {
             return Err(NoCurve::Mean { at_least_ms: lowest, at_most_ms: highest });
         }
-        if highest == lowest {
-            return Ok(with(t1_ms));
-        }
-        Ok(with(t1_ms + (tf_ms - t1_ms) * (mean_ms - lowest) / (highest - lowest)))
+        let share = if highest > lowest { (mean_ms - lowest) / (highest - lowest) } else { 0.0 };
+        Ok(Self { cylinders, t1_ms, ta_ms: t1_ms + (tf_ms - t1_ms) * share, tf_ms })
+    }
+
+    /// The time at a third of the stroke, milliseconds: what was solved for.
+    pub fn third_ms(&self) -> f64 {
+        self.ta_ms
     }
 
     /// The time for a distance, milliseconds.
@@ -72,16 +75,69 @@ impl SeekCurve {
     pub fn time(&self, distance: u64) -> Nanos {
         Nanos((self.ms(distance) * 1e6).round() as u64)
     }
+}
 
-    /// The mean over all ordered pairs of different cylinders: sum of (C - d) t(d) over sum of (C - d), d = 1..C-1.
-    pub fn mean_ms(&self) -> f64 {
-        let (mut sum, mut pairs) = (0.0, 0.0);
-        for distance in 1..self.cylinders {
-            let weight = (self.cylinders - distance) as f64;
-            sum += weight * self.ms(distance);
-            pairs += weight;
+/// The weights of `t1`, `ta` and `tf` in the mean over all ordered pairs of different cylinders, which is the sum of
+/// (C - d) t(d) over the sum of (C - d), d = 1..C-1.
+#[derive(Clone, Copy, Debug)]
+struct Shares {
+    t1: f64,
+    ta: f64,
+    tf: f64,
+}
+
+impl Shares {
+    /// Up to so many cylinders the sums are done term by term.
+    const FEW: u64 = 4096;
+
+    fn mean_ms(&self, t1_ms: f64, ta_ms: f64, tf_ms: f64) -> f64 {
+        self.t1 * t1_ms + self.ta * ta_ms + self.tf * tf_ms
+    }
+
+    fn compute(cylinders: u64) -> Self {
+        // `root` is the sum of (C - d) times the root's value up to the third, `near` of (C - d) there, `far` of (C - d)
+        // beyond it, `line` of (C - d) times the line's value there.
+        let (near, root, far, line) =
+            if cylinders <= Self::FEW { Self::sums_by_term(cylinders) } else { Self::sums_in_closed_form(cylinders) };
+        let all = near + far;
+        Self { t1: (near - root) / all, ta: (root + far - line) / all, tf: line / all }
+    }
+
+    fn sums_by_term(cylinders: u64) -> (f64, f64, f64, f64) {
+        let c = cylinders as f64;
+        let third = c / 3.0;
+        let (mut near, mut root, mut far, mut line) = (0.0, 0.0, 0.0, 0.0);
+        for d in (1..cylinders).map(|d| d as f64) {
+            if d <= third {
+                near += c - d;
+                root += (c - d) * ((d - 1.0) / (third - 1.0)).sqrt();
+            } else {
+                far += c - d;
+                line += (c - d) * (d - third) / (c - 1.0 - third);
+            }
         }
-        sum / pairs
+        (near, root, far, line)
+    }
+
+    /// The same by formulas for sums of powers; for roots that of Euler and Maclaurin, whose next terms are below 1e-12
+    /// of the sums.
+    fn sums_in_closed_form(cylinders: u64) -> (f64, f64, f64, f64) {
+        let c = cylinders as f64;
+        let third = c / 3.0;
+        let m = third.floor();
+        let first = |n: f64| n * (n + 1.0) / 2.0;
+        let second = |n: f64| n * (n + 1.0) * (2.0 * n + 1.0) / 6.0;
+        let near = c * m - first(m);
+        // With k = d - 1: the sum of (C - 1 - k) sqrt(k), k = 0..m-1. The constants are zeta(-1/2) and zeta(-3/2).
+        let n = m - 1.0;
+        let halves = 2.0 / 3.0 * n.powf(1.5) + 0.5 * n.sqrt() - 0.207_886_224_977_354_57 + 1.0 / (24.0 * n.sqrt());
+        let three_halves = 0.4 * n.powf(2.5) + 0.5 * n.powf(1.5) + 0.125 * n.sqrt() - 0.025_485_201_889_833_036;
+        let root = ((c - 1.0) * halves - three_halves) / (third - 1.0).sqrt();
+        let last = c - 1.0;
+        let far = c * (last - m) - (first(last) - first(m));
+        // (C - d)(d - third) = -d^2 + (C + third) d - C third
+        let products = -(second(last) - second(m)) + (c + third) * (first(last) - first(m)) - c * third * (last - m);
+        (near, root, far, products / (c - 1.0 - third))
     }
 }
 
@@ -89,13 +145,27 @@ impl SeekCurve {
 mod tests {
     use super::*;
 
+    /// The definition, term by term.
+    fn mean_ms(curve: &SeekCurve) -> f64 {
+        let weight = |d: u64| (curve.cylinders - d) as f64;
+        let sum: f64 = (1..curve.cylinders).map(|d| weight(d) * curve.ms(d)).sum();
+        sum / (1..curve.cylinders).map(weight).sum::<f64>()
+    }
+
+    #[test]
+    fn the_mean_is_that_of_the_definition_for_few_and_for_many_cylinders() {
+        for cylinders in [10, 11, 12, 4096, 4097, 4098, 4099, 50_000, 394_001] {
+            let curve = SeekCurve::solve(cylinders, 0.6, 8.2, 16.0).unwrap();
+            assert!((mean_ms(&curve) - 8.2).abs() < 1e-9, "{cylinders}: {}", mean_ms(&curve));
+        }
+    }
+
     #[test]
     fn the_curve_meets_its_three_given_points() {
         let curve = SeekCurve::solve(90_000, 0.6, 8.2, 16.0).unwrap();
         assert_eq!(curve.ms(0), 0.0);
         assert_eq!(curve.ms(1), 0.6);
         assert!((curve.ms(89_999) - 16.0).abs() < 1e-9);
-        assert!((curve.mean_ms() - 8.2).abs() < 1e-9);
     }
 
     #[test]
@@ -117,9 +187,10 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn a_longer_way_never_takes_less_time(cylinders in 10u64..5000, share in 0.0f64..1.0, d in 1u64..4999) {
-            let ends = [SeekCurve { cylinders, t1_ms: 0.5, ta_ms: 0.5, tf_ms: 15.0 }.mean_ms(),
-                        SeekCurve { cylinders, t1_ms: 0.5, ta_ms: 15.0, tf_ms: 15.0 }.mean_ms()];
-            let curve = SeekCurve::solve(cylinders, 0.5, ends[0] + share * (ends[1] - ends[0]), 15.0).unwrap();
+            let shares = Shares::compute(cylinders);
+            let (low, high) = (shares.mean_ms(0.5, 0.5, 15.0), shares.mean_ms(0.5, 15.0, 15.0));
+            let mean_ms = (low + share * (high - low)).clamp(low, high);
+            let curve = SeekCurve::solve(cylinders, 0.5, mean_ms, 15.0).unwrap();
             let d = d % (cylinders - 1) + 1;
             proptest::prop_assert!(curve.ms(d) >= curve.ms(d - 1));
         }

@@ -29,12 +29,16 @@ pub struct Ftl {
     logical: Vec<u32>,
     /// Valid pages of each block.
     valid: Vec<u32>,
-    /// Full blocks by their number of valid pages, and the place of each block in its list.
-    by_valid: Vec<Vec<u32>>,
-    position: Vec<u32>,
+    /// Full blocks as lists by their number of valid pages: the first of each list, and each block's neighbours. A block
+    /// is kept as its number + 1, 0 is none.
+    first: Vec<u32>,
+    next: Vec<u32>,
+    previous: Vec<u32>,
     /// No list below this one has a block.
     lowest: usize,
-    free: Vec<u32>,
+    /// Erased blocks that were in use before, and the first of those that never were.
+    erased: Vec<u32>,
+    unused: u32,
     open: u32,
     open_pages: u32,
 }
@@ -53,10 +57,12 @@ impl Ftl {
             physical: vec![NOWHERE; logical_pages as usize],
             logical: vec![NOWHERE; blocks as usize * pages_per_block as usize],
             valid: vec![0; blocks as usize],
-            by_valid: vec![Vec::new(); pages_per_block as usize + 1],
-            position: vec![0; blocks as usize],
+            first: vec![0; pages_per_block as usize + 1],
+            next: vec![0; blocks as usize],
+            previous: vec![0; blocks as usize],
             lowest: pages_per_block as usize,
-            free: (1..blocks).rev().collect(),
+            erased: Vec::new(),
+            unused: 1,
             open: 0,
             open_pages: 0,
         }
@@ -73,7 +79,7 @@ impl Ftl {
         self.invalidate(page);
         self.program(page);
         // Collecting after the write, so that a write always finds a page.
-        while self.free.len() <= RESERVE_BLOCKS && self.open_pages == self.pages_per_block {
+        while self.free_blocks() <= RESERVE_BLOCKS && self.open_pages == self.pages_per_block {
             let Some(moved) = self.collect() else { break };
             collected.moved_pages += u64::from(moved);
             collected.erased_blocks += 1;
@@ -107,9 +113,11 @@ impl Ftl {
         if self.open_pages == self.pages_per_block {
             self.list(self.open);
             // The reserve guarantees one: collecting leaves more free pages than it takes.
-            if let Some(block) = self.free.pop() {
-                (self.open, self.open_pages) = (block, 0);
-            }
+            self.open = self.erased.pop().unwrap_or_else(|| {
+                self.unused += 1;
+                self.unused - 1
+            });
+            self.open_pages = 0;
         }
         let at = self.open * self.pages_per_block + self.open_pages;
         self.logical[at as usize] = page + 1;
@@ -120,13 +128,13 @@ impl Ftl {
 
     /// Frees the full block with the fewest valid pages; tells how many moved. None if that would free nothing.
     fn collect(&mut self) -> Option<u32> {
-        while self.by_valid[self.lowest].is_empty() && self.lowest < self.pages_per_block as usize {
+        while self.lowest < self.pages_per_block as usize && self.first[self.lowest] == 0 {
             self.lowest += 1;
         }
         if self.lowest == self.pages_per_block as usize {
             return None;
         }
-        let victim = self.by_valid[self.lowest].last().copied()?;
+        let victim = self.first[self.lowest] - 1;
         self.unlist(victim);
         let first = victim * self.pages_per_block;
         for at in first..first + self.pages_per_block {
@@ -136,23 +144,33 @@ impl Ftl {
             }
         }
         let moved = std::mem::take(&mut self.valid[victim as usize]);
-        self.free.push(victim);
+        self.erased.push(victim);
         Some(moved)
+    }
+
+    fn free_blocks(&self) -> usize {
+        self.erased.len() + self.valid.len() - self.unused as usize
     }
 
     fn list(&mut self, block: u32) {
         let valid = self.valid[block as usize] as usize;
-        self.position[block as usize] = self.by_valid[valid].len() as u32;
-        self.by_valid[valid].push(block);
+        let next = std::mem::replace(&mut self.first[valid], block + 1);
+        if next != 0 {
+            self.previous[next as usize - 1] = block + 1;
+        }
+        (self.next[block as usize], self.previous[block as usize]) = (next, 0);
         self.lowest = self.lowest.min(valid);
     }
 
     fn unlist(&mut self, block: u32) {
-        let list = &mut self.by_valid[self.valid[block as usize] as usize];
-        let position = self.position[block as usize];
-        list.swap_remove(position as usize);
-        if let Some(&moved) = list.get(position as usize) {
-            self.position[moved as usize] = position;
+        let (next, previous) = (self.next[block as usize], self.previous[block as usize]);
+        if next != 0 {
+            self.previous[next as usize - 1] = previous;
+        }
+        if previous != 0 {
+            self.next[previous as usize - 1] = next;
+        } else {
+            self.first[self.valid[block as usize] as usize] = next;
         }
     }
 }
@@ -259,15 +277,19 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(ftl.valid.iter().sum::<u32>() as usize, mapped.len());
-                for (valid, list) in ftl.by_valid.iter().enumerate() {
-                    for (position, &block) in list.iter().enumerate() {
-                        prop_assert_eq!(ftl.valid[block as usize] as usize, valid);
-                        prop_assert_eq!(ftl.position[block as usize] as usize, position);
+                let mut listed = 0;
+                for (valid, &first) in ftl.first.iter().enumerate() {
+                    let (mut block, mut previous) = (first, 0);
+                    while block != 0 {
+                        prop_assert_eq!(ftl.valid[block as usize - 1] as usize, valid);
+                        prop_assert_eq!(ftl.previous[block as usize - 1], previous);
+                        prop_assert!(block - 1 != ftl.open && valid >= ftl.lowest);
+                        listed += 1;
+                        (previous, block) = (block, ftl.next[block as usize - 1]);
                     }
                 }
                 // Every block is open, free or listed.
-                let listed: usize = ftl.by_valid.iter().map(Vec::len).sum();
-                prop_assert_eq!(listed + ftl.free.len() + 1, ftl.valid.len());
+                prop_assert_eq!(listed + ftl.free_blocks() + 1, ftl.valid.len());
             }
         }
     }

@@ -110,6 +110,13 @@ impl Ssd {
             );
             return Err(spec.absurd("capacity", problem));
         }
+        if pages_per_plane < 4 * count("pages_per_block") {
+            let problem = format!(
+                "{} pages are not possible where a plane has {pages_per_plane}; at most a quarter of them would be",
+                count("pages_per_block")
+            );
+            return Err(spec.absurd("pages_per_block", problem));
+        }
         let us = |key| Nanos((spec.value(key) * 1e3).round() as u64);
         let make = |index: u64| {
             let ftl = match state {

@@ -1,0 +1,161 @@
+//! The block requests of a cold grep test, predicted from where files lie: no trace, no device.
+//!
+//! A cold reader goes through the files in order; the kernel reads ahead of it in windows ([`compute_windows`]); each
+//! window becomes one request for each run of blocks that lie together on the device, cut at the largest request the
+//! device takes. The requests go into [`compute_cost`](crate::compute_cost), as those of a trace do.
+//!
+//! ```
+//! use senesce_core::Extent;
+//! use senesce_device::{ColdRead, Readahead, compute_cold_reads};
+//!
+//! // A file of 64 KiB in two pieces: two requests, in file order.
+//! let extents = vec![
+//!     Extent { logical: 0, physical: 40960, length: 16384 },
+//!     Extent { logical: 16384, physical: 8192, length: 49152 },
+//! ];
+//! let reads = [ColdRead::File { size_bytes: 65536, extents }];
+//! let requests = compute_cold_reads(&reads, &Readahead::default()).unwrap();
+//! let places: Vec<_> = requests.iter().map(|request| (request.sector, request.sectors)).collect();
+//! assert_eq!(places, [(80, 32), (16, 96)]);
+//! ```
+//!
+//! Not here: which metadata are read when (the caller says so), what other programs read, merging of windows of one file
+//! or of different files in the block layer, pages that are already cached.
+
+mod windows;
+
+use std::collections::BTreeSet;
+
+use senesce_core::{BlockOp, BlockRequest, Extent, Nanos, SECTOR_BYTES};
+use serde::{Deserialize, Serialize};
+
+pub use windows::{Readahead, compute_windows};
+
+use crate::Error;
+
+/// One thing a cold reader has to fetch, in the order of the walk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ColdRead {
+    /// Blocks of a directory, an inode table, an extent tree: read as one piece, and only the first time.
+    Metadata {
+        /// First byte on the device.
+        physical: u64,
+        /// Bytes. What the file system fetches along with it (ext4 an aligned part of the inode table) belongs to it.
+        length: u64,
+    },
+    /// The content of a file, from the first byte to the last.
+    File {
+        /// Its size; what is allocated beyond it is not read.
+        size_bytes: u64,
+        /// Its written extents in file order, on the device; holes and unwritten extents are left out.
+        extents: Vec<Extent>,
+    },
+}
+
+/// The requests of a cold reader, in issue order, all issued at time 0.
+///
+/// Every allocated byte of a file up to the end of its last page is read exactly once, in file order; no request is
+/// longer than the largest, and none goes across the border of two extents unless they touch both in the file and on
+/// the device. Metadata pages that were read before are not read again.
+///
+/// Errors: extents that are empty, overlap or are not in file order, with the number of the file.
+/// Cost: linear in windows and extents.
+pub fn compute_cold_reads<'a>(
+    reads: impl IntoIterator<Item = &'a ColdRead>,
+    readahead: &Readahead,
+) -> Result<Vec<BlockRequest>, Error> {
+    readahead.check()?;
+    let mut requests = Requests { max_bytes: readahead.max_request_bytes, list: Vec::new() };
+    let mut cached = BTreeSet::new();
+    for (number, read) in reads.into_iter().enumerate() {
+        match read {
+            ColdRead::Metadata { physical, length } => {
+                read_metadata(*physical, *length, readahead.page_bytes, &mut cached, &mut requests);
+            }
+            ColdRead::File { size_bytes, extents } => {
+                let runs = compute_runs(extents, number)?;
+                read_file(*size_bytes, &runs, readahead, &mut requests);
+            }
+        }
+    }
+    Ok(requests.list)
+}
+
+/// Extents with neighbours that touch made one. `number` names the file in errors.
+fn compute_runs(extents: &[Extent], number: usize) -> Result<Vec<Extent>, Error> {
+    let mut runs: Vec<Extent> = Vec::with_capacity(extents.len());
+    for extent in extents {
+        let problem = |what: &str| Error::NotComputable {
+            figure: "requests of a cold read",
+            problem: format!("read {number}: the extent at file offset {} {what}", extent.logical),
+        };
+        if extent.length == 0 {
+            return Err(problem("is empty"));
+        }
+        if extent.logical.checked_add(extent.length).is_none() || extent.physical.checked_add(extent.length).is_none() {
+            return Err(problem("ends beyond 2^64 bytes"));
+        }
+        match runs.last_mut() {
+            Some(last) if last.logical + last.length > extent.logical => {
+                return Err(problem("begins before the one before it ends"));
+            }
+            Some(last) if last.continues_into(extent) => last.length += extent.length,
+            _ => runs.push(*extent),
+        }
+    }
+    Ok(runs)
+}
+
+fn read_file(size_bytes: u64, runs: &[Extent], readahead: &Readahead, requests: &mut Requests) {
+    let mut next = 0;
+    for window in compute_windows(size_bytes, readahead) {
+        // Runs before the window are done with; the last may reach into the next window.
+        while runs.get(next).is_some_and(|run| run.logical + run.length <= window.start) {
+            next += 1;
+        }
+        for run in runs[next..].iter().take_while(|run| run.logical < window.end) {
+            let (start, end) = (run.logical.max(window.start), (run.logical + run.length).min(window.end));
+            requests.add(run.physical + (start - run.logical), end - start);
+        }
+    }
+}
+
+fn read_metadata(physical: u64, length: u64, page_bytes: u64, cached: &mut BTreeSet<u64>, requests: &mut Requests) {
+    // Neighbouring pages that are new are one request.
+    let (mut start, mut bytes) = (0, 0);
+    for page in physical / page_bytes..physical.saturating_add(length).div_ceil(page_bytes) {
+        if cached.insert(page) {
+            if bytes == 0 {
+                start = page * page_bytes;
+            }
+            bytes += page_bytes;
+        } else {
+            requests.add(start, std::mem::take(&mut bytes));
+        }
+    }
+    requests.add(start, bytes);
+}
+
+struct Requests {
+    max_bytes: u64,
+    list: Vec<BlockRequest>,
+}
+
+impl Requests {
+    /// Reads of a run of bytes, whole sectors, none longer than the largest.
+    fn add(&mut self, start: u64, bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
+        let (mut sector, end) = (start / SECTOR_BYTES, (start + bytes).div_ceil(SECTOR_BYTES));
+        while sector < end {
+            let sectors = (end - sector).min(self.max_bytes / SECTOR_BYTES);
+            self.list.push(BlockRequest { issued: Nanos(0), op: BlockOp::Read, sector, sectors: sectors as u32 });
+            sector += sectors;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! In which pieces the kernel fetches a file that is read from the first byte to the last.
+//!
+//! Linux's on-demand readahead (mm/readahead.c, as of version 6.12 and later):
+//!
+//! - A read that misses at the start of a file fetches an initial window: the pages asked for rounded up to a power of
+//!   two, times 4 if that is at most a 32nd of the maximum, times 2 if at most a quarter, else the maximum.
+//! - Within a window a page carries a mark. The reader who comes to it makes the kernel fetch the next window, behind
+//!   this one: 4 times as long if this one is below a 16th of the maximum, twice if at most half of it, else the maximum.
+//! - In the first window the mark is on the first page behind what was asked for, or in its middle if all of it was;
+//!   in later ones on the first page.
+//! - The maximum is the device's read_ahead_kb; for one read call that asks for more, what it asks for, up to the
+//!   device's largest request.
+//!
+//! "Asked for" is the size of the reader's buffer, even when the file is shorter.
+//!
+//! Not modelled: large folios, which can move the end of a window by less than a folio; a cgroup that is congested.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+/// How a file is read and read ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Readahead {
+    /// The device's `read_ahead_kb`, in bytes; below a page there is no readahead, and every page is fetched by itself.
+    pub read_ahead_bytes: u64,
+    /// The buffer of each read call.
+    pub read_bytes: u64,
+    /// The device's largest request (`max_sectors_kb`), in bytes.
+    pub max_request_bytes: u64,
+    /// The page size.
+    pub page_bytes: u64,
+}
+
+impl Default for Readahead {
+    /// Linux's defaults (readahead 128 KiB, requests up to 1280 KiB, pages of 4 KiB), read in pieces of 128 KiB as the
+    /// grep test does.
+    fn default() -> Self {
+        Self { read_ahead_bytes: 128 << 10, read_bytes: 128 << 10, max_request_bytes: 1280 << 10, page_bytes: 4096 }
+    }
+}
+
+impl Readahead {
+    /// Refuses sizes with which nothing can be read.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let error = |problem| Err(Error::NotComputable { figure: "requests of a cold read", problem });
+        if !self.page_bytes.is_power_of_two() || self.page_bytes < 512 {
+            return error(format!("pages of {} bytes are not possible; a power of two from 512 is", self.page_bytes));
+        }
+        if self.read_bytes == 0 {
+            return error("read calls of 0 bytes never end; 1 byte or more is possible".into());
+        }
+        if self.max_request_bytes < self.page_bytes || !self.max_request_bytes.is_multiple_of(self.page_bytes) {
+            return error(format!(
+                "a largest request of {} bytes is not possible; a multiple of the page of {} bytes is",
+                self.max_request_bytes, self.page_bytes
+            ));
+        }
+        Ok(())
+    }
+
+    /// The largest window for a read call that asks for `asked` pages.
+    fn max_pages(&self, asked: u64) -> u64 {
+        let (pages, request) = (self.read_ahead_bytes / self.page_bytes, self.max_request_bytes / self.page_bytes);
+        if asked > pages && request > pages { asked.min(request) } else { pages }
+    }
+}
+
+/// The windows in which a file of `size_bytes` is fetched, in order, as byte ranges of the file; together they are the
+/// file up to the end of its last page, each byte once.
+pub fn compute_windows(size_bytes: u64, readahead: &Readahead) -> Vec<Range<u64>> {
+    let page = readahead.page_bytes;
+    let pages = size_bytes.div_ceil(page);
+    if readahead.read_ahead_bytes < page {
+        return (0..pages).map(|at| at * page..(at + 1) * page).collect();
+    }
+    let mut windows: Vec<Range<u64>> = Vec::new();
+    let mut add = |start: u64, end: u64| {
+        let end = end.min(pages);
+        if start < end {
+            windows.push(start * page..end * page);
+        }
+        end
+    };
+    // Pages before `fetched` are there; the page `mark` makes the kernel fetch the next window, which follows one of
+    // `size` pages.
+    let (mut fetched, mut size, mut mark) = (0, 0, None);
+    let mut call_end = 0;
+    for at in 0..pages {
+        // The end of the read call that comes to this page first. Calls need not begin at pages.
+        while call_end <= at {
+            let calls = (at * page / readahead.read_bytes) + 1;
+            call_end = calls.saturating_mul(readahead.read_bytes).div_ceil(page).max(at + 1);
+        }
+        let asked = call_end - at;
+        let max = readahead.max_pages(asked);
+        if at >= fetched {
+            size = initial_window(asked, max);
+            let ahead = if size > asked { size - asked } else { size / 2 };
+            fetched = add(at, at + size);
+            mark = (ahead > 0).then(|| at + size - ahead);
+        }
+        if mark == Some(at) {
+            let start = fetched;
+            size = next_window(size, max);
+            fetched = add(start, start + size);
+            mark = Some(start);
+        }
+    }
+    windows
+}
+
+fn initial_window(asked: u64, max: u64) -> u64 {
+    let rounded = asked.next_power_of_two();
+    if rounded <= max / 32 {
+        rounded * 4
+    } else if rounded <= max / 4 {
+        rounded * 2
+    } else {
+        max
+    }
+}
+
+fn next_window(size: u64, max: u64) -> u64 {
+    if size < max / 16 {
+        size * 4
+    } else if size <= max / 2 {
+        size * 2
+    } else {
+        max
+    }
+}
