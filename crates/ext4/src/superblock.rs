@@ -44,7 +44,7 @@ pub struct Superblock {
     pub inode_bytes: usize,
     /// Length of a group descriptor, bytes.
     pub descriptor_bytes: usize,
-    /// Free blocks (free clusters × blocks of a cluster); behind the truth while the file system is mounted.
+    /// Free blocks; behind the truth while the file system is mounted.
     pub free_blocks: u64,
     /// Free inodes; behind the truth while the file system is mounted.
     pub free_inodes: u32,
@@ -132,7 +132,7 @@ impl Superblock {
             first_inode: if revision == 0 { 11 } else { u32_at(bytes, 0x54) },
             inode_bytes: if revision == 0 { 128 } else { usize::from(u16_at(bytes, 0x58)) },
             descriptor_bytes: if is_64bit { usize::from(u16_at(bytes, 0xFE)) } else { 32 },
-            free_blocks: wide(u32_at(bytes, 0xC), high(0x158)).saturating_mul(cluster_blocks),
+            free_blocks: wide(u32_at(bytes, 0xC), high(0x158)),
             free_inodes: u32_at(bytes, 0x10),
             made_unix_seconds: wide(u32_at(bytes, 0x108), u32::from(u8_at(bytes, 0x276))),
             mounted_unix_seconds: wide(u32_at(bytes, 0x2C), u32::from(u8_at(bytes, 0x275))),

@@ -84,33 +84,47 @@ fn entry_length(field: u16, block_bytes: usize) -> usize {
     }
 }
 
-/// Where the list of an index node begins; none if the block is not one.
-fn index_offset(bytes: &[u8]) -> Option<usize> {
-    let first = entry_length(u16_at(bytes, 4), bytes.len());
-    if first == bytes.len() {
-        return Some(8); // behind an empty entry that spans the block
+/// Where the list of an index node begins: behind the entries `.` and `..` and a header in the first block, behind an
+/// empty entry that spans the block in others; none if the block is a leaf.
+fn index_offset(bytes: &[u8], is_first: bool) -> Option<usize> {
+    if is_first {
+        return Some(32);
     }
-    let second = entry_length(u16_at(bytes, 12 + 4), bytes.len());
-    (first == 12 && second == bytes.len() - 12 && u32_at(bytes, 24) == 0 && u8_at(bytes, 29) == 8).then_some(32)
+    (u32_at(bytes, 0) == 0 && entry_length(u16_at(bytes, 4), bytes.len()) == bytes.len()).then_some(8)
+}
+
+/// Which blocks of a directory are nodes of its index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In a directory without index: none.
+    NotIndexed,
+    /// The first block, which is.
+    Root,
+    /// Another block, which may be.
+    Behind,
 }
 
 /// Verifies the checksum at the end of a leaf, or behind the list of an index node.
-pub(super) fn verify_checksum(bytes: &[u8], seed: u32, indexed: bool) -> Result<(), Problem> {
-    let missing = || Problem::from("it has no place for its checksum");
-    let leaf_end = bytes.len().saturating_sub(12);
-    let is_leaf =
-        u32_at(bytes, leaf_end) == 0 && u16_at(bytes, leaf_end + 4) == 12 && u16_at(bytes, leaf_end + 6) == 0xDE00;
-    let (stored, computed) = if is_leaf {
-        (u32_at(bytes, leaf_end + 8), crc32c(seed, &bytes[..leaf_end]))
-    } else {
-        let list = index_offset(bytes).filter(|_| indexed).ok_or_else(missing)?;
-        let (limit, count) = (usize::from(u16_at(bytes, list)), usize::from(u16_at(bytes, list + 2)));
-        let (list_end, tail) = (list + count * 8, list + limit * 8);
-        if count > limit || tail + 8 > bytes.len() {
-            return Err(format!("its index has {count} entries of at most {limit}").into());
+pub(super) fn verify_checksum(bytes: &[u8], seed: u32, place: Place) -> Result<(), Problem> {
+    // An index node may still have the end of the leaf that it was before.
+    let list = index_offset(bytes, place == Place::Root).filter(|_| place != Place::NotIndexed);
+    let (stored, computed) = match list {
+        None => {
+            let end = bytes.len().saturating_sub(12);
+            if u32_at(bytes, end) != 0 || u16_at(bytes, end + 4) != 12 || u16_at(bytes, end + 6) != 0xDE00 {
+                return Err("it has no place for its checksum".into());
+            }
+            (u32_at(bytes, end + 8), crc32c(seed, &bytes[..end]))
         }
-        let crc = crc32c(crc32c(seed, &bytes[..list_end]), &bytes[tail..tail + 4]);
-        (u32_at(bytes, tail + 4), crc32c(crc, &[0; 4]))
+        Some(list) => {
+            let (limit, count) = (usize::from(u16_at(bytes, list)), usize::from(u16_at(bytes, list + 2)));
+            let (list_end, tail) = (list + count * 8, list + limit * 8);
+            if count > limit || tail + 8 > bytes.len() {
+                return Err(format!("its index has {count} entries of at most {limit}").into());
+            }
+            let crc = crc32c(crc32c(seed, &bytes[..list_end]), &bytes[tail..tail + 4]);
+            (u32_at(bytes, tail + 4), crc32c(crc, &[0; 4]))
+        }
     };
     if stored == computed { Ok(()) } else { Err(Problem::Checksum { stored, computed }) }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     EntryOrder,
-    block::{Parsed, Rules, parse_block, parse_index_root, verify_checksum},
+    block::{Parsed, Place, Rules, parse_block, parse_index_root, verify_checksum},
     entries::DirectoryEntries,
     order::{Listing, apply_listing, compute_listing, has_stored_hashes},
 };
@@ -176,7 +176,12 @@ fn read_block<D: ReadAt>(
         return Err(USED_UP.into());
     }
     if fs.verifies() {
-        verify_checksum(bytes, job.inode.checksum_seed, directory.indexed)?;
+        let place = match (directory.indexed, logical) {
+            (false, _) => Place::NotIndexed,
+            (true, 0) => Place::Root,
+            (true, _) => Place::Behind,
+        };
+        verify_checksum(bytes, job.inode.checksum_seed, place)?;
     }
     if directory.indexed && logical == 0 {
         directory.root_version = Some(parse_index_root(bytes)?);
