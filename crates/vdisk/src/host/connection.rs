@@ -1,6 +1,10 @@
 //! The kernel's end of a FUSE mount: how many requests wait there, and the switch that makes them all fail.
 
-use std::{fs::File, io::Write, os::unix::fs::FileExt};
+use std::{
+    fs::File,
+    io::{Read, Write},
+    os::fd::OwnedFd,
+};
 
 use rustix::{
     fs::{Mode, OFlags},
@@ -9,19 +13,25 @@ use rustix::{
 
 use crate::{Error, Result};
 
-/// Control over one FUSE connection. Its files are open, so that using it needs no look-up and no memory to speak of.
+/// Control over one FUSE connection. The switch is held open, so that using it needs no look-up and no memory to speak
+/// of.
 ///
 /// The control file system is mounted nowhere for this: on many machines it is not at `/sys/fs/fuse/connections`.
 /// Source: the kernel's Documentation/filesystems/fuse.rst.
 #[derive(Debug)]
 pub struct Connection {
     number: u32,
+    dir: OwnedFd,
     abort: File,
-    waiting: File,
+}
+
+fn open_at(dir: &OwnedFd, name: &str, flags: OFlags) -> Result<OwnedFd> {
+    rustix::fs::openat(dir, name, flags | OFlags::CLOEXEC, Mode::empty())
+        .map_err(Error::io("open the control of the FUSE connection", name))
 }
 
 impl Connection {
-    /// Opens the control files of connection `number`: the minor number of the mount's device.
+    /// Opens the controls of connection `number`: the minor number of the mount's device.
     ///
     /// Errors: not root, no such connection, or a kernel before 5.2.
     pub fn open(number: u32) -> Result<Self> {
@@ -31,12 +41,9 @@ impl Connection {
             rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
         };
         let root = root().map_err(Error::io("open the control file system", "fusectl"))?;
-        let open = |name: &str, flags: OFlags| {
-            let path = format!("{number}/{name}");
-            let opened = rustix::fs::openat(&root, path.as_str(), flags | OFlags::CLOEXEC, Mode::empty());
-            opened.map(File::from).map_err(Error::io("open the control file of the FUSE connection", path))
-        };
-        Ok(Self { number, abort: open("abort", OFlags::WRONLY)?, waiting: open("waiting", OFlags::RDONLY)? })
+        let dir = open_at(&root, &number.to_string(), OFlags::PATH | OFlags::DIRECTORY)?;
+        let abort = open_at(&dir, "abort", OFlags::WRONLY)?.into();
+        Ok(Self { number, dir, abort })
     }
 
     /// Its number.
@@ -50,10 +57,17 @@ impl Connection {
         (&self.abort).write_all(b"1").map_err(Error::std("abort the FUSE connection", self.number.to_string()))
     }
 
-    /// How many requests wait for the server or are with it; `None` when the connection is gone.
-    pub fn waiting(&self) -> Option<u64> {
-        let mut text = [0; 32];
-        let length = self.waiting.read_at(&mut text, 0).ok()?;
-        std::str::from_utf8(&text[..length]).ok()?.trim().parse().ok()
+    /// How many requests wait for the server or are with it.
+    ///
+    /// Errors: the connection is gone.
+    pub fn waiting(&self) -> Result<u64> {
+        // Opened each time: the file can be read once, and not at a position.
+        let mut text = String::new();
+        let mut file = File::from(open_at(&self.dir, "waiting", OFlags::RDONLY)?);
+        file.read_to_string(&mut text).map_err(Error::std("read", "waiting"))?;
+        text.trim().parse().map_err(|_| Error::Protocol {
+            line: text.trim().to_owned(),
+            problem: "the kernel's count of waiting requests is no number".to_owned(),
+        })
     }
 }

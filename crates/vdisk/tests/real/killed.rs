@@ -64,13 +64,15 @@ pub fn stopped_server() {
     let place = Place::new();
     let config = ServeConfig { stall_seconds: 2, ..place.config(256, "hdd-7200") };
     let mut disk = Disk::with(config, place);
+    let footprint = disk.server.footprint().clone();
+    // Without requests a server that stands still harms nobody, and is not given up.
+    signal(footprint.server, Signal::STOP);
+    std::thread::sleep(Duration::from_secs(4));
+    assert!(disk.server.is_alive());
+    signal(footprint.server, Signal::CONT);
     disk.attached.mkfs("ext4");
     disk.attached.mount("ext4");
-    let footprint = disk.server.footprint().clone();
     signal(footprint.server, Signal::STOP);
-    // Without requests a server that stands still harms nobody, and is not given up.
-    std::thread::sleep(Duration::from_secs(3));
-    assert!(footprint.server.unwrap().is_alive());
     let begin = Instant::now();
     assert!(write_synced(&disk.attached.root.join("file"), &pattern(1, 100_000)).is_err());
     eprintln!("a write to a stopped server failed after {:.2} s (stall time 2 s)", begin.elapsed().as_secs_f64());

@@ -3,13 +3,14 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::{Command, Stdio},
     time::Instant,
 };
 
 use senesce_vdisk::Pace;
 
 use crate::{
-    bench::{Attached, Disk, Place, assert_nothing_left, run},
+    bench::{Attached, Disk, Place, assert_nothing_left, eventually, run},
     killed::start_parent,
 };
 
@@ -63,6 +64,34 @@ pub fn limited_writer() {
         writes_past_its_limit(&group, kind);
     }
     a_server_born_in_the_group_leaves_it(&group);
+    a_server_killed_under_pressure_hangs_nobody(&group);
+}
+
+/// The writer waits for its own pages to be written when their server dies.
+fn a_server_killed_under_pressure_hangs_nobody(group: &Group) {
+    let mut disk = Disk::new(400, "hdd-7200", Pace::Device);
+    disk.attached.mkfs("ext4");
+    disk.attached.mount("ext4");
+    let script = format!(
+        "echo $$ > {}; exec dd if=/dev/zero of={}/big bs=1M count=300 conv=fsync",
+        group.procs().display(),
+        disk.attached.root.display()
+    );
+    let mut writer = Command::new("sh").args(["-c", &script]).stderr(Stdio::null()).spawn().unwrap();
+    eventually("the writer is past its limit", || {
+        disk.server.time().unwrap().totals.write.bytes > LIMIT_BYTES || writer.try_wait().unwrap().is_some()
+    });
+    let begin = Instant::now();
+    disk.server.footprint().server.unwrap().kill().unwrap();
+    eventually("the writer has ended", || writer.try_wait().unwrap().is_some());
+    disk.attached.unmount();
+    disk.attached.detach();
+    eprintln!("killed under pressure: all released after {:.2} s", begin.elapsed().as_secs_f64());
+    let footprint = disk.server.footprint().clone();
+    drop(disk);
+    for process in [footprint.server, footprint.guard] {
+        assert!(!process.unwrap().is_alive());
+    }
 }
 
 /// Four times the limit, through the page cache, and synced.
@@ -73,7 +102,7 @@ fn write_in_group(group: &Group, root: &Path) -> String {
         group.procs().display(),
         root.display()
     );
-    let output = std::process::Command::new("timeout").args(["-k", "5", "100", "sh", "-c", &script]).output().unwrap();
+    let output = Command::new("timeout").args(["-k", "5", "100", "sh", "-c", &script]).output().unwrap();
     assert!(output.status.success(), "{} {}", output.status, String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default().to_owned()
 }
