@@ -7,7 +7,7 @@ use resvg::{tiny_skia, usvg};
 use senesce_store::Results;
 
 use crate::Error;
-use crate::chart::{CLASS_NAMES, PANEL_HEIGHT, PANEL_WIDTH};
+use crate::chart::{CLASS_NAMES, PANEL_HEIGHT, PANEL_WIDTH, PLACE_COLOURS};
 use crate::format::escape;
 use crate::model::Model;
 use crate::panels::{Figure, Legend, Panel, Variant, figures};
@@ -73,9 +73,9 @@ pub(crate) fn standalone_svg(figure: &Figure, variant: Variant, panels: &[Panel]
     let mut svg = format!(
         r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">"#
     );
-    let _ = write!(svg, "<title>{} ({})</title><style>{}</style>", escape(figure.title), variant.label(), light_css());
+    let _ = write!(svg, "<title>{} ({})</title><style>{}</style>", escape(&figure.title), variant.label(), light_css());
     let _ = write!(svg, r#"<rect class="paper" width="{width}" height="{height}"/>"#);
-    let _ = write!(svg, r#"<text class="figure-title" x="{MARGIN}" y="30">{}</text>"#, escape(figure.title));
+    let _ = write!(svg, r#"<text class="figure-title" x="{MARGIN}" y="30">{}</text>"#, escape(&figure.title));
     svg.push_str(&legend.0);
     for (at, panel) in panels.iter().enumerate() {
         let x = MARGIN + (at % columns) as f64 * (PANEL_WIDTH + GAP);
@@ -115,6 +115,18 @@ fn legend(legend: Legend, columns: usize) -> (String, f64) {
                 );
             }
             (svg, CLASS_NAMES.len().div_ceil(per_line) as f64)
+        }
+        Legend::Places => {
+            let _ = write!(svg, r#"<text class="tick" x="{MARGIN}" y="54">first file of the tree</text>"#);
+            for (at, [red, green, blue]) in PLACE_COLOURS.iter().enumerate() {
+                let x = MARGIN + 124.0 + at as f64 * 20.0;
+                let _ = write!(
+                    svg,
+                    r##"<rect fill="#{red:02x}{green:02x}{blue:02x}" x="{x}" y="44" width="20" height="11"/>"##
+                );
+            }
+            let _ = write!(svg, r#"<text class="tick" x="{}" y="54">last file</text>"#, MARGIN + 252.0);
+            (svg, 1.0)
         }
     }
 }

@@ -54,6 +54,10 @@ pub(crate) struct Model<'a> {
     pub grep: BTreeMap<Method, Lines>,
     /// Grep cost over the unaged one of the same checkpoint (medians), by `method`.
     pub slowdown: Lines,
+    /// Modelled seconds per GiB, per device.
+    pub modelled: BTreeMap<String, Lines>,
+    /// Modelled cost over the unaged one of the same checkpoint, per device.
+    pub modelled_slowdown: BTreeMap<String, Lines>,
     pub layout_score: Lines,
     pub extents_per_file: Lines,
     pub adjacent_files_share: Lines,
@@ -76,6 +80,12 @@ impl<'a> Model<'a> {
             let rows = results.layout.iter().filter(|row| valid.contains(&row.key));
             lines(rows.map(|row| (&row.key, figure(row))))
         };
+        let mut modelled: BTreeMap<String, Vec<_>> = BTreeMap::new();
+        for row in results.modelled.iter().filter(|row| valid.contains(&row.key)) {
+            modelled.entry(row.device.clone()).or_default().push((&row.key, row.seconds_per_gib));
+        }
+        let modelled: BTreeMap<String, Lines> =
+            modelled.into_iter().map(|(device, rows)| (device, lines(rows.into_iter()))).collect();
         let aging = results.aging.iter().filter(|row| valid.contains(&row.key) && row.wall_seconds > 0.0);
         let mut free_space: BTreeMap<_, Buckets> = BTreeMap::new();
         for row in results.free_space.iter().filter(|row| valid.contains(&row.key)) {
@@ -92,12 +102,22 @@ impl<'a> Model<'a> {
             slowdown: method.as_ref().map(|method| slowdown(&grep[method])).unwrap_or_default(),
             method,
             grep,
+            modelled_slowdown: modelled.iter().map(|(device, lines)| (device.clone(), slowdown(lines))).collect(),
+            modelled,
             layout_score: layout(|row| row.layout_score),
             extents_per_file: layout(|row| row.extents_per_file),
             adjacent_files_share: layout(|row| row.adjacent_files_share),
             aging_speed: lines(aging.map(|row| (&row.key, row.steps as f64 / row.wall_seconds))),
             free_space,
         }
+    }
+
+    /// The modelled device of the summary: the slowest, whose cost the layout decides most. With its costs and slowdowns.
+    pub(crate) fn main_device(&self) -> Option<(&str, &Lines, &Lines)> {
+        let worst =
+            |lines: &Lines| lines.values().flat_map(BTreeMap::values).map(|cost| cost.median).fold(0.0, f64::max);
+        let (device, costs) = self.modelled.iter().max_by(|a, b| worst(a.1).total_cmp(&worst(b.1)))?;
+        Some((device, costs, self.modelled_slowdown.get(device)?))
     }
 
     /// Grep cost by the method of the charts.

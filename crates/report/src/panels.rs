@@ -2,7 +2,7 @@
 
 use senesce_store::Role;
 
-use crate::chart::{Axis, Bar, LinePanel, Point, Series, StackPanel};
+use crate::chart::{Axis, Bar, LinePanel, MapPanel, Point, Series, StackPanel};
 use crate::model::{Lines, Model, ROLES};
 
 /// Which of a figure's drawings.
@@ -45,13 +45,15 @@ pub(crate) enum Legend {
     Roles(&'static [Role]),
     /// Sizes of free extents.
     Sizes,
+    /// Places in the tree.
+    Places,
 }
 
 /// A figure: its drawings, each a row of panels.
 pub(crate) struct Figure {
     /// Stem of file names, and anchor in the page.
-    pub name: &'static str,
-    pub title: &'static str,
+    pub name: String,
+    pub title: String,
     /// What is shown, and how to read it.
     pub caption: String,
     pub legend: Legend,
@@ -143,6 +145,7 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
             "Mean number of extents of files that have any; neighbouring extents are merged. 1 means that no file is split.",
         ),
         free_space_figure(model),
+        map_figure(model),
         line_figure(
             model,
             "aging-speed",
@@ -152,14 +155,46 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
             "Steps done per second of wall time since the checkpoint before.",
         ),
     ];
+    let modelled = model.modelled.iter().flat_map(|(device, costs)| {
+        let name = device.trim_start_matches("model: ");
+        let slug: String = name.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+        let cost = line(costs, "seconds per GiB (model)", " s/GiB");
+        let slowdown = LineFigure {
+            reference: Some((1.0, "fresh copy")),
+            roles: aged,
+            from_zero: false,
+            ..line(&model.modelled_slowdown[device], "times a fresh copy (model)", "×")
+        };
+        [
+            line_figure(
+                model,
+                &format!("modelled-cost-{slug}"),
+                &format!("Modelled cost of reading the tree: {name}"),
+                &cost,
+                &[shared, own, log],
+                "A model, not a measurement: the time a described device takes for the requests of a cold read of the whole \
+                 tree, predicted from where its files lie. Inodes and maps of extents are not read in it.",
+            ),
+            line_figure(
+                model,
+                &format!("modelled-slowdown-{slug}"),
+                &format!("Modelled slowdown against a fresh copy: {name}"),
+                &slowdown,
+                &[shared, own],
+                "Modelled cost of the aged tree over that of the same tree copied to a fresh file system, at the same \
+                 checkpoint.",
+            ),
+        ]
+    });
+    figures.splice(2..2, modelled.collect::<Vec<_>>());
     figures.retain(|figure| figure.variants.iter().any(|(_, panels)| !panels.is_empty()));
     figures
 }
 
 fn line_figure(
     model: &Model,
-    name: &'static str,
-    title: &'static str,
+    name: &str,
+    title: &str,
     figure: &LineFigure,
     variants: &[Variant],
     caption: &str,
@@ -167,8 +202,8 @@ fn line_figure(
     let variants = if model.arms.len() < 2 { &variants[..1] } else { variants };
     let draw = |variant: &Variant| (*variant, line_panels(model, title, figure, *variant));
     Figure {
-        name,
-        title,
+        name: name.to_owned(),
+        title: title.to_owned(),
         caption: caption.to_owned(),
         legend: Legend::Roles(figure.roles),
         variants: variants.iter().map(draw).collect(),
@@ -259,13 +294,46 @@ fn free_space_figure(model: &Model) -> Figure {
         (variant, panels.collect())
     };
     Figure {
-        name: "free-space",
-        title: "Free space by size of free extents",
+        name: "free-space".to_owned(),
+        title: "Free space by size of free extents".to_owned(),
         caption:
             "Free bytes at every checkpoint, by the size of the free extents that hold them. Warm colours are small \
                   extents. Every panel has its own scale."
                 .to_owned(),
         legend: Legend::Sizes,
         variants: vec![draw(Variant::Own), draw(Variant::Shares)],
+    }
+}
+
+/// The volumes at the last checkpoint, as pictures.
+fn map_figure(model: &Model) -> Figure {
+    let last = model.checkpoints.last().copied().unwrap_or(0);
+    let mut panels = Vec::new();
+    for (arm, _) in &model.arms {
+        for role in ROLES {
+            let rows = model.results.maps.iter();
+            let cells: Vec<_> =
+                rows.filter(|row| row.key.arm == *arm && row.key.role == role && row.key.pulls == last).collect();
+            if let Some(first) = cells.first() {
+                let title = format!("{arm}, {}", role.name());
+                let panel = MapPanel {
+                    title: title.clone(),
+                    side: first.side as u32,
+                    places: cells.iter().map(|row| (row.cell, row.place)).collect(),
+                };
+                panels.push(Panel { label: format!("Map, {title}"), svg: panel.draw() });
+            }
+        }
+    }
+    Figure {
+        name: "maps".to_owned(),
+        title: "Where files lie".to_owned(),
+        caption:
+            "Each volume along a Hilbert curve: what is near on the volume is near in the picture. Colour is the place \
+                  in the tree of the file that holds most of a cell, from the first file (dark) to the last (light): a \
+                  volume filled in the order of its tree is smooth, an aged one is speckled. Btrfs: logical addresses."
+                .to_owned(),
+        legend: Legend::Places,
+        variants: vec![(Variant::Shared, panels)],
     }
 }

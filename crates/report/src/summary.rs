@@ -7,21 +7,25 @@ use crate::model::{Line, Lines, Model, ROLES};
 use crate::verdict::{verdicts, warnings};
 
 /// Heads of the summary's columns.
-pub(crate) const HEADS: [&str; 9] = [
+pub(crate) const HEADS: [&str; 11] = [
     "arm",
     "volume",
     "pulls",
     "first s/GiB",
     "last s/GiB",
     "slowdown",
+    "model s/GiB",
+    "model slowdown",
     "layout score",
     "extents/file",
     "adjacent files",
 ];
 
 /// The summary's rows, as text, in the order of [`HEADS`].
-pub(crate) fn rows(model: &Model) -> Vec<[String; 9]> {
+pub(crate) fn rows(model: &Model) -> Vec<[String; 11]> {
     let cost = model.grep_cost();
+    let modelled = model.main_device();
+    let times = |median: f64| format!("{}×", figure(median));
     let mut rows = Vec::new();
     for (arm, _) in &model.arms {
         for role in ROLES {
@@ -31,7 +35,7 @@ pub(crate) fn rows(model: &Model) -> Vec<[String; 9]> {
             let first = line(&cost).first_key_value().map(|(_, spread)| figure(spread.median));
             let slowdown = match role {
                 Role::Unaged => String::new(),
-                _ => last(&line(&model.slowdown), pulls, |median| format!("{}×", figure(median))),
+                _ => last(&line(&model.slowdown), pulls, times),
             };
             let share = |median: f64| format!("{:.1}%", median * 100.0);
             rows.push([
@@ -41,6 +45,12 @@ pub(crate) fn rows(model: &Model) -> Vec<[String; 9]> {
                 first.unwrap_or_else(|| "–".to_owned()),
                 last(&line(&cost), pulls, figure),
                 slowdown,
+                modelled.map_or_else(|| "–".to_owned(), |(_, costs, _)| last(&line(costs), pulls, figure)),
+                match (role, modelled) {
+                    (Role::Unaged, _) => String::new(),
+                    (_, None) => "–".to_owned(),
+                    (_, Some((_, _, slowdown))) => last(&line(slowdown), pulls, times),
+                },
                 last(&line(&model.layout_score), pulls, |median| format!("{median:.3}")),
                 last(&line(&model.extents_per_file), pulls, |median| format!("{median:.3}")),
                 last(&line(&model.adjacent_files_share), pulls, share),
@@ -89,6 +99,9 @@ pub fn summary_table(results: &Results) -> String {
     text.push_str(&line(&rules.iter().map(String::as_str).collect::<Vec<_>>()));
     for row in &rows {
         text.push_str(&line(&row.iter().map(String::as_str).collect::<Vec<_>>()));
+    }
+    if let Some((device, _, _)) = model.main_device() {
+        text.push_str(&format!("\n{device}: predicted from where files lie; not measured\n"));
     }
     let warnings = warnings(&model);
     if !warnings.is_empty() {

@@ -31,8 +31,27 @@ fn verdict(model: &Model, arm: &str) -> String {
     let phrases: Vec<_> =
         [phrase(full, "on the full volume"), phrase(empty, "on the empty one")].into_iter().flatten().collect();
     let phrases = phrases.join(", ");
-    format!("After {} pulls, reading the {arm} tree, compared with a fresh copy of it, takes {phrases}.", count(pulls))
-        .replace("takes no clear", "shows no clear")
+    let measured = format!(
+        "After {} pulls, reading the {arm} tree, compared with a fresh copy of it, takes {phrases}",
+        count(pulls)
+    )
+    .replace("takes no clear", "shows no clear");
+    format!("{measured}.{}", modelled(model, arm, pulls))
+}
+
+/// What the model says of it, as a sentence; empty if nothing was modelled.
+fn modelled(model: &Model, arm: &str, pulls: u64) -> String {
+    let Some((device, _, slowdown)) = model.main_device() else { return String::new() };
+    let at = |role: Role, volume: &str| {
+        let ratio = slowdown.get(&(arm.to_owned(), role))?.get(&pulls)?;
+        Some(format!("{}× as long {volume}", number(ratio.median)))
+    };
+    let phrases: Vec<_> =
+        [at(Role::Full, "on the full volume"), at(Role::Empty, "on the empty one")].into_iter().flatten().collect();
+    match phrases.is_empty() {
+        true => String::new(),
+        false => format!(" On a disk ({device}) it would take {}.", phrases.join(", ")),
+    }
 }
 
 /// What a reader must know before trusting the figures; each with how many cells it touches.

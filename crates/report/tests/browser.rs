@@ -41,13 +41,21 @@ addEventListener("load", () => {
   const tooltip = tip.hidden ? "" : tip.innerText;
   document.querySelector("button.role").click();
   const hidden = ![...document.querySelectorAll("svg.panel [data-role=full]")].some(seen);
+  const film = [...document.querySelectorAll('#maps canvas')];
+  const slider = document.getElementById("frame");
+  const painted = () => film.map((canvas) => canvas.toDataURL());
+  const last = painted();
+  slider.value = 0;
+  slider.dispatchEvent(new Event("input"));
+  const first_ = painted();
+  const moved = last.map((frame, at) => frame !== first_[at]);
   const background = getComputedStyle(document.body).backgroundColor;
   const button = document.getElementById("theme");
   button.click();
   const other = getComputedStyle(document.body).backgroundColor;
   const verdict = document.createElement("pre");
   verdict.id = "verdict";
-  verdict.textContent = "VERDICT" + JSON.stringify({ width: innerWidth, overlaps, panels, columns, tooltip, hidden, background, other }) + "END";
+  verdict.textContent = "VERDICT" + JSON.stringify({ width: innerWidth, overlaps, panels, columns, tooltip, hidden, moved, background, other }) + "END";
   document.body.append(verdict);
 });
 </script>"#;
@@ -101,12 +109,16 @@ fn opens_without_errors_or_overlaps_wide_and_narrow_light_and_dark() {
         assert!(console.is_empty(), "{width} px: {console:?}");
         assert_eq!(verdict["width"], width);
         assert_eq!(verdict["overlaps"], serde_json::json!([]), "{width} px");
-        assert_eq!(verdict["panels"], 41, "{width} px");
+        assert_eq!(verdict["panels"], 71, "{width} px");
         // Eleven checkpoints a panel; no slowdown where ext4 has no fresh copy, no aging before the first pull.
-        let columns = 7 * 3 * 11 + 2 * (11 + 10 + 11) + 2 * 3 * 10 + 2 * 4 * 11;
+        let slowdown = 2 * (11 + 10 + 11);
+        let modelled = 2 * (3 * 3 * 11 + slowdown);
+        let columns = 7 * 3 * 11 + slowdown + modelled + 2 * 3 * 10 + 2 * 4 * 11;
         assert_eq!(verdict["columns"], columns, "{width} px");
         assert!(verdict["tooltip"].as_str().unwrap().contains("s/GiB"), "{verdict}");
         assert_eq!(verdict["hidden"], true, "the toggle must hide the line of the full volume");
+        // Maps of aged volumes change from checkpoint to checkpoint, those of fresh copies do not.
+        assert_eq!(verdict["moved"], serde_json::json!([true, true, false, true, true, false, true, true, false]));
         let (light, night) = ("rgb(255, 255, 255)", "rgb(20, 23, 27)");
         let expected = if dark { [night, light] } else { [light, night] };
         assert_eq!([&verdict["background"], &verdict["other"]], expected, "{width} px");

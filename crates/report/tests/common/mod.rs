@@ -2,7 +2,8 @@
 //! repetition here and three there.
 
 use senesce_store::{
-    AgingRow, CellKey, CellRow, CircumstanceRow, FORMAT, FreeSpaceRow, GrepRow, LayoutRow, Results, Role, RunInfo,
+    AgingRow, CellKey, CellRow, CircumstanceRow, FORMAT, FreeSpaceRow, GrepRow, LayoutRow, MapRow, ModelledRow,
+    Results, Role, RunInfo,
 };
 
 /// The run. The same every time.
@@ -90,6 +91,18 @@ fn add_cell(results: &mut Results, key: &CellKey, unaged: f64, growth: f64, chec
             cpu_bound: arm == "btrfs" && key.role == Role::Unaged && checkpoint < 2,
         });
     }
+    for (device, factor) in [("model: HDD 7.2K", 11.0), ("model: NVMe", 0.3)] {
+        results.modelled.push(ModelledRow {
+            key: key.clone(),
+            device: device.into(),
+            method: "extents".into(),
+            seconds: cost * factor * 0.3,
+            seconds_per_gib: unaged * factor * (1.0 + 3.0 * growth * share),
+            requests: 24_000,
+            read_bytes: 300 << 20,
+        });
+    }
+    add_map(results, key, growth * share);
     let score = 1.0 - growth * 0.09 * share;
     results.layout.push(LayoutRow {
         key: key.clone(),
@@ -116,6 +129,23 @@ fn add_cell(results: &mut Results, key: &CellKey, unaged: f64, growth: f64, chec
             wall_seconds: 0.35 * (1.0 + growth * 0.2) + 0.05 * wobble(2),
             user_seconds: 0.05,
             system_seconds: 0.25,
+        });
+    }
+}
+
+/// A third of the volume is used; the older it is, the more cells hold what belongs elsewhere.
+fn add_map(results: &mut Results, key: &CellKey, age: f64) {
+    for cell in 0..90u64 {
+        let strays = (cell * 37 % 100) as f64 / 100.0 < age * 0.6;
+        results.maps.push(MapRow {
+            key: key.clone(),
+            side: 16,
+            cell_bytes: 1 << 20,
+            cell,
+            used_bytes: 1 << 19,
+            free_bytes: 1 << 18,
+            extents: if strays { 9 } else { 2 },
+            place: if strays { (cell * 53 % 90) as f64 / 89.0 } else { cell as f64 / 89.0 },
         });
     }
 }
