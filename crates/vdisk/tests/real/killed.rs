@@ -20,6 +20,18 @@ fn signal(process: Option<ProcessRef>, signal: Signal) {
     kill_process(pid, signal).unwrap();
 }
 
+/// Stops all threads of a process; the signal alone takes its time.
+fn stop(process: Option<ProcessRef>) {
+    signal(process, Signal::STOP);
+    let tasks = format!("/proc/{}/task", process.unwrap().pid);
+    eventually("every thread has stopped", || {
+        fs::read_dir(&tasks).unwrap().flatten().all(|task| {
+            let stat = fs::read_to_string(task.path().join("stat")).unwrap();
+            stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+        })
+    });
+}
+
 /// Writes without end, into the page cache.
 fn writer(root: &Path) -> Child {
     let script =
@@ -66,13 +78,13 @@ pub fn stopped_server() {
     let mut disk = Disk::with(config, place);
     let footprint = disk.server.footprint().clone();
     // Without requests a server that stands still harms nobody, and is not given up.
-    signal(footprint.server, Signal::STOP);
+    stop(footprint.server);
     std::thread::sleep(Duration::from_secs(4));
     assert!(disk.server.is_alive());
     signal(footprint.server, Signal::CONT);
     disk.attached.mkfs("ext4");
     disk.attached.mount("ext4");
-    signal(footprint.server, Signal::STOP);
+    stop(footprint.server);
     let begin = Instant::now();
     assert!(write_synced(&disk.attached.root.join("file"), &pattern(1, 100_000)).is_err());
     eprintln!("a write to a stopped server failed after {:.2} s (stall time 2 s)", begin.elapsed().as_secs_f64());
