@@ -9,6 +9,9 @@ use crate::{
     superblock::{SUPERBLOCK_BYTES, SUPERBLOCK_OFFSET_BYTES},
 };
 
+/// Takes a group's number, its descriptor's position on the device, and the descriptor's bytes.
+type DescriptorVisitor<'a> = &'a mut dyn FnMut(u32, u64, &[u8]) -> Result<(), Error>;
+
 /// What to do about damage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnDamage {
@@ -178,7 +181,7 @@ impl<D: ReadAt> FileSystem<D> {
     }
 
     /// Hands over every group's number, and its descriptor's position on the device and bytes.
-    fn visit_descriptors(&self, visit: &mut dyn FnMut(u32, u64, &[u8]) -> Result<(), Error>) -> Result<(), Error> {
+    fn visit_descriptors(&self, visit: DescriptorVisitor<'_>) -> Result<(), Error> {
         let mut buffer = vec![0; self.superblock.block_bytes as usize];
         let mut group = 0;
         for n in 0..self.superblock.descriptor_blocks() {
@@ -215,7 +218,7 @@ impl<D: ReadAt> FileSystem<D> {
     pub(crate) fn find_changes(&self) -> Result<(bool, Vec<u32>), Error> {
         let mut bytes = vec![0; SUPERBLOCK_BYTES];
         self.read_bytes(SUPERBLOCK_OFFSET_BYTES, &mut bytes)?;
-        let superblock_changed = crc32c(!0, &bytes) != self.superblock_digest;
+        let superblock_changed = compute_superblock_digest(&bytes) != self.superblock_digest;
         let mut changed = Vec::new();
         self.visit_descriptors(&mut |group, _, bytes| {
             if self.group_digests.get(group as usize) != Some(&crc32c(!0, bytes)) {
@@ -249,9 +252,14 @@ fn read_superblock(device: &impl ReadAt, options: OpenOptions) -> Result<(Superb
             source,
         })?;
         match Superblock::parse(&bytes, options.verify_checksums) {
-            Ok(superblock) => return Ok((superblock, crc32c(!0, &bytes))),
+            Ok(superblock) => return Ok((superblock, compute_superblock_digest(&bytes))),
             Err(Error::Damaged(_)) if attempts < options.retries => attempts += 1,
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Changes when the superblock does. Its own checksum is left out: bytes with their CRC behind them all have one CRC.
+fn compute_superblock_digest(bytes: &[u8]) -> u32 {
+    crc32c(!0, bytes.get(..0x3FC).unwrap_or(bytes))
 }

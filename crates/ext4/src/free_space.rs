@@ -43,8 +43,8 @@ impl<D: ReadAt> FileSystem<D> {
     /// counts as used.
     /// Cost: one block a group is read; 16 bytes for each extent.
     pub fn collect_free_space(&self) -> Result<FreeSpace, Error> {
-        let mut free = FreeSpace::default();
-        free.report = Report { warnings: self.warnings(), attempts: 1, ..Report::default() };
+        let report = Report { warnings: self.warnings(), attempts: 1, ..Report::default() };
+        let mut free = FreeSpace { extents: Vec::new(), report };
         let mut damage = self.damage.clone();
         let mut reader = BitmapReader::new(BitmapKind::Blocks);
         let mut differing: Option<Warning> = None;

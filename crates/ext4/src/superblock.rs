@@ -171,7 +171,7 @@ impl Superblock {
             return Err(format!("its group descriptors have {} bytes", self.descriptor_bytes));
         }
         if self.group_blocks == 0
-            || self.group_blocks % self.cluster_blocks != 0
+            || !self.group_blocks.is_multiple_of(self.cluster_blocks)
             || self.group_blocks / self.cluster_blocks > bits
         {
             return Err(format!(
@@ -186,7 +186,7 @@ impl Superblock {
         if self.first_data_block > first_allowed || self.blocks <= self.first_data_block {
             return Err(format!("it has {} blocks, the first group at {}", self.blocks, self.first_data_block));
         }
-        if self.group_inodes == 0 || u64::from(self.group_inodes) > bits || self.group_inodes % 8 != 0 {
+        if self.group_inodes == 0 || u64::from(self.group_inodes) > bits || !self.group_inodes.is_multiple_of(8) {
             return Err(format!("it has {} inodes a group", self.group_inodes));
         }
         let groups = (self.blocks - self.first_data_block).div_ceil(self.group_blocks);

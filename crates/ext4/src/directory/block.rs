@@ -46,7 +46,7 @@ pub(super) fn parse_block(bytes: &[u8], rules: &Rules, parsed: &mut Parsed) -> R
             true => (usize::from(u8_at(bytes, at + 6)), EntryKind::from_byte(u8_at(bytes, at + 7))),
             false => (usize::from(u16_at(bytes, at + 6)), EntryKind::Unknown),
         };
-        if length < HEADER_BYTES + 4 || length % 4 != 0 || length > bytes.len() - at {
+        if length < HEADER_BYTES + 4 || !length.is_multiple_of(4) || length > bytes.len() - at {
             return Err(format!("the entry at byte {at} would have {length} of {} bytes", bytes.len()).into());
         }
         let inode = u32_at(bytes, at);

@@ -17,6 +17,9 @@ pub(crate) const ROOT_INODE: u32 = 2;
 /// Unused inodes between used ones are read along up to this length.
 const MAX_GAP_BYTES: usize = 64 << 10;
 
+/// Takes an inode's number, its position on the device, and its bytes.
+type InodeVisitor<'a, D> = &'a mut dyn FnMut(&FileSystem<D>, u32, u64, &[u8]);
+
 /// What a part holds.
 #[derive(Debug, Default)]
 pub(super) struct UnitResult {
@@ -108,12 +111,7 @@ impl<'a, D: ReadAt> Worker<'a, D> {
     }
 
     /// Hands over number, position and bytes of the inodes at these places of a group's table, neighbours read together.
-    fn visit_inodes(
-        &mut self,
-        group: u32,
-        places: &[u32],
-        visit: &mut dyn FnMut(&FileSystem<D>, u32, u64, &[u8]),
-    ) -> Result<(), Error> {
+    fn visit_inodes(&mut self, group: u32, places: &[u32], visit: InodeVisitor<'_, D>) -> Result<(), Error> {
         let superblock = &self.fs.superblock;
         let inode_bytes = superblock.inode_bytes;
         let Some(descriptor) = self.fs.groups.get(group as usize).copied().flatten() else { return Ok(()) };
