@@ -98,7 +98,7 @@ pub struct InspectArgs {
     /// A directory of a mounted file system, or a device with one.
     pub path: PathBuf,
     /// A device to model: a preset (`senesce device list`) or a description in TOML. The first one ranks the losers.
-    #[arg(short, long, value_name = "NAME", value_delimiter = ',', default_values = ["hdd-7200", "hdd-10k"])]
+    #[arg(short, long, value_name = "NAME", value_delimiter = ',', default_values = ["hdd-7200", "sata-ssd", "nvme"])]
     pub device: Vec<String>,
     /// Readahead to model, KiB; default: that of the file system's device.
     #[arg(long, value_name = "KIB")]

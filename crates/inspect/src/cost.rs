@@ -10,10 +10,8 @@
 //! the order they lie in, and the model shuffles them. XFS and Btrfs list as files were made.
 
 use senesce_core::{BlockRequest, Extent, Nanos};
-use senesce_device::DeviceModel;
+use senesce_device::{ColdRead, DeviceModel, Readahead, compute_cold_reads};
 use serde::Serialize;
-
-use crate::reads::{ReadPattern, plan_reads};
 
 /// A figure for each of the three layouts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -68,35 +66,45 @@ pub(crate) struct Meter {
     as_it_lies: Reader,
     defragmented: Reader,
     fresh_copy: Reader,
-    pattern: ReadPattern,
+    readahead: Readahead,
 }
 
 impl Meter {
     /// A meter with a device of each layout's own, all the same.
-    pub fn new<E>(make: impl Fn() -> Result<Box<dyn DeviceModel>, E>, pattern: ReadPattern) -> Result<Self, E> {
+    pub fn new<E>(make: impl Fn() -> Result<Box<dyn DeviceModel>, E>, readahead: Readahead) -> Result<Self, E> {
         let reader = || make().map(Reader::new);
         let first = reader()?;
         let name = first.device.name().to_owned();
-        Ok(Self { name, as_it_lies: first, defragmented: reader()?, fresh_copy: reader()?, pattern })
+        Ok(Self { name, as_it_lies: first, defragmented: reader()?, fresh_copy: reader()?, readahead })
     }
 
     /// Reads the next file of the tree as it lies, and defragmented; gives the time of the first.
-    pub fn read(&mut self, extents: &[Extent], size_bytes: u64) -> Nanos {
+    ///
+    /// Errors: extents that overlap or are out of order; nothing is read then.
+    pub fn read(&mut self, extents: &[Extent], size_bytes: u64) -> Result<Nanos, senesce_device::Error> {
+        let time = self.read_as_it_lies(extents, size_bytes)?;
         let start = extents.first().map_or(0, |extent| extent.physical);
-        self.defragmented.read(&plan_reads(&in_one_piece(extents, start), size_bytes, &self.pattern));
-        self.read_as_it_lies(extents, size_bytes)
+        let requests = self.plan(in_one_piece(extents, start), size_bytes)?;
+        self.defragmented.read(&requests);
+        Ok(time)
     }
 
     /// Reads the next file of the tree as it lies, and nothing else; gives the time.
-    pub fn read_as_it_lies(&mut self, extents: &[Extent], size_bytes: u64) -> Nanos {
-        self.as_it_lies.read(&plan_reads(extents, size_bytes, &self.pattern))
+    pub fn read_as_it_lies(&mut self, extents: &[Extent], size_bytes: u64) -> Result<Nanos, senesce_device::Error> {
+        let requests = self.plan(extents.to_vec(), size_bytes)?;
+        Ok(self.as_it_lies.read(&requests))
     }
 
     /// Reads the next file of the fresh copy: so many bytes in one piece. Gives the time.
-    pub fn read_fresh(&mut self, start_bytes: u64, length_bytes: u64) -> Nanos {
+    pub fn read_fresh(&mut self, start_bytes: u64, length_bytes: u64) -> Result<Nanos, senesce_device::Error> {
         let extent = Extent { logical: 0, physical: start_bytes, length: length_bytes };
-        let extents = if length_bytes > 0 { &[extent][..] } else { &[] };
-        self.fresh_copy.read(&plan_reads(extents, length_bytes, &self.pattern))
+        let extents = if length_bytes > 0 { vec![extent] } else { Vec::new() };
+        let requests = self.plan(extents, length_bytes)?;
+        Ok(self.fresh_copy.read(&requests))
+    }
+
+    fn plan(&self, extents: Vec<Extent>, size_bytes: u64) -> Result<Vec<BlockRequest>, senesce_device::Error> {
+        compute_cold_reads(&[ColdRead::File { size_bytes, extents }], &self.readahead)
     }
 
     /// Seconds so far.
@@ -166,13 +174,13 @@ mod tests {
     #[test]
     fn the_loss_has_two_parts() {
         let mut meter =
-            Meter::new(|| Ok::<_, ()>(Box::new(Steps(0)) as Box<dyn DeviceModel>), ReadPattern::default()).unwrap();
+            Meter::new(|| Ok::<_, ()>(Box::new(Steps(0)) as Box<dyn DeviceModel>), Readahead::default()).unwrap();
         // Two files of two blocks: the first in two pieces, the second in one, far away.
-        let first = meter.read(&[extent(0, 40960, 4096), extent(4096, 81920, 4096)], 8192);
-        let second = meter.read(&[extent(0, 1 << 30, 8192)], 8192);
+        let first = meter.read(&[extent(0, 40960, 4096), extent(4096, 81920, 4096)], 8192).unwrap();
+        let second = meter.read(&[extent(0, 1 << 30, 8192)], 8192).unwrap();
         assert_eq!([first, second].map(|time| time.0 / 1_000_000_000), [4, 2]);
         assert_eq!(
-            [(0, 8192), (8192, 8192)].map(|(at, length)| meter.read_fresh(at, length).0 / 1_000_000_000),
+            [(0, 8192), (8192, 8192)].map(|(at, length)| meter.read_fresh(at, length).unwrap().0 / 1_000_000_000),
             [1, 1]
         );
         assert_eq!(meter.seconds(), LayoutCosts { as_it_lies: 6.0, defragmented: 4.0, fresh_copy: 2.0 });

@@ -12,7 +12,6 @@ mod error;
 mod figures;
 mod fresh_copy;
 mod model;
-mod reads;
 mod target;
 mod tree;
 mod verdict;

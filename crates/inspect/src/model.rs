@@ -9,7 +9,11 @@ use senesce_probe::{
     score::{MapBuilder, VolumeMap},
 };
 
-use crate::{Error, cost::Meter, reads::ReadPattern, tree::extents_to_read};
+use crate::{
+    Error,
+    cost::Meter,
+    tree::{extents_to_read, readahead},
+};
 
 /// How to model.
 #[derive(Clone, Debug)]
@@ -55,15 +59,19 @@ pub struct TreeCost {
 /// Reads of metadata (inodes, maps of extents) are not modelled; blocks of directories are, where the file system tells
 /// them. Errors: as a survey; an entry that cannot be looked at. Cost: one survey.
 pub fn model_tree(root: &Path, options: &ModelOptions<'_>) -> Result<ModelledTree, Error> {
-    let pattern = ReadPattern::with_read_ahead(options.read_ahead_kib);
+    let readahead = readahead(options.read_ahead_kib);
     let mut meters =
-        options.devices.iter().map(|spec| Meter::new(|| spec.build(), pattern)).collect::<Result<Vec<_>, _>>()?;
+        options.devices.iter().map(|spec| Meter::new(|| spec.build(), readahead)).collect::<Result<Vec<_>, _>>()?;
+    let mut wrong = None;
     let mut map = MapBuilder::new(options.volume_bytes, options.map_order);
     let mut entries = 0u32;
     let survey = collect_survey(root, options.threads, &mut |entry| {
         let read = extents_to_read(&entry);
         for meter in &mut meters {
-            meter.read_as_it_lies(&read, entry.size_bytes);
+            if let Err(error) = meter.read_as_it_lies(&read, entry.size_bytes) {
+                wrong
+                    .get_or_insert(Error::Incomplete { path: entry.path.as_path().into(), problem: error.to_string() });
+            }
         }
         for raw in entry.extents.iter().filter(|raw| raw.placement() == Placement::Placed) {
             map.add_extent(entries, raw.extent.physical, raw.extent.length, entry.modified_unix_seconds);
@@ -71,6 +79,9 @@ pub fn model_tree(root: &Path, options: &ModelOptions<'_>) -> Result<ModelledTre
         entries += 1;
         true
     })?;
+    if let Some(wrong) = wrong {
+        return Err(wrong);
+    }
     if let Some(first) = survey.errors.first() {
         return Err(Error::Incomplete { path: first.path.clone(), problem: first.message.clone() });
     }

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, path::Path};
 
 use senesce_core::{Clock, Extent, RelPath};
-use senesce_device::DeviceSpec;
+use senesce_device::{DeviceSpec, Readahead};
 use senesce_probe::{
     collect::{EntryKind, SurveyFigures, Surveyed, collect_free_extents_as_it_is, collect_space, collect_survey},
     map::{ExtentFlags, FreeExtent, Placement, RawExtent},
@@ -18,7 +18,6 @@ use crate::{
         DeviceCosts, FreeSpace, INSPECT_SCHEMA, Inspection, MappedFile, SpecialExtents, TargetFigures, TreeFigures,
     },
     fresh_copy::{CopiedEntry, plan_fresh_copy},
-    reads::ReadPattern,
     target::Target,
     verdict::{compute_free_space_warnings, compute_verdict},
     worst::{Loss, Losses},
@@ -55,8 +54,8 @@ pub fn inspect(
         Target::Mounted { root, mount_point, file_system, device, options: mount_options } => {
             let read_ahead_kib = match (options.read_ahead_kib, device) {
                 (Some(kib), _) => kib,
-                (None, Some(device)) => host.read_ahead(device).unwrap_or(ReadPattern::DEFAULT_READ_AHEAD_KIB),
-                (None, None) => ReadPattern::DEFAULT_READ_AHEAD_KIB,
+                (None, Some(device)) => host.read_ahead(device).unwrap_or(DEFAULT_READ_AHEAD_KIB),
+                (None, None) => DEFAULT_READ_AHEAD_KIB,
             };
             let space =
                 rustix::fs::statvfs(mount_point).map_err(|errno| Error::io("look at", mount_point)(errno.into()))?;
@@ -101,6 +100,14 @@ pub fn inspect(
     }
 }
 
+/// The kernel's own default, KiB.
+const DEFAULT_READ_AHEAD_KIB: u32 = 128;
+
+/// A cold reader as the grep test is, with this readahead.
+pub(crate) fn readahead(read_ahead_kib: u32) -> Readahead {
+    Readahead { read_ahead_bytes: u64::from(read_ahead_kib) << 10, ..Readahead::default() }
+}
+
 /// Entries between two reports of progress.
 const PROGRESS_EVERY: u64 = 1024;
 
@@ -123,6 +130,8 @@ struct Adder {
     scorer: LayoutScorer,
     map: MapBuilder,
     special: SpecialExtents,
+    /// Files whose map contradicted itself.
+    contradictory: u64,
     /// The numbers of the directories.
     directories: HashMap<RelPath, u32>,
     /// All entries in the order of the tree.
@@ -142,13 +151,14 @@ impl Adder {
         volume_bytes: u64,
         map_order: u32,
     ) -> Result<Self, Error> {
-        let pattern = ReadPattern::with_read_ahead(read_ahead_kib);
-        let meters = devices.iter().map(|spec| Meter::new(|| spec.build(), pattern)).collect::<Result<_, _>>()?;
+        let readahead = readahead(read_ahead_kib);
+        let meters = devices.iter().map(|spec| Meter::new(|| spec.build(), readahead)).collect::<Result<_, _>>()?;
         Ok(Self {
             meters,
             scorer: LayoutScorer::new(collect_space(root)?, BLOCK_BYTES),
             map: MapBuilder::new(volume_bytes, map_order),
             special: SpecialExtents::default(),
+            contradictory: 0,
             directories: HashMap::new(),
             entries: Vec::new(),
             names: Vec::new(),
@@ -165,9 +175,11 @@ impl Adder {
         let bytes: u64 = read.iter().map(|extent| extent.length).sum();
         let mut as_it_lies = 0;
         for (number, meter) in self.meters.iter_mut().enumerate() {
-            let time = meter.read(&read, entry.size_bytes);
-            if number == 0 {
-                as_it_lies = time.0;
+            match meter.read(&read, entry.size_bytes) {
+                Ok(time) if number == 0 => as_it_lies = time.0,
+                Ok(_) => {}
+                // A file that is being written may answer with a map that contradicts itself.
+                Err(_) => self.contradictory += u64::from(number == 0),
             }
         }
         self.note_special(&entry);
@@ -218,7 +230,7 @@ impl Adder {
     }
 
     /// Reads the fresh copy on every device; gives the losses against it on the first.
-    fn read_fresh_copy(&mut self, kind: FileSystemKind) -> Losses {
+    fn read_fresh_copy(&mut self, kind: FileSystemKind) -> Result<Losses, Error> {
         let copied: Vec<CopiedEntry> =
             self.entries.iter().map(|kept| CopiedEntry { parent: kept.parent, bytes: kept.read_bytes }).collect();
         let starts = plan_fresh_copy(&copied, kind == FileSystemKind::Ext4);
@@ -227,7 +239,7 @@ impl Adder {
         for (number, (kept, &start)) in self.entries.iter().zip(&starts).enumerate() {
             let mut fresh_copy = 0;
             for (device, meter) in meters.iter_mut().enumerate() {
-                let time = meter.read_fresh(start, kept.read_bytes);
+                let time = meter.read_fresh(start, kept.read_bytes)?;
                 if device == 0 {
                     fresh_copy = time.0;
                 }
@@ -243,7 +255,7 @@ impl Adder {
             losses.add(loss, directory, kept.is_file.then_some(number as u32));
         }
         self.meters = meters;
-        losses
+        Ok(losses)
     }
 
     fn note_special(&mut self, entry: &Surveyed) {
@@ -284,6 +296,12 @@ impl Adder {
                 self.special.encoded
             ));
         }
+        if self.contradictory > 0 {
+            warnings.push(format!(
+                "{} files gave maps that contradict themselves; they are not modelled",
+                self.contradictory
+            ));
+        }
         if kind == FileSystemKind::Btrfs {
             warnings.push(
                 "Btrfs tells positions in its own logical address space; where its chunks lie on the device is not \
@@ -291,7 +309,7 @@ impl Adder {
                     .to_owned(),
             );
         }
-        let losses = self.read_fresh_copy(kind);
+        let losses = self.read_fresh_copy(kind)?;
         let costs: Vec<DeviceCosts> = self.meters.iter().map(device_costs).collect();
         let tree = TreeFigures {
             files: survey.files,

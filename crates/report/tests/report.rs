@@ -17,7 +17,7 @@ fn the_page_is_the_same_every_time_and_loads_nothing() {
     assert!(page.contains("tree differs from the empty volume"));
     assert!(page.contains("<td>workload.first_commit</td><td>1da177e4c3f4"));
     // The odd circumstance must not end the data element.
-    assert_eq!(page.matches("</script>").count(), 2);
+    assert_eq!(page.matches("</script>").count(), 4);
     let data = page.split("id=\"senesce-data\">").nth(1).unwrap().split("</script>").next().unwrap();
     let data: serde_json::Value = serde_json::from_str(data).unwrap();
     assert_eq!(data["run"]["format"], "senesce-results/1");
@@ -28,7 +28,7 @@ fn the_page_is_the_same_every_time_and_loads_nothing() {
 fn figures_are_files_and_the_first_is_as_it_was() {
     let dir = tempfile::tempdir().unwrap();
     let figures = render_figures(&common::results(), dir.path()).unwrap();
-    assert_eq!(figures.files.len(), 26);
+    assert_eq!(figures.files.len(), 48);
     for path in &figures.files {
         let bytes = std::fs::read(path).unwrap();
         let start: &[u8] = if path.extension().unwrap() == "png" { b"\x89PNG" } else { b"<svg xmlns=" };
