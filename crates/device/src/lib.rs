@@ -1,7 +1,13 @@
 //! The device time model: a sequence of block requests becomes nanoseconds on a described device.
 //!
-//! - [`DeviceSpec`]: a device in words, every constant with its source; [`presets`] and [`find_preset`].
-//! - [`DeviceModel`]: a device being used; [`DeviceSpec::build`] makes one.
+//! - [`DeviceSpec`]: a device in words, every constant with its source; [`presets`], [`find_preset`]; [`keys`] and
+//!   [`compute_derived_figures`] for showing one.
+//! - [`DeviceModel`]: a device being used; [`DeviceSpec::build`] makes one, for flash that is old
+//!   [`DeviceSpec::build_with_flash`].
+//! - [`compute_cost`]: what a sequence of requests costs, by cause. The requests come from a trace, or from
+//!   [`compute_cold_reads`], which predicts those of a cold grep test from extents alone.
+//! - [`compute_bandwidth_curve`], [`compute_natural_transfer_size`]: effective bandwidth by read size;
+//!   [`compute_calibration`] fits a description to a measured curve.
 //!
 //! ```
 //! use senesce_core::{BlockOp, BlockRequest, Nanos};

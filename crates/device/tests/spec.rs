@@ -107,12 +107,19 @@ fn every_constant_has_one_rule() {
 }
 
 #[test]
-fn a_disk_takes_any_state_of_flash() {
+fn a_disk_takes_any_state_of_flash_and_a_huge_drive_none() {
     let disk = find_preset("hdd-10k").unwrap();
     assert!(disk.build_with_flash(FlashState::Erased).is_ok());
+    let mut drive = find_preset("nvme").unwrap();
+    drive.constants.get_mut("capacity").unwrap().value = 100_000.0;
+    assert!(drive.build().is_ok());
+    let refusal = drive.build_with_flash(FlashState::Erased).err().unwrap().to_string();
+    assert!(refusal.contains("capacity: 100000 GB are 12207031296 pages"), "{refusal}");
 }
 
 proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+
     /// Whatever numbers a description has: an error or a model that serves, never a panic.
     #[test]
     fn no_numbers_break_the_models(

@@ -1,11 +1,15 @@
 //! The drive's memory: what has been read, and what is written but not yet on the platters.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
-/// Runs of sectors that were read, the latest first; the oldest go when the memory is full.
+/// Disjoint runs of sectors that were read; those not used for longest go when the memory is full.
 #[derive(Clone, Debug, Default)]
 pub struct ReadBuffer {
-    segments: VecDeque<(u64, u64)>,
+    /// End of each run and when it was last used, by its start.
+    runs: BTreeMap<u64, (u64, u64)>,
+    /// Start of each run by when it was last used.
+    by_use: BTreeMap<u64, u64>,
+    uses: u64,
     sectors: u64,
     capacity_sectors: u64,
 }
@@ -23,32 +27,48 @@ impl ReadBuffer {
             return;
         }
         self.remove(start, end);
-        self.segments.push_front((start, end));
-        self.sectors += end - start;
-        while self.sectors > self.capacity_sectors {
-            let Some((start, end)) = self.segments.pop_back() else { break };
-            self.sectors -= end - start;
+        self.uses += 1;
+        self.put(start, end, self.uses);
+        while self.sectors > self.capacity_sectors
+            && let Some((_, oldest)) = self.by_use.pop_first()
+            && let Some((end, _)) = self.runs.remove(&oldest)
+        {
+            self.sectors -= end - oldest;
         }
     }
 
     /// Whether one run holds all these sectors; it then counts as used last.
     pub fn holds(&mut self, start: u64, end: u64) -> bool {
-        let Some(found) = self.segments.iter().position(|&(s, e)| s <= start && end <= e) else { return false };
-        if let Some(segment) = self.segments.remove(found) {
-            self.segments.push_front(segment);
-        }
+        let Some((&first, run)) = self.runs.range_mut(..=start).next_back().filter(|(_, run)| end <= run.0) else {
+            return false;
+        };
+        self.uses += 1;
+        self.by_use.remove(&std::mem::replace(&mut run.1, self.uses));
+        self.by_use.insert(self.uses, first);
         true
     }
 
     /// Forgets these sectors.
     pub fn remove(&mut self, start: u64, end: u64) {
-        if !self.segments.iter().any(|&(s, e)| s < end && start < e) {
-            return;
+        while let Some((&s, &(e, used))) = self.runs.range(..end).next_back().filter(|&(_, &(e, _))| start < e) {
+            self.runs.remove(&s);
+            self.by_use.remove(&used);
+            self.sectors -= e - s;
+            if s < start {
+                self.put(s, start, used);
+            }
+            if end < e {
+                // Parts of one run need times of their own.
+                self.uses += 1;
+                self.put(end, e, self.uses);
+            }
         }
-        let old = std::mem::take(&mut self.segments);
-        self.segments =
-            old.into_iter().flat_map(|(s, e)| [(s, e.min(start)), (s.max(end), e)]).filter(|(s, e)| s < e).collect();
-        self.sectors = self.segments.iter().map(|(s, e)| e - s).sum();
+    }
+
+    fn put(&mut self, start: u64, end: u64, used: u64) {
+        self.runs.insert(start, (end, used));
+        self.by_use.insert(used, start);
+        self.sectors += end - start;
     }
 }
 
@@ -172,14 +192,17 @@ mod tests {
             for (insert, start, length) in ops {
                 if insert {
                     buffer.insert(start, start + length);
+                    prop_assert!(buffer.holds(start, start + length));
                     model.extend(start..start + length);
                 } else {
                     buffer.remove(start, start + length);
                     model.retain(|s| !(start..start + length).contains(s));
                 }
                 prop_assert!(buffer.sectors <= 50);
-                prop_assert_eq!(buffer.sectors, buffer.segments.iter().map(|(s, e)| e - s).sum::<u64>());
-                for &(s, e) in &buffer.segments {
+                prop_assert_eq!(buffer.sectors, buffer.runs.iter().map(|(s, (e, _))| e - s).sum::<u64>());
+                prop_assert_eq!(buffer.runs.len(), buffer.by_use.len());
+                for (&s, &(e, used)) in &buffer.runs {
+                    prop_assert_eq!(buffer.by_use.get(&used), Some(&s));
                     prop_assert!((s..e).all(|sector| model.contains(&sector)));
                 }
             }

@@ -26,6 +26,9 @@ pub use ftl::compute_greedy_write_amplification;
 
 use crate::{DeviceModel, DeviceSpec, Error, ServiceTimes, Totals};
 
+/// The largest table of a modelled translation layer: 8 TiB in pages of 8 KiB, about 9 GiB of memory once all are written.
+const MOST_MAPPED_PAGES: u64 = 1 << 30;
+
 /// What is known of the flash when the model is built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -107,6 +110,15 @@ impl Ssd {
                  would be possible",
                 spec.value("capacity"),
                 4e9 / (1.0 + spare)
+            );
+            return Err(spec.absurd("capacity", problem));
+        }
+        let pages = pages_per_plane * planes;
+        if state != FlashState::NotModelled && pages > MOST_MAPPED_PAGES {
+            let problem = format!(
+                "{} GB are {pages} pages, too many for a table of where each lies; {MOST_MAPPED_PAGES} would be possible, \
+                 or a model without garbage collection",
+                spec.value("capacity")
             );
             return Err(spec.absurd("capacity", problem));
         }
