@@ -3,6 +3,7 @@
 //! - [`collect::collect_grep`]: the grep test, read aging as the papers measure it.
 //! - [`collect::collect_tree_extents`] and [`score::LayoutScorer`]: where files lie, and how well.
 //! - [`collect::collect_free_extents`] and [`score::compute_free_space`]: the free extents and their histogram.
+//! - [`collect::collect_btrfs_free_space`]: the free space of Btrfs, by block group and device.
 //! - [`collect::BlockTracer`], [`trace::import_blkparse`] and [`score::compute_trace_figures`]: the requests of a device.
 //! - [`score::compute_spread`]: median, quartiles and a bootstrap interval of repeated figures.
 //!

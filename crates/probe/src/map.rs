@@ -1,9 +1,14 @@
 //! Maps as the file system tells them: the extents of a file with their flags. Shared by collecting and scoring.
 
+mod btrfs;
+
 use std::fmt;
 
 use senesce_core::{Extent, RelPath};
 use serde::{Deserialize, Serialize};
+
+pub(crate) use btrfs::merge_neighbours;
+pub use btrfs::{BtrfsBlockGroup, BtrfsDevice, BtrfsFreeSpace, BtrfsGroupType, BtrfsProfile, BtrfsSource, BtrfsStripe};
 
 /// What FIEMAP says about an extent (`linux/fiemap.h`).
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

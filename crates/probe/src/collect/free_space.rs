@@ -33,7 +33,7 @@ pub fn collect_free_extents_as_it_is(mountpoint: &Path) -> Result<Vec<FreeExtent
     let not_supported =
         |hint| Error::NotSupported { measure: "the list of free extents", path: mountpoint.into(), magic, hint };
     if magic == BTRFS_MAGIC {
-        return Err(not_supported("Btrfs keeps it in a tree of its own, which this version does not read"));
+        return Err(not_supported("Btrfs keeps it by block group, in a logical space of its own"));
     }
     let mut query = FsmapQuery::new();
     let mut free: Vec<FreeExtent> = Vec::new();

@@ -144,10 +144,10 @@ impl FsmapQuery {
 }
 
 /// A call that reads and writes a structure in place.
-struct Call<'a, const OPCODE: Opcode, T>(&'a mut T);
+pub(super) struct Call<'a, const OPCODE: Opcode, T>(pub(super) &'a mut T);
 
-// SAFETY: used only above, where opcode and structure belong together; the pointer is valid for the borrow's life,
-// the answer is left in the structure, and nothing is made of the call's return value.
+// SAFETY: used only where opcode and structure belong together, above, in `btrfs::search` and in `xfs`; the pointer is
+// valid for the borrow's life, the answer is left in the structure, and nothing is made of the call's return value.
 unsafe impl<const OPCODE: Opcode, T> Ioctl for Call<'_, OPCODE, T> {
     type Output = ();
     const IS_MUTATING: bool = true;

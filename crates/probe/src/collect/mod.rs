@@ -4,6 +4,7 @@
 //! the child. All walks go through one walker, so that the grep test and the extent map see the files in one order.
 
 mod block_trace;
+mod btrfs;
 mod extents;
 mod free_space;
 mod gnu_grep;
@@ -13,10 +14,12 @@ mod rusage;
 mod search;
 mod survey;
 mod walk;
+mod xfs;
 
 pub use block_trace::{
     BlockTracer, StaleInstances, TraceDevice, TraceOptions, clean_stale_trace_instances, collect_trace_device,
 };
+pub use btrfs::collect_btrfs_free_space;
 pub use extents::{
     TreeExtentsFigures, TreeItem, collect_extents, collect_space, collect_tree_extents, collect_tree_map,
 };
@@ -27,3 +30,4 @@ pub use rusage::{CpuTimes, collect_process_times};
 pub use search::compute_pattern;
 pub use survey::{EntryKind, SurveyFigures, Surveyed, collect_survey};
 pub use walk::{ItemError, Order};
+pub use xfs::collect_xfs_inode_chunk_bytes;

@@ -12,6 +12,7 @@ mod pieces;
 mod statistics;
 mod trace;
 mod volume_map;
+mod warnings;
 
 pub use comparison::{Comparison, MannWhitney, compute_comparison, compute_mann_whitney, compute_outliers};
 pub use directories::{DirectoryLayout, DirectoryScorer};
@@ -25,3 +26,4 @@ pub use pieces::{AlignedShare, ShortExtents};
 pub use statistics::{Spread, compute_median, compute_quantile, compute_spread};
 pub use trace::{AccessFigures, RequestSizeBucket, TraceFigures, compute_trace_figures};
 pub use volume_map::{MapBuilder, MapCell, VolumeMap, compute_hilbert_place};
+pub use warnings::{FreeSpaceWarning, WarningLimits, compute_free_space_warnings};

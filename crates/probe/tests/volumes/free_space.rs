@@ -1,6 +1,9 @@
 //! GETFSMAP against `e2freefrag` and `xfs_spaceman`, to the last extent.
 
-use senesce_probe::{Error, collect::collect_free_extents, score::compute_free_space};
+use senesce_probe::{
+    collect::{collect_free_extents, collect_xfs_inode_chunk_bytes},
+    score::compute_free_space,
+};
 
 use crate::support::{Volume, fragment_free_space, run};
 
@@ -77,10 +80,14 @@ fn xfs_equals_spaceman() {
 }
 
 #[test]
-fn btrfs_is_not_supported_and_says_so() {
-    if senesce_testkit::root_or_skip("mounts a Btrfs image") {
-        let volume = Volume::new("btrfs", 128, &[], "noatime,nodiscard");
-        let error = collect_free_extents(&volume.mountpoint).unwrap_err();
-        assert!(matches!(error, Error::NotSupported { magic: 0x9123_683E, .. }), "{error}");
+fn xfs_says_how_large_a_chunk_of_inodes_is() {
+    if !senesce_testkit::root_or_skip("mounts XFS and ext4 images") {
+        return;
     }
+    for inode_bytes in [512, 1024] {
+        let volume = Volume::new("xfs", 300, &["-i", &format!("size={inode_bytes}")], "noatime");
+        assert_eq!(collect_xfs_inode_chunk_bytes(&volume.mountpoint).unwrap(), Some(inode_bytes * 64));
+    }
+    let volume = Volume::new("ext4", 16, &[], "noatime");
+    assert_eq!(collect_xfs_inode_chunk_bytes(&volume.mountpoint).unwrap(), None);
 }

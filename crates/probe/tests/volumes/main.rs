@@ -1,5 +1,6 @@
 //! The collectors on real file systems, against the tools that everyone trusts. Needs root.
 
+mod btrfs;
 mod extents;
 mod free_space;
 mod grep;

@@ -106,12 +106,17 @@ pub struct LoopDevice {
 impl LoopDevice {
     /// Over an image of `mib` MiB whose blocks are all written.
     pub fn new(mib: usize) -> Self {
-        Self::make(mib, &[])
+        Self::make(mib, &[], true)
+    }
+
+    /// Over an image of `mib` MiB that is one hole.
+    pub fn sparse(mib: usize) -> Self {
+        Self::make(mib, &[], false)
     }
 
     /// The same with partitions, told to the kernel without a table: number, first sector, sectors.
     pub fn with_partitions(mib: usize, partitions: &[(u32, u32, u32)]) -> Self {
-        let device = Self::make(mib, &["--partscan"]);
+        let device = Self::make(mib, &["--partscan"], true);
         for (number, start, sectors) in partitions {
             let numbers = [number, start, sectors].map(u32::to_string);
             run("addpart", &[device.path.to_str().unwrap(), &numbers[0], &numbers[1], &numbers[2]]);
@@ -119,10 +124,14 @@ impl LoopDevice {
         device
     }
 
-    fn make(mib: usize, options: &[&str]) -> Self {
+    fn make(mib: usize, options: &[&str], written: bool) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let image = directory.path().join("image");
-        std::fs::write(&image, vec![0x5A; mib << 20]).unwrap();
+        if written {
+            std::fs::write(&image, vec![0x5A; mib << 20]).unwrap();
+        } else {
+            std::fs::File::create(&image).unwrap().set_len((mib as u64) << 20).unwrap();
+        }
         let path = run("losetup", &[options, &["--find", "--show", image.to_str().unwrap()]].concat());
         Self { path: path.trim().into(), _directory: directory }
     }
