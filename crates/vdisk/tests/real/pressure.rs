@@ -38,6 +38,13 @@ impl Group {
         Some(group)
     }
 
+    /// How many processes its limit has killed.
+    fn kills(&self) -> u64 {
+        let read = |name: &str| fs::read_to_string(self.0.join(name)).unwrap_or_default();
+        let texts = read("memory.oom_control") + &read("memory.events");
+        texts.lines().find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok()).unwrap_or(0)
+    }
+
     fn procs(&self) -> PathBuf {
         self.0.join("cgroup.procs")
     }
@@ -94,26 +101,33 @@ fn a_server_killed_under_pressure_hangs_nobody(group: &Group) {
     }
 }
 
-/// Four times the limit, through the page cache, and synced.
-fn write_in_group(group: &Group, root: &Path) -> String {
+/// Writes four times the limit through the page cache, from within the group; `options` are for dd. Whether it came to
+/// its end, or the group's limit killed it.
+fn write_in_group(group: &Group, root: &Path, options: &str) -> bool {
     let megabytes = (4 * LIMIT_BYTES) >> 20;
     let script = format!(
-        "echo $$ > {}; exec dd if=/dev/zero of={}/big bs=1M count={megabytes} conv=fsync",
+        "echo $$ > {}; exec dd if=/dev/zero of={}/big bs=1M count={megabytes} {options}",
         group.procs().display(),
         root.display()
     );
+    let kills = group.kills();
     let output = Command::new("timeout").args(["-k", "5", "100", "sh", "-c", &script]).output().unwrap();
-    assert!(output.status.success(), "{} {}", output.status, String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default().to_owned()
+    let is_killed_by_limit = group.kills() > kills;
+    let said = String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default().to_owned();
+    assert!(output.status.success() || is_killed_by_limit, "{}: {said}", output.status);
+    eprintln!("  {options}: {}", if output.status.success() { said.as_str() } else { "killed by its group's limit" });
+    output.status.success()
 }
 
 fn writes_past_its_limit(group: &Group, kind: &str) {
     let mut disk = Disk::new(400, "hdd-7200", Pace::Device);
     disk.attached.mkfs(kind);
     disk.attached.mount(kind);
-    let begin = Instant::now();
-    let said = write_in_group(group, &disk.attached.root);
-    eprintln!("{kind}: a writer in {} MiB: {said} ({:.1} s)", LIMIT_BYTES >> 20, begin.elapsed().as_secs_f64());
+    eprintln!("{kind}, a writer in {} MiB:", LIMIT_BYTES >> 20);
+    // Version 1 groups do not slow a writer down to its disk: when all of the group is on its way to the disk,
+    // an allocation inside XFS or ext4 may not wait for it, and the writer is killed. It must come to an end.
+    write_in_group(group, &disk.attached.root, "conv=fsync");
+    assert!(write_in_group(group, &disk.attached.root, "oflag=dsync"), "it never has more on its way than 1 MiB");
     assert!(disk.server.time().unwrap().totals.write.bytes >= 4 * LIMIT_BYTES);
     disk.end();
 }
@@ -133,7 +147,7 @@ fn a_server_born_in_the_group_leaves_it(group: &Group) {
     assert!(notes.iter().any(|note| note.starts_with("moved from memory-limited group")), "{notes:?}");
     attached.mkfs("ext4");
     attached.mount("ext4");
-    write_in_group(group, &attached.root);
+    assert!(write_in_group(group, &attached.root, "oflag=dsync"));
     attached.unmount();
     run(&format!("e2fsck -fn {}", attached.loop_device.display()));
     attached.detach();
