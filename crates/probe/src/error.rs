@@ -86,6 +86,14 @@ pub enum Error {
         /// Why not, and what the user can do.
         problem: String,
     },
+    /// The bandwidth of reads cannot be measured so.
+    #[error("cannot measure the transfer curve of {}: {problem}", path.display())]
+    BadTransfer {
+        /// The device or file.
+        path: PathBuf,
+        /// Why not, and what would do.
+        problem: String,
+    },
     /// A text or binary format that was read contradicts itself, or is cut off.
     #[error("the {format} makes no sense at {unit} {position}: {problem}")]
     BadFormat {

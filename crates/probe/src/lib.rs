@@ -5,6 +5,7 @@
 //! - [`collect::collect_free_extents`] and [`score::compute_free_space`]: the free extents and their histogram.
 //! - [`collect::collect_btrfs_free_space`]: the free space of Btrfs, by block group and device.
 //! - [`collect::BlockTracer`], [`trace::import_blkparse`] and [`score::compute_trace_figures`]: the requests of a device.
+//! - [`collect::collect_transfer_curve`]: effective bandwidth by read size.
 //! - [`score::compute_spread`]: median, quartiles and a bootstrap interval of repeated figures.
 //!
 //! Definitions of the figures are those of the project's measures: each public item repeats its own.

@@ -7,3 +7,4 @@ mod grep;
 mod support;
 mod survey;
 mod trace;
+mod transfer;

@@ -21,7 +21,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 const INSTANCES: &str = "/sys/kernel/tracing/instances";
 
-fn alone() -> std::sync::MutexGuard<'static, ()> {
+pub fn alone() -> std::sync::MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
@@ -43,7 +43,7 @@ fn instances_of_ours() -> Vec<String> {
     names.filter(|name| name.starts_with(&prefix)).collect()
 }
 
-fn reads(trace: &BlockTrace) -> Vec<(u64, u32)> {
+pub fn reads(trace: &BlockTrace) -> Vec<(u64, u32)> {
     let reads = trace.block_requests().filter(|request| request.op == BlockOp::Read);
     reads.map(|request| (request.sector, request.sectors)).collect()
 }

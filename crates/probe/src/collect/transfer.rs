@@ -1,0 +1,146 @@
+//! Effective bandwidth by read size, measured: what a device gives a reader who has to go elsewhere after each read.
+//!
+//! The same experiment, with the same places for the same seed, can be done with a device model; from either curve comes
+//! the natural transfer size. Not here: that computation, and the choice of sizes.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{Seek, SeekFrom},
+    os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt},
+    path::Path,
+};
+
+use rustix::fs::OFlags;
+use senesce_core::{Bytes, Clock, Nanos, Rng, Seed};
+use serde::{Deserialize, Serialize};
+
+use super::{extents::collect_extents, grep::compute_wall};
+use crate::{
+    Error,
+    map::{ExtentFlags, Placement},
+};
+
+/// Sizes and places of direct reads are multiples of this: enough for every usual device.
+const ALIGN_BYTES: u64 = 4096;
+
+/// The reads of one size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TransferPoint {
+    /// Bytes of each read.
+    pub size_bytes: u64,
+    /// Reads.
+    pub reads: u64,
+    /// From before the first to after the last.
+    pub wall: Nanos,
+}
+
+impl TransferPoint {
+    /// Effective bandwidth, MiB per second; none if no time passed.
+    pub fn mib_per_second(&self) -> Option<f64> {
+        let bytes = self.size_bytes as f64 * self.reads as f64;
+        (self.wall.0 > 0).then(|| bytes / Bytes::MIB as f64 / self.wall.as_secs_f64())
+    }
+}
+
+/// Reads `reads` times each of the sizes at places drawn uniformly from the multiples of the size, one read at a time,
+/// past the page cache, and times each size.
+///
+/// In: `path`, a block device or a file whose every block is written; `sizes_bytes`, multiples of 4096. The caller sees
+/// to it that nobody else uses the device, and that its own caches are no larger than what is read.
+/// Out: a point for each size, in their order. The places depend on seed, size and length only.
+/// Errors: a size that is no multiple of 4096 or does not fit; no reads; a file with holes or preallocated blocks, which
+/// are read without the device; no direct reads on this file system; the clock went backwards.
+/// Cost: reads `reads` times the sum of the sizes; a buffer of the largest.
+pub fn collect_transfer_curve(
+    path: &Path,
+    sizes_bytes: &[u64],
+    reads: u64,
+    seed: Seed,
+    clock: &dyn Clock,
+) -> Result<Vec<TransferPoint>, Error> {
+    let bad = |problem: String| Error::BadTransfer { path: path.to_owned(), problem };
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlags::DIRECT.bits() as i32)
+        .open(path)
+        .map_err(|source| Error::system("open for direct reads", path, source))?;
+    let length_bytes = measure_length(&file, path)?;
+    if reads == 0 {
+        return Err(bad("no reads make no bandwidth; ask for one at least".to_owned()));
+    }
+    for &size_bytes in sizes_bytes {
+        if size_bytes == 0 || size_bytes % ALIGN_BYTES != 0 {
+            return Err(bad(format!(
+                "reads of {size_bytes} bytes are not possible; a multiple of {ALIGN_BYTES} would be"
+            )));
+        }
+        if size_bytes > length_bytes {
+            return Err(bad(format!("reads of {size_bytes} bytes do not fit into its {length_bytes}")));
+        }
+    }
+    let largest = usize::try_from(sizes_bytes.iter().copied().max().unwrap_or(0))
+        .map_err(|_| bad("the largest read does not fit into memory".to_owned()))?;
+    let mut space = vec![0u8; largest + ALIGN_BYTES as usize];
+    let skip = space.as_ptr().align_offset(ALIGN_BYTES as usize);
+    let buffer = &mut space[skip..skip + largest];
+    let mut curve = Vec::with_capacity(sizes_bytes.len());
+    for &size_bytes in sizes_bytes {
+        // The name of the stream is that of the model's experiment, so that both read at the same places.
+        let mut rng = Rng::for_purpose(seed, "effective bandwidth");
+        let slots = length_bytes / size_bytes;
+        let before = clock.now();
+        for _ in 0..reads {
+            let offset = rng.below(slots) * size_bytes;
+            file.read_exact_at(&mut buffer[..size_bytes as usize], offset)
+                .map_err(|source| Error::system("read", path, source))?;
+        }
+        let wall = compute_wall("the transfer curve", before, clock.now())?;
+        curve.push(TransferPoint { size_bytes, reads, wall });
+    }
+    Ok(curve)
+}
+
+/// How long a device is, or a file that reads from its device everywhere.
+fn measure_length(mut file: &File, path: &Path) -> Result<u64, Error> {
+    let metadata = file.metadata().map_err(|source| Error::system("look at", path, source))?;
+    if metadata.file_type().is_block_device() {
+        return file.seek(SeekFrom::End(0)).map_err(|source| Error::system("find the end of", path, source));
+    }
+    let bad = |problem: &str| Error::BadTransfer { path: path.to_owned(), problem: problem.to_owned() };
+    if !metadata.is_file() {
+        return Err(bad("it is neither a block device nor a file"));
+    }
+    let length_bytes = metadata.len();
+    let written_bytes = match collect_extents(file, path) {
+        Ok(extents) => {
+            let written = extents
+                .iter()
+                .filter(|raw| raw.placement() == Placement::Placed && !raw.flags.contains(ExtentFlags::UNWRITTEN));
+            written
+                .map(|raw| {
+                    length_bytes.min(raw.extent.logical + raw.extent.length) - raw.extent.logical.min(length_bytes)
+                })
+                .sum()
+        }
+        // A file system that does not tell where a file lies tells at least how much of it there is.
+        Err(_) => metadata.blocks() * 512,
+    };
+    if written_bytes < length_bytes {
+        return Err(bad(
+            "it has holes, preallocated or compressed blocks, which are not read from the device as they are",
+        ));
+    }
+    Ok(length_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bandwidth_is_bytes_over_time() {
+        let point = TransferPoint { size_bytes: 4 << 20, reads: 10, wall: Nanos(500_000_000) };
+        assert_eq!(point.mib_per_second(), Some(80.0));
+        assert_eq!(TransferPoint { wall: Nanos(0), ..point }.mib_per_second(), None);
+    }
+}
