@@ -1,0 +1,218 @@
+//! Reading the extents of all files of an image against `filefrag` over the same mounted tree.
+//!
+//! `cargo bench -p senesce-ext4 [-- FILES [PAIRS]]`, as root; 20,000 files and 5 pairs by default. Files of 4 to 64 KiB, 100
+//! in a directory, every fifth grown later, so that some have several extents. Both sides of a pair run one after the
+//! other, in alternating order, so that what else the machine does hits both. Cold: the volume is mounted anew over a
+//! loop device that bypasses the cache of the image, and the device's own cache is dropped. The read
+//! side does all that `filefrag` does and more: paths in readdir order, sizes, extents.
+//! Run as a test (`--test`) or without root, an image that `mkfs.ext4 -d` fills is read, and nothing compared.
+//! A run that is killed leaves its mount and loop device under the temporary directory behind.
+
+use std::{
+    fs::{self, File},
+    io::{Read, Write},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Instant,
+};
+
+use senesce_ext4::{EntryOrder, FileSystem, ScanOptions, TreeOptions};
+
+fn run(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().expect("the program can be run");
+    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// A mounted image on a loop device with direct I/O; gone when dropped.
+struct Volume {
+    directory: tempfile::TempDir,
+    device: String,
+}
+
+impl Volume {
+    fn new(mib: u64, inodes: u64) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory can be made");
+        let image = directory.path().join("image");
+        File::create(&image).and_then(|file| file.set_len(mib << 20)).expect("the image can be made");
+        let text = image.to_str().expect("a plain path");
+        run("mkfs.ext4", &["-q", "-F", "-b", "4096", "-N", &inodes.to_string(), text]);
+        let device = run("losetup", &["--direct-io=on", "--find", "--show", text]);
+        let volume = Self { directory, device: device.trim().to_owned() };
+        fs::create_dir(volume.mountpoint()).expect("the mount point can be made");
+        volume.mount();
+        volume
+    }
+
+    fn mountpoint(&self) -> PathBuf {
+        self.directory.path().join("mnt")
+    }
+
+    fn mount(&self) {
+        run("mount", &["-o", "noatime", &self.device, self.mountpoint().to_str().expect("a plain path")]);
+    }
+
+    fn unmount(&self) {
+        run("umount", &[self.mountpoint().to_str().expect("a plain path")]);
+    }
+
+    /// Forgets what is cached of the volume.
+    fn make_cold(&self) {
+        self.unmount();
+        run("blockdev", &["--flushbufs", &self.device]);
+        self.mount();
+    }
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        // Best effort: the figures are out already.
+        let _ = Command::new("umount").arg(self.mountpoint()).status();
+        let _ = Command::new("losetup").args(["--detach", &self.device]).status();
+    }
+}
+
+fn path(root: &Path, n: u64) -> PathBuf {
+    root.join(format!("d{}/e{}/file-{n}", n / 10_000, n / 100 % 100))
+}
+
+fn make_tree(root: &Path, files: u64) {
+    let content = vec![1u8; 64 << 10];
+    for n in 0..files {
+        if n % 100 == 0 {
+            fs::create_dir_all(path(root, n).parent().expect("files lie in directories"))
+                .expect("the tree can be made");
+        }
+        // Sizes of 1 to 16 blocks, small ones more often.
+        let size = 4096 << (n.wrapping_mul(0x9E37_79B9) >> 7) % 3;
+        fs::write(path(root, n), &content[..size]).expect("the tree can be written");
+    }
+    run("sync", &["-f", root.to_str().expect("a plain path")]);
+    for n in (0..files).step_by(5) {
+        let mut file = fs::OpenOptions::new().append(true).open(path(root, n)).expect("the file is there");
+        file.write_all(&content[..20_000]).expect("the tree can be written");
+        if n % 20_000 == 0 {
+            run("sync", &["-f", root.to_str().expect("a plain path")]);
+        }
+    }
+    run("sync", &["-f", root.to_str().expect("a plain path")]);
+}
+
+/// What a reading found: files, extents, and what it took.
+#[derive(Debug)]
+struct Found {
+    files: u64,
+    extents: u64,
+    seconds: f64,
+    memory_bytes: u64,
+}
+
+fn read_device(device: &Path, threads: usize) -> Found {
+    let start = Instant::now();
+    let mut fs = FileSystem::open(File::open(device).expect("the device can be opened")).expect("it is ext4");
+    let scan = ScanOptions { threads, entries: Some(EntryOrder::Readdir) };
+    let tree = fs.collect_tree(&TreeOptions { scan, attempts: 1, ..TreeOptions::default() }).expect("it is sound");
+    let (mut files, mut extents) = (0, 0);
+    tree.walk(&mut |entry| {
+        if let Some(file) = entry.file.filter(|file| file.kind() == senesce_ext4::FileKind::Regular) {
+            files += 1;
+            extents += file.extents().count() as u64;
+        }
+    });
+    Found { files, extents, seconds: start.elapsed().as_secs_f64(), memory_bytes: tree.memory_bytes() }
+}
+
+/// `filefrag` over the whole tree, as many files a process as fit; extents as it counts them.
+fn filefrag(root: &Path) -> Found {
+    let start = Instant::now();
+    let mut find = Command::new("find");
+    find.arg(root).args(["-type", "f", "-print0"]).stdout(Stdio::piped());
+    let mut find = find.spawn().expect("find can be run");
+    let names = find.stdout.take().expect("its output is a pipe");
+    let mut xargs = Command::new("xargs")
+        .args(["-0", "filefrag"])
+        .stdin(names)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("xargs can be run");
+    let mut text = String::new();
+    xargs.stdout.take().expect("its output is a pipe").read_to_string(&mut text).expect("filefrag can be read");
+    assert!(find.wait().expect("find ends").success() && xargs.wait().expect("xargs ends").success());
+    let seconds = start.elapsed().as_secs_f64();
+    // "/mnt/d0/e0/file-0: 2 extents found"
+    let counts = text.lines().filter_map(|line| line.rsplit(": ").next()?.split(' ').next()?.parse::<u64>().ok());
+    let (files, extents) = counts.fold((0, 0), |(files, extents), count| (files + 1, extents + count));
+    Found { files, extents, seconds, memory_bytes: 0 }
+}
+
+fn compare(label: &str, pairs: usize, ours: &dyn Fn() -> Found, theirs: &dyn Fn() -> Found) {
+    let mut ratios = Vec::new();
+    let mut last = None;
+    for pair in 0..pairs {
+        let (ours, theirs) = if pair % 2 == 0 {
+            let first = ours();
+            (first, theirs())
+        } else {
+            let first = theirs();
+            (ours(), first)
+        };
+        assert_eq!((ours.files, ours.extents), (theirs.files, theirs.extents), "both see the same");
+        ratios.push(theirs.seconds / ours.seconds);
+        last = Some((ours, theirs));
+    }
+    ratios.sort_by(f64::total_cmp);
+    let Some((ours, theirs)) = last else { return };
+    println!(
+        "{label}: {:.1} times as fast as filefrag (median of {pairs}; {:.1} to {:.1}); {} files, {} extents; \
+         the last pair: {:.3} s and {:.3} s, {:.0} files/s; {:.1} MiB",
+        ratios[ratios.len() / 2],
+        ratios[0],
+        ratios[ratios.len() - 1],
+        ours.files,
+        ours.extents,
+        ours.seconds,
+        theirs.seconds,
+        ours.files as f64 / ours.seconds,
+        ours.memory_bytes as f64 / (1 << 20) as f64,
+    );
+}
+
+/// The most memory this process has had, KiB, as the kernel counts it.
+fn peak_kib() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+fn main() {
+    let numbers: Vec<u64> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
+    let small = std::env::args().any(|argument| argument == "--test") || !rustix::process::geteuid().is_root();
+    if small {
+        let directory = tempfile::tempdir().expect("a temporary directory can be made");
+        make_tree(&directory.path().join("source"), 500);
+        let image = directory.path().join("image");
+        File::create(&image).and_then(|file| file.set_len(64 << 20)).expect("the image can be made");
+        let source = directory.path().join("source");
+        let arguments =
+            ["-q", "-F", "-d", source.to_str().expect("a plain path"), image.to_str().expect("a plain path")];
+        run("mkfs.ext4", &arguments);
+        println!("{:?}", read_device(&image, 2));
+        return;
+    }
+    let files = numbers.first().copied().unwrap_or(20_000);
+    let pairs = numbers.get(1).copied().unwrap_or(5) as usize;
+    let volume = Volume::new(200 + files * 24 / 1024, files + files / 50 + 1000);
+    make_tree(&volume.mountpoint(), files);
+    let (device, root) = (PathBuf::from(&volume.device), volume.mountpoint());
+    println!("memory of the process before: {} KiB", peak_kib());
+    read_device(&device, 2);
+    println!("memory of the process after one reading: {} KiB", peak_kib());
+    volume.make_cold();
+    compare("warm", pairs, &|| read_device(&device, 2), &|| filefrag(&root));
+    compare("warm, one thread", pairs, &|| read_device(&device, 1), &|| filefrag(&root));
+    let cold = |measure: &dyn Fn() -> Found| {
+        volume.make_cold();
+        measure()
+    };
+    compare("cold", pairs, &|| cold(&|| read_device(&device, 2)), &|| cold(&|| filefrag(&root)));
+}
