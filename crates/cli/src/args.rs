@@ -32,6 +32,13 @@ pub enum Verb {
         sudo senesce inspect / --html root.html --idle        a page with a map, at idle I/O priority\n  \
         senesce inspect ~/src --device nvme --json | jq '.costs'")]
     Inspect(InspectArgs),
+    /// The block requests of one device while a command runs: layout score, seeks, sizes, modelled cost.
+    #[command(after_help = "Examples:\n  \
+        sudo senesce trace --on /srv/data -- grep -r nothing /srv/data\n  \
+        sudo senesce trace --on /dev/sdb -d hdd-7200,nvme --requests trace.csv -- tar cf /dev/null /srv\n  \
+        blkparse -i sdb | senesce trace --blkparse /dev/stdin --json\n\n\
+        Needs tracefs, so root. Other users of the device are seen too. The command's own stdout goes to stderr.")]
+    Trace(TraceArgs),
     /// Two runs, or two trees, against each other: ratios with intervals, and whether chance explains them.
     #[command(after_help = "Examples:\n  \
         senesce compare before after                          the last checkpoint of each arm\n  \
@@ -118,6 +125,28 @@ pub struct InspectArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct TraceArgs {
+    /// The device to trace, or a path on its file system.
+    #[arg(long, value_name = "PATH")]
+    pub on: Option<PathBuf>,
+    /// Read what `blkparse` printed instead of tracing.
+    #[arg(long, value_name = "FILE")]
+    pub blkparse: Option<PathBuf>,
+    /// Model what the reads would cost on these devices.
+    #[arg(short, long, value_name = "NAME", value_delimiter = ',', default_values = ["hdd-7200"])]
+    pub device: Vec<String>,
+    /// Write every request as a line of CSV.
+    #[arg(long, value_name = "FILE")]
+    pub requests: Option<PathBuf>,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// The command to run.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<std::ffi::OsString>,
+}
+
+#[derive(Debug, Args)]
 pub struct CompareArgs {
     /// A run's directory, or a tree.
     pub a: PathBuf,
@@ -183,6 +212,29 @@ pub enum DeviceVerb {
         /// As the TOML it is described by: a beginning for your own.
         #[arg(long)]
         toml: bool,
+        /// Also the effective bandwidth of random reads by size, and the natural transfer sizes that follow.
+        #[arg(long, conflicts_with = "toml")]
+        curve: bool,
+    },
+    /// Measure a device's effective bandwidth by read size (it is only read) and fit a description to it.
+    Calibrate {
+        /// A block device, or a large file whose every block is written.
+        path: PathBuf,
+        /// The description to begin with; of the same kind of device.
+        #[arg(long, value_name = "DEVICE", default_value = "nvme")]
+        base: String,
+        /// The name of the fitted description.
+        #[arg(long, default_value = "calibrated")]
+        name: String,
+        /// Reads of each size.
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+        reads: u32,
+        /// The largest read.
+        #[arg(long, default_value = "64MiB")]
+        largest: senesce_core::Bytes,
+        /// Where the fitted description is written.
+        #[arg(short, long, value_name = "FILE")]
+        out: PathBuf,
     },
 }
 

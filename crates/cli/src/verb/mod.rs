@@ -13,3 +13,4 @@ pub mod report;
 pub mod run;
 pub mod show;
 pub mod synth;
+pub mod trace;

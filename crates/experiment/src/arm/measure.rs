@@ -11,10 +11,10 @@ use senesce_exec::tree::{Tree, collect_tree, compare_trees};
 use senesce_inspect::{ModelOptions, model_tree};
 use senesce_probe::{
     collect::{
-        GrepFigures, GrepOptions, Order, collect_free_extents, collect_gnu_grep, collect_grep, collect_space,
-        collect_tree_extents, compute_pattern,
+        GrepFigures, GrepOptions, Order, collect_btrfs_free_space, collect_free_extents, collect_gnu_grep,
+        collect_grep, collect_space, collect_tree_extents, compute_pattern,
     },
-    map::FileExtents,
+    map::{BtrfsGroupType, FileExtents},
     score::{LayoutScorer, compute_free_space},
 };
 use senesce_store::{
@@ -384,12 +384,14 @@ fn is_untold<T>(context: &ArmContext<'_>, answer: &Result<T, senesce_probe::Erro
     is_host && matches!(answer, Err(senesce_probe::Error::NotSupported { .. }))
 }
 
-/// The histogram of free extents, where the kernel tells them: ext4 and XFS.
+/// The histogram of free extents: of ext4 and XFS on the device, of Btrfs in the logical space of its data block groups.
 fn free_space_rows(context: &ArmContext<'_>, key: &CellKey, root: &Path) -> Result<Vec<FreeSpaceRow>, Error> {
-    if context.arm.file_system.kind == FileSystemName::Btrfs {
-        return Ok(Vec::new());
-    }
-    let free = collect_free_extents(root);
+    let free = match context.arm.file_system.kind {
+        FileSystemName::Btrfs => {
+            collect_btrfs_free_space(root).map(|space| space.free_extents(BtrfsGroupType::DATA).collect::<Vec<_>>())
+        }
+        _ => collect_free_extents(root),
+    };
     if is_untold(context, &free) {
         return Ok(Vec::new());
     }

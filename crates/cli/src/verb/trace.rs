@@ -1,0 +1,158 @@
+//! `senesce trace`: the block requests of one device during a command, or of a recorded trace, scored and costed.
+
+use std::{
+    fs::File,
+    io::{BufReader, Write},
+    os::unix::process::ExitStatusExt,
+    process::Command,
+};
+
+use anyhow::{Context, Result};
+use senesce_core::{BlockOp, BlockRequest, Bytes};
+use senesce_device::{DeviceCost, QueuePolicy, compute_cost};
+use senesce_probe::{
+    collect::BlockTracer,
+    score::{AccessFigures, TraceFigures, compute_trace_figures},
+    trace::{BlockTrace, import_blkparse},
+};
+use senesce_volume::{install_signal_cleanup, interrupted};
+
+use super::device::read_device;
+use crate::{
+    args::TraceArgs,
+    exit::{failed, usage},
+};
+
+/// The schema of a trace's figures as JSON.
+const TRACE_SCHEMA: &str = "senesce-trace/1";
+
+/// Traces or imports, and prints figures.
+pub fn trace(args: TraceArgs) -> Result<()> {
+    let devices = args.device.iter().map(|name| read_device(name)).collect::<Result<Vec<_>>>()?;
+    let (trace, ended) = match (&args.blkparse, &args.on, args.command.split_first()) {
+        (Some(path), None, None) => {
+            let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+            (import_blkparse(BufReader::new(file))?, None)
+        }
+        (None, Some(on), Some((program, arguments))) => {
+            install_signal_cleanup().context("cannot handle signals")?;
+            let tracer = BlockTracer::start(on)?;
+            let status = Command::new(program)
+                .args(arguments)
+                .stdout(std::io::stderr())
+                .status()
+                .with_context(|| format!("cannot run {}", program.to_string_lossy()));
+            // Whatever became of the command, the tracer goes.
+            let trace = tracer.stop()?;
+            (trace, Some(status?))
+        }
+        _ => {
+            let hint = "senesce trace --on PATH -- COMMAND…, or senesce trace --blkparse FILE";
+            return Err(usage("give a device (or a path on it) and a command, or a file", Some(hint)));
+        }
+    };
+    if let Some(path) = &args.requests {
+        write_requests(&trace, path)?;
+    }
+    let figures = compute_trace_figures(trace.block_requests());
+    let reads: Vec<BlockRequest> = trace.block_requests().filter(|request| request.op == BlockOp::Read).collect();
+    let mut costs = Vec::new();
+    for spec in &devices {
+        costs.push(compute_cost(&mut *spec.build()?, &reads, QueuePolicy::default()));
+    }
+    match args.json {
+        true => println!(
+            "{}",
+            serde_json::json!({
+                "schema": TRACE_SCHEMA,
+                "lost_events": trace.lost,
+                "requests": trace.requests.len(),
+                "figures": figures,
+                "modelled_reads": costs,
+            })
+        ),
+        false => print!("{}", text(&trace, &figures, &costs)),
+    }
+    if let Some(signal) = interrupted() {
+        return Err(senesce_experiment::Error::from(senesce_experiment::Interrupted { signal }).into());
+    }
+    match ended {
+        Some(status) if !status.success() => {
+            let how = status.signal().map_or_else(|| status.to_string(), |signal| format!("signal {signal}"));
+            Err(failed(format!("the traced command ended with {how}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn text(trace: &BlockTrace, figures: &TraceFigures, costs: &[DeviceCost]) -> String {
+    let mut text = format!(
+        "{} requests, {}\n",
+        trace.requests.len(),
+        match trace.lost {
+            0 => "no event lost".to_owned(),
+            lost => format!("AT LEAST {lost} EVENTS LOST: the figures are of the rest"),
+        }
+    );
+    for (name, access) in [("reads", &figures.reads), ("writes", &figures.writes)] {
+        if access.requests > 0 {
+            text.push_str(&access_text(name, access));
+        }
+    }
+    if figures.discards + figures.flushes > 0 {
+        text.push_str(&format!(
+            "discards: {} ({}), flushes: {}\n",
+            figures.discards,
+            Bytes(figures.discarded_bytes),
+            figures.flushes
+        ));
+    }
+    for cost in costs {
+        text.push_str(&format!(
+            "{}: the reads alone would take {:.3} s ({:.3} s seeking, {:.3} s waiting for the platter, {:.3} s moving data)\n",
+            cost.device, cost.seconds, cost.seek_seconds, cost.rotation_seconds, cost.transfer_seconds
+        ));
+    }
+    text
+}
+
+fn access_text(name: &str, access: &AccessFigures) -> String {
+    let score = access.dynamic_layout_score.map_or("–".to_owned(), |score| format!("{score:.3}"));
+    let chain = access.blocks_per_request.map_or("–".to_owned(), |blocks| format!("{blocks:.1}"));
+    let mean_seek = Bytes(access.seek_sectors.saturating_mul(512) / access.requests.max(1));
+    let mut text = format!(
+        "{name}: {} requests, {}; dynamic layout score {score}; {chain} blocks a request; {} jumps, mean distance a \
+         request {mean_seek}\n",
+        access.requests,
+        Bytes(access.bytes),
+        access.discontinuities,
+    );
+    for bucket in &access.request_sizes {
+        text.push_str(&format!(
+            "  {:>10}… {:>8} requests {:>12}\n",
+            Bytes(bucket.at_least_bytes).to_string(),
+            bucket.requests,
+            Bytes(bucket.bytes).to_string()
+        ));
+    }
+    text
+}
+
+/// One line a request: issued (ns), kind, first sector, sectors, completed (ns).
+fn write_requests(trace: &BlockTrace, path: &std::path::Path) -> Result<()> {
+    let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
+    let mut file = std::io::BufWriter::new(file);
+    writeln!(file, "issued_ns,op,sector,sectors,completed_ns")?;
+    for traced in &trace.requests {
+        let op = match traced.request.op {
+            BlockOp::Read => "read",
+            BlockOp::Write => "write",
+            BlockOp::Discard => "discard",
+            BlockOp::Flush => "flush",
+        };
+        let completed = traced.completed.map(|time| time.0.to_string()).unwrap_or_default();
+        let BlockRequest { issued, sector, sectors, .. } = traced.request;
+        writeln!(file, "{},{op},{sector},{sectors},{completed}", issued.0)?;
+    }
+    file.flush().with_context(|| format!("cannot write {}", path.display()))
+}
