@@ -77,7 +77,7 @@ impl InodeRecord {
                 let extent = Extent { logical: 0, physical, length };
                 if length == 0 { Vec::new() } else { vec![MappedExtent { extent, state: ExtentState::Inline }] }
             }
-            _ => compute_extents(&job.runs, block_bytes),
+            _ => compute_extents(job.runs, block_bytes),
         };
         Self {
             inode: job.number,

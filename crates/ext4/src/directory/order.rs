@@ -121,7 +121,7 @@ fn compute_sorted(entries: &DirectoryEntries, keys: &[HashKey]) -> DirectoryEntr
         let key = keys.get(places.len()).copied().unwrap_or_default();
         places.push((key, from, to));
     }
-    places.sort_by_key(|&(key, from, _)| (key, from));
+    places.sort_unstable_by_key(|&(key, from, _)| (key, from));
     let mut sorted = DirectoryEntries { packed: Vec::with_capacity(entries.packed().len()), count: entries.count };
     for equals in places.chunk_by(|a, b| a.0 == b.0) {
         let (first, others) = (&equals[..1], &equals[1..]);

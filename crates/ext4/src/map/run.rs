@@ -56,9 +56,9 @@ pub(crate) fn compute_merged(mut runs: Vec<Run>) -> Vec<Run> {
     runs
 }
 
-/// The same in bytes.
-pub(crate) fn compute_extents(runs: &[Run], block_bytes: u64) -> Vec<MappedExtent> {
-    runs.iter()
+/// The same in bytes, in the same memory.
+pub(crate) fn compute_extents(runs: Vec<Run>, block_bytes: u64) -> Vec<MappedExtent> {
+    runs.into_iter()
         .map(|run| MappedExtent {
             extent: Extent {
                 logical: run.logical * block_bytes,

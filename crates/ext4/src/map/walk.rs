@@ -65,8 +65,8 @@ pub(crate) struct MapJob {
     pub(crate) runs: Vec<Run>,
     /// The blocks of its tree.
     pub(crate) tree_blocks: Vec<u64>,
-    /// What is wrong with it; then the rest means nothing.
-    pub(crate) damage: Option<Damage>,
+    /// What is wrong with it; then the rest means nothing. Rare, and so not inside: jobs are moved about.
+    pub(crate) damage: Option<Box<Damage>>,
     mapped_blocks: u64,
 }
 
@@ -88,7 +88,7 @@ impl MapJob {
     /// Records the first damage found.
     pub(crate) fn set_damage(&mut self, block: u64, structure: Structure, problem: Problem) {
         if self.damage.is_none() {
-            self.damage = Some(Damage::of_inode(block, structure, self.number, problem));
+            self.damage = Some(Box::new(Damage::of_inode(block, structure, self.number, problem)));
         }
     }
 }

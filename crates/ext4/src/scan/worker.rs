@@ -141,7 +141,7 @@ impl<'a, D: ReadAt> Worker<'a, D> {
         damaged: &mut Vec<(u32, Damage)>,
         result: &mut UnitResult,
     ) -> Result<u32, Error> {
-        let mut jobs = Vec::new();
+        let mut jobs = Vec::with_capacity(places.len());
         let mut crc = 0;
         self.visit_inodes(group, places, &mut |fs, number, position_bytes, bytes| {
             if digest {
@@ -160,10 +160,11 @@ impl<'a, D: ReadAt> Worker<'a, D> {
             None => Vec::new(),
         };
         let mut listed = listed.into_iter();
+        result.records.reserve(jobs.len());
         for mut job in jobs {
             let listed = listed.next().flatten();
             if let Some(damage) = job.damage.take() {
-                damaged.push((job.number, damage));
+                damaged.push((job.number, *damage));
                 continue;
             }
             if listed.as_ref().is_some_and(|listed| !listed.certain) {

@@ -49,12 +49,24 @@ pub(super) struct Head {
     extents: u32,
     pub(super) links: u16,
     pub(super) kind: FileKind,
-    /// Whether its only extent lies in the inode.
-    inline: bool,
-    /// Whether a directory's names are encrypted.
-    pub(super) encrypted: bool,
+    marks: u8,
     /// Place of a directory's packed entries; they end where those of the next begin.
     names: u64,
+}
+
+/// Mark: the only extent lies in the inode.
+const INLINE: u8 = 1;
+/// Mark: a directory's names are encrypted.
+const ENCRYPTED: u8 = 2;
+
+impl Head {
+    fn is_inline(&self) -> bool {
+        self.marks & INLINE != 0
+    }
+
+    pub(super) fn is_encrypted(&self) -> bool {
+        self.marks & ENCRYPTED != 0
+    }
 }
 
 /// An extent in blocks.
@@ -122,6 +134,7 @@ impl Tree {
     /// Takes a record whose inode number is greater than all before.
     fn push(&mut self, record: InodeRecord) {
         let inline = record.extents.first().is_some_and(|mapped| mapped.state == ExtentState::Inline);
+        let encrypted = record.flags.contains(InodeFlags::ENCRYPTED);
         self.index.push(record.inode);
         self.heads.push(Head {
             size_bytes: record.size_bytes,
@@ -129,8 +142,7 @@ impl Tree {
             extents: self.extents.len() as u32,
             links: record.links,
             kind: record.kind,
-            inline,
-            encrypted: record.flags.contains(InodeFlags::ENCRYPTED),
+            marks: if inline { INLINE } else { 0 } | if encrypted { ENCRYPTED } else { 0 },
             names: self.names.len() as u64,
         });
         for MappedExtent { extent, state } in record.extents {
@@ -158,7 +170,7 @@ impl Tree {
         let head = self.heads.get(place);
         let from = head.map_or(0, |head| head.extents as usize);
         let to = self.heads.get(place + 1).map_or(self.extents.len(), |next| next.extents as usize);
-        let inline = head.is_some_and(|head| head.inline);
+        let inline = head.is_some_and(Head::is_inline);
         let block_bytes = if inline { 1 } else { self.block_bytes };
         self.extents[from..to].iter().map(move |packed| MappedExtent {
             extent: Extent {
@@ -179,5 +191,15 @@ impl Tree {
         let from = self.heads.get(place).map_or(0, |head| head.names as usize);
         let to = self.heads.get(place + 1).map_or(self.names.len(), |next| next.names as usize);
         EntryIterator(&self.names[from..to])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_have_the_sizes_that_the_documentation_says() {
+        assert_eq!((size_of::<Head>(), size_of::<PackedExtent>()), (32, 16));
     }
 }

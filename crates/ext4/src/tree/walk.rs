@@ -118,7 +118,7 @@ impl Tree {
     }
 
     fn enter(&self, place: usize, path_length: usize) -> Frame<'_> {
-        Frame { entries: self.entries(place), encrypted: self.heads[place].encrypted, path_length }
+        Frame { entries: self.entries(place), encrypted: self.heads[place].is_encrypted(), path_length }
     }
 }
 
