@@ -46,7 +46,7 @@ impl Progress {
         }
         if std::io::stderr().is_terminal() {
             let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr());
-            let template = "{prefix} {bar:24} {pos}/{len} pulls  {per_sec}  ETA {eta}  {wide_msg}";
+            let template = "{prefix} {bar:12} {pos}/{len} pulls  {per_sec}  ETA {eta}  {wide_msg}";
             bar.set_style(ProgressStyle::with_template(template).expect("the template is fixed and right"));
             bar.enable_steady_tick(Duration::from_millis(200));
             return Self::Bar(Bar { bar, heading: String::new(), last_cost: String::new() });

@@ -7,7 +7,7 @@ use std::{
 
 use senesce_device::DeviceSpec;
 use senesce_store::{CellKey, CellResults, CellRow, CircumstanceRow, ResultStore, RunInfo};
-use senesce_volume::{Custodian, Outcome, Registry, clean};
+use senesce_volume::{Custodian, Outcome, Registry, VirtualDevice, clean};
 
 use crate::{
     Error, World,
@@ -21,7 +21,7 @@ use crate::{
     plan::{Arm, Plan},
     sizing::Sizes,
     source::Source,
-    volumes::check_devices,
+    volumes::{check_devices, virtual_device},
 };
 
 /// A run, begun or to be gone on with.
@@ -102,6 +102,11 @@ impl Run {
         let journal = Journal::open(&paths.journal()).map_err(Error::io("open", paths.journal()))?;
         let plan_hash = plan_hash(&text);
         match journal.entries().first() {
+            Some(Entry::RunStarted { format, senesce, .. }) if format != JOURNAL_FORMAT => {
+                let problem =
+                    format!("is of format {format} (senesce {senesce}); this version goes on with {JOURNAL_FORMAT}");
+                return Err(wrong(paths.journal(), &problem, "go on with the version that began it"));
+            }
             Some(Entry::RunStarted { plan_hash: started, .. }) if *started == plan_hash => {}
             Some(Entry::RunStarted { .. }) => {
                 return Err(wrong(
@@ -166,12 +171,14 @@ impl Run {
         if open {
             check_devices(&self.plan, &*self.world.host, &self.journal, self.force)?;
             let devices = self.plan.devices(&self.paths.plan())?;
+            let virtual_device = virtual_device(&self.plan, &self.paths.plan())?;
+            let devices = (&devices[..], virtual_device.as_ref());
             let source = Source::open(&self.plan, &self.paths.spool())?;
             let sizes = Sizes::plan(&self.plan, &source)?;
             self.put_circumstances(&source, &sizes)?;
             for arm in &arms {
                 if self.journal.arm_state(&arm.name) != ArmState::Ended {
-                    self.execute_arm(arm, &source, &sizes, &devices, custodian, observer)?;
+                    self.execute_arm(arm, &source, &sizes, devices, custodian, observer)?;
                 }
             }
         }
@@ -191,7 +198,7 @@ impl Run {
         arm: &Arm,
         source: &Source,
         sizes: &Sizes,
-        devices: &[DeviceSpec],
+        (devices, virtual_device): (&[DeviceSpec], Option<&VirtualDevice>),
         custodian: &Custodian,
         observer: &mut dyn Observer,
     ) -> Result<(), Error> {
@@ -203,6 +210,7 @@ impl Run {
             sizes,
             source,
             devices,
+            virtual_device,
             paths: &self.paths,
             world: &self.world,
             custodian,
@@ -289,6 +297,10 @@ impl Run {
         let measure = serde_json::to_value(&plan.measure).unwrap_or_default();
         for (key, value) in measure.as_object().into_iter().flatten() {
             pairs.push((format!("measure.{key}"), value.to_string()));
+        }
+        if let Some(device) = &plan.volumes.device {
+            pairs.push(("volumes.device".to_owned(), device.clone()));
+            pairs.push(("volumes.real_time".to_owned(), plan.volumes.real_time.to_string()));
         }
         let rows = pairs.into_iter().map(|(key, value)| CircumstanceRow { arm: String::new(), key, value });
         add_circumstances(&mut self.store, rows.collect())

@@ -155,6 +155,11 @@ fn directories_that_hold_no_run_or_another_are_refused() {
     lab.run(["run", "--resume", "out"]).refused(2, &["was changed after the run was started", "hint: restore it"]);
     fs::write(lab.path("out/plan.toml"), plan).unwrap();
 
+    let journal = fs::read_to_string(lab.path("out/journal.ndjson")).unwrap();
+    fs::write(lab.path("out/journal.ndjson"), journal.replacen("senesce-journal/1", "senesce-journal/2", 1)).unwrap();
+    lab.run(["run", "--resume", "out"]).refused(2, &["is of format senesce-journal/2", "hint: go on with the version"]);
+    fs::write(lab.path("out/journal.ndjson"), journal).unwrap();
+
     // A finished run has nothing to go on with, and keeps what it has.
     lab.run(["run", "--resume", "out"]).good();
 

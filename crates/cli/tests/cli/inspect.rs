@@ -1,0 +1,137 @@
+//! `inspect`, `trace`, `compare` and `device` as a user meets them.
+
+use senesce_testkit::root_or_skip;
+use serde_json::Value;
+
+use super::{
+    disk::{Disk, Mount, must},
+    lab::{Lab, SINGLE},
+};
+
+/// A mounted volume with two hundred files in a few directories.
+fn volume(lab: &Lab, mkfs: &str, mib: u64) -> (Mount, Disk) {
+    let disk = Disk::new(&lab.path("volume.disk"), mib);
+    must(mkfs, &["-q", &disk.device]);
+    let mount = Mount::new(&[&disk.device], lab.path("mnt"));
+    for number in 0..200 {
+        let dir = mount.point.join(format!("d{}", number % 7));
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join(format!("f{number}")), vec![number as u8; 1000 * (1 + number % 40)]).unwrap();
+    }
+    must("sync", &["-f", &mount.point.to_string_lossy()]);
+    (mount, disk)
+}
+
+#[test]
+fn an_inspection_fits_a_screen_and_a_page_and_parses() {
+    if !root_or_skip("volumes") {
+        return;
+    }
+    for (mkfs, mib) in [("mkfs.ext4", 64), ("mkfs.xfs", 300), ("mkfs.btrfs", 128)] {
+        let lab = Lab::new();
+        let (mount, disk) = volume(&lab, mkfs, mib);
+        let path = mount.point.to_str().unwrap();
+        let screen = lab.run(["inspect", path, "--html", "page.html", "--idle"]).good().stdout;
+        for text in ["reading all 200 files cold", "model: HDD 7.2K", "model: NVMe", "fresh copy", "layout score"] {
+            assert!(screen.contains(text), "{text}: {screen}");
+        }
+        assert!(screen.lines().count() < 60, "{screen}");
+        let page = std::fs::read_to_string(lab.path("page.html")).unwrap();
+        assert!(page.contains("volume-map") && !page.contains("http:") && !page.contains("https:"));
+        let json: Value = serde_json::from_str(&lab.run(["inspect", path, "--json"]).good().stdout).unwrap();
+        assert_eq!(json["schema"], "senesce-inspect/1");
+        assert_eq!(json["tree"]["files"], 200);
+        let used: u64 = json["map"]["used"].as_array().unwrap().iter().map(|cell| cell.as_u64().unwrap()).sum();
+        assert!(used > 0 && json["costs"][0]["seconds"]["as_it_lies"].as_f64().unwrap() > 0.0, "{}", json["costs"]);
+        // The device stands for its mount.
+        let by_device = lab.run(["inspect", &disk.device]).good().stdout;
+        assert!(by_device.contains("reading all 200 files"), "{by_device}");
+    }
+}
+
+#[test]
+fn what_cannot_be_inspected_is_named() {
+    let lab = Lab::new();
+    std::fs::write(lab.path("text"), "no file system").unwrap();
+    lab.run(["inspect", "text"]).refused(2, &["holds no file system", "ext4, XFS and Btrfs"]);
+    lab.run(["inspect", "absent"]).refused(1, &["cannot look up absent"]);
+    lab.run(["inspect", "/proc"]).refused(2, &["lies on proc", "ext4, XFS and Btrfs"]);
+    lab.run(["inspect", "/", "-d", "floppy"]).refused(2, &["no device and no file \"floppy\"", "hdd-7200"]);
+}
+
+#[test]
+fn descriptions_of_devices_that_could_not_exist_are_refused_with_their_number() {
+    let lab = Lab::new();
+    let listed = lab.run(["device", "list"]).good().stdout;
+    for name in ["hdd-7200", "hdd-10k", "sata-ssd", "nvme"] {
+        assert!(listed.contains(name), "{listed}");
+        let shown = lab.run(["device", "show", name]).good().stdout;
+        assert!(shown.contains("what follows:"), "{shown}");
+    }
+    let toml = lab.run(["device", "show", "hdd-7200", "--toml"]).good().stdout;
+    std::fs::write(lab.path("mine.toml"), &toml).unwrap();
+    lab.run(["device", "show", "mine.toml"]).good();
+    std::fs::write(lab.path("absurd.toml"), toml.replacen("value = 7200", "value = 0", 1)).unwrap();
+    lab.run(["device", "show", "absurd.toml"]).refused(2, &["absurd.toml", "rotation", "0"]);
+    std::fs::write(lab.path("odd.toml"), toml.replacen("[constants.rotation]", "[constants.rotatoin]", 1)).unwrap();
+    lab.run(["device", "show", "odd.toml"]).refused(2, &["odd.toml", "rotatoin"]);
+}
+
+#[test]
+fn a_trace_sees_what_a_command_reads_and_an_imported_one_is_scored() {
+    let lab = Lab::new();
+    let blkparse = "  8,0    1        1     0.000000000  100  D   R 1000 + 8 [cat]\n  \
+                    8,0    1        2     0.000100000  100  C   R 1000 + 8 [0]\n  \
+                    8,0    1        3     0.000200000  100  D   R 1008 + 8 [cat]\n  \
+                    8,0    1        4     0.000300000  100  C   R 1008 + 8 [0]\n";
+    std::fs::write(lab.path("trace.txt"), blkparse).unwrap();
+    let json: Value =
+        serde_json::from_str(&lab.run(["trace", "--blkparse", "trace.txt", "--json"]).good().stdout).unwrap();
+    assert_eq!((&json["requests"], &json["figures"]["reads"]["dynamic_layout_score"]), (&2.into(), &1.0.into()));
+    std::fs::write(lab.path("broken.txt"), blkparse.replace("1008 + 8 [cat]", "1008 + x [cat]")).unwrap();
+    lab.run(["trace", "--blkparse", "broken.txt"]).refused(1, &["line 3"]);
+    lab.run(["trace", "--", "true"]).refused(2, &["give a device", "--on PATH"]);
+
+    if !root_or_skip("tracefs") {
+        return;
+    }
+    let (mount, disk) = volume(&lab, "mkfs.ext4", 64);
+    let read = format!("if={}", disk.device);
+    let args = ["trace", "--on", mount.point.to_str().unwrap(), "--requests", "r.csv", "--json", "--"];
+    let command = ["dd", &read, "of=/dev/null", "bs=64k", "count=10", "skip=100", "iflag=direct"];
+    let done = lab.run(args.iter().copied().chain(command)).good();
+    let json: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(json["lost_events"], 0);
+    let csv = std::fs::read_to_string(lab.path("r.csv")).unwrap();
+    let direct = csv.lines().filter(|line| line.contains(",read,") && line.contains(",128,")).count();
+    assert_eq!(direct, 10, "{csv}");
+    let failing = lab.run(["trace", "--on", mount.point.to_str().unwrap(), "--", "false"]);
+    failing.refused(1, &["the traced command ended with"]);
+}
+
+#[test]
+fn comparisons_fail_only_on_what_they_were_asked_to() {
+    if !root_or_skip("volumes") {
+        return;
+    }
+    let lab = Lab::new();
+    lab.plan(&SINGLE.replace("[measure]", "[measure]\nrepetitions = 4"));
+    for out in ["one", "two"] {
+        lab.run(["run", "plan.toml", "--quiet", "--out", out]).good();
+    }
+    let table = lab.run(["compare", "one", "two"]).good().stdout;
+    assert!(table.contains("grep s/GiB") && table.contains("(n=4)") && table.contains("extents per file"), "{table}");
+    lab.run(["compare", "one", "one", "--all", "--fail-if", "+5%"]).good();
+    lab.run(["compare", "one", "two", "--fail-if", "-99%"]).good();
+    // Whatever the machine does, one of two runs is not exactly as fast as the other.
+    let json: Value = serde_json::from_str(&lab.run(["compare", "one", "two", "--json"]).good().stdout).unwrap();
+    assert_eq!(json["schema"], "senesce-compare/1");
+    let tree = lab.path("arms");
+    std::fs::create_dir_all(tree.join("sub")).unwrap();
+    std::fs::write(tree.join("sub/file"), vec![1; 100_000]).unwrap();
+    let trees = lab.run(["compare", "arms", "arms", "-r", "5", "--json"]).good().stdout;
+    let trees: Value = serde_json::from_str(&trees).unwrap();
+    assert_eq!(trees["rows"][0]["a"]["count"], 5);
+    lab.run(["compare", "one", "arms"]).refused(2, &["is a run and the other one is not"]);
+    lab.run(["compare", "one", "two", "--fail-if", "5"]).refused(2, &["+5%"]);
+}
