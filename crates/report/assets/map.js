@@ -110,7 +110,7 @@
       image.data.set([...colour, 255], point * 4);
     }
     picture.getContext("2d").putImageData(image, 0, 0);
-    document.getElementById("map-legend").textContent = `${modes[mode].legend} Pale: free${knowsFree ? "; grey: metadata" : " or metadata"}.`;
+    document.getElementById("map-legend").textContent = `${modes[mode].legend} Background: free${knowsFree ? "; grey: metadata" : " or metadata"}.`;
     document.getElementById("map-scale").replaceChildren(...Array.from({ length: 40 }, (_, step) => {
       const part = document.createElement("span");
       part.style.background = `rgb(${modes[mode].scale(step / 39).join(" ")})`;
