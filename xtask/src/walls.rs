@@ -11,7 +11,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("senesce-workload", &["senesce-core", "senesce-oplog"]),
     ("senesce-gitsource", &["senesce-core", "senesce-oplog", "senesce-workload"]),
     ("senesce-exec", &["senesce-core", "senesce-oplog"]),
-    ("senesce-volume", &["senesce-core"]),
+    ("senesce-volume", &["senesce-core", "senesce-vdisk"]),
     ("senesce-probe", &["senesce-core"]),
     ("senesce-device", &["senesce-core"]),
     ("senesce-ext4", &["senesce-core"]),

@@ -23,6 +23,10 @@ pub trait DeviceModel: Send {
         Nanos(0)
     }
 
+    /// Forgets what it keeps in its own memory of data read and of data already written, as after a power cycle; takes no
+    /// time. Data still to be written stays: flush first. A model without such a memory has nothing to do.
+    fn forget_buffered(&mut self) {}
+
     /// Where the time of all requests so far went. A model that keeps no account gives zeros.
     fn totals(&self) -> Totals {
         Totals::default()

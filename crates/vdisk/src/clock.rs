@@ -178,6 +178,11 @@ impl VirtualClock {
         self.pace != Pace::Device
     }
 
+    /// Makes the device cold: it forgets what its own memory holds. Takes no virtual time.
+    pub fn cool(&mut self) {
+        self.model.forget_buffered();
+    }
+
     /// The completion of the last request.
     pub fn now(&self) -> Nanos {
         Nanos(self.now)

@@ -156,6 +156,12 @@ impl Disk {
         TimeReport { phase: ended, ..self.report(&mut state) }
     }
 
+    pub(crate) fn cool(&self) -> TimeReport {
+        let mut state = self.state();
+        state.clock.cool();
+        self.report(&mut state)
+    }
+
     pub(crate) fn time(&self) -> TimeReport {
         self.report(&mut self.state())
     }

@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Time,
     /// A new phase.
     Mark { name: String },
+    /// A cold device: nothing in its own memory.
+    Cool,
     /// A request log from here on.
     LogStart { path: PathBuf },
     /// The end of the request log.
@@ -40,6 +42,7 @@ impl Command {
         match self {
             Command::Time => "time",
             Command::Mark { .. } => "mark",
+            Command::Cool => "cool",
             Command::LogStart { .. } => "log_start",
             Command::LogStop => "log_stop",
             Command::Quit => "quit",

@@ -169,6 +169,7 @@ fn carry_out(config: &ServeConfig, disk: &Disk, command: Command) -> std::result
     match command {
         Command::Time => Ok(disk.time()),
         Command::Mark { name } => Ok(disk.mark(&name)),
+        Command::Cool => Ok(disk.cool()),
         Command::LogStart { path } => {
             refuse_own_disk(config, &path)?;
             disk.start_log(&path).map(|()| disk.time()).map_err(text)

@@ -127,6 +127,12 @@ impl Server {
         self.ask(Command::Mark { name: name.to_owned() })
     }
 
+    /// Makes the device cold: the modelled device forgets what it read and wrote, which is in a disk's own memory
+    /// otherwise and is read from there. Flush before, as an unmounting does.
+    pub fn cool(&mut self) -> Result<TimeReport> {
+        self.ask(Command::Cool)
+    }
+
     /// Begins a request log; a log under way ends.
     ///
     /// Errors: the file exists, cannot be made, or lies on the disk itself.

@@ -170,6 +170,9 @@ pub enum Error {
         /// What is wrong.
         problem: String,
     },
+    /// A disk in virtual time could not be made, asked or given back.
+    #[error(transparent)]
+    Disk(#[from] senesce_vdisk::Error),
     /// A signal asked us to stop.
     #[error("stopped by signal {signal} during {operation}")]
     Interrupted {
@@ -204,6 +207,8 @@ impl Error {
                 io::ErrorKind::PermissionDenied | io::ErrorKind::StorageFull => ErrorKind::Environment,
                 _ => ErrorKind::Failed,
             },
+            Error::Disk(senesce_vdisk::Error::Device { .. }) => ErrorKind::Usage,
+            Error::Disk(senesce_vdisk::Error::NotStarted { .. }) => ErrorKind::Environment,
             _ => ErrorKind::Failed,
         }
     }
@@ -238,6 +243,10 @@ impl Error {
             Error::NotABlockDevice { .. } => "name a block device such as /dev/sdb, or use an image".to_owned(),
             Error::OwnerAlive { pid, .. } => format!("wait for process {pid} to end, or stop it: kill {pid}"),
             Error::ForeignJournal { uid, .. } => format!("let user {uid} run `senesce clean`"),
+            Error::Disk(senesce_vdisk::Error::NotStarted { .. }) => {
+                "a disk in virtual time needs FUSE (/dev/fuse) and root; without device in the plan neither is used"
+                    .to_owned()
+            }
             Error::LeftOvers { .. } => "run `senesce clean` first".to_owned(),
             Error::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => "run as root".to_owned(),
             _ => return None,

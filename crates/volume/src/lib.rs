@@ -45,12 +45,13 @@ pub use custodian::{
 };
 pub use error::{Error, ErrorKind, Result};
 pub use host::{
-    DeviceNumber, DeviceStat, FileId, Host, LinuxHost, LoopDevice, MountEntry, MountOptions, ProcessId, ToolOutput,
-    cached_pages, parse_mount_options, parse_mountinfo, set_idle_priority,
+    DeviceNumber, DeviceStat, DiskServer, FileId, Host, LinuxHost, LoopDevice, MountEntry, MountOptions, ProcessId,
+    ToolOutput, cached_pages, parse_mount_options, parse_mountinfo, set_idle_priority,
 };
 pub use mkfs::plan_mkfs;
+pub use senesce_vdisk::{Pace, TimeReport};
 pub use signals::{check_interrupted, install_signal_cleanup, interrupted};
 pub use signature::{SCAN_BYTES, Signature, find_signatures};
-pub use spec::{Backend, FileSystemKind, Slot, Uuid, VolumeSpec};
+pub use spec::{Backend, FileSystemKind, Slot, Uuid, VirtualDevice, VolumeSpec};
 pub use superblock::{SuperblockIdentity, read_superblock};
 pub use volume::{ColdReport, MkfsRecord, SnapshotReport, Volume, check_device};

@@ -58,7 +58,7 @@ pub fn find_signatures(start: &[u8], end: &[u8]) -> Vec<Signature> {
         .collect();
     // ZFS: a ring of uberblocks from 128 KiB into each label, 1 KiB apart at the least; the label's own list of
     // names and values begins at 16 KiB and names the pool's version first.
-    if start.get(16 << 10..32 << 10).is_some_and(|label| label.windows(8).any(|at| at == b"pool_guid"[..8].as_ref())) {
+    if start.get(16 << 10..32 << 10).is_some_and(|label| label.windows(8).any(|at| at == &b"pool_guid"[..8])) {
         found.push(Signature { holds: "a ZFS label", offset: 16 << 10 });
     }
     for back in [512, 4096] {

@@ -1,8 +1,13 @@
 //! What a volume shall be: where it lies, its file system, its options. All of it is recorded with the results.
 
-use std::{fmt, path::PathBuf, str::FromStr};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use senesce_core::{Bytes, Rng, Seed};
+use senesce_vdisk::Pace;
 use serde::{Deserialize, Serialize};
 
 /// A file system this room can make and mount.
@@ -103,6 +108,18 @@ pub enum Backend {
         #[serde(default)]
         memory: bool,
     },
+    /// The same file, served as a disk in virtual time: each request takes what a described device would have taken.
+    Virtual {
+        /// Directory of the file; it must exist.
+        dir: PathBuf,
+        /// Size of the volume.
+        size: Bytes,
+        /// Whether the file shall be in memory; `dir` must then be on tmpfs.
+        #[serde(default)]
+        memory: bool,
+        /// The device that is modelled.
+        device: VirtualDevice,
+    },
     /// A block device the user named as scratch.
     Device {
         /// The device.
@@ -116,6 +133,37 @@ pub enum Backend {
         /// The existing directory.
         path: PathBuf,
     },
+}
+
+/// A device that this machine need not have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VirtualDevice {
+    /// A preset's name or the whole text of a description, as [`senesce_vdisk::find_device`] takes it.
+    pub device: String,
+    /// Whether answers are held back until they are due ([`Pace::RealTime`]), or only virtual time passes.
+    pub pace: Pace,
+}
+
+/// An image file as its volume asks for it, behind whatever device.
+pub(crate) struct ImageSpec<'a> {
+    pub dir: &'a Path,
+    pub size: Bytes,
+    pub memory: bool,
+    /// None for a loop device on the file itself.
+    pub device: Option<&'a VirtualDevice>,
+}
+
+impl Backend {
+    /// The image that the backend has; none for a device or a directory.
+    pub(crate) fn image(&self) -> Option<ImageSpec<'_>> {
+        match self {
+            Backend::Image { dir, size, memory } => Some(ImageSpec { dir, size: *size, memory: *memory, device: None }),
+            Backend::Virtual { dir, size, memory, device } => {
+                Some(ImageSpec { dir, size: *size, memory: *memory, device: Some(device) })
+            }
+            Backend::Device { .. } | Backend::Directory { .. } => None,
+        }
+    }
 }
 
 /// A volume as a plan asks for it.

@@ -130,6 +130,12 @@ impl Hdd {
 }
 
 impl DeviceModel for Hdd {
+    fn forget_buffered(&mut self) {
+        // Reading on stops where it is.
+        self.stop_stream(self.media_free.max(self.interface_free));
+        self.buffer = ReadBuffer::new(self.buffer_sectors);
+    }
+
     fn serve(&mut self, request: &BlockRequest, arrival: Nanos) -> Nanos {
         let arrival = arrival.max(self.last_arrival);
         self.last_arrival = arrival;

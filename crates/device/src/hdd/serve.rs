@@ -212,7 +212,7 @@ impl Hdd {
     }
 
     /// The arm is needed elsewhere at `now`: what the read-ahead has brought stays in the buffer.
-    fn stop_stream(&mut self, now: Nanos) {
+    pub(super) fn stop_stream(&mut self, now: Nanos) {
         if let Some(stream) = self.stream.take() {
             let passed = self.passed(&stream, now);
             self.buffer.insert(stream.start, passed);

@@ -151,6 +151,24 @@ fn what_was_read_is_read_again_from_the_buffer() {
 }
 
 #[test]
+fn what_was_forgotten_is_read_from_the_platters_again() {
+    let mut disk = disk("hdd-7200", &[]);
+    let written = disk.serve(&request(BlockOp::Write, 5000, 64), Nanos(0));
+    let flushed = disk.serve(&request(BlockOp::Flush, 0, 0), written);
+    let read = disk.serve(&request(BlockOp::Read, 1000, 64), flushed);
+    disk.forget_buffered();
+    // What was read, what the head read on behind it, and what was written.
+    let mut now = read;
+    for sector in [1000, 1064, 5000] {
+        let done = disk.serve(&request(BlockOp::Read, sector, 64), now);
+        assert_eq!(disk.totals().buffer_hits, 0, "sector {sector}");
+        now = done;
+    }
+    disk.serve(&request(BlockOp::Read, 1000, 64), now);
+    assert_eq!(disk.totals().buffer_hits, 1, "from then on it is kept as ever");
+}
+
+#[test]
 fn sequential_writes_get_the_datasheets_rate_with_the_cache_and_lose_turns_without_it() {
     let rate = sequential(&mut disk("hdd-7200", &[]), BlockOp::Write, 0, 1024, 2000, 0);
     assert_within(rate, 192.0, 4.0); // the cache takes the first 16 MiB of 1 GiB at once

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{
     CleanAction, Outcome,
     journal::{Entry, Journal},
-    release::release,
+    release::{abort_if_unserved, release},
 };
 use crate::{Error, Result, host::Host};
 
@@ -27,12 +27,13 @@ pub fn clean(host: &dyn Host, dir: &Path) -> Result<Vec<CleanAction>> {
     }
     journal.cut_to(&state)?;
     let mut actions = Vec::new();
-    for held in state.held.into_iter().rev() {
+    for held in state.held.iter().rev() {
+        abort_if_unserved(host, &held.resource, &state.held);
         let outcome = release(host, &held.resource, held.file, &state.token);
         if !matches!(outcome, Outcome::Failed { .. }) {
             journal.append(&Entry::Release { id: held.id })?;
         }
-        actions.push(CleanAction { resource: held.resource, outcome });
+        actions.push(CleanAction { resource: held.resource.clone(), outcome });
     }
     Ok(actions)
 }

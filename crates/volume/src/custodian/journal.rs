@@ -21,8 +21,8 @@ use crate::{
 /// Name of the journal in a run's directory.
 pub const JOURNAL_FILE_NAME: &str = "resources.ndjson";
 
-/// The journal's version: read for ever.
-pub(super) const VERSION: u32 = 1;
+/// The journal's version; all earlier ones are read for ever. Version 2 added disks in virtual time.
+pub(super) const VERSION: u32 = 2;
 
 /// A link in the journal's place could lead to any file.
 const NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
@@ -37,6 +37,8 @@ pub(super) enum Entry {
     Acquire { id: ResourceId, resource: Resource },
     /// It was acquired, and is this file.
     Confirm { id: ResourceId, file: FileId },
+    /// More is known of it. Since version 2.
+    Amend { id: ResourceId, resource: Resource },
     /// It is no longer there, or no longer ours.
     Release { id: ResourceId },
 }
@@ -79,6 +81,11 @@ impl State {
             Entry::Confirm { id, file } => {
                 if let Some(held) = self.held.iter_mut().find(|held| held.id == id) {
                     held.file = Some(file);
+                }
+            }
+            Entry::Amend { id, resource } => {
+                if let Some(held) = self.held.iter_mut().find(|held| held.id == id) {
+                    held.resource = resource;
                 }
             }
             Entry::Release { id } => self.held.retain(|held| held.id != id),
@@ -192,6 +199,8 @@ mod tests {
 
     const GOLDEN: &[u8] = include_bytes!("../../../../golden/volume/resources-v1.ndjson");
 
+    const GOLDEN_2: &[u8] = include_bytes!("../../../../golden/volume/resources-v2.ndjson");
+
     #[test]
     fn version_1_is_read_for_ever() {
         let state = parse(Path::new("golden"), GOLDEN).unwrap();
@@ -213,8 +222,27 @@ mod tests {
     }
 
     #[test]
-    fn the_golden_file_is_what_is_written() {
-        for line in GOLDEN.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+    fn version_2_with_a_virtual_disk_is_read_for_ever() {
+        let state = parse(Path::new("golden"), GOLDEN_2).unwrap();
+        let held: Vec<String> = state.held.iter().map(|held| held.resource.to_string()).collect();
+        assert_eq!(
+            held,
+            [
+                "file /dev/shm/ext4-full.1267-181cd-b00t.img",
+                "directory /run/ext4-full.1267-181cd-b00t.disk",
+                "virtual disk on /run/ext4-full.1267-181cd-b00t.disk",
+                "loop device of /run/ext4-full.1267-181cd-b00t.disk/disk",
+                "mount on /run/ext4-full.1267-181cd-b00t"
+            ]
+        );
+        let Resource::VirtualDisk { footprint } = &state.held[2].resource else { panic!("{:?}", state.held[2]) };
+        assert_eq!(footprint.server.map(|server| (server.pid, server.start_ticks)), Some((4712, 98_770)), "as amended");
+        assert_eq!(footprint.guard.map(|guard| guard.pid), Some(4713));
+    }
+
+    #[test]
+    fn the_golden_files_are_what_is_written() {
+        for line in [GOLDEN, GOLDEN_2].concat().split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
             let entry: Entry = serde_json::from_slice(line).unwrap();
             assert_eq!(serde_json::to_vec(&entry).unwrap(), line);
         }
@@ -234,7 +262,7 @@ mod tests {
     fn damage_in_the_middle_and_newer_versions_are_refused() {
         let bad = b"{\"event\":\"release\",\"id\":1}\ngarbage\n{\"event\":\"release\",\"id\":1}\n";
         assert!(matches!(parse(Path::new("x"), bad), Err(Error::Journal { line: 2, .. })));
-        let newer = String::from_utf8(GOLDEN.to_vec()).unwrap().replace("\"version\":1", "\"version\":2");
+        let newer = String::from_utf8(GOLDEN.to_vec()).unwrap().replace("\"version\":1", "\"version\":3");
         let error = parse(Path::new("x"), newer.as_bytes()).unwrap_err();
         assert!(error.to_string().contains("newer"), "{error}");
     }

@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use super::{
     CleanAction, Outcome, Resource,
     journal::{Entry, Journal, State},
-    release::release,
+    release::{abort_if_unserved, release},
 };
 use crate::{
     Error, Result,
-    host::{FileId, Host},
+    host::{DiskServer, FileId, Host},
 };
 
 /// Number of a resource in its journal.
@@ -113,7 +113,11 @@ impl Custodian {
                 // A mount or a loop device that failed half-way can be recognised, so look; what `act` makes with
                 // one call is there whole or not at all. The first error is the one to tell.
                 let is_gone = match &resource {
-                    Resource::Mount { .. } | Resource::Loop { .. } => {
+                    Resource::Mount { .. }
+                    | Resource::Loop { .. }
+                    | Resource::DiskLoop { .. }
+                    | Resource::VirtualDisk { .. } => {
+                        self.0.abort_if_unserved(&resource);
                         let outcome = release(&*self.0.host, &resource, None, &self.0.token);
                         !matches!(outcome, Outcome::Failed { .. })
                     }
@@ -142,6 +146,11 @@ impl Custodian {
         Ok((id, file))
     }
 
+    /// Writes down what is known of a resource only since it was acquired: it is `resource` from now on.
+    pub fn amend(&self, id: ResourceId, resource: Resource) -> Result<()> {
+        self.0.books().write(Entry::Amend { id, resource })
+    }
+
     /// Gives back one resource; what was released before is [`Outcome::AlreadyGone`].
     ///
     /// Errors: the journal cannot be written. That the resource itself could not be removed is an outcome; it then
@@ -150,6 +159,7 @@ impl Custodian {
         let held = self.0.books().state.held.iter().find(|held| held.id == id).cloned();
         let Some(held) = held else { return Ok(Outcome::AlreadyGone) };
         // Not under the lock: unmounting may take seconds, and a second signal must be able to look.
+        self.0.abort_if_unserved(&held.resource);
         let outcome = release(&*self.0.host, &held.resource, held.file, &self.0.token);
         if !matches!(outcome, Outcome::Failed { .. }) {
             self.0.books().write(Entry::Release { id })?;
@@ -175,18 +185,24 @@ impl Inner {
     }
 
     fn release_all(&self) -> Vec<CleanAction> {
-        let held = self.books().state.held.clone();
+        let all = self.books().state.held.clone();
         let mut actions = Vec::new();
-        for held in held.into_iter().rev() {
+        for held in all.iter().rev() {
+            abort_if_unserved(&*self.host, &held.resource, &all);
             let mut outcome = release(&*self.host, &held.resource, held.file, &self.token);
             if !matches!(outcome, Outcome::Failed { .. })
                 && let Err(error) = self.books().write(Entry::Release { id: held.id })
             {
                 outcome = Outcome::Failed { why: error.to_string() };
             }
-            actions.push(CleanAction { resource: held.resource, outcome });
+            actions.push(CleanAction { resource: held.resource.clone(), outcome });
         }
         actions
+    }
+
+    fn abort_if_unserved(&self, resource: &Resource) {
+        let held = self.books().state.held.clone();
+        abort_if_unserved(&*self.host, resource, &held);
     }
 }
 
@@ -222,15 +238,42 @@ pub(crate) fn release_everything() -> Vec<CleanAction> {
 pub(crate) struct Lease {
     custodian: Custodian,
     ids: Vec<ResourceId>,
+    /// Let go of after everything is released: dropped before, it would cut off what is still on its disk.
+    server: Option<SharedServer>,
+}
+
+/// The server of a volume's disk, for the volume to ask and for its lease to end.
+#[derive(Clone)]
+pub(crate) struct SharedServer(Arc<Mutex<Box<dyn DiskServer>>>);
+
+impl SharedServer {
+    pub(crate) fn new(server: Box<dyn DiskServer>) -> Self {
+        Self(Arc::new(Mutex::new(server)))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Box<dyn DiskServer>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for SharedServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SharedServer").field(self.lock().footprint()).finish()
+    }
 }
 
 impl Lease {
     pub(crate) fn new(custodian: &Custodian) -> Self {
-        Self { custodian: custodian.clone(), ids: Vec::new() }
+        Self { custodian: custodian.clone(), ids: Vec::new(), server: None }
     }
 
     pub(crate) fn push(&mut self, id: ResourceId) {
         self.ids.push(id);
+    }
+
+    /// Keeps the server of the disk until everything is released.
+    pub(crate) fn keep(&mut self, server: SharedServer) {
+        self.server = Some(server);
     }
 
     /// Gives back everything now; the first failure is the error, but all are tried.

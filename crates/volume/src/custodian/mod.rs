@@ -10,9 +10,11 @@ mod resource;
 
 pub use clean::clean;
 pub use keeper::{Custodian, ResourceId};
-pub(crate) use keeper::{Lease, release_everything};
+pub(crate) use keeper::{Lease, SharedServer, release_everything};
+pub(crate) use registry::hash;
 pub use registry::{Registry, RunCleaned};
 pub use release::{CleanAction, Outcome};
+pub(crate) use resource::disk_mark;
 pub use resource::{MountSource, Resource};
 
 pub use journal::JOURNAL_FILE_NAME;

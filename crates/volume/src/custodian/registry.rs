@@ -106,15 +106,17 @@ impl Registry {
             }
         }
         if name.len() > 200 {
-            // FNV-1a: stable, and a collision would only merge two runs' entries.
-            let mut hash = 0xcbf2_9ce4_8422_2325u64;
-            for byte in name.bytes() {
-                hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-            }
+            // Stable, and a collision would only merge two runs' entries.
+            let hash = hash(name.as_bytes());
             name = format!("{}%{hash:016x}", &name[name.len() - 160..]);
         }
         self.dir.join(format!("{name}.run"))
     }
+}
+
+/// FNV-1a: for names, the same on every machine and for ever.
+pub(crate) fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 #[cfg(test)]

@@ -3,9 +3,15 @@
 //! The same code serves a run's orderly end and the cleaning after a kill, so that the second is exercised by the
 //! first.
 
-use std::{fmt, path::Path, time::Duration};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use super::{MountSource, Resource};
+use senesce_vdisk::{Footprint, Released, ServeConfig};
+
+use super::{MountSource, Resource, disk_mark, journal::Held};
 use crate::{
     Result,
     host::{DeviceNumber, FileId, Host},
@@ -49,6 +55,8 @@ impl fmt::Display for CleanAction {
             Resource::Directory { path } => write!(f, "directory {}", path.display()),
             Resource::Tree { path } => write!(f, "directory tree {}", path.display()),
             Resource::Loop { image, .. } => write!(f, "loop device of {}", image.display()),
+            Resource::DiskLoop { path, .. } => write!(f, "loop device of {}", path.display()),
+            Resource::VirtualDisk { footprint } => write!(f, "virtual disk at {}", footprint.mount_point.display()),
             Resource::ReadAhead { device, kib, .. } => write!(f, "read-ahead of {} ({kib} KiB)", device.display()),
             Resource::Mount { point, .. } => write!(f, "mount at {}", point.display()),
         }?;
@@ -73,7 +81,13 @@ pub(super) fn release(host: &dyn Host, resource: &Resource, file: Option<FileId>
         Resource::File { path } => release_file(host, path, file, token),
         Resource::Directory { path } => release_dir(host, path, file, token, |path| host.remove_dir(path)),
         Resource::Tree { path } => release_dir(host, path, file, token, |path| host.remove_tree(path)),
-        Resource::Loop { file, .. } => release_loops(host, *file),
+        Resource::Loop { file, .. } => {
+            release_loops(host, || host.loops_backed_by(*file), |device| host.detach_loop(device))
+        }
+        Resource::VirtualDisk { footprint } => release_disk(host, footprint),
+        Resource::DiskLoop { mark, .. } => {
+            release_loops(host, || host.loops_marked(mark), |device| host.detach_disk(device))
+        }
         Resource::ReadAhead { device, number, kib } => release_read_ahead(host, device, *number, *kib),
         Resource::Mount { point, source } => release_mount(host, point, source),
     };
@@ -130,8 +144,12 @@ fn release_dir(
     release_path(host, path, file, token, remove)
 }
 
-fn release_loops(host: &dyn Host, file: FileId) -> Result<Outcome> {
-    let devices = host.loops_backed_by(file)?;
+fn release_loops(
+    host: &dyn Host,
+    ours: impl Fn() -> Result<Vec<PathBuf>>,
+    detach: impl Fn(&Path) -> Result<()>,
+) -> Result<Outcome> {
+    let devices = ours()?;
     if devices.is_empty() {
         return Ok(Outcome::AlreadyGone);
     }
@@ -140,17 +158,47 @@ fn release_loops(host: &dyn Host, file: FileId) -> Result<Outcome> {
         return Ok(Outcome::Failed { why });
     }
     for device in &devices {
-        host.detach_loop(device)?;
+        detach(device)?;
     }
     // The kernel detaches late if somebody still has the device open, such as a prober.
     for _ in 0..TRIES {
-        if host.loops_backed_by(file)?.is_empty() {
+        if ours()?.is_empty() {
             return Ok(Outcome::Removed);
         }
         host.pause(PAUSE);
     }
     let names: Vec<String> = devices.iter().map(|device| device.display().to_string()).collect();
     Ok(Outcome::Failed { why: format!("{} is still in use", names.join(", ")) })
+}
+
+fn release_disk(host: &dyn Host, footprint: &Footprint) -> Result<Outcome> {
+    // It would be cut off after a while, and a loop device on a dead disk cannot be told from a living one.
+    let disk = footprint.mount_point.join(ServeConfig::FILE_NAME);
+    if let Some(device) = host.loops_marked(&disk_mark(&footprint.name))?.first() {
+        return Ok(Outcome::Failed { why: format!("{} is still attached to {}", device.display(), disk.display()) });
+    }
+    Ok(match host.release_disk(footprint)? {
+        Released::AlreadyGone => Outcome::AlreadyGone,
+        Released::Unmounted => Outcome::Removed,
+        Released::Aborted => Outcome::DetachedLazily,
+    })
+}
+
+/// Sees to it that nobody waits for a disk whose processes are not all there: everything on it fails from then on, and
+/// can be taken down. To be called before `resource` is released; `held` is everything that is held.
+pub(super) fn abort_if_unserved(host: &dyn Host, resource: &Resource, held: &[Held]) {
+    let wanted = match resource {
+        Resource::Mount { source: MountSource::Disk { mark }, .. } | Resource::DiskLoop { mark, .. } => mark,
+        _ => return,
+    };
+    let disks = held.iter().filter_map(|held| match &held.resource {
+        Resource::VirtualDisk { footprint } if disk_mark(&footprint.name) == *wanted => Some(footprint),
+        _ => None,
+    });
+    for footprint in disks.filter(|footprint| !host.is_disk_served(footprint)) {
+        // That it is gone already is as good; any other failure shows in what follows.
+        let _ = host.abort_disk(footprint);
+    }
 }
 
 fn release_read_ahead(host: &dyn Host, device: &Path, number: DeviceNumber, kib: u32) -> Result<Outcome> {
@@ -171,6 +219,7 @@ fn release_mount(host: &dyn Host, point: &Path, source: &MountSource) -> Result<
         };
         let is_ours = match source {
             MountSource::Image { file } => host.loop_backing(&mount.source)? == Some(*file),
+            MountSource::Disk { mark } => host.loop_mark(&mount.source)?.as_ref() == Some(mark),
             MountSource::Device { number } => host.device_number(&mount.source)? == Some(*number),
         };
         if !is_ours {

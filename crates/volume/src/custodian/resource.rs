@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use senesce_vdisk::Footprint;
 use serde::{Deserialize, Serialize};
 
 use crate::host::{DeviceNumber, FileId};
@@ -35,6 +36,19 @@ pub enum Resource {
         /// Which file that was.
         file: FileId,
     },
+    /// A disk in virtual time: its FUSE mount and its processes. The file behind it and its mount point are resources of
+    /// their own. Since version 2.
+    VirtualDisk {
+        /// What it holds.
+        footprint: Footprint,
+    },
+    /// The loop devices of a disk in virtual time. Since version 2.
+    DiskLoop {
+        /// The file that is the disk.
+        path: PathBuf,
+        /// The mark that they carry ([`disk_mark`]).
+        mark: String,
+    },
     /// A setting of somebody's device, to be put back.
     ReadAhead {
         /// The device.
@@ -54,13 +68,18 @@ pub enum Resource {
 }
 
 /// What a mount must be of to be ours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "of", rename_all = "snake_case")]
 pub enum MountSource {
     /// A loop device whose backing file is this one.
     Image {
         /// The image.
         file: FileId,
+    },
+    /// A loop device on a disk in virtual time. Since version 2.
+    Disk {
+        /// The mark that it carries.
+        mark: String,
     },
     /// This block device.
     Device {
@@ -69,12 +88,25 @@ pub enum MountSource {
     },
 }
 
+/// The mark of the loop devices of the disk called `name`: its end, which holds the run's token and is unique on the
+/// machine.
+///
+/// An image's loop device is known by the image's device and inode number. The file of a disk in virtual time has
+/// numbers that the kernel gives to the next such file again, and that nobody can ask for once its server is dead.
+pub(crate) fn disk_mark(name: &str) -> String {
+    // Names are ASCII; the kernel keeps 63 bytes.
+    let mark = name.get(name.len().saturating_sub(63)..).unwrap_or(name);
+    mark.to_owned()
+}
+
 impl Resource {
     /// The path by which a user knows it.
     pub fn path(&self) -> &Path {
         match self {
             Resource::File { path } | Resource::Directory { path } | Resource::Tree { path } => path,
             Resource::Loop { image, .. } => image,
+            Resource::VirtualDisk { footprint } => &footprint.mount_point,
+            Resource::DiskLoop { path, .. } => path,
             Resource::ReadAhead { device, .. } => device,
             Resource::Mount { point, .. } => point,
         }
@@ -92,7 +124,8 @@ impl fmt::Display for Resource {
             Resource::File { .. } => "file",
             Resource::Directory { .. } => "directory",
             Resource::Tree { .. } => "tree",
-            Resource::Loop { .. } => "loop device of",
+            Resource::Loop { .. } | Resource::DiskLoop { .. } => "loop device of",
+            Resource::VirtualDisk { .. } => "virtual disk on",
             Resource::ReadAhead { .. } => "read-ahead of",
             Resource::Mount { .. } => "mount on",
         };

@@ -12,8 +12,9 @@ use std::{
 };
 
 use senesce_core::Bytes;
+use senesce_vdisk::{Footprint, ProcessRef, Released, ServeConfig, TimeReport};
 
-use super::{DeviceNumber, DeviceStat, FileId, Host, LoopDevice, MountEntry, ProcessId, ToolOutput};
+use super::{DeviceNumber, DeviceStat, DiskServer, FileId, Host, LoopDevice, MountEntry, ProcessId, ToolOutput};
 use crate::{Error, FileSystemKind, Result, SCAN_BYTES};
 
 /// What goes wrong.
@@ -32,6 +33,10 @@ pub(crate) enum Fault {
 pub(crate) struct World {
     pub files: BTreeMap<PathBuf, FileId>,
     pub loops: BTreeMap<PathBuf, FileId>,
+    /// Marks of loop devices.
+    pub marks: BTreeMap<PathBuf, String>,
+    /// Mounted disks, by name: where, and whether their processes live.
+    pub disks: BTreeMap<String, (PathBuf, bool)>,
     pub mounts: Vec<MountEntry>,
     /// Starts of image files with a file system, by inode.
     pub contents: BTreeMap<u64, Vec<u8>>,
@@ -76,7 +81,7 @@ impl FakeHost {
     /// Whether nothing of ours is on the machine.
     pub fn is_clean(&self) -> bool {
         let world = self.world();
-        world.files.is_empty() && world.loops.is_empty() && world.mounts.is_empty()
+        world.files.is_empty() && world.loops.is_empty() && world.mounts.is_empty() && world.disks.is_empty()
     }
 
     fn step(&self, name: &'static str) -> Result<MutexGuard<'_, World>> {
@@ -105,6 +110,26 @@ impl FakeHost {
     fn remove(&self, name: &'static str, path: &Path) -> Result<()> {
         let mut world = self.step(name)?;
         world.files.remove(path).map(drop).ok_or_else(|| fake_error(name, io::ErrorKind::NotFound))
+    }
+}
+
+struct FakeServer(Footprint);
+
+impl DiskServer for FakeServer {
+    fn footprint(&self) -> &Footprint {
+        &self.0
+    }
+
+    fn notes(&self) -> &[String] {
+        &[]
+    }
+
+    fn cool(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn time(&mut self) -> Result<TimeReport> {
+        Ok(TimeReport::default())
     }
 }
 
@@ -219,6 +244,55 @@ impl Host for FakeHost {
         let mut world = self.step("detach_loop")?;
         assert!(!world.mounts.iter().any(|mount| mount.source == device), "detached while it is mounted");
         world.loops.remove(device);
+        Ok(())
+    }
+
+    fn start_disk(&self, config: ServeConfig) -> Result<Box<dyn DiskServer>> {
+        let mut world = self.step("start_disk")?;
+        world.next_inode += 1;
+        let file = FileId { device: 2, inode: world.next_inode };
+        world.files.insert(config.disk_path(), file);
+        world.disks.insert(config.name.clone(), (config.mount_point.clone(), true));
+        let mut footprint = Footprint::planned(&config);
+        footprint.server = Some(ProcessRef { pid: 7, start_ticks: 8 });
+        footprint.guard = Some(ProcessRef { pid: 9, start_ticks: 10 });
+        Ok(Box::new(FakeServer(footprint)))
+    }
+
+    fn is_disk_served(&self, footprint: &Footprint) -> bool {
+        self.world().disks.get(&footprint.name).is_some_and(|(_, lives)| *lives)
+    }
+
+    fn abort_disk(&self, _: &Footprint) -> Result<()> {
+        self.step("abort_disk").map(drop)
+    }
+
+    fn release_disk(&self, footprint: &Footprint) -> Result<Released> {
+        let mut world = self.step("release_disk")?;
+        let Some((point, _)) = world.disks.remove(&footprint.name) else { return Ok(Released::AlreadyGone) };
+        let file = world.files.remove(&point.join(ServeConfig::FILE_NAME)).unwrap();
+        assert!(!world.loops.values().any(|backing| *backing == file), "unmounted below a loop device");
+        Ok(Released::Unmounted)
+    }
+
+    fn attach_disk(&self, file: &Path, mark: &str) -> Result<LoopDevice> {
+        let device = self.attach_loop(file)?;
+        self.world().marks.insert(device.path.clone(), mark.to_owned());
+        Ok(device)
+    }
+
+    fn loops_marked(&self, mark: &str) -> Result<Vec<PathBuf>> {
+        let world = self.step("loops_marked")?;
+        Ok(world.marks.iter().filter(|(_, found)| *found == mark).map(|(path, _)| path.clone()).collect())
+    }
+
+    fn loop_mark(&self, device: &Path) -> Result<Option<String>> {
+        self.step("loop_mark").map(|world| world.marks.get(device).cloned())
+    }
+
+    fn detach_disk(&self, device: &Path) -> Result<()> {
+        self.detach_loop(device)?;
+        self.world().marks.remove(device);
         Ok(())
     }
 

@@ -39,6 +39,7 @@ pub struct LoopInfo64 {
     encrypt_key_size: u32,
     /// `LO_FLAGS_*`.
     pub flags: u32,
+    /// What the backing file was called by whoever attached it; ends at the first zero.
     file_name: [u8; 64],
     crypt_name: [u8; 64],
     encrypt_key: [u8; 32],
@@ -52,6 +53,13 @@ struct LoopConfig {
     block_size: u32,
     info: LoopInfo64,
     reserved: [u64; 8],
+}
+
+impl LoopInfo64 {
+    /// The name that [`loop_configure`] gave.
+    pub fn name(&self) -> &[u8] {
+        self.file_name.split(|&byte| byte == 0).next().unwrap_or_default()
+    }
 }
 
 // The kernel reads and writes exactly these many bytes.

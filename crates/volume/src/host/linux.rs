@@ -9,10 +9,11 @@ use std::{
 
 use rustix::{fs::OFlags, io::Errno, mount::UnmountFlags};
 use senesce_core::Bytes;
+use senesce_vdisk::{Footprint, Launch, Released, ServeConfig};
 
 use super::{
-    DeviceNumber, DeviceStat, FileId, Host, LoopDevice, MountEntry, ProcessId, ToolOutput, ioctl, linux_device,
-    linux_file, parse_mount_options, parse_mountinfo,
+    DeviceNumber, DeviceStat, DiskServer, FileId, Host, LoopDevice, MountEntry, ProcessId, ToolOutput, ioctl,
+    linux_device, linux_disk, linux_file, parse_mount_options, parse_mountinfo,
 };
 use crate::{Error, FileSystemKind, Result, circumstances};
 
@@ -23,12 +24,18 @@ pub struct LinuxHost {
     pub tool_dirs: Vec<PathBuf>,
     /// Whether loop devices are to bypass the page cache of the host's file system, where it can be bypassed.
     pub direct_io: bool,
+    /// The program that serves disks in virtual time; by default the running one with its hidden verb.
+    pub disk_server: Launch,
 }
 
 impl Default for LinuxHost {
     fn default() -> Self {
         let dirs = ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/bin", "/bin"];
-        Self { tool_dirs: dirs.into_iter().map(PathBuf::from).collect(), direct_io: true }
+        Self {
+            tool_dirs: dirs.into_iter().map(PathBuf::from).collect(),
+            direct_io: true,
+            disk_server: linux_disk::default_launch(),
+        }
     }
 }
 
@@ -170,17 +177,12 @@ impl Host for LinuxHost {
     }
 
     fn loops_backed_by(&self, file: FileId) -> Result<Vec<PathBuf>> {
-        let dir = "/sys/block";
         let mut found = Vec::new();
-        for entry in fs::read_dir(dir).map_err(Error::std("list", dir))?.flatten() {
-            if entry.path().join("loop/backing_file").exists() {
-                let device = Path::new("/dev").join(entry.file_name());
-                if self.loop_backing(&device)? == Some(file) {
-                    found.push(device);
-                }
+        for device in linux_device::attached_loops()? {
+            if self.loop_backing(&device)? == Some(file) {
+                found.push(device);
             }
         }
-        found.sort();
         Ok(found)
     }
 
@@ -189,11 +191,40 @@ impl Host for LinuxHost {
     }
 
     fn detach_loop(&self, device: &Path) -> Result<()> {
-        let fd = linux_device::open_device(device, OFlags::RDONLY)?;
-        match ioctl::loop_clear(&fd) {
-            Ok(()) | Err(Errno::NXIO) => Ok(()),
-            Err(errno) => Err(Error::io("detach", device)(errno)),
-        }
+        linux_device::detach(device)
+    }
+
+    fn start_disk(&self, config: ServeConfig) -> Result<Box<dyn DiskServer>> {
+        linux_disk::start(&self.disk_server, config)
+    }
+
+    fn is_disk_served(&self, footprint: &Footprint) -> bool {
+        linux_disk::is_served(footprint)
+    }
+
+    fn abort_disk(&self, footprint: &Footprint) -> Result<()> {
+        senesce_vdisk::abort(footprint)?;
+        Ok(())
+    }
+
+    fn release_disk(&self, footprint: &Footprint) -> Result<Released> {
+        Ok(senesce_vdisk::release(footprint)?)
+    }
+
+    fn attach_disk(&self, file: &Path, mark: &str) -> Result<LoopDevice> {
+        linux_disk::attach(file, mark)
+    }
+
+    fn loops_marked(&self, mark: &str) -> Result<Vec<PathBuf>> {
+        linux_disk::marked(mark)
+    }
+
+    fn loop_mark(&self, device: &Path) -> Result<Option<String>> {
+        linux_disk::mark(device)
+    }
+
+    fn detach_disk(&self, device: &Path) -> Result<()> {
+        linux_disk::detach(device)
     }
 
     fn device_number(&self, path: &Path) -> Result<Option<DeviceNumber>> {

@@ -19,9 +19,15 @@ pub(super) fn open_device(path: &Path, flags: OFlags) -> Result<OwnedFd> {
 }
 
 pub(super) fn attach_loop(image: &Path, direct_io: bool) -> Result<LoopDevice> {
+    attach_named(image, image.as_os_str().as_bytes(), direct_io)
+}
+
+/// As [`attach_loop`], under a name of the caller's choice.
+pub(super) fn attach_named(image: &Path, name: &[u8], direct_io: bool) -> Result<LoopDevice> {
     let file = open_device(image, OFlags::RDWR)?;
     // 512 bytes is what a loop device has by default; a host with 4 KiB sectors only gives direct I/O with 4096.
-    let first = attach_with(image, &file, 512, direct_io)?;
+    let attach_with = |block_size_bytes, direct_io| attach_with(image, name, &file, block_size_bytes, direct_io);
+    let first = attach_with(512, direct_io)?;
     if first.direct_io || !direct_io {
         return Ok(first);
     }
@@ -30,19 +36,24 @@ pub(super) fn attach_loop(image: &Path, direct_io: bool) -> Result<LoopDevice> {
         ioctl::loop_clear(&fd).map_err(Error::io("detach", &device.path))
     };
     clear(&first)?;
-    let second = attach_with(image, &file, 4096, true)?;
+    let second = attach_with(4096, true)?;
     if second.direct_io {
         return Ok(second);
     }
     clear(&second)?;
-    attach_with(image, &file, 512, false)
+    attach_with(512, false)
 }
 
-fn attach_with(image: &Path, file: &OwnedFd, block_size_bytes: u32, direct_io: bool) -> Result<LoopDevice> {
+fn attach_with(
+    image: &Path,
+    name: &[u8],
+    file: &OwnedFd,
+    block_size_bytes: u32,
+    direct_io: bool,
+) -> Result<LoopDevice> {
     let flags = if direct_io { ioctl::LO_FLAGS_DIRECT_IO } else { 0 };
     let control_path = "/dev/loop-control";
     let control = open_device(Path::new(control_path), OFlags::RDWR)?;
-    let name = image.as_os_str().as_bytes();
     // Somebody else may take the free device between the question and the answer.
     for _ in 0..64 {
         let number = ioctl::loop_get_free(&control).map_err(Error::io("find a free loop device with", control_path))?;
@@ -65,16 +76,39 @@ fn attach_with(image: &Path, file: &OwnedFd, block_size_bytes: u32, direct_io: b
     Err(Error::io("find a free loop device with", control_path)(Errno::BUSY))
 }
 
-pub(super) fn loop_backing(device: &Path) -> Result<Option<FileId>> {
+pub(super) fn is_loop(device: &Path) -> Result<bool> {
     /// Major number of loop devices.
     const LOOP_MAJOR: u32 = 7;
-    if number(device)?.is_none_or(|number| number.major != LOOP_MAJOR) {
+    Ok(number(device)?.is_some_and(|number| number.major == LOOP_MAJOR))
+}
+
+/// The loop devices with a backing file, sorted.
+pub(super) fn attached_loops() -> Result<Vec<PathBuf>> {
+    let dir = "/sys/block";
+    let entries = fs::read_dir(dir).map_err(Error::std("list", dir))?.flatten();
+    let attached = entries.filter(|entry| entry.path().join("loop/backing_file").exists());
+    let mut found: Vec<PathBuf> = attached.map(|entry| Path::new("/dev").join(entry.file_name())).collect();
+    found.sort();
+    Ok(found)
+}
+
+pub(super) fn detach(device: &Path) -> Result<()> {
+    let fd = open_device(device, OFlags::RDONLY)?;
+    match ioctl::loop_clear(&fd) {
+        Ok(()) | Err(Errno::NXIO) => Ok(()),
+        Err(errno) => Err(Error::io("detach", device)(errno)),
+    }
+}
+
+pub(super) fn loop_backing(device: &Path) -> Result<Option<FileId>> {
+    if !is_loop(device)? {
         return Ok(None);
     }
     let fd = open_device(device, OFlags::RDONLY)?;
     match ioctl::loop_status(&fd) {
         Ok(info) => Ok(Some(FileId { device: info.device, inode: info.inode })),
-        Err(Errno::NXIO) => Ok(None),
+        // Not attached; or to a file whose server is dead, which is no image.
+        Err(Errno::NXIO | Errno::NOTCONN | Errno::CONNABORTED) => Ok(None),
         Err(errno) => Err(Error::io("read the status of", device)(errno)),
     }
 }

@@ -5,6 +5,7 @@ pub(crate) mod fake;
 mod ioctl;
 mod linux;
 mod linux_device;
+mod linux_disk;
 mod linux_file;
 mod mountinfo;
 mod options;
@@ -15,6 +16,7 @@ use std::{
 };
 
 use senesce_core::Bytes;
+use senesce_vdisk::{Footprint, Released, ServeConfig, TimeReport};
 use serde::{Deserialize, Serialize};
 
 pub use ioctl::set_idle_priority;
@@ -94,6 +96,18 @@ pub struct ToolOutput {
     pub stderr: String,
 }
 
+/// A disk in virtual time while it is served. Dropped, it is given back if it was not before.
+pub trait DiskServer: Send {
+    /// What it holds on the machine.
+    fn footprint(&self) -> &Footprint;
+    /// What its processes did, and could not do, to be safe under memory pressure: for the record.
+    fn notes(&self) -> &[String];
+    /// Makes the modelled device cold: nothing in its own memory.
+    fn cool(&mut self) -> Result<()>;
+    /// Virtual time, and where it went.
+    fn time(&mut self) -> Result<TimeReport>;
+}
+
 /// The acts that need privileges or touch the machine. [`LinuxHost`] does them.
 pub trait Host: Send + Sync {
     /// Whether we are root.
@@ -142,6 +156,24 @@ pub trait Host: Send + Sync {
     fn loop_backing(&self, device: &Path) -> Result<Option<FileId>>;
     /// Detaches a loop device.
     fn detach_loop(&self, device: &Path) -> Result<()>;
+
+    /// Serves a disk in virtual time. Leaves nothing behind on failure.
+    fn start_disk(&self, config: ServeConfig) -> Result<Box<dyn DiskServer>>;
+    /// Whether all the processes of a disk that is mounted are at work, so that nobody can wait for them for ever.
+    fn is_disk_served(&self, footprint: &Footprint) -> bool;
+    /// Makes all requests to a disk fail from now on.
+    fn abort_disk(&self, footprint: &Footprint) -> Result<()>;
+    /// Unmounts a disk and ends its processes; what was not there is as good.
+    fn release_disk(&self, footprint: &Footprint) -> Result<Released>;
+    /// Attaches a loop device with a mark to the file of a disk, with direct I/O and with requests that the disk takes
+    /// whole; both are verified.
+    fn attach_disk(&self, file: &Path, mark: &str) -> Result<LoopDevice>;
+    /// The loop devices with this mark.
+    fn loops_marked(&self, mark: &str) -> Result<Vec<PathBuf>>;
+    /// The mark of a loop device; `None` if it is not attached or no loop device.
+    fn loop_mark(&self, device: &Path) -> Result<Option<String>>;
+    /// Detaches the loop device of a disk, and gives its setting back.
+    fn detach_disk(&self, device: &Path) -> Result<()>;
 
     /// Number of a block device; `None` if the path is none.
     fn device_number(&self, path: &Path) -> Result<Option<DeviceNumber>>;

@@ -1,16 +1,21 @@
 //! The steps that lead to a mounted volume, each verified.
 
 use std::{
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use senesce_core::Bytes;
+use senesce_vdisk::{BackingSpec, Footprint, ServeConfig};
 
 use super::lifecycle::{MkfsRecord, Place, Volume};
 use crate::{
     Backend, Custodian, Error, FileId, FileSystemKind, Host, LoopDevice, Resource, Result, SCAN_BYTES, Slot, Uuid,
-    VolumeSpec, custodian::Lease, find_signatures, parse_mount_options, plan_mkfs, read_superblock,
+    VirtualDevice, VolumeSpec,
+    custodian::{Lease, SharedServer, disk_mark, hash},
+    find_signatures, parse_mount_options, plan_mkfs, read_superblock,
+    spec::ImageSpec,
 };
 
 pub(super) fn create(custodian: &Custodian, spec: &VolumeSpec, slot: &Slot) -> Result<Volume> {
@@ -22,25 +27,24 @@ pub(super) fn create(custodian: &Custodian, spec: &VolumeSpec, slot: &Slot) -> R
     check_machine(host, spec)?;
     let tool = find_mkfs(host, spec.file_system)?;
     let mut lease = Lease::new(custodian);
-    let (place, device, size, force) = match &spec.backend {
-        Backend::Image { dir, size, memory } => {
-            check_image_dir(host, dir, *memory, slot.needed)?;
-            if *size < spec.file_system.minimum_size() {
+    let (place, device, size, force) = match (&spec.backend, spec.backend.image()) {
+        (_, Some(image)) => {
+            check_image_dir(host, image.dir, image.memory, slot.needed)?;
+            if image.size < spec.file_system.minimum_size() {
                 let minimum = spec.file_system.minimum_size();
-                return Err(Error::VolumeTooSmall { file_system: spec.file_system, size: *size, minimum });
+                return Err(Error::VolumeTooSmall { file_system: spec.file_system, size: image.size, minimum });
             }
-            let (path, file) = acquire_image(custodian, &mut lease, dir, &slot.name, *size)?;
-            let device = acquire_loop(custodian, &mut lease, &path, file)?;
-            let node = device.path.clone();
+            let (path, file) = acquire_image(custodian, &mut lease, &image, &slot.name)?;
+            let (place, node) = attach(custodian, &mut lease, &image, slot, path, file)?;
             // The image is ours from its first byte.
-            (Place::Image { path, file, device }, node, None, true)
+            (place, node, None, true)
         }
-        Backend::Device { path, size } => {
+        (Backend::Device { path, size }, None) => {
             check_device(host, path, spec.force)?;
             let path = std::fs::canonicalize(path).map_err(Error::std("look up", path))?;
             (Place::Device { path: path.clone() }, path, *size, spec.force)
         }
-        Backend::Directory { .. } => unreachable!("handled above"),
+        (_, None) => unreachable!("a directory is handled above, and all others have an image"),
     };
     let made = make(host, &tool, spec, &device, slot.uuid, size, force)?;
     finish(custodian, spec, slot, lease, place, Some(made))
@@ -57,7 +61,7 @@ pub(super) fn finish(
 ) -> Result<Volume> {
     let host = &**custodian.host();
     let device = match &place {
-        Place::Image { device, .. } => device.path.clone(),
+        Place::Image { device, .. } | Place::Disk { device, .. } => device.path.clone(),
         Place::Device { path } => path.clone(),
         Place::Directory => unreachable!("a directory is not mounted"),
     };
@@ -184,19 +188,81 @@ pub fn check_device(host: &dyn Host, device: &Path, force: bool) -> Result<()> {
 pub(super) fn acquire_image(
     custodian: &Custodian,
     lease: &mut Lease,
-    dir: &Path,
+    image: &ImageSpec<'_>,
     name: &str,
-    size: Bytes,
 ) -> Result<(PathBuf, FileId)> {
-    let dir = std::fs::canonicalize(dir).map_err(Error::std("look up", dir))?;
+    let dir = std::fs::canonicalize(image.dir).map_err(Error::std("look up", image.dir))?;
     let path = dir.join(format!("{name}.{}.img", custodian.token()));
     let resource = Resource::File { path: path.clone() };
-    let (id, file) = custodian.acquire_file(resource, |host| host.create_file(&path, size))?;
+    let (id, file) = custodian.acquire_file(resource, |host| host.create_file(&path, image.size))?;
     lease.push(id);
     Ok((path, file))
 }
 
-pub(super) fn acquire_loop(custodian: &Custodian, lease: &mut Lease, image: &Path, file: FileId) -> Result<LoopDevice> {
+/// Makes an image a block device: by a loop device on it, or on the disk in virtual time that it is served as.
+pub(super) fn attach(
+    custodian: &Custodian,
+    lease: &mut Lease,
+    image: &ImageSpec<'_>,
+    slot: &Slot,
+    path: PathBuf,
+    file: FileId,
+) -> Result<(Place, PathBuf)> {
+    let place = match image.device {
+        None => {
+            let device = acquire_loop(custodian, lease, &path, file)?;
+            Place::Image { path, file, device }
+        }
+        Some(device) => acquire_disk(custodian, lease, image.size, device, slot, path)?,
+    };
+    let node = match &place {
+        Place::Image { device, .. } | Place::Disk { device, .. } => device.path.clone(),
+        Place::Device { .. } | Place::Directory => unreachable!("made above"),
+    };
+    Ok((place, node))
+}
+
+/// Mount point, server and loop device of a disk in virtual time, in this order.
+fn acquire_disk(
+    custodian: &Custodian,
+    lease: &mut Lease,
+    size: Bytes,
+    device: &VirtualDevice,
+    slot: &Slot,
+    image: PathBuf,
+) -> Result<Place> {
+    let dir = std::fs::canonicalize(&slot.mount_dir).map_err(Error::std("look up", &slot.mount_dir))?;
+    // Unique on the machine: the token is the process's, which may have runs in several directories.
+    let place = hash(dir.as_os_str().as_bytes()) as u32;
+    let name = format!("{}.{}-{place:08x}", slot.name, custodian.token());
+    let point = dir.join(format!("{}.{}.disk", slot.name, custodian.token()));
+    let resource = Resource::Directory { path: point.clone() };
+    let (id, _) = custodian.acquire_file(resource, |host| host.create_dir(&point))?;
+    lease.push(id);
+    let backing = BackingSpec::File { path: image.clone() };
+    let mut config = ServeConfig::new(&name, point, size.0, backing, &device.device);
+    config.pace = device.pace;
+    let disk = config.disk_path();
+    let resource = Resource::VirtualDisk { footprint: Footprint::planned(&config) };
+    let (id, server) = custodian.acquire(resource, |host| host.start_disk(config))?;
+    lease.push(id);
+    let footprint = server.footprint().clone();
+    let server = SharedServer::new(server);
+    lease.keep(server.clone());
+    custodian.amend(id, Resource::VirtualDisk { footprint })?;
+    let mark = disk_mark(&name);
+    let resource = Resource::DiskLoop { path: disk.clone(), mark: mark.clone() };
+    let (id, device) = custodian.acquire(resource, |host| host.attach_disk(&disk, &mark))?;
+    lease.push(id);
+    let found = custodian.host().loop_mark(&device.path)?;
+    if found.as_ref() != Some(&mark) {
+        let detail = format!("the device carries {found:?}, not {mark:?}");
+        return Err(Error::Unverified { operation: "attaching", path: device.path, detail });
+    }
+    Ok(Place::Disk { image, disk, mark, device, server })
+}
+
+fn acquire_loop(custodian: &Custodian, lease: &mut Lease, image: &Path, file: FileId) -> Result<LoopDevice> {
     let resource = Resource::Loop { image: image.to_owned(), file };
     let (id, device) = custodian.acquire(resource, |host| host.attach_loop(image))?;
     lease.push(id);

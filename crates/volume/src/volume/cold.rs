@@ -10,7 +10,7 @@ use crate::{Backend, Error, Result, check_interrupted};
 pub struct ColdReport {
     /// Such as `remount+direct-io`.
     pub description: String,
-    /// Pages of the image left in the host's page cache; none if it has no such pages, or the kernel cannot count
+    /// Pages of the image (of a virtual disk: of its file) left in the host's page cache; none if it has no such pages, or the kernel cannot count
     /// them.
     pub image_pages_left: Option<u64>,
     /// Pages of the device left in its buffer cache, just before mounting.
@@ -52,6 +52,22 @@ impl Volume {
                 };
                 Ok(ColdReport {
                     description: description.to_owned(),
+                    image_pages_left,
+                    device_pages_left,
+                    is_cold: true,
+                })
+            }
+            Place::Disk { disk, device, server, .. } => {
+                self.unmount()?;
+                let device_pages_left = self.drop_until_gone(&device.path)?;
+                // Of the disk's own file none can be cached: it is opened for direct I/O on both sides, and this shows
+                // it. What the server's image has in memory costs no virtual time, and is left there.
+                let image_pages_left = self.drop_until_gone(&disk)?;
+                // A disk has a memory of its own, in which a small volume would be read again and again.
+                server.lock().cool()?;
+                self.mount()?;
+                Ok(ColdReport {
+                    description: "remount+direct-io (disk in virtual time)".to_owned(),
                     image_pages_left,
                     device_pages_left,
                     is_cold: true,

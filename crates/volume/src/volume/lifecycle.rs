@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::build;
 use crate::{
-    Backend, Custodian, DeviceStat, Error, FileId, Host, LoopDevice, MountSource, Resource, Result, Slot, VolumeSpec,
-    custodian::Lease,
+    Backend, Custodian, DeviceStat, Error, FileId, Host, LoopDevice, MountSource, Resource, Result, Slot, TimeReport,
+    VolumeSpec,
+    custodian::{Lease, SharedServer},
 };
 
 /// A mounted (or, between [`unmount`](Volume::unmount) and [`mount`](Volume::mount), unmounted) volume.
@@ -34,6 +35,8 @@ pub struct Volume {
 pub(super) enum Place {
     /// An image behind a loop device.
     Image { path: PathBuf, file: FileId, device: LoopDevice },
+    /// An image that is served as a disk in virtual time, with a loop device on that disk.
+    Disk { image: PathBuf, disk: PathBuf, mark: String, device: LoopDevice, server: SharedServer },
     /// A block device.
     Device { path: PathBuf },
     /// A directory of another file system.
@@ -77,7 +80,7 @@ impl Volume {
     /// The block device under it; none for a directory.
     pub fn device(&self) -> Option<&Path> {
         match &self.place {
-            Place::Image { device, .. } => Some(&device.path),
+            Place::Image { device, .. } | Place::Disk { device, .. } => Some(&device.path),
             Place::Device { path } => Some(path),
             Place::Directory => None,
         }
@@ -87,7 +90,18 @@ impl Volume {
     pub fn image(&self) -> Option<&Path> {
         match &self.place {
             Place::Image { path, .. } => Some(path),
+            Place::Disk { image, .. } => Some(image),
             _ => None,
+        }
+    }
+
+    /// Virtual time of the volume's disk, and where it went: a model. None if its times are a real device's.
+    ///
+    /// Errors: the server is gone or does not answer within a minute.
+    pub fn disk_time(&self) -> Result<Option<TimeReport>> {
+        match &self.place {
+            Place::Disk { server, .. } => server.lock().time().map(Some),
+            _ => Ok(None),
         }
     }
 
@@ -157,6 +171,7 @@ impl Volume {
     pub(super) fn mount_resource(place: &Place, host: &dyn Host, point: &Path) -> Result<Option<Resource>> {
         let source = match place {
             Place::Image { file, .. } => MountSource::Image { file: *file },
+            Place::Disk { mark, .. } => MountSource::Disk { mark: mark.clone() },
             Place::Device { path } => {
                 let number = host.device_number(path)?;
                 let number = number.ok_or_else(|| Error::NotABlockDevice { path: path.clone() })?;
@@ -169,7 +184,7 @@ impl Volume {
 
     pub(super) fn not_possible(&self, operation: &'static str, why: &'static str) -> Error {
         let path = match &self.spec.backend {
-            Backend::Image { .. } => self.image().unwrap_or(&self.root),
+            Backend::Image { .. } | Backend::Virtual { .. } => self.image().unwrap_or(&self.root),
             Backend::Device { path, .. } => path,
             Backend::Directory { .. } => &self.root,
         };

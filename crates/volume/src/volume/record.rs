@@ -1,7 +1,7 @@
 //! The circumstances of a volume, recorded with every result.
 
 use super::lifecycle::{Place, Volume};
-use crate::{Backend, MountEntry, Result};
+use crate::{Backend, MountEntry, Pace, Result};
 
 impl Volume {
     /// Keys and values: the machine, the device, how the file system was made and is mounted. Keys are unique, in
@@ -35,6 +35,19 @@ impl Volume {
                 add("loop_block_bytes", device.block_size_bytes.to_string());
                 let memory = matches!(self.spec.backend, Backend::Image { memory: true, .. });
                 add("image_in_memory", memory.to_string());
+            }
+            Place::Disk { image, device, server, .. } => {
+                let mut server = server.lock();
+                add("backend", "virtual disk".to_owned());
+                add("image", image.display().to_string());
+                add("loop_direct_io", device.direct_io.to_string());
+                add("loop_block_bytes", device.block_size_bytes.to_string());
+                add("virtual_device", server.time()?.device);
+                add("virtual_disk_server", server.notes().join(", "));
+                if let Backend::Virtual { memory, device, .. } = &self.spec.backend {
+                    add("image_in_memory", memory.to_string());
+                    add("virtual_real_time", (device.pace == Pace::RealTime).to_string());
+                }
             }
             Place::Device { .. } => add("backend", "device".to_owned()),
             Place::Directory => add("backend", "directory".to_owned()),

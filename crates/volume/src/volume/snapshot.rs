@@ -4,13 +4,8 @@ use std::path::Path;
 
 use senesce_core::{Bytes, Clock, Nanos};
 
-use super::{
-    build,
-    lifecycle::{Place, Volume},
-};
-use crate::{
-    Backend, Custodian, Error, Resource, Result, SCAN_BYTES, Slot, VolumeSpec, custodian::Lease, read_superblock,
-};
+use super::{build, lifecycle::Volume};
+use crate::{Custodian, Error, Resource, Result, SCAN_BYTES, Slot, VolumeSpec, custodian::Lease, read_superblock};
 
 /// How a snapshot was written or read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +38,7 @@ impl Volume {
     /// Errors: the volume is mounted, or is no image; too little space.
     /// Cost: next to nothing where the host's file system clones, else a copy of the occupied bytes.
     pub fn snapshot_to(&self, path: &Path, clock: &dyn Clock) -> Result<SnapshotReport> {
-        let Place::Image { path: image, .. } = &self.place else {
+        let Some(image) = self.image() else {
             return Err(self.not_possible("take a snapshot of", "only images can be kept"));
         };
         if self.mounted {
@@ -85,28 +80,28 @@ impl Volume {
         let host = &**custodian.host();
         build::check_name(slot)?;
         build::check_machine(host, spec)?;
-        let Backend::Image { dir, size, memory } = &spec.backend else {
+        let Some(image) = spec.backend.image() else {
             let why = "only images can be restored";
             return Err(Error::NotPossible { operation: "restore", path: snapshot.to_owned(), why });
         };
-        build::check_image_dir(host, dir, *memory, slot.needed)?;
+        build::check_image_dir(host, image.dir, image.memory, slot.needed)?;
         let mut lease = Lease::new(custodian);
-        let (path, file) = build::acquire_image(custodian, &mut lease, dir, &slot.name, *size)?;
+        let (path, file) = build::acquire_image(custodian, &mut lease, &image, &slot.name)?;
         let method = host.copy_image(snapshot, &path)?;
         host.sync_file(&path)?;
         host.drop_cached_pages(&path)?;
         host.drop_cached_pages(snapshot)?;
         let report = SnapshotReport { method, allocated: allocated(snapshot)?, elapsed: clock.now().since(begin) };
-        let device = build::acquire_loop(custodian, &mut lease, &path, file)?;
-        let found = read_superblock(&host.read_device(&device.path, 0, SCAN_BYTES)?);
+        let (place, device) = build::attach(custodian, &mut lease, &image, slot, path, file)?;
+        let found = read_superblock(&host.read_device(&device, 0, SCAN_BYTES)?);
         if found.is_none_or(|found| found.file_system != spec.file_system) {
             let seen = found.map_or("no file system".to_owned(), |found| found.file_system.to_string());
             let detail = format!("it holds {seen}, not {}", spec.file_system);
             return Err(Error::Unverified { operation: "restoring", path: snapshot.to_owned(), detail });
         }
         // Btrfs prefers the newest generation it has ever seen of a UUID, which a snapshot may be older than.
-        host.forget_device(&device.path, spec.file_system)?;
-        let volume = build::finish(custodian, spec, slot, lease, Place::Image { path, file, device }, None)?;
+        host.forget_device(&device, spec.file_system)?;
+        let volume = build::finish(custodian, spec, slot, lease, place, None)?;
         Ok((volume, report))
     }
 }

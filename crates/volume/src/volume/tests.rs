@@ -9,7 +9,8 @@ use std::{
 use senesce_core::{Bytes, Seed};
 
 use crate::{
-    Backend, Custodian, Error, FileSystemKind, JOURNAL_FILE_NAME, Outcome, Slot, Uuid, Volume, VolumeSpec, clean,
+    Backend, Custodian, Error, FileSystemKind, JOURNAL_FILE_NAME, Outcome, Pace, Slot, Uuid, VirtualDevice, Volume,
+    VolumeSpec, clean,
     host::fake::{FakeHost, Fault},
 };
 
@@ -18,12 +19,21 @@ fn spec(dir: &Path) -> VolumeSpec {
     VolumeSpec::new(backend, FileSystemKind::Ext4)
 }
 
+/// The same image as a disk in virtual time.
+fn virtual_spec(dir: &Path) -> VolumeSpec {
+    let device = VirtualDevice { device: "hdd-7200".to_owned(), pace: Pace::Device };
+    let backend = Backend::Virtual { dir: dir.to_owned(), size: Bytes(64 << 20), memory: false, device };
+    VolumeSpec::new(backend, FileSystemKind::Ext4)
+}
+
+const SPECS: [fn(&Path) -> VolumeSpec; 2] = [spec, virtual_spec];
+
 fn slot(dir: &Path) -> Slot {
     Slot { name: "v".to_owned(), uuid: Uuid::from_seed(Seed(1)), mount_dir: dir.to_owned(), needed: Bytes(1 << 20) }
 }
 
 /// The whole life of a volume.
-fn life(custodian: &Custodian, dir: &Path) -> crate::Result<()> {
+fn life(custodian: &Custodian, dir: &Path, spec: fn(&Path) -> VolumeSpec) -> crate::Result<()> {
     let mut volume = Volume::create(custodian, &spec(dir), &slot(dir))?;
     volume.remount_cold()?;
     volume.unmount()?;
@@ -31,11 +41,11 @@ fn life(custodian: &Custodian, dir: &Path) -> crate::Result<()> {
     volume.destroy()
 }
 
-fn calls_of_a_life() -> usize {
+fn calls_of_a_life(spec: fn(&Path) -> VolumeSpec) -> usize {
     let temp = tempfile::tempdir().unwrap();
     let host = Arc::new(FakeHost::default());
     let custodian = Custodian::open(host.clone(), temp.path()).unwrap();
-    life(&custodian, temp.path()).unwrap();
+    life(&custodian, temp.path(), spec).unwrap();
     assert!(host.is_clean());
     host.world().calls.len()
 }
@@ -45,7 +55,7 @@ fn the_steps_come_in_their_order() {
     let temp = tempfile::tempdir().unwrap();
     let host = Arc::new(FakeHost::default());
     let custodian = Custodian::open(host.clone(), temp.path()).unwrap();
-    life(&custodian, temp.path()).unwrap();
+    life(&custodian, temp.path(), spec).unwrap();
     let acts = ["create_file", "attach_loop", "run_tool", "set_read_ahead", "create_dir", "mount", "sync_file_system"];
     let acts = [&acts[..], &["unmount", "drop_cached_pages", "detach_loop", "remove_file", "remove_dir"]].concat();
     let calls: Vec<&str> = host.world().calls.iter().copied().filter(|call| acts.contains(call)).collect();
@@ -76,14 +86,48 @@ fn the_steps_come_in_their_order() {
 }
 
 #[test]
+fn a_virtual_disk_goes_after_its_loop_device_and_before_its_image() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = Arc::new(FakeHost::default());
+    let custodian = Custodian::open(host.clone(), temp.path()).unwrap();
+    life(&custodian, temp.path(), virtual_spec).unwrap();
+    let acts = ["create_file", "create_dir", "start_disk", "attach_loop", "mount", "unmount", "detach_loop"];
+    let acts = [&acts[..], &["abort_disk", "release_disk", "remove_dir", "remove_file"]].concat();
+    let calls: Vec<&str> = host.world().calls.iter().copied().filter(|call| acts.contains(call)).collect();
+    let made = ["create_file", "create_dir", "start_disk", "attach_loop", "create_dir", "mount"];
+    let used = ["unmount", "mount", "unmount", "mount"];
+    let gone = ["unmount", "remove_dir", "detach_loop", "release_disk", "remove_dir", "remove_file"];
+    assert_eq!(calls, [&made[..], &used, &gone].concat());
+}
+
+#[test]
+fn a_disk_without_its_server_is_cut_off_before_anything_waits_for_it() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = Arc::new(FakeHost::default());
+    let custodian = Custodian::open(host.clone(), temp.path()).unwrap();
+    let volume = Volume::create(&custodian, &virtual_spec(temp.path()), &slot(temp.path())).unwrap();
+    host.world().disks.values_mut().for_each(|disk| disk.1 = false);
+    let before = host.world().calls.len();
+    drop(volume);
+    let calls = host.world().calls[before..].to_vec();
+    let at = |name| calls.iter().position(|call| *call == name).unwrap();
+    assert!(at("abort_disk") < at("unmount"), "{calls:?}");
+    assert!(host.is_clean());
+}
+
+#[test]
 fn whichever_call_fails_nothing_stays() {
+    SPECS.into_iter().for_each(whichever_call_fails);
+}
+
+fn whichever_call_fails(spec: fn(&Path) -> VolumeSpec) {
     let mut failures = 0;
-    for at in 0..calls_of_a_life() {
+    for at in 0..calls_of_a_life(spec) {
         let temp = tempfile::tempdir().unwrap();
         let host = Arc::new(FakeHost::default());
         *host.fault.lock().unwrap() = Fault::Once(at);
         let custodian = Custodian::open(host.clone(), temp.path()).unwrap();
-        failures += usize::from(life(&custodian, temp.path()).is_err());
+        failures += usize::from(life(&custodian, temp.path(), spec).is_err());
         let call = host.world().calls[at];
         // What could not be removed the first time is removed when the custodian goes.
         drop(custodian);
@@ -96,12 +140,16 @@ fn whichever_call_fails_nothing_stays() {
 
 #[test]
 fn wherever_we_are_killed_cleaning_takes_everything() {
-    for at in 0..=calls_of_a_life() {
+    SPECS.into_iter().for_each(wherever_we_are_killed);
+}
+
+fn wherever_we_are_killed(spec: fn(&Path) -> VolumeSpec) {
+    for at in 0..=calls_of_a_life(spec) {
         let temp = tempfile::tempdir().unwrap();
         let host = Arc::new(FakeHost::default());
         *host.fault.lock().unwrap() = Fault::Death(at);
         let custodian = Custodian::open(host.clone(), temp.path()).unwrap();
-        let _ = life(&custodian, temp.path());
+        let _ = life(&custodian, temp.path(), spec);
         drop(custodian);
         // Somebody else's, that the cleaner must not touch.
         *host.fault.lock().unwrap() = Fault::None;
@@ -116,6 +164,7 @@ fn wherever_we_are_killed_cleaning_takes_everything() {
         let world = host.world();
         assert_eq!(world.files.keys().collect::<Vec<_>>(), [&theirs], "killed at call {at}");
         assert_eq!(world.loops.len(), 1, "killed at call {at}");
+        assert!(world.disks.is_empty(), "killed at call {at}");
         assert_eq!(world.mounts.len(), 1, "killed at call {at}");
         drop(world);
         assert_eq!(clean(&*host, temp.path()).unwrap(), [], "the second time there is nothing to do");

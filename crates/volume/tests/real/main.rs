@@ -5,4 +5,5 @@ mod bench;
 mod copying;
 mod devices;
 mod killed;
+mod virtual_disk;
 mod volumes;
