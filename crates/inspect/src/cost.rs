@@ -2,8 +2,10 @@
 //!
 //! *As it lies* is the layout that was found. *Defragmented* has every file in one piece where its first piece lies now:
 //! what a defragmenter gains that moves no file away. A *fresh copy* has one file after the other in the order in which a
-//! copy makes them. So the loss against a fresh copy has two parts: intrafile (as it lies − defragmented) and interfile
-//! (defragmented − fresh copy).
+//! copy makes them. So the loss against a fresh copy has parts: intrafile (contents as they lie − defragmented),
+//! interfile (contents defragmented − in a fresh copy) and metadata (as they lie − in a fresh copy). Defragmenting leaves
+//! the metadata where they are; in a fresh copy they lie in front of all contents, in the order in which a copy makes
+//! them. Each request's time belongs to what it fetches; the way there too.
 //!
 //! A copy makes files in the order in which the old file system lists them, and the new one may list them in another: ext4
 //! lists by a hash with a seed of its own. So its fresh copies are read in an order, within each directory, that is not
@@ -39,25 +41,46 @@ impl<T> LayoutCosts<T> {
 struct Reader {
     device: Box<dyn DeviceModel>,
     now: Nanos,
+    /// What of it went to metadata.
+    metadata: Nanos,
     requests: u64,
     bytes: u64,
+    metadata_bytes: u64,
 }
 
 impl Reader {
     fn new(device: Box<dyn DeviceModel>) -> Self {
-        Self { device, now: Nanos(0), requests: 0, bytes: 0 }
+        Self { device, now: Nanos(0), metadata: Nanos(0), requests: 0, bytes: 0, metadata_bytes: 0 }
     }
 
-    /// Reads one request after the other; gives the time it took.
-    fn read(&mut self, requests: &[BlockRequest]) -> Nanos {
+    /// Reads one request after the other, first metadata, then content; gives the time it took.
+    fn read(&mut self, metadata: &[BlockRequest], content: &[BlockRequest]) -> Nanos {
         let began = self.now;
+        self.serve(metadata);
+        self.metadata.0 += self.now.since(began).0;
+        self.metadata_bytes += metadata.iter().map(BlockRequest::bytes).sum::<u64>();
+        self.serve(content);
+        self.now.since(began)
+    }
+
+    fn serve(&mut self, requests: &[BlockRequest]) {
         for request in requests {
             self.now = self.device.serve(request, self.now);
             self.bytes += request.bytes();
         }
         self.requests += requests.len() as u64;
-        self.now.since(began)
     }
+}
+
+/// What reading an entry of the tree asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EntryReads<'a> {
+    /// Requests before the content.
+    pub metadata: &'a [BlockRequest],
+    /// The content, in file order, on the device.
+    pub extents: &'a [Extent],
+    /// Its size.
+    pub size_bytes: u64,
 }
 
 /// Adds up what reading costs on one device.
@@ -78,29 +101,34 @@ impl Meter {
         Ok(Self { name, as_it_lies: first, defragmented: reader()?, fresh_copy: reader()?, readahead })
     }
 
-    /// Reads the next file of the tree as it lies, and defragmented; gives the time of the first.
+    /// Reads the next entry of the tree as it lies, and defragmented; gives the time of the first.
     ///
     /// Errors: extents that overlap or are out of order; nothing is read then.
-    pub fn read(&mut self, extents: &[Extent], size_bytes: u64) -> Result<Nanos, senesce_device::Error> {
-        let time = self.read_as_it_lies(extents, size_bytes)?;
-        let start = extents.first().map_or(0, |extent| extent.physical);
-        let requests = self.plan(in_one_piece(extents, start), size_bytes)?;
-        self.defragmented.read(&requests);
+    pub fn read(&mut self, entry: &EntryReads<'_>) -> Result<Nanos, senesce_device::Error> {
+        let time = self.read_as_it_lies(entry)?;
+        let start = entry.extents.first().map_or(0, |extent| extent.physical);
+        let requests = self.plan(in_one_piece(entry.extents, start), entry.size_bytes)?;
+        self.defragmented.read(entry.metadata, &requests);
         Ok(time)
     }
 
-    /// Reads the next file of the tree as it lies, and nothing else; gives the time.
-    pub fn read_as_it_lies(&mut self, extents: &[Extent], size_bytes: u64) -> Result<Nanos, senesce_device::Error> {
-        let requests = self.plan(extents.to_vec(), size_bytes)?;
-        Ok(self.as_it_lies.read(&requests))
+    /// Reads the next entry of the tree as it lies, and nothing else; gives the time.
+    pub fn read_as_it_lies(&mut self, entry: &EntryReads<'_>) -> Result<Nanos, senesce_device::Error> {
+        let requests = self.plan(entry.extents.to_vec(), entry.size_bytes)?;
+        Ok(self.as_it_lies.read(entry.metadata, &requests))
     }
 
-    /// Reads the next file of the fresh copy: so many bytes in one piece. Gives the time.
-    pub fn read_fresh(&mut self, start_bytes: u64, length_bytes: u64) -> Result<Nanos, senesce_device::Error> {
+    /// Reads the next file of the fresh copy: metadata, and so many bytes in one piece. Gives the time.
+    pub fn read_fresh(
+        &mut self,
+        metadata: &[BlockRequest],
+        start_bytes: u64,
+        length_bytes: u64,
+    ) -> Result<Nanos, senesce_device::Error> {
         let extent = Extent { logical: 0, physical: start_bytes, length: length_bytes };
         let extents = if length_bytes > 0 { vec![extent] } else { Vec::new() };
         let requests = self.plan(extents, length_bytes)?;
-        Ok(self.fresh_copy.read(&requests))
+        Ok(self.fresh_copy.read(metadata, &requests))
     }
 
     fn plan(&self, extents: Vec<Extent>, size_bytes: u64) -> Result<Vec<BlockRequest>, senesce_device::Error> {
@@ -112,14 +140,24 @@ impl Meter {
         self.all().map(|reader| reader.now.as_secs_f64())
     }
 
+    /// What of them went to metadata.
+    pub fn metadata_seconds(&self) -> LayoutCosts<f64> {
+        self.all().map(|reader| reader.metadata.as_secs_f64())
+    }
+
     /// Requests so far.
     pub fn requests(&self) -> LayoutCosts<u64> {
         self.all().map(|reader| reader.requests)
     }
 
-    /// Bytes read so far.
+    /// Bytes read so far, as it lies.
     pub fn bytes(&self) -> u64 {
         self.as_it_lies.bytes
+    }
+
+    /// What of them is content.
+    pub fn content_bytes(&self) -> u64 {
+        self.as_it_lies.bytes - self.as_it_lies.metadata_bytes
     }
 
     fn all(&self) -> LayoutCosts<&Reader> {
@@ -172,19 +210,22 @@ mod tests {
     }
 
     #[test]
-    fn the_loss_has_two_parts() {
+    fn the_loss_has_three_parts() {
         let mut meter =
             Meter::new(|| Ok::<_, ()>(Box::new(Steps(0)) as Box<dyn DeviceModel>), Readahead::default()).unwrap();
-        // Two files of two blocks: the first in two pieces, the second in one, far away.
-        let first = meter.read(&[extent(0, 40960, 4096), extent(4096, 81920, 4096)], 8192).unwrap();
-        let second = meter.read(&[extent(0, 1 << 30, 8192)], 8192).unwrap();
-        assert_eq!([first, second].map(|time| time.0 / 1_000_000_000), [4, 2]);
-        assert_eq!(
-            [(0, 8192), (8192, 8192)].map(|(at, length)| meter.read_fresh(at, length).unwrap().0 / 1_000_000_000),
-            [1, 1]
-        );
-        assert_eq!(meter.seconds(), LayoutCosts { as_it_lies: 6.0, defragmented: 4.0, fresh_copy: 2.0 });
-        assert_eq!(meter.requests(), LayoutCosts { as_it_lies: 3, defragmented: 2, fresh_copy: 2 });
-        assert_eq!(meter.bytes(), 16384);
+        let request = |sector| BlockRequest { issued: Nanos(0), op: senesce_core::BlockOp::Read, sector, sectors: 8 };
+        // Two files of two blocks: the first in two pieces, the second in one, far away; metadata before each.
+        let pieces = [extent(0, 40960, 4096), extent(4096, 81920, 4096)];
+        let first = EntryReads { metadata: &[request(1 << 30)], extents: &pieces, size_bytes: 8192 };
+        let second = EntryReads { metadata: &[request(1 << 31)], extents: &[extent(0, 1 << 30, 8192)], ..first };
+        assert_eq!([first, second].map(|entry| meter.read(&entry).unwrap().0 / 1_000_000_000), [6, 4]);
+        // In the fresh copy one request brings the metadata of both, in front of them.
+        let times = [(&[request(0)][..], 4096), (&[], 12288)]
+            .map(|(metadata, at)| meter.read_fresh(metadata, at, 8192).unwrap().0 / 1_000_000_000);
+        assert_eq!(times, [2, 1]);
+        assert_eq!(meter.seconds(), LayoutCosts { as_it_lies: 10.0, defragmented: 8.0, fresh_copy: 3.0 });
+        assert_eq!(meter.metadata_seconds(), LayoutCosts { as_it_lies: 4.0, defragmented: 4.0, fresh_copy: 1.0 });
+        assert_eq!(meter.requests(), LayoutCosts { as_it_lies: 5, defragmented: 4, fresh_copy: 3 });
+        assert_eq!((meter.bytes(), meter.content_bytes()), (16384 + 8192, 16384));
     }
 }

@@ -138,8 +138,10 @@ pub struct DeviceCosts {
     pub device: String,
     /// Seconds for a cold read of everything, in the order of the tree.
     pub seconds: LayoutCosts<f64>,
-    /// The same per GiB that is read.
+    /// The same per GiB of content that is read.
     pub seconds_per_gib: LayoutCosts<f64>,
+    /// What of the seconds goes to metadata: inodes, blocks of directories, maps of extents.
+    pub metadata_seconds: LayoutCosts<f64>,
     /// Requests.
     pub requests: LayoutCosts<u64>,
     /// Times as long as a fresh copy would take.
@@ -148,6 +150,9 @@ pub struct DeviceCosts {
     pub intrafile_share: f64,
     /// Of the loss: the part that comes from neighbours in the tree lying apart.
     pub interfile_share: f64,
+    /// Of the loss: the part that comes from where the metadata lie. The three shares are of contents' and metadata's own
+    /// times; one that is a gain counts as zero, and then they add up to more than 1.
+    pub metadata_share: f64,
 }
 
 /// The free space.

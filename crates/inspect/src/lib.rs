@@ -11,6 +11,7 @@ mod cost;
 mod error;
 mod figures;
 mod fresh_copy;
+mod metadata;
 mod model;
 mod target;
 mod tree;

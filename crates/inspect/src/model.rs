@@ -11,7 +11,9 @@ use senesce_probe::{
 
 use crate::{
     Error,
-    cost::Meter,
+    cost::{EntryReads, Meter},
+    metadata::MetadataReader,
+    target::find_mount,
     tree::{extents_to_read, readahead},
 };
 
@@ -39,6 +41,8 @@ pub struct ModelledTree {
     pub map: VolumeMap,
     /// Entries of the tree, by whose numbers the map names owners.
     pub entries: u64,
+    /// Why reads of inodes and of maps of extents are not among the costs, if they are not.
+    pub metadata_problem: Option<String>,
 }
 
 /// The modelled cost of reading a tree.
@@ -50,31 +54,40 @@ pub struct TreeCost {
     pub seconds: f64,
     /// Requests.
     pub requests: u64,
-    /// Bytes that they read.
+    /// Bytes that they read, metadata among them.
     pub read_bytes: u64,
 }
 
 /// Models a cold read of the tree below `root`, in the order in which the file system lists it.
 ///
-/// Reads of metadata (inodes, maps of extents) are not modelled; blocks of directories are, where the file system tells
-/// them. Errors: as a survey; an entry that cannot be looked at. Cost: one survey.
+/// Metadata are read before what they belong to, where the device may be read (root): inodes, blocks of directories, maps
+/// of extents. Elsewhere only blocks of directories are, where the kernel tells them, and
+/// [`ModelledTree::metadata_problem`] says why.
+/// Errors: as a survey; an entry that cannot be looked at. Cost: one survey; the metadata once.
 pub fn model_tree(root: &Path, options: &ModelOptions<'_>) -> Result<ModelledTree, Error> {
     let readahead = readahead(options.read_ahead_kib);
     let mut meters =
         options.devices.iter().map(|spec| Meter::new(|| spec.build(), readahead)).collect::<Result<Vec<_>, _>>()?;
+    let mut metadata = match find_mount(root) {
+        Some((kind, device)) => MetadataReader::new(kind, device.as_deref(), root, options.threads),
+        None => MetadataReader::told("its mount is not known"),
+    };
     let mut wrong = None;
     let mut map = MapBuilder::new(options.volume_bytes, options.map_order);
     let mut entries = 0u32;
     let survey = collect_survey(root, options.threads, &mut |entry| {
-        let read = extents_to_read(&entry);
+        let extents = extents_to_read(&entry, &metadata);
+        let requests = metadata.requests(&entry);
+        let reads = EntryReads { metadata: &requests, extents: &extents, size_bytes: entry.size_bytes };
         for meter in &mut meters {
-            if let Err(error) = meter.read_as_it_lies(&read, entry.size_bytes) {
+            if let Err(error) = meter.read_as_it_lies(&reads) {
                 wrong
                     .get_or_insert(Error::Incomplete { path: entry.path.as_path().into(), problem: error.to_string() });
             }
         }
         for raw in entry.extents.iter().filter(|raw| raw.placement() == Placement::Placed) {
-            map.add_extent(entries, raw.extent.physical, raw.extent.length, entry.modified_unix_seconds);
+            let extent = metadata.locate(raw.extent);
+            map.add_extent(entries, extent.physical, extent.length, entry.modified_unix_seconds);
         }
         entries += 1;
         true
@@ -91,5 +104,10 @@ pub fn model_tree(root: &Path, options: &ModelOptions<'_>) -> Result<ModelledTre
         requests: meter.requests().as_it_lies,
         read_bytes: meter.bytes(),
     };
-    Ok(ModelledTree { costs: meters.iter().map(cost).collect(), map: map.finish(), entries: u64::from(entries) })
+    Ok(ModelledTree {
+        costs: meters.iter().map(cost).collect(),
+        map: map.finish(),
+        entries: u64::from(entries),
+        metadata_problem: metadata.problem().map(str::to_owned),
+    })
 }

@@ -68,6 +68,15 @@ pub fn find_target(path: &Path, host: &dyn Host) -> Result<Target, Error> {
     }
 }
 
+/// The file system that a directory lies on and its device, if it is one; none if that cannot be found out.
+pub(crate) fn find_mount(root: &Path) -> Option<(FileSystemKind, Option<PathBuf>)> {
+    let mounts = senesce_volume::parse_mountinfo(&fs::read("/proc/self/mountinfo").ok()?);
+    match mounted(fs::canonicalize(root).ok()?, &mounts).ok()? {
+        Target::Mounted { file_system, device, .. } => Some((file_system, device)),
+        Target::Ext4 { .. } => None,
+    }
+}
+
 fn mounted(root: PathBuf, mounts: &[MountEntry]) -> Result<Target, Error> {
     // The longest mount point above the path holds it; of several on one point the last is on top.
     let above = mounts.iter().filter(|mount| root.starts_with(&mount.point));

@@ -13,11 +13,12 @@ use senesce_volume::{FileSystemKind, Host};
 
 use crate::{
     Error,
-    cost::Meter,
+    cost::{EntryReads, LayoutCosts, Meter},
     figures::{
         DeviceCosts, FreeSpace, INSPECT_SCHEMA, Inspection, MappedFile, SpecialExtents, TargetFigures, TreeFigures,
     },
     fresh_copy::{CopiedEntry, plan_fresh_copy},
+    metadata::{MetadataReader, PageCache, Piece},
     target::Target,
     verdict::{compute_free_space_warnings, compute_verdict},
     worst::{Loss, Losses},
@@ -74,7 +75,9 @@ pub fn inspect(
             let device_bytes = device.as_ref().and_then(|device| host.device_size(device).ok());
             let volume_bytes = device_bytes.map_or(capacity_bytes, |bytes| bytes.0);
             let (progress, threads) = (options.progress, options.threads);
-            let mut adder = Adder::new(root, &options.devices, read_ahead_kib, volume_bytes, options.map_order)?;
+            let metadata = MetadataReader::new(*file_system, device.as_deref(), root, threads);
+            let mut adder =
+                Adder::new(root, &options.devices, read_ahead_kib, volume_bytes, options.map_order, metadata)?;
             let mut stopped = false;
             let mut entries = 0u64;
             let survey = collect_survey(root, threads, &mut |entry| {
@@ -116,8 +119,10 @@ struct Kept {
     parent: u32,
     name_at: u32,
     size_bytes: u64,
-    /// What a read of it reads.
+    /// What it occupies in a copy, besides what metadata are packed.
     read_bytes: u64,
+    /// Bytes of its metadata in a copy that are packed.
+    packed_bytes: u32,
     /// Nanoseconds that it takes as it lies, on the first device.
     as_it_lies: u64,
     extents: u32,
@@ -127,6 +132,7 @@ struct Kept {
 /// Everything that is added up.
 struct Adder {
     meters: Vec<Meter>,
+    metadata: MetadataReader,
     scorer: LayoutScorer,
     map: MapBuilder,
     special: SpecialExtents,
@@ -150,11 +156,13 @@ impl Adder {
         read_ahead_kib: u32,
         volume_bytes: u64,
         map_order: u32,
+        metadata: MetadataReader,
     ) -> Result<Self, Error> {
         let readahead = readahead(read_ahead_kib);
         let meters = devices.iter().map(|spec| Meter::new(|| spec.build(), readahead)).collect::<Result<_, _>>()?;
         Ok(Self {
             meters,
+            metadata,
             scorer: LayoutScorer::new(collect_space(root)?, BLOCK_BYTES),
             map: MapBuilder::new(volume_bytes, map_order),
             special: SpecialExtents::default(),
@@ -170,12 +178,17 @@ impl Adder {
 
     /// Takes the next entry of the tree.
     fn add(&mut self, entry: Surveyed) {
-        let read = extents_to_read(&entry);
-        let pieces = count_pieces(&read);
-        let bytes: u64 = read.iter().map(|extent| extent.length).sum();
+        let extents = extents_to_read(&entry, &self.metadata);
+        let pieces = count_pieces(&extents);
+        let bytes = match entry.kind {
+            EntryKind::File => extents.iter().map(|extent| extent.length).sum(),
+            EntryKind::Directory => entry.allocated_bytes,
+        };
+        let requests = self.metadata.requests(&entry);
+        let reads = EntryReads { metadata: &requests, extents: &extents, size_bytes: entry.size_bytes };
         let mut as_it_lies = 0;
         for (number, meter) in self.meters.iter_mut().enumerate() {
-            match meter.read(&read, entry.size_bytes) {
+            match meter.read(&reads) {
                 Ok(time) if number == 0 => as_it_lies = time.0,
                 Ok(_) => {}
                 // A file that is being written may answer with a map that contradicts itself.
@@ -186,7 +199,7 @@ impl Adder {
         let number = self.entries.len() as u32;
         let parent = entry.path.parent().and_then(|parent| self.directories.get(&parent).copied()).unwrap_or(0);
         for raw in entry.extents.iter().filter(|raw| raw.placement() == Placement::Placed) {
-            let Extent { physical, length, .. } = raw.extent;
+            let Extent { physical, length, .. } = self.metadata.locate(raw.extent);
             self.map.add_extent(number, physical, length, entry.modified_unix_seconds);
         }
         self.entries.push(Kept {
@@ -194,6 +207,7 @@ impl Adder {
             name_at: self.names.len() as u32,
             size_bytes: entry.size_bytes,
             read_bytes: bytes,
+            packed_bytes: self.metadata.packed_bytes(&entry) as u32,
             as_it_lies,
             extents: pieces as u32,
             is_file: entry.kind == EntryKind::File,
@@ -231,15 +245,36 @@ impl Adder {
 
     /// Reads the fresh copy on every device; gives the losses against it on the first.
     fn read_fresh_copy(&mut self, kind: FileSystemKind) -> Result<Losses, Error> {
-        let copied: Vec<CopiedEntry> =
-            self.entries.iter().map(|kept| CopiedEntry { parent: kept.parent, bytes: kept.read_bytes }).collect();
-        let starts = plan_fresh_copy(&copied, kind == FileSystemKind::Ext4);
+        let plan = |bytes: fn(&Kept) -> u64| {
+            let copied: Vec<CopiedEntry> =
+                self.entries.iter().map(|kept| CopiedEntry { parent: kept.parent, bytes: bytes(kept) }).collect();
+            plan_fresh_copy(&copied, kind == FileSystemKind::Ext4)
+        };
+        let tables = plan(|kept| u64::from(kept.packed_bytes));
+        let starts = plan(|kept| kept.read_bytes);
+        let unit_bytes = self.metadata.unit_bytes();
+        let tables_bytes = self.entries.iter().map(|kept| u64::from(kept.packed_bytes)).sum::<u64>();
+        let contents_at = tables_bytes.next_multiple_of(unit_bytes);
+        let mut cache = PageCache::default();
         let mut losses = Losses::default();
         let mut meters = std::mem::take(&mut self.meters);
-        for (number, (kept, &start)) in self.entries.iter().zip(&starts).enumerate() {
+        for (number, kept) in self.entries.iter().enumerate() {
+            let (table, start) = (tables[number], contents_at + starts[number]);
+            let mut requests = Vec::new();
+            if kept.packed_bytes > 0 {
+                let end = table + u64::from(kept.packed_bytes);
+                let units = table / unit_bytes..end.div_ceil(unit_bytes);
+                units.for_each(|unit| cache.fetch(&Piece::whole(unit * unit_bytes, unit_bytes), &mut requests));
+            }
+            if !kept.is_file {
+                // A directory's blocks are metadata, and asked for one by one.
+                let blocks = (0..kept.read_bytes).step_by(BLOCK_BYTES as usize);
+                blocks.for_each(|at| cache.fetch(&Piece::whole(start + at, BLOCK_BYTES), &mut requests));
+            }
+            let content_bytes = if kept.is_file { kept.read_bytes } else { 0 };
             let mut fresh_copy = 0;
             for (device, meter) in meters.iter_mut().enumerate() {
-                let time = meter.read_fresh(start, kept.read_bytes)?;
+                let time = meter.read_fresh(&requests, start, content_bytes)?;
                 if device == 0 {
                     fresh_copy = time.0;
                 }
@@ -302,12 +337,15 @@ impl Adder {
                 self.contradictory
             ));
         }
-        if kind == FileSystemKind::Btrfs {
-            warnings.push(
-                "Btrfs tells positions in its own logical address space; where its chunks lie on the device is not \
-                 looked at"
-                    .to_owned(),
-            );
+        if let Some(problem) = self.metadata.problem() {
+            warnings.push(format!("reads of inodes and of maps of extents are not modelled: {problem}"));
+            if kind == FileSystemKind::Btrfs {
+                warnings.push(
+                    "Btrfs tells positions in its own logical address space; where its chunks lie on the device is not \
+                     looked at"
+                        .to_owned(),
+                );
+            }
         }
         let losses = self.read_fresh_copy(kind)?;
         let costs: Vec<DeviceCosts> = self.meters.iter().map(device_costs).collect();
@@ -353,18 +391,25 @@ impl Adder {
 }
 
 fn device_costs(meter: &Meter) -> DeviceCosts {
-    let seconds = meter.seconds();
+    let (seconds, metadata) = (meter.seconds(), meter.metadata_seconds());
     let loss = seconds.as_it_lies - seconds.fresh_copy;
     let share = |part: f64| if loss > 0.0 { (part / loss).clamp(0.0, 1.0) } else { 0.0 };
-    let gib = meter.bytes() as f64 / (1u64 << 30) as f64;
+    let gib = meter.content_bytes() as f64 / (1u64 << 30) as f64;
+    let contents = LayoutCosts {
+        as_it_lies: seconds.as_it_lies - metadata.as_it_lies,
+        defragmented: seconds.defragmented - metadata.defragmented,
+        fresh_copy: seconds.fresh_copy - metadata.fresh_copy,
+    };
     DeviceCosts {
         device: meter.name.clone(),
         seconds,
         seconds_per_gib: seconds.map(|seconds| if gib > 0.0 { seconds / gib } else { 0.0 }),
+        metadata_seconds: metadata,
         requests: meter.requests(),
         slowdown: if seconds.fresh_copy > 0.0 { seconds.as_it_lies / seconds.fresh_copy } else { 1.0 },
-        intrafile_share: share(seconds.as_it_lies - seconds.defragmented),
-        interfile_share: share(seconds.defragmented - seconds.fresh_copy),
+        intrafile_share: share(contents.as_it_lies - contents.defragmented),
+        interfile_share: share(contents.defragmented - contents.fresh_copy),
+        metadata_share: share(metadata.as_it_lies - metadata.fresh_copy),
     }
 }
 
@@ -388,8 +433,12 @@ fn survey_warnings(survey: &SurveyFigures) -> Vec<String> {
     warnings
 }
 
-/// The extents that a read of the content reads: placed and written, up to the end of the content.
-pub(crate) fn extents_to_read(entry: &Surveyed) -> Vec<Extent> {
+/// The extents that a read of a file's content reads: placed and written, up to the end of the content, on the device.
+/// None for directories, which are metadata.
+pub(crate) fn extents_to_read(entry: &Surveyed, metadata: &MetadataReader) -> Vec<Extent> {
+    if entry.kind == EntryKind::Directory {
+        return Vec::new();
+    }
     let end = entry.size_bytes.next_multiple_of(BLOCK_BYTES);
     let is_read = |raw: &&RawExtent| {
         matches!(raw.placement(), Placement::Placed | Placement::Encoded)
@@ -397,7 +446,7 @@ pub(crate) fn extents_to_read(entry: &Surveyed) -> Vec<Extent> {
             && raw.extent.logical < end
     };
     let clip = |raw: &RawExtent| Extent { length: raw.extent.length.min(end - raw.extent.logical), ..raw.extent };
-    entry.extents.iter().filter(is_read).map(clip).collect()
+    entry.extents.iter().filter(is_read).map(|raw| metadata.locate(clip(raw))).collect()
 }
 
 /// Extents after merging neighbours.

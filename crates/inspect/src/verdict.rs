@@ -31,10 +31,11 @@ pub fn compute_verdict(inspection: &Inspection) -> String {
     if cost.slowdown >= 1.25 {
         let gain = |to: f64| (1.0 - to / cost.seconds.as_it_lies) * 100.0;
         text.push_str(&format!(
-            " {:.0}% of the loss is within files, {:.0}% between neighbours: defragmenting files would save {:.0}%, a \
+            " {:.0}% of the loss is within files, {:.0}% between neighbours, {:.0}% in metadata: defragmenting files would save {:.0}%, a \
              fresh copy {:.0}%.",
             cost.intrafile_share * 100.0,
             cost.interfile_share * 100.0,
+            cost.metadata_share * 100.0,
             gain(cost.seconds.defragmented).max(0.0),
             gain(cost.seconds.fresh_copy),
         ));

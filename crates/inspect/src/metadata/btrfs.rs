@@ -1,0 +1,222 @@
+//! Btrfs: the leaves of its trees, found by walking the nodes above them on the device.
+//!
+//! Inodes, names and maps of extents are items of the tree of files, in the order of inode numbers; the checksums of data
+//! are items of another tree, in the order of the data's positions. A reader comes to a leaf by the nodes above it. Which
+//! key is in which leaf is known from those nodes alone, so that the leaves themselves need not be read.
+//!
+//! Source: the kernel's include/uapi/linux/btrfs_tree.h and fs/btrfs/ctree.c. Only file systems on one device.
+
+use std::{os::fd::AsFd, path::Path};
+
+use senesce_core::{Extent, RelPath};
+use senesce_probe::{
+    collect::{EntryKind, Surveyed},
+    map::{ExtentFlags, Placement},
+};
+
+use super::{Metadata, Piece};
+
+mod node;
+mod subvolume;
+mod volume;
+
+use node::Key;
+use subvolume::collect_subvolume;
+use volume::{Tree, Volume};
+
+/// The inode of every subvolume's root.
+const FIRST_INODE: u64 = 256;
+/// A listing, and a lookup of many checksums, has leaves fetched ahead that lie no further than this from the one it wants.
+const AHEAD_BYTES: u64 = 64 << 10;
+/// And looks at no more of the leaves behind.
+const AHEAD_LEAVES: usize = 32;
+/// Checksums of a read of fewer bytes are looked up without reading ahead.
+const SMALL_READ_BYTES: u64 = 8 * 4096;
+
+mod kind {
+    pub(super) const INODE: u8 = 1;
+    pub(super) const DIRECTORY_NAME: u8 = 84;
+    pub(super) const DIRECTORY_INDEX: u8 = 96;
+    pub(super) const EXTENT_DATA: u8 = 108;
+    pub(super) const CHECKSUM: u8 = 128;
+}
+
+/// The object that checksums belong to (-10).
+const CHECKSUM_OBJECT: u64 = u64::MAX - 9;
+/// The tree of checksums.
+const CHECKSUM_TREE: u64 = 7;
+
+/// Metadata of a mounted Btrfs.
+pub(super) struct BtrfsMetadata {
+    volume: Volume,
+    root: std::path::PathBuf,
+    /// The subvolumes on the way from the root to the present entry, innermost last, with where each begins.
+    subvolumes: Vec<(RelPath, Tree)>,
+    /// The directories on the way from the root to the present entry, innermost last, with their inodes.
+    directories: Vec<(RelPath, u64)>,
+    checksums: Option<Tree>,
+}
+
+impl BtrfsMetadata {
+    pub(super) fn open(device: &Path, root: &Path) -> Result<Self, String> {
+        let mut volume = Volume::open(device)?;
+        let number = subvolume_of(root).map_err(|error| format!("its subvolume is not told: {error}"))?;
+        let tree = volume.tree(number)?;
+        // Without checksums (`nodatasum`) the tree is empty; very new volumes have several.
+        let checksums = volume.tree(CHECKSUM_TREE).ok();
+        let subvolumes = vec![(RelPath::root(), tree)];
+        Ok(Self { volume, root: root.to_owned(), subvolumes, directories: Vec::new(), checksums })
+    }
+
+    /// Looks for an entry's name in its directory.
+    fn look_up(&mut self, entry: &Surveyed, pieces: &mut Vec<Piece>) {
+        while self.directories.last().is_some_and(|(path, _)| !is_below(&entry.path, path)) {
+            self.directories.pop();
+        }
+        if let (Some((_, parent)), Some((_, tree))) = (self.directories.last(), self.subvolumes.last()) {
+            let offset = u64::from(compute_name_hash(entry.path.name()));
+            let key = Key { object: *parent, kind: kind::DIRECTORY_NAME, offset };
+            add_leaves(&self.volume, tree, key, key, false, pieces);
+        }
+        if entry.kind == EntryKind::Directory {
+            self.directories.push((entry.path.clone(), entry.inode));
+        }
+    }
+
+    /// Goes into the subvolume that begins here, if one does.
+    fn enter(&mut self, entry: &Surveyed) {
+        if entry.inode == FIRST_INODE && entry.kind == EntryKind::Directory && !entry.path.is_root() {
+            let number = subvolume_of(&self.root.join(entry.path.as_path()));
+            // One that cannot be read is taken as empty.
+            let tree = number.ok().and_then(|number| self.volume.tree(number).ok()).unwrap_or_default();
+            self.subvolumes.push((entry.path.clone(), tree));
+        }
+    }
+}
+
+/// Whether a path is `start` or lies below it.
+fn is_below(path: &RelPath, start: &RelPath) -> bool {
+    let (path, start) = (path.as_bytes(), start.as_bytes());
+    start.is_empty() || (path.starts_with(start) && matches!(path.get(start.len()), None | Some(b'/')))
+}
+
+/// What a directory's names are sorted by: CRC-32C, begun with -2, and not inverted at the end.
+fn compute_name_hash(name: &[u8]) -> u32 {
+    name.iter()
+        .fold(!1u32, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0x82F6_3B78 * (crc & 1))))
+}
+
+fn subvolume_of(path: &Path) -> std::io::Result<u64> {
+    Ok(collect_subvolume(std::fs::File::open(path)?.as_fd())?)
+}
+
+/// Adds the leaves from the one with key `first` to the one with key `last`, and the nodes above.
+fn add_leaves(volume: &Volume, tree: &Tree, first: Key, last: Key, is_ahead: bool, pieces: &mut Vec<Piece>) {
+    let node_bytes = volume.node_bytes();
+    let mut add = |logical: u64, wanted: u64| {
+        if let (Some(start), Some(wanted)) = (volume.locate(logical), volume.locate(wanted)) {
+            pieces.push(Piece { wanted, start, length: node_bytes });
+        }
+    };
+    for at in tree.find(first)..=tree.find(last) {
+        let Some(leaf) = tree.leaves.get(at) else { break };
+        for &node in &tree.parents[leaf.parent as usize] {
+            add(node, node);
+        }
+        if is_ahead {
+            // Those read ahead are asked for first, and only if the one that is wanted is not there.
+            let same = tree.leaves[at + 1..].iter().take_while(|next| next.parent == leaf.parent).take(AHEAD_LEAVES);
+            let near = same.filter(|next| next.logical.abs_diff(leaf.logical) <= AHEAD_BYTES);
+            near.take((AHEAD_BYTES / node_bytes + 1) as usize).for_each(|next| add(next.logical, leaf.logical));
+        }
+        add(leaf.logical, leaf.logical);
+    }
+}
+
+impl Metadata for BtrfsMetadata {
+    fn mounted(&self) -> Vec<Piece> {
+        let trees = self.subvolumes.iter().map(|(_, tree)| tree).chain(&self.checksums);
+        let roots = trees.filter_map(|tree| self.volume.locate(tree.root?));
+        let mut pieces: Vec<Piece> = roots.map(|root| Piece::whole(root, self.volume.node_bytes())).collect();
+        // The inode of the root directory.
+        if let Some((_, tree)) = self.subvolumes.first() {
+            let key = Key { object: FIRST_INODE, kind: kind::INODE, offset: 0 };
+            add_leaves(&self.volume, tree, key, key, false, &mut pieces);
+        }
+        pieces
+    }
+
+    fn add_pieces(&mut self, entry: &Surveyed, pieces: &mut Vec<Piece>) {
+        while self.subvolumes.len() > 1 && self.subvolumes.last().is_some_and(|(path, _)| !is_below(&entry.path, path))
+        {
+            self.subvolumes.pop();
+        }
+        self.look_up(entry, pieces);
+        self.enter(entry);
+        let Some((_, tree)) = self.subvolumes.last() else { return };
+        let key = |kind, offset| Key { object: entry.inode, kind, offset };
+        add_leaves(&self.volume, tree, key(kind::INODE, 0), key(kind::INODE, 0), false, pieces);
+        match entry.kind {
+            EntryKind::Directory => {
+                // Opening looks for the last number given to a name; listing begins at the first.
+                let [first, last] = [0, u64::MAX].map(|offset| key(kind::DIRECTORY_INDEX, offset));
+                add_leaves(&self.volume, tree, last, last, false, pieces);
+                add_leaves(&self.volume, tree, first, last, true, pieces);
+            }
+            EntryKind::File => {
+                let last = entry.extents.last().map_or(0, |raw| raw.extent.logical);
+                // Traces show no reading ahead here, though the inode's leaf ends before its map often enough.
+                let [first, last] = [0, last].map(|offset| key(kind::EXTENT_DATA, offset));
+                add_leaves(&self.volume, tree, first, last, false, pieces);
+                let placed = |placement| matches!(placement, Placement::Placed | Placement::Encoded);
+                for raw in entry.extents.iter().filter(|raw| placed(raw.placement())) {
+                    let Some(tree) = &self.checksums else { break };
+                    let key = |offset| Key { object: CHECKSUM_OBJECT, kind: kind::CHECKSUM, offset };
+                    let [first, last] = [raw.extent.physical, raw.extent.end().saturating_sub(1)].map(key);
+                    let is_ahead = raw.extent.length > SMALL_READ_BYTES;
+                    add_leaves(&self.volume, tree, first, last, is_ahead, pieces);
+                }
+            }
+        }
+    }
+
+    fn locate(&self, extent: Extent) -> Option<Extent> {
+        self.volume.locate(extent.physical).map(|physical| Extent { physical, ..extent })
+    }
+
+    fn packed_bytes(&self, entry: &Surveyed) -> u64 {
+        // Each with the header of its item: the inode, and its name in three places.
+        let names = 145 + 3 * entry.path.name().len() as u64;
+        let is_inline = entry.extents.first().is_some_and(|raw| raw.flags.contains(ExtentFlags::INLINE));
+        let content = match entry.kind {
+            EntryKind::Directory => 0,
+            EntryKind::File if is_inline => 46 + entry.size_bytes.min(self.volume.node_bytes()),
+            // A map of one extent, and four bytes of checksum a sector.
+            EntryKind::File => 78 + entry.size_bytes / 1024,
+        };
+        185 + names + content
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        self.volume.node_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_hashed_as_the_file_system_does() {
+        // Every Btrfs has this name in its tree of roots: (6 DIR_ITEM 2378154706).
+        assert_eq!(compute_name_hash(b"default"), 2_378_154_706);
+    }
+
+    #[test]
+    fn a_path_lies_below_its_ancestors_only() {
+        let path = |text: &str| RelPath::new(text.as_bytes()).unwrap();
+        assert!(is_below(&path("a/b"), &path("a")) && is_below(&path("a"), &path("a")));
+        assert!(is_below(&path("a"), &RelPath::root()));
+        assert!(!is_below(&path("ab"), &path("a")) && !is_below(&path("a"), &path("a/b")));
+    }
+}

@@ -1,0 +1,4 @@
+//! Inspections and models of real file systems on loop devices. Need root.
+
+mod agreement;
+mod support;

@@ -1,0 +1,211 @@
+//! Volumes on loop devices past the page cache, taken away again whatever happens; and how they age.
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Instant, SystemTime, UNIX_EPOCH},
+};
+
+use senesce_core::{BlockOp, BlockRequest, Clock, Nanos, Rng, Seed};
+use senesce_probe::collect::{BlockTracer, GrepOptions, Order, collect_grep, compute_pattern};
+
+/// The readahead of every volume, KiB.
+pub const READ_AHEAD_KIB: u32 = 128;
+
+/// One volume-heavy test at a time: a machine has few loop devices, and a trace wants a quiet one.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+pub fn alone() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs a program and gives its standard output; panics with what it said if it failed.
+pub fn run(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program)
+        .args(arguments)
+        .env("LC_ALL", "C")
+        .output()
+        .unwrap_or_else(|error| panic!("{program} cannot be run: {error}"));
+    assert!(
+        output.status.success(),
+        "{program} {arguments:?}: {}: {}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A mounted file system on a loop device with direct I/O over a sparse image.
+pub struct Volume {
+    pub mountpoint: PathBuf,
+    pub device: String,
+    kind: &'static str,
+    options: String,
+    mounted: bool,
+    /// Removed last, after the mount and the loop device are gone.
+    _directory: tempfile::TempDir,
+}
+
+impl Volume {
+    /// Makes `mkfs.<kind>` with `arguments` on an image of `mib` MiB and mounts it with `options`.
+    pub fn new(kind: &'static str, mib: u64, arguments: &[&str], options: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let image = directory.path().join("image");
+        fs::File::create(&image).unwrap().set_len(mib << 20).unwrap();
+        let mountpoint = directory.path().join("mnt");
+        fs::create_dir(&mountpoint).unwrap();
+        let image = image.to_str().unwrap();
+        run(&format!("mkfs.{kind}"), &[arguments, &["-q", image]].concat());
+        let device = run("losetup", &["--direct-io=on", "--find", "--show", image]).trim().to_owned();
+        let mut volume =
+            Self { mountpoint, device, kind, options: options.to_owned(), mounted: false, _directory: directory };
+        volume.mount();
+        volume
+    }
+
+    pub fn mount(&mut self) {
+        let name = self.device.trim_start_matches("/dev/");
+        fs::write(format!("/sys/block/{name}/queue/read_ahead_kb"), READ_AHEAD_KIB.to_string()).unwrap();
+        run("mount", &["-o", &self.options, &self.device, self.mountpoint.to_str().unwrap()]);
+        self.mounted = true;
+        if self.kind == "btrfs" {
+            // Btrfs has a readahead of its own, whatever its devices say.
+            let id = run("blkid", &["-p", "-o", "value", "-s", "UUID", &self.device]);
+            let file = format!("/sys/fs/btrfs/{}/bdi/read_ahead_kb", id.trim());
+            fs::write(file, READ_AHEAD_KIB.to_string()).unwrap();
+        }
+    }
+
+    pub fn unmount(&mut self) {
+        run("umount", &[self.mountpoint.to_str().unwrap()]);
+        self.mounted = false;
+    }
+
+    /// Unmounts and mounts: the image is read past the page cache, so nothing of it stays in memory.
+    pub fn remount_cold(&mut self) {
+        self.unmount();
+        run("blockdev", &["--flushbufs", &self.device]);
+        self.mount();
+    }
+
+    /// Sectors written to the device since it was made.
+    pub fn written_sectors(&self) -> u64 {
+        let name = self.device.trim_start_matches("/dev/");
+        let stat = fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
+        stat.split_whitespace().nth(6).unwrap().parse().unwrap()
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.mountpoint.join(name)
+    }
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        // Best effort, also during a panic: a failure here must not hide the first one.
+        if self.mounted {
+            let _ = Command::new("umount").arg(&self.mountpoint).status();
+        }
+        let _ = Command::new("losetup").args(["--detach", &self.device]).status();
+    }
+}
+
+/// The clock of the tests.
+pub struct TestClock(Instant);
+
+impl TestClock {
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Nanos {
+        Nanos(self.0.elapsed().as_nanos() as u64)
+    }
+
+    fn unix_seconds(&self) -> u64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+    }
+}
+
+/// Writes what waits in memory.
+pub fn sync(at: &Path) {
+    run("sync", &["-f", at.to_str().unwrap()]);
+}
+
+/// What the files of an aged tree are like.
+#[derive(Clone, Copy, Debug)]
+pub enum Files {
+    /// Half of them fit in two blocks, some have 256 KiB: most of the time of reading goes to contents.
+    Mixed,
+    /// An eighth of that, and more of them: metadata weigh more, and on Btrfs many contents lie among them.
+    Small,
+    /// The same in three directories: these are large enough to have an index.
+    Crowded,
+}
+
+/// Ages the volume below `root`: files in some hundred directories are made, appended to, rewritten and deleted in turn,
+/// with a sync every now and then, so that files lie in pieces and neighbours apart. The same every time.
+pub fn age(root: &Path, files: Files) {
+    let (directories, live_files, steps, divisor) = match files {
+        Files::Mixed => (300, 4000, 12_000, 1),
+        Files::Small => (300, 9000, 30_000, 8),
+        Files::Crowded => (3, 9000, 30_000, 8),
+    };
+    let mut rng = Rng::for_purpose(Seed(7), "age");
+    for directory in 0..directories {
+        // Two levels.
+        fs::create_dir_all(root.join(format!("d{}/e{directory}", directory % 17))).unwrap();
+    }
+    let content = vec![b'x'; 256 << 10];
+    let mut live: Vec<PathBuf> = Vec::new();
+    for step in 0..steps {
+        // Half of the files fit in a few blocks, some are large.
+        let length = match rng.below(8) {
+            0..4 => rng.between(100, 8 << 10),
+            4..7 => rng.between(8 << 10, 64 << 10),
+            _ => rng.between(64 << 10, 256 << 10),
+        } as usize
+            / divisor;
+        let pick = rng.below(live.len().max(1) as u64) as usize;
+        match rng.below(10) {
+            _ if live.is_empty() => live.push(make(root, step, 1, &content[..length])),
+            0..5 => live.push(make(root, step, rng.below(directories), &content[..length])),
+            5..8 => {
+                let mut file = fs::OpenOptions::new().append(true).open(&live[pick]).unwrap();
+                file.write_all(&content[..length / 2 + 1]).unwrap();
+            }
+            8 => fs::write(&live[pick], &content[..length]).unwrap(),
+            _ => fs::remove_file(live.swap_remove(pick)).unwrap(),
+        }
+        if live.len() > live_files {
+            let oldest = rng.below(live.len() as u64) as usize;
+            fs::remove_file(live.swap_remove(oldest)).unwrap();
+        }
+        if step % 100 == 99 {
+            sync(root);
+        }
+    }
+    sync(root);
+}
+
+fn make(root: &Path, step: u64, directory: u64, content: &[u8]) -> PathBuf {
+    let path = root.join(format!("d{}/e{directory}/file-{step}", directory % 17));
+    fs::write(&path, content).unwrap();
+    path
+}
+
+/// The reads of a cold grep test of the volume, in issue order.
+pub fn trace_cold_grep(volume: &mut Volume) -> Vec<BlockRequest> {
+    volume.remount_cold();
+    let tracer = BlockTracer::start(Path::new(&volume.device)).unwrap();
+    let options = GrepOptions { order: Order::Readdir, pattern: compute_pattern(Seed(1)) };
+    let figures = collect_grep(&volume.mountpoint, &options, &TestClock::start()).unwrap();
+    let trace = tracer.stop().unwrap();
+    assert_eq!((figures.errors_count, trace.lost), (0, 0));
+    trace.block_requests().filter(|request| request.op == BlockOp::Read).collect()
+}
