@@ -54,6 +54,7 @@ pub enum Verb {
         senesce run plans/quick-start.toml --dry-run     what it would do, and the space it needs\n  \
         sudo senesce run plans/quick-start.toml          run it; the report's path is printed at the end\n  \
         sudo senesce run plans/quick-start.toml --repo ~/linux --out /data/linux-run\n  \
+        sudo senesce run plans/quick-start.toml --device hdd-7200     on a disk that is not there\n  \
         sudo senesce run --resume /data/linux-run        go on after a kill or a power cut")]
     Run(RunArgs),
     /// Print the summary of a run.
@@ -98,6 +99,9 @@ pub enum Verb {
     /// Print the man page.
     #[command(after_help = "Example:\n  senesce man | man -l -")]
     Man,
+    /// Be the server or the guard of a disk in virtual time; started by a run.
+    #[command(hide = true)]
+    VdiskServe,
 }
 
 #[derive(Debug, Args)]
@@ -261,6 +265,12 @@ pub struct RunArgs {
     /// Override the number of pulls.
     #[arg(long, value_name = "N")]
     pub pulls: Option<u64>,
+    /// Model this device (`senesce device list`, or a description in TOML): the volumes are disks in virtual time.
+    #[arg(long, value_name = "NAME", conflicts_with = "resume")]
+    pub device: Option<String>,
+    /// The modelled device takes its time for real.
+    #[arg(long, conflicts_with = "resume")]
+    pub real_time: bool,
     /// Format named devices even if they carry a signature (never if they are mounted).
     #[arg(long)]
     pub force: bool,

@@ -6,7 +6,7 @@ mod exit;
 mod progress;
 mod verb;
 
-use std::process::ExitCode;
+use std::{process::ExitCode, sync::Arc};
 
 use clap::Parser;
 
@@ -14,6 +14,10 @@ use args::{Cli, Verb};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    if let Verb::VdiskServe = cli.verb {
+        // Before anything starts a thread: what it does to itself holds for the threads it starts.
+        return senesce_vdisk::serve_stdio(Arc::new(clock::SystemClock::start()));
+    }
     exit::run(|| dispatch(cli))
 }
 
@@ -36,5 +40,6 @@ fn dispatch(cli: Cli) -> anyhow::Result<()> {
         Verb::Schema => verb::generate::schema(),
         Verb::Completions(args) => verb::generate::completions(args),
         Verb::Man => verb::generate::man(),
+        Verb::VdiskServe => unreachable!("main does it"),
     }
 }

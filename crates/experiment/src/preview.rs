@@ -40,7 +40,13 @@ pub fn preview(plan: &Plan, scratch: &Path) -> Result<Preview, Error> {
     let arms = plan.arms();
     let volumes = plan.roles().iter().map(|&role| {
         let place = match plan.volume(role) {
-            VolumePlan::Size(_) => format!("sparse image of {}", sizes.size(role)),
+            VolumePlan::Size(_) => match &plan.volumes.device {
+                Some(device) if plan.volumes.real_time => {
+                    format!("{device} of {}, modelled in real time", sizes.size(role))
+                }
+                Some(device) => format!("{device} of {}, modelled in virtual time", sizes.size(role)),
+                None => format!("sparse image of {}", sizes.size(role)),
+            },
             VolumePlan::Absent(_) => unreachable!("a role that is left out is no role"),
             VolumePlan::Place(place) => match (&place.device, &place.directory) {
                 (Some(device), _) => format!("block device {device}: WILL BE FORMATTED"),

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use senesce_core::{Bytes, Seed};
 use senesce_store::Role;
 use senesce_volume::{
-    Backend, FileSystemKind, Host, SCAN_BYTES, Slot, Uuid, Volume, VolumeSpec, check_device, read_superblock,
+    Backend, FileSystemKind, Host, Pace, SCAN_BYTES, Slot, Uuid, VirtualDevice, Volume, VolumeSpec, check_device,
+    read_superblock,
 };
 
 use crate::{
@@ -13,14 +14,13 @@ use crate::{
     arm::ArmContext,
     journal::{Entry, Journal},
     plan::{self, FileSystemName, Plan, VolumePlan},
-    sizing::Sizes,
 };
 
 /// The volume of a role, and its place in the run. `instance` tells the many unaged twins of an arm apart.
 pub(crate) fn spec_and_slot(context: &ArmContext<'_>, role: Role, instance: u64) -> (VolumeSpec, Slot) {
     let file_system = &context.arm.file_system;
     let kind = kind(file_system.kind);
-    let mut spec = VolumeSpec::new(backend(context.plan, context.sizes, role, context.paths.volumes()), kind);
+    let mut spec = VolumeSpec::new(backend(context, role), kind);
     spec.mkfs_options.clone_from(&file_system.mkfs);
     if let Some(options) = &file_system.mount {
         spec.mount_options.clone_from(options);
@@ -101,13 +101,32 @@ pub(crate) fn check_devices(plan: &Plan, host: &dyn Host, journal: &Journal, for
     Ok(())
 }
 
-fn backend(plan: &Plan, sizes: &Sizes, role: Role, run_volumes: PathBuf) -> Backend {
+/// The device whose times the volumes have, if they are disks in virtual time.
+///
+/// Errors: no such device, or its description cannot be read.
+pub(crate) fn virtual_device(plan: &Plan, path: &Path) -> Result<Option<VirtualDevice>, Error> {
+    let Some(spec) = plan.virtual_device(path)? else { return Ok(None) };
+    // The whole description, so that every volume of the run is on one device, whatever becomes of the file.
+    let device = spec.render().map_err(|error| Error::Unverified {
+        what: "the description of volumes.device".into(),
+        problem: error.to_string(),
+    })?;
+    let pace = if plan.volumes.real_time { Pace::RealTime } else { Pace::Device };
+    Ok(Some(VirtualDevice { device, pace }))
+}
+
+fn backend(context: &ArmContext<'_>, role: Role) -> Backend {
+    let plan = context.plan;
     match plan.volume(role) {
         VolumePlan::Size(_) => {
             let memory = plan.volumes.backend == plan::Backend::Memory;
-            let default = if memory { PathBuf::from("/dev/shm") } else { run_volumes };
+            let default = if memory { PathBuf::from("/dev/shm") } else { context.paths.volumes() };
             let dir = plan.volumes.dir.as_ref().map_or(default, PathBuf::from);
-            Backend::Image { dir, size: sizes.size(role), memory }
+            let size = context.sizes.size(role);
+            match context.virtual_device {
+                Some(device) => Backend::Virtual { dir, size, memory, device: device.clone() },
+                None => Backend::Image { dir, size, memory },
+            }
         }
         VolumePlan::Place(place) => match (&place.device, &place.directory) {
             (Some(device), _) => Backend::Device { path: device.into(), size: None },

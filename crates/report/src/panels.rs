@@ -3,7 +3,7 @@
 use senesce_store::Role;
 
 use crate::chart::{Axis, Bar, LinePanel, MapPanel, Point, Series, StackPanel};
-use crate::model::{Lines, Model, ROLES};
+use crate::model::{Lines, Model, ROLES, VIRTUAL_TIME};
 
 /// Which of a figure's drawings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,8 +172,18 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
                 &format!("Modelled cost of reading the tree: {name}"),
                 &cost,
                 &[shared, own, log],
-                "A model, not a measurement: the time a described device takes for the requests of a cold read of the whole \
-                 tree, predicted from where its files lie. Inodes and maps of extents are not read in it.",
+                match device.ends_with(VIRTUAL_TIME) {
+                    true => {
+                        "A model, not a measurement: the time a described device takes for the requests that the file \
+                         system made in the cold grep test, metadata included. The volume was such a disk, in virtual \
+                         time."
+                    }
+                    false => {
+                        "A model, not a measurement: the time a described device takes for the requests of a cold read \
+                         of the whole tree, predicted from where its files lie. Inodes and maps of extents are not read \
+                         in it."
+                    }
+                },
             ),
             line_figure(
                 model,

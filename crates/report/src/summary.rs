@@ -3,7 +3,7 @@
 use senesce_store::{Results, Role};
 
 use crate::format::{count, figure};
-use crate::model::{Line, Lines, Model, ROLES};
+use crate::model::{Line, Lines, Model, ROLES, VIRTUAL_TIME};
 use crate::verdict::{verdicts, warnings};
 
 /// Heads of the summary's columns.
@@ -101,7 +101,11 @@ pub fn summary_table(results: &Results) -> String {
         text.push_str(&line(&row.iter().map(String::as_str).collect::<Vec<_>>()));
     }
     if let Some((device, _, _)) = model.main_device() {
-        text.push_str(&format!("\n{device}: predicted from where files lie; not measured\n"));
+        let how = match device.ends_with(VIRTUAL_TIME) {
+            true => "modelled from what the grep test asked the disk for",
+            false => "predicted from where files lie",
+        };
+        text.push_str(&format!("\n{device}: {how}; not measured\n"));
     }
     let warnings = warnings(&model);
     if !warnings.is_empty() {

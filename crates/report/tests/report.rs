@@ -3,7 +3,7 @@
 mod common;
 
 use senesce_report::{ReportOptions, render_figures, render_report, summary_table};
-use senesce_store::{GrepRow, Results};
+use senesce_store::{GrepRow, ModelledRow, Results};
 
 #[test]
 fn the_page_is_the_same_every_time_and_loads_nothing() {
@@ -70,6 +70,25 @@ fn the_summary_says_what_the_figures_say() {
         )
     );
     assert!(text.contains("warning: 2 of 99 cells are invalid"));
+}
+
+#[test]
+fn a_device_in_virtual_time_is_kept_apart_from_its_prediction_and_leads_the_summary() {
+    let mut results = common::results();
+    let predicted = results.modelled.clone();
+    for row in predicted.iter().filter(|row| row.device == "model: NVMe") {
+        let (device, method) = (row.device.clone(), "virtual-time".to_owned());
+        results.modelled.push(ModelledRow { device, method, seconds_per_gib: 0.125, ..row.clone() });
+    }
+    let page = render_report(&results, &ReportOptions::default()).unwrap();
+    for name in ["HDD 7.2K", "NVMe", "NVMe, virtual time"] {
+        assert!(page.contains(&format!("Modelled cost of reading the tree: {name}<")), "{name}");
+    }
+    assert_eq!(page.matches("The volume was such a disk, in virtual time.").count(), 1);
+    let text = summary_table(&results);
+    assert!(text.contains("model: NVMe, virtual time: modelled from what the grep test asked the disk for"), "{text}");
+    let line = text.lines().find(|line| line.starts_with("ext4   full")).unwrap();
+    assert_eq!(line.split_whitespace().nth(6), Some("0.125"), "{line}");
 }
 
 #[test]

@@ -138,7 +138,8 @@ pub struct ModelledRow {
     pub key: CellKey,
     /// The device: `model: HDD 7.2K`.
     pub device: String,
-    /// Where the requests come from: `extents` (predicted from the map of the tree).
+    /// Where the requests come from: `extents` (predicted from the map of the tree), or
+    /// `virtual-time` (the grep test's own, served by a disk in virtual time; one row for each repetition).
     pub method: String,
     /// Modelled seconds.
     pub seconds: f64,

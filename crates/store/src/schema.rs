@@ -309,7 +309,8 @@ table_row! { LayoutRow, Layout, key;
 }
 table_row! { ModelledRow, Modelled, key;
     device: text, "", "The device: `model: HDD 7.2K`.";
-    method: text, "", "Where the requests come from: `extents` (predicted from the map of the tree).";
+    method: text, "", "Where the requests come from: `extents` (predicted from the map of the tree), or \
+        `virtual-time` (the grep test's own, served by a disk in virtual time; a row for each repetition).";
     seconds: float, "s", "Modelled time of a cold read of the tree.";
     seconds_per_gib: float, "s/GiB", "The same per GiB of allocated size.";
     requests: uint, "1", "Requests.";

@@ -83,6 +83,10 @@ fn with_overrides(mut plan: Plan, path: &Path, args: &RunArgs) -> Result<Plan> {
     if args.pulls.is_some() {
         plan.history.pulls = args.pulls;
     }
+    if args.device.is_some() {
+        plan.volumes.device = args.device.clone();
+    }
+    plan.volumes.real_time |= args.real_time;
     // What was overridden must still make sense.
     Ok(plan.checked(path)?)
 }

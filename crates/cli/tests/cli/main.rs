@@ -17,3 +17,4 @@ mod plans;
 mod power_cut;
 mod repositories;
 mod resume;
+mod virtual_disk;

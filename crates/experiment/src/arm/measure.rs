@@ -20,10 +20,11 @@ use senesce_probe::{
 use senesce_store::{
     CellKey, CellResults, CellRow, CircumstanceRow, FreeSpaceRow, GrepRow, LayoutRow, MapRow, ModelledRow, Role,
 };
+use senesce_vdisk::{TimeReport, Totals};
 use senesce_volume::{ColdReport, Volume, copy_tree};
 
 use super::{
-    check_signal,
+    check_signal, reason,
     state::{ArmContext, ArmState},
 };
 use crate::{
@@ -73,7 +74,7 @@ pub(crate) fn measure_all(context: &mut ArmContext<'_>, state: &mut ArmState) ->
             Ok(measured) => measured,
             Err(error) if error.interrupted().is_some() => return Err(error),
             Err(error) => {
-                append(context, invalid_cell(key, &chain_text(&error)))?;
+                append(context, invalid_cell(key, &reason(&state.aged[index].volume, &error)))?;
                 continue;
             }
         };
@@ -149,7 +150,7 @@ fn measure_volume(
 ) -> Result<(CellResults, Tree), Error> {
     doing(context, "mapping extents", key.role);
     let layout = layout_row(context, &key, volume.root())?;
-    let (modelled, map) = model_rows(context, &key, volume)?;
+    let (mut modelled, map) = model_rows(context, &key, volume)?;
     let free_space = free_space_rows(context, &key, volume.root())?;
     doing(context, "hashing the tree", key.role);
     let root = volume.root().to_owned();
@@ -174,22 +175,35 @@ fn measure_volume(
     for run in 0..warmups + repetitions {
         check_signal()?;
         doing(context, "grep test", key.role);
-        let row = grep_row(context, &key, volume, run.saturating_sub(warmups))?;
+        let (row, virtual_time) = grep_rows(context, &key, volume, run.saturating_sub(warmups))?;
         if run >= warmups {
             grep.push(row);
+            modelled.extend(virtual_time);
         }
     }
     Ok((CellResults { cell, grep, layout, modelled, map, free_space, aging: None }, tree))
 }
 
-fn grep_row(
+/// A grep test's wall time; and, of a disk in virtual time, its modelled time.
+fn grep_rows(
     context: &mut ArmContext<'_>,
     key: &CellKey,
     volume: &mut Volume,
     repetition: u64,
-) -> Result<GrepRow, Error> {
-    let Scanned { cold, scanner, order, figures, device } = scan_cold(context, volume)?;
-    if figures.is_cpu_bound() {
+) -> Result<(GrepRow, Option<ModelledRow>), Error> {
+    let Scanned { cold, scanner, order, figures, device, virtual_time } = scan_cold(context, volume)?;
+    let modelled = virtual_time.map(|time| ModelledRow {
+        key: key.clone(),
+        device: time.device,
+        method: "virtual-time".to_owned(),
+        seconds: time.seconds,
+        seconds_per_gib: time.seconds / (figures.allocated_bytes as f64 / Bytes::GIB as f64),
+        requests: time.requests,
+        read_bytes: time.read_bytes,
+    });
+    // On a disk in virtual time nothing waits for the device, and its figure is the other one.
+    let is_paced = modelled.is_none() || context.plan.volumes.real_time;
+    if figures.is_cpu_bound() && is_paced {
         let share = figures.cpu_share().unwrap_or_default() * 100.0;
         context.observer.on_event(&Event::Warning {
             arm: key.arm.clone(),
@@ -201,7 +215,7 @@ fn grep_row(
             ),
         });
     }
-    Ok(GrepRow {
+    let row = GrepRow {
         key: key.clone(),
         repetition,
         scanner: scanner.to_owned(),
@@ -217,7 +231,8 @@ fn grep_row(
         device_read_bytes: device.as_ref().map(|device| device.bytes),
         device_read_requests: device.as_ref().map(|device| device.requests),
         cpu_bound: figures.is_cpu_bound(),
-    })
+    };
+    Ok((row, modelled))
 }
 
 /// A grep test that was cold.
@@ -228,6 +243,38 @@ struct Scanned {
     figures: GrepFigures,
     /// None in a directory.
     device: Option<DeviceReads>,
+    /// Only of a disk in virtual time.
+    virtual_time: Option<VirtualTime>,
+}
+
+/// What a scan came to on a disk in virtual time: a model.
+struct VirtualTime {
+    /// Name of the modelled device.
+    device: String,
+    /// Time that it was at work.
+    seconds: f64,
+    /// Requests to read.
+    requests: u64,
+    read_bytes: u64,
+}
+
+impl VirtualTime {
+    /// Between two looks at the disk. Errors: requests failed, and took no time, in between.
+    fn between(before: &TimeReport, after: TimeReport) -> Result<Self, Error> {
+        let failed = after.failed_requests - before.failed_requests;
+        if failed > 0 {
+            let problem = format!("{failed} request(s) of the grep test failed on the disk's image");
+            return Err(Error::Unverified { what: "the virtual time".into(), problem });
+        }
+        // Without the time in which nothing was asked for, which only passes if virtual time is real time.
+        let busy = |totals: &Totals| totals.elapsed().0 - totals.idle_ns;
+        Ok(Self {
+            seconds: (busy(&after.totals) - busy(&before.totals)) as f64 / 1e9,
+            requests: after.totals.read.requests - before.totals.read.requests,
+            read_bytes: after.totals.read.bytes - before.totals.read.bytes,
+            device: after.device,
+        })
+    }
 }
 
 /// What a block device was asked to read.
@@ -266,6 +313,7 @@ fn scan_cold(context: &mut ArmContext<'_>, volume: &mut Volume) -> Result<Scanne
 fn scan_once(context: &ArmContext<'_>, volume: &mut Volume) -> Result<Scanned, Error> {
     let cold = volume.remount_cold()?;
     let before = volume.device_stat()?;
+    let time_before = volume.disk_time()?;
     let pattern = compute_pattern(context.plan.seed);
     let clock = &*context.world.clock;
     let (scanner, order, figures) = match context.plan.measure.scanner {
@@ -280,12 +328,15 @@ fn scan_once(context: &ArmContext<'_>, volume: &mut Volume) -> Result<Scanned, E
         Scanner::Grep => ("grep", "readdir", collect_gnu_grep(volume.root(), &pattern, clock)?),
     };
     let after = volume.device_stat()?;
+    let time_after = volume.disk_time()?;
     verify_grep(&figures)?;
     let device = before.zip(after).map(|(before, after)| DeviceReads {
         bytes: (after.read_sectors - before.read_sectors) * SECTOR_BYTES,
         requests: after.reads - before.reads,
     });
-    Ok(Scanned { cold, scanner, order, figures, device })
+    let virtual_time =
+        time_before.zip(time_after).map(|(before, after)| VirtualTime::between(&before, after)).transpose()?;
+    Ok(Scanned { cold, scanner, order, figures, device, virtual_time })
 }
 
 /// A scan that left files out, or took no time because the clock went backwards, measures nothing.

@@ -10,9 +10,9 @@ mod resume;
 mod state;
 
 use senesce_oplog::Outcome;
-use senesce_volume::interrupted;
+use senesce_volume::{Volume, interrupted};
 
-use crate::{Error, Interrupted, feedback::SpaceTold, journal::Entry, observer::Event};
+use crate::{Error, Interrupted, error::chain_text, feedback::SpaceTold, journal::Entry, observer::Event};
 
 pub(crate) use driver::{Driver, GitDriver};
 pub(crate) use state::{ArmContext, ArmPulls, drop_snapshots};
@@ -24,15 +24,45 @@ use state::ArmState;
 /// Errors: interruption, and whatever makes going on senseless. Cells that were finished stay finished.
 pub(crate) fn run_arm(context: &mut ArmContext<'_>) -> Result<(), Error> {
     let mut state = resume::restore_or_begin(context)?;
+    match age(context, &mut state) {
+        Ok(()) => finish(context, state),
+        Err(error) => Err(because_of_disk(&state, error)),
+    }
+}
+
+/// An error as its cause, if a disk in virtual time is gone: the file system on it only knows of failed requests.
+fn because_of_disk(state: &ArmState, error: Error) -> Error {
+    if error.interrupted().is_some() {
+        return error;
+    }
+    match state.aged.iter().find(|aged| aged.volume.disk_time().is_err()) {
+        Some(aged) => Error::Unverified {
+            what: format!("the disk of the {} volume", aged.role.name()),
+            problem: reason(&aged.volume, &error),
+        },
+        None => error,
+    }
+}
+
+/// Why nothing more can be had of a volume: the error, behind its cause if that is the volume's disk.
+pub(crate) fn reason(volume: &Volume, error: &Error) -> String {
+    match volume.disk_time() {
+        Err(gone) => format!("{gone}; seen as: {}", chain_text(error)),
+        Ok(_) => chain_text(error),
+    }
+}
+
+/// All steps and checkpoints.
+fn age(context: &mut ArmContext<'_>, state: &mut ArmState) -> Result<(), Error> {
     loop {
         check_signal()?;
         let Some((next, space)) = state.next()? else { break };
         if next.is_counted() && state.measured_at.is_none() {
-            checkpoint(context, &mut state)?;
+            checkpoint(context, state)?;
         }
-        do_step(context, &mut state, next, space)?;
+        do_step(context, state, next, space)?;
         if state.pulls > 0 && state.pulls % context.plan.measure.every == 0 && state.measured_at != Some(state.pulls) {
-            checkpoint(context, &mut state)?;
+            checkpoint(context, state)?;
         }
     }
     if state.pulls == 0 && state.measured_at.is_none() {
@@ -40,9 +70,9 @@ pub(crate) fn run_arm(context: &mut ArmContext<'_>) -> Result<(), Error> {
         return Err(Error::NoPulls { problem });
     }
     if state.measured_at != Some(state.pulls) {
-        checkpoint(context, &mut state)?;
+        checkpoint(context, state)?;
     }
-    finish(context, state)
+    Ok(())
 }
 
 fn do_step(

@@ -7,7 +7,7 @@ use senesce_device::DeviceSpec;
 use senesce_exec::{CheckContents, apply_done, apply_step};
 use senesce_oplog::{DoneStep, LogWriter, Op, Outcome, Step};
 use senesce_store::{ResultStore, Role};
-use senesce_volume::Custodian;
+use senesce_volume::{Custodian, VirtualDevice};
 
 use super::{
     aged::Aged,
@@ -33,6 +33,8 @@ pub(crate) struct ArmContext<'a> {
     pub source: &'a Source,
     /// The devices to model.
     pub devices: &'a [DeviceSpec],
+    /// The device whose times the volumes have, if they are disks in virtual time.
+    pub virtual_device: Option<&'a VirtualDevice>,
     pub paths: &'a RunPaths,
     pub world: &'a World,
     pub custodian: &'a Custodian,

@@ -264,6 +264,12 @@ pub struct Volumes {
     pub backend: Backend,
     /// Directory for images; inside the run directory by default.
     pub dir: Option<String>,
+    /// A device to be modelled: the images are then disks in virtual time, whose times are this device's. A built-in one
+    /// (`senesce device list`) or a description in TOML; by default the images' own times count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// The modelled device takes its time for real: every request is answered when it is due.
+    pub real_time: bool,
     /// Readahead of the block device, KiB; pinned because it changes read costs.
     pub read_ahead_kib: u32,
     /// The volume that is nearly full (full-disk editions only).
@@ -277,7 +283,16 @@ pub struct Volumes {
 impl Default for Volumes {
     fn default() -> Self {
         let auto = || VolumePlan::Size(AutoSize::Auto);
-        Self { backend: Backend::Image, dir: None, read_ahead_kib: 128, full: auto(), empty: auto(), unaged: auto() }
+        Self {
+            backend: Backend::Image,
+            dir: None,
+            device: None,
+            real_time: false,
+            read_ahead_kib: 128,
+            full: auto(),
+            empty: auto(),
+            unaged: auto(),
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use senesce_store::Role;
+
 use super::{Edition, Engine, FileSystemName, PLAN_FORMAT, Plan, VolumePlan};
 
 /// A plan cannot be used.
@@ -156,6 +158,14 @@ impl Plan {
                 return wrong(key, "cannot be left out; only the unaged volume can");
             }
         }
+        if self.volumes.real_time && self.volumes.device.is_none() {
+            return wrong("volumes.real_time", "needs volumes.device: without a modelled device all times are real");
+        }
+        let is_place = |role: &&Role| matches!(self.volume(**role), VolumePlan::Place(_));
+        if let Some(role) = self.roles().iter().find(is_place).filter(|_| self.volumes.device.is_some()) {
+            let key = format!("volumes.{}", role.name());
+            return wrong(&key, "is a place with times of its own; volumes.device models images only");
+        }
         let directories = self.roles().iter().filter(|&&role| self.volume(role).is_directory()).count();
         let on_host = self.file_systems.iter().filter(|fs| fs.kind == FileSystemName::Host).count();
         if directories > 0 && on_host < self.file_systems.len() {
@@ -243,6 +253,12 @@ mod tests {
             ("kind = \"ext4\"", "kind = \"ext4\"\nname = \"/home/me\"", "file_system.name"),
             ("kind = \"ext4\"", "kind = \"ext4\"\nname = \"..\"", "file_system.name"),
             ("[[file_system]]", "[measure]\nevery = 0\n[[file_system]]", "measure.every"),
+            ("[[file_system]]", "[volumes]\nreal_time = true\n[[file_system]]", "volumes.real_time"),
+            (
+                "[[file_system]]",
+                "[volumes]\ndevice = \"nvme\"\nempty = {device=\"/dev/x\"}\n[[file_system]]",
+                "volumes.empty",
+            ),
             ("[[file_system]]", "[volumes]\nunaged = {directory=\"/x\"}\n[[file_system]]", "volumes.unaged"),
             ("[[file_system]]", "[volumes]\nempty = \"none\"\n[[file_system]]", "volumes.empty"),
             ("[[file_system]]", "[volumes]\nempty = {directory=\"/x\"}\n[[file_system]]", "file_system.kind"),
