@@ -11,7 +11,11 @@ use senesce_workload::{
     git::{CommitInfo, Oid, Repository, TreeEntry},
 };
 
-use crate::{Error, command::Git, objects::Objects};
+use crate::{
+    Error,
+    command::Git,
+    objects::{Objects, open_shared},
+};
 
 /// Which commits of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,11 +55,9 @@ impl History {
         if !path.exists() {
             return Err(Error::Missing { path: path.to_owned() });
         }
-        let open =
-            gix::open::Options::isolated().with(gix::sec::Trust::Full).config_overrides(["core.useReplaceRefs=false"]);
-        let shared = gix::ThreadSafeRepository::open_opts(path, open).map_err(|error| match object_format(path) {
+        let shared = open_shared(path).map_err(|error| match object_format(path) {
             Some(format) => Error::ObjectFormat { path: path.to_owned(), format },
-            None => Error::NotARepository { path: path.to_owned(), source: Box::new(error) },
+            None => Error::NotARepository { path: path.to_owned(), source: error },
         })?;
         let local = shared.to_thread_local();
         // A linked work tree keeps its objects, and whether they are cut off, in the common directory.

@@ -1,6 +1,9 @@
 //! Objects of the source repository, decoded.
 
-use std::{path::PathBuf, sync::Mutex};
+use std::{
+    path::{Path, PathBuf},
+    sync::Mutex,
+};
 
 use gix::ThreadSafeRepository;
 use senesce_workload::{
@@ -19,30 +22,70 @@ const OBJECT_CACHE_BYTES: usize = 16 << 20;
 /// What a handle keeps of the objects that deltas start from, bytes: chains of deltas share their beginnings.
 const DELTA_CACHE_BYTES: usize = 32 << 20;
 
+/// The repository is opened anew after so many decoded bytes. Its packs are mapped into memory, and pages of them that were
+/// once read stay resident as long as the mapping: a large clone would make all of a large pack resident.
+const REOPEN_AFTER_BYTES: u64 = 128 << 20;
+
 /// A pool of handles to one repository: each has caches of its own, and only one thread uses it at a time.
 pub(crate) struct Objects {
     path: PathBuf,
+    pool: Mutex<Pool>,
+}
+
+struct Pool {
     shared: ThreadSafeRepository,
-    idle: Mutex<Vec<gix::Repository>>,
+    idle: Vec<gix::Repository>,
+    /// Counts openings; a handle of an earlier one is dropped when it comes back.
+    opening: u64,
+    /// Bytes decoded since the last one.
+    decoded_bytes: u64,
+}
+
+/// Opens the repository at `path` for reading, whatever its or the user's configuration says.
+pub(crate) fn open_shared(path: &Path) -> Result<ThreadSafeRepository, Box<dyn std::error::Error + Send + Sync>> {
+    let options =
+        gix::open::Options::isolated().with(gix::sec::Trust::Full).config_overrides(["core.useReplaceRefs=false"]);
+    Ok(ThreadSafeRepository::open_opts(path, options)?)
 }
 
 impl Objects {
     pub fn new(path: PathBuf, shared: ThreadSafeRepository) -> Self {
-        Self { path, shared, idle: Mutex::new(Vec::new()) }
+        Self { path, pool: Mutex::new(Pool { shared, idle: Vec::new(), opening: 0, decoded_bytes: 0 }) }
     }
 
     /// Reads an object of any kind.
     pub fn read(&self, oid: Oid) -> Result<Object, Error> {
-        let idle = || self.idle.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let repository = idle().pop();
-        let repository = repository.unwrap_or_else(|| open_handle(&self.shared));
+        let (repository, opening) = self.take();
         let id = gix::ObjectId::from_bytes_or_panic(&oid.0);
         let object = match repository.find_object(id) {
             Ok(object) => Ok((object.kind, object.detach().data)),
             Err(error) => Err(self.error(oid, &error.to_string(), Some(Box::new(error)))),
         };
-        idle().push(repository);
+        self.give_back(repository, opening, object.as_ref().map_or(0, |(_, data): &Object| data.len() as u64));
         object
+    }
+
+    fn take(&self) -> (gix::Repository, u64) {
+        let mut pool = self.pool.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let handle = pool.idle.pop().unwrap_or_else(|| open_handle(&pool.shared));
+        (handle, pool.opening)
+    }
+
+    fn give_back(&self, handle: gix::Repository, opening: u64, decoded_bytes: u64) {
+        let mut pool = self.pool.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if opening == pool.opening {
+            pool.idle.push(handle);
+            pool.decoded_bytes += decoded_bytes;
+        }
+        if pool.decoded_bytes >= REOPEN_AFTER_BYTES {
+            pool.decoded_bytes = 0;
+            // A repository that cannot be opened any more is still mapped, and goes on.
+            if let Ok(shared) = open_shared(&self.path) {
+                pool.shared = shared;
+                pool.idle.clear();
+                pool.opening += 1;
+            }
+        }
     }
 
     /// Reads an object that must be of one kind.
