@@ -20,12 +20,12 @@ use senesce_probe::{
 use senesce_store::{
     CellKey, CellResults, CellRow, CircumstanceRow, FreeSpaceRow, GrepRow, LayoutRow, MapRow, ModelledRow, Role,
 };
-use senesce_vdisk::{TimeReport, Totals};
 use senesce_volume::{ColdReport, Volume, copy_tree};
 
 use super::{
     check_signal, reason,
     state::{ArmContext, ArmState},
+    virtual_time::VirtualTime,
 };
 use crate::{
     Error,
@@ -192,15 +192,7 @@ fn grep_rows(
     repetition: u64,
 ) -> Result<(GrepRow, Option<ModelledRow>), Error> {
     let Scanned { cold, scanner, order, figures, device, virtual_time } = scan_cold(context, volume)?;
-    let modelled = virtual_time.map(|time| ModelledRow {
-        key: key.clone(),
-        device: time.device,
-        method: "virtual-time".to_owned(),
-        seconds: time.seconds,
-        seconds_per_gib: time.seconds / (figures.allocated_bytes as f64 / Bytes::GIB as f64),
-        requests: time.requests,
-        read_bytes: time.read_bytes,
-    });
+    let modelled = virtual_time.map(|time| time.row(key.clone(), figures.allocated_bytes));
     // On a disk in virtual time nothing waits for the device, and its figure is the other one.
     let is_paced = modelled.is_none() || context.plan.volumes.real_time;
     if figures.is_cpu_bound() && is_paced {
@@ -245,36 +237,6 @@ struct Scanned {
     device: Option<DeviceReads>,
     /// Only of a disk in virtual time.
     virtual_time: Option<VirtualTime>,
-}
-
-/// What a scan came to on a disk in virtual time: a model.
-struct VirtualTime {
-    /// Name of the modelled device.
-    device: String,
-    /// Time that it was at work.
-    seconds: f64,
-    /// Requests to read.
-    requests: u64,
-    read_bytes: u64,
-}
-
-impl VirtualTime {
-    /// Between two looks at the disk. Errors: requests failed, and took no time, in between.
-    fn between(before: &TimeReport, after: TimeReport) -> Result<Self, Error> {
-        let failed = after.failed_requests - before.failed_requests;
-        if failed > 0 {
-            let problem = format!("{failed} request(s) of the grep test failed on the disk's image");
-            return Err(Error::Unverified { what: "the virtual time".into(), problem });
-        }
-        // Without the time in which nothing was asked for, which only passes if virtual time is real time.
-        let busy = |totals: &Totals| totals.elapsed().0 - totals.idle_ns;
-        Ok(Self {
-            seconds: (busy(&after.totals) - busy(&before.totals)) as f64 / 1e9,
-            requests: after.totals.read.requests - before.totals.read.requests,
-            read_bytes: after.totals.read.bytes - before.totals.read.bytes,
-            device: after.device,
-        })
-    }
 }
 
 /// What a block device was asked to read.
@@ -335,7 +297,7 @@ fn scan_once(context: &ArmContext<'_>, volume: &mut Volume) -> Result<Scanned, E
         requests: after.reads - before.reads,
     });
     let virtual_time =
-        time_before.zip(time_after).map(|(before, after)| VirtualTime::between(&before, after)).transpose()?;
+        time_before.zip(time_after).map(|(before, after)| VirtualTime::between(&before, &after)).transpose()?;
     Ok(Scanned { cold, scanner, order, figures, device, virtual_time })
 }
 

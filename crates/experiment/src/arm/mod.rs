@@ -8,6 +8,7 @@ mod driver;
 mod measure;
 mod resume;
 mod state;
+mod virtual_time;
 
 use senesce_oplog::Outcome;
 use senesce_volume::{Volume, interrupted};
@@ -61,7 +62,10 @@ fn age(context: &mut ArmContext<'_>, state: &mut ArmState) -> Result<(), Error> 
             checkpoint(context, state)?;
         }
         do_step(context, state, next, space)?;
-        if state.pulls > 0 && state.pulls % context.plan.measure.every == 0 && state.measured_at != Some(state.pulls) {
+        if state.pulls > 0
+            && state.pulls.is_multiple_of(context.plan.measure.every)
+            && state.measured_at != Some(state.pulls)
+        {
             checkpoint(context, state)?;
         }
     }

@@ -90,9 +90,9 @@ fn spec_in(memory: &Path, kind: FileSystemKind) -> VolumeSpec {
 
 #[track_caller]
 fn assert_nothing_left(dir: &Path, memory: &Path, footprint: &Footprint) {
-    assert_eq!(traces_of(dir), [PathBuf::new(); 0], "mounts and loop devices");
+    assert_eq!(traces_of(dir), Vec::<PathBuf>::new(), "mounts and loop devices");
     let marked = senesce_volume::Host::loops_marked(&host(), &footprint.name).unwrap();
-    assert_eq!(marked, [PathBuf::new(); 0], "loop devices by their mark");
+    assert_eq!(marked, Vec::<PathBuf>::new(), "loop devices by their mark");
     for process in [footprint.server, footprint.guard] {
         assert!(!process.expect("the journal knows the processes").is_alive(), "{process:?}");
     }

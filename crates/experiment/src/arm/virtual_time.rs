@@ -1,0 +1,87 @@
+//! What a grep test came to on a disk in virtual time: the difference of two looks at the disk's clock. A model.
+
+use senesce_core::Bytes;
+use senesce_store::{CellKey, ModelledRow};
+use senesce_vdisk::{TimeReport, Totals};
+
+use crate::Error;
+
+/// Modelled time and requests of one scan.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct VirtualTime {
+    /// Name of the modelled device.
+    device: String,
+    /// Time that it was at work, seconds.
+    seconds: f64,
+    /// Requests to read.
+    requests: u64,
+    read_bytes: u64,
+}
+
+impl VirtualTime {
+    /// Between two looks at the disk. What the file system wrote in between counts: the device was at work.
+    ///
+    /// Errors: requests failed, and took no time, in between.
+    pub(crate) fn between(before: &TimeReport, after: &TimeReport) -> Result<Self, Error> {
+        let failed = after.failed_requests - before.failed_requests;
+        if failed > 0 {
+            let problem = format!("{failed} request(s) of the grep test failed on the disk's image");
+            return Err(Error::Unverified { what: "the virtual time".into(), problem });
+        }
+        // Without the time in which nothing was asked for, which passes only if virtual time is real time.
+        let busy = |totals: &Totals| totals.elapsed().0 - totals.idle_ns;
+        Ok(Self {
+            device: after.device.clone(),
+            seconds: (busy(&after.totals) - busy(&before.totals)) as f64 / 1e9,
+            requests: after.totals.read.requests - before.totals.read.requests,
+            read_bytes: after.totals.read.bytes - before.totals.read.bytes,
+        })
+    }
+
+    /// The row of table `modelled`. In: the allocated size of what was read, bytes.
+    pub(crate) fn row(self, key: CellKey, allocated_bytes: u64) -> ModelledRow {
+        ModelledRow {
+            key,
+            device: self.device,
+            method: "virtual-time".to_owned(),
+            seconds: self.seconds,
+            seconds_per_gib: self.seconds / (allocated_bytes as f64 / Bytes::GIB as f64),
+            requests: self.requests,
+            read_bytes: self.read_bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use senesce_store::Role;
+    use senesce_vdisk::OpTotals;
+
+    use super::*;
+
+    fn look(reads: u64, idle_ns: u64) -> TimeReport {
+        let read = OpTotals { requests: reads, bytes: reads * 4096, busy_ns: reads * 8_000_000 };
+        let write = OpTotals { requests: 1, bytes: 4096, busy_ns: 5_000_000 };
+        let totals = Totals { read, write, idle_ns, ..Totals::default() };
+        TimeReport { device: "model: x".to_owned(), totals, ..TimeReport::default() }
+    }
+
+    #[test]
+    fn the_time_in_which_the_device_was_at_work_counts() {
+        let time = VirtualTime::between(&look(100, 7), &look(350, 9_000_000_007)).unwrap();
+        let key = CellKey { arm: "a".into(), file_system: "ext4".into(), role: Role::Empty, pulls: 3 };
+        let row = time.row(key, Bytes::GIB / 2);
+        assert_eq!((row.seconds, row.seconds_per_gib), (2.0, 4.0)); // 250 reads of 8 ms
+        assert_eq!((row.requests, row.read_bytes), (250, 250 * 4096));
+        assert_eq!((row.device.as_str(), row.method.as_str()), ("model: x", "virtual-time"));
+    }
+
+    #[test]
+    fn a_scan_with_failed_requests_has_no_figure() {
+        let after = TimeReport { failed_requests: 2, ..look(5, 0) };
+        let error = VirtualTime::between(&look(1, 0), &after).unwrap_err().to_string();
+        assert!(error.contains("2 request(s)"), "{error}");
+        let before = TimeReport { failed_requests: 2, ..look(1, 0) };
+        VirtualTime::between(&before, &after).unwrap();
+    }
+}
