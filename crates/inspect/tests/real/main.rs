@@ -1,4 +1,6 @@
 //! Inspections and models of real file systems on loop devices. Need root.
 
 mod agreement;
+mod inspection;
+mod kinds;
 mod support;

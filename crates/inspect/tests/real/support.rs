@@ -3,14 +3,19 @@
 use std::{
     fs,
     io::Write,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
+use rustix::fs::{FallocateFlags, fallocate};
 use senesce_core::{BlockOp, BlockRequest, Clock, Nanos, Rng, Seed};
+use senesce_device::find_preset;
+use senesce_inspect::{Error, InspectOptions, Inspection, find_target, inspect};
 use senesce_probe::collect::{BlockTracer, GrepOptions, Order, collect_grep, compute_pattern};
+use senesce_volume::LinuxHost;
 
 /// The readahead of every volume, KiB.
 pub const READ_AHEAD_KIB: u32 = 128;
@@ -53,6 +58,8 @@ impl Volume {
     /// Makes `mkfs.<kind>` with `arguments` on an image of `mib` MiB and mounts it with `options`.
     pub fn new(kind: &'static str, mib: u64, arguments: &[&str], options: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
+        // Some tests look at the volume with nobody's rights.
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let image = directory.path().join("image");
         fs::File::create(&image).unwrap().set_len(mib << 20).unwrap();
         let mountpoint = directory.path().join("mnt");
@@ -130,6 +137,44 @@ impl Clock for TestClock {
     fn unix_seconds(&self) -> u64 {
         SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
     }
+}
+
+/// Inspects a directory for a disk, as the command does.
+pub fn inspect_at(root: &Path) -> Result<Inspection, Error> {
+    inspect_while(root, &mut |_| true)
+}
+
+/// The same; `progress` may stop it.
+pub fn inspect_while(root: &Path, progress: &mut dyn FnMut(u64) -> bool) -> Result<Inspection, Error> {
+    let host = LinuxHost::default();
+    let options = InspectOptions {
+        devices: vec![find_preset("hdd-7200").unwrap().clone()],
+        threads: 2,
+        read_ahead_kib: Some(READ_AHEAD_KIB),
+        map_order: 4,
+        progress,
+    };
+    inspect(&find_target(root, &host)?, options, &host, &TestClock::start())
+}
+
+/// Writes a file of so many pieces of 16 KiB: they are allocated in turn with pieces of files that go away in the end.
+pub fn write_in_pieces(path: &Path, pieces: u64) {
+    const PIECE: u64 = 16 << 10;
+    let others: Vec<PathBuf> = (0..6).map(|n| path.with_extension(format!("other-{n}"))).collect();
+    let files: Vec<fs::File> = std::iter::once(path)
+        .chain(others.iter().map(PathBuf::as_path))
+        .map(|path| fs::File::create(path).unwrap())
+        .collect();
+    for piece in 0..pieces {
+        for file in &files {
+            fallocate(file, FallocateFlags::empty(), piece * PIECE, PIECE).unwrap();
+        }
+    }
+    (&files[0]).write_all(&vec![1; (pieces * PIECE) as usize]).unwrap();
+    sync(path.parent().unwrap());
+    drop(files);
+    others.iter().for_each(|other| fs::remove_file(other).unwrap());
+    sync(path.parent().unwrap());
 }
 
 /// Writes what waits in memory.

@@ -1,0 +1,227 @@
+//! Whole inspections: aged against fresh, without a trace, of what changes, is forbidden or is stopped.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use senesce_inspect::{Error, Inspection};
+
+use crate::support::{Files, Volume, age, alone, inspect_at, inspect_while, run, sync, write_in_pieces};
+
+/// No writes of the file system's own after it was made.
+const QUIET_EXT4: [&str; 2] = ["-E", "lazy_itable_init=0,lazy_journal_init=0"];
+
+fn show(name: &str, found: &Inspection) {
+    let cost = &found.costs[0];
+    eprintln!(
+        "{name:13} slowdown {:.2}, intrafile {:.2}, interfile {:.2}, metadata {:.2}; as it lies {:.2} s, defragmented \
+         {:.2} s, fresh copy {:.2} s; metadata {:.2} s, {:.2} s in a fresh copy",
+        cost.slowdown,
+        cost.intrafile_share,
+        cost.interfile_share,
+        cost.metadata_share,
+        cost.seconds.as_it_lies,
+        cost.seconds.defragmented,
+        cost.seconds.fresh_copy,
+        cost.metadata_seconds.as_it_lies,
+        cost.metadata_seconds.fresh_copy,
+    );
+    eprintln!("{name:13} {}", found.verdict);
+}
+
+fn check_aged_against_unaged(kind: &'static str, arguments: &[&str], options: &str) {
+    let _alone = alone();
+    let mut aged = Volume::new(kind, 640, arguments, options);
+    age(&aged.mountpoint, Files::Mixed);
+    fs::create_dir(aged.path("on-purpose")).unwrap();
+    write_in_pieces(&aged.path("on-purpose/worst"), 256);
+    let mut unaged = Volume::new(kind, 640, arguments, options);
+    run("cp", &["-a", &format!("{}/.", aged.mountpoint.display()), unaged.mountpoint.to_str().unwrap()]);
+    sync(&unaged.mountpoint);
+    aged.remount_cold();
+    unaged.remount_cold();
+    let [old, young] = [&aged, &unaged].map(|volume| inspect_at(&volume.mountpoint).unwrap());
+    show(&format!("{kind} aged"), &old);
+    show(&format!("{kind} unaged"), &young);
+    let [old_cost, young_cost] = [&old, &young].map(|found| &found.costs[0]);
+    assert_eq!((old.tree.files, old.tree.content_bytes), (young.tree.files, young.tree.content_bytes));
+    assert!(old_cost.slowdown > 1.25 * young_cost.slowdown, "{} and {}", old_cost.slowdown, young_cost.slowdown);
+    assert!(old.verdict.contains("ged: reading all"), "{}", old.verdict);
+    assert!(!old.verdict.starts_with("Young"), "{}", old.verdict);
+    // Both have the same fresh copy, but for the order in which they list their files and what contents share.
+    let fresh = old_cost.seconds.fresh_copy / young_cost.seconds.fresh_copy;
+    assert!((0.9..=1.1).contains(&fresh), "{fresh}");
+    // The file that lies in pieces on purpose is the worst, and its directory; in the copy it is not.
+    assert_eq!(old.worst_files[0].path, "on-purpose/worst", "{:?}", old.worst_files);
+    assert!(old.worst_files[0].extents >= 64, "{:?}", old.worst_files[0]);
+    assert_eq!(old.worst_directories[0].path, "on-purpose", "{:?}", old.worst_directories);
+    let kept = young.worst_files.iter().find(|file| file.path == "on-purpose/worst");
+    assert!(kept.is_none_or(|file| file.lost_seconds < old.worst_files[0].lost_seconds / 10.0), "{kept:?}");
+    for cost in [old_cost, young_cost] {
+        let shares = [cost.intrafile_share, cost.interfile_share, cost.metadata_share];
+        assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{shares:?}");
+        assert!(cost.seconds.as_it_lies <= young_cost.seconds.as_it_lies || shares.iter().sum::<f64>() >= 0.999);
+        assert!(cost.metadata_seconds.as_it_lies < cost.seconds.as_it_lies && cost.metadata_seconds.fresh_copy > 0.0);
+    }
+    assert!(!old.warnings.iter().any(|warning| warning.contains("not modelled")), "{:?}", old.warnings);
+}
+
+#[test]
+fn an_aged_ext4_is_told_from_its_copy_and_its_worst_file_is_named() {
+    if senesce_testkit::root_or_skip("ages ext4 on a loop device") {
+        check_aged_against_unaged("ext4", &[], "noatime");
+    }
+}
+
+#[test]
+fn an_aged_xfs_is_told_from_its_copy_and_its_worst_file_is_named() {
+    if senesce_testkit::root_or_skip("ages XFS on a loop device") {
+        check_aged_against_unaged("xfs", &[], "noatime");
+    }
+}
+
+#[test]
+fn an_aged_btrfs_is_told_from_its_copy_and_its_worst_file_is_named() {
+    if senesce_testkit::root_or_skip("ages Btrfs on a loop device") {
+        check_aged_against_unaged("btrfs", &["-m", "single"], "noatime,nodiscard");
+    }
+}
+
+/// A tree of so many small files in ten directories.
+fn make_tree(root: &Path, files: usize) {
+    for n in 0..files {
+        let directory = root.join(format!("d{}", n % 10));
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join(format!("file-{n}")), vec![1; 5000 + n]).unwrap();
+    }
+    sync(root);
+}
+
+#[test]
+fn nothing_is_written() {
+    if !senesce_testkit::root_or_skip("counts the writes of a loop device") {
+        return;
+    }
+    let _alone = alone();
+    for (kind, arguments) in [("ext4", &QUIET_EXT4[..]), ("xfs", &[]), ("btrfs", &[])] {
+        // Every ordinary read would leave its time.
+        let mut volume = Volume::new(kind, 400, arguments, "strictatime");
+        make_tree(&volume.mountpoint, 500);
+        volume.remount_cold();
+        // With the first file that anybody opens after a mount, ext4 notes where it is mounted.
+        drop(fs::File::open(volume.path("d0/file-0")).unwrap());
+        sync(&volume.mountpoint);
+        let before = volume.written_sectors();
+        let found = inspect_at(&volume.mountpoint).unwrap();
+        sync(&volume.mountpoint);
+        assert_eq!(volume.written_sectors() - before, 0, "sectors written on {kind}");
+        assert_eq!(found.tree.files, 500);
+        // The counter does count: a listing that leaves its time is written.
+        fs::read_dir(volume.path("d3")).unwrap().count();
+        sync(&volume.mountpoint);
+        assert!(volume.written_sectors() > before, "on {kind}");
+    }
+}
+
+#[test]
+fn a_directory_without_permission_gives_a_partial_result_that_says_so() {
+    if !senesce_testkit::root_or_skip("looks at a volume with nobody's rights") {
+        return;
+    }
+    let _alone = alone();
+    for kind in ["ext4", "xfs", "btrfs"] {
+        let volume = Volume::new(kind, 400, &[], "noatime");
+        fs::set_permissions(&volume.mountpoint, fs::Permissions::from_mode(0o755)).unwrap();
+        make_tree(&volume.mountpoint, 100);
+        // Another directory that is forbidden; only ext4 has one.
+        let _ = fs::remove_dir(volume.path("lost+found"));
+        fs::set_permissions(volume.path("d3"), fs::Permissions::from_mode(0o700)).unwrap();
+        let root = volume.mountpoint.clone();
+        // The rights of this thread alone, and of those it starts.
+        let as_nobody = std::thread::spawn(move || {
+            rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(65534)).unwrap();
+            inspect_at(&root)
+        });
+        let found = as_nobody.join().unwrap().unwrap();
+        assert_eq!(found.tree.files, 90, "on {kind}");
+        let has = |text: &str| found.warnings.iter().any(|warning| warning.contains(text));
+        assert!(has("partial: 1 entries could not be looked at") && has("d3"), "{:?}", found.warnings);
+        assert!(has("reads of inodes and of maps of extents are not modelled"), "{:?}", found.warnings);
+        assert!(found.costs[0].seconds.as_it_lies > 0.0);
+        let whole = inspect_at(&volume.mountpoint).unwrap();
+        assert_eq!(whole.tree.files, 100);
+        assert!(!whole.warnings.iter().any(|warning| warning.contains("partial")), "{:?}", whole.warnings);
+    }
+}
+
+/// Makes, moves, cuts, rewrites and deletes files until told to stop.
+fn disturb(root: &Path, stop: &AtomicBool) {
+    for round in 0u64.. {
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+        let n = round % 200;
+        let directory = root.join(format!("d{}", n % 10));
+        let file = directory.join(format!("file-{n}"));
+        // Whatever is gone is gone.
+        match round / 200 % 5 {
+            0 => drop(fs::write(&file, vec![round as u8; 40_000])),
+            1 => drop(fs::rename(&file, root.join(format!("d{}/moved-{n}", (n + 1) % 10)))),
+            2 => drop(fs::write(&file, b"short")),
+            3 => drop(fs::remove_file(&file)),
+            _ => {
+                let _ = fs::create_dir(directory.join(format!("new-{n}")));
+                let _ = fs::remove_dir(directory.join(format!("new-{}", n.wrapping_sub(20))));
+            }
+        }
+        if round % 500 == 0 {
+            sync(root);
+        }
+    }
+}
+
+#[test]
+fn a_tree_that_changes_meanwhile_is_inspected_all_the_same() {
+    if !senesce_testkit::root_or_skip("inspects volumes that are written") {
+        return;
+    }
+    let _alone = alone();
+    for kind in ["ext4", "xfs", "btrfs"] {
+        let volume = Volume::new(kind, 400, &[], "noatime");
+        make_tree(&volume.mountpoint, 2000);
+        let stop = AtomicBool::new(false);
+        let found: Vec<_> = std::thread::scope(|scope| {
+            scope.spawn(|| disturb(&volume.mountpoint, &stop));
+            let found = (0..6).map(|_| inspect_at(&volume.mountpoint)).collect();
+            stop.store(true, Ordering::Relaxed);
+            found
+        });
+        for found in found {
+            let found = found.unwrap();
+            // Ten in eleven files are left alone.
+            assert!(found.tree.files >= 1800, "{} files on {kind}", found.tree.files);
+            assert!(found.costs[0].seconds.as_it_lies > 0.0);
+        }
+    }
+}
+
+#[test]
+fn an_interruption_stops_an_inspection() {
+    if !senesce_testkit::root_or_skip("inspects ext4 on a loop device") {
+        return;
+    }
+    let _alone = alone();
+    let volume = Volume::new("ext4", 400, &[], "noatime");
+    make_tree(&volume.mountpoint, 5000);
+    let mut asked = Vec::new();
+    let stopped = inspect_while(&volume.mountpoint, &mut |entries| {
+        asked.push(entries);
+        asked.len() < 2
+    });
+    assert!(matches!(stopped, Err(Error::Stopped)), "{stopped:?}");
+    assert_eq!(asked.len(), 2, "not asked again: {asked:?}");
+    assert!(asked[1] < 5000);
+}
