@@ -9,7 +9,8 @@
 //!
 //! A copy makes files in the order in which the old file system lists them, and the new one may list them in another: ext4
 //! lists by a hash with a seed of its own. So its fresh copies are read in an order, within each directory, that is not
-//! the order they lie in, and the model shuffles them. XFS and Btrfs list as files were made.
+//! the order they lie in, and the model shuffles them. XFS and Btrfs list as files were made. XFS puts each new
+//! directory into the next of its allocation groups, the model too.
 
 use senesce_core::{BlockRequest, Extent, Nanos};
 use senesce_device::{ColdRead, DeviceModel, Readahead, compute_cold_reads};

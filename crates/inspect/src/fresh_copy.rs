@@ -1,20 +1,42 @@
-//! Where the files of a fresh copy would lie.
+//! Where the files of a fresh copy, and their metadata, would lie.
+
+use crate::metadata::Regions;
 
 /// An entry of the tree, by its number in the order in which it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CopiedEntry {
     /// The entry's directory; the root is its own.
     pub parent: u32,
-    /// Bytes that it occupies in the copy.
+    /// Whether it is a directory itself.
+    pub is_directory: bool,
+    /// Bytes of its metadata that are packed with those of others.
+    pub packed_bytes: u64,
+    /// Bytes that it occupies in the copy otherwise.
     pub bytes: u64,
 }
 
-/// Where each entry of a copy begins, bytes from the start: one behind the other in the order in which the copy makes
-/// them. A directory's entries are made in the order in which they are read, or shuffled (always in the same way).
+/// Where an entry of a copy lies, bytes from the start of the volume.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Its packed metadata.
+    pub packed: u64,
+    /// Its content.
+    pub content: u64,
+}
+
+/// Where each entry of a copy lies: one behind the other in the order in which the copy makes them, all packed metadata in
+/// front of all contents. A directory's entries are made in the order in which they are read, or shuffled (always in the
+/// same way). Of several regions each new directory gets the next one, in turn, with its files.
 ///
-/// In: entries in the order in which they are read, each behind its directory. Cost: linear, but for sorting each
-/// directory's entries if they are shuffled.
-pub(crate) fn plan_fresh_copy(entries: &[CopiedEntry], is_shuffled: bool) -> Vec<u64> {
+/// In: entries in the order in which they are read, each behind its directory; what the metadata before the contents are
+/// rounded up to. A region that is too small reaches into the next. Cost: linear, but for sorting each directory's entries
+/// if they are shuffled.
+pub(crate) fn plan_fresh_copy(
+    entries: &[CopiedEntry],
+    is_shuffled: bool,
+    regions: Regions,
+    unit_bytes: u64,
+) -> Vec<Place> {
     // The entries of each directory, one list behind the other.
     let mut first = vec![0u32; entries.len() + 1];
     for (number, entry) in entries.iter().enumerate().skip(1) {
@@ -36,16 +58,35 @@ pub(crate) fn plan_fresh_copy(entries: &[CopiedEntry], is_shuffled: bool) -> Vec
             children[range[0] as usize..range[1] as usize].sort_by_key(|&number| mix(number));
         }
     }
-    let mut starts = vec![0; entries.len()];
-    let mut next_bytes = 0;
+    let count = regions.count.max(1) as usize;
+    let mut places = vec![Place::default(); entries.len()];
+    let mut region_of = vec![0u32; entries.len()];
+    // What each region holds so far.
+    let mut filled = vec![Place::default(); count];
+    let mut directories = 0;
     let mut open: Vec<u32> = if entries.is_empty() { Vec::new() } else { vec![0] };
     while let Some(number) = open.pop() {
-        starts[number as usize] = next_bytes;
-        next_bytes += entries[number as usize].bytes;
+        let entry = &entries[number as usize];
+        let region = if entry.is_directory {
+            directories += 1;
+            (directories - 1) % count
+        } else {
+            region_of[entry.parent as usize] as usize
+        };
+        region_of[number as usize] = region as u32;
+        let next = &mut filled[region];
+        places[number as usize] = *next;
+        next.packed += entry.packed_bytes;
+        next.content += entry.bytes;
         let of = first[number as usize] as usize..first[number as usize + 1] as usize;
         open.extend(children[of].iter().rev());
     }
-    starts
+    for (place, region) in places.iter_mut().zip(&region_of) {
+        let start = u64::from(*region) * regions.bytes;
+        place.packed += start;
+        place.content += start + filled[*region as usize].packed.next_multiple_of(unit_bytes.max(1));
+    }
+    places
 }
 
 /// A number that looks random and belongs to this one (the finish of splitmix64).
@@ -62,15 +103,42 @@ mod tests {
 
     use super::*;
 
+    const ONE: Regions = Regions { count: 1, bytes: 0 };
+
     fn entry(parent: u32, bytes: u64) -> CopiedEntry {
-        CopiedEntry { parent, bytes }
+        CopiedEntry { parent, is_directory: false, packed_bytes: 10, bytes }
+    }
+
+    fn contents(entries: &[CopiedEntry], is_shuffled: bool) -> Vec<u64> {
+        plan_fresh_copy(entries, is_shuffled, ONE, 1).iter().map(|place| place.content).collect()
     }
 
     #[test]
     fn a_copy_makes_a_directory_s_content_before_what_comes_behind_it() {
         // root, a/, a/x, b, a/y: read in this order only if `b` came between; the copy keeps `a` together.
         let entries = [entry(0, 4), entry(0, 4), entry(1, 10), entry(1, 20), entry(0, 7)];
-        assert_eq!(plan_fresh_copy(&entries, false), [0, 4, 8, 18, 38]);
+        assert_eq!(contents(&entries, false), [50, 54, 58, 68, 88], "behind five times ten bytes of metadata");
+    }
+
+    #[test]
+    fn directories_take_turns_in_regions_and_files_follow_them() {
+        let directory = |parent| CopiedEntry { is_directory: true, ..entry(parent, 0) };
+        // root, root's file, a/, a/x, b/, b/y, b/z
+        let entries = [directory(0), entry(0, 5), directory(0), entry(2, 6), directory(0), entry(4, 7), entry(4, 8)];
+        let places = plan_fresh_copy(&entries, false, Regions { count: 2, bytes: 1000 }, 64);
+        let place = |packed, content| Place { packed, content };
+        assert_eq!(
+            places,
+            [
+                place(0, 64),
+                place(10, 64),
+                place(1000, 1064),
+                place(1010, 1064),
+                place(20, 69),
+                place(30, 69),
+                place(40, 76)
+            ]
+        );
     }
 
     proptest! {
@@ -84,7 +152,12 @@ mod tests {
                 .enumerate()
                 .map(|(number, (parent, bytes))| entry(if number == 0 { 0 } else { parent.index(number) as u32 }, *bytes))
                 .collect();
-            let starts = plan_fresh_copy(&entries, is_shuffled);
+            let places = plan_fresh_copy(&entries, is_shuffled, ONE, 1);
+            let behind_packed = 10 * entries.len() as u64;
+            let mut packed: Vec<u64> = places.iter().map(|place| place.packed).collect();
+            packed.sort_unstable();
+            prop_assert!(packed.iter().enumerate().all(|(at, start)| *start == 10 * at as u64));
+            let starts: Vec<u64> = places.iter().map(|place| place.content - behind_packed).collect();
             let mut by_place: Vec<usize> = (0..entries.len()).collect();
             by_place.sort_by_key(|&number| (starts[number], entries[number].bytes > 0, number));
             let mut next = 0;

@@ -43,6 +43,8 @@ pub struct ModelledTree {
     pub entries: u64,
     /// Why reads of inodes and of maps of extents are not among the costs, if they are not.
     pub metadata_problem: Option<String>,
+    /// What the tree occupies (`st_blocks` of all entries, as `du -s` has it), bytes.
+    pub allocated_bytes: u64,
 }
 
 /// The modelled cost of reading a tree.
@@ -75,7 +77,9 @@ pub fn model_tree(root: &Path, options: &ModelOptions<'_>) -> Result<ModelledTre
     let mut wrong = None;
     let mut map = MapBuilder::new(options.volume_bytes, options.map_order);
     let mut entries = 0u32;
+    let mut allocated_bytes = 0;
     let survey = collect_survey(root, options.threads, &mut |entry| {
+        allocated_bytes += entry.allocated_bytes;
         let extents = extents_to_read(&entry, &metadata);
         let requests = metadata.requests(&entry);
         let reads = EntryReads { metadata: &requests, extents: &extents, size_bytes: entry.size_bytes };
@@ -109,5 +113,6 @@ pub fn model_tree(root: &Path, options: &ModelOptions<'_>) -> Result<ModelledTre
         map: map.finish(),
         entries: u64::from(entries),
         metadata_problem: metadata.problem().map(str::to_owned),
+        allocated_bytes,
     })
 }

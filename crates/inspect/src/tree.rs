@@ -245,21 +245,20 @@ impl Adder {
 
     /// Reads the fresh copy on every device; gives the losses against it on the first.
     fn read_fresh_copy(&mut self, kind: FileSystemKind) -> Result<Losses, Error> {
-        let plan = |bytes: fn(&Kept) -> u64| {
-            let copied: Vec<CopiedEntry> =
-                self.entries.iter().map(|kept| CopiedEntry { parent: kept.parent, bytes: bytes(kept) }).collect();
-            plan_fresh_copy(&copied, kind == FileSystemKind::Ext4)
+        let copied = |kept: &Kept| CopiedEntry {
+            parent: kept.parent,
+            is_directory: !kept.is_file,
+            packed_bytes: u64::from(kept.packed_bytes),
+            bytes: kept.read_bytes,
         };
-        let tables = plan(|kept| u64::from(kept.packed_bytes));
-        let starts = plan(|kept| kept.read_bytes);
+        let copied: Vec<CopiedEntry> = self.entries.iter().map(copied).collect();
         let unit_bytes = self.metadata.unit_bytes();
-        let tables_bytes = self.entries.iter().map(|kept| u64::from(kept.packed_bytes)).sum::<u64>();
-        let contents_at = tables_bytes.next_multiple_of(unit_bytes);
+        let places = plan_fresh_copy(&copied, kind == FileSystemKind::Ext4, self.metadata.regions(), unit_bytes);
         let mut cache = PageCache::default();
         let mut losses = Losses::default();
         let mut meters = std::mem::take(&mut self.meters);
-        for (number, kept) in self.entries.iter().enumerate() {
-            let (table, start) = (tables[number], contents_at + starts[number]);
+        for (number, (kept, place)) in self.entries.iter().zip(&places).enumerate() {
+            let (table, start) = (place.packed, place.content);
             let mut requests = Vec::new();
             if kept.packed_bytes > 0 {
                 let end = table + u64::from(kept.packed_bytes);

@@ -64,6 +64,20 @@ pub(crate) trait Metadata {
 
     /// What is fetched of those in one go, bytes.
     fn unit_bytes(&self) -> u64;
+
+    /// The parts of the volume into which a copy puts directories with all that is in them, in turn.
+    fn regions(&self) -> Regions {
+        Regions { count: 1, bytes: 0 }
+    }
+}
+
+/// Parts of a volume, one behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Regions {
+    /// How many; at least one.
+    pub count: u64,
+    /// The length of each, bytes; none matters if there is one.
+    pub bytes: u64,
 }
 
 /// Only what the kernel told: the blocks of directories, if any.
@@ -179,6 +193,11 @@ impl MetadataReader {
     /// See [`Metadata::unit_bytes`].
     pub(crate) fn unit_bytes(&self) -> u64 {
         self.source.unit_bytes()
+    }
+
+    /// See [`Metadata::regions`].
+    pub(crate) fn regions(&self) -> Regions {
+        self.source.regions()
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use senesce_probe::collect::{EntryKind, Surveyed};
 
-use super::{Metadata, Piece, device::Device};
+use super::{Metadata, Piece, Regions, device::Device};
 
 /// Inodes that are read together: 32, whatever their size.
 const CLUSTER_INODES: u64 = 32;
@@ -211,6 +211,12 @@ impl Metadata for XfsMetadata {
 
     fn unit_bytes(&self) -> u64 {
         (CLUSTER_INODES * self.geometry.inode_bytes).max(self.geometry.block_bytes)
+    }
+
+    /// Every new directory goes into the next allocation group, and its files' inodes and contents to it.
+    fn regions(&self) -> Regions {
+        let Geometry { groups, group_blocks, block_bytes, .. } = self.geometry;
+        Regions { count: groups.max(1), bytes: group_blocks * block_bytes }
     }
 }
 
