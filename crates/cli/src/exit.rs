@@ -82,6 +82,18 @@ fn inspection_kind(error: &senesce_inspect::Error) -> ErrorKind {
     use senesce_inspect::Error as Inspect;
     match error {
         Inspect::NoFileSystem { .. } | Inspect::NotSupported { .. } | Inspect::NotMounted { .. } => ErrorKind::Usage,
+        Inspect::Probe(error) => probe_kind(error),
+        Inspect::Volume(error) => senesce_experiment::classify(error).map_or(ErrorKind::Failed, |(kind, _)| kind),
+        _ => ErrorKind::Failed,
+    }
+}
+
+/// What the machine or the user's rights lack is their matter.
+fn probe_kind(error: &senesce_probe::Error) -> ErrorKind {
+    use senesce_probe::Error as Probe;
+    match error {
+        Probe::NoTrace { .. } | Probe::NotSupported { .. } => ErrorKind::Environment,
+        Probe::System { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => ErrorKind::Environment,
         _ => ErrorKind::Failed,
     }
 }
@@ -122,6 +134,10 @@ fn report(error: &anyhow::Error) -> ExitCode {
         }
         if let Some(failure) = cause.downcast_ref::<senesce_inspect::Error>() {
             (kind, hint) = (inspection_kind(failure), failure.hint());
+            break;
+        }
+        if let Some(failure) = cause.downcast_ref::<senesce_probe::Error>() {
+            kind = probe_kind(failure);
             break;
         }
         if let Some((found, advice)) = senesce_experiment::classify(cause) {

@@ -37,7 +37,7 @@ pub struct BlockRequest {
 impl BlockRequest {
     /// The first sector after it.
     pub fn end(&self) -> u64 {
-        self.sector + u64::from(self.sectors)
+        self.sector.saturating_add(u64::from(self.sectors))
     }
 
     /// Bytes it moves.

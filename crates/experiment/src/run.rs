@@ -161,6 +161,13 @@ impl Run {
         })?;
         self.store.compact()?;
         self.journal.append(Entry::RunDone).map_err(Error::io("write", self.paths.journal()))?;
+        if !is_free {
+            return Err(Error::RunDirectory {
+                path: self.paths.dir.clone(),
+                problem: "is complete, but not everything that it made could be removed".into(),
+                hint: "see what still uses it, then run: senesce clean",
+            });
+        }
         registry.remove(&self.paths.dir)?;
         Ok(end)
     }

@@ -59,7 +59,7 @@
     while (low < high) { const middle = (low + high) >> 1; if (times[middle] < time) low = middle + 1; else high = middle; }
     return times.length > 1 ? low / (times.length - 1) : 0.5;
   };
-  const date = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 10);
+  const date = (seconds) => (Math.abs(seconds) < 8e12 ? new Date(seconds * 1000).toISOString().slice(0, 10) : "–");
   const modes = {
     tree: {
       legend: "Colour: the place in the tree of the file that holds most of the cell, from the first file to the last.",

@@ -50,7 +50,7 @@ fn modelled(model: &Model, arm: &str, pulls: u64) -> String {
         [at(Role::Full, "on the full volume"), at(Role::Empty, "on the empty one")].into_iter().flatten().collect();
     match phrases.is_empty() {
         true => String::new(),
-        false => format!(" On a disk ({device}) it would take {}.", phrases.join(", ")),
+        false => format!(" On another device ({device}) it would take {}.", phrases.join(", ")),
     }
 }
 

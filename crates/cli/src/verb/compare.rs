@@ -15,7 +15,7 @@ use super::show::read_results;
 use crate::{
     args::{CompareArgs, FailIf},
     clock::SystemClock,
-    exit::{different, usage},
+    exit::{different, failed, usage},
 };
 
 /// The schema of a comparison as JSON.
@@ -130,7 +130,12 @@ fn compare_trees(args: &CompareArgs) -> Result<Vec<Row>> {
     let pattern = compute_pattern(Seed(1));
     let run = |path: &Path| -> Result<f64> {
         let options = GrepOptions { order: Order::Readdir, pattern: pattern.clone() };
-        Ok(collect_grep(path, &options, &*clock)?.seconds_per_gib().unwrap_or(f64::NAN))
+        let figures = collect_grep(path, &options, &*clock)?;
+        if figures.errors_count > 0 {
+            return Err(failed(format!("{} file(s) below {} could not be read", figures.errors_count, path.display())));
+        }
+        let nothing = || usage(format!("{} holds nothing to read", path.display()), None);
+        figures.seconds_per_gib().filter(|cost| cost.is_finite()).ok_or_else(nothing)
     };
     for _ in 0..args.warmups {
         run(&args.a)?;

@@ -54,7 +54,7 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
         false => print!("{}", inspection_screen(&inspection.to_json())),
     }
     if let Some(path) = &args.html {
-        println!("\npage: {}", path.display());
+        eprintln!("page: {}", path.display());
     }
     Ok(())
 }

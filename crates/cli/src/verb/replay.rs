@@ -26,7 +26,10 @@ pub fn replay(args: ReplayArgs, quiet: bool) -> Result<()> {
     let scratch = args.dir.join(format!("senesce-replay-{}", std::process::id()));
     fs::create_dir(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
     let result = replay_in(&args, &scratch, quiet);
-    if !args.keep {
+    // What would not come down is still mounted in there, and its journal is needed to clean it up.
+    let is_mounted = fs::read_to_string("/proc/self/mounts")
+        .is_ok_and(|mounts| mounts.contains(&*scratch.file_name().unwrap_or_default().to_string_lossy()));
+    if !args.keep && !is_mounted {
         fs::remove_dir_all(&scratch).ok();
     }
     result

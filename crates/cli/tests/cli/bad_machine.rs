@@ -141,7 +141,7 @@ fn devices_in_use_are_never_touched_and_signed_ones_only_when_forced() {
 
     lab.plan(&SINGLE.replace("empty = \"64MiB\"", "empty = { device = \"LAB/plan.toml\" }"));
     let done = lab.run(["run", "plan.toml", "--out", "no-device"]);
-    done.refused(1, &["plan.toml is not a block device"]);
+    done.refused(2, &["plan.toml is not a block device"]);
 }
 
 #[test]

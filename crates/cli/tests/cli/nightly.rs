@@ -27,7 +27,8 @@ fn the_whole_linux_trace_ends_with_its_known_layout() {
     let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans/linux-trace.toml");
     let text = std::fs::read_to_string(plan).unwrap().replace("every = 3500", "every = 40000");
     lab.plan(&text);
-    lab.run(["run".as_ref(), "plan.toml".as_ref(), "--out".as_ref(), "out".as_ref(), "--trace".as_ref(), &*trace]).good();
+    lab.run(["run".as_ref(), "plan.toml".as_ref(), "--out".as_ref(), "out".as_ref(), "--trace".as_ref(), &*trace])
+        .good();
     let found = cells(&lab, "out");
     assert_eq!(found.iter().map(|cell| cell.pulls).max(), Some(33_853));
     assert!(found.iter().all(|cell| cell.is_valid), "{found:?}");

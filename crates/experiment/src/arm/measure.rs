@@ -150,8 +150,11 @@ fn measure_volume(
 ) -> Result<(CellResults, Tree), Error> {
     doing(context, "mapping extents", key.role);
     let layout = layout_row(context, &key, volume.root())?;
-    let (mut modelled, map) = model_rows(context, &key, volume)?;
     let free_space = free_space_rows(context, &key, volume.root())?;
+    // Some metadata lie in the journal only until the volume is unmounted, and a model must find all in their places.
+    // What is hashed is then what the device holds, not what memory does.
+    volume.remount_cold()?;
+    let (mut modelled, map) = model_rows(context, &key, volume)?;
     doing(context, "hashing the tree", key.role);
     let root = volume.root().to_owned();
     let tree = collect_tree(&root, context.world.threads)?;
@@ -222,7 +225,7 @@ fn grep_rows(
         system_seconds: figures.system_seconds,
         device_read_bytes: device.as_ref().map(|device| device.bytes),
         device_read_requests: device.as_ref().map(|device| device.requests),
-        cpu_bound: figures.is_cpu_bound(),
+        cpu_bound: figures.is_cpu_bound() && is_paced,
     };
     Ok((row, modelled))
 }
@@ -345,7 +348,7 @@ fn layout_row(context: &ArmContext<'_>, key: &CellKey, root: &Path) -> Result<Op
 
 /// The modelled costs and the map; nothing if the file system that holds a directory does not tell where files lie.
 fn model_rows(
-    context: &ArmContext<'_>,
+    context: &mut ArmContext<'_>,
     key: &CellKey,
     volume: &Volume,
 ) -> Result<(Vec<ModelledRow>, Vec<MapRow>), Error> {
@@ -366,13 +369,23 @@ fn model_rows(
         }
         tree => tree?,
     };
-    let gib = |bytes: u64| bytes as f64 / Bytes::GIB as f64;
+    if let Some(problem) = &tree.metadata_problem {
+        context.observer.on_event(&Event::Warning {
+            arm: key.arm.clone(),
+            message: format!(
+                "the modelled cost of the {} volume at {} pulls is of contents only: {problem}",
+                key.role.name(),
+                key.pulls
+            ),
+        });
+    }
+    let gib = tree.allocated_bytes as f64 / Bytes::GIB as f64;
     let modelled = tree.costs.iter().map(|cost| ModelledRow {
         key: key.clone(),
         device: cost.device.clone(),
         method: "extents".to_owned(),
         seconds: cost.seconds,
-        seconds_per_gib: cost.seconds / gib(cost.read_bytes),
+        seconds_per_gib: if gib > 0.0 { cost.seconds / gib } else { f64::NAN },
         requests: cost.requests,
         read_bytes: cost.read_bytes,
     });
