@@ -1,3 +1,5 @@
+//! What the cache of metadata makes requests of.
+
 use super::*;
 
 fn places(requests: &[BlockRequest]) -> Vec<(u64, u32)> {
