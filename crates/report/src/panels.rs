@@ -180,8 +180,8 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
                     }
                     false => {
                         "A model, not a measurement: the time a described device takes for the requests of a cold read \
-                         of the whole tree, predicted from where its files lie. Inodes and maps of extents are not read \
-                         in it."
+                         of the whole tree, predicted from where its files, and where it could be had their inodes and \
+                         directories, lie."
                     }
                 },
             ),

@@ -162,8 +162,8 @@ fn an_identity_that_another_device_carries_is_not_taken_again() {
     child.kill().unwrap();
     child.wait().unwrap();
     let is_empty_volume = |path: &Path| path.to_string_lossy().contains("btrfs-empty");
-    let images = std::fs::read_dir(lab.memory()).unwrap().map(|entry| entry.unwrap().path());
-    let image = images.filter(|path| is_empty_volume(path)).next().unwrap();
+    let mut images = std::fs::read_dir(lab.memory()).unwrap().map(|entry| entry.unwrap().path());
+    let image = images.find(|path| is_empty_volume(path)).unwrap();
     std::fs::copy(image, lab.path("twin.disk")).unwrap();
     lab.run(["clean", "first", "--snapshots"]).good();
     let twin = Disk::attach(&lab.path("twin.disk"));
