@@ -1,0 +1,141 @@
+//! What lies where: layout, modelled costs, the map, free space. Everything a volume tells of itself without a timed read.
+
+use std::path::Path;
+
+use senesce_core::Bytes;
+use senesce_inspect::{ModelOptions, model_tree};
+use senesce_probe::{
+    collect::{collect_btrfs_free_space, collect_free_extents, collect_space, collect_tree_extents},
+    map::{BtrfsGroupType, FileExtents},
+    score::{LayoutScorer, compute_free_space},
+};
+use senesce_store::{CellKey, FreeSpaceRow, LayoutRow, MapRow, ModelledRow};
+use senesce_volume::Volume;
+
+use super::super::state::ArmContext;
+use crate::{Error, observer::Event, plan::FileSystemName};
+
+/// Blocks of every figure that counts blocks.
+const BLOCK_BYTES: u64 = 4096;
+
+/// Cells on each side of a checkpoint's map: two to the power of it.
+const MAP_ORDER: u32 = 6;
+
+/// The static layout; none if the file system that holds a directory does not tell where files lie.
+pub(super) fn layout_row(context: &ArmContext<'_>, key: &CellKey, root: &Path) -> Result<Option<LayoutRow>, Error> {
+    let mut scorer = LayoutScorer::new(collect_space(root)?, BLOCK_BYTES);
+    let mut add = |file: FileExtents| scorer.add_file(file.size_bytes, &file.extents);
+    let mapped = collect_tree_extents(root, context.world.threads, &mut add);
+    if is_untold(context, &mapped) {
+        return Ok(None);
+    }
+    if let Some(first) = mapped?.errors.first() {
+        let problem = format!("{}: {}", first.path.display(), first.message);
+        return Err(Error::Unverified { what: "the map of the tree".into(), problem });
+    }
+    let figures = scorer.finish();
+    Ok(Some(LayoutRow {
+        key: key.clone(),
+        space: match figures.space {
+            senesce_core::Space::Device => "device".to_owned(),
+            senesce_core::Space::BtrfsLogical => "btrfs-logical".to_owned(),
+        },
+        files: figures.files,
+        fragmented_files: figures.fragmented_files,
+        extents: figures.extents,
+        blocks: figures.blocks,
+        extents_per_file: figures.extents_per_file.unwrap_or(f64::NAN),
+        layout_score: figures.layout_score.unwrap_or(f64::NAN),
+        adjacent_files_share: figures.adjacent_files_share.unwrap_or(f64::NAN),
+    }))
+}
+
+/// The modelled costs and the map; nothing if the file system that holds a directory does not tell where files lie.
+pub(super) fn model_rows(
+    context: &mut ArmContext<'_>,
+    key: &CellKey,
+    volume: &Volume,
+) -> Result<(Vec<ModelledRow>, Vec<MapRow>), Error> {
+    let space =
+        rustix::fs::statvfs(volume.root()).map_err(|errno| Error::io("look at", volume.root())(errno.into()))?;
+    let options = ModelOptions {
+        devices: context.devices,
+        read_ahead_kib: context.plan.volumes.read_ahead_kib,
+        volume_bytes: space.f_blocks * space.f_frsize,
+        map_order: MAP_ORDER,
+        threads: context.world.threads,
+    };
+    let tree = match model_tree(volume.root(), &options) {
+        Err(senesce_inspect::Error::Probe(senesce_probe::Error::NotSupported { .. }))
+            if context.arm.file_system.kind == FileSystemName::Host =>
+        {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        tree => tree?,
+    };
+    if let Some(problem) = &tree.metadata_problem {
+        context.observer.on_event(&Event::Warning {
+            arm: key.arm.clone(),
+            message: format!(
+                "the modelled cost of the {} volume at {} pulls is of contents only: {problem}",
+                key.role.name(),
+                key.pulls
+            ),
+        });
+    }
+    let gib = tree.allocated_bytes as f64 / Bytes::GIB as f64;
+    let modelled = tree.costs.iter().map(|cost| ModelledRow {
+        key: key.clone(),
+        device: cost.device.clone(),
+        method: "extents".to_owned(),
+        seconds: cost.seconds,
+        seconds_per_gib: if gib > 0.0 { cost.seconds / gib } else { f64::NAN },
+        requests: cost.requests,
+        read_bytes: cost.read_bytes,
+    });
+    let last = (tree.entries.max(2) - 1) as f64;
+    let cells = tree.map.cells.iter().enumerate().filter(|(_, cell)| cell.used_bytes > 0);
+    let map = cells.map(|(at, cell)| MapRow {
+        key: key.clone(),
+        side: u64::from(tree.map.side),
+        cell_bytes: tree.map.cell_bytes,
+        cell: at as u64,
+        used_bytes: cell.used_bytes,
+        free_bytes: cell.free_bytes,
+        extents: u64::from(cell.extents),
+        place: cell.owner.map_or(f64::NAN, |owner| f64::from(owner) / last),
+    });
+    Ok((modelled.collect(), map.collect()))
+}
+
+/// Whether the file system that holds a directory has no way to tell this.
+fn is_untold<T>(context: &ArmContext<'_>, answer: &Result<T, senesce_probe::Error>) -> bool {
+    let is_host = context.arm.file_system.kind == FileSystemName::Host;
+    is_host && matches!(answer, Err(senesce_probe::Error::NotSupported { .. }))
+}
+
+/// The histogram of free extents: of ext4 and XFS on the device, of Btrfs in the logical space of its data block groups.
+pub(super) fn free_space_rows(
+    context: &ArmContext<'_>,
+    key: &CellKey,
+    root: &Path,
+) -> Result<Vec<FreeSpaceRow>, Error> {
+    let free = match context.arm.file_system.kind {
+        FileSystemName::Btrfs => {
+            collect_btrfs_free_space(root).map(|space| space.free_extents(BtrfsGroupType::DATA).collect::<Vec<_>>())
+        }
+        _ => collect_free_extents(root),
+    };
+    if is_untold(context, &free) {
+        return Ok(Vec::new());
+    }
+    let free = free?;
+    let figures = compute_free_space(free.iter().map(|extent| extent.length_bytes));
+    let row = |bucket: &senesce_probe::score::FreeSpaceBucket| FreeSpaceRow {
+        key: key.clone(),
+        bucket_bytes: bucket.bucket_bytes,
+        extents: bucket.extents,
+        bytes: bucket.bytes,
+    };
+    Ok(figures.buckets.iter().map(row).collect())
+}
