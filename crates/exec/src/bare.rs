@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, Timespec, Timestamps};
 use senesce_core::RelPath;
 use senesce_oplog::{Content, ContentError, ContentSource, DoneStep, Op, Outcome};
 
@@ -43,6 +43,8 @@ enum Call {
     RemoveTree { path: CString },
     Fsync { path: CString },
     SyncFs,
+    Allocate { path: CString, mode: Mode, exact: bool, len: u64 },
+    SetModified { path: CString, times: Timestamps },
 }
 
 impl BareLoop {
@@ -132,6 +134,14 @@ fn call(root: &RelPath, op: &Op, pieces: Pieces, umask: u32) -> Call {
         Op::RemoveTree { path } => Call::RemoveTree { path: at(path) },
         Op::Fsync { path } => Call::Fsync { path: at(path) },
         Op::SyncFs => Call::SyncFs,
+        Op::Allocate { path, mode, len } => {
+            Call::Allocate { path: at(path), mode: bits(*mode), exact: exact(*mode), len: *len }
+        }
+        Op::SetModified { path, unix_seconds } => {
+            let time = Timespec { tv_sec: i64::try_from(*unix_seconds).unwrap_or(i64::MAX), tv_nsec: 0 };
+            let times = Timestamps { last_access: time, last_modification: time };
+            Call::SetModified { path: at(path), times }
+        }
     }
 }
 
@@ -173,6 +183,16 @@ fn issue(root: BorrowedFd<'_>, call: &Call) -> io::Result<()> {
         })?,
         Call::Fsync { path } => rustix::fs::fsync(open(path, OFlags::RDONLY, Mode::empty())?)?,
         Call::SyncFs => rustix::fs::syncfs(root)?,
+        Call::Allocate { path, mode, exact, len } => {
+            let file = open(path, OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY, *mode)?;
+            if *len > 0 {
+                rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, *len)?;
+            }
+            if !exact {
+                rustix::fs::fchmod(&file, *mode)?;
+            }
+        }
+        Call::SetModified { path, times } => rustix::fs::utimensat(root, path, times, AtFlags::SYMLINK_NOFOLLOW)?,
     }
     Ok(())
 }

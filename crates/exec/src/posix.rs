@@ -12,8 +12,8 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags},
-    io::Errno,
+    fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, ResolveFlags, Timespec, Timestamps},
+    io::{Errno, retry_on_intr as retry_on_signal},
 };
 use senesce_core::{Bytes, RelPath};
 use senesce_oplog::{Op, Payload};
@@ -207,6 +207,25 @@ impl Target for PosixTarget {
                 rustix::fs::fsync(&file).map_err(nothing_done)
             }
             Op::SyncFs => rustix::fs::syncfs(dir).map_err(nothing_done),
+            Op::Allocate { path, mode, len } => {
+                at(path)?;
+                let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+                let bits = Mode::from_raw_mode(mode & 0o7777);
+                let file = rustix::fs::openat(dir, c_str(first), flags, bits).map_err(nothing_done)?;
+                let mut done = if mode & *inexact != 0 { rustix::fs::fchmod(&file, bits) } else { Ok(()) };
+                // The kernel refuses to reserve nothing.
+                if done.is_ok() && *len > 0 {
+                    done = retry_on_signal(|| rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, *len));
+                }
+                undo_unless(done, || rustix::fs::unlinkat(dir, c_str(first), AtFlags::empty()))
+            }
+            Op::SetModified { path, unix_seconds } => {
+                at(path)?;
+                let tv_sec = i64::try_from(*unix_seconds).map_err(|_| OpFailure::Io(Errno::INVAL.into()))?;
+                let time = Timespec { tv_sec, tv_nsec: 0 };
+                let times = Timestamps { last_access: time, last_modification: time };
+                rustix::fs::utimensat(dir, c_str(first), &times, AtFlags::SYMLINK_NOFOLLOW).map_err(nothing_done)
+            }
         }
     }
 

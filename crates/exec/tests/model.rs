@@ -46,7 +46,7 @@ fn any_op(rng: &mut Rng, most: u64) -> Op {
     const MODES: [u32; 5] = [0o644, 0o755, 0o600, 0o700, 0o777];
     let path = any_path(rng);
     let mode = MODES[rng.below(5) as usize];
-    match rng.below(20) {
+    match rng.below(22) {
         0..4 => Op::Mkdir { path, mode: mode | 0o700 },
         4..9 => Op::Create { path, mode, content: any_content(rng, most) },
         9..11 => Op::Write { path, offset: rng.below(9000), content: any_content(rng, most) },
@@ -62,6 +62,8 @@ fn any_op(rng: &mut Rng, most: u64) -> Op {
             2 => Op::Fsync { path },
             _ => Op::Unlink { path },
         },
+        19 => Op::Allocate { path, mode, len: rng.below(most) },
+        20 => Op::SetModified { path, unix_seconds: rng.below(2_000_000_000) },
         _ => Op::Rmdir { path },
     }
 }

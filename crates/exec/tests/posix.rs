@@ -1,6 +1,11 @@
 //! The POSIX target on a temporary directory: modes, links, removal, and that nothing leaves the root.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path, sync::Arc};
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt},
+    path::Path,
+    sync::Arc,
+};
 
 use senesce_core::RelPath;
 use senesce_exec::{ExecError, PosixTarget, Target, apply_step};
@@ -65,6 +70,9 @@ fn every_kind_of_operation_does_what_its_call_does() {
         Op::Unlink { path: path("copy/b/empty") },
         Op::Mkdir { path: path("copy/gone"), mode: 0o700 },
         Op::Rmdir { path: path("copy/gone") },
+        Op::Allocate { path: path("copy/reserved"), mode: 0o640, len: 10_000 },
+        Op::Allocate { path: path("copy/none"), mode: 0o640, len: 0 },
+        Op::SetModified { path: path("copy/reserved"), unix_seconds: 1_000_000_007 },
     ];
     let done = apply(&mut target, "", ops).unwrap();
     assert_eq!(done.outcome, Outcome::Done);
@@ -78,6 +86,11 @@ fn every_kind_of_operation_does_what_its_call_does() {
     assert!(fs::read(at("b/big")).unwrap() == want);
     assert!(!at("b/empty").exists() && !at("a").exists() && !at("gone").exists());
     assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink());
+    assert_eq!(fs::read(at("reserved")).unwrap(), [0; 10_000]);
+    let reserved = fs::metadata(at("reserved")).unwrap();
+    assert!(reserved.blocks() * 512 >= 10_000, "only {} blocks are reserved", reserved.blocks());
+    assert_eq!((reserved.mtime(), reserved.mode() & 0o7777), (1_000_000_007, 0o640));
+    assert_eq!(fs::metadata(at("none")).unwrap().len(), 0);
 
     // Removing leaves what a symbolic link points at.
     fs::write(dir.path().join("kept"), "kept").unwrap();

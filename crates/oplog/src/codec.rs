@@ -92,6 +92,15 @@ fn put_op(out: &mut Vec<u8>, op: &Op) {
         Op::RemoveTree { path } => put_tagged(out, 10, path),
         Op::Fsync { path } => put_tagged(out, 11, path),
         Op::SyncFs => out.push(12),
+        Op::Allocate { path, mode, len } => {
+            put_tagged(out, 13, path);
+            put_number(out, u64::from(*mode));
+            put_number(out, *len);
+        }
+        Op::SetModified { path, unix_seconds } => {
+            put_tagged(out, 14, path);
+            put_number(out, *unix_seconds);
+        }
     }
 }
 
@@ -192,6 +201,8 @@ fn take_op(input: &mut &[u8]) -> Result<Op, String> {
         9 => Op::Chmod { path, mode: take_mode(input)? },
         10 => Op::RemoveTree { path },
         11 => Op::Fsync { path },
+        13 => Op::Allocate { path, mode: take_mode(input)?, len: take_number(input)? },
+        14 => Op::SetModified { path, unix_seconds: take_number(input)? },
         _ => return Err(format!("operation {tag} is unknown")),
     })
 }

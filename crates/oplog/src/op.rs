@@ -38,6 +38,11 @@ pub enum Op {
     Fsync { path: RelPath },
     /// Pushes the whole file system to the device.
     SyncFs,
+    /// Makes a new file (O_EXCL) of `len` bytes whose space is reserved and not written (fallocate): it reads as zeros.
+    /// All or nothing: if the space is not there, neither is the file.
+    Allocate { path: RelPath, mode: u32, len: u64 },
+    /// Sets when a file's content changed last, in seconds since 1970, and its time of access to the same.
+    SetModified { path: RelPath, unix_seconds: u64 },
 }
 
 impl Op {

@@ -31,6 +31,8 @@ impl Op {
             Self::RemoveTree { .. } => "remove-tree",
             Self::Fsync { .. } => "fsync",
             Self::SyncFs => "syncfs",
+            Self::Allocate { .. } => "allocate",
+            Self::SetModified { .. } => "set-modified",
         }
     }
 }
@@ -50,6 +52,8 @@ impl fmt::Display for Op {
             Self::Symlink { path, target } => write!(f, " {path} -> {}", target.escape_ascii()),
             Self::Link { existing, path } => write!(f, " {existing} {path}"),
             Self::SyncFs => Ok(()),
+            Self::Allocate { path, mode, len } => write!(f, " {path} {mode:04o} {len} B"),
+            Self::SetModified { path, unix_seconds } => write!(f, " {path} to {unix_seconds}"),
         }
     }
 }

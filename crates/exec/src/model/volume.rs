@@ -322,6 +322,25 @@ impl Target for ModelTarget {
                 }
             }
             Op::SyncFs => {}
+            Op::Allocate { path, mode, len } => {
+                let path = at(path);
+                self.new_name(&path)?;
+                if i64::try_from(*len).is_err() {
+                    return refuse(Errno::FBIG);
+                }
+                if len.div_ceil(BLOCK_BYTES) > self.free_blocks() {
+                    return Err(NOTHING_DONE);
+                }
+                let id = self.new_id();
+                let file = FileNode { mode: mode & 0o7777, links: 1, contents: Contents::default() };
+                self.files.insert(id, file);
+                self.names.insert(path, Node::File { id });
+                self.set_len(id, *len)?;
+            }
+            Op::SetModified { path, .. } => {
+                // Times are no part of a tree that is compared.
+                self.node(&at(path))?;
+            }
         }
         Ok(())
     }
