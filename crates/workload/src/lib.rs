@@ -3,7 +3,11 @@
 //! A workload is pure: it never touches a file system, a clock or a thread. Repositories and traces enter through
 //! traits and iterators; all it learns of the outside is [`Feedback`].
 
+pub mod fsfb;
 pub mod git;
+#[cfg(test)]
+mod meter;
+mod names;
 pub mod synthetic;
 pub mod trace;
 mod workload;

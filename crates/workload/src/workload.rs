@@ -23,6 +23,18 @@ pub trait Workload: Send {
 
     /// How many copies of the repository (or trees) exist on the volume now.
     fn copies(&self) -> u64;
+
+    /// Whether set-up ended before the step that was given last: the first measurement belongs before that step, also if
+    /// it is not counted.
+    fn is_set_up(&self) -> bool {
+        false
+    }
+
+    /// Whether the volume may be measured after the last step, which ended so. Not while the workload has to repair what
+    /// a lack of space left.
+    fn is_whole(&self, _last: &Outcome) -> bool {
+        true
+    }
 }
 
 /// A workload cannot go on.

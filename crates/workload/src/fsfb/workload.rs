@@ -1,0 +1,371 @@
+//! The workload: fill, then rounds, with the fullness held by what the file system says.
+
+use senesce_core::{Bytes, RelPath, Rng};
+use senesce_oplog::{Outcome, Step};
+
+use super::{
+    files::{File, Files},
+    flight::{Flight, Landing},
+    options::FsfbOptions,
+    tree::DirectoryTree,
+};
+use crate::{Feedback, Workload, WorkloadError};
+
+/// A step of set-up creates so many bytes at most, so that a killed run does not begin at nothing.
+const FILL_STEP_BYTES: u64 = 256 * Bytes::MIB;
+/// After so many failures in a row that moved nothing, there is no more space to be had.
+const PATIENCE: u32 = 3;
+
+/// Where the workload is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Set-up, until the target is reached.
+    Fill,
+    /// The next step deletes for a round.
+    Delete,
+    /// The round's files are deleted, its directory is to be made or is being filled.
+    Create {
+        /// None before it was made.
+        directory: Option<u32>,
+        /// Whether the counted step was given.
+        counted: bool,
+    },
+}
+
+/// What kind of step was given last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Given {
+    Fill,
+    Delete,
+    Create,
+    MakeRoom,
+    /// No operations: its label says what happened.
+    Note,
+}
+
+/// What rounds hold: the state that set-up reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Level {
+    content_bytes: u64,
+    block_bytes: u64,
+    used_bytes: u64,
+}
+
+/// The streams of random numbers, one for each purpose.
+struct Draws {
+    place: Rng,
+    size: Rng,
+    victim: Rng,
+    slot: Rng,
+    content: Rng,
+}
+
+/// FSFB as a source of steps.
+///
+/// Steps: `fill to 95%` (not counted, as many as it takes), then for each round *k*: `round k: delete …` (not counted),
+/// `round k: create …` (counted). After a lack of space: `make room` and more of the same (not counted).
+pub struct Fsfb {
+    options: FsfbOptions,
+    draws: Draws,
+    tree: DirectoryTree,
+    files: Files,
+    next_file: u64,
+    phase: Phase,
+    /// The round that is under way, from 1.
+    round: u64,
+    flight: Flight,
+    /// A file that a lack of space left unfinished.
+    part: Option<RelPath>,
+    failures: u32,
+    level: Option<Level>,
+    /// None before the first step.
+    given: Option<Given>,
+    /// Whether the round's counted step met a lack of space, so that its end has to be said.
+    owes_end: bool,
+    /// Whether the step given last came after set-up.
+    set_up: bool,
+}
+
+impl Fsfb {
+    /// Errors: a parameter out of its range.
+    pub fn new(options: FsfbOptions) -> Result<Self, WorkloadError> {
+        options.check()?;
+        let rng = |purpose: &str| Rng::for_purpose(options.seed, &format!("fsfb {purpose}"));
+        Ok(Self {
+            options,
+            draws: Draws {
+                place: rng("place"),
+                size: rng("size"),
+                victim: rng("victim"),
+                slot: rng("slot"),
+                content: rng("content"),
+            },
+            tree: DirectoryTree::new(options.children, options.directories),
+            files: Files::default(),
+            next_file: 0,
+            phase: Phase::Fill,
+            round: 1,
+            flight: Flight::default(),
+            part: None,
+            failures: 0,
+            level: None,
+            given: None,
+            owes_end: false,
+            set_up: false,
+        })
+    }
+
+    /// Files that exist.
+    pub fn files(&self) -> u64 {
+        self.files.len() as u64
+    }
+
+    /// Bytes of their contents.
+    pub fn content_bytes(&self) -> u64 {
+        self.files.content_bytes()
+    }
+
+    /// Directories, the root included.
+    pub fn directories(&self) -> u64 {
+        self.tree.len() as u64
+    }
+
+    fn target_bytes(&self, capacity: Bytes) -> u64 {
+        let target = u128::from(capacity.0) * u128::from(self.options.fill_percent);
+        u64::try_from(target.div_ceil(100)).unwrap_or(u64::MAX)
+    }
+
+    fn give(&mut self, given: Given, label: String, counted: bool) -> Step {
+        self.given = Some(given);
+        self.flight.take_off(label, counted)
+    }
+
+    fn new_file(&mut self, directory: u32, size_bytes: u64) {
+        let file = File { directory, number: self.next_file, size_bytes };
+        self.next_file += 1;
+        self.flight.create(&self.tree, file, self.draws.content.next_u64());
+    }
+
+    /// A step of set-up, or `None` when the target is reached.
+    fn fill(&mut self, feedback: &Feedback) -> Option<Step> {
+        let missing = self.target_bytes(feedback.capacity).saturating_sub(used(feedback));
+        if missing == 0 {
+            return None;
+        }
+        // What metadata takes shows only afterwards: most of it first, then the rest with better knowledge.
+        let most = if missing > 64 * self.options.sizes.largest() { missing / 4 * 3 } else { missing };
+        while self.flight.block_bytes < most.min(FILL_STEP_BYTES) {
+            let known = self.tree.len();
+            let directory = self.tree.descend(&mut self.draws.place);
+            for new in known..self.tree.len() {
+                self.flight.make_directory(&self.tree, new as u32);
+            }
+            let size_bytes = self.options.sizes.draw(&mut self.draws.size);
+            self.new_file(directory, size_bytes);
+        }
+        self.flight.synchronise();
+        Some(self.give(Given::Fill, format!("fill to {}%", self.options.fill_percent), false))
+    }
+
+    fn end_of_fill(&mut self, feedback: &Feedback) -> Result<(), WorkloadError> {
+        if self.files.len() == 0 {
+            return Err(WorkloadError::VolumeTooSmall {
+                label: format!("fill to {}%", self.options.fill_percent),
+                capacity: feedback.capacity,
+                problem: format!("{} of it are used without a single file", Bytes(used(feedback))),
+            });
+        }
+        self.level = Some(Level {
+            content_bytes: self.files.content_bytes(),
+            block_bytes: self.files.block_bytes(),
+            used_bytes: used(feedback).min(self.target_bytes(feedback.capacity)),
+        });
+        self.phase = Phase::Delete;
+        Ok(())
+    }
+
+    fn delete(&mut self) -> Step {
+        let share = u128::from(self.files.content_bytes()) * u128::from(self.options.replace_percent);
+        let wanted = share.div_ceil(100) as u64;
+        let (mut gone, mut count) = (0, 0);
+        while gone < wanted
+            && let Some(file) = self.files.take_any(&mut self.draws.victim)
+        {
+            gone += file.size_bytes;
+            count += 1;
+            self.flight.unlink(&self.tree, file);
+        }
+        // So that what is told next is true, and that the space can be used: freed blocks wait for a commit.
+        self.flight.synchronise();
+        self.phase = Phase::Create { directory: None, counted: false };
+        self.give(Given::Delete, format!("round {}: delete {count} files, {gone} bytes", self.round), false)
+    }
+
+    /// What the round still has to create: bytes of contents, and bytes of blocks.
+    fn missing(&self, feedback: &Feedback) -> (u64, u64) {
+        let Some(level) = self.level else { return (0, 0) };
+        let blocks = level.block_bytes.saturating_sub(self.files.block_bytes());
+        let told = level.used_bytes.saturating_sub(used(feedback));
+        (level.content_bytes.saturating_sub(self.files.content_bytes()), blocks.max(told))
+    }
+
+    /// A step that fills the round's directory, or `None` when nothing is missing.
+    fn create(&mut self, feedback: &Feedback) -> Option<Step> {
+        let Phase::Create { directory, counted } = self.phase else { return None };
+        let (content, blocks) = self.missing(feedback);
+        if counted && content == 0 && blocks == 0 {
+            let owed = std::mem::take(&mut self.owes_end);
+            return owed.then(|| self.give(Given::Note, format!("round {}: the level is held", self.round), false));
+        }
+        self.owes_end = false;
+        let directory = match directory {
+            Some(directory) => directory,
+            None => {
+                let directory = self.tree.make_at_free_slot(&mut self.draws.slot);
+                self.flight.make_directory(&self.tree, directory);
+                directory
+            }
+        };
+        while self.flight.content_bytes < content || self.flight.block_bytes < blocks {
+            let drawn = self.options.sizes.draw(&mut self.draws.size);
+            // The last file has the size that is still missing, so that nothing accumulates over the rounds.
+            let left = content.saturating_sub(self.flight.content_bytes);
+            let left = left.max(blocks.saturating_sub(self.flight.block_bytes));
+            self.new_file(directory, drawn.min(left));
+        }
+        self.flight.synchronise();
+        let (name, files, bytes) = (self.tree.path(directory), self.flight.created, self.flight.content_bytes);
+        let label = format!("round {}: create {name} with {files} files, {bytes} bytes", self.round);
+        self.phase = Phase::Create { directory: Some(directory), counted: true };
+        Some(self.give(Given::Create, label, !counted))
+    }
+
+    /// The end of a round: whatever is missing could not be had, and is not asked for again.
+    fn end_round(&mut self) {
+        self.round += 1;
+        self.phase = Phase::Delete;
+    }
+
+    /// After a step that found no space: removes the unfinished file, and lets the file system find what is free.
+    fn make_room(&mut self) -> Step {
+        if let Some(part) = &self.part {
+            self.flight.remove_part(part);
+        }
+        self.flight.synchronise();
+        self.give(Given::MakeRoom, "make room after no space".into(), false)
+    }
+
+    /// No space, however often it is tried: the volume takes what it has and no more.
+    fn give_up(&mut self, feedback: &Feedback) -> Result<Step, WorkloadError> {
+        let share = used(feedback) as f64 * 100.0 / feedback.capacity.0.max(1) as f64;
+        let label = match self.phase {
+            Phase::Fill => {
+                self.end_of_fill(feedback)?;
+                format!("no space to fill to {}%: the volume stays at {share:.2}%", self.options.fill_percent)
+            }
+            Phase::Delete => return Err(no_deletion(feedback, "not even a deletion finds space")),
+            Phase::Create { .. } => {
+                if self.files.len() == 0 {
+                    return Err(no_deletion(feedback, "not even a deletion finds space"));
+                }
+                self.level = Some(Level {
+                    content_bytes: self.files.content_bytes(),
+                    block_bytes: self.files.block_bytes(),
+                    used_bytes: used(feedback).min(self.target_bytes(feedback.capacity)),
+                });
+                let label =
+                    format!("round {}: no space to hold the level: the volume stays at {share:.2}%", self.round);
+                self.end_round();
+                label
+            }
+        };
+        (self.failures, self.owes_end) = (0, false);
+        Ok(self.give(Given::Note, label, false))
+    }
+
+    /// Takes over how the last step ended; a step that has to follow from it, if one has to.
+    fn settle(&mut self, feedback: &Feedback) -> Result<Option<Step>, WorkloadError> {
+        let outcome = feedback.last.unwrap_or(Outcome::Done);
+        let landing = self.flight.land(outcome, &mut self.tree, &mut self.files, &mut self.part);
+        let Landing { no_space, progressed, has_root } = landing;
+        if !has_root {
+            return Err(no_deletion(feedback, "not even a directory finds space"));
+        }
+        if let Phase::Create { directory: Some(directory), counted } = self.phase
+            && directory as usize >= self.tree.len()
+        {
+            self.phase = Phase::Create { directory: None, counted };
+        }
+        if !no_space {
+            if progressed {
+                self.failures = 0;
+            }
+            let gives_up = self.failures > PATIENCE;
+            return if gives_up { self.give_up(feedback).map(Some) } else { Ok(None) };
+        }
+        if self.given == Some(Given::Delete) && !progressed {
+            self.phase = Phase::Delete;
+        }
+        self.owes_end |= self.given == Some(Given::Create);
+        self.failures = if progressed { 1 } else { self.failures + 1 };
+        if self.failures > 2 * PATIENCE {
+            return Err(no_deletion(feedback, "not even a deletion finds space"));
+        }
+        if self.failures <= PATIENCE || self.part.is_some() {
+            return Ok(Some(self.make_room()));
+        }
+        self.give_up(feedback).map(Some)
+    }
+}
+
+/// What is not free to users.
+fn used(feedback: &Feedback) -> u64 {
+    feedback.capacity.0.saturating_sub(feedback.free.0)
+}
+
+fn no_deletion(feedback: &Feedback, problem: &str) -> WorkloadError {
+    WorkloadError::VolumeTooSmall {
+        label: "make room after no space".into(),
+        capacity: feedback.capacity,
+        problem: problem.into(),
+    }
+}
+
+impl Workload for Fsfb {
+    fn next_step(&mut self, feedback: &Feedback) -> Result<Option<Step>, WorkloadError> {
+        if self.given.is_none() {
+            self.flight.make_directory(&self.tree, 0);
+        } else if let Some(step) = self.settle(feedback)? {
+            return Ok(Some(step));
+        }
+        loop {
+            match self.phase {
+                Phase::Fill => match self.fill(feedback) {
+                    Some(step) => return Ok(Some(step)),
+                    None => self.end_of_fill(feedback)?,
+                },
+                Phase::Delete if self.round > self.options.rounds => return Ok(None),
+                Phase::Delete => {
+                    self.set_up = true;
+                    return Ok(Some(self.delete()));
+                }
+                Phase::Create { .. } => match self.create(feedback) {
+                    Some(step) => return Ok(Some(step)),
+                    None => self.end_round(),
+                },
+            }
+        }
+    }
+
+    fn copies(&self) -> u64 {
+        u64::from(self.given.is_some())
+    }
+
+    fn is_set_up(&self) -> bool {
+        self.set_up
+    }
+
+    fn is_whole(&self, last: &Outcome) -> bool {
+        *last == Outcome::Done && !matches!(self.given, Some(Given::Delete | Given::MakeRoom))
+    }
+}

@@ -1,0 +1,8 @@
+//! Paths of generated trees.
+
+use senesce_core::RelPath;
+
+/// A path from text that is known to be one.
+pub(crate) fn path(text: &str) -> RelPath {
+    RelPath::try_from(text).expect("names of generated trees are made of plain components")
+}
