@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt64Array};
+use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt64Array, new_null_array};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -56,8 +56,12 @@ pub(crate) fn decode<R: TableRow>(path: &Path, bytes: Vec<u8>) -> Result<Vec<R>,
         let columns = columns_of::<R>();
         let mut arrays = Vec::with_capacity(columns.len());
         for column in &columns {
-            let array = batch.column_by_name(column.name);
-            let array = array.ok_or_else(|| Error::damaged(path, format_args!("no column `{}`", column.name)))?;
+            let array = match batch.column_by_name(column.name) {
+                Some(array) => array.clone(),
+                // Written before there was such a column.
+                None if is_nullable(column) => new_null_array(&data_type(column.column_type), batch.num_rows()),
+                None => return Err(Error::damaged(path, format_args!("no column `{}`", column.name))),
+            };
             if array.data_type() != &data_type(column.column_type) {
                 let detail = format!("column `{}` is of type {}", column.name, array.data_type());
                 return Err(Error::damaged(path, detail));
@@ -87,8 +91,11 @@ fn field(column: &Column) -> Field {
     if !column.unit.is_empty() {
         metadata.insert("unit".to_owned(), column.unit.to_owned());
     }
-    let nullable = matches!(column.column_type, ColumnType::Float64 | ColumnType::OptionalUInt64);
-    Field::new(column.name, data_type(column.column_type), nullable).with_metadata(metadata)
+    Field::new(column.name, data_type(column.column_type), is_nullable(column)).with_metadata(metadata)
+}
+
+fn is_nullable(column: &Column) -> bool {
+    matches!(column.column_type, ColumnType::Float64 | ColumnType::OptionalUInt64)
 }
 
 fn array(column_type: ColumnType, values: Vec<Value>) -> ArrayRef {

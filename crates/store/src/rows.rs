@@ -114,6 +114,8 @@ pub struct LayoutRow {
     pub layout_score: f64,
     /// Files that follow each other in directory order and lie directly behind each other, as a share, 0..1.
     pub adjacent_files_share: f64,
+    /// The same of files in the order of their paths, bytewise.
+    pub path_adjacent_files_share: f64,
 }
 
 /// Table `free_space`: one row per bucket of a cell's free extents.

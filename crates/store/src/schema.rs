@@ -306,6 +306,7 @@ table_row! { LayoutRow, Layout, key;
     extents_per_file: float, "1", "Mean extents per file.";
     layout_score: float, "1", "Aggregate layout score (Smith and Seltzer 1997), 0..1; null if no file has two blocks.";
     adjacent_files_share: float, "1", "Share (0..1) of files that lie directly behind the file before them in directory order.";
+    path_adjacent_files_share: float, "1", "The same share for files in the order of their paths, bytewise.";
 }
 table_row! { ModelledRow, Modelled, key;
     device: text, "", "The device: `model: HDD 7.2K`.";

@@ -40,6 +40,7 @@ fn cell(pulls: u64, mark: u64) -> CellResults {
         extents_per_file: 1.5,
         layout_score: 0.75,
         adjacent_files_share: 0.5,
+        path_adjacent_files_share: 0.5,
     };
     let modelled = |device: u64| ModelledRow {
         key: key.clone(),

@@ -41,11 +41,15 @@ fn the_whole_linux_trace_ends_with_its_known_layout() {
     let (aged, fresh) = (&last("layout", "empty")[0], &last("layout", "unaged")[0]);
     let share = |row: &Value| number(row, "fragmented_files") / number(row, "files");
     let free: f64 = last("free_space", "empty").iter().map(|row| number(row, "extents")).sum();
-    assert_eq!(number(fresh, "fragmented_files"), 0.0, "{fresh}");
-    assert_eq!(number(fresh, "layout_score"), 1.0, "{fresh}");
+    // One file of 33,192 in two pieces has been seen in a fresh copy.
+    assert!(share(fresh) < 0.000_5 && number(fresh, "layout_score") > 0.999, "{fresh}");
     let known = [
         (Known { what: "share of fragmented files", value: 0.097, spread: 0.012 }, share(aged)),
         (Known { what: "layout score", value: 0.924, spread: 0.010 }, number(aged, "layout_score")),
+        (
+            Known { what: "files behind the one before in path order", value: 0.17, spread: 0.03 },
+            number(aged, "path_adjacent_files_share"),
+        ),
         (Known { what: "free extents", value: 1721.0, spread: 250.0 }, free),
     ];
     for (known, got) in known {

@@ -114,6 +114,7 @@ fn add_cell(results: &mut Results, key: &CellKey, unaged: f64, growth: f64, chec
         extents_per_file: 1.0 + 0.13 * growth * share,
         layout_score: if arm == "xfs" && key.role == Role::Empty && checkpoint == 4 { f64::NAN } else { score },
         adjacent_files_share: 0.47 - 0.3 * growth.min(1.0) * share,
+        path_adjacent_files_share: 0.47 - 0.3 * growth.min(1.0) * share,
     });
     if key.role != Role::Unaged && arm != "btrfs" {
         add_free_space(results, key, checkpoint);

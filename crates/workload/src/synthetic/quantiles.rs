@@ -200,16 +200,16 @@ pub(super) const RENAMED_SHARE: Quantiles = Quantiles(&[(0, 10), (500_000, 210),
 
 /// How eagerly a file attracts modifications beside its size, relative to 1,000. Chosen to meet the documented skew.
 pub(super) const HEAT: Quantiles = Quantiles(&[
-    (0, 40),
-    (100_000, 200),
-    (250_000, 400),
-    (500_000, 950),
-    (750_000, 2_200),
-    (900_000, 4_500),
-    (950_000, 6_500),
-    (990_000, 14_000),
-    (999_000, 30_000),
-    (1_000_000, 60_000),
+    (0, 60),
+    (100_000, 250),
+    (250_000, 460),
+    (500_000, 960),
+    (750_000, 1_950),
+    (900_000, 3_590),
+    (950_000, 4_910),
+    (990_000, 9_420),
+    (999_000, 18_010),
+    (1_000_000, 130_000),
 ]);
 
 /// How many commits of the main line before its merge a side branch leaves it, at most. Not documented; our choice.

@@ -7,7 +7,7 @@ use senesce_inspect::{ModelOptions, model_tree};
 use senesce_probe::{
     collect::{collect_btrfs_free_space, collect_free_extents, collect_space, collect_tree_extents},
     map::{BtrfsGroupType, FileExtents},
-    score::{LayoutScorer, compute_free_space},
+    score::{LayoutScorer, PathOrderScorer, compute_free_space},
 };
 use senesce_store::{CellKey, FreeSpaceRow, LayoutRow, MapRow, ModelledRow};
 use senesce_volume::Volume;
@@ -24,7 +24,11 @@ const MAP_ORDER: u32 = 6;
 /// The static layout; none if the file system that holds a directory does not tell where files lie.
 pub(super) fn layout_row(context: &ArmContext<'_>, key: &CellKey, root: &Path) -> Result<Option<LayoutRow>, Error> {
     let mut scorer = LayoutScorer::new(collect_space(root)?, BLOCK_BYTES);
-    let mut add = |file: FileExtents| scorer.add_file(file.size_bytes, &file.extents);
+    let mut by_path = PathOrderScorer::default();
+    let mut add = |file: FileExtents| {
+        scorer.add_file(file.size_bytes, &file.extents);
+        by_path.add_file(&file.path, &file.extents);
+    };
     let mapped = collect_tree_extents(root, context.world.threads, &mut add);
     if is_untold(context, &mapped) {
         return Ok(None);
@@ -47,6 +51,7 @@ pub(super) fn layout_row(context: &ArmContext<'_>, key: &CellKey, root: &Path) -
         extents_per_file: figures.extents_per_file.unwrap_or(f64::NAN),
         layout_score: figures.layout_score.unwrap_or(f64::NAN),
         adjacent_files_share: figures.adjacent_files_share.unwrap_or(f64::NAN),
+        path_adjacent_files_share: by_path.finish().unwrap_or(f64::NAN),
     }))
 }
 

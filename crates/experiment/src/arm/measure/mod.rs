@@ -24,6 +24,9 @@ use super::{
 };
 use crate::{Error, circumstances::add_circumstances, error::chain_text, observer::Event, run::invalid_cell, volumes};
 
+/// Threads that read a cold volume at least, to hash it: they wait for the device more than they compute.
+const COLD_READERS: usize = 8;
+
 /// Differences between two trees that a reason names.
 const DIFFERENCES_SHOWN: usize = 3;
 
@@ -135,7 +138,7 @@ fn measure_volume(
     let (mut modelled, map) = model_rows(context, &key, volume)?;
     doing(context, "hashing the tree", key.role);
     let root = volume.root().to_owned();
-    let tree = collect_tree(&root, context.world.threads)?;
+    let tree = collect_tree(&root, context.world.threads.max(COLD_READERS))?;
     let space = rustix::fs::statvfs(&root).map_err(|error| Error::io("look at", &root)(error.into()))?;
     let capacity_bytes = space.f_blocks * space.f_frsize;
     let cell = CellRow {
