@@ -20,11 +20,11 @@ use crate::schema::{Column, ColumnType, TableRow, Value, columns_of, row_of, val
 
 /// The bytes of a Parquet file with these rows; the same rows give the same bytes.
 pub(crate) fn encode<R: TableRow>(rows: &[R]) -> Result<Vec<u8>, Error> {
-    encode_rows(rows).map_err(|source| Error::Encode { table: R::TABLE.name(), source })
+    encode_rows(rows, &columns_of::<R>()).map_err(|source| Error::Encode { table: R::TABLE.name(), source })
 }
 
-fn encode_rows<R: TableRow>(rows: &[R]) -> Result<Vec<u8>, ParquetError> {
-    let columns = columns_of::<R>();
+/// `columns` are the row's, or the first of them.
+fn encode_rows<R: TableRow>(rows: &[R], columns: &[Column]) -> Result<Vec<u8>, ParquetError> {
     let mut values: Vec<Vec<Value>> = columns.iter().map(|_| Vec::with_capacity(rows.len())).collect();
     for row in rows {
         for (column, value) in values.iter_mut().zip(values_of(row)) {
@@ -127,5 +127,45 @@ fn value(column: &Column, array: &ArrayRef, row: usize) -> Value {
         ColumnType::Float64 if array.is_null(row) => Value::Float64(f64::NAN),
         ColumnType::Float64 => Value::Float64(array.as_primitive::<Float64Type>().value(row)),
         ColumnType::Boolean => Value::Boolean(array.as_boolean().value(row)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CellKey, FreeSpaceRow, LayoutRow, Role};
+
+    fn key() -> CellKey {
+        CellKey { arm: "a".into(), file_system: "ext4".into(), role: Role::Full, pulls: 3 }
+    }
+
+    #[test]
+    fn a_file_from_before_a_column_that_may_be_null_is_read() {
+        let row = LayoutRow {
+            key: key(),
+            space: "device".into(),
+            files: 2,
+            fragmented_files: 1,
+            extents: 3,
+            blocks: 4,
+            extents_per_file: 1.5,
+            layout_score: 0.5,
+            adjacent_files_share: 0.25,
+            path_adjacent_files_share: 0.125,
+        };
+        let columns = columns_of::<LayoutRow>();
+        let older = encode_rows(&[row.clone()], &columns[..columns.len() - 1]).unwrap();
+        let read: Vec<LayoutRow> = decode(Path::new("layout.parquet"), older).unwrap();
+        assert!(read[0].path_adjacent_files_share.is_nan());
+        assert_eq!(LayoutRow { path_adjacent_files_share: 0.125, ..read[0].clone() }, row);
+    }
+
+    #[test]
+    fn a_file_without_a_column_that_is_never_null_is_damaged() {
+        let row = FreeSpaceRow { key: key(), bucket_bytes: 4096, extents: 1, bytes: 4096 };
+        let columns = columns_of::<FreeSpaceRow>();
+        let cut = encode_rows(&[row], &columns[..columns.len() - 1]).unwrap();
+        let refused = decode::<FreeSpaceRow>(Path::new("free_space.parquet"), cut).unwrap_err().to_string();
+        assert!(refused.contains("free_space.parquet") && refused.contains("no column `bytes`"), "{refused}");
     }
 }

@@ -218,7 +218,7 @@ fn real_files_come_back_whole_before_and_after_compaction() {
     // NaN differs from itself, so the texts are compared.
     assert_eq!(store.read_all().unwrap().export_json(), before.export_json());
     let csv = before.export_csv(Table::Layout);
-    assert!(csv.contains("ext4 gc,ext4,full,10,device,5,1,2,3,1.5,,0.5\r\n"), "{csv}");
+    assert!(csv.contains("ext4 gc,ext4,full,10,device,5,1,2,3,1.5,,0.5,0.5\r\n"), "{csv}");
     assert!(before.export_csv(Table::Circumstances).ends_with(",seed,\"7, \"\"x\"\"\"\r\n"));
     assert!(matches!(ResultStore::create(&dir, "again"), Err(Error::AlreadyExists { .. })));
 }
