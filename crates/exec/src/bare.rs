@@ -16,7 +16,7 @@ use senesce_oplog::{Content, ContentError, ContentSource, DoneStep, Op, Outcome}
 
 use crate::{
     OpFailure,
-    content::{beginning, for_each_chunk, make_ready},
+    content::{CHUNK_BYTES, beginning, for_each_chunk, make_ready},
     remove::remove_tree,
 };
 
@@ -45,6 +45,7 @@ enum Call {
     SyncFs,
     Allocate { path: CString, mode: Mode, exact: bool, len: u64 },
     SetModified { path: CString, times: Timestamps },
+    Read { path: CString, offset: u64, len: u64 },
 }
 
 impl BareLoop {
@@ -142,6 +143,7 @@ fn call(root: &RelPath, op: &Op, pieces: Pieces, umask: u32) -> Call {
             let times = Timestamps { last_access: time, last_modification: time };
             Call::SetModified { path: at(path), times }
         }
+        Op::Read { path, offset, len } => Call::Read { path: at(path), offset: *offset, len: *len },
     }
 }
 
@@ -193,6 +195,18 @@ fn issue(root: BorrowedFd<'_>, call: &Call) -> io::Result<()> {
             }
         }
         Call::SetModified { path, times } => rustix::fs::utimensat(root, path, times, AtFlags::SYMLINK_NOFOLLOW)?,
+        Call::Read { path, offset, len } => {
+            let file = open(path, OFlags::RDONLY, Mode::empty())?;
+            let mut buffer = vec![0; (*len).min(CHUNK_BYTES as u64) as usize];
+            let mut done = 0;
+            while done < *len {
+                let size = (*len - done).min(buffer.len() as u64) as usize;
+                match rustix::io::pread(&file, &mut buffer[..size], offset + done)? {
+                    0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                    n => done += n as u64,
+                }
+            }
+        }
     }
     Ok(())
 }

@@ -18,7 +18,13 @@ use rustix::{
 use senesce_core::{Bytes, RelPath};
 use senesce_oplog::{Op, Payload};
 
-use crate::{ExecError, OpFailure, SpaceLeft, Target, content::for_each_chunk, parents::Parents, remove::remove_tree};
+use crate::{
+    ExecError, OpFailure, SpaceLeft, Target,
+    content::for_each_chunk,
+    direct::{direct_flag, is_aligned, read_range, write_direct},
+    parents::Parents,
+    remove::remove_tree,
+};
 
 /// Applies operations below a directory.
 ///
@@ -36,6 +42,8 @@ pub struct PosixTarget {
     /// The path of the operation, NUL-terminated; two, because some operations have two.
     paths: [Vec<u8>; 2],
     chunk: Vec<u8>,
+    /// Reads and writes of existing files go past the page cache where they are aligned.
+    direct: bool,
 }
 
 const SETGID: u32 = 0o2000;
@@ -55,7 +63,15 @@ impl PosixTarget {
             parents: Parents::default(),
             paths: [Vec::new(), Vec::new()],
             chunk: Vec::new(),
+            direct: false,
         })
+    }
+
+    /// Lets [`Op::Read`] and [`Op::Write`] go past the page cache (O_DIRECT) where offset and length are multiples of
+    /// [`DIRECT_ALIGNMENT`](crate::DIRECT_ALIGNMENT). New files are written through the cache all the same.
+    pub fn with_direct_io(mut self, direct: bool) -> Self {
+        self.direct = direct;
+        self
     }
 
     /// The directory that operations start from.
@@ -113,7 +129,7 @@ fn undo_unless(done: Result<(), Errno>, undo: impl FnOnce() -> Result<(), Errno>
 
 impl Target for PosixTarget {
     fn apply(&mut self, root: &RelPath, op: &Op, payload: Option<&Payload>) -> Result<(), OpFailure> {
-        let Self { root: dir, inexact, setgid_seen, parents, paths: [first, second], chunk } = self;
+        let Self { root: dir, inexact, setgid_seen, parents, paths: [first, second], chunk, direct } = self;
         let dir = dir.as_fd();
         // The path an operation works on; its parent is reached without symbolic links, or the operation is refused.
         let mut at = |path: &RelPath| -> Result<(), OpFailure> {
@@ -135,8 +151,17 @@ impl Target for PosixTarget {
             }
             Op::Write { path, offset, .. } => {
                 at(path)?;
-                let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let direct = *direct && payload.is_some_and(|payload| is_aligned(*offset, payload.len()));
+                let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | direct_flag(direct);
                 let file = rustix::fs::openat(dir, c_str(first), flags, Mode::empty()).map_err(nothing_done)?;
+                if let (true, Some(payload)) = (direct, payload) {
+                    return write_direct(file.as_fd(), *offset, payload, chunk).map_err(
+                        |(errno, written)| match errno {
+                            Some(errno) => failure(errno, Some(written)),
+                            None => OpFailure::Io(io::ErrorKind::WriteZero.into()),
+                        },
+                    );
+                }
                 write_payload(file.as_fd(), Some(*offset), payload, chunk)
             }
             Op::Truncate { path, len } => {
@@ -225,6 +250,13 @@ impl Target for PosixTarget {
                 let time = Timespec { tv_sec, tv_nsec: 0 };
                 let times = Timestamps { last_access: time, last_modification: time };
                 rustix::fs::utimensat(dir, c_str(first), &times, AtFlags::SYMLINK_NOFOLLOW).map_err(nothing_done)
+            }
+            Op::Read { path, offset, len } => {
+                at(path)?;
+                let direct = *direct && is_aligned(*offset, *len);
+                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | direct_flag(direct);
+                let file = rustix::fs::openat(dir, c_str(first), flags, Mode::empty()).map_err(nothing_done)?;
+                Ok(read_range(file.as_fd(), *offset, *len, chunk)?)
             }
         }
     }

@@ -56,10 +56,11 @@ fn any_op(rng: &mut Rng, most: u64) -> Op {
         15 => Op::Symlink { path, target: Arc::from(any_path(rng).as_bytes()) },
         16 => Op::Link { existing: path, path: any_path(rng) },
         17 => Op::Chmod { path, mode: mode | 0o700 },
-        18 => match rng.below(4) {
+        18 => match rng.below(6) {
             0 => Op::RemoveTree { path },
             1 => Op::SyncFs,
             2 => Op::Fsync { path },
+            3..5 => Op::Read { path, offset: rng.below(most / 4), len: 1 + rng.below(most / 4) },
             _ => Op::Unlink { path },
         },
         19 => Op::Allocate { path, mode, len: rng.below(most) },
@@ -206,7 +207,7 @@ fn a_replay_says_what_is_wrong() {
 #[test]
 fn the_bare_loop_does_the_same_as_the_target() {
     let mut rng = Rng::for_purpose(Seed(5), "bare");
-    let mut full = ModelTarget::new(Some(Bytes(256 << 10)));
+    let mut full = ModelTarget::new(Some(Bytes(96 << 10)));
     let steps: Vec<DoneStep> = (0..30)
         .map(|number| {
             let step = fitting_step(&mut rng, &full);

@@ -104,6 +104,32 @@ fn every_kind_of_operation_does_what_its_call_does() {
 }
 
 #[test]
+fn past_the_cache_or_through_it_the_same_bytes_are_written_and_read() {
+    // Not in memory: tmpfs knows no way past the cache.
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let long = Content::Seeded { seed: 5, len: (5 << 20) + 4096 };
+    for (name, direct) in [("through", false), ("past", true)] {
+        let mut target = PosixTarget::open(dir.path()).unwrap().with_direct_io(direct);
+        let ops = vec![
+            Op::Create { path: path(name), mode: 0o644, content: Content::Seeded { seed: 4, len: 8 << 20 } },
+            Op::Write { path: path(name), offset: 4096, content: long.clone() },
+            Op::Write { path: path(name), offset: 8192, content: Content::Seeded { seed: 6, len: 4096 } },
+            // Not aligned, so through the cache in any case.
+            Op::Write { path: path(name), offset: 100, content: Content::Inline((*b"here").into()) },
+            Op::Read { path: path(name), offset: 0, len: 8 << 20 },
+            Op::Read { path: path(name), offset: 4096, len: 4096 },
+            Op::Read { path: path(name), offset: 77, len: 5000 },
+        ];
+        assert_eq!(apply(&mut target, "", ops).unwrap().outcome, Outcome::Done);
+        let beyond = Op::Read { path: path(name), offset: 4096, len: 8 << 20 };
+        assert!(apply(&mut target, "", vec![beyond]).is_err());
+    }
+    let at = |name: &str| fs::read(dir.path().join(name)).unwrap();
+    assert!(at("through") == at("past"));
+    assert_eq!(&at("past")[100..104], b"here");
+}
+
+#[test]
 fn a_symbolic_link_cannot_lead_out() {
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("victim"), "v").unwrap();

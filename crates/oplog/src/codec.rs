@@ -101,6 +101,11 @@ fn put_op(out: &mut Vec<u8>, op: &Op) {
             put_tagged(out, 14, path);
             put_number(out, *unix_seconds);
         }
+        Op::Read { path, offset, len } => {
+            put_tagged(out, 15, path);
+            put_number(out, *offset);
+            put_number(out, *len);
+        }
     }
 }
 
@@ -203,6 +208,7 @@ fn take_op(input: &mut &[u8]) -> Result<Op, String> {
         11 => Op::Fsync { path },
         13 => Op::Allocate { path, mode: take_mode(input)?, len: take_number(input)? },
         14 => Op::SetModified { path, unix_seconds: take_number(input)? },
+        15 => Op::Read { path, offset: take_number(input)?, len: take_number(input)? },
         _ => return Err(format!("operation {tag} is unknown")),
     })
 }

@@ -43,6 +43,8 @@ pub enum Op {
     Allocate { path: RelPath, mode: u32, len: u64 },
     /// Sets when a file's content changed last, in seconds since 1970, and its time of access to the same.
     SetModified { path: RelPath, unix_seconds: u64 },
+    /// Reads `len` bytes of a file from an offset on, all of which exist. It changes nothing that is compared.
+    Read { path: RelPath, offset: u64, len: u64 },
 }
 
 impl Op {

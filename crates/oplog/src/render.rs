@@ -33,6 +33,7 @@ impl Op {
             Self::SyncFs => "syncfs",
             Self::Allocate { .. } => "allocate",
             Self::SetModified { .. } => "set-modified",
+            Self::Read { .. } => "read",
         }
     }
 }
@@ -54,6 +55,7 @@ impl fmt::Display for Op {
             Self::SyncFs => Ok(()),
             Self::Allocate { path, mode, len } => write!(f, " {path} {mode:04o} {len} B"),
             Self::SetModified { path, unix_seconds } => write!(f, " {path} to {unix_seconds}"),
+            Self::Read { path, offset, len } => write!(f, " {path} at {offset} {len} B"),
         }
     }
 }

@@ -232,7 +232,7 @@ fn any_content() -> impl Strategy<Value = Content> {
 }
 
 fn any_op() -> impl Strategy<Value = Op> {
-    (0u8..15, any_path(), any_path(), any::<u32>(), any::<u64>(), any_content()).prop_map(
+    (0u8..16, any_path(), any_path(), any::<u32>(), any::<u64>(), any_content()).prop_map(
         |(kind, path, other, mode, number, content)| match kind {
             0 => Op::Mkdir { path, mode },
             1 => Op::Rmdir { path },
@@ -248,6 +248,7 @@ fn any_op() -> impl Strategy<Value = Op> {
             11 => Op::Fsync { path },
             12 => Op::Allocate { path, mode, len: number },
             13 => Op::SetModified { path, unix_seconds: number },
+            14 => Op::Read { path, offset: number, len: u64::from(mode) },
             _ => Op::SyncFs,
         },
     )

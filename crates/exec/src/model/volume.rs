@@ -341,6 +341,12 @@ impl Target for ModelTarget {
                 // Times are no part of a tree that is compared.
                 self.node(&at(path))?;
             }
+            Op::Read { path, offset, len } => {
+                let id = self.file_id(&at(path))?;
+                if offset.checked_add(*len).is_none_or(|end| end > self.file(id).contents.len()) {
+                    return Err(OpFailure::Io(io::ErrorKind::UnexpectedEof.into()));
+                }
+            }
         }
         Ok(())
     }
