@@ -5,9 +5,13 @@
 
 pub mod fsfb;
 pub mod git;
+pub mod mail;
 #[cfg(test)]
 mod meter;
+pub mod micro;
 mod names;
+pub mod overwrite;
+mod retry;
 pub mod synthetic;
 pub mod trace;
 mod workload;

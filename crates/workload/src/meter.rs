@@ -132,6 +132,9 @@ impl Meter {
                 });
             }
             Op::Fsync { path } => assert!(self.files.contains_key(&at(path)), "fsync {path}"),
+            Op::Read { path, offset, len } => {
+                assert!(self.files[&at(path)] >= offset + len, "read {path} beyond its end");
+            }
             Op::SyncFs => {}
             other => panic!("{other} is not expected of these workloads"),
         }

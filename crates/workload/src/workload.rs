@@ -35,6 +35,12 @@ pub trait Workload: Send {
     fn is_whole(&self, _last: &Outcome) -> bool {
         true
     }
+
+    /// Whether the step that was given last belongs on a volume that is made anew before it. The tree is empty then, so
+    /// that a replay on one volume ends with the same tree.
+    fn wants_fresh_volume(&self) -> bool {
+        false
+    }
 }
 
 /// A workload cannot go on.

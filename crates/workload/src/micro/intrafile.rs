@@ -1,0 +1,154 @@
+//! Round-robin append.
+
+use senesce_core::{Bytes, Rng, Seed};
+use senesce_oplog::{Content, Op, Outcome, Step};
+
+use crate::{Feedback, Workload, WorkloadError, names::path, retry::Retry};
+
+/// How appends reach the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Push {
+    /// An fsync after every append.
+    Append,
+    /// The whole file system is synchronised after every append, as `sync` does.
+    AppendAll,
+    /// The whole file system is synchronised after every round.
+    Round,
+}
+
+/// Parameters of [`Intrafile`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IntrafileOptions {
+    /// Everything random follows from it.
+    pub seed: Seed,
+    /// How many files.
+    pub files: u64,
+    /// Their size at the beginning, bytes.
+    pub file_bytes: u64,
+    /// What a round appends to each, bytes.
+    pub append_bytes: u64,
+    /// How many rounds.
+    pub rounds: u64,
+    /// How appends reach the device.
+    pub push: Push,
+    /// Multiplies the number of files and their size at the beginning.
+    pub scale: u64,
+}
+
+impl IntrafileOptions {
+    /// As published: 10 files of 256 KiB, 100 rounds of 4 KiB.
+    pub fn paper(seed: Seed) -> Self {
+        Self {
+            seed,
+            files: 10,
+            file_bytes: 256 * Bytes::KIB,
+            append_bytes: 4 * Bytes::KIB,
+            rounds: 100,
+            push: Push::Append,
+            scale: 1,
+        }
+    }
+
+    fn scaled(&self) -> (u64, u64) {
+        (self.files.saturating_mul(self.scale), self.file_bytes.saturating_mul(self.scale))
+    }
+
+    /// What the files hold at the beginning, bytes.
+    pub fn first_state_bytes(&self) -> u64 {
+        let (files, bytes) = self.scaled();
+        files.saturating_mul(bytes)
+    }
+
+    /// Errors: a parameter out of its range.
+    pub fn check(&self) -> Result<(), WorkloadError> {
+        let (files, bytes) = self.scaled();
+        for (name, value) in [("files", files), ("append_bytes", self.append_bytes)] {
+            if value == 0 || value > 1 << 32 {
+                let problem = "between 1 and 4294967296";
+                return Err(WorkloadError::Parameter { name, value: value.to_string(), problem });
+            }
+        }
+        if bytes > 1 << 40 {
+            let problem = "at most 1 TiB";
+            return Err(WorkloadError::Parameter { name: "file_bytes", value: bytes.to_string(), problem });
+        }
+        Ok(())
+    }
+}
+
+/// Files that grow in turn. Steps: `make the files` (not counted), then `round R` (counted).
+pub struct Intrafile {
+    options: IntrafileOptions,
+    content: Rng,
+    round: u64,
+    retry: Retry,
+}
+
+impl Intrafile {
+    /// Errors: a parameter out of its range.
+    pub fn new(options: IntrafileOptions) -> Result<Self, WorkloadError> {
+        options.check()?;
+        let content = Rng::for_purpose(options.seed, "intrafile content");
+        Ok(Self { options, content, round: 0, retry: Retry::default() })
+    }
+
+    fn content(&mut self, len: u64) -> Content {
+        Content::Seeded { seed: self.content.next_u64(), len }
+    }
+
+    fn make(&mut self) -> Vec<Op> {
+        let (files, len) = self.options.scaled();
+        let mut ops = vec![Op::Mkdir { path: path(""), mode: 0o755 }];
+        for file in 0..files {
+            ops.push(Op::Create { path: path(&format!("f{file:05}")), mode: 0o644, content: self.content(len) });
+        }
+        ops.push(Op::SyncFs);
+        ops
+    }
+
+    fn round(&mut self) -> Vec<Op> {
+        let (files, len) = self.options.scaled();
+        let append = self.options.append_bytes;
+        let offset = len + append * (self.round - 1);
+        let mut ops = Vec::new();
+        for file in 0..files {
+            let at = path(&format!("f{file:05}"));
+            ops.push(Op::Write { path: at.clone(), offset, content: self.content(append) });
+            match self.options.push {
+                Push::Append => ops.push(Op::Fsync { path: at }),
+                Push::AppendAll => ops.push(Op::SyncFs),
+                Push::Round => {}
+            }
+        }
+        if self.options.push == Push::Round {
+            ops.push(Op::SyncFs);
+        }
+        ops
+    }
+}
+
+impl Workload for Intrafile {
+    fn next_step(&mut self, feedback: &Feedback) -> Result<Option<Step>, WorkloadError> {
+        if let Some(step) = self.retry.settle(feedback)? {
+            return Ok(Some(step));
+        }
+        if self.round > self.options.rounds {
+            return Ok(None);
+        }
+        let (label, ops) = match self.round {
+            0 => ("make the files".to_owned(), self.make()),
+            round => (format!("round {round}"), self.round()),
+        };
+        let step = Step { label, counted: self.round > 0, root: path("append"), ops: ops.into() };
+        self.round += 1;
+        Ok(Some(self.retry.give(step)))
+    }
+
+    fn copies(&self) -> u64 {
+        1
+    }
+
+    fn is_whole(&self, last: &Outcome) -> bool {
+        self.retry.is_whole(last)
+    }
+}

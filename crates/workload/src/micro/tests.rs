@@ -1,0 +1,155 @@
+//! The microbenchmarks against their definitions. Limits of chi-square are exceeded once in 10,000 seeds.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use senesce_core::{Bytes, Seed};
+use senesce_oplog::{Op, Outcome, Step};
+
+use super::*;
+use crate::{
+    Workload, WorkloadError,
+    meter::{Meter, chi_square, chi_square_limit, length},
+};
+
+#[test]
+fn appends_go_to_each_file_in_turn_and_each_is_pushed() {
+    let (mut work, mut meter) = (Intrafile::new(IntrafileOptions::paper(Seed(1))).unwrap(), Meter::new(Bytes::GIB));
+    let steps = meter.run(&mut work);
+    assert_eq!(steps.iter().filter(|step| step.counted).count(), 100);
+    for step in &steps[1..] {
+        let names: Vec<String> = step.ops.iter().map(ToString::to_string).collect();
+        assert_eq!(names.len(), 20);
+        for (file, pair) in names.chunks(2).enumerate() {
+            assert!(pair[0].starts_with(&format!("write f{file:05} at ")), "{}", pair[0]);
+            assert_eq!(pair[1], format!("fsync f{file:05}"));
+        }
+    }
+    assert_eq!(meter.files.len(), 10);
+    assert!(meter.files.values().all(|size| *size == 256 * 1024 + 100 * 4096));
+}
+
+#[test]
+fn a_scale_multiplies_files_and_sizes_and_the_push_can_be_chosen() {
+    let options = IntrafileOptions { scale: 3, rounds: 2, push: Push::Round, ..IntrafileOptions::paper(Seed(1)) };
+    assert_eq!(options.first_state_bytes(), 9 * 10 * 256 * 1024);
+    let mut meter = Meter::new(Bytes::GIB);
+    let steps = meter.run(&mut Intrafile::new(options).unwrap());
+    assert_eq!(meter.files.len(), 30);
+    assert!(meter.files.values().all(|size| *size == 3 * 256 * 1024 + 2 * 4096));
+    let syncs = |step: &Step| step.ops.iter().filter(|op| matches!(op, Op::SyncFs)).count();
+    assert_eq!((syncs(&steps[1]), steps[1].ops.len()), (1, 31));
+    let all = IntrafileOptions { push: Push::AppendAll, ..options };
+    let steps = Meter::new(Bytes::GIB).run(&mut Intrafile::new(all).unwrap());
+    assert_eq!((syncs(&steps[1]), steps[1].ops.len()), (30, 60));
+}
+
+#[test]
+fn an_append_that_found_no_space_is_repeated_at_the_same_place() {
+    let options = IntrafileOptions { rounds: 5, ..IntrafileOptions::paper(Seed(2)) };
+    let (mut work, mut meter) = (Intrafile::new(options).unwrap(), Meter::new(Bytes::GIB));
+    let (mut refused, mut counted) = (0, 0);
+    while let Some(step) = meter.step(&mut work).unwrap() {
+        refused += u64::from(meter.last() != Outcome::Done);
+        counted += u64::from(step.counted);
+        if work.is_whole(&meter.last()) && refused < 10 {
+            meter.refuse_after = Some(refused as usize);
+        }
+    }
+    assert!(refused >= 5, "{refused}");
+    assert_eq!(counted, 5);
+    assert!(meter.files.values().all(|size| *size == 256 * 1024 + 5 * 4096));
+}
+
+#[test]
+fn a_volume_that_is_too_small_for_the_files_is_an_error() {
+    let (mut work, mut meter) = (Intrafile::new(IntrafileOptions::paper(Seed(2))).unwrap(), Meter::new(Bytes::MIB));
+    let error = loop {
+        match meter.step(&mut work) {
+            Ok(step) => assert!(step.is_some()),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, WorkloadError::VolumeTooSmall { .. }), "{error}");
+}
+
+proptest! {
+    #[test]
+    fn every_order_is_a_permutation_and_only_goes_on_from_a_less_shuffled_one(
+        seed: u64, files in 1u64..2_000, percent in 0u64..=100
+    ) {
+        let order = compute_order(Seed(seed), files, percent);
+        let names: BTreeSet<u32> = order.iter().copied().collect();
+        prop_assert_eq!(order.len() as u64, files, "lost or doubled");
+        prop_assert!(names.into_iter().eq(0..files as u32), "lost or doubled");
+        let shuffled = (files * percent).div_ceil(100) as usize;
+        let whole = compute_order(Seed(seed), files, 100);
+        prop_assert_eq!(&order[..shuffled], &whole[..shuffled]);
+        // Behind the shuffled positions every file is at its place, or was exchanged for one of the shuffled positions.
+        let moved = (shuffled..order.len()).filter(|&at| order[at] != at as u32).count();
+        prop_assert!(moved <= shuffled);
+        if percent == 0 {
+            prop_assert!(order.into_iter().eq(0..files as u32));
+        }
+    }
+}
+
+#[test]
+fn a_full_shuffle_is_uniform() {
+    // All 24 orders of four files, equally often.
+    let mut counts = vec![0u64; 256];
+    for seed in 0..24_000 {
+        let order = compute_order(Seed(seed), 4, 100);
+        counts[order.iter().fold(0, |code, &at| code * 4 + at as usize)] += 1;
+    }
+    counts.retain(|&count| count > 0);
+    assert_eq!(counts.len(), 24);
+    assert!(chi_square(&counts) < chi_square_limit(23), "{counts:?}");
+}
+
+#[test]
+fn every_copy_has_the_same_files_in_another_order_on_a_fresh_volume() {
+    let options = InterfileOptions { files: 500, ..InterfileOptions::paper(Seed(3)) };
+    let (mut work, mut meter) = (Interfile::new(options).unwrap(), Meter::new(Bytes::GIB));
+    let mut copies: Vec<Vec<(String, String)>> = Vec::new();
+    while let Some(step) = meter.step(&mut work).unwrap() {
+        let is_copy = step.label.starts_with("copy");
+        assert_eq!(work.wants_fresh_volume(), step.counted);
+        assert_eq!(work.is_whole(&Outcome::Done), is_copy);
+        assert_eq!(work.is_set_up(), !is_copy);
+        if !is_copy {
+            assert_eq!((meter.files.len(), meter.directories.len()), (0, 1), "a volume that is made anew is empty");
+            continue;
+        }
+        let create = |op: &Op| match op {
+            Op::Create { path, content, .. } => {
+                assert_eq!(length(content), 4096);
+                Some((path.to_string(), content.to_string()))
+            }
+            _ => None,
+        };
+        copies.push(step.ops.iter().filter_map(create).collect());
+        assert_eq!(meter.files.len(), 500);
+    }
+    assert_eq!(copies.len(), 11);
+    assert!(copies[0].is_sorted(), "the first copy is in the order of the paths");
+    for copy in &copies {
+        let mut sorted = copy.clone();
+        sorted.sort();
+        assert_eq!(sorted, copies[0]);
+    }
+    let at_home = |copy: &Vec<(String, String)>| copy.iter().zip(&copies[0]).filter(|(a, b)| a == b).count();
+    assert!(copies.windows(2).all(|pair| at_home(&pair[1]) < at_home(&pair[0]) + 25));
+    assert!(at_home(&copies[10]) < 10, "{}", at_home(&copies[10]));
+}
+
+#[test]
+fn parameters_out_of_range_are_refused_by_name() {
+    let good = InterfileOptions::paper(Seed(1));
+    assert!(Interfile::new(InterfileOptions { files: 0, ..good }).is_err());
+    assert!(Interfile::new(InterfileOptions { step_percent: 101, ..good }).is_err());
+    let good = IntrafileOptions::paper(Seed(1));
+    assert!(Intrafile::new(IntrafileOptions { files: 0, ..good }).is_err());
+    assert!(Intrafile::new(IntrafileOptions { append_bytes: 0, ..good }).is_err());
+    assert!(Intrafile::new(IntrafileOptions { scale: u64::MAX, ..good }).is_err());
+}
