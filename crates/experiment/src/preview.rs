@@ -6,7 +6,7 @@ use senesce_core::Bytes;
 
 use crate::{
     Error,
-    plan::{Arm, Edition, Plan, PlannedCell, VolumePlan},
+    plan::{Arm, Edition, Plan, PlannedCell, VolumePlan, WorkloadKind},
     sizing::Sizes,
     source::Source,
 };
@@ -56,6 +56,11 @@ pub fn preview(plan: &Plan, scratch: &Path) -> Result<Preview, Error> {
         format!("{}: {place}", role.name())
     });
     let set_up = match plan.workload.edition {
+        _ if plan.workload.kind == WorkloadKind::Fsfb => {
+            let table = plan.workload.fsfb.clone().unwrap_or_default();
+            format!("fill the full volume to {}% with files of random sizes in a random tree", table.fill_percent)
+        }
+        _ if plan.workload.kind != WorkloadKind::History => "make the first state of the tree".to_owned(),
         Edition::Single => "clone the repository once (or make the trace's first tree)".to_owned(),
         Edition::FullDiskPaper => format!("clone copies until the full volume is {}% full", plan.workload.fill_percent),
         Edition::FullDiskCode => format!("clone {} copies", plan.workload.copies),
@@ -65,7 +70,10 @@ pub fn preview(plan: &Plan, scratch: &Path) -> Result<Preview, Error> {
     let steps = vec![
         "mkfs and mount the volumes; each verified".to_owned(),
         set_up,
-        format!("{pulls} pulls at most, in turn over the copies"),
+        match plan.workload.kind {
+            WorkloadKind::History => format!("{pulls} pulls at most, in turn over the copies"),
+            kind => format!("{pulls} rounds of {}", kind.as_str()),
+        },
         format!(
             "at each of {} checkpoints: measure {measured} ({runs} cold grep test(s) each)",
             plan.checkpoints(pulls).len()

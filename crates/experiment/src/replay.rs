@@ -8,6 +8,7 @@ use senesce_exec::{
 };
 use senesce_gitsource::HistoryOptions;
 use senesce_oplog::{ContentSource, Ended, LogReader};
+use senesce_workload::fsfb::PrintableContents;
 use serde_json::Value;
 
 use crate::{Error, arm::check_signal, source::GitSource};
@@ -81,7 +82,7 @@ pub fn replay_log(
 fn contents_of(workload: &Value, repo: Option<&Path>, spool: &Path) -> Result<Arc<dyn ContentSource>, Error> {
     let source = &workload["source"];
     if source["kind"] != "git" {
-        return Ok(Arc::new(())); // seeded contents need none
+        return Ok(Arc::new(PrintableContents)); // those of workloads without a repository; seeded ones need nothing
     }
     let repo = match (repo, source["repo"].as_str()) {
         (Some(path), _) => path.to_string_lossy().into_owned(),

@@ -5,7 +5,7 @@ use senesce_store::Role;
 
 use crate::{
     Error,
-    plan::{AutoSize, Edition, Plan, VolumePlan},
+    plan::{AutoSize, Edition, Plan, VolumePlan, WorkloadKind},
     source::Source,
     volumes::minimum_size,
 };
@@ -16,6 +16,8 @@ const COPIES: u64 = 8;
 const EMPTY_TO_FULL: u64 = 10;
 /// An automatic volume for a single repository is so many times its first state: pulls make it grow.
 const SINGLE_TO_CLONE: u64 = 8;
+/// The full volume of FSFB, as in the paper.
+const FSFB_FULL: Bytes = Bytes(5 * Bytes::GIB);
 /// No automatic volume is smaller.
 const LEAST: Bytes = Bytes(320 * Bytes::MIB);
 /// A history with an automatic start begins with a clone of at most this size, so that eight fill the least full volume.
@@ -53,20 +55,25 @@ impl Sizes {
             _ => None,
         };
         let workload = &plan.workload;
-        let full = given(Role::Full).unwrap_or_else(|| match workload.edition {
-            Edition::Single => Bytes(0),
-            Edition::FullDiskPaper => round(COPIES * clone_bytes * 100 / workload.fill_percent),
-            Edition::FullDiskCode => round(workload.copies * clone_bytes * 5 / 4 + workload.keep_free.0.0),
+        let full = given(Role::Full).unwrap_or_else(|| match (workload.kind, workload.edition) {
+            (WorkloadKind::Fsfb, _) => FSFB_FULL,
+            (WorkloadKind::History, Edition::FullDiskPaper) => {
+                round(COPIES * clone_bytes * 100 / workload.fill_percent)
+            }
+            (WorkloadKind::History, Edition::FullDiskCode) => {
+                round(workload.copies * clone_bytes * 5 / 4 + workload.keep_free.0.0)
+            }
+            _ => Bytes(0),
         });
-        let automatic = match workload.edition {
-            Edition::Single => round(SINGLE_TO_CLONE * clone_bytes),
-            _ => Bytes(full.0 * EMPTY_TO_FULL),
+        let automatic = match plan.fills_volume() {
+            false => round(SINGLE_TO_CLONE * clone_bytes),
+            true => Bytes(full.0 * EMPTY_TO_FULL),
         };
         let empty = given(Role::Empty).unwrap_or(automatic);
         let unaged = given(Role::Unaged).unwrap_or(automatic);
-        // In a full-disk edition all volumes hold what the full one holds; otherwise at most their size.
-        let one = if workload.edition == Edition::Single { (3 * clone_bytes).min(empty.0) } else { full.0 };
-        let aged = if workload.edition == Edition::Single { 1 } else { 2 };
+        // If the full volume is filled, all volumes hold what it holds; otherwise at most their size.
+        let one = if plan.fills_volume() { full.0 } else { (3 * clone_bytes).min(empty.0) };
+        let aged = if plan.has_full() { 2 } else { 1 };
         let copies = aged * (1 + u64::from(plan.measure.snapshots)) + 1;
         Self { clone_bytes, full, empty, unaged, needed_bytes: one * copies * 21 / 20 }
     }

@@ -113,6 +113,22 @@ impl Driver {
         }
     }
 
+    /// Whether set-up ended before what is next.
+    pub fn is_set_up(&self) -> bool {
+        match self {
+            Self::Steps { workload, .. } => workload.is_set_up(),
+            Self::Git(_) => false,
+        }
+    }
+
+    /// Whether the volumes may be measured after what was done last, which ended so.
+    pub fn is_whole(&self, last: &Outcome) -> bool {
+        match self {
+            Self::Steps { workload, .. } => workload.is_whole(last),
+            Self::Git(_) => true,
+        }
+    }
+
     /// Lets the git binary do what is next; not for steps.
     pub fn run_git(&mut self, root: &Path, next: &Next) -> Result<String, Error> {
         match self {

@@ -58,13 +58,14 @@ fn age(context: &mut ArmContext<'_>, state: &mut ArmState) -> Result<(), Error> 
     loop {
         check_signal()?;
         let Some((next, space)) = state.next()? else { break };
-        if next.is_counted() && state.measured_at.is_none() {
+        if state.measured_at.is_none() && (next.is_counted() || state.driver.is_set_up()) {
             checkpoint(context, state)?;
         }
         do_step(context, state, next, space)?;
         if state.pulls > 0
             && state.pulls.is_multiple_of(context.plan.measure.every)
             && state.measured_at != Some(state.pulls)
+            && state.last.is_none_or(|last| state.driver.is_whole(&last))
         {
             checkpoint(context, state)?;
         }

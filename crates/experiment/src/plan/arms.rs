@@ -2,7 +2,7 @@
 
 use senesce_store::{CellKey, Role};
 
-use super::{Edition, Engine, FileSystem, Plan, VolumePlan};
+use super::{AutoSize, Edition, Engine, FileSystem, Plan, VolumePlan, WorkloadKind};
 
 /// One file system under one variant of the workload.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,14 +43,29 @@ impl Plan {
 
     /// The volumes of an arm, in the order they are measured.
     pub fn roles(&self) -> &'static [Role] {
-        let all: &[Role] = match self.workload.edition {
-            Edition::Single => &[Role::Empty, Role::Unaged],
-            Edition::FullDiskPaper | Edition::FullDiskCode => &[Role::Full, Role::Empty, Role::Unaged],
+        let all: &[Role] = match self.has_full() {
+            false => &[Role::Empty, Role::Unaged],
+            true => &[Role::Full, Role::Empty, Role::Unaged],
         };
         match self.volumes.unaged {
             VolumePlan::Absent(_) => &all[..all.len() - 1],
             _ => all,
         }
+    }
+
+    /// Whether the workload fills a volume whatever its size.
+    pub fn fills_volume(&self) -> bool {
+        match self.workload.kind {
+            WorkloadKind::History => self.workload.edition != Edition::Single,
+            WorkloadKind::Fsfb => true,
+        }
+    }
+
+    /// Whether there is a full volume: always if the workload fills it; otherwise a workload without history has one if
+    /// the plan gives it a size or a place.
+    pub fn has_full(&self) -> bool {
+        let given = self.volumes.full != VolumePlan::Size(AutoSize::Auto);
+        self.fills_volume() || (given && self.workload.kind != WorkloadKind::History)
     }
 
     /// What the plan says of a role's volume.

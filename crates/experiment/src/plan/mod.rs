@@ -8,6 +8,7 @@ mod parse;
 mod schema;
 mod size;
 mod volume_plan;
+mod workloads;
 
 use schemars::JsonSchema;
 use senesce_core::Seed;
@@ -17,6 +18,7 @@ pub use arms::{Arm, PlannedCell};
 pub use parse::PlanError;
 pub use schema::plan_schema_json;
 pub use size::{AutoSize, Size, StartAt};
+pub use workloads::{FsfbPlan, Variant, WorkloadKind};
 
 /// The version this program writes and reads.
 pub const PLAN_FORMAT: &str = "senesce-plan/1";
@@ -36,7 +38,8 @@ pub struct Plan {
     #[serde(default = "default_seed")]
     #[schemars(with = "u64")]
     pub seed: Seed,
-    /// Where the steps come from.
+    /// Where the steps come from, unless the workload needs no history.
+    #[serde(default)]
     pub history: History,
     /// How the steps are run.
     #[serde(default)]
@@ -52,7 +55,7 @@ pub struct Plan {
     pub file_systems: Vec<FileSystem>,
 }
 
-/// Where the steps come from. Exactly one of `repo`, `synthetic` and `trace`.
+/// Where the steps come from. Exactly one of `repo`, `synthetic` and `trace`; none if the workload needs no history.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct History {
@@ -117,7 +120,9 @@ pub enum Engine {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkloadPlan {
-    /// Which published experiment.
+    /// What makes the steps: the history, or a workload that needs none.
+    pub kind: WorkloadKind,
+    /// Which published experiment with the history.
     pub edition: Edition,
     /// Who issues the operations; an arm for each.
     pub engine: Vec<Engine>,
@@ -131,11 +136,15 @@ pub struct WorkloadPlan {
     pub keep_free: Size,
     /// The file system is synchronised after this many operations (the pace of commits changes the layout); 0: never.
     pub sync_every_operations: u64,
+    /// Parameters of `kind = "fsfb"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fsfb: Option<FsfbPlan>,
 }
 
 impl Default for WorkloadPlan {
     fn default() -> Self {
         Self {
+            kind: WorkloadKind::History,
             edition: Edition::Single,
             engine: vec![Engine::Native],
             gc: vec![false],
@@ -143,6 +152,7 @@ impl Default for WorkloadPlan {
             copies: 10,
             keep_free: Size::mib(500),
             sync_every_operations: 2_000,
+            fsfb: None,
         }
     }
 }

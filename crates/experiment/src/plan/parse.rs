@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use senesce_store::Role;
 
-use super::{Edition, Engine, FileSystemName, PLAN_FORMAT, Plan, VolumePlan};
+use super::{Edition, Engine, FileSystemName, PLAN_FORMAT, Plan, VolumePlan, WorkloadKind};
 
 /// A plan cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -92,8 +92,23 @@ impl Plan {
             Err(PlanError::Contradiction { path: path.to_owned(), key: key.to_owned(), problem: problem.to_owned() })
         };
         let sources = [self.history.repo.is_some(), self.history.synthetic.is_some(), self.history.trace.is_some()];
-        if sources.iter().filter(|&&given| given).count() != 1 {
+        let of_history = self.workload.kind == WorkloadKind::History;
+        if of_history && sources.iter().filter(|&&given| given).count() != 1 {
             return wrong("history", "needs exactly one of repo, synthetic and trace");
+        }
+        if !of_history {
+            if self.history != Default::default() {
+                return wrong("history", "goes with workload.kind = \"history\" only");
+            }
+            let published = super::WorkloadPlan::default();
+            if (self.workload.edition, &self.workload.engine, &self.workload.gc)
+                != (published.edition, &published.engine, &published.gc)
+            {
+                return wrong("workload", "edition, engine and gc go with kind = \"history\" only");
+            }
+        }
+        if self.workload.fsfb.is_some() && self.workload.kind != WorkloadKind::Fsfb {
+            return wrong("workload.fsfb", "goes with workload.kind = \"fsfb\" only");
         }
         if let Some(synthetic) = &self.history.synthetic
             && synthetic.model != "linux-like"

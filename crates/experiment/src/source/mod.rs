@@ -1,6 +1,7 @@
-//! Where an experiment's steps come from: a repository, a synthetic history, a trace.
+//! Where an experiment's steps come from: a repository, a synthetic history, a trace, or a seed alone.
 
 mod git;
+mod made;
 mod synthetic;
 mod trace;
 
@@ -17,22 +18,28 @@ use crate::{
 };
 
 pub use git::GitSource;
+pub use made::MadeSource;
 pub use trace::TraceSource;
 
 /// A workload, and the source that has its contents ready, made ahead on another thread.
 pub(super) type WorkloadAhead = (Box<dyn Workload>, Arc<dyn ContentSource>);
 
-/// An opened history.
+/// An opened history, or a workload that needs none.
 pub enum Source {
     /// Commits of a repository, real or synthetic.
     Git(GitSource),
     /// A size-only trace.
     Trace(TraceSource),
+    /// A seed and parameters.
+    Made(MadeSource),
 }
 
 impl Source {
     /// Opens the plan's history; clones a URL or makes the synthetic history below `spool` if that is not done yet.
     pub fn open(plan: &Plan, spool: &Path) -> Result<Self, Error> {
+        if let Some(made) = MadeSource::open(plan)? {
+            return Ok(Self::Made(made));
+        }
         match &plan.history.trace {
             Some(path) => Ok(Self::Trace(TraceSource::open(Path::new(path))?)),
             None => Ok(Self::Git(GitSource::open(plan, spool)?)),
@@ -43,6 +50,7 @@ impl Source {
     pub fn pulls(&self, plan: &Plan) -> u64 {
         let wanted = plan.history.pulls.unwrap_or(u64::MAX);
         match (self, plan.workload.edition) {
+            (Self::Made(made), _) => made.rounds(),
             // Several copies make one pull each of every commit.
             (_, Edition::FullDiskPaper | Edition::FullDiskCode) => wanted,
             (Self::Git(git), Edition::Single) => wanted.min(git.pulls_there_are()),
@@ -65,6 +73,7 @@ impl Source {
         match self {
             Self::Git(git) => git.workload(plan, arm),
             Self::Trace(trace) => trace.workload(plan),
+            Self::Made(made) => made.start(),
         }
     }
 
@@ -73,6 +82,7 @@ impl Source {
         match self {
             Self::Git(git) => git.contents(),
             Self::Trace(_) => Arc::new(()),
+            Self::Made(made) => made.contents(),
         }
     }
 
@@ -83,6 +93,7 @@ impl Source {
         let mut workload = match self {
             Self::Git(git) => git.first_step_only()?,
             Self::Trace(trace) => trace.first_step_only()?,
+            Self::Made(made) => return Ok(made.first_state_bytes()),
         };
         let endless = senesce_core::Bytes(u64::MAX / 2);
         let Some(step) = workload.next_step(&Feedback { capacity: endless, free: endless, last: None })? else {
@@ -96,6 +107,9 @@ impl Source {
 
     /// What the log's header says: everything the steps follow from, in an order that never changes.
     pub(crate) fn log_description(&self, plan: &Plan, arm: &Arm) -> serde_json::Value {
+        if let Self::Made(made) = self {
+            return made.log_description(plan);
+        }
         let mut workload = serde_json::json!({
             "edition": plan.workload.edition,
             "gc": arm.gc,
@@ -112,6 +126,7 @@ impl Source {
         workload["source"] = match self {
             Self::Git(git) => git.description(plan),
             Self::Trace(trace) => trace.description(),
+            Self::Made(_) => unreachable!("it has a description of its own"),
         };
         workload
     }
@@ -121,6 +136,7 @@ impl Source {
         match self {
             Self::Git(git) => git.circumstances(),
             Self::Trace(trace) => trace.circumstances(),
+            Self::Made(made) => made.circumstances(),
         }
     }
 }

@@ -1,0 +1,91 @@
+//! Workloads that follow from the seed and their parameters alone.
+
+use std::sync::Arc;
+
+use senesce_oplog::ContentSource;
+use senesce_workload::{
+    Workload, WorkloadError,
+    fsfb::{Fsfb, FsfbOptions, PrintableContents},
+};
+use serde_json::{Value, json};
+
+use super::WorkloadAhead;
+use crate::{
+    Error,
+    plan::{Plan, WorkloadKind},
+};
+
+/// A workload with its parameters, checked.
+pub struct MadeSource {
+    kind: WorkloadKind,
+    made: Made,
+    /// As the plan gives them, with the defaults.
+    parameters: Value,
+}
+
+enum Made {
+    Fsfb(FsfbOptions),
+}
+
+impl MadeSource {
+    /// The workload that the plan names; `None` if its steps come from a history.
+    ///
+    /// Errors: a parameter out of its range.
+    pub(super) fn open(plan: &Plan) -> Result<Option<Self>, Error> {
+        let workload = &plan.workload;
+        let (made, parameters) = match workload.kind {
+            WorkloadKind::History => return Ok(None),
+            WorkloadKind::Fsfb => {
+                let table = workload.fsfb.clone().unwrap_or_default();
+                (Made::Fsfb(table.options(plan.seed)), json!(table))
+            }
+        };
+        let source = Self { kind: workload.kind, made, parameters };
+        source.workload()?;
+        Ok(Some(source))
+    }
+
+    /// How many counted steps it makes.
+    pub(super) fn rounds(&self) -> u64 {
+        match &self.made {
+            Made::Fsfb(options) => options.rounds,
+        }
+    }
+
+    fn workload(&self) -> Result<Box<dyn Workload>, WorkloadError> {
+        Ok(match &self.made {
+            Made::Fsfb(options) => Box::new(Fsfb::new(*options)?),
+        })
+    }
+
+    /// The workload at its beginning, and what makes its contents.
+    pub(super) fn start(&self) -> Result<WorkloadAhead, Error> {
+        Ok((self.workload()?, self.contents()))
+    }
+
+    pub(super) fn contents(&self) -> Arc<dyn ContentSource> {
+        Arc::new(PrintableContents)
+    }
+
+    /// What the files of the first state occupy, bytes; 0 if that is a share of the volume.
+    pub(super) fn first_state_bytes(&self) -> u64 {
+        match &self.made {
+            Made::Fsfb(_) => 0,
+        }
+    }
+
+    /// What the log's header says.
+    pub(super) fn log_description(&self, plan: &Plan) -> Value {
+        json!({
+            "kind": self.kind,
+            "parameters": self.parameters,
+            "sync_every_operations": plan.workload.sync_every_operations,
+            "source": { "kind": "seed" },
+        })
+    }
+
+    pub(super) fn circumstances(&self) -> Vec<(String, String)> {
+        let parameters = self.parameters.as_object().into_iter().flatten();
+        parameters.map(|(key, value)| (format!("workload.{}.{key}", self.kind.as_str()), value.to_string())).collect()
+    }
+}
