@@ -12,6 +12,7 @@ pub mod micro;
 mod names;
 pub mod overwrite;
 mod retry;
+pub mod profile;
 pub mod synthetic;
 pub mod trace;
 mod workload;

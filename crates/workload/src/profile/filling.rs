@@ -1,0 +1,92 @@
+//! Rapid aging: only births, until the volume is as full as was asked.
+
+use senesce_oplog::Op;
+
+use super::{
+    aging::{Engine, Phase, ProfileAging, STEP_OPS},
+    batch::Deed,
+    classic::Classic,
+    options::Schedule,
+    population::FileId,
+    virtual_time::VirtualTime,
+};
+
+impl ProfileAging {
+    /// A step of the filling; false when the volume is as full as was asked.
+    pub(super) fn fill(&mut self) -> bool {
+        if self.used >= self.target {
+            return false;
+        }
+        // Some file systems count what was written only once it is committed, others keep small files elsewhere.
+        let believed = self.used_at_start + self.live_bytes;
+        let missing = self.target - self.used;
+        let near = believed.max(self.used) + 3 * (self.target / 100) >= self.target;
+        let unseen = self.target.saturating_sub(believed.max(self.used)).max(missing / 8);
+        let files = (unseen / self.mean_bytes() / 2).clamp(1, STEP_OPS as u64);
+        for _ in 0..files {
+            let bins = match (self.deck.0.pop(), self.deck.1.pop()) {
+                (Some(size), Some(depth)) => (size, depth),
+                _ => {
+                    self.population.retarget(self.population.live + 1);
+                    self.population.draw_bins(&mut self.draws)
+                }
+            };
+            self.add_file(bins, 0, false);
+        }
+        if near {
+            self.batch.push(Op::SyncFs, Deed::Duty);
+        }
+        true
+    }
+
+    /// The volume is full: as many files as there are now is what there should be.
+    pub(super) fn end_fill(&mut self) {
+        let files = self.population.live;
+        self.filled = files;
+        self.deck = (Vec::new(), Vec::new());
+        self.population.retarget(files);
+        self.phase = Phase::Stable;
+        let mut ids: Vec<FileId> = self.population.iter().map(|(id, _)| id).collect();
+        let (upper, weights) = (&self.profile.age.upper_relative, self.profile.age_weights());
+        match self.options.schedule {
+            Schedule::Classic => {
+                let mut classic = Classic::new(upper, &weights, files.max(1));
+                for id in ids {
+                    let age_bin = classic.add(id);
+                    self.population.get_mut(id).expect("it was just listed").age_bin = age_bin;
+                }
+                self.moves_planned = classic.life;
+                self.engine = Some(Engine::Classic(classic));
+            }
+            Schedule::Virtual => {
+                let mut schedule = VirtualTime::new(upper, &weights, files, self.options.churn);
+                let mut survivors = 0;
+                for &id in &ids {
+                    let birth = schedule.next_birth(&mut self.moves).expect("the filling is a part of the schedule");
+                    let file = self.population.get_mut(id).expect("it was just listed");
+                    (file.born, file.age_bin) = (birth.born, birth.window);
+                    survivors += u64::from(birth.keeps);
+                }
+                // They are all of the same window; who survives is chosen so that no bin has more than there are to be.
+                let mut room = (self.population.size.target.clone(), self.population.depth.target.clone());
+                self.moves.shuffle(&mut ids);
+                for id in ids {
+                    let file = self.population.get_mut(id).expect("it was just listed");
+                    let places = (&mut room.0[usize::from(file.size_bin)], &mut room.1[usize::from(file.depth_bin)]);
+                    file.keeps = survivors > 0 && *places.0 > 0 && *places.1 > 0;
+                    if file.keeps {
+                        survivors -= 1;
+                        *places.0 -= 1;
+                        *places.1 -= 1;
+                    } else {
+                        schedule.doom(id);
+                    }
+                }
+                self.moves_planned = schedule.births_left();
+                self.engine = Some(Engine::Virtual(schedule));
+            }
+        }
+        self.moved = 0;
+        self.schedule_end = self.moves_planned;
+    }
+}

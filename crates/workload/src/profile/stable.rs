@@ -1,0 +1,150 @@
+//! Stable aging: births and deaths as the schedule has them, around the asked fullness.
+
+use super::{
+    aging::{COUNTED_STEPS, Engine, LEAST_FILES, ProfileAging, STEP_OPS},
+    distribution::apportion,
+    options::Schedule,
+};
+
+impl ProfileAging {
+    /// Files that wait to be born, about: what is random needs something to choose from.
+    fn pool(&self) -> u64 {
+        let accuracy = match self.options.schedule {
+            Schedule::Virtual => 1.0 / 64.0,
+            Schedule::Classic => self.options.accuracy,
+        };
+        ((self.population.wanted as f64 * accuracy) as u64).clamp(4, 1024)
+    }
+
+    /// A step of stable aging; false when the schedule is at its end.
+    pub(super) fn stable(&mut self) -> bool {
+        let until = (self.moves_planned * (self.counted + 1)).div_ceil(COUNTED_STEPS);
+        let end = self.schedule_end;
+        while self.batch.len() < STEP_OPS && self.moved < until.min(end) {
+            let goes_on = match self.options.schedule {
+                Schedule::Virtual => self.move_virtual(),
+                Schedule::Classic => self.move_classic(end),
+            };
+            if !goes_on {
+                self.moved = end;
+            }
+        }
+        self.batch.len() > 0 || self.moved < end
+    }
+
+    /// One birth, with as many deaths as chance wants before it.
+    fn move_virtual(&mut self) -> bool {
+        let pool = self.pool();
+        loop {
+            let missing = self.population.missing();
+            let Some(Engine::Virtual(schedule)) = &mut self.engine else { return false };
+            let may_die = schedule.has_victims() && missing < 2 * pool;
+            let dies = may_die && (missing == 0 || self.moves.chance(1, 2));
+            if dies && let Some(victim) = schedule.victim(&mut self.moves, &self.population) {
+                self.remove_file(victim);
+                continue;
+            }
+            let Some(birth) = schedule.next_birth(&mut self.moves) else { return false };
+            self.moved += 1;
+            if missing == 0 && !birth.keeps {
+                // Nobody is left who could make room for a file that would have to go at once.
+                return true;
+            }
+            let bins = self.population.draw_bins(&mut self.draws);
+            let id = self.add_file(bins, birth.born, birth.keeps);
+            self.population.get_mut(id).expect("it was just born").age_bin = birth.window;
+            if let (false, Some(Engine::Virtual(schedule))) = (birth.keeps, &mut self.engine) {
+                schedule.doom(id);
+            }
+            return true;
+        }
+    }
+
+    /// One tick: a birth or a death, as the coin falls. Where the coin leads too far from the fullness it is overruled.
+    fn move_classic(&mut self, end: u64) -> bool {
+        let missing = self.population.missing();
+        // Towards the end nobody may be missing.
+        let most = (2 * self.pool()).min((end - self.moved) / 4);
+        // Fewer may be missing than survivors are to come, or those who should survive would have to die.
+        let to_come = match &self.engine {
+            Some(Engine::Classic(classic)) => classic.share_to_come() * self.population.wanted as f64,
+            _ => return false,
+        };
+        let most = most.min((to_come / 2.0) as u64);
+        let coin = self.moves.chance(1, 2);
+        let is_birth = if missing == 0 { false } else { missing > most || coin };
+        self.moved += 1;
+        let Some(Engine::Classic(classic)) = &mut self.engine else { return false };
+        classic.advance();
+        let now = classic.now;
+        if is_birth {
+            let bins = self.population.draw_bins(&mut self.draws);
+            let id = self.add_file(bins, now, false);
+            if let Some(Engine::Classic(classic)) = &mut self.engine {
+                let age_bin = classic.add(id);
+                self.population.get_mut(id).expect("it was just born").age_bin = age_bin;
+            }
+        } else if most > 0
+            && let Some(victim) = self.victim()
+        {
+            self.remove_file(victim);
+        }
+        true
+    }
+
+    /// Holds the fullness: more files or fewer, as the file system says.
+    pub(super) fn hold_fullness(&mut self) {
+        let quota = &self.population.size;
+        let lacking: Vec<u64> =
+            quota.target.iter().zip(&quota.count).map(|(target, count)| target.saturating_sub(*count)).collect();
+        // Of what was made and removed since it was asked, the file system knows nothing yet.
+        let used = self.used as f64 + self.live_bytes as f64 - self.live_bytes_heard as f64;
+        let error = self.target as f64 - (used + self.bytes_of(&lacking));
+        let tolerance = (self.options.accuracy / 2.0 * self.capacity as f64).max(2.0 * self.mean_bytes() as f64);
+        if error.abs() > tolerance {
+            self.correct_fullness(error);
+        }
+    }
+
+    /// What so many files of each size occupy, bytes.
+    fn bytes_of(&self, files: &[u64]) -> f64 {
+        files.iter().enumerate().map(|(bin, &files)| files as f64 * self.mean_allocated(bin)).sum()
+    }
+
+    /// Changes how many files there should be, so that `error` bytes more are used; nothing if that only makes it worse.
+    pub(super) fn correct_fullness(&mut self, error: f64) {
+        // The mean is no guide where few files are large, so every number near is tried (in strides, if there are many).
+        let (wanted, quota) = (self.population.wanted, &self.population.size);
+        let asked = self.bytes_of(&quota.target) + error;
+        let most = (wanted / 25).max(1);
+        let off = |files: u64| asked - self.bytes_of(&apportion(&quota.weights, files));
+        let candidates =
+            (wanted.saturating_sub(most).max(LEAST_FILES)..=wanted + most).step_by((most / 256).max(1) as usize);
+        let Some(files) = candidates.min_by(|&a, &b| off(a).abs().total_cmp(&off(b).abs())) else { return };
+        let mut target = apportion(&quota.weights, files);
+        self.exchange(&mut target, off(files));
+        if (asked - self.bytes_of(&target)).abs() < 0.7 * error.abs() {
+            self.retarget(files);
+            self.population.size.target = target;
+        }
+    }
+
+    /// Exchanges files of the most frequent size for others, until `error` bytes more are used: where a few files are much
+    /// of a volume, no number of files has its size. A quarter of the accuracy may be spent on that.
+    fn exchange(&self, target: &mut [u64], mut error: f64) {
+        let mut left = (self.options.accuracy / 4.0 * self.population.wanted as f64) as u64;
+        let Some(common) = (0..target.len()).max_by_key(|&bin| target[bin]) else { return };
+        for bin in (0..target.len()).rev() {
+            let each = self.mean_allocated(bin) - self.mean_allocated(common);
+            if self.population.size.weights[bin] == 0 || each <= 0.0 {
+                continue;
+            }
+            let (from, to) = if error > 0.0 { (common, bin) } else { (bin, common) };
+            let files = ((error.abs() / each) as u64).min(left).min(target[from]);
+            target[from] -= files;
+            target[to] += files;
+            left -= files;
+            error -= error.signum() * files as f64 * each;
+        }
+    }
+}
