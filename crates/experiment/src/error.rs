@@ -81,6 +81,14 @@ pub enum Error {
         /// What was found instead.
         problem: String,
     },
+    /// An aging profile cannot be used.
+    #[error("profile {profile:?}: {problem}")]
+    Profile {
+        /// Its name or path.
+        profile: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The history gives nothing to do.
     #[error("the range of commits is empty: {problem}")]
     NoPulls {

@@ -60,6 +60,13 @@ pub fn preview(plan: &Plan, scratch: &Path) -> Result<Preview, Error> {
             let table = plan.workload.fsfb.clone().unwrap_or_default();
             format!("fill the full volume to {}% with files of random sizes in a random tree", table.fill_percent)
         }
+        _ if plan.workload.kind == WorkloadKind::Profile => {
+            let table = plan.workload.profile.clone().unwrap_or_default();
+            format!(
+                "create files of profile {} until the full volume is {}% full",
+                table.profile, table.fullness_percent
+            )
+        }
         _ if plan.workload.kind != WorkloadKind::History => "make the first state of the tree".to_owned(),
         Edition::Single => "clone the repository once (or make the trace's first tree)".to_owned(),
         Edition::FullDiskPaper => format!("clone copies until the full volume is {}% full", plan.workload.fill_percent),

@@ -18,6 +18,8 @@ const EMPTY_TO_FULL: u64 = 10;
 const SINGLE_TO_CLONE: u64 = 8;
 /// The full volume of FSFB, as in the paper.
 const FSFB_FULL: Bytes = Bytes(5 * Bytes::GIB);
+/// The full volume of profile-driven aging.
+const PROFILE_FULL: Bytes = Bytes(Bytes::GIB);
 /// No automatic volume is smaller.
 const LEAST: Bytes = Bytes(320 * Bytes::MIB);
 /// A history with an automatic start begins with a clone of at most this size, so that eight fill the least full volume.
@@ -57,6 +59,7 @@ impl Sizes {
         let workload = &plan.workload;
         let full = given(Role::Full).unwrap_or_else(|| match (workload.kind, workload.edition) {
             (WorkloadKind::Fsfb, _) => FSFB_FULL,
+            (WorkloadKind::Profile, _) => PROFILE_FULL,
             (WorkloadKind::History, Edition::FullDiskPaper) => {
                 round(COPIES * clone_bytes * 100 / workload.fill_percent)
             }

@@ -36,6 +36,11 @@ pub trait Workload: Send {
         true
     }
 
+    /// What the workload has reached by now, where that is a question: names and figures, for the records.
+    fn reached(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
     /// Whether the step that was given last belongs on a volume that is made anew before it. The tree is empty then, so
     /// that a replay on one volume ends with the same tree.
     fn wants_fresh_volume(&self) -> bool {

@@ -121,6 +121,14 @@ impl Driver {
         }
     }
 
+    /// What the workload has reached.
+    pub fn reached(&self) -> Vec<(&'static str, String)> {
+        match self {
+            Self::Steps { workload, .. } => workload.reached(),
+            Self::Git(_) => Vec::new(),
+        }
+    }
+
     /// Whether the volumes may be measured after what was done last, which ended so.
     pub fn is_whole(&self, last: &Outcome) -> bool {
         match self {

@@ -11,9 +11,13 @@ mod state;
 mod virtual_time;
 
 use senesce_oplog::Outcome;
+use senesce_store::CircumstanceRow;
 use senesce_volume::{Volume, interrupted};
 
-use crate::{Error, Interrupted, error::chain_text, feedback::SpaceTold, journal::Entry, observer::Event};
+use crate::{
+    Error, Interrupted, circumstances::add_circumstances, error::chain_text, feedback::SpaceTold, journal::Entry,
+    observer::Event,
+};
 
 pub(crate) use driver::{Driver, GitDriver};
 pub(crate) use state::{ArmContext, ArmPulls, drop_snapshots};
@@ -104,6 +108,13 @@ fn do_step(
 /// Measures every volume, makes the results and the state durable, and says so in the journal.
 fn checkpoint(context: &mut ArmContext<'_>, state: &mut ArmState) -> Result<(), Error> {
     measure::measure_all(context, state)?;
+    let pulls = state.pulls;
+    let reached = state.driver.reached().into_iter().map(|(name, value)| CircumstanceRow {
+        arm: context.arm.name.clone(),
+        key: format!("reached.{pulls}.{name}"),
+        value,
+    });
+    add_circumstances(context.store, reached.collect())?;
     let (log_bytes, feedback_bytes) = state.sync_files()?;
     let snapshots = state.keep_snapshots(context)?;
     context

@@ -57,7 +57,7 @@ impl Plan {
     pub fn fills_volume(&self) -> bool {
         match self.workload.kind {
             WorkloadKind::History => self.workload.edition != Edition::Single,
-            WorkloadKind::Fsfb => true,
+            WorkloadKind::Fsfb | WorkloadKind::Profile => true,
         }
     }
 

@@ -5,6 +5,7 @@
 mod arms;
 mod devices;
 mod parse;
+mod profile;
 mod schema;
 mod size;
 mod volume_plan;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use arms::{Arm, PlannedCell};
 pub use parse::PlanError;
+pub use profile::{ContentName, ProfilePlan, ScheduleName, SizesName};
 pub use schema::plan_schema_json;
 pub use size::{AutoSize, Size, StartAt};
 pub use workloads::{FsfbPlan, Variant, WorkloadKind};
@@ -139,6 +141,9 @@ pub struct WorkloadPlan {
     /// Parameters of `kind = "fsfb"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fsfb: Option<FsfbPlan>,
+    /// Parameters of `kind = "profile"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<ProfilePlan>,
 }
 
 impl Default for WorkloadPlan {
@@ -153,6 +158,7 @@ impl Default for WorkloadPlan {
             keep_free: Size::mib(500),
             sync_every_operations: 2_000,
             fsfb: None,
+            profile: None,
         }
     }
 }

@@ -110,6 +110,9 @@ impl Plan {
         if self.workload.fsfb.is_some() && self.workload.kind != WorkloadKind::Fsfb {
             return wrong("workload.fsfb", "goes with workload.kind = \"fsfb\" only");
         }
+        if self.workload.profile.is_some() && self.workload.kind != WorkloadKind::Profile {
+            return wrong("workload.profile", "goes with workload.kind = \"profile\" only");
+        }
         if let Some(synthetic) = &self.history.synthetic
             && synthetic.model != "linux-like"
         {

@@ -14,6 +14,8 @@ pub enum WorkloadKind {
     History,
     /// FSFB, the free-space fragmentation benchmark (HotStorage 2019): table `workload.fsfb`.
     Fsfb,
+    /// Profile-driven aging (ATC 2018): sizes, depths and ages of files as surveyed: table `workload.profile`.
+    Profile,
 }
 
 impl WorkloadKind {
@@ -22,6 +24,7 @@ impl WorkloadKind {
         match self {
             Self::History => "history",
             Self::Fsfb => "fsfb",
+            Self::Profile => "profile",
         }
     }
 }

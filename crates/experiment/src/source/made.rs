@@ -6,6 +6,7 @@ use senesce_oplog::ContentSource;
 use senesce_workload::{
     Workload, WorkloadError,
     fsfb::{Fsfb, FsfbOptions, PrintableContents},
+    profile::{AgingProfile, ProfileAging, ProfileOptions},
 };
 use serde_json::{Value, json};
 
@@ -25,6 +26,7 @@ pub struct MadeSource {
 
 enum Made {
     Fsfb(FsfbOptions),
+    Profile(Box<AgingProfile>, ProfileOptions),
 }
 
 impl MadeSource {
@@ -39,6 +41,15 @@ impl MadeSource {
                 let table = workload.fsfb.clone().unwrap_or_default();
                 (Made::Fsfb(table.options(plan.seed)), json!(table))
             }
+            WorkloadKind::Profile => {
+                let table = workload.profile.clone().unwrap_or_default();
+                let profile = table.read()?;
+                let mut parameters = json!(table);
+                // Of a profile in a file, the name says nothing.
+                let text = profile.render().unwrap_or_default();
+                parameters["profile_blake3"] = blake3::hash(text.as_bytes()).to_hex().to_string().into();
+                (Made::Profile(Box::new(profile), table.options(plan.seed)), parameters)
+            }
         };
         let source = Self { kind: workload.kind, made, parameters };
         source.workload()?;
@@ -49,12 +60,14 @@ impl MadeSource {
     pub(super) fn rounds(&self) -> u64 {
         match &self.made {
             Made::Fsfb(options) => options.rounds,
+            Made::Profile(..) => ProfileAging::counted_steps(),
         }
     }
 
     fn workload(&self) -> Result<Box<dyn Workload>, WorkloadError> {
         Ok(match &self.made {
             Made::Fsfb(options) => Box::new(Fsfb::new(*options)?),
+            Made::Profile(profile, options) => Box::new(ProfileAging::new((**profile).clone(), options.clone())?),
         })
     }
 
@@ -70,7 +83,7 @@ impl MadeSource {
     /// What the files of the first state occupy, bytes; 0 if that is a share of the volume.
     pub(super) fn first_state_bytes(&self) -> u64 {
         match &self.made {
-            Made::Fsfb(_) => 0,
+            Made::Fsfb(_) | Made::Profile(..) => 0,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The workload: filling, stable aging, settling, and the setting of times.
 
 use senesce_core::{Bytes, Rng};
-use senesce_oplog::Step;
+use senesce_oplog::{Outcome, Step};
 
 use super::{
     batch::Batch,
@@ -316,6 +316,18 @@ impl Workload for ProfileAging {
 
     fn copies(&self) -> u64 {
         u64::from(self.births > 0)
+    }
+
+    fn is_set_up(&self) -> bool {
+        self.phase != Phase::Fill && self.moved > 0
+    }
+
+    fn is_whole(&self, last: &Outcome) -> bool {
+        *last == Outcome::Done
+    }
+
+    fn reached(&self) -> Vec<(&'static str, String)> {
+        self.convergence().figures()
     }
 }
 

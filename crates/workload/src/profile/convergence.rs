@@ -20,6 +20,19 @@ pub enum Bound {
     EndOfSchedule,
 }
 
+impl Bound {
+    /// As records spell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Accuracy => "accuracy",
+            Self::WholeFiles => "whole-files",
+            Self::NoSpace => "no-space",
+            Self::MostLives => "most-lives",
+            Self::EndOfSchedule => "end-of-schedule",
+        }
+    }
+}
+
 /// What an aging has reached.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Convergence {
@@ -52,6 +65,29 @@ pub struct Convergence {
 }
 
 impl Convergence {
+    /// Names and figures, for records.
+    pub fn figures(&self) -> Vec<(&'static str, String)> {
+        let share = |value: f64| format!("{value:.5}");
+        vec![
+            ("files", self.files.to_string()),
+            ("turnovers", format!("{:.2}", self.turnovers)),
+            ("operations", self.operations.to_string()),
+            ("fullness", share(self.fullness)),
+            ("size.chi_square", format!("{:.2} ({} degrees)", self.size.chi_square, self.size.degrees_of_freedom)),
+            ("size.largest", share(self.size.largest)),
+            ("size.total_variation", share(self.size.total_variation)),
+            ("depth.chi_square", format!("{:.2} ({} degrees)", self.depth.chi_square, self.depth.degrees_of_freedom)),
+            ("depth.largest", share(self.depth.largest)),
+            ("depth.total_variation", share(self.depth.total_variation)),
+            ("age.chi_square", format!("{:.2} ({} degrees)", self.age.chi_square, self.age.degrees_of_freedom)),
+            ("age.largest", share(self.age.largest)),
+            ("age.total_variation", share(self.age.total_variation)),
+            ("no_space", self.no_space.to_string()),
+            ("sizes_left_out", self.sizes_left_out.to_string()),
+            ("ended_by", self.ended_by.map_or("(goes on)", Bound::as_str).to_owned()),
+        ]
+    }
+
     /// Whether everything is as near as was asked.
     pub fn is_reached(&self) -> bool {
         let near = |deviation: &Deviation| deviation.total_variation <= self.accuracy;
