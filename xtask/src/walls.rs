@@ -62,8 +62,6 @@ const WALLS: &[(&str, &[&str])] = &[
 const OWNERS: &[(&str, &[&str])] = &[
     ("gix", &["senesce-gitsource"]),
     ("parquet", &["senesce-store"]),
-    ("arrow-array", &["senesce-store"]),
-    ("arrow-schema", &["senesce-store"]),
     ("resvg", &["senesce-report"]),
     ("minijinja", &["senesce-report"]),
     ("fuser", &["senesce-vdisk"]),

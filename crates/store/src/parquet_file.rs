@@ -1,18 +1,23 @@
 //! Rows as the bytes of a Parquet file, and back.
+//!
+//! One row group; a column is required, or optional where a value may be missing. What a column means stands in the
+//! file's key-value metadata: `senesce.unit.COLUMN`, `senesce.description.COLUMN`.
 
-use std::collections::HashMap;
-use std::path::Path;
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt64Array, new_null_array};
-use arrow_schema::{DataType, Field, Schema};
-use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
+use parquet::{
+    basic::{Compression, IntType, LogicalType, Repetition, Type as Physical, ZstdLevel},
+    column::reader::{ColumnReader, ColumnReaderImpl},
+    data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type},
+    errors::ParquetError,
+    file::{
+        metadata::KeyValue,
+        properties::WriterProperties,
+        reader::{FileReader, RowGroupReader, SerializedFileReader},
+        writer::{SerializedColumnWriter, SerializedFileWriter},
+    },
+    schema::types::{SchemaDescriptor, Type},
+};
 
 use crate::Error;
 use crate::results::FORMAT;
@@ -31,45 +36,45 @@ fn encode_rows<R: TableRow>(rows: &[R], columns: &[Column]) -> Result<Vec<u8>, P
             column.push(value);
         }
     }
-    let metadata = [("senesce.format", FORMAT), ("senesce.table", R::TABLE.name())];
-    let metadata: HashMap<_, _> = metadata.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
-    let schema = Arc::new(Schema::new_with_metadata(columns.iter().map(field).collect::<Vec<_>>(), metadata));
-    let arrays = columns.iter().zip(values).map(|(column, values)| array(column.column_type, values)).collect();
-    let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)?;
+    let fields = columns.iter().map(field).collect::<Result<_, _>>()?;
+    let schema = Type::group_type_builder(R::TABLE.name()).with_fields(fields).build()?;
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
         .set_created_by("senesce".to_owned())
+        .set_key_value_metadata(Some(metadata(R::TABLE.name(), columns)))
         .build();
-    let mut writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties))?;
-    writer.write(&batch)?;
+    let mut writer = SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties))?;
+    let mut group = writer.next_row_group()?;
+    for (column, values) in columns.iter().zip(values) {
+        let mut writer = group.next_column()?.expect("the schema has these columns");
+        write_column(&mut writer, column.column_type, values)?;
+        writer.close()?;
+    }
+    group.close()?;
     writer.into_inner()
 }
 
 /// The rows of a Parquet file. Columns are found by name; unknown ones are passed over.
 pub(crate) fn decode<R: TableRow>(path: &Path, bytes: Vec<u8>) -> Result<Vec<R>, Error> {
     let damaged = |error: ParquetError| Error::damaged(path, error);
-    let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes)).map_err(damaged)?;
-    let reader = reader.build().map_err(damaged)?;
+    let reader = SerializedFileReader::new(bytes::Bytes::from(bytes)).map_err(damaged)?;
+    let columns = columns_of::<R>();
+    let schema = reader.metadata().file_metadata().schema_descr();
+    let mut places = Vec::with_capacity(columns.len());
+    for column in &columns {
+        places.push(find(schema, column).map_err(|detail| Error::damaged(path, detail))?);
+    }
     let mut rows = Vec::new();
-    for batch in reader {
-        let batch = batch.map_err(|error| Error::damaged(path, error))?;
-        let columns = columns_of::<R>();
-        let mut arrays = Vec::with_capacity(columns.len());
-        for column in &columns {
-            let array = match batch.column_by_name(column.name) {
-                Some(array) => array.clone(),
-                // Written before there was such a column.
-                None if is_nullable(column) => new_null_array(&data_type(column.column_type), batch.num_rows()),
-                None => return Err(Error::damaged(path, format_args!("no column `{}`", column.name))),
-            };
-            if array.data_type() != &data_type(column.column_type) {
-                let detail = format!("column `{}` is of type {}", column.name, array.data_type());
-                return Err(Error::damaged(path, detail));
-            }
-            arrays.push(array);
+    for group in 0..reader.num_row_groups() {
+        let group = reader.get_row_group(group).map_err(damaged)?;
+        let mut read = Vec::with_capacity(columns.len());
+        for (column, place) in columns.iter().zip(&places) {
+            read.push(read_column(&*group, column, *place).map_err(damaged)?.into_iter());
         }
-        for row in 0..batch.num_rows() {
-            let values = columns.iter().zip(&arrays).map(|(column, array)| value(column, array, row)).collect();
+        let count = read.first().map_or(0, ExactSizeIterator::len);
+        for row in 0..count {
+            let values = read.iter_mut().map(|column| column.next()).collect::<Option<Vec<_>>>();
+            let values = values.ok_or_else(|| Error::damaged(path, "columns of different lengths"))?;
             let parsed = row_of(values);
             rows.push(parsed.ok_or_else(|| Error::damaged(path, format_args!("row {row} has an unknown role")))?);
         }
@@ -77,57 +82,162 @@ pub(crate) fn decode<R: TableRow>(path: &Path, bytes: Vec<u8>) -> Result<Vec<R>,
     Ok(rows)
 }
 
-fn data_type(column_type: ColumnType) -> DataType {
+/// How a column lies in the file.
+fn types(column_type: ColumnType) -> (Physical, Option<LogicalType>) {
     match column_type {
-        ColumnType::Text => DataType::Utf8,
-        ColumnType::UInt64 | ColumnType::OptionalUInt64 => DataType::UInt64,
-        ColumnType::Float64 => DataType::Float64,
-        ColumnType::Boolean => DataType::Boolean,
+        ColumnType::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        ColumnType::UInt64 | ColumnType::OptionalUInt64 => {
+            (Physical::INT64, Some(LogicalType::Integer(IntType { bit_width: 64, is_signed: false })))
+        }
+        ColumnType::Float64 => (Physical::DOUBLE, None),
+        ColumnType::Boolean => (Physical::BOOLEAN, None),
     }
 }
 
-fn field(column: &Column) -> Field {
-    let mut metadata = HashMap::from([("description".to_owned(), column.description.to_owned())]);
-    if !column.unit.is_empty() {
-        metadata.insert("unit".to_owned(), column.unit.to_owned());
-    }
-    Field::new(column.name, data_type(column.column_type), is_nullable(column)).with_metadata(metadata)
+fn field(column: &Column) -> Result<Arc<Type>, ParquetError> {
+    let (physical, logical) = types(column.column_type);
+    let repetition = if is_nullable(column) { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+    let builder = Type::primitive_type_builder(column.name, physical).with_repetition(repetition);
+    builder.with_logical_type(logical).build().map(Arc::new)
 }
 
 fn is_nullable(column: &Column) -> bool {
     matches!(column.column_type, ColumnType::Float64 | ColumnType::OptionalUInt64)
 }
 
-fn array(column_type: ColumnType, values: Vec<Value>) -> ArrayRef {
+fn metadata(table: &str, columns: &[Column]) -> Vec<KeyValue> {
+    let pair = |key: String, value: &str| KeyValue { key, value: Some(value.to_owned()) };
+    let mut metadata = vec![pair("senesce.format".to_owned(), FORMAT), pair("senesce.table".to_owned(), table)];
+    for column in columns {
+        if !column.unit.is_empty() {
+            metadata.push(pair(format!("senesce.unit.{}", column.name), column.unit));
+        }
+        metadata.push(pair(format!("senesce.description.{}", column.name), column.description));
+    }
+    metadata
+}
+
+fn write_column(
+    writer: &mut SerializedColumnWriter<'_>,
+    column_type: ColumnType,
+    values: Vec<Value>,
+) -> Result<(), ParquetError> {
     let mut values = crate::schema::Values(values.into_iter());
     let count = values.0.len();
     let typed = "a row gives values of its columns' types";
     match column_type {
-        ColumnType::Text => Arc::new(StringArray::from_iter_values((0..count).map(|_| values.text().expect(typed)))),
-        ColumnType::UInt64 => Arc::new(UInt64Array::from_iter_values((0..count).map(|_| values.uint().expect(typed)))),
+        ColumnType::Text => {
+            let values = (0..count).map(|_| Some(ByteArray::from(values.text().expect(typed).into_bytes())));
+            write_typed::<ByteArrayType>(writer, values, false)
+        }
+        ColumnType::UInt64 => {
+            let values = (0..count).map(|_| Some(values.uint().expect(typed).cast_signed()));
+            write_typed::<Int64Type>(writer, values, false)
+        }
         ColumnType::OptionalUInt64 => {
-            Arc::new(UInt64Array::from_iter((0..count).map(|_| values.optional_uint().expect(typed))))
+            let values = (0..count).map(|_| values.optional_uint().expect(typed).map(u64::cast_signed));
+            write_typed::<Int64Type>(writer, values, true)
         }
         // Null, not NaN: other programs' means and medians pass over nulls.
-        ColumnType::Float64 => Arc::new(Float64Array::from_iter(
-            (0..count).map(|_| Some(values.float().expect(typed)).filter(|value| !value.is_nan())),
-        )),
+        ColumnType::Float64 => {
+            let values = (0..count).map(|_| Some(values.float().expect(typed)).filter(|value| !value.is_nan()));
+            write_typed::<DoubleType>(writer, values, true)
+        }
         ColumnType::Boolean => {
-            Arc::new(BooleanArray::from((0..count).map(|_| values.boolean().expect(typed)).collect::<Vec<_>>()))
+            let values = (0..count).map(|_| Some(values.boolean().expect(typed)));
+            write_typed::<BoolType>(writer, values, false)
         }
     }
 }
 
-fn value(column: &Column, array: &ArrayRef, row: usize) -> Value {
-    match column.column_type {
-        ColumnType::Text => Value::Text(array.as_string::<i32>().value(row).to_owned()),
-        ColumnType::UInt64 => Value::UInt64(array.as_primitive::<UInt64Type>().value(row)),
-        ColumnType::OptionalUInt64 if array.is_null(row) => Value::OptionalUInt64(None),
-        ColumnType::OptionalUInt64 => Value::OptionalUInt64(Some(array.as_primitive::<UInt64Type>().value(row))),
-        ColumnType::Float64 if array.is_null(row) => Value::Float64(f64::NAN),
-        ColumnType::Float64 => Value::Float64(array.as_primitive::<Float64Type>().value(row)),
-        ColumnType::Boolean => Value::Boolean(array.as_boolean().value(row)),
+fn write_typed<T: DataType>(
+    writer: &mut SerializedColumnWriter<'_>,
+    values: impl Iterator<Item = Option<T::T>>,
+    is_nullable: bool,
+) -> Result<(), ParquetError> {
+    let (mut there, mut present) = (Vec::new(), Vec::new());
+    for value in values {
+        present.push(i16::from(value.is_some()));
+        there.extend(value);
     }
+    writer.typed::<T>().write_batch(&there, is_nullable.then_some(&present[..]), None)?;
+    Ok(())
+}
+
+/// Where a column lies in the file, by its number; none if it was written before there was such a column, whose
+/// values are then null.
+fn find(schema: &SchemaDescriptor, column: &Column) -> Result<Option<usize>, String> {
+    let Some(place) = schema.columns().iter().position(|there| there.name() == column.name) else {
+        return if is_nullable(column) { Ok(None) } else { Err(format!("no column `{}`", column.name)) };
+    };
+    let there = schema.column(place);
+    let found = (there.physical_type(), there.logical_type_ref().cloned());
+    if found != types(column.column_type) || there.max_rep_level() > 0 || there.max_def_level() > 1 {
+        return Err(format!("column `{}` is of type {:?}", column.name, there.self_type()));
+    }
+    Ok(Some(place))
+}
+
+fn read_column(
+    group: &(dyn RowGroupReader + '_),
+    column: &Column,
+    place: Option<usize>,
+) -> Result<Vec<Value>, ParquetError> {
+    let count = usize::try_from(group.metadata().num_rows()).map_err(|_| broken(column))?;
+    let missing = || broken(column);
+    let Some(place) = place else {
+        let null = match column.column_type {
+            ColumnType::Float64 => Value::Float64(f64::NAN),
+            _ => Value::OptionalUInt64(None),
+        };
+        return Ok(vec![null; count]);
+    };
+    let reader = group.get_column_reader(place)?;
+    let values = match (reader, column.column_type) {
+        (ColumnReader::ByteArrayColumnReader(reader), ColumnType::Text) => read_typed(reader, count)?
+            .into_iter()
+            .map(|value| String::from_utf8(value?.data().to_vec()).ok().map(Value::Text))
+            .collect(),
+        (ColumnReader::Int64ColumnReader(reader), ColumnType::UInt64) => {
+            read_typed(reader, count)?.into_iter().map(|value| Some(Value::UInt64(value?.cast_unsigned()))).collect()
+        }
+        (ColumnReader::Int64ColumnReader(reader), ColumnType::OptionalUInt64) => read_typed(reader, count)?
+            .into_iter()
+            .map(|value| Some(Value::OptionalUInt64(value.map(i64::cast_unsigned))))
+            .collect(),
+        (ColumnReader::DoubleColumnReader(reader), ColumnType::Float64) => read_typed(reader, count)?
+            .into_iter()
+            .map(|value| Some(Value::Float64(value.unwrap_or(f64::NAN))))
+            .collect(),
+        (ColumnReader::BoolColumnReader(reader), ColumnType::Boolean) => {
+            read_typed(reader, count)?.into_iter().map(|value| value.map(Value::Boolean)).collect()
+        }
+        _ => None,
+    };
+    let values: Vec<Value> = values.ok_or_else(missing)?;
+    if values.len() == count { Ok(values) } else { Err(missing()) }
+}
+
+fn broken(column: &Column) -> ParquetError {
+    ParquetError::General(format!("column `{}` does not hold its values", column.name))
+}
+
+/// The values of a column, null as `None`.
+fn read_typed<T: DataType>(mut reader: ColumnReaderImpl<T>, count: usize) -> Result<Vec<Option<T::T>>, ParquetError> {
+    let (mut there, mut present) = (Vec::new(), Vec::new());
+    let mut records = 0;
+    while records < count {
+        let (read, _, _) = reader.read_records(count - records, Some(&mut present), None, &mut there)?;
+        if read == 0 {
+            break;
+        }
+        records += read;
+    }
+    if present.is_empty() {
+        return Ok(there.into_iter().map(Some).collect());
+    }
+    let mut there = there.into_iter();
+    Ok(present.into_iter().map(|level| if level > 0 { there.next() } else { None }).collect())
 }
 
 #[cfg(test)]

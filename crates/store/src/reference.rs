@@ -16,8 +16,8 @@ pub fn reference_markdown() -> String {
          | `parts/<table>/*.parquet` | the same, one file per cell, while the run goes on |\n\
          | `{EVENTS_FILE}` | one JSON object per line while the run goes on, each with `\"schema\":\"{EVENTS_SCHEMA}\"` and `event` |\n\n\
          A cell counts if its file in `parts/cells` (or its row in `cells.parquet`) exists: that one is written last. \
-         Measurements of a cell whose `valid` is false must not be used. Every column carries its unit and description \
-         as metadata of its Parquet field. A number that is missing is null.\n\n\
+         Measurements of a cell whose `valid` is false must not be used. The file's key-value metadata \
+         hold every column's unit and description (`senesce.unit.COLUMN`, `senesce.description.COLUMN`). A number that is missing is null.\n\n\
          ## Reading them\n\n\
          ```python\n\
          import pandas\n\
