@@ -30,6 +30,7 @@ pub enum Verb {
     #[command(after_help = "Examples:\n  \
         sudo senesce inspect /srv/data                        one screen\n  \
         sudo senesce inspect / --html root.html --idle        a page with a map, at idle I/O priority\n  \
+        senesce inspect disk.img                              an image that is not mounted\n  \
         senesce inspect ~/src --device nvme --json | jq '.costs'")]
     Inspect(InspectArgs),
     /// The block requests of one device while a command runs: layout score, seeks, sizes, modelled cost.
@@ -106,8 +107,11 @@ pub enum Verb {
 
 #[derive(Debug, Args)]
 pub struct InspectArgs {
-    /// A directory of a mounted file system, or a device with one.
+    /// A directory of a mounted file system, or a device or image with one, mounted or not.
     pub path: PathBuf,
+    /// Read ext4 straight from the device, past its mount if it is mounted.
+    #[arg(long)]
+    pub offline: bool,
     /// A device to model: a preset (`senesce device list`) or a description in TOML. The first one ranks the losers.
     #[arg(short, long, value_name = "NAME", value_delimiter = ',', default_values = ["hdd-7200", "sata-ssd", "nvme"])]
     pub device: Vec<String>,

@@ -81,7 +81,9 @@ pub fn run(work: impl FnOnce() -> anyhow::Result<()>) -> ExitCode {
 fn inspection_kind(error: &senesce_inspect::Error) -> ErrorKind {
     use senesce_inspect::Error as Inspect;
     match error {
-        Inspect::NoFileSystem { .. } | Inspect::NotSupported { .. } | Inspect::NotMounted { .. } => ErrorKind::Usage,
+        Inspect::NoFileSystem { .. } | Inspect::NotSupported { .. } | Inspect::NotOffline { .. } => ErrorKind::Usage,
+        Inspect::NotRoot { .. } | Inspect::NotMountable { .. } => ErrorKind::Environment,
+        Inspect::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => ErrorKind::Environment,
         Inspect::Probe(error) => probe_kind(error),
         Inspect::Volume(error) => senesce_experiment::classify(error).map_or(ErrorKind::Failed, |(kind, _)| kind),
         _ => ErrorKind::Failed,

@@ -184,6 +184,12 @@ pub enum Error {
         /// How far the reading had come.
         inode: u32,
     },
+    /// Whoever was shown the records wanted no more.
+    #[error("the reading was stopped at inode {inode}")]
+    Stopped {
+        /// How far it had come.
+        inode: u32,
+    },
 }
 
 impl From<Damage> for Error {

@@ -48,6 +48,8 @@ pub struct Superblock {
     pub free_blocks: u64,
     /// Free inodes; behind the truth while the file system is mounted.
     pub free_inodes: u32,
+    /// Clusters that its own structures take, which `statfs` leaves out of the capacity; 0 if it does not say.
+    pub overhead_clusters: u64,
     /// When it was made, seconds since 1970.
     pub made_unix_seconds: u64,
     /// When it was last mounted, seconds since 1970.
@@ -134,6 +136,7 @@ impl Superblock {
             descriptor_bytes: if is_64bit { usize::from(u16_at(bytes, 0xFE)) } else { 32 },
             free_blocks: wide(u32_at(bytes, 0xC), high(0x158)),
             free_inodes: u32_at(bytes, 0x10),
+            overhead_clusters: u64::from(u32_at(bytes, 0x248)),
             made_unix_seconds: wide(u32_at(bytes, 0x108), u32::from(u8_at(bytes, 0x276))),
             mounted_unix_seconds: wide(u32_at(bytes, 0x2C), u32::from(u8_at(bytes, 0x275))),
             written_unix_seconds: wide(u32_at(bytes, 0x30), u32::from(u8_at(bytes, 0x274))),

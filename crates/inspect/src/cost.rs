@@ -106,11 +106,11 @@ impl Meter {
     ///
     /// Errors: extents that overlap or are out of order; nothing is read then.
     pub fn read(&mut self, entry: &EntryReads<'_>) -> Result<Nanos, senesce_device::Error> {
-        let time = self.read_as_it_lies(entry)?;
         let start = entry.extents.first().map_or(0, |extent| extent.physical);
-        let requests = self.plan(in_one_piece(entry.extents, start), entry.size_bytes)?;
-        self.defragmented.read(entry.metadata, &requests);
-        Ok(time)
+        let as_it_lies = self.plan(entry.extents.to_vec(), entry.size_bytes)?;
+        let defragmented = self.plan(in_one_piece(entry.extents, start), entry.size_bytes)?;
+        self.defragmented.read(entry.metadata, &defragmented);
+        Ok(self.as_it_lies.read(entry.metadata, &as_it_lies))
     }
 
     /// Reads the next entry of the tree as it lies, and nothing else; gives the time.

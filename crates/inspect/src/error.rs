@@ -29,15 +29,44 @@ pub enum Error {
         /// What the kernel calls it.
         file_system: String,
     },
-    /// A file system that is only inspected while it is mounted.
-    #[error("{} holds {file_system}, which is inspected through a mount", path.display())]
-    NotMounted {
+    /// A file system that is only read through a mount, and cannot be mounted here.
+    #[error("{} holds {file_system}, which is inspected through a mount: {problem}", path.display())]
+    NotMountable {
         /// The device or image.
         path: PathBuf,
         /// What it holds.
         file_system: &'static str,
+        /// Why it cannot be mounted for the inspection.
+        problem: String,
         /// What to do.
         hint: String,
+    },
+    /// Only root may mount what is not mounted.
+    #[error(
+        "not root: {} holds {file_system} that is not mounted, and is mounted read-only while it is inspected",
+        path.display()
+    )]
+    NotRoot {
+        /// The device or image.
+        path: PathBuf,
+        /// What it holds.
+        file_system: &'static str,
+    },
+    /// Only ext4 is read straight from a device, and only as a whole.
+    #[error("{} cannot be read straight from a device: {problem}", path.display())]
+    NotOffline {
+        /// What was named.
+        path: PathBuf,
+        /// Why not.
+        problem: String,
+    },
+    /// An ext4 cannot be read from its device.
+    #[error("cannot read the ext4 on {}: {source}", path.display())]
+    Ext4 {
+        /// The device or image.
+        path: PathBuf,
+        /// Why.
+        source: senesce_ext4::Error,
     },
     /// An entry of a tree that must be looked at whole could not be.
     #[error("cannot look at {}: {problem}", path.display())]
@@ -65,7 +94,14 @@ impl Error {
     /// What the user can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::NotMounted { hint, .. } => Some(hint.clone()),
+            Self::NotMountable { hint, .. } => Some(hint.clone()),
+            Self::NotRoot { .. } => Some("run as root (sudo)".to_owned()),
+            Self::NotOffline { .. } => Some("leave --offline out, or name the device or image of an ext4".to_owned()),
+            Self::NotSupported { file_system, .. } if file_system == "overlay" => Some(
+                "an overlay lays directories of other file systems over each other; name one of those (upperdir and \
+                 lowerdir in /proc/self/mountinfo)"
+                    .to_owned(),
+            ),
             Self::NotSupported { .. } => Some("name a directory on ext4, XFS or Btrfs".to_owned()),
             Self::NoFileSystem { .. } => {
                 Some("name a directory, or a device or image with one of these file systems".to_owned())

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use senesce_probe::score::{FreeSpaceFigures, LayoutFigures, VolumeMap};
+use senesce_probe::{
+    map::{BtrfsBlockGroup, BtrfsGroupType, BtrfsProfile, BtrfsSource},
+    score::{FreeSpaceFigures, FreeSpaceWarning, LayoutFigures, VolumeMap, compute_free_space},
+};
 use serde::{Serialize, Serializer};
 
 use crate::cost::LayoutCosts;
@@ -83,6 +86,8 @@ pub struct TargetFigures {
     pub file_system: String,
     /// The block device, if there is one.
     pub device: Option<String>,
+    /// How it was read: `through its mount`, `straight from the device`, `mounted read-only for the inspection`.
+    pub read: String,
     /// Mount options, if it is mounted.
     pub mount_options: Option<String>,
     /// What the file system can hold, bytes.
@@ -110,6 +115,8 @@ pub struct TreeFigures {
     pub allocated_bytes: u64,
     /// Extents that are not simply data in blocks of its own.
     pub special: SpecialExtents,
+    /// Files whose maps contradict themselves: their contents are in no model.
+    pub contradictory_files: u64,
     /// Layout score, extents per file, distances; by size class too.
     pub layout: LayoutFigures,
 }
@@ -158,10 +165,96 @@ pub struct DeviceCosts {
 /// The free space.
 #[derive(Clone, Debug, Serialize)]
 pub struct FreeSpace {
-    /// The histogram.
+    /// The histogram. On Btrfs it holds the free extents of the block groups for data, and the runs of the devices that no
+    /// block group has.
     pub figures: FreeSpaceFigures,
-    /// What to expect of it.
+    /// What to expect of it, in words.
     pub warnings: Vec<String>,
+    /// The same as values.
+    pub findings: Vec<FreeSpaceWarning>,
+    /// The block groups, on Btrfs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub btrfs: Option<BtrfsSpace>,
+}
+
+/// The space of a Btrfs.
+#[derive(Clone, Debug, Serialize)]
+pub struct BtrfsSpace {
+    /// Where the free extents were read.
+    pub source: BtrfsSource,
+    /// Runs of the devices that no block group has.
+    pub unallocated: FreeSpaceFigures,
+    /// Block groups by purpose and profile.
+    pub purposes: Vec<BtrfsPurpose>,
+    /// Every block group.
+    pub groups: Vec<BtrfsGroup>,
+    /// By how much used, reserved and free bytes miss the groups' lengths; 0 on a quiet volume.
+    pub mismatch_bytes: u64,
+}
+
+/// The block groups for one purpose, of one profile. Lengths are logical: each copy takes as much again.
+#[derive(Clone, Debug, Serialize)]
+pub struct BtrfsPurpose {
+    /// `data`, `metadata`, `system`, `mixed`.
+    pub purpose: &'static str,
+    /// How they lie on their devices.
+    pub profile: BtrfsProfile,
+    /// How many.
+    pub groups: u64,
+    /// Their lengths, bytes.
+    pub bytes: u64,
+    /// What of them is used, bytes.
+    pub used_bytes: u64,
+    /// What of them is free; no extent reaches from one group into another.
+    pub free: FreeSpaceFigures,
+}
+
+/// A block group.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BtrfsGroup {
+    /// Where it starts, logical bytes.
+    pub start_bytes: u64,
+    /// Its length, bytes.
+    pub bytes: u64,
+    /// `data`, `metadata`, `system`, `mixed`.
+    pub purpose: &'static str,
+    /// How it lies on its devices.
+    pub profile: BtrfsProfile,
+    /// What of it is used, bytes.
+    pub used_bytes: u64,
+    /// What of it is free, bytes.
+    pub free_bytes: u64,
+    /// In how many extents.
+    pub free_extents: u64,
+    /// The largest of them, bytes.
+    pub largest_free_bytes: u64,
+}
+
+impl BtrfsGroup {
+    /// What a block group's type is for, as a word.
+    pub(crate) fn purpose(kind: BtrfsGroupType) -> &'static str {
+        match (kind.contains(BtrfsGroupType::DATA), kind.contains(BtrfsGroupType::METADATA)) {
+            (true, true) => "mixed",
+            (true, false) => "data",
+            (false, true) => "metadata",
+            (false, false) => "system",
+        }
+    }
+
+    /// The figures of a block group.
+    pub(crate) fn of(group: &BtrfsBlockGroup) -> Self {
+        let free = compute_free_space(group.free.iter().map(|free| free.length_bytes));
+        Self {
+            start_bytes: group.start_bytes,
+            bytes: group.length_bytes,
+            purpose: Self::purpose(group.group_type),
+            profile: group.group_type.profile(),
+            used_bytes: group.used_bytes,
+            free_bytes: free.bytes,
+            free_extents: free.extents,
+            largest_free_bytes: free.largest_bytes,
+        }
+    }
 }
 
 /// A file or directory that loses time. Modelled on the first device.

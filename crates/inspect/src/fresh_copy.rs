@@ -1,6 +1,6 @@
 //! Where the files of a fresh copy, and their metadata, would lie.
 
-use crate::metadata::Regions;
+use crate::metadata::{CopyPlaces, Regions, SIZE_CLASSES};
 
 /// An entry of the tree, by its number in the order in which it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,8 @@ pub(crate) struct Place {
 
 /// Where each entry of a copy lies: one behind the other in the order in which the copy makes them, all packed metadata in
 /// front of all contents. A directory's entries are made in the order in which they are read, or shuffled (always in the
-/// same way). Of several regions each new directory gets the next one, in turn, with its files.
+/// same way). Of several regions each new directory gets the next one, in turn, with its files. Where sizes are kept
+/// apart, each class fills a group after the other; a content that does not fit into the rest of one begins a new one.
 ///
 /// In: entries in the order in which they are read, each behind its directory; what the metadata before the contents are
 /// rounded up to. A region that is too small reaches into the next. Cost: linear, but for sorting each directory's entries
@@ -34,9 +35,17 @@ pub(crate) struct Place {
 pub(crate) fn plan_fresh_copy(
     entries: &[CopiedEntry],
     is_shuffled: bool,
-    regions: Regions,
+    copy_places: CopyPlaces,
     unit_bytes: u64,
 ) -> Vec<Place> {
+    let regions = match copy_places {
+        CopyPlaces::Regions(regions) => regions,
+        CopyPlaces::OneRow | CopyPlaces::SizeClasses { .. } => Regions { count: 1, bytes: 0 },
+    };
+    let mut groups = match copy_places {
+        CopyPlaces::SizeClasses { group_bytes } => Some(Groups::new(group_bytes)),
+        _ => None,
+    };
     // The entries of each directory, one list behind the other.
     let mut first = vec![0u32; entries.len() + 1];
     for (number, entry) in entries.iter().enumerate().skip(1) {
@@ -77,7 +86,10 @@ pub(crate) fn plan_fresh_copy(
         let next = &mut filled[region];
         places[number as usize] = *next;
         next.packed += entry.packed_bytes;
-        next.content += entry.bytes;
+        match &mut groups {
+            Some(groups) => places[number as usize].content = groups.place(entry.bytes),
+            None => next.content += entry.bytes,
+        }
         let of = first[number as usize] as usize..first[number as usize + 1] as usize;
         open.extend(children[of].iter().rev());
     }
@@ -87,6 +99,33 @@ pub(crate) fn plan_fresh_copy(
         place.content += start + filled[*region as usize].packed.next_multiple_of(unit_bytes.max(1));
     }
     places
+}
+
+/// Groups of blocks, each of which holds contents of one class of sizes.
+struct Groups {
+    group_bytes: u64,
+    /// Where the next group begins.
+    next: u64,
+    /// For each class where its next content begins, and how much room there is.
+    open: [(u64, u64); SIZE_CLASSES.len() + 1],
+}
+
+impl Groups {
+    fn new(group_bytes: u64) -> Self {
+        Self { group_bytes: group_bytes.max(1), next: 0, open: [(0, 0); SIZE_CLASSES.len() + 1] }
+    }
+
+    /// Where the next content begins.
+    fn place(&mut self, bytes: u64) -> u64 {
+        let (at, room) = &mut self.open[SIZE_CLASSES.iter().filter(|most| bytes > **most).count()];
+        if bytes > *room {
+            (*at, *room) = (self.next, bytes.next_multiple_of(self.group_bytes));
+            self.next += *room;
+        }
+        let place = *at;
+        (*at, *room) = (*at + bytes, *room - bytes);
+        place
+    }
 }
 
 /// A number that looks random and belongs to this one (the finish of splitmix64).
@@ -103,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    const ONE: Regions = Regions { count: 1, bytes: 0 };
+    const ONE: CopyPlaces = CopyPlaces::OneRow;
 
     fn entry(parent: u32, bytes: u64) -> CopiedEntry {
         CopiedEntry { parent, is_directory: false, packed_bytes: 10, bytes }
@@ -125,7 +164,7 @@ mod tests {
         let directory = |parent| CopiedEntry { is_directory: true, ..entry(parent, 0) };
         // root, root's file, a/, a/x, b/, b/y, b/z
         let entries = [directory(0), entry(0, 5), directory(0), entry(2, 6), directory(0), entry(4, 7), entry(4, 8)];
-        let places = plan_fresh_copy(&entries, false, Regions { count: 2, bytes: 1000 }, 64);
+        let places = plan_fresh_copy(&entries, false, CopyPlaces::Regions(Regions { count: 2, bytes: 1000 }), 64);
         let place = |packed, content| Place { packed, content };
         assert_eq!(
             places,
@@ -139,6 +178,21 @@ mod tests {
                 place(40, 76)
             ]
         );
+    }
+
+    #[test]
+    fn small_middling_and_large_contents_lie_in_groups_of_their_own() {
+        const MIB: u64 = 1 << 20;
+        // Before the contents: five times ten bytes, rounded up to a MiB.
+        let bytes = [0, MIB / 8, MIB, 4096, 9 * MIB, 3 * MIB, 4096, MIB];
+        let entries: Vec<CopiedEntry> = bytes.iter().map(|&bytes| entry(0, bytes)).collect();
+        let places = plan_fresh_copy(&entries, false, CopyPlaces::SizeClasses { group_bytes: 4 * MIB }, MIB);
+        let contents: Vec<u64> = places.iter().map(|place| place.content - MIB).collect();
+        // Small ones in the first group, middling ones in the second, a large one in three; of the middling ones the
+        // last does not fit into the second group any more.
+        let small = [0, 0, MIB / 8, MIB / 8 + 4096];
+        let expected = [small[0], small[1], 4 * MIB, small[2], 8 * MIB, 5 * MIB, small[3], 20 * MIB];
+        assert_eq!(contents, expected);
     }
 
     proptest! {

@@ -1,29 +1,37 @@
 //! How aged a file system in use is, where, why, and what that costs: the whole of `senesce inspect`, without printing.
 //!
-//! [`find_target`] says what a path means; [`inspect`] surveys it without causing a write, scores the layout, models the
+//! [`find_target`] says what a path means: a mounted file system, an ext4 that is read straight from its device or image,
+//! an XFS or Btrfs that is mounted read-only for the time being. [`inspect`] surveys it without causing a write, scores the layout, models the
 //! time of a cold grep test on described devices for three layouts (as it lies, every file defragmented where it begins,
 //! a fresh copy), and names who loses most. What is measured and what is modelled is kept
 //! apart: every modelled figure is called one.
 //!
 //! Memory: a few bytes for each directory and each file's name in the map; no list of all files.
 
+mod adder;
 mod cost;
 mod error;
 mod figures;
+mod finish;
+mod free;
 mod fresh_copy;
+mod inspect;
 mod metadata;
 mod model;
+mod offline;
+mod reads;
+mod source;
 mod target;
-mod tree;
 mod verdict;
 mod worst;
 
 pub use cost::LayoutCosts;
 pub use error::Error;
 pub use figures::{
-    DeviceCosts, FreeSpace, INSPECT_SCHEMA, Inspection, Loser, MappedFile, SpecialExtents, TargetFigures, TreeFigures,
+    BtrfsGroup, BtrfsPurpose, BtrfsSpace, DeviceCosts, FreeSpace, INSPECT_SCHEMA, Inspection, Loser, MappedFile,
+    SpecialExtents, TargetFigures, TreeFigures,
 };
+pub use inspect::{InspectOptions, inspect};
 pub use model::{ModelOptions, ModelledTree, TreeCost, model_tree};
-pub use target::{Target, find_target};
-pub use tree::{InspectOptions, inspect};
+pub use target::{Access, Target, find_target};
 pub use verdict::compute_verdict;

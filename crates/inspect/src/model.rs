@@ -11,10 +11,11 @@ use senesce_probe::{
 
 use crate::{
     Error,
+    adder::readahead,
     cost::{EntryReads, Meter},
     metadata::MetadataReader,
+    reads::extents_to_read,
     target::find_mount,
-    tree::{extents_to_read, readahead},
 };
 
 /// How to model.
@@ -71,7 +72,8 @@ pub fn model_tree(root: &Path, options: &ModelOptions<'_>) -> Result<ModelledTre
     let mut meters =
         options.devices.iter().map(|spec| Meter::new(|| spec.build(), readahead)).collect::<Result<Vec<_>, _>>()?;
     let mut metadata = match find_mount(root) {
-        Some((kind, device)) => MetadataReader::new(kind, device.as_deref(), root, options.threads),
+        Some((kind, Ok(device))) => MetadataReader::new(kind, Some(&device), root, options.threads),
+        Some((_, Err(problem))) => MetadataReader::told(problem),
         None => MetadataReader::told("its mount is not known"),
     };
     let mut wrong = None;

@@ -6,78 +6,128 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use senesce_volume::{FileSystemKind, Host, MountEntry, SCAN_BYTES, read_superblock};
+use senesce_volume::{DeviceNumber, FileSystemKind, Host, MountEntry, SCAN_BYTES, read_superblock};
 
-use crate::Error;
+use crate::{Error, source::find_device};
 
 /// What is inspected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A directory of a mounted file system, and everything below it on that mount.
-    Mounted {
-        /// The directory.
-        root: PathBuf,
-        /// Where the file system is mounted.
-        mount_point: PathBuf,
-        /// Which file system.
-        file_system: FileSystemKind,
-        /// The block device, if it is one.
-        device: Option<PathBuf>,
-        /// The mount's options.
-        options: String,
-    },
-    /// An ext4 file system that is not mounted, read from its device or image.
+    Mounted(MountedTarget),
+    /// An ext4 that is read straight from its device or image. Costs: inode tables in use, blocks of maps and directories
+    /// are read once, in long reads (twice if it is being written); 120 bytes of memory a file.
     Ext4 {
         /// The device or image.
         path: PathBuf,
+        /// Where it is mounted, and how, in words, if it is.
+        mounted: Option<String>,
+    },
+    /// An XFS or Btrfs that is not mounted: it is mounted read-only, without its log replayed, while it is inspected.
+    Unmounted {
+        /// The device or image.
+        path: PathBuf,
+        /// What it holds.
+        file_system: FileSystemKind,
     },
 }
 
-/// Finds out what `path` means. A mounted device stands for its mount.
+/// A directory of a mounted file system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MountedTarget {
+    /// The directory.
+    pub root: PathBuf,
+    /// Where the file system is mounted.
+    pub mount_point: PathBuf,
+    /// Which file system.
+    pub file_system: FileSystemKind,
+    /// The block device, or why it is not known.
+    pub device: Result<PathBuf, String>,
+    /// The mount's options.
+    pub options: String,
+    /// What there is to know before anything is looked at.
+    pub warnings: Vec<String>,
+}
+
+/// How a device that is mounted is to be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Access {
+    /// Through its mount.
+    #[default]
+    ThroughMount,
+    /// Straight from the device, past the mount. Only ext4.
+    Offline,
+}
+
+/// Finds out what `path` means. A mounted device stands for its mount, unless it is to be read past it.
 ///
-/// Errors: no such path; no file system here, or one that is not supported; XFS or Btrfs that is not mounted.
-pub fn find_target(path: &Path, host: &dyn Host) -> Result<Target, Error> {
+/// Errors: no such path; no file system here, or one that is not supported; no ext4 where it was to be read offline.
+pub fn find_target(path: &Path, access: Access, host: &dyn Host) -> Result<Target, Error> {
     let path = fs::canonicalize(path).map_err(Error::io("look up", path))?;
     let metadata = fs::metadata(&path).map_err(Error::io("look at", &path))?;
     let mounts = host.mounts()?;
     if metadata.is_dir() {
-        return mounted(path, &mounts);
+        return match access {
+            Access::ThroughMount => mounted(path, &mounts).map(Target::Mounted),
+            Access::Offline => Err(Error::NotOffline { path, problem: "it is a directory".to_owned() }),
+        };
     }
     let kind = metadata.file_type();
+    let mut mount = None;
     if kind.is_block_device() {
-        let is_it =
-            |mount: &&MountEntry| fs::metadata(&mount.source).is_ok_and(|source| source.rdev() == metadata.rdev());
-        if let Some(mount) = mounts.iter().rev().find(is_it) {
-            return mounted(mount.point.clone(), &mounts);
+        mount = find_mount_of(metadata.rdev(), &mounts);
+        if let Some(mount) = mount.filter(|_| access == Access::ThroughMount) {
+            return mounted(mount.point.clone(), &mounts).map(Target::Mounted);
         }
     } else if !kind.is_file() {
         return Err(Error::NoFileSystem { path });
     }
     let start = host.read_device(&path, 0, SCAN_BYTES)?;
     match read_superblock(&start).map(|found| found.file_system) {
-        Some(FileSystemKind::Ext4) => Ok(Target::Ext4 { path }),
-        Some(other) => {
-            let options = match other {
-                FileSystemKind::Xfs => "ro,norecovery",
-                _ => "ro,rescue=nologreplay",
+        Some(FileSystemKind::Ext4) => {
+            let in_words = |mount: &MountEntry| {
+                let is_read_only = mount.options.split(',').any(|option| option == "ro");
+                let how = if is_read_only { "read-only" } else { "for writing" };
+                format!("mounted {how} on {}", mount.point.display())
             };
-            let hint = format!("mount it without writing: mount -o {options} {} DIR, then inspect DIR", path.display());
-            Err(Error::NotMounted { path, file_system: other.name(), hint })
+            Ok(Target::Ext4 { mounted: mount.map(in_words), path })
         }
+        Some(other) if access == Access::Offline => {
+            let problem = format!("it holds {}", other.name());
+            Err(Error::NotOffline { path, problem })
+        }
+        Some(file_system) => Ok(Target::Unmounted { path, file_system }),
         None => Err(Error::NoFileSystem { path }),
     }
 }
 
-/// The file system that a directory lies on and its device, if it is one; none if that cannot be found out.
-pub(crate) fn find_mount(root: &Path) -> Option<(FileSystemKind, Option<PathBuf>)> {
-    let mounts = senesce_volume::parse_mountinfo(&fs::read("/proc/self/mountinfo").ok()?);
-    match mounted(fs::canonicalize(root).ok()?, &mounts).ok()? {
-        Target::Mounted { file_system, device, .. } => Some((file_system, device)),
-        Target::Ext4 { .. } => None,
-    }
+/// A mount of the device with this number that can be seen: of the whole file system if there is one, the newest of
+/// several.
+fn find_mount_of(number: u64, mounts: &[MountEntry]) -> Option<&MountEntry> {
+    let wanted = DeviceNumber { major: rustix::fs::major(number), minor: rustix::fs::minor(number) };
+    // Btrfs has a number of its own, so that only the name tells its device.
+    let is_it = |mount: &&MountEntry| match mount.device.major {
+        0 => fs::metadata(&mount.source).is_ok_and(|source| source.rdev() == number),
+        _ => mount.device == wanted,
+    };
+    // Another mount may lie on top, or a directory above it be hidden.
+    let can_be_seen = |mount: &&MountEntry| {
+        mount.device.major == 0 || fs::metadata(&mount.point).is_ok_and(|point| point.dev() == number)
+    };
+    let is_whole = |mount: &&MountEntry| mount.root == Path::new("/");
+    let all = || mounts.iter().rev().filter(is_it).filter(can_be_seen);
+    all().find(is_whole).or_else(|| all().next())
 }
 
-fn mounted(root: PathBuf, mounts: &[MountEntry]) -> Result<Target, Error> {
+/// The file system that a directory lies on and its device, or why that is not known; none if not even the first can be
+/// found out.
+pub(crate) fn find_mount(root: &Path) -> Option<(FileSystemKind, Result<PathBuf, String>)> {
+    let mounts = senesce_volume::parse_mountinfo(&fs::read("/proc/self/mountinfo").ok()?);
+    let found = mounted(fs::canonicalize(root).ok()?, &mounts).ok()?;
+    Some((found.file_system, found.device))
+}
+
+fn mounted(root: PathBuf, mounts: &[MountEntry]) -> Result<MountedTarget, Error> {
     // The longest mount point above the path holds it; of several on one point the last is on top.
     let above = mounts.iter().filter(|mount| root.starts_with(&mount.point));
     let Some(mount) = above.max_by_key(|mount| mount.point.as_os_str().len()) else {
@@ -89,12 +139,20 @@ fn mounted(root: PathBuf, mounts: &[MountEntry]) -> Result<Target, Error> {
         "btrfs" => FileSystemKind::Btrfs,
         other => return Err(Error::NotSupported { path: root, file_system: other.to_owned() }),
     };
-    let is_device = fs::metadata(&mount.source).is_ok_and(|source| source.file_type().is_block_device());
-    Ok(Target::Mounted {
+    let mut warnings = Vec::new();
+    if mount.root != Path::new("/") && file_system != FileSystemKind::Btrfs {
+        warnings.push(format!(
+            "only {} of the file system is mounted on {}: what lies elsewhere on it is not looked at",
+            mount.root.display(),
+            mount.point.display()
+        ));
+    }
+    Ok(MountedTarget {
         mount_point: mount.point.clone(),
         file_system,
-        device: is_device.then(|| mount.source.clone()),
+        device: find_device(mount, &root),
         options: mount.options.clone(),
+        warnings,
         root,
     })
 }
@@ -111,9 +169,9 @@ mod tests {
     #[test]
     fn the_nearest_mount_above_a_directory_holds_it_and_the_last_one_lies_on_top() {
         let mounts = [mount("/", "ext4"), mount("/data", "xfs"), mount("/database", "btrfs"), mount("/data", "btrfs")];
-        let kind = |path: &str| match mounted(path.into(), &mounts).unwrap() {
-            Target::Mounted { file_system, mount_point, .. } => (file_system, mount_point),
-            other => panic!("{other:?}"),
+        let kind = |path: &str| {
+            let found = mounted(path.into(), &mounts).unwrap();
+            (found.file_system, found.mount_point)
         };
         assert_eq!(kind("/home/me"), (FileSystemKind::Ext4, "/".into()));
         assert_eq!(kind("/data/x"), (FileSystemKind::Btrfs, "/data".into()));
@@ -124,5 +182,16 @@ mod tests {
     fn other_file_systems_are_named() {
         let said = mounted("/tmp/x".into(), &[mount("/tmp", "tmpfs")]).unwrap_err().to_string();
         assert!(said.contains("/tmp/x lies on tmpfs") && said.contains("ext4, XFS and Btrfs"), "{said}");
+        let hint = mounted("/tmp/x".into(), &[mount("/tmp", "overlay")]).unwrap_err().hint().unwrap();
+        assert!(hint.contains("upperdir"), "{hint}");
+    }
+
+    #[test]
+    fn a_bind_mount_of_a_part_says_so() {
+        let text = b"30 1 8:1 /var/lib /data rw - ext4 /dev/none rw\n31 1 0:40 /@ /b rw - btrfs /dev/none rw\n";
+        let mounts = senesce_volume::parse_mountinfo(text);
+        let warnings = |path: &str| mounted(path.into(), &mounts).unwrap().warnings;
+        assert!(warnings("/data/x")[0].contains("only /var/lib of the file system is mounted on /data"));
+        assert_eq!(warnings("/b"), [""; 0], "a subvolume is nothing out of the ordinary");
     }
 }

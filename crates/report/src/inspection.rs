@@ -46,6 +46,7 @@ pub fn render_inspection(inspection: &Json, options: &InspectionOptions) -> Resu
             file_system => text(&target["file_system"]),
             device => target["device"].as_str(),
             kernel => text(&target["kernel"]),
+            read => text(&target["read"]),
             read_ahead_kib => target["read_ahead_kib"].as_u64(),
         },
         verdict => text(&inspection["verdict"]),
@@ -112,6 +113,7 @@ fn cost_row(cost: &Json) -> Vec<String> {
         times(&cost["slowdown"]),
         percent(&cost["intrafile_share"]),
         percent(&cost["interfile_share"]),
+        percent(&cost["metadata_share"]),
     ]
 }
 
@@ -144,6 +146,11 @@ fn layout_rows(tree: &Json) -> Vec<(String, String)> {
         ("Content", size(&tree["content_bytes"])),
         ("Allocated", size(&tree["allocated_bytes"])),
     ];
+    let short = &layout["short_extents"];
+    if let Some(bytes) = short["natural_transfer_bytes"].as_f64() {
+        let name = "Extents shorter than what a device reads at nine tenths of its best rate";
+        rows.push((name, format!("{} (below {})", number(&short["extents"]), self::bytes(bytes))));
+    }
     for (key, name) in [
         ("sparse_files", "Sparse files"),
         ("preallocated", "Preallocated extents, never written"),
@@ -176,6 +183,33 @@ fn layout_rows(tree: &Json) -> Vec<(String, String)> {
     named
 }
 
+/// The block groups of Btrfs by purpose, and what none has.
+fn block_groups(btrfs: &Json) -> Option<Vec<Vec<String>>> {
+    let mut rows = rows_of(btrfs.get("purposes")?, |purpose| {
+        let free = &purpose["free"];
+        vec![
+            format!("{}, {}", text(&purpose["purpose"]), text(&purpose["profile"])),
+            number(&purpose["groups"]),
+            size(&purpose["bytes"]),
+            size(&purpose["used_bytes"]),
+            size(&free["bytes"]),
+            number(&free["extents"]),
+            size(&free["largest_bytes"]),
+        ]
+    });
+    let unallocated = &btrfs["unallocated"];
+    rows.push(vec![
+        "unallocated".to_owned(),
+        "–".to_owned(),
+        size(&unallocated["bytes"]),
+        "–".to_owned(),
+        size(&unallocated["bytes"]),
+        number(&unallocated["extents"]),
+        size(&unallocated["largest_bytes"]),
+    ]);
+    Some(rows)
+}
+
 /// The histogram of free extents as bars of bytes.
 fn free_space(free: &Json) -> Option<Value> {
     let figures = free.get("figures")?;
@@ -202,10 +236,15 @@ fn free_space(free: &Json) -> Option<Value> {
     let chart =
         format!(r#"<svg class="panel" viewBox="0 0 470 {height}" role="img" aria-label="{label}">{bars}</svg>"#);
     let caption = format!(
-        "{} free in {} extents, the largest {}. Bytes and number by length, from the length named up to twice that.",
+        "{} free in {} extents, the largest {}. Bytes and number by length, from the length named up to twice that.{}",
         size(&figures["bytes"]),
         number(&figures["extents"]),
         size(&figures["largest_bytes"]),
+        match free.get("btrfs") {
+            Some(_) => " Free extents of the block groups for data, and runs that no block group has.",
+            None => "",
+        },
     );
-    Some(context! { chart => chart, caption => caption })
+    let warnings: Vec<String> = free["warnings"].as_array().into_iter().flatten().map(text).collect();
+    Some(context! { chart => chart, caption => caption, warnings => warnings, groups => block_groups(&free["btrfs"]) })
 }

@@ -21,21 +21,30 @@ pub fn inspection_screen(inspection: &Json) -> String {
     let layout = &tree["layout"];
     let device = target["device"].as_str().map(|device| format!(" on {device}")).unwrap_or_default();
     line(&format!(
-        "{}  {}{device}, {} of {} in use, {} files",
+        "{}  {}{device}, {} of {} in use, {} files, read {}",
         words(&target["path"]),
         words(&target["file_system"]),
         size(&target["used_bytes"]),
         size(&target["capacity_bytes"]),
         number(&tree["files"]),
+        words(&target["read"]),
     ));
     line(&format!("\n{}\n", words(&inspection["verdict"])));
     line(&format!(
-        "{:<22} {:>11} {:>13} {:>10} {:>9} {:>9}  {:>5} {:>7}",
-        "cold read (models)", "as it lies", "defragmented", "fresh copy", "s/GiB", "slowdown", "files", "between"
+        "{:<22} {:>11} {:>13} {:>10} {:>9} {:>9}  {:>5} {:>7} {:>8}",
+        "cold read (models)",
+        "as it lies",
+        "defragmented",
+        "fresh copy",
+        "s/GiB",
+        "slowdown",
+        "files",
+        "between",
+        "metadata"
     ));
     for cost in list(&inspection["costs"]) {
         line(&format!(
-            "{:<22} {:>11} {:>13} {:>10} {:>9} {:>9}  {:>5} {:>7}",
+            "{:<22} {:>11} {:>13} {:>10} {:>9} {:>9}  {:>5} {:>7} {:>8}",
             words(&cost["device"]),
             seconds(&cost["seconds"]["as_it_lies"]),
             seconds(&cost["seconds"]["defragmented"]),
@@ -44,6 +53,7 @@ pub fn inspection_screen(inspection: &Json) -> String {
             times(&cost["slowdown"]),
             percent(&cost["intrafile_share"]),
             percent(&cost["interfile_share"]),
+            percent(&cost["metadata_share"]),
         ));
     }
     line(&format!(
@@ -91,6 +101,29 @@ fn free_space(free: &Json, line: &mut impl FnMut(&str)) {
             bytes(amount),
             number(&bucket["extents"])
         ));
+    }
+    if let Some(btrfs) = free.get("btrfs") {
+        let unallocated = &btrfs["unallocated"];
+        line(&format!(
+            "  block groups: {} unallocated in {} runs",
+            size(&unallocated["bytes"]),
+            number(&unallocated["extents"])
+        ));
+        for purpose in list(&btrfs["purposes"]) {
+            line(&format!(
+                "  {:<18} {:>4} of {:>9}, {:>9} used, {:>9} free in {}, the largest {}",
+                format!("{}, {}", words(&purpose["purpose"]), words(&purpose["profile"])),
+                number(&purpose["groups"]),
+                size(&purpose["bytes"]),
+                size(&purpose["used_bytes"]),
+                size(&purpose["free"]["bytes"]),
+                number(&purpose["free"]["extents"]),
+                size(&purpose["free"]["largest_bytes"]),
+            ));
+        }
+    }
+    for warning in list(&free["warnings"]) {
+        line(&format!("  ahead: {}", words(warning)));
     }
 }
 

@@ -170,6 +170,18 @@ pub enum Error {
         /// What is wrong.
         problem: String,
     },
+    /// The kernel does not mount a file system.
+    #[error("the kernel does not mount the {file_system} on {} read-only{said}", path.display())]
+    MountRefused {
+        /// The device or image.
+        path: PathBuf,
+        /// What it holds.
+        file_system: FileSystemKind,
+        /// What the kernel said of it, in brackets; empty if nothing.
+        said: String,
+        /// The system's answer.
+        source: io::Error,
+    },
     /// A disk in virtual time could not be made, asked or given back.
     #[error(transparent)]
     Disk(#[from] senesce_vdisk::Error),

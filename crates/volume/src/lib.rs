@@ -33,6 +33,7 @@ mod custodian;
 mod error;
 mod host;
 mod mkfs;
+mod read_only;
 mod signals;
 mod signature;
 mod spec;
@@ -49,6 +50,7 @@ pub use host::{
     ToolOutput, cached_pages, parse_mount_options, parse_mountinfo, set_idle_priority,
 };
 pub use mkfs::plan_mkfs;
+pub use read_only::ReadOnlyMount;
 pub use senesce_vdisk::{Pace, TimeReport};
 pub use signals::{check_interrupted, install_signal_cleanup, interrupted};
 pub use signature::{SCAN_BYTES, Signature, find_signatures};

@@ -5,7 +5,7 @@ use std::{fs, sync::Arc};
 use anyhow::{Context, Result};
 use senesce_core::Clock;
 use senesce_device::DeviceSpec;
-use senesce_inspect::{InspectOptions, find_target, inspect as inspect_target};
+use senesce_inspect::{Access, InspectOptions, find_target, inspect as inspect_target};
 use senesce_report::{InspectionOptions, inspection_screen, render_inspection};
 use senesce_volume::{LinuxHost, install_signal_cleanup, interrupted};
 
@@ -24,7 +24,8 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
     if args.idle {
         senesce_volume::set_idle_priority().context("cannot lower the I/O priority")?;
     }
-    let target = find_target(&args.path, &host)?;
+    let access = if args.offline { Access::Offline } else { Access::ThroughMount };
+    let target = find_target(&args.path, access, &host)?;
     let counter = Counter::for_stderr(quiet, "entries");
     let options = InspectOptions {
         devices,

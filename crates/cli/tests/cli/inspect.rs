@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{
     disk::{Disk, Mount, must},
-    lab::{Lab, SINGLE},
+    lab::{Lab, SINGLE, loops},
 };
 
 /// A mounted volume with two hundred files in a few directories.
@@ -50,12 +50,131 @@ fn an_inspection_fits_a_screen_and_a_page_and_parses() {
 }
 
 #[test]
+fn an_unmounted_image_gives_the_same_screen_page_and_json() {
+    if !root_or_skip("volumes") {
+        return;
+    }
+    for (mkfs, mib, read) in [
+        ("mkfs.ext4", 64, "straight from the image"),
+        ("mkfs.xfs", 300, "mounted read-only for the inspection"),
+        ("mkfs.btrfs", 128, "mounted read-only for the inspection"),
+    ] {
+        let lab = Lab::new();
+        let (mount, disk) = volume(&lab, mkfs, mib);
+        if mkfs == "mkfs.ext4" {
+            // Past its mount, which is said.
+            let past = lab.run(["inspect", "--offline", &disk.device]).good().stdout;
+            assert!(past.contains("mounted for writing on") && past.contains("reading all 200 files"), "{past}");
+        } else {
+            lab.run(["inspect", "--offline", &disk.device]).refused(2, &["cannot be read straight from a device"]);
+        }
+        drop((mount, disk));
+        let hash = must("sha256sum", &[&lab.path("volume.disk").to_string_lossy()]);
+        let modified = || std::fs::metadata(lab.path("volume.disk")).unwrap().modified().unwrap();
+        let before = modified();
+        let screen = lab.run(["inspect", "volume.disk", "--html", "page.html"]).good().stdout;
+        for text in ["reading all 200 files cold", "fresh copy", "metadata", "free space:", read] {
+            assert!(screen.contains(text), "{text}: {screen}");
+        }
+        let page = std::fs::read_to_string(lab.path("page.html")).unwrap();
+        assert!(page.contains(read) && page.contains("in metadata") && page.contains("Free extents"));
+        let json: Value = serde_json::from_str(&lab.run(["inspect", "volume.disk", "--json"]).good().stdout).unwrap();
+        assert_eq!(json["target"]["read"], read);
+        assert_eq!(json["tree"]["files"], 200);
+        assert!(json["free_space"]["figures"]["extents"].as_u64().unwrap() > 0, "{}", json["free_space"]);
+        if mkfs == "mkfs.btrfs" {
+            let purposes: Vec<&str> = json["free_space"]["btrfs"]["purposes"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|purpose| purpose["purpose"].as_str().unwrap())
+                .collect();
+            assert!(purposes.contains(&"data") && purposes.contains(&"metadata"), "{purposes:?}");
+            assert!(screen.contains("metadata, dup") && screen.contains("unallocated"), "{screen}");
+            assert!(page.contains("Block groups") && page.contains("metadata, dup"));
+        }
+        assert_eq!(must("sha256sum", &[&lab.path("volume.disk").to_string_lossy()]), hash, "{mkfs}");
+        assert_eq!(modified(), before, "{mkfs}");
+        lab.assert_nothing_left();
+        if mkfs != "mkfs.ext4" {
+            // Only root may mount.
+            let binary = super::lab::SENESCE;
+            let script = format!(
+                "chmod 755 .; cd /; exec setpriv --reuid 65534 --clear-groups {binary} inspect $OLDPWD/volume.disk"
+            );
+            let readable = std::process::Command::new("setpriv")
+                .args(["--reuid", "65534", "--clear-groups", binary, "--version"])
+                .output()
+                .is_ok_and(|output| output.status.success());
+            if readable {
+                lab.run_apart(&script).refused(3, &["not root", "holds", "mounted read-only"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_killed_inspection_of_an_unmounted_image_leaves_nothing() {
+    if !root_or_skip("volumes") {
+        return;
+    }
+    for (mkfs, mib) in [("mkfs.xfs", 300), ("mkfs.btrfs", 256)] {
+        let lab = Lab::new();
+        let (mount, disk) = volume(&lab, mkfs, mib);
+        for number in 0..6000 {
+            std::fs::write(mount.point.join(format!("d{}/more-{number}", number % 7)), b"few bytes").unwrap();
+        }
+        drop((mount, disk));
+        let image = lab.path("volume.disk").to_string_lossy().into_owned();
+        let attached = || loops().iter().any(|(_, file)| *file == image);
+        let mut child = lab.command().args(["--quiet", "inspect", "volume.disk", "--threads", "1"]).spawn().unwrap();
+        while !attached() {
+            assert!(child.try_wait().unwrap().is_none(), "it ended before its loop device was seen");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        child.kill().unwrap();
+        let ended = child.wait().unwrap();
+        assert!(!ended.success(), "it was killed in the middle");
+        // The kernel takes mount and loop device away when the last descriptor is gone, a moment later.
+        for _ in 0..500 {
+            if !attached() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        lab.assert_nothing_left();
+        assert_eq!(lab.run(["clean"]).good().stdout, "", "nothing was written down, because nothing can be left");
+        lab.run(["inspect", "volume.disk", "--json"]).good();
+    }
+}
+
+#[test]
+fn the_live_root_is_inspected_by_whatever_name_its_device_has() {
+    if !root_or_skip("the root") {
+        return;
+    }
+    let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let root = text.lines().rfind(|line| line.split(' ').nth(4) == Some("/")).unwrap();
+    if !["ext4", "xfs", "btrfs"].iter().any(|kind| root.contains(&format!(" - {kind} "))) {
+        eprintln!("skipped: the root lies on something else: {root}");
+        return;
+    }
+    // A small part of it; the device is that of all.
+    let lab = Lab::new();
+    let json: Value = serde_json::from_str(&lab.run(["inspect", "/etc", "--json"]).good().stdout).unwrap();
+    let device = json["target"]["device"].as_str().unwrap();
+    assert!(device.starts_with("/dev/") && device != "/dev/root", "{device}");
+    assert!(json["tree"]["files"].as_u64().unwrap() > 10);
+}
+
+#[test]
 fn what_cannot_be_inspected_is_named() {
     let lab = Lab::new();
     std::fs::write(lab.path("text"), "no file system").unwrap();
     lab.run(["inspect", "text"]).refused(2, &["holds no file system", "ext4, XFS and Btrfs"]);
     lab.run(["inspect", "absent"]).refused(1, &["cannot look up absent"]);
     lab.run(["inspect", "/proc"]).refused(2, &["lies on proc", "ext4, XFS and Btrfs"]);
+    lab.run(["inspect", "/proc", "--offline"]).refused(2, &["it is a directory", "leave --offline out"]);
     lab.run(["inspect", "/", "-d", "floppy"]).refused(2, &["no device and no file \"floppy\"", "hdd-7200"]);
 }
 

@@ -87,19 +87,33 @@ impl<D: ReadAt> FileSystem<D> {
     /// Errors: as of [`FileSystem::collect_inodes`]; the tree needs more memory than allowed.
     /// Cost: as of [`FileSystem::collect_inodes`], for each attempt. Memory: see [`Tree`].
     pub fn collect_tree(&mut self, options: &TreeOptions) -> Result<Tree, Error> {
+        self.collect_tree_with(options, &mut |_, _| true)
+    }
+
+    /// The same, and shows each record on its way into the tree, which does not keep all of it, with the number of the
+    /// attempt from 1 on. What was shown in an earlier attempt is void. Shown to be enough with `false`, it ends with
+    /// [`Error::Stopped`].
+    pub fn collect_tree_with(
+        &mut self,
+        options: &TreeOptions,
+        show: &mut dyn FnMut(u32, &InodeRecord) -> bool,
+    ) -> Result<Tree, Error> {
         let scan = ScanOptions { entries: Some(options.scan.entries.unwrap_or_default()), ..options.scan };
         let mut attempts = 0;
         loop {
+            attempts += 1;
             let mut tree = Tree { block_bytes: self.superblock().block_bytes, ..Tree::default() };
             let report = self.try_collect_inodes(&scan, &mut |record| {
                 let inode = record.inode;
+                if !show(attempts, &record) {
+                    return Err(Error::Stopped { inode });
+                }
                 tree.push(record);
                 match tree.memory_bytes() > options.memory_limit_bytes {
                     true => Err(Error::MemoryLimit { limit_bytes: options.memory_limit_bytes, inode }),
                     false => Ok(()),
                 }
             })?;
-            attempts += 1;
             if !report.has_changed() || attempts >= options.attempts {
                 tree.report = Report { attempts, ..report };
                 return Ok(tree);

@@ -14,14 +14,16 @@ use senesce_probe::{
     map::{ExtentFlags, Placement},
 };
 
-use super::{Metadata, Piece};
+use super::{CopyPlaces, Metadata, Piece};
 
+mod ask;
 mod node;
-mod subvolume;
 mod volume;
 
+pub(crate) use ask::collect_file_system_id;
+use ask::collect_subvolume;
 use node::Key;
-use subvolume::collect_subvolume;
+
 use volume::{Tree, Volume};
 
 /// The inode of every subvolume's root.
@@ -199,6 +201,12 @@ impl Metadata for BtrfsMetadata {
 
     fn unit_bytes(&self) -> u64 {
         self.volume.node_bytes()
+    }
+
+    /// Block groups for contents alone keep to one class of sizes.
+    fn copy_places(&self) -> CopyPlaces {
+        let group_bytes = self.volume.data_chunk_bytes();
+        group_bytes.map_or(CopyPlaces::OneRow, |group_bytes| CopyPlaces::SizeClasses { group_bytes })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, fs::File, path::Path};
 
-use senesce_ext4::{FileSystem, ScanOptions};
+use senesce_ext4::{FileSystem, InodeRecord, ScanOptions, Superblock};
 use senesce_probe::collect::Surveyed;
 
 use super::{Metadata, PAGE_BYTES, Piece, add_directory_blocks};
@@ -14,7 +14,7 @@ const WINDOW_BLOCKS: u64 = 32;
 const ROOT_INODE: u64 = 2;
 
 /// What an ext4 says of its inodes.
-pub(super) struct Ext4Metadata {
+pub(crate) struct Ext4Metadata {
     block_bytes: u64,
     inode_bytes: u64,
     group_inodes: u64,
@@ -34,24 +34,30 @@ impl Ext4Metadata {
     pub(super) fn open(device: &Path, threads: usize) -> Result<Self, String> {
         let file = File::open(device).map_err(|error| format!("{} cannot be read: {error}", device.display()))?;
         let fs = FileSystem::open(file).map_err(|error| error.to_string())?;
-        let superblock = fs.superblock();
-        let mut this = Self {
+        let mut this = Self::new(fs.superblock());
+        let options = ScanOptions { threads: threads.max(1), entries: None };
+        fs.collect_inodes(&options, &mut |record| this.add(&record)).map_err(|error| error.to_string())?;
+        Ok(this)
+    }
+
+    /// Of no inode yet.
+    pub(crate) fn new(superblock: &Superblock) -> Self {
+        Self {
             block_bytes: superblock.block_bytes,
             inode_bytes: superblock.inode_bytes as u64,
             group_inodes: u64::from(superblock.group_inodes).max(1),
             tables: HashMap::new(),
             maps: HashMap::new(),
-        };
-        let options = ScanOptions { threads: threads.max(1), entries: None };
-        fs.collect_inodes(&options, &mut |record| {
-            let number = u64::from(record.inode);
-            this.add_inode(number, record.position_bytes);
-            if !record.map_blocks_bytes.is_empty() {
-                this.maps.insert(number, record.map_blocks_bytes);
-            }
-        })
-        .map_err(|error| error.to_string())?;
-        Ok(this)
+        }
+    }
+
+    /// Takes note of an inode in use, and of the blocks of its map.
+    pub(crate) fn add(&mut self, record: &InodeRecord) {
+        let number = u64::from(record.inode);
+        self.add_inode(number, record.position_bytes);
+        if !record.map_blocks_bytes.is_empty() {
+            self.maps.insert(number, record.map_blocks_bytes.clone());
+        }
     }
 
     /// Takes note of an inode in use.

@@ -11,6 +11,11 @@ mod btrfs;
 mod device;
 mod ext4;
 mod xfs;
+mod xfs_log;
+
+pub(crate) use btrfs::collect_file_system_id;
+pub(crate) use ext4::Ext4Metadata;
+pub(crate) use xfs_log::is_xfs_log_clean;
 
 use std::{collections::HashSet, path::Path};
 
@@ -65,11 +70,30 @@ pub(crate) trait Metadata {
     /// What is fetched of those in one go, bytes.
     fn unit_bytes(&self) -> u64;
 
-    /// The parts of the volume into which a copy puts directories with all that is in them, in turn.
-    fn regions(&self) -> Regions {
-        Regions { count: 1, bytes: 0 }
+    /// Where on the volume a copy puts what.
+    fn copy_places(&self) -> CopyPlaces {
+        CopyPlaces::OneRow
     }
 }
+
+/// Where on a volume a copy puts what it makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CopyPlaces {
+    /// One behind the other.
+    OneRow,
+    /// Directories with all that is in them into parts of the volume, in turn.
+    Regions(Regions),
+    /// Contents into groups of this many bytes that hold small ones, middling ones or large ones only (see
+    /// [`SIZE_CLASSES`]).
+    SizeClasses {
+        /// Bytes of a group.
+        group_bytes: u64,
+    },
+}
+
+/// Up to which size contents are small, and middling, to Btrfs, bytes. Since Linux 6.3 it keeps block groups for each;
+/// source: `btrfs_calc_block_group_size_class` in the kernel's fs/btrfs/block-group.c.
+pub(crate) const SIZE_CLASSES: [u64; 2] = [128 << 10, 8 << 20];
 
 /// Parts of a volume, one behind the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,7 +182,8 @@ impl MetadataReader {
         Self::of(Box::new(ToldMetadata), Some(problem.into()))
     }
 
-    fn of(source: Box<dyn Metadata>, problem: Option<String>) -> Self {
+    /// A reader that knows what `source` does.
+    pub(crate) fn of(source: Box<dyn Metadata>, problem: Option<String>) -> Self {
         let mut cache = PageCache::default();
         source.mounted().iter().for_each(|piece| cache.insert(piece));
         Self { source, problem, cache, pieces: Vec::new() }
@@ -195,9 +220,9 @@ impl MetadataReader {
         self.source.unit_bytes()
     }
 
-    /// See [`Metadata::regions`].
-    pub(crate) fn regions(&self) -> Regions {
-        self.source.regions()
+    /// See [`Metadata::copy_places`].
+    pub(crate) fn copy_places(&self) -> CopyPlaces {
+        self.source.copy_places()
     }
 }
 

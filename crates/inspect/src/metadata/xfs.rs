@@ -8,7 +8,7 @@ use std::path::Path;
 
 use senesce_probe::collect::{EntryKind, Surveyed};
 
-use super::{Metadata, Piece, Regions, device::Device};
+use super::{CopyPlaces, Metadata, Piece, Regions, device::Device};
 
 /// Inodes that are read together: 32, whatever their size.
 const CLUSTER_INODES: u64 = 32;
@@ -214,9 +214,9 @@ impl Metadata for XfsMetadata {
     }
 
     /// Every new directory goes into the next allocation group, and its files' inodes and contents to it.
-    fn regions(&self) -> Regions {
+    fn copy_places(&self) -> CopyPlaces {
         let Geometry { groups, group_blocks, block_bytes, .. } = self.geometry;
-        Regions { count: groups.max(1), bytes: group_blocks * block_bytes }
+        CopyPlaces::Regions(Regions { count: groups.max(1), bytes: group_blocks * block_bytes })
     }
 }
 

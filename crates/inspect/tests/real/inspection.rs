@@ -51,11 +51,7 @@ fn check_aged_against_unaged(kind: &'static str, arguments: &[&str], options: &s
     assert!(old_cost.slowdown > 1.25 * young_cost.slowdown, "{} and {}", old_cost.slowdown, young_cost.slowdown);
     assert!(old.verdict.contains("ged: reading all"), "{}", old.verdict);
     assert!(!old.verdict.starts_with("Young"), "{}", old.verdict);
-    // A copy on Btrfs is not as packed as the model has it, which takes some four times less. In a trace of it, files
-    // from about 128 KiB on lie in a row of their own, away from the smaller ones, and reading goes back and forth.
-    if kind != "btrfs" {
-        assert!(young.verdict.starts_with("Young"), "{}", young.verdict);
-    }
+    assert!(young.verdict.starts_with("Young"), "{}", young.verdict);
     // Both have the same fresh copy, but for the order in which they list their files and what contents share.
     let fresh = old_cost.seconds.fresh_copy / young_cost.seconds.fresh_copy;
     assert!((0.9..=1.1).contains(&fresh), "{fresh}");

@@ -3,4 +3,6 @@
 mod agreement;
 mod inspection;
 mod kinds;
+mod offline;
 mod support;
+mod unmounted;

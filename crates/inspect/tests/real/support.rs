@@ -13,7 +13,7 @@ use std::{
 use rustix::fs::{FallocateFlags, fallocate};
 use senesce_core::{BlockOp, BlockRequest, Clock, Nanos, Rng, Seed};
 use senesce_device::find_preset;
-use senesce_inspect::{Error, InspectOptions, Inspection, find_target, inspect};
+use senesce_inspect::{Access, Error, InspectOptions, Inspection, find_target, inspect};
 use senesce_probe::collect::{BlockTracer, GrepOptions, Order, collect_grep, compute_pattern};
 use senesce_volume::LinuxHost;
 
@@ -105,6 +105,11 @@ impl Volume {
         stat.split_whitespace().nth(6).unwrap().parse().unwrap()
     }
 
+    /// The file below the loop device.
+    pub fn image(&self) -> PathBuf {
+        self._directory.path().join("image")
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.mountpoint.join(name)
     }
@@ -144,8 +149,17 @@ pub fn inspect_at(root: &Path) -> Result<Inspection, Error> {
     inspect_while(root, &mut |_| true)
 }
 
+/// Inspects a device or image past its mount, if it is mounted.
+pub fn inspect_offline(path: &Path) -> Result<Inspection, Error> {
+    inspect_with(path, Access::Offline, &mut |_| true)
+}
+
 /// The same; `progress` may stop it.
 pub fn inspect_while(root: &Path, progress: &mut dyn FnMut(u64) -> bool) -> Result<Inspection, Error> {
+    inspect_with(root, Access::ThroughMount, progress)
+}
+
+fn inspect_with(path: &Path, access: Access, progress: &mut dyn FnMut(u64) -> bool) -> Result<Inspection, Error> {
     let host = LinuxHost::default();
     let options = InspectOptions {
         devices: vec![find_preset("hdd-7200").unwrap().clone()],
@@ -154,7 +168,7 @@ pub fn inspect_while(root: &Path, progress: &mut dyn FnMut(u64) -> bool) -> Resu
         map_order: 4,
         progress,
     };
-    inspect(&find_target(root, &host)?, options, &host, &TestClock::start())
+    inspect(&find_target(path, access, &host)?, options, &host, &TestClock::start())
 }
 
 /// Writes a file of so many pieces of 16 KiB: they are allocated in turn with pieces of files that go away in the end.

@@ -20,7 +20,7 @@ mod xfs;
 pub use block_trace::{
     BlockTracer, StaleInstances, TraceDevice, TraceOptions, clean_stale_trace_instances, collect_trace_device,
 };
-pub use btrfs::collect_btrfs_free_space;
+pub use btrfs::{collect_btrfs_free_space, collect_btrfs_free_space_as_it_is};
 pub use extents::{
     TreeExtentsFigures, TreeItem, collect_extents, collect_space, collect_tree_extents, collect_tree_map,
 };

@@ -29,6 +29,16 @@ pub enum BtrfsProfile {
 }
 
 impl BtrfsProfile {
+    /// How many bytes of its devices a byte of the group takes, parity not counted.
+    pub fn copies(self) -> u64 {
+        match self {
+            Self::Single | Self::Raid0 | Self::Raid5 | Self::Raid6 => 1,
+            Self::Dup | Self::Raid1 | Self::Raid10 => 2,
+            Self::Raid1c3 => 3,
+            Self::Raid1c4 => 4,
+        }
+    }
+
     /// Whether consecutive bytes lie on different devices, so that a free extent is no run on any device.
     pub fn is_striped(self) -> bool {
         matches!(self, Self::Raid0 | Self::Raid10 | Self::Raid5 | Self::Raid6)

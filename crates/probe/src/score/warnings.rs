@@ -20,7 +20,7 @@ pub struct WarningLimits {
     pub natural_transfer_bytes: Option<u64>,
 }
 
-/// Something that the largest free extent is too small for.
+/// Something that the free space is too little, or too scattered, for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum FreeSpaceWarning {
@@ -45,6 +45,40 @@ pub enum FreeSpaceWarning {
         /// The natural transfer size, bytes.
         natural_transfer_bytes: u64,
     },
+    /// Btrfs: the block groups for metadata are nearly full, and there is no space to make more of them, while those for
+    /// data have room. The next writes, deletions among them, answer "no space".
+    NoRoomForMetadata {
+        /// What metadata can still take: free in their block groups, and what can become one, bytes.
+        room_bytes: u64,
+        /// What metadata take now, bytes.
+        used_bytes: u64,
+        /// What is free for data, bytes.
+        data_free_bytes: u64,
+    },
+    /// Btrfs: the block groups for data are nearly full, and there is no space to make more of them, while those for
+    /// metadata have room.
+    NoRoomForData {
+        /// What data can still take: free in their block groups, and what can become one, bytes.
+        room_bytes: u64,
+        /// What is free for metadata, bytes.
+        metadata_free_bytes: u64,
+    },
+    /// The inodes, of which there is a fixed number, run out before the space.
+    FewInodes {
+        /// Free inodes.
+        free: u64,
+        /// All inodes.
+        all: u64,
+        /// Free space, bytes.
+        free_bytes: u64,
+    },
+    /// Little is free.
+    NearlyFull {
+        /// Free space, bytes.
+        free_bytes: u64,
+        /// What the file system can hold, bytes.
+        capacity_bytes: u64,
+    },
 }
 
 impl fmt::Display for FreeSpaceWarning {
@@ -67,6 +101,25 @@ impl fmt::Display for FreeSpaceWarning {
                 Bytes(largest_bytes),
                 Bytes(natural_transfer_bytes)
             ),
+            Self::NoRoomForMetadata { room_bytes, used_bytes, data_free_bytes } => write!(
+                f,
+                "\"no space\" is ahead though {} are free for data: metadata take {} and can take {} more",
+                Bytes(data_free_bytes),
+                Bytes(used_bytes),
+                Bytes(room_bytes)
+            ),
+            Self::NoRoomForData { room_bytes, metadata_free_bytes } => write!(
+                f,
+                "\"no space\" is ahead though {} are free for metadata: data can take {} more",
+                Bytes(metadata_free_bytes),
+                Bytes(room_bytes)
+            ),
+            Self::FewInodes { free, all, free_bytes } => {
+                write!(f, "\"no space\" is ahead though {} are free: {free} of {all} inodes are", Bytes(free_bytes))
+            }
+            Self::NearlyFull { free_bytes, capacity_bytes } => {
+                write!(f, "only {} of {} are free", Bytes(free_bytes), Bytes(capacity_bytes))
+            }
         }
     }
 }

@@ -346,6 +346,7 @@ impl Host for FakeHost {
         let mut world = self.step("mount")?;
         world.mounts.push(MountEntry {
             device: DeviceNumber { major: 7, minor: 0 },
+            root: "/".into(),
             point: point.to_owned(),
             file_system: kind.name().to_owned(),
             source: source.to_owned(),

@@ -23,6 +23,11 @@ const BTRFS_IOC_FORGET_DEV: Opcode = 0x5000_9405;
 /// The loop device does not go through the page cache of the backing file.
 pub const LO_FLAGS_DIRECT_IO: u32 = 16;
 
+/// The loop device cannot be written.
+pub const LO_FLAGS_READ_ONLY: u32 = 1;
+/// The loop device is detached when its last user lets it go.
+pub const LO_FLAGS_AUTOCLEAR: u32 = 4;
+
 /// `struct loop_info64`.
 #[repr(C)]
 #[derive(Clone, Copy)]

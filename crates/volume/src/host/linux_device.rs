@@ -12,7 +12,7 @@ use rustix::{
 };
 
 use super::{DeviceNumber, DeviceStat, FileId, LoopDevice, MountEntry, ioctl};
-use crate::{Error, Result};
+use crate::{Error, Result, read_only::IMAGE_FLAGS};
 
 pub(super) fn open_device(path: &Path, flags: OFlags) -> Result<OwnedFd> {
     rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()).map_err(Error::io("open", path))
@@ -44,6 +44,18 @@ pub(super) fn attach_named(image: &Path, name: &[u8], direct_io: bool) -> Result
     attach_with(512, false)
 }
 
+/// Attaches an image to a free loop device that cannot be written, and that goes when its last user does: the
+/// descriptor, or whoever has mounted it by then. Nothing keeps it longer than this process lives.
+pub(crate) fn attach_read_only(image: &Path) -> Result<(PathBuf, OwnedFd)> {
+    let file = match rustix::fs::open(image, IMAGE_FLAGS | OFlags::CLOEXEC, Mode::empty()) {
+        // Only its owner may leave its time of access alone.
+        Err(Errno::PERM) => open_device(image, OFlags::RDONLY)?,
+        opened => opened.map_err(Error::io("open", image))?,
+    };
+    let flags = ioctl::LO_FLAGS_READ_ONLY | ioctl::LO_FLAGS_AUTOCLEAR;
+    attach_free(image, image.as_os_str().as_bytes(), &file, 512, flags)
+}
+
 fn attach_with(
     image: &Path,
     name: &[u8],
@@ -52,6 +64,24 @@ fn attach_with(
     direct_io: bool,
 ) -> Result<LoopDevice> {
     let flags = if direct_io { ioctl::LO_FLAGS_DIRECT_IO } else { 0 };
+    let (path, device) = attach_free(image, name, file, block_size_bytes, flags)?;
+    let status = ioctl::loop_status(&device).map_err(|errno| {
+        // Not to leave behind what nobody will hear of.
+        let _ = ioctl::loop_clear(&device);
+        Error::io("read the status of", &path)(errno)
+    })?;
+    let direct_io = status.flags & ioctl::LO_FLAGS_DIRECT_IO != 0;
+    Ok(LoopDevice { path, direct_io, block_size_bytes })
+}
+
+/// Attaches a file to whichever loop device is free.
+fn attach_free(
+    image: &Path,
+    name: &[u8],
+    file: &OwnedFd,
+    block_size_bytes: u32,
+    flags: u32,
+) -> Result<(PathBuf, OwnedFd)> {
     let control_path = "/dev/loop-control";
     let control = open_device(Path::new(control_path), OFlags::RDWR)?;
     // Somebody else may take the free device between the question and the answer.
@@ -60,15 +90,7 @@ fn attach_with(
         let path = PathBuf::from(format!("/dev/loop{number}"));
         let device = open_device(&path, OFlags::RDWR)?;
         match ioctl::loop_configure(&device, file, block_size_bytes, flags, name) {
-            Ok(()) => {
-                let status = ioctl::loop_status(&device).map_err(|errno| {
-                    // Not to leave behind what nobody will hear of.
-                    let _ = ioctl::loop_clear(&device);
-                    Error::io("read the status of", &path)(errno)
-                })?;
-                let direct_io = status.flags & ioctl::LO_FLAGS_DIRECT_IO != 0;
-                return Ok(LoopDevice { path, direct_io, block_size_bytes });
-            }
+            Ok(()) => return Ok((path, device)),
             Err(Errno::BUSY) => {}
             Err(errno) => return Err(Error::io("attach a loop device to", image)(errno)),
         }
@@ -225,7 +247,7 @@ fn parse_stat(text: &str) -> DeviceStat {
     DeviceStat { reads: at(0), read_sectors: at(2), writes: at(4), written_sectors: at(6), busy_milliseconds: at(9) }
 }
 
-pub(super) fn btrfs_forget(device: &Path) -> Result<()> {
+pub(crate) fn btrfs_forget(device: &Path) -> Result<()> {
     let control = "/dev/btrfs-control";
     let fd = match rustix::fs::open(control, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
         Ok(fd) => fd,

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub use ioctl::set_idle_priority;
 pub use linux::LinuxHost;
-pub(crate) use linux_device::queue_dir;
+pub(crate) use linux_device::{attach_read_only, btrfs_forget, queue_dir};
 pub use linux_file::cached_pages;
 pub use mountinfo::{MountEntry, parse_mountinfo};
 pub use options::{MountOptions, parse_mount_options};

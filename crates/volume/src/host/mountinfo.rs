@@ -9,6 +9,8 @@ use super::DeviceNumber;
 pub struct MountEntry {
     /// Number of the file system; not the device's for Btrfs, which invents one.
     pub device: DeviceNumber,
+    /// What of it is mounted: `/` for all, otherwise a directory or a subvolume.
+    pub root: PathBuf,
     /// Where it is mounted.
     pub point: PathBuf,
     /// Kernel's name of the file system.
@@ -32,6 +34,7 @@ fn parse_line(line: &[u8]) -> Option<MountEntry> {
     let (major, minor) = std::str::from_utf8(fields[2]).ok()?.split_once(':')?;
     Some(MountEntry {
         device: DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? },
+        root: unescape(fields[3]),
         point: unescape(fields[4]),
         file_system: text(dash + 1)?,
         source: unescape(fields.get(dash + 2)?),
@@ -73,6 +76,7 @@ mod tests {
         let mounts = parse_mountinfo(text);
         assert_eq!(mounts.len(), 2);
         assert_eq!(mounts[0].point, Path::new("/mnt 2"));
+        assert_eq!((mounts[0].root.as_path(), mounts[1].root.as_path()), (Path::new("/mnt1"), Path::new("/")));
         assert_eq!(mounts[0].device, DeviceNumber { major: 98, minor: 0 });
         assert_eq!(mounts[0].options, "rw,noatime,rw,errors=continue");
         assert_eq!(mounts[1].source, Path::new("/dev/loop2"));

@@ -59,6 +59,8 @@ pub(super) struct Chunk {
     pub logical: u64,
     pub length: u64,
     pub physical: u64,
+    /// Whether it holds contents of files and nothing else.
+    pub is_data: bool,
 }
 
 impl Chunk {
@@ -66,8 +68,11 @@ impl Chunk {
     pub fn parse(key: Key, data: &[u8]) -> Option<(Self, usize)> {
         const STRIPED: u64 = 0x8 | 0x40 | 0x80 | 0x100; // RAID0, 10, 5, 6
         let stripes = usize::from(u16::from_le_bytes(data.get(44..46)?.try_into().ok()?));
-        let chunk = Self { logical: key.offset, length: u64_at(data, 0)?, physical: u64_at(data, 56)? };
-        (stripes > 0 && u64_at(data, 24)? & STRIPED == 0).then_some((chunk, 48 + 32 * stripes))
+        const PURPOSES: u64 = 0x1 | 0x2 | 0x4; // data, system, metadata
+        let kind = u64_at(data, 24)?;
+        let (length, physical) = (u64_at(data, 0)?, u64_at(data, 56)?);
+        let chunk = Self { logical: key.offset, length, physical, is_data: kind & PURPOSES == 0x1 };
+        (stripes > 0 && kind & STRIPED == 0).then_some((chunk, 48 + 32 * stripes))
     }
 }
 
@@ -148,7 +153,7 @@ mod tests {
         let chunks = [chunk(1 << 20, 0x22, 2), chunk(32 << 20, 2, 1)].concat();
         superblock[160..164].copy_from_slice(&(chunks.len() as u32).to_le_bytes());
         superblock[811..811 + chunks.len()].copy_from_slice(&chunks);
-        let found = |logical| Chunk { logical, length: 8 << 20, physical: logical / 2 };
+        let found = |logical| Chunk { logical, length: 8 << 20, physical: logical / 2, is_data: false };
         assert_eq!(parse_first_chunks(&superblock), [found(1 << 20), found(32 << 20)]);
         let striped = chunk(0, 0x8, 2);
         assert_eq!(Chunk::parse(Key::default(), &striped[17..]), None);

@@ -96,6 +96,11 @@ impl Volume {
         self.node_bytes
     }
 
+    /// Bytes of the largest chunk for contents; none if there is none for them alone.
+    pub fn data_chunk_bytes(&self) -> Option<u64> {
+        self.chunks.iter().filter(|chunk| chunk.is_data).map(|chunk| chunk.length).max()
+    }
+
     /// Where a logical position lies on the device; none if no chunk has it.
     pub fn locate(&self, logical: u64) -> Option<u64> {
         let behind = self.chunks.partition_point(|chunk| chunk.logical <= logical);

@@ -10,4 +10,4 @@ mod collect;
 mod items;
 mod search;
 
-pub use collect::collect_btrfs_free_space;
+pub use collect::{collect_btrfs_free_space, collect_btrfs_free_space_as_it_is};

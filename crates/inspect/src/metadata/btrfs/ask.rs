@@ -1,4 +1,4 @@
-//! Which subvolume a directory lies in.
+//! What a mounted Btrfs answers: which subvolume a directory lies in, and which file system that is.
 
 use std::os::fd::BorrowedFd;
 
@@ -47,4 +47,46 @@ pub(super) fn collect_subvolume(file: BorrowedFd<'_>) -> io::Result<u64> {
     // SAFETY: the call's contract is that of the implementation above; it has no other effects.
     unsafe { rustix::ioctl::ioctl(file, InodeLookup(&mut lookup))? };
     Ok(lookup.tree)
+}
+
+/// `struct btrfs_ioctl_fs_info_args`, of which the UUID is read.
+#[repr(C)]
+struct FileSystemInfo {
+    devices: [u64; 2],
+    id: [u8; 16],
+    rest: [u8; 992],
+}
+
+const _: () = assert!(size_of::<FileSystemInfo>() == 1024);
+
+/// Asks for a file system's UUID.
+struct Info<'a>(&'a mut FileSystemInfo);
+
+// SAFETY: 0x8400941F is BTRFS_IOC_FS_INFO; it takes a pointer to a `struct btrfs_ioctl_fs_info_args` of 1024 bytes, which is
+// what `as_ptr` gives, and reads and writes no more than that. The borrow keeps it alive during the call.
+unsafe impl Ioctl for Info<'_> {
+    type Output = ();
+    const IS_MUTATING: bool = true;
+
+    fn opcode(&self) -> Opcode {
+        0x8400_941F
+    }
+
+    fn as_ptr(&mut self) -> *mut rustix::ffi::c_void {
+        std::ptr::from_mut(self.0).cast()
+    }
+
+    unsafe fn output_from_ptr(_: IoctlOutput, _: *mut rustix::ffi::c_void) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The UUID of the Btrfs that an open file or directory lies on.
+///
+/// Errors: no Btrfs.
+pub(crate) fn collect_file_system_id(file: BorrowedFd<'_>) -> io::Result<[u8; 16]> {
+    let mut info = FileSystemInfo { devices: [0; 2], id: [0; 16], rest: [0; 992] };
+    // SAFETY: the call's contract is that of the implementation above; it has no other effects.
+    unsafe { rustix::ioctl::ioctl(file, Info(&mut info))? };
+    Ok(info.id)
 }

@@ -1,0 +1,294 @@
+//! One pass over the tree, everything added up on the way.
+
+use std::collections::HashMap;
+
+use senesce_core::{BlockRequest, Extent, RelPath, Space};
+use senesce_device::{DeviceSpec, Readahead};
+use senesce_probe::{
+    collect::{EntryKind, Surveyed},
+    map::{ExtentFlags, Placement},
+    score::{LayoutScorer, MapBuilder},
+};
+use senesce_volume::FileSystemKind;
+
+use crate::{
+    Error,
+    cost::{EntryReads, Meter},
+    figures::SpecialExtents,
+    fresh_copy::{CopiedEntry, plan_fresh_copy},
+    metadata::{MetadataReader, PageCache, Piece},
+    reads::{BLOCK_BYTES, count_pieces, extents_to_read, has_holes, join_neighbours},
+    worst::{Loss, Losses},
+};
+
+/// A cold reader as the grep test is, with this readahead.
+pub(crate) fn readahead(read_ahead_kib: u32) -> Readahead {
+    Readahead { read_ahead_bytes: u64::from(read_ahead_kib) << 10, ..Readahead::default() }
+}
+
+/// What is kept of each entry: for the map, and for its fresh copy.
+pub(crate) struct Kept {
+    pub parent: u32,
+    name_at: u32,
+    pub size_bytes: u64,
+    /// What it occupies in a copy, besides what metadata are packed.
+    read_bytes: u64,
+    /// Bytes of its metadata in a copy that are packed.
+    packed_bytes: u32,
+    /// Nanoseconds that it takes as it lies, on the first device.
+    as_it_lies: u64,
+    pub extents: u32,
+    pub is_file: bool,
+}
+
+/// Everything that is added up.
+pub(crate) struct Adder {
+    pub meters: Vec<Meter>,
+    pub metadata: MetadataReader,
+    pub scorer: LayoutScorer,
+    pub map: MapBuilder,
+    pub special: SpecialExtents,
+    /// Files whose map contradicted itself.
+    pub contradictory: u64,
+    /// The numbers of the directories.
+    directories: HashMap<RelPath, u32>,
+    /// All entries in the order of the tree.
+    pub entries: Vec<Kept>,
+    /// All names, one behind the other.
+    names: Vec<u8>,
+    pub volume_bytes: u64,
+    pub content_bytes: u64,
+    pub allocated_bytes: u64,
+}
+
+impl Adder {
+    /// Nothing yet.
+    ///
+    /// In: the space of the extents that will come; bytes of the volume, a first guess; extents below `natural_bytes` are
+    /// counted as short.
+    pub fn new(
+        space: Space,
+        devices: &[DeviceSpec],
+        read_ahead_kib: u32,
+        (volume_bytes, map_order): (u64, u32),
+        natural_bytes: Option<u64>,
+        metadata: MetadataReader,
+    ) -> Result<Self, Error> {
+        let readahead = readahead(read_ahead_kib);
+        let meters = devices.iter().map(|spec| Meter::new(|| spec.build(), readahead)).collect::<Result<_, _>>()?;
+        let mut scorer = LayoutScorer::new(space, BLOCK_BYTES);
+        if let Some(bytes) = natural_bytes {
+            scorer = scorer.with_natural_transfer_size(bytes);
+        }
+        Ok(Self {
+            meters,
+            metadata,
+            scorer,
+            map: MapBuilder::new(volume_bytes, map_order),
+            special: SpecialExtents::default(),
+            contradictory: 0,
+            directories: HashMap::new(),
+            entries: Vec::new(),
+            names: Vec::new(),
+            volume_bytes,
+            content_bytes: 0,
+            allocated_bytes: 0,
+        })
+    }
+
+    /// Takes the next entry of the tree.
+    pub fn add(&mut self, mut entry: Surveyed) {
+        let requests = self.metadata.requests(&entry);
+        join_neighbours(&mut entry.extents);
+        let mut extents = extents_to_read(&entry, &self.metadata);
+        let as_it_lies = match self.read(&requests, &extents, entry.size_bytes) {
+            Ok(nanos) => nanos,
+            // A file that is being written, or damaged, may answer with a map that contradicts itself. Its content is
+            // left out of every layout alike, so that it is no loss and no gain.
+            Err(_) => {
+                self.contradictory += 1;
+                extents.clear();
+                self.read(&requests, &extents, entry.size_bytes).unwrap_or(0)
+            }
+        };
+        let pieces = count_pieces(&extents);
+        let bytes = match entry.kind {
+            EntryKind::File => extents.iter().map(|extent| extent.length).sum(),
+            EntryKind::Directory => entry.allocated_bytes,
+        };
+        self.note_special(&entry);
+        let number = self.entries.len() as u32;
+        let parent = entry.path.parent().and_then(|parent| self.directories.get(&parent).copied()).unwrap_or(0);
+        for raw in entry.extents.iter().filter(|raw| raw.placement() == Placement::Placed) {
+            let Extent { physical, length, .. } = self.metadata.locate(raw.extent);
+            self.map.add_extent(number, physical, length, entry.modified_unix_seconds);
+        }
+        self.entries.push(Kept {
+            parent,
+            name_at: self.names.len() as u32,
+            size_bytes: entry.size_bytes,
+            read_bytes: bytes,
+            packed_bytes: self.metadata.packed_bytes(&entry) as u32,
+            as_it_lies,
+            extents: pieces as u32,
+            is_file: entry.kind == EntryKind::File,
+        });
+        self.names.extend_from_slice(entry.path.name());
+        match entry.kind {
+            EntryKind::Directory => {
+                self.directories.insert(entry.path, number);
+            }
+            EntryKind::File => {
+                self.scorer.add_file(entry.size_bytes, &entry.extents);
+                self.content_bytes += entry.size_bytes;
+                self.allocated_bytes += entry.allocated_bytes;
+            }
+        }
+    }
+
+    /// Reads an entry as it lies, and defragmented, on every device; gives the nanoseconds of the first as it lies.
+    ///
+    /// Errors: a contradictory map; then no device has read anything, since all plan alike.
+    fn read(
+        &mut self,
+        metadata: &[BlockRequest],
+        extents: &[Extent],
+        size_bytes: u64,
+    ) -> Result<u64, senesce_device::Error> {
+        let reads = EntryReads { metadata, extents, size_bytes };
+        let mut first = None;
+        for meter in &mut self.meters {
+            let time = meter.read(&reads)?;
+            first.get_or_insert(time.0);
+        }
+        Ok(first.unwrap_or(0))
+    }
+
+    pub fn name(&self, number: u32) -> String {
+        let from = self.entries[number as usize].name_at as usize;
+        let to = self.entries.get(number as usize + 1).map_or(self.names.len(), |next| next.name_at as usize);
+        String::from_utf8_lossy(&self.names[from..to]).into_owned()
+    }
+
+    /// The path from the root, which is empty for the root itself.
+    pub fn path(&self, number: u32) -> String {
+        let mut parts = Vec::new();
+        let mut at = number;
+        while at != 0 {
+            parts.push(self.name(at));
+            at = self.entries[at as usize].parent;
+        }
+        parts.reverse();
+        parts.join("/")
+    }
+
+    /// Reads the fresh copy on every device; gives the losses against it on the first.
+    pub fn read_fresh_copy(&mut self, kind: FileSystemKind) -> Result<Losses, Error> {
+        let copied = |kept: &Kept| CopiedEntry {
+            parent: kept.parent,
+            is_directory: !kept.is_file,
+            packed_bytes: u64::from(kept.packed_bytes),
+            bytes: kept.read_bytes,
+        };
+        let copied: Vec<CopiedEntry> = self.entries.iter().map(copied).collect();
+        let unit_bytes = self.metadata.unit_bytes();
+        let places = plan_fresh_copy(&copied, kind == FileSystemKind::Ext4, self.metadata.copy_places(), unit_bytes);
+        let mut cache = PageCache::default();
+        let mut losses = Losses::default();
+        let mut meters = std::mem::take(&mut self.meters);
+        for (number, (kept, place)) in self.entries.iter().zip(&places).enumerate() {
+            let (table, start) = (place.packed, place.content);
+            let mut requests = Vec::new();
+            if kept.packed_bytes > 0 {
+                let end = table + u64::from(kept.packed_bytes);
+                let units = table / unit_bytes..end.div_ceil(unit_bytes);
+                units.for_each(|unit| cache.fetch(&Piece::whole(unit * unit_bytes, unit_bytes), &mut requests));
+            }
+            if !kept.is_file {
+                // A directory's blocks are metadata, and asked for one by one.
+                let blocks = (0..kept.read_bytes).step_by(BLOCK_BYTES as usize);
+                blocks.for_each(|at| cache.fetch(&Piece::whole(start + at, BLOCK_BYTES), &mut requests));
+            }
+            let content_bytes = if kept.is_file { kept.read_bytes } else { 0 };
+            let mut fresh_copy = 0;
+            for (device, meter) in meters.iter_mut().enumerate() {
+                let time = meter.read_fresh(&requests, start, content_bytes)?;
+                if device == 0 {
+                    fresh_copy = time.0;
+                }
+            }
+            let loss = Loss {
+                as_it_lies: kept.as_it_lies,
+                fresh_copy,
+                bytes: kept.read_bytes,
+                files: u64::from(kept.is_file),
+                extents: u64::from(kept.extents),
+            };
+            let directory = if kept.is_file { kept.parent } else { number as u32 };
+            losses.add(loss, directory, kept.is_file.then_some(number as u32));
+        }
+        self.meters = meters;
+        Ok(losses)
+    }
+
+    fn note_special(&mut self, entry: &Surveyed) {
+        let count = |flag: ExtentFlags| entry.extents.iter().filter(|raw| raw.flags.contains(flag)).count() as u64;
+        self.special.encoded += count(ExtentFlags::ENCODED);
+        self.special.shared += count(ExtentFlags::SHARED);
+        self.special.inline += count(ExtentFlags::INLINE);
+        self.special.preallocated += count(ExtentFlags::UNWRITTEN);
+        self.special.delayed += count(ExtentFlags::DELAYED);
+        self.special.sparse_files += u64::from(entry.kind == EntryKind::File && has_holes(entry));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use senesce_device::find_preset;
+    use senesce_probe::map::RawExtent;
+
+    use super::*;
+
+    fn entry(path: &str, kind: EntryKind, extents: &[(u64, u64, u64)]) -> Surveyed {
+        let extent = |&(logical, physical, length)| RawExtent {
+            extent: Extent { logical, physical, length },
+            flags: ExtentFlags::default(),
+        };
+        Surveyed {
+            path: if path.is_empty() { RelPath::root() } else { RelPath::new(path.as_bytes()).unwrap() },
+            kind,
+            inode: 2,
+            links: 1,
+            size_bytes: 1 << 20,
+            allocated_bytes: if kind == EntryKind::Directory { 4096 } else { 1 << 20 },
+            modified_unix_seconds: 0,
+            born_unix_seconds: None,
+            extents: extents.iter().map(extent).collect(),
+        }
+    }
+
+    fn add_up(entries: &[Surveyed]) -> Adder {
+        let devices = [find_preset("hdd-7200").unwrap().clone(), find_preset("nvme").unwrap().clone()];
+        let metadata = MetadataReader::told("a test");
+        let mut adder = Adder::new(Space::Device, &devices, 128, (1 << 30, 4), Some(1 << 20), metadata).unwrap();
+        entries.iter().for_each(|entry| adder.add(entry.clone()));
+        adder.read_fresh_copy(FileSystemKind::Xfs).unwrap();
+        adder
+    }
+
+    #[test]
+    fn a_file_whose_map_contradicts_itself_is_read_in_no_layout() {
+        let root = entry("", EntryKind::Directory, &[]);
+        let first = entry("a", EntryKind::File, &[(0, 1 << 20, 512 << 10), (512 << 10, 9 << 20, 512 << 10)]);
+        let last = entry("z", EntryKind::File, &[(0, 5 << 20, 1 << 20)]);
+        // It begins before the one before it ends.
+        let bad = entry("m", EntryKind::File, &[(0, 20 << 20, 512 << 10), (4096, 30 << 20, 512 << 10)]);
+        let without = add_up(&[root.clone(), first.clone(), last.clone()]);
+        let with = add_up(&[root, first, bad, last]);
+        assert_eq!((without.contradictory, with.contradictory), (0, 1));
+        for (without, with) in without.meters.iter().zip(&with.meters) {
+            assert_eq!((without.seconds(), without.requests()), (with.seconds(), with.requests()), "{}", with.name);
+            assert!(with.seconds().as_it_lies > 0.0 && with.seconds().fresh_copy > 0.0);
+        }
+    }
+}

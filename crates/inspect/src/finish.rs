@@ -1,0 +1,154 @@
+//! From everything that was added up to the inspection as a value.
+
+use senesce_probe::{collect::SurveyFigures, score::MapBuilder};
+use senesce_volume::FileSystemKind;
+
+use crate::{
+    Error,
+    adder::Adder,
+    cost::{LayoutCosts, Meter},
+    figures::{DeviceCosts, INSPECT_SCHEMA, Inspection, MappedFile, TargetFigures, TreeFigures},
+    free::FoundFree,
+    verdict::compute_verdict,
+};
+
+/// Puts the inspection together. `warnings` come first.
+pub(crate) fn finish(
+    mut adder: Adder,
+    target: TargetFigures,
+    kind: FileSystemKind,
+    survey: &SurveyFigures,
+    free: Result<FoundFree, String>,
+    mut warnings: Vec<String>,
+) -> Result<Inspection, Error> {
+    warnings.extend(survey_warnings(survey));
+    let free_space = match free {
+        Ok(FoundFree { extents, figures }) => {
+            extents.iter().for_each(|extent| adder.map.add_free(extent.start_bytes, extent.length_bytes));
+            Some(figures)
+        }
+        Err(problem) => {
+            warnings.push(format!("free space: {problem}"));
+            None
+        }
+    };
+    warnings.extend(reading_warnings(&adder, kind));
+    let losses = adder.read_fresh_copy(kind)?;
+    let costs: Vec<DeviceCosts> = adder.meters.iter().map(device_costs).collect();
+    let scorer = std::mem::replace(
+        &mut adder.scorer,
+        senesce_probe::score::LayoutScorer::new(survey.space, crate::reads::BLOCK_BYTES),
+    );
+    let tree = TreeFigures {
+        files: survey.files,
+        directories: survey.directories,
+        content_bytes: adder.content_bytes,
+        allocated_bytes: adder.allocated_bytes,
+        special: adder.special,
+        contradictory_files: adder.contradictory,
+        layout: scorer.finish(),
+    };
+    let map = std::mem::replace(&mut adder.map, MapBuilder::new(1, 0)).finish();
+    let (worst_files, worst_directories) = losses.finish(|number| adder.path(number));
+    let mut owners: Vec<u32> = map.cells.iter().filter_map(|cell| cell.owner).collect();
+    owners.sort_unstable();
+    owners.dedup();
+    let map_files = owners.iter().map(|&number| {
+        let kept = &adder.entries[number as usize];
+        let directory = if kept.is_file { kept.parent } else { number };
+        let name = if kept.is_file { adder.name(number) } else { String::new() };
+        MappedFile { number, directory, name, size_bytes: kept.size_bytes, extents: kept.extents }
+    });
+    let map_files: Vec<MappedFile> = map_files.collect();
+    let map_directories = map_files.iter().map(|file| (file.directory, adder.path(file.directory))).collect();
+    let mut inspection = Inspection {
+        schema: INSPECT_SCHEMA,
+        verdict: String::new(),
+        target,
+        tree,
+        costs,
+        free_space,
+        worst_directories,
+        worst_files,
+        warnings,
+        map_files,
+        volume_bytes: adder.volume_bytes,
+        map,
+        map_directories,
+    };
+    inspection.verdict = compute_verdict(&inspection);
+    Ok(inspection)
+}
+
+fn device_costs(meter: &Meter) -> DeviceCosts {
+    let (seconds, metadata) = (meter.seconds(), meter.metadata_seconds());
+    let loss = seconds.as_it_lies - seconds.fresh_copy;
+    let share = |part: f64| if loss > 0.0 { (part / loss).clamp(0.0, 1.0) } else { 0.0 };
+    let gib = meter.content_bytes() as f64 / (1u64 << 30) as f64;
+    let contents = LayoutCosts {
+        as_it_lies: seconds.as_it_lies - metadata.as_it_lies,
+        defragmented: seconds.defragmented - metadata.defragmented,
+        fresh_copy: seconds.fresh_copy - metadata.fresh_copy,
+    };
+    DeviceCosts {
+        device: meter.name.clone(),
+        seconds,
+        seconds_per_gib: seconds.map(|seconds| if gib > 0.0 { seconds / gib } else { 0.0 }),
+        metadata_seconds: metadata,
+        requests: meter.requests(),
+        slowdown: if seconds.fresh_copy > 0.0 { seconds.as_it_lies / seconds.fresh_copy } else { 1.0 },
+        intrafile_share: share(contents.as_it_lies - contents.defragmented),
+        interfile_share: share(contents.defragmented - contents.fresh_copy),
+        metadata_share: share(metadata.as_it_lies - metadata.fresh_copy),
+    }
+}
+
+/// What there is to know of what was read, and what of it is not modelled.
+fn reading_warnings(adder: &Adder, kind: FileSystemKind) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if adder.special.encoded > 0 {
+        warnings.push(format!(
+            "{} extents are compressed or encrypted: their length on the device is not told, and the models read \
+             them as long as their content",
+            adder.special.encoded
+        ));
+    }
+    if adder.contradictory > 0 {
+        warnings.push(format!(
+            "{} files gave maps that contradict themselves; their contents are modelled in no layout, neither as they \
+             lie nor in a fresh copy",
+            adder.contradictory
+        ));
+    }
+    if let Some(problem) = adder.metadata.problem() {
+        warnings.push(format!("reads of inodes and of maps of extents are not modelled: {problem}"));
+        if kind == FileSystemKind::Btrfs {
+            warnings.push(
+                "Btrfs tells positions in its own logical address space; where its chunks lie on the device is not \
+                 looked at"
+                    .to_owned(),
+            );
+        }
+    }
+    warnings
+}
+
+fn survey_warnings(survey: &SurveyFigures) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let Some(first) = survey.errors.first() {
+        warnings.push(format!(
+            "partial: {} entries could not be looked at, the first: cannot {} {}: {}",
+            survey.errors_count,
+            first.operation,
+            first.path.display(),
+            first.message
+        ));
+    }
+    if survey.vanished > 0 {
+        warnings.push(format!("the tree changed meanwhile: {} entries went away", survey.vanished));
+    }
+    if survey.mounts_passed > 0 {
+        warnings.push(format!("{} other file systems mounted below were not entered", survey.mounts_passed));
+    }
+    warnings
+}

@@ -1,0 +1,236 @@
+//! The inspection itself: three ways to the entries of a tree, one way on from there.
+
+use std::path::{Path, PathBuf};
+
+use senesce_core::{Clock, Space};
+use senesce_device::{DeviceSpec, ReadExperiment, compute_bandwidth_curve, compute_natural_transfer_size};
+use senesce_probe::collect::{collect_space, collect_survey};
+use senesce_volume::{FileSystemKind, Host, ReadOnlyMount};
+
+use crate::{
+    Error, Inspection,
+    adder::Adder,
+    figures::TargetFigures,
+    finish::finish,
+    free::{self, Circumstances},
+    metadata::MetadataReader,
+    offline::read_offline,
+    target::{MountedTarget, Target},
+};
+
+/// How to inspect.
+pub struct InspectOptions<'a> {
+    /// The devices to model; the first one ranks the losers. At least one.
+    pub devices: Vec<DeviceSpec>,
+    /// How many threads ask the kernel.
+    pub threads: usize,
+    /// Readahead to model, KiB; the device's own setting if none is given.
+    pub read_ahead_kib: Option<u32>,
+    /// Cells on each side of the map: two to the power of it.
+    pub map_order: u32,
+    /// Told the number of entries every now and then; gives `false` to stop.
+    pub progress: &'a mut dyn FnMut(u64) -> bool,
+}
+
+/// The kernel's own default, KiB.
+const DEFAULT_READ_AHEAD_KIB: u32 = 128;
+
+/// Entries between two reports of progress.
+pub(crate) const PROGRESS_EVERY: u64 = 1024;
+
+/// Inspects a target. Causes no write to it.
+///
+/// Errors: the target cannot be listed or tells nobody where files lie; it cannot be mounted; damage of an ext4 that
+/// nobody writes; stopped. Single files that cannot be looked at are counted in the warnings.
+/// Cost: mounted, one open, `statx` and FIEMAP for each entry, and about 100 bytes of memory; ext4 from its device see
+/// [`crate::Target::Ext4`].
+pub fn inspect(
+    target: &Target,
+    options: InspectOptions<'_>,
+    host: &dyn Host,
+    clock: &dyn Clock,
+) -> Result<Inspection, Error> {
+    match target {
+        Target::Mounted(mounted) => inspect_mounted(mounted, None, options, host, clock),
+        Target::Ext4 { path, mounted } => inspect_offline(path, mounted.as_deref(), options, host, clock),
+        Target::Unmounted { path, file_system } => {
+            let found = crate::source::examine(path, *file_system, host)?;
+            let mount = ReadOnlyMount::open(path, *file_system).map_err(|error| found.refused(error))?;
+            let mounted = MountedTarget {
+                root: mount.root().to_owned(),
+                mount_point: mount.root().to_owned(),
+                file_system: *file_system,
+                device: Ok(path.clone()),
+                options: mount.options().to_owned(),
+                warnings: found.warnings,
+            };
+            inspect_mounted(&mounted, Some(path), options, host, clock)
+        }
+    }
+}
+
+/// Through a mount. `shown` is what it is called if the mount is the inspection's own.
+fn inspect_mounted(
+    target: &MountedTarget,
+    shown: Option<&PathBuf>,
+    options: InspectOptions<'_>,
+    host: &dyn Host,
+    clock: &dyn Clock,
+) -> Result<Inspection, Error> {
+    let MountedTarget { root, mount_point, file_system, .. } = target;
+    let space = rustix::fs::statvfs(mount_point).map_err(|errno| Error::io("look at", mount_point)(errno.into()))?;
+    let capacity_bytes = space.f_blocks * space.f_frsize;
+    let device = target.device.as_ref().ok();
+    let figures = TargetFigures {
+        path: shown.unwrap_or(root).display().to_string(),
+        file_system: file_system.name().to_owned(),
+        device: device.filter(|_| shown.is_none()).map(|device| device.display().to_string()),
+        read: match shown {
+            None => "through its mount".to_owned(),
+            Some(_) => "mounted read-only for the inspection".to_owned(),
+        },
+        mount_options: Some(target.options.clone()),
+        capacity_bytes,
+        used_bytes: capacity_bytes - space.f_bfree * space.f_frsize,
+        read_ahead_kib: read_ahead_kib(&options, device.map(PathBuf::as_path), host),
+        inspected_unix_seconds: clock.unix_seconds(),
+        kernel: kernel(),
+    };
+    let volume_bytes = device.and_then(|device| length_bytes(device, host)).unwrap_or(capacity_bytes);
+    let metadata = match &target.device {
+        Ok(device) => MetadataReader::new(*file_system, Some(device), root, options.threads),
+        Err(problem) => MetadataReader::told(problem),
+    };
+    let natural_transfer_bytes = natural_transfer_bytes(&options.devices);
+    let mut adder = Adder::new(
+        collect_space(root)?,
+        &options.devices,
+        figures.read_ahead_kib,
+        (volume_bytes, options.map_order),
+        natural_transfer_bytes,
+        metadata,
+    )?;
+    let (progress, threads) = (options.progress, options.threads);
+    let mut stopped = false;
+    let mut entries = 0u64;
+    let survey = collect_survey(root, threads, &mut |entry| {
+        adder.add(entry);
+        entries += 1;
+        stopped = entries.is_multiple_of(PROGRESS_EVERY) && !progress(entries);
+        !stopped
+    })?;
+    if stopped {
+        return Err(Error::Stopped);
+    }
+    // The other file systems make inodes as long as there is space.
+    let has_fixed_inodes = *file_system == FileSystemKind::Ext4;
+    let circumstances = Circumstances {
+        capacity_bytes,
+        inodes: if has_fixed_inodes { (space.f_ffree, space.f_files) } else { (0, 0) },
+        natural_transfer_bytes,
+    };
+    let free = free::collect_mounted(*file_system, mount_point, &circumstances);
+    finish(adder, figures, *file_system, &survey, free, target.warnings.clone())
+}
+
+/// An ext4 straight from its device. `mounted` says where it is mounted, and how, if it is.
+fn inspect_offline(
+    path: &Path,
+    mounted: Option<&str>,
+    options: InspectOptions<'_>,
+    host: &dyn Host,
+    clock: &dyn Clock,
+) -> Result<Inspection, Error> {
+    let is_device = matches!(host.device_number(path), Ok(Some(_)));
+    let read_ahead_kib = read_ahead_kib(&options, Some(path), host);
+    let (progress, threads) = (options.progress, options.threads);
+    let (offline, metadata) = read_offline(path, threads, progress)?;
+    let mut warnings: Vec<String> = Vec::new();
+    if let Some(mounted) = mounted {
+        warnings.push(format!(
+            "{} is {mounted}: it was read past its mount, without what waits in memory to be written; the device named \
+             without --offline is read through the mount",
+            path.display()
+        ));
+    }
+    warnings.extend(offline.warnings());
+    let superblock = offline.fs.superblock().clone();
+    let cluster_bytes = superblock.block_bytes * superblock.cluster_blocks;
+    // As `statfs` has it: without what the file system's own structures take.
+    let capacity_bytes = (superblock.blocks * superblock.block_bytes)
+        .saturating_sub(superblock.overhead_clusters.saturating_mul(cluster_bytes));
+    let natural_transfer_bytes = natural_transfer_bytes(&options.devices);
+    let circumstances = Circumstances {
+        capacity_bytes,
+        inodes: (u64::from(superblock.free_inodes), u64::from(superblock.inodes)),
+        natural_transfer_bytes,
+    };
+    let free = free::collect_offline(&offline.fs, &circumstances).map(|(free, said)| {
+        warnings.extend(said.into_iter().filter(|said| !warnings.contains(said)).collect::<Vec<_>>());
+        free
+    });
+    let free_bytes =
+        free.as_ref().map_or(superblock.free_blocks * superblock.block_bytes, |free| free.figures.figures.bytes);
+    let figures = TargetFigures {
+        path: path.display().to_string(),
+        file_system: FileSystemKind::Ext4.name().to_owned(),
+        device: is_device.then(|| path.display().to_string()),
+        read: if is_device { "straight from the device" } else { "straight from the image" }.to_owned(),
+        mount_options: None,
+        capacity_bytes,
+        used_bytes: capacity_bytes.saturating_sub(free_bytes),
+        read_ahead_kib,
+        inspected_unix_seconds: clock.unix_seconds(),
+        kernel: kernel(),
+    };
+    let volume_bytes = length_bytes(path, host).unwrap_or(capacity_bytes);
+    let mut adder = Adder::new(
+        Space::Device,
+        &options.devices,
+        read_ahead_kib,
+        (volume_bytes, options.map_order),
+        natural_transfer_bytes,
+        MetadataReader::of(Box::new(metadata), None),
+    )?;
+    let mut stopped = false;
+    let mut entries = 0u64;
+    let survey = offline.survey(&mut |entry| {
+        adder.add(entry);
+        entries += 1;
+        stopped = entries.is_multiple_of(PROGRESS_EVERY) && !progress(entries);
+        !stopped
+    });
+    if stopped {
+        return Err(Error::Stopped);
+    }
+    finish(adder, figures, FileSystemKind::Ext4, &survey, free, warnings)
+}
+
+fn read_ahead_kib(options: &InspectOptions<'_>, device: Option<&Path>, host: &dyn Host) -> u32 {
+    let of_device = || device.and_then(|device| host.read_ahead(device).ok());
+    options.read_ahead_kib.or_else(of_device).unwrap_or(DEFAULT_READ_AHEAD_KIB)
+}
+
+/// The length of a device or image.
+fn length_bytes(path: &Path, host: &dyn Host) -> Option<u64> {
+    match host.device_number(path) {
+        Ok(Some(_)) => host.device_size(path).ok().map(|bytes| bytes.0),
+        _ => std::fs::metadata(path).ok().map(|metadata| metadata.len()),
+    }
+}
+
+fn kernel() -> String {
+    rustix::system::uname().release().to_string_lossy().into_owned()
+}
+
+/// The natural transfer size of the first device: what gets nine tenths of its best bandwidth. None if the model cannot
+/// tell.
+fn natural_transfer_bytes(devices: &[DeviceSpec]) -> Option<u64> {
+    /// From a block to 64 MiB, each twice as long as the one before.
+    const POWERS: std::ops::RangeInclusive<u32> = 12..=26;
+    const READS: u32 = 100;
+    let spec = devices.first()?;
+    let experiment = ReadExperiment { reads: READS, ..ReadExperiment::whole(spec, senesce_core::Seed(1)) };
+    let curve = compute_bandwidth_curve(spec, POWERS.map(|power| 1u64 << power), &experiment).ok()?;
+    compute_natural_transfer_size(&curve, 0.9).ok()
+}

@@ -1,0 +1,92 @@
+//! What of an entry's extents a reader reads, and how they are counted.
+
+use senesce_core::Extent;
+use senesce_probe::{
+    collect::{EntryKind, Surveyed},
+    map::{ExtentFlags, Placement, RawExtent},
+};
+
+use crate::metadata::MetadataReader;
+
+/// Blocks of every figure that counts blocks.
+pub(crate) const BLOCK_BYTES: u64 = 4096;
+
+/// Joins extents that go on in the file and on the device where the one before ends, and of which the file system says the
+/// same: how large a piece a file system keeps in one record says nothing of the layout, and the kernel and a reader of
+/// the device part them differently.
+pub(crate) fn join_neighbours(extents: &mut Vec<RawExtent>) {
+    /// Of the last extent, and of those that were put together of blocks.
+    const OF_NO_MATTER: u32 = ExtentFlags::LAST.0 | ExtentFlags::MERGED.0;
+    extents.dedup_by(|next, before| {
+        let is_alike = (next.flags.0 ^ before.flags.0) & !OF_NO_MATTER == 0;
+        let joins = is_alike && before.placement() == Placement::Placed && before.extent.continues_into(&next.extent);
+        if joins {
+            before.extent.length += next.extent.length;
+            before.flags = next.flags;
+        }
+        joins
+    });
+}
+
+/// The extents that a read of a file's content reads: placed and written, up to the end of the content, on the device.
+/// None for directories, which are metadata.
+pub(crate) fn extents_to_read(entry: &Surveyed, metadata: &MetadataReader) -> Vec<Extent> {
+    if entry.kind == EntryKind::Directory {
+        return Vec::new();
+    }
+    let end = entry.size_bytes.next_multiple_of(BLOCK_BYTES);
+    let is_read = |raw: &&RawExtent| {
+        matches!(raw.placement(), Placement::Placed | Placement::Encoded)
+            && !raw.flags.contains(ExtentFlags::UNWRITTEN)
+            && raw.extent.logical < end
+    };
+    let clip = |raw: &RawExtent| Extent { length: raw.extent.length.min(end - raw.extent.logical), ..raw.extent };
+    entry.extents.iter().filter(is_read).map(|raw| metadata.locate(clip(raw))).collect()
+}
+
+/// Extents after merging neighbours.
+pub(crate) fn count_pieces(extents: &[Extent]) -> u64 {
+    let breaks = extents.windows(2).filter(|pair| pair[0].end() != pair[1].physical).count();
+    breaks as u64 + u64::from(!extents.is_empty())
+}
+
+pub(crate) fn has_holes(entry: &Surveyed) -> bool {
+    let mut next = 0;
+    for raw in &entry.extents {
+        if raw.extent.logical > next {
+            return true;
+        }
+        next = raw.extent.logical + raw.extent.length;
+    }
+    next < entry.size_bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(logical: u64, physical: u64, length: u64, flags: u32) -> RawExtent {
+        RawExtent { extent: Extent { logical, physical, length }, flags: ExtentFlags(flags) }
+    }
+
+    #[test]
+    fn only_neighbours_of_one_kind_are_joined() {
+        let mut extents = vec![
+            raw(0, 100, 10, 0x800),
+            raw(10, 110, 5, 0x800),
+            raw(15, 115, 5, 0x1000), // written, put together of blocks
+            raw(20, 120, 5, 0),
+            raw(30, 125, 5, 0), // behind a hole
+            raw(35, 200, 5, 0),
+            raw(40, 205, 5, 0x1),
+        ];
+        join_neighbours(&mut extents);
+        let expected = [raw(0, 100, 15, 0x800), raw(15, 115, 10, 0), raw(30, 125, 5, 0), raw(35, 200, 10, 0x1)];
+        assert_eq!(extents, expected);
+        // What waits in memory has no place to go on from, nor has what is encoded a length.
+        let mut extents =
+            vec![raw(0, 0, 4096, 0x6), raw(4096, 4096, 4096, 0x6), raw(8192, 9, 9, 8), raw(8201, 18, 9, 8)];
+        join_neighbours(&mut extents);
+        assert_eq!(extents.len(), 4);
+    }
+}

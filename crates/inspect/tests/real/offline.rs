@@ -1,0 +1,166 @@
+//! ext4 read straight from its device or image, against the same volume through its mount.
+
+use std::{fs, os::unix::fs::FileExt, path::Path};
+
+use senesce_inspect::{Access, Error, Inspection, Target, find_target};
+use senesce_volume::LinuxHost;
+use serde_json::Value;
+
+use crate::support::{Files, Volume, age, alone, inspect_at, inspect_offline, run, sync};
+
+/// Everything but how it was read, and when.
+fn figures(found: &Inspection) -> Value {
+    let mut json = found.to_json();
+    for key in ["path", "device", "read", "mount_options", "inspected_unix_seconds"] {
+        json["target"].as_object_mut().unwrap().remove(key);
+    }
+    json.as_object_mut().unwrap().remove("warnings");
+    json
+}
+
+/// Shows the first difference instead of two pages of numbers.
+fn assert_equal(name: &str, path: &str, a: &Value, b: &Value) {
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) => {
+            assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>(), "{name}: {path}");
+            a.iter().for_each(|(key, value)| assert_equal(name, &format!("{path}/{key}"), value, &b[key]));
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            assert_eq!(a.len(), b.len(), "{name}: {path}");
+            a.iter().zip(b).enumerate().for_each(|(n, (a, b))| assert_equal(name, &format!("{path}/{n}"), a, b));
+        }
+        _ => assert_eq!(a, b, "{name}: {path}"),
+    }
+}
+
+/// Files of every kind that ext4 knows.
+fn add_special_files(root: &Path, has_extents: bool) {
+    let path = |name: &str| root.join(name).to_str().unwrap().to_owned();
+    // Files mapped block by block cannot be preallocated.
+    if has_extents {
+        run("fallocate", &["--length", "160MiB", &path("preallocated")]);
+    }
+    let sparse = fs::File::create(root.join("sparse")).unwrap();
+    sparse.write_all_at(&[1; 8192], 0).unwrap();
+    sparse.write_all_at(&[1; 8192], 1 << 20).unwrap();
+    fs::write(root.join("tiny"), b"few bytes").unwrap();
+    fs::write(root.join("empty"), b"").unwrap();
+    fs::hard_link(root.join("tiny"), root.join("d1/another-name")).unwrap();
+    std::os::unix::fs::symlink("tiny", root.join("link")).unwrap();
+    run("mkfifo", &[&path("pipe")]);
+    sync(root);
+}
+
+#[test]
+fn an_ext4_read_from_its_device_has_the_figures_of_its_mount() {
+    if !senesce_testkit::root_or_skip("ages ext4 on a loop device") {
+        return;
+    }
+    let _alone = alone();
+    let kinds: [(&str, &[&str]); 3] =
+        [("plain", &[]), ("block maps", &["-b", "1024", "-O", "^extents,^64bit"]), ("inline", &["-O", "inline_data"])];
+    for (name, arguments) in kinds {
+        let mut volume = Volume::new("ext4", 640, arguments, "noatime");
+        age(&volume.mountpoint, Files::Small);
+        add_special_files(&volume.mountpoint, name != "block maps");
+        volume.remount_cold();
+        let mounted = inspect_at(&volume.mountpoint).unwrap();
+        assert_eq!(mounted.warnings, [""; 0], "{name}");
+        assert_eq!(mounted.target.read, "through its mount");
+        assert!(mounted.tree.special.preallocated >= 1 || name == "block maps", "{:?}", mounted.tree.special);
+        assert!(mounted.free_space.as_ref().unwrap().figures.extents > 50 && mounted.worst_files.len() == 10);
+        // Past a mount that nobody writes through.
+        run("mount", &["-o", "remount,ro", volume.mountpoint.to_str().unwrap()]);
+        let past = inspect_offline(Path::new(&volume.device)).unwrap();
+        assert_eq!(past.target.read, "straight from the device");
+        assert!(past.warnings[0].contains("mounted read-only on"), "{:?}", past.warnings);
+        assert_eq!(past.warnings.len(), 1, "{:?}", past.warnings);
+        assert_equal(name, "", &figures(&past), &figures(&mounted));
+        volume.unmount();
+        for path in [Path::new(&volume.device).to_owned(), volume.image()] {
+            let offline = inspect_at(&path).unwrap();
+            assert_eq!(offline.warnings, [""; 0], "{name}");
+            assert_equal(name, "", &figures(&offline), &figures(&mounted));
+        }
+        volume.mount();
+    }
+}
+
+#[test]
+fn what_is_written_or_was_not_unmounted_is_said() {
+    if !senesce_testkit::root_or_skip("mounts ext4 on a loop device") {
+        return;
+    }
+    let _alone = alone();
+    let volume = Volume::new("ext4", 400, &[], "noatime");
+    for n in 0..200 {
+        fs::write(volume.path(&format!("file-{n}")), vec![1; 10_000]).unwrap();
+    }
+    sync(&volume.mountpoint);
+    let found = inspect_offline(Path::new(&volume.device)).unwrap();
+    assert_eq!(found.tree.files, 200);
+    let has = |found: &Inspection, text: &str| found.warnings.iter().any(|warning| warning.contains(text));
+    assert!(has(&found, "mounted for writing on") && has(&found, "journal is not replayed"), "{:?}", found.warnings);
+    // As a power cut would leave it.
+    let copy = volume.image().with_extension("copy");
+    run("cp", &["--sparse=always", volume.image().to_str().unwrap(), copy.to_str().unwrap()]);
+    let found = inspect_at(&copy).unwrap();
+    assert!(has(&found, "journal is not replayed") && !has(&found, "mounted for writing on"), "{:?}", found.warnings);
+    assert!(found.tree.files <= 200);
+}
+
+#[test]
+fn a_device_stands_for_its_whole_mount_and_not_for_a_part_of_it() {
+    if !senesce_testkit::root_or_skip("mounts ext4 on a loop device") {
+        return;
+    }
+    let _alone = alone();
+    let volume = Volume::new("ext4", 400, &[], "noatime");
+    fs::create_dir_all(volume.path("part")).unwrap();
+    fs::create_dir_all(volume.path("place")).unwrap();
+    let [part, place] = ["part", "place"].map(|name| volume.path(name).to_str().unwrap().to_owned());
+    run("mount", &["--bind", &part, &place]);
+    let host = LinuxHost::default();
+    let found = find_target(Path::new(&volume.device), Access::default(), &host);
+    let bound = find_target(Path::new(&place), Access::default(), &host);
+    run("umount", &[&place]);
+    let Target::Mounted(found) = found.unwrap() else { panic!("it is mounted") };
+    assert_eq!((found.root, found.warnings), (volume.mountpoint.clone(), Vec::new()));
+    let Target::Mounted(bound) = bound.unwrap() else { panic!("it is mounted") };
+    assert_eq!(bound.device, Ok(Path::new(&volume.device).to_owned()));
+    assert!(bound.warnings[0].contains("only /part of the file system is mounted"), "{:?}", bound.warnings);
+}
+
+#[test]
+fn only_ext4_and_only_devices_and_images_are_read_offline() {
+    let refused = |path: &Path| find_target(path, Access::Offline, &LinuxHost::default()).unwrap_err();
+    let directory = tempfile::tempdir().unwrap();
+    assert!(matches!(refused(directory.path()), Error::NotOffline { .. }));
+    let image = directory.path().join("xfs");
+    fs::write(&image, [&b"XFSB"[..], &[0; 200_000]].concat()).unwrap();
+    let error = refused(&image);
+    assert!(matches!(&error, Error::NotOffline { problem, .. } if problem.contains("xfs")), "{error}");
+}
+
+#[test]
+fn an_image_that_is_cut_off_or_damaged_is_refused_with_its_block() {
+    if !senesce_testkit::root_or_skip("mounts ext4 on a loop device") {
+        return;
+    }
+    let _alone = alone();
+    let mut volume = Volume::new("ext4", 64, &[], "noatime");
+    for n in 0..100 {
+        fs::write(volume.path(&format!("file-{n}")), vec![1; 10_000]).unwrap();
+    }
+    volume.unmount();
+    let image = fs::OpenOptions::new().write(true).open(volume.image()).unwrap();
+    let copy = volume.image().with_extension("copy");
+    fs::copy(volume.image(), &copy).unwrap();
+    fs::OpenOptions::new().write(true).open(&copy).unwrap().set_len(40 << 20).unwrap();
+    let said = inspect_at(&copy).unwrap_err().to_string();
+    assert!(said.contains("cannot read the ext4 on") && said.contains("it is cut off"), "{said}");
+    // Nonsense behind the descriptors, where bitmaps and inodes are.
+    image.write_all_at(&vec![0x5A; 4 << 20], 64 << 10).unwrap();
+    let said = inspect_at(&volume.image()).unwrap_err().to_string();
+    assert!(said.contains("block "), "{said}");
+}

@@ -1,0 +1,112 @@
+//! XFS and Btrfs that are not mounted: mounted read-only for the inspection, and left as they were.
+
+use std::{fs, os::unix::fs::MetadataExt, path::Path};
+
+use senesce_inspect::{Error, Inspection};
+
+use crate::support::{Files, Volume, age, alone, inspect_at, run, sync};
+
+/// What must not change: the contents, and when they changed.
+fn state(image: &Path) -> (String, i64, i64, i64) {
+    let metadata = fs::metadata(image).unwrap();
+    let hash = run("sha256sum", &[image.to_str().unwrap()]);
+    (hash, metadata.mtime(), metadata.mtime_nsec(), metadata.ctime())
+}
+
+fn loops_of(image: &Path) -> String {
+    run("losetup", &["--associated", image.to_str().unwrap()])
+}
+
+/// The volume is unmounted, and its loop device detached, for as long as `look` runs.
+fn while_unmounted(volume: &mut Volume, look: impl FnOnce(&Path)) {
+    volume.unmount();
+    look(&volume.image());
+    volume.mount();
+}
+
+fn check(kind: &'static str, options: &str) {
+    let mut volume = Volume::new(kind, 640, &[], options);
+    age(&volume.mountpoint, Files::Small);
+    volume.remount_cold();
+    let mounted = inspect_at(&volume.mountpoint).unwrap();
+    let device = volume.device.clone();
+    while_unmounted(&mut volume, |image| {
+        let before = state(image);
+        let found = inspect_at(image).unwrap();
+        assert_eq!(found.warnings, [""; 0], "{kind}");
+        assert_eq!(found.target.read, "mounted read-only for the inspection");
+        assert_eq!(found.target.path, image.to_str().unwrap());
+        let figures = |found: &Inspection| {
+            let json = found.to_json();
+            ["tree", "costs", "worst_files", "worst_directories"].map(|key| json[key].clone())
+        };
+        assert_eq!(figures(&found), figures(&mounted), "{kind}");
+        let free = |found: &Inspection| found.free_space.as_ref().unwrap().figures.clone();
+        assert_eq!(free(&found), free(&mounted), "{kind}");
+        // A mount for reading keeps nothing back, so that a little more is free.
+        assert!(found.target.used_bytes <= mounted.target.used_bytes, "{kind}");
+        assert_eq!(state(image), before, "{kind}: nothing is written");
+        // The volume's own is the only loop device; the mount was attached nowhere.
+        assert_eq!(loops_of(image).lines().count(), 1, "{}", loops_of(image));
+        let found = inspect_at(Path::new(&device)).unwrap();
+        assert_eq!(figures(&found), figures(&mounted), "{kind} by its device");
+        assert_eq!(state(image), before, "{kind}: nothing is written");
+    });
+    // As a power cut leaves it: the last change is in the log only.
+    let copy = volume.image().with_extension("copy");
+    fs::write(volume.path("last"), b"change").unwrap();
+    run("sync", &[volume.path("last").to_str().unwrap()]);
+    run("cp", &["--sparse=always", volume.image().to_str().unwrap(), copy.to_str().unwrap()]);
+    let before = state(&copy);
+    let found = inspect_at(&copy).unwrap();
+    assert!(found.warnings.iter().any(|said| said.contains("log is not replayed")), "{kind}: {:?}", found.warnings);
+    assert!(found.tree.files >= 9000);
+    assert_eq!(state(&copy), before, "{kind}: nothing is written");
+    assert_eq!(loops_of(&copy), "");
+}
+
+#[test]
+fn an_unmounted_xfs_is_inspected_and_left_as_it_was() {
+    if senesce_testkit::root_or_skip("mounts XFS on a loop device") {
+        let _alone = alone();
+        check("xfs", "noatime");
+    }
+}
+
+#[test]
+fn an_unmounted_btrfs_is_inspected_and_left_as_it_was() {
+    if senesce_testkit::root_or_skip("mounts Btrfs on a loop device") {
+        let _alone = alone();
+        check("btrfs", "noatime,nodiscard");
+    }
+}
+
+#[test]
+fn a_btrfs_on_two_devices_and_an_xfs_with_its_log_elsewhere_are_refused_with_a_way_out() {
+    if !senesce_testkit::root_or_skip("examines what is not mounted as root would") {
+        return;
+    }
+    let _alone = alone();
+    let directory = tempfile::tempdir().unwrap();
+    let images = ["one", "two"].map(|name| {
+        let path = directory.path().join(name);
+        fs::File::create(&path).unwrap().set_len(320 << 20).unwrap();
+        path.to_str().unwrap().to_owned()
+    });
+    run("mkfs.btrfs", &["-q", "-f", &images[0], &images[1]]);
+    let error = inspect_at(Path::new(&images[0])).unwrap_err();
+    assert!(matches!(&error, Error::NotMountable { .. }) && error.to_string().contains("on 2 devices"), "{error}");
+    assert!(error.hint().unwrap().contains("mount -o ro,rescue=nologreplay"), "{:?}", error.hint());
+    run("mkfs.xfs", &["-q", "-f", "-l", &format!("logdev={},size=64m", images[1]), &images[0]]);
+    let error = inspect_at(Path::new(&images[0])).unwrap_err();
+    assert!(error.to_string().contains("its log lies on another device"), "{error}");
+    // Damage that the kernel refuses to mount.
+    run("mkfs.xfs", &["-q", "-f", &images[0]]);
+    let mut bytes = fs::read(&images[0]).unwrap();
+    bytes[88..92].copy_from_slice(&77u32.to_be_bytes());
+    fs::write(&images[0], bytes).unwrap();
+    let error = inspect_at(Path::new(&images[0])).unwrap_err();
+    assert!(error.to_string().contains("the kernel does not mount the xfs on"), "{error}");
+    assert_eq!(loops_of(Path::new(&images[0])), "");
+    sync(directory.path());
+}
