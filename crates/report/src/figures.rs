@@ -73,7 +73,8 @@ pub(crate) fn standalone_svg(figure: &Figure, variant: Variant, panels: &[Panel]
     let mut svg = format!(
         r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">"#
     );
-    let _ = write!(svg, "<title>{} ({})</title><style>{}</style>", escape(&figure.title), variant.label(), light_css());
+    let _ =
+        write!(svg, "<title>{} ({})</title><style>{}</style>", escape(&figure.title), variant.label(), light_css(""));
     let _ = write!(svg, r#"<rect class="paper" width="{width}" height="{height}"/>"#);
     let _ = write!(svg, r#"<text class="figure-title" x="{MARGIN}" y="30">{}</text>"#, escape(&figure.title));
     svg.push_str(&legend.0);
@@ -131,9 +132,9 @@ fn legend(legend: Legend, columns: usize) -> (String, f64) {
     }
 }
 
-/// The charts' style with the light colours put in: programs that draw SVG seldom know custom properties.
-fn light_css() -> String {
-    let mut css = include_str!("../assets/chart.css").to_owned();
+/// The charts' style, and `more`, with the light colours put in: programs that draw SVG seldom know custom properties.
+pub(crate) fn light_css(more: &str) -> String {
+    let mut css = include_str!("../assets/chart.css").to_owned() + more;
     for line in include_str!("../assets/light.css").lines() {
         if let Some((name, value)) = line.trim().trim_end_matches(';').split_once(": ") {
             css = css.replace(&format!("var({name})"), value);

@@ -15,6 +15,7 @@ mod inspection_screen;
 mod model;
 mod panels;
 mod summary;
+mod transfer;
 mod verdict;
 
 pub use equivalence::equivalence_table;
@@ -24,3 +25,4 @@ pub use html::{ReportOptions, render_report};
 pub use inspection::{InspectionOptions, render_inspection};
 pub use inspection_screen::inspection_screen;
 pub use summary::summary_table;
+pub use transfer::{TransferOptions, render_transfer, render_transfer_svg};

@@ -1,15 +1,16 @@
 //! The page in a real browser: no console errors, charts present, no texts over each other, nothing wider than the screen.
 
 mod common;
+#[path = "common/transfer.rs"]
+mod sample;
 
 use std::path::Path;
 use std::process::Command;
 
-use senesce_report::{ReportOptions, render_report};
+use senesce_report::{ReportOptions, TransferOptions, render_report, render_transfer};
 
-/// Measures every text of the charts and writes what it found into the page.
-const CHECK: &str = r#"<script>
-addEventListener("load", () => {
+/// Opens everything, and defines `check`, which adds to `overlaps` what is over something else, cut, or too wide.
+const TEXTS: &str = r#"
   const overlaps = [];
   for (const details of document.querySelectorAll("details")) details.open = true;
   const seen = (element) => element.getClientRects().length > 0;
@@ -30,6 +31,10 @@ addEventListener("load", () => {
     for (const button of document.querySelectorAll("button"))
       if (seen(button) && button.scrollWidth > button.clientWidth + 1) overlaps.push(`${where}: ${button.textContent} is cut`);
   };
+"#;
+
+/// Measures every text of the charts and writes what it found into the page.
+const CHECK: &str = r#"
   check("first");
   for (const button of document.querySelectorAll("button.variant")) { button.click(); check(button.dataset.variant); }
   const panels = document.querySelectorAll("svg.panel").length;
@@ -57,8 +62,38 @@ addEventListener("load", () => {
   verdict.id = "verdict";
   verdict.textContent = "VERDICT" + JSON.stringify({ width: innerWidth, overlaps, panels, columns, tooltip, hidden, moved, background, other }) + "END";
   document.body.append(verdict);
-});
-</script>"#;
+"#;
+
+/// The same for the page of a transfer curve.
+const CHECK_TRANSFER: &str = r#"
+  check("first");
+  const panels = [...document.querySelectorAll("svg.panel")];
+  const shown = panels.filter(seen);
+  const columns = shown[0].querySelectorAll(".column").length;
+  const marks = shown[0].querySelectorAll(".natural").length;
+  const outside = [...shown[0].querySelectorAll(".natural, .dot, .line")].filter((drawn) => {
+    const [a, b] = [drawn.getBoundingClientRect(), shown[0].getBoundingClientRect()];
+    return a.left < b.left || a.right > b.right || a.top < b.top || a.bottom > b.bottom;
+  }).length;
+  shown[0].focus();
+  for (let at = 0; at < 3; at++) shown[0].dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight" }));
+  const tip = document.getElementById("tip");
+  const tooltip = tip.hidden ? "" : tip.innerText;
+  const colour = () => getComputedStyle(shown[0].querySelector(".curve-measured .line")).stroke;
+  const before = colour();
+  document.getElementById("theme").click();
+  const after = colour();
+  const verdict = document.createElement("pre");
+  verdict.id = "verdict";
+  verdict.textContent = "VERDICT" + JSON.stringify({ width: innerWidth, overlaps, panels: panels.length, shown: shown.length, columns, marks, outside, tooltip, before, after }) + "END";
+  document.body.append(verdict);
+"#;
+
+/// The page with a check that runs when it is there.
+fn with_check(page: &str, check: &str) -> String {
+    let script = format!("<script>addEventListener(\"load\", () => {{\n{TEXTS}{check}\n}});</script>");
+    page.replace("</body>", &format!("{script}</body>"))
+}
 
 fn chromium_or_skip() -> Option<&'static Path> {
     let known = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].map(Path::new);
@@ -102,7 +137,7 @@ fn opens_without_errors_or_overlaps_wide_and_narrow_light_and_dark() {
     let Some(chromium) = chromium_or_skip() else { return };
     let dir = tempfile::tempdir().unwrap();
     let page = render_report(&common::results(), &ReportOptions::default()).unwrap();
-    std::fs::write(dir.path().join("page.html"), page.replace("</body>", &format!("{CHECK}</body>"))).unwrap();
+    std::fs::write(dir.path().join("page.html"), with_check(&page, CHECK)).unwrap();
     for (width, dark) in [(1280, false), (1280, true), (390, false), (390, true)] {
         let (verdict, log) = open(chromium, dir.path(), width, dark);
         let console: Vec<_> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
@@ -122,5 +157,28 @@ fn opens_without_errors_or_overlaps_wide_and_narrow_light_and_dark() {
         let (light, night) = ("rgb(255, 255, 255)", "rgb(20, 23, 27)");
         let expected = if dark { [night, light] } else { [light, night] };
         assert_eq!([&verdict["background"], &verdict["other"]], expected, "{width} px");
+    }
+}
+
+#[test]
+fn the_page_of_a_transfer_curve_opens_without_errors_or_overlaps() {
+    let Some(chromium) = chromium_or_skip() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let page = render_transfer(&sample::transfer(), &TransferOptions::default()).unwrap();
+    std::fs::write(dir.path().join("page.html"), with_check(&page, CHECK_TRANSFER)).unwrap();
+    for (width, dark) in [(1280, false), (1280, true), (390, false), (390, true)] {
+        let (verdict, log) = open(chromium, dir.path(), width, dark);
+        let console: Vec<_> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
+        assert!(console.is_empty(), "{width} px: {console:?}");
+        assert_eq!(verdict["overlaps"], serde_json::json!([]), "{width} px");
+        assert_eq!((&verdict["panels"], &verdict["shown"]), (&2.into(), &1.into()), "a drawing for each width");
+        assert_eq!(verdict["columns"], 15, "{width} px: one for each size");
+        assert_eq!(verdict["marks"], 2 * 6, "{width} px: two on each curve");
+        assert_eq!(verdict["outside"], 0, "{width} px");
+        let tooltip = verdict["tooltip"].as_str().unwrap();
+        assert!(tooltip.contains("reads of 16 KiB") && tooltip.contains("SATA SSD"), "{verdict}");
+        let (light, night) = ("rgb(27, 31, 36)", "rgb(232, 234, 237)");
+        let expected = if dark { [night, light] } else { [light, night] };
+        assert_eq!([&verdict["before"], &verdict["after"]], expected, "{width} px");
     }
 }

@@ -225,7 +225,7 @@ fn marker(role: Role, x: f64, y: f64) -> String {
 }
 
 /// Moves sorted positions apart so that they are [`LABEL_STEP`] from each other, between `top` and `bottom`.
-fn spread_out(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
+pub(super) fn spread_out(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     let mut places = wanted.to_vec();
     for at in 1..places.len() {
         places[at] = places[at].max(places[at - 1] + LABEL_STEP);

@@ -1,10 +1,12 @@
 //! Drawing: panels as SVG. Colours are classes, so that a page can be light or dark; see `assets/chart.css`.
 
+mod curve;
 mod line;
 mod map;
 mod scale;
 mod stack;
 
+pub(crate) use curve::{Curve, CurvePanel, natural_size_mark};
 pub(crate) use line::{LinePanel, Point, Series};
 pub(crate) use map::{MapPanel, PLACE_COLOURS, hilbert_place};
 pub(crate) use scale::Axis;
