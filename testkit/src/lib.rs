@@ -2,4 +2,4 @@
 
 mod root;
 
-pub use root::root_or_skip;
+pub use root::{found_or_skip, root_or_skip};

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Pace, Result, host::ProcessRef};
 
-/// Version of the line protocol, of the configurations and of the answers.
-pub const PROTOCOL_VERSION: u32 = 1;
+/// Version of the line protocol, of the configurations and of the answers. Version 2 tells processes by their boot too.
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// Where the disk's contents lie.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

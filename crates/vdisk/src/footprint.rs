@@ -168,7 +168,7 @@ mod tests {
         let file = PathBuf::from("/images/a.disk");
         let config = ServeConfig::new("a", "/m".into(), 4096, BackingSpec::File { path: file.clone() }, "plain");
         let mut footprint = Footprint::planned(&config);
-        let server = ProcessRef { pid: 7, start_ticks: 1 };
+        let server = ProcessRef { pid: 7, start_ticks: 1, boot: None };
         footprint.server = Some(server);
         assert_eq!(
             plan_release(&footprint),

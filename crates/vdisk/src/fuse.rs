@@ -21,8 +21,9 @@ use crate::{ServeConfig, disk::Disk};
 
 const ROOT: INodeNo = INodeNo::ROOT;
 const FILE: INodeNo = INodeNo(2);
-/// Nothing here ever changes.
-const FOR_EVER: Duration = Duration::from_secs(86_400);
+/// Nothing here ever changes; and whose loop device it is must be told also when the server is long dead, for which the
+/// kernel looks up the file.
+const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 const BLOCK_BYTES: u32 = 4096;
 
 /// What the kernel's FUSE driver talks to.

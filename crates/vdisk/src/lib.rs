@@ -61,7 +61,7 @@ pub use clock::{OpTotals, Pace, Phase, Served, Totals, VirtualClock, compute_sec
 pub use config::{BackingSpec, GuardConfig, PROTOCOL_VERSION, ServeConfig};
 pub use error::{Error, Result};
 pub use footprint::{Footprint, ReleaseStep, Released, abort, plan_release, release};
-pub use host::{Connection, GroupLevel, ProcessRef, plan_group};
+pub use host::{BootId, Connection, GroupLevel, ProcessRef, plan_group};
 pub use log::{Log, LogHeader, LogWriter, MAX_REQUEST_KIB, Mark, parse_log, read_log};
 pub use model::{PLAIN, PlainDisk, find_device};
 pub use protocol::TimeReport;

@@ -4,8 +4,8 @@
 //! has an `id`, and one answer with the same. The end of the input means that the parent is gone.
 //!
 //! ```text
-//! > {"version":1,"serve":{"name":"a","mount_point":"/m","size_bytes":1073741824, ... }}
-//! < {"event":"ready","version":1,"process":{"pid":7,"start_ticks":99},"connection":52,"notes":["io flusher", ...]}
+//! > {"version":2,"serve":{"name":"a","mount_point":"/m","size_bytes":1073741824, ... }}
+//! < {"event":"ready","version":2,"process":{"pid":7,"start_ticks":99,"boot":"1a2b…"},"connection":52,"notes":[...]}
 //! > {"id":1,"do":"mark","name":"grep"}
 //! < {"event":"answer","id":1,"time":{"virtual_ns":12000000, ... }}
 //! > {"id":2,"do":"quit"}
@@ -118,14 +118,17 @@ mod tests {
         assert_eq!(question, Question { id: 2, command: Command::Quit });
         assert_eq!(serde_json::to_string(&Event::Ended { problem: None }).unwrap(), r#"{"event":"ended"}"#);
         let ready = Event::Ready {
-            version: 1,
-            process: ProcessRef { pid: 7, start_ticks: 99 },
+            version: 2,
+            process: ProcessRef { pid: 7, start_ticks: 99, boot: "0b1b2f3a-99aa-4c0d-8e0f-1a2b3c4d5e6f".parse().ok() },
             connection: 52,
             notes: vec!["io flusher".to_owned()],
         };
         assert_eq!(
             serde_json::to_string(&ready).unwrap(),
-            r#"{"event":"ready","version":1,"process":{"pid":7,"start_ticks":99},"connection":52,"notes":["io flusher"]}"#
+            concat!(
+                r#"{"event":"ready","version":2,"process":{"pid":7,"start_ticks":99,"#,
+                r#""boot":"0b1b2f3a-99aa-4c0d-8e0f-1a2b3c4d5e6f"},"connection":52,"notes":["io flusher"]}"#
+            )
         );
     }
 }

@@ -202,12 +202,12 @@ mod tests {
 
     #[test]
     fn a_charge_of_another_version_or_none_is_refused() {
-        for line in ["", "{}", "{\"version\":1}", "{\"version\":1,\"dance\":{}}"] {
+        for line in ["", "{}", "{\"version\":2}", "{\"version\":2,\"dance\":{}}"] {
             assert!(matches!(parse_charge(line), Err(Error::Protocol { .. })), "{line:?}");
         }
-        let guard = r#"{"version":2,"guard":{"name":"a","server":{"pid":1,"start_ticks":2},"connection":3,
+        let guard = r#"{"version":3,"guard":{"name":"a","server":{"pid":1,"start_ticks":2},"connection":3,
             "mount_point":"/m","stall_seconds":4}}"#;
-        assert!(parse_charge(guard).unwrap_err().to_string().contains("version 2"));
-        parse_charge(&guard.replace("\"version\":2", "\"version\":1")).unwrap();
+        assert!(parse_charge(guard).unwrap_err().to_string().contains("version 3"));
+        parse_charge(&guard.replace("\"version\":3", "\"version\":2")).unwrap();
     }
 }

@@ -1,19 +1,69 @@
-//! Processes by number and time of start, which together are never given twice.
+//! Processes by number, time of start and boot, which together are never given twice.
 
-use std::{fs, path::PathBuf};
+use std::{fmt, fs, path::PathBuf, str::FromStr};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
 
-/// A process that cannot be mistaken for a later one with the same number (until the machine is booted again).
+/// One time that a machine was up, from its start to its end: the kernel's random number for it
+/// (`/proc/sys/kernel/random/boot_id`), written as the kernel writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct BootId(u128);
+
+impl BootId {
+    /// The one that lasts.
+    pub fn current() -> Result<Self> {
+        let path = "/proc/sys/kernel/random/boot_id";
+        let text = fs::read_to_string(path).map_err(Error::std("read", path))?;
+        text.trim().parse().map_err(|problem| Error::Protocol { line: text.trim().to_owned(), problem })
+    }
+}
+
+impl FromStr for BootId {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let digits: String = text.split('-').collect();
+        let is_whole = digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let number = is_whole.then(|| u128::from_str_radix(&digits, 16).ok()).flatten();
+        number.map(Self).ok_or_else(|| format!("{text:?} is no number of a boot: it has 32 hexadecimal digits"))
+    }
+}
+
+impl TryFrom<String> for BootId {
+    type Error = String;
+
+    fn try_from(text: String) -> std::result::Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for BootId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = format!("{:032x}", self.0);
+        write!(f, "{}-{}-{}-{}-{}", &digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..])
+    }
+}
+
+impl From<BootId> for String {
+    fn from(boot: BootId) -> String {
+        boot.to_string()
+    }
+}
+
+/// A process that cannot be mistaken for a later one with the same number, also after the machine was booted again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessRef {
     /// Its number.
     pub pid: u32,
     /// Its start in clock ticks since boot (`/proc/PID/stat`, field 22).
     pub start_ticks: u64,
+    /// The boot. Not written down by earlier versions: such a process is taken for dead, and never killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<BootId>,
 }
 
 impl ProcessRef {
@@ -25,11 +75,14 @@ impl ProcessRef {
             line: text.trim().to_owned(),
             problem: format!("{path} has no time of start"),
         })?;
-        Ok(Self { pid, start_ticks })
+        Ok(Self { pid, start_ticks, boot: Some(BootId::current()?) })
     }
 
     /// Whether it runs. One that has ended and waits for its parent does not.
     pub fn is_alive(&self) -> bool {
+        if self.boot.is_none() || BootId::current().ok() != self.boot {
+            return false;
+        }
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok();
         let parsed = stat.as_deref().and_then(parse_stat);
         parsed.is_some_and(|(state, ticks)| ticks == self.start_ticks && !matches!(state, 'Z' | 'X'))
@@ -98,5 +151,27 @@ mod tests {
         assert!(!ProcessRef { start_ticks: this.start_ticks + 1, ..this }.is_alive());
         // Were the start not looked at, this would end the test.
         ProcessRef { start_ticks: this.start_ticks + 1, ..this }.kill().unwrap();
+    }
+
+    #[test]
+    fn a_process_of_an_earlier_boot_with_the_same_number_and_start_is_another() {
+        let this = ProcessRef::of(std::process::id()).unwrap();
+        for boot in ["00000000-0000-4000-8000-000000000001".parse().ok(), None] {
+            let earlier = ProcessRef { boot, ..this };
+            assert!(!earlier.is_alive());
+            // Were the boot not looked at, this would end the test.
+            earlier.kill().unwrap();
+        }
+    }
+
+    #[test]
+    fn boots_are_written_as_the_kernel_writes_them() {
+        let known = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+        let boot = BootId::current().unwrap();
+        assert_eq!(boot.to_string(), known.trim());
+        assert_eq!(serde_json::from_str::<BootId>(&serde_json::to_string(&boot).unwrap()).unwrap(), boot);
+        for bad in ["", "b00t", "00000000-0000-4000-8000-00000000000g", "+0000000000040008000000000000001"] {
+            assert!(bad.parse::<BootId>().is_err(), "{bad:?}");
+        }
     }
 }

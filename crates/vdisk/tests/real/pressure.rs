@@ -7,6 +7,7 @@ use std::{
     time::Instant,
 };
 
+use senesce_testkit::found_or_skip;
 use senesce_vdisk::Pace;
 
 use crate::{
@@ -63,10 +64,7 @@ impl Drop for Group {
 }
 
 pub fn limited_writer() {
-    let Some(group) = Group::new() else {
-        eprintln!("not run: needs a memory control group that it may make");
-        return;
-    };
+    let Some(group) = found_or_skip(Group::new(), "a memory control group that it may make") else { return };
     for kind in ["ext4", "xfs", "btrfs"] {
         writes_past_its_limit(&group, kind);
     }

@@ -21,8 +21,9 @@ use crate::{
 /// Name of the journal in a run's directory.
 pub const JOURNAL_FILE_NAME: &str = "resources.ndjson";
 
-/// The journal's version; all earlier ones are read for ever. Version 2 added disks in virtual time.
-pub(super) const VERSION: u32 = 2;
+/// The journal's version; all earlier ones are read for ever. Version 2 added disks in virtual time, version 3 the boot of
+/// their processes.
+pub(super) const VERSION: u32 = 3;
 
 /// A link in the journal's place could lead to any file.
 const NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
@@ -86,6 +87,13 @@ impl State {
             Entry::Amend { id, resource } => {
                 if let Some(held) = self.held.iter_mut().find(|held| held.id == id) {
                     held.resource = resource;
+                    // Version 2 did not say in which boot a disk's processes were started: it is that of their parent.
+                    let boot = self.owner.as_ref().and_then(|owner| owner.boot_id.parse().ok());
+                    if let Resource::VirtualDisk { footprint } = &mut held.resource {
+                        for process in [&mut footprint.server, &mut footprint.guard].into_iter().flatten() {
+                            process.boot = process.boot.or(boot);
+                        }
+                    }
                 }
             }
             Entry::Release { id } => self.held.retain(|held| held.id != id),
@@ -201,6 +209,8 @@ mod tests {
 
     const GOLDEN_2: &[u8] = include_bytes!("../../../../golden/volume/resources-v2.ndjson");
 
+    const GOLDEN_3: &[u8] = include_bytes!("../../../../golden/volume/resources-v3.ndjson");
+
     #[test]
     fn version_1_is_read_for_ever() {
         let state = parse(Path::new("golden"), GOLDEN).unwrap();
@@ -241,8 +251,23 @@ mod tests {
     }
 
     #[test]
+    fn version_3_knows_the_boot_of_a_disks_processes_and_of_version_2_it_is_their_parents() {
+        let boot = "0b1b2f3a-99aa-4c0d-8e0f-1a2b3c4d5e6f";
+        let second = String::from_utf8(GOLDEN_2.to_vec())
+            .unwrap()
+            .replace("\"boot_id\":\"b00t\"", &format!("\"boot_id\":\"{boot}\""));
+        for text in [GOLDEN_3, second.as_bytes()] {
+            let state = parse(Path::new("golden"), text).unwrap();
+            let Resource::VirtualDisk { footprint } = &state.held[2].resource else { panic!("{:?}", state.held[2]) };
+            for process in [footprint.server, footprint.guard] {
+                assert_eq!(process.unwrap().boot.map(|boot| boot.to_string()).as_deref(), Some(boot));
+            }
+        }
+    }
+
+    #[test]
     fn the_golden_files_are_what_is_written() {
-        for line in [GOLDEN, GOLDEN_2].concat().split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+        for line in [GOLDEN, GOLDEN_2, GOLDEN_3].concat().split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
             let entry: Entry = serde_json::from_slice(line).unwrap();
             assert_eq!(serde_json::to_vec(&entry).unwrap(), line);
         }
@@ -262,7 +287,7 @@ mod tests {
     fn damage_in_the_middle_and_newer_versions_are_refused() {
         let bad = b"{\"event\":\"release\",\"id\":1}\ngarbage\n{\"event\":\"release\",\"id\":1}\n";
         assert!(matches!(parse(Path::new("x"), bad), Err(Error::Journal { line: 2, .. })));
-        let newer = String::from_utf8(GOLDEN.to_vec()).unwrap().replace("\"version\":1", "\"version\":3");
+        let newer = String::from_utf8(GOLDEN.to_vec()).unwrap().replace("\"version\":1", "\"version\":4");
         let error = parse(Path::new("x"), newer.as_bytes()).unwrap_err();
         assert!(error.to_string().contains("newer"), "{error}");
     }

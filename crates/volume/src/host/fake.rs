@@ -254,8 +254,8 @@ impl Host for FakeHost {
         world.files.insert(config.disk_path(), file);
         world.disks.insert(config.name.clone(), (config.mount_point.clone(), true));
         let mut footprint = Footprint::planned(&config);
-        footprint.server = Some(ProcessRef { pid: 7, start_ticks: 8 });
-        footprint.guard = Some(ProcessRef { pid: 9, start_ticks: 10 });
+        footprint.server = Some(ProcessRef { pid: 7, start_ticks: 8, boot: None });
+        footprint.guard = Some(ProcessRef { pid: 9, start_ticks: 10, boot: None });
         Ok(Box::new(FakeServer(footprint)))
     }
 

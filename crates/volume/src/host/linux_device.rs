@@ -1,6 +1,7 @@
 //! Block and loop devices of the host.
 
 use std::{
+    ffi::OsStr,
     fs,
     os::{fd::OwnedFd, unix::ffi::OsStrExt, unix::fs::FileExt},
     path::{Path, PathBuf},
@@ -112,6 +113,16 @@ pub(super) fn attached_loops() -> Result<Vec<PathBuf>> {
     let mut found: Vec<PathBuf> = attached.map(|entry| Path::new("/dev").join(entry.file_name())).collect();
     found.sort();
     Ok(found)
+}
+
+/// The path of a loop device's backing file as the kernel shows it, which asks nobody; none if it is not attached.
+pub(super) fn backing_path(device: &Path) -> Result<Option<PathBuf>> {
+    let file = sys_dir(device)?.join("loop/backing_file");
+    match fs::read(&file) {
+        Ok(text) => Ok(Some(PathBuf::from(OsStr::from_bytes(text.strip_suffix(b"\n").unwrap_or(&text))))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::std("read", file)(error)),
+    }
 }
 
 pub(super) fn detach(device: &Path) -> Result<()> {

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::fs::OFlags;
+use rustix::{fs::OFlags, io::Errno};
 use senesce_vdisk::{Footprint, Launch, MAX_REQUEST_KIB, ServeConfig, Server, TimeReport};
 
 use super::{DiskServer, LoopDevice, ioctl, linux_device};
@@ -95,9 +95,31 @@ pub(super) fn mark(device: &Path) -> Result<Option<String>> {
         return Ok(None);
     }
     let fd = linux_device::open_device(device, OFlags::RDONLY)?;
-    // Whose backing file cannot be asked any more is none that could be told.
-    let status = ioctl::loop_status(&fd).ok();
-    Ok(status.map(|status| String::from_utf8_lossy(status.name()).into_owned()))
+    let status = ioctl::loop_status(&fd).map(|status| String::from_utf8_lossy(status.name()).into_owned());
+    decide_mark(device, status, || linux_device::backing_path(device))
+}
+
+/// What a loop device's status means: its mark, none if it is not attached. The kernel asks the backing file's server
+/// for the status, who may be dead. A device whose file is called like a disk in virtual time may then be ours, and that
+/// it cannot be told is an error; any other is somebody else's.
+fn decide_mark(
+    device: &Path,
+    status: std::result::Result<String, Errno>,
+    backing: impl FnOnce() -> Result<Option<PathBuf>>,
+) -> Result<Option<String>> {
+    let errno = match status {
+        Ok(mark) => return Ok(Some(mark)),
+        Err(Errno::NXIO) => return Ok(None),
+        Err(errno) => errno,
+    };
+    match backing()? {
+        Some(file) if file.file_name().is_some_and(|name| name == ServeConfig::FILE_NAME) => Err(Error::Io {
+            operation: "tell by its mark whose loop device is",
+            path: format!("{} (backing file {})", device.display(), file.display()).into(),
+            source: errno.into(),
+        }),
+        _ => Ok(None),
+    }
 }
 
 pub(super) fn marked(mark: &str) -> Result<Vec<PathBuf>> {
@@ -108,4 +130,27 @@ pub(super) fn marked(mark: &str) -> Result<Vec<PathBuf>> {
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_that_cannot_be_read_is_an_error_where_the_device_may_be_ours() {
+        let device = Path::new("/dev/loop9");
+        let on = |file: &'static str| move || Ok(Some(PathBuf::from(file)));
+        let decide = |status, file| decide_mark(device, status, on(file));
+        assert_eq!(decide(Ok("aged-1".to_owned()), "/m/disk").unwrap().as_deref(), Some("aged-1"));
+        assert_eq!(decide(Err(Errno::NXIO), "/m/disk").unwrap(), None, "it is not attached");
+        for errno in [Errno::NOTCONN, Errno::CONNABORTED, Errno::IO, Errno::PERM] {
+            assert_eq!(decide(Err(errno), "/home/somebody/film.iso").unwrap(), None, "it is somebody's");
+            // After a lazy unmount the kernel shows the path from the mount on.
+            for ours in ["/m/disk", "/disk"] {
+                let error = decide(Err(errno), ours).unwrap_err().to_string();
+                assert!(error.contains("/dev/loop9") && error.contains(ours), "{error}");
+            }
+            assert_eq!(decide_mark(device, Err(errno), || Ok(None)).unwrap(), None, "it was detached meanwhile");
+        }
+    }
 }
