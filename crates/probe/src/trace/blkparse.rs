@@ -4,7 +4,7 @@
 //! (`C`) and requeues (`R`) are taken; queueing, merging, plugging and messages are passed over. The summary at the end
 //! is passed over but for what it says was lost.
 
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 
 use senesce_core::{BlockOp, Nanos};
 
@@ -13,6 +13,12 @@ use crate::Error;
 
 /// Actions of blkparse that are no event of a request on its device.
 const PASSED_OVER: &[u8] = b"ABFGIMPQSTUXm";
+
+/// No line of blkparse is nearly as long; what is, is another file, and perhaps one without end.
+const LONGEST_LINE_BYTES: u64 = 64 << 10;
+
+/// A request's length is a 32-bit number of bytes in the kernel. A model would serve longer ones for minutes.
+const MOST_SECTORS: u32 = 1 << 23;
 
 /// The trace of the one device that a text of `blkparse` is about.
 ///
@@ -35,10 +41,13 @@ fn import(mut text: impl BufRead, wanted: Option<DeviceNumber>) -> Result<BlockT
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
-        let read =
-            text.read_until(b'\n', &mut line).map_err(|error| bad(number, format!("it cannot be read: {error}")))?;
-        if read == 0 {
-            break;
+        let read = text.by_ref().take(LONGEST_LINE_BYTES).read_until(b'\n', &mut line);
+        match read.map_err(|error| bad(number, format!("it cannot be read: {error}")))? {
+            0 => break,
+            length if length as u64 == LONGEST_LINE_BYTES => {
+                return Err(bad(number, format!("it is longer than {LONGEST_LINE_BYTES} bytes")));
+            }
+            _ => {}
         }
         // Names of processes are any bytes.
         let line = String::from_utf8_lossy(&line);
@@ -59,8 +68,9 @@ fn import(mut text: impl BufRead, wanted: Option<DeviceNumber>) -> Result<BlockT
             // `Skips: 2 forward (17 -   0.1%)`: the number in brackets counts events.
             let count = rest.split_once('(').and_then(|(_, rest)| rest.split_whitespace().next());
             let count = count.and_then(|count| count.parse::<u64>().ok());
-            trace.lost +=
+            let count =
                 count.ok_or_else(|| bad(number, format!("nothing tells how many were skipped, in {line:?}")))?;
+            trace.lost = trace.lost.saturating_add(count);
         } else if line.is_empty()
             || in_summary
             || ["CPU", "Total", "Throughput", "Input"].iter().any(|w| first.starts_with(w))
@@ -107,8 +117,10 @@ fn parse_event(line: &str) -> Result<Option<BlockEvent>, String> {
     // `1000 + 8 [grep]`, `1000 + 8 ( 123) [0]`; a request without sectors lacks the plus.
     let (sector, sectors) = match rest[..] {
         [sector, "+", sectors, ..] => {
-            let sectors = u32::try_from(number("count of sectors", sectors)?);
-            (number("sector", sector)?, sectors.map_err(|_| "there are too many sectors".to_owned())?)
+            let count = number("count of sectors", sectors)?;
+            let sectors = u32::try_from(count).ok().filter(|sectors| *sectors <= MOST_SECTORS);
+            let sectors = sectors.ok_or_else(|| format!("{count} sectors are more than a request can have"))?;
+            (number("sector", sector)?, sectors)
         }
         // Commands of drivers: `0 (12 00 ..) [name]`.
         [_, second, ..] if second.starts_with('(') => (0, 0),
@@ -141,7 +153,9 @@ fn parse_seconds(text: &str) -> Result<Nanos, String> {
     }
     let seconds: u64 = seconds.parse().map_err(|_| bad())?;
     let nanos: u64 = format!("{fraction:0<9}").parse().map_err(|_| bad())?;
-    seconds.checked_mul(1_000_000_000).and_then(|all| all.checked_add(nanos)).map(Nanos).ok_or_else(bad)
+    let all = seconds.checked_mul(1_000_000_000).and_then(|all| all.checked_add(nanos));
+    // A clock that has counted for centuries leaves no room for what is to be added to it.
+    all.filter(|&all| i64::try_from(all).is_ok()).map(Nanos).ok_or_else(bad)
 }
 
 #[cfg(test)]

@@ -63,6 +63,28 @@ fn several_devices_must_be_told_apart() {
 }
 
 #[test]
+fn requests_times_and_lines_beyond_what_can_be_are_refused_by_their_line() {
+    let first = "8,0 0 1 0.1 5 D R 8 + 8 [a]\n";
+    let long = format!("8,0 0 1 0.1 5 m N {}\n", "x".repeat(1 << 16));
+    for (line, says) in [
+        ("8,0 0 1 0.1 5 D R 8 + 8388609 [a]\n", "8388609 sectors"),
+        ("8,0 0 1 9223372037.0 5 D R 8 + 8 [a]\n", "9223372037.0"),
+        (&long, "longer than 65536 bytes"),
+    ] {
+        let error = import_blkparse(format!("{first}{line}").as_bytes()).unwrap_err().to_string();
+        assert!(error.contains("line 2") && error.contains(says), "{error}");
+    }
+    // A file without end and without lines.
+    let error = import_blkparse(std::io::BufReader::new(std::io::repeat(b'8'))).unwrap_err().to_string();
+    assert!(error.contains("line 1") && error.contains("longer than"), "{error}");
+    let most = "8,0 0 1 0.1 5 D R 8 + 8388608 [a]\n";
+    assert_eq!(import_blkparse(most.as_bytes()).unwrap().requests[0].request.sectors, 8_388_608);
+    let skips =
+        "8,0 0 1 0.1 5 D R 8 + 8 [a]\n".to_owned() + &"Skips: 1 forward (18446744073709551615 - 0%)\n".repeat(2);
+    assert_eq!(import_blkparse(skips.as_bytes()).unwrap().lost, u64::MAX);
+}
+
+#[test]
 fn what_was_skipped_is_lost() {
     let text = "8,0 0 1 0.1 5 D R 8 + 8 [a]\nTotal (8,0):\n Reads Queued: 1\nSkips: 2 forward (17 -   0.1%)\n";
     assert_eq!(import_blkparse(text.as_bytes()).unwrap().lost, 17);
