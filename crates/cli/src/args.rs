@@ -243,6 +243,15 @@ pub enum DeviceVerb {
         /// Where the fitted description is written.
         #[arg(short, long, value_name = "FILE")]
         out: PathBuf,
+        /// Print the measured curve, the models' and the fitted one as JSON.
+        #[arg(long)]
+        json: bool,
+        /// Draw them on a page that needs nothing else.
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
+        /// Draw them as a picture.
+        #[arg(long, value_name = "FILE")]
+        svg: Option<PathBuf>,
     },
 }
 

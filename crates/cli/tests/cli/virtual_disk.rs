@@ -156,6 +156,39 @@ fn a_killed_run_on_virtual_disks_is_cleaned_and_goes_on_to_the_same_trees() {
 }
 
 #[test]
+fn a_run_killed_with_the_servers_and_guards_of_its_disks_is_cleaned_and_goes_on() {
+    if !root_or_skip("FUSE and volumes") {
+        return;
+    }
+    let lab = Lab::new();
+    lab.plan(&on_disk(&longer(), "hdd-7200"));
+    let mut child = start_and_wait(&lab);
+    // The run first, or it would take down what its server's death leaves.
+    child.kill().unwrap();
+    for process in processes(&lab.path("out")) {
+        process.kill().unwrap();
+    }
+    child.wait().unwrap();
+    let begin = std::time::Instant::now();
+    while processes(&lab.path("out")).iter().any(ProcessRef::is_alive) {
+        assert!(begin.elapsed() < Duration::from_secs(20), "a killed process is still there");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let left = lab.leftovers();
+    assert!(left.iter().any(|what| what.contains("loop")), "the loop device stays on a dead disk: {left:?}");
+    let cleaned = lab.run(["clean"]).good().stdout;
+    println!("{cleaned}");
+    for said in ["mount at ", "loop device of ", "virtual disk at "] {
+        assert!(cleaned.contains(said), "{said} is not in {cleaned}");
+    }
+    assert!(!cleaned.contains("STILL THERE") && !cleaned.contains("not ours"), "{cleaned}");
+    assert_only_snapshots(&lab, "out");
+    assert_eq!(lab.run(["clean"]).good().stdout, "", "a second time there is nothing");
+    lab.run(["run", "--resume", "out", "--quiet"]).good();
+    assert_nothing_left(&lab, "out");
+}
+
+#[test]
 fn a_run_whose_disks_server_is_killed_fails_with_a_reason_and_hangs_nowhere() {
     if !root_or_skip("FUSE and volumes") {
         return;
