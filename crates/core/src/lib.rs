@@ -1,4 +1,4 @@
-//! Words every room shares: units, paths, extents, the seeded generator, the clock.
+//! Words every room shares: units, paths, extents, the seeded generator, the clock, statistics of repeated figures.
 //!
 //! This room imports no other room and touches nothing of the outside world.
 //!
@@ -16,6 +16,7 @@ mod clock;
 mod extent;
 mod path;
 mod rng;
+pub mod statistics;
 mod units;
 
 pub use block::{BlockOp, BlockRequest, SECTOR_BYTES};

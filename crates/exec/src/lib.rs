@@ -28,6 +28,7 @@ pub mod bare;
 mod content;
 mod direct;
 mod error;
+mod latency;
 mod model;
 mod null;
 mod parents;
@@ -42,6 +43,7 @@ pub use apply::{CheckContents, PreparedStep, apply_done, apply_prepared, apply_s
 pub use content::{CHUNK_BYTES, resolve_ops};
 pub use direct::DIRECT_ALIGNMENT;
 pub use error::{ExecError, OpPlace};
+pub use latency::{Latencies, LatencyHistogram, LatencySums, OpKind, TimedTarget};
 pub use model::ModelTarget;
 pub use null::NullTarget;
 pub use posix::PosixTarget;

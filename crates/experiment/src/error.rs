@@ -89,6 +89,12 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+    /// The plan asks for block traces, and they cannot be taken.
+    #[error("measure.trace: the volumes' block requests cannot be traced: {source}")]
+    NoTracing {
+        /// Why not.
+        source: senesce_probe::Error,
+    },
     /// The history gives nothing to do.
     #[error("the range of commits is empty: {problem}")]
     NoPulls {
@@ -155,6 +161,10 @@ pub fn classify(error: &(dyn StdError + 'static)) -> Option<(ErrorKind, Option<S
             Error::Store(error) => (store_kind(error), None),
             Error::Log(error) => (log_kind(error), None),
             Error::Io { source, .. } => (io_kind(source), None),
+            Error::NoTracing { .. } => (
+                ErrorKind::Environment,
+                Some("trace as root with tracefs mounted, on a disk in virtual time (volumes.device), or not at all (measure.trace = false)".to_owned()),
+            ),
             _ => (ErrorKind::Failed, None),
         });
     }

@@ -74,6 +74,7 @@ pub fn preview(plan: &Plan, scratch: &Path) -> Result<Preview, Error> {
     };
     let measured = plan.roles().iter().map(|role| role.name()).collect::<Vec<_>>().join(", ");
     let runs = plan.measure.warmups + plan.measure.repetitions;
+    let traced = if plan.measure.trace { ", and one more that is traced" } else { "" };
     let steps = vec![
         "mkfs and mount the volumes; each verified".to_owned(),
         set_up,
@@ -82,7 +83,7 @@ pub fn preview(plan: &Plan, scratch: &Path) -> Result<Preview, Error> {
             kind => format!("{pulls} rounds of {}", kind.as_str()),
         },
         format!(
-            "at each of {} checkpoints: measure {measured} ({runs} cold grep test(s) each)",
+            "at each of {} checkpoints: measure {measured} ({runs} cold grep test(s) each, in turn{traced})",
             plan.checkpoints(pulls).len()
         ),
     ];

@@ -21,7 +21,7 @@ use crate::{
     plan::{Arm, Plan},
     sizing::Sizes,
     source::Source,
-    volumes::{check_devices, virtual_device},
+    volumes::{check_devices, check_tracing, virtual_device},
 };
 
 /// A run, begun or to be gone on with.
@@ -177,6 +177,7 @@ impl Run {
         let open = arms.iter().any(|arm| self.journal.arm_state(&arm.name) != ArmState::Ended);
         if open {
             check_devices(&self.plan, &*self.world.host, &self.journal, self.force)?;
+            check_tracing(&self.plan)?;
             let devices = self.plan.devices(&self.paths.plan())?;
             let virtual_device = virtual_device(&self.plan, &self.paths.plan())?;
             let devices = (&devices[..], virtual_device.as_ref());
@@ -294,6 +295,7 @@ impl Run {
             ("plan.seed".to_owned(), plan.seed.0.to_string()),
             ("senesce.version".to_owned(), self.world.senesce_version.clone()),
             ("run.begun_unix_seconds".to_owned(), self.world.clock.unix_seconds().to_string()),
+            ("workload.step_unit".to_owned(), plan.step_unit().to_owned()),
             ("volumes.first_state_bytes".to_owned(), sizes.clone_bytes.to_string()),
         ];
         pairs.extend(source.circumstances());
@@ -328,15 +330,7 @@ pub(crate) fn invalid_cell(key: CellKey, reason: &str) -> CellResults {
         capacity_bytes: 0,
         used_bytes: 0,
     };
-    CellResults {
-        cell,
-        grep: Vec::new(),
-        layout: None,
-        modelled: Vec::new(),
-        map: Vec::new(),
-        free_space: Vec::new(),
-        aging: None,
-    }
+    CellResults::of(cell)
 }
 
 fn plan_hash(text: &str) -> String {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use senesce_core::{Bytes, Seed};
+use senesce_probe::collect::{check_block_tracing, clean_stale_trace_instances, collect_trace_device};
 use senesce_store::Role;
 use senesce_volume::{
     Backend, FileSystemKind, Host, Pace, SCAN_BYTES, Slot, Uuid, VirtualDevice, Volume, VolumeSpec, check_device,
@@ -97,6 +98,23 @@ pub(crate) fn check_devices(plan: &Plan, host: &dyn Host, journal: &Journal, for
         let Some(device) = &place.device else { continue };
         let backend = Backend::Device { path: device.into(), size: None };
         check_device(host, Path::new(device), force || carries_our_mark(host, journal, &backend))?;
+    }
+    Ok(())
+}
+
+/// Refuses, before any work, a plan whose traces cannot be taken: no right to trace, or a named device that hands its
+/// requests on to others. Removes what killed traces left. Disks in virtual time keep logs of their own.
+pub(crate) fn check_tracing(plan: &Plan) -> Result<(), Error> {
+    if !plan.measure.trace || plan.volumes.device.is_some() {
+        return Ok(());
+    }
+    let refuse = |source| Error::NoTracing { source };
+    clean_stale_trace_instances().map_err(refuse)?;
+    check_block_tracing().map_err(refuse)?;
+    for &role in plan.roles() {
+        if let VolumePlan::Place(plan::Place { device: Some(device), .. }) = plan.volume(role) {
+            collect_trace_device(Path::new(device)).map_err(refuse)?;
+        }
     }
     Ok(())
 }

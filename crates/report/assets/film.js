@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const { side, colours, volumes } = JSON.parse(document.getElementById("senesce-maps").textContent);
+  const { unit, side, colours, volumes } = JSON.parse(document.getElementById("senesce-maps").textContent);
   const frames = [...new Set(volumes.flatMap((volume) => volume.frames.map(([pulls]) => pulls)))].sort((a, b) => a - b);
   const slider = document.getElementById("frame");
   const label = document.getElementById("frame-label");
@@ -26,7 +26,7 @@
   });
   const draw = () => {
     const pulls = frames[Number(slider.value)];
-    label.textContent = `${pulls.toLocaleString("en")} pulls`;
+    label.textContent = `${pulls.toLocaleString("en")} ${unit}`;
     for (const { canvas, frames, name } of shown) {
       const image = new ImageData(side, side);
       const text = frames.get(pulls) ?? "";
@@ -35,7 +35,7 @@
         if (place) image.data.set([...colour(place), 255], point * 4);
       }
       canvas.getContext("2d").putImageData(image, 0, 0);
-      canvas.setAttribute("aria-label", `Map, ${name}, after ${pulls} pulls`);
+      canvas.setAttribute("aria-label", `Map, ${name}, after ${pulls} ${unit}`);
     }
   };
   slider.max = frames.length - 1;

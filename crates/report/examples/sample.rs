@@ -19,9 +19,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             grep: results.grep.iter().filter(|row| row.key == cell.key).cloned().collect(),
             layout: results.layout.iter().find(|row| row.key == cell.key).cloned(),
             modelled: results.modelled.iter().filter(|row| row.key == cell.key).cloned().collect(),
+            trace: results.trace.iter().filter(|row| row.key == cell.key).cloned().collect(),
+            trace_buckets: results.trace_buckets.iter().filter(|row| row.key == cell.key).cloned().collect(),
             map: results.maps.iter().filter(|row| row.key == cell.key).cloned().collect(),
             free_space: results.free_space.iter().filter(|row| row.key == cell.key).cloned().collect(),
             aging: results.aging.iter().find(|row| row.key == cell.key).cloned(),
+            latency: results.latency.iter().filter(|row| row.key == cell.key).cloned().collect(),
+            steps: results.steps.iter().filter(|row| row.key == cell.key).cloned().collect(),
         })?;
     }
     store.compact()?;

@@ -10,7 +10,7 @@ use crate::Error;
 use crate::chart::{CLASS_NAMES, PANEL_HEIGHT, PANEL_WIDTH, PLACE_COLOURS};
 use crate::format::escape;
 use crate::model::Model;
-use crate::panels::{Figure, Legend, Panel, Variant, figures};
+use crate::panels::{Figure, Legend, Panel, Variant, arm_class, figures};
 
 const GAP: f64 = 28.0;
 const MARGIN: f64 = 20.0;
@@ -66,7 +66,7 @@ pub(crate) fn standalone_svg(figure: &Figure, variant: Variant, panels: &[Panel]
     let columns = panels.len().clamp(1, 3);
     let columns = if figure.legend == Legend::Sizes && panels.len() == 4 { 2 } else { columns };
     let rows = panels.len().div_ceil(columns);
-    let legend = legend(figure.legend, columns);
+    let legend = legend(&figure.legend, columns);
     let head = HEAD + (legend.1 - 1.0) * 20.0;
     let width = MARGIN * 2.0 + columns as f64 * (PANEL_WIDTH + GAP) - GAP;
     let height = head + MARGIN + rows as f64 * (PANEL_HEIGHT + GAP) - GAP;
@@ -88,20 +88,27 @@ pub(crate) fn standalone_svg(figure: &Figure, variant: Variant, panels: &[Panel]
 }
 
 /// The legend's elements, and its number of lines.
-fn legend(legend: Legend, columns: usize) -> (String, f64) {
+fn legend(legend: &Legend, columns: usize) -> (String, f64) {
     let mut svg = String::new();
     match legend {
         Legend::Roles(roles) => {
             for (at, role) in roles.iter().enumerate() {
-                let (x, name) = (MARGIN + at as f64 * 90.0, role.name());
-                let _ = write!(
-                    svg,
-                    r#"<g class="series {name}"><line class="line" x1="{x}" x2="{}" y1="50" y2="50"/></g><text class="tick" x="{}" y="54">{name}</text>"#,
-                    x + 26.0,
-                    x + 32.0
-                );
+                svg.push_str(&legend_line(MARGIN + at as f64 * 90.0, 50.0, role.name(), role.name()));
             }
             (svg, 1.0)
+        }
+        Legend::Arms(arms, roles) => {
+            for (at, arm) in arms.iter().enumerate() {
+                let (x, y) = (MARGIN + (at % 6) as f64 * 124.0, 50.0 + (at / 6) as f64 * 20.0);
+                svg.push_str(&legend_line(x, y, &arm_class(at), arm));
+            }
+            let lines = arms.len().div_ceil(6);
+            for (at, role) in roles.iter().enumerate() {
+                let x = MARGIN + at as f64 * 124.0;
+                let classes = format!("{} arm-none", role.name());
+                svg.push_str(&legend_line(x, 50.0 + lines as f64 * 20.0, &classes, role.name()));
+            }
+            (svg, lines as f64 + 1.0)
         }
         Legend::Sizes => {
             let per_line = columns * 3;
@@ -130,6 +137,14 @@ fn legend(legend: Legend, columns: usize) -> (String, f64) {
             (svg, 1.0)
         }
     }
+}
+
+/// A line in the style of these classes, and its name.
+fn legend_line(x: f64, y: f64, classes: &str, name: &str) -> String {
+    let (end, text, base, name) = (x + 26.0, x + 32.0, y + 4.0, escape(name));
+    format!(
+        r#"<g class="series {classes}"><line class="line" x1="{x}" x2="{end}" y1="{y}" y2="{y}"/></g><text class="tick" x="{text}" y="{base}">{name}</text>"#
+    )
 }
 
 /// The charts' style, and `more`, with the light colours put in: programs that draw SVG seldom know custom properties.

@@ -9,7 +9,7 @@ use crate::Error;
 use crate::chart::{CLASS_NAMES, PANEL_HEIGHT, PANEL_WIDTH, PLACE_COLOURS, hilbert_place};
 use crate::format::{count, escape, figure};
 use crate::model::Model;
-use crate::panels::{Figure, Legend, Panel, figures};
+use crate::panels::{Figure, Legend, Panel, arm_class, figures};
 use crate::summary;
 use crate::verdict::{verdicts, warnings};
 
@@ -51,7 +51,9 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
         script => include_str!("../assets/report.js"),
         verdicts => verdicts(&model),
         warnings => warnings(&model),
-        heads => summary::HEADS,
+        heads => summary::heads(&model).map(str::to_owned),
+        unit => model.unit.as_str(),
+        how => model.main_device().map(|(device, _, _)| summary::how(device)),
         rows => summary::rows(&model),
         figures => figures,
         sizes => CLASS_NAMES,
@@ -81,15 +83,19 @@ fn figure_value(figure: &Figure) -> Value {
     let variants = figure.variants.iter().map(|(variant, drawn)| {
         context! { name => variant.name(), label => variant.label(), panels => panels(drawn) }
     });
-    let roles = match figure.legend {
-        Legend::Roles(roles) => roles.iter().map(|role| role.name()).collect(),
-        Legend::Sizes | Legend::Places => Vec::new(),
+    let (arms, roles): (&[String], &[Role]) = match &figure.legend {
+        Legend::Roles(roles) => (&[], roles),
+        Legend::Arms(arms, roles) => (arms, roles),
+        Legend::Sizes | Legend::Places => (&[], &[]),
     };
+    let arms = arms.iter().enumerate().map(|(at, arm)| context! { name => arm.as_str(), class => arm_class(at) });
+    let roles = roles.iter().map(|role| role.name());
     context! {
         name => figure.name.as_str(),
         title => figure.title.as_str(),
         caption => figure.caption.as_str(),
-        roles => roles,
+        arms => arms.collect::<Vec<_>>(),
+        roles => roles.collect::<Vec<_>>(),
         sizes => figure.legend == Legend::Sizes,
         four => figure.variants.iter().any(|(_, panels)| panels.len() == 4),
         variants => variants.collect::<Vec<_>>(),
@@ -104,8 +110,8 @@ fn page_svg(panel: &Panel) -> String {
     )
 }
 
-/// Every grep cost with its spread: arm, volume, pulls, method, n, median, min, max.
-fn spreads(model: &Model) -> Vec<[String; 8]> {
+/// Every grep cost with its spread: arm, volume, pulls, method, n, median, its 95% interval, min, max, outliers.
+fn spreads(model: &Model) -> Vec<[String; 10]> {
     let mut rows = Vec::new();
     for ((scanner, order, cache), lines) in &model.grep {
         for ((arm, role), line) in lines {
@@ -117,8 +123,13 @@ fn spreads(model: &Model) -> Vec<[String; 8]> {
                     format!("{scanner}, {order}, {cache}"),
                     spread.count.to_string(),
                     figure(spread.median),
+                    match spread.count {
+                        1 => "–".to_owned(),
+                        _ => format!("{} to {}", figure(spread.low), figure(spread.high)),
+                    },
                     figure(spread.min),
                     figure(spread.max),
+                    spread.outliers.iter().map(|outlier| figure(*outlier)).collect::<Vec<_>>().join(", "),
                 ]);
             }
         }
@@ -168,16 +179,16 @@ fn map_films(model: &Model) -> String {
         .collect();
     match volumes.is_empty() {
         true => String::new(),
-        false => serde_json::json!({ "side": side, "colours": PLACE_COLOURS, "volumes": volumes })
+        false => serde_json::json!({ "unit": model.unit, "side": side, "colours": PLACE_COLOURS, "volumes": volumes })
             .to_string()
             .replace('<', "\\u003c"),
     }
 }
 
 /// The results as JSON that can stand in a script element: nothing in it can end the element. The maps are left out: they
-/// stand there already, smaller.
+/// stand there already, smaller; so are the steps, of which there may be a great many.
 fn embedded(results: &Results) -> String {
-    let results = Results { maps: Vec::new(), ..results.clone() };
+    let results = Results { maps: Vec::new(), steps: Vec::new(), ..results.clone() };
     let json = serde_json::to_string(&results).expect("rows are plain structures with text keys");
     json.replace('<', "\\u003c")
 }

@@ -14,6 +14,8 @@ mod inspection;
 mod inspection_screen;
 mod model;
 mod panels;
+mod panels_measured;
+mod spread;
 mod summary;
 mod transfer;
 mod verdict;

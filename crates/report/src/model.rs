@@ -4,29 +4,65 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use senesce_store::{CellKey, GrepRow, Results, Role};
 
+pub(crate) use crate::spread::Spread;
+
 /// What follows a device's name where the volumes were that device, in virtual time.
 pub(crate) const VIRTUAL_TIME: &str = ", virtual time";
+/// What follows a device's name where the requests of a trace were replayed on it.
+pub(crate) const TRACED: &str = ", traced requests";
 
-/// Repetitions of one figure.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Spread {
-    /// Repetitions.
-    pub count: usize,
-    pub median: f64,
-    pub min: f64,
-    pub max: f64,
+/// The operations whose latencies have drawings: as table `latency` has them, and as a reader does.
+pub(crate) const OPERATIONS: [(&str, &str); 15] = [
+    ("all", "all but syncs"),
+    ("create", "create"),
+    ("write", "write"),
+    ("read", "read"),
+    ("allocate", "allocate"),
+    ("truncate", "truncate"),
+    ("mkdir", "mkdir"),
+    ("rmdir", "rmdir"),
+    ("rename", "rename"),
+    ("unlink", "unlink"),
+    ("remove-tree", "remove tree"),
+    ("symlink", "symlink"),
+    ("link", "link"),
+    ("fsync", "fsync"),
+    ("syncfs", "syncfs"),
+];
+
+/// Names of the quantiles of latencies, in the order of [`Model::latency`]'s figures.
+pub(crate) const QUANTILES: [(&str, &str); 3] = [
+    ("p50", "p50: half take longer"),
+    ("p99", "p99: 1 in 100 takes longer"),
+    ("p99.9", "p99.9: 1 in 1,000 takes longer"),
+];
+
+/// What counted steps cost, each per step.
+#[derive(Default)]
+pub(crate) struct StepCosts {
+    /// Seconds within operations, without those that synchronise.
+    pub seconds: Lines,
+    /// Seconds with synchronising.
+    pub seconds_with_sync: Lines,
+    /// MiB of content per second of `seconds`.
+    pub rate: Lines,
+    /// MiB of content per second of `seconds_with_sync`.
+    pub rate_with_sync: Lines,
 }
 
-impl Spread {
-    /// The spread of the numbers among `values`; none if there is no number.
-    pub(crate) fn compute(values: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let mut values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
-        values.sort_by(f64::total_cmp);
-        let (min, max) = (*values.first()?, *values.last()?);
-        let middle = values.len() / 2;
-        let median = if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 };
-        Some(Self { count: values.len(), median, min, max })
-    }
+/// Buckets (smallest value in bytes, requests, bytes) by arm and volume, of the last traced checkpoint.
+pub(crate) type Histograms = BTreeMap<(String, Role), Vec<(u64, u64, u64)>>;
+
+/// What traces say of reads.
+#[derive(Default)]
+pub(crate) struct TraceFigures {
+    pub dynamic_score: Lines,
+    /// KiB in a row of requests that follow each other.
+    pub chain_kib: Lines,
+    /// KiB of a request.
+    pub request_kib: Lines,
+    pub sizes: Histograms,
+    pub seeks: Histograms,
 }
 
 /// Figures of one kind by checkpoint.
@@ -45,6 +81,8 @@ pub(crate) const ROLES: [Role; 3] = [Role::Full, Role::Empty, Role::Unaged];
 /// The results, arranged. Measurements of invalid cells are left out.
 pub(crate) struct Model<'a> {
     pub results: &'a Results,
+    /// What checkpoints are counted in, in the plural: `pulls`.
+    pub unit: String,
     /// Arms in order of name, with their file systems.
     pub arms: Vec<(String, String)>,
     /// Checkpoints of any arm.
@@ -66,6 +104,10 @@ pub(crate) struct Model<'a> {
     pub adjacent_files_share: Lines,
     /// Steps per second.
     pub aging_speed: Lines,
+    pub steps: StepCosts,
+    /// Milliseconds of the three quantiles, by operation.
+    pub latency: BTreeMap<&'static str, [Lines; 3]>,
+    pub trace: TraceFigures,
     /// Bytes per bucket and checkpoint.
     pub free_space: BTreeMap<(String, Role), Buckets>,
 }
@@ -85,9 +127,10 @@ impl<'a> Model<'a> {
         };
         let mut modelled: BTreeMap<String, Vec<_>> = BTreeMap::new();
         for row in results.modelled.iter().filter(|row| valid.contains(&row.key)) {
-            // What a map predicts and what a file system asked for are two figures of one device.
+            // What a map predicts and what a file system asked for are different figures of one device.
             let device = match row.method.as_str() {
                 "virtual-time" => format!("{}{VIRTUAL_TIME}", row.device),
+                "trace" => format!("{}{TRACED}", row.device),
                 _ => row.device.clone(),
             };
             modelled.entry(device).or_default().push((&row.key, row.seconds_per_gib));
@@ -100,8 +143,10 @@ impl<'a> Model<'a> {
             let checkpoints = free_space.entry((row.key.arm.clone(), row.key.role)).or_default();
             checkpoints.entry(row.key.pulls).or_default().push((row.bucket_bytes, row.bytes));
         }
+        let unit = results.circumstances.iter().find(|row| row.arm.is_empty() && row.key == "workload.step_unit");
         Self {
             results,
+            unit: unit.map_or_else(|| "pulls".to_owned(), |row| row.value.clone()),
             arms: arms.into_iter().collect(),
             checkpoints: checkpoints.into_iter().collect(),
             invalid: invalid
@@ -116,16 +161,21 @@ impl<'a> Model<'a> {
             extents_per_file: layout(|row| row.extents_per_file),
             adjacent_files_share: layout(|row| row.adjacent_files_share),
             aging_speed: lines(aging.map(|row| (&row.key, row.steps as f64 / row.wall_seconds))),
+            steps: step_costs(results, &valid),
+            latency: latency(results, &valid),
+            trace: trace_figures(results, &valid),
             free_space,
         }
     }
 
-    /// The modelled device of the summary: the one that the volumes were in virtual time, or else the slowest, whose cost
-    /// the layout decides most. With its costs and slowdowns.
+    /// The modelled device of the summary: the one that the volumes were in virtual time, or else one on which traces were
+    /// replayed, or else any; of these the slowest, whose cost the layout decides most. With its costs and slowdowns.
     pub(crate) fn main_device(&self) -> Option<(&str, &Lines, &Lines)> {
         let worst =
             |lines: &Lines| lines.values().flat_map(BTreeMap::values).map(|cost| cost.median).fold(0.0, f64::max);
-        let rank = |device: &str, lines: &Lines| (device.ends_with(VIRTUAL_TIME), worst(lines));
+        let rank = |device: &str, lines: &Lines| {
+            (u8::from(device.ends_with(TRACED)) + 2 * u8::from(device.ends_with(VIRTUAL_TIME)), worst(lines))
+        };
         let (device, costs) = self.modelled.iter().max_by(|a, b| {
             let (a, b) = (rank(a.0, a.1), rank(b.0, b.1));
             a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
@@ -166,23 +216,73 @@ fn lines<'r>(figures: impl Iterator<Item = (&'r CellKey, f64)>) -> Lines {
     values.into_iter().map(|(key, points)| (key, line(points))).filter(|(_, line)| !line.is_empty()).collect()
 }
 
-/// Aged over unaged at the same checkpoint; the range divides the extremes, so it holds every pair of repetitions.
+/// Aged over unaged at the same checkpoint, with the interval of the ratio.
 fn slowdown(grep: &Lines) -> Lines {
     let mut ratios = Lines::new();
     for ((arm, role), line) in grep.iter().filter(|((_, role), _)| *role != Role::Unaged) {
         let Some(unaged) = grep.get(&(arm.clone(), Role::Unaged)) else { continue };
         for (pulls, aged) in line {
-            let Some(fresh) = unaged.get(pulls).filter(|fresh| fresh.min > 0.0) else { continue };
-            let ratio = Spread {
-                count: aged.count.min(fresh.count),
-                median: aged.median / fresh.median,
-                min: aged.min / fresh.max,
-                max: aged.max / fresh.min,
-            };
+            let Some(ratio) = unaged.get(pulls).and_then(|fresh| aged.over(fresh)) else { continue };
             ratios.entry((arm.clone(), *role)).or_default().insert(*pulls, ratio);
         }
     }
     ratios
+}
+
+fn step_costs(results: &Results, valid: &BTreeSet<&CellKey>) -> StepCosts {
+    let counted = || results.steps.iter().filter(|row| row.counted && valid.contains(&row.key));
+    // The git binary's operations are not seen one by one.
+    let work = |row: &senesce_store::StepRow| match row.operation_seconds.is_nan() {
+        true => row.wall_seconds,
+        false => row.operation_seconds,
+    };
+    let mib = |row: &senesce_store::StepRow| match row.written_bytes {
+        0 => f64::NAN,
+        bytes => bytes as f64 / (1u64 << 20) as f64,
+    };
+    StepCosts {
+        seconds: lines(counted().map(|row| (&row.key, work(row)))),
+        seconds_with_sync: lines(counted().map(|row| (&row.key, work(row) + row.sync_seconds))),
+        rate: lines(counted().map(|row| (&row.key, mib(row) / work(row)))),
+        rate_with_sync: lines(counted().map(|row| (&row.key, mib(row) / (work(row) + row.sync_seconds)))),
+    }
+}
+
+fn latency(results: &Results, valid: &BTreeSet<&CellKey>) -> BTreeMap<&'static str, [Lines; 3]> {
+    let mut by_operation = BTreeMap::new();
+    for (name, _) in OPERATIONS {
+        let rows = || results.latency.iter().filter(|row| row.operation == name && valid.contains(&row.key));
+        let quantiles = [
+            lines(rows().map(|row| (&row.key, row.p50_seconds * 1e3))),
+            lines(rows().map(|row| (&row.key, row.p99_seconds * 1e3))),
+            lines(rows().map(|row| (&row.key, row.p99_9_seconds * 1e3))),
+        ];
+        if quantiles.iter().any(|lines| !lines.is_empty()) {
+            by_operation.insert(name, quantiles);
+        }
+    }
+    by_operation
+}
+
+fn trace_figures(results: &Results, valid: &BTreeSet<&CellKey>) -> TraceFigures {
+    let reads = || results.trace.iter().filter(|row| row.access == "read" && valid.contains(&row.key));
+    let last = reads().map(|row| row.key.pulls).max();
+    let histograms = |histogram: &str| {
+        let mut found = Histograms::new();
+        let rows = results.trace_buckets.iter().filter(|row| row.access == "read" && row.histogram == histogram);
+        for row in rows.filter(|row| Some(row.key.pulls) == last && valid.contains(&row.key)) {
+            let buckets = found.entry((row.key.arm.clone(), row.key.role)).or_default();
+            buckets.push((row.bucket_bytes, row.requests, row.bytes.unwrap_or(0)));
+        }
+        found
+    };
+    TraceFigures {
+        dynamic_score: lines(reads().map(|row| (&row.key, row.dynamic_layout_score))),
+        chain_kib: lines(reads().map(|row| (&row.key, row.blocks_per_chain * 4.0))),
+        request_kib: lines(reads().map(|row| (&row.key, row.blocks_per_request * 4.0))),
+        sizes: histograms("request-size"),
+        seeks: histograms("seek-distance"),
+    }
 }
 
 #[cfg(test)]
@@ -190,23 +290,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spread_of_odd_even_and_nothing() {
-        let spread = Spread::compute([3.0, 1.0, f64::NAN, 2.0]).unwrap();
-        assert_eq!((spread.count, spread.median, spread.min, spread.max), (3, 2.0, 1.0, 3.0));
-        assert_eq!(Spread::compute([1.0, 2.0]).unwrap().median, 1.5);
-        assert_eq!(Spread::compute([f64::NAN]), None);
+    fn slowdown_divides_medians_and_has_an_interval() {
+        let line = |values: [f64; 3]| Line::from([(10, Spread::compute(values).unwrap())]);
+        let arm = || "ext4".to_owned();
+        let grep =
+            Lines::from([((arm(), Role::Full), line([5.0, 6.0, 8.0])), ((arm(), Role::Unaged), line([2.0, 3.0, 4.0]))]);
+        let slowdown = slowdown(&grep);
+        let ratio = &slowdown[&(arm(), Role::Full)][&10];
+        assert_eq!((ratio.median, ratio.count, slowdown.len()), (2.0, 3, 1));
+        // The extremes of three are within the interval of their median.
+        assert_eq!((ratio.low, ratio.high), (1.25, 4.0));
     }
 
     #[test]
-    fn slowdown_divides_medians_and_extremes() {
-        let spread = |median, min, max| Spread { count: 3, median, min, max };
-        let line = |spread| Line::from([(10, spread)]);
-        let arm = || "ext4".to_owned();
-        let grep = Lines::from([
-            ((arm(), Role::Full), line(spread(6.0, 5.0, 8.0))),
-            ((arm(), Role::Unaged), line(spread(3.0, 2.0, 4.0))),
-        ]);
-        assert_eq!(slowdown(&grep)[&(arm(), Role::Full)][&10], spread(2.0, 1.25, 4.0));
-        assert_eq!(slowdown(&grep).len(), 1);
+    fn steps_cost_what_their_operations_took_and_the_git_binary_s_their_wall_time() {
+        let key = CellKey { arm: "a".into(), file_system: "ext4".into(), role: Role::Full, pulls: 5 };
+        let step = |step, operation_seconds, sync_seconds| senesce_store::StepRow {
+            key: key.clone(),
+            step,
+            counted: step < 2,
+            operations: 3,
+            written_bytes: 4 << 20,
+            no_space: false,
+            wall_seconds: 8.0,
+            operation_seconds,
+            sync_seconds,
+        };
+        let results = Results {
+            steps: vec![step(0, 1.0, 3.0), step(1, f64::NAN, f64::NAN), step(2, 100.0, 100.0)],
+            ..Results::default()
+        };
+        let costs = step_costs(&results, &BTreeSet::from([&key]));
+        let of = |lines: &Lines| lines[&("a".to_owned(), Role::Full)][&5].values.clone();
+        assert_eq!(of(&costs.seconds), [1.0, 8.0], "what does not count is left out");
+        assert_eq!(of(&costs.rate), [0.5, 4.0]);
+        assert_eq!((of(&costs.seconds_with_sync), of(&costs.rate_with_sync)), (vec![4.0], vec![1.0]));
+        assert!(step_costs(&results, &BTreeSet::new()).seconds.is_empty(), "nothing of an invalid cell");
     }
 }

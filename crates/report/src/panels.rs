@@ -3,7 +3,8 @@
 use senesce_store::Role;
 
 use crate::chart::{Axis, Bar, LinePanel, MapPanel, Point, Series, StackPanel};
-use crate::model::{Lines, Model, ROLES, VIRTUAL_TIME};
+use crate::model::{Lines, Model, ROLES, TRACED, VIRTUAL_TIME};
+use crate::panels_measured::{histogram_figures, latency_figure, step_figure, trace_figures};
 
 /// Which of a figure's drawings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,13 @@ pub(crate) enum Variant {
     Logarithmic,
     /// Shares instead of bytes.
     Shares,
+    /// One of several things that are shown in the same way.
+    Choice {
+        /// As in file names.
+        name: &'static str,
+        /// As on the button.
+        label: &'static str,
+    },
 }
 
 impl Variant {
@@ -25,6 +33,7 @@ impl Variant {
             Variant::Own => "own",
             Variant::Logarithmic => "log",
             Variant::Shares => "shares",
+            Variant::Choice { name, .. } => name,
         }
     }
 
@@ -34,15 +43,18 @@ impl Variant {
             Variant::Own => "own scales",
             Variant::Logarithmic => "logarithmic",
             Variant::Shares => "shares",
+            Variant::Choice { label, .. } => label,
         }
     }
 }
 
 /// What a figure's colours mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Legend {
     /// Volumes, these ones.
     Roles(&'static [Role]),
+    /// These arms, by colour, and these volumes, by dash.
+    Arms(Vec<String>, &'static [Role]),
     /// Sizes of free extents.
     Sizes,
     /// Places in the tree.
@@ -68,16 +80,22 @@ pub(crate) struct Panel {
     pub svg: String,
 }
 
-struct LineFigure<'m> {
-    lines: &'m Lines,
-    y_label: &'static str,
-    unit: &'static str,
-    reference: Option<(f64, &'static str)>,
-    roles: &'static [Role],
+pub(crate) struct LineFigure<'m> {
+    pub lines: &'m Lines,
+    pub y_label: &'static str,
+    pub unit: &'static str,
+    pub reference: Option<(f64, &'static str)>,
+    pub roles: &'static [Role],
     /// Whether the y axis begins at 0.
-    from_zero: bool,
+    pub from_zero: bool,
     /// The axis ends here at most.
-    limit: Option<f64>,
+    pub limit: Option<f64>,
+}
+
+/// The class with the colour of an arm, by its place among the arms.
+pub(crate) fn arm_class(at: usize) -> String {
+    const COLOURS: usize = 6;
+    format!("arm-{}", at % COLOURS)
 }
 
 /// The figures that the results have data for, in the order of the report.
@@ -116,7 +134,8 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
             &cost,
             &[shared, own, log],
             "Wall time of reading the whole tree with a cold cache, per GiB of allocated size. Points are medians of the \
-             repetitions, bars reach from the least to the greatest. A cross marks a cell that was not valid.",
+             repetitions, bars their bootstrap 95% intervals; small rings are repetitions that lie far off (beyond \
+             Tukey's fences), which count like all others. A cross marks a cell that was not valid.",
         ),
         line_figure(
             model,
@@ -125,7 +144,7 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
             &slowdown,
             &[shared, own],
             "Cost of reading the aged tree over that of the same tree copied to a fresh file system, at the same checkpoint: \
-             ratio of medians. Bars divide the extremes, so they hold every pair of repetitions.",
+             ratio of medians, with its bootstrap 95% interval.",
         ),
         line_figure(
             model,
@@ -144,8 +163,13 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
             &[shared, own],
             "Mean number of extents of files that have any; neighbouring extents are merged. 1 means that no file is split.",
         ),
+        trace_figures(model),
+        histogram_figures(model, "request-sizes"),
+        histogram_figures(model, "seek-distances"),
         free_space_figure(model),
         map_figure(model),
+        step_figure(model),
+        latency_figure(model),
         line_figure(
             model,
             "aging-speed",
@@ -172,13 +196,17 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
                 &format!("Modelled cost of reading the tree: {name}"),
                 &cost,
                 &[shared, own, log],
-                match device.ends_with(VIRTUAL_TIME) {
-                    true => {
+                match (device.ends_with(VIRTUAL_TIME), device.ends_with(TRACED)) {
+                    (_, true) => {
+                        "A model, not a measurement: the time a described device takes for the read requests of a cold \
+                         grep test that was traced, metadata included, one after the other."
+                    }
+                    (true, _) => {
                         "A model, not a measurement: the time a described device takes for the requests that the file \
                          system made in the cold grep test, metadata included. The volume was such a disk, in virtual \
                          time."
                     }
-                    false => {
+                    _ => {
                         "A model, not a measurement: the time a described device takes for the requests of a cold read \
                          of the whole tree, predicted from where its files, and where it could be had their inodes and \
                          directories, lie."
@@ -201,7 +229,7 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
     figures
 }
 
-fn line_figure(
+pub(crate) fn line_figure(
     model: &Model,
     name: &str,
     title: &str,
@@ -220,17 +248,20 @@ fn line_figure(
     }
 }
 
-fn line_panels(model: &Model, title: &str, figure: &LineFigure, variant: Variant) -> Vec<Panel> {
+/// The axis of the checkpoints.
+pub(crate) fn x_axis(model: &Model) -> Axis {
+    let last = model.checkpoints.last().copied().unwrap_or(0);
+    let first = model.checkpoints.first().copied().unwrap_or(0);
+    let max = if last > first { last as f64 } else { first as f64 + 1.0 };
+    Axis { min: first as f64, max, logarithmic: false }
+}
+
+/// A panel for every arm; none without data.
+pub(crate) fn line_panels(model: &Model, title: &str, figure: &LineFigure, variant: Variant) -> Vec<Panel> {
     if figure.lines.is_empty() {
         return Vec::new();
     }
-    let last = model.checkpoints.last().copied().unwrap_or(0);
-    let first = model.checkpoints.first().copied().unwrap_or(0);
-    let x = Axis {
-        min: first as f64,
-        max: if last > first { last as f64 } else { first as f64 + 1.0 },
-        logarithmic: false,
-    };
+    let x = x_axis(model);
     let shared = y_axis(figure, figure.lines.values().flat_map(|line| line.values()), variant);
     let panel = |(arm, _): &(String, String)| {
         let of_arm = figure.lines.iter().filter(|((name, _), _)| name == arm).flat_map(|(_, line)| line.values());
@@ -238,6 +269,7 @@ fn line_panels(model: &Model, title: &str, figure: &LineFigure, variant: Variant
         let series = figure.roles.iter().map(|role| series(model, figure.lines, arm, *role));
         let panel = LinePanel {
             title: arm.clone(),
+            x_label: model.unit.clone(),
             y_label: figure.y_label,
             unit: figure.unit,
             series: series.filter(|series| !series.points.is_empty() || !series.invalid.is_empty()).collect(),
@@ -250,10 +282,17 @@ fn line_panels(model: &Model, title: &str, figure: &LineFigure, variant: Variant
     model.arms.iter().map(panel).collect()
 }
 
-fn y_axis<'s>(figure: &LineFigure, spreads: impl Iterator<Item = &'s crate::model::Spread>, variant: Variant) -> Axis {
+pub(crate) fn y_axis<'s>(
+    figure: &LineFigure,
+    spreads: impl Iterator<Item = &'s crate::model::Spread>,
+    variant: Variant,
+) -> Axis {
     let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
     for spread in spreads {
-        (min, max) = (min.min(spread.min), max.max(spread.max));
+        // Outliers are among the extremes only if they are shown.
+        let shown = || [spread.low, spread.high].into_iter().chain(spread.outliers.iter().copied());
+        min = shown().fold(min, f64::min);
+        max = shown().fold(max, f64::max);
     }
     if let Some((value, _)) = figure.reference {
         (min, max) = (min.min(value), max.max(value));
@@ -274,17 +313,17 @@ fn y_axis<'s>(figure: &LineFigure, spreads: impl Iterator<Item = &'s crate::mode
     }
 }
 
-fn series(model: &Model, lines: &Lines, arm: &str, role: Role) -> Series {
+pub(crate) fn series(model: &Model, lines: &Lines, arm: &str, role: Role) -> Series {
     let points = lines.get(&(arm.to_owned(), role)).into_iter().flatten();
-    let points = points.map(|(pulls, spread)| Point {
-        pulls: *pulls,
-        median: spread.median,
-        min: spread.min,
-        max: spread.max,
-        count: spread.count,
-    });
+    let points = points.map(|(pulls, spread)| Point { pulls: *pulls, spread: spread.clone() });
     let invalid = model.invalid.iter().filter(|((of, volume, _), _)| of == arm && *volume == role);
-    Series { role, points: points.collect(), invalid: invalid.map(|((_, _, at), why)| (*at, why.clone())).collect() }
+    Series {
+        role,
+        name: role.name().to_owned(),
+        colour: role.name().to_owned(),
+        points: points.collect(),
+        invalid: invalid.map(|((_, _, at), why)| (*at, why.clone())).collect(),
+    }
 }
 
 fn free_space_figure(model: &Model) -> Figure {
@@ -298,7 +337,12 @@ fn free_space_figure(model: &Model) -> Figure {
             }
             let bars = checkpoints.iter().map(|(pulls, buckets)| Bar::compute(*pulls, buckets)).collect();
             let title = format!("{arm}, {}", role.name());
-            let panel = StackPanel { title: title.clone(), bars, shares: variant == Variant::Shares };
+            let panel = StackPanel {
+                title: title.clone(),
+                bars,
+                x_label: model.unit.clone(),
+                shares: variant == Variant::Shares,
+            };
             Panel { label: format!("Free space, {title}"), svg: panel.draw() }
         });
         (variant, panels.collect())

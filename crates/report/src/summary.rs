@@ -3,14 +3,14 @@
 use senesce_store::{Results, Role};
 
 use crate::format::{count, figure};
-use crate::model::{Line, Lines, Model, ROLES, VIRTUAL_TIME};
+use crate::model::{Line, Lines, Model, ROLES, TRACED, VIRTUAL_TIME};
 use crate::verdict::{verdicts, warnings};
 
-/// Heads of the summary's columns.
-pub(crate) const HEADS: [&str; 11] = [
+/// Heads of the summary's columns; the third is what checkpoints are counted in.
+const HEADS: [&str; 11] = [
     "arm",
     "volume",
-    "pulls",
+    "",
     "first s/GiB",
     "last s/GiB",
     "slowdown",
@@ -21,7 +21,23 @@ pub(crate) const HEADS: [&str; 11] = [
     "adjacent files",
 ];
 
-/// The summary's rows, as text, in the order of [`HEADS`].
+/// Heads of the summary's columns.
+pub(crate) fn heads<'m>(model: &'m Model) -> [&'m str; 11] {
+    let mut heads = HEADS;
+    heads[2] = &model.unit;
+    heads
+}
+
+/// Where the modelled figures of a device come from.
+pub(crate) fn how(device: &str) -> &'static str {
+    match (device.ends_with(VIRTUAL_TIME), device.ends_with(TRACED)) {
+        (true, _) => "modelled from what the grep test asked the disk for",
+        (_, true) => "modelled from the traced requests of a grep test",
+        _ => "predicted from where files lie",
+    }
+}
+
+/// The summary's rows, as text, in the order of [`heads`].
 pub(crate) fn rows(model: &Model) -> Vec<[String; 11]> {
     let cost = model.grep_cost();
     let modelled = model.main_device();
@@ -75,12 +91,12 @@ fn last(line: &Line, pulls: u64, text: impl Fn(f64) -> String) -> String {
 /// same checkpoint. Cost: linear in the rows.
 pub fn summary_table(results: &Results) -> String {
     let model = Model::compute(results);
-    let rows = rows(&model);
+    let (heads, rows) = (heads(&model), rows(&model));
     let width = |at: usize| {
         let cells = rows.iter().map(|row| row[at].chars().count());
-        cells.chain([HEADS[at].chars().count()]).max().unwrap_or(0)
+        cells.chain([heads[at].chars().count()]).max().unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..HEADS.len()).map(width).collect();
+    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
     let line = |cells: &[&str]| {
         let aligned = cells.iter().zip(&widths).enumerate().map(|(at, (cell, width))| match at {
             0 | 1 => format!("{cell:<width$}"),
@@ -94,18 +110,14 @@ pub fn summary_table(results: &Results) -> String {
         text.push('\n');
     }
     text.push('\n');
-    text.push_str(&line(&HEADS));
+    text.push_str(&line(&heads));
     let rules: Vec<_> = widths.iter().map(|width| "-".repeat(*width)).collect();
     text.push_str(&line(&rules.iter().map(String::as_str).collect::<Vec<_>>()));
     for row in &rows {
         text.push_str(&line(&row.iter().map(String::as_str).collect::<Vec<_>>()));
     }
     if let Some((device, _, _)) = model.main_device() {
-        let how = match device.ends_with(VIRTUAL_TIME) {
-            true => "modelled from what the grep test asked the disk for",
-            false => "predicted from where files lie",
-        };
-        text.push_str(&format!("\n{device}: {how}; not measured\n"));
+        text.push_str(&format!("\n{device}: {}; not measured\n", how(device)));
     }
     let warnings = warnings(&model);
     if !warnings.is_empty() {

@@ -21,7 +21,7 @@ fn verdict(model: &Model, arm: &str) -> String {
     let phrase = |figure: Option<(&u64, &crate::model::Spread)>, volume: &str| {
         let (_, ratio) = figure.filter(|(at, _)| **at == pulls)?;
         // Intervals that hold 1 say nothing for certain, whatever the medians are.
-        let unclear = ratio.count > 1 && ratio.min <= 1.0 && ratio.max >= 1.0;
+        let unclear = ratio.count > 1 && ratio.low <= 1.0 && ratio.high >= 1.0;
         Some(match ratio.median {
             _ if unclear => format!("no clear difference {volume} ({}×)", number(ratio.median)),
             median if (0.95..1.05).contains(&median) => format!("about as long {volume} ({}×)", number(median)),
@@ -32,8 +32,9 @@ fn verdict(model: &Model, arm: &str) -> String {
         [phrase(full, "on the full volume"), phrase(empty, "on the empty one")].into_iter().flatten().collect();
     let phrases = phrases.join(", ");
     let measured = format!(
-        "After {} pulls, reading the {arm} tree, compared with a fresh copy of it, takes {phrases}",
-        count(pulls)
+        "After {} {}, reading the {arm} tree, compared with a fresh copy of it, takes {phrases}",
+        count(pulls),
+        model.unit
     )
     .replace("takes no clear", "shows no clear");
     format!("{measured}.{}", modelled(model, arm, pulls))
@@ -67,8 +68,9 @@ pub(crate) fn warnings(model: &Model) -> Vec<String> {
     }
     for (arm, pulls) in differing_trees(model) {
         warnings.push(format!(
-            "{arm}, {} pulls: the volumes do not hold the same tree, so their costs cannot be compared.",
-            count(pulls)
+            "{arm}, {} {}: the volumes do not hold the same tree, so their costs cannot be compared.",
+            count(pulls),
+            model.unit
         ));
     }
     let bound: BTreeSet<_> = rows().filter(|row| row.cpu_bound).map(|row| &row.key).collect();
@@ -83,6 +85,15 @@ pub(crate) fn warnings(model: &Model) -> Vec<String> {
     let warm: BTreeSet<_> = rows().filter(|row| row.cache == "warm").map(|row| &row.key).collect();
     if !warm.is_empty() {
         warnings.push(format!("In {} the cache was warm during the grep test.", cells(warm.len())));
+    }
+    let lossy: BTreeSet<_> = results
+        .trace
+        .iter()
+        .filter(|row| row.lost_events > 0 && valid.contains(&row.key))
+        .map(|row| &row.key)
+        .collect();
+    if !lossy.is_empty() {
+        warnings.push(format!("In {} the trace lost events: its figures are of the rest.", cells(lossy.len())));
     }
     let single = model.grep_cost().values().flat_map(|line| line.values()).filter(|spread| spread.count == 1).count();
     if single > 0 {

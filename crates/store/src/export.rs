@@ -11,9 +11,13 @@ impl Results {
             Table::Grep => csv(&self.grep),
             Table::Layout => csv(&self.layout),
             Table::Modelled => csv(&self.modelled),
+            Table::Trace => csv(&self.trace),
+            Table::TraceBuckets => csv(&self.trace_buckets),
             Table::Maps => csv(&self.maps),
             Table::FreeSpace => csv(&self.free_space),
             Table::Aging => csv(&self.aging),
+            Table::Latency => csv(&self.latency),
+            Table::Steps => csv(&self.steps),
             Table::Circumstances => csv(&self.circumstances),
         }
     }
@@ -31,9 +35,16 @@ impl Results {
         self.grep.sort_by(|a, b| (&a.key, a.repetition).cmp(&(&b.key, b.repetition)));
         self.layout.sort_by(|a, b| a.key.cmp(&b.key));
         self.modelled.sort_by(|a, b| (&a.key, &a.device, &a.method).cmp(&(&b.key, &b.device, &b.method)));
+        self.trace.sort_by(|a, b| (&a.key, &a.access).cmp(&(&b.key, &b.access)));
+        self.trace_buckets.sort_by(|a, b| {
+            let place = |row: &crate::TraceBucketRow| (row.access.clone(), row.histogram.clone(), row.bucket_bytes);
+            a.key.cmp(&b.key).then_with(|| place(a).cmp(&place(b)))
+        });
         self.maps.sort_by(|a, b| (&a.key, a.cell).cmp(&(&b.key, b.cell)));
         self.free_space.sort_by(|a, b| (&a.key, a.bucket_bytes).cmp(&(&b.key, b.bucket_bytes)));
         self.aging.sort_by(|a, b| a.key.cmp(&b.key));
+        self.latency.sort_by(|a, b| (&a.key, &a.operation).cmp(&(&b.key, &b.operation)));
+        self.steps.sort_by(|a, b| (&a.key, a.step).cmp(&(&b.key, b.step)));
         self.circumstances.sort_by(|a, b| (&a.arm, &a.key).cmp(&(&b.arm, &b.key)));
     }
 }

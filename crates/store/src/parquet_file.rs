@@ -264,7 +264,7 @@ mod tests {
             path_adjacent_files_share: 0.125,
         };
         let columns = columns_of::<LayoutRow>();
-        let older = encode_rows(&[row.clone()], &columns[..columns.len() - 1]).unwrap();
+        let older = encode_rows(std::slice::from_ref(&row), &columns[..columns.len() - 1]).unwrap();
         let read: Vec<LayoutRow> = decode(Path::new("layout.parquet"), older).unwrap();
         assert!(read[0].path_adjacent_files_share.is_nan());
         assert_eq!(LayoutRow { path_adjacent_files_share: 0.125, ..read[0].clone() }, row);

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AgingRow, CellRow, CircumstanceRow, FreeSpaceRow, GrepRow, LayoutRow, MapRow, ModelledRow};
+use crate::{
+    AgingRow, CellRow, CircumstanceRow, FreeSpaceRow, GrepRow, LatencyRow, LayoutRow, MapRow, ModelledRow, StepRow,
+    TraceBucketRow, TraceRow,
+};
 
 /// The results format this version writes.
 pub const FORMAT: &str = "senesce-results/1";
@@ -43,12 +46,39 @@ pub struct CellResults {
     pub layout: Option<LayoutRow>,
     /// Modelled costs; none if no device was asked for.
     pub modelled: Vec<ModelledRow>,
+    /// The requests of a traced grep test; none if not traced.
+    pub trace: Vec<TraceRow>,
+    /// Their histograms; none if not traced.
+    pub trace_buckets: Vec<TraceBucketRow>,
     /// The map's cells; none if not drawn.
     pub map: Vec<MapRow>,
     /// Buckets of free extents; none if not measured.
     pub free_space: Vec<FreeSpaceRow>,
     /// What aged the volume up to this checkpoint; none for unaged volumes.
     pub aging: Option<AgingRow>,
+    /// Latencies of the operations up to this checkpoint; none for unaged volumes.
+    pub latency: Vec<LatencyRow>,
+    /// The steps up to this checkpoint; none for unaged volumes.
+    pub steps: Vec<StepRow>,
+}
+
+impl CellResults {
+    /// A cell of which nothing is measured yet.
+    pub fn of(cell: CellRow) -> Self {
+        Self {
+            cell,
+            grep: Vec::new(),
+            layout: None,
+            modelled: Vec::new(),
+            trace: Vec::new(),
+            trace_buckets: Vec::new(),
+            map: Vec::new(),
+            free_space: Vec::new(),
+            aging: None,
+            latency: Vec::new(),
+            steps: Vec::new(),
+        }
+    }
 }
 
 /// All results of a run, each table sorted by arm, role, pulls (then repetition, bucket, or key).
@@ -64,12 +94,20 @@ pub struct Results {
     pub layout: Vec<LayoutRow>,
     /// Table `modelled`.
     pub modelled: Vec<ModelledRow>,
+    /// Table `trace`.
+    pub trace: Vec<TraceRow>,
+    /// Table `trace_buckets`.
+    pub trace_buckets: Vec<TraceBucketRow>,
     /// Table `maps`.
     pub maps: Vec<MapRow>,
     /// Table `free_space`.
     pub free_space: Vec<FreeSpaceRow>,
     /// Table `aging`.
     pub aging: Vec<AgingRow>,
+    /// Table `latency`.
+    pub latency: Vec<LatencyRow>,
+    /// Table `steps`.
+    pub steps: Vec<StepRow>,
     /// Table `circumstances`.
     pub circumstances: Vec<CircumstanceRow>,
 }

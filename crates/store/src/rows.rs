@@ -140,8 +140,9 @@ pub struct ModelledRow {
     pub key: CellKey,
     /// The device: `model: HDD 7.2K`.
     pub device: String,
-    /// Where the requests come from: `extents` (predicted from the map of the tree), or
-    /// `virtual-time` (the grep test's own, served by a disk in virtual time; one row for each repetition).
+    /// Where the requests come from: `extents` (predicted from the map of the tree), `trace` (the reads of a traced grep
+    /// test, replayed one by one), or `virtual-time` (the grep test's own, served by a disk in virtual time; one row for
+    /// each repetition).
     pub method: String,
     /// Modelled seconds.
     pub seconds: f64,
@@ -151,6 +152,57 @@ pub struct ModelledRow {
     pub requests: u64,
     /// Bytes that they read.
     pub read_bytes: u64,
+}
+
+/// Table `trace`: what the block device was asked for in one cold grep test, reads and writes apart.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TraceRow {
+    #[serde(flatten)]
+    #[allow(missing_docs)]
+    pub key: CellKey,
+    /// Who recorded it: `tracefs` (the kernel), or `virtual-disk` (the log of a disk in virtual time).
+    pub source: String,
+    /// `read` or `write`; figures are of these requests among themselves, in issue order.
+    pub access: String,
+    /// Requests.
+    pub requests: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Their blocks of 4 KiB, rounded up for each request.
+    pub blocks: u64,
+    /// Requests that do not begin where the one before ended; the first is none.
+    pub discontinuities: u64,
+    /// Dynamic layout score (FAST 2017): 1 - discontinuities / blocks; NaN without requests.
+    pub dynamic_layout_score: f64,
+    /// Sum of the distances from the end of a request to the start of the next, bytes.
+    pub seek_bytes: u64,
+    /// Chain length (FAST 2019): mean blocks of a request; NaN without requests.
+    pub blocks_per_request: f64,
+    /// Longest rows of requests of which each begins where the one before ended.
+    pub chains: u64,
+    /// Mean blocks of such a row; NaN without requests.
+    pub blocks_per_chain: f64,
+    /// Events of the whole trace that were lost; if not 0, requests are missing.
+    pub lost_events: u64,
+}
+
+/// Table `trace_buckets`: the histograms of a cell's trace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TraceBucketRow {
+    #[serde(flatten)]
+    #[allow(missing_docs)]
+    pub key: CellKey,
+    /// `read` or `write`.
+    pub access: String,
+    /// `request-size`; or `seek-distance`, from the end of a request to the start of the next, up or down.
+    pub histogram: String,
+    /// Smallest value of the bucket, bytes: a power of two, or 0 for no distance; the bucket ends below twice this.
+    /// Distances are rounded up to whole blocks of 4 KiB.
+    pub bucket_bytes: u64,
+    /// Requests in the bucket.
+    pub requests: u64,
+    /// Of sizes, the bytes of these requests; of distances none.
+    pub bytes: Option<u64>,
 }
 
 /// Table `maps`: one row per cell of the map of a volume that has anything in it.
@@ -197,6 +249,53 @@ pub struct AgingRow {
     pub user_seconds: f64,
     /// CPU time of the whole process in the kernel meanwhile, seconds.
     pub system_seconds: f64,
+}
+
+/// Table `latency`: how long the operations that aged a volume took, since the checkpoint before, by kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LatencyRow {
+    #[serde(flatten)]
+    #[allow(missing_docs)]
+    pub key: CellKey,
+    /// `create`, `write`, `rename`, `unlink`, `fsync`, `syncfs`, …; `all` for all but `fsync` and `syncfs` together.
+    pub operation: String,
+    /// Operations.
+    pub operations: u64,
+    /// Sum of their times, seconds.
+    pub total_seconds: f64,
+    /// Half of them took at most this, seconds; like the next two within 0.1%.
+    pub p50_seconds: f64,
+    /// 99 of 100 took at most this, seconds.
+    pub p99_seconds: f64,
+    /// 999 of 1,000 took at most this, seconds.
+    pub p99_9_seconds: f64,
+    /// The longest, seconds; exact.
+    pub max_seconds: f64,
+}
+
+/// Table `steps`: one row per step that aged a volume.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepRow {
+    #[serde(flatten)]
+    #[allow(missing_docs)]
+    pub key: CellKey,
+    /// Its number in the operation log, from 0.
+    pub step: u64,
+    /// Whether it counts towards checkpoints.
+    pub counted: bool,
+    /// Operations; 0 if the git binary did it.
+    pub operations: u64,
+    /// Bytes of content written; 0 if the git binary did it.
+    pub written_bytes: u64,
+    /// Whether it ended for lack of space.
+    pub no_space: bool,
+    /// Wall time, seconds; making the contents that are written is part of it.
+    pub wall_seconds: f64,
+    /// What of it passed within the operations but `fsync` and `syncfs`, seconds; NaN if the git binary did it.
+    pub operation_seconds: f64,
+    /// Time of its own `fsync` and `syncfs`, and of the syncfs that the plan may ask for after every step
+    /// (`measure.sync_steps`), seconds; NaN if there was none of them.
+    pub sync_seconds: f64,
 }
 
 /// Table `circumstances`: everything a figure depends on, as keys and values.

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use crate::{
-    AgingRow, CellKey, CellRow, CircumstanceRow, Error, FreeSpaceRow, GrepRow, LayoutRow, MapRow, ModelledRow, Role,
+    AgingRow, CellKey, CellRow, CircumstanceRow, Error, FreeSpaceRow, GrepRow, LatencyRow, LayoutRow, MapRow,
+    ModelledRow, Role, StepRow, TraceBucketRow, TraceRow,
 };
 
 pub(crate) use crate::parquet_file::{decode, encode};
@@ -20,31 +21,54 @@ pub enum Table {
     Layout,
     /// One row per cell, device and method: modelled cost.
     Modelled,
+    /// One row per cell and access: the requests of a traced grep test.
+    Trace,
+    /// One row per cell, access, histogram and bucket of a trace.
+    TraceBuckets,
     /// One row per cell of a volume's map.
     Maps,
     /// One row per cell and bucket of free extents.
     FreeSpace,
     /// One row per cell of an aged volume: what aged it.
     Aging,
+    /// One row per cell of an aged volume and kind of operation: latencies.
+    Latency,
+    /// One row per step that aged a volume.
+    Steps,
     /// Keys and values.
     Circumstances,
 }
 
 impl Table {
     /// Every table.
-    pub const ALL: [Table; 8] = [
+    pub const ALL: [Table; 12] = [
         Table::Cells,
         Table::Grep,
         Table::Layout,
         Table::Modelled,
+        Table::Trace,
+        Table::TraceBuckets,
         Table::Maps,
         Table::FreeSpace,
         Table::Aging,
+        Table::Latency,
+        Table::Steps,
         Table::Circumstances,
     ];
     /// Those with a row for a cell.
-    pub(crate) const OF_CELLS: [Table; 7] =
-        [Table::Cells, Table::Grep, Table::Layout, Table::Modelled, Table::Maps, Table::FreeSpace, Table::Aging];
+    pub(crate) const OF_CELLS: [Table; 11] = [
+        Table::Cells,
+        Table::Grep,
+        Table::Layout,
+        Table::Modelled,
+        Table::Trace,
+        Table::TraceBuckets,
+        Table::Maps,
+        Table::FreeSpace,
+        Table::Aging,
+        Table::Latency,
+        Table::Steps,
+    ];
 
     /// The table's name, which is also the stem of its file.
     pub fn name(self) -> &'static str {
@@ -53,9 +77,13 @@ impl Table {
             Table::Grep => "grep",
             Table::Layout => "layout",
             Table::Modelled => "modelled",
+            Table::Trace => "trace",
+            Table::TraceBuckets => "trace_buckets",
             Table::Maps => "maps",
             Table::FreeSpace => "free_space",
             Table::Aging => "aging",
+            Table::Latency => "latency",
+            Table::Steps => "steps",
             Table::Circumstances => "circumstances",
         }
     }
@@ -70,9 +98,21 @@ impl Table {
                 "One row per cell, device and method: what a cold read costs on a described device. A model, not a \
                  measurement."
             }
+            Table::Trace => {
+                "Two rows per cell, reads and writes: what the block device was asked for in one cold grep test. Only if \
+                 the plan asks for it (`measure.trace`)."
+            }
+            Table::TraceBuckets => "The histograms of table `trace`; buckets without requests may be absent.",
             Table::Maps => "One row per cell of the map of a volume that has anything in it.",
             Table::FreeSpace => "One row per cell and bucket of free extents; buckets without extents may be absent.",
             Table::Aging => "One row per cell of an aged volume: what was done since the checkpoint before.",
+            Table::Latency => {
+                "One row per cell of an aged volume and kind of operation: how long the operations took since the \
+                 checkpoint before, as the issuing thread saw them. None if the git binary did them."
+            }
+            Table::Steps => {
+                "One row per step since the checkpoint before, of every aged volume; those that only synchronise have none."
+            }
             Table::Circumstances => "Everything a figure depends on, as keys and values.",
         }
     }
@@ -84,9 +124,13 @@ impl Table {
             Table::Grep => columns_of::<GrepRow>(),
             Table::Layout => columns_of::<LayoutRow>(),
             Table::Modelled => columns_of::<ModelledRow>(),
+            Table::Trace => columns_of::<TraceRow>(),
+            Table::TraceBuckets => columns_of::<TraceBucketRow>(),
             Table::Maps => columns_of::<MapRow>(),
             Table::FreeSpace => columns_of::<FreeSpaceRow>(),
             Table::Aging => columns_of::<AgingRow>(),
+            Table::Latency => columns_of::<LatencyRow>(),
+            Table::Steps => columns_of::<StepRow>(),
             Table::Circumstances => columns_of::<CircumstanceRow>(),
         }
     }
@@ -310,12 +354,33 @@ table_row! { LayoutRow, Layout, key;
 }
 table_row! { ModelledRow, Modelled, key;
     device: text, "", "The device: `model: HDD 7.2K`.";
-    method: text, "", "Where the requests come from: `extents` (predicted from the map of the tree), or \
-        `virtual-time` (the grep test's own, served by a disk in virtual time; a row for each repetition).";
+    method: text, "", "Where the requests come from: `extents` (predicted from the map of the tree), `trace` (the \
+        reads of a traced grep test, replayed one by one), or `virtual-time` (the grep test's own, served by a disk in virtual time; a row for each repetition).";
     seconds: float, "s", "Modelled time of a cold read of the tree.";
     seconds_per_gib: float, "s/GiB", "The same per GiB of allocated size.";
     requests: uint, "1", "Requests.";
     read_bytes: uint, "B", "Bytes that they read.";
+}
+table_row! { TraceRow, Trace, key;
+    source: text, "", "Who recorded it: `tracefs` (the kernel), or `virtual-disk` (the log of a disk in virtual time).";
+    access: text, "", "`read` or `write`; the figures are of these requests among themselves, in issue order.";
+    requests: uint, "1", "Requests.";
+    bytes: uint, "B", "Their bytes.";
+    blocks: uint, "4 KiB", "Their blocks, rounded up for each request.";
+    discontinuities: uint, "1", "Requests that do not begin where the one before ended; the first is none.";
+    dynamic_layout_score: float, "1", "1 - discontinuities / blocks (FAST 2017); null without requests.";
+    seek_bytes: uint, "B", "Sum of the distances from the end of a request to the start of the next.";
+    blocks_per_request: float, "4 KiB", "Chain length (FAST 2019): mean blocks of a request; null without requests.";
+    chains: uint, "1", "Longest rows of requests of which each begins where the one before ended.";
+    blocks_per_chain: float, "4 KiB", "Mean blocks of such a row; null without requests.";
+    lost_events: uint, "1", "Events of the whole trace that were lost; if not 0, requests are missing.";
+}
+table_row! { TraceBucketRow, TraceBuckets, key;
+    access: text, "", "`read` or `write`.";
+    histogram: text, "", "`request-size`; or `seek-distance`, from the end of a request to the start of the next, up or down.";
+    bucket_bytes: uint, "B", "Smallest value of the bucket, a power of two, or 0 for no distance; the bucket ends below twice this. Distances are rounded up to 4 KiB.";
+    requests: uint, "1", "Requests in the bucket.";
+    bytes: optional_uint, "B", "Of sizes, the bytes of these requests; of distances null.";
 }
 table_row! { MapRow, Maps, key;
     side: uint, "1", "Cells on each side of the picture, which is a Hilbert curve.";
@@ -340,6 +405,25 @@ table_row! { AgingRow, Aging, key;
     wall_seconds: float, "s", "Wall time of the steps.";
     user_seconds: float, "s", "CPU time of the whole process in user mode meanwhile.";
     system_seconds: float, "s", "CPU time of the whole process in the kernel meanwhile.";
+}
+table_row! { LatencyRow, Latency, key;
+    operation: text, "", "`create`, `write`, `truncate`, `mkdir`, `rmdir`, `rename`, `unlink`, `symlink`, `link`, `chmod`, `remove-tree`, `fsync`, `syncfs`, `allocate`, `set-modified`, `read`; `all` for all but `fsync` and `syncfs` together.";
+    operations: uint, "1", "Operations.";
+    total_seconds: float, "s", "Sum of their times.";
+    p50_seconds: float, "s", "Half of them took at most this; like the next two within 0.1%.";
+    p99_seconds: float, "s", "99 of 100 took at most this.";
+    p99_9_seconds: float, "s", "999 of 1,000 took at most this.";
+    max_seconds: float, "s", "The longest; exact.";
+}
+table_row! { StepRow, Steps, key;
+    step: uint, "1", "Its number in the operation log, from 0.";
+    counted: boolean, "", "Whether it counts towards checkpoints.";
+    operations: uint, "1", "Operations; 0 if the git binary did it.";
+    written_bytes: uint, "B", "Bytes of content written; 0 if the git binary did it.";
+    no_space: boolean, "", "Whether it ended for lack of space.";
+    wall_seconds: float, "s", "Wall time of the step itself; making the contents that are written is part of it, the syncfs after it is not.";
+    operation_seconds: float, "s", "What of it passed within the operations but `fsync` and `syncfs`; null if the git binary did it.";
+    sync_seconds: float, "s", "Time of its own `fsync` and `syncfs`, and of the syncfs that the plan may ask for after every step (`measure.sync_steps`); null if there was none of them.";
 }
 table_row! { CircumstanceRow, Circumstances, ;
     arm: text, "", "The arm it belongs to; empty if it holds for the whole run.";

@@ -72,10 +72,7 @@ impl ResultStore {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(Error::io("read", &info_path, error)),
         }
-        for table in Table::OF_CELLS {
-            let path = dir.join("parts").join(table.name());
-            disk.create_dir(&path).map_err(|error| Error::io("make directory", &path, error))?;
-        }
+        create_part_dirs(&*disk, dir)?;
         let run = RunInfo { run_name: run_name.to_owned(), ..RunInfo::default() };
         let mut store = Self::without_cells(disk, dir, run.clone());
         store.put_run_info(&run)?;
@@ -87,6 +84,8 @@ impl ResultStore {
         let run = read_run_info(&*disk, dir)?;
         let mut store = Self::without_cells(disk, dir, run);
         store.find_cells()?;
+        // A table that this version knows and the one that began the run did not has no directory yet.
+        create_part_dirs(&*store.disk, dir)?;
         store.remove_leftovers()?;
         store.mend_events()?;
         Ok(store)
@@ -127,9 +126,13 @@ impl ResultStore {
         check_keys(key, &results.grep)?;
         check_keys(key, results.layout.as_slice())?;
         check_keys(key, &results.modelled)?;
+        check_keys(key, &results.trace)?;
+        check_keys(key, &results.trace_buckets)?;
         check_keys(key, &results.map)?;
         check_keys(key, &results.free_space)?;
         check_keys(key, results.aging.as_slice())?;
+        check_keys(key, &results.latency)?;
+        check_keys(key, &results.steps)?;
         let part = PartName::of(key);
         let before = self.parts.get(&part).copied();
         let tried = self.tried.entry(part.clone()).or_default();
@@ -138,9 +141,13 @@ impl ResultStore {
         self.put_part(&part, generation, &results.grep)?;
         self.put_part(&part, generation, results.layout.as_slice())?;
         self.put_part(&part, generation, &results.modelled)?;
+        self.put_part(&part, generation, &results.trace)?;
+        self.put_part(&part, generation, &results.trace_buckets)?;
         self.put_part(&part, generation, &results.map)?;
         self.put_part(&part, generation, &results.free_space)?;
         self.put_part(&part, generation, results.aging.as_slice())?;
+        self.put_part(&part, generation, &results.latency)?;
+        self.put_part(&part, generation, &results.steps)?;
         // From here on the cell counts.
         self.put_part(&part, generation, std::slice::from_ref(&results.cell))?;
         self.parts.insert(part.clone(), generation);
@@ -194,9 +201,13 @@ impl ResultStore {
         self.replace(&self.table_path(Table::Grep), &encode(&results.grep)?)?;
         self.replace(&self.table_path(Table::Layout), &encode(&results.layout)?)?;
         self.replace(&self.table_path(Table::Modelled), &encode(&results.modelled)?)?;
+        self.replace(&self.table_path(Table::Trace), &encode(&results.trace)?)?;
+        self.replace(&self.table_path(Table::TraceBuckets), &encode(&results.trace_buckets)?)?;
         self.replace(&self.table_path(Table::Maps), &encode(&results.maps)?)?;
         self.replace(&self.table_path(Table::FreeSpace), &encode(&results.free_space)?)?;
         self.replace(&self.table_path(Table::Aging), &encode(&results.aging)?)?;
+        self.replace(&self.table_path(Table::Latency), &encode(&results.latency)?)?;
+        self.replace(&self.table_path(Table::Steps), &encode(&results.steps)?)?;
         self.replace(&self.table_path(Table::Cells), &encode(&results.cells)?)?;
         let parts: Vec<_> = std::mem::take(&mut self.parts).into_iter().collect();
         self.compacted.extend(parts.iter().map(|(part, _)| part.clone()));
@@ -211,9 +222,13 @@ impl ResultStore {
             grep: self.read_table()?,
             layout: self.read_table()?,
             modelled: self.read_table()?,
+            trace: self.read_table()?,
+            trace_buckets: self.read_table()?,
             maps: self.read_table()?,
             free_space: self.read_table()?,
             aging: self.read_table()?,
+            latency: self.read_table()?,
+            steps: self.read_table()?,
             circumstances: self.read_file(&self.table_path(Table::Circumstances))?,
         };
         results.sort();
@@ -274,7 +289,8 @@ impl ResultStore {
     /// Removes generations of cells: `cells` first and durably, so that no crash leaves a cell that counts without its
     /// other tables.
     fn remove_parts(&self, parts: &[(PartName, u64)]) -> Result<(), Error> {
-        for tables in [&[Table::Cells][..], &[Table::Grep, Table::Layout, Table::FreeSpace, Table::Aging][..]] {
+        let others: Vec<Table> = Table::OF_CELLS.into_iter().filter(|table| *table != Table::Cells).collect();
+        for tables in [&[Table::Cells][..], &others] {
             for table in tables {
                 let paths: Vec<_> = parts.iter().map(|(part, n)| self.part_path(*table, part, *n)).collect();
                 self.remove_files(&self.dir.join("parts").join(table.name()), &paths)?;
@@ -336,6 +352,14 @@ impl ResultStore {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         if whole == bytes.len() { Ok(()) } else { self.replace(&path, &bytes[..whole]) }
     }
+}
+
+fn create_part_dirs(disk: &dyn Disk, dir: &Path) -> Result<(), Error> {
+    for table in Table::OF_CELLS {
+        let path = dir.join("parts").join(table.name());
+        disk.create_dir(&path).map_err(|error| Error::io("make directory", &path, error))?;
+    }
+    Ok(())
 }
 
 fn read_or_empty(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, Error> {

@@ -6,8 +6,8 @@ use std::path::Path;
 use proptest::prelude::*;
 use senesce_core::Seed;
 use senesce_store::{
-    AgingRow, CellKey, CellResults, CellRow, CircumstanceRow, Error, FreeSpaceRow, GrepRow, LayoutRow, MapRow,
-    ModelledRow, ResultStore, Results, Role, RunInfo, SimulatedDisk, Table,
+    AgingRow, CellKey, CellResults, CellRow, CircumstanceRow, Error, FreeSpaceRow, GrepRow, LatencyRow, LayoutRow,
+    MapRow, ModelledRow, ResultStore, Results, Role, RunInfo, SimulatedDisk, StepRow, Table, TraceBucketRow, TraceRow,
 };
 
 /// A cell whose every figure is `mark`, so that rows of two appends cannot be confused.
@@ -73,6 +73,50 @@ fn cell(pulls: u64, mark: u64) -> CellResults {
         user_seconds: 2.0,
         system_seconds: 3.0,
     };
+    let trace = |access: &str| TraceRow {
+        key: key.clone(),
+        source: "tracefs".into(),
+        access: access.into(),
+        requests: mark,
+        bytes: 4096,
+        blocks: 1,
+        discontinuities: 0,
+        dynamic_layout_score: 0.5,
+        seek_bytes: u64::MAX,
+        blocks_per_request: 1.0,
+        chains: 1,
+        blocks_per_chain: 1.5,
+        lost_events: 3,
+    };
+    let trace_bucket = |power: u64| TraceBucketRow {
+        key: key.clone(),
+        access: "read".into(),
+        histogram: "request-size".into(),
+        bucket_bytes: 1 << power,
+        requests: mark,
+        bytes: power.is_multiple_of(2).then_some(mark),
+    };
+    let latency = |operation: &str| LatencyRow {
+        key: key.clone(),
+        operation: operation.into(),
+        operations: mark,
+        total_seconds: 4.0,
+        p50_seconds: 0.5,
+        p99_seconds: 1.0,
+        p99_9_seconds: 2.0,
+        max_seconds: 3.0,
+    };
+    let step = |step| StepRow {
+        key: key.clone(),
+        step,
+        counted: mark.is_multiple_of(2),
+        operations: mark,
+        written_bytes: 2,
+        no_space: false,
+        wall_seconds: 1.0,
+        operation_seconds: 0.5,
+        sync_seconds: 0.25,
+    };
     CellResults {
         cell: CellRow {
             key: key.clone(),
@@ -90,9 +134,13 @@ fn cell(pulls: u64, mark: u64) -> CellResults {
         grep: (0..mark % 3).map(grep).collect(),
         layout: (!mark.is_multiple_of(4)).then_some(layout),
         modelled: (0..mark % 2).map(modelled).collect(),
+        trace: ["read", "write"].iter().take(mark as usize % 3).map(|access| trace(access)).collect(),
+        trace_buckets: (12..12 + mark % 3).map(trace_bucket).collect(),
         map: (0..mark % 4).map(map).collect(),
         free_space: (12..12 + mark % 5).map(bucket).collect(),
         aging: mark.is_multiple_of(2).then_some(aging),
+        latency: ["all", "create"].iter().take(mark as usize % 3).map(|operation| latency(operation)).collect(),
+        steps: (0..mark % 4).map(step).collect(),
     }
 }
 
@@ -104,9 +152,13 @@ fn of_cell(results: &Results, pulls: u64) -> Option<CellResults> {
         grep: results.grep.iter().filter(|row| row.key.pulls == pulls).cloned().collect(),
         layout: results.layout.iter().find(|row| row.key.pulls == pulls).cloned(),
         modelled: results.modelled.iter().filter(|row| row.key.pulls == pulls).cloned().collect(),
+        trace: results.trace.iter().filter(|row| row.key.pulls == pulls).cloned().collect(),
+        trace_buckets: results.trace_buckets.iter().filter(|row| row.key.pulls == pulls).cloned().collect(),
         map: results.maps.iter().filter(|row| row.key.pulls == pulls).cloned().collect(),
         free_space: results.free_space.iter().filter(|row| row.key.pulls == pulls).cloned().collect(),
         aging: results.aging.iter().find(|row| row.key.pulls == pulls).cloned(),
+        latency: results.latency.iter().filter(|row| row.key.pulls == pulls).cloned().collect(),
+        steps: results.steps.iter().filter(|row| row.key.pulls == pulls).cloned().collect(),
     })
 }
 
@@ -212,7 +264,10 @@ fn real_files_come_back_whole_before_and_after_compaction() {
     assert!(before.layout[1].layout_score.is_nan());
     assert_eq!((before.circumstances.as_slice(), before.run.plan_name.as_str()), (&[fact][..], "p"));
     store.compact().unwrap();
-    assert!(std::fs::read_dir(dir.join("parts/cells")).unwrap().next().is_none());
+    for table in std::fs::read_dir(dir.join("parts")).unwrap() {
+        let table = table.unwrap().path();
+        assert!(std::fs::read_dir(&table).unwrap().next().is_none(), "{} is not empty", table.display());
+    }
     let store = ResultStore::open(&dir).unwrap();
     assert!(store.contains(&cell(0, 2).cell.key) && !store.contains(&cell(1, 2).cell.key));
     // NaN differs from itself, so the texts are compared.
@@ -221,6 +276,34 @@ fn real_files_come_back_whole_before_and_after_compaction() {
     assert!(csv.contains("ext4 gc,ext4,full,10,device,5,1,2,3,1.5,,0.5,0.5\r\n"), "{csv}");
     assert!(before.export_csv(Table::Circumstances).ends_with(",seed,\"7, \"\"x\"\"\"\r\n"));
     assert!(matches!(ResultStore::create(&dir, "again"), Err(Error::AlreadyExists { .. })));
+}
+
+#[test]
+fn results_from_before_a_table_was_known_are_read_and_gone_on_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = ResultStore::create(dir.path(), "r").unwrap();
+    store.append_cell(&cell(0, 7)).unwrap();
+    store.compact().unwrap();
+    store.append_cell(&cell(10, 7)).unwrap();
+    let newer = ["trace", "trace_buckets", "latency", "steps"];
+    for table in newer {
+        std::fs::remove_file(dir.path().join(format!("{table}.parquet"))).unwrap();
+        std::fs::remove_dir_all(dir.path().join("parts").join(table)).unwrap();
+    }
+    let older = |pulls| CellResults {
+        trace: Vec::new(),
+        trace_buckets: Vec::new(),
+        latency: Vec::new(),
+        steps: Vec::new(),
+        ..cell(pulls, 7)
+    };
+    let results = ResultStore::open_read_only(dir.path()).unwrap().read_all().unwrap();
+    assert_eq!((of_cell(&results, 0), of_cell(&results, 10)), (Some(older(0)), Some(older(10))));
+    let mut store = ResultStore::open(dir.path()).unwrap();
+    store.append_cell(&cell(20, 7)).unwrap();
+    store.compact().unwrap();
+    let results = ResultStore::open(dir.path()).unwrap().read_all().unwrap();
+    assert_eq!((of_cell(&results, 10), of_cell(&results, 20)), (Some(older(10)), Some(cell(20, 7))));
 }
 
 #[test]

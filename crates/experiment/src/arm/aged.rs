@@ -1,10 +1,10 @@
 //! An aged volume of an arm, and what was done to it since the last checkpoint.
 
 use senesce_core::{Clock, Nanos};
-use senesce_exec::PosixTarget;
+use senesce_exec::{ExecError, Latencies, LatencyHistogram, LatencySums, PosixTarget, Target, TimedTarget};
 use senesce_oplog::{DoneStep, Op, Outcome};
 use senesce_probe::collect::collect_process_times;
-use senesce_store::{AgingRow, CellKey, Role};
+use senesce_store::{AgingRow, CellKey, LatencyRow, Role, StepRow};
 use senesce_volume::Volume;
 
 use crate::{Error, feedback::SpaceTold};
@@ -19,6 +19,32 @@ pub(crate) struct Aged {
     pub target: Option<PosixTarget>,
     /// Sums since the last checkpoint.
     pub tally: Tally,
+    /// How long operations took since the last checkpoint.
+    latencies: Latencies,
+    /// The steps since the last checkpoint.
+    steps: Vec<StepDone>,
+}
+
+/// Where the time of one step went.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct StepTimes {
+    /// All of it.
+    pub wall: Nanos,
+    /// What passed within the operations; none if nobody could tell.
+    pub operations: Option<LatencySums>,
+}
+
+/// A step that was done, for table `steps`.
+#[derive(Clone, Debug, PartialEq)]
+struct StepDone {
+    number: u64,
+    counted: bool,
+    operations: u64,
+    written_bytes: u64,
+    no_space: bool,
+    times: StepTimes,
+    /// Of the synchronisation behind it, if there was one.
+    sync_after: Option<Nanos>,
 }
 
 /// Sums over steps.
@@ -36,7 +62,8 @@ pub(crate) struct Tally {
 impl Aged {
     /// Takes a mounted volume.
     pub fn new(role: Role, volume: Volume) -> Result<Self, Error> {
-        Ok(Self { role, volume, target: None, tally: Tally::default() })
+        let (tally, latencies) = (Tally::default(), Latencies::default());
+        Ok(Self { role, volume, target: None, tally, latencies, steps: Vec::new() })
     }
 
     /// The open target.
@@ -54,35 +81,118 @@ impl Aged {
         Ok(self.target.as_mut().expect("it was just opened"))
     }
 
-    /// Runs `work` and adds its time to the tally.
+    /// Runs `work` and adds its time to the tally; gives the time, too.
     pub fn timed<T>(
         &mut self,
         clock: &dyn Clock,
         work: impl FnOnce(&mut Self) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+    ) -> Result<(T, Nanos), Error> {
         let (began, cpu) = (clock.now(), collect_process_times());
         let result = work(self);
         let used = collect_process_times().since(cpu);
-        self.tally.wall.0 += clock.now().since(began).0;
+        let wall = clock.now().since(began);
+        self.tally.wall.0 += wall.0;
         self.tally.user_seconds += used.user_seconds;
         self.tally.system_seconds += used.system_seconds;
-        result
+        Ok((result?, wall))
     }
 
-    /// Counts a step that was done.
-    pub fn count(&mut self, done: &DoneStep) {
+    /// Lets `work` apply operations to the volume, and times it and each of them.
+    pub fn apply<T>(
+        &mut self,
+        clock: &dyn Clock,
+        work: impl FnOnce(&mut dyn Target) -> Result<T, ExecError>,
+    ) -> Result<(T, StepTimes), Error> {
+        self.target()?;
+        let before = self.latencies.sums();
+        let (result, wall) = self.timed(clock, |aged| {
+            let target = aged.target.as_mut().expect("it was just opened");
+            Ok(work(&mut TimedTarget::new(target, clock, &mut aged.latencies))?)
+        })?;
+        let operations = Some(self.latencies.sums().since(before));
+        Ok((result, StepTimes { wall, operations }))
+    }
+
+    /// Counts a step that was done, and lists it.
+    pub fn count(&mut self, done: &DoneStep, times: StepTimes) {
+        let written_bytes = written_bytes(done);
+        let no_space = matches!(done.outcome, Outcome::NoSpace { .. });
+        self.count_sync(done);
+        self.tally.written_bytes += written_bytes;
+        self.steps.push(StepDone {
+            number: done.number,
+            counted: done.step.counted,
+            operations: done.step.ops.len() as u64,
+            written_bytes,
+            no_space,
+            times,
+            sync_after: None,
+        });
+    }
+
+    /// Counts a step that only synchronised, and does not list it.
+    pub fn count_sync(&mut self, done: &DoneStep) {
         self.tally.steps += 1;
         self.tally.operations += done.step.ops.len() as u64;
-        let contents: u64 = done.contents.iter().map(|(bytes, _)| bytes).sum();
-        self.tally.written_bytes += contents;
-        if let Outcome::NoSpace { failed_op, written } = done.outcome {
-            self.tally.no_space_steps += 1;
-            // Of the failed operation's content only a part was written.
-            if done.step.ops.get(failed_op).and_then(Op::content).is_some() {
-                let whole = done.contents.last().map_or(0, |(bytes, _)| *bytes);
-                self.tally.written_bytes -= whole - written.unwrap_or(0);
-            }
+        self.tally.no_space_steps += u64::from(matches!(done.outcome, Outcome::NoSpace { .. }));
+    }
+
+    /// Counts and lists what the git binary did.
+    pub fn count_git(&mut self, number: u64, counted: bool, wall: Nanos) {
+        self.tally.steps += 1;
+        let times = StepTimes { wall, operations: None };
+        let done =
+            StepDone { number, counted, operations: 0, written_bytes: 0, no_space: false, times, sync_after: None };
+        self.steps.push(done);
+    }
+
+    /// Says how long the synchronisation after the last step took.
+    pub fn note_sync(&mut self, wall: Nanos) {
+        if let Some(last) = self.steps.last_mut() {
+            last.sync_after = Some(wall);
         }
+    }
+
+    /// The rows of table `latency`, and none from now on.
+    pub fn take_latencies(&mut self, key: &CellKey) -> Vec<LatencyRow> {
+        let latencies = std::mem::take(&mut self.latencies);
+        let row = |operation: &str, histogram: &LatencyHistogram| {
+            let at = |quantile| histogram.quantile(quantile).unwrap_or_default().as_secs_f64();
+            LatencyRow {
+                key: key.clone(),
+                operation: operation.to_owned(),
+                operations: histogram.count(),
+                total_seconds: histogram.total().as_secs_f64(),
+                p50_seconds: at(0.5),
+                p99_seconds: at(0.99),
+                p99_9_seconds: at(0.999),
+                max_seconds: histogram.max().as_secs_f64(),
+            }
+        };
+        let all = latencies.all_but_syncs();
+        let all = all.iter().map(|histogram| row("all", histogram));
+        all.chain(latencies.iter().map(|(kind, histogram)| row(kind.name(), histogram))).collect()
+    }
+
+    /// The rows of table `steps`, and none from now on.
+    pub fn take_steps(&mut self, key: &CellKey) -> Vec<StepRow> {
+        let seconds = |time: Option<Nanos>| time.map_or(f64::NAN, Nanos::as_secs_f64);
+        let row = |step: StepDone| StepRow {
+            key: key.clone(),
+            step: step.number,
+            counted: step.counted,
+            operations: step.operations,
+            written_bytes: step.written_bytes,
+            no_space: step.no_space,
+            wall_seconds: step.times.wall.as_secs_f64(),
+            operation_seconds: seconds(step.times.operations.map(|sums| sums.work)),
+            sync_seconds: {
+                let own = step.times.operations.filter(|sums| sums.syncs > 0).map(|sums| sums.sync.0);
+                let parts = own.into_iter().chain(step.sync_after.map(|after| after.0));
+                seconds(parts.reduce(|own, after| own + after).map(Nanos))
+            },
+        };
+        std::mem::take(&mut self.steps).into_iter().map(row).collect()
     }
 
     /// The row of table `aging`, and an empty tally.
@@ -107,5 +217,18 @@ impl Aged {
         let root = self.volume.root().to_owned();
         let left = self.target()?.space().map_err(Error::io("ask for the free space of", root))?;
         Ok(SpaceTold { capacity: left.capacity, free: left.free })
+    }
+}
+
+/// Bytes of content that a step wrote.
+fn written_bytes(done: &DoneStep) -> u64 {
+    let contents: u64 = done.contents.iter().map(|(bytes, _)| bytes).sum();
+    match done.outcome {
+        // Of the failed operation's content only a part was written.
+        Outcome::NoSpace { failed_op, written } if done.step.ops.get(failed_op).and_then(Op::content).is_some() => {
+            let whole = done.contents.last().map_or(0, |(bytes, _)| *bytes);
+            contents - (whole - written.unwrap_or(0))
+        }
+        _ => contents,
     }
 }

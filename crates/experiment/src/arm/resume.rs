@@ -89,6 +89,7 @@ fn begin(context: &mut ArmContext<'_>, dir: &Path) -> Result<ArmState, Error> {
         pulls: 0,
         last: None,
         measured_at: None,
+        sync_steps: context.plan.measure.sync_steps,
         unsynced_operations: 0,
         clock: context.world.clock.clone(),
     })
@@ -135,6 +136,7 @@ fn restore(context: &mut ArmContext<'_>, dir: &Path, at: Position) -> Result<Arm
         pulls: at.pulls,
         last,
         measured_at: Some(at.pulls),
+        sync_steps: context.plan.measure.sync_steps,
         unsynced_operations: unsynced(context, &path, at.steps)?,
         clock: context.world.clock.clone(),
     })

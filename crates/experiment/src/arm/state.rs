@@ -68,6 +68,8 @@ pub(crate) struct ArmState {
     pub last: Option<Outcome>,
     /// The last checkpoint, in pulls.
     pub measured_at: Option<u64>,
+    /// Whether every step is followed by a synchronisation.
+    pub sync_steps: bool,
     /// Operations since the last synchronisation.
     pub unsynced_operations: u64,
     /// Time.
@@ -99,34 +101,59 @@ impl ArmState {
         match next {
             Next::Step(step) => self.apply_logged(step),
             git => {
-                let (driver, clock) = (&mut self.driver, &self.clock);
-                let label = self.aged[0].timed(&**clock, |aged| driver.run_git(aged.volume.root(), &git))?;
-                self.aged[0].tally.steps += 1;
+                let counted = git.is_counted();
+                let (driver, clock, number) = (&mut self.driver, &*self.clock, self.steps);
+                let aged = &mut self.aged[0];
+                let (label, wall) = aged.timed(clock, |aged| driver.run_git(aged.volume.root(), &git))?;
+                aged.count_git(number, counted, wall);
+                if self.sync_steps {
+                    let ((), wall) = aged.timed(clock, |aged| Ok(aged.volume.sync()?))?;
+                    aged.note_sync(wall);
+                }
                 self.steps += 1;
                 Ok((label, Outcome::Done))
             }
         }
     }
 
+    /// A step on every volume, each with the synchronisation that the plan may ask for behind it, so that no volume
+    /// writes back what it holds while another one is timed.
     fn apply_logged(&mut self, step: Step) -> Result<(String, Outcome), Error> {
         let Driver::Steps { contents, .. } = &self.driver else {
             unreachable!("only workloads make steps");
         };
-        let (number, clock) = (self.steps, self.clock.clone());
+        let (number, clock) = (self.steps, &*self.clock);
         let (leader, followers) = self.aged.split_first_mut().expect("an arm has a volume");
         let contents = &**contents;
-        let done = leader.timed(&*clock, |aged| Ok(apply_step(aged.target()?, number, step, contents)?))?;
-        leader.count(&done);
+        let (done, times) = leader.apply(clock, |target| apply_step(target, number, step, contents))?;
+        leader.count(&done, times);
+        let mut sync_done = None;
+        if self.sync_steps {
+            let (sync, times) = leader.apply(clock, |target| apply_step(target, number + 1, sync_step(), contents))?;
+            leader.count_sync(&sync);
+            leader.note_sync(times.wall);
+            sync_done = Some(sync);
+        }
         for follower in followers {
-            follower
-                .timed(&*clock, |aged| Ok(apply_done(aged.target()?, &done, contents, CheckContents::LengthOnly)?))?;
-            follower.count(&done);
+            let again = |done: &DoneStep, follower: &mut Aged| {
+                follower.apply(clock, |target| apply_done(target, done, contents, CheckContents::LengthOnly))
+            };
+            let ((), times) = again(&done, follower)?;
+            follower.count(&done, times);
+            if let Some(sync) = &sync_done {
+                let ((), times) = again(sync, follower)?;
+                follower.count_sync(sync);
+                follower.note_sync(times.wall);
+            }
         }
-        if let Some(log) = &mut self.log {
-            log.append(&done)?;
+        for done in [&done].into_iter().chain(&sync_done) {
+            if let Some(log) = &mut self.log {
+                log.append(done)?;
+            }
+            self.steps += 1;
         }
-        self.steps += 1;
-        self.unsynced_operations += done.step.ops.len() as u64;
+        self.unsynced_operations =
+            if sync_done.is_some() { 0 } else { self.unsynced_operations + done.step.ops.len() as u64 };
         Ok((done.step.label.clone(), done.outcome))
     }
 
@@ -136,11 +163,19 @@ impl ArmState {
         if every_operations == 0 || self.unsynced_operations < every_operations || !self.driver.is_logged() {
             return Ok(());
         }
-        let step = Step { label: PACE.into(), counted: false, root: RelPath::root(), ops: [Op::SyncFs].into() };
         // Not the workload's step: it is told nothing before it and hears nothing of it.
-        let before = self.last;
-        self.apply_logged(step)?;
-        self.last = before;
+        let (number, clock) = (self.steps, &*self.clock);
+        let (leader, followers) = self.aged.split_first_mut().expect("an arm has a volume");
+        let (done, _) = leader.apply(clock, |target| apply_step(target, number, sync_step(), &()))?;
+        leader.count_sync(&done);
+        for follower in followers {
+            follower.apply(clock, |target| apply_done(target, &done, &(), CheckContents::LengthOnly))?;
+            follower.count_sync(&done);
+        }
+        if let Some(log) = &mut self.log {
+            log.append(&done)?;
+        }
+        self.steps += 1;
         self.unsynced_operations = 0;
         Ok(())
     }
@@ -203,6 +238,11 @@ pub(crate) fn drop_snapshots(dir: &Path, keep: &[String]) -> Result<(), Error> {
 
 /// Label of the steps that only synchronise.
 pub(crate) const PACE: &str = "synchronise";
+
+/// A step that only synchronises.
+fn sync_step() -> Step {
+    Step { label: PACE.into(), counted: false, root: RelPath::root(), ops: [Op::SyncFs].into() }
+}
 
 /// Whether a step of the log came from the workload.
 pub(crate) fn is_workload_step(done: &DoneStep) -> bool {

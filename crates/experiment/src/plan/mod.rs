@@ -57,6 +57,17 @@ pub struct Plan {
     pub file_systems: Vec<FileSystem>,
 }
 
+impl Plan {
+    /// What the counted steps of the plan are, in the plural: the unit of checkpoints in reports.
+    pub fn step_unit(&self) -> &'static str {
+        match self.workload.kind {
+            WorkloadKind::History if self.history.trace.is_some() => "commits",
+            WorkloadKind::History => "pulls",
+            WorkloadKind::Fsfb | WorkloadKind::Profile => "rounds",
+        }
+    }
+}
+
 /// Where the steps come from. Exactly one of `repo`, `synthetic` and `trace`; none if the workload needs no history.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -203,6 +214,14 @@ pub struct Measure {
     pub repetitions: u64,
     /// Devices whose read costs are modelled: built-in ones (`senesce device list`) or descriptions in TOML.
     pub devices: Vec<String>,
+    /// One more cold run at every checkpoint, whose block requests are traced: of exactly the volume's device, by the
+    /// kernel; of a disk in virtual time, by its own log.
+    #[serde(skip_serializing_if = "is_false")]
+    pub trace: bool,
+    /// Synchronise the file system after every step and time it apart. This changes what is aged: nothing is left to be
+    /// written later.
+    #[serde(skip_serializing_if = "is_false")]
+    pub sync_steps: bool,
     /// Keep a copy of the images at every checkpoint, so that a killed run resumes there.
     pub snapshots: bool,
 }
@@ -216,6 +235,8 @@ impl Default for Measure {
             warmups: 0,
             repetitions: 1,
             devices: vec!["hdd-7200".to_owned()],
+            trace: false,
+            sync_steps: false,
             snapshots: true,
         }
     }
@@ -353,6 +374,11 @@ pub struct FileSystem {
     /// Mount options that replace the defaults (see docs/plans.md).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mount: Option<String>,
+}
+
+/// What is off is not written, so that a plan from before it was known keeps its text, and with it its hash.
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 fn default_seed() -> Seed {

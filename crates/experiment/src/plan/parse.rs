@@ -184,6 +184,15 @@ impl Plan {
             let key = format!("volumes.{}", role.name());
             return wrong(&key, "is a place with times of its own; volumes.device models images only");
         }
+        if self.measure.trace
+            && let Some(role) = self.roles().iter().find(|&&role| self.volume(role).is_directory())
+        {
+            let problem = format!(
+                "needs a block device to trace, and volumes.{} is a directory of another file system",
+                role.name()
+            );
+            return wrong("measure.trace", &problem);
+        }
         let directories = self.roles().iter().filter(|&&role| self.volume(role).is_directory()).count();
         let on_host = self.file_systems.iter().filter(|fs| fs.kind == FileSystemName::Host).count();
         if directories > 0 && on_host < self.file_systems.len() {
@@ -280,6 +289,12 @@ mod tests {
             ("[[file_system]]", "[volumes]\nunaged = {directory=\"/x\"}\n[[file_system]]", "volumes.unaged"),
             ("[[file_system]]", "[volumes]\nempty = \"none\"\n[[file_system]]", "volumes.empty"),
             ("[[file_system]]", "[volumes]\nempty = {directory=\"/x\"}\n[[file_system]]", "file_system.kind"),
+            (
+                "[[file_system]]\nkind = \"ext4\"",
+                "[measure]\ntrace = true\n[volumes]\nempty = {directory=\"/x\"}\nunaged = \"none\"\n\
+                 [[file_system]]\nkind = \"host\"",
+                "measure.trace",
+            ),
             ("kind = \"ext4\"", "kind = \"host\"", "file_system.kind"),
             ("kind = \"ext4\"", "kind = \"ext4\"\n[[file_system]]\nkind = \"ext4\"", "file_system"),
         ] {

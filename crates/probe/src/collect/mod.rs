@@ -18,7 +18,8 @@ mod walk;
 mod xfs;
 
 pub use block_trace::{
-    BlockTracer, StaleInstances, TraceDevice, TraceOptions, clean_stale_trace_instances, collect_trace_device,
+    BlockTracer, StaleInstances, TraceDevice, TraceOptions, check_block_tracing, clean_stale_trace_instances,
+    collect_trace_device,
 };
 pub use btrfs::{collect_btrfs_free_space, collect_btrfs_free_space_as_it_is};
 pub use extents::{

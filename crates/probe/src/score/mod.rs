@@ -1,6 +1,5 @@
 //! Scores: pure arithmetic on maps and on repeated figures. Imports nothing of `collect`.
 
-mod comparison;
 mod directories;
 mod distance;
 mod file_layout;
@@ -11,12 +10,10 @@ mod loss;
 mod path_order;
 mod pieces;
 mod room;
-mod statistics;
 mod trace;
 mod volume_map;
 mod warnings;
 
-pub use comparison::{Comparison, MannWhitney, compute_comparison, compute_mann_whitney, compute_outliers};
 pub use directories::{DirectoryLayout, DirectoryScorer};
 pub use distance::DistanceBucket;
 pub use file_layout::{FileLayout, compute_file_layout};
@@ -27,7 +24,10 @@ pub use loss::{DataMap, DataMapBuilder, LossFigures, compute_trace_loss};
 pub use path_order::PathOrderScorer;
 pub use pieces::{AlignedShare, ShortExtents};
 pub use room::{compute_btrfs_warnings, compute_full_warning, compute_inode_warning};
-pub use statistics::{Spread, compute_median, compute_quantile, compute_spread};
+pub use senesce_core::statistics::{
+    Comparison, MannWhitney, Spread, compute_comparison, compute_mann_whitney, compute_median, compute_outliers,
+    compute_quantile, compute_spread,
+};
 pub use trace::{AccessFigures, RequestSizeBucket, TraceFigures, compute_trace_figures};
 pub use volume_map::{MapBuilder, MapCell, VolumeMap, compute_hilbert_place};
 pub use warnings::{FreeSpaceWarning, WarningLimits, compute_free_space_warnings};

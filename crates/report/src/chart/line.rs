@@ -1,4 +1,5 @@
-//! A panel of lines over checkpoints: one line per volume, each with its own colour, dash and marker.
+//! A panel of lines over checkpoints: one line per volume, each with its own dash and marker; its colour is the volume's,
+//! or its file system's where a panel holds several.
 
 use std::fmt::Write as _;
 
@@ -6,6 +7,7 @@ use senesce_store::Role;
 
 use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH};
 use crate::format::{count, escape, number};
+use crate::spread::Spread;
 
 const LEFT: f64 = 48.0;
 const RIGHT: f64 = 70.0;
@@ -18,16 +20,17 @@ const LABEL_STEP: f64 = 14.0;
 #[derive(Clone, Debug)]
 pub(crate) struct Point {
     pub pulls: u64,
-    pub median: f64,
-    pub min: f64,
-    pub max: f64,
-    pub count: usize,
+    pub spread: Spread,
 }
 
 /// One line.
 #[derive(Clone, Debug)]
 pub(crate) struct Series {
     pub role: Role,
+    /// What stands at its end and in tooltips.
+    pub name: String,
+    /// The class that has its colour.
+    pub colour: String,
     pub points: Vec<Point>,
     /// Checkpoints whose cell is invalid, and why.
     pub invalid: Vec<(u64, String)>,
@@ -37,6 +40,8 @@ pub(crate) struct Series {
 #[derive(Clone, Debug)]
 pub(crate) struct LinePanel {
     pub title: String,
+    /// What the x axis counts.
+    pub x_label: String,
     pub y_label: &'static str,
     /// Behind values in tooltips.
     pub unit: &'static str,
@@ -98,7 +103,11 @@ impl LinePanel {
         }
         let middle = (LEFT + right) / 2.0;
         let y = base + 34.0;
-        let _ = write!(svg, r#"<text class="axis-label" x="{middle}" y="{y}" text-anchor="middle">pulls</text>"#);
+        let _ = write!(
+            svg,
+            r#"<text class="axis-label" x="{middle}" y="{y}" text-anchor="middle">{}</text>"#,
+            escape(&self.x_label)
+        );
         if let Some((value, _)) = self.reference {
             let y = self.y(value);
             let _ = write!(svg, r#"<line class="reference" x1="{LEFT}" x2="{right}" y1="{y:.1}" y2="{y:.1}"/>"#);
@@ -106,7 +115,8 @@ impl LinePanel {
     }
 
     fn draw_series(&self, svg: &mut String, series: &Series) {
-        let _ = write!(svg, r#"<g class="series {0}" data-role="{0}">"#, series.role.name());
+        let (role, colour) = (series.role.name(), &series.colour);
+        let _ = write!(svg, r#"<g class="series {role} {colour}" data-role="{role}">"#);
         // A line breaks where a cell is invalid: nothing is known there.
         let mut stretches: Vec<Vec<&Point>> = vec![Vec::new()];
         for point in &series.points {
@@ -118,15 +128,20 @@ impl LinePanel {
             stretches.last_mut().expect("there is always one stretch").push(point);
         }
         for stretch in stretches.iter().filter(|stretch| stretch.len() > 1) {
-            let path: Vec<_> =
-                stretch.iter().map(|point| format!("{:.1},{:.1}", self.x(point.pulls), self.y(point.median))).collect();
+            let path: Vec<_> = stretch
+                .iter()
+                .map(|point| format!("{:.1},{:.1}", self.x(point.pulls), self.y(point.spread.median)))
+                .collect();
             let _ = write!(svg, r#"<polyline class="line" points="{}"/>"#, path.join(" "));
         }
         for point in &series.points {
-            let (x, y) = (self.x(point.pulls), self.y(point.median));
-            if point.count > 1 {
-                let (low, high) = (self.y(point.min), self.y(point.max));
+            let (x, y) = (self.x(point.pulls), self.y(point.spread.median));
+            if point.spread.count > 1 {
+                let (low, high) = (self.y(point.spread.low), self.y(point.spread.high));
                 let _ = write!(svg, r#"<line class="whisker" x1="{x:.1}" x2="{x:.1}" y1="{low:.1}" y2="{high:.1}"/>"#);
+            }
+            for outlier in &point.spread.outliers {
+                let _ = write!(svg, r#"<circle class="outlier" cx="{x:.1}" cy="{:.1}" r="2"/>"#, self.y(*outlier));
             }
             svg.push_str(&marker(series.role, x, y));
         }
@@ -148,21 +163,21 @@ impl LinePanel {
     }
 
     fn draw_end_labels(&self, svg: &mut String) {
-        let mut labels: Vec<(f64, &str, String)> = Vec::new();
+        let mut labels: Vec<(f64, String, String)> = Vec::new();
         for series in &self.series {
             if let Some(last) = series.points.last() {
-                let class = format!(r#"class="end-label {0}" data-role="{0}""#, series.role.name());
-                labels.push((self.y(last.median), series.role.name(), class));
+                let class = format!(r#"class="end-label {}" data-role="{}""#, series.colour, series.role.name());
+                labels.push((self.y(last.spread.median), shortened(&series.name), class));
             }
         }
         if let Some((value, name)) = self.reference {
-            labels.push((self.y(value), name, r#"class="end-label reference-label""#.to_owned()));
+            labels.push((self.y(value), name.to_owned(), r#"class="end-label reference-label""#.to_owned()));
         }
         labels.sort_by(|a, b| a.0.total_cmp(&b.0));
         let places = spread_out(&labels.iter().map(|label| label.0).collect::<Vec<_>>(), TOP, PANEL_HEIGHT - BOTTOM);
         for ((_, text, class), y) in labels.iter().zip(places) {
             let x = PANEL_WIDTH - RIGHT + 9.0;
-            let _ = write!(svg, r#"<text {class} x="{x}" y="{:.1}">{text}</text>"#, y + 4.0);
+            let _ = write!(svg, r#"<text {class} x="{x}" y="{:.1}">{}</text>"#, y + 4.0, escape(text));
         }
     }
 
@@ -180,7 +195,7 @@ impl LinePanel {
             let left = if at == 0 { LEFT - 8.0 } else { middle(&checkpoints[at - 1]) };
             let right = checkpoints.get(at + 1).map_or(PANEL_WIDTH - RIGHT + 8.0, middle);
             let lines: Vec<_> = self.series.iter().filter_map(|series| self.tooltip_line(series, *pulls)).collect();
-            let tip = format!("{} pulls\n{}", count(*pulls), lines.join("\n"));
+            let tip = format!("{} {}\n{}", count(*pulls), self.x_label, lines.join("\n"));
             let _ = write!(
                 svg,
                 r#"<rect class="column" x="{left:.1}" y="{TOP}" width="{:.1}" height="{:.1}" data-x="{:.1}" data-tip="{}"/>"#,
@@ -194,22 +209,34 @@ impl LinePanel {
 
     /// Class, name and value, apart by tabs.
     fn tooltip_line(&self, series: &Series, pulls: u64) -> Option<String> {
-        let role = series.role.name();
+        let (colour, name) = (&series.colour, &series.name);
         if let Some((_, reason)) = series.invalid.iter().find(|(at, _)| *at == pulls) {
-            return Some(format!("{role}\t{role}\tinvalid: {}", reason.replace(['\t', '\n'], " ")));
+            return Some(format!("{colour}\t{name}\tinvalid: {}", reason.replace(['\t', '\n'], " ")));
         }
         let point = series.points.iter().find(|point| point.pulls == pulls)?;
         let unit = self.unit;
         let exact = |value: f64| format!("{}", (value * 1e6).round() / 1e6);
-        let spread = match point.count {
+        let spread = &point.spread;
+        let outliers: Vec<_> = spread.outliers.iter().map(|outlier| exact(*outlier)).collect();
+        let outliers = if outliers.is_empty() { String::new() } else { format!("; outliers {}", outliers.join(", ")) };
+        let interval = match spread.count {
             0 | 1 => String::new(),
-            n => format!(" ({} to {}, n = {n})", exact(point.min), exact(point.max)),
+            n => format!(" (95% {} to {}, n = {n}{outliers})", exact(spread.low), exact(spread.high)),
         };
-        Some(format!("{role}\t{role}\t{}{unit}{spread}", exact(point.median)))
+        Some(format!("{colour}\t{name}\t{}{unit}{interval}", exact(spread.median)))
     }
 }
 
-fn marker(role: Role, x: f64, y: f64) -> String {
+/// A name that fits behind the end of its line.
+fn shortened(name: &str) -> String {
+    const FITS: usize = 10;
+    match name.chars().count() {
+        0..=FITS => name.to_owned(),
+        _ => name.chars().take(FITS - 1).chain(['…']).collect(),
+    }
+}
+
+pub(super) fn marker(role: Role, x: f64, y: f64) -> String {
     match role {
         Role::Full => format!(r#"<circle class="marker" cx="{x:.1}" cy="{y:.1}" r="3"/>"#),
         Role::Empty => {

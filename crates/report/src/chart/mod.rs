@@ -1,12 +1,14 @@
 //! Drawing: panels as SVG. Colours are classes, so that a page can be light or dark; see `assets/chart.css`.
 
 mod curve;
+mod histogram;
 mod line;
 mod map;
 mod scale;
 mod stack;
 
 pub(crate) use curve::{Curve, CurvePanel, natural_size_mark};
+pub(crate) use histogram::{Distribution, HistogramPanel};
 pub(crate) use line::{LinePanel, Point, Series};
 pub(crate) use map::{MapPanel, PLACE_COLOURS, hilbert_place};
 pub(crate) use scale::Axis;

@@ -54,6 +54,8 @@ impl Bar {
 pub(crate) struct StackPanel {
     pub title: String,
     pub bars: Vec<Bar>,
+    /// What the x axis counts.
+    pub x_label: String,
     /// Whether bars show shares of the free space instead of bytes.
     pub shares: bool,
 }
@@ -112,24 +114,28 @@ impl StackPanel {
                     r#"<path class="cross" d="M{left:.1},{top:.1}L{right:.1},{bottom:.1}M{left:.1},{bottom:.1}L{right:.1},{top:.1}"/>"#
                 );
             }
-            let (x, height, tip) = (LEFT + at as f64 * slot, base - TOP, escape(&tooltip(bar)));
+            let (x, height, tip) = (LEFT + at as f64 * slot, base - TOP, escape(&tooltip(bar, &self.x_label)));
             let _ = write!(
                 svg,
                 r#"<rect class="column" x="{x:.1}" y="{TOP}" width="{slot:.1}" height="{height:.1}" data-tip="{tip}"/>"#
             );
         }
         let (x, y) = ((LEFT + right) / 2.0, base + 34.0);
-        let _ = write!(svg, r#"<text class="axis-label" x="{x}" y="{y}" text-anchor="middle">pulls</text>"#);
+        let _ = write!(
+            svg,
+            r#"<text class="axis-label" x="{x}" y="{y}" text-anchor="middle">{}</text>"#,
+            escape(&self.x_label)
+        );
         svg
     }
 }
 
-fn tooltip(bar: &Bar) -> String {
+fn tooltip(bar: &Bar, unit: &str) -> String {
     if bar.total() == 0 {
-        return format!("{} pulls: no valid data", count(bar.pulls));
+        return format!("{} {unit}: no valid data", count(bar.pulls));
     }
     let total = bar.total() as f64;
-    let mut tip = format!("{} pulls, {} free", count(bar.pulls), bytes(total));
+    let mut tip = format!("{} {unit}, {} free", count(bar.pulls), bytes(total));
     for (class, class_bytes) in bar.class_bytes.iter().enumerate().filter(|(_, bytes)| **bytes > 0) {
         let share = *class_bytes as f64 / total * 100.0;
         let _ = write!(tip, "\nsize-{class}\t{}\t{} ({share:.1}%)", CLASS_NAMES[class], bytes(*class_bytes as f64));

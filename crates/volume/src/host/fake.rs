@@ -131,6 +131,14 @@ impl DiskServer for FakeServer {
     fn time(&mut self) -> Result<TimeReport> {
         Ok(TimeReport::default())
     }
+
+    fn start_log(&mut self, _: &Path) -> Result<()> {
+        Ok(())
+    }
+
+    fn stop_log(&mut self) -> Result<()> {
+        Ok(())
+    }
 }
 
 fn fake_error(operation: &'static str, kind: io::ErrorKind) -> Error {

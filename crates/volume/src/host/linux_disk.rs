@@ -28,6 +28,16 @@ impl DiskServer for Server {
     fn time(&mut self) -> Result<TimeReport> {
         Ok(Server::time(self)?)
     }
+
+    fn start_log(&mut self, path: &Path) -> Result<()> {
+        Server::start_log(self, path)?;
+        Ok(())
+    }
+
+    fn stop_log(&mut self) -> Result<()> {
+        Server::stop_log(self)?;
+        Ok(())
+    }
 }
 
 /// The running program, as a server: the kernel's link leads to it also when its file was replaced meanwhile.

@@ -106,6 +106,10 @@ pub trait DiskServer: Send {
     fn cool(&mut self) -> Result<()>;
     /// Virtual time, and where it went.
     fn time(&mut self) -> Result<TimeReport>;
+    /// Begins a log of all requests in a new file.
+    fn start_log(&mut self, path: &Path) -> Result<()>;
+    /// Ends the log; it is whole when this returns.
+    fn stop_log(&mut self) -> Result<()>;
 }
 
 /// The acts that need privileges or touch the machine. [`LinuxHost`] does them.

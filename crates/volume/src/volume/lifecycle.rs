@@ -105,6 +105,27 @@ impl Volume {
         }
     }
 
+    /// Begins a log of every request to the volume's disk in a new file, if it is a disk in virtual time; says whether it
+    /// is one. A log under way ends.
+    ///
+    /// Errors: the file exists or cannot be made; the server is gone.
+    pub fn start_request_log(&self, path: &Path) -> Result<bool> {
+        match &self.place {
+            Place::Disk { server, .. } => server.lock().start_log(path).map(|()| true),
+            _ => Ok(false),
+        }
+    }
+
+    /// Ends the log of requests; it is whole when this returns. Does nothing on a volume that is no disk in virtual time.
+    ///
+    /// Errors: the log could not be written to its end; the server is gone.
+    pub fn stop_request_log(&self) -> Result<()> {
+        match &self.place {
+            Place::Disk { server, .. } => server.lock().stop_log(),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether it is mounted now; a directory always is.
     pub fn is_mounted(&self) -> bool {
         self.mounted

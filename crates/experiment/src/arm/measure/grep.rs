@@ -4,7 +4,10 @@ use senesce_probe::collect::{GrepFigures, GrepOptions, Order, collect_gnu_grep, 
 use senesce_store::{CellKey, GrepRow, ModelledRow};
 use senesce_volume::{ColdReport, Volume};
 
-use super::super::{check_signal, state::ArmContext, virtual_time::VirtualTime};
+use super::{
+    super::{check_signal, state::ArmContext, virtual_time::VirtualTime},
+    trace::{Recorder, Traced},
+};
 use crate::{
     Error,
     observer::Event,
@@ -21,7 +24,7 @@ pub(super) fn grep_rows(
     volume: &mut Volume,
     repetition: u64,
 ) -> Result<(GrepRow, Option<ModelledRow>), Error> {
-    let Scanned { cold, scanner, order, figures, device, virtual_time } = scan_cold(context, volume)?;
+    let Scanned { cold, scanner, order, figures, device, virtual_time, .. } = scan_cold(context, volume, IsTraced::No)?;
     let modelled = virtual_time.map(|time| time.row(key.clone(), figures.allocated_bytes));
     // On a disk in virtual time nothing waits for the device, and its figure is the other one.
     let is_paced = modelled.is_none() || context.plan.volumes.real_time;
@@ -58,15 +61,24 @@ pub(super) fn grep_rows(
 }
 
 /// A grep test that was cold.
-struct Scanned {
+pub(super) struct Scanned {
     cold: ColdReport,
     scanner: &'static str,
     order: &'static str,
-    figures: GrepFigures,
+    pub(super) figures: GrepFigures,
     /// None in a directory.
     device: Option<DeviceReads>,
     /// Only of a disk in virtual time.
     virtual_time: Option<VirtualTime>,
+    /// If it was asked for.
+    pub(super) trace: Option<Traced>,
+}
+
+/// Whether the block requests of a grep test are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IsTraced {
+    Yes,
+    No,
 }
 
 /// What a block device was asked to read.
@@ -79,7 +91,7 @@ struct DeviceReads {
 ///
 /// A process in another mount namespace (a browser, a container) may hold a copy of the mount for a moment; the file
 /// system then outlives its unmounting, warm, and nothing but the device's own count shows it. So it is tried again.
-fn scan_cold(context: &mut ArmContext<'_>, volume: &mut Volume) -> Result<Scanned, Error> {
+pub(super) fn scan_cold(context: &ArmContext<'_>, volume: &mut Volume, is_traced: IsTraced) -> Result<Scanned, Error> {
     const TRIES: u32 = 5;
     let mut device_bytes = 0;
     for attempt in 0..TRIES {
@@ -87,7 +99,7 @@ fn scan_cold(context: &mut ArmContext<'_>, volume: &mut Volume) -> Result<Scanne
         if attempt > 0 {
             std::thread::sleep(std::time::Duration::from_secs(u64::from(attempt)));
         }
-        let scanned = scan_once(context, volume)?;
+        let scanned = scan_once(context, volume, is_traced)?;
         device_bytes = scanned.device.as_ref().map_or(0, |device| device.bytes);
         // A tenth, because a file system may compress; a cold one asks for more than it delivers.
         if !scanned.cold.is_cold || device_bytes >= scanned.figures.read_bytes / 10 {
@@ -102,8 +114,12 @@ fn scan_cold(context: &mut ArmContext<'_>, volume: &mut Volume) -> Result<Scanne
     })
 }
 
-fn scan_once(context: &ArmContext<'_>, volume: &mut Volume) -> Result<Scanned, Error> {
+fn scan_once(context: &ArmContext<'_>, volume: &mut Volume, is_traced: IsTraced) -> Result<Scanned, Error> {
     let cold = volume.remount_cold()?;
+    let recorder = match is_traced {
+        IsTraced::Yes => Some(Recorder::start(context, volume)?),
+        IsTraced::No => None,
+    };
     let before = volume.device_stat()?;
     let time_before = volume.disk_time()?;
     let pattern = compute_pattern(context.plan.seed);
@@ -119,6 +135,7 @@ fn scan_once(context: &ArmContext<'_>, volume: &mut Volume) -> Result<Scanned, E
         }
         Scanner::Grep => ("grep", "readdir", collect_gnu_grep(volume.root(), &pattern, clock)?),
     };
+    let trace = recorder.map(|recorder| recorder.stop(volume)).transpose()?;
     let after = volume.device_stat()?;
     let time_after = volume.disk_time()?;
     verify_grep(&figures)?;
@@ -128,7 +145,7 @@ fn scan_once(context: &ArmContext<'_>, volume: &mut Volume) -> Result<Scanned, E
     });
     let virtual_time =
         time_before.zip(time_after).map(|(before, after)| VirtualTime::between(&before, &after)).transpose()?;
-    Ok(Scanned { cold, scanner, order, figures, device, virtual_time })
+    Ok(Scanned { cold, scanner, order, figures, device, virtual_time, trace })
 }
 
 /// A scan that left files out, or took no time because the clock went backwards, measures nothing.

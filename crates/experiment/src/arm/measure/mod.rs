@@ -1,11 +1,13 @@
 //! A checkpoint's cells: every volume of the arm measured, each step verified.
 //!
-//! Order on each volume: synchronise, map extents and free space, hash the tree; then the grep tests, each after a cold
-//! remount. The hash reads everything, so it comes before the volume is made cold. The unaged twin is made last, from the
-//! last aged volume.
+//! First every volume as it is: synchronise, map extents and free space, hash the tree. The unaged twin is made of the last
+//! aged volume and looked at in the same way. Then the grep tests, each after a cold remount, in turn over the volumes:
+//! full, empty, unaged, full, … So whatever else the machine does while they run hits all of them alike. The hash reads
+//! everything, so it comes before a volume is made cold.
 
 mod grep;
 mod maps;
+mod trace;
 
 use std::path::Path;
 
@@ -17,6 +19,7 @@ use senesce_volume::{Volume, copy_tree};
 use self::{
     grep::grep_rows,
     maps::{free_space_rows, layout_row, model_rows},
+    trace::trace_volume,
 };
 use super::{
     check_signal, reason,
@@ -30,91 +33,163 @@ const COLD_READERS: usize = 8;
 /// Differences between two trees that a reason names.
 const DIFFERENCES_SHOWN: usize = 3;
 
+/// A cell in the making: its results so far, or why it is invalid.
+struct Cell {
+    key: CellKey,
+    results: Result<CellResults, String>,
+}
+
 /// Measures all volumes of the arm and appends their cells.
 ///
 /// A volume that cannot be measured gives an invalid cell with the reason, and the others go on. An aged volume whose
 /// tree is not the other's ends the arm: whatever came after would compare nothing.
 pub(crate) fn measure_all(context: &mut ArmContext<'_>, state: &mut ArmState) -> Result<(), Error> {
     let pulls = state.pulls;
-    let copies = state.driver.copies();
-    let mut first_tree: Option<Tree> = None;
+    let mut cells = Vec::new();
+    let mut tree: Option<Tree> = None;
+    let mut unlike = None;
     for index in 0..state.aged.len() {
-        let aged = &mut state.aged[index];
-        let key = cell_key(context, aged.role, pulls);
-        aged.target = None;
-        aged.volume.sync()?;
-        if pulls == 0 {
-            put_volume_circumstances(context, aged.role, &aged.volume)?;
-        }
-        let aging = aged.take_row(key.clone(), copies);
-        let measured = measure_volume(context, key.clone(), &mut aged.volume);
+        let key = cell_key(context, state.aged[index].role, pulls);
+        let found = look_at_aged(context, state, index, &key);
         // A measurement that failed may have left it unmounted, and the steps go on.
-        aged.volume.mount()?;
-        let role = aged.role;
-        let (mut results, tree) = match measured {
-            Ok(measured) => measured,
+        state.aged[index].volume.mount()?;
+        let results = match found {
+            Ok((results, found)) => {
+                let problem = tree.as_ref().map(|tree| differences(tree, &found)).unwrap_or_default();
+                tree.get_or_insert(found);
+                if problem.is_empty() {
+                    Ok(results)
+                } else {
+                    let problem = format!("the {} volume differs: {problem}", key.role.name());
+                    let what = format!("the equality of the trees at {pulls} pulls");
+                    unlike = Some(Error::Unverified { what, problem: problem.clone() });
+                    Err(problem)
+                }
+            }
             Err(error) if error.interrupted().is_some() => return Err(error),
-            Err(error) => {
-                append(context, invalid_cell(key, &reason(&state.aged[index].volume, &error)))?;
-                continue;
-            }
+            Err(error) => Err(reason(&state.aged[index].volume, &error)),
         };
-        results.aging = Some(aging);
-        if let Some(first) = &first_tree {
-            let unlike = differences(first, &tree);
-            if !unlike.is_empty() {
-                let what = format!("the equality of the trees at {pulls} pulls");
-                let problem = format!("the {} volume differs: {unlike}", role.name());
-                append(context, invalid_cell(key, &problem))?;
-                return Err(Error::Unverified { what, problem });
+        cells.push(Cell { key, results });
+    }
+    let mut twin = None;
+    if unlike.is_none() && context.plan.roles().contains(&Role::Unaged) {
+        let key = cell_key(context, Role::Unaged, pulls);
+        let from =
+            cells.iter().rposition(|cell| cell.results.is_ok()).map(|at| state.aged[at].volume.root().to_owned());
+        let made = match (from, &tree) {
+            (Some(from), Some(tree)) => make_twin(context, &key, &from, tree).map(Some),
+            _ => Ok(None),
+        };
+        let results = match made {
+            Ok(Some((volume, results))) => {
+                twin = Some(volume);
+                Ok(results)
             }
-        }
-        append(context, results)?;
-        first_tree.get_or_insert(tree);
+            Ok(None) => Err("no aged volume could be read".to_owned()),
+            Err(error) if error.interrupted().is_some() => return Err(error),
+            Err(error) => Err(chain_text(&error)),
+        };
+        cells.push(Cell { key, results });
     }
-    match first_tree {
-        _ if !context.plan.roles().contains(&Role::Unaged) => Ok(()),
-        Some(tree) => measure_twin(context, state, &tree),
-        None => {
-            let key = cell_key(context, Role::Unaged, pulls);
-            append(context, invalid_cell(key, "no aged volume could be read"))
-        }
+    drop(tree);
+    // The twin is the last of both.
+    let mut volumes: Vec<&mut Volume> = state.aged.iter_mut().map(|aged| &mut aged.volume).chain(&mut twin).collect();
+    read_in_turn(context, &mut volumes, &mut cells)?;
+    for aged in &mut state.aged {
+        aged.volume.mount()?;
     }
+    if let Some(twin) = twin
+        && let Err(error) = twin.destroy()
+        && let Some(cell) = cells.last_mut()
+    {
+        cell.results = Err(chain_text(&Error::Volume(error)));
+    }
+    for cell in cells {
+        append(context, cell.results.unwrap_or_else(|reason| invalid_cell(cell.key, &reason)))?;
+    }
+    unlike.map_or(Ok(()), Err)
 }
 
-/// Makes the unaged twin, compares and measures it, and removes it.
-fn measure_twin(context: &mut ArmContext<'_>, state: &mut ArmState, tree: &Tree) -> Result<(), Error> {
-    let pulls = state.pulls;
-    let key = cell_key(context, Role::Unaged, pulls);
-    let from = state.aged.last().expect("an arm has an aged volume").volume.root().to_owned();
-    match twin_results(context, key.clone(), &from, pulls, tree) {
-        Ok(results) => append(context, results),
-        Err(error) if error.interrupted().is_some() => Err(error),
-        Err(error) => append(context, invalid_cell(key, &chain_text(&error))),
-    }
-}
-
-fn twin_results(
+/// An aged volume without its grep tests, and its tree.
+fn look_at_aged(
     context: &mut ArmContext<'_>,
-    key: CellKey,
+    state: &mut ArmState,
+    index: usize,
+    key: &CellKey,
+) -> Result<(CellResults, Tree), Error> {
+    let copies = state.driver.copies();
+    let aged = &mut state.aged[index];
+    aged.target = None;
+    aged.volume.sync()?;
+    if key.pulls == 0 {
+        put_volume_circumstances(context, aged.role, &aged.volume)?;
+    }
+    let aging = aged.take_row(key.clone(), copies);
+    let (latency, steps) = (aged.take_latencies(key), aged.take_steps(key));
+    let (mut results, tree) = look_at(context, key, &mut aged.volume)?;
+    results.aging = Some(aging);
+    (results.latency, results.steps) = (latency, steps);
+    Ok((results, tree))
+}
+
+/// Makes the unaged twin of the volume at `from`, which must then hold `tree`; gives it without its grep tests.
+fn make_twin(
+    context: &mut ArmContext<'_>,
+    key: &CellKey,
     from: &Path,
-    pulls: u64,
     tree: &Tree,
-) -> Result<CellResults, Error> {
+) -> Result<(Volume, CellResults), Error> {
     doing(context, "making the unaged twin", Role::Unaged);
-    let mut twin = volumes::create(context, Role::Unaged, pulls + 1)?;
+    let mut twin = volumes::create(context, Role::Unaged, key.pulls + 1)?;
     copy_tree(from, twin.root())?;
     twin.sync()?;
-    if pulls == 0 {
+    if key.pulls == 0 {
         put_volume_circumstances(context, Role::Unaged, &twin)?;
     }
-    let (results, twin_tree) = measure_volume(context, key, &mut twin)?;
-    let unlike = differences(tree, &twin_tree);
-    twin.destroy()?;
-    if unlike.is_empty() {
-        return Ok(results);
+    let (results, twin_tree) = look_at(context, key, &mut twin)?;
+    match differences(tree, &twin_tree) {
+        unlike if unlike.is_empty() => Ok((twin, results)),
+        unlike => Err(Error::Unverified { what: "the copy on the unaged volume".into(), problem: unlike }),
     }
-    Err(Error::Unverified { what: "the copy on the unaged volume".into(), problem: unlike })
+}
+
+/// The grep tests, in turn over the volumes; then one more of each that is traced, if the plan asks for it.
+fn read_in_turn(context: &mut ArmContext<'_>, volumes: &mut [&mut Volume], cells: &mut [Cell]) -> Result<(), Error> {
+    let (warmups, repetitions) = (context.plan.measure.warmups, context.plan.measure.repetitions);
+    for run in 0..warmups + repetitions {
+        in_turn(context, volumes, cells, |context, key, volume, results| {
+            doing(context, "grep test", key.role);
+            let (row, virtual_time) = grep_rows(context, key, volume, run.saturating_sub(warmups))?;
+            if run >= warmups {
+                results.grep.push(row);
+                results.modelled.extend(virtual_time);
+            }
+            Ok(())
+        })?;
+    }
+    if context.plan.measure.trace {
+        in_turn(context, volumes, cells, trace_volume)?;
+    }
+    Ok(())
+}
+
+/// Does something with every volume whose cell is still valid; the cell of one that fails at it is invalid.
+fn in_turn(
+    context: &mut ArmContext<'_>,
+    volumes: &mut [&mut Volume],
+    cells: &mut [Cell],
+    mut work: impl FnMut(&mut ArmContext<'_>, &CellKey, &mut Volume, &mut CellResults) -> Result<(), Error>,
+) -> Result<(), Error> {
+    for (volume, cell) in volumes.iter_mut().zip(cells) {
+        check_signal()?;
+        let Ok(results) = &mut cell.results else { continue };
+        match work(context, &cell.key, volume, results) {
+            Ok(()) => {}
+            Err(error) if error.interrupted().is_some() => return Err(error),
+            Err(error) => cell.results = Err(reason(volume, &error)),
+        }
+    }
+    Ok(())
 }
 
 /// The first differences between two trees, in words; empty if they are equal.
@@ -123,19 +198,15 @@ fn differences(a: &Tree, b: &Tree) -> String {
     found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Everything but the aging row; leaves the volume mounted.
-fn measure_volume(
-    context: &mut ArmContext<'_>,
-    key: CellKey,
-    volume: &mut Volume,
-) -> Result<(CellResults, Tree), Error> {
+/// A volume without its aging row and its grep tests, and its tree; leaves it mounted.
+fn look_at(context: &mut ArmContext<'_>, key: &CellKey, volume: &mut Volume) -> Result<(CellResults, Tree), Error> {
     doing(context, "mapping extents", key.role);
-    let layout = layout_row(context, &key, volume.root())?;
-    let free_space = free_space_rows(context, &key, volume.root())?;
+    let layout = layout_row(context, key, volume.root())?;
+    let free_space = free_space_rows(context, key, volume.root())?;
     // Some metadata lie in the journal only until the volume is unmounted, and a model must find all in their places.
     // What is hashed is then what the device holds, not what memory does.
     volume.remount_cold()?;
-    let (mut modelled, map) = model_rows(context, &key, volume)?;
+    let (modelled, map) = model_rows(context, key, volume)?;
     doing(context, "hashing the tree", key.role);
     let root = volume.root().to_owned();
     let tree = collect_tree(&root, context.world.threads.max(COLD_READERS))?;
@@ -153,19 +224,7 @@ fn measure_volume(
         capacity_bytes,
         used_bytes: capacity_bytes - space.f_bfree * space.f_frsize,
     };
-    let mut grep = Vec::new();
-    let measure = &context.plan.measure;
-    let (warmups, repetitions) = (measure.warmups, measure.repetitions);
-    for run in 0..warmups + repetitions {
-        check_signal()?;
-        doing(context, "grep test", key.role);
-        let (row, virtual_time) = grep_rows(context, &key, volume, run.saturating_sub(warmups))?;
-        if run >= warmups {
-            grep.push(row);
-            modelled.extend(virtual_time);
-        }
-    }
-    Ok((CellResults { cell, grep, layout, modelled, map, free_space, aging: None }, tree))
+    Ok((CellResults { layout, modelled, map, free_space, ..CellResults::of(cell) }, tree))
 }
 
 fn put_volume_circumstances(context: &mut ArmContext<'_>, role: Role, volume: &Volume) -> Result<(), Error> {

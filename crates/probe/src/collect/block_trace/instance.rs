@@ -107,6 +107,14 @@ fn start_time(process: u32) -> Option<u64> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }
 
+/// Whether this process may trace at all: makes a private instance of the kernel's tracing, and removes it.
+///
+/// Errors: no tracefs, or no right to make instances in it. Cost: some tens of milliseconds.
+pub fn check_block_tracing() -> Result<(), Error> {
+    let instance = Instance::new()?;
+    instance.get("events/block/block_rq_issue/format").map(drop)
+}
+
 /// What [`clean_stale_trace_instances`] did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StaleInstances {

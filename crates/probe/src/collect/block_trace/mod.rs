@@ -24,5 +24,5 @@ mod reader;
 mod tracer;
 
 pub use device::{TraceDevice, collect_trace_device};
-pub use instance::{StaleInstances, clean_stale_trace_instances};
+pub use instance::{StaleInstances, check_block_tracing, clean_stale_trace_instances};
 pub use tracer::{BlockTracer, TraceOptions};

@@ -1,9 +1,9 @@
 //! Two sets of repeated figures against each other: by how much they differ, and whether chance explains it.
 
-use senesce_core::{Rng, Seed};
 use serde::{Deserialize, Serialize};
 
-use super::statistics::{Spread, compute_median, compute_quantile, compute_spread};
+use super::spread::{Spread, compute_median, compute_quantile, compute_spread};
+use crate::{Rng, Seed};
 
 /// Products of the sets' sizes up to which the Mann-Whitney test is exact.
 const EXACT_UP_TO: usize = 400;

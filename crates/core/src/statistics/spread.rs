@@ -1,6 +1,6 @@
 //! Repeated figures: median, quartiles, and how sure the median is.
 
-use senesce_core::{Rng, Seed};
+use crate::{Rng, Seed};
 use serde::{Deserialize, Serialize};
 
 /// The spread of a repeated figure, in the figure's own unit.
@@ -88,10 +88,9 @@ fn quantile_of_sorted(sorted: &[f64], quantile: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-    use senesce_core::Rng;
-
     use super::*;
+    use crate::Rng;
+    use proptest::prelude::*;
 
     #[test]
     fn quantiles_by_hand() {

@@ -1,0 +1,189 @@
+//! Figures of what was measured request by request and operation by operation: traces, steps, latencies.
+
+use senesce_store::Role;
+
+use crate::chart::{Distribution, HistogramPanel, LinePanel};
+use crate::model::{Histograms, Lines, Model, OPERATIONS, QUANTILES, ROLES};
+use crate::panels::{Figure, Legend, LineFigure, Panel, Variant, arm_class, line_panels, series, x_axis, y_axis};
+
+const AGED: &[Role] = &[Role::Full, Role::Empty];
+
+/// Lines of volumes over checkpoints, on an axis that begins at 0.
+fn lines_of<'m>(lines: &'m Lines, y_label: &'static str, unit: &'static str, roles: &'static [Role]) -> LineFigure<'m> {
+    LineFigure { lines, y_label, unit, reference: None, roles, from_zero: true, limit: None }
+}
+
+/// Dynamic layout score and chain length of the traced grep tests.
+pub(crate) fn trace_figures(model: &Model) -> Figure {
+    let score = LineFigure {
+        from_zero: false,
+        limit: Some(1.0),
+        ..lines_of(&model.trace.dynamic_score, "dynamic layout score (1 = no seek)", "", &ROLES)
+    };
+    let chains = lines_of(&model.trace.chain_kib, "KiB read before a seek (mean)", " KiB", &ROLES);
+    let requests = lines_of(&model.trace.request_kib, "KiB of a read request (mean)", " KiB", &ROLES);
+    let drawings = [
+        ("score", "layout score", &score),
+        ("chains", "chain length", &chains),
+        ("requests", "request length", &requests),
+    ];
+    let title = "Requests of a cold read";
+    let draw = |(name, label, figure): (&'static str, &'static str, &LineFigure)| {
+        let variant = Variant::Choice { name, label };
+        (variant, line_panels(model, title, figure, Variant::Shared))
+    };
+    Figure {
+        name: "trace".to_owned(),
+        title: title.to_owned(),
+        caption: "What the file system asked the block device for in one cold grep test that was traced. Dynamic layout \
+                  score: 1 less the share of blocks (4 KiB) at which a request did not begin where the one before ended \
+                  (FAST 2017). Chain length: what is read from one place before the next seek; request length: what one \
+                  request reads (FAST 2019). The score compares one file system with itself over time; file systems \
+                  with each other are compared by cost."
+            .to_owned(),
+        legend: Legend::Roles(&ROLES),
+        variants: drawings.into_iter().map(draw).collect(),
+    }
+}
+
+/// Request sizes, or seek distances, at the last traced checkpoint.
+pub(crate) fn histogram_figures(model: &Model, name: &str) -> Figure {
+    const OF_BYTES: Variant = Variant::Choice { name: "bytes", label: "by bytes" };
+    const OF_REQUESTS: Variant = Variant::Choice { name: "requests", label: "by requests" };
+    let is_sizes = name == "request-sizes";
+    let (title, caption, histograms, variants): (_, _, _, &[Variant]) = if is_sizes {
+        (
+            "Sizes of read requests",
+            "Read requests of the traced grep test at the last checkpoint, by powers of two of their size.",
+            &model.trace.sizes,
+            &[OF_BYTES, OF_REQUESTS],
+        )
+    } else {
+        (
+            "Seek distances",
+            "Read requests of the traced grep test at the last checkpoint, by the distance from the end of the request \
+             before, up or down, by powers of two. \"None\" is no seek: the request begins where the one before ended.",
+            &model.trace.seeks,
+            &[OF_REQUESTS],
+        )
+    };
+    let draw =
+        |variant: &Variant| (*variant, histogram_panels(model, title, histograms, is_sizes, *variant == OF_BYTES));
+    Figure {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        caption: caption.to_owned(),
+        legend: Legend::Roles(&ROLES),
+        variants: variants.iter().map(draw).collect(),
+    }
+}
+
+fn histogram_panels(model: &Model, title: &str, histograms: &Histograms, is_sizes: bool, by_bytes: bool) -> Vec<Panel> {
+    let weight = |bucket: &(u64, u64, u64)| if by_bytes { bucket.2 } else { bucket.1 } as f64;
+    let curve = |arm: &str, role: Role| {
+        let buckets = histograms.get(&(arm.to_owned(), role))?;
+        let all: f64 = buckets.iter().map(weight).sum();
+        let shares = buckets.iter().map(|bucket| (bucket.0, if all > 0.0 { weight(bucket) / all } else { 0.0 }));
+        Some(Distribution { role, shares: shares.collect() })
+    };
+    let of_arm = |arm: &str| -> Vec<Distribution> { ROLES.iter().filter_map(|role| curve(arm, *role)).collect() };
+    let panels: Vec<_> = model.arms.iter().map(|(arm, _)| (arm, of_arm(arm))).collect();
+    let points = || panels.iter().flat_map(|(_, curves)| curves.iter().flat_map(|curve| curve.shares.iter()));
+    let buckets = HistogramPanel::buckets_of(points().map(|(bucket, _)| *bucket));
+    let most = points().map(|(_, share)| *share).fold(0.0, f64::max);
+    if buckets.is_empty() {
+        return Vec::new();
+    }
+    let panel = |(arm, curves): &(&String, Vec<Distribution>)| {
+        let panel = HistogramPanel {
+            title: (*arm).clone(),
+            x_label: if is_sizes { "request size, bytes" } else { "distance to the next request, bytes" },
+            y_label: if by_bytes { "% of bytes read" } else { "% of read requests" },
+            curves: curves.clone(),
+            buckets: buckets.clone(),
+            most,
+        };
+        Panel { label: format!("{title}, {arm}"), svg: panel.draw() }
+    };
+    panels.iter().map(panel).collect()
+}
+
+/// What counted steps cost, with and without synchronising.
+pub(crate) fn step_figure(model: &Model) -> Figure {
+    let costs = &model.steps;
+    let title = format!("Cost of writing: {}", model.unit);
+    let drawings = [
+        ("seconds", "seconds, without sync", lines_of(&costs.seconds, "seconds per step", " s", AGED)),
+        (
+            "seconds-with-sync",
+            "seconds, with sync",
+            lines_of(&costs.seconds_with_sync, "seconds per step, with sync", " s", AGED),
+        ),
+        ("rate", "MiB/s, without sync", lines_of(&costs.rate, "MiB written per second", " MiB/s", AGED)),
+        (
+            "rate-with-sync",
+            "MiB/s, with sync",
+            lines_of(&costs.rate_with_sync, "MiB written per second, with sync", " MiB/s", AGED),
+        ),
+    ];
+    let draw = |(name, label, figure): (&'static str, &'static str, LineFigure)| {
+        (Variant::Choice { name, label }, line_panels(model, &title, &figure, Variant::Shared))
+    };
+    Figure {
+        name: "write-cost".to_owned(),
+        caption: format!(
+            "Wall time within the file operations of a counted step (one of the {}), and bytes of content written over it: \
+             medians over the steps since the checkpoint before, bars are the 95% intervals of the medians. With sync: and \
+             of the steps' own fsync and syncfs, and of the syncfs behind every step where the plan asks for one. Of the \
+             git binary: its whole wall time.",
+            model.unit
+        ),
+        legend: Legend::Roles(AGED),
+        variants: drawings.into_iter().map(draw).filter(|(_, panels)| !panels.is_empty()).collect(),
+        title,
+    }
+}
+
+/// Latencies of operations: a drawing for each operation, a panel for each quantile, a colour for each arm.
+pub(crate) fn latency_figure(model: &Model) -> Figure {
+    let of_operation = |(name, label): &(&'static str, &'static str)| {
+        let quantiles = model.latency.get(name)?;
+        let panels = quantiles.iter().zip(QUANTILES).map(|(lines, (quantile, title))| {
+            let axis = lines_of(lines, "ms, logarithmic", " ms", AGED);
+            let y = y_axis(&axis, lines.values().flat_map(|line| line.values()), Variant::Logarithmic);
+            let mut all = Vec::new();
+            for (at, (arm, _)) in model.arms.iter().enumerate() {
+                for role in AGED.iter().copied().filter(|role| lines.contains_key(&(arm.clone(), *role))) {
+                    let mut of_volume = series(model, lines, arm, role);
+                    of_volume.name = format!("{arm} {}", role.name());
+                    of_volume.colour = arm_class(at);
+                    // Crosses of several arms would lie on each other.
+                    of_volume.invalid.clear();
+                    all.push(of_volume);
+                }
+            }
+            let panel = LinePanel {
+                title: title.to_owned(),
+                x_label: model.unit.clone(),
+                y_label: axis.y_label,
+                unit: axis.unit,
+                series: all,
+                x: x_axis(model),
+                y,
+                reference: None,
+            };
+            Panel { label: format!("Latency of {label}, {quantile}"), svg: panel.draw() }
+        });
+        Some((Variant::Choice { name, label }, panels.collect()))
+    };
+    Figure {
+        name: "latency".to_owned(),
+        title: "Latency of the operations that age".to_owned(),
+        caption: "How long single operations took since the checkpoint before, as the thread that issued them saw it. What \
+                  an operation leaves in memory is written later and is not in it; \"all but syncs\" are all operations but \
+                  fsync and syncfs. Every panel has its own scale."
+            .to_owned(),
+        legend: Legend::Arms(model.arms.iter().map(|(arm, _)| arm.clone()).collect(), AGED),
+        variants: OPERATIONS.iter().filter_map(of_operation).collect(),
+    }
+}
