@@ -55,7 +55,9 @@ pub fn replay_log(
 ) -> Result<ReplayEnd, Error> {
     let mut reader = LogReader::open(log)?;
     let contents = contents_of(&reader.header().workload, repo, spool)?;
-    let mut target = PosixTarget::open(root)?;
+    // The parameters of an overwriting workload say whether it passed the page cache by.
+    let direct = reader.header().workload["parameters"]["io"] == "direct";
+    let mut target = PosixTarget::open(root)?.with_direct_io(direct);
     let mut model = (*against == Against::Model).then(ModelTarget::default);
     let mut steps = 0;
     while let Some(done) = reader.next().transpose()? {

@@ -23,6 +23,8 @@ pub(crate) struct Aged {
     latencies: Latencies,
     /// The steps since the last checkpoint.
     steps: Vec<StepDone>,
+    /// Whether reads and overwrites pass the page cache by.
+    direct: bool,
 }
 
 /// Where the time of one step went.
@@ -60,10 +62,17 @@ pub(crate) struct Tally {
 }
 
 impl Aged {
-    /// Takes a mounted volume.
-    pub fn new(role: Role, volume: Volume) -> Result<Self, Error> {
+    /// Takes a mounted volume. `direct`: reads and overwrites pass the page cache by.
+    pub fn new(role: Role, volume: Volume, direct: bool) -> Result<Self, Error> {
         let (tally, latencies) = (Tally::default(), Latencies::default());
-        Ok(Self { role, volume, target: None, tally, latencies, steps: Vec::new() })
+        Ok(Self { role, volume, target: None, tally, latencies, steps: Vec::new(), direct })
+    }
+
+    /// The same with another volume in place of this one, which goes first.
+    pub fn replaced(self, make: impl FnOnce(Role) -> Result<Volume, Error>) -> Result<Self, Error> {
+        drop(self.target);
+        self.volume.destroy()?;
+        Ok(Self { volume: make(self.role)?, target: None, ..self })
     }
 
     /// The open target.
@@ -76,7 +85,7 @@ impl Aged {
             });
         }
         if self.target.is_none() {
-            self.target = Some(PosixTarget::open(self.volume.root())?);
+            self.target = Some(PosixTarget::open(self.volume.root())?.with_direct_io(self.direct));
         }
         Ok(self.target.as_mut().expect("it was just opened"))
     }

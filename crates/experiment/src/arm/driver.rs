@@ -137,6 +137,14 @@ impl Driver {
         }
     }
 
+    /// Whether what is next belongs on volumes made anew.
+    pub fn wants_fresh_volume(&self) -> bool {
+        match self {
+            Self::Steps { workload, .. } => workload.wants_fresh_volume(),
+            Self::Git(_) => false,
+        }
+    }
+
     /// Lets the git binary do what is next; not for steps.
     pub fn run_git(&mut self, root: &Path, next: &Next) -> Result<String, Error> {
         match self {

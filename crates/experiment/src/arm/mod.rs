@@ -91,6 +91,9 @@ fn do_step(
     space: SpaceTold,
 ) -> Result<(), Error> {
     let counted = next.is_counted();
+    if state.driver.wants_fresh_volume() {
+        state.make_volumes_anew(context)?;
+    }
     let (label, outcome) = state.apply(next)?;
     state.last = Some(outcome);
     state.pulls += u64::from(counted);

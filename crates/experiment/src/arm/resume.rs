@@ -71,7 +71,7 @@ fn begin(context: &mut ArmContext<'_>, dir: &Path) -> Result<ArmState, Error> {
     let mut aged = Vec::new();
     for role in aged_roles(context.plan) {
         context.observer.on_event(&Event::Doing { arm: name.clone(), what: "mkfs".into(), role: Some(role) });
-        aged.push(Aged::new(role, volumes::create(context, role, 0)?)?);
+        aged.push(Aged::new(role, volumes::create(context, role, 0)?, context.plan.workload.is_direct())?);
     }
     let driver = context.source.driver(context)?;
     let log = match driver.is_logged() {
@@ -111,7 +111,7 @@ fn restore(context: &mut ArmContext<'_>, dir: &Path, at: Position) -> Result<Arm
         context.observer.on_event(&Event::Doing { arm: name.clone(), what, role: Some(role) });
         let (spec, slot) = volumes::spec_and_slot(context, role, 0);
         let (volume, _) = Volume::restore(context.custodian, &spec, &slot, &dir.join(snapshot), &*context.world.clock)?;
-        aged.push(Aged::new(role, volume)?);
+        aged.push(Aged::new(role, volume, context.plan.workload.is_direct())?);
     }
     let (feedback, told) = FeedbackFile::open(&context.paths.feedback(&name), at.feedback_bytes)?;
     let mut driver = context.source.driver(context)?;

@@ -22,6 +22,7 @@ use crate::{
     plan::{Arm, Plan},
     sizing::Sizes,
     source::Source,
+    volumes,
 };
 
 /// Everything an arm may use.
@@ -94,6 +95,16 @@ impl ArmState {
         let Some(next) = self.driver.next(told, self.last)? else { return Ok(None) };
         self.feedback.append(told)?;
         Ok(Some((next, told)))
+    }
+
+    /// Makes every aged volume anew; their trees are empty already, so that nothing of the log is lost.
+    pub fn make_volumes_anew(&mut self, context: &mut ArmContext<'_>) -> Result<(), Error> {
+        for aged in std::mem::take(&mut self.aged) {
+            // An image is gone with its volume, so that one of the same identity was made; a device still carries the old.
+            let instance = if aged.volume.image().is_some() { 0 } else { self.steps };
+            self.aged.push(aged.replaced(|role| volumes::create(context, role, instance))?);
+        }
+        Ok(())
     }
 
     /// Does what is next on every aged volume, and writes it down.

@@ -20,7 +20,10 @@ pub use parse::PlanError;
 pub use profile::{ContentName, ProfilePlan, ScheduleName, SizesName};
 pub use schema::plan_schema_json;
 pub use size::{AutoSize, Size, StartAt};
-pub use workloads::{FsfbPlan, Variant, WorkloadKind};
+pub use workloads::{
+    FsfbPlan, InterfilePlan, IntrafilePlan, IoPlan, MailPlan, OverwritePlan, PatternPlan, PushPlan, Variant,
+    WorkloadKind,
+};
 
 /// The version this program writes and reads.
 pub const PLAN_FORMAT: &str = "senesce-plan/1";
@@ -155,6 +158,18 @@ pub struct WorkloadPlan {
     /// Parameters of `kind = "profile"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<ProfilePlan>,
+    /// Parameters of `kind = "mail"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mail: Option<MailPlan>,
+    /// Parameters of `kind = "intrafile"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub intrafile: Option<IntrafilePlan>,
+    /// Parameters of `kind = "interfile"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interfile: Option<InterfilePlan>,
+    /// Parameters of `kind = "overwrite"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overwrite: Option<OverwritePlan>,
 }
 
 impl Default for WorkloadPlan {
@@ -170,6 +185,10 @@ impl Default for WorkloadPlan {
             sync_every_operations: 2_000,
             fsfb: None,
             profile: None,
+            mail: None,
+            intrafile: None,
+            interfile: None,
+            overwrite: None,
         }
     }
 }

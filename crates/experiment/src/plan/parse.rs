@@ -107,8 +107,18 @@ impl Plan {
                 return wrong("workload", "edition, engine and gc go with kind = \"history\" only");
             }
         }
-        if self.workload.fsfb.is_some() && self.workload.kind != WorkloadKind::Fsfb {
-            return wrong("workload.fsfb", "goes with workload.kind = \"fsfb\" only");
+        let workload = &self.workload;
+        for (kind, given) in [
+            (WorkloadKind::Fsfb, workload.fsfb.is_some()),
+            (WorkloadKind::Mail, workload.mail.is_some()),
+            (WorkloadKind::Intrafile, workload.intrafile.is_some()),
+            (WorkloadKind::Interfile, workload.interfile.is_some()),
+            (WorkloadKind::Overwrite, workload.overwrite.is_some()),
+        ] {
+            if given && kind != workload.kind {
+                let name = kind.as_str();
+                return wrong(&format!("workload.{name}"), &format!("goes with workload.kind = {name:?} only"));
+            }
         }
         if self.workload.profile.is_some() && self.workload.kind != WorkloadKind::Profile {
             return wrong("workload.profile", "goes with workload.kind = \"profile\" only");
@@ -301,6 +311,29 @@ mod tests {
             let said = error(&SMALL.replace(from, to));
             assert!(said.contains(&format!(": {key}: ")), "{to}: {said}");
         }
+    }
+
+    #[test]
+    fn workloads_without_a_history_refuse_one_and_tables_of_others() {
+        let made = "format = \"senesce-plan/1\"\nname = \"t\"\n[workload]\nkind = \"fsfb\"\n[[file_system]]\nkind = \"ext4\"\n";
+        let plan = Plan::parse(Path::new("p.toml"), made).unwrap();
+        assert_eq!(plan.roles().len(), 3);
+        for (from, to, key) in [
+            ("[workload]", "[history]\nrepo = \"/r\"\n[workload]", "history"),
+            ("kind = \"fsfb\"", "kind = \"fsfb\"\nengine = [\"git\"]", "workload"),
+            ("kind = \"fsfb\"", "kind = \"fsfb\"\nedition = \"full-disk-paper\"", "workload"),
+            ("kind = \"fsfb\"", "kind = \"mail\"\n[workload.fsfb]", "workload.fsfb"),
+            ("kind = \"fsfb\"", "kind = \"fsfb\"\n[workload.overwrite]", "workload.overwrite"),
+        ] {
+            let said = error(&made.replace(from, to));
+            assert!(said.contains(&format!(": {key}: ")), "{to}: {said}");
+        }
+        let said = error(&made.replace("\"fsfb\"", "\"fsfb\"\n[workload.fsfb]\nround = 3"));
+        assert!(said.contains("did you mean `rounds`?"), "{said}");
+        let mail = made.replace("\"fsfb\"", "\"mail\"");
+        let roles = |text: &str| Plan::parse(Path::new("p.toml"), text).unwrap().roles().len();
+        assert_eq!(roles(&mail), 2);
+        assert_eq!(roles(&mail.replace("[[file_system]]", "[volumes]\nfull = \"1GiB\"\n[[file_system]]")), 3);
     }
 
     #[test]

@@ -1,9 +1,16 @@
 //! Workloads that need no history, and their parameters as a plan gives them.
 
 use schemars::JsonSchema;
-use senesce_core::Seed;
-use senesce_workload::fsfb::FsfbOptions;
+use senesce_core::{Bytes, Seed};
+use senesce_workload::{
+    fsfb::FsfbOptions,
+    mail::MailOptions,
+    micro::{InterfileOptions, IntrafileOptions, Push},
+    overwrite::{OverwriteOptions, Pattern, Space},
+};
 use serde::{Deserialize, Serialize};
+
+use super::{Size, WorkloadPlan};
 
 /// What makes the steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -16,6 +23,14 @@ pub enum WorkloadKind {
     Fsfb,
     /// Profile-driven aging (ATC 2018): sizes, depths and ages of files as surveyed: table `workload.profile`.
     Profile,
+    /// A mail server with Maildirs (FAST 2017): table `workload.mail`.
+    Mail,
+    /// Files that grow in turn (FAST 2017): table `workload.intrafile`.
+    Intrafile,
+    /// Files copied in shuffled order (FAST 2017): table `workload.interfile`.
+    Interfile,
+    /// Overwrites of large files, OLTP-like, random or in streams (FAST 2019): table `workload.overwrite`.
+    Overwrite,
 }
 
 impl WorkloadKind {
@@ -25,7 +40,18 @@ impl WorkloadKind {
             Self::History => "history",
             Self::Fsfb => "fsfb",
             Self::Profile => "profile",
+            Self::Mail => "mail",
+            Self::Intrafile => "intrafile",
+            Self::Interfile => "interfile",
+            Self::Overwrite => "overwrite",
         }
+    }
+}
+
+impl WorkloadPlan {
+    /// Whether reads and overwrites pass the page cache by.
+    pub fn is_direct(&self) -> bool {
+        self.kind == WorkloadKind::Overwrite && self.overwrite.clone().unwrap_or_default().io == IoPlan::Direct
     }
 }
 
@@ -87,6 +113,242 @@ impl FsfbPlan {
             children: self.children,
             rounds: self.rounds.unwrap_or(published.rounds),
             ..published
+        }
+    }
+}
+
+/// A mail server. A counted step is a cycle.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct MailPlan {
+    /// How many users.
+    pub users: u64,
+    /// Mailboxes of a user.
+    pub mailboxes: u64,
+    /// Messages in a mailbox at the beginning.
+    pub messages: u64,
+    /// A message has 1 to so many bytes, uniformly.
+    pub largest: Size,
+    /// Operations of a cycle, for each user.
+    pub operations: u64,
+    /// How many cycles.
+    pub cycles: u64,
+}
+
+impl Default for MailPlan {
+    fn default() -> Self {
+        let published = MailOptions::paper(Seed(0));
+        Self {
+            users: published.users,
+            mailboxes: published.mailboxes,
+            messages: published.messages,
+            largest: Size(Bytes(published.largest_bytes)),
+            operations: published.operations,
+            cycles: published.cycles,
+        }
+    }
+}
+
+impl MailPlan {
+    /// In the words of the workload.
+    pub fn options(&self, seed: Seed) -> MailOptions {
+        MailOptions {
+            seed,
+            users: self.users,
+            mailboxes: self.mailboxes,
+            messages: self.messages,
+            largest_bytes: self.largest.0.0,
+            operations: self.operations,
+            cycles: self.cycles,
+        }
+    }
+}
+
+/// How appends reach the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PushPlan {
+    /// An fsync after every append.
+    #[default]
+    Append,
+    /// The whole file system is synchronised after every append.
+    AppendAll,
+    /// The whole file system is synchronised after every round.
+    Round,
+}
+
+/// Files that grow in turn. A counted step is a round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct IntrafilePlan {
+    /// How many files.
+    pub files: u64,
+    /// Their size at the beginning.
+    pub file_size: Size,
+    /// What a round appends to each.
+    pub append: Size,
+    /// How many rounds.
+    pub rounds: u64,
+    /// How appends reach the device.
+    pub push: PushPlan,
+    /// Multiplies the number of files and their size at the beginning.
+    pub scale: u64,
+}
+
+impl Default for IntrafilePlan {
+    fn default() -> Self {
+        let published = IntrafileOptions::paper(Seed(0));
+        Self {
+            files: published.files,
+            file_size: Size(Bytes(published.file_bytes)),
+            append: Size(Bytes(published.append_bytes)),
+            rounds: published.rounds,
+            push: PushPlan::Append,
+            scale: published.scale,
+        }
+    }
+}
+
+impl IntrafilePlan {
+    /// In the words of the workload.
+    pub fn options(&self, seed: Seed) -> IntrafileOptions {
+        IntrafileOptions {
+            seed,
+            files: self.files,
+            file_bytes: self.file_size.0.0,
+            append_bytes: self.append.0.0,
+            rounds: self.rounds,
+            push: match self.push {
+                PushPlan::Append => Push::Append,
+                PushPlan::AppendAll => Push::AppendAll,
+                PushPlan::Round => Push::Round,
+            },
+            scale: self.scale,
+        }
+    }
+}
+
+/// Files copied in shuffled order, each copy to a volume made anew. A counted step is a copy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct InterfilePlan {
+    /// How many files.
+    pub files: u64,
+    /// Their size.
+    pub file_size: Size,
+    /// Files of a directory.
+    pub files_per_directory: u64,
+    /// The shuffled share grows by so many percent from copy to copy.
+    pub step_percent: u64,
+}
+
+impl Default for InterfilePlan {
+    fn default() -> Self {
+        let published = InterfileOptions::paper(Seed(0));
+        Self {
+            files: published.files,
+            file_size: Size(Bytes(published.file_bytes)),
+            files_per_directory: published.files_per_directory,
+            step_percent: published.step_percent,
+        }
+    }
+}
+
+impl InterfilePlan {
+    /// In the words of the workload.
+    pub fn options(&self, seed: Seed) -> InterfileOptions {
+        InterfileOptions {
+            seed,
+            files: self.files,
+            file_bytes: self.file_size.0.0,
+            files_per_directory: self.files_per_directory,
+            step_percent: self.step_percent,
+        }
+    }
+}
+
+/// Which requests overwrite and read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PatternPlan {
+    /// Three files and eight streams, like SPC-1 (no SPC result).
+    #[default]
+    Oltp,
+    /// Requests of one size at random places.
+    Random,
+    /// Each file from front to end and again, the files in turn.
+    Streams,
+}
+
+/// Whether requests pass the page cache by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum IoPlan {
+    /// O_DIRECT, as databases do.
+    #[default]
+    Direct,
+    /// Through the page cache.
+    Buffered,
+}
+
+/// Overwrites of large files. A counted step is a round of operations, synchronised at its end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct OverwritePlan {
+    /// Which requests.
+    pub pattern: PatternPlan,
+    /// Whether they pass the page cache by.
+    pub io: IoPlan,
+    /// What all files have together.
+    pub size: Size,
+    /// Instead of `size`: as much as makes the volume so full, percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fill_percent: Option<u64>,
+    /// Files (`random`, `streams`).
+    pub files: u64,
+    /// Size of a request (`random`, `streams`); a multiple of 4 KiB.
+    pub request: Size,
+    /// Share of reads (`random`) or of streams that read (`streams`), percent.
+    pub read_percent: u64,
+    /// Requests of a round.
+    pub operations: u64,
+    /// How many rounds.
+    pub rounds: u64,
+}
+
+impl Default for OverwritePlan {
+    fn default() -> Self {
+        Self {
+            pattern: PatternPlan::Oltp,
+            io: IoPlan::Direct,
+            size: Size::mib(1024),
+            fill_percent: None,
+            files: 1,
+            request: Size(Bytes(4 * Bytes::KIB)),
+            read_percent: 0,
+            operations: 10_000,
+            rounds: 100,
+        }
+    }
+}
+
+impl OverwritePlan {
+    /// In the words of the workload.
+    pub fn options(&self, seed: Seed) -> OverwriteOptions {
+        let (request_bytes, files, read_percent) = (self.request.0.0, self.files, self.read_percent);
+        OverwriteOptions {
+            seed,
+            pattern: match self.pattern {
+                PatternPlan::Oltp => Pattern::Oltp,
+                PatternPlan::Random => Pattern::Random { request_bytes, files, read_percent },
+                PatternPlan::Streams => Pattern::Streams { request_bytes, streams: files, read_percent },
+            },
+            space: match self.fill_percent {
+                Some(percent) => Space::FillPercent(percent),
+                None => Space::Bytes(self.size.0.0),
+            },
+            operations: self.operations,
+            rounds: self.rounds,
         }
     }
 }

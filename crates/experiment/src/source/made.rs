@@ -6,6 +6,9 @@ use senesce_oplog::ContentSource;
 use senesce_workload::{
     Workload, WorkloadError,
     fsfb::{Fsfb, FsfbOptions, PrintableContents},
+    mail::{Mail, MailOptions},
+    micro::{Interfile, InterfileOptions, Intrafile, IntrafileOptions},
+    overwrite::{Overwrite, OverwriteOptions},
     profile::{AgingProfile, ProfileAging, ProfileOptions},
 };
 use serde_json::{Value, json};
@@ -27,6 +30,10 @@ pub struct MadeSource {
 enum Made {
     Fsfb(FsfbOptions),
     Profile(Box<AgingProfile>, ProfileOptions),
+    Mail(MailOptions),
+    Intrafile(IntrafileOptions),
+    Interfile(InterfileOptions),
+    Overwrite(OverwriteOptions),
 }
 
 impl MadeSource {
@@ -50,6 +57,22 @@ impl MadeSource {
                 parameters["profile_blake3"] = blake3::hash(text.as_bytes()).to_hex().to_string().into();
                 (Made::Profile(Box::new(profile), table.options(plan.seed)), parameters)
             }
+            WorkloadKind::Mail => {
+                let table = workload.mail.clone().unwrap_or_default();
+                (Made::Mail(table.options(plan.seed)), json!(table))
+            }
+            WorkloadKind::Intrafile => {
+                let table = workload.intrafile.clone().unwrap_or_default();
+                (Made::Intrafile(table.options(plan.seed)), json!(table))
+            }
+            WorkloadKind::Interfile => {
+                let table = workload.interfile.clone().unwrap_or_default();
+                (Made::Interfile(table.options(plan.seed)), json!(table))
+            }
+            WorkloadKind::Overwrite => {
+                let table = workload.overwrite.clone().unwrap_or_default();
+                (Made::Overwrite(table.options(plan.seed)), json!(table))
+            }
         };
         let source = Self { kind: workload.kind, made, parameters };
         source.workload()?;
@@ -61,6 +84,10 @@ impl MadeSource {
         match &self.made {
             Made::Fsfb(options) => options.rounds,
             Made::Profile(..) => ProfileAging::counted_steps(),
+            Made::Mail(options) => options.cycles,
+            Made::Intrafile(options) => options.rounds,
+            Made::Interfile(options) => options.copies(),
+            Made::Overwrite(options) => options.rounds,
         }
     }
 
@@ -68,6 +95,10 @@ impl MadeSource {
         Ok(match &self.made {
             Made::Fsfb(options) => Box::new(Fsfb::new(*options)?),
             Made::Profile(profile, options) => Box::new(ProfileAging::new((**profile).clone(), options.clone())?),
+            Made::Mail(options) => Box::new(Mail::new(*options)?),
+            Made::Intrafile(options) => Box::new(Intrafile::new(*options)?),
+            Made::Interfile(options) => Box::new(Interfile::new(*options)?),
+            Made::Overwrite(options) => Box::new(Overwrite::new(*options)?),
         })
     }
 
@@ -84,6 +115,10 @@ impl MadeSource {
     pub(super) fn first_state_bytes(&self) -> u64 {
         match &self.made {
             Made::Fsfb(_) | Made::Profile(..) => 0,
+            Made::Mail(options) => options.first_state_bytes(),
+            Made::Intrafile(options) => options.first_state_bytes(),
+            Made::Interfile(options) => options.first_state_bytes(),
+            Made::Overwrite(options) => options.first_state_bytes(),
         }
     }
 

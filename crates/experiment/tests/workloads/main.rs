@@ -121,9 +121,9 @@ fn fsfb_holds_its_fullness_on_every_file_system() {
         return;
     }
     for kind in KINDS {
-        let options = FsfbOptions { directories: 100, rounds: 30, ..FsfbOptions::paper(Seed(3)) };
+        let options = FsfbOptions { directories: 100, rounds: 15, ..FsfbOptions::paper(Seed(3)) };
         let shown = fsfb(kind, SMALL_BYTES, options);
-        assert_eq!(shown.counted, 30, "{kind}");
+        assert_eq!(shown.counted, 15, "{kind}");
         assert_eq!(shown.notes, [""; 0], "{kind}");
         let least = shown.fullness.iter().copied().fold(1.0, f64::min);
         assert!(least >= 0.95, "{kind}: {least}");

@@ -5,8 +5,8 @@
 //! files chosen uniformly are deleted until `replace_percent` of the bytes are gone, and one new directory at a random
 //! free place is filled with as much. A counted step is the making of that directory, synchronised at its end.
 //!
-//! The fullness is held by feedback and never falls below the target after set-up, except between the deletion and the
-//! making within a round. No space never ends the workload: what did not fit is removed and tried again, and a volume
+//! The fullness is held by feedback, 0.05% of the capacity above the target, and never falls below the target after
+//! set-up, except between the deletion and the making within a round. No space never ends the workload: what did not fit is removed and tried again, and a volume
 //! that cannot be filled as far as asked is kept as full as it gets; the label of a step says so.
 //!
 //! ```

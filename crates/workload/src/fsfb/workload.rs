@@ -13,6 +13,9 @@ use crate::{Feedback, Workload, WorkloadError};
 
 /// A step of set-up creates so many bytes at most, so that a killed run does not begin at nothing.
 const FILL_STEP_BYTES: u64 = 256 * Bytes::MIB;
+/// The level that is held lies above the target by the capacity over this: small files may be kept with the metadata,
+/// and what a file system tidies up later must not take the volume below the target.
+const SLACK_DIVISOR: u64 = 2_000;
 /// After so many failures in a row that moved nothing, there is no more space to be had.
 const PATIENCE: u32 = 3;
 
@@ -130,9 +133,10 @@ impl Fsfb {
         self.tree.len() as u64
     }
 
+    /// What is to be used after set-up, and from then on.
     fn target_bytes(&self, capacity: Bytes) -> u64 {
         let target = u128::from(capacity.0) * u128::from(self.options.fill_percent);
-        u64::try_from(target.div_ceil(100)).unwrap_or(u64::MAX)
+        u64::try_from(target.div_ceil(100)).unwrap_or(u64::MAX).saturating_add(capacity.0 / SLACK_DIVISOR)
     }
 
     fn give(&mut self, given: Given, label: String, counted: bool) -> Step {
