@@ -50,6 +50,13 @@ pub enum Verb {
     /// The devices that costs are modelled for.
     #[command(after_help = "Examples:\n  senesce device list\n  senesce device show hdd-7200")]
     Device(DeviceArgs),
+    /// What files of a machine are like, as profiles to age volumes by.
+    #[command(after_help = "Examples:\n  \
+        senesce profile show agrawal                          a picture of a built-in profile\n  \
+        senesce profile capture /home -o home.toml            sizes, depths and ages of all files; reads no content\n  \
+        senesce profile merge home.toml srv.toml -o ours.toml\n  \
+        senesce profile diff home.toml agrawal")]
+    Profile(ProfileArgs),
     /// Run an experiment from a plan file.
     #[command(after_help = "Examples:\n  \
         senesce run plans/quick-start.toml --dry-run     what it would do, and the space it needs\n  \
@@ -253,6 +260,74 @@ pub enum DeviceVerb {
         #[arg(long, value_name = "FILE")]
         svg: Option<PathBuf>,
     },
+}
+
+#[derive(Debug, Args)]
+pub struct ProfileArgs {
+    #[command(subcommand)]
+    pub verb: ProfileVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ProfileVerb {
+    /// The profiles that are built in.
+    List,
+    /// A picture of a profile: sizes, depths and ages as bars.
+    Show {
+        /// A built-in profile, or the path of one.
+        profile: String,
+        /// As the TOML it is described by: a beginning for your own.
+        #[arg(long)]
+        toml: bool,
+    },
+    /// Make a profile of the files below a directory. No content is read, no mount is crossed, nothing is written there.
+    Capture(ProfileCaptureArgs),
+    /// Make one profile of several; each counts as many files as it has.
+    Merge {
+        /// Built-in profiles, or paths.
+        #[arg(required = true, num_args = 2..)]
+        profiles: Vec<String>,
+        /// Name of the result.
+        #[arg(long, default_value = "merged")]
+        name: String,
+        /// Where it is written; default: stdout.
+        #[arg(short, long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// How far one profile is from another, in the bins of the second.
+    Diff {
+        /// A profile.
+        found: String,
+        /// What it is held against.
+        wanted: String,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct ProfileCaptureArgs {
+    /// A directory.
+    pub path: PathBuf,
+    /// Where the profile is written; default: stdout.
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Name of the profile.
+    #[arg(long, default_value = "captured")]
+    pub name: String,
+    /// Use the bins of this profile, so that `diff` compares exactly.
+    #[arg(long, value_name = "PROFILE")]
+    pub like: Option<String>,
+    /// What ages are counted to, seconds since 1970; default: now. Volumes aged by senesce end at 1704067200.
+    #[arg(long, value_name = "SECONDS")]
+    pub now: Option<u64>,
+    /// Also count the extents of every file.
+    #[arg(long)]
+    pub extents: bool,
+    /// Ask the kernel with this many threads; default: one for each processor.
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
 }
 
 #[derive(Debug, Args)]

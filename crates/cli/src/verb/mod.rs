@@ -8,6 +8,7 @@ pub mod generate;
 pub mod grep;
 pub mod inspect;
 pub mod log;
+pub mod profile;
 pub mod replay;
 pub mod report;
 pub mod run;

@@ -66,7 +66,9 @@ impl Plan {
         match self.workload.kind {
             WorkloadKind::History if self.history.trace.is_some() => "commits",
             WorkloadKind::History => "pulls",
-            WorkloadKind::Fsfb | WorkloadKind::Profile => "rounds",
+            WorkloadKind::Mail => "cycles",
+            WorkloadKind::Interfile => "copies",
+            WorkloadKind::Fsfb | WorkloadKind::Profile | WorkloadKind::Intrafile | WorkloadKind::Overwrite => "rounds",
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod block_trace;
 mod btrfs;
+mod census;
 mod extents;
 mod free_space;
 mod gnu_grep;
@@ -22,6 +23,7 @@ pub use block_trace::{
     collect_trace_device,
 };
 pub use btrfs::{collect_btrfs_free_space, collect_btrfs_free_space_as_it_is};
+pub use census::{Census, CensusFile, CensusOptions, collect_census};
 pub use extents::{
     TreeExtentsFigures, TreeItem, collect_extents, collect_space, collect_tree_extents, collect_tree_map,
 };

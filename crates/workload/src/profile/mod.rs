@@ -16,6 +16,7 @@
 mod aging;
 mod batch;
 mod builtin;
+mod captured;
 mod check;
 mod classic;
 mod combine;
@@ -37,6 +38,7 @@ mod tests;
 
 pub use aging::ProfileAging;
 pub use builtin::{builtin_profiles, find_builtin};
+pub use captured::{Captured, FoundFile, compute_profile};
 pub use check::ProfileProblem;
 pub use combine::{ProfileDifference, compute_difference, merge_profiles};
 pub use convergence::{Bound, Convergence};

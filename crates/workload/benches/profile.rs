@@ -1,0 +1,256 @@
+//! Profile-driven aging by both schedules on real file systems: seconds, and whether the aged states differ.
+//!
+//! Every run ages a fresh volume (an image in memory on a loop device) and then looks at it: free extents by size, extents
+//! per file, layout score. For every pair of schedules each figure is held against the other's with 95% intervals of the
+//! median over the seeds (bootstrap): they overlap, or they do not. Needs root.
+//!
+//! `SENESCE_BENCH_PROFILE` (agrawal), `SENESCE_BENCH_FULLNESS` (0.65), `SENESCE_BENCH_FS` (ext4,xfs),
+//! `SENESCE_BENCH_SCHEDULES` (classic,virtual:4; a number is the churn), `SENESCE_BENCH_SEEDS` (3),
+//! `SENESCE_BENCH_MIB` (1024), `SENESCE_BENCH_DIR` (/dev/shm), `SENESCE_BENCH_CONTENT` (allocate),
+//! `SENESCE_BENCH_SIZES` (point), `SENESCE_BENCH_SYNC_EVERY` operations (0: never).
+
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Instant,
+};
+
+use senesce_core::Seed;
+use senesce_exec::{PosixTarget, Target, apply_step};
+use senesce_oplog::{Op, Outcome};
+use senesce_probe::{
+    collect::{collect_free_extents, collect_process_times, collect_space, collect_tree_extents},
+    score::{LayoutScorer, Spread, compute_free_space, compute_spread},
+};
+use senesce_workload::{
+    Feedback, Workload,
+    profile::{Convergence, FileContent, ProfileAging, ProfileOptions, Schedule, Sizes, find_builtin},
+};
+
+const BLOCK_BYTES: u64 = 4096;
+const MIB: u64 = 1 << 20;
+
+fn setting(name: &str, default: &str) -> String {
+    env::var(format!("SENESCE_BENCH_{name}")).unwrap_or_else(|_| default.to_owned())
+}
+
+fn number<T: std::str::FromStr>(name: &str, default: &str) -> T {
+    let text = setting(name, default);
+    text.parse().unwrap_or_else(|_| panic!("SENESCE_BENCH_{name}={text} is no number"))
+}
+
+fn main() {
+    // `cargo test` runs benches too, without this argument.
+    if !env::args().any(|argument| argument == "--bench") {
+        return;
+    }
+    let profile = setting("PROFILE", "agrawal");
+    let fullness: f64 = number("FULLNESS", "0.65");
+    let seeds: u64 = number("SEEDS", "3");
+    println!("profile {profile}, fullness {fullness}, {} MiB, {seeds} seed(s)", number::<u64>("MIB", "1024"));
+    for kind in setting("FS", "ext4,xfs").split(',') {
+        let mut all: BTreeMap<String, Vec<Figures>> = BTreeMap::new();
+        for seed in 1..=seeds {
+            for schedule in setting("SCHEDULES", "classic,virtual:4").split(',') {
+                let options = options(schedule, fullness, seed);
+                let figures = run(kind, &profile, options);
+                println!("{kind:<5} {schedule:<12} seed {seed:<2} {}", figures.line());
+                all.entry(schedule.to_owned()).or_default().push(figures);
+            }
+        }
+        report(kind, &all);
+    }
+}
+
+fn options(schedule: &str, fullness: f64, seed: u64) -> ProfileOptions {
+    let (name, churn) = schedule.split_once(':').unwrap_or((schedule, "4"));
+    ProfileOptions {
+        seed: Seed(seed),
+        fullness,
+        schedule: if name == "classic" { Schedule::Classic } else { Schedule::Virtual },
+        churn: churn.parse().expect("a churn is a number"),
+        content: if setting("CONTENT", "allocate") == "write" { FileContent::Write } else { FileContent::Allocate },
+        sizes: if setting("SIZES", "point") == "spread" { Sizes::Spread } else { Sizes::Point },
+        ..Default::default()
+    }
+}
+
+struct Figures {
+    seconds: f64,
+    user: f64,
+    system: f64,
+    reached: Convergence,
+    free_extents: f64,
+    extents_per_file: f64,
+    layout_score: f64,
+    /// Share of the free bytes by the power of two of the extents' blocks.
+    histogram: Vec<f64>,
+}
+
+impl Figures {
+    fn line(&self) -> String {
+        let r = &self.reached;
+        format!(
+            "{:6.2} s (user {:5.2}, system {:5.2}) {:7} operations, {:5} files, fullness {:.4}, off by size {:.4} depth \
+             {:.4} age {:.4} [{}]; {:.0} free extents, {:.4} extents/file, layout score {:.4}, {:.1}% of free bytes in \
+             extents of 1 MiB and more",
+            self.seconds,
+            self.user,
+            self.system,
+            r.operations,
+            r.files,
+            r.fullness,
+            r.size.total_variation,
+            r.depth.total_variation,
+            r.age.total_variation,
+            r.ended_by.map_or("-", |bound| bound.as_str()),
+            self.free_extents,
+            self.extents_per_file,
+            self.layout_score,
+            100.0 * self.histogram[8..].iter().sum::<f64>(),
+        )
+    }
+}
+
+fn run(kind: &str, profile: &str, options: ProfileOptions) -> Figures {
+    let profile = find_builtin(profile).expect("a built-in profile");
+    let volume = Volume::new(kind, number("MIB", "1024"));
+    let sync_every: u64 = number("SYNC_EVERY", "0");
+    let mut aging = ProfileAging::new(profile, options).expect("options in their ranges");
+    let mut target = PosixTarget::open(&volume.root).expect("a mounted volume");
+    let (mut last, mut count, mut unsynced) = (None, 0, 0);
+    let (began, cpu) = (Instant::now(), collect_process_times());
+    loop {
+        let space = target.space().expect("a mounted volume");
+        let feedback = Feedback { capacity: space.capacity, free: space.free, last };
+        let Some(step) = aging.next_step(&feedback).expect("a volume that is large enough") else { break };
+        unsynced += step.ops.len() as u64;
+        let done = apply_step(&mut target, count, step, &()).expect("operations that work");
+        last = Some(done.outcome);
+        count += 1;
+        if sync_every > 0 && unsynced >= sync_every {
+            target.apply(&senesce_core::RelPath::root(), &Op::SyncFs, None).expect("a mounted volume");
+            unsynced = 0;
+        }
+        assert!(!matches!(last, Some(Outcome::NoSpace { .. })) || count < 1_000_000, "it does not end");
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    let used = collect_process_times().since(cpu);
+    drop(target);
+    let free = collect_free_extents(&volume.root).expect("ext4 and XFS tell");
+    let lengths = free.iter().map(|extent| extent.length_bytes);
+    let space = compute_free_space(lengths.clone());
+    let mut histogram = vec![0.0; 40];
+    for length in lengths {
+        histogram[(length / BLOCK_BYTES).max(1).ilog2() as usize] += length as f64 / space.bytes as f64;
+    }
+    let mut scorer = LayoutScorer::new(collect_space(&volume.root).expect("a mounted volume"), BLOCK_BYTES);
+    collect_tree_extents(&volume.root, 2, &mut |file| scorer.add_file(file.size_bytes, &file.extents))
+        .expect("ext4 and XFS tell");
+    let layout = scorer.finish();
+    Figures {
+        seconds,
+        user: used.user_seconds,
+        system: used.system_seconds,
+        reached: aging.convergence(),
+        free_extents: space.extents as f64,
+        extents_per_file: layout.extents_per_file.unwrap_or(f64::NAN),
+        layout_score: layout.layout_score.unwrap_or(f64::NAN),
+        histogram,
+    }
+}
+
+/// Medians with 95% intervals, and whether they overlap those of the first schedule.
+fn report(kind: &str, all: &BTreeMap<String, Vec<Figures>>) {
+    println!("\n{kind}: medians [95% intervals]");
+    let spread = |figures: &[Figures], of: &dyn Fn(&Figures) -> f64| {
+        let values: Vec<f64> = figures.iter().map(of).collect();
+        compute_spread(&values, Seed(1)).expect("at least one run")
+    };
+    let mut rows: Vec<(String, Box<dyn Fn(&Figures) -> f64>)> = vec![
+        ("seconds".into(), Box::new(|f| f.seconds)),
+        ("user + system".into(), Box::new(|f| f.user + f.system)),
+        ("operations".into(), Box::new(|f| f.reached.operations as f64)),
+        ("free extents".into(), Box::new(|f| f.free_extents)),
+        ("extents per file".into(), Box::new(|f| f.extents_per_file)),
+        ("layout score".into(), Box::new(|f| f.layout_score)),
+    ];
+    for power in 0..20 {
+        let used = all.values().flatten().any(|figures| figures.histogram[power] > 0.0);
+        if used {
+            let name = format!("free, {} KiB", (BLOCK_BYTES << power) / 1024);
+            rows.push((name, Box::new(move |f: &Figures| 100.0 * f.histogram[power])));
+        }
+    }
+    let first = all.keys().next().expect("a schedule").clone();
+    for (name, of) in &rows {
+        let mut line = format!("{name:<18}");
+        let base = spread(&all[&first], of);
+        for (schedule, figures) in all {
+            let found = spread(figures, of);
+            let mark = if *schedule == first || overlaps(&base, &found) { ' ' } else { '*' };
+            line += &format!(
+                "  {schedule}: {:.4} [{:.4}, {:.4}]{mark}",
+                found.median, found.interval_low, found.interval_high
+            );
+        }
+        println!("{line}");
+    }
+    let mean = |figures: &[Figures]| -> Vec<f64> {
+        (0..40).map(|at| figures.iter().map(|f| f.histogram[at]).sum::<f64>() / figures.len() as f64).collect()
+    };
+    let base = mean(&all[&first]);
+    for (schedule, figures) in all.iter().filter(|(schedule, _)| **schedule != first) {
+        let far: f64 = mean(figures).iter().zip(&base).map(|(a, b)| (a - b).abs()).sum::<f64>() / 2.0;
+        println!("free-space histogram (bytes) of {schedule}: total variation {far:.4} from that of {first}");
+    }
+    println!("(* the interval does not overlap that of {first})\n");
+}
+
+fn overlaps(a: &Spread, b: &Spread) -> bool {
+    a.interval_low <= b.interval_high && b.interval_low <= a.interval_high
+}
+
+/// A file system in memory, taken away again whatever happens.
+struct Volume {
+    root: PathBuf,
+    device: String,
+    image: PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+impl Volume {
+    fn new(kind: &str, mib: u64) -> Self {
+        let directory = tempfile::tempdir_in(setting("DIR", "/dev/shm")).expect("a directory for images");
+        let image = directory.path().join("image");
+        fs::File::create(&image).and_then(|file| file.set_len(mib * MIB)).expect("a sparse image");
+        let root = directory.path().join("mnt");
+        fs::create_dir(&root).expect("a mount point");
+        let (tool, arguments): (_, &[&str]) = match kind {
+            "ext4" => ("mkfs.ext4", &["-q", "-m", "0"]),
+            other => (if other == "xfs" { "mkfs.xfs" } else { "mkfs.btrfs" }, &["-q"]),
+        };
+        command(tool, arguments, &[&image]);
+        let device = command("losetup", &["--find", "--show"], &[&image]).trim().to_owned();
+        let volume = Self { root, device, image, _directory: directory };
+        command("mount", &["-o", "noatime"], &[Path::new(&volume.device), &volume.root]);
+        volume
+    }
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        // Best effort, also during a panic: a failure here must not hide the first one.
+        let _ = Command::new("umount").arg(&self.root).status();
+        let _ = Command::new("losetup").args(["-d", &self.device]).status();
+        let _ = fs::remove_file(&self.image);
+    }
+}
+
+fn command(program: &str, arguments: &[&str], paths: &[&Path]) -> String {
+    let output = Command::new(program).args(arguments).args(paths).output().expect("the program is installed");
+    assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}

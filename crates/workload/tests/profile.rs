@@ -1,0 +1,180 @@
+//! Profile-driven aging applied for real: to the model in memory, and to ext4, XFS and Btrfs on loop devices.
+//!
+//! What is reached is counted by a census of the aged volume, so the round trip is tested too: the profile that is captured
+//! from a volume aged by a profile is that profile, within the accuracy.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use senesce_core::{Bytes, Seed};
+use senesce_exec::{CheckContents, ModelTarget, Target, apply_done, apply_step, tree::compare_trees};
+use senesce_probe::collect::{CensusOptions, collect_census};
+use senesce_workload::{
+    Feedback, Workload,
+    profile::{
+        AgingProfile, Bound, Captured, Convergence, FileContent, FoundFile, ProfileAging, ProfileOptions, Schedule,
+        compute_difference, compute_profile, find_builtin,
+    },
+};
+
+/// Small files and few of them, so that small volumes hold enough: sizes, depths and ages of several bins each.
+const SMALL: &str = "format = \"aging-profile/1\"\nname = \"small\"\n[size]\nmeaning = \"upper bound\"\nvalues = [0, 4096, \
+                     16384, 65536, 262144]\nweights = [1, 8, 6, 4, 1]\n[depth]\nvalues = [0, 1, 3]\nweights = [1, 4, 5]\n\
+                     subdirs = [0, 4, 20]\n[age]\nunit = \"hours\"\nupper = [10, 100, 500, 1000]\nweights = [2, 8, 6, 4]\n";
+
+fn age(
+    target: &mut dyn Target,
+    profile: &AgingProfile,
+    options: &ProfileOptions,
+) -> (Convergence, Vec<senesce_oplog::DoneStep>) {
+    let mut aging = ProfileAging::new(profile.clone(), options.clone()).unwrap();
+    let (mut last, mut log) = (None, Vec::new());
+    loop {
+        let space = target.space().unwrap();
+        let feedback = Feedback { capacity: space.capacity, free: space.free, last };
+        let Some(step) = aging.next_step(&feedback).unwrap() else { break };
+        let done = apply_step(target, log.len() as u64, step, &()).unwrap();
+        last = Some(done.outcome);
+        log.push(done);
+        assert!(log.len() < 100_000, "it does not end");
+    }
+    (aging.convergence(), log)
+}
+
+#[test]
+fn in_the_model_every_schedule_and_content_is_reached_and_its_log_gives_the_same_tree() {
+    let profile = AgingProfile::parse(SMALL).unwrap();
+    for schedule in [Schedule::Virtual, Schedule::Classic] {
+        for content in [FileContent::Write, FileContent::Allocate] {
+            let options = ProfileOptions { schedule, content, fullness: 0.75, churn: 2.0, ..Default::default() };
+            let mut model = ModelTarget::new(Some(Bytes(64 << 20)));
+            let (reached, log) = age(&mut model, &profile, &options);
+            assert_eq!(reached.ended_by, Some(Bound::Accuracy), "{schedule:?} {content:?}: {reached:#?}");
+            let mut replayed = ModelTarget::new(None);
+            for done in &log {
+                apply_done(&mut replayed, done, &(), CheckContents::Yes).unwrap();
+            }
+            assert!(compare_trees(&model.tree(), &replayed.tree()).is_empty());
+        }
+    }
+}
+
+#[test]
+fn on_real_file_systems_a_volume_that_was_aged_by_a_profile_is_captured_as_that_profile() {
+    if !senesce_testkit::root_or_skip("mkfs and mount") {
+        return;
+    }
+    for (kind, mib) in [("ext4", 128), ("xfs", 320), ("btrfs", 320)] {
+        for (content, seed) in [(FileContent::Write, 1), (FileContent::Allocate, 2)] {
+            let volume = Volume::new(kind, mib);
+            let profile = AgingProfile::parse(SMALL).unwrap();
+            let options = ProfileOptions { fullness: 0.6, content, seed: Seed(seed), churn: 1.5, ..Default::default() };
+            let mut target = senesce_exec::PosixTarget::open(&volume.root).unwrap();
+            let (reached, _) = age(&mut target, &profile, &options);
+            let what = format!("{kind}, {content:?}");
+            assert_eq!(reached.ended_by, Some(Bound::Accuracy), "{what}: {reached:#?}");
+            let captured = capture(&volume.root, &profile, &options);
+            let off = compute_difference(&captured, &profile);
+            for one in [off.size, off.depth, off.age] {
+                assert!(one.total_variation <= options.accuracy, "{what}: {off:#?}");
+            }
+            let fullness = captured.fullness.unwrap();
+            assert!((fullness - 0.6).abs() <= 2.0 * options.accuracy, "{what}: {fullness}");
+        }
+    }
+}
+
+#[test]
+fn a_real_volume_that_is_filled_by_others_meanwhile_hangs_nothing() {
+    if !senesce_testkit::root_or_skip("mkfs and mount") {
+        return;
+    }
+    for kind in ["ext4", "xfs", "btrfs"] {
+        let volume = Volume::new(kind, 320);
+        let mut target = senesce_exec::PosixTarget::open(&volume.root).unwrap();
+        let options =
+            ProfileOptions { fullness: 0.97, content: FileContent::Allocate, churn: 1.0, ..Default::default() };
+        let profile = find_builtin("wang_os").unwrap();
+        let mut aging = ProfileAging::new(profile, options).unwrap();
+        let (mut last, mut steps) = (None, 0);
+        loop {
+            let space = target.space().unwrap();
+            let feedback = Feedback { capacity: space.capacity, free: space.free, last };
+            let Some(step) = aging.next_step(&feedback).unwrap() else { break };
+            last = Some(apply_step(&mut target, steps, step, &()).unwrap().outcome);
+            steps += 1;
+            if steps == 3 {
+                // A fifth of the volume goes to somebody else, whom the workload does not know.
+                let other = fs::File::create(volume.root.join("other")).unwrap();
+                rustix::fs::fallocate(&other, rustix::fs::FallocateFlags::empty(), 0, 64 << 20).unwrap();
+            }
+            assert!(steps < 100_000, "{kind}: it does not end");
+        }
+        assert!(aging.convergence().ended_by.is_some());
+    }
+}
+
+/// The profile of a volume, in the bins of the one it was aged by.
+fn capture(root: &Path, profile: &AgingProfile, options: &ProfileOptions) -> AgingProfile {
+    let census = collect_census(root, &CensusOptions { threads: 2, with_extents: true }).unwrap();
+    assert_eq!(census.errors_count, 0, "{:?}", census.errors);
+    let found = census.files.iter().map(|file| FoundFile {
+        size_bytes: file.size_bytes,
+        depth: u64::from(file.depth),
+        age_seconds: options.ends_unix_seconds - file.modified_unix_seconds as u64,
+        extents: file.extents.map(u64::from),
+    });
+    let stat = rustix::fs::statvfs(root).unwrap();
+    let captured = Captured {
+        name: "captured",
+        study: "a test".into(),
+        fullness: Some(1.0 - stat.f_bavail as f64 / stat.f_blocks as f64),
+        directories_by_depth: &census.directories_by_depth,
+        like: Some(profile),
+    };
+    let found = compute_profile(&found.collect::<Vec<_>>(), &captured).unwrap();
+    assert!(found.extents.as_ref().is_some_and(|extents| extents.mean >= 1.0), "{:?}", found.extents);
+    // What was written can be read again.
+    AgingProfile::parse(&found.render().unwrap()).unwrap()
+}
+
+/// A file system on a loop device, taken away again whatever happens.
+struct Volume {
+    root: PathBuf,
+    device: String,
+    _directory: tempfile::TempDir,
+}
+
+impl Volume {
+    fn new(kind: &str, mib: u64) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let (image, root) = (directory.path().join("image"), directory.path().join("mnt"));
+        fs::File::create(&image).unwrap().set_len(mib << 20).unwrap();
+        fs::create_dir(&root).unwrap();
+        let quiet: &[&str] = if kind == "ext4" { &["-q", "-m", "0"] } else { &["-q"] };
+        command(&format!("mkfs.{kind}"), quiet, &[&image]);
+        let device = command("losetup", &["--find", "--show"], &[&image]).trim().to_owned();
+        let volume = Self { root, device, _directory: directory };
+        command("mount", &["-o", "noatime"], &[Path::new(&volume.device), &volume.root]);
+        // ext4 comes with a directory, which is not a part of any profile's depth.
+        let _ = fs::remove_dir(volume.root.join("lost+found"));
+        volume
+    }
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        // Best effort, also during a panic: a failure here must not hide the first one.
+        let _ = Command::new("umount").arg(&self.root).status();
+        let _ = Command::new("losetup").args(["-d", &self.device]).status();
+    }
+}
+
+fn command(program: &str, arguments: &[&str], paths: &[&Path]) -> String {
+    let output = Command::new(program).args(arguments).args(paths).output().unwrap();
+    assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
