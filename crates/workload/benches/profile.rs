@@ -162,6 +162,9 @@ fn run(kind: &str, profile: &str, options: ProfileOptions) -> Figures {
     }
 }
 
+/// A row of the table: its name, and the figure it is of.
+type Row = (String, Box<dyn Fn(&Figures) -> f64>);
+
 /// Medians with 95% intervals, and whether they overlap those of the first schedule.
 fn report(kind: &str, all: &BTreeMap<String, Vec<Figures>>) {
     println!("\n{kind}: medians [95% intervals]");
@@ -169,7 +172,7 @@ fn report(kind: &str, all: &BTreeMap<String, Vec<Figures>>) {
         let values: Vec<f64> = figures.iter().map(of).collect();
         compute_spread(&values, Seed(1)).expect("at least one run")
     };
-    let mut rows: Vec<(String, Box<dyn Fn(&Figures) -> f64>)> = vec![
+    let mut rows: Vec<Row> = vec![
         ("seconds".into(), Box::new(|f| f.seconds)),
         ("user + system".into(), Box::new(|f| f.user + f.system)),
         ("operations".into(), Box::new(|f| f.reached.operations as f64)),

@@ -37,7 +37,7 @@ fn check_aged_against_unaged(kind: &'static str, arguments: &[&str], options: &s
     let mut aged = Volume::new(kind, 640, arguments, options);
     age(&aged.mountpoint, Files::Mixed);
     fs::create_dir(aged.path("on-purpose")).unwrap();
-    write_in_pieces(&aged.path("on-purpose/worst"), 256);
+    write_in_pieces(&aged.path("on-purpose/worst"), 512);
     let mut unaged = Volume::new(kind, 640, arguments, options);
     run("cp", &["-a", &format!("{}/.", aged.mountpoint.display()), unaged.mountpoint.to_str().unwrap()]);
     sync(&unaged.mountpoint);

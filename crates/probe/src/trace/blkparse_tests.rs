@@ -101,7 +101,7 @@ fn malformed_lines_are_refused_with_their_number() {
         ("8,0 0 1 -1.0 5 D R 8 + 8 [a]", "-1.0"),
         ("8,0 x 1 0.1 5 D R 8 + 8 [a]", "CPU"),
         ("8,0 0 1 0.1 5 C R 8 + 8 [oops]", "oops"),
-        ("8,0 0 1 0.1 5 D R 8 + 99999999999 [a]", "too many"),
+        ("8,0 0 1 0.1 5 D R 8 + 99999999999 [a]", "99999999999 sectors are more than"),
         ("hello", "neither"),
     ] {
         let text = format!("8,0 0 1 0.1 5 D R 8 + 8 [a]\n{line}\n");

@@ -115,8 +115,9 @@ impl LinePanel {
     }
 
     fn draw_series(&self, svg: &mut String, series: &Series) {
-        let (role, colour) = (series.role.name(), &series.colour);
-        let _ = write!(svg, r#"<g class="series {role} {colour}" data-role="{role}">"#);
+        let (role, colour) = (series.role.name(), series.colour.as_str());
+        let classes = if role == colour { role.to_owned() } else { format!("{role} {colour}") };
+        let _ = write!(svg, r#"<g class="series {classes}" data-role="{role}">"#);
         // A line breaks where a cell is invalid: nothing is known there.
         let mut stretches: Vec<Vec<&Point>> = vec![Vec::new()];
         for point in &series.points {

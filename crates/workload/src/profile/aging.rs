@@ -65,11 +65,13 @@ pub struct ProfileAging {
     pub(super) used_at_start: u64,
     pub(super) target: u64,
     pub(super) live_bytes: u64,
-    /// The same when the file system last said what is used.
-    pub(super) live_bytes_heard: u64,
+    /// Bytes used, and bytes of files, when the file system last had nothing waiting.
+    pub(super) committed: (u64, u64),
     pub(super) births: u64,
     pub(super) deaths: u64,
     pub(super) filled: u64,
+    /// Whether nothing was added since the last synchronisation.
+    pub(super) synced: bool,
     pub(super) no_space: u64,
     pub(super) refusals: u32,
     pub(super) sizes_left_out: u64,
@@ -109,10 +111,11 @@ impl ProfileAging {
             used_at_start: 0,
             target: 0,
             live_bytes: 0,
-            live_bytes_heard: 0,
+            committed: (0, 0),
             births: 0,
             deaths: 0,
             filled: 0,
+            synced: false,
             no_space: 0,
             refusals: 0,
             sizes_left_out: 0,

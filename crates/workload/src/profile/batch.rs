@@ -49,6 +49,11 @@ impl Batch {
         self.ops.len()
     }
 
+    /// Whether the last step ended with a synchronisation.
+    pub fn was_synced(&self) -> bool {
+        self.sent.as_ref().is_some_and(|(ops, _)| matches!(ops.last(), Some(Op::SyncFs)))
+    }
+
     /// Takes notice of how the last step ended. What was not done comes first from now on.
     pub fn hear(&mut self, last: Option<Outcome>) -> Option<Refused> {
         let (ops, deeds) = self.sent.take()?;

@@ -15,7 +15,13 @@ impl ProfileAging {
     /// A step of the filling; false when the volume is as full as was asked.
     pub(super) fn fill(&mut self) -> bool {
         if self.used >= self.target {
-            return false;
+            if self.synced {
+                return false;
+            }
+            // Some file systems count more than they will need for what they have not placed yet (XFS, Btrfs).
+            self.batch.push(Op::SyncFs, Deed::Duty);
+            self.synced = true;
+            return true;
         }
         // Some file systems count what was written only once it is committed, others keep small files elsewhere.
         let believed = self.used_at_start + self.live_bytes;
@@ -36,6 +42,7 @@ impl ProfileAging {
         if near {
             self.batch.push(Op::SyncFs, Deed::Duty);
         }
+        self.synced = near;
         true
     }
 

@@ -62,8 +62,10 @@ impl ProfileAging {
     /// Takes notice of the file system's answer.
     pub(super) fn hear(&mut self, feedback: &Feedback) -> Result<(), WorkloadError> {
         self.used = feedback.capacity.0.saturating_sub(feedback.free.0);
+        if self.phase == Phase::Fill || self.batch.was_synced() {
+            self.committed = (self.used, self.live_bytes);
+        }
         let refused = self.batch.hear(feedback.last);
-        self.live_bytes_heard = self.live_bytes;
         let Some(Refused { op, deed, is_partial }) = refused else {
             self.refusals = 0;
             return Ok(());

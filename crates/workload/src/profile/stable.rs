@@ -97,8 +97,10 @@ impl ProfileAging {
         let quota = &self.population.size;
         let lacking: Vec<u64> =
             quota.target.iter().zip(&quota.count).map(|(target, count)| target.saturating_sub(*count)).collect();
-        // Of what was made and removed since it was asked, the file system knows nothing yet.
-        let used = self.used as f64 + self.live_bytes as f64 - self.live_bytes_heard as f64;
+        // What a file system says is true only when nothing waits: until then it counts reserves for what it has not
+        // placed, and what it has not freed yet (on XFS together a third of a small volume).
+        let (used, live_bytes) = self.committed;
+        let used = used as f64 + self.live_bytes as f64 - live_bytes as f64;
         let error = self.target as f64 - (used + self.bytes_of(&lacking));
         let tolerance = (self.options.accuracy / 2.0 * self.capacity as f64).max(2.0 * self.mean_bytes() as f64);
         if error.abs() > tolerance {

@@ -1,0 +1,223 @@
+//! Arguments of the verbs that look at what is there: file systems, programs, devices, profiles.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Args)]
+pub struct InspectArgs {
+    /// A directory of a mounted file system, or a device or image with one, mounted or not.
+    pub path: PathBuf,
+    /// Read ext4 straight from the device, past its mount if it is mounted.
+    #[arg(long)]
+    pub offline: bool,
+    /// A device to model: a preset (`senesce device list`) or a description in TOML. The first one ranks the losers.
+    #[arg(short, long, value_name = "NAME", value_delimiter = ',', default_values = ["hdd-7200", "sata-ssd", "nvme"])]
+    pub device: Vec<String>,
+    /// Readahead to model, KiB; default: that of the file system's device.
+    #[arg(long, value_name = "KIB")]
+    pub read_ahead_kib: Option<u32>,
+    /// Write a page with an interactive map.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Ask the kernel with this many threads; default: one for each processor.
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// Give way to all other I/O.
+    #[arg(long)]
+    pub idle: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct TraceArgs {
+    /// The device to trace, or a path on its file system.
+    #[arg(long, value_name = "PATH")]
+    pub on: Option<PathBuf>,
+    /// Read what `blkparse` printed instead of tracing.
+    #[arg(long, value_name = "FILE")]
+    pub blkparse: Option<PathBuf>,
+    /// Model what the reads would cost on these devices.
+    #[arg(short, long, value_name = "NAME", value_delimiter = ',', default_values = ["hdd-7200"])]
+    pub device: Vec<String>,
+    /// Write every request as a line of CSV.
+    #[arg(long, value_name = "FILE")]
+    pub requests: Option<PathBuf>,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// The command to run.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<std::ffi::OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// A run's directory, or a tree.
+    pub a: PathBuf,
+    /// Another of the same kind.
+    pub b: PathBuf,
+    /// Runs: all checkpoints that both have, not only the last.
+    #[arg(long)]
+    pub all: bool,
+    /// Fail (code 5) if B costs this much more (+5%) or less (-5%) than A.
+    #[arg(long, value_name = "±PERCENT%", allow_hyphen_values = true)]
+    pub fail_if: Option<FailIf>,
+    /// Trees: grep tests of each that are not counted.
+    #[arg(short, long, default_value_t = 0)]
+    pub warmups: u64,
+    /// Trees: grep tests of each that are counted.
+    #[arg(short, long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
+    pub runs: u64,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A limit such as `+5%`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FailIf {
+    /// More than 0: costs more than this; less than 0: costs less.
+    pub percent: f64,
+}
+
+impl std::str::FromStr for FailIf {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.strip_suffix('%').filter(|number| number.starts_with(['+', '-']));
+        let percent = number.and_then(|number| number.parse::<f64>().ok()).filter(|percent| percent.is_finite());
+        match percent {
+            Some(percent) if percent != 0.0 && percent > -100.0 => Ok(Self { percent }),
+            _ => Err(format!("{text:?} is no limit; write +5% (costs more) or -5% (costs less)")),
+        }
+    }
+}
+
+impl std::fmt::Display for FailIf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:+}%", self.percent)
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct DeviceArgs {
+    #[command(subcommand)]
+    pub verb: DeviceVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum DeviceVerb {
+    /// The devices that are built in.
+    List,
+    /// A device's constants, each with its source.
+    Show {
+        /// A built-in device, or the path of a description.
+        device: String,
+        /// As the TOML it is described by: a beginning for your own.
+        #[arg(long)]
+        toml: bool,
+        /// Also the effective bandwidth of random reads by size, and the natural transfer sizes that follow.
+        #[arg(long, conflicts_with = "toml")]
+        curve: bool,
+    },
+    /// Measure a device's effective bandwidth by read size (it is only read) and fit a description to it.
+    Calibrate {
+        /// A block device, or a large file whose every block is written.
+        path: PathBuf,
+        /// The description to begin with; of the same kind of device.
+        #[arg(long, value_name = "DEVICE", default_value = "nvme")]
+        base: String,
+        /// The name of the fitted description.
+        #[arg(long, default_value = "calibrated")]
+        name: String,
+        /// Reads of each size.
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+        reads: u32,
+        /// The largest read.
+        #[arg(long, default_value = "64MiB")]
+        largest: senesce_core::Bytes,
+        /// Where the fitted description is written.
+        #[arg(short, long, value_name = "FILE")]
+        out: PathBuf,
+        /// Print the measured curve, the models' and the fitted one as JSON.
+        #[arg(long)]
+        json: bool,
+        /// Draw them on a page that needs nothing else.
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
+        /// Draw them as a picture.
+        #[arg(long, value_name = "FILE")]
+        svg: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct ProfileArgs {
+    #[command(subcommand)]
+    pub verb: ProfileVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ProfileVerb {
+    /// The profiles that are built in.
+    List,
+    /// A picture of a profile: sizes, depths and ages as bars.
+    Show {
+        /// A built-in profile, or the path of one.
+        profile: String,
+        /// As the TOML it is described by: a beginning for your own.
+        #[arg(long)]
+        toml: bool,
+    },
+    /// Make a profile of the files below a directory. No content is read, no mount is crossed, nothing is written there.
+    Capture(ProfileCaptureArgs),
+    /// Make one profile of several; each counts as many files as it has.
+    Merge {
+        /// Built-in profiles, or paths.
+        #[arg(required = true, num_args = 2..)]
+        profiles: Vec<String>,
+        /// Name of the result.
+        #[arg(long, default_value = "merged")]
+        name: String,
+        /// Where it is written; default: stdout.
+        #[arg(short, long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// How far one profile is from another, in the bins of the second.
+    Diff {
+        /// A profile.
+        found: String,
+        /// What it is held against.
+        wanted: String,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct ProfileCaptureArgs {
+    /// A directory.
+    pub path: PathBuf,
+    /// Where the profile is written; default: stdout.
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Name of the profile.
+    #[arg(long, default_value = "captured")]
+    pub name: String,
+    /// Use the bins of this profile, so that `diff` compares exactly.
+    #[arg(long, value_name = "PROFILE")]
+    pub like: Option<String>,
+    /// What ages are counted to, seconds since 1970; default: now. Volumes aged by senesce end at 1704067200.
+    #[arg(long, value_name = "SECONDS")]
+    pub now: Option<u64>,
+    /// Also count the extents of every file.
+    #[arg(long)]
+    pub extents: bool,
+    /// Ask the kernel with this many threads; default: one for each processor.
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+}

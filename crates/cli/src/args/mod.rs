@@ -1,0 +1,134 @@
+//! The command line, as typed.
+
+mod experiment;
+mod look;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+pub use experiment::*;
+pub use look::*;
+
+/// The laboratory for file system aging: ages file systems, measures what the age costs, and shows it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "senesce",
+    version,
+    propagate_version = true,
+    max_term_width = 100,
+    after_help = "Exit codes: 0 done · 1 failed · 2 usage (command line, plan) · 3 environment (root, kernel, tools, \
+                  space) · 4 internal error · 5 `compare --fail-if` holds · 130, 143 interrupted by a signal (resume with --resume)\n\n\
+                  Results go to stdout, progress to stderr. Sizes are powers of 1024 (4k, 5GiB)."
+)]
+pub struct Cli {
+    /// No progress on stderr.
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// How aged is this file system, where, why, and what does it cost? Writes nothing to it.
+    #[command(after_help = "Examples:\n  \
+        sudo senesce inspect /srv/data                        one screen\n  \
+        sudo senesce inspect / --html root.html --idle        a page with a map, at idle I/O priority\n  \
+        senesce inspect disk.img                              an image that is not mounted\n  \
+        senesce inspect ~/src --device nvme --json | jq '.costs'")]
+    Inspect(InspectArgs),
+    /// The block requests of one device while a command runs: layout score, seeks, sizes, modelled cost.
+    #[command(after_help = "Examples:\n  \
+        sudo senesce trace --on /srv/data -- grep -r nothing /srv/data\n  \
+        sudo senesce trace --on /dev/sdb -d hdd-7200,nvme --requests trace.csv -- tar cf /dev/null /srv\n  \
+        blkparse -i sdb | senesce trace --blkparse /dev/stdin --json\n\n\
+        Needs tracefs, so root. Other users of the device are seen too. The command's own stdout goes to stderr.")]
+    Trace(TraceArgs),
+    /// Two runs, or two trees, against each other: ratios with intervals, and whether chance explains them.
+    #[command(after_help = "Examples:\n  \
+        senesce compare before after                          the last checkpoint of each arm\n  \
+        senesce compare before after --all --fail-if '+5%'    ends with code 5 if B costs over 5% more\n  \
+        senesce compare /mnt/aged /mnt/fresh -w 1 -r 10       grep tests in turn, caches as they are\n\n\
+        With four figures or more on each side the whole 95% interval must lie beyond the limit, else the median.")]
+    Compare(CompareArgs),
+    /// The devices that costs are modelled for.
+    #[command(after_help = "Examples:\n  senesce device list\n  senesce device show hdd-7200")]
+    Device(DeviceArgs),
+    /// What files of a machine are like, as profiles to age volumes by.
+    #[command(after_help = "Examples:\n  \
+        senesce profile show agrawal                          a picture of a built-in profile\n  \
+        senesce profile capture /home -o home.toml            sizes, depths and ages of all files; reads no content\n  \
+        senesce profile merge home.toml srv.toml -o ours.toml\n  \
+        senesce profile diff home.toml agrawal")]
+    Profile(ProfileArgs),
+    /// Run an experiment from a plan file.
+    #[command(after_help = "Examples:\n  \
+        senesce run plans/quick-start.toml --dry-run     what it would do, and the space it needs\n  \
+        sudo senesce run plans/quick-start.toml          run it; the report's path is printed at the end\n  \
+        sudo senesce run plans/quick-start.toml --repo ~/linux --out /data/linux-run\n  \
+        sudo senesce run plans/quick-start.toml --device hdd-7200     on a disk that is not there\n  \
+        sudo senesce run --resume /data/linux-run        go on after a kill or a power cut")]
+    Run(RunArgs),
+    /// Print the summary of a run.
+    #[command(after_help = "Examples:\n  senesce show demo\n  senesce show demo --equivalence")]
+    Show(ShowArgs),
+    /// Write result tables as CSV or JSON.
+    #[command(after_help = "Examples:\n  \
+        senesce export demo --csv grep > grep.csv\n  \
+        senesce export demo --json | jq '.grep[0]'")]
+    Export(ExportArgs),
+    /// Write the HTML report and the figures of a run.
+    #[command(after_help = "Example:\n  senesce report demo --out aging.html --figures figures")]
+    Report(ReportArgs),
+    /// Apply an operation log to a volume, and compare the resulting trees.
+    #[command(after_help = "Examples:\n  \
+        senesce replay demo/arms/ext4/oplog.senesce-log --on /mnt/scratch/empty-dir\n  \
+        sudo senesce replay LOG --on image:2GiB --fs xfs --against model")]
+    Replay(ReplayArgs),
+    /// Look into an operation log.
+    #[command(after_help = "Examples:\n  \
+        senesce log show demo/arms/ext4/oplog.senesce-log -n 3\n  \
+        senesce log stat LOG --json\n  \
+        senesce log verify LOG")]
+    Log(LogArgs),
+    /// One grep test of a tree: seconds per GiB, with the caches as they are.
+    #[command(after_help = "Examples:\n  senesce grep /srv/data --order sorted\n  senesce grep /srv/data --grep")]
+    Grep(GrepArgs),
+    /// Make a synthetic git history.
+    #[command(after_help = "Examples:\n  \
+        senesce synth /tmp/history.git --files 2000 --commits 500 --show")]
+    Synth(SynthArgs),
+    /// Remove the mounts, loop devices, images and temporary files that a killed run left.
+    #[command(after_help = "Examples:\n  \
+        sudo senesce clean          after every run of this machine that no longer lives\n  \
+        sudo senesce clean demo     after this one")]
+    Clean(CleanArgs),
+    /// Print the JSON schema of plan files.
+    Schema,
+    /// Print a shell completion script.
+    #[command(after_help = "Example:\n  senesce completions bash > /etc/bash_completion.d/senesce")]
+    Completions(CompletionsArgs),
+    /// Print the man page.
+    #[command(after_help = "Example:\n  senesce man | man -l -")]
+    Man,
+    /// Be the server or the guard of a disk in virtual time; started by a run.
+    #[command(hide = true)]
+    VdiskServe,
+}
+
+#[derive(Debug, Args)]
+pub struct CleanArgs {
+    /// Directories of runs; all runs that were started on this machine by default.
+    pub runs: Vec<PathBuf>,
+    /// Also remove the snapshots that `run --resume` would go on from: their arms then begin again.
+    #[arg(long)]
+    pub snapshots: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell.
+    pub shell: clap_complete::Shell,
+}
