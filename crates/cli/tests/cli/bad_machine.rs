@@ -167,7 +167,7 @@ fn a_volume_that_fills_unexpectedly_fails_its_arm_and_the_others_go_on() {
     lab.assert_nothing_left();
 
     // A full-disk plan on a volume that does not hold one copy.
-    lab.plan(&SMALL.replace("36MiB", "8MiB"));
+    lab.plan(&SMALL.replace("34MiB", "8MiB"));
     let done = lab.run(["run", "plan.toml", "--out", "tiny"]);
     println!("{}", done.stderr);
     done.refused(1, &["ext4: ", "copy"]);
