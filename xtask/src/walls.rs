@@ -17,6 +17,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("senesce-ext4", &["senesce-core"]),
     ("senesce-vdisk", &["senesce-core", "senesce-device"]),
     ("senesce-inspect", &["senesce-core", "senesce-device", "senesce-ext4", "senesce-probe", "senesce-volume"]),
+    ("senesce-image", &[]),
     ("senesce-store", &["senesce-core"]),
     (
         "senesce-experiment",
@@ -50,6 +51,7 @@ const WALLS: &[(&str, &[&str])] = &[
             "senesce-ext4",
             "senesce-vdisk",
             "senesce-inspect",
+            "senesce-image",
             "senesce-store",
             "senesce-experiment",
             "senesce-report",

@@ -1,5 +1,6 @@
 //! The command line, as typed.
 
+mod aged;
 mod experiment;
 mod look;
 
@@ -7,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+pub use aged::*;
 pub use experiment::*;
 pub use look::*;
 
@@ -87,6 +89,14 @@ pub enum Verb {
         senesce replay demo/arms/ext4/oplog.senesce-log --on /mnt/scratch/empty-dir\n  \
         sudo senesce replay LOG --on image:2GiB --fs xfs --against model")]
     Replay(ReplayArgs),
+    /// Keep aged volumes: save one, restore it in seconds as often as it is needed.
+    #[command(after_help = "Examples:\n  \
+        senesce image save aged.img aged.senesce-image --set workload=fsfb\n  \
+        senesce image restore aged.senesce-image test.img     equal byte for byte, sparse\n  \
+        sudo senesce image restore aged.senesce-image /dev/sdb1\n  \
+        senesce image list ~/images\n  \
+        senesce image verify aged.senesce-image")]
+    Image(ImageArgs),
     /// Look into an operation log.
     #[command(after_help = "Examples:\n  \
         senesce log show demo/arms/ext4/oplog.senesce-log -n 3\n  \

@@ -6,6 +6,7 @@ pub mod device;
 pub mod export;
 pub mod generate;
 pub mod grep;
+pub mod image;
 pub mod inspect;
 pub mod log;
 pub mod profile;

@@ -7,6 +7,7 @@ mod bad_machine;
 mod clean;
 mod disk;
 mod equivalence;
+mod image;
 mod inspect;
 mod lab;
 mod log;

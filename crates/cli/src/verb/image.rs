@@ -1,0 +1,191 @@
+//! `senesce image`: containers of aged volumes.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::Read,
+    os::unix::fs::FileTypeExt,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use senesce_core::{Bytes, Clock};
+use senesce_image::{Container, Description, RestoreOptions, SaveOptions, restore, save, verify};
+use senesce_volume::{Host, LinuxHost, SCAN_BYTES, check_device, read_superblock};
+
+use crate::{
+    args::{ImageArgs, ImageRestoreArgs, ImageSaveArgs, ImageVerb},
+    clock::SystemClock,
+    exit::usage,
+};
+
+/// Saves, restores, lists or verifies.
+pub fn image(args: ImageArgs, quiet: bool) -> Result<()> {
+    match args.verb {
+        ImageVerb::Save(args) => save_image(&args, quiet),
+        ImageVerb::Restore(args) => restore_image(&args, quiet),
+        ImageVerb::List { paths, json } => list(&paths, json),
+        ImageVerb::Verify { containers, threads } => {
+            for container in &containers {
+                let clock = SystemClock::start();
+                let report = verify(container, count_threads(threads))?;
+                println!(
+                    "{}: good, {} of data, {}",
+                    container.display(),
+                    Bytes(report.data_bytes),
+                    report.content_hash
+                );
+                tell_speed(quiet, "checked", report.data_bytes, &clock);
+            }
+            Ok(())
+        }
+    }
+}
+
+fn count_threads(asked: Option<usize>) -> usize {
+    asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
+fn tell_speed(quiet: bool, what: &str, bytes: u64, clock: &SystemClock) {
+    if !quiet {
+        let seconds = clock.now().as_secs_f64();
+        let rate = Bytes((bytes as f64 / seconds.max(1e-9)) as u64);
+        eprintln!("{} {what} in {seconds:.2} s, {rate}/s", Bytes(bytes));
+    }
+}
+
+fn save_image(args: &ImageSaveArgs, quiet: bool) -> Result<()> {
+    let clock = SystemClock::start();
+    let file_system = check_source(&args.source)?;
+    let mut circumstances: BTreeMap<String, String> = LinuxHost::default().circumstances(None).into_iter().collect();
+    circumstances.extend(args.set.iter().map(|set| (set.name.clone(), set.value.clone())));
+    let description = Description { file_system, circumstances };
+    let options = SaveOptions { threads: count_threads(args.threads), level: args.level };
+    let report = save(&args.source, &args.container, &description, &options).map_err(explain)?;
+    println!(
+        "{}: {} volume, {} of data in {}, {}",
+        args.container.display(),
+        Bytes(report.volume_bytes),
+        Bytes(report.data_bytes),
+        Bytes(report.stored_bytes),
+        report.content_hash
+    );
+    tell_speed(quiet, "saved", report.data_bytes, &clock);
+    Ok(())
+}
+
+/// Refuses what is in use, whose bytes would be of several moments; gives the name of the file system.
+fn check_source(path: &Path) -> Result<Option<String>> {
+    let host = LinuxHost::default();
+    let kind = fs::metadata(path).with_context(|| format!("cannot look at {}", path.display()))?.file_type();
+    let users = if kind.is_block_device() {
+        host.device_users(&fs::canonicalize(path)?)?
+    } else if kind.is_file() {
+        let id = host.file_id(&fs::canonicalize(path)?)?;
+        let loops = id.map_or(Ok(Vec::new()), |id| host.loops_backed_by(id))?;
+        loops.iter().map(|device| device.display().to_string()).collect()
+    } else {
+        return Err(usage(format!("{} is neither an image nor a device", path.display()), None));
+    };
+    if !users.is_empty() {
+        let hint = "unmount it first: what is saved while it is written fits no moment";
+        return Err(usage(format!("{} is in use by {}", path.display(), users.join(", ")), Some(hint)));
+    }
+    let mut start = Vec::new();
+    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    file.take(SCAN_BYTES as u64).read_to_end(&mut start).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(read_superblock(&start).map(|found| found.file_system.name().to_owned()))
+}
+
+fn restore_image(args: &ImageRestoreArgs, quiet: bool) -> Result<()> {
+    let clock = SystemClock::start();
+    let host = LinuxHost::default();
+    if let Ok(found) = fs::metadata(&args.to) {
+        if found.file_type().is_block_device() {
+            check_device(&host, &args.to, args.force)?;
+        } else if args.force {
+            check_source(&args.to)?;
+        }
+    }
+    let options = RestoreOptions { threads: count_threads(args.threads), replace: args.force, sync: !args.no_sync };
+    let report = restore(&args.container, &args.to, &options).map_err(explain)?;
+    println!(
+        "{}: {} volume, {} written, {}",
+        args.to.display(),
+        Bytes(report.volume_bytes),
+        Bytes(report.written_bytes),
+        report.content_hash
+    );
+    tell_speed(quiet, "restored", report.data_bytes, &clock);
+    Ok(())
+}
+
+/// What the user can do otherwise is a matter of usage.
+fn explain(error: senesce_image::Error) -> anyhow::Error {
+    match error {
+        senesce_image::Error::Exists { .. } => {
+            usage(error.to_string(), Some("give another name, or restore with --force"))
+        }
+        senesce_image::Error::TooSmall { .. } => usage(error.to_string(), None),
+        error => error.into(),
+    }
+}
+
+fn list(paths: &[PathBuf], json: bool) -> Result<()> {
+    let mut documents = Vec::new();
+    for path in find_containers(paths)? {
+        let container = Container::open(&path)?;
+        let description = container.description();
+        if json {
+            documents.push(serde_json::json!({
+                "path": path.to_string_lossy(),
+                "file_system": description.file_system,
+                "volume_bytes": container.volume_bytes(),
+                "data_bytes": container.data_bytes(),
+                "stored_bytes": container.stored_bytes(),
+                "content_hash": container.content_hash(),
+                "senesce": container.senesce_version(),
+                "circumstances": description.circumstances,
+            }));
+            continue;
+        }
+        println!(
+            "{}: {} of {}, {} of data in {}, by senesce {}\n  content  {}",
+            path.display(),
+            description.file_system.as_deref().unwrap_or("no known file system"),
+            Bytes(container.volume_bytes()),
+            Bytes(container.data_bytes()),
+            Bytes(container.stored_bytes()),
+            container.senesce_version(),
+            container.content_hash()
+        );
+        for (name, value) in &description.circumstances {
+            println!("  {name}  {value}");
+        }
+    }
+    if json {
+        let document = serde_json::json!({ "schema": "senesce-image-list/1", "containers": documents });
+        println!("{}", serde_json::to_string_pretty(&document)?);
+    }
+    Ok(())
+}
+
+/// The files that were named, and those in the directories that were named which begin as a container does.
+fn find_containers(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            found.push(path.clone());
+            continue;
+        }
+        let entries = fs::read_dir(path).with_context(|| format!("cannot list {}", path.display()))?;
+        let mut names: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
+        names.sort();
+        // A file that is none is passed over; one that is a container and damaged is told.
+        names.retain(|name| {
+            name.is_file() && !matches!(Container::open(name), Err(senesce_image::Error::NotAContainer { .. }))
+        });
+        found.extend(names);
+    }
+    Ok(found)
+}

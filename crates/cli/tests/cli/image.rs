@@ -1,0 +1,74 @@
+//! Containers of volumes: real file systems, saved and restored to files and devices, and what is refused.
+
+use senesce_testkit::root_or_skip;
+
+use super::{
+    disk::{Disk, Mount, must},
+    lab::Lab,
+};
+
+const NAMES: [(&str, u64); 3] = [("ext4", 64), ("xfs", 320), ("btrfs", 160)];
+
+#[test]
+fn volumes_of_three_file_systems_come_back_byte_for_byte_as_files_and_on_devices() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    for (kind, mib) in NAMES {
+        let lab = Lab::new();
+        let path = |name: &str| lab.path(name).to_string_lossy().into_owned();
+        {
+            let disk = Disk::new(&lab.path("volume"), mib);
+            must(&format!("mkfs.{kind}"), &["-q", &disk.device]);
+            let mount = Mount::new(&[&disk.device], lab.path("mnt"));
+            for number in 0..200u32 {
+                let bytes: Vec<u8> = (0..20_000 + number).map(|n| ((n * number) >> 3) as u8).collect();
+                std::fs::write(mount.point.join(number.to_string()), bytes).unwrap();
+            }
+            // While it is mounted it fits no moment.
+            lab.run(["image", "save", &path("volume"), &path("c")]).refused(2, &["in use", "unmount"]);
+            lab.run(["image", "save", &disk.device, &path("c")]).refused(2, &["in use", "mnt"]);
+        }
+        let saved = lab.run(["image", "save", &path("volume"), &path("c"), "--set", "aged=by hand"]).good();
+        let listed = lab.run(["image", "list", "--json", &path(".")]).good();
+        let listed: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
+        let container = &listed["containers"][0];
+        assert_eq!(container["file_system"], kind);
+        assert_eq!(container["circumstances"]["aged"], "by hand");
+        assert_eq!(container["volume_bytes"], mib << 20);
+        assert!(saved.stdout.contains(container["content_hash"].as_str().unwrap()));
+        lab.run(["image", "verify", &path("c")]).good();
+        lab.run(["image", "restore", &path("c"), &path("again")]).good();
+        must("cmp", &[&path("volume"), &path("again")]);
+        lab.run(["image", "restore", &path("c"), &path("again")]).refused(2, &["exists already", "--force"]);
+
+        // A device that held something else, in holes too.
+        let image = lab.path("disk");
+        std::fs::write(&image, vec![0xA5; (mib << 20) as usize]).unwrap();
+        let disk = Disk::attach(&image);
+        lab.run(["image", "restore", &path("c"), &disk.device]).good();
+        must("cmp", &[&path("volume"), &disk.device]);
+        lab.run(["image", "restore", &path("c"), &disk.device]).refused(3, &[&disk.device, "--force"]);
+        lab.run(["image", "restore", &path("c"), &disk.device, "--force"]).good();
+        let small = Disk::new(&lab.path("small"), 20);
+        lab.run(["image", "restore", &path("c"), &small.device]).refused(2, &["the volume has"]);
+        drop((disk, small));
+        lab.assert_nothing_left();
+    }
+}
+
+#[test]
+fn damaged_containers_are_refused_with_the_place_and_nothing_is_left() {
+    let lab = Lab::new();
+    let path = |name: &str| lab.path(name).to_string_lossy().into_owned();
+    std::fs::write(lab.path("volume"), "not a file system").unwrap();
+    lab.run(["image", "save", &path("volume"), &path("c"), "--set", "nothing"]).refused(2, &["NAME=VALUE"]);
+    lab.run(["image", "save", &path("volume"), &path("c")]).good();
+    let whole = std::fs::read(lab.path("c")).unwrap();
+    std::fs::write(lab.path("cut"), &whole[..whole.len() - 1]).unwrap();
+    lab.run(["image", "restore", &path("cut"), &path("to")]).refused(1, &["is cut", "the mark of the end"]);
+    lab.run(["image", "verify", &path("volume")]).refused(1, &["no image container"]);
+    lab.run(["image", "list", &path("nowhere")]).refused(1, &["nowhere"]);
+    assert!(!lab.path("to").exists());
+    lab.assert_nothing_left();
+}

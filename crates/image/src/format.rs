@@ -1,0 +1,131 @@
+//! The bytes of a container, version 1: header, frames, index, end. All numbers are little-endian.
+//!
+//! What it is not: reading and writing of files; that is `container` and `save`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The first bytes of a container.
+pub(crate) const MAGIC: [u8; 8] = *b"SNSC-IMG";
+/// The last bytes of a container.
+pub(crate) const END_MAGIC: [u8; 8] = *b"GMI-CSNS";
+/// The version that is written.
+pub const VERSION: u32 = 1;
+/// What the header says of itself.
+pub const FORMAT: &str = "senesce-image/1";
+/// Bytes of the volume in a chunk.
+pub const CHUNK_BYTES: u64 = 1 << 20;
+/// Magic, version, length of the header's text.
+pub(crate) const PRELUDE_BYTES: usize = 16;
+/// A hash.
+pub(crate) const HASH_BYTES: usize = 32;
+/// One chunk in the index.
+pub(crate) const ENTRY_BYTES: usize = 8 + 8 + 4 + HASH_BYTES;
+/// Place and length of the index, its hash, the content hash, magic.
+pub(crate) const END_BYTES: usize = 8 + 8 + HASH_BYTES + HASH_BYTES + 8;
+/// No header is longer.
+pub(crate) const MAX_HEADER_BYTES: u32 = 16 << 20;
+
+/// What the caller knows about a volume.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Description {
+    /// The kernel's name of the file system; none if there is none that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_system: Option<String>,
+    /// How it was aged, on what, when: names and values, free in form.
+    pub circumstances: BTreeMap<String, String>,
+}
+
+/// The header of a container.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Header {
+    pub format: String,
+    /// Version of the program that wrote it.
+    pub senesce: String,
+    pub volume_bytes: u64,
+    pub chunk_bytes: u64,
+    #[serde(flatten)]
+    pub description: Description,
+}
+
+/// One stored chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// Which chunk of the volume.
+    pub chunk: u64,
+    /// Where its frame is in the container.
+    pub at_byte: u64,
+    /// Length of the frame.
+    pub stored_bytes: u32,
+    /// BLAKE3 of the chunk's bytes.
+    pub hash: [u8; HASH_BYTES],
+}
+
+impl Entry {
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend(self.chunk.to_le_bytes());
+        out.extend(self.at_byte.to_le_bytes());
+        out.extend(self.stored_bytes.to_le_bytes());
+        out.extend(self.hash);
+    }
+
+    pub fn read(bytes: &[u8; ENTRY_BYTES]) -> Self {
+        Self {
+            chunk: number(bytes, 0),
+            at_byte: number(bytes, 8),
+            stored_bytes: u32::from_le_bytes(bytes[16..20].try_into().expect("four bytes")),
+            hash: bytes[20..].try_into().expect("the rest is a hash"),
+        }
+    }
+}
+
+/// The end of a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct End {
+    pub index_at_byte: u64,
+    pub index_bytes: u64,
+    pub index_hash: [u8; HASH_BYTES],
+    pub content_hash: [u8; HASH_BYTES],
+}
+
+impl End {
+    pub fn write(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(END_BYTES);
+        out.extend(self.index_at_byte.to_le_bytes());
+        out.extend(self.index_bytes.to_le_bytes());
+        out.extend(self.index_hash);
+        out.extend(self.content_hash);
+        out.extend(END_MAGIC);
+        out
+    }
+
+    /// None if the magic is not there.
+    pub fn read(bytes: &[u8; END_BYTES]) -> Option<Self> {
+        let hash = |at: usize| bytes[at..at + HASH_BYTES].try_into().expect("a hash");
+        (bytes[END_BYTES - 8..] == END_MAGIC).then(|| Self {
+            index_at_byte: number(bytes, 0),
+            index_bytes: number(bytes, 8),
+            index_hash: hash(16),
+            content_hash: hash(16 + HASH_BYTES),
+        })
+    }
+}
+
+/// The number in eight bytes.
+fn number(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+/// The header with what surrounds it: magic, version, length, JSON, BLAKE3 of all of that.
+pub(crate) fn render_header(header: &Header) -> Vec<u8> {
+    let text = serde_json::to_vec(header).expect("strings and numbers always have a text");
+    let mut out = Vec::with_capacity(PRELUDE_BYTES + text.len() + HASH_BYTES);
+    out.extend(MAGIC);
+    out.extend(VERSION.to_le_bytes());
+    out.extend((text.len() as u32).to_le_bytes());
+    out.extend(text);
+    let hash = blake3::hash(&out);
+    out.extend(hash.as_bytes());
+    out
+}

@@ -1,0 +1,172 @@
+//! From a container to an image or device, or only through its hashes.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{Seek, SeekFrom},
+    os::unix::fs::{FileExt, FileTypeExt},
+    path::Path,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+};
+
+use crate::{
+    Container, Error, Result,
+    format::CHUNK_BYTES,
+    save::sync_directory,
+    sparse::{apply_zero, compute_data_runs},
+};
+
+/// How a volume is restored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RestoreOptions {
+    /// Threads that read, decompress, check and write; 0 counts as 1.
+    pub threads: usize,
+    /// Whether an existing file may be replaced. A device is always written: whether it may be is its caller's decision.
+    pub replace: bool,
+    /// Whether the image is made durable before the call returns.
+    pub sync: bool,
+}
+
+impl Default for RestoreOptions {
+    fn default() -> Self {
+        Self { threads: 1, replace: false, sync: true }
+    }
+}
+
+/// What was restored or verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RestoreReport {
+    /// Size of the volume.
+    pub volume_bytes: u64,
+    /// Bytes in chunks that are not zero; every one was checked against its hash.
+    pub data_bytes: u64,
+    /// Bytes written: pages that are not zero.
+    pub written_bytes: u64,
+    /// The content hash.
+    pub content_hash: String,
+}
+
+/// Restores the volume in `container` to the file or device `to`, equal byte for byte; a file becomes sparse. A file's
+/// name appears only when it is whole.
+///
+/// Errors: the container is cut or damaged, with the place; `to` exists; a device is too small. What was begun of a file
+/// is removed; a device may be half written.
+pub fn restore(container: &Path, to: &Path, options: &RestoreOptions) -> Result<RestoreReport> {
+    let container = Container::open(container)?;
+    let found = to.metadata().ok();
+    if found.as_ref().is_some_and(|found| found.file_type().is_block_device()) {
+        return restore_device(&container, to, options);
+    }
+    if to.symlink_metadata().is_ok() && !(options.replace && found.is_some_and(|found| found.is_file())) {
+        return Err(Error::Exists { path: to.to_owned() });
+    }
+    let mut partial = to.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = Path::new(&partial);
+    let result = restore_file(&container, partial, options).and_then(|report| {
+        std::fs::rename(partial, to).map_err(Error::io("rename", partial))?;
+        if options.sync {
+            sync_directory(to)?;
+        }
+        Ok(report)
+    });
+    if result.is_err() {
+        let _ = std::fs::remove_file(partial);
+    }
+    result
+}
+
+/// Checks every chunk of a container against its hash, and writes nothing. Errors: as [`restore`].
+pub fn verify(container: &Path, threads: usize) -> Result<RestoreReport> {
+    let container = Container::open(container)?;
+    for_each_chunk(&container, threads, &|_, _| Ok(0))
+}
+
+fn restore_file(container: &Container, to: &Path, options: &RestoreOptions) -> Result<RestoreReport> {
+    let file = File::create(to).map_err(Error::io("create", to))?;
+    file.set_len(container.volume_bytes()).map_err(Error::io("set the size of", to))?;
+    let report = for_each_chunk(container, options.threads, &|start, bytes| write_runs(&file, to, start, bytes))?;
+    if options.sync {
+        file.sync_all().map_err(Error::io("sync", to))?;
+    }
+    Ok(report)
+}
+
+fn restore_device(container: &Container, to: &Path, options: &RestoreOptions) -> Result<RestoreReport> {
+    let mut device = OpenOptions::new().write(true).open(to).map_err(Error::io("open", to))?;
+    let (found, wanted) =
+        (device.seek(SeekFrom::End(0)).map_err(Error::io("find the size of", to))?, container.volume_bytes());
+    if found < wanted {
+        return Err(Error::TooSmall { path: to.to_owned(), found, wanted });
+    }
+    let zero = |start: u64, end: u64| {
+        if start < end {
+            apply_zero(&device, start, end - start).map_err(Error::io("zero a part of", to))
+        } else {
+            Ok(())
+        }
+    };
+    let mut at = 0;
+    for entry in &container.entries {
+        zero(at, entry.chunk * CHUNK_BYTES)?;
+        at = ((entry.chunk + 1) * CHUNK_BYTES).min(wanted);
+    }
+    zero(at, wanted)?;
+    // What is stored is written whole: the device holds something else in the pages that are zero.
+    let write = |start: u64, bytes: &[u8]| {
+        device.write_all_at(bytes, start).map_err(Error::io("write", to))?;
+        Ok(bytes.len() as u64)
+    };
+    let report = for_each_chunk(container, options.threads, &write)?;
+    device.sync_all().map_err(Error::io("sync", to))?;
+    Ok(report)
+}
+
+fn write_runs(file: &File, path: &Path, start: u64, bytes: &[u8]) -> Result<u64> {
+    let mut written = 0;
+    for run in compute_data_runs(bytes) {
+        file.write_all_at(&bytes[run.clone()], start + run.start as u64).map_err(Error::io("write", path))?;
+        written += run.len() as u64;
+    }
+    Ok(written)
+}
+
+/// What is done with a chunk that was checked: its place in the volume and its bytes; gives the bytes it wrote.
+type Act<'a> = dyn Fn(u64, &[u8]) -> Result<u64> + Sync + 'a;
+
+/// Reads, decompresses and checks all chunks, on threads; the first failure ends it.
+fn for_each_chunk(container: &Container, threads: usize, act: &Act<'_>) -> Result<RestoreReport> {
+    let (next, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (written, failure) = (AtomicU64::new(0), Mutex::new(None));
+    let work = || -> Result<()> {
+        let mut decompressor = zstd::bulk::Decompressor::new().map_err(Error::io("decompress", &container.path))?;
+        let (mut frame, mut out) = (Vec::new(), vec![0; CHUNK_BYTES as usize]);
+        while !is_over.load(Ordering::Relaxed) {
+            let Some(entry) = container.entries.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+            let length = container.read_chunk(entry, &mut frame, &mut out, &mut decompressor)?;
+            written.fetch_add(act(entry.chunk * CHUNK_BYTES, &out[..length])?, Ordering::Relaxed);
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(|| {
+                if let Err(error) = work() {
+                    is_over.store(true, Ordering::Relaxed);
+                    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                }
+            });
+        }
+    });
+    if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(error);
+    }
+    Ok(RestoreReport {
+        volume_bytes: container.volume_bytes(),
+        data_bytes: container.data_bytes(),
+        written_bytes: written.into_inner(),
+        content_hash: container.content_hash().to_owned(),
+    })
+}

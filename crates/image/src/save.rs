@@ -1,0 +1,280 @@
+//! From an image or device into a container.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{BufWriter, Seek, SeekFrom, Write},
+    os::unix::fs::FileExt,
+    path::Path,
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+};
+
+use crate::{
+    Error, Result,
+    format::{CHUNK_BYTES, Description, End, Entry, FORMAT, Header, render_header},
+    hash::{compute_content_hash, to_hex},
+    sparse::{collect_data_ranges, is_zero},
+};
+
+/// How a container is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SaveOptions {
+    /// Threads that read, hash and compress; 0 counts as 1. The container does not depend on it.
+    pub threads: usize,
+    /// zstd's level.
+    pub level: i32,
+}
+
+impl Default for SaveOptions {
+    fn default() -> Self {
+        Self { threads: 1, level: 3 }
+    }
+}
+
+/// What was saved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SaveReport {
+    /// Size of the volume.
+    pub volume_bytes: u64,
+    /// Bytes in chunks that are not zero.
+    pub data_bytes: u64,
+    /// Size of the container.
+    pub stored_bytes: u64,
+    /// The content hash.
+    pub content_hash: String,
+}
+
+/// Writes the image or device `source` into the new container `to`. The name appears only when the container is whole
+/// and durable. Chunks of zeros and holes are left out.
+///
+/// Errors: `to` exists; reading or writing fails; the source shrinks meanwhile. What was begun is removed.
+/// Cost: one reading of what is not a hole; memory of a few MiB a thread.
+pub fn save(source: &Path, to: &Path, description: &Description, options: &SaveOptions) -> Result<SaveReport> {
+    if to.symlink_metadata().is_ok() {
+        return Err(Error::Exists { path: to.to_owned() });
+    }
+    let mut partial = to.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = Path::new(&partial);
+    let result = save_to(source, partial, description, options).and_then(|report| {
+        std::fs::rename(partial, to).map_err(Error::io("rename", partial))?;
+        sync_directory(to)?;
+        Ok(report)
+    });
+    if result.is_err() {
+        let _ = std::fs::remove_file(partial);
+    }
+    result
+}
+
+/// Makes a name durable.
+pub(crate) fn sync_directory(of: &Path) -> Result<()> {
+    let dir = of.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(Error::io("sync", dir))
+}
+
+fn save_to(source: &Path, to: &Path, description: &Description, options: &SaveOptions) -> Result<SaveReport> {
+    let mut from = File::open(source).map_err(Error::io("open", source))?;
+    // Of a device, too, the end is its size.
+    let volume_bytes = from.seek(SeekFrom::End(0)).map_err(Error::io("find the size of", source))?;
+    let ranges = collect_data_ranges(&from, volume_bytes).map_err(Error::io("find the holes of", source))?;
+    let chunks = compute_chunks(&ranges);
+    let header = Header {
+        format: FORMAT.to_owned(),
+        senesce: env!("CARGO_PKG_VERSION").to_owned(),
+        volume_bytes,
+        chunk_bytes: CHUNK_BYTES,
+        description: description.clone(),
+    };
+    let file = File::create(to).map_err(Error::io("create", to))?;
+    let mut out = Output { file: BufWriter::with_capacity(1 << 20, file), path: to, at_byte: 0 };
+    out.write(&render_header(&header))?;
+    let entries = save_chunks(&Source { file: &from, path: source, volume_bytes }, &chunks, options, &mut out)?;
+    let mut index = Vec::new();
+    for entry in &entries {
+        entry.write(&mut index);
+    }
+    let content_hash = compute_content_hash(volume_bytes, &entries);
+    let end = End {
+        index_at_byte: out.at_byte,
+        index_bytes: index.len() as u64,
+        index_hash: *blake3::hash(&index).as_bytes(),
+        content_hash,
+    };
+    out.write(&index)?;
+    out.write(&end.write())?;
+    let stored_bytes = out.at_byte;
+    out.file.flush().map_err(Error::io("write", to))?;
+    out.file.get_ref().sync_all().map_err(Error::io("sync", to))?;
+    let data_bytes = entries.iter().map(|entry| compute_chunk_length(entry.chunk, volume_bytes) as u64).sum();
+    Ok(SaveReport { volume_bytes, data_bytes, stored_bytes, content_hash: to_hex(&content_hash) })
+}
+
+/// Length of a chunk: the last one may be short.
+pub(crate) fn compute_chunk_length(chunk: u64, volume_bytes: u64) -> usize {
+    volume_bytes.saturating_sub(chunk * CHUNK_BYTES).min(CHUNK_BYTES) as usize
+}
+
+/// The chunks that ranges touch, in order, each once.
+fn compute_chunks(ranges: &[(u64, u64)]) -> Vec<u64> {
+    let mut chunks: Vec<u64> = ranges
+        .iter()
+        .filter(|(start, end)| start < end)
+        .flat_map(|(start, end)| start / CHUNK_BYTES..end.div_ceil(CHUNK_BYTES))
+        .collect();
+    chunks.dedup();
+    chunks
+}
+
+struct Source<'a> {
+    file: &'a File,
+    path: &'a Path,
+    volume_bytes: u64,
+}
+
+struct Output<'a> {
+    file: BufWriter<File>,
+    path: &'a Path,
+    at_byte: u64,
+}
+
+impl Output<'_> {
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.write_all(bytes).map_err(Error::io("write", self.path))?;
+        self.at_byte += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+/// A compressed chunk; none if it is all zero.
+type Packed = Option<([u8; 32], Vec<u8>)>;
+
+/// What the threads share: who takes which chunk, and what waits to be written in order.
+struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    next: usize,
+    written: usize,
+    ready: BTreeMap<usize, Result<Packed>>,
+    is_over: bool,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ends the others' waiting however its thread ends.
+struct Ending<'a>(&'a Queue);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.lock().is_over = true;
+        self.0.changed.notify_all();
+    }
+}
+
+/// Packs chunks on threads and writes them in their order.
+fn save_chunks(source: &Source<'_>, chunks: &[u64], options: &SaveOptions, out: &mut Output<'_>) -> Result<Vec<Entry>> {
+    let threads = options.threads.max(1);
+    let state = State { next: 0, written: 0, ready: BTreeMap::new(), is_over: false };
+    let queue = Queue { state: Mutex::new(state), changed: Condvar::new() };
+    std::thread::scope(|scope| {
+        let ending = Ending(&queue);
+        for _ in 0..threads {
+            scope.spawn(|| pack_chunks(source, chunks, options.level, threads * 4, &queue));
+        }
+        let mut entries = Vec::new();
+        for (turn, &chunk) in chunks.iter().enumerate() {
+            let packed = {
+                let mut state = queue.lock();
+                loop {
+                    if let Some(packed) = state.ready.remove(&turn) {
+                        state.written = turn + 1;
+                        queue.changed.notify_all();
+                        break packed;
+                    }
+                    state = queue.wait(state);
+                }
+            };
+            if let Some((hash, frame)) = packed? {
+                let stored_bytes = frame.len() as u32;
+                entries.push(Entry { chunk, at_byte: out.at_byte, stored_bytes, hash });
+                out.write(&frame)?;
+            }
+        }
+        drop(ending);
+        Ok(entries)
+    })
+}
+
+fn pack_chunks(source: &Source<'_>, chunks: &[u64], level: i32, window: usize, queue: &Queue) {
+    let mut buffer = vec![0; CHUNK_BYTES as usize];
+    let mut compressor = zstd::bulk::Compressor::new(level);
+    loop {
+        let turn = {
+            let mut state = queue.lock();
+            while !state.is_over && state.next < chunks.len() && state.next >= state.written + window {
+                state = queue.wait(state);
+            }
+            if state.is_over || state.next >= chunks.len() {
+                return;
+            }
+            state.next += 1;
+            state.next - 1
+        };
+        let packed = match &mut compressor {
+            Ok(compressor) => pack(source, chunks[turn], &mut buffer, compressor),
+            Err(error) => Err(Error::io("compress", source.path)(std::io::Error::new(error.kind(), error.to_string()))),
+        };
+        queue.lock().ready.insert(turn, packed);
+        queue.changed.notify_all();
+    }
+}
+
+fn pack(
+    source: &Source<'_>,
+    chunk: u64,
+    buffer: &mut [u8],
+    compressor: &mut zstd::bulk::Compressor<'_>,
+) -> Result<Packed> {
+    let wanted = compute_chunk_length(chunk, source.volume_bytes);
+    let bytes = &mut buffer[..wanted];
+    let mut read = 0;
+    while read < wanted {
+        match source.file.read_at(&mut bytes[read..], chunk * CHUNK_BYTES + read as u64) {
+            Ok(0) => return Err(Error::SourceShrank { path: source.path.to_owned(), chunk, read, wanted }),
+            Ok(some) => read += some,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Error::io("read", source.path)(error)),
+        }
+    }
+    if is_zero(bytes) {
+        return Ok(None);
+    }
+    let frame = compressor.compress(bytes).map_err(Error::io("compress", source.path))?;
+    Ok(Some((*blake3::hash(bytes).as_bytes(), frame)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_that_share_a_chunk_give_it_once() {
+        const C: u64 = CHUNK_BYTES;
+        assert_eq!(
+            compute_chunks(&[(0, 1), (5, 6), (C - 1, C + 1), (3 * C, 4 * C), (6 * C + 1, 6 * C + 2)]),
+            [0, 1, 3, 6]
+        );
+        assert!(compute_chunks(&[(7, 7)]).is_empty());
+    }
+}

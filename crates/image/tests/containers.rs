@@ -1,0 +1,176 @@
+//! Containers as files: equal again after a restore, the same for any number of threads, refused when cut or damaged.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::{FileExt, MetadataExt},
+    path::Path,
+};
+
+use proptest::prelude::*;
+use senesce_image::{CHUNK_BYTES, Container, Description, Error, RestoreOptions, SaveOptions, restore, save, verify};
+
+fn description() -> Description {
+    let circumstances = BTreeMap::from([("workload".to_owned(), "fsfb, 500 rounds".to_owned())]);
+    Description { file_system: Some("xfs".into()), circumstances }
+}
+
+/// Three chunks and a half: data, a hole, few data, data to an odd end.
+fn small_volume(path: &Path) -> Vec<u8> {
+    let length = (3 * CHUNK_BYTES + CHUNK_BYTES / 2 + 5) as usize;
+    let mut bytes = vec![0; length];
+    for (number, byte) in bytes[..10_000].iter_mut().enumerate() {
+        *byte = (number % 251) as u8;
+    }
+    bytes[2 * CHUNK_BYTES as usize + 70_000] = 1;
+    bytes[length - 5..].copy_from_slice(b"last.");
+    let file = fs::File::create(path).unwrap();
+    file.set_len(length as u64).unwrap();
+    file.write_all_at(&bytes[..10_000], 0).unwrap();
+    file.write_all_at(&[1], 2 * CHUNK_BYTES + 70_000).unwrap();
+    file.write_all_at(b"last.", length as u64 - 5).unwrap();
+    bytes
+}
+
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../golden/image-v1.senesce-image");
+
+#[test]
+fn the_golden_container_is_restored_for_ever_and_written_again_byte_for_byte() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let bytes = small_volume(&path("volume"));
+    save(&path("volume"), &path("new"), &description(), &SaveOptions::default()).unwrap();
+    let opened = Container::open(Path::new(GOLDEN)).unwrap();
+    assert_eq!(opened.description(), &description());
+    assert_eq!(
+        (opened.volume_bytes(), opened.data_bytes()),
+        (bytes.len() as u64, 2 * CHUNK_BYTES + CHUNK_BYTES / 2 + 5)
+    );
+    assert_eq!(opened.content_hash(), "d7ec4c6e1050ef5130f96703660b79ae02ac1985a9766eee433fc045a5722f80");
+    restore(Path::new(GOLDEN), &path("again"), &RestoreOptions::default()).unwrap();
+    assert!(fs::read(path("again")).unwrap() == bytes);
+    assert!(fs::read(path("new")).unwrap() == fs::read(GOLDEN).unwrap(), "the format changed without a new version");
+}
+
+#[test]
+fn a_container_does_not_depend_on_the_number_of_threads_and_a_restored_image_is_sparse() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let file = fs::File::create(path("volume")).unwrap();
+    file.set_len(64 << 20).unwrap();
+    for chunk in 0..40u64 {
+        let byte = chunk as u8;
+        file.write_all_at(&vec![byte; 5000 + 1000 * byte as usize], chunk * 1_500_000).unwrap();
+    }
+    for threads in [1, 2, 7] {
+        let to = path(&format!("{threads}"));
+        save(&path("volume"), &to, &description(), &SaveOptions { threads, level: 1 }).unwrap();
+        assert!(fs::read(&to).unwrap() == fs::read(path("1")).unwrap(), "{threads} threads");
+        let again = path(&format!("again-{threads}"));
+        let report = restore(&to, &again, &RestoreOptions { threads, ..Default::default() }).unwrap();
+        assert!(fs::read(&again).unwrap() == fs::read(path("volume")).unwrap());
+        assert_eq!(verify(&to, threads).unwrap().content_hash, report.content_hash);
+        let occupied = fs::metadata(&again).unwrap().blocks() * 512;
+        assert!(occupied <= report.written_bytes + (64 << 10), "{occupied} of {}", report.written_bytes);
+        assert!(report.written_bytes < report.data_bytes);
+    }
+}
+
+#[test]
+fn a_container_cut_anywhere_is_refused_with_the_place_and_nothing_is_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let whole = fs::read(GOLDEN).unwrap();
+    let (cut, to) = (dir.path().join("cut"), dir.path().join("to"));
+    for length in 0..whole.len() {
+        fs::write(&cut, &whole[..length]).unwrap();
+        let error = restore(&cut, &to, &RestoreOptions::default()).unwrap_err();
+        assert!(matches!(error, Error::Truncated { .. } | Error::NotAContainer { .. }), "{length}: {error}");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "{length}");
+    }
+}
+
+#[test]
+fn any_byte_that_is_another_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("damaged");
+    let whole = fs::read(GOLDEN).unwrap();
+    let mut kinds = [0; 3];
+    for at in 0..whole.len() {
+        for flip in [1, 0x80] {
+            let mut bytes = whole.clone();
+            bytes[at] ^= flip;
+            fs::write(&path, &bytes).unwrap();
+            match verify(&path, 2).expect_err(&format!("byte {at} ^ {flip:#x}")) {
+                Error::DamagedChunk { at_byte, .. } => {
+                    assert!(at_byte <= at as u64);
+                    kinds[0] += 1;
+                }
+                Error::Damaged { .. } => kinds[1] += 1,
+                _ => kinds[2] += 1,
+            }
+        }
+    }
+    assert!(kinds.iter().all(|seen| *seen > 0), "{kinds:?}");
+}
+
+#[test]
+fn a_damaged_chunk_is_named_by_its_place_in_the_volume() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    fs::write(path("volume"), (0..3 * CHUNK_BYTES).map(|n| ((n * n) >> 7) as u8 | 1).collect::<Vec<_>>()).unwrap();
+    let saved = save(&path("volume"), &path("c"), &Description::default(), &SaveOptions::default()).unwrap();
+    let mut bytes = fs::read(path("c")).unwrap();
+    let end_of_frames = saved.stored_bytes as usize - 88 - 3 * 52;
+    bytes[end_of_frames - 1] ^= 1;
+    fs::write(path("c"), bytes).unwrap();
+    let text = verify(&path("c"), 1).unwrap_err().to_string();
+    assert!(text.contains("chunk 2 (bytes 2097152 and on of the volume)"), "{text}");
+}
+
+#[test]
+fn what_exists_is_not_replaced_and_other_versions_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    small_volume(&path("volume"));
+    fs::write(path("there"), "mine").unwrap();
+    let options = RestoreOptions::default();
+    assert!(matches!(restore(Path::new(GOLDEN), &path("there"), &options), Err(Error::Exists { .. })));
+    let saved = save(&path("volume"), &path("there"), &description(), &SaveOptions::default());
+    assert!(matches!(saved, Err(Error::Exists { .. })));
+    assert_eq!(fs::read(path("there")).unwrap(), b"mine");
+    restore(Path::new(GOLDEN), &path("there"), &RestoreOptions { replace: true, ..options }).unwrap();
+    assert!(fs::read(path("there")).unwrap() == fs::read(path("volume")).unwrap());
+    let mut bytes = fs::read(GOLDEN).unwrap();
+    bytes[8] = 2;
+    fs::write(path("newer"), bytes).unwrap();
+    let text = verify(&path("newer"), 1).unwrap_err().to_string();
+    assert!(text.contains("version 2") && text.contains("up to version 1"), "{text}");
+    let text = verify(&path("volume"), 1).unwrap_err().to_string();
+    assert!(text.contains("no image container"), "{text}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn any_sparse_volume_comes_back(
+        length in 0u64..5 * CHUNK_BYTES,
+        writes in prop::collection::vec((0u64..5 * CHUNK_BYTES, 1usize..200_000, 0u8..4), 0..8),
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let file = fs::File::create(path("v")).unwrap();
+        for (at, count, byte) in writes {
+            file.write_all_at(&vec![byte; count], at).unwrap();
+        }
+        file.set_len(length).unwrap();
+        let saved = save(&path("v"), &path("c"), &description(), &SaveOptions { threads: 3, level: 1 }).unwrap();
+        let report = restore(&path("c"), &path("w"), &RestoreOptions { threads: 3, ..Default::default() }).unwrap();
+        prop_assert!(fs::read(path("v")).unwrap() == fs::read(path("w")).unwrap());
+        // The hash is of the contents: without holes, and compressed otherwise, it is the same.
+        fs::write(path("dense"), fs::read(path("v")).unwrap()).unwrap();
+        let dense = save(&path("dense"), &path("d"), &description(), &SaveOptions { threads: 1, level: 5 }).unwrap();
+        prop_assert_eq!(&dense.content_hash, &saved.content_hash);
+        prop_assert_eq!(report.content_hash, saved.content_hash);
+        prop_assert_eq!(dense.data_bytes, saved.data_bytes);
+    }
+}
