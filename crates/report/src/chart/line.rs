@@ -10,7 +10,7 @@ use crate::format::{count, escape, number};
 use crate::spread::Spread;
 
 const LEFT: f64 = 48.0;
-const RIGHT: f64 = 70.0;
+const RIGHT: f64 = 80.0;
 const TOP: f64 = 46.0;
 const BOTTOM: f64 = 38.0;
 /// The least distance between labels at the ends of lines, px.
@@ -230,7 +230,7 @@ impl LinePanel {
 
 /// A name that fits behind the end of its line.
 fn shortened(name: &str) -> String {
-    const FITS: usize = 10;
+    const FITS: usize = 11;
     match name.chars().count() {
         0..=FITS => name.to_owned(),
         _ => name.chars().take(FITS - 1).chain(['…']).collect(),
