@@ -18,6 +18,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("senesce-vdisk", &["senesce-core", "senesce-device"]),
     ("senesce-inspect", &["senesce-core", "senesce-device", "senesce-ext4", "senesce-probe", "senesce-volume"]),
     ("senesce-image", &[]),
+    ("senesce-fragment", &["senesce-core", "senesce-probe", "senesce-volume"]),
     ("senesce-store", &["senesce-core"]),
     (
         "senesce-experiment",
@@ -52,6 +53,7 @@ const WALLS: &[(&str, &[&str])] = &[
             "senesce-vdisk",
             "senesce-inspect",
             "senesce-image",
+            "senesce-fragment",
             "senesce-store",
             "senesce-experiment",
             "senesce-report",

@@ -34,6 +34,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<()> {
         Verb::Export(args) => verb::export::export(args),
         Verb::Report(args) => verb::report::report(args),
         Verb::Replay(args) => verb::replay::replay(args, quiet),
+        Verb::Fragment(args) => verb::fragment::fragment(args),
         Verb::Image(args) => verb::image::image(args, quiet),
         Verb::Log(args) => verb::log::log(args),
         Verb::Grep(args) => verb::grep::grep(args),

@@ -130,7 +130,10 @@ impl Copier {
 }
 
 /// Owner before mode, which a change of owner may clip; times last.
-fn copy_attributes(metadata: &fs::Metadata, from: &Path, to: &Path) -> Result<()> {
+/// Gives `to` the mode, owner, times and extended attributes of `from`, whose metadata these are.
+///
+/// Errors: any system call; what only root may set is left out for others.
+pub fn copy_attributes(metadata: &fs::Metadata, from: &Path, to: &Path) -> Result<()> {
     let (uid, gid) = (Uid::from_raw(metadata.uid()), Gid::from_raw(metadata.gid()));
     let chowned = rustix::fs::chownat(CWD, to, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW);
     match chowned {

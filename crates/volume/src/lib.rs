@@ -40,7 +40,7 @@ mod spec;
 mod superblock;
 mod volume;
 
-pub use copy::{CopyReport, copy_tree};
+pub use copy::{CopyReport, copy_attributes, copy_tree};
 pub use custodian::{
     CleanAction, Custodian, JOURNAL_FILE_NAME, MountSource, Outcome, Registry, Resource, ResourceId, RunCleaned, clean,
 };

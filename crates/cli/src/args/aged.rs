@@ -70,6 +70,37 @@ pub struct ImageRestoreArgs {
     pub threads: Option<usize>,
 }
 
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("target").required(true).multiple(false))]
+pub struct FragmentArgs {
+    /// A file (with --size a new one); with --free-space a directory of the volume.
+    pub path: PathBuf,
+    /// So many extents, neighbours merged.
+    #[arg(long, value_name = "N", group = "target")]
+    pub extents: Option<u64>,
+    /// The layout score nearest to this one, 0 to 1.
+    #[arg(long, value_name = "SCORE", group = "target")]
+    pub layout_score: Option<f64>,
+    /// Shares of the free bytes by size of free extents, such as 4KiB:20%,64KiB:30%,1MiB:50%.
+    #[arg(long, value_name = "HISTOGRAM", group = "target")]
+    pub free_space: Option<senesce_fragment::Histogram>,
+    /// Make a new file of this size, of random bytes.
+    #[arg(long, value_name = "SIZE", conflicts_with = "free_space")]
+    pub size: Option<senesce_core::Bytes>,
+    /// With --free-space: what shall be free; default: half of what is.
+    #[arg(long, value_name = "SIZE", requires = "free_space")]
+    pub free: Option<senesce_core::Bytes>,
+    /// With --free-space: the distance from the histogram that is allowed, 0 (equal) to 1 (nothing in common).
+    #[arg(long, value_name = "DISTANCE", default_value_t = 0.05, requires = "free_space")]
+    pub within: f64,
+    /// With --free-space: orders the holes.
+    #[arg(long, default_value_t = 1, requires = "free_space")]
+    pub seed: u64,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// A name and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameValue {

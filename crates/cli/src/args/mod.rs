@@ -89,6 +89,14 @@ pub enum Verb {
         senesce replay demo/arms/ext4/oplog.senesce-log --on /mnt/scratch/empty-dir\n  \
         sudo senesce replay LOG --on image:2GiB --fs xfs --against model")]
     Replay(ReplayArgs),
+    /// Bring a file or the free space of a volume to a fragmentation that is asked for, and verify it.
+    #[command(after_help = "Examples:\n  \
+        senesce fragment table.db --extents 1000               the same contents in 1000 extents\n  \
+        senesce fragment new.dat --size 1GiB --layout-score 0.9\n  \
+        sudo senesce fragment /mnt/scratch --free-space 4KiB:20%,64KiB:30%,1MiB:50% --free 2GiB\n\n\
+        On ext4, XFS and Btrfs. A file gets a new inode; nothing is replaced unless the target is reached.\n\
+        --free-space fills the volume for a moment, and leaves a filler file on it.")]
+    Fragment(FragmentArgs),
     /// Keep aged volumes: save one, restore it in seconds as often as it is needed.
     #[command(after_help = "Examples:\n  \
         senesce image save aged.img aged.senesce-image --set workload=fsfb\n  \

@@ -4,6 +4,7 @@ pub mod clean;
 pub mod compare;
 pub mod device;
 pub mod export;
+pub mod fragment;
 pub mod generate;
 pub mod grep;
 pub mod image;

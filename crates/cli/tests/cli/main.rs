@@ -7,6 +7,7 @@ mod bad_machine;
 mod clean;
 mod disk;
 mod equivalence;
+mod fragment;
 mod image;
 mod inspect;
 mod lab;

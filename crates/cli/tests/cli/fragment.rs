@@ -1,0 +1,129 @@
+//! Files and free space brought to a fragmentation that is asked for, on real file systems; `filefrag` and the file
+//! system's own map agree.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use senesce_testkit::root_or_skip;
+use serde_json::Value;
+
+use super::{
+    disk::{Disk, Mount, must},
+    lab::Lab,
+};
+
+/// XFS can be made without sharing of blocks, and is cut in another way then.
+const VOLUMES: [(&str, &[&str], u64); 4] =
+    [("ext4", &["-q"], 128), ("xfs", &["-q"], 320), ("xfs", &["-q", "-m", "reflink=0"], 320), ("btrfs", &["-q"], 256)];
+
+fn extents_by_filefrag(path: &str) -> u64 {
+    let said = must("filefrag", &[path]);
+    said.rsplit(": ").next().unwrap().split(' ').next().unwrap().parse().unwrap()
+}
+
+fn reached(stdout: &str) -> Value {
+    serde_json::from_str::<Value>(stdout).unwrap()["reached"].take()
+}
+
+#[test]
+fn files_get_the_extents_and_layout_scores_that_are_asked_for() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    for (kind, mkfs, mib) in VOLUMES {
+        let lab = Lab::new();
+        let disk = Disk::new(&lab.path("volume"), mib);
+        must(&format!("mkfs.{kind}"), &[mkfs, &[&disk.device]].concat());
+        let mount = Mount::new(&[&disk.device], lab.path("mnt"));
+        let path = |name: &str| mount.point.join(name).to_string_lossy().into_owned();
+        for extents in [1, 2, 77, 256] {
+            let name = path(&format!("new-{extents}"));
+            let args = ["fragment", &name, "--size", "1MiB", "--extents", &extents.to_string(), "--json"];
+            let report = reached(&lab.run(args).good().stdout);
+            assert_eq!(report["extents"], extents, "{kind} {mkfs:?}");
+            assert_eq!(extents_by_filefrag(&name), extents, "{kind} {mkfs:?}");
+        }
+        // An existing file of an odd size, with attributes of its own.
+        let old = path("old");
+        let bytes: Vec<u8> = (0..1_000_003u32).map(|n| (n >> 5) as u8).collect();
+        std::fs::write(&old, &bytes).unwrap();
+        std::fs::set_permissions(&old, std::fs::Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::chown(&old, Some(1234), Some(567)).unwrap();
+        let before = std::fs::metadata(&old).unwrap();
+        let report = reached(&lab.run(["fragment", &old, "--layout-score", "0.75", "--json"]).good().stdout);
+        // 245 blocks: 183 of 244 follow.
+        assert_eq!((report["extents"].as_u64(), report["layout_score"].as_f64()), (Some(62), Some(0.75)));
+        assert_eq!(extents_by_filefrag(&old), 62);
+        assert!(std::fs::read(&old).unwrap() == bytes);
+        let after = std::fs::metadata(&old).unwrap();
+        assert_eq!(
+            (after.mode(), after.uid(), after.gid(), after.mtime_nsec()),
+            (before.mode(), before.uid(), before.gid(), before.mtime_nsec())
+        );
+        // And whole again.
+        lab.run(["fragment", &old, "--extents", "1"]).good();
+        assert_eq!(extents_by_filefrag(&old), 1);
+
+        std::fs::hard_link(&old, mount.point.join("other")).unwrap();
+        lab.run(["fragment", &old, "--extents", "3"]).refused(2, &["several names"]);
+        lab.run(["fragment", &path("new-1"), "--extents", "257"]).refused(2, &["257 extents of 256 blocks"]);
+        lab.run(["fragment", &path("new-1"), "--extents", "0"]).refused(2, &["0 extents"]);
+        lab.run(["fragment", &path("new-1"), "--extents", "2", "--size", "1MiB"]).refused(2, &["it exists"]);
+        lab.run(["fragment", &path("none"), "--extents", "2"]).refused(2, &["no such file"]);
+        lab.run(["fragment", &path("none"), "--layout-score", "1.5", "--size", "4k"]).refused(2, &["within 0 and 1"]);
+        lab.run(["fragment", &path("big"), "--extents", "2", "--size", "8GiB"]).refused(1, &["free space"]);
+        let mut names: Vec<String> =
+            std::fs::read_dir(&mount.point).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.retain(|name| name != "lost+found");
+        names.sort();
+        assert_eq!(names, ["new-1", "new-2", "new-256", "new-77", "old", "other"], "{kind}");
+    }
+}
+
+#[test]
+fn free_space_follows_a_histogram_and_then_no_file_is_in_one_piece() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    for (kind, mkfs, mib) in VOLUMES {
+        let lab = Lab::new();
+        let disk = Disk::new(&lab.path("volume"), mib);
+        must(&format!("mkfs.{kind}"), &[mkfs, &[&disk.device]].concat());
+        let mount = Mount::new(&[&disk.device], lab.path("mnt"));
+        let root = mount.point.to_string_lossy().into_owned();
+        // XFS keeps some MiB for itself, which are in every map.
+        let args = ["fragment", &root, "--free-space", "4KiB:10%,32KiB:40%,128KiB:50%", "--free", "40MiB", "--json"];
+        let within = if kind == "xfs" { "0.5" } else { "0.05" };
+        let report = reached(&lab.run(args.into_iter().chain(["--within", within])).good().stdout);
+        let bytes = |size: u64| -> f64 {
+            let buckets = report["after"]["buckets"].as_array().unwrap();
+            let bucket = buckets.iter().find(|bucket| bucket["bucket_bytes"] == size);
+            bucket.map_or(0.0, |bucket| bucket["bytes"].as_f64().unwrap() / (40 << 20) as f64)
+        };
+        for (size, share) in [(4096, 0.1), (32_768, 0.4), (131_072, 0.5)] {
+            assert!((bytes(size) - share).abs() < 0.05, "{kind} {mkfs:?}: {size} has {}: {report}", bytes(size));
+        }
+        lab.run(args).refused(1, &["File exists"]);
+        if kind != "xfs" {
+            let file = mount.point.join("file").to_string_lossy().into_owned();
+            lab.run(["fragment", &file, "--size", "10MiB", "--extents", "1"])
+                .refused(1, &["not reachable", "extents at fewest"]);
+            lab.run(["fragment", &file, "--size", "10MiB", "--extents", "1200"]).good();
+            assert_eq!(extents_by_filefrag(&file), 1200);
+        }
+        std::fs::remove_file(mount.point.join("senesce-free-space.filler")).unwrap();
+        // What cannot be is said, and the filler does not stay.
+        let args = ["fragment", &root, "--free-space", "4KiB:100%", "--free", &format!("{}MiB", mib * 3 / 4)];
+        lab.run(args).refused(1, &["not reachable", "no room for a free extent"]);
+        lab.run(["fragment", &root, "--free-space", "4KiB:90%"]).refused(2, &["sum to 90"]);
+        assert!(!mount.point.join("senesce-free-space.filler").exists());
+    }
+}
+
+#[test]
+fn a_file_system_that_tells_nothing_is_refused() {
+    let lab = Lab::new();
+    let path = lab.memory().join("file").to_string_lossy().into_owned();
+    lab.run(["fragment", &path, "--size", "1MiB", "--extents", "2"]).refused(2, &["none of ext4, XFS and Btrfs"]);
+    lab.run(["fragment", &path, "--size", "1MiB"]).refused(2, &["--extents"]);
+    lab.assert_nothing_left();
+}

@@ -1,0 +1,140 @@
+//! The system calls: allocate, take blocks out, clone, punch.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    os::fd::AsFd,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{FallocateFlags, copy_file_range, fallocate},
+    io::Errno,
+};
+use senesce_probe::{collect::collect_extents, map::RawExtent};
+
+use crate::{Error, Result};
+
+/// A file system that files can be cut on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Ext4,
+    Xfs,
+    Btrfs,
+}
+
+/// The file system of a path, and its block: at least 4 KiB, the unit of all figures.
+pub(crate) fn collect_kind(path: &Path) -> Result<(Kind, u64)> {
+    let info = rustix::fs::statfs(path).map_err(Error::sys("look at the file system of", path))?;
+    let kind = match info.f_type as u64 & 0xFFFF_FFFF {
+        0xEF53 => Kind::Ext4,
+        0x5846_5342 => Kind::Xfs,
+        0x9123_683E => Kind::Btrfs,
+        other => {
+            return Err(Error::NotSupported {
+                path: path.to_owned(),
+                file_system: format!("the file system (magic {other:#x})"),
+                problem: "is none of ext4, XFS and Btrfs",
+            });
+        }
+    };
+    Ok((kind, (info.f_bsize as u64).max(4096)))
+}
+
+/// A file beside the one it is to become; removed unless it was kept.
+pub(crate) struct Scratch {
+    pub path: PathBuf,
+    pub file: File,
+    is_kept: bool,
+}
+
+impl Scratch {
+    /// Makes a new one beside `of`.
+    pub fn create(of: &Path, what: &str) -> Result<Self> {
+        let mut name = std::ffi::OsString::from(".");
+        name.push(of.file_name().unwrap_or_default());
+        name.push(format!(".senesce-{what}"));
+        Self::create_at(of.with_file_name(name))
+    }
+
+    /// Makes a new one of this name; fails if something is there.
+    pub fn create_at(path: PathBuf) -> Result<Self> {
+        let opened = OpenOptions::new().read(true).write(true).create_new(true).open(&path);
+        let file = opened.map_err(Error::io("create", &path))?;
+        Ok(Self { path, file, is_kept: false })
+    }
+
+    /// It stays under its name.
+    pub fn keep(mut self) {
+        self.is_kept = true;
+    }
+
+    /// It becomes `to`.
+    pub fn rename(mut self, to: &Path) -> Result<()> {
+        fs::rename(&self.path, to).map_err(Error::io("rename", &self.path))?;
+        self.is_kept = true;
+        Ok(())
+    }
+
+    pub fn allocate(&self, start: u64, length: u64) -> rustix::io::Result<()> {
+        fallocate(self.file.as_fd(), FallocateFlags::empty(), start, length)
+    }
+
+    pub fn collapse(&self, start: u64, length: u64) -> rustix::io::Result<()> {
+        fallocate(self.file.as_fd(), FallocateFlags::COLLAPSE_RANGE, start, length)
+    }
+
+    pub fn punch(&self, start: u64, length: u64) -> rustix::io::Result<()> {
+        fallocate(self.file.as_fd(), FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, start, length)
+    }
+
+    pub fn extents(&self) -> Result<Vec<RawExtent>> {
+        Ok(collect_extents(&self.file, &self.path)?)
+    }
+
+    pub fn sync(&self) -> Result<()> {
+        self.file.sync_all().map_err(Error::io("sync", &self.path))
+    }
+
+    pub fn set_len(&self, length: u64) -> Result<()> {
+        self.file.set_len(length).map_err(Error::io("set the size of", &self.path))
+    }
+
+    /// Has a range of `from` at `to_start`, too: file systems that can share blocks do. Who asks must look.
+    pub fn clone_range(&self, from: &Scratch, from_start: u64, to_start: u64, length: u64) -> Result<()> {
+        let (mut from_at, mut to_at, mut left) = (from_start, to_start, length);
+        while left > 0 {
+            let part = left.min(1 << 30) as usize;
+            match copy_file_range(&from.file, Some(&mut from_at), &self.file, Some(&mut to_at), part) {
+                Ok(0) => return Err(Error::io("clone all of", &from.path)(std::io::ErrorKind::UnexpectedEof.into())),
+                Ok(some) => left -= some as u64,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(Error::sys("clone", &from.path)(error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Lengths of the extents that lie apart on the device, in file order, in blocks.
+pub(crate) fn compute_run_blocks(extents: &[RawExtent], block_bytes: u64) -> Vec<u64> {
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    for raw in extents {
+        let extent = raw.extent;
+        match runs.last_mut() {
+            Some((end, length)) if *end == extent.physical => {
+                *end += extent.length;
+                *length += extent.length;
+            }
+            _ => runs.push((extent.physical + extent.length, extent.length)),
+        }
+    }
+    runs.into_iter().map(|(_, length)| length / block_bytes).collect()
+}

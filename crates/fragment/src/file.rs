@@ -1,0 +1,304 @@
+//! A file with as many extents as were asked for.
+
+use std::{
+    fs::{self, File},
+    io::{Read, Write},
+    os::unix::fs::{FileExt, MetadataExt},
+    path::Path,
+};
+
+use rustix::io::Errno;
+use senesce_core::{Bytes, Rng, Seed};
+use senesce_probe::{
+    map::{ExtentFlags, RawExtent},
+    score::compute_file_layout,
+};
+use senesce_volume::copy_attributes;
+use serde::Serialize;
+
+use crate::{
+    Error, Result,
+    apply::{Kind, Scratch, collect_kind, compute_run_blocks},
+    cuts::{compute_pieces, plan_cuts},
+};
+
+/// Blocks of all figures.
+const BLOCK_BYTES: u64 = 4096;
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// What a file is to become.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FileTarget {
+    /// So many extents, neighbours merged.
+    Extents(u64),
+    /// The layout score nearest to this one: 0 is every block alone, 1 is one extent.
+    LayoutScore(f64),
+}
+
+impl FileTarget {
+    /// Extents of a file of so many blocks.
+    ///
+    /// layout score = (blocks − extents) / (blocks − 1), so extents = blocks − score · (blocks − 1).
+    pub fn extents(self, blocks: u64) -> u64 {
+        match self {
+            Self::Extents(extents) => extents,
+            Self::LayoutScore(score) => {
+                let following = (score * blocks.saturating_sub(1) as f64).round() as u64;
+                blocks - following.min(blocks.saturating_sub(1))
+            }
+        }
+    }
+}
+
+/// What was reached, by FIEMAP.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FileReport {
+    /// Extents before, neighbours merged; none for a new file.
+    pub extents_before: Option<u64>,
+    /// Extents now.
+    pub extents: u64,
+    /// Layout score now; none for a file of one block.
+    pub layout_score: Option<f64>,
+    /// Blocks of 4 KiB.
+    pub blocks: u64,
+    /// Size of the file, bytes.
+    pub size_bytes: u64,
+    /// How it was cut.
+    pub method: &'static str,
+}
+
+/// Makes the file at `path` have the extents that were asked for. With `size` it is a new file of random bytes, else the
+/// existing one gets new blocks for its contents, holes included, and keeps attributes and name, not its inode.
+///
+/// Errors: not ext4, XFS or Btrfs; more extents than blocks; too little or too scattered free space; another name (a hard
+/// link) or a hole of the matter; what came out is not what was asked for. The file is as it was then.
+/// Cost: the file is written once. On ext4 each cut costs a transaction that moves the map behind it.
+pub fn fragment_file(path: &Path, target: FileTarget, size: Option<Bytes>) -> Result<FileReport> {
+    let old = open_old(path, size)?;
+    let size_bytes = match (&old, size) {
+        (Some(file), _) => file.metadata().map_err(Error::io("look up", path))?.len(),
+        (None, Some(size)) => size.0,
+        (None, None) => unreachable!("open_old refuses it"),
+    };
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (kind, unit) = collect_kind(dir)?;
+    let units = size_bytes.div_ceil(unit);
+    let wanted = target.extents(units);
+    let refuse = |problem: String| Err(Error::Target { path: path.to_owned(), problem });
+    if units == 0 {
+        return refuse("a file without content has no extents".into());
+    }
+    if wanted == 0 || wanted > units {
+        return refuse(format!("{wanted} extents of {units} blocks are not possible"));
+    }
+    let extents_before = match &old {
+        None => None,
+        Some(file) => {
+            Some(compute_file_layout(&senesce_probe::collect::collect_extents(file, path)?, BLOCK_BYTES).extents)
+        }
+    };
+    let shape = Shape { path, kind, unit, units, size_bytes };
+    let base = Scratch::create(path, "base")?;
+    let spare = shape.allocate(&base, wanted)?;
+    let mut content = Content::of(old.as_ref(), path);
+    let (made, method) = shape.cut(base, &spare, &mut content)?;
+    if let Some(old) = &old {
+        let metadata = old.metadata().map_err(Error::io("look up", path))?;
+        copy_attributes(&metadata, path, &made.path)?;
+    }
+    made.sync()?;
+    let layout = compute_file_layout(&made.extents()?, BLOCK_BYTES);
+    // What was written is looked at as it lies, before anything is replaced.
+    if layout.extents != wanted || layout.encoded_extents > 0 {
+        return Err(Error::Missed { path: path.to_owned(), wanted, found: layout.extents + layout.encoded_extents });
+    }
+    made.rename(path)?;
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(Error::io("sync", dir))?;
+    Ok(FileReport {
+        extents_before,
+        extents: layout.extents,
+        layout_score: layout.layout_score(),
+        blocks: layout.blocks,
+        size_bytes,
+        method,
+    })
+}
+
+/// The existing file; none if a new one is to be made.
+fn open_old(path: &Path, size: Option<Bytes>) -> Result<Option<File>> {
+    let refuse = |problem: &str| Err(Error::Target { path: path.to_owned(), problem: problem.to_owned() });
+    let metadata = match fs::symlink_metadata(path) {
+        Ok(_) if size.is_some() => return refuse("it exists; a size is for a new file"),
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return if size.is_some() { Ok(None) } else { refuse("there is no such file; give a size to make one") };
+        }
+        Err(error) => return Err(Error::io("look up", path)(error)),
+    };
+    if !metadata.is_file() {
+        return refuse("it is no regular file");
+    }
+    if metadata.nlink() > 1 {
+        return refuse("it has several names (hard links), which would part");
+    }
+    Ok(Some(File::open(path).map_err(Error::io("open", path))?))
+}
+
+/// What the file holds.
+enum Content<'a> {
+    Old(&'a File),
+    Random(Box<Rng>),
+}
+
+impl<'a> Content<'a> {
+    fn of(old: Option<&'a File>, path: &Path) -> Self {
+        let purpose = || path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        old.map_or_else(|| Self::Random(Box::new(Rng::for_purpose(Seed(0), &purpose()))), Self::Old)
+    }
+
+    /// The next bytes.
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<()> {
+        match self {
+            Self::Old(file) => file.read_exact(out),
+            Self::Random(rng) => {
+                rng.fill(out);
+                Ok(())
+            }
+        }
+    }
+}
+
+struct Shape<'a> {
+    path: &'a Path,
+    kind: Kind,
+    /// Bytes of a block of the file system, at least 4 KiB.
+    unit: u64,
+    /// Blocks of the file.
+    units: u64,
+    size_bytes: u64,
+}
+
+impl Shape<'_> {
+    /// Allocates the file with as many spare blocks as there are cuts to be made, and says where those are.
+    fn allocate(&self, base: &Scratch, wanted: u64) -> Result<Vec<u64>> {
+        const TRIES: u32 = 16;
+        let mut cuts = wanted - 1;
+        for _ in 0..TRIES {
+            let total = (self.units + cuts) * self.unit;
+            base.set_len(total)?;
+            match base.allocate(0, total) {
+                Ok(()) => {}
+                Err(Errno::NOSPC) => {
+                    let info = rustix::fs::statvfs(&base.path).map_err(Error::sys("look at", self.path))?;
+                    let free = Bytes(info.f_bavail * info.f_frsize);
+                    return Err(Error::NoSpace { path: self.path.to_owned(), needed: Bytes(total), free });
+                }
+                Err(error) => return Err(Error::sys("allocate", &base.path)(error)),
+            }
+            let runs = compute_run_blocks(&base.extents()?, self.unit);
+            let found = runs.len() as u64;
+            if found > wanted {
+                return Err(self.not_reachable(format!("the free space gives {found} extents at fewest")));
+            }
+            if wanted - found == cuts {
+                let spare = plan_cuts(&runs, cuts);
+                return spare.ok_or_else(|| self.not_reachable("the free space is in pieces too short".into()));
+            }
+            // Fewer cuts need fewer blocks: the last ones are given back.
+            cuts = wanted - found;
+        }
+        Err(self.not_reachable("the free space gives other extents at every try".into()))
+    }
+
+    fn not_reachable(&self, problem: String) -> Error {
+        Error::NotReachable { path: self.path.to_owned(), problem }
+    }
+
+    /// Takes the spare blocks out and writes the content; gives the file, and how.
+    fn cut(&self, base: Scratch, spare: &[u64], content: &mut Content<'_>) -> Result<(Scratch, &'static str)> {
+        if spare.is_empty() {
+            self.write(&base, &[(0, self.units)], content)?;
+            return Ok((base, "allocated"));
+        }
+        if self.kind == Kind::Ext4 || (self.kind == Kind::Xfs && !self.can_clone()?) {
+            return self.collapse(base, spare, content);
+        }
+        let pieces = compute_pieces(self.units + spare.len() as u64, spare);
+        self.write(&base, &pieces, content)?;
+        base.sync()?;
+        let made = Scratch::create(self.path, "new")?;
+        let mut at = 0;
+        for &(start, length) in &pieces {
+            let length = (length * self.unit).min(self.size_bytes - at);
+            made.clone_range(&base, start * self.unit, at, length)?;
+            at += length;
+        }
+        Ok((made, "cloned without spare blocks"))
+    }
+
+    fn collapse(&self, base: Scratch, spare: &[u64], content: &mut Content<'_>) -> Result<(Scratch, &'static str)> {
+        // From the end, so that each moves as little of the map as possible.
+        for &block in spare.iter().rev() {
+            match base.collapse(block * self.unit, self.unit) {
+                Ok(()) => {}
+                Err(Errno::OPNOTSUPP | Errno::INVAL) => {
+                    return Err(Error::NotSupported {
+                        path: self.path.to_owned(),
+                        file_system: format!("{:?}", self.kind).to_lowercase(),
+                        problem: "cannot take single blocks out of a file here (FALLOC_FL_COLLAPSE_RANGE)",
+                    });
+                }
+                Err(error) => return Err(Error::sys("take spare blocks out of", &base.path)(error)),
+            }
+        }
+        self.write(&base, &[(0, self.units)], content)?;
+        Ok((base, "collapsed without spare blocks"))
+    }
+
+    /// Whether the file system shares blocks: an XFS can be made without. Tried on files of a block that are nothing else:
+    /// XFS lets go of what a removed file shared only after a while, and would move what is written meanwhile.
+    fn can_clone(&self) -> Result<bool> {
+        let first = Scratch::create(self.path, "first")?;
+        first.file.write_all_at(&vec![1; self.unit as usize], 0).map_err(Error::io("write", &first.path))?;
+        first.sync()?;
+        let second = Scratch::create(self.path, "second")?;
+        second.clone_range(&first, 0, 0, self.unit)?;
+        let is_shared = |raw: &RawExtent| raw.flags.contains(ExtentFlags::SHARED);
+        Ok(second.extents()?.first().is_some_and(is_shared))
+    }
+
+    /// Writes the content into these pieces of the allocation, (first block, blocks), and cuts the file at its size.
+    fn write(&self, base: &Scratch, pieces: &[(u64, u64)], content: &mut Content<'_>) -> Result<()> {
+        let mut buffer = vec![0; BUFFER_BYTES];
+        let (mut left, mut end) = (self.size_bytes, 0);
+        for &(start, length) in pieces {
+            let mut at = start * self.unit;
+            let mut piece = (length * self.unit).min(left);
+            left -= piece;
+            while piece > 0 {
+                let part = piece.min(BUFFER_BYTES as u64) as usize;
+                content.read(&mut buffer[..part]).map_err(Error::io("read", self.path))?;
+                base.file.write_all_at(&buffer[..part], at).map_err(Error::io("write", &base.path))?;
+                (at, piece) = (at + part as u64, piece - part as u64);
+            }
+            end = at;
+        }
+        (&base.file).flush().map_err(Error::io("write", &base.path))?;
+        base.set_len(end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layout_score_is_a_number_of_extents() {
+        assert_eq!(FileTarget::LayoutScore(1.0).extents(100), 1);
+        assert_eq!(FileTarget::LayoutScore(0.0).extents(100), 100);
+        assert_eq!(FileTarget::LayoutScore(0.5).extents(101), 51);
+        assert_eq!(FileTarget::LayoutScore(0.5).extents(1), 1);
+        assert_eq!(FileTarget::LayoutScore(0.5).extents(0), 0);
+        assert_eq!(FileTarget::Extents(7).extents(100), 7);
+    }
+}

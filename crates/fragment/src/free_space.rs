@@ -1,0 +1,251 @@
+//! The free space of a volume in pieces as they were asked for.
+
+use std::path::Path;
+
+use rustix::io::Errno;
+use senesce_core::{Bytes, Rng, Seed};
+use senesce_probe::{
+    collect::{collect_btrfs_free_space, collect_free_extents},
+    map::{BtrfsGroupType, RawExtent},
+    score::{FreeSpaceFigures, compute_free_space},
+};
+use serde::Serialize;
+
+use crate::{
+    Error, Histogram, Result,
+    apply::{Kind, Scratch, collect_kind},
+    holes::plan_holes,
+};
+
+/// Name of the file that takes what is not to be free.
+pub const FILLER_NAME: &str = "senesce-free-space.filler";
+
+/// The largest single allocation of the filler.
+const LARGEST_BYTES: u64 = 1 << 30;
+/// Allocations of the filler on Btrfs; more would take minutes and much metadata.
+const MOST_ALLOCATIONS: u64 = 2_000_000;
+
+/// How free space is cut.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FreeOptions {
+    /// What shall be free in the end; half of what is free now by default.
+    pub free: Option<Bytes>,
+    /// The distance from the histogram that is allowed ([`Histogram::compute_distance`]).
+    pub within: f64,
+    /// Orders the holes.
+    pub seed: Seed,
+}
+
+/// What was reached, by the file system's own map.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FreeReport {
+    /// Free space before.
+    pub before: FreeSpaceFigures,
+    /// What no file could take: the file system's own reserves. Free in every map.
+    pub reserved_bytes: u64,
+    /// Holes punched.
+    pub holes: u64,
+    /// Free space now.
+    pub after: FreeSpaceFigures,
+    /// Distance of its histogram from the one that was asked for.
+    pub distance: f64,
+    /// Size of the filler, without its holes.
+    pub filler_bytes: u64,
+}
+
+/// Fills the volume that `dir` is on with one file in `dir` and punches holes into it until the free space follows the
+/// histogram. The filler stays: without it, the space is free as before.
+///
+/// While it works the volume is full: use it on scratch volumes. Free space is that of the whole device on ext4 and XFS, of
+/// the block groups for data on Btrfs. What the file system keeps for itself is part of the histogram.
+///
+/// Errors: not ext4, XFS or Btrfs; not root; a filler is there already; what is free is too little or too scattered; what
+/// came out is farther from the histogram than allowed. The filler is removed then.
+/// Cost: ext4 and XFS: a call per hole. Btrfs: also one per smallest extent that fits into the volume.
+pub fn fragment_free_space(dir: &Path, wanted: &Histogram, options: &FreeOptions) -> Result<FreeReport> {
+    let (kind, block) = collect_kind(dir)?;
+    let refuse = |problem: String| Err(Error::Target { path: dir.to_owned(), problem });
+    let (smallest, _) = wanted.shares[0];
+    if smallest < block {
+        return refuse(format!("free extents of {} are shorter than its blocks of {}", Bytes(smallest), Bytes(block)));
+    }
+    let before = collect_free(dir, kind)?;
+    // What can be allocated together can be let go only together on Btrfs: the filler is made of smallest extents there.
+    let unit = if kind == Kind::Btrfs { smallest } else { block };
+    if kind == Kind::Btrfs && before.bytes / unit > MOST_ALLOCATIONS {
+        return refuse(format!("{} in extents of {} are too many for Btrfs", Bytes(before.bytes), Bytes(unit)));
+    }
+    let filler = Scratch::create_at(dir.join(FILLER_NAME))?;
+    fill(&filler, if kind == Kind::Btrfs { unit } else { LARGEST_BYTES }, block)?;
+    let reserved = collect_free(dir, kind)?;
+    let free_bytes = options.free.map_or(available(dir, &before), |free| free.0);
+    let holes = compute_holes(wanted, free_bytes, &reserved, unit);
+    if holes.is_empty() {
+        return refuse(format!("{} are too little for any hole", Bytes(free_bytes)));
+    }
+    let runs = compute_runs(filler.extents()?, unit);
+    let lengths: Vec<u64> = runs.iter().map(|run| run.iter().map(|piece| piece.units).sum()).collect();
+    let mut rng = Rng::for_purpose(options.seed, "holes of free space");
+    let mut placed = plan_holes(&lengths, &holes, &mut rng).map_err(|hole| Error::NotReachable {
+        path: dir.to_owned(),
+        problem: format!(
+            "no room for a free extent of {}: {} could be filled, in {} runs, {} at most in one, and {} are to be free",
+            Bytes(hole * unit),
+            Bytes(lengths.iter().sum::<u64>() * unit),
+            lengths.len(),
+            Bytes(lengths.iter().max().copied().unwrap_or(0) * unit),
+            Bytes(free_bytes),
+        ),
+    })?;
+    // Long ones first: the map of the filler itself grows, and needs blocks.
+    placed.sort_by_key(|(_, _, units)| std::cmp::Reverse(*units));
+    for (run, first, units) in &placed {
+        punch(&filler, &runs[*run], *first, *units, unit)?;
+    }
+    filler.sync()?;
+    let after = collect_free(dir, kind)?;
+    let distance = wanted.compute_distance(after.buckets.iter().map(|bucket| (bucket.bucket_bytes, bucket.bytes)));
+    if distance > options.within {
+        let found: Vec<String> = after
+            .buckets
+            .iter()
+            .filter(|bucket| bucket.bytes > 0)
+            .map(|b| format!("{}:{:.2}%", Bytes(b.bucket_bytes), 100.0 * b.bytes as f64 / after.bytes.max(1) as f64))
+            .collect();
+        let problem = format!(
+            "asked for {wanted}, got {} (distance {distance:.3}, allowed {}); the file system keeps {} for itself",
+            found.join(","),
+            options.within,
+            Bytes(reserved.bytes)
+        );
+        return Err(Error::NotReachable { path: dir.to_owned(), problem });
+    }
+    let filler_bytes = filler.extents()?.iter().map(|raw| raw.extent.length).sum();
+    let holes = placed.len() as u64;
+    filler.keep();
+    Ok(FreeReport { before, reserved_bytes: reserved.bytes, holes, after, distance, filler_bytes })
+}
+
+/// Half of what is free now.
+fn available(dir: &Path, before: &FreeSpaceFigures) -> u64 {
+    let told = rustix::fs::statvfs(dir).map_or(before.bytes, |info| info.f_bavail * info.f_frsize);
+    told.min(before.bytes).max(1) / 2
+}
+
+fn collect_free(dir: &Path, kind: Kind) -> Result<FreeSpaceFigures> {
+    Ok(match kind {
+        Kind::Ext4 | Kind::Xfs => compute_free_space(collect_free_extents(dir)?.iter().map(|free| free.length_bytes)),
+        Kind::Btrfs => {
+            let space = collect_btrfs_free_space(dir)?;
+            compute_free_space(space.free_extents(BtrfsGroupType::DATA).map(|free| free.length_bytes))
+        }
+    })
+}
+
+/// Takes all there is, `largest` at a time, then less.
+fn fill(filler: &Scratch, largest: u64, block: u64) -> Result<()> {
+    let (mut at, mut size, mut retried) = (0, largest, false);
+    while size >= block {
+        match filler.allocate(at, size) {
+            Ok(()) => (at, retried) = (at + size, false),
+            // Space that was freed a moment ago is there after a sync.
+            Err(Errno::NOSPC) if !retried => {
+                filler.sync()?;
+                retried = true;
+            }
+            Err(Errno::NOSPC) => size /= 2,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(Error::sys("allocate", &filler.path)(error)),
+        }
+    }
+    filler.sync()
+}
+
+/// Lengths of the holes, units: what is missing of each share beside what is free already.
+fn compute_holes(wanted: &Histogram, free_bytes: u64, reserved: &FreeSpaceFigures, unit: u64) -> Vec<u64> {
+    let mut holes = Vec::new();
+    for &(size, share) in &wanted.shares {
+        let there = reserved.buckets.iter().find(|bucket| bucket.bucket_bytes == size).map_or(0, |bucket| bucket.bytes);
+        let missing = (share * free_bytes as f64 - there as f64).max(0.0);
+        holes.extend(std::iter::repeat_n(size / unit, (missing / size as f64).round() as usize));
+    }
+    holes
+}
+
+/// A part of a run: where it is in the filler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Piece {
+    logical: u64,
+    units: u64,
+}
+
+/// The filler in the order of the device: runs of whole units that lie behind each other.
+fn compute_runs(mut extents: Vec<RawExtent>, unit: u64) -> Vec<Vec<Piece>> {
+    extents.sort_by_key(|raw| raw.extent.physical);
+    let mut runs: Vec<(u64, Vec<Piece>)> = Vec::new();
+    for raw in extents {
+        let extent = raw.extent;
+        // Only what was allocated together as one unit can be let go as one.
+        let skipped = extent.logical.next_multiple_of(unit) - extent.logical;
+        let units = extent.length.saturating_sub(skipped) / unit;
+        if units == 0 {
+            continue;
+        }
+        let (physical, piece) = (extent.physical + skipped, Piece { logical: extent.logical + skipped, units });
+        let end = physical + units * unit;
+        match runs.last_mut() {
+            Some((before, pieces)) if *before == physical => {
+                *before = end;
+                pieces.push(piece);
+            }
+            _ => runs.push((end, vec![piece])),
+        }
+    }
+    runs.into_iter().map(|(_, pieces)| pieces).collect()
+}
+
+fn punch(filler: &Scratch, run: &[Piece], first: u64, units: u64, unit: u64) -> Result<()> {
+    let (mut skip, mut left) = (first, units);
+    for piece in run {
+        if left == 0 {
+            break;
+        }
+        if skip >= piece.units {
+            skip -= piece.units;
+            continue;
+        }
+        let here = left.min(piece.units - skip);
+        let (start, length) = (piece.logical + skip * unit, here * unit);
+        if filler.punch(start, length) == Err(Errno::NOSPC) {
+            filler.sync()?;
+            filler.punch(start, length).map_err(Error::sys("punch a hole into", &filler.path))?;
+        }
+        (skip, left) = (0, left - here);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use senesce_core::Extent;
+
+    use super::*;
+
+    #[test]
+    fn runs_are_of_whole_units_in_the_order_of_the_device() {
+        let raw = |logical, physical, length| RawExtent {
+            extent: Extent { logical, physical, length },
+            flags: Default::default(),
+        };
+        let extents = vec![raw(0, 100, 40), raw(40, 60, 40), raw(85, 300, 40), raw(130, 400, 5)];
+        let piece = |logical, units| Piece { logical, units };
+        assert_eq!(compute_runs(extents, 10), [vec![piece(40, 4), piece(0, 4)], vec![piece(90, 3)]]);
+    }
+
+    #[test]
+    fn holes_make_up_what_is_missing() {
+        let wanted: Histogram = "4KiB:25%,16KiB:75%".parse().unwrap();
+        let reserved = compute_free_space([16_384, 16_384, 1 << 20]);
+        assert_eq!(compute_holes(&wanted, 8 * 16_384, &reserved, 4096), [vec![1; 8], vec![4; 4]].concat());
+    }
+}
