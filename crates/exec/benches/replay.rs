@@ -148,7 +148,8 @@ fn parts(steps: &[Step]) -> Vec<Arc<[Step]>> {
 /// Time of the calls alone; preparing them is not counted.
 fn run_bare(part: &[Step], at: &Path) -> Times {
     let target = PosixTarget::open(at).unwrap();
-    let done = |step: &Step| DoneStep { number: 0, step: step.clone(), outcome: Outcome::Done, contents: vec![] };
+    let done =
+        |step: &Step| DoneStep { number: 0, step: step.clone(), outcome: Outcome::Done, contents: vec![], began: None };
     let bare = BareLoop::compile(&part.iter().map(done).collect::<Vec<_>>(), &(), 0o022).unwrap();
     Times::of(|| bare.run(target.root()).unwrap())
 }

@@ -91,7 +91,7 @@ fn run(
     if let Outcome::NoSpace { failed_op, .. } = outcome {
         step.ops = Arc::from(&step.ops[..=failed_op]);
     }
-    Ok(DoneStep { number, step, outcome, contents })
+    Ok(DoneStep { number, step, outcome, contents, began: None })
 }
 
 /// How strictly a replay looks at contents.

@@ -17,6 +17,7 @@ use senesce_oplog::{Content, ContentError, ContentSource, DoneStep, Op, Outcome}
 use crate::{
     OpFailure,
     content::{CHUNK_BYTES, beginning, for_each_chunk, make_ready},
+    recorded::apply_recorded,
     remove::remove_tree,
 };
 
@@ -31,21 +32,74 @@ type Pieces = Vec<Arc<[u8]>>;
 
 #[derive(Debug)]
 enum Call {
-    Mkdir { path: CString, mode: Mode, exact: bool },
-    Remove { path: CString, flags: AtFlags },
-    Create { path: CString, mode: Mode, exact: bool, pieces: Pieces },
-    Write { path: CString, offset: u64, pieces: Pieces },
-    Truncate { path: CString, len: u64 },
-    Rename { from: CString, to: CString },
-    Symlink { path: CString, target: CString },
-    Link { existing: CString, path: CString },
-    Chmod { path: CString, mode: Mode },
-    RemoveTree { path: CString },
-    Fsync { path: CString },
+    Mkdir {
+        path: CString,
+        mode: Mode,
+        exact: bool,
+    },
+    Remove {
+        path: CString,
+        flags: AtFlags,
+    },
+    Create {
+        path: CString,
+        mode: Mode,
+        exact: bool,
+        pieces: Pieces,
+    },
+    Write {
+        path: CString,
+        offset: u64,
+        pieces: Pieces,
+    },
+    Truncate {
+        path: CString,
+        len: u64,
+    },
+    Rename {
+        from: CString,
+        to: CString,
+    },
+    Symlink {
+        path: CString,
+        target: CString,
+    },
+    Link {
+        existing: CString,
+        path: CString,
+    },
+    Chmod {
+        path: CString,
+        mode: Mode,
+    },
+    RemoveTree {
+        path: CString,
+    },
+    Fsync {
+        path: CString,
+    },
     SyncFs,
-    Allocate { path: CString, mode: Mode, exact: bool, len: u64 },
-    SetModified { path: CString, times: Timestamps },
-    Read { path: CString, offset: u64, len: u64 },
+    Allocate {
+        path: CString,
+        mode: Mode,
+        exact: bool,
+        len: u64,
+    },
+    SetModified {
+        path: CString,
+        times: Timestamps,
+    },
+    Read {
+        path: CString,
+        offset: u64,
+        len: u64,
+    },
+    /// What only recorded programs do.
+    Recorded {
+        op: Op,
+        path: CString,
+        other: CString,
+    },
 }
 
 impl BareLoop {
@@ -144,6 +198,13 @@ fn call(root: &RelPath, op: &Op, pieces: Pieces, umask: u32) -> Call {
             Call::SetModified { path: at(path), times }
         }
         Op::Read { path, offset, len } => Call::Read { path: at(path), offset: *offset, len: *len },
+        Op::Exchange { first, second } => Call::Recorded { op: op.clone(), path: at(first), other: at(second) },
+        Op::Fallocate { path, .. }
+        | Op::SetXattr { path, .. }
+        | Op::RemoveXattr { path, .. }
+        | Op::SetTimes { path, .. }
+        | Op::Chown { path, .. }
+        | Op::Mknod { path, .. } => Call::Recorded { op: op.clone(), path: at(path), other: c(b"") },
     }
 }
 
@@ -195,6 +256,7 @@ fn issue(root: BorrowedFd<'_>, call: &Call) -> io::Result<()> {
             }
         }
         Call::SetModified { path, times } => rustix::fs::utimensat(root, path, times, AtFlags::SYMLINK_NOFOLLOW)?,
+        Call::Recorded { op, path, other } => apply_recorded(root, op, path, other)?,
         Call::Read { path, offset, len } => {
             let file = open(path, OFlags::RDONLY, Mode::empty())?;
             let mut buffer = vec![0; (*len).min(CHUNK_BYTES as u64) as usize];

@@ -41,11 +41,18 @@ pub enum OpKind {
     Allocate,
     SetModified,
     Read,
+    Fallocate,
+    Exchange,
+    SetXattr,
+    RemoveXattr,
+    SetTimes,
+    Chown,
+    Mknod,
 }
 
 impl OpKind {
     /// Every kind.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 23] = [
         Self::Create,
         Self::Write,
         Self::Truncate,
@@ -62,6 +69,13 @@ impl OpKind {
         Self::Allocate,
         Self::SetModified,
         Self::Read,
+        Self::Fallocate,
+        Self::Exchange,
+        Self::SetXattr,
+        Self::RemoveXattr,
+        Self::SetTimes,
+        Self::Chown,
+        Self::Mknod,
     ];
 
     /// The kind of an operation.
@@ -83,6 +97,13 @@ impl OpKind {
             Op::Allocate { .. } => Self::Allocate,
             Op::SetModified { .. } => Self::SetModified,
             Op::Read { .. } => Self::Read,
+            Op::Fallocate { .. } => Self::Fallocate,
+            Op::Exchange { .. } => Self::Exchange,
+            Op::SetXattr { .. } => Self::SetXattr,
+            Op::RemoveXattr { .. } => Self::RemoveXattr,
+            Op::SetTimes { .. } => Self::SetTimes,
+            Op::Chown { .. } => Self::Chown,
+            Op::Mknod { .. } => Self::Mknod,
         }
     }
 
@@ -105,6 +126,13 @@ impl OpKind {
             Self::Allocate => "allocate",
             Self::SetModified => "set-modified",
             Self::Read => "read",
+            Self::Fallocate => "fallocate",
+            Self::Exchange => "exchange",
+            Self::SetXattr => "set-xattr",
+            Self::RemoveXattr => "remove-xattr",
+            Self::SetTimes => "set-times",
+            Self::Chown => "chown",
+            Self::Mknod => "mknod",
         }
     }
 

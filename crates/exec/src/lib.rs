@@ -33,6 +33,7 @@ mod model;
 mod null;
 mod parents;
 mod posix;
+mod recorded;
 mod remove;
 mod target;
 pub mod tree;

@@ -23,6 +23,7 @@ use crate::{
     content::for_each_chunk,
     direct::{direct_flag, is_aligned, read_range, write_direct},
     parents::Parents,
+    recorded::apply_recorded,
     remove::remove_tree,
 };
 
@@ -46,6 +47,8 @@ pub struct PosixTarget {
     direct: bool,
 }
 
+/// How existing files are opened: no link is followed, and nobody is waited for at a pipe's other end.
+const PLAIN: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 const SETGID: u32 = 0o2000;
 const SPECIAL: u32 = 0o7000;
 
@@ -152,7 +155,7 @@ impl Target for PosixTarget {
             Op::Write { path, offset, .. } => {
                 at(path)?;
                 let direct = *direct && payload.is_some_and(|payload| is_aligned(*offset, payload.len()));
-                let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | direct_flag(direct);
+                let flags = OFlags::WRONLY | PLAIN | direct_flag(direct);
                 let file = rustix::fs::openat(dir, c_str(first), flags, Mode::empty()).map_err(nothing_done)?;
                 if let (true, Some(payload)) = (direct, payload) {
                     return write_direct(file.as_fd(), *offset, payload, chunk).map_err(
@@ -166,7 +169,7 @@ impl Target for PosixTarget {
             }
             Op::Truncate { path, len } => {
                 at(path)?;
-                let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let flags = OFlags::WRONLY | PLAIN;
                 let file = rustix::fs::openat(dir, c_str(first), flags, Mode::empty()).map_err(nothing_done)?;
                 rustix::fs::ftruncate(&file, *len).map_err(nothing_done)
             }
@@ -227,7 +230,7 @@ impl Target for PosixTarget {
             }
             Op::Fsync { path } => {
                 at(path)?;
-                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let flags = OFlags::RDONLY | PLAIN;
                 let file = rustix::fs::openat(dir, c_str(first), flags, Mode::empty()).map_err(nothing_done)?;
                 rustix::fs::fsync(&file).map_err(nothing_done)
             }
@@ -254,9 +257,27 @@ impl Target for PosixTarget {
             Op::Read { path, offset, len } => {
                 at(path)?;
                 let direct = *direct && is_aligned(*offset, *len);
-                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | direct_flag(direct);
+                let flags = OFlags::RDONLY | PLAIN | direct_flag(direct);
                 let file = rustix::fs::openat(dir, c_str(first), flags, Mode::empty()).map_err(nothing_done)?;
                 Ok(read_range(file.as_fd(), *offset, *len, chunk)?)
+            }
+            Op::Exchange { first: one, second: other } => {
+                at(one)?;
+                place(second, root, other);
+                parents.check(dir, &second[..second.len() - 1])?;
+                apply_recorded(dir, op, c_str(first), c_str(second)).map_err(nothing_done)?;
+                parents.forget(&first[..first.len() - 1]);
+                parents.forget(&second[..second.len() - 1]);
+                Ok(())
+            }
+            Op::Fallocate { path, .. }
+            | Op::SetXattr { path, .. }
+            | Op::RemoveXattr { path, .. }
+            | Op::SetTimes { path, .. }
+            | Op::Chown { path, .. }
+            | Op::Mknod { path, .. } => {
+                at(path)?;
+                apply_recorded(dir, op, c_str(first), c"").map_err(nothing_done)
             }
         }
     }

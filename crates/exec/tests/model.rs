@@ -11,7 +11,8 @@ use senesce_exec::{
     tree::{collect_tree, compare_trees},
 };
 use senesce_oplog::{
-    Content, ContentError, ContentSource, DoneStep, LogHeader, LogReader, LogWriter, Op, Outcome, Payload, Step,
+    Content, ContentError, ContentSource, DoneStep, FileTime, LogHeader, LogReader, LogWriter, Op, Outcome, Payload,
+    SpaceChange, Step,
 };
 
 /// Makes bytes from a key that is a number.
@@ -46,7 +47,7 @@ fn any_op(rng: &mut Rng, most: u64) -> Op {
     const MODES: [u32; 5] = [0o644, 0o755, 0o600, 0o700, 0o777];
     let path = any_path(rng);
     let mode = MODES[rng.below(5) as usize];
-    match rng.below(22) {
+    match rng.below(26) {
         0..4 => Op::Mkdir { path, mode: mode | 0o700 },
         4..9 => Op::Create { path, mode, content: any_content(rng, most) },
         9..11 => Op::Write { path, offset: rng.below(9000), content: any_content(rng, most) },
@@ -64,6 +65,26 @@ fn any_op(rng: &mut Rng, most: u64) -> Op {
             _ => Op::Unlink { path },
         },
         19 => Op::Allocate { path, mode, len: rng.below(most) },
+        22 | 23 => {
+            let how = match rng.below(5) {
+                0 => SpaceChange::Reserve,
+                1 => SpaceChange::ReserveKeepSize,
+                2 => SpaceChange::Punch,
+                3 => SpaceChange::Zero,
+                _ => SpaceChange::ZeroKeepSize,
+            };
+            Op::Fallocate { path, how, offset: rng.below(most), len: 1 + rng.below(most) }
+        }
+        24 => Op::Exchange { first: path, second: any_path(rng) },
+        25 => match rng.below(4) {
+            0 => Op::Mknod { path, mode: 0o010_000 | mode, device: 0 },
+            1 => Op::Chown { path, uid: None, gid: None },
+            2 => Op::Mknod { path, mode: 0o140_000 | mode, device: 0 },
+            _ => {
+                let time = FileTime { unix_seconds: rng.below(2_000_000_000) as i64, nanoseconds: 999_999_999 };
+                Op::SetTimes { path, accessed: None, modified: Some(time) }
+            }
+        },
         20 => Op::SetModified { path, unix_seconds: rng.below(2_000_000_000) },
         _ => Op::Rmdir { path },
     }
@@ -105,7 +126,7 @@ proptest! {
         let mut full = ModelTarget::new(Some(Bytes(64 << 10)));
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("log");
-        let mut writer = LogWriter::create(&log, &LogHeader::new("test".into(), Seed(seed))).unwrap();
+        let mut writer = LogWriter::create(&log, &LogHeader::recorded("test".into(), Seed(seed))).unwrap();
         for number in 0..12 {
             let step = fitting_step(&mut rng, &full);
             let done = if rng.chance(1, 2) {

@@ -4,13 +4,15 @@
 
 use std::sync::Arc;
 
-use senesce_core::RelPath;
+use senesce_core::{Nanos, RelPath};
 
-use crate::{Content, DoneStep, Op, Outcome, Step};
+use crate::{Content, DoneStep, FileTime, Op, Outcome, SpaceChange, Step};
 
 const COUNTED: u8 = 1;
 const NO_SPACE: u8 = 2;
 const WRITTEN: u8 = 4;
+/// Since version 2.
+const TIMED: u8 = 8;
 
 /// Appends a step to `out`. Operations after a failed one are left out, and their contents.
 ///
@@ -29,7 +31,10 @@ pub(crate) fn encode_step(done: &DoneStep, out: &mut Vec<u8>) -> Result<(), &'st
         Outcome::NoSpace { failed_op, written: None } => (NO_SPACE, Some((failed_op, None))),
         Outcome::NoSpace { failed_op, written } => (NO_SPACE | WRITTEN, Some((failed_op, written))),
     };
-    out.push(flags | if step.counted { COUNTED } else { 0 });
+    out.push(flags | if step.counted { COUNTED } else { 0 } | if done.began.is_some() { TIMED } else { 0 });
+    if let Some(began) = done.began {
+        put_number(out, began.0);
+    }
     put_bytes(out, step.label.as_bytes());
     put_bytes(out, step.root.as_bytes());
     if let Some((failed_op, written)) = failed {
@@ -106,7 +111,55 @@ fn put_op(out: &mut Vec<u8>, op: &Op) {
             put_number(out, *offset);
             put_number(out, *len);
         }
+        Op::Fallocate { path, how, offset, len } => {
+            put_tagged(out, 16, path);
+            let number = SpaceChange::ALL.iter().position(|known| known == how).expect("ALL holds all");
+            put_number(out, number as u64);
+            put_number(out, *offset);
+            put_number(out, *len);
+        }
+        Op::Exchange { first, second } => {
+            put_tagged(out, 17, first);
+            put_bytes(out, second.as_bytes());
+        }
+        Op::SetXattr { path, name, value } => {
+            put_tagged(out, 18, path);
+            put_bytes(out, name);
+            put_bytes(out, value);
+        }
+        Op::RemoveXattr { path, name } => {
+            put_tagged(out, 19, path);
+            put_bytes(out, name);
+        }
+        Op::SetTimes { path, accessed, modified } => {
+            put_tagged(out, 20, path);
+            put_time(out, *accessed);
+            put_time(out, *modified);
+        }
+        Op::Chown { path, uid, gid } => {
+            put_tagged(out, 21, path);
+            put_optional(out, *uid);
+            put_optional(out, *gid);
+        }
+        Op::Mknod { path, mode, device } => {
+            put_tagged(out, 22, path);
+            put_number(out, u64::from(*mode));
+            put_number(out, *device);
+        }
     }
+}
+
+/// 0, or 1 and the seconds (8 bytes, signed) and nanoseconds.
+fn put_time(out: &mut Vec<u8>, time: Option<FileTime>) {
+    let Some(time) = time else { return out.push(0) };
+    out.push(1);
+    out.extend_from_slice(&time.unix_seconds.to_le_bytes());
+    put_number(out, u64::from(time.nanoseconds));
+}
+
+/// 0, or one more than the number.
+fn put_optional(out: &mut Vec<u8>, number: Option<u32>) {
+    put_number(out, number.map_or(0, |number| u64::from(number) + 1));
 }
 
 fn put_tagged(out: &mut Vec<u8>, tag: u8, path: &RelPath) {
@@ -148,12 +201,14 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 /// Takes one step from the front of `input`.
 ///
 /// Errors: what is wrong with the bytes. Never allocates more than a small multiple of what `input` holds.
-pub(crate) fn decode_step(input: &mut &[u8]) -> Result<DoneStep, String> {
+pub(crate) fn decode_step(input: &mut &[u8], version: u16) -> Result<DoneStep, String> {
     let number = take_number(input)?;
     let flags = take(input, 1)?[0];
-    if flags & !(COUNTED | NO_SPACE | WRITTEN) != 0 || flags & (NO_SPACE | WRITTEN) == WRITTEN {
+    let timed = if version < 2 { 0 } else { TIMED };
+    if flags & !(COUNTED | NO_SPACE | WRITTEN | timed) != 0 || flags & (NO_SPACE | WRITTEN) == WRITTEN {
         return Err(format!("a step has unknown flags {flags:#x}"));
     }
+    let began = if flags & TIMED == 0 { None } else { Some(Nanos(take_number(input)?)) };
     let label = take_text(input)?;
     let root = take_path(input)?;
     let outcome = if flags & NO_SPACE == 0 {
@@ -177,6 +232,9 @@ pub(crate) fn decode_step(input: &mut &[u8]) -> Result<DoneStep, String> {
     let mut contents = Vec::new();
     for _ in 0..count {
         let op = take_op(input)?;
+        if op.version() > version {
+            return Err(format!("a log of version {version} has no operation {}", op.kind()));
+        }
         if op.content().is_some() {
             let len = take_number(input)?;
             contents.push((len, take_u64(input)?));
@@ -184,7 +242,7 @@ pub(crate) fn decode_step(input: &mut &[u8]) -> Result<DoneStep, String> {
         ops.push(op);
     }
     let step = Step { label, counted: flags & COUNTED != 0, root, ops: ops.into() };
-    Ok(DoneStep { number, step, outcome, contents })
+    Ok(DoneStep { number, step, outcome, contents, began })
 }
 
 fn take_op(input: &mut &[u8]) -> Result<Op, String> {
@@ -209,6 +267,18 @@ fn take_op(input: &mut &[u8]) -> Result<Op, String> {
         13 => Op::Allocate { path, mode: take_mode(input)?, len: take_number(input)? },
         14 => Op::SetModified { path, unix_seconds: take_number(input)? },
         15 => Op::Read { path, offset: take_number(input)?, len: take_number(input)? },
+        16 => {
+            let number = usize::try_from(take_number(input)?).unwrap_or(usize::MAX);
+            let how = SpaceChange::ALL.get(number).copied();
+            let how = how.ok_or_else(|| format!("a change of space numbered {number} is unknown"))?;
+            Op::Fallocate { path, how, offset: take_number(input)?, len: take_number(input)? }
+        }
+        17 => Op::Exchange { first: path, second: take_path(input)? },
+        18 => Op::SetXattr { path, name: take_bytes(input)?.into(), value: take_bytes(input)?.into() },
+        19 => Op::RemoveXattr { path, name: take_bytes(input)?.into() },
+        20 => Op::SetTimes { path, accessed: take_time(input)?, modified: take_time(input)? },
+        21 => Op::Chown { path, uid: take_optional(input)?, gid: take_optional(input)? },
+        22 => Op::Mknod { path, mode: take_mode(input)?, device: take_number(input)? },
         _ => return Err(format!("operation {tag} is unknown")),
     })
 }
@@ -220,6 +290,24 @@ fn take_content(input: &mut &[u8]) -> Result<Content, String> {
         2 => Content::derived(take_text(input)?),
         tag => return Err(format!("content {tag} is unknown")),
     })
+}
+
+fn take_time(input: &mut &[u8]) -> Result<Option<FileTime>, String> {
+    match take(input, 1)?[0] {
+        0 => Ok(None),
+        1 => {
+            let unix_seconds = take_u64(input)?.cast_signed();
+            let nanoseconds = take_number(input)?;
+            let nanoseconds = u32::try_from(nanoseconds).ok().filter(|&nanoseconds| nanoseconds < 1_000_000_000);
+            Ok(Some(FileTime { unix_seconds, nanoseconds: nanoseconds.ok_or("a time has too many nanoseconds")? }))
+        }
+        tag => Err(format!("time {tag} is unknown")),
+    }
+}
+
+fn take_optional(input: &mut &[u8]) -> Result<Option<u32>, String> {
+    let Some(number) = take_number(input)?.checked_sub(1) else { return Ok(None) };
+    u32::try_from(number).map(Some).map_err(|_| format!("{number} is no owner"))
 }
 
 fn take_mode(input: &mut &[u8]) -> Result<u32, String> {

@@ -4,8 +4,8 @@
 
 /// What every log begins with.
 pub(crate) const MAGIC: [u8; 8] = *b"SENESCE\x1a";
-/// The format's version, behind the magic.
-pub(crate) const VERSION: u16 = 1;
+/// The format's newest version, behind the magic. A log has the lowest that has words for all it holds.
+pub(crate) const VERSION: u16 = 2;
 /// Length of magic and version, bytes.
 pub(crate) const START_BYTES: u64 = 10;
 /// Length of a frame's header, bytes.

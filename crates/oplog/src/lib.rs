@@ -19,7 +19,7 @@ mod writer;
 pub use content::{Content, ContentError, ContentSource, Derived, Payload};
 pub use error::LogError;
 pub use header::LogHeader;
-pub use op::{DoneStep, Op, Outcome, Step};
+pub use op::{DoneStep, FileTime, Op, Outcome, SpaceChange, Step};
 pub use reader::{LogReader, verify};
 pub use render::render_step;
 pub use seeded::seeded_bytes;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use senesce_core::RelPath;
+use senesce_core::{Nanos, RelPath};
 
 use crate::Content;
 
@@ -45,6 +45,60 @@ pub enum Op {
     SetModified { path: RelPath, unix_seconds: u64 },
     /// Reads `len` bytes of a file from an offset on, all of which exist. It changes nothing that is compared.
     Read { path: RelPath, offset: u64, len: u64 },
+    /// Changes the space of an existing file (fallocate). Since version 2, as all that follow.
+    Fallocate { path: RelPath, how: SpaceChange, offset: u64, len: u64 },
+    /// Exchanges what two names stand for, atomically.
+    Exchange { first: RelPath, second: RelPath },
+    /// Sets an extended attribute, new or not.
+    SetXattr { path: RelPath, name: Arc<[u8]>, value: Arc<[u8]> },
+    /// Removes an extended attribute.
+    RemoveXattr { path: RelPath, name: Arc<[u8]> },
+    /// Sets times of access and of change to the nanosecond; `None` leaves one alone.
+    SetTimes { path: RelPath, accessed: Option<FileTime>, modified: Option<FileTime> },
+    /// Sets the owner and the group; `None` leaves one alone. Owners are no part of a tree that is compared.
+    Chown { path: RelPath, uid: Option<u32>, gid: Option<u32> },
+    /// Makes a pipe, a socket or a device; `mode` has the type's bits too.
+    Mknod { path: RelPath, mode: u32, device: u64 },
+}
+
+/// What fallocate does to a range of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpaceChange {
+    /// Reserves it; the file grows to hold it.
+    Reserve,
+    /// Reserves it; the length stays.
+    ReserveKeepSize,
+    /// Makes a hole of it; the length stays.
+    Punch,
+    /// Makes it read as zeros; the file grows to hold it.
+    Zero,
+    /// Makes it read as zeros; the length stays.
+    ZeroKeepSize,
+}
+
+impl SpaceChange {
+    /// All, at their numbers in the log.
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Reserve, Self::ReserveKeepSize, Self::Punch, Self::Zero, Self::ZeroKeepSize];
+
+    /// Whether the file grows where the range ends behind it.
+    pub fn grows(self) -> bool {
+        matches!(self, Self::Reserve | Self::Zero)
+    }
+
+    /// Whether the range reads as zeros afterwards.
+    pub fn clears(self) -> bool {
+        matches!(self, Self::Punch | Self::Zero | Self::ZeroKeepSize)
+    }
+}
+
+/// A time of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileTime {
+    /// Since 1970; before it, negative.
+    pub unix_seconds: i64,
+    /// Behind the second, below 1,000,000,000.
+    pub nanoseconds: u32,
 }
 
 impl Op {
@@ -53,6 +107,20 @@ impl Op {
         match self {
             Self::Create { content, .. } | Self::Write { content, .. } => Some(content),
             _ => None,
+        }
+    }
+
+    /// The version of the log's format that has a word for it.
+    pub fn version(&self) -> u16 {
+        match self {
+            Self::Fallocate { .. }
+            | Self::Exchange { .. }
+            | Self::SetXattr { .. }
+            | Self::RemoveXattr { .. }
+            | Self::SetTimes { .. }
+            | Self::Chown { .. }
+            | Self::Mknod { .. } => 2,
+            _ => 1,
         }
     }
 }
@@ -96,4 +164,14 @@ pub struct DoneStep {
     pub outcome: Outcome,
     /// For each operation with a content, in order: its length and XXH3-64 of all of it.
     pub contents: Vec<(u64, u64)>,
+    /// When it began, since the log did; only of recorded programs. Since version 2.
+    pub began: Option<Nanos>,
+}
+
+impl DoneStep {
+    /// The version of the log's format that has words for all of it.
+    pub fn version(&self) -> u16 {
+        let times = if self.began.is_some() { 2 } else { 1 };
+        self.step.ops.iter().map(Op::version).fold(times, u16::max)
+    }
 }

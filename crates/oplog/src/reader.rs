@@ -23,6 +23,7 @@ pub struct LogReader<R = BufReader<File>> {
     path: PathBuf,
     input: R,
     header: LogHeader,
+    version: u16,
     offset_bytes: u64,
     /// Where the frame that was read last begins.
     frame_starts_at: u64,
@@ -65,6 +66,7 @@ impl<R: Read> LogReader<R> {
             path: path.to_owned(),
             input,
             header: LogHeader::new(serde_json::Value::Null, senesce_core::Seed(0)),
+            version: VERSION,
             offset_bytes: 0,
             frame_starts_at: 0,
             frames: 0,
@@ -79,14 +81,15 @@ impl<R: Read> LogReader<R> {
         if !start.starts_with(&MAGIC) {
             return Err(not_a_log("it does not begin with the log's mark"));
         }
-        match start[MAGIC.len()..].try_into().map(u16::from_le_bytes) {
-            Ok(VERSION) => {}
+        let version = match start[MAGIC.len()..].try_into().map(u16::from_le_bytes) {
+            Ok(0) => return Err(not_a_log("its version is 0")),
             Ok(found) if found > VERSION => {
                 return Err(LogError::NewerVersion { path: reader.path, found, known: VERSION });
             }
-            Ok(_) => return Err(not_a_log("its version is 0")),
+            Ok(version) => version,
             Err(_) => return Err(not_a_log("it ends within its first bytes")),
-        }
+        };
+        reader.version = version;
         reader.offset_bytes = START_BYTES;
         let json = match reader.next_frame()? {
             Next::Frame(Kind::Header, json) => json,
@@ -95,7 +98,7 @@ impl<R: Read> LogReader<R> {
         };
         let header = serde_json::from_slice::<LogHeader>(&json);
         reader.header = header.map_err(|e| reader.damaged_at(0, START_BYTES, format!("the log's header: {e}")))?;
-        if reader.header.format != LogHeader::FORMAT {
+        if reader.header.version() != Some(version) {
             return Err(reader.damaged_at(0, START_BYTES, format!("the format is {:?}", reader.header.format)));
         }
         Ok(reader)
@@ -114,6 +117,10 @@ impl<R: Read> LogReader<R> {
     /// Totals of the steps that were read so far; all of them once the iteration is at its end.
     pub fn summary(&self) -> LogSummary {
         self.totals.summary(self.frames, self.offset_bytes, self.ended.unwrap_or(Ended::Unfinished))
+    }
+
+    pub(crate) fn version(&self) -> u16 {
+        self.version
     }
 
     pub(crate) fn into_totals(self) -> (Totals, u64) {
@@ -154,7 +161,7 @@ impl<R: Read> LogReader<R> {
         }
         let mut rest = &self.raw[self.taken..];
         let left = rest.len();
-        let done = match decode_step(&mut rest) {
+        let done = match decode_step(&mut rest, self.version) {
             Ok(done) => done,
             Err(problem) => return Err(self.damaged_before(problem)),
         };

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use crate::{Content, DoneStep, Op, Outcome};
+use crate::{Content, DoneStep, Op, Outcome, SpaceChange};
 
 impl fmt::Display for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -34,6 +34,13 @@ impl Op {
             Self::Allocate { .. } => "allocate",
             Self::SetModified { .. } => "set-modified",
             Self::Read { .. } => "read",
+            Self::Fallocate { .. } => "fallocate",
+            Self::Exchange { .. } => "exchange",
+            Self::SetXattr { .. } => "set-xattr",
+            Self::RemoveXattr { .. } => "remove-xattr",
+            Self::SetTimes { .. } => "set-times",
+            Self::Chown { .. } => "chown",
+            Self::Mknod { .. } => "mknod",
         }
     }
 }
@@ -56,7 +63,37 @@ impl fmt::Display for Op {
             Self::Allocate { path, mode, len } => write!(f, " {path} {mode:04o} {len} B"),
             Self::SetModified { path, unix_seconds } => write!(f, " {path} to {unix_seconds}"),
             Self::Read { path, offset, len } => write!(f, " {path} at {offset} {len} B"),
+            Self::Fallocate { path, how, offset, len } => write!(f, " {path} {how} at {offset} {len} B"),
+            Self::Exchange { first, second } => write!(f, " {first} <-> {second}"),
+            Self::SetXattr { path, name, value } => write!(f, " {path} {} {} B", name.escape_ascii(), value.len()),
+            Self::RemoveXattr { path, name } => write!(f, " {path} {}", name.escape_ascii()),
+            Self::SetTimes { path, accessed, modified } => {
+                write!(f, " {path}")?;
+                for (word, time) in [("accessed", accessed), ("modified", modified)] {
+                    if let Some(time) = time {
+                        write!(f, " {word} {}.{:09}", time.unix_seconds, time.nanoseconds)?;
+                    }
+                }
+                Ok(())
+            }
+            Self::Chown { path, uid, gid } => {
+                let text = |id: &Option<u32>| id.map_or(String::new(), |id| id.to_string());
+                write!(f, " {path} {}:{}", text(uid), text(gid))
+            }
+            Self::Mknod { path, mode, device } => write!(f, " {path} {mode:06o} {device:#x}"),
         }
+    }
+}
+
+impl fmt::Display for SpaceChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Reserve => "reserve",
+            Self::ReserveKeepSize => "reserve-keep-size",
+            Self::Punch => "punch",
+            Self::Zero => "zero",
+            Self::ZeroKeepSize => "zero-keep-size",
+        })
     }
 }
 
@@ -67,6 +104,9 @@ pub fn render_step(done: &DoneStep) -> String {
     let mut text = format!("{} {}", done.number, done.step.label.escape_debug());
     if !done.step.root.is_root() {
         let _ = write!(text, " in {}", done.step.root);
+    }
+    if let Some(began) = done.began {
+        let _ = write!(text, " [{:.6} s]", began.0 as f64 / 1e9);
     }
     if done.step.counted {
         text.push_str(" [counted]");

@@ -11,7 +11,7 @@ use zstd::bulk::Compressor;
 use crate::{
     DoneStep, Ended, LogError, LogHeader, LogReader, LogSummary,
     codec::encode_step,
-    frame::{FRAME_RAW_BYTES, FrameHeader, HEADER_BYTES, Kind, LEVEL, MAGIC, MOST_RAW_BYTES, START_BYTES, VERSION},
+    frame::{FRAME_RAW_BYTES, FrameHeader, HEADER_BYTES, Kind, LEVEL, MAGIC, MOST_RAW_BYTES, START_BYTES},
     summary::Totals,
 };
 
@@ -21,6 +21,7 @@ use crate::{
 /// [`sync`](Self::sync) and [`finish`](Self::finish). What was not flushed is lost when the writer is dropped.
 pub struct LogWriter {
     path: PathBuf,
+    version: u16,
     file: File,
     position_bytes: u64,
     frames: u64,
@@ -30,12 +31,14 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// Starts a new log; a file that is already there is an error.
+    /// Starts a new log; a file that is already there is an error, and so is a header of an unknown format.
     pub fn create(path: &Path, header: &LogHeader) -> Result<Self, LogError> {
+        let problem = "its header names an unknown format";
+        let version = header.version().ok_or_else(|| LogError::NotALog { path: path.to_owned(), problem })?;
         let file = OpenOptions::new().write(true).create_new(true).open(path).map_err(io_error("create", path))?;
-        let mut writer = Self::over(path, file)?;
+        let mut writer = Self::over(path, file, version)?;
         let mut start = MAGIC.to_vec();
-        start.extend_from_slice(&VERSION.to_le_bytes());
+        start.extend_from_slice(&version.to_le_bytes());
         writer.put(&start)?;
         let json = serde_json::to_vec(header).expect("a header is text, a number and JSON");
         writer.put_frame(Kind::Header, &json)?;
@@ -63,7 +66,7 @@ impl LogWriter {
             Some(Ended::Complete) => return Err(bad("the log is finished")),
             _ => return Err(bad("no frame ends there")),
         }
-        let mut writer = Self::over(path, file)?;
+        let mut writer = Self::over(path, file, reader.version())?;
         writer.file.set_len(position_bytes).map_err(io_error("truncate", path))?;
         writer.file.seek(SeekFrom::Start(position_bytes)).map_err(io_error("seek in", path))?;
         writer.position_bytes = position_bytes;
@@ -71,9 +74,10 @@ impl LogWriter {
         Ok(writer)
     }
 
-    fn over(path: &Path, file: File) -> Result<Self, LogError> {
+    fn over(path: &Path, file: File, version: u16) -> Result<Self, LogError> {
         Ok(Self {
             path: path.to_owned(),
+            version,
             file,
             position_bytes: 0,
             frames: 0,
@@ -85,12 +89,15 @@ impl LogWriter {
 
     /// Appends a step. Of a step without space, the operations after the failed one are left out.
     ///
-    /// Errors: a step whose number is not the next one, that contradicts itself, or is larger than 128 MiB; and what
-    /// the system says when a frame is written.
+    /// Errors: a step whose number is not the next one, that contradicts itself, that the log's version has no words
+    /// for, or that is larger than 128 MiB; and what the system says when a frame is written.
     pub fn append(&mut self, done: &DoneStep) -> Result<(), LogError> {
         let bad = |problem| LogError::BadStep { number: done.number, label: done.step.label.clone(), problem };
         if done.number != self.totals.steps {
             return Err(bad("its number is not the next one"));
+        }
+        if self.version < done.version() {
+            return Err(bad("it needs version 2 of the log's format"));
         }
         let before = self.pending.len();
         let mut encoded = encode_step(done, &mut self.pending);

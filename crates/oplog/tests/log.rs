@@ -4,7 +4,10 @@ use std::{fs, path::Path, sync::Arc};
 
 use proptest::prelude::*;
 use senesce_core::{RelPath, Seed};
-use senesce_oplog::{Content, DoneStep, Ended, LogError, LogHeader, LogReader, LogWriter, Op, Outcome, Step, verify};
+use senesce_oplog::{
+    Content, DoneStep, Ended, FileTime, LogError, LogHeader, LogReader, LogWriter, Op, Outcome, SpaceChange, Step,
+    verify,
+};
 
 fn header() -> LogHeader {
     LogHeader::new(serde_json::json!({ "name": "golden", "commits": 3, "b": { "z": 1, "a": [2, "x"] } }), Seed(42))
@@ -41,8 +44,20 @@ fn golden_steps() -> Vec<DoneStep> {
     };
     let contents = vec![(7, 1), (300, u64::MAX), (1 << 33, 0x0123_4567_89ab_cdef), (0, 4)];
     vec![
-        DoneStep { number: 0, step: step("one of each", true, b"copy-1", all), outcome: Outcome::Done, contents },
-        DoneStep { number: 1, step: step("nothing", false, b"", vec![]), outcome: Outcome::Done, contents: vec![] },
+        DoneStep {
+            number: 0,
+            step: step("one of each", true, b"copy-1", all),
+            outcome: Outcome::Done,
+            contents,
+            began: None,
+        },
+        DoneStep {
+            number: 1,
+            step: step("nothing", false, b"", vec![]),
+            outcome: Outcome::Done,
+            contents: vec![],
+            began: None,
+        },
         DoneStep {
             number: 2,
             step: step(
@@ -56,18 +71,88 @@ fn golden_steps() -> Vec<DoneStep> {
             ),
             outcome: Outcome::NoSpace { failed_op: 1, written: Some(4096) },
             contents: vec![(9000, 5)],
+            began: None,
         },
         DoneStep {
             number: 3,
             step: step("pull 2 into copy-1", true, b"copy-1", vec![Op::Mkdir { path: path(b"c"), mode: 0o755 }]),
             outcome: Outcome::NoSpace { failed_op: 0, written: None },
             contents: vec![],
+            began: None,
         },
     ]
 }
 
+/// One of everything that version 2 added.
+fn golden_recorded_steps() -> Vec<DoneStep> {
+    let (name, value) = (Arc::from(&b"user.k\xff"[..]), Arc::from(&b"v\0"[..]));
+    let time = |unix_seconds, nanoseconds| Some(FileTime { unix_seconds, nanoseconds });
+    let space = |how| Op::Fallocate { path: path(b"a"), how, offset: 4096, len: 1 << 33 };
+    let ops = vec![
+        space(SpaceChange::Reserve),
+        space(SpaceChange::ReserveKeepSize),
+        space(SpaceChange::Punch),
+        space(SpaceChange::Zero),
+        space(SpaceChange::ZeroKeepSize),
+        Op::Exchange { first: path(b"a"), second: path(b"d/b") },
+        Op::SetXattr { path: path(b"a"), name: Arc::clone(&name), value },
+        Op::RemoveXattr { path: path(b"a"), name },
+        Op::SetTimes { path: path(b"a"), accessed: None, modified: time(-1, 999_999_999) },
+        Op::SetTimes { path: path(b"a"), accessed: time(i64::MAX, 0), modified: None },
+        Op::Chown { path: path(b"a"), uid: Some(0), gid: None },
+        Op::Chown { path: path(b"a"), uid: None, gid: Some(u32::MAX) },
+        Op::Mknod { path: path(b"pipe"), mode: 0o010_644, device: 0 },
+    ];
+    let step = Step { label: "cc1".into(), counted: true, root: RelPath::root(), ops: ops.into() };
+    let began = Some(senesce_core::Nanos(1_500_000_000));
+    vec![DoneStep { number: 0, step, outcome: Outcome::Done, contents: vec![], began }]
+}
+
+#[test]
+fn version_2_is_written_and_read_for_ever() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/oplog-v2.senesce-log");
+    let dir = tempfile::tempdir().unwrap();
+    let written = dir.path().join("log");
+    let header = LogHeader::recorded(serde_json::json!({ "name": "recorded" }), Seed(42));
+    let mut writer = LogWriter::create(&written, &header).unwrap();
+    golden_recorded_steps().iter().for_each(|step| writer.append(step).unwrap());
+    writer.finish().unwrap();
+    if std::env::var_os("SENESCE_WRITE_GOLDEN").is_some() {
+        fs::copy(&written, &golden).unwrap();
+    }
+    assert!(fs::read(&written).unwrap() == fs::read(&golden).unwrap(), "the bytes of a log changed");
+    let reader = LogReader::open(&golden).unwrap();
+    assert_eq!(reader.header(), &header);
+    assert_eq!(reader.map(Result::unwrap).collect::<Vec<_>>(), golden_recorded_steps());
+    // A frame that claims the older version is refused: an older program would not understand it either.
+    let mut older = fs::read(&golden).unwrap();
+    older[8] = 1;
+    assert!(matches!(read_bytes(&older), Err(LogError::Damaged { frame: 0, .. })));
+}
+
+#[test]
+fn a_log_of_version_1_takes_nothing_of_version_2() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = LogWriter::create(&dir.path().join("log"), &header()).unwrap();
+    let recorded = golden_recorded_steps().remove(0);
+    assert!(matches!(writer.append(&recorded), Err(LogError::BadStep { .. })));
+    let without_time = DoneStep { began: None, ..recorded.clone() };
+    assert!(matches!(writer.append(&without_time), Err(LogError::BadStep { .. })));
+    let mut only_time = recorded;
+    only_time.step.ops = Arc::from([]);
+    assert!(matches!(writer.append(&only_time), Err(LogError::BadStep { .. })));
+}
+
+/// A header of the version that the steps need.
+fn header_for(steps: &[DoneStep]) -> LogHeader {
+    if steps.iter().all(|step| step.version() == 1) {
+        return header();
+    }
+    LogHeader::recorded(serde_json::json!({ "name": "recorded" }), Seed(42))
+}
+
 fn write_log(at: &Path, steps: &[DoneStep], flush_after: impl Fn(usize) -> bool) {
-    let mut writer = LogWriter::create(at, &header()).unwrap();
+    let mut writer = LogWriter::create(at, &header_for(steps)).unwrap();
     for (index, step) in steps.iter().enumerate() {
         writer.append(step).unwrap();
         if flush_after(index) {
@@ -175,12 +260,12 @@ fn bytes_behind_the_end_and_zeros_are_noticed() {
 #[test]
 fn a_newer_log_is_refused_and_says_so() {
     let mut bytes = b"SENESCE\x1a".to_vec();
-    bytes.extend_from_slice(&2u16.to_le_bytes());
+    bytes.extend_from_slice(&3u16.to_le_bytes());
     let error = read_bytes(&bytes).unwrap_err();
-    assert!(matches!(error, LogError::NewerVersion { found: 2, known: 1, .. }));
+    assert!(matches!(error, LogError::NewerVersion { found: 3, known: 2, .. }));
     assert_eq!(
         error.to_string(),
-        "the log test has format version 2; this program reads versions up to 1: use a newer senesce"
+        "the log test has format version 3; this program reads versions up to 2: use a newer senesce"
     );
     assert!(matches!(read_bytes(b"PK\x03\x04 is another thing"), Err(LogError::NotALog { .. })));
 }
@@ -232,7 +317,7 @@ fn any_content() -> impl Strategy<Value = Content> {
 }
 
 fn any_op() -> impl Strategy<Value = Op> {
-    (0u8..16, any_path(), any_path(), any::<u32>(), any::<u64>(), any_content()).prop_map(
+    (0u8..23, any_path(), any_path(), any::<u32>(), any::<u64>(), any_content()).prop_map(
         |(kind, path, other, mode, number, content)| match kind {
             0 => Op::Mkdir { path, mode },
             1 => Op::Rmdir { path },
@@ -249,6 +334,19 @@ fn any_op() -> impl Strategy<Value = Op> {
             12 => Op::Allocate { path, mode, len: number },
             13 => Op::SetModified { path, unix_seconds: number },
             14 => Op::Read { path, offset: number, len: u64::from(mode) },
+            15 => {
+                let how = [SpaceChange::Punch, SpaceChange::Zero, SpaceChange::Reserve][mode as usize % 3];
+                Op::Fallocate { path, how, offset: number, len: u64::from(mode) }
+            }
+            16 => Op::Exchange { first: path, second: other },
+            17 => Op::SetXattr { path, name: Arc::from(other.as_bytes()), value: number.to_le_bytes().to_vec().into() },
+            18 => Op::RemoveXattr { path, name: Arc::from(other.as_bytes()) },
+            19 => {
+                let time = FileTime { unix_seconds: number.cast_signed(), nanoseconds: mode % 1_000_000_000 };
+                Op::SetTimes { path, accessed: Some(time).filter(|_| mode % 2 == 0), modified: Some(time) }
+            }
+            20 => Op::Chown { path, uid: Some(mode), gid: None },
+            21 => Op::Mknod { path, mode, device: number },
             _ => Op::SyncFs,
         },
     )
@@ -257,17 +355,30 @@ fn any_op() -> impl Strategy<Value = Op> {
 /// A step as the log keeps it; its number is set later.
 fn any_step() -> impl Strategy<Value = DoneStep> {
     let failed = prop::option::of(prop::option::of(any::<u64>()));
-    (prop::collection::vec(any_op(), 0..8), ".{0,12}", any::<bool>(), any_path(), failed, any::<u64>()).prop_map(
-        |(ops, label, counted, root, failed, hash)| {
+    (
+        prop::collection::vec(any_op(), 0..8),
+        ".{0,12}",
+        any::<bool>(),
+        any_path(),
+        failed,
+        any::<u64>(),
+        prop::option::of(any::<u64>()),
+    )
+        .prop_map(|(ops, label, counted, root, failed, hash, began)| {
             let outcome = match failed {
                 Some(written) if !ops.is_empty() => Outcome::NoSpace { failed_op: ops.len() - 1, written },
                 _ => Outcome::Done,
             };
             let with_content = ops.iter().filter(|op| op.content().is_some()).count() as u64;
             let contents = (0..with_content).map(|index| (hash >> index, hash.wrapping_mul(index + 1))).collect();
-            DoneStep { number: 0, step: Step { label, counted, root, ops: ops.into() }, outcome, contents }
-        },
-    )
+            DoneStep {
+                number: 0,
+                step: Step { label, counted, root, ops: ops.into() },
+                outcome,
+                contents,
+                began: began.map(senesce_core::Nanos),
+            }
+        })
 }
 
 fn any_steps() -> impl Strategy<Value = Vec<DoneStep>> {
@@ -296,7 +407,7 @@ proptest! {
         write_log(&whole, &steps, |index| index + 1 == stop);
 
         let resumed = dir.path().join("resumed");
-        let mut writer = LogWriter::create(&resumed, &header()).unwrap();
+        let mut writer = LogWriter::create(&resumed, &header_for(&steps)).unwrap();
         steps[..stop].iter().for_each(|step| writer.append(step).unwrap());
         let position = writer.sync().unwrap();
         // Work after the checkpoint, some of it in the file, that the interruption undoes.

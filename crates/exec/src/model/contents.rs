@@ -35,7 +35,22 @@ impl Contents {
         if len == 0 {
             return;
         }
-        let end = at + len;
+        self.cut(at, len);
+        let place = self.pieces.partition_point(|piece| piece.at < at);
+        self.pieces.insert(place, Piece { at, len, skip: 0, payload });
+        self.len = self.len.max(at + len);
+    }
+
+    /// Makes a range read as zeros; the length stays.
+    pub fn clear(&mut self, at: u64, len: u64) {
+        if len > 0 {
+            self.cut(at, len);
+        }
+    }
+
+    /// Takes the pieces of a range away.
+    fn cut(&mut self, at: u64, len: u64) {
+        let end = at.saturating_add(len);
         let mut kept = Vec::with_capacity(self.pieces.len() + 2);
         for piece in self.pieces.drain(..) {
             let piece_end = piece.at + piece.len;
@@ -47,10 +62,7 @@ impl Contents {
                 kept.push(Piece { at: piece.at + cut, len: piece.len - cut, skip: piece.skip + cut, ..piece });
             }
         }
-        let place = kept.partition_point(|piece| piece.at < at);
-        kept.insert(place, Piece { at, len, skip: 0, payload });
         self.pieces = kept;
-        self.len = self.len.max(end);
     }
 
     pub fn set_len(&mut self, len: u64) {

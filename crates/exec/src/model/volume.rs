@@ -7,7 +7,7 @@ use std::{
 
 use rustix::io::Errno;
 use senesce_core::{Bytes, RelPath};
-use senesce_oplog::{Content, Op, Payload};
+use senesce_oplog::{Content, Op, Payload, SpaceChange};
 
 use super::contents::{Contents, to_memory};
 use crate::{
@@ -36,6 +36,7 @@ enum Node {
     Directory { mode: u32 },
     Symlink { id: u64, target: Vec<u8> },
     File { id: u64 },
+    Special { id: u64, mode: u32 },
 }
 
 #[derive(Clone, Debug)]
@@ -80,6 +81,7 @@ impl ModelTarget {
                 let file = &self.files[id];
                 Entry::File { mode: file.mode, size_bytes: file.contents.len(), hash: file.contents.hash() }
             }
+            Node::Special { mode, .. } => Entry::Other { mode: *mode },
         };
         let path = |bytes: &[u8]| RelPath::new(bytes).expect("every name came as a RelPath");
         let entries = self.names.iter().filter(|(name, _)| !name.is_empty());
@@ -123,6 +125,7 @@ impl ModelTarget {
             Node::File { id } => Ok(*id),
             Node::Directory { .. } => refuse(Errno::ISDIR),
             Node::Symlink { .. } => refuse(Errno::LOOP),
+            Node::Special { .. } => refuse(Errno::INVAL),
         }
     }
 
@@ -151,7 +154,7 @@ impl ModelTarget {
                 }
             }
             Some(Node::Directory { .. }) => self.used_blocks -= 1,
-            Some(Node::Symlink { .. }) | None => {}
+            Some(Node::Symlink { .. } | Node::Special { .. }) | None => {}
         }
     }
 
@@ -187,6 +190,43 @@ impl ModelTarget {
         if written < len { Err(OpFailure::NoSpace { written: Some(written) }) } else { Ok(()) }
     }
 
+    fn change_space(&mut self, id: u64, how: SpaceChange, offset: u64, len: u64) -> Done {
+        if len == 0 {
+            return refuse(Errno::INVAL);
+        }
+        let Some(end) = offset.checked_add(len).filter(|&end| i64::try_from(end).is_ok()) else {
+            return refuse(Errno::FBIG);
+        };
+        if how.grows() && end > self.file(id).contents.len() {
+            self.set_len(id, end)?;
+        }
+        if how.clears() {
+            self.file(id).contents.clear(offset, len);
+        }
+        Ok(())
+    }
+
+    fn exchange(&mut self, first: &[u8], second: &[u8]) -> Done {
+        self.node(first)?;
+        self.node(second)?;
+        let is_below = |path: &[u8], above: &[u8]| path.strip_prefix(above).is_some_and(|rest| rest.starts_with(b"/"));
+        if first == second {
+            return Ok(());
+        }
+        if is_below(first, second) || is_below(second, first) {
+            return refuse(Errno::INVAL);
+        }
+        let mut moved = Vec::new();
+        for (from, to) in [(first, second), (second, first)] {
+            for name in self.below(from).into_iter().chain([from.to_vec()]) {
+                let node = self.names.remove(&name).expect("listed just now");
+                moved.push(([to, &name[from.len()..]].concat(), node));
+            }
+        }
+        self.names.extend(moved);
+        Ok(())
+    }
+
     fn rename(&mut self, from: &[u8], to: &[u8]) -> Done {
         let moved = self.node(from)?.clone();
         self.parent(to)?;
@@ -204,8 +244,8 @@ impl ModelTarget {
             (_, Some(Node::Directory { .. })) => return refuse(Errno::ISDIR),
             // Two names of one file or symbolic link: POSIX says that nothing happens.
             (
-                Node::File { id: a } | Node::Symlink { id: a, .. },
-                Some(Node::File { id: b } | Node::Symlink { id: b, .. }),
+                Node::File { id: a } | Node::Symlink { id: a, .. } | Node::Special { id: a, .. },
+                Some(Node::File { id: b } | Node::Symlink { id: b, .. } | Node::Special { id: b, .. }),
             ) if a == b => {
                 return Ok(());
             }
@@ -302,6 +342,16 @@ impl Target for ModelTarget {
                     Node::Directory { .. } => {
                         self.names.insert(path, Node::Directory { mode });
                     }
+                    Node::Special { id, .. } => {
+                        let id = *id;
+                        for node in self.names.values_mut() {
+                            if let Node::Special { id: other, mode: old } = node
+                                && *other == id
+                            {
+                                *old = *old & !0o7777 | mode;
+                            }
+                        }
+                    }
                 }
             }
             Op::RemoveTree { path } => {
@@ -316,11 +366,11 @@ impl Target for ModelTarget {
                 }
                 self.drop_name(&path);
             }
-            Op::Fsync { path } => {
-                if let Node::Symlink { .. } = self.node(&at(path))? {
-                    return refuse(Errno::LOOP);
-                }
-            }
+            Op::Fsync { path } => match self.node(&at(path))? {
+                Node::Symlink { .. } => return refuse(Errno::LOOP),
+                Node::Special { .. } => return refuse(Errno::INVAL),
+                _ => {}
+            },
             Op::SyncFs => {}
             Op::Allocate { path, mode, len } => {
                 let path = at(path);
@@ -346,6 +396,24 @@ impl Target for ModelTarget {
                 if offset.checked_add(*len).is_none_or(|end| end > self.file(id).contents.len()) {
                     return Err(OpFailure::Io(io::ErrorKind::UnexpectedEof.into()));
                 }
+            }
+            Op::Fallocate { path, how, offset, len } => {
+                let id = self.file_id(&at(path))?;
+                self.change_space(id, *how, *offset, *len)?;
+            }
+            Op::Exchange { first, second } => self.exchange(&at(first), &at(second))?,
+            // Attributes, times and owners are no part of a tree that is compared.
+            Op::SetXattr { path, .. }
+            | Op::RemoveXattr { path, .. }
+            | Op::SetTimes { path, .. }
+            | Op::Chown { path, .. } => {
+                self.node(&at(path))?;
+            }
+            Op::Mknod { path, mode, .. } => {
+                let path = at(path);
+                self.new_name(&path)?;
+                let id = self.new_id();
+                self.names.insert(path, Node::Special { id, mode: *mode });
             }
         }
         Ok(())
