@@ -37,6 +37,7 @@ const WALLS: &[(&str, &[&str])] = &[
         ],
     ),
     ("senesce-report", &["senesce-core", "senesce-store"]),
+    ("senesce-record", &["senesce-core", "senesce-oplog"]),
     ("senesce-testkit", &["senesce-core"]),
     (
         "senesce",
@@ -56,6 +57,7 @@ const WALLS: &[(&str, &[&str])] = &[
             "senesce-fragment",
             "senesce-store",
             "senesce-experiment",
+            "senesce-record",
             "senesce-report",
         ],
     ),
@@ -68,7 +70,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("parquet", &["senesce-store"]),
     ("resvg", &["senesce-report"]),
     ("minijinja", &["senesce-report"]),
-    ("fuser", &["senesce-vdisk"]),
+    ("fuser", &["senesce-record", "senesce-vdisk"]),
     ("clap", &["senesce"]),
     ("indicatif", &["senesce"]),
 ];

@@ -33,6 +33,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<()> {
         Verb::Show(args) => verb::show::show(args),
         Verb::Export(args) => verb::export::export(args),
         Verb::Report(args) => verb::report::report(args),
+        Verb::Record(args) => verb::record::record(args, quiet),
         Verb::Replay(args) => verb::replay::replay(args, quiet),
         Verb::Fragment(args) => verb::fragment::fragment(args),
         Verb::Image(args) => verb::image::image(args, quiet),

@@ -3,6 +3,7 @@
 mod aged;
 mod experiment;
 mod look;
+mod record;
 
 use std::path::PathBuf;
 
@@ -11,6 +12,7 @@ use clap::{Args, Parser, Subcommand};
 pub use aged::*;
 pub use experiment::*;
 pub use look::*;
+pub use record::*;
 
 /// The laboratory for file system aging: ages file systems, measures what the age costs, and shows it.
 #[derive(Debug, Parser)]
@@ -84,6 +86,14 @@ pub enum Verb {
     /// Write the HTML report and the figures of a run.
     #[command(after_help = "Example:\n  senesce report demo --out aging.html --figures figures")]
     Report(ReportArgs),
+    /// Record what programs do to a directory, as an operation log that can be replayed anywhere.
+    #[command(after_help = "Examples:\n  \
+        sudo senesce record --dir src --mount /mnt/rec --log build.senesce-log -- make\n  \
+        sudo senesce record --dir data --mount /mnt/rec --log day.senesce-log --anonymize     until Ctrl-C\n  \
+        sudo senesce record --dir src --mount /mnt/rec --log l --keep-contents --overhead -- make -j2\n  \
+        strace -f -y -ttt -o t.txt make; senesce record --import-strace t.txt --dir $PWD --log build.senesce-log\n\n\
+        The command runs in the mount; its own stdout goes to stderr.")]
+    Record(RecordArgs),
     /// Apply an operation log to a volume, and compare the resulting trees.
     #[command(after_help = "Examples:\n  \
         senesce replay demo/arms/ext4/oplog.senesce-log --on /mnt/scratch/empty-dir\n  \

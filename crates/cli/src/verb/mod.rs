@@ -11,6 +11,7 @@ pub mod image;
 pub mod inspect;
 pub mod log;
 pub mod profile;
+pub mod record;
 pub mod replay;
 pub mod report;
 pub mod run;

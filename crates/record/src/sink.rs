@@ -1,0 +1,156 @@
+//! Where changes go: one step of the log each, with its time, its content as asked, its names as asked.
+
+use std::{path::Path, sync::Arc};
+
+use senesce_core::{Clock, Nanos, RelPath, Seed};
+use senesce_oplog::{Content, DoneStep, LogHeader, LogSummary, LogWriter, Op, Outcome, Step, seeded_bytes};
+use serde_json::Value;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::{Result, alias::Aliases};
+
+/// The beginning of hidden names, which are never aliased.
+pub(crate) const HIDDEN: &[u8] = b".senesce-open-";
+
+/// What becomes of what was written.
+pub(crate) struct Sink {
+    writer: LogWriter,
+    clock: Option<(Arc<dyn Clock>, Nanos)>,
+    keep_contents: bool,
+    aliases: Option<Aliases>,
+    next_content: u64,
+    buffer: Vec<u8>,
+}
+
+impl Sink {
+    /// `clock`: steps carry the time since now.
+    pub fn create(
+        log: &Path,
+        workload: Value,
+        seed: Seed,
+        clock: Option<Arc<dyn Clock>>,
+        keep_contents: bool,
+        anonymize: bool,
+    ) -> Result<Self> {
+        // Names come from the seed's aliases, which say nothing of them; so the seed may stand in the log.
+        let writer = LogWriter::create(log, &LogHeader::recorded(workload, seed))?;
+        let aliases = anonymize.then(|| Aliases::new(seed));
+        let clock = clock.map(|clock| (Arc::clone(&clock), clock.now()));
+        let next_content = seed.derive("recorded contents").0;
+        Ok(Self { writer, clock, keep_contents, aliases, next_content, buffer: Vec::new() })
+    }
+
+    /// Logs one change, made by the program called `label`.
+    pub fn log(&mut self, label: &str, op: Op) -> Result<()> {
+        let began = self.clock.as_ref().map(|(clock, start)| Nanos(clock.now().0.saturating_sub(start.0)));
+        self.log_at(label, began, op)
+    }
+
+    /// The same, with a time from elsewhere.
+    pub fn log_at(&mut self, label: &str, began: Option<Nanos>, op: Op) -> Result<()> {
+        let Some(op) = self.anonymous(op) else { return Ok(()) };
+        let contents = match op.content() {
+            Some(Content::Inline(bytes)) => vec![(bytes.len() as u64, xxh3_64(bytes))],
+            Some(Content::Seeded { seed, len }) => {
+                self.buffer.resize(*len as usize, 0);
+                seeded_bytes(*seed, 0, &mut self.buffer);
+                vec![(*len, xxh3_64(&self.buffer))]
+            }
+            Some(Content::Derived(_)) => unreachable!("the recorder makes none"),
+            None => Vec::new(),
+        };
+        let label = if self.aliases.is_some() { "recorded" } else { label };
+        let step = Step { label: label.to_owned(), counted: true, root: RelPath::root(), ops: Arc::from([op]) };
+        let number = self.writer.steps();
+        self.writer.append(&DoneStep { number, step, outcome: Outcome::Done, contents, began })?;
+        Ok(())
+    }
+
+    /// The content for written bytes: themselves, or as many grown ones.
+    pub fn content(&mut self, bytes: &[u8]) -> Content {
+        if self.keep_contents { Content::Inline(bytes.into()) } else { self.grown(bytes.len() as u64) }
+    }
+
+    /// Content of which only the length is known.
+    pub fn grown(&mut self, len: u64) -> Content {
+        if len == 0 {
+            return Content::Inline([].into());
+        }
+        self.next_content = self.next_content.wrapping_add(1);
+        Content::Seeded { seed: self.next_content, len }
+    }
+
+    /// Flushes what was logged, so that little is lost if this process is killed.
+    pub fn flush(&mut self) -> Result<()> {
+        Ok(self.writer.flush()?)
+    }
+
+    pub fn finish(self) -> Result<LogSummary> {
+        Ok(self.writer.finish()?)
+    }
+
+    /// `None`: what cannot be told without telling more than it should.
+    fn anonymous(&mut self, mut op: Op) -> Option<Op> {
+        let Some(aliases) = &mut self.aliases else { return Some(op) };
+        let mut rename = |path: &mut RelPath| {
+            if !path.as_bytes().starts_with(HIDDEN) {
+                *path = aliases.path(path);
+            }
+        };
+        match &mut op {
+            Op::Rename { from, to } => {
+                rename(from);
+                rename(to);
+            }
+            Op::Exchange { first, second } => {
+                rename(first);
+                rename(second);
+            }
+            Op::Link { existing, path } => {
+                rename(existing);
+                rename(path);
+            }
+            Op::Symlink { path, target } => {
+                rename(path);
+                *target = aliases.bytes(target).into();
+            }
+            Op::SetXattr { path, name, value } => {
+                rename(path);
+                *name = user_attribute(aliases, name)?;
+                self.next_content = self.next_content.wrapping_add(1);
+                let mut grown = vec![0; value.len()];
+                seeded_bytes(self.next_content, 0, &mut grown);
+                *value = grown.into();
+            }
+            Op::RemoveXattr { path, name } => {
+                rename(path);
+                *name = user_attribute(aliases, name)?;
+            }
+            // Who owned a file is told by numbers.
+            Op::Chown { .. } => return None,
+            Op::Mkdir { path, .. }
+            | Op::Rmdir { path }
+            | Op::Create { path, .. }
+            | Op::Write { path, .. }
+            | Op::Truncate { path, .. }
+            | Op::Unlink { path }
+            | Op::Chmod { path, .. }
+            | Op::RemoveTree { path }
+            | Op::Fsync { path }
+            | Op::Allocate { path, .. }
+            | Op::SetModified { path, .. }
+            | Op::Read { path, .. }
+            | Op::Fallocate { path, .. }
+            | Op::SetTimes { path, .. }
+            | Op::Mknod { path, .. } => rename(path),
+            Op::SyncFs => {}
+        }
+        Some(op)
+    }
+}
+
+/// Only attributes of users have names and values that may be anything.
+fn user_attribute(aliases: &mut Aliases, name: &[u8]) -> Option<Arc<[u8]>> {
+    let name = name.strip_prefix(b"user.")?;
+    Some([b"user.", &aliases.name(name)[..]].concat().into())
+}
