@@ -157,6 +157,7 @@ pub fn classify(error: &(dyn StdError + 'static)) -> Option<(ErrorKind, Option<S
             Error::NoPulls { .. } => {
                 (ErrorKind::Usage, Some("choose a smaller history.start, or another tip".to_owned()))
             }
+            Error::Profile { .. } => (ErrorKind::Usage, None),
             Error::Workload(error) => (workload_kind(error), None),
             Error::Store(error) => (store_kind(error), None),
             Error::Log(error) => (log_kind(error), None),

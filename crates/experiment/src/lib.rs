@@ -4,6 +4,7 @@
 //! kill. What happens is told to an [`Observer`]. This room puts the others together; it prints nothing, and knows the
 //! machine only through [`World`].
 
+mod age;
 mod arm;
 mod circumstances;
 mod durable;
@@ -21,6 +22,7 @@ mod source;
 mod volumes;
 mod world;
 
+pub use age::{AgeEnd, AgeEnded, Ages, Layout, Until, age_into, collect_layout, plan_aging};
 pub use error::{Error, ErrorKind, Interrupted, classify, interruption};
 pub use observer::{Event, Observer};
 pub use paths::RunPaths;

@@ -5,6 +5,47 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Args)]
+pub struct AgeArgs {
+    /// fsfb, mail, intrafile, interfile, overwrite, profile:NAME, synthetic, git:REPO, trace:FILE, or a PLAN.toml whose
+    /// workload, history and seed count.
+    pub workload: String,
+    /// Where: a directory (if something is in it, below a new one in it), a block device, or image:SIZE (with --fs).
+    #[arg(long, value_name = "PLACE")]
+    pub on: String,
+    /// The file system for images and devices.
+    #[arg(long, value_enum)]
+    pub fs: Option<super::FsArg>,
+    /// When it ends: fullness=80%,turnover=2,layout-score=0.9 (all that is given holds), steps=100 (at the latest).
+    /// Default: with the workload.
+    #[arg(long, value_name = "AGE")]
+    pub until: Option<senesce_experiment::Until>,
+    /// A key of the workload's table in plans, such as rounds=100; may be given again.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<NameValue>,
+    /// Everything random follows from this number.
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Write an operation log.
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// Keep the volume in this container (`senesce image restore`).
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+    /// Keep an image:SIZE as this image.
+    #[arg(long, value_name = "FILE")]
+    pub image: Option<PathBuf>,
+    /// Directory for the image and its mount point.
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    pub dir: PathBuf,
+    /// Format a named device even if it carries a signature (never if it is mounted).
+    #[arg(long)]
+    pub force: bool,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct ImageArgs {
     #[command(subcommand)]
     pub verb: ImageVerb,

@@ -99,6 +99,14 @@ pub enum Verb {
         senesce replay demo/arms/ext4/oplog.senesce-log --on /mnt/scratch/empty-dir\n  \
         sudo senesce replay LOG --on image:2GiB --fs xfs --against model")]
     Replay(ReplayArgs),
+    /// Age a volume or directory by a workload, without an experiment, and say what was reached.
+    #[command(after_help = "Examples:\n  \
+        sudo senesce age fsfb --on image:5GiB --fs ext4 --until turnover=3 --save aged.senesce-image\n  \
+        sudo senesce age profile:agrawal --on /dev/sdb1 --fs xfs --until fullness=80%\n  \
+        senesce age mail --on /mnt/scratch/empty-dir --set cycles=10 --log mail.senesce-log\n  \
+        senesce age git:~/linux --on /mnt/scratch --set pulls=500 --until layout-score=0.9\n\n\
+        A directory that holds something is aged below a new one in it; nothing else is touched.")]
+    Age(AgeArgs),
     /// Bring a file or the free space of a volume to a fragmentation that is asked for, and verify it.
     #[command(after_help = "Examples:\n  \
         senesce fragment table.db --extents 1000               the same contents in 1000 extents\n  \

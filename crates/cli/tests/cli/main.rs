@@ -2,6 +2,7 @@
 //!
 //! Tests that format and mount need root. Each works in a [`lab::Lab`] of its own, which is emptied also on failure.
 
+mod age;
 mod bad_input;
 mod bad_machine;
 mod clean;

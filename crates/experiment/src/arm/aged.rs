@@ -230,7 +230,7 @@ impl Aged {
 }
 
 /// Bytes of content that a step wrote.
-fn written_bytes(done: &DoneStep) -> u64 {
+pub(crate) fn written_bytes(done: &DoneStep) -> u64 {
     let contents: u64 = done.contents.iter().map(|(bytes, _)| bytes).sum();
     match done.outcome {
         // Of the failed operation's content only a part was written.

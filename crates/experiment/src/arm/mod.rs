@@ -19,8 +19,9 @@ use crate::{
     observer::Event,
 };
 
+pub(crate) use aged::written_bytes;
 pub(crate) use driver::{Driver, GitDriver};
-pub(crate) use state::{ArmContext, ArmPulls, drop_snapshots};
+pub(crate) use state::{ArmContext, ArmPulls, drop_snapshots, sync_step};
 
 use state::ArmState;
 

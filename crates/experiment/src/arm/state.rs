@@ -251,7 +251,7 @@ pub(crate) fn drop_snapshots(dir: &Path, keep: &[String]) -> Result<(), Error> {
 pub(crate) const PACE: &str = "synchronise";
 
 /// A step that only synchronises.
-fn sync_step() -> Step {
+pub(crate) fn sync_step() -> Step {
     Step { label: PACE.into(), counted: false, root: RelPath::root(), ops: [Op::SyncFs].into() }
 }
 

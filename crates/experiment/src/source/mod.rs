@@ -22,7 +22,7 @@ pub use made::MadeSource;
 pub use trace::TraceSource;
 
 /// A workload, and the source that has its contents ready, made ahead on another thread.
-pub(super) type WorkloadAhead = (Box<dyn Workload>, Arc<dyn ContentSource>);
+pub(crate) type WorkloadAhead = (Box<dyn Workload>, Arc<dyn ContentSource>);
 
 /// An opened history, or a workload that needs none.
 pub enum Source {
@@ -69,7 +69,7 @@ impl Source {
     }
 
     /// The workload of an arm, and the source that has its contents ready, made ahead on another thread.
-    fn workload(&self, plan: &Plan, arm: &Arm) -> Result<WorkloadAhead, Error> {
+    pub(crate) fn workload(&self, plan: &Plan, arm: &Arm) -> Result<WorkloadAhead, Error> {
         match self {
             Self::Git(git) => git.workload(plan, arm),
             Self::Trace(trace) => trace.workload(plan),

@@ -1,0 +1,251 @@
+//! `senesce age`: an aged volume, and no experiment.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::{Context, Result};
+use senesce_core::{Bytes, Clock, Seed};
+use senesce_experiment::{AgeEnd, AgeEnded, age_into, plan::Plan, plan_aging};
+use senesce_image::{Description, SaveOptions, save};
+use senesce_volume::{
+    Backend, Custodian, FileSystemKind, Host, LinuxHost, Registry, Slot, Uuid, Volume, VolumeSpec,
+    install_signal_cleanup,
+};
+
+use super::run::registry_dir;
+use crate::{
+    args::{AgeArgs, FsArg},
+    clock::SystemClock,
+    exit::{failed, usage},
+};
+
+/// The directory that is made in one that holds something.
+const SUBDIRECTORY: &str = "senesce-aged";
+
+/// Ages, keeps what is to be kept, and says what was reached; what was asked for and not reached is a failure.
+pub fn age(args: AgeArgs, quiet: bool) -> Result<()> {
+    install_signal_cleanup().context("cannot handle signals")?;
+    let settings: Vec<_> = args.set.iter().map(|set| (set.name.clone(), set.value.clone())).collect();
+    let until = args.until.unwrap_or_default();
+    let plan =
+        plan_aging(&args.workload, &settings, &until, args.seed.map(Seed)).map_err(senesce_experiment::Error::from)?;
+    for path in [&args.log, &args.image, &args.save].into_iter().flatten() {
+        if path.symlink_metadata().is_ok() {
+            return Err(usage(format!("{} exists already", path.display()), Some("give another name")));
+        }
+    }
+    let scratch = args.dir.join(format!("senesce-age-{}", std::process::id()));
+    fs::create_dir(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
+    let result = age_in(&args, &plan, &scratch, quiet);
+    // What would not come down is still mounted in there, and its journal is needed to clean it up.
+    let is_mounted = fs::read_to_string("/proc/self/mounts")
+        .is_ok_and(|mounts| mounts.contains(&*scratch.file_name().unwrap_or_default().to_string_lossy()));
+    if !is_mounted {
+        fs::remove_dir_all(&scratch).ok();
+    }
+    result
+}
+
+fn age_in(args: &AgeArgs, plan: &Plan, scratch: &Path, quiet: bool) -> Result<()> {
+    let existing = Path::new(&args.on);
+    if existing.is_dir() {
+        if args.image.is_some() || args.save.is_some() {
+            return Err(usage("--image and --save keep a volume; --on names a directory", None));
+        }
+        let root = choose_root(existing)?;
+        let end = age_root(args, plan, &root, scratch, quiet);
+        if end.is_err() && root != existing {
+            // Only if nothing was done in it.
+            fs::remove_dir(&root).ok();
+        }
+        let end = end?;
+        return tell(args, &root.display().to_string(), &end, &[]);
+    }
+    let registry = Registry::new(&registry_dir());
+    let (spec, slot) = spec(args, plan, scratch)?;
+    registry.add(scratch)?;
+    let custodian = Custodian::open(Arc::new(LinuxHost::default()), scratch)?;
+    let result = create(&custodian, &spec, slot).and_then(|mut volume| {
+        let end = age_root(args, plan, volume.root(), scratch, quiet)?;
+        let kept = keep(args, plan, &mut volume, &end)?;
+        volume.destroy()?;
+        Ok((end, kept))
+    });
+    drop(custodian);
+    if result.is_ok() {
+        registry.remove(scratch)?;
+    }
+    let (end, kept) = result?;
+    tell(args, &args.on, &end, &kept)
+}
+
+/// Makes the volume; with another identity if the one that follows from the seed is in use, which Btrfs refuses.
+fn create(custodian: &Custodian, spec: &VolumeSpec, mut slot: Slot) -> Result<Volume> {
+    const TRIES: u64 = 10;
+    for tried in 1..TRIES {
+        match Volume::create(custodian, spec, &slot) {
+            Err(error) if error.is_taken_uuid() => {
+                slot.uuid = Uuid::from_seed(Seed(tried).derive(&slot.uuid.to_string()));
+            }
+            result => return Ok(result?),
+        }
+    }
+    Ok(Volume::create(custodian, spec, &slot)?)
+}
+
+/// The directory itself if nothing is in it, else a new one in it.
+fn choose_root(existing: &Path) -> Result<PathBuf> {
+    let mut entries = fs::read_dir(existing).with_context(|| format!("cannot list {}", existing.display()))?;
+    let is_taken = |entry: std::io::Result<fs::DirEntry>| entry.map_or(true, |entry| entry.file_name() != "lost+found");
+    if !entries.any(is_taken) {
+        return Ok(existing.to_owned());
+    }
+    let root = existing.join(SUBDIRECTORY);
+    match fs::create_dir(&root) {
+        Ok(()) => Ok(root),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            let hint = "remove it, or give an empty directory";
+            Err(usage(format!("{} holds something, and {} exists", existing.display(), root.display()), Some(hint)))
+        }
+        Err(error) => Err(error).with_context(|| format!("cannot create {}", root.display())),
+    }
+}
+
+fn spec(args: &AgeArgs, plan: &Plan, scratch: &Path) -> Result<(VolumeSpec, Slot)> {
+    let file_system = match args.fs {
+        Some(FsArg::Ext4) => FileSystemKind::Ext4,
+        Some(FsArg::Xfs) => FileSystemKind::Xfs,
+        Some(FsArg::Btrfs) => FileSystemKind::Btrfs,
+        None => return Err(usage("--on names an image or a device", Some("say which file system with --fs"))),
+    };
+    let backend = match args.on.strip_prefix("image:") {
+        Some(size) => {
+            if args.image.is_none() && args.save.is_none() {
+                return Err(usage(
+                    "an image that is not kept is of no use",
+                    Some("give --image FILE, --save CONTAINER"),
+                ));
+            }
+            let size: Bytes = size.parse().map_err(|error| usage(format!("--on: {error}"), None))?;
+            Backend::Image { dir: scratch.to_owned(), size, memory: false }
+        }
+        None => Backend::Device { path: PathBuf::from(&args.on), size: None },
+    };
+    let mut spec = VolumeSpec::new(backend, file_system);
+    spec.force = args.force;
+    // It seeds the directory hash of ext4, so it must follow from what the user gave: the same volume again is the same.
+    let seed = plan.seed.derive(&format!("age {} {file_system}", args.workload));
+    Ok((
+        spec,
+        Slot { name: "age".into(), uuid: Uuid::from_seed(seed), mount_dir: scratch.to_owned(), needed: Bytes(0) },
+    ))
+}
+
+fn age_root(args: &AgeArgs, plan: &Plan, root: &Path, scratch: &Path, quiet: bool) -> Result<AgeEnd> {
+    let (clock, spool) = (SystemClock::start(), scratch.join("spool"));
+    fs::create_dir(&spool).with_context(|| format!("cannot create {}", spool.display()))?;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut told_seconds = 0;
+    let mut each = |ages: &senesce_experiment::Ages| {
+        let seconds = clock.now().as_secs_f64() as u64;
+        if !quiet && seconds >= told_seconds + 2 {
+            told_seconds = seconds;
+            let score = ages.layout_score.map_or(String::new(), |score| format!(", layout score {score:.4}"));
+            eprintln!(
+                "{seconds} s: {} {}, fullness {:.1}%, turnover {:.2}{score}",
+                ages.counted_steps,
+                plan.step_unit(),
+                100.0 * ages.fullness,
+                ages.turnover
+            );
+        }
+    };
+    let until = args.until.unwrap_or_default();
+    Ok(age_into(plan, root, &spool, args.log.as_deref(), &until, threads, &mut each)?)
+}
+
+/// Keeps the volume as it was asked for: as an image, in a container. A named device stays as it is anyway.
+fn keep(args: &AgeArgs, plan: &Plan, volume: &mut Volume, end: &AgeEnd) -> Result<Vec<String>> {
+    let mut kept = Vec::new();
+    if args.image.is_none() && args.save.is_none() {
+        return Ok(kept);
+    }
+    let host = LinuxHost::default();
+    // What files that are gone left behind would only have to be kept, too.
+    let trimmed = match host.find_tool("fstrim") {
+        Some(fstrim) => host.run_tool(&fstrim, &[volume.root().to_string_lossy().into_owned()])?.success,
+        None => false,
+    };
+    let made = volume.mkfs_record().cloned();
+    volume.unmount()?;
+    if let Some(path) = &args.image {
+        volume.snapshot_to(path, &SystemClock::start())?;
+        kept.push(path.display().to_string());
+    }
+    if let Some(path) = &args.save {
+        let mut circumstances: BTreeMap<String, String> = host.circumstances(None).into_iter().collect();
+        let mut note = |name: &str, value: String| circumstances.insert(format!("age.{name}"), value);
+        note("workload", args.workload.clone());
+        note("plan", serde_json::to_string(&plan.workload)?);
+        if args.workload.contains("git") || args.workload.contains("synthetic") {
+            note("history", serde_json::to_string(&plan.history)?);
+        }
+        note("seed", plan.seed.0.to_string());
+        note("reached", serde_json::to_string(end)?);
+        note("trimmed", trimmed.to_string());
+        note("mount_options", volume.spec().mount_options.clone());
+        if let Some(made) = made {
+            note("mkfs", format!("{} ({})", made.command, made.tool_version));
+        }
+        let source = volume.image().or(volume.device()).context("the volume has no image and no device")?;
+        let file_system = Some(volume.spec().file_system.name().to_owned());
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let options = SaveOptions { threads, ..SaveOptions::default() };
+        let report = save(source, path, &Description { file_system, circumstances }, &options)?;
+        kept.push(format!("{} ({}, {})", path.display(), Bytes(report.stored_bytes), report.content_hash));
+    }
+    Ok(kept)
+}
+
+fn tell(args: &AgeArgs, place: &str, end: &AgeEnd, kept: &[String]) -> Result<()> {
+    if args.json {
+        let document = serde_json::json!({ "schema": "senesce-age/1", "place": place, "reached": end, "kept": kept });
+        println!("{}", serde_json::to_string_pretty(&document)?);
+    } else {
+        print_end(place, end, kept);
+    }
+    if end.missed.is_empty() {
+        return Ok(());
+    }
+    let why = match end.ended {
+        AgeEnded::Steps => "the bound on steps ended it",
+        AgeEnded::Workload | AgeEnded::Reached => "the workload has no more steps",
+    };
+    Err(failed(format!("not reached, {why}: {}", end.missed.join(", "))))
+}
+
+fn print_end(place: &str, end: &AgeEnd, kept: &[String]) {
+    println!("{place}: aged");
+    println!("fullness          {:.2}% of {}", 100.0 * end.fullness, Bytes(end.capacity_bytes));
+    println!("turnover          {:.3}", end.turnover);
+    let layout = end.layout.as_ref();
+    let figure = |value: Option<f64>| value.map_or("not told".to_owned(), |value| format!("{value:.6}"));
+    println!("layout score      {}", figure(layout.and_then(|layout| layout.layout_score)));
+    println!("extents per file  {}", figure(layout.and_then(|layout| layout.extents_per_file)));
+    println!("files             {}", layout.map_or("not told".to_owned(), |layout| layout.files.to_string()));
+    println!(
+        "steps             {} ({} after set-up, {} without space)",
+        end.steps, end.counted_steps, end.no_space_steps
+    );
+    println!("operations        {}, {} written", end.operations, Bytes(end.written_bytes));
+    for (name, value) in &end.workload {
+        println!("{name:<17} {value}");
+    }
+    for place in kept {
+        println!("kept              {place}");
+    }
+}

@@ -1,0 +1,153 @@
+//! Aged volumes without an experiment: images, devices and directories, what was reached, what is kept, what is refused.
+
+use senesce_testkit::root_or_skip;
+use serde_json::Value;
+
+use super::{
+    disk::{Disk, Mount, must},
+    lab::Lab,
+};
+
+fn reached(stdout: &str) -> Value {
+    serde_json::from_str::<Value>(stdout).unwrap()["reached"].take()
+}
+
+#[test]
+fn an_image_of_each_file_system_is_aged_kept_and_its_log_replayed() {
+    if !root_or_skip("formatting and mounting") {
+        return;
+    }
+    for (kind, size) in [("ext4", "48MiB"), ("xfs", "320MiB"), ("btrfs", "320MiB")] {
+        let lab = Lab::new();
+        let path = |name: &str| lab.path(name).to_string_lossy().into_owned();
+        let (on, dir) = (format!("image:{size}"), path("."));
+        let (image, container, log) = (path("kept"), path("aged.senesce-image"), path("log"));
+        let mut args = vec!["age", "fsfb", "--on", &on, "--fs", kind, "--until", "fullness=50%,turnover=0.2"];
+        args.extend(["--set", "directories=20", "--seed", "5", "--dir", &dir, "--json"]);
+        args.extend(["--image", &image, "--save", &container, "--log", &log]);
+        let report = reached(&lab.run(&args).good().stdout);
+        assert_eq!((report["ended"].as_str(), report["missed"].as_array().unwrap().len()), (Some("reached"), 0));
+        let fullness = report["fullness"].as_f64().unwrap();
+        assert!((0.495..0.6).contains(&fullness), "{kind}: {fullness}");
+        // Rounds replace a twentieth each.
+        let turnover = report["turnover"].as_f64().unwrap();
+        assert!((0.2..0.27).contains(&turnover), "{kind}: {turnover}");
+        assert!(report["layout"]["extents_per_file"].as_f64().unwrap() >= 1.0);
+        lab.run(["image", "restore", &container, &path("restored")]).good();
+        must("cmp", &[&image, &path("restored")]);
+        let listed = lab.run(["image", "list", &container]).good();
+        assert!(
+            listed.stdout.contains("age.workload  fsfb") && listed.stdout.contains("age.mkfs"),
+            "{}",
+            listed.stdout
+        );
+
+        // What the log says is what lies there.
+        std::fs::create_dir(lab.path("again")).unwrap();
+        lab.run(["replay", &log, "--on", &path("again"), "--dir", &dir]).good();
+        let disk = Disk::attach(&lab.path("restored"));
+        let mount = Mount::new(&[&disk.device], lab.path("mnt"));
+        must("diff", &["-r", "--exclude=lost+found", &mount.point.to_string_lossy(), &path("again")]);
+        lab.run(&args).refused(2, &["exists already"]);
+        drop((mount, disk));
+        lab.assert_nothing_left();
+    }
+}
+
+#[test]
+fn a_directory_is_aged_below_itself_and_nothing_else_is_touched() {
+    let lab = Lab::new();
+    let path = |name: &str| lab.path(name).to_string_lossy().into_owned();
+    let (on, dir) = (path("place"), path("."));
+    std::fs::create_dir(lab.path("place")).unwrap();
+    let mut args = vec!["age", "mail", "--on", &on, "--dir", &dir, "--json"];
+    for set in ["mailboxes=3", "messages=10", "operations=50", "cycles=3"] {
+        args.extend(["--set", set]);
+    }
+    let steps = [args.clone(), vec!["--until", "steps=2"]].concat();
+    let report = reached(&lab.run(&steps).good().stdout);
+    assert_eq!((report["ended"].as_str(), report["counted_steps"].as_u64()), (Some("steps"), Some(2)));
+    // The same again, beside what is there.
+    let before = must("find", &[&on, "-printf", "%p %s %T@\\n"]);
+    let again = lab.run(&steps).good();
+    assert!(again.stdout.contains("place/senesce-aged"), "{}", again.stdout);
+    assert_eq!(reached(&again.stdout)["written_bytes"], report["written_bytes"]);
+    must("diff", &["-r", &format!("{on}/mail"), &format!("{on}/senesce-aged/mail")]);
+    let still = must("find", &[&on, "-not", "-path", "*/senesce-aged*", "-printf", "%p %s %T@\\n"]);
+    let without_top = |text: &str| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(without_top(&still), without_top(&before));
+    lab.run(&steps).refused(2, &["senesce-aged exists"]);
+
+    // The workload ends before that age.
+    std::fs::create_dir(lab.path("other")).unwrap();
+    let on = path("other");
+    let mut args = args;
+    args[3] = &on;
+    let ended = lab.run([args, vec!["--until", "turnover=1000"]].concat());
+    ended.refused(1, &["not reached", "no more steps", "turnover 1000"]);
+    assert_eq!(reached(&ended.stdout)["counted_steps"], 3);
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn a_device_stays_aged_and_is_refused_if_it_holds_something() {
+    if !root_or_skip("formatting and mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    let dir = lab.path(".").to_string_lossy().into_owned();
+    let disk = Disk::new(&lab.path("volume"), 64);
+    let mut args = vec!["age", "synthetic", "--set", "files=500", "--set", "commits=12", "--on", &disk.device];
+    args.extend(["--fs", "ext4", "--dir", &dir]);
+    let aged = lab.run(&args).good();
+    assert!(aged.stdout.contains("layout score") && aged.stdout.contains("extents per file"), "{}", aged.stdout);
+    lab.run(&args).refused(3, &[&disk.device, "--force"]);
+    {
+        let mount = Mount::new(&[&disk.device], lab.path("mnt"));
+        assert!(std::fs::read_dir(&mount.point).unwrap().count() > 1);
+        lab.run([args.clone(), vec!["--force"]].concat()).refused(3, &["in use"]);
+    }
+    lab.run([args, vec!["--force"]].concat()).good();
+    drop(disk);
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn a_layout_score_is_waited_for() {
+    if !root_or_skip("formatting and mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    let path = |name: &str| lab.path(name).to_string_lossy().into_owned();
+    let (dir, image) = (path("."), path("kept"));
+    // Files that grow in turn lie in many pieces soon.
+    let mut args = vec!["age", "intrafile", "--on", "image:64MiB", "--fs", "ext4", "--dir", &dir, "--image", &image];
+    args.extend(["--set", "files=10", "--set", "file_size=16KiB", "--set", "append=4KiB", "--set", "rounds=200"]);
+    args.extend(["--until", "layout-score=0.7", "--json"]);
+    let report = reached(&lab.run(&args).good().stdout);
+    assert_eq!(report["ended"], "reached", "{report}");
+    assert!(report["layout"]["layout_score"].as_f64().unwrap() <= 0.75, "{report}");
+    assert!(report["counted_steps"].as_u64().unwrap() < 200, "{report}");
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_is_made() {
+    let lab = Lab::new();
+    let dir = lab.path(".").to_string_lossy().into_owned();
+    for (args, says) in [
+        (vec!["fsbf", "--on", "image:1GiB", "--fs", "ext4"], "is unknown; there are fsfb"),
+        (vec!["fsfb", "--on", "image:1GiB", "--fs", "ext4"], "--save"),
+        (vec!["fsfb", "--on", "image:1GiB", "--image", "x"], "--fs"),
+        (vec!["fsfb", "--on", "image:many", "--fs", "ext4", "--image", "x"], "--on"),
+        (vec!["fsfb", "--on", ".", "--image", "x"], "keep a volume"),
+        (vec!["fsfb", "--on", ".", "--until", "fullness=95"], "above 1"),
+        (vec!["fsfb", "--on", ".", "--set", "round=7"], "did you mean `rounds`?"),
+        (vec!["profile:nobody", "--on", "."], "nobody"),
+        (vec!["fsfb", "--on", ".", "--log", "."], "exists already"),
+    ] {
+        lab.run([vec!["age", "--dir", &dir], args].concat()).refused(2, &[says]);
+    }
+    assert!(!lab.path("senesce-aged").exists());
+    lab.assert_nothing_left();
+}

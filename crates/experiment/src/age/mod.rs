@@ -1,0 +1,216 @@
+//! Aging without an experiment: one workload on one place until it is as old as was asked for.
+//!
+//! [`plan_aging`] makes a plan of a workload's name and settings, [`age_into`] applies its steps to a directory, with the
+//! executor and the log of experiments. What it is not: nothing is measured on the way, compared or resumed.
+
+mod plan;
+mod until;
+
+use std::path::Path;
+
+use senesce_core::Bytes;
+use senesce_exec::{PosixTarget, Target, apply_step};
+use senesce_oplog::{LogHeader, LogWriter, Outcome};
+use senesce_probe::{
+    collect::{collect_space, collect_tree_extents},
+    score::LayoutScorer,
+};
+use senesce_workload::Feedback;
+use serde::Serialize;
+
+use crate::{
+    Error, Source,
+    arm::{check_signal, sync_step, written_bytes},
+    plan::{Engine, Plan},
+};
+
+pub use plan::plan_aging;
+pub use until::{Ages, Until};
+
+/// A layout score that is waited for is looked at whenever so many percent of what set-up wrote were written.
+const LOOK_EVERY_PERCENT: u64 = 2;
+
+/// What ended the aging.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AgeEnded {
+    /// All that was asked for holds.
+    Reached,
+    /// The bound on counted steps.
+    Steps,
+    /// The workload has no more steps.
+    Workload,
+}
+
+/// What was reached.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AgeEnd {
+    /// What ended it.
+    pub ended: AgeEnded,
+    /// What was asked for and does not hold, in words.
+    pub missed: Vec<String>,
+    /// Steps applied, with set-up and synchronisations.
+    pub steps: u64,
+    /// Steps after set-up: rounds, pulls, cycles.
+    pub counted_steps: u64,
+    /// Operations.
+    pub operations: u64,
+    /// Bytes of content that were written.
+    pub written_bytes: u64,
+    /// Steps that ended for lack of space.
+    pub no_space_steps: u64,
+    /// Capacity of the file system.
+    pub capacity_bytes: u64,
+    /// Free space at the end.
+    pub free_bytes: u64,
+    /// 1 − free / capacity.
+    pub fullness: f64,
+    /// Bytes written after set-up over bytes written by it; 0 before set-up is done.
+    pub turnover: f64,
+    /// The layout of the tree; none where the file system does not tell.
+    pub layout: Option<Layout>,
+    /// What the workload says it has reached.
+    pub workload: Vec<(String, String)>,
+}
+
+/// The layout of the files below a directory.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Layout {
+    /// Files with blocks.
+    pub files: u64,
+    /// Aggregate layout score; none if no file has two blocks.
+    pub layout_score: Option<f64>,
+    /// Mean extents per file with blocks.
+    pub extents_per_file: Option<f64>,
+}
+
+/// Applies the workload of `plan` (its first arm) below `root`, which must be empty, until `until` holds, and synchronises.
+///
+/// In: `spool` holds what histories need; `log` is a new operation log; `each` is told the ages after every step.
+/// Errors: a parameter out of range, a volume too small, an operation that fails, a signal. What was done stays.
+/// Cost: of a layout score that is waited for, also a map of the tree now and then, which writes back what waits in memory
+/// and so has its own small effect on the layout.
+pub fn age_into(
+    plan: &Plan,
+    root: &Path,
+    spool: &Path,
+    log: Option<&Path>,
+    until: &Until,
+    threads: usize,
+    each: &mut dyn FnMut(&Ages),
+) -> Result<AgeEnd, Error> {
+    let source = Source::open(plan, spool)?;
+    let mut arm = plan.arms().swap_remove(0);
+    arm.engine = Engine::Native;
+    let (mut workload, contents) = source.workload(plan, &arm)?;
+    let header = || LogHeader::new(source.log_description(plan, &arm), plan.seed);
+    let mut log = log.map(|path| LogWriter::create(path, &header())).transpose()?;
+    let mut target = PosixTarget::open(root)?.with_direct_io(plan.workload.is_direct());
+    let mut volume = Aging { root, threads, ages: Ages::default(), set_up_bytes: None, written_bytes: 0, looked_at: 0 };
+    let (mut last, mut unsynced, mut no_space_steps) = (None, 0u64, 0u64);
+    let (mut steps, mut operations) = (0u64, 0u64);
+    let every = plan.workload.sync_every_operations;
+    let mut apply = |target: &mut PosixTarget, number, step| -> Result<_, Error> {
+        let done = apply_step(target, number, step, &*contents)?;
+        if let Some(log) = &mut log {
+            log.append(&done)?;
+        }
+        Ok(done)
+    };
+    let ended = loop {
+        check_signal()?;
+        let space = target.space().map_err(Error::io("ask for the free space of", root))?;
+        volume.ages.note_space(space.capacity, space.free);
+        if until.is_reached(&volume.ages) {
+            break AgeEnded::Reached;
+        }
+        let at_bound = until.steps.is_some_and(|steps| volume.ages.counted_steps >= steps);
+        if at_bound && last.is_none_or(|last| workload.is_whole(&last)) {
+            break AgeEnded::Steps;
+        }
+        let feedback = Feedback { capacity: space.capacity, free: space.free, last };
+        let Some(step) = workload.next_step(&feedback)? else { break AgeEnded::Workload };
+        if step.counted || workload.is_set_up() {
+            volume.set_up_bytes.get_or_insert(volume.written_bytes);
+        }
+        volume.ages.counted_steps += u64::from(step.counted);
+        let done = apply(&mut target, steps, step)?;
+        steps += 1;
+        operations += done.step.ops.len() as u64;
+        unsynced += done.step.ops.len() as u64;
+        volume.written_bytes += written_bytes(&done);
+        no_space_steps += u64::from(matches!(done.outcome, Outcome::NoSpace { .. }));
+        last = Some(done.outcome);
+        if every > 0 && unsynced >= every {
+            apply(&mut target, steps, sync_step())?;
+            (steps, unsynced) = (steps + 1, 0);
+        }
+        volume.grow_older(until)?;
+        each(&volume.ages);
+    };
+    // The last step of every log: what is on the volume then is what the figures are of.
+    apply(&mut target, steps, sync_step())?;
+    if let Some(log) = log {
+        log.finish()?;
+    }
+    let space = target.space().map_err(Error::io("ask for the free space of", root))?;
+    drop(target);
+    let layout = collect_layout(root, threads)?;
+    let mut ages = volume.ages;
+    ages.note_space(space.capacity, space.free);
+    ages.layout_score = layout.as_ref().and_then(|layout| layout.layout_score);
+    Ok(AgeEnd {
+        ended,
+        missed: until.compute_missed(&ages),
+        steps: steps + 1,
+        counted_steps: ages.counted_steps,
+        operations,
+        written_bytes: volume.written_bytes,
+        no_space_steps,
+        capacity_bytes: space.capacity.0,
+        free_bytes: space.free.0,
+        fullness: ages.fullness,
+        turnover: ages.turnover,
+        layout,
+        workload: workload.reached().into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+    })
+}
+
+struct Aging<'a> {
+    root: &'a Path,
+    threads: usize,
+    ages: Ages,
+    /// What set-up wrote; none before it is done.
+    set_up_bytes: Option<u64>,
+    written_bytes: u64,
+    /// Bytes written when the layout was looked at last.
+    looked_at: u64,
+}
+
+impl Aging<'_> {
+    fn grow_older(&mut self, until: &Until) -> Result<(), Error> {
+        let Some(set_up) = self.set_up_bytes else { return Ok(()) };
+        self.ages.turnover = (self.written_bytes - set_up) as f64 / set_up.max(1) as f64;
+        let since = self.written_bytes - self.looked_at;
+        if until.layout_score.is_some() && since * 100 >= set_up.max(Bytes::MIB) * LOOK_EVERY_PERCENT {
+            self.looked_at = self.written_bytes;
+            self.ages.layout_score = collect_layout(self.root, self.threads)?.and_then(|layout| layout.layout_score);
+        }
+        Ok(())
+    }
+}
+
+/// Layout score and extents per file of the tree below `root`; none where the file system does not tell where files lie.
+///
+/// Errors: the tree cannot be walked. Cost: one FIEMAP a file.
+pub fn collect_layout(root: &Path, threads: usize) -> Result<Option<Layout>, Error> {
+    let mut scorer = LayoutScorer::new(collect_space(root)?, 4096);
+    match collect_tree_extents(root, threads, &mut |file| scorer.add_file(file.size_bytes, &file.extents)) {
+        Ok(_) => {}
+        Err(senesce_probe::Error::NotSupported { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    }
+    let figures = scorer.finish();
+    let (layout_score, extents_per_file) = (figures.layout_score, figures.extents_per_file);
+    Ok(Some(Layout { files: figures.files, layout_score, extents_per_file }))
+}

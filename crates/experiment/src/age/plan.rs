@@ -1,0 +1,173 @@
+//! From a workload's name and settings to a plan.
+
+use std::path::Path;
+
+use senesce_core::Seed;
+use toml::{Table, Value};
+
+use super::Until;
+use crate::plan::{PLAN_FORMAT, Plan, PlanError};
+
+/// Kinds of workload that need no history; their settings are their table in plans.
+const MADE: [&str; 6] = ["fsfb", "profile", "mail", "intrafile", "interfile", "overwrite"];
+
+/// A plan of a workload: `fsfb`, `mail`, `intrafile`, `interfile`, `overwrite`, `profile:NAME`, `synthetic`, `git:REPO`,
+/// `trace:FILE`, or the path of a plan, whose workload, history and seed count.
+///
+/// In: settings are keys of the workload's table in plans, or with a dot from the plan's root (`workload.fill_percent`);
+/// values as in plans, texts without quotes. A fullness in `until` is also that of workloads that fill a volume, unless a
+/// setting says otherwise. Only the workload, the history and the seed of the plan mean anything.
+/// Errors: an unknown workload or setting, with its name.
+pub fn plan_aging(
+    workload: &str,
+    settings: &[(String, String)],
+    until: &Until,
+    seed: Option<Seed>,
+) -> Result<Plan, PlanError> {
+    let path = Path::new(workload);
+    let wrong =
+        |key: &str, problem: String| PlanError::Contradiction { path: path.to_owned(), key: key.to_owned(), problem };
+    let (kind, argument) = match workload.split_once(':') {
+        Some((kind, argument)) => (kind, Some(argument.to_owned())),
+        None => (workload, None),
+    };
+    let is_file = workload.ends_with(".toml");
+    let mut plan = match is_file {
+        true => {
+            let read = |source| PlanError::Read { path: path.to_owned(), source };
+            let text = std::fs::read_to_string(path).map_err(read)?;
+            // What is wrong with the text is told as of any plan.
+            Plan::parse(path, &text)?;
+            text.parse::<Table>().map_err(|error| wrong("plan", error.to_string()))?
+        }
+        false => begin(),
+    };
+    let home = if is_file {
+        "workload".to_owned()
+    } else {
+        describe(&mut plan, kind, argument).map_err(|p| wrong("workload", p))?
+    };
+    if let Some(fullness) = until.fullness.filter(|_| !is_file) {
+        fill(&mut plan, kind, fullness);
+    }
+    for (name, value) in settings {
+        let key = if name.contains('.') { name.clone() } else { format!("{home}.{name}") };
+        let parsed = format!("v = {value}").parse::<Table>().ok().filter(|table| table.len() == 1);
+        let value = parsed.and_then(|mut table| table.remove("v")).unwrap_or_else(|| Value::String(value.clone()));
+        set(&mut plan, &key, value).map_err(|problem| wrong(&key, problem))?;
+    }
+    if let Some(seed) = seed {
+        plan.insert(
+            "seed".into(),
+            Value::Integer(i64::try_from(seed.0).map_err(|_| wrong("seed", "is too large".into()))?),
+        );
+    }
+    let text = toml::to_string(&plan).map_err(|error| wrong("plan", error.to_string()))?;
+    Plan::parse(path, &text)
+}
+
+fn begin() -> Table {
+    let text = format!("format = {PLAN_FORMAT:?}\nname = \"age\"\n[[file_system]]\nkind = \"ext4\"\n");
+    text.parse().expect("a plan's beginning is TOML")
+}
+
+/// Names the workload; gives the table that settings go to.
+fn describe(plan: &mut Table, kind: &str, argument: Option<String>) -> Result<String, String> {
+    let needs = |what: &str, written: &str| Err(format!("{kind} needs {what}: {kind}:{written}"));
+    match (kind, argument) {
+        ("git", Some(repo)) => set(plan, "history.repo", Value::String(repo)).map(|()| "history".into()),
+        ("trace", Some(file)) => set(plan, "history.trace", Value::String(file)).map(|()| "history".into()),
+        ("git", None) => needs("a repository", "REPO"),
+        ("trace", None) => needs("a file", "FILE"),
+        ("synthetic", None) => set(plan, "history.synthetic.model", Value::String("linux-like".into()))
+            .map(|()| "history.synthetic".into()),
+        ("profile", argument) => {
+            set(plan, "workload.kind", Value::String("profile".into()))?;
+            let name = argument.map_or(Ok(()), |name| set(plan, "workload.profile.profile", Value::String(name)));
+            name.map(|()| "workload.profile".into())
+        }
+        (kind, None) if MADE.contains(&kind) => {
+            set(plan, "workload.kind", Value::String(kind.into())).map(|()| format!("workload.{kind}"))
+        }
+        (kind, _) => Err(format!(
+            "{kind:?} is unknown; there are {}, profile:NAME, synthetic, git:REPO, trace:FILE and PLAN.toml",
+            MADE.join(", ")
+        )),
+    }
+}
+
+/// The fullness of workloads that fill a volume.
+fn fill(plan: &mut Table, kind: &str, fullness: f64) {
+    let percent = (fullness * 100.0).clamp(0.0, 100.0);
+    let (key, value) = match kind {
+        "fsfb" => ("workload.fsfb.fill_percent", Value::Integer(percent.ceil() as i64)),
+        "overwrite" => ("workload.overwrite.fill_percent", Value::Integer(percent.ceil() as i64)),
+        "profile" => ("workload.profile.fullness_percent", Value::Float(percent)),
+        _ => return,
+    };
+    set(plan, key, value).expect("the tables are those that were just made");
+}
+
+/// Sets a key with dots, making the tables on the way.
+fn set(plan: &mut Table, key: &str, value: Value) -> Result<(), String> {
+    match key.split_once('.') {
+        None => {
+            plan.insert(key.to_owned(), value);
+            Ok(())
+        }
+        Some((table, rest)) => match plan.entry(table.to_owned()).or_insert_with(|| Value::Table(Table::new())) {
+            Value::Table(inner) => set(inner, rest, value),
+            _ => Err(format!("{table} is no table")),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::WorkloadKind;
+
+    fn plan(workload: &str, settings: &[(&str, &str)], until: &str) -> Result<Plan, PlanError> {
+        let settings: Vec<_> = settings.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+        let until = if until.is_empty() { Until::default() } else { until.parse().unwrap() };
+        plan_aging(workload, &settings, &until, Some(Seed(9)))
+    }
+
+    #[test]
+    fn names_and_settings_become_the_tables_of_plans() {
+        let made = plan("fsfb", &[("rounds", "7"), ("variant", "code")], "fullness=0.5").unwrap();
+        let fsfb = made.workload.fsfb.unwrap();
+        assert_eq!((made.seed, fsfb.rounds, fsfb.fill_percent), (Seed(9), Some(7), 50));
+        assert_eq!(fsfb.variant, crate::plan::Variant::Code);
+        let made = plan("fsfb", &[("fill_percent", "60")], "fullness=0.5").unwrap();
+        assert_eq!(made.workload.fsfb.unwrap().fill_percent, 60);
+        let made = plan("profile:dharma", &[("churn", "1.5"), ("workload.sync_every_operations", "5")], "").unwrap();
+        assert_eq!(made.workload.kind, WorkloadKind::Profile);
+        assert_eq!(made.workload.profile.unwrap().profile, "dharma");
+        assert_eq!(made.workload.sync_every_operations, 5);
+        let made = plan("synthetic", &[("files", "50"), ("commits", "3")], "").unwrap();
+        assert_eq!(made.history.synthetic.unwrap().files, 50);
+        let made = plan("git:/r", &[("pulls", "3"), ("start", "1")], "").unwrap();
+        assert_eq!((made.history.repo.as_deref(), made.history.pulls), (Some("/r"), Some(3)));
+        for kind in MADE {
+            plan(kind, &[], "").unwrap();
+        }
+        assert_eq!(plan("mail", &[("largest", "4KiB")], "").unwrap().workload.mail.unwrap().largest.0.0, 4096);
+    }
+
+    #[test]
+    fn what_is_unknown_is_told() {
+        for (workload, setting, says) in [
+            ("fsbf", None, "is unknown; there are fsfb"),
+            ("git", None, "needs a repository"),
+            ("fsfb:5", None, "is unknown"),
+            ("fsfb", Some(("round", "3")), "did you mean `rounds`?"),
+            ("fsfb", Some(("rounds", "many")), "rounds"),
+            ("fsfb", Some(("format.x", "3")), "is no table"),
+            ("nowhere.toml", None, "cannot read the plan"),
+        ] {
+            let error = plan(workload, setting.as_slice(), "").unwrap_err().to_string();
+            assert!(error.contains(says), "{workload} {setting:?}: {error}");
+        }
+    }
+}

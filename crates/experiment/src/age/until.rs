@@ -1,0 +1,151 @@
+//! How old is old enough.
+
+use std::str::FromStr;
+
+use senesce_core::Bytes;
+
+/// A fullness counts as reached this far below: workloads fill by whole files.
+const FULLNESS_TOLERANCE: f64 = 0.005;
+
+/// When aging ends: when all that is given holds. Without anything, when the workload ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Until {
+    /// The share of the capacity that is not free.
+    pub fullness: Option<f64>,
+    /// Bytes written after set-up over bytes written by it.
+    pub turnover: Option<f64>,
+    /// The aggregate layout score, at most.
+    pub layout_score: Option<f64>,
+    /// Ends after so many counted steps, whatever holds.
+    pub steps: Option<u64>,
+}
+
+/// How old a volume is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Ages {
+    /// The share of the capacity that is not free.
+    pub fullness: f64,
+    /// The highest it ever was.
+    pub highest_fullness: f64,
+    /// Bytes written after set-up over bytes written by it.
+    pub turnover: f64,
+    /// The layout score when it was looked at last.
+    pub layout_score: Option<f64>,
+    /// Steps after set-up.
+    pub counted_steps: u64,
+}
+
+impl Ages {
+    pub(super) fn note_space(&mut self, capacity: Bytes, free: Bytes) {
+        self.fullness = 1.0 - free.0 as f64 / capacity.0.max(1) as f64;
+        self.highest_fullness = self.highest_fullness.max(self.fullness);
+    }
+}
+
+impl Until {
+    /// Whether all that is given, but for the bound on steps, holds. A fullness that was reached once counts: deletions
+    /// come and go.
+    pub(super) fn is_reached(&self, ages: &Ages) -> bool {
+        let is_given = self.fullness.is_some() || self.turnover.is_some() || self.layout_score.is_some();
+        is_given && self.compute_missed(ages).is_empty()
+    }
+
+    /// What is given and does not hold, in words.
+    pub(super) fn compute_missed(&self, ages: &Ages) -> Vec<String> {
+        let mut missed = Vec::new();
+        if let Some(wanted) = self.fullness.filter(|wanted| ages.highest_fullness < wanted - FULLNESS_TOLERANCE) {
+            missed.push(format!("fullness {wanted} (reached {:.4} at most)", ages.highest_fullness));
+        }
+        if let Some(wanted) = self.turnover.filter(|wanted| ages.turnover < *wanted) {
+            missed.push(format!("turnover {wanted} (reached {:.4})", ages.turnover));
+        }
+        if let Some(wanted) = self.layout_score.filter(|wanted| ages.layout_score.is_none_or(|score| score > *wanted)) {
+            let reached = ages.layout_score.map_or("none".to_owned(), |score| format!("{score:.4}"));
+            missed.push(format!("layout score {wanted} (reached {reached})"));
+        }
+        missed
+    }
+}
+
+impl FromStr for Until {
+    type Err = String;
+
+    /// `fullness=0.8,turnover=2,layout-score=0.9,steps=100`; shares also as `80%`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut until = Self::default();
+        for part in text.split(',') {
+            let (name, value) = part.split_once('=').ok_or_else(|| format!("{part:?} is not NAME=VALUE"))?;
+            let number = || -> Result<f64, String> {
+                let (digits, unit) = value.strip_suffix('%').map_or((value, 1.0), |digits| (digits, 0.01));
+                let number = digits.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+                number.map(|number| number * unit).ok_or_else(|| format!("{name} = {value:?} is no number"))
+            };
+            let share = || -> Result<f64, String> {
+                number().and_then(|share| {
+                    if share <= 1.0 {
+                        Ok(share)
+                    } else {
+                        Err(format!("{name} = {value:?} is above 1 (write 0.8 or 80%)"))
+                    }
+                })
+            };
+            match name.trim() {
+                "fullness" => until.fullness = Some(share()?),
+                "turnover" => until.turnover = Some(number()?),
+                "layout-score" => until.layout_score = Some(share()?),
+                "steps" => {
+                    let steps = value.parse().map_err(|_| format!("steps = {value:?} is no number of steps"))?;
+                    until.steps = Some(steps);
+                }
+                other => {
+                    return Err(format!("{other:?} is unknown; there are fullness, turnover, layout-score and steps"));
+                }
+            }
+        }
+        Ok(until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_is_given_must_hold_and_the_bound_is_none_of_it() {
+        let until: Until = "fullness=80%,turnover=2,layout-score=0.9,steps=7".parse().unwrap();
+        assert_eq!((until.fullness, until.turnover, until.steps), (Some(0.8), Some(2.0), Some(7)));
+        let mut ages = Ages { turnover: 2.0, layout_score: Some(0.9), ..Ages::default() };
+        ages.note_space(Bytes(1000), Bytes(204));
+        assert!(until.is_reached(&ages));
+        // It was so full once.
+        ages.note_space(Bytes(1000), Bytes(500));
+        assert!(until.is_reached(&ages) && ages.fullness == 0.5);
+        for younger in [
+            Ages { highest_fullness: 0.79, ..ages },
+            Ages { turnover: 1.9, ..ages },
+            Ages { layout_score: None, ..ages },
+            Ages { layout_score: Some(0.91), ..ages },
+        ] {
+            assert!(!until.is_reached(&younger));
+            assert_eq!(until.compute_missed(&younger).len(), 1);
+        }
+        let bound_only: Until = "steps=7".parse().unwrap();
+        assert!(!bound_only.is_reached(&ages) && bound_only.compute_missed(&ages).is_empty());
+        assert!(!Until::default().is_reached(&ages));
+    }
+
+    #[test]
+    fn what_is_no_age_is_told() {
+        for (text, says) in [
+            ("full=1", "unknown"),
+            ("fullness", "NAME=VALUE"),
+            ("fullness=80", "above 1"),
+            ("turnover=x", "no number"),
+            ("turnover=-1", "no number"),
+            ("steps=1.5", "number of steps"),
+        ] {
+            let error = text.parse::<Until>().unwrap_err();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+}
