@@ -81,7 +81,6 @@ fn a_directory_is_aged_below_itself_and_nothing_else_is_touched() {
     // The workload ends before that age.
     std::fs::create_dir(lab.path("other")).unwrap();
     let on = path("other");
-    let mut args = args;
     args[3] = &on;
     let ended = lab.run([args, vec!["--until", "turnover=1000"]].concat());
     ended.refused(1, &["not reached", "no more steps", "turnover 1000"]);
