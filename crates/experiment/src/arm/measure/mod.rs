@@ -1,9 +1,10 @@
 //! A checkpoint's cells: every volume of the arm measured, each step verified.
 //!
-//! First every volume as it is: synchronise, map extents and free space, hash the tree. The unaged twin is made of the last
-//! aged volume and looked at in the same way. Then the grep tests, each after a cold remount, in turn over the volumes:
-//! full, empty, unaged, full, … So whatever else the machine does while they run hits all of them alike. The hash reads
-//! everything, so it comes before a volume is made cold.
+//! First every volume as it is: synchronise, map extents and free space. The unaged twin is made of the last aged volume
+//! and looked at in the same way. Then the grep tests, each after a cold remount, in turn over the volumes: full, empty,
+//! unaged, full, … So whatever else the machine does while they run hits all of them alike. Last the trees are hashed and
+//! compared: what memory has of them then came from the device, in the grep test behind the remount, and need not be read
+//! again.
 
 mod grep;
 mod maps;
@@ -46,41 +47,24 @@ struct Cell {
 pub(crate) fn measure_all(context: &mut ArmContext<'_>, state: &mut ArmState) -> Result<(), Error> {
     let pulls = state.pulls;
     let mut cells = Vec::new();
-    let mut tree: Option<Tree> = None;
-    let mut unlike = None;
     for index in 0..state.aged.len() {
         let key = cell_key(context, state.aged[index].role, pulls);
-        let found = look_at_aged(context, state, index, &key);
+        let results = look_at_aged(context, state, index, &key);
         // A measurement that failed may have left it unmounted, and the steps go on.
         state.aged[index].volume.mount()?;
-        let results = match found {
-            Ok((results, found)) => {
-                let problem = tree.as_ref().map(|tree| differences(tree, &found)).unwrap_or_default();
-                tree.get_or_insert(found);
-                if problem.is_empty() {
-                    Ok(results)
-                } else {
-                    let problem = format!("the {} volume differs: {problem}", key.role.name());
-                    let what = format!("the equality of the trees at {pulls} pulls");
-                    unlike = Some(Error::Unverified { what, problem: problem.clone() });
-                    Err(problem)
-                }
-            }
+        let results = match results {
+            Ok(results) => Ok(results),
             Err(error) if error.interrupted().is_some() => return Err(error),
             Err(error) => Err(reason(&state.aged[index].volume, &error)),
         };
         cells.push(Cell { key, results });
     }
     let mut twin = None;
-    if unlike.is_none() && context.plan.roles().contains(&Role::Unaged) {
+    if context.plan.roles().contains(&Role::Unaged) {
         let key = cell_key(context, Role::Unaged, pulls);
         let from =
             cells.iter().rposition(|cell| cell.results.is_ok()).map(|at| state.aged[at].volume.root().to_owned());
-        let made = match (from, &tree) {
-            (Some(from), Some(tree)) => make_twin(context, &key, &from, tree).map(Some),
-            _ => Ok(None),
-        };
-        let results = match made {
+        let results = match from.map(|from| make_twin(context, &key, &from)).transpose() {
             Ok(Some((volume, results))) => {
                 twin = Some(volume);
                 Ok(results)
@@ -91,10 +75,10 @@ pub(crate) fn measure_all(context: &mut ArmContext<'_>, state: &mut ArmState) ->
         };
         cells.push(Cell { key, results });
     }
-    drop(tree);
     // The twin is the last of both.
     let mut volumes: Vec<&mut Volume> = state.aged.iter_mut().map(|aged| &mut aged.volume).chain(&mut twin).collect();
     read_in_turn(context, &mut volumes, &mut cells)?;
+    let unlike = compare_in_turn(context, &mut volumes, &mut cells)?;
     for aged in &mut state.aged {
         aged.volume.mount()?;
     }
@@ -110,13 +94,13 @@ pub(crate) fn measure_all(context: &mut ArmContext<'_>, state: &mut ArmState) ->
     unlike.map_or(Ok(()), Err)
 }
 
-/// An aged volume without its grep tests, and its tree.
+/// An aged volume without its grep tests and its tree.
 fn look_at_aged(
     context: &mut ArmContext<'_>,
     state: &mut ArmState,
     index: usize,
     key: &CellKey,
-) -> Result<(CellResults, Tree), Error> {
+) -> Result<CellResults, Error> {
     let copies = state.driver.copies();
     let aged = &mut state.aged[index];
     aged.target = None;
@@ -126,19 +110,14 @@ fn look_at_aged(
     }
     let aging = aged.take_row(key.clone(), copies);
     let (latency, steps) = (aged.take_latencies(key), aged.take_steps(key));
-    let (mut results, tree) = look_at(context, key, &mut aged.volume)?;
+    let mut results = look_at(context, key, &mut aged.volume)?;
     results.aging = Some(aging);
     (results.latency, results.steps) = (latency, steps);
-    Ok((results, tree))
+    Ok(results)
 }
 
-/// Makes the unaged twin of the volume at `from`, which must then hold `tree`; gives it without its grep tests.
-fn make_twin(
-    context: &mut ArmContext<'_>,
-    key: &CellKey,
-    from: &Path,
-    tree: &Tree,
-) -> Result<(Volume, CellResults), Error> {
+/// Makes the unaged twin of the volume at `from`; gives it without its grep tests and its tree.
+fn make_twin(context: &mut ArmContext<'_>, key: &CellKey, from: &Path) -> Result<(Volume, CellResults), Error> {
     doing(context, "making the unaged twin", Role::Unaged);
     let mut twin = volumes::create(context, Role::Unaged, key.pulls + 1)?;
     copy_tree(from, twin.root())?;
@@ -146,11 +125,8 @@ fn make_twin(
     if key.pulls == 0 {
         put_volume_circumstances(context, Role::Unaged, &twin)?;
     }
-    let (results, twin_tree) = look_at(context, key, &mut twin)?;
-    match differences(tree, &twin_tree) {
-        unlike if unlike.is_empty() => Ok((twin, results)),
-        unlike => Err(Error::Unverified { what: "the copy on the unaged volume".into(), problem: unlike }),
-    }
+    let results = look_at(context, key, &mut twin)?;
+    Ok((twin, results))
 }
 
 /// The grep tests, in turn over the volumes; then one more of each that is traced, if the plan asks for it.
@@ -171,6 +147,41 @@ fn read_in_turn(context: &mut ArmContext<'_>, volumes: &mut [&mut Volume], cells
         in_turn(context, volumes, cells, trace_volume)?;
     }
     Ok(())
+}
+
+/// Hashes the trees and compares each with the first; gives what ends the arm: two aged volumes that differ.
+fn compare_in_turn(
+    context: &mut ArmContext<'_>,
+    volumes: &mut [&mut Volume],
+    cells: &mut [Cell],
+) -> Result<Option<Error>, Error> {
+    let mut first: Option<Tree> = None;
+    let mut unlike = None;
+    in_turn(context, volumes, cells, |context, key, volume, results| {
+        doing(context, "hashing the tree", key.role);
+        let tree = collect_tree(volume.root(), context.world.threads.max(COLD_READERS))?;
+        results.cell.tree_hash = tree.hash();
+        results.cell.work_tree_hash = work_tree(&tree).hash();
+        results.cell.files = tree.files();
+        results.cell.directories = tree.directories();
+        results.cell.content_bytes = tree.content_bytes();
+        let problem = first.as_ref().map(|first| differences(first, &tree)).unwrap_or_default();
+        first.get_or_insert(tree);
+        if problem.is_empty() {
+            return Ok(());
+        }
+        if key.role == Role::Unaged {
+            return Err(Error::Unverified { what: "the copy on the unaged volume".into(), problem });
+        }
+        let problem = format!("the {} volume differs: {problem}", key.role.name());
+        let unverified = |problem: String| Error::Unverified {
+            what: format!("the equality of the trees at {} pulls", key.pulls),
+            problem,
+        };
+        unlike = Some(unverified(problem.clone()));
+        Err(unverified(problem))
+    })?;
+    Ok(unlike)
 }
 
 /// Does something with every volume whose cell is still valid; the cell of one that fails at it is invalid.
@@ -198,33 +209,31 @@ fn differences(a: &Tree, b: &Tree) -> String {
     found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// A volume without its aging row and its grep tests, and its tree; leaves it mounted.
-fn look_at(context: &mut ArmContext<'_>, key: &CellKey, volume: &mut Volume) -> Result<(CellResults, Tree), Error> {
+/// A volume without its aging row, its grep tests and its tree; leaves it mounted.
+fn look_at(context: &mut ArmContext<'_>, key: &CellKey, volume: &mut Volume) -> Result<CellResults, Error> {
     doing(context, "mapping extents", key.role);
     let layout = layout_row(context, key, volume.root())?;
     let free_space = free_space_rows(context, key, volume.root())?;
     // Some metadata lie in the journal only until the volume is unmounted, and a model must find all in their places.
-    // What is hashed is then what the device holds, not what memory does.
     volume.remount_cold()?;
     let (modelled, map) = model_rows(context, key, volume)?;
-    doing(context, "hashing the tree", key.role);
-    let root = volume.root().to_owned();
-    let tree = collect_tree(&root, context.world.threads.max(COLD_READERS))?;
-    let space = rustix::fs::statvfs(&root).map_err(|error| Error::io("look at", &root)(error.into()))?;
+    let root = volume.root();
+    let space = rustix::fs::statvfs(root).map_err(|error| Error::io("look at", root)(error.into()))?;
     let capacity_bytes = space.f_blocks * space.f_frsize;
     let cell = CellRow {
         key: key.clone(),
         valid: true,
         reason: String::new(),
-        tree_hash: tree.hash(),
-        work_tree_hash: work_tree(&tree).hash(),
-        files: tree.files(),
-        directories: tree.directories(),
-        content_bytes: tree.content_bytes(),
+        // The tree is read last.
+        tree_hash: String::new(),
+        work_tree_hash: String::new(),
+        files: 0,
+        directories: 0,
+        content_bytes: 0,
         capacity_bytes,
         used_bytes: capacity_bytes - space.f_bfree * space.f_frsize,
     };
-    Ok((CellResults { layout, modelled, map, free_space, ..CellResults::of(cell) }, tree))
+    Ok(CellResults { layout, modelled, map, free_space, ..CellResults::of(cell) })
 }
 
 fn put_volume_circumstances(context: &mut ArmContext<'_>, role: Role, volume: &Volume) -> Result<(), Error> {
