@@ -11,9 +11,9 @@ use rustix::io::Errno;
 use senesce_core::{Bytes, Rng, Seed};
 use senesce_probe::{
     map::{ExtentFlags, RawExtent},
-    score::compute_file_layout,
+    score::{FileLayout, compute_file_layout},
 };
-use senesce_volume::copy_attributes;
+use senesce_volume::{check_interrupted, copy_attributes};
 use serde::Serialize;
 
 use crate::{
@@ -91,12 +91,15 @@ pub fn fragment_file(path: &Path, target: FileTarget, size: Option<Bytes>) -> Re
     if wanted == 0 || wanted > units {
         return refuse(format!("{wanted} extents of {units} blocks are not possible"));
     }
-    let extents_before = match &old {
-        None => None,
-        Some(file) => {
-            Some(compute_file_layout(&senesce_probe::collect::collect_extents(file, path)?, BLOCK_BYTES).extents)
+    let mut extents_before = None;
+    if let Some(file) = &old {
+        let layout = compute_file_layout(&senesce_probe::collect::collect_extents(file, path)?, BLOCK_BYTES);
+        extents_before = Some(layout.extents);
+        let is_plain = layout.encoded_extents == 0 && layout.inline_bytes == 0 && layout.unwritten_blocks == 0;
+        if layout.extents == wanted && is_plain {
+            return Ok(FileReport::of(extents_before, &layout, size_bytes, "as it was"));
         }
-    };
+    }
     let shape = Shape { path, kind, unit, units, size_bytes };
     let base = Scratch::create(path, "base")?;
     let spare = shape.allocate(&base, wanted)?;
@@ -114,14 +117,20 @@ pub fn fragment_file(path: &Path, target: FileTarget, size: Option<Bytes>) -> Re
     }
     made.rename(path)?;
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(Error::io("sync", dir))?;
-    Ok(FileReport {
-        extents_before,
-        extents: layout.extents,
-        layout_score: layout.layout_score(),
-        blocks: layout.blocks,
-        size_bytes,
-        method,
-    })
+    Ok(FileReport::of(extents_before, &layout, size_bytes, method))
+}
+
+impl FileReport {
+    fn of(extents_before: Option<u64>, layout: &FileLayout, size_bytes: u64, method: &'static str) -> Self {
+        Self {
+            extents_before,
+            extents: layout.extents,
+            layout_score: layout.layout_score(),
+            blocks: layout.blocks,
+            size_bytes,
+            method,
+        }
+    }
 }
 
 /// The existing file; none if a new one is to be made.
@@ -229,6 +238,7 @@ impl Shape<'_> {
         let made = Scratch::create(self.path, "new")?;
         let mut at = 0;
         for &(start, length) in &pieces {
+            check_interrupted("the fragmentation of a file")?;
             let length = (length * self.unit).min(self.size_bytes - at);
             made.clone_range(&base, start * self.unit, at, length)?;
             at += length;
@@ -239,6 +249,7 @@ impl Shape<'_> {
     fn collapse(&self, base: Scratch, spare: &[u64], content: &mut Content<'_>) -> Result<(Scratch, &'static str)> {
         // From the end, so that each moves as little of the map as possible.
         for &block in spare.iter().rev() {
+            check_interrupted("the fragmentation of a file")?;
             match base.collapse(block * self.unit, self.unit) {
                 Ok(()) => {}
                 Err(Errno::OPNOTSUPP | Errno::INVAL) => {
@@ -276,6 +287,7 @@ impl Shape<'_> {
             let mut piece = (length * self.unit).min(left);
             left -= piece;
             while piece > 0 {
+                check_interrupted("the fragmentation of a file")?;
                 let part = piece.min(BUFFER_BYTES as u64) as usize;
                 content.read(&mut buffer[..part]).map_err(Error::io("read", self.path))?;
                 base.file.write_all_at(&buffer[..part], at).map_err(Error::io("write", &base.path))?;

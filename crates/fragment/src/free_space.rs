@@ -9,6 +9,7 @@ use senesce_probe::{
     map::{BtrfsGroupType, RawExtent},
     score::{FreeSpaceFigures, compute_free_space},
 };
+use senesce_volume::check_interrupted;
 use serde::Serialize;
 
 use crate::{
@@ -100,6 +101,7 @@ pub fn fragment_free_space(dir: &Path, wanted: &Histogram, options: &FreeOptions
     // Long ones first: the map of the filler itself grows, and needs blocks.
     placed.sort_by_key(|(_, _, units)| std::cmp::Reverse(*units));
     for (run, first, units) in &placed {
+        check_interrupted("the fragmentation of free space")?;
         punch(&filler, &runs[*run], *first, *units, unit)?;
     }
     filler.sync()?;
@@ -146,6 +148,7 @@ fn collect_free(dir: &Path, kind: Kind) -> Result<FreeSpaceFigures> {
 fn fill(filler: &Scratch, largest: u64, block: u64) -> Result<()> {
     let (mut at, mut size, mut retried) = (0, largest, false);
     while size >= block {
+        check_interrupted("the filling of free space")?;
         match filler.allocate(at, size) {
             Ok(()) => (at, retried) = (at + size, false),
             // Space that was freed a moment ago is there after a sync.

@@ -1,6 +1,7 @@
 //! Fragmentation as it was asked for: for those who test defragmenters, databases, file systems.
 //!
-//! [`fragment_file`] makes a file have so many extents, or such a layout score; [`fragment_free_space`] makes the free
+//! [`fragment_file`] makes a file have so many extents, or such a layout score, [`fragment_tree`] all files of a tree;
+//! [`fragment_free_space`] makes the free
 //! space of a volume follow a histogram. Both say what was reached, as FIEMAP and the file system's own free-space map tell
 //! it, and fail if that is not what was asked for.
 //!
@@ -19,8 +20,10 @@ mod file;
 mod free_space;
 mod histogram;
 mod holes;
+mod tree;
 
 pub use error::{Error, Result};
 pub use file::{FileReport, FileTarget, fragment_file};
 pub use free_space::{FILLER_NAME, FreeOptions, FreeReport, fragment_free_space};
 pub use histogram::{Histogram, ParseHistogramError};
+pub use tree::{TreeReport, fragment_tree};

@@ -93,6 +93,12 @@ pub enum Error {
         /// The volume's.
         wanted: u64,
     },
+    /// The caller asked to stop.
+    #[error("{} was not finished: stopped", path.display())]
+    Stopped {
+        /// What was being written or checked.
+        path: PathBuf,
+    },
     /// The source changed while it was read.
     #[error("{} changed while it was saved: chunk {chunk} could be read only to byte {read} of {wanted}", path.display())]
     SourceShrank {

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// How a volume is restored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct RestoreOptions {
     /// Threads that read, decompress, check and write; 0 counts as 1.
     pub threads: usize,
@@ -27,11 +27,13 @@ pub struct RestoreOptions {
     pub replace: bool,
     /// Whether the image is made durable before the call returns.
     pub sync: bool,
+    /// Asked before every chunk: whether to stop and remove what was begun.
+    pub stop: fn() -> bool,
 }
 
 impl Default for RestoreOptions {
     fn default() -> Self {
-        Self { threads: 1, replace: false, sync: true }
+        Self { threads: 1, replace: false, sync: true, stop: || false }
     }
 }
 
@@ -79,15 +81,15 @@ pub fn restore(container: &Path, to: &Path, options: &RestoreOptions) -> Result<
 }
 
 /// Checks every chunk of a container against its hash, and writes nothing. Errors: as [`restore`].
-pub fn verify(container: &Path, threads: usize) -> Result<RestoreReport> {
+pub fn verify(container: &Path, options: &RestoreOptions) -> Result<RestoreReport> {
     let container = Container::open(container)?;
-    for_each_chunk(&container, threads, &|_, _| Ok(0))
+    for_each_chunk(&container, options, &|_, _| Ok(0))
 }
 
 fn restore_file(container: &Container, to: &Path, options: &RestoreOptions) -> Result<RestoreReport> {
     let file = File::create(to).map_err(Error::io("create", to))?;
     file.set_len(container.volume_bytes()).map_err(Error::io("set the size of", to))?;
-    let report = for_each_chunk(container, options.threads, &|start, bytes| write_runs(&file, to, start, bytes))?;
+    let report = for_each_chunk(container, options, &|start, bytes| write_runs(&file, to, start, bytes))?;
     if options.sync {
         file.sync_all().map_err(Error::io("sync", to))?;
     }
@@ -119,7 +121,7 @@ fn restore_device(container: &Container, to: &Path, options: &RestoreOptions) ->
         device.write_all_at(bytes, start).map_err(Error::io("write", to))?;
         Ok(bytes.len() as u64)
     };
-    let report = for_each_chunk(container, options.threads, &write)?;
+    let report = for_each_chunk(container, options, &write)?;
     device.sync_all().map_err(Error::io("sync", to))?;
     Ok(report)
 }
@@ -137,7 +139,7 @@ fn write_runs(file: &File, path: &Path, start: u64, bytes: &[u8]) -> Result<u64>
 type Act<'a> = dyn Fn(u64, &[u8]) -> Result<u64> + Sync + 'a;
 
 /// Reads, decompresses and checks all chunks, on threads; the first failure ends it.
-fn for_each_chunk(container: &Container, threads: usize, act: &Act<'_>) -> Result<RestoreReport> {
+fn for_each_chunk(container: &Container, options: &RestoreOptions, act: &Act<'_>) -> Result<RestoreReport> {
     let (next, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let (written, failure) = (AtomicU64::new(0), Mutex::new(None));
     let work = || -> Result<()> {
@@ -145,13 +147,16 @@ fn for_each_chunk(container: &Container, threads: usize, act: &Act<'_>) -> Resul
         let (mut frame, mut out) = (Vec::new(), vec![0; CHUNK_BYTES as usize]);
         while !is_over.load(Ordering::Relaxed) {
             let Some(entry) = container.entries.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+            if (options.stop)() {
+                return Err(Error::Stopped { path: container.path.clone() });
+            }
             let length = container.read_chunk(entry, &mut frame, &mut out, &mut decompressor)?;
             written.fetch_add(act(entry.chunk * CHUNK_BYTES, &out[..length])?, Ordering::Relaxed);
         }
         Ok(())
     };
     std::thread::scope(|scope| {
-        for _ in 0..threads.max(1) {
+        for _ in 0..options.threads.max(1) {
             scope.spawn(|| {
                 if let Err(error) = work() {
                     is_over.store(true, Ordering::Relaxed);

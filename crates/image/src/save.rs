@@ -17,17 +17,19 @@ use crate::{
 };
 
 /// How a container is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct SaveOptions {
     /// Threads that read, hash and compress; 0 counts as 1. The container does not depend on it.
     pub threads: usize,
     /// zstd's level.
     pub level: i32,
+    /// Asked before every chunk: whether to stop and remove what was begun.
+    pub stop: fn() -> bool,
 }
 
 impl Default for SaveOptions {
     fn default() -> Self {
-        Self { threads: 1, level: 3 }
+        Self { threads: 1, level: 3, stop: || false }
     }
 }
 
@@ -194,6 +196,9 @@ fn save_chunks(source: &Source<'_>, chunks: &[u64], options: &SaveOptions, out: 
         }
         let mut entries = Vec::new();
         for (turn, &chunk) in chunks.iter().enumerate() {
+            if (options.stop)() {
+                return Err(Error::Stopped { path: out.path.to_owned() });
+            }
             let packed = {
                 let mut state = queue.lock();
                 loop {

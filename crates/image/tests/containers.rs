@@ -64,12 +64,15 @@ fn a_container_does_not_depend_on_the_number_of_threads_and_a_restored_image_is_
     }
     for threads in [1, 2, 7] {
         let to = path(&format!("{threads}"));
-        save(&path("volume"), &to, &description(), &SaveOptions { threads, level: 1 }).unwrap();
+        save(&path("volume"), &to, &description(), &SaveOptions { threads, level: 1, ..Default::default() }).unwrap();
         assert!(fs::read(&to).unwrap() == fs::read(path("1")).unwrap(), "{threads} threads");
         let again = path(&format!("again-{threads}"));
         let report = restore(&to, &again, &RestoreOptions { threads, ..Default::default() }).unwrap();
         assert!(fs::read(&again).unwrap() == fs::read(path("volume")).unwrap());
-        assert_eq!(verify(&to, threads).unwrap().content_hash, report.content_hash);
+        assert_eq!(
+            verify(&to, &RestoreOptions { threads, ..Default::default() }).unwrap().content_hash,
+            report.content_hash
+        );
         let occupied = fs::metadata(&again).unwrap().blocks() * 512;
         assert!(occupied <= report.written_bytes + (64 << 10), "{occupied} of {}", report.written_bytes);
         assert!(report.written_bytes < report.data_bytes);
@@ -100,7 +103,9 @@ fn any_byte_that_is_another_is_refused() {
             let mut bytes = whole.clone();
             bytes[at] ^= flip;
             fs::write(&path, &bytes).unwrap();
-            match verify(&path, 2).expect_err(&format!("byte {at} ^ {flip:#x}")) {
+            match verify(&path, &RestoreOptions { threads: 2, ..Default::default() })
+                .expect_err(&format!("byte {at} ^ {flip:#x}"))
+            {
                 Error::DamagedChunk { at_byte, .. } => {
                     assert!(at_byte <= at as u64);
                     kinds[0] += 1;
@@ -123,7 +128,7 @@ fn a_damaged_chunk_is_named_by_its_place_in_the_volume() {
     let end_of_frames = saved.stored_bytes as usize - 88 - 3 * 52;
     bytes[end_of_frames - 1] ^= 1;
     fs::write(path("c"), bytes).unwrap();
-    let text = verify(&path("c"), 1).unwrap_err().to_string();
+    let text = verify(&path("c"), &RestoreOptions { threads: 1, ..Default::default() }).unwrap_err().to_string();
     assert!(text.contains("chunk 2 (bytes 2097152 and on of the volume)"), "{text}");
 }
 
@@ -143,10 +148,24 @@ fn what_exists_is_not_replaced_and_other_versions_are_told() {
     let mut bytes = fs::read(GOLDEN).unwrap();
     bytes[8] = 2;
     fs::write(path("newer"), bytes).unwrap();
-    let text = verify(&path("newer"), 1).unwrap_err().to_string();
+    let text = verify(&path("newer"), &RestoreOptions { threads: 1, ..Default::default() }).unwrap_err().to_string();
     assert!(text.contains("version 2") && text.contains("up to version 1"), "{text}");
-    let text = verify(&path("volume"), 1).unwrap_err().to_string();
+    let text = verify(&path("volume"), &RestoreOptions { threads: 1, ..Default::default() }).unwrap_err().to_string();
     assert!(text.contains("no image container"), "{text}");
+}
+
+#[test]
+fn who_is_asked_to_stop_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    small_volume(&path("volume"));
+    let stopped =
+        save(&path("volume"), &path("c"), &description(), &SaveOptions { stop: || true, threads: 3, level: 1 });
+    assert!(matches!(stopped, Err(Error::Stopped { .. })));
+    let options = RestoreOptions { stop: || true, ..Default::default() };
+    assert!(matches!(restore(Path::new(GOLDEN), &path("to"), &options), Err(Error::Stopped { .. })));
+    assert!(matches!(verify(Path::new(GOLDEN), &options), Err(Error::Stopped { .. })));
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
 proptest! {
@@ -163,12 +182,12 @@ proptest! {
             file.write_all_at(&vec![byte; count], at).unwrap();
         }
         file.set_len(length).unwrap();
-        let saved = save(&path("v"), &path("c"), &description(), &SaveOptions { threads: 3, level: 1 }).unwrap();
+        let saved = save(&path("v"), &path("c"), &description(), &SaveOptions { threads: 3, level: 1, ..Default::default() }).unwrap();
         let report = restore(&path("c"), &path("w"), &RestoreOptions { threads: 3, ..Default::default() }).unwrap();
         prop_assert!(fs::read(path("v")).unwrap() == fs::read(path("w")).unwrap());
         // The hash is of the contents: without holes, and compressed otherwise, it is the same.
         fs::write(path("dense"), fs::read(path("v")).unwrap()).unwrap();
-        let dense = save(&path("dense"), &path("d"), &description(), &SaveOptions { threads: 1, level: 5 }).unwrap();
+        let dense = save(&path("dense"), &path("d"), &description(), &SaveOptions { threads: 1, level: 5, ..Default::default() }).unwrap();
         prop_assert_eq!(&dense.content_hash, &saved.content_hash);
         prop_assert_eq!(report.content_hash, saved.content_hash);
         prop_assert_eq!(dense.data_bytes, saved.data_bytes);

@@ -114,7 +114,7 @@ pub struct ImageRestoreArgs {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("target").required(true).multiple(false))]
 pub struct FragmentArgs {
-    /// A file (with --size a new one); with --free-space a directory of the volume.
+    /// A file (with --size a new one), or a directory: every file below it; with --free-space one of the volume.
     pub path: PathBuf,
     /// So many extents, neighbours merged.
     #[arg(long, value_name = "N", group = "target")]

@@ -16,7 +16,10 @@ use senesce_volume::{
     install_signal_cleanup,
 };
 
-use super::run::registry_dir;
+use super::{
+    image::{explain, is_interrupted},
+    run::registry_dir,
+};
 use crate::{
     args::{AgeArgs, FsArg},
     clock::SystemClock,
@@ -204,8 +207,8 @@ fn keep(args: &AgeArgs, plan: &Plan, volume: &mut Volume, end: &AgeEnd) -> Resul
         let source = volume.image().or(volume.device()).context("the volume has no image and no device")?;
         let file_system = Some(volume.spec().file_system.name().to_owned());
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let options = SaveOptions { threads, ..SaveOptions::default() };
-        let report = save(source, path, &Description { file_system, circumstances }, &options)?;
+        let options = SaveOptions { threads, stop: is_interrupted, ..SaveOptions::default() };
+        let report = save(source, path, &Description { file_system, circumstances }, &options).map_err(explain)?;
         kept.push(format!("{} ({}, {})", path.display(), Bytes(report.stored_bytes), report.content_hash));
     }
     Ok(kept)

@@ -1,15 +1,22 @@
 //! `senesce fragment`: a fragmentation that is asked for.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use senesce_core::{Bytes, Seed};
 use senesce_fragment::{
     Error, FILLER_NAME, FileTarget, FreeOptions, FreeReport, Histogram, fragment_file, fragment_free_space,
+    fragment_tree,
 };
 
-use crate::{args::FragmentArgs, exit::usage};
+use senesce_volume::install_signal_cleanup;
+
+use crate::{
+    args::FragmentArgs,
+    exit::{failed, usage},
+};
 
 /// Fragments, and says what was reached.
 pub fn fragment(args: FragmentArgs) -> Result<()> {
+    install_signal_cleanup().context("cannot handle signals")?;
     let target = match (&args.free_space, args.extents, args.layout_score) {
         (Some(histogram), ..) => return free_space(&args, histogram),
         (None, Some(extents), _) => FileTarget::Extents(extents),
@@ -17,6 +24,9 @@ pub fn fragment(args: FragmentArgs) -> Result<()> {
         (None, None, Some(score)) => return Err(usage(format!("--layout-score {score} is not within 0 and 1"), None)),
         (None, None, None) => unreachable!("one of them is required"),
     };
+    if args.path.is_dir() {
+        return tree(&args, target);
+    }
     let report = fragment_file(&args.path, target, args.size).map_err(explain)?;
     if args.json {
         let document = serde_json::json!({ "schema": "senesce-fragment-file/1", "reached": report });
@@ -28,6 +38,32 @@ pub fn fragment(args: FragmentArgs) -> Result<()> {
     println!("{}: {} in {} blocks, {}", args.path.display(), Bytes(report.size_bytes), report.blocks, report.method);
     println!("extents       {}{before}\nlayout score  {score}", report.extents);
     Ok(())
+}
+
+/// The layout score of a tree may be so far from the one that was asked for.
+const SCORE_TOLERANCE: f64 = 0.001;
+
+fn tree(args: &FragmentArgs, target: FileTarget) -> Result<()> {
+    if args.size.is_some() {
+        return Err(usage("--size is for a new file, and the path is a directory", None));
+    }
+    let report = fragment_tree(&args.path, target).map_err(explain)?;
+    if args.json {
+        let document = serde_json::json!({ "schema": "senesce-fragment-tree/1", "reached": report });
+        println!("{}", serde_json::to_string_pretty(&document)?);
+    } else {
+        let figure = |value: Option<f64>| value.map_or("none".to_owned(), |value| format!("{value:.6}"));
+        println!("{}: {} files cut, {} left as they were", args.path.display(), report.files, report.left);
+        println!("extents           {}\nextents per file  {}", report.extents, figure(report.extents_per_file));
+        println!("layout score      {}", figure(report.layout_score));
+    }
+    let mut wrong = report.left_why.clone();
+    if let (FileTarget::LayoutScore(wanted), Some(found)) = (target, report.layout_score)
+        && (wanted - found).abs() > SCORE_TOLERANCE
+    {
+        wrong.push(format!("the layout score is {found:.6}, not {wanted}"));
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(failed(format!("not reached:\n  {}", wrong.join("\n  ")))) }
 }
 
 fn free_space(args: &FragmentArgs, histogram: &Histogram) -> Result<()> {
@@ -73,6 +109,9 @@ fn print_free(args: &FragmentArgs, histogram: &Histogram, report: &FreeReport) {
 fn explain(error: Error) -> anyhow::Error {
     match error {
         Error::Target { .. } | Error::NotSupported { .. } => usage(error.to_string(), None),
+        // As they are, so that a signal is told as one.
+        Error::Volume(error) => error.into(),
+        Error::Probe(error) => error.into(),
         error => error.into(),
     }
 }

@@ -11,7 +11,9 @@ use std::{
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Clock};
 use senesce_image::{Container, Description, RestoreOptions, SaveOptions, restore, save, verify};
-use senesce_volume::{Host, LinuxHost, SCAN_BYTES, check_device, read_superblock};
+use senesce_volume::{
+    Host, LinuxHost, SCAN_BYTES, check_device, check_interrupted, install_signal_cleanup, interrupted, read_superblock,
+};
 
 use crate::{
     args::{ImageArgs, ImageRestoreArgs, ImageSaveArgs, ImageVerb},
@@ -21,6 +23,7 @@ use crate::{
 
 /// Saves, restores, lists or verifies.
 pub fn image(args: ImageArgs, quiet: bool) -> Result<()> {
+    install_signal_cleanup().context("cannot handle signals")?;
     match args.verb {
         ImageVerb::Save(args) => save_image(&args, quiet),
         ImageVerb::Restore(args) => restore_image(&args, quiet),
@@ -28,7 +31,9 @@ pub fn image(args: ImageArgs, quiet: bool) -> Result<()> {
         ImageVerb::Verify { containers, threads } => {
             for container in &containers {
                 let clock = SystemClock::start();
-                let report = verify(container, count_threads(threads))?;
+                let options =
+                    RestoreOptions { threads: count_threads(threads), stop: is_interrupted, ..Default::default() };
+                let report = verify(container, &options).map_err(explain)?;
                 println!(
                     "{}: good, {} of data, {}",
                     container.display(),
@@ -60,7 +65,7 @@ fn save_image(args: &ImageSaveArgs, quiet: bool) -> Result<()> {
     let mut circumstances: BTreeMap<String, String> = LinuxHost::default().circumstances(None).into_iter().collect();
     circumstances.extend(args.set.iter().map(|set| (set.name.clone(), set.value.clone())));
     let description = Description { file_system, circumstances };
-    let options = SaveOptions { threads: count_threads(args.threads), level: args.level };
+    let options = SaveOptions { threads: count_threads(args.threads), level: args.level, stop: is_interrupted };
     let report = save(&args.source, &args.container, &description, &options).map_err(explain)?;
     println!(
         "{}: {} volume, {} of data in {}, {}",
@@ -107,7 +112,12 @@ fn restore_image(args: &ImageRestoreArgs, quiet: bool) -> Result<()> {
             check_source(&args.to)?;
         }
     }
-    let options = RestoreOptions { threads: count_threads(args.threads), replace: args.force, sync: !args.no_sync };
+    let options = RestoreOptions {
+        threads: count_threads(args.threads),
+        replace: args.force,
+        sync: !args.no_sync,
+        stop: is_interrupted,
+    };
     let report = restore(&args.container, &args.to, &options).map_err(explain)?;
     println!(
         "{}: {} volume, {} written, {}",
@@ -120,8 +130,16 @@ fn restore_image(args: &ImageRestoreArgs, quiet: bool) -> Result<()> {
     Ok(())
 }
 
-/// What the user can do otherwise is a matter of usage.
-fn explain(error: senesce_image::Error) -> anyhow::Error {
+/// Whether a signal asked for an end.
+pub fn is_interrupted() -> bool {
+    interrupted().is_some()
+}
+
+/// What the user can do otherwise is a matter of usage; who stopped was told to.
+pub fn explain(error: senesce_image::Error) -> anyhow::Error {
+    if let (senesce_image::Error::Stopped { .. }, Err(signal)) = (&error, check_interrupted("an image container")) {
+        return signal.into();
+    }
     match error {
         senesce_image::Error::Exists { .. } => {
             usage(error.to_string(), Some("give another name, or restore with --force"))

@@ -80,6 +80,39 @@ fn files_get_the_extents_and_layout_scores_that_are_asked_for() {
 }
 
 #[test]
+fn all_files_of_a_tree_get_the_layout_score_together() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    for (kind, mkfs, mib) in VOLUMES {
+        let lab = Lab::new();
+        let disk = Disk::new(&lab.path("volume"), mib);
+        must(&format!("mkfs.{kind}"), &[mkfs, &[&disk.device]].concat());
+        let mount = Mount::new(&[&disk.device], lab.path("mnt"));
+        let tree = mount.point.join("tree");
+        std::fs::create_dir_all(tree.join("sub")).unwrap();
+        for number in 0..40usize {
+            let dir = if number % 3 == 0 { tree.join("sub") } else { tree.clone() };
+            // Nothing that Btrfs would keep among its metadata.
+            std::fs::write(dir.join(number.to_string()), vec![number as u8 + 1; 4097 + 3500 * number]).unwrap();
+        }
+        std::os::unix::fs::symlink("nowhere", tree.join("link")).unwrap();
+        let path = tree.to_string_lossy().into_owned();
+        let sum = |path: &str| must("sh", &["-c", &format!("cd {path} && find . -type f | sort | xargs md5sum")]);
+        let before = sum(&path);
+        let report = reached(&lab.run(["fragment", &path, "--layout-score", "0.6", "--json"]).good().stdout);
+        assert!((report["layout_score"].as_f64().unwrap() - 0.6).abs() < 0.001, "{kind}: {report}");
+        assert_eq!((report["files"].as_u64(), report["left"].as_u64()), (Some(40), Some(0)));
+        let report = reached(&lab.run(["fragment", &path, "--extents", "2", "--json"]).good().stdout);
+        assert_eq!(report["extents_per_file"], 2.0, "{kind}: {report}");
+        assert_eq!(sum(&path), before);
+        // Two names that would part are left, and said.
+        std::fs::hard_link(tree.join("1"), tree.join("sub/other")).unwrap();
+        lab.run(["fragment", &path, "--extents", "1"]).refused(1, &["not reached", "several names"]);
+    }
+}
+
+#[test]
 fn free_space_follows_a_histogram_and_then_no_file_is_in_one_piece() {
     if !root_or_skip("mounting") {
         return;

@@ -1,0 +1,117 @@
+//! All files below a directory, each cut in its turn.
+
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use senesce_probe::{
+    collect::{collect_space, collect_tree_extents},
+    score::LayoutScorer,
+};
+use senesce_volume::check_interrupted;
+use serde::Serialize;
+
+use crate::{Error, FileTarget, Result, apply::collect_kind, fragment_file};
+
+/// Files that could not be cut and are named.
+const NAMED: usize = 10;
+
+/// What was reached, by FIEMAP.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TreeReport {
+    /// Files that were given their extents, or had them.
+    pub files: u64,
+    /// Files that could not be cut; they are as they were.
+    pub left: u64,
+    /// The first of them, with the reason.
+    pub left_why: Vec<String>,
+    /// Extents of all files, neighbours merged.
+    pub extents: u64,
+    /// Mean extents per file with blocks.
+    pub extents_per_file: Option<f64>,
+    /// Aggregate layout score: weighted by blocks.
+    pub layout_score: Option<f64>,
+}
+
+/// Makes every regular file below `root`, on its file system, have the extents that were asked for, or as many as it has
+/// blocks. A layout score is that of all of them together: what rounding gives one file, the next makes up for.
+///
+/// Errors: not ext4, XFS or Btrfs; the tree cannot be walked; a signal. A single file that cannot be cut is in the report.
+/// Cost: every file that has other extents is written once.
+pub fn fragment_tree(root: &Path, target: FileTarget) -> Result<TreeReport> {
+    let (_, unit) = collect_kind(root)?;
+    let device = fs::metadata(root).map_err(Error::io("look up", root))?.dev();
+    let mut paths = Vec::new();
+    find_files(root, device, &mut paths)?;
+    let (mut files, mut left, mut left_why, mut carry) = (0, 0, Vec::new(), 0.0);
+    for path in paths {
+        check_interrupted("the fragmentation of a tree")?;
+        let size = fs::symlink_metadata(&path).map_err(Error::io("look up", &path))?.len();
+        let blocks = size.div_ceil(unit);
+        if blocks == 0 {
+            continue;
+        }
+        match fragment_file(&path, FileTarget::Extents(plan_extents(target, blocks, &mut carry)), None) {
+            Ok(_) => files += 1,
+            Err(Error::Volume(error)) => return Err(error.into()),
+            Err(error) => {
+                left += 1;
+                if left_why.len() < NAMED {
+                    left_why.push(error.to_string());
+                }
+            }
+        }
+    }
+    let mut scorer = LayoutScorer::new(collect_space(root)?, 4096);
+    collect_tree_extents(root, 1, &mut |file| scorer.add_file(file.size_bytes, &file.extents))?;
+    let figures = scorer.finish();
+    let (extents_per_file, layout_score) = (figures.extents_per_file, figures.layout_score);
+    Ok(TreeReport { files, left, left_why, extents: figures.extents, extents_per_file, layout_score })
+}
+
+/// Extents of the next file of so many blocks; `carry` is what the files before have too few following blocks.
+fn plan_extents(target: FileTarget, blocks: u64, carry: &mut f64) -> u64 {
+    match target {
+        FileTarget::Extents(extents) => extents.min(blocks),
+        FileTarget::LayoutScore(score) => {
+            let wanted = score * (blocks - 1) as f64 + *carry;
+            let following = wanted.round().clamp(0.0, (blocks - 1) as f64);
+            *carry = wanted - following;
+            blocks - following as u64
+        }
+    }
+}
+
+fn find_files(dir: &Path, device: u64, found: &mut Vec<PathBuf>) -> Result<()> {
+    let entries = fs::read_dir(dir).map_err(Error::io("list", dir))?;
+    let mut paths: Vec<PathBuf> = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<std::io::Result<_>>()
+        .map_err(Error::io("list", dir))?;
+    paths.sort();
+    for path in paths {
+        let metadata = fs::symlink_metadata(&path).map_err(Error::io("look up", &path))?;
+        if metadata.is_dir() && metadata.dev() == device {
+            find_files(&path, device, found)?;
+        } else if metadata.is_file() {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounding_is_made_up_for_by_the_next_file() {
+        let mut carry = 0.0;
+        // Files of two blocks have one that may follow: every second one does.
+        let extents: Vec<u64> = (0..6).map(|_| plan_extents(FileTarget::LayoutScore(0.5), 2, &mut carry)).collect();
+        assert_eq!(extents.iter().sum::<u64>(), 9);
+        assert_eq!(plan_extents(FileTarget::Extents(7), 3, &mut carry), 3);
+    }
+}
