@@ -112,50 +112,60 @@ pub fn apply_done(
     source: &dyn ContentSource,
     check: CheckContents,
 ) -> Result<(), ExecError> {
-    let (number, step) = (done.number, &done.step);
     let mut buffer = Vec::new();
-    let mut recorded = done.contents.iter();
-    for (index, op) in step.ops.iter().enumerate() {
-        let part = match done.outcome {
-            Outcome::NoSpace { failed_op, written: None } if index == failed_op => break,
-            Outcome::NoSpace { failed_op, written: Some(written) } if index == failed_op => Some(written),
-            _ => None,
-        };
-        let mut payload = None;
-        if let Some(content) = op.content() {
-            let &(recorded_bytes, recorded_hash) =
-                recorded.next().ok_or_else(|| record_error(done, "a content has no length and hash"))?;
-            let ready = make_ready(content, source, &mut buffer)
-                .map_err(|source| content_error(number, step, index, source))?;
-            let (found_bytes, found_hash) = (ready.payload.len(), ready.hash);
-            if found_bytes != recorded_bytes || (check == CheckContents::Yes && found_hash != recorded_hash) {
-                return Err(ExecError::ContentDiffers {
-                    at: OpPlace::new(number, step, index),
-                    recorded_bytes,
-                    recorded_hash,
-                    found_bytes,
-                    found_hash,
-                });
-            }
-            payload = Some(match part {
-                Some(written) => beginning(&ready.payload, written),
-                None => ready.payload,
-            });
-        } else if part.is_some() {
-            return Err(record_error(done, "an operation without content wrote a part of it"));
-        }
-        match target.apply(&step.root, op, payload.as_ref()) {
-            Ok(()) => {}
-            Err(OpFailure::NoSpace { .. }) => {
-                return Err(ExecError::TooSmall { at: OpPlace::new(number, step, index) });
-            }
-            Err(OpFailure::Io(source)) => return Err(operation_error(number, step, index, source)),
-        }
-        if part.is_some() {
-            break;
-        }
+    let mut contents = 0;
+    for (index, op) in done.step.ops.iter().enumerate() {
+        apply_one(target, done, index, contents, source, check, &mut buffer)?;
+        contents += usize::from(op.content().is_some());
     }
     Ok(())
+}
+
+/// Does one operation of a record again; `content_index` says how many contents the operations before it have.
+pub(crate) fn apply_one(
+    target: &mut dyn Target,
+    done: &DoneStep,
+    index: usize,
+    content_index: usize,
+    source: &dyn ContentSource,
+    check: CheckContents,
+    buffer: &mut Vec<u8>,
+) -> Result<(), ExecError> {
+    let (number, step) = (done.number, &done.step);
+    let op = &step.ops[index];
+    let part = match done.outcome {
+        Outcome::NoSpace { failed_op, written: None } if index >= failed_op => return Ok(()),
+        Outcome::NoSpace { failed_op, .. } if index > failed_op => return Ok(()),
+        Outcome::NoSpace { failed_op, written: Some(written) } if index == failed_op => Some(written),
+        _ => None,
+    };
+    let mut payload = None;
+    if let Some(content) = op.content() {
+        let &(recorded_bytes, recorded_hash) =
+            done.contents.get(content_index).ok_or_else(|| record_error(done, "a content has no length and hash"))?;
+        let ready = make_ready(content, source, buffer).map_err(|source| content_error(number, step, index, source))?;
+        let (found_bytes, found_hash) = (ready.payload.len(), ready.hash);
+        if found_bytes != recorded_bytes || (check == CheckContents::Yes && found_hash != recorded_hash) {
+            return Err(ExecError::ContentDiffers {
+                at: OpPlace::new(number, step, index),
+                recorded_bytes,
+                recorded_hash,
+                found_bytes,
+                found_hash,
+            });
+        }
+        payload = Some(match part {
+            Some(written) => beginning(&ready.payload, written),
+            None => ready.payload,
+        });
+    } else if part.is_some() {
+        return Err(record_error(done, "an operation without content wrote a part of it"));
+    }
+    match target.apply(&step.root, op, payload.as_ref()) {
+        Ok(()) => Ok(()),
+        Err(OpFailure::NoSpace { .. }) => Err(ExecError::TooSmall { at: OpPlace::new(number, step, index) }),
+        Err(OpFailure::Io(source)) => Err(operation_error(number, step, index, source)),
+    }
 }
 
 fn content_error(number: u64, step: &Step, index: usize, source: ContentError) -> ExecError {

@@ -282,6 +282,11 @@ impl Target for PosixTarget {
         }
     }
 
+    fn forget_directories(&mut self) {
+        self.parents.forget(b".");
+        self.setgid_seen = true;
+    }
+
     fn space(&mut self) -> io::Result<SpaceLeft> {
         let stat = rustix::fs::fstatvfs(&self.root)?;
         let fragment = if stat.f_frsize == 0 { stat.f_bsize } else { stat.f_frsize };

@@ -12,6 +12,9 @@ pub trait Target: Send {
     /// Errors: no space is told apart, with what was done; everything else is an error of the world.
     fn apply(&mut self, root: &RelPath, op: &Op, payload: Option<&Payload>) -> Result<(), OpFailure>;
 
+    /// Another target changed directories below the same root: what was learnt of them is no longer sure.
+    fn forget_directories(&mut self) {}
+
     /// How much the volume holds and has left.
     fn space(&mut self) -> io::Result<SpaceLeft>;
 }

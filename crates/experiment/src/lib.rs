@@ -27,7 +27,7 @@ pub use error::{Error, ErrorKind, Interrupted, classify, interruption};
 pub use observer::{Event, Observer};
 pub use paths::RunPaths;
 pub use preview::{Preview, preview};
-pub use replay::{Against, ReplayEnd, replay_log};
+pub use replay::{Against, ReplayEnd, ReplayOptions, ReplayPace, replay_log};
 pub use run::{Run, RunEnd};
 pub use sizing::Sizes;
 pub use source::Source;

@@ -1,13 +1,14 @@
 //! A log replayed onto a place, and the resulting tree compared.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, thread, time::Duration};
 
+use senesce_core::{Clock, Nanos};
 use senesce_exec::{
-    CheckContents, ModelTarget, PosixTarget, apply_done,
+    CheckContents, ModelTarget, PosixTarget, Target, apply_done, apply_parallel,
     tree::{Tree, collect_tree, compare_trees},
 };
 use senesce_gitsource::HistoryOptions;
-use senesce_oplog::{ContentSource, Ended, LogReader};
+use senesce_oplog::{ContentSource, DoneStep, Ended, LogReader};
 use senesce_workload::fsfb::PrintableContents;
 use serde_json::Value;
 
@@ -29,7 +30,7 @@ pub struct ReplayEnd {
 }
 
 /// What the tree at the end is compared with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Against<'a> {
     /// A model in memory to which the same log is applied.
     Model,
@@ -40,44 +41,119 @@ pub enum Against<'a> {
 /// Differences that are told.
 const DIFFERENCES_SHOWN: usize = 10;
 
-/// Replays `log` into `root`, which must be empty; every content is checked against its recorded hash.
-///
-/// `repo` overrides the repository that the log names; packs are made again below `spool`. `each` is told the number of
-/// every step that was done.
-pub fn replay_log(
-    log: &Path,
-    root: &Path,
-    repo: Option<&Path>,
-    spool: &Path,
-    against: &Against<'_>,
-    threads: usize,
-    each: &mut dyn FnMut(u64),
-) -> Result<ReplayEnd, Error> {
+/// How fast a log is replayed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ReplayPace {
+    /// As fast as it goes.
+    Max,
+    /// No step begins before its recorded time, divided by this; 1 is the pace of the recording.
+    Recorded(f64),
+}
+
+/// What to replay, and how.
+pub struct ReplayOptions<'a> {
+    /// The operation log.
+    pub log: &'a Path,
+    /// Where: an empty directory.
+    pub root: &'a Path,
+    /// Overrides the repository that the log names.
+    pub repo: Option<&'a Path>,
+    /// Packs are made again below it.
+    pub spool: &'a Path,
+    /// What the tree at the end is compared with.
+    pub against: Against<'a>,
+    /// Threads that apply operations; the recorded order is kept for every file and every directory.
+    pub threads: usize,
+    /// How fast.
+    pub pace: ReplayPace,
+    /// What tells the time for the pace.
+    pub clock: &'a dyn Clock,
+    /// Threads that read the trees at the end.
+    pub hash_threads: usize,
+}
+
+/// Replays a log into a directory; every content is checked against its recorded hash. `each` is told the number of
+/// every step that was begun.
+pub fn replay_log(options: &ReplayOptions<'_>, each: &mut dyn FnMut(u64)) -> Result<ReplayEnd, Error> {
+    let ReplayOptions { log, root, repo, spool, against, threads, hash_threads, .. } = *options;
     let mut reader = LogReader::open(log)?;
     let contents = contents_of(&reader.header().workload, repo, spool)?;
     // The parameters of an overwriting workload say whether it passed the page cache by.
     let direct = reader.header().workload["parameters"]["io"] == "direct";
-    let mut target = PosixTarget::open(root)?.with_direct_io(direct);
-    let mut model = (*against == Against::Model).then(ModelTarget::default);
-    let mut steps = 0;
-    while let Some(done) = reader.next().transpose()? {
+    let open = || -> Result<PosixTarget, Error> { Ok(PosixTarget::open(root)?.with_direct_io(direct)) };
+    let mut model = (against == Against::Model).then(ModelTarget::default);
+    let mut pacer = Pacer::new(options);
+    let mut next = || -> Result<Option<DoneStep>, Error> {
         check_signal()?;
-        apply_done(&mut target, &done, &*contents, CheckContents::Yes)?;
+        let Some(done) = reader.next().transpose()? else { return Ok(None) };
+        pacer.wait_for(&done)?;
         if let Some(model) = &mut model {
             apply_done(model, &done, &*contents, CheckContents::LengthOnly)?;
         }
-        steps += 1;
         each(done.number);
+        Ok(Some(done))
+    };
+    let mut steps = 0;
+    if threads > 1 {
+        let targets = (0..threads).map(|_| Ok(Box::new(open()?) as Box<dyn Target>)).collect::<Result<_, Error>>()?;
+        steps = apply_parallel(targets, &*contents, CheckContents::Yes, next)?;
+    } else {
+        let mut target = open()?;
+        while let Some(done) = next()? {
+            apply_done(&mut target, &done, &*contents, CheckContents::Yes)?;
+            steps += 1;
+        }
     }
     let ended = reader.ended().unwrap_or(Ended::Unfinished);
-    drop(target);
-    let tree = collect_tree(root, threads)?;
+    let tree = collect_tree(root, hash_threads)?;
     let other: Tree = match (against, model) {
-        (Against::Directory(path), _) => collect_tree(path, threads)?,
+        (Against::Directory(path), _) => collect_tree(path, hash_threads)?,
         (Against::Model, model) => model.expect("made above").tree(),
     };
     let differences = compare_trees(&other, &tree, DIFFERENCES_SHOWN).iter().map(ToString::to_string).collect();
     Ok(ReplayEnd { steps, ended, tree_hash: tree.hash(), files: tree.files(), differences })
+}
+
+/// Waits until a step is due.
+struct Pacer<'a> {
+    clock: &'a dyn Clock,
+    start: Nanos,
+    speed: Option<f64>,
+    timed: bool,
+}
+
+/// The longest wait without looking for a signal.
+const WAIT: Duration = Duration::from_millis(50);
+
+impl<'a> Pacer<'a> {
+    fn new(options: &ReplayOptions<'a>) -> Self {
+        let speed = match options.pace {
+            ReplayPace::Max => None,
+            ReplayPace::Recorded(speed) => Some(speed),
+        };
+        Self { clock: options.clock, start: options.clock.now(), speed, timed: false }
+    }
+
+    fn wait_for(&mut self, done: &DoneStep) -> Result<(), Error> {
+        let Some(speed) = self.speed else { return Ok(()) };
+        let Some(began) = done.began else {
+            if self.timed {
+                return Ok(());
+            }
+            return Err(Error::Unverified {
+                what: "the log".into(),
+                problem: "its steps have no times, so there is no pace to keep: replay it with --pace max".into(),
+            });
+        };
+        self.timed = true;
+        let due = Duration::from_secs_f64(began.as_secs_f64() / speed);
+        loop {
+            let passed = Duration::from_nanos(self.clock.now().0.saturating_sub(self.start.0));
+            let Some(left) = due.checked_sub(passed).filter(|left| !left.is_zero()) else { return Ok(()) };
+            check_signal()?;
+            thread::sleep(left.min(WAIT));
+        }
+    }
 }
 
 /// The source of the contents that the log's header names.

@@ -98,6 +98,7 @@ impl Recording {
         let mut recorder = Recorder::new(Backing::open(&backing)?, sink);
         recorder.take_stock()?;
         recorder.sink.flush()?;
+        recorder.sink.start_clock();
         let recorder = Arc::new(Mutex::new(Some(recorder)));
         let mut config = Config::default();
         config.mount_options = vec![MountOption::FSName(options.source), MountOption::DefaultPermissions];

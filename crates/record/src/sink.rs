@@ -15,7 +15,9 @@ pub(crate) const HIDDEN: &[u8] = b".senesce-open-";
 /// What becomes of what was written.
 pub(crate) struct Sink {
     writer: LogWriter,
-    clock: Option<(Arc<dyn Clock>, Nanos)>,
+    clock: Option<Arc<dyn Clock>>,
+    /// When the recording proper began; what is logged before has time 0.
+    start: Option<Nanos>,
     keep_contents: bool,
     aliases: Option<Aliases>,
     next_content: u64,
@@ -23,7 +25,7 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    /// `clock`: steps carry the time since now.
+    /// `clock`: steps carry the time since [`start_clock`](Self::start_clock).
     pub fn create(
         log: &Path,
         workload: Value,
@@ -35,15 +37,20 @@ impl Sink {
         // Names come from the seed's aliases, which say nothing of them; so the seed may stand in the log.
         let writer = LogWriter::create(log, &LogHeader::recorded(workload, seed))?;
         let aliases = anonymize.then(|| Aliases::new(seed));
-        let clock = clock.map(|clock| (Arc::clone(&clock), clock.now()));
         let next_content = seed.derive("recorded contents").0;
-        Ok(Self { writer, clock, keep_contents, aliases, next_content, buffer: Vec::new() })
+        Ok(Self { writer, clock, start: None, keep_contents, aliases, next_content, buffer: Vec::new() })
     }
 
     /// Logs one change, made by the program called `label`.
     pub fn log(&mut self, label: &str, op: Op) -> Result<()> {
-        let began = self.clock.as_ref().map(|(clock, start)| Nanos(clock.now().0.saturating_sub(start.0)));
+        let since = |start: Nanos, now: Nanos| Nanos(now.0.saturating_sub(start.0));
+        let began = self.clock.as_ref().map(|clock| self.start.map_or(Nanos(0), |start| since(start, clock.now())));
         self.log_at(label, began, op)
+    }
+
+    /// From now on time passes.
+    pub fn start_clock(&mut self) {
+        self.start = self.clock.as_ref().map(|clock| clock.now());
     }
 
     /// The same, with a time from elsewhere.

@@ -72,6 +72,26 @@ pub struct ReportArgs {
     pub figures: Option<PathBuf>,
 }
 
+/// The pace of a replay.
+#[derive(Clone, Copy, Debug)]
+pub struct PaceArg(pub senesce_experiment::ReplayPace);
+
+impl std::str::FromStr for PaceArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        use senesce_experiment::ReplayPace;
+        Ok(Self(match text {
+            "max" => ReplayPace::Max,
+            "recorded" => ReplayPace::Recorded(1.0),
+            factor => match factor.parse::<f64>() {
+                Ok(factor) if factor.is_finite() && (1e-6..=1e6).contains(&factor) => ReplayPace::Recorded(factor),
+                _ => return Err("say max, recorded, or a factor between 0.000001 and 1000000".to_owned()),
+            },
+        }))
+    }
+}
+
 #[derive(Debug, Args)]
 pub struct ReplayArgs {
     /// The operation log.
@@ -91,6 +111,12 @@ pub struct ReplayArgs {
     /// What the tree at the end is compared with: a model in memory (default), or another directory.
     #[arg(long, value_name = "model|DIR", default_value = "model")]
     pub against: String,
+    /// How fast: as it goes, as it was recorded, or that many times as fast (a recording's log only).
+    #[arg(long, value_name = "max|recorded|FACTOR", default_value = "max")]
+    pub pace: PaceArg,
+    /// Threads; the recorded order is kept for every file and every directory, and the tree is the same.
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub threads: std::num::NonZeroU8,
     /// Leave the image or the device's mount as it is at the end.
     #[arg(long)]
     pub keep: bool,

@@ -97,7 +97,9 @@ pub enum Verb {
     /// Apply an operation log to a volume, and compare the resulting trees.
     #[command(after_help = "Examples:\n  \
         senesce replay demo/arms/ext4/oplog.senesce-log --on /mnt/scratch/empty-dir\n  \
-        sudo senesce replay LOG --on image:2GiB --fs xfs --against model")]
+        sudo senesce replay LOG --on image:2GiB --fs xfs --against model\n  \
+        senesce replay build.senesce-log --on empty-dir --threads 4 --against BACKING\n  \
+        senesce replay day.senesce-log --on empty-dir --pace 60           an hour's work in a minute")]
     Replay(ReplayArgs),
     /// Age a volume or directory by a workload, without an experiment, and say what was reached.
     #[command(after_help = "Examples:\n  \

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Seed};
-use senesce_experiment::{Against, replay_log};
+use senesce_experiment::{Against, ReplayOptions, replay_log};
 use senesce_oplog::Ended;
 use senesce_volume::{
     Backend, Custodian, FileSystemKind, LinuxHost, Registry, Slot, Uuid, Volume, VolumeSpec, install_signal_cleanup,
@@ -17,6 +17,7 @@ use senesce_volume::{
 use super::run::registry_dir;
 use crate::{
     args::{FsArg, ReplayArgs},
+    clock::SystemClock,
     exit::{failed, usage},
 };
 
@@ -87,14 +88,24 @@ fn replay_into(args: &ReplayArgs, root: &Path, scratch: &Path, quiet: bool) -> R
         "model" => Against::Model,
         directory => Against::Directory(Path::new(directory)),
     };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let clock = SystemClock::start();
     let mut each = |step: u64| {
         if !quiet && step % 1000 == 999 {
             eprintln!("{} steps", step + 1);
         }
     };
-    let repo = args.repo.as_deref();
-    let end = replay_log(&args.log, root, repo, &scratch.join("spool"), &against, threads, &mut each)?;
+    let options = ReplayOptions {
+        log: &args.log,
+        root,
+        repo: args.repo.as_deref(),
+        spool: &scratch.join("spool"),
+        against,
+        threads: usize::from(args.threads.get()),
+        pace: args.pace.0,
+        clock: &clock,
+        hash_threads: std::thread::available_parallelism().map_or(1, usize::from),
+    };
+    let end = replay_log(&options, &mut each)?;
     println!("{} steps replayed ({}); {} files; tree {}", end.steps, end.ended, end.files, end.tree_hash);
     if let Ended::Truncated { .. } = end.ended {
         return Err(failed(format!("the log is {}: only its whole frames were replayed", end.ended)));

@@ -1,0 +1,241 @@
+//! A log applied by several threads, the recorded order kept for every file and every directory.
+//!
+//! The calling thread takes the steps in order and says what each operation needs ([`crate::needs`]); an operation is
+//! begun when all earlier ones that need the same are done. What is not: a promise about space. On a nearly full volume
+//! operations in another order may find none where the recorded ones did.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+};
+
+use senesce_oplog::{Content, ContentSource, DoneStep, Op};
+
+use crate::{
+    CheckContents, ExecError, Target,
+    apply::apply_one,
+    needs::{Needs, Thing},
+};
+
+/// Bytes that waiting operations may hold.
+const BUDGET_BYTES: u64 = 64 << 20;
+/// What an operation counts beside its content, bytes.
+const JOB_BYTES: u64 = 16 << 10;
+/// Things that are remembered before everything is waited for and forgotten.
+const MOST_THINGS: usize = 1 << 17;
+
+/// One operation of a step.
+struct Work {
+    done: Arc<DoneStep>,
+    index: usize,
+    content_index: usize,
+    bytes: u64,
+}
+
+#[derive(Default)]
+struct Job {
+    waits_for: usize,
+    then: Vec<u64>,
+    work: Option<Work>,
+}
+
+#[derive(Default)]
+struct Board {
+    jobs: HashMap<u64, Job>,
+    ready: VecDeque<u64>,
+    held_bytes: u64,
+    is_closed: bool,
+    failed: Option<ExecError>,
+}
+
+#[derive(Default)]
+struct Shared {
+    board: Mutex<Board>,
+    changed: Condvar,
+    /// Grows with every change that may make a directory another one.
+    moves: AtomicU64,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Board> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, board: MutexGuard<'a, Board>) -> MutexGuard<'a, Board> {
+        self.changed.wait(board).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Who needed a thing last.
+#[derive(Default)]
+struct Last {
+    alone: Option<u64>,
+    common: Vec<u64>,
+}
+
+/// Applies steps with one thread for each target; all targets are of the same directory. `next` gives the steps.
+///
+/// Out: how many steps. Errors: those of `next`, and the first operation that failed; what does not depend on it may
+/// have been done or not. Contents are checked as [`apply_done`](crate::apply_done) does.
+pub fn apply_parallel<E: From<ExecError>>(
+    targets: Vec<Box<dyn Target>>,
+    source: &dyn ContentSource,
+    check: CheckContents,
+    mut next: impl FnMut() -> Result<Option<DoneStep>, E>,
+) -> Result<u64, E> {
+    let shared = Shared::default();
+    thread::scope(|scope| {
+        for mut target in targets {
+            let shared = &shared;
+            scope.spawn(move || {
+                // A panic of one must not leave the others waiting.
+                let _closer = CloseOnPanic(shared);
+                work(&mut *target, shared, source, check);
+            });
+        }
+        let _closer = CloseOnPanic(&shared);
+        let given = give(&shared, &mut next);
+        let mut board = shared.lock();
+        board.is_closed = true;
+        if given.is_err() {
+            board.ready.clear();
+            board.jobs.clear();
+        }
+        shared.changed.notify_all();
+        while board.failed.is_none() && !board.jobs.is_empty() {
+            board = shared.wait(board);
+        }
+        match board.failed.take() {
+            Some(error) => Err(error.into()),
+            None => given,
+        }
+    })
+}
+
+struct CloseOnPanic<'a>(&'a Shared);
+
+impl Drop for CloseOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let mut board = self.0.lock();
+            board.is_closed = true;
+            board.jobs.clear();
+            board.ready.clear();
+            self.0.changed.notify_all();
+        }
+    }
+}
+
+fn give<E>(shared: &Shared, next: &mut impl FnMut() -> Result<Option<DoneStep>, E>) -> Result<u64, E> {
+    let mut needs = Needs::default();
+    let mut last: HashMap<Thing, Last> = HashMap::new();
+    let (mut number, mut steps) = (0, 0);
+    while let Some(done) = next()? {
+        let done = Arc::new(done);
+        let mut content_index = 0;
+        for (index, op) in done.step.ops.iter().enumerate() {
+            let things = needs.of(&done.step.root, op);
+            let bytes =
+                JOB_BYTES + if let Some(Content::Inline(bytes)) = op.content() { bytes.len() as u64 } else { 0 };
+            let mut board = shared.lock();
+            let forget = last.len() > MOST_THINGS;
+            while board.failed.is_none()
+                && !board.jobs.is_empty()
+                && (forget || board.held_bytes.saturating_add(bytes) > BUDGET_BYTES)
+                && !board.is_closed
+            {
+                board = shared.wait(board);
+            }
+            if board.failed.is_some() || board.is_closed {
+                return Ok(steps);
+            }
+            if forget {
+                last.clear();
+            }
+            number += 1;
+            let mut waits_for = 0;
+            for (thing, alone) in things {
+                let seen = last.entry(thing).or_default();
+                let before = if alone { std::mem::take(&mut seen.common) } else { Vec::new() };
+                for earlier in before.into_iter().chain(seen.alone) {
+                    if let Some(job) = board.jobs.get_mut(&earlier) {
+                        job.then.push(number);
+                        waits_for += 1;
+                    }
+                }
+                if alone {
+                    seen.alone = Some(number);
+                } else {
+                    // Those that are done need not be waited for, and a root would gather all of them.
+                    if seen.common.len() >= 64 {
+                        seen.common.retain(|earlier| board.jobs.contains_key(earlier));
+                    }
+                    seen.common.push(number);
+                }
+            }
+            board.held_bytes += bytes;
+            let work = Some(Work { done: Arc::clone(&done), index, content_index, bytes });
+            board.jobs.insert(number, Job { waits_for, then: Vec::new(), work });
+            if waits_for == 0 {
+                board.ready.push_back(number);
+                shared.changed.notify_all();
+            }
+            content_index += usize::from(op.content().is_some());
+        }
+        steps += 1;
+    }
+    Ok(steps)
+}
+
+fn work(target: &mut dyn Target, shared: &Shared, source: &dyn ContentSource, check: CheckContents) {
+    let mut buffer = Vec::new();
+    let mut moves = 0;
+    target.forget_directories();
+    let mut board = shared.lock();
+    loop {
+        if board.failed.is_some() {
+            return;
+        }
+        let Some(number) = board.ready.pop_front() else {
+            if board.is_closed && board.jobs.is_empty() {
+                return;
+            }
+            board = shared.wait(board);
+            continue;
+        };
+        let Some(work) = board.jobs.get_mut(&number).and_then(|job| job.work.take()) else { continue };
+        drop(board);
+        // What this operation depends on was done before it became ready, its count with it.
+        let now = shared.moves.load(Ordering::Acquire);
+        if now != moves {
+            target.forget_directories();
+            moves = now;
+        }
+        let outcome = apply_one(target, &work.done, work.index, work.content_index, source, check, &mut buffer);
+        if let Op::Rename { .. } | Op::Exchange { .. } | Op::Rmdir { .. } | Op::RemoveTree { .. } =
+            work.done.step.ops[work.index]
+        {
+            shared.moves.fetch_add(1, Ordering::Release);
+        }
+        board = shared.lock();
+        board.held_bytes = board.held_bytes.saturating_sub(work.bytes);
+        if let Err(error) = outcome {
+            board.failed.get_or_insert(error);
+        } else if let Some(job) = board.jobs.remove(&number) {
+            for later in job.then {
+                let Board { jobs, ready, .. } = &mut *board;
+                if let Some(job) = jobs.get_mut(&later) {
+                    job.waits_for -= 1;
+                    if job.waits_for == 0 {
+                        ready.push_back(later);
+                    }
+                }
+            }
+        }
+        shared.changed.notify_all();
+    }
+}
