@@ -307,6 +307,10 @@ impl Run {
         for (key, value) in measure.as_object().into_iter().flatten() {
             pairs.push((format!("measure.{key}"), value.to_string()));
         }
+        // As they are called in the results; the plan has them by other names, in the same order.
+        let names: Vec<_> =
+            plan.devices(&self.paths.plan())?.iter().map(|spec| format!("model: {}", spec.title)).collect();
+        pairs.push(("measure.device_names".to_owned(), serde_json::to_value(names).unwrap_or_default().to_string()));
         if let Some(device) = &plan.volumes.device {
             pairs.push(("volumes.device".to_owned(), device.clone()));
             pairs.push(("volumes.real_time".to_owned(), plan.volumes.real_time.to_string()));

@@ -53,7 +53,7 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
         warnings => warnings(&model),
         heads => summary::heads(&model).map(str::to_owned),
         unit => model.unit.as_str(),
-        how => model.main_device().map(|(device, _, _)| summary::how(device)),
+        note => summary::note(&model),
         rows => summary::rows(&model),
         figures => figures,
         sizes => CLASS_NAMES,
@@ -62,7 +62,6 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
         circumstances => circumstances(results),
         maps => map_films(&model),
         film_script => include_str!("../assets/film.js"),
-        device => model.main_device().map(|(device, _, _)| device),
         data => embedded(results),
     })?;
     Ok(page)

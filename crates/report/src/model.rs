@@ -4,12 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use senesce_store::{CellKey, GrepRow, Results, Role};
 
+use crate::devices::{TRACED, VIRTUAL_TIME};
 pub(crate) use crate::spread::Spread;
-
-/// What follows a device's name where the volumes were that device, in virtual time.
-pub(crate) const VIRTUAL_TIME: &str = ", virtual time";
-/// What follows a device's name where the requests of a trace were replayed on it.
-pub(crate) const TRACED: &str = ", traced requests";
 
 /// The operations whose latencies have drawings: as table `latency` has them, and as a reader does.
 pub(crate) const OPERATIONS: [(&str, &str); 15] = [
@@ -166,21 +162,6 @@ impl<'a> Model<'a> {
             trace: trace_figures(results, &valid),
             free_space,
         }
-    }
-
-    /// The modelled device of the summary: the one that the volumes were in virtual time, or else one on which traces were
-    /// replayed, or else any; of these the slowest, whose cost the layout decides most. With its costs and slowdowns.
-    pub(crate) fn main_device(&self) -> Option<(&str, &Lines, &Lines)> {
-        let worst =
-            |lines: &Lines| lines.values().flat_map(BTreeMap::values).map(|cost| cost.median).fold(0.0, f64::max);
-        let rank = |device: &str, lines: &Lines| {
-            (u8::from(device.ends_with(TRACED)) + 2 * u8::from(device.ends_with(VIRTUAL_TIME)), worst(lines))
-        };
-        let (device, costs) = self.modelled.iter().max_by(|a, b| {
-            let (a, b) = (rank(a.0, a.1), rank(b.0, b.1));
-            a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
-        })?;
-        Some((device, costs, self.modelled_slowdown.get(device)?))
     }
 
     /// Grep cost by the method of the charts.

@@ -3,7 +3,8 @@
 use senesce_store::Role;
 
 use crate::chart::{Axis, Bar, LinePanel, MapPanel, Point, Series, StackPanel};
-use crate::model::{Lines, Model, ROLES, TRACED, VIRTUAL_TIME};
+use crate::devices::{TRACED, VIRTUAL_TIME, short};
+use crate::model::{Lines, Model, ROLES};
 use crate::panels_measured::{histogram_figures, latency_figure, step_figure, trace_figures};
 
 /// Which of a figure's drawings.
@@ -92,6 +93,11 @@ pub(crate) struct LineFigure<'m> {
     pub limit: Option<f64>,
 }
 
+/// Figures of wall time.
+const WALL_TIMES: [&str; 5] = ["grep-cost", "slowdown", "write-cost", "latency", "aging-speed"];
+/// What is said of them if nothing waited for a device.
+const IN_MEMORY: &str = " The volumes were disks in virtual time, for which nothing waited: wall times are of memory and say nothing about the disk.";
+
 /// The class with the colour of an arm, by its place among the arms.
 pub(crate) fn arm_class(at: usize) -> String {
     const COLOURS: usize = 6;
@@ -102,6 +108,7 @@ pub(crate) fn arm_class(at: usize) -> String {
 pub(crate) fn figures(model: &Model) -> Vec<Figure> {
     let aged = &ROLES[..2];
     let grep_cost = model.grep_cost();
+    let memory = model.is_wall_of_memory();
     let line = |lines, y_label, unit| LineFigure {
         lines,
         y_label,
@@ -111,12 +118,16 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
         from_zero: true,
         limit: None,
     };
-    let cost = line(&grep_cost, "seconds per GiB", " s/GiB");
+    let cost = line(&grep_cost, if memory { "seconds per GiB (wall, memory)" } else { "seconds per GiB" }, " s/GiB");
     let slowdown = LineFigure {
         reference: Some((1.0, "fresh copy")),
         roles: aged,
         from_zero: false,
-        ..line(&model.slowdown, "times the cost of a fresh copy", "×")
+        ..line(
+            &model.slowdown,
+            if memory { "times a fresh copy (wall, memory)" } else { "times the cost of a fresh copy" },
+            "×",
+        )
     };
     let score = LineFigure {
         from_zero: false,
@@ -179,8 +190,8 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
             "Steps done per second of wall time since the checkpoint before.",
         ),
     ];
-    let modelled = model.modelled.iter().flat_map(|(device, costs)| {
-        let name = device.trim_start_matches("model: ");
+    let modelled = model.devices().into_iter().flat_map(|device| {
+        let (costs, name) = (&model.modelled[device], short(device));
         let slug: String = name.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
         let cost = line(costs, "seconds per GiB (model)", " s/GiB");
         let slowdown = LineFigure {
@@ -224,7 +235,17 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
             ),
         ]
     });
-    figures.splice(2..2, modelled.collect::<Vec<_>>());
+    let mut modelled: Vec<_> = modelled.collect();
+    // The disk that the volumes were comes before the wall times, whatever those are of.
+    let behind = modelled.split_off(if model.virtual_disk().is_some() { 2 } else { 0 });
+    figures.splice(2..2, behind);
+    figures.splice(0..0, modelled);
+    if model.is_wall_of_memory() {
+        for figure in figures.iter_mut().filter(|figure| WALL_TIMES.contains(&figure.name.as_str())) {
+            figure.title.push_str(": wall time (in memory)");
+            figure.caption.push_str(IN_MEMORY);
+        }
+    }
     figures.retain(|figure| figure.variants.iter().any(|(_, panels)| !panels.is_empty()));
     figures
 }

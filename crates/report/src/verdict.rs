@@ -4,54 +4,108 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use senesce_store::Role;
 
+use crate::devices::short;
 use crate::format::{count, number};
-use crate::model::Model;
+use crate::model::{Lines, Model, Spread};
 
-/// One sentence per arm: how much slower its aged trees are read at the last checkpoint that can tell.
+/// Repetitions so few that a verdict says how many.
+const FEW: usize = 3;
+
+/// One or two sentences per arm: how much slower its aged trees are read at the last checkpoint that can tell. Of a disk in
+/// virtual time that is what the disk took; of all others the wall time, and what a model says of another device.
 pub(crate) fn verdicts(model: &Model) -> Vec<String> {
     model.arms.iter().map(|(arm, _)| verdict(model, arm)).collect()
 }
 
 fn verdict(model: &Model, arm: &str) -> String {
-    let line = |role| model.slowdown.get(&(arm.to_owned(), role)).and_then(|line| line.last_key_value());
-    let (full, empty) = (line(Role::Full), line(Role::Empty));
-    let Some(pulls) = full.iter().chain(&empty).map(|(pulls, _)| **pulls).max() else {
-        return format!("{arm}: no valid pair of an aged and an unaged volume, so nothing can be said.");
+    let nothing = || format!("{arm}: no valid pair of an aged and an unaged volume, so nothing can be said.");
+    let of_disk = model.virtual_disk().and_then(|(disk, _, slowdown)| Some((disk, Comparison::last(slowdown, arm)?)));
+    let wall = Comparison::last(&model.slowdown, arm);
+    let sentence = |comparison: &Comparison| {
+        format!(
+            "after {}, reading the {arm} tree, compared with a fresh copy of it, {}",
+            comparison.when(&model.unit),
+            comparison.text()
+        )
     };
-    let phrase = |figure: Option<(&u64, &crate::model::Spread)>, volume: &str| {
-        let (_, ratio) = figure.filter(|(at, _)| **at == pulls)?;
-        // Intervals that hold 1 say nothing for certain, whatever the medians are.
-        let unclear = ratio.count > 1 && ratio.low <= 1.0 && ratio.high >= 1.0;
-        Some(match ratio.median {
-            _ if unclear => format!("no clear difference {volume} ({}×)", number(ratio.median)),
-            median if (0.95..1.05).contains(&median) => format!("about as long {volume} ({}×)", number(median)),
-            median => format!("{}× as long {volume}", number(median)),
-        })
+    let Some((disk, of_disk)) = of_disk else {
+        return wall.map_or_else(nothing, |wall| {
+            format!("{}.{}", sentence(&wall).replacen("after", "After", 1), modelled(model, arm, wall.pulls))
+        });
     };
-    let phrases: Vec<_> =
-        [phrase(full, "on the full volume"), phrase(empty, "on the empty one")].into_iter().flatten().collect();
-    let phrases = phrases.join(", ");
-    let measured = format!(
-        "After {} {}, reading the {arm} tree, compared with a fresh copy of it, takes {phrases}",
-        count(pulls),
-        model.unit
-    )
-    .replace("takes no clear", "shows no clear");
-    format!("{measured}.{}", modelled(model, arm, pulls))
+    let aside = match (model.is_wall_of_memory(), wall) {
+        (true, _) => "Wall time of this run is of memory and says nothing about the disk.".to_owned(),
+        (_, None) => String::new(),
+        (_, Some(wall)) => format!("By the wall clock, in which the disk took its time, it {}.", wall.text()),
+    };
+    format!("On the modelled disk ({}), {}. {aside}", short(disk), sentence(&of_disk)).trim_end().to_owned()
 }
 
-/// What the model says of it, as a sentence; empty if nothing was modelled.
+/// What the model says of another device, as a sentence; empty if nothing was modelled.
 fn modelled(model: &Model, arm: &str, pulls: u64) -> String {
     let Some((device, _, slowdown)) = model.main_device() else { return String::new() };
-    let at = |role: Role, volume: &str| {
-        let ratio = slowdown.get(&(arm.to_owned(), role))?.get(&pulls)?;
-        Some(format!("{}× as long {volume}", number(ratio.median)))
-    };
-    let phrases: Vec<_> =
-        [at(Role::Full, "on the full volume"), at(Role::Empty, "on the empty one")].into_iter().flatten().collect();
-    match phrases.is_empty() {
-        true => String::new(),
-        false => format!(" On another device ({device}) it would take {}.", phrases.join(", ")),
+    match Comparison::at(slowdown, arm, pulls) {
+        None => String::new(),
+        Some(comparison) => format!(" On another device ({device}) it would {}.", comparison.text_of("take", "show")),
+    }
+}
+
+/// Slowdowns of the full and the empty volume at one checkpoint.
+struct Comparison<'m> {
+    pulls: u64,
+    volumes: Vec<(Role, &'m Spread)>,
+}
+
+impl<'m> Comparison<'m> {
+    /// At the last checkpoint that has any.
+    fn last(slowdown: &'m Lines, arm: &str) -> Option<Self> {
+        let of_arm = slowdown.iter().filter(|((name, _), _)| name == arm);
+        let pulls = of_arm.filter_map(|(_, line)| line.last_key_value()).map(|(pulls, _)| *pulls).max()?;
+        Self::at(slowdown, arm, pulls)
+    }
+
+    fn at(slowdown: &'m Lines, arm: &str, pulls: u64) -> Option<Self> {
+        let of = |role| Some((role, slowdown.get(&(arm.to_owned(), role))?.get(&pulls)?));
+        let volumes: Vec<_> = [Role::Full, Role::Empty].into_iter().filter_map(of).collect();
+        (!volumes.is_empty()).then_some(Self { pulls, volumes })
+    }
+
+    /// `200 pulls`, with the repetitions if they are few.
+    fn when(&self, unit: &str) -> String {
+        let counts = || self.volumes.iter().map(|(_, ratio)| ratio.count);
+        let pulls = count(self.pulls);
+        match (counts().min().unwrap_or(0), counts().max().unwrap_or(0)) {
+            (least, most) if least > FEW || most == 0 => format!("{pulls} {unit}"),
+            (least, most) if least == most => format!("{pulls} {unit} (n = {least})"),
+            (least, most) => format!("{pulls} {unit} (n = {least} to {most})"),
+        }
+    }
+
+    fn text(&self) -> String {
+        self.text_of("takes", "shows")
+    }
+
+    /// `takes 2× as long on the full volume and shows no clear difference on the empty one (1.1×)`, with these verbs.
+    fn text_of(&self, takes: &str, shows: &str) -> String {
+        // Intervals that hold 1 say nothing for certain, whatever the medians are.
+        let is_unclear = |ratio: &Spread| ratio.count > 1 && ratio.low <= 1.0 && ratio.high >= 1.0;
+        let (unclear, clear): (Vec<_>, Vec<_>) = self.volumes.iter().partition(|(_, ratio)| is_unclear(ratio));
+        let mut noun = ["volume", "one"].into_iter();
+        let mut on = |role: Role| format!("on the {} {}", role.name(), noun.next().unwrap_or("volume"));
+        let clear: Vec<_> = clear
+            .into_iter()
+            .map(|(role, ratio)| match ratio.median {
+                median if (0.95..1.05).contains(&median) => {
+                    format!("about as long {} ({}×)", on(role), number(median))
+                }
+                median => format!("{}× as long {}", number(median), on(role)),
+            })
+            .collect();
+        let unclear: Vec<_> =
+            unclear.into_iter().map(|(role, ratio)| format!("{} ({}×)", on(role), number(ratio.median))).collect();
+        let clear = (!clear.is_empty()).then(|| format!("{takes} {}", clear.join(" and ")));
+        let unclear = (!unclear.is_empty()).then(|| format!("{shows} no clear difference {}", unclear.join(" or ")));
+        clear.into_iter().chain(unclear).collect::<Vec<_>>().join(" and ")
     }
 }
 
@@ -124,4 +178,39 @@ fn differing_trees(model: &Model) -> Vec<(String, u64)> {
         hashes.entry((cell.key.arm.clone(), cell.key.pulls)).or_default().insert(&cell.tree_hash);
     }
     hashes.into_iter().filter(|(_, hashes)| hashes.len() > 1).map(|(at, _)| at).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slowdown(full: &[f64], empty: &[f64], fresh: &[f64]) -> Lines {
+        let of = |values: &[f64]| Spread::compute(values.iter().copied()).unwrap();
+        let line = |values: &[f64]| [(20, of(values).over(&of(fresh)).unwrap())].into_iter().collect();
+        [(("ext4".to_owned(), Role::Full), line(full)), (("ext4".to_owned(), Role::Empty), line(empty))].into()
+    }
+
+    #[test]
+    fn a_verdict_is_a_sentence_whatever_is_clear() {
+        let text = |full: &[f64], empty: &[f64]| {
+            let lines = slowdown(full, empty, &[1.0, 1.01, 1.02]);
+            let comparison = Comparison::last(&lines, "ext4").unwrap();
+            assert_eq!(comparison.when("pulls"), "20 pulls (n = 3)");
+            comparison.text()
+        };
+        let (twice, alike, wide) = ([2.02; 3], [1.04, 1.05, 1.05], [0.5, 1.111, 3.0]);
+        assert_eq!(text(&twice, &twice), "takes 2× as long on the full volume and 2× as long on the empty one");
+        assert_eq!(
+            text(&alike, &wide),
+            "takes about as long on the full volume (1.04×) and shows no clear difference on the empty one (1.1×)"
+        );
+        assert_eq!(
+            text(&wide, &twice),
+            "takes 2× as long on the empty volume and shows no clear difference on the full one (1.1×)"
+        );
+        assert_eq!(
+            text(&wide, &wide),
+            "shows no clear difference on the full volume (1.1×) or on the empty one (1.1×)"
+        );
+    }
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use senesce_report::{ReportOptions, render_figures, render_report, summary_table};
-use senesce_store::{GrepRow, ModelledRow, Results};
+use senesce_store::{CircumstanceRow, GrepRow, ModelledRow, Results};
 
 #[test]
 fn the_page_is_the_same_every_time_and_loads_nothing() {
@@ -63,6 +63,7 @@ fn the_summary_says_what_the_figures_say() {
     let text = summary_table(&results);
     let line = text.lines().find(|line| line.starts_with("ext4   full")).unwrap();
     assert_eq!(line.split_whitespace().collect::<Vec<_>>()[2..6], ["200", "4.21", "5.00", "2.50×"]);
+    assert!(line.contains("  0.444–6.00 (3)  "), "{line}");
     // 4/9 to 6/1 holds 1: the sentence must not claim a difference.
     assert!(
         text.contains(
@@ -88,7 +89,46 @@ fn a_device_in_virtual_time_is_kept_apart_from_its_prediction_and_leads_the_summ
     let text = summary_table(&results);
     assert!(text.contains("model: NVMe, virtual time: modelled from what the grep test asked the disk for"), "{text}");
     let line = text.lines().find(|line| line.starts_with("ext4   full")).unwrap();
-    assert_eq!(line.split_whitespace().nth(6), Some("0.125"), "{line}");
+    assert_eq!(line.split_whitespace().collect::<Vec<_>>()[3..6], ["0.125", "0.125", "1.00×"], "{line}");
+    let verdict = text.lines().find(|line| line.contains("the ext4 tree")).unwrap();
+    assert_eq!(
+        verdict,
+        "On the modelled disk (NVMe, virtual time), after 200 pulls (n = 1), reading the ext4 tree, compared with a fresh \
+         copy of it, takes about as long on the full volume (1×) and about as long on the empty one (1×). Wall time of \
+         this run is of memory and says nothing about the disk."
+    );
+    let titles: Vec<_> = page.split("<h2>").skip(1).filter_map(|rest| rest.split("</h2>").next()).collect();
+    let at =
+        |title: &str| titles.iter().position(|other| *other == title).unwrap_or_else(|| panic!("{title}: {titles:?}"));
+    let wall = at("Cost of reading the tree: wall time (in memory)");
+    assert!(at("Modelled cost of reading the tree: NVMe, virtual time") < wall);
+    assert!(wall < at("Modelled cost of reading the tree: HDD 7.2K"));
+    // Where the disk takes its time, the wall's is not of memory.
+    let real_time = CircumstanceRow { arm: String::new(), key: "volumes.real_time".into(), value: "true".into() };
+    results.circumstances.push(real_time);
+    let text = summary_table(&results);
+    assert!(!text.contains("of memory") && text.contains("By the wall clock"), "{text}");
+}
+
+#[test]
+fn the_device_that_the_plan_names_first_leads_and_a_prediction_goes_before_a_single_trace() {
+    let mut results = common::results();
+    for row in results.modelled.clone().iter().filter(|row| row.device == "model: NVMe") {
+        results.modelled.push(ModelledRow { method: "trace".into(), seconds_per_gib: 900.0, ..row.clone() });
+    }
+    let leads = |results: &Results, device: &str| {
+        let text = summary_table(results);
+        assert!(text.contains(&format!("\n{device}: predicted from where files lie; not measured\n")), "{text}");
+        assert!(text.contains(&format!("On another device ({device}) it would take ")), "{text}");
+        let page = render_report(results, &ReportOptions::default()).unwrap();
+        let first = page.split("Modelled cost of reading the tree: ").nth(1).unwrap();
+        assert!(first.starts_with(device.trim_start_matches("model: ")), "{device}");
+    };
+    // The slowest, if nothing says what the plan names first.
+    leads(&results, "model: HDD 7.2K");
+    let value = r#"["model: NVMe","model: HDD 7.2K"]"#.to_owned();
+    results.circumstances.push(CircumstanceRow { arm: String::new(), key: "measure.device_names".into(), value });
+    leads(&results, "model: NVMe");
 }
 
 #[test]

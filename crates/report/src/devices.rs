@@ -1,0 +1,61 @@
+//! Which modelled device comes first: the disk that the volumes were, then the devices in the order of the plan.
+
+use std::cmp::Reverse;
+
+use crate::model::{Line, Lines, Model};
+
+/// What follows a device's name where the volumes were that device, in virtual time.
+pub(crate) const VIRTUAL_TIME: &str = ", virtual time";
+/// What follows a device's name where the requests of a trace were replayed on it.
+pub(crate) const TRACED: &str = ", traced requests";
+
+impl Model<'_> {
+    /// The modelled devices in the order of the report: in virtual time, then as the plan names them, predictions before
+    /// single traces. Devices that no plan orders: predictions first, the slowest first, whose cost the layout decides most.
+    pub(crate) fn devices(&self) -> Vec<&str> {
+        let planned = self.planned_devices();
+        let worst = |lines: &Lines| lines.values().flat_map(Line::values).map(|cost| cost.median).fold(0.0, f64::max);
+        let mut devices: Vec<&str> = self.modelled.keys().map(String::as_str).collect();
+        devices.sort_by_cached_key(|device| {
+            let name = device.trim_end_matches(VIRTUAL_TIME).trim_end_matches(TRACED);
+            let place = planned.iter().position(|planned| planned == name).unwrap_or(usize::MAX);
+            // Costs are not negative, so their bits have their order.
+            let slowest_first = Reverse(worst(&self.modelled[*device]).to_bits());
+            (!device.ends_with(VIRTUAL_TIME), place, device.ends_with(TRACED), slowest_first)
+        });
+        devices
+    }
+
+    /// The modelled device of the summary, the first of [`Model::devices`], with its costs and slowdowns.
+    pub(crate) fn main_device(&self) -> Option<(&str, &Lines, &Lines)> {
+        let device = *self.devices().first()?;
+        Some((device, self.modelled.get(device)?, self.modelled_slowdown.get(device)?))
+    }
+
+    /// The disk in virtual time that the volumes of the run were, with its costs and slowdowns.
+    pub(crate) fn virtual_disk(&self) -> Option<(&str, &Lines, &Lines)> {
+        self.main_device().filter(|(device, ..)| device.ends_with(VIRTUAL_TIME))
+    }
+
+    /// Whether wall times are those of memory: the volumes were disks in virtual time, for which nothing waited.
+    pub(crate) fn is_wall_of_memory(&self) -> bool {
+        self.virtual_disk().is_some() && self.circumstance("volumes.real_time") != Some("true")
+    }
+
+    /// A circumstance of the whole run.
+    fn circumstance(&self, key: &str) -> Option<&str> {
+        let row = self.results.circumstances.iter().find(|row| row.arm.is_empty() && row.key == key)?;
+        Some(&row.value)
+    }
+
+    /// Names of the devices in the order of the plan; none if the results do not say.
+    fn planned_devices(&self) -> Vec<String> {
+        let names = self.circumstance("measure.device_names");
+        names.and_then(|names| serde_json::from_str(names).ok()).unwrap_or_default()
+    }
+}
+
+/// A device's name without `model: `.
+pub(crate) fn short(device: &str) -> &str {
+    device.trim_start_matches("model: ")
+}
