@@ -10,7 +10,8 @@ use crate::{FileSystemKind, Uuid};
 ///
 /// The UUID is given, so that the superblock proves the making. For ext4 it also seeds the directory hash, so that
 /// readdir order repeats, and the tables are initialised at once, since a background thread would write while a
-/// workload runs. `size` limits the file system to a part of the device. `options` are the user's; they come last
+/// workload runs; and its blocks are 4 KiB, since mke2fs gives small volumes blocks of 1 KiB, and a full volume would not
+/// be comparable with the larger empty one. `size` limits the file system to a part of the device. `options` are the user's; they come last
 /// and win.
 pub fn plan_mkfs(
     kind: FileSystemKind,
@@ -30,7 +31,7 @@ pub fn plan_mkfs(
             for option in own {
                 extended = format!("{extended},{option}");
             }
-            add(&["-q", "-F", "-U", &uuid, "-E", &extended]);
+            add(&["-q", "-F", "-U", &uuid, "-b", "4096", "-E", &extended]);
             arguments.extend(rest);
             arguments.push(device);
             // mke2fs takes the size after the device, here in KiB.
@@ -85,8 +86,8 @@ mod tests {
         assert_eq!(
             plan(FileSystemKind::Ext4, &["-b", "1024", "-E", "stride=2", "-Enodiscard"], Some(Bytes(1 << 20))),
             format!(
-                "-q -F -U {id} -E lazy_itable_init=0,lazy_journal_init=0,hash_seed={id},stride=2,nodiscard -b 1024 \
-                 /dev/x 1024k"
+                "-q -F -U {id} -b 4096 -E lazy_itable_init=0,lazy_journal_init=0,hash_seed={id},stride=2,nodiscard \
+                 -b 1024 /dev/x 1024k"
             )
         );
         assert_eq!(

@@ -71,6 +71,9 @@ pub struct CompareArgs {
     /// Trees: grep tests of each that are counted.
     #[arg(short, long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     pub runs: u64,
+    /// Trees: drop the machine's caches before every grep test (needs root).
+    #[arg(long)]
+    pub cold: bool,
     /// As JSON.
     #[arg(long)]
     pub json: bool,

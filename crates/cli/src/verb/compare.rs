@@ -4,18 +4,19 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use anyhow::Result;
 use senesce_core::{Clock, Seed};
+use senesce_experiment::ErrorKind;
 use senesce_probe::{
     collect::{GrepOptions, Order, collect_grep, compute_pattern},
     score::{Comparison, compute_comparison},
 };
-use senesce_store::{Results, Role};
+use senesce_store::{CellKey, Results, Role};
 use serde::Serialize;
 
 use super::show::read_results;
 use crate::{
     args::{CompareArgs, FailIf},
     clock::SystemClock,
-    exit::{different, failed, usage},
+    exit::{Failure, different, failed, usage},
 };
 
 /// The schema of a comparison as JSON.
@@ -30,7 +31,7 @@ struct Row {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     of: Vec<String>,
     /// The figure with its unit.
-    figure: &'static str,
+    figure: String,
     #[serde(flatten)]
     comparison: Comparison,
     /// Whether `--fail-if` holds.
@@ -40,8 +41,13 @@ struct Row {
 /// Compares and prints; fails with its own code if `--fail-if` holds for any figure.
 pub fn compare(args: CompareArgs) -> Result<()> {
     let is_run = |path: &Path| path.join("results").is_dir() || path.join("run.json").exists();
+    let mut unlike = Vec::new();
     let mut rows = match (is_run(&args.a), is_run(&args.b)) {
-        (true, true) => compare_runs(&read_results(&args.a)?, &read_results(&args.b)?, args.all),
+        (true, true) => {
+            let (a, b) = (read_results(&args.a)?, read_results(&args.b)?);
+            unlike = compute_unlike(&a, &b);
+            compare_runs(&a, &b, args.all)
+        }
         (false, false) => compare_trees(&args)?,
         _ => {
             let message = format!("{} is a run and the other one is not", args.a.display());
@@ -56,8 +62,11 @@ pub fn compare(args: CompareArgs) -> Result<()> {
         row.fails = args.fail_if.is_some_and(|limit| fails(&row.comparison, limit));
     }
     match args.json {
-        true => println!("{}", serde_json::json!({ "schema": COMPARE_SCHEMA, "rows": rows })),
-        false => print!("{}", table(&rows)),
+        true => {
+            let document = serde_json::json!({ "schema": COMPARE_SCHEMA, "rows": rows, "unlike": unlike });
+            println!("{document}");
+        }
+        false => print!("{}{}", table(&rows), notes(&rows, &unlike, args.cold)),
     }
     let failing = rows.iter().filter(|row| row.fails).count();
     match (failing, args.fail_if) {
@@ -78,7 +87,7 @@ fn fails(comparison: &Comparison, limit: FailIf) -> bool {
     }
 }
 
-/// Grep costs and layouts of the cells that both runs have; of the last common checkpoint, or of all.
+/// Costs of the cells that both runs have; of the last common checkpoint, or of all.
 fn compare_runs(a: &Results, b: &Results, all: bool) -> Vec<Row> {
     let (costs_a, costs_b) = (figures(a), figures(b));
     let mut last: BTreeMap<(&str, &str), u64> = BTreeMap::new();
@@ -93,13 +102,76 @@ fn compare_runs(a: &Results, b: &Results, all: bool) -> Vec<Row> {
         let Some(of_b) = costs_b.get(key).filter(|_| is_wanted) else { continue };
         if let Some(comparison) = compute_comparison(of_a, of_b, Seed(1)) {
             let of = vec![arm.clone(), (*role).to_owned(), pulls.to_string()];
-            rows.push(Row { of, figure, comparison, fails: false });
+            rows.push(Row { of, figure: figure.clone(), comparison, fails: false });
         }
     }
     rows
 }
 
-type FigureKey = (String, &'static str, u64, &'static str);
+/// A circumstance that two runs do not share.
+#[derive(Serialize)]
+struct Unlike {
+    /// Arm (none: the whole run) and key.
+    key: String,
+    a: String,
+    b: String,
+}
+
+/// Circumstances that may explain a difference by themselves; names, places and times of runs do not.
+fn compute_unlike(a: &Results, b: &Results) -> Vec<Unlike> {
+    const OF_RUNS: [&str; 6] =
+        ["plan.hash", "plan.seed", "history.origin", "senesce.version", "measure.scanner", "measure.order"];
+    const OF_VOLUMES: [&str; 15] = [
+        "backend",
+        "block_bytes",
+        "cpu_count",
+        "cpu_model",
+        "device_bytes",
+        "device_read_ahead_kib",
+        "device_scheduler",
+        "host_file_system",
+        "image_in_memory",
+        "kernel_release",
+        "loop_direct_io",
+        "memory_bytes",
+        "mkfs_version",
+        "mount_options",
+        "virtual_device",
+    ];
+    let is_telling = |arm: &str, key: &str| match arm {
+        "" => OF_RUNS.contains(&key),
+        _ => key.split_once('.').is_some_and(|(_, of)| OF_VOLUMES.contains(&of)),
+    };
+    let telling = |results: &Results| -> BTreeMap<String, String> {
+        let rows = results.circumstances.iter().filter(|row| is_telling(&row.arm, &row.key));
+        rows.map(|row| (format!("{} {}", row.arm, row.key).trim_start().to_owned(), row.value.clone())).collect()
+    };
+    let (a, b) = (telling(a), telling(b));
+    let both = a.iter().filter_map(|(key, a)| Some((key, a, b.get(key)?)));
+    both.filter(|(_, a, b)| a != b).map(|(key, a, b)| Unlike { key: key.clone(), a: a.clone(), b: b.clone() }).collect()
+}
+
+/// What a reader of the table must know: how figures came about, and what differs besides them.
+fn notes(rows: &[Row], unlike: &[Unlike], is_cold: bool) -> String {
+    let mut text = String::from("\n");
+    if rows.iter().any(|row| row.comparison.a.count.min(row.comparison.b.count) < ENOUGH_FIGURES) {
+        text.push_str(
+            "p is given from four figures on each side; with fewer, a difference cannot be told from chance.\n",
+        );
+    }
+    if rows.iter().all(|row| row.of.is_empty()) {
+        text.push_str(match is_cold {
+            true => "The machine's caches were dropped before every grep test.\n",
+            false => "The caches were as they were: what memory still held cost no reading (--cold drops them).\n",
+        });
+    }
+    for Unlike { key, a, b } in unlike {
+        text.push_str(&format!("unlike: {key} is {a} in A, {b} in B\n"));
+    }
+    text
+}
+
+type FigureKey = (String, &'static str, u64, String);
 
 /// Every figure of the valid cells. All are costs: more is worse.
 fn figures(results: &Results) -> BTreeMap<FigureKey, Vec<f64>> {
@@ -110,13 +182,18 @@ fn figures(results: &Results) -> BTreeMap<FigureKey, Vec<f64>> {
             .any(|cell| cell.valid && cell.key.arm == arm && cell.key.role == role && cell.key.pulls == pulls)
     };
     let mut found: BTreeMap<FigureKey, Vec<f64>> = BTreeMap::new();
-    let mut add = |key: &senesce_store::CellKey, figure: &'static str, value: f64| {
+    let mut add = |key: &CellKey, figure: &str, value: f64| {
         if value.is_finite() && valid(&key.arm, key.role, key.pulls) {
-            found.entry((key.arm.clone(), key.role.name(), key.pulls, figure)).or_default().push(value);
+            found.entry((key.arm.clone(), key.role.name(), key.pulls, figure.to_owned())).or_default().push(value);
         }
     };
-    for row in &results.grep {
+    // On a disk in virtual time wall time is that of memory, and the disk's own time is the cost.
+    let is_virtual = |key: &CellKey| results.modelled.iter().any(|row| row.key == *key && row.method == "virtual-time");
+    for row in results.grep.iter().filter(|row| !is_virtual(&row.key)) {
         add(&row.key, "grep s/GiB", row.seconds_per_gib);
+    }
+    for row in &results.modelled {
+        add(&row.key, &format!("{} ({}) s/GiB", row.device, row.method), row.seconds_per_gib);
     }
     for row in &results.layout {
         add(&row.key, "extents per file", row.extents_per_file);
@@ -124,11 +201,14 @@ fn figures(results: &Results) -> BTreeMap<FigureKey, Vec<f64>> {
     found
 }
 
-/// Grep tests of two trees in turn, with the caches as they are.
+/// Grep tests of two trees in turn, with the caches as they are or dropped.
 fn compare_trees(args: &CompareArgs) -> Result<Vec<Row>> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let pattern = compute_pattern(Seed(1));
     let run = |path: &Path| -> Result<f64> {
+        if args.cold {
+            drop_caches()?;
+        }
         let options = GrepOptions { order: Order::Readdir, pattern: pattern.clone() };
         let figures = collect_grep(path, &options, &*clock)?;
         if figures.errors_count > 0 {
@@ -155,8 +235,18 @@ fn compare_trees(args: &CompareArgs) -> Result<Vec<Row>> {
     let comparison = compute_comparison(&of_a, &of_b, Seed(1));
     Ok(comparison
         .into_iter()
-        .map(|comparison| Row { of: Vec::new(), figure: "grep s/GiB", comparison, fails: false })
+        .map(|comparison| Row { of: Vec::new(), figure: "grep s/GiB".to_owned(), comparison, fails: false })
         .collect())
+}
+
+/// Makes the machine forget what it read.
+fn drop_caches() -> Result<()> {
+    const SWITCH: &str = "/proc/sys/vm/drop_caches";
+    rustix::fs::sync();
+    std::fs::write(SWITCH, "3\n").map_err(|error| {
+        let hint = Some("run as root, or without --cold".to_owned());
+        Failure { kind: ErrorKind::Environment, message: format!("cannot write {SWITCH}: {error}"), hint }.into()
+    })
 }
 
 fn table(rows: &[Row]) -> String {
@@ -171,12 +261,13 @@ fn table(rows: &[Row]) -> String {
             .collect();
         lines.push([
             row.of.join(" "),
-            row.figure.to_owned(),
+            row.figure.clone(),
             format!("{:.3} (n={})", a.median, a.count),
             format!("{:.3} (n={})", b.median, b.count),
             format!("{ratio:.3}{}", if row.fails { " FAIL" } else { "" }),
             if one { "unknown".to_owned() } else { format!("{ratio_low:.3}..{ratio_high:.3}") },
-            test.map_or("–".to_owned(), |test| format!("{:.3}", test.p)),
+            test.filter(|_| a.count.min(b.count) >= ENOUGH_FIGURES)
+                .map_or("–".to_owned(), |test| format!("{:.3}", test.p)),
             outliers.join(", "),
         ]);
     }

@@ -251,6 +251,19 @@ fn comparisons_fail_only_on_what_they_were_asked_to() {
     let trees = lab.run(["compare", "arms", "arms", "-r", "5", "--json"]).good().stdout;
     let trees: Value = serde_json::from_str(&trees).unwrap();
     assert_eq!(trees["rows"][0]["a"]["count"], 5);
+    assert!(lab.run(["compare", "arms", "arms", "-r", "4", "--cold"]).good().stdout.contains("caches were dropped"));
+    assert!(lab.run(["compare", "arms", "arms", "-r", "3"]).good().stdout.contains("cannot be told from chance"));
+
+    // What differs besides the figures is said; of a modelled disk its own time is compared, not that of memory.
+    lab.plan(&SINGLE.replace("seed = 7", "seed = 8").replace("backend = \"memory\"\n", "device = \"hdd-7200\"\n"));
+    lab.run(["run", "plan.toml", "--quiet", "--out", "virtual"]).good();
+    let unlike = lab.run(["compare", "one", "virtual"]).good().stdout;
+    for part in ["plan.seed is 7 in A, 8 in B", "empty.backend is image in A, virtual disk in B"] {
+        assert!(unlike.contains(part), "{unlike}");
+    }
+    let alike = lab.run(["compare", "virtual", "virtual"]).good().stdout;
+    assert!(alike.contains("(virtual-time) s/GiB") && !alike.contains("grep s/GiB"), "{alike}");
+    assert!(!alike.contains("unlike:"), "{alike}");
     lab.run(["compare", "one", "arms"]).refused(2, &["is a run and the other one is not"]);
     lab.run(["compare", "one", "two", "--fail-if", "5"]).refused(2, &["+5%"]);
 }

@@ -24,6 +24,9 @@ impl Volume {
         if let Some(mount) = mounts.iter().rev().find(|mount| mount.point == self.root) {
             add("mount_options", mount.options.clone());
         }
+        if let Ok(space) = rustix::fs::statvfs(&self.root) {
+            add("block_bytes", space.f_frsize.to_string());
+        }
         if let Some(device) = device {
             add("device_bytes", host.device_size(device)?.0.to_string());
         }
