@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File, OpenOptions},
-    os::fd::AsFd,
+    os::{fd::AsFd, unix::fs::OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -53,12 +53,18 @@ impl Scratch {
         let mut name = std::ffi::OsString::from(".");
         name.push(of.file_name().unwrap_or_default());
         name.push(format!(".senesce-{what}"));
-        Self::create_at(of.with_file_name(name))
+        // It will hold what the other holds: nobody else may look until it has the other's mode.
+        let mode = if of.symlink_metadata().is_ok() { 0o600 } else { 0o666 };
+        Self::open_new(of.with_file_name(name), mode)
     }
 
     /// Makes a new one of this name; fails if something is there.
     pub fn create_at(path: PathBuf) -> Result<Self> {
-        let opened = OpenOptions::new().read(true).write(true).create_new(true).open(&path);
+        Self::open_new(path, 0o666)
+    }
+
+    fn open_new(path: PathBuf, mode: u32) -> Result<Self> {
+        let opened = OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(&path);
         let file = opened.map_err(Error::io("create", &path))?;
         Ok(Self { path, file, is_kept: false })
     }

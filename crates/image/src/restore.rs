@@ -14,7 +14,7 @@ use std::{
 use crate::{
     Container, Error, Result,
     format::CHUNK_BYTES,
-    save::sync_directory,
+    save::{create_like, sync_directory},
     sparse::{apply_zero, compute_data_runs},
 };
 
@@ -87,7 +87,7 @@ pub fn verify(container: &Path, options: &RestoreOptions) -> Result<RestoreRepor
 }
 
 fn restore_file(container: &Container, to: &Path, options: &RestoreOptions) -> Result<RestoreReport> {
-    let file = File::create(to).map_err(Error::io("create", to))?;
+    let file = create_like(to, &container.file).map_err(Error::io("create", to))?;
     file.set_len(container.volume_bytes()).map_err(Error::io("set the size of", to))?;
     let report = for_each_chunk(container, options, &|start, bytes| write_runs(&file, to, start, bytes))?;
     if options.sync {

@@ -2,9 +2,9 @@
 
 use std::{
     collections::BTreeMap,
-    fs::File,
+    fs::{File, OpenOptions},
     io::{BufWriter, Seek, SeekFrom, Write},
-    os::unix::fs::FileExt,
+    os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
     path::Path,
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
 };
@@ -69,6 +69,13 @@ pub fn save(source: &Path, to: &Path, description: &Description, options: &SaveO
     result
 }
 
+/// A new file that nobody may read who may not read `like`, too; of what is no file, its owner alone.
+pub(crate) fn create_like(path: &Path, like: &File) -> std::io::Result<File> {
+    let metadata = like.metadata()?;
+    let mode = if metadata.is_file() { metadata.mode() & 0o666 } else { 0o600 };
+    OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path)
+}
+
 /// Makes a name durable.
 pub(crate) fn sync_directory(of: &Path) -> Result<()> {
     let dir = of.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -88,7 +95,7 @@ fn save_to(source: &Path, to: &Path, description: &Description, options: &SaveOp
         chunk_bytes: CHUNK_BYTES,
         description: description.clone(),
     };
-    let file = File::create(to).map_err(Error::io("create", to))?;
+    let file = create_like(to, &from).map_err(Error::io("create", to))?;
     let mut out = Output { file: BufWriter::with_capacity(1 << 20, file), path: to, at_byte: 0 };
     out.write(&render_header(&header))?;
     let entries = save_chunks(&Source { file: &from, path: source, volume_bytes }, &chunks, options, &mut out)?;

@@ -155,6 +155,20 @@ fn what_exists_is_not_replaced_and_other_versions_are_told() {
 }
 
 #[test]
+fn who_may_not_read_a_volume_may_not_read_its_container_either() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    small_volume(&path("volume"));
+    fs::set_permissions(path("volume"), fs::Permissions::from_mode(0o600)).unwrap();
+    save(&path("volume"), &path("c"), &description(), &SaveOptions::default()).unwrap();
+    restore(&path("c"), &path("again"), &RestoreOptions::default()).unwrap();
+    for name in ["c", "again"] {
+        assert_eq!(fs::metadata(path(name)).unwrap().mode() & 0o777, 0o600, "{name}");
+    }
+}
+
+#[test]
 fn who_is_asked_to_stop_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
