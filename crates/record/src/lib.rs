@@ -20,7 +20,9 @@ mod fuse;
 mod recorder;
 mod recording;
 mod sink;
+mod strace;
 mod table;
 
 pub use error::{Error, Result};
 pub use recording::{RecordOptions, Recorded, Recording, Trouble};
+pub use strace::{ImportOptions, Imported, import_strace};

@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use senesce_core::{Bytes, Clock, Nanos, Seed};
-use senesce_record::{RecordOptions, Recorded, Recording, Trouble};
+use senesce_record::{ImportOptions, RecordOptions, Recorded, Recording, Trouble, import_strace};
 use senesce_vdisk::Footprint;
 use senesce_volume::{
     Custodian, LinuxHost, Outcome, Registry, Resource, ResourceId, install_signal_cleanup, interrupted,
@@ -34,6 +34,9 @@ const LOOKS_TO_END: u64 = 500;
 
 /// Records through a mount, or imports a trace.
 pub fn record(args: RecordArgs, quiet: bool) -> Result<()> {
+    if let Some(trace) = &args.import_strace {
+        return import(&args, trace);
+    }
     let (Some(dir), Some(mount)) = (&args.dir, &args.mount) else {
         return Err(usage("give --dir and --mount", None));
     };
@@ -60,6 +63,30 @@ pub fn record(args: RecordArgs, quiet: bool) -> Result<()> {
         Some(status) if !status.success() => Err(failed(format!("the recorded command ended with {status}"))),
         _ => Ok(()),
     }
+}
+
+fn import(args: &RecordArgs, trace: &Path) -> Result<()> {
+    let imported = import_strace(&ImportOptions {
+        trace: trace.to_owned(),
+        log: args.log.clone(),
+        dir: args.dir.clone().unwrap_or_else(|| "/".into()),
+        anonymize: args.anonymize,
+        seed: Seed(args.seed),
+    })?;
+    println!(
+        "{}: {} operations from {} lines; {} files and directories assumed to have been there",
+        args.log.display(),
+        imported.summary.operations,
+        imported.lines,
+        imported.assumed
+    );
+    if imported.maps > 0 {
+        println!("{} writable shared memory maps: what came through them is not in the log", imported.maps);
+    }
+    if imported.unnamed_writes > 0 {
+        println!("{} writes to files without a name are not in the log", imported.unnamed_writes);
+    }
+    Ok(())
 }
 
 /// A recording that came to its end.

@@ -1,0 +1,366 @@
+//! Import of the output of `strace -f`: the calls that change files, as an operation log.
+//!
+//! What was written is known by its length only, so contents are grown. Files and directories that were there before
+//! are made, empty, when they are first changed. With -y the paths of descriptors are read from the trace, with -ttt (or
+//! -tt) steps have times. What is not: writes through memory maps (counted, not logged), symbolic links on the way.
+
+mod calls;
+mod line;
+mod world;
+
+use std::{
+    collections::HashMap,
+    fs::File as HostFile,
+    io::{BufRead, BufReader},
+    path::{Path as HostPath, PathBuf},
+};
+
+use senesce_core::{Nanos, RelPath, Seed};
+use senesce_oplog::{Content, LogSummary, Op};
+
+use crate::{Error, Result, sink::Sink};
+use line::Said;
+use world::{Entry, Open, Path, World, normal, octal};
+
+/// What to import, and how.
+pub struct ImportOptions {
+    /// The trace.
+    pub trace: PathBuf,
+    /// The log to make.
+    pub log: PathBuf,
+    /// Only what lies below is logged, with paths from there; also where the first process starts without -y.
+    pub dir: PathBuf,
+    /// Names and contents are replaced.
+    pub anonymize: bool,
+    /// Of contents and aliases.
+    pub seed: Seed,
+}
+
+/// What came of an import.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// What the log holds.
+    pub summary: LogSummary,
+    /// Lines read.
+    pub lines: u64,
+    /// Files and directories that were there before the trace and were made empty.
+    pub assumed: u64,
+    /// Writable shared memory maps of files: what came through them is not in the log.
+    pub maps: u64,
+    /// Writes to files that had no name any more.
+    pub unnamed_writes: u64,
+}
+
+/// Imports a trace. Errors: a malformed line, by its number; the log cannot be made.
+pub fn import_strace(options: &ImportOptions) -> Result<Imported> {
+    let trace = HostFile::open(&options.trace).map_err(Error::io("open the trace", &options.trace))?;
+    let dir = std::path::absolute(&options.dir).map_err(Error::io("look up", &options.dir))?;
+    let dir = normal(std::os::unix::ffi::OsStrExt::as_bytes(dir.as_os_str()));
+    let workload = serde_json::json!({ "name": "strace", "contents": "lengths", "anonymized": options.anonymize });
+    let sink = Sink::create(&options.log, workload, options.seed, None, false, options.anonymize)?;
+    let mut import = Import::new(sink, dir);
+    let done = import.read(BufReader::new(trace), &options.trace);
+    if done.is_err() {
+        // Half a log would look like a whole one.
+        drop(import);
+        let _ = std::fs::remove_file(&options.log);
+        return Err(done.expect_err("it is one"));
+    }
+    let Import { sink, counts, .. } = import;
+    Ok(Imported { summary: sink.finish()?, ..counts })
+}
+
+struct Import {
+    sink: Sink,
+    world: World,
+    root: Path,
+    began: Option<Nanos>,
+    first: Option<Nanos>,
+    counts: Imported,
+    label: String,
+    programs: HashMap<u32, String>,
+}
+
+fn no_content() -> Content {
+    Content::Inline([].into())
+}
+
+impl Import {
+    fn new(sink: Sink, root: Path) -> Self {
+        let world = World { start: root.clone(), ..World::default() };
+        let summary = LogSummary {
+            steps: 0,
+            counted_steps: 0,
+            no_space_steps: 0,
+            operations: 0,
+            operations_by_kind: std::collections::BTreeMap::new(),
+            content_bytes: 0,
+            frames: 0,
+            raw_bytes: 0,
+            file_bytes: 0,
+            digest: String::new(),
+            ended: senesce_oplog::Ended::Unfinished,
+        };
+        let counts = Imported { summary, lines: 0, assumed: 0, maps: 0, unnamed_writes: 0 };
+        Self { sink, world, root, began: None, first: None, counts, label: String::new(), programs: HashMap::new() }
+    }
+
+    fn read(&mut self, mut trace: impl BufRead, path: &HostPath) -> Result<()> {
+        let mut unfinished: HashMap<u32, String> = HashMap::new();
+        let mut bytes = Vec::new();
+        loop {
+            bytes.clear();
+            if trace.read_until(b'\n', &mut bytes).map_err(Error::io("read the trace", path))? == 0 {
+                return Ok(());
+            }
+            self.counts.lines += 1;
+            let text = String::from_utf8_lossy(&bytes);
+            let text = text.trim_end_matches(['\n', '\r']);
+            let number = self.counts.lines;
+            let bad = |problem: String| Error::Trace { line: number, problem, text: text.chars().take(80).collect() };
+            let line = line::parse(text).map_err(bad)?;
+            if let Some(time) = line.time {
+                let first = *self.first.get_or_insert(time);
+                self.began = Some(Nanos(time.0.saturating_sub(first.0)).max(self.began.unwrap_or(Nanos(0))));
+            }
+            let call = match line.said {
+                Said::Nothing => continue,
+                Said::Call(call) => call,
+                Said::Unfinished(head) => {
+                    if head.starts_with("clone") || head.starts_with("fork") || head.starts_with("vfork") {
+                        self.world.process(line.pid);
+                        self.world.forking.push((line.pid, head.contains("CLONE_FILES")));
+                    }
+                    unfinished.insert(line.pid, head);
+                    continue;
+                }
+                Said::Resumed(tail) => {
+                    let head = unfinished
+                        .remove(&line.pid)
+                        .ok_or_else(|| bad("no call of this process was unfinished".into()))?;
+                    line::parse_call(&format!("{head}{tail}")).map_err(bad)?
+                }
+            };
+            self.world.process(line.pid);
+            self.label = self.programs.get(&line.pid).cloned().unwrap_or_else(|| "traced".into());
+            if let Some(result) = call.result {
+                self.call(line.pid, &call, result)?;
+            }
+        }
+    }
+
+    /// A path as the log has it; `None`: it is not recorded.
+    fn inside(&self, path: &[u8]) -> Option<RelPath> {
+        let rest = if self.root == b"/" { path } else { path.strip_prefix(&self.root[..])? };
+        let rest = rest.strip_prefix(b"/")?;
+        let is_system = self.root == b"/" && [&b"dev/"[..], b"proc/", b"sys/"].iter().any(|dir| rest.starts_with(dir));
+        if is_system { None } else { RelPath::new(rest).ok() }
+    }
+
+    fn log(&mut self, op: Op) -> Result<()> {
+        self.sink.log_at(&self.label, self.began, op)
+    }
+
+    /// Makes the directories above a path that the log does not know yet.
+    fn assume_parents(&mut self, path: &[u8]) -> Result<()> {
+        let ends: Vec<usize> = path.iter().enumerate().filter(|&(_, &byte)| byte == b'/').map(|(at, _)| at).collect();
+        for end in ends {
+            let parent = &path[..end];
+            if let Some(inside) = self.inside(parent)
+                && !self.world.names.contains_key(parent)
+            {
+                self.world.names.insert(parent.to_vec(), Entry::Directory);
+                self.counts.assumed += 1;
+                self.log(Op::Mkdir { path: inside, mode: 0o755 })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A name that is there, made if the log does not know it yet.
+    fn assume(&mut self, path: &[u8], is_directory: bool) -> Result<Option<Entry>> {
+        let Some(inside) = self.inside(path) else { return Ok(None) };
+        if let Some(entry) = self.world.names.get(path) {
+            return Ok(Some(*entry));
+        }
+        self.assume_parents(path)?;
+        self.counts.assumed += 1;
+        if is_directory {
+            self.world.names.insert(path.to_vec(), Entry::Directory);
+            self.log(Op::Mkdir { path: inside, mode: 0o755 })?;
+            return Ok(Some(Entry::Directory));
+        }
+        let file = self.world.add_file(path.to_vec());
+        self.log(Op::Create { path: inside, mode: 0o644, content: no_content() })?;
+        Ok(Some(Entry::File(file)))
+    }
+
+    /// A new name, if it is to be logged: its parents are there, and whatever bore it is forgotten.
+    fn new_name(&mut self, path: &[u8]) -> Result<Option<RelPath>> {
+        let Some(inside) = self.inside(path) else { return Ok(None) };
+        self.assume_parents(path)?;
+        Ok(Some(inside))
+    }
+
+    fn open(&mut self, pid: u32, path: Option<Path>, flags: &str, mode: &str, result: i64) -> Result<()> {
+        let Some(path) = path else { return Ok(()) };
+        let has = |flag: &str| flags.split('|').any(|found| found == flag);
+        let writes = has("O_WRONLY") || has("O_RDWR");
+        let mut file = None;
+        if !has("O_DIRECTORY") && !has("O_PATH") && !has("O_TMPFILE") && self.inside(&path).is_some() {
+            file = match self.world.names.get(&path) {
+                Some(Entry::File(file)) => Some(*file),
+                Some(_) => None,
+                None if has("O_CREAT") => {
+                    let umask = self.world.process(pid).umask;
+                    let mode = (octal(mode).unwrap_or(0o666) & !umask & 0o7777) | 0o200;
+                    let inside = self.new_name(&path)?.expect("it is inside");
+                    self.log(Op::Create { path: inside, mode, content: no_content() })?;
+                    Some(self.world.add_file(path.clone()))
+                }
+                None if writes => match self.assume(&path, false)? {
+                    Some(Entry::File(file)) => Some(file),
+                    _ => None,
+                },
+                None => None,
+            };
+            if let Some(file) = file
+                && has("O_TRUNC")
+                && self.world.files[file].len > 0
+            {
+                self.truncate(file, 0)?;
+            }
+        }
+        self.world.install(pid, result, Open { path, file, offset: 0, appends: has("O_APPEND") });
+        Ok(())
+    }
+
+    fn named(&self, file: usize) -> Option<RelPath> {
+        self.world.files[file].names.first().and_then(|name| self.inside(name))
+    }
+
+    fn truncate(&mut self, file: usize, len: u64) -> Result<()> {
+        self.world.files[file].len = len;
+        match self.named(file) {
+            Some(path) => self.log(Op::Truncate { path, len }),
+            None => Ok(()),
+        }
+    }
+
+    /// Bytes written to a descriptor, at an offset or at its own.
+    fn write(&mut self, pid: u32, descriptor: &str, at: Option<u64>, len: u64) -> Result<()> {
+        let Some(open) = self.world.open_of(pid, descriptor) else { return Ok(()) };
+        let (file, appends, own) = (open.file, open.appends, open.offset);
+        let Some(file) = file else { return Ok(()) };
+        let end = self.world.files[file].len;
+        let offset = if appends { end } else { at.unwrap_or(own) };
+        let Some(after) = offset.checked_add(len) else { return Ok(()) };
+        if at.is_none()
+            && let Some(open) = self.world.open_of(pid, descriptor)
+        {
+            open.offset = after;
+        }
+        if len == 0 {
+            return Ok(());
+        }
+        self.world.files[file].len = end.max(after);
+        let Some(path) = self.named(file) else {
+            self.counts.unnamed_writes += 1;
+            return Ok(());
+        };
+        let mut done = 0;
+        while done < len {
+            // In pieces, so that a huge copy is no huge step.
+            let part = (len - done).min(1 << 20);
+            let content = self.sink.grown(part);
+            self.log(Op::Write { path: path.clone(), offset: offset + done, content })?;
+            done += part;
+        }
+        Ok(())
+    }
+
+    fn rename(&mut self, from: Option<Path>, to: Option<Path>, exchange: bool) -> Result<()> {
+        let (Some(from), Some(to)) = (from, to) else { return Ok(()) };
+        match (self.inside(&from), self.inside(&to)) {
+            (Some(source), Some(target)) => {
+                self.assume(&from, false)?;
+                self.assume_parents(&to)?;
+                if exchange {
+                    self.assume(&to, false)?;
+                    let aside = [&to[..], b"\0"].concat();
+                    self.world.rename(&from, &aside);
+                    self.world.rename(&to, &from);
+                    self.world.rename(&aside, &to);
+                    return self.log(Op::Exchange { first: source, second: target });
+                }
+                if from != to {
+                    self.world.rename(&from, &to);
+                }
+                self.log(Op::Rename { from: source, to: target })
+            }
+            // It left what is recorded.
+            (Some(_), None) => self.remove(&from, false),
+            // It came in, with contents that the trace does not tell.
+            (None, Some(_)) => self.assume(&to, false).map(drop),
+            (None, None) => Ok(()),
+        }
+    }
+
+    fn remove(&mut self, path: &[u8], is_directory: bool) -> Result<()> {
+        let Some(entry) = self.assume(path, is_directory)? else { return Ok(()) };
+        let inside = self.inside(path).expect("assume() gives nothing outside");
+        self.world.remove(path);
+        match entry {
+            Entry::Directory => self.log(Op::Rmdir { path: inside }),
+            _ => self.log(Op::Unlink { path: inside }),
+        }
+    }
+
+    fn link(&mut self, existing: Option<Path>, path: Option<Path>) -> Result<()> {
+        let (Some(existing), Some(path)) = (existing, path) else { return Ok(()) };
+        if self.inside(&existing).is_none() {
+            return self.assume(&path, false).map(drop);
+        }
+        let (Some(Entry::File(file)), Some(new)) = (self.assume(&existing, false)?, self.new_name(&path)?) else {
+            return Ok(());
+        };
+        self.world.files[file].names.push(path.clone());
+        self.world.names.insert(path, Entry::File(file));
+        self.log(Op::Link { existing: self.inside(&existing).expect("asked above"), path: new })
+    }
+
+    fn mkdir(&mut self, pid: u32, path: Option<Path>, mode: &str) -> Result<()> {
+        let Some(path) = path else { return Ok(()) };
+        let Some(inside) = self.new_name(&path)? else { return Ok(()) };
+        let mode = octal(mode).unwrap_or(0o777) & !self.world.process(pid).umask & 0o7777;
+        self.world.names.insert(path, Entry::Directory);
+        self.log(Op::Mkdir { path: inside, mode })
+    }
+
+    fn symlink(&mut self, target: &str, path: Option<Path>) -> Result<()> {
+        let (Some(path), Some(target)) = (path, line::unquote(target)) else { return Ok(()) };
+        let Some(inside) = self.new_name(&path)? else { return Ok(()) };
+        self.world.names.insert(path, Entry::Other);
+        self.log(Op::Symlink { path: inside, target: target.into() })
+    }
+
+    fn chmod(&mut self, path: Option<Path>, mode: &str) -> Result<()> {
+        let (Some(path), Some(mode)) = (path, octal(mode)) else { return Ok(()) };
+        match self.assume(&path, false)? {
+            Some(Entry::File(_) | Entry::Directory) => {
+                self.log(Op::Chmod { path: self.inside(&path).expect("assumed"), mode: mode & 0o7777 })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Current path and file of a descriptor.
+    fn of_descriptor(&mut self, pid: u32, descriptor: &str) -> (Option<Path>, Option<usize>) {
+        let Some(open) = self.world.open_of(pid, descriptor) else { return (None, None) };
+        let (path, file) = (open.path.clone(), open.file);
+        match file {
+            Some(file) => (self.world.files[file].names.first().cloned(), Some(file)),
+            None => (Some(path), None),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What the calls of a trace did: processes with their descriptors, files with their names and lengths.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::line::unquote;
+
+pub(super) type Path = Vec<u8>;
+
+/// A file, by number.
+#[derive(Clone, Debug, Default)]
+pub(super) struct File {
+    pub names: Vec<Path>,
+    pub len: u64,
+}
+
+/// An open file with its offset, shared by the descriptors that were made from one another.
+#[derive(Clone, Debug)]
+pub(super) struct Open {
+    pub path: Path,
+    pub file: Option<usize>,
+    pub offset: u64,
+    pub appends: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Process {
+    pub cwd: Path,
+    pub umask: u32,
+    /// Number of its table of descriptors, which threads share.
+    pub table: usize,
+}
+
+/// Everything.
+#[derive(Debug, Default)]
+pub(super) struct World {
+    pub processes: HashMap<u32, Process>,
+    pub tables: Vec<HashMap<i64, usize>>,
+    pub opens: Vec<Open>,
+    pub files: Vec<File>,
+    pub names: BTreeMap<Path, Entry>,
+    /// Those that began to fork and whose children are not known yet.
+    pub forking: Vec<(u32, bool)>,
+    pub start: Path,
+}
+
+/// What a known path is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    Directory,
+    File(usize),
+    Other,
+}
+
+/// `/a/./b/../c` as `/a/c`. Symbolic links are not looked at.
+pub(super) fn normal(path: &[u8]) -> Path {
+    let mut parts: Vec<&[u8]> = Vec::new();
+    for part in path.split(|&byte| byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    [b"/", &parts.join(&b'/')[..]].concat()
+}
+
+/// The path that -y puts behind a descriptor: `3</a/b>`.
+fn noted(text: &str) -> Option<Path> {
+    let (_, path) = text.split_once('<')?;
+    let path = path.strip_suffix("(deleted)").unwrap_or(path).strip_suffix('>')?;
+    path.starts_with('/').then(|| unquote(&format!("\"{path}\"")))?
+}
+
+pub(super) fn number(text: &str) -> Option<i64> {
+    let text = text.split(['<', ' ']).next()?;
+    match text.strip_prefix("0x") {
+        Some(hex) => i64::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+pub(super) fn octal(text: &str) -> Option<u32> {
+    u32::from_str_radix(text, 8).ok()
+}
+
+impl World {
+    /// The process of a line; a new one is the child of whoever forks.
+    pub fn process(&mut self, pid: u32) -> &mut Process {
+        if !self.processes.contains_key(&pid) {
+            match self.forking.pop() {
+                Some((parent, shares)) => self.fork(parent, pid, shares),
+                None => {
+                    self.tables.push(HashMap::new());
+                    let process = Process { cwd: self.start.clone(), umask: 0o022, table: self.tables.len() - 1 };
+                    self.processes.insert(pid, process);
+                }
+            }
+        }
+        self.processes.get_mut(&pid).expect("inserted above")
+    }
+
+    /// A child that is known already (it spoke before its parent's call came back) stays as it is.
+    pub fn fork(&mut self, parent: u32, child: u32, shares: bool) {
+        self.forking.retain(|(forking, _)| *forking != parent);
+        if self.processes.contains_key(&child) {
+            return;
+        }
+        let mut process = self.process(parent).clone();
+        if !shares {
+            self.tables.push(self.tables[process.table].clone());
+            process.table = self.tables.len() - 1;
+        }
+        self.processes.insert(child, process);
+    }
+
+    /// The path of an argument, from a directory's descriptor if there is one.
+    pub fn path(&mut self, pid: u32, directory: Option<&str>, argument: &str) -> Option<Path> {
+        let path = unquote(argument)?;
+        if path.starts_with(b"/") {
+            return Some(normal(&path));
+        }
+        let base = match directory {
+            None => self.process(pid).cwd.clone(),
+            Some(directory) => match noted(directory) {
+                Some(noted) => noted,
+                None if directory.starts_with("AT_FDCWD") => self.process(pid).cwd.clone(),
+                None => self.open_of(pid, directory).map(|open| open.path.clone())?,
+            },
+        };
+        // With -y the working directory is told by the way.
+        if directory.is_some_and(|directory| directory.starts_with("AT_FDCWD<")) {
+            self.process(pid).cwd.clone_from(&base);
+        }
+        Some(normal(&[&base, &b"/"[..], &path].concat()))
+    }
+
+    /// The open file of a descriptor.
+    pub fn open_of(&mut self, pid: u32, descriptor: &str) -> Option<&mut Open> {
+        let number = number(descriptor)?;
+        let table = self.process(pid).table;
+        let open = *self.tables[table].get(&number)?;
+        Some(&mut self.opens[open])
+    }
+
+    pub fn install(&mut self, pid: u32, number: i64, open: Open) {
+        self.opens.push(open);
+        let table = self.process(pid).table;
+        self.tables[table].insert(number, self.opens.len() - 1);
+    }
+
+    /// dup, dup2, dup3 and fcntl.
+    pub fn duplicate(&mut self, pid: u32, from: &str, to: i64) {
+        let table = self.process(pid).table;
+        let open = number(from).and_then(|from| self.tables[table].get(&from).copied());
+        match open {
+            Some(open) => self.tables[table].insert(to, open),
+            None => self.tables[table].remove(&to),
+        };
+    }
+
+    pub fn close(&mut self, pid: u32, descriptor: &str) {
+        let table = self.process(pid).table;
+        if let Some(number) = number(descriptor) {
+            self.tables[table].remove(&number);
+        }
+    }
+
+    pub fn add_file(&mut self, path: Path) -> usize {
+        self.files.push(File { names: vec![path.clone()], len: 0 });
+        let file = self.files.len() - 1;
+        self.names.insert(path, Entry::File(file));
+        file
+    }
+
+    pub fn remove(&mut self, path: &[u8]) {
+        if let Some(Entry::File(file)) = self.names.remove(path) {
+            self.files[file].names.retain(|name| name != path);
+        }
+    }
+
+    /// Moves a name and what lies below it.
+    pub fn rename(&mut self, from: &[u8], to: &[u8]) {
+        self.remove(to);
+        let below = [from, b"/"].concat();
+        let moved: Vec<Path> =
+            self.names.keys().filter(|name| *name == from || name.starts_with(&below)).cloned().collect();
+        for name in moved {
+            let Some(entry) = self.names.remove(&name) else { continue };
+            let new = [to, &name[from.len()..]].concat();
+            if let Entry::File(file) = entry {
+                for known in self.files[file].names.iter_mut().filter(|known| **known == name) {
+                    known.clone_from(&new);
+                }
+            }
+            self.names.insert(new, entry);
+        }
+    }
+}
