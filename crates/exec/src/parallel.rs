@@ -49,13 +49,18 @@ struct Board {
     ready: VecDeque<u64>,
     held_bytes: u64,
     is_closed: bool,
+    /// Threads that wait for something to do.
+    idle: usize,
     failed: Option<ExecError>,
 }
 
 #[derive(Default)]
 struct Shared {
     board: Mutex<Board>,
-    changed: Condvar,
+    /// Something is ready, or over.
+    ready: Condvar,
+    /// The thread that gives operations out may go on, or ends.
+    room: Condvar,
     /// Grows with every change that may make a directory another one.
     moves: AtomicU64,
 }
@@ -65,8 +70,9 @@ impl Shared {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'a>(&self, board: MutexGuard<'a, Board>) -> MutexGuard<'a, Board> {
-        self.changed.wait(board).unwrap_or_else(PoisonError::into_inner)
+    fn tell_all(&self) {
+        self.ready.notify_all();
+        self.room.notify_all();
     }
 }
 
@@ -105,9 +111,9 @@ pub fn apply_parallel<E: From<ExecError>>(
             board.ready.clear();
             board.jobs.clear();
         }
-        shared.changed.notify_all();
+        shared.tell_all();
         while board.failed.is_none() && !board.jobs.is_empty() {
-            board = shared.wait(board);
+            board = wait(&shared.room, board);
         }
         match board.failed.take() {
             Some(error) => Err(error.into()),
@@ -125,7 +131,7 @@ impl Drop for CloseOnPanic<'_> {
             board.is_closed = true;
             board.jobs.clear();
             board.ready.clear();
-            self.0.changed.notify_all();
+            self.0.tell_all();
         }
     }
 }
@@ -148,7 +154,7 @@ fn give<E>(shared: &Shared, next: &mut impl FnMut() -> Result<Option<DoneStep>, 
                 && (forget || board.held_bytes.saturating_add(bytes) > BUDGET_BYTES)
                 && !board.is_closed
             {
-                board = shared.wait(board);
+                board = wait(&shared.room, board);
             }
             if board.failed.is_some() || board.is_closed {
                 return Ok(steps);
@@ -182,7 +188,9 @@ fn give<E>(shared: &Shared, next: &mut impl FnMut() -> Result<Option<DoneStep>, 
             board.jobs.insert(number, Job { waits_for, then: Vec::new(), work });
             if waits_for == 0 {
                 board.ready.push_back(number);
-                shared.changed.notify_all();
+                if board.idle > 0 {
+                    shared.ready.notify_one();
+                }
             }
             content_index += usize::from(op.content().is_some());
         }
@@ -204,7 +212,9 @@ fn work(target: &mut dyn Target, shared: &Shared, source: &dyn ContentSource, ch
             if board.is_closed && board.jobs.is_empty() {
                 return;
             }
-            board = shared.wait(board);
+            board.idle += 1;
+            board = wait(&shared.ready, board);
+            board.idle -= 1;
             continue;
         };
         let Some(work) = board.jobs.get_mut(&number).and_then(|job| job.work.take()) else { continue };
@@ -225,17 +235,35 @@ fn work(target: &mut dyn Target, shared: &Shared, source: &dyn ContentSource, ch
         board.held_bytes = board.held_bytes.saturating_sub(work.bytes);
         if let Err(error) = outcome {
             board.failed.get_or_insert(error);
-        } else if let Some(job) = board.jobs.remove(&number) {
-            for later in job.then {
-                let Board { jobs, ready, .. } = &mut *board;
-                if let Some(job) = jobs.get_mut(&later) {
-                    job.waits_for -= 1;
-                    if job.waits_for == 0 {
-                        ready.push_back(later);
-                    }
+            shared.tell_all();
+            return;
+        }
+        let Some(job) = board.jobs.remove(&number) else { continue };
+        let mut woken = 0;
+        for later in job.then {
+            let Board { jobs, ready, .. } = &mut *board;
+            if let Some(job) = jobs.get_mut(&later) {
+                job.waits_for -= 1;
+                if job.waits_for == 0 {
+                    ready.push_back(later);
+                    woken += 1;
                 }
             }
         }
-        shared.changed.notify_all();
+        // This thread takes one of them itself.
+        for _ in 1..woken.min(board.idle + 1) {
+            shared.ready.notify_one();
+        }
+        // Who gives out is woken when much was done, not for each operation.
+        if board.jobs.is_empty() || board.held_bytes < BUDGET_BYTES / 2 {
+            shared.room.notify_one();
+        }
+        if board.is_closed && board.jobs.is_empty() {
+            shared.tell_all();
+        }
     }
+}
+
+fn wait<'a>(condition: &Condvar, board: MutexGuard<'a, Board>) -> MutexGuard<'a, Board> {
+    condition.wait(board).unwrap_or_else(PoisonError::into_inner)
 }
