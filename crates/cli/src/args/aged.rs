@@ -16,7 +16,7 @@ pub struct AgeArgs {
     #[arg(long, value_enum)]
     pub fs: Option<super::FsArg>,
     /// When it ends: fullness=80%,turnover=2,layout-score=0.9 (all that is given holds), steps=100 (at the latest).
-    /// Default: with the workload.
+    /// Default: with the workload, also if only the fullness of one that fills the volume is given.
     #[arg(long, value_name = "AGE")]
     pub until: Option<senesce_experiment::Until>,
     /// A key of the workload's table in plans, such as rounds=100; may be given again.

@@ -112,6 +112,24 @@ fn a_device_stays_aged_and_is_refused_if_it_holds_something() {
 }
 
 #[test]
+fn a_profile_is_followed_to_its_end_at_the_fullness_that_is_asked_for() {
+    if !root_or_skip("formatting and mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    let (dir, image) = (lab.path("."), lab.path("kept"));
+    let (dir, image) = (dir.to_string_lossy(), image.to_string_lossy());
+    let mut args = vec!["age", "profile:agrawal", "--on", "image:64MiB", "--fs", "ext4", "--until", "fullness=60%"];
+    args.extend(["--set", "churn=1", "--dir", &dir, "--image", &image, "--json"]);
+    let report = reached(&lab.run(args).good().stdout);
+    // Of so few files a single one matters. Births after the filling, and the files' times at the end.
+    assert_eq!((&report["ended"], report["counted_steps"].as_u64()), (&"workload".into(), Some(100)), "{report}");
+    assert!((report["fullness"].as_f64().unwrap() - 0.6).abs() < 0.05, "{report}");
+    assert!(report["turnover"].as_f64().unwrap() > 0.3, "{report}");
+    lab.assert_nothing_left();
+}
+
+#[test]
 fn a_layout_score_is_waited_for() {
     if !root_or_skip("formatting and mounting") {
         return;

@@ -110,6 +110,8 @@ pub fn age_into(
     let (mut last, mut unsynced, mut no_space_steps) = (None, 0u64, 0u64);
     let (mut steps, mut operations) = (0u64, 0u64);
     let every = plan.workload.sync_every_operations;
+    let fills =
+        plan.fills_volume() || plan.workload.overwrite.as_ref().is_some_and(|table| table.fill_percent.is_some());
     let mut apply = |target: &mut PosixTarget, number, step| -> Result<_, Error> {
         let done = apply_step(target, number, step, &*contents)?;
         if let Some(log) = &mut log {
@@ -121,7 +123,7 @@ pub fn age_into(
         check_signal()?;
         let space = target.space().map_err(Error::io("ask for the free space of", root))?;
         volume.ages.note_space(space.capacity, space.free);
-        if until.is_reached(&volume.ages) {
+        if until.is_reached(&volume.ages, fills) {
             break AgeEnded::Reached;
         }
         let at_bound = until.steps.is_some_and(|steps| volume.ages.counted_steps >= steps);

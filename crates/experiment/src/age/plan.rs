@@ -42,10 +42,9 @@ pub fn plan_aging(
         }
         false => begin(),
     };
-    let home = if is_file {
-        "workload".to_owned()
-    } else {
-        describe(&mut plan, kind, argument).map_err(|p| wrong("workload", p))?
+    let home = match is_file {
+        true => compute_home(&plan),
+        false => describe(&mut plan, kind, argument).map_err(|problem| wrong("workload", problem))?,
     };
     if let Some(fullness) = until.fullness.filter(|_| !is_file) {
         fill(&mut plan, kind, fullness);
@@ -64,6 +63,15 @@ pub fn plan_aging(
     }
     let text = toml::to_string(&plan).map_err(|error| wrong("plan", error.to_string()))?;
     Plan::parse(path, &text)
+}
+
+/// The table of a plan that settings without a dot go to: that of its workload.
+fn compute_home(plan: &Table) -> String {
+    let kind = plan.get("workload").and_then(|workload| workload.get("kind")).and_then(Value::as_str);
+    match kind.filter(|kind| MADE.contains(kind)) {
+        Some(kind) => format!("workload.{kind}"),
+        None => "history".to_owned(),
+    }
 }
 
 fn begin() -> Table {
@@ -149,6 +157,10 @@ mod tests {
         assert_eq!(made.history.synthetic.unwrap().files, 50);
         let made = plan("git:/r", &[("pulls", "3"), ("start", "1")], "").unwrap();
         assert_eq!((made.history.repo.as_deref(), made.history.pulls), (Some("/r"), Some(3)));
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/fast17-mail.toml");
+        let made = plan(file, &[("messages", "5"), ("workload.mail.cycles", "2")], "").unwrap();
+        let mail = made.workload.mail.unwrap();
+        assert_eq!((made.seed, mail.messages, mail.cycles, mail.mailboxes), (Seed(9), 5, 2, 80));
         for kind in MADE {
             plan(kind, &[], "").unwrap();
         }

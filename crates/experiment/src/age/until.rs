@@ -44,9 +44,9 @@ impl Ages {
 
 impl Until {
     /// Whether all that is given, but for the bound on steps, holds. A fullness that was reached once counts: deletions
-    /// come and go.
-    pub(super) fn is_reached(&self, ages: &Ages) -> bool {
-        let is_given = self.fullness.is_some() || self.turnover.is_some() || self.layout_score.is_some();
+    /// come and go. Of a workload that `fills` the volume, the fullness is where its aging only begins, and ends nothing.
+    pub(super) fn is_reached(&self, ages: &Ages, fills: bool) -> bool {
+        let is_given = (self.fullness.is_some() && !fills) || self.turnover.is_some() || self.layout_score.is_some();
         is_given && self.compute_missed(ages).is_empty()
     }
 
@@ -116,22 +116,24 @@ mod tests {
         assert_eq!((until.fullness, until.turnover, until.steps), (Some(0.8), Some(2.0), Some(7)));
         let mut ages = Ages { turnover: 2.0, layout_score: Some(0.9), ..Ages::default() };
         ages.note_space(Bytes(1000), Bytes(204));
-        assert!(until.is_reached(&ages));
+        assert!(until.is_reached(&ages, true));
         // It was so full once.
         ages.note_space(Bytes(1000), Bytes(500));
-        assert!(until.is_reached(&ages) && ages.fullness == 0.5);
+        assert!(until.is_reached(&ages, true) && ages.fullness == 0.5);
         for younger in [
             Ages { highest_fullness: 0.79, ..ages },
             Ages { turnover: 1.9, ..ages },
             Ages { layout_score: None, ..ages },
             Ages { layout_score: Some(0.91), ..ages },
         ] {
-            assert!(!until.is_reached(&younger));
+            assert!(!until.is_reached(&younger, false));
             assert_eq!(until.compute_missed(&younger).len(), 1);
         }
         let bound_only: Until = "steps=7".parse().unwrap();
-        assert!(!bound_only.is_reached(&ages) && bound_only.compute_missed(&ages).is_empty());
-        assert!(!Until::default().is_reached(&ages));
+        assert!(!bound_only.is_reached(&ages, false) && bound_only.compute_missed(&ages).is_empty());
+        let fullness_only: Until = "fullness=0.5".parse().unwrap();
+        assert!(fullness_only.is_reached(&ages, false) && !fullness_only.is_reached(&ages, true));
+        assert!(!Until::default().is_reached(&ages, false));
     }
 
     #[test]
