@@ -82,7 +82,10 @@ fn inspection_kind(error: &senesce_inspect::Error) -> ErrorKind {
     use senesce_inspect::Error as Inspect;
     match error {
         Inspect::NoFileSystem { .. } | Inspect::NotSupported { .. } | Inspect::NotOffline { .. } => ErrorKind::Usage,
-        Inspect::NotRoot { .. } | Inspect::NotMountable { .. } => ErrorKind::Environment,
+        Inspect::NotRoot { .. }
+        | Inspect::NotMountable { .. }
+        | Inspect::MountHidden { .. }
+        | Inspect::TwinMounted { .. } => ErrorKind::Environment,
         Inspect::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => ErrorKind::Environment,
         Inspect::Probe(error) => probe_kind(error),
         Inspect::Volume(error) => senesce_experiment::classify(error).map_or(ErrorKind::Failed, |(kind, _)| kind),

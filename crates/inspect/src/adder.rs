@@ -96,9 +96,15 @@ impl Adder {
         })
     }
 
+    /// Whether metadata are modelled. If not all can be, none is: some on one side only would be a loss or a gain of the
+    /// layout that is none.
+    pub fn has_metadata(&self) -> bool {
+        self.metadata.problem().is_none()
+    }
+
     /// Takes the next entry of the tree.
     pub fn add(&mut self, mut entry: Surveyed) {
-        let requests = self.metadata.requests(&entry);
+        let requests = if self.has_metadata() { self.metadata.requests(&entry) } else { Vec::new() };
         join_neighbours(&mut entry.extents);
         let mut extents = extents_to_read(&entry, &self.metadata);
         let as_it_lies = match self.read(&requests, &extents, entry.size_bytes) {
@@ -204,7 +210,7 @@ impl Adder {
                 let units = table / unit_bytes..end.div_ceil(unit_bytes);
                 units.for_each(|unit| cache.fetch(&Piece::whole(unit * unit_bytes, unit_bytes), &mut requests));
             }
-            if !kept.is_file {
+            if !kept.is_file && self.has_metadata() {
                 // A directory's blocks are metadata, and asked for one by one.
                 let blocks = (0..kept.read_bytes).step_by(BLOCK_BYTES as usize);
                 blocks.for_each(|at| cache.fetch(&Piece::whole(start + at, BLOCK_BYTES), &mut requests));

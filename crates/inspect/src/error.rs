@@ -41,6 +41,28 @@ pub enum Error {
         /// What to do.
         hint: String,
     },
+    /// A file system that is only read through a mount, whose mount nobody reaches.
+    #[error("{} is {how}, which another mount hides, and it must not be mounted a second time", path.display())]
+    MountHidden {
+        /// The device or image.
+        path: PathBuf,
+        /// How and where, in words.
+        how: String,
+    },
+    /// A Btrfs whose UUID is that of a mounted one: the kernel takes both for one.
+    #[error(
+        "{} holds a btrfs with the UUID {uuid}, and one with this UUID is mounted{}: it is not mounted a second time",
+        path.display(),
+        mount_point.as_ref().map(|point| format!(" on {}", point.display())).unwrap_or_default()
+    )]
+    TwinMounted {
+        /// The device or image.
+        path: PathBuf,
+        /// The UUID of both.
+        uuid: String,
+        /// Where the other one is mounted, if that can be seen.
+        mount_point: Option<PathBuf>,
+    },
     /// Only root may mount what is not mounted.
     #[error(
         "not root: {} holds {file_system} that is not mounted, and is mounted read-only while it is inspected",
@@ -95,6 +117,13 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NotMountable { hint, .. } => Some(hint.clone()),
+            Self::TwinMounted { mount_point: Some(point), .. } => Some(format!(
+                "if it is the same volume, inspect {}; if it is a copy, unmount the other one or give the copy a UUID of \
+                 its own (btrfstune -u)",
+                point.display()
+            )),
+            Self::TwinMounted { .. } => Some("unmount the other one first".to_owned()),
+            Self::MountHidden { .. } => Some("unmount what hides it, or name a directory on that mount".to_owned()),
             Self::NotRoot { .. } => Some("run as root (sudo)".to_owned()),
             Self::NotOffline { .. } => Some("leave --offline out, or name the device or image of an ext4".to_owned()),
             Self::NotSupported { file_system, .. } if file_system == "overlay" => Some(

@@ -109,6 +109,9 @@ pub struct TreeFigures {
     pub files: u64,
     /// Directories.
     pub directories: u64,
+    /// Entries that could not be looked at, for want of permission or by damage: neither they nor what is below them is in
+    /// any figure.
+    pub not_looked_at: u64,
     /// Bytes of the files' contents.
     pub content_bytes: u64,
     /// Bytes that they occupy (`st_blocks`).
@@ -147,8 +150,9 @@ pub struct DeviceCosts {
     pub seconds: LayoutCosts<f64>,
     /// The same per GiB of content that is read.
     pub seconds_per_gib: LayoutCosts<f64>,
-    /// What of the seconds goes to metadata: inodes, blocks of directories, maps of extents.
-    pub metadata_seconds: LayoutCosts<f64>,
+    /// What of the seconds goes to metadata: inodes, blocks of directories, maps of extents. None if they could not be
+    /// read; then they are in no figure, neither as they lie nor in a fresh copy.
+    pub metadata_seconds: Option<LayoutCosts<f64>>,
     /// Requests.
     pub requests: LayoutCosts<u64>,
     /// Times as long as a fresh copy would take.
@@ -158,8 +162,8 @@ pub struct DeviceCosts {
     /// Of the loss: the part that comes from neighbours in the tree lying apart.
     pub interfile_share: f64,
     /// Of the loss: the part that comes from where the metadata lie. The three shares are of contents' and metadata's own
-    /// times; one that is a gain counts as zero, and then they add up to more than 1.
-    pub metadata_share: f64,
+    /// times; one that is a gain counts as zero, and then they add up to more than 1. None if the metadata could not be read.
+    pub metadata_share: Option<f64>,
 }
 
 /// The free space.

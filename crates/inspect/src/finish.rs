@@ -34,7 +34,7 @@ pub(crate) fn finish(
     };
     warnings.extend(reading_warnings(&adder, kind));
     let losses = adder.read_fresh_copy(kind)?;
-    let costs: Vec<DeviceCosts> = adder.meters.iter().map(device_costs).collect();
+    let costs: Vec<DeviceCosts> = adder.meters.iter().map(|meter| device_costs(meter, adder.has_metadata())).collect();
     let scorer = std::mem::replace(
         &mut adder.scorer,
         senesce_probe::score::LayoutScorer::new(survey.space, crate::reads::BLOCK_BYTES),
@@ -42,6 +42,7 @@ pub(crate) fn finish(
     let tree = TreeFigures {
         files: survey.files,
         directories: survey.directories,
+        not_looked_at: survey.errors_count,
         content_bytes: adder.content_bytes,
         allocated_bytes: adder.allocated_bytes,
         special: adder.special,
@@ -80,7 +81,7 @@ pub(crate) fn finish(
     Ok(inspection)
 }
 
-fn device_costs(meter: &Meter) -> DeviceCosts {
+fn device_costs(meter: &Meter, has_metadata: bool) -> DeviceCosts {
     let (seconds, metadata) = (meter.seconds(), meter.metadata_seconds());
     let loss = seconds.as_it_lies - seconds.fresh_copy;
     let share = |part: f64| if loss > 0.0 { (part / loss).clamp(0.0, 1.0) } else { 0.0 };
@@ -94,12 +95,12 @@ fn device_costs(meter: &Meter) -> DeviceCosts {
         device: meter.name.clone(),
         seconds,
         seconds_per_gib: seconds.map(|seconds| if gib > 0.0 { seconds / gib } else { 0.0 }),
-        metadata_seconds: metadata,
+        metadata_seconds: has_metadata.then_some(metadata),
         requests: meter.requests(),
         slowdown: if seconds.fresh_copy > 0.0 { seconds.as_it_lies / seconds.fresh_copy } else { 1.0 },
         intrafile_share: share(contents.as_it_lies - contents.defragmented),
         interfile_share: share(contents.defragmented - contents.fresh_copy),
-        metadata_share: share(metadata.as_it_lies - metadata.fresh_copy),
+        metadata_share: has_metadata.then(|| share(metadata.as_it_lies - metadata.fresh_copy)),
     }
 }
 
@@ -121,7 +122,10 @@ fn reading_warnings(adder: &Adder, kind: FileSystemKind) -> Vec<String> {
         ));
     }
     if let Some(problem) = adder.metadata.problem() {
-        warnings.push(format!("reads of inodes and of maps of extents are not modelled: {problem}"));
+        warnings.push(format!(
+            "reads of metadata (inodes, blocks of directories, maps of extents) are not modelled, neither as they lie nor \
+             in a fresh copy: {problem}"
+        ));
         if kind == FileSystemKind::Btrfs {
             warnings.push(
                 "Btrfs tells positions in its own logical address space; where its chunks lie on the device is not \

@@ -148,8 +148,8 @@ fn inspect_offline(
     let mut warnings: Vec<String> = Vec::new();
     if let Some(mounted) = mounted {
         warnings.push(format!(
-            "{} is {mounted}: it was read past its mount, without what waits in memory to be written; the device named \
-             without --offline is read through the mount",
+            "{} is {mounted}: it was read past its mount, without what waits in memory to be written; without --offline \
+             it is read through the mount, if a path leads there",
             path.display()
         ));
     }

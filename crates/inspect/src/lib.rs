@@ -18,6 +18,7 @@ mod fresh_copy;
 mod inspect;
 mod metadata;
 mod model;
+mod mounts;
 mod offline;
 mod reads;
 mod source;

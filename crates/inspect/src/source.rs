@@ -49,11 +49,30 @@ pub(crate) fn find_device(mount: &MountEntry, root: &Path) -> Result<PathBuf, St
 /// The only device of the Btrfs that `root` lies on, as the kernel names it.
 fn name_of_btrfs(root: &Path) -> Option<String> {
     let id = collect_file_system_id(fs::File::open(root).ok()?.as_fd()).ok()?;
-    let hex: Vec<String> = id.iter().map(|byte| format!("{byte:02x}")).collect();
-    let parts = [&hex[..4], &hex[4..6], &hex[6..8], &hex[8..10], &hex[10..]].map(|part| part.concat());
-    let devices = fs::read_dir(format!("/sys/fs/btrfs/{}/devices", parts.join("-"))).ok()?;
+    let devices = fs::read_dir(format!("/sys/fs/btrfs/{}/devices", uuid_text(&id))).ok()?;
     let mut names: Vec<String> = devices.flatten().map(|entry| entry.file_name().to_string_lossy().into()).collect();
     names.pop().filter(|_| names.is_empty())
+}
+
+/// Sixteen bytes as a UUID is written, and as `/sys` names a Btrfs.
+fn uuid_text(id: &[u8]) -> String {
+    let hex: Vec<String> = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let parts = [&hex[..4], &hex[4..6], &hex[6..8], &hex[8..10], &hex[10..]].map(|part| part.concat());
+    parts.join("-")
+}
+
+/// Whether a Btrfs with this UUID is mounted anywhere, seen from here or not.
+fn is_btrfs_mounted(id: &[u8]) -> bool {
+    Path::new("/sys/fs/btrfs").join(uuid_text(id)).exists()
+}
+
+/// Where it is mounted, if that can be seen.
+fn find_btrfs_mount(id: &[u8], host: &dyn Host) -> Option<PathBuf> {
+    let is_it = |mount: &MountEntry| {
+        let found = fs::File::open(&mount.point).ok().and_then(|root| collect_file_system_id(root.as_fd()).ok());
+        mount.file_system == "btrfs" && found.is_some_and(|found| found[..] == *id)
+    };
+    host.mounts().ok()?.into_iter().find(is_it).map(|mount| mount.point)
 }
 
 fn block_number(path: &Path) -> Option<DeviceNumber> {
@@ -72,7 +91,7 @@ pub(crate) struct Examined {
 
 /// Looks at an XFS or Btrfs before it is mounted.
 ///
-/// Errors: not root; it needs more devices than this one.
+/// Errors: not root; it needs more devices than this one; a Btrfs with its UUID is mounted: to the kernel both would be one.
 pub(crate) fn examine(path: &Path, file_system: FileSystemKind, host: &dyn Host) -> Result<Examined, Error> {
     if !host.is_root() {
         return Err(Error::NotRoot { path: path.into(), file_system: file_system.name() });
@@ -87,6 +106,13 @@ pub(crate) fn examine(path: &Path, file_system: FileSystemKind, host: &dyn Host)
                 u64::from_le_bytes(bytes.unwrap_or_default())
             };
             let (log_tree, devices) = (number(96), number(136));
+            if let Some(id) = superblock.get(32..48).filter(|id| is_btrfs_mounted(id)) {
+                return Err(Error::TwinMounted {
+                    path: path.into(),
+                    uuid: uuid_text(id),
+                    mount_point: find_btrfs_mount(id, host),
+                });
+            }
             if devices > 1 {
                 return Err(found.not_mountable(format!("it lies on {devices} devices, and only one is named")));
             }

@@ -2,13 +2,13 @@
 
 use std::{
     fs,
-    os::unix::fs::{FileTypeExt, MetadataExt},
+    os::unix::fs::FileTypeExt,
     path::{Path, PathBuf},
 };
 
-use senesce_volume::{DeviceNumber, FileSystemKind, Host, MountEntry, SCAN_BYTES, read_superblock};
+use senesce_volume::{FileSystemKind, Host, MountEntry, SCAN_BYTES, read_superblock};
 
-use crate::{Error, source::find_device};
+use crate::{Error, mounts::find_mount_of, source::find_device};
 
 /// What is inspected.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,8 @@ pub enum Access {
     Offline,
 }
 
-/// Finds out what `path` means. A mounted device stands for its mount, unless it is to be read past it.
+/// Finds out what `path` means. A mounted device stands for its mount, and so does an image below a loop device that is
+/// mounted (its own pages may be older than what the mount shows), unless it is to be read past it.
 ///
 /// Errors: no such path; no file system here, or one that is not supported; no ext4 where it was to be read offline.
 pub fn find_target(path: &Path, access: Access, host: &dyn Host) -> Result<Target, Error> {
@@ -73,50 +74,29 @@ pub fn find_target(path: &Path, access: Access, host: &dyn Host) -> Result<Targe
         };
     }
     let kind = metadata.file_type();
-    let mut mount = None;
-    if kind.is_block_device() {
-        mount = find_mount_of(metadata.rdev(), &mounts);
-        if let Some(mount) = mount.filter(|_| access == Access::ThroughMount) {
-            return mounted(mount.point.clone(), &mounts).map(Target::Mounted);
-        }
-    } else if !kind.is_file() {
+    if !kind.is_block_device() && !kind.is_file() {
         return Err(Error::NoFileSystem { path });
+    }
+    let found = find_mount_of(&path, &metadata, &mounts, host);
+    if let Some(found) = found.as_ref().filter(|found| found.can_be_seen && access == Access::ThroughMount) {
+        let mut target = mounted(found.mount.point.clone(), &mounts)?;
+        target.warnings.extend(found.notice(&path));
+        return Ok(Target::Mounted(target));
     }
     let start = host.read_device(&path, 0, SCAN_BYTES)?;
     match read_superblock(&start).map(|found| found.file_system) {
-        Some(FileSystemKind::Ext4) => {
-            let in_words = |mount: &MountEntry| {
-                let is_read_only = mount.options.split(',').any(|option| option == "ro");
-                let how = if is_read_only { "read-only" } else { "for writing" };
-                format!("mounted {how} on {}", mount.point.display())
-            };
-            Ok(Target::Ext4 { mounted: mount.map(in_words), path })
-        }
+        Some(FileSystemKind::Ext4) => Ok(Target::Ext4 { mounted: found.map(|found| found.in_words()), path }),
         Some(other) if access == Access::Offline => {
             let problem = format!("it holds {}", other.name());
             Err(Error::NotOffline { path, problem })
         }
-        Some(file_system) => Ok(Target::Unmounted { path, file_system }),
+        Some(file_system) => match found {
+            // It cannot be mounted a second time, and nothing but its mount tells what it holds now.
+            Some(found) => Err(Error::MountHidden { path, how: found.in_words() }),
+            None => Ok(Target::Unmounted { path, file_system }),
+        },
         None => Err(Error::NoFileSystem { path }),
     }
-}
-
-/// A mount of the device with this number that can be seen: of the whole file system if there is one, the newest of
-/// several.
-fn find_mount_of(number: u64, mounts: &[MountEntry]) -> Option<&MountEntry> {
-    let wanted = DeviceNumber { major: rustix::fs::major(number), minor: rustix::fs::minor(number) };
-    // Btrfs has a number of its own, so that only the name tells its device.
-    let is_it = |mount: &&MountEntry| match mount.device.major {
-        0 => fs::metadata(&mount.source).is_ok_and(|source| source.rdev() == number),
-        _ => mount.device == wanted,
-    };
-    // Another mount may lie on top, or a directory above it be hidden.
-    let can_be_seen = |mount: &&MountEntry| {
-        mount.device.major == 0 || fs::metadata(&mount.point).is_ok_and(|point| point.dev() == number)
-    };
-    let is_whole = |mount: &&MountEntry| mount.root == Path::new("/");
-    let all = || mounts.iter().rev().filter(is_it).filter(can_be_seen);
-    all().find(is_whole).or_else(|| all().next())
 }
 
 /// The file system that a directory lies on and its device, or why that is not known; none if not even the first can be

@@ -12,14 +12,25 @@ const NAMES: [(f64, &str); 4] = [(5.0, "Badly aged"), (2.0, "Aged"), (AGED, "Som
 
 /// The verdict on what was found, from its first device.
 pub fn compute_verdict(inspection: &Inspection) -> String {
-    let Some(cost) = inspection.costs.first().filter(|_| inspection.tree.files > 0) else {
-        return "Nothing to judge: there is no file.".to_owned();
+    let tree = &inspection.tree;
+    let partial = partial(inspection);
+    let found = if tree.not_looked_at > 0 { " that was found" } else { "" };
+    let Some(cost) = inspection.costs.first().filter(|_| tree.files > 0) else {
+        return format!("{partial}Nothing to judge: there is no file{found}.");
     };
+    if tree.content_bytes == 0 {
+        let empty = if tree.files == 1 { "the only file".to_owned() } else { format!("each of {}", files(tree.files)) };
+        return format!("{partial}Nothing to read: {empty}{found} is empty.");
+    }
     let name = NAMES.iter().find(|(least, _)| cost.slowdown >= *least).map_or("Young", |(_, name)| name);
     let seconds = |seconds: f64| if seconds < 10.0 { format!("{seconds:.1} s") } else { format!("{seconds:.0} s") };
+    let what = match (tree.files, tree.not_looked_at) {
+        (1, 0) => "the only file".to_owned(),
+        (all, 0) => format!("all {}", files(all)),
+        (some, _) => format!("the {} found", files(some)),
+    };
     let mut text = format!(
-        "{name}: reading all {} files cold would take {} ({}), {:.1}× as long as a fresh copy ({}).",
-        thousands(inspection.tree.files),
+        "{partial}{name}: reading {what} cold would take {} ({}), {:.1}× as long as a fresh copy ({}).",
         seconds(cost.seconds.as_it_lies),
         cost.device,
         cost.slowdown,
@@ -27,12 +38,13 @@ pub fn compute_verdict(inspection: &Inspection) -> String {
     );
     if cost.slowdown >= AGED {
         let gain = |to: f64| (1.0 - to / cost.seconds.as_it_lies) * 100.0;
+        let metadata =
+            cost.metadata_share.map_or(String::new(), |share| format!(", {:.0}% in metadata", share * 100.0));
         text.push_str(&format!(
-            " {:.0}% of the loss is within files, {:.0}% between neighbours, {:.0}% in metadata: defragmenting files would save {:.0}%, a \
-             fresh copy {:.0}%.",
+            " {:.0}% of the loss is within files, {:.0}% between neighbours{metadata}: defragmenting files would save {:.0}%, \
+             a fresh copy {:.0}%.",
             cost.intrafile_share * 100.0,
             cost.interfile_share * 100.0,
-            cost.metadata_share * 100.0,
             gain(cost.seconds.defragmented).max(0.0),
             gain(cost.seconds.fresh_copy),
         ));
@@ -47,6 +59,23 @@ pub fn compute_verdict(inspection: &Inspection) -> String {
         }
     }
     text
+}
+
+/// What of the whole is missing in all figures, as a sentence in front of them; empty if nothing is.
+fn partial(inspection: &Inspection) -> String {
+    let entries = match inspection.tree.not_looked_at {
+        0 => None,
+        1 => Some("for 1 entry could not be looked at".to_owned()),
+        many => Some(format!("for {} entries could not be looked at", thousands(many))),
+    };
+    let is_without = inspection.costs.first().is_some_and(|cost| cost.metadata_seconds.is_none());
+    let metadata = is_without.then(|| "without metadata, which could not be read".to_owned());
+    let parts: Vec<String> = [entries, metadata].into_iter().flatten().collect();
+    if parts.is_empty() { String::new() } else { format!("Partial, {}. ", parts.join(", and ")) }
+}
+
+fn files(count: u64) -> String {
+    format!("{} {}", thousands(count), if count == 1 { "file" } else { "files" })
 }
 
 /// Digits in groups of three.

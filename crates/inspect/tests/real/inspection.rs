@@ -22,12 +22,12 @@ fn show(name: &str, found: &Inspection) {
         cost.slowdown,
         cost.intrafile_share,
         cost.interfile_share,
-        cost.metadata_share,
+        cost.metadata_share.unwrap(),
         cost.seconds.as_it_lies,
         cost.seconds.defragmented,
         cost.seconds.fresh_copy,
-        cost.metadata_seconds.as_it_lies,
-        cost.metadata_seconds.fresh_copy,
+        cost.metadata_seconds.unwrap().as_it_lies,
+        cost.metadata_seconds.unwrap().fresh_copy,
     );
     eprintln!("{name:13} {}", found.verdict);
 }
@@ -62,10 +62,11 @@ fn check_aged_against_unaged(kind: &'static str, arguments: &[&str], options: &s
     let kept = young.worst_files.iter().find(|file| file.path == "on-purpose/worst");
     assert!(kept.is_none_or(|file| file.lost_seconds < old.worst_files[0].lost_seconds / 10.0), "{kept:?}");
     for cost in [old_cost, young_cost] {
-        let shares = [cost.intrafile_share, cost.interfile_share, cost.metadata_share];
+        let shares = [cost.intrafile_share, cost.interfile_share, cost.metadata_share.unwrap()];
         assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{shares:?}");
         assert!(cost.seconds.as_it_lies <= young_cost.seconds.as_it_lies || shares.iter().sum::<f64>() >= 0.999);
-        assert!(cost.metadata_seconds.as_it_lies < cost.seconds.as_it_lies && cost.metadata_seconds.fresh_copy > 0.0);
+        let metadata = cost.metadata_seconds.unwrap();
+        assert!(metadata.as_it_lies < cost.seconds.as_it_lies && metadata.fresh_copy > 0.0);
     }
     assert!(!old.warnings.iter().any(|warning| warning.contains("not modelled")), "{:?}", old.warnings);
 }
@@ -150,12 +151,44 @@ fn a_directory_without_permission_gives_a_partial_result_that_says_so() {
         assert_eq!(found.tree.files, 90, "on {kind}");
         let has = |text: &str| found.warnings.iter().any(|warning| warning.contains(text));
         assert!(has("partial: 1 entries could not be looked at") && has("d3"), "{:?}", found.warnings);
-        assert!(has("reads of inodes and of maps of extents are not modelled"), "{:?}", found.warnings);
-        assert!(found.costs[0].seconds.as_it_lies > 0.0);
+        assert!(has("are not modelled, neither as they lie nor in a fresh copy"), "{:?}", found.warnings);
+        assert_eq!(found.tree.not_looked_at, 1, "on {kind}");
+        let start = "Partial, for 1 entry could not be looked at, and without metadata, which could not be read. ";
+        assert!(found.verdict.starts_with(start), "{}", found.verdict);
+        assert!(found.verdict.contains("reading the 90 files found cold"), "{}", found.verdict);
+        assert!(!found.verdict.contains("reading all"), "{}", found.verdict);
+        let cost = &found.costs[0];
+        assert_eq!((cost.metadata_seconds, cost.metadata_share), (None, None), "on {kind}");
+        // Each file is read by itself, and nothing else is, on either side.
+        let extents = found.tree.layout.extents_per_file.unwrap() * 90.0;
+        assert_eq!(cost.requests.fresh_copy, 90, "on {kind}");
+        assert!(cost.requests.as_it_lies as f64 <= extents + 0.5, "{:?} on {kind}", cost.requests);
+        let json = found.to_json();
+        assert!(json["costs"][0]["metadata_share"].is_null() && json["costs"][0]["metadata_seconds"].is_null());
         let whole = inspect_at(&volume.mountpoint).unwrap();
-        assert_eq!(whole.tree.files, 100);
+        assert_eq!((whole.tree.files, whole.tree.not_looked_at), (100, 0));
+        assert!(whole.verdict.contains("reading all 100 files cold"), "{}", whole.verdict);
         assert!(!whole.warnings.iter().any(|warning| warning.contains("partial")), "{:?}", whole.warnings);
     }
+}
+
+#[test]
+fn where_there_is_nothing_to_read_there_is_nothing_to_judge() {
+    if !senesce_testkit::root_or_skip("makes a small ext4") {
+        return;
+    }
+    let _alone = alone();
+    let volume = Volume::new("ext4", 64, &[], "noatime");
+    let verdict = || inspect_at(&volume.mountpoint).unwrap().verdict;
+    assert_eq!(verdict(), "Nothing to judge: there is no file.");
+    fs::write(volume.path("one"), b"").unwrap();
+    assert_eq!(verdict(), "Nothing to read: the only file is empty.");
+    fs::write(volume.path("two"), b"").unwrap();
+    assert_eq!(verdict(), "Nothing to read: each of 2 files is empty.");
+    fs::remove_file(volume.path("two")).unwrap();
+    fs::write(volume.path("one"), [1; 5000]).unwrap();
+    sync(&volume.mountpoint);
+    assert!(verdict().contains(": reading the only file cold would take"), "{}", verdict());
 }
 
 /// Makes, moves, cuts, rewrites and deletes files until told to stop.

@@ -1,0 +1,117 @@
+//! Where a device or an image is mounted: by its own number, or by that of a loop device that it lies below.
+//!
+//! An image below a mounted loop device is not what its mount shows: what the mount wrote may wait in memory, and a second
+//! mount of it would be another file system on the same bytes.
+
+use std::{
+    fs::{self, Metadata},
+    os::unix::fs::{FileTypeExt, MetadataExt},
+    path::{Path, PathBuf},
+};
+
+use senesce_volume::{DeviceNumber, FileId, Host, MountEntry};
+
+/// A mount of what was named.
+pub(crate) struct FoundMount<'a> {
+    /// The mount.
+    pub mount: &'a MountEntry,
+    /// Whether a path leads to it: another mount may lie on top, or a directory above it be hidden.
+    pub can_be_seen: bool,
+    /// The loop device in between, if there is one.
+    below: Option<PathBuf>,
+}
+
+impl FoundMount<'_> {
+    /// How and where, in words.
+    pub fn in_words(&self) -> String {
+        let is_read_only = self.mount.options.split(',').any(|option| option == "ro");
+        let how = if is_read_only { "read-only" } else { "for writing" };
+        let by = self.below.as_ref().map(|device| format!(" by {}", device.display())).unwrap_or_default();
+        format!("mounted{by} {how} on {}", self.mount.point.display())
+    }
+
+    /// What to say of `path` if its mount is looked at instead; nothing of a device, whose mount is what one expects.
+    pub fn notice(&self, path: &Path) -> Option<String> {
+        self.below.as_ref()?;
+        Some(format!(
+            "{} is {}: what is told here is what that mount shows, which may be newer than the bytes of the file",
+            path.display(),
+            self.in_words()
+        ))
+    }
+}
+
+/// A mount of the device or image at `path`: one that can be seen before one that cannot, one of the whole file system
+/// before one of a part, the newest of several.
+pub(crate) fn find_mount_of<'a>(
+    path: &Path,
+    metadata: &Metadata,
+    mounts: &'a [MountEntry],
+    host: &dyn Host,
+) -> Option<FoundMount<'a>> {
+    let is_device = metadata.file_type().is_block_device();
+    let own = is_device.then_some((None, metadata.rdev()));
+    // Two loop devices may lie above one image, of which only the other one is mounted.
+    let file = match is_device {
+        true => host.loop_backing(path).ok().flatten(),
+        false => Some(FileId { device: metadata.dev(), inode: metadata.ino() }),
+    };
+    let loops = file.map(|file| loops_over(file, host)).unwrap_or_default();
+    let others = loops.into_iter().map(|(device, number)| (Some(device), number));
+    let mut best: Option<(u8, FoundMount<'_>)> = None;
+    for (below, number) in own.into_iter().chain(others) {
+        for mount in mounts.iter().filter(|mount| is_mount_of(mount, number)) {
+            // Btrfs has a number of its own: that of the directory does not tell.
+            let can_be_seen =
+                mount.device.major == 0 || fs::metadata(&mount.point).is_ok_and(|point| point.dev() == number);
+            let is_whole = mount.root == Path::new("/");
+            let rank = u8::from(can_be_seen) * 4 + u8::from(is_whole) * 2 + u8::from(below.is_none());
+            if best.as_ref().is_none_or(|(least, _)| rank >= *least) {
+                best = Some((rank, FoundMount { mount, can_be_seen, below: below.clone() }));
+            }
+        }
+    }
+    best.map(|(_, found)| found)
+}
+
+fn is_mount_of(mount: &MountEntry, number: u64) -> bool {
+    let wanted = DeviceNumber { major: rustix::fs::major(number), minor: rustix::fs::minor(number) };
+    match mount.device.major {
+        // Btrfs has a number of its own, so that only the name tells its device.
+        0 => fs::metadata(&mount.source).is_ok_and(|source| source.rdev() == number),
+        _ => mount.device == wanted,
+    }
+}
+
+/// The loop devices that show `file` from its first byte on, with their numbers. The kernel is asked which file it is;
+/// where that is not allowed, the path in `/sys` tells.
+fn loops_over(file: FileId, host: &dyn Host) -> Vec<(PathBuf, u64)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/sys/block").into_iter().flatten().flatten() {
+        let dir = entry.path();
+        // A path that was removed since ends in ` (deleted)`, and leads nowhere.
+        let Ok(named) = fs::read_to_string(dir.join("loop/backing_file")) else { continue };
+        let offset = fs::read_to_string(dir.join("loop/offset")).unwrap_or_default();
+        if !matches!(offset.trim(), "" | "0") {
+            continue;
+        }
+        let device = Path::new("/dev").join(entry.file_name());
+        let is_it = match host.loop_backing(&device) {
+            Ok(backing) => backing == Some(file),
+            Err(_) => fs::metadata(named.trim_end_matches('\n'))
+                .is_ok_and(|at| FileId { device: at.dev(), inode: at.ino() } == file),
+        };
+        if let Some(number) = is_it.then(|| number_in(&dir)).flatten() {
+            found.push((device, number));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The number of the block device of this directory in `/sys`.
+fn number_in(dir: &Path) -> Option<u64> {
+    let text = fs::read_to_string(dir.join("dev")).ok()?;
+    let (major, minor) = text.trim().split_once(':')?;
+    Some(rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?))
+}
