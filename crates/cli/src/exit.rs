@@ -8,6 +8,8 @@ use std::{
 
 use senesce_experiment::{ErrorKind, interruption};
 
+use crate::out::Unwritable;
+
 /// Done.
 pub const FAILED: u8 = 1;
 /// The command line or the plan is wrong.
@@ -64,17 +66,27 @@ impl std::error::Error for Different {}
 /// Does `work`; its error or panic becomes a message and the documented code. Guards run on a panic too.
 pub fn run(work: impl FnOnce() -> anyhow::Result<()>) -> ExitCode {
     set_hook(Box::new(|panic| {
-        if !is_closed_pipe(panic.payload()) {
-            let place = panic.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
-            eprintln!("senesce: internal error{place}: {}", panic_text(panic.payload()));
-            eprintln!("  hint: this is a fault of senesce; please report it with the command that led here");
-        }
+        let place = panic.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
+        eprintln!("senesce: internal error{place}: {}", panic_text(panic.payload()));
+        eprintln!("  hint: this is a fault of senesce; please report it with the command that led here");
     }));
+    let work = || {
+        let ended = work();
+        crate::out::flush();
+        ended
+    };
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(error)) => report(&error),
-        Err(payload) if is_closed_pipe(&*payload) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::from(INTERNAL),
+        Err(payload) => match payload.downcast::<Unwritable>() {
+            // `senesce show | head` closes our stdout: not an error.
+            Ok(unwritable) if unwritable.0.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            Ok(unwritable) => {
+                eprintln!("senesce: cannot write the results to stdout\n  because: {}", unwritable.0);
+                ExitCode::from(ENVIRONMENT)
+            }
+            Err(_) => ExitCode::from(INTERNAL),
+        },
     }
 }
 
@@ -108,20 +120,8 @@ fn panic_text(payload: &(dyn Any + Send)) -> &str {
     text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }
 
-/// `senesce show | head` closes our stdout, on which `println!` panics: not an error.
-fn is_closed_pipe(payload: &(dyn Any + Send)) -> bool {
-    let text = panic_text(payload);
-    text.starts_with("failed printing to stdout") && text.contains("Broken pipe")
-}
-
 /// Prints the chain of causes and the hint; gives the documented code.
 fn report(error: &anyhow::Error) -> ExitCode {
-    // `senesce log show | head` closes our stdout: not an error.
-    if error.chain().any(|cause| {
-        cause.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
-    }) {
-        return ExitCode::SUCCESS;
-    }
     if error.is::<Different>() {
         eprintln!("senesce: {error}");
         return ExitCode::from(DIFFERENT);
@@ -185,6 +185,10 @@ mod tests {
         assert_eq!(code(|| Err(usage("no", None))), exit(USAGE));
         assert_eq!(code(|| Err(different("more"))), exit(DIFFERENT));
         assert_eq!(code(|| panic!("ours")), exit(INTERNAL));
-        assert_eq!(code(|| panic!("failed printing to stdout: Broken pipe (os error 32)")), exit(0));
+        let unwritable = |kind: std::io::ErrorKind| std::panic::resume_unwind(Box::new(Unwritable(kind.into())));
+        assert_eq!(format!("{:?}", run(|| unwritable(std::io::ErrorKind::BrokenPipe))), exit(0));
+        assert_eq!(format!("{:?}", run(|| unwritable(std::io::ErrorKind::StorageFull))), exit(ENVIRONMENT));
+        // A pipe to somebody else that breaks is no reader of ours who has seen enough.
+        assert_eq!(code(|| Err(std::io::Error::from(std::io::ErrorKind::BrokenPipe).into())), exit(FAILED));
     }
 }

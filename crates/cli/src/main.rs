@@ -1,5 +1,9 @@
 //! The `senesce` program: one file per verb. The only room that prints, reads the environment and the machine's clock.
 
+// First, for its macros.
+#[macro_use]
+mod out;
+
 mod args;
 mod clock;
 mod exit;

@@ -1,7 +1,5 @@
 //! `senesce export`: result tables as CSV or JSON.
 
-use std::io::{self, Write};
-
 use anyhow::Result;
 use senesce_store::Table;
 
@@ -21,6 +19,6 @@ pub fn export(args: ExportArgs) -> Result<()> {
         }
         None => results.export_json(),
     };
-    io::stdout().write_all(text.as_bytes())?;
+    print!("{text}");
     Ok(())
 }

@@ -1,21 +1,24 @@
 //! Generated texts: the plan schema, shell completions, the man page.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use anyhow::Result;
 use clap::CommandFactory;
 
-use crate::args::{Cli, CompletionsArgs};
+use crate::{
+    args::{Cli, CompletionsArgs},
+    out::Stdout,
+};
 
 /// The JSON schema of plan files.
 pub fn schema() -> Result<()> {
-    io::stdout().write_all(senesce_experiment::plan::plan_schema_json().as_bytes())?;
+    print!("{}", senesce_experiment::plan::plan_schema_json());
     Ok(())
 }
 
 /// A completion script.
 pub fn completions(args: CompletionsArgs) -> Result<()> {
-    clap_complete::generate(args.shell, &mut Cli::command(), "senesce", &mut io::stdout());
+    clap_complete::generate(args.shell, &mut Cli::command(), "senesce", &mut Stdout);
     Ok(())
 }
 
@@ -37,6 +40,6 @@ pub fn man() -> Result<()> {
         // A page of its own would have these as sections; inside this one they are subsections.
         out.extend(String::from_utf8_lossy(&section).replace(".SH ", ".SS ").bytes());
     }
-    io::stdout().write_all(&out)?;
+    Stdout.write_all(&out)?;
     Ok(())
 }

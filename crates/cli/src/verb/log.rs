@@ -9,11 +9,12 @@ use senesce_oplog::{Ended, LogReader, LogSummary, render_step, verify};
 use crate::{
     args::{LogArgs, LogVerb},
     exit::failed,
+    out::Stdout,
 };
 
 /// Runs the verb below `log`.
 pub fn log(args: LogArgs) -> Result<()> {
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = BufWriter::new(Stdout);
     match args.what {
         LogVerb::Show { log, step, steps } => {
             let mut reader = LogReader::open(&log)?;

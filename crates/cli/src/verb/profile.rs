@@ -2,7 +2,6 @@
 
 use std::{
     fs,
-    io::Write,
     path::{Path, PathBuf},
 };
 
@@ -137,5 +136,6 @@ fn write(text: &str, out: Option<&Path>) -> Result<()> {
 
 /// To stdout; a reader that went away is no failure of ours and ends with its error.
 fn print(text: &str) -> Result<()> {
-    Ok(std::io::stdout().lock().write_all(text.as_bytes())?)
+    print!("{text}");
+    Ok(())
 }

@@ -1,7 +1,5 @@
 //! `senesce show`: the summary of a run.
 
-use std::io::{self, Write};
-
 use anyhow::Result;
 use senesce_experiment::RunPaths;
 use senesce_report::{equivalence_table, summary_table};
@@ -17,7 +15,7 @@ pub fn show(args: ShowArgs) -> Result<()> {
         text.push('\n');
         text.push_str(&equivalence_table(&results));
     }
-    io::stdout().write_all(text.as_bytes())?;
+    print!("{text}");
     Ok(())
 }
 

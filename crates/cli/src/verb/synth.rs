@@ -1,7 +1,5 @@
 //! `senesce synth`: a synthetic git history.
 
-use std::io::{self, Write};
-
 use anyhow::{Context, Result};
 use senesce_core::Seed;
 use senesce_gitsource::import_synthetic;
@@ -21,7 +19,7 @@ pub fn synth(args: SynthArgs) -> Result<()> {
     println!("{}: {} commits, tip {}", made.path.display(), made.commits, made.tip);
     if args.show {
         let statistics = compute_synthetic_statistics(SyntheticHistory::new(parameters)?);
-        io::stdout().write_all(render_statistics(&statistics).as_bytes())?;
+        print!("{}", render_statistics(&statistics));
     }
     Ok(())
 }

@@ -107,3 +107,43 @@ fn generated_texts_are_made() {
     }
     assert!(lab.run(["--version"]).good().stdout.starts_with("senesce "));
 }
+
+/// What became of `senesce ARGS` whose outputs go where `script` says; `$S` is the program.
+fn run_script(lab: &Lab, script: &str) -> String {
+    let script = format!("{script} 2>said; echo $?");
+    let output = std::process::Command::new("bash")
+        .args(["-c", &script])
+        .env("S", super::lab::SENESCE)
+        .current_dir(lab.path(""))
+        .output()
+        .unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn a_full_stdout_is_an_error_that_names_it_and_a_closed_one_ends_quietly() {
+    let lab = Lab::new();
+    let said = || fs::read_to_string(lab.path("said")).unwrap();
+    for arguments in ["device list", "device show hdd-7200 --curve", "schema", "man", "completions bash"] {
+        assert_eq!(run_script(&lab, &format!("$S {arguments} >/dev/full")), "3", "{arguments}: {}", said());
+        assert!(said().contains("cannot write the results to stdout") && said().contains("No space"), "{}", said());
+        assert_eq!(run_script(&lab, &format!("$S {arguments} > >(exec true)")), "0", "{arguments}: {}", said());
+        assert_eq!(said(), "", "{arguments}");
+        // Nobody listens at all.
+        let closed = format!("(exec 3> >(exec true); sleep 0.2; $S {arguments} >&3 2>&3; echo $? >code); cat code; :");
+        assert_eq!(run_script(&lab, &closed), "0\n0", "{arguments}");
+    }
+}
+
+#[test]
+fn messages_that_nobody_reads_harm_nothing() {
+    let lab = Lab::new();
+    let to_nobody = |arguments: &str| {
+        // The pipe's reader is gone for sure.
+        let script = format!("(exec 3> >(exec true); sleep 0.2; $S {arguments} 2>&3; echo $? >code); cat code; :");
+        run_script(&lab, &script)
+    };
+    assert_eq!(to_nobody("device show no-such-device"), "2\n0");
+    assert_eq!(to_nobody("inspect no-such-path"), "1\n0");
+    assert_eq!(run_script(&lab, "$S device show no-such-device 2>/dev/full; echo $?; :"), "2\n0");
+}
