@@ -20,6 +20,11 @@ impl RunPaths {
         self.dir.join("plan.toml")
     }
 
+    /// The directory in which the run was begun: what the plan's relative paths are relative to.
+    pub fn begun_in(&self) -> PathBuf {
+        self.dir.join("begun-in")
+    }
+
     /// The journal.
     pub fn journal(&self) -> PathBuf {
         self.dir.join("journal.ndjson")

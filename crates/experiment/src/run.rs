@@ -1,7 +1,9 @@
 //! A run: one plan executed in one directory.
 
 use std::{
+    ffi::OsStr,
     fs,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
@@ -65,8 +67,11 @@ impl Run {
             problem: format!("the plan cannot be written: {error}"),
             hint: "this is a fault of senesce; please report it",
         })?;
+        let begun_in = fs::canonicalize(".").map_err(Error::io("look up", "."))?;
+        write_durably(&paths.begun_in(), begun_in.as_os_str().as_bytes())?;
         write_durably(&paths.plan(), text.as_bytes())?;
         let plan_hash = plan_hash(&text);
+        let plan = plan.seen_from(&begun_in);
         let mut journal = Journal::open(&paths.journal()).map_err(Error::io("create", paths.journal()))?;
         let mut store = ResultStore::create(&paths.results(), &run_name(&paths.dir))?;
         store.put_run_info(&RunInfo {
@@ -98,7 +103,9 @@ impl Run {
         let text = fs::read_to_string(paths.plan()).map_err(|_| {
             wrong(dir.clone(), "holds no run (no plan.toml)", "give the directory that --out named, or start afresh")
         })?;
-        let plan = Plan::parse(&paths.plan(), &text)?;
+        // Runs of earlier versions did not write it down.
+        let begun_in = fs::read(paths.begun_in()).unwrap_or_else(|_| b".".to_vec());
+        let plan = Plan::parse(&paths.plan(), &text)?.seen_from(Path::new(OsStr::from_bytes(&begun_in)));
         let journal = Journal::open(&paths.journal()).map_err(Error::io("open", paths.journal()))?;
         let plan_hash = plan_hash(&text);
         match journal.entries().first() {

@@ -257,6 +257,28 @@ fn a_killed_run_ends_as_if_nothing_had_happened() {
 }
 
 #[test]
+fn a_run_goes_on_from_another_directory_though_its_plan_has_relative_paths() {
+    if !root_or_skip("volumes") {
+        return;
+    }
+    let lab = Lab::new();
+    let preset = Path::new(env!("CARGO_MANIFEST_DIR")).join("../device/presets/hdd-7200.toml");
+    fs::copy(preset, lab.path("slow.toml")).unwrap();
+    lab.plan(&SMALL.replace("[measure]", "[measure]\ndevices = [\"slow.toml\"]"));
+    let mut child = lab.command().args(["run", "plan.toml", "--quiet", "--out", "out"]).spawn().unwrap();
+    while !fs::read_to_string(lab.path("out/journal.ndjson")).unwrap_or_default().contains("checkpoint-done") {
+        assert!(child.try_wait().unwrap().is_none(), "the run ended before its first checkpoint");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let mut elsewhere = lab.command();
+    let done = elsewhere.current_dir("/").args(["run", "--quiet", "--resume"]).arg(lab.path("out")).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert!(super::outputs::cells(&lab, "out").iter().all(|cell| cell.is_valid));
+}
+
+#[test]
 fn what_was_told_before_the_first_checkpoint_is_not_asked_again() {
     if !root_or_skip("volumes") {
         return;

@@ -5,6 +5,7 @@
 mod arms;
 mod devices;
 mod parse;
+mod places;
 mod profile;
 mod schema;
 mod size;

@@ -1,0 +1,54 @@
+//! Relative paths of a plan, which mean the directory that a run was begun in, wherever it is gone on with.
+
+use std::path::Path;
+
+use super::{History, Plan, VolumePlan};
+
+impl Plan {
+    /// The same plan with absolute paths, seen from the directory `base`. Names of what is built in, and URLs, stay.
+    pub fn seen_from(mut self, base: &Path) -> Self {
+        // What a path is of may also be a name: of a device, of a profile, of a remote repository.
+        let found = |text: &mut String| {
+            let path = base.join(&*text);
+            if Path::new(text).is_relative() && path.exists() {
+                *text = path.display().to_string();
+            }
+        };
+        let History { repo, trace, .. } = &mut self.history;
+        let profile = self.workload.profile.as_mut().map(|profile| &mut profile.profile);
+        let one = [repo.as_mut(), trace.as_mut(), self.volumes.device.as_mut(), profile];
+        one.into_iter().flatten().chain(&mut self.measure.devices).for_each(found);
+        if let Some(dir) = &mut self.volumes.dir {
+            // It may be yet to be made.
+            *dir = base.join(&*dir).display().to_string();
+        }
+        for volume in [&mut self.volumes.full, &mut self.volumes.empty, &mut self.volumes.unaged] {
+            if let VolumePlan::Place(place) = volume {
+                place.device.iter_mut().chain(&mut place.directory).for_each(found);
+            }
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_become_absolute_and_names_stay() {
+        let base = tempfile::tempdir().unwrap();
+        for name in ["history.xz", "slow.toml", "hdd-7200.d"] {
+            std::fs::write(base.path().join(name), "").unwrap();
+        }
+        let text = "format = \"senesce-plan/1\"\nname = \"x\"\n[history]\ntrace = \"history.xz\"\npulls = 3\n\
+                    [measure]\ndevices = [\"hdd-7200\", \"slow.toml\"]\n[volumes]\ndir = \"images\"\nempty = \"1GiB\"\n\
+                    [[file_system]]\nkind = \"ext4\"\n";
+        let plan = Plan::parse(Path::new("x.toml"), text).unwrap_or_else(|error| panic!("{error}"));
+        let seen = plan.seen_from(base.path());
+        let in_base = |name: &str| base.path().join(name).display().to_string();
+        assert_eq!(seen.history.trace, Some(in_base("history.xz")));
+        assert_eq!(seen.measure.devices, ["hdd-7200".to_owned(), in_base("slow.toml")]);
+        assert_eq!(seen.volumes.dir, Some(in_base("images")));
+    }
+}
