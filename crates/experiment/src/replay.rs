@@ -182,3 +182,83 @@ fn contents_of(workload: &Value, repo: Option<&Path>, spool: &Path) -> Result<Ar
     };
     GitSource::for_replay(&repo, options, spool)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use senesce_core::{RelPath, Seed};
+    use senesce_oplog::{LogHeader, LogWriter, Op, Outcome, Step};
+
+    use super::*;
+
+    /// Every look at it takes a hundredth of a second.
+    struct Ticking(AtomicU64);
+
+    impl Clock for Ticking {
+        fn now(&self) -> Nanos {
+            Nanos(self.0.fetch_add(10_000_000, Ordering::SeqCst))
+        }
+
+        fn unix_seconds(&self) -> u64 {
+            0
+        }
+    }
+
+    fn write_log(path: &Path, began: impl Fn(u64) -> Option<Nanos>) {
+        let mut writer = LogWriter::create(path, &LogHeader::recorded("test".into(), Seed(1))).unwrap();
+        for number in 0..4 {
+            let path = RelPath::try_from(format!("d{number}").as_str()).unwrap();
+            let ops = Arc::from([Op::Mkdir { path, mode: 0o755 }]);
+            let step = Step { label: "test".into(), counted: true, root: RelPath::root(), ops };
+            let outcome = Outcome::Done;
+            let done = DoneStep { number, step, outcome, contents: vec![], began: began(number) };
+            writer.append(&done).unwrap();
+        }
+        writer.finish().unwrap();
+    }
+
+    fn replay_at(began: impl Fn(u64) -> Option<Nanos>, pace: ReplayPace, threads: usize) -> Result<Vec<u64>, Error> {
+        let dir = tempfile::tempdir().unwrap();
+        write_log(&dir.path().join("log"), began);
+        let root = dir.path().join("root");
+        std::fs::create_dir(&root).unwrap();
+        let clock = Ticking(AtomicU64::new(0));
+        let options = ReplayOptions {
+            log: &dir.path().join("log"),
+            root: &root,
+            repo: None,
+            spool: &dir.path().join("spool"),
+            against: Against::Model,
+            threads,
+            pace,
+            clock: &clock,
+            hash_threads: 1,
+        };
+        let mut times = Vec::new();
+        let end = replay_log(&options, &mut |_| times.push(clock.0.load(Ordering::SeqCst)))?;
+        assert_eq!((end.steps, end.differences), (4, vec![]));
+        Ok(times)
+    }
+
+    #[test]
+    fn no_step_begins_before_its_recorded_time_divided_by_the_factor() {
+        let began = |number| Some(Nanos(number * 100_000_000));
+        for (threads, speed) in [(1, 1.0), (1, 4.0), (3, 2.0)] {
+            let times = replay_at(began, ReplayPace::Recorded(speed), threads).unwrap();
+            for (number, time) in times.iter().enumerate() {
+                let due = number as f64 * 1e8 / speed;
+                // The look before the step, and the one that saw that it is due.
+                assert!((due..due + 4e7).contains(&(*time as f64)), "step {number} at {time}, due {due}");
+            }
+        }
+        assert!(replay_at(began, ReplayPace::Max, 1).unwrap().iter().all(|&time| time <= 20_000_000));
+    }
+
+    #[test]
+    fn a_log_without_times_has_no_pace() {
+        let error = replay_at(|_| None, ReplayPace::Recorded(1.0), 1).unwrap_err();
+        assert!(error.to_string().contains("no times"), "{error}");
+        replay_at(|_| None, ReplayPace::Max, 2).unwrap();
+    }
+}
