@@ -109,7 +109,7 @@ fn inspection_kind(error: &senesce_inspect::Error) -> ErrorKind {
 fn probe_kind(error: &senesce_probe::Error) -> ErrorKind {
     use senesce_probe::Error as Probe;
     match error {
-        Probe::NoTrace { .. } | Probe::NotSupported { .. } => ErrorKind::Environment,
+        Probe::NoTrace { .. } | Probe::NoTraceRights { .. } | Probe::NotSupported { .. } => ErrorKind::Environment,
         Probe::System { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => ErrorKind::Environment,
         _ => ErrorKind::Failed,
     }
@@ -142,7 +142,7 @@ fn report(error: &anyhow::Error) -> ExitCode {
             break;
         }
         if let Some(failure) = cause.downcast_ref::<senesce_probe::Error>() {
-            kind = probe_kind(failure);
+            (kind, hint) = (probe_kind(failure), failure.hint());
             break;
         }
         if let Some((found, advice)) = senesce_experiment::classify(cause) {

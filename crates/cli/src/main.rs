@@ -29,7 +29,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<()> {
     let quiet = cli.quiet;
     match cli.verb {
         Verb::Inspect(args) => verb::inspect::inspect(args, quiet),
-        Verb::Trace(args) => verb::trace::trace(args),
+        Verb::Trace(args) => verb::trace::trace(args, quiet),
         Verb::Compare(args) => verb::compare::compare(args),
         Verb::Device(args) => verb::device::device(args),
         Verb::Profile(args) => verb::profile::profile(args, quiet),

@@ -86,6 +86,14 @@ pub enum Error {
         /// Why not, and what the user can do.
         problem: String,
     },
+    /// This process may not use the kernel's tracing.
+    #[error("no right to trace block requests: tracefs at {} is closed to this user", path.display())]
+    NoTraceRights {
+        /// Where tracefs is mounted, or what of it was tried.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
     /// The bandwidth of reads cannot be measured so.
     #[error("cannot measure the transfer curve of {}: {problem}", path.display())]
     BadTransfer {
@@ -109,6 +117,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoTraceRights { .. } => Some(
+                "run as root (sudo); or import what blkparse printed elsewhere (senesce trace --blkparse FILE)"
+                    .to_owned(),
+            ),
+            _ => None,
+        }
+    }
+
     /// A [`Error::System`] from a system call's error number.
     pub(crate) fn system(operation: &'static str, path: impl Into<PathBuf>, source: impl Into<io::Error>) -> Self {
         Error::System { operation, path: path.into(), source: source.into() }

@@ -33,7 +33,7 @@ pub struct InspectArgs {
 
 #[derive(Debug, Args)]
 pub struct TraceArgs {
-    /// The device to trace, or a path on its file system.
+    /// The device to trace, or a path on its file system; default: the device of the current directory's file system.
     #[arg(long, value_name = "PATH")]
     pub on: Option<PathBuf>,
     /// Read what `blkparse` printed instead of tracing.

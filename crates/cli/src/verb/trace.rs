@@ -4,18 +4,20 @@ use std::{
     fs::File,
     io::{BufReader, Write},
     os::unix::process::ExitStatusExt,
+    path::PathBuf,
     process::Command,
 };
 
 use anyhow::{Context, Result};
 use senesce_core::{BlockOp, BlockRequest, Bytes};
 use senesce_device::{DeviceCost, QueuePolicy, compute_cost};
+use senesce_inspect::{Access, Target, find_target};
 use senesce_probe::{
     collect::BlockTracer,
     score::{AccessFigures, TraceFigures, compute_trace_figures},
     trace::{BlockTrace, import_blkparse},
 };
-use senesce_volume::{install_signal_cleanup, interrupted};
+use senesce_volume::{LinuxHost, install_signal_cleanup, interrupted};
 
 use super::device::read_device;
 use crate::{
@@ -26,17 +28,21 @@ use crate::{
 /// The schema of a trace's figures as JSON.
 const TRACE_SCHEMA: &str = "senesce-trace/1";
 
+/// Blocks that seeks are counted in.
+const BLOCK_BYTES: u64 = 4096;
+
 /// Traces or imports, and prints figures.
-pub fn trace(args: TraceArgs) -> Result<()> {
+pub fn trace(args: TraceArgs, quiet: bool) -> Result<()> {
     let devices = args.device.iter().map(|name| read_device(name)).collect::<Result<Vec<_>>>()?;
     let (trace, ended) = match (&args.blkparse, &args.on, args.command.split_first()) {
         (Some(path), None, None) => {
             let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
             (import_blkparse(BufReader::new(file))?, None)
         }
-        (None, Some(on), Some((program, arguments))) => {
+        (None, on, Some((program, arguments))) => {
             install_signal_cleanup().context("cannot handle signals")?;
-            let tracer = BlockTracer::start(on)?;
+            let on = on.clone().map_or_else(|| device_of_current_directory(quiet), Ok)?;
+            let tracer = BlockTracer::start(&on)?;
             let status = Command::new(program)
                 .args(arguments)
                 .stdout(std::io::stderr())
@@ -47,8 +53,8 @@ pub fn trace(args: TraceArgs) -> Result<()> {
             (trace, Some(status?))
         }
         _ => {
-            let hint = "senesce trace --on PATH -- COMMAND…, or senesce trace --blkparse FILE";
-            return Err(usage("give a device (or a path on it) and a command, or a file", Some(hint)));
+            let hint = "senesce trace [--on PATH] -- COMMAND…, or senesce trace --blkparse FILE";
+            return Err(usage("give a command, or a file", Some(hint)));
         }
     };
     if let Some(path) = &args.requests {
@@ -83,6 +89,21 @@ pub fn trace(args: TraceArgs) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// The device of the file system that the current directory lies on; said on stderr. A path on it where only the kernel's
+/// number of it is known.
+fn device_of_current_directory(quiet: bool) -> Result<PathBuf> {
+    let directory = std::env::current_dir().context("cannot find the current directory")?;
+    let device = match find_target(&directory, Access::ThroughMount, &LinuxHost::default()) {
+        Ok(Target::Mounted(mounted)) => mounted.device.ok(),
+        _ => None,
+    };
+    if !quiet {
+        let what = device.as_ref().map_or("the device".to_owned(), |device| device.display().to_string());
+        eprintln!("tracing {what}, on which the current directory lies (--on PATH traces another)");
+    }
+    Ok(device.unwrap_or(directory))
 }
 
 fn text(trace: &BlockTrace, figures: &TraceFigures, costs: &[DeviceCost]) -> String {
@@ -127,15 +148,47 @@ fn access_text(name: &str, access: &AccessFigures) -> String {
         Bytes(access.bytes),
         access.discontinuities,
     );
-    for bucket in &access.request_sizes {
+    if let Some(blocks) = access.blocks_per_chain {
         text.push_str(&format!(
-            "  {:>10}… {:>8} requests {:>12}\n",
-            Bytes(bucket.at_least_bytes).to_string(),
-            bucket.requests,
-            Bytes(bucket.bytes).to_string()
+            "  chains          {} rows of requests that touch, {blocks:.1} blocks each on average\n",
+            access.chains
         ));
     }
+    let sizes = access.request_sizes.iter().filter(|bucket| bucket.requests > 0);
+    let sizes = sizes.map(|bucket| format!("{}… {}", Bytes(bucket.at_least_bytes), bucket.requests));
+    text.push_str(&wrapped("request sizes", sizes));
+    let seeks = access.seeks.iter().filter(|bucket| bucket.forward + bucket.backward > 0);
+    let seeks = seeks.map(|bucket| match bucket.at_least_blocks {
+        0 => format!("none {}", bucket.forward + bucket.backward),
+        blocks => {
+            let distance = Bytes(blocks.saturating_mul(BLOCK_BYTES));
+            format!("{distance}… +{} −{}", bucket.forward, bucket.backward)
+        }
+    });
+    text.push_str(&wrapped("seek distances", seeks));
     text
+}
+
+/// A histogram on as few lines as it fits on; nothing if it is empty.
+fn wrapped(heading: &str, buckets: impl Iterator<Item = String>) -> String {
+    const WIDTH: usize = 110;
+    const INDENT: usize = 18;
+    let mut text = format!("  {heading:<16}");
+    let mut column = INDENT;
+    for bucket in buckets {
+        let length = bucket.chars().count();
+        if column > INDENT && column + 3 + length > WIDTH {
+            text.push_str(&format!("\n{:INDENT$}", ""));
+            column = INDENT;
+        }
+        if column > INDENT {
+            text.push_str(" · ");
+            column += 3;
+        }
+        text.push_str(&bucket);
+        column += length;
+    }
+    if column == INDENT { String::new() } else { text + "\n" }
 }
 
 /// One line a request: issued (ns), kind, first sector, sectors, completed (ns).

@@ -209,7 +209,22 @@ fn a_trace_sees_what_a_command_reads_and_an_imported_one_is_scored() {
     assert_eq!((&json["requests"], &json["figures"]["reads"]["dynamic_layout_score"]), (&2.into(), &1.0.into()));
     std::fs::write(lab.path("broken.txt"), blkparse.replace("1008 + 8 [cat]", "1008 + x [cat]")).unwrap();
     lab.run(["trace", "--blkparse", "broken.txt"]).refused(1, &["line 3"]);
-    lab.run(["trace", "--", "true"]).refused(2, &["give a device", "--on PATH"]);
+    lab.run(["trace"]).refused(2, &["give a command", "--on PATH"]);
+    // Three reads in two rows, one jump of 2 MiB back; a write.
+    let requests = [("R", 8000, 8), ("R", 8008, 16), ("R", 3928, 8), ("W", 50, 8)];
+    let lines = requests.iter().enumerate().map(|(at, (kind, sector, sectors))| {
+        format!("8,0 1 {at} 0.00010{at}000 100 D {kind} {sector} + {sectors} [cat]\n")
+    });
+    std::fs::write(lab.path("seeks.txt"), lines.collect::<String>()).unwrap();
+    let text = lab.run(["trace", "--blkparse", "seeks.txt"]).good().stdout;
+    let lines = [
+        "  chains          2 rows of requests that touch, 2.0 blocks each on average",
+        "  request sizes   4.00 KiB… 2 · 8.00 KiB… 1",
+        "  seek distances  none 1 · 2.00 MiB… +0 −1",
+    ];
+    for line in lines {
+        assert!(text.lines().any(|said| said == line), "{line}:\n{text}");
+    }
 
     if !root_or_skip("tracefs") {
         return;
@@ -224,6 +239,30 @@ fn a_trace_sees_what_a_command_reads_and_an_imported_one_is_scored() {
     let csv = std::fs::read_to_string(lab.path("r.csv")).unwrap();
     let direct = csv.lines().filter(|line| line.contains(",read,") && line.contains(",128,")).count();
     assert_eq!(direct, 10, "{csv}");
+    // The device of the directory it is called in, whatever file system that is.
+    let here = |point: &std::path::Path| {
+        let output = lab.command().current_dir(point).args(["trace", "--json", "--", "true"]).output().unwrap();
+        super::lab::Done::of(output).good()
+    };
+    let done = here(&mount.point);
+    assert!(done.stderr.contains(&format!("tracing {}, on which", disk.device)), "{}", done.stderr);
+    assert!(serde_json::from_str::<Value>(&done.stdout).unwrap()["figures"].is_object());
+    {
+        let lab = Lab::new();
+        let (mount, disk) = volume(&lab, "mkfs.btrfs", 128);
+        assert!(here(&mount.point).stderr.contains(&format!("tracing {}, on which", disk.device)));
+    }
+    // Whoever is not root is told what he lacks.
+    let binary = super::lab::SENESCE;
+    let as_nobody = |arguments: &str| format!("cd /; exec setpriv --reuid 65534 --clear-groups {binary} {arguments}");
+    let readable = std::process::Command::new("setpriv")
+        .args(["--reuid", "65534", "--clear-groups", binary, "--version"])
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if readable {
+        let said = ["no right to trace", "tracefs at /sys/kernel/", "hint: run as root"];
+        lab.run_apart(&as_nobody(&format!("trace --on {} -- true", disk.device))).refused(3, &said);
+    }
     let failing = lab.run(["trace", "--on", mount.point.to_str().unwrap(), "--", "false"]);
     failing.refused(1, &["the traced command ended with"]);
 }

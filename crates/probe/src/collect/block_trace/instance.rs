@@ -29,7 +29,10 @@ impl Instance {
         let process = std::process::id();
         let started = start_time(process).unwrap_or(0);
         let path = find_tracefs()?.join("instances").join(format!("{PREFIX}{process}-{started}-{number}"));
-        fs::create_dir(&path).map_err(|source| Error::system("make the trace instance", &path, source))?;
+        fs::create_dir(&path).map_err(|source| match source.kind() {
+            io::ErrorKind::PermissionDenied => Error::NoTraceRights { path: path.clone(), source },
+            _ => Error::system("make the trace instance", &path, source),
+        })?;
         Ok(Self { path })
     }
 
@@ -92,12 +95,25 @@ impl Drop for Instance {
 }
 
 fn find_tracefs() -> Result<PathBuf, Error> {
-    let found = TRACEFS.iter().map(Path::new).find(|path| path.join("instances").is_dir());
-    found.map(Path::to_owned).ok_or_else(|| Error::NoTrace {
+    find_tracefs_among(TRACEFS.iter().map(Path::new))
+}
+
+fn find_tracefs_among<'a>(places: impl Iterator<Item = &'a Path>) -> Result<PathBuf, Error> {
+    let mut closed = None;
+    for path in places {
+        match fs::metadata(path.join("instances")) {
+            Ok(found) if found.is_dir() => return Ok(path.to_owned()),
+            Err(source) if source.kind() == io::ErrorKind::PermissionDenied => {
+                closed.get_or_insert(Error::NoTraceRights { path: path.to_owned(), source });
+            }
+            _ => {}
+        }
+    }
+    Err(closed.unwrap_or_else(|| Error::NoTrace {
         path: TRACEFS[0].into(),
         problem: "the kernel's tracing is not to be seen there; as root: mount -t tracefs none /sys/kernel/tracing"
             .to_owned(),
-    })
+    }))
 }
 
 /// When a process started, in the kernel's ticks since boot; tells a process from a later one of the same number.
@@ -172,6 +188,16 @@ mod tests {
         for name in ["foo", "senesce-", "senesce-18", "senesce-18-500", "senesce-a-b-c", "senesce-18-500-0-1"] {
             assert!(!is_stale(name, start), "{name}");
         }
+    }
+
+    #[test]
+    fn a_place_that_is_closed_is_not_one_where_nothing_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let [nothing, there] = ["nothing", "there"].map(|name| directory.path().join(name));
+        fs::create_dir_all(there.join("instances")).unwrap();
+        let find = |places: &[&Path]| find_tracefs_among(places.iter().copied());
+        assert!(matches!(find(&[&nothing]), Err(Error::NoTrace { .. })));
+        assert_eq!(find(&[&nothing, &there]).unwrap(), there);
     }
 
     #[test]
