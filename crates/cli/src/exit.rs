@@ -93,10 +93,14 @@ pub fn run(work: impl FnOnce() -> anyhow::Result<()>) -> ExitCode {
 fn inspection_kind(error: &senesce_inspect::Error) -> ErrorKind {
     use senesce_inspect::Error as Inspect;
     match error {
-        Inspect::NoFileSystem { .. } | Inspect::NotSupported { .. } | Inspect::NotOffline { .. } => ErrorKind::Usage,
+        Inspect::NoFileSystem { .. }
+        | Inspect::HoldsOther { .. }
+        | Inspect::NotSupported { .. }
+        | Inspect::NotOffline { .. } => ErrorKind::Usage,
         Inspect::NotRoot { .. }
         | Inspect::NotMountable { .. }
         | Inspect::MountHidden { .. }
+        | Inspect::Closed { .. }
         | Inspect::TwinMounted { .. } => ErrorKind::Environment,
         Inspect::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => ErrorKind::Environment,
         Inspect::Probe(error) => probe_kind(error),

@@ -21,6 +21,30 @@ pub enum Error {
         /// The device or image.
         path: PathBuf,
     },
+    /// A device or image with something else that is known.
+    #[error("{} holds {holds}, which cannot be inspected (ext4, XFS and Btrfs can)", path.display())]
+    HoldsOther {
+        /// The device or image.
+        path: PathBuf,
+        /// What it holds, with its article.
+        holds: &'static str,
+    },
+    /// A device or image that may not be opened.
+    #[error(
+        "cannot open {}{}: {source}",
+        path.display(),
+        mounted.as_ref().map(|how| format!(" ({how})")).unwrap_or_default()
+    )]
+    Closed {
+        /// The device or image.
+        path: PathBuf,
+        /// Where it is mounted, and how, in words, if it is.
+        mounted: Option<String>,
+        /// Whether this process is root, whom only a container's rules or a security module stop.
+        is_root: bool,
+        /// The system's answer.
+        source: std::io::Error,
+    },
     /// A directory on a file system that is not supported.
     #[error("{} lies on {file_system}, which cannot be inspected (ext4, XFS and Btrfs can)", path.display())]
     NotSupported {
@@ -130,6 +154,29 @@ impl Error {
                 "an overlay lays directories of other file systems over each other; name one of those (upperdir and \
                  lowerdir in /proc/self/mountinfo)"
                     .to_owned(),
+            ),
+            Self::Closed { mounted, is_root, .. } => Some(match (is_root, mounted) {
+                (true, Some(_)) => {
+                    "this process is root already: what stops it are a container's rules for devices, or a \
+                                    security module; without --offline the mount is inspected, which needs no device"
+                        .to_owned()
+                }
+                (true, None) => {
+                    "this process is root already: what stops it are a container's rules for devices, or a \
+                                 security module"
+                        .to_owned()
+                }
+                (false, _) => "run as root (sudo)".to_owned(),
+            }),
+            Self::HoldsOther { holds, .. } => Some(
+                match *holds {
+                    "a LUKS container" => "open it (cryptsetup open), and name the device below /dev/mapper",
+                    "an LVM physical volume" => "name one of its logical volumes (/dev/VG/LV)",
+                    "a member of a RAID array" => "name the array (/dev/md0)",
+                    holds if holds.contains("partition table") => "name one of its partitions, such as /dev/sdb1",
+                    _ => "name a directory, device or image with one of these file systems",
+                }
+                .to_owned(),
             ),
             Self::NotSupported { .. } => Some("name a directory on ext4, XFS or Btrfs".to_owned()),
             Self::NoFileSystem { .. } => {

@@ -94,8 +94,13 @@ pub struct TargetFigures {
     pub capacity_bytes: u64,
     /// What is in use, bytes.
     pub used_bytes: u64,
-    /// The readahead that the models assume, KiB: the device's own setting where it is known.
+    /// The readahead that the models assume, KiB: what was asked for, or the kernel's default, whatever the device has set,
+    /// so that a file system costs the same mounted, on its device and as an image.
     pub read_ahead_kib: u32,
+    /// Whether it was asked for.
+    pub read_ahead_asked_for: bool,
+    /// What the device has set, KiB, if there is one.
+    pub device_read_ahead_kib: Option<u32>,
     /// When, seconds since 1970.
     pub inspected_unix_seconds: u64,
     /// The kernel.

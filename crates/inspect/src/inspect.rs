@@ -24,7 +24,7 @@ pub struct InspectOptions<'a> {
     pub devices: Vec<DeviceSpec>,
     /// How many threads ask the kernel.
     pub threads: usize,
-    /// Readahead to model, KiB; the device's own setting if none is given.
+    /// Readahead to model, KiB; the kernel's default if none is given, the same for mounts, devices and images.
     pub read_ahead_kib: Option<u32>,
     /// Cells on each side of the map: two to the power of it.
     pub map_order: u32,
@@ -92,7 +92,9 @@ fn inspect_mounted(
         mount_options: Some(target.options.clone()),
         capacity_bytes,
         used_bytes: capacity_bytes - space.f_bfree * space.f_frsize,
-        read_ahead_kib: read_ahead_kib(&options, device.map(PathBuf::as_path), host),
+        read_ahead_kib: options.read_ahead_kib.unwrap_or(DEFAULT_READ_AHEAD_KIB),
+        read_ahead_asked_for: options.read_ahead_kib.is_some(),
+        device_read_ahead_kib: device.and_then(|device| host.read_ahead(device).ok()),
         inspected_unix_seconds: clock.unix_seconds(),
         kernel: kernel(),
     };
@@ -142,7 +144,7 @@ fn inspect_offline(
     clock: &dyn Clock,
 ) -> Result<Inspection, Error> {
     let is_device = matches!(host.device_number(path), Ok(Some(_)));
-    let read_ahead_kib = read_ahead_kib(&options, Some(path), host);
+    let read_ahead_kib = options.read_ahead_kib.unwrap_or(DEFAULT_READ_AHEAD_KIB);
     let (progress, threads) = (options.progress, options.threads);
     let (offline, metadata) = read_offline(path, threads, progress)?;
     let mut warnings: Vec<String> = Vec::new();
@@ -180,6 +182,8 @@ fn inspect_offline(
         capacity_bytes,
         used_bytes: capacity_bytes.saturating_sub(free_bytes),
         read_ahead_kib,
+        read_ahead_asked_for: options.read_ahead_kib.is_some(),
+        device_read_ahead_kib: is_device.then(|| host.read_ahead(path).ok()).flatten(),
         inspected_unix_seconds: clock.unix_seconds(),
         kernel: kernel(),
     };
@@ -204,11 +208,6 @@ fn inspect_offline(
         return Err(Error::Stopped);
     }
     finish(adder, figures, FileSystemKind::Ext4, &survey, free, warnings)
-}
-
-fn read_ahead_kib(options: &InspectOptions<'_>, device: Option<&Path>, host: &dyn Host) -> u32 {
-    let of_device = || device.and_then(|device| host.read_ahead(device).ok());
-    options.read_ahead_kib.or_else(of_device).unwrap_or(DEFAULT_READ_AHEAD_KIB)
 }
 
 /// The length of a device or image.

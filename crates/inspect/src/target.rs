@@ -6,9 +6,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use senesce_volume::{FileSystemKind, Host, MountEntry, SCAN_BYTES, read_superblock};
+use senesce_volume::{FileSystemKind, Host, MountEntry, SCAN_BYTES, find_signatures, read_superblock};
 
-use crate::{Error, mounts::find_mount_of, source::find_device};
+use crate::{
+    Error,
+    mounts::{FoundMount, find_mount_of},
+    source::find_device,
+};
 
 /// What is inspected.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +87,7 @@ pub fn find_target(path: &Path, access: Access, host: &dyn Host) -> Result<Targe
         target.warnings.extend(found.notice(&path));
         return Ok(Target::Mounted(target));
     }
-    let start = host.read_device(&path, 0, SCAN_BYTES)?;
+    let start = host.read_device(&path, 0, SCAN_BYTES).map_err(|error| closed(error, &path, found.as_ref(), host))?;
     match read_superblock(&start).map(|found| found.file_system) {
         Some(FileSystemKind::Ext4) => Ok(Target::Ext4 { mounted: found.map(|found| found.in_words()), path }),
         Some(other) if access == Access::Offline => {
@@ -95,7 +99,26 @@ pub fn find_target(path: &Path, access: Access, host: &dyn Host) -> Result<Targe
             Some(found) => Err(Error::MountHidden { path, how: found.in_words() }),
             None => Ok(Target::Unmounted { path, file_system }),
         },
-        None => Err(Error::NoFileSystem { path }),
+        None => {
+            let end = host.device_size(&path).map_or(metadata.len(), |bytes| bytes.0);
+            // What lies at the end only (RAID) may be out of reach: then it is not named.
+            let end = host.read_device(&path, end.saturating_sub(SCAN_BYTES as u64), SCAN_BYTES).unwrap_or_default();
+            match find_signatures(&start, &end).first().map(|found| found.holds) {
+                Some(holds) => Err(Error::HoldsOther { path, holds }),
+                None => Err(Error::NoFileSystem { path }),
+            }
+        }
+    }
+}
+
+/// What to say if the device or image cannot be opened: root is not told to be root.
+fn closed(error: senesce_volume::Error, path: &Path, found: Option<&FoundMount<'_>>, host: &dyn Host) -> Error {
+    match error {
+        senesce_volume::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            let mounted = found.map(FoundMount::in_words);
+            Error::Closed { path: path.to_owned(), mounted, is_root: host.is_root(), source }
+        }
+        other => other.into(),
     }
 }
 

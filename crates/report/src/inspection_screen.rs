@@ -21,12 +21,12 @@ pub fn inspection_screen(inspection: &Json) -> String {
     let layout = &tree["layout"];
     let device = target["device"].as_str().map(|device| format!(" on {device}")).unwrap_or_default();
     line(&format!(
-        "{}  {}{device}, {} of {} in use, {} files, read {}",
+        "{}  {}{device}, {} of {} in use, {}, read {}",
         words(&target["path"]),
         words(&target["file_system"]),
         size(&target["used_bytes"]),
         size(&target["capacity_bytes"]),
-        number(&tree["files"]),
+        many(&tree["files"], "file"),
         words(&target["read"]),
     ));
     line(&format!("\n{}\n", words(&inspection["verdict"])));
@@ -56,14 +56,16 @@ pub fn inspection_screen(inspection: &Json) -> String {
             percent(&cost["metadata_share"]),
         ));
     }
+    line(&read_ahead(target));
     line(&format!(
-        "\nlayout score {} · extents per file {} · fragmented {} of {} files · next file adjacent {}",
+        "\nlayout score {} · extents per file {} · fragmented {} of {} · next file adjacent {}",
         score(&layout["layout_score"]),
         score(&layout["extents_per_file"]),
         number(&layout["fragmented_files"]),
-        number(&layout["files"]),
+        many(&layout["files"], "file"),
         percent(&layout["adjacent_files_share"]),
     ));
+    line(&lengths_and_distances(layout));
     let special: Vec<String> = ["shared", "encoded", "inline", "preallocated", "delayed", "sparse_files"]
         .iter()
         .filter(|key| tree["special"][**key].as_u64().is_some_and(|count| count > 0))
@@ -80,6 +82,40 @@ pub fn inspection_screen(inspection: &Json) -> String {
         line(&format!("warning: {}", words(warning)));
     }
     text
+}
+
+/// The readahead that was modelled, whence it comes, and what the device has set if that is another.
+fn read_ahead(target: &Json) -> String {
+    let modelled = target["read_ahead_kib"].as_u64();
+    let from = match target["read_ahead_asked_for"].as_bool() {
+        Some(true) => "asked for",
+        _ => "the kernel's default",
+    };
+    let own = target["device_read_ahead_kib"].as_u64().filter(|own| Some(*own) != modelled);
+    let own = own.map(|own| format!("; the device has {own} KiB set: --read-ahead-kib {own}")).unwrap_or_default();
+    format!("readahead modelled: {} KiB ({from}{own})", number(&target["read_ahead_kib"]))
+}
+
+/// How many extents are short, how much could be mapped by huge pages, how far it is to the next file.
+fn lengths_and_distances(layout: &Json) -> String {
+    /// Blocks of distances.
+    const BLOCK_BYTES: f64 = 4096.0;
+    let (short, aligned) = (&layout["short_extents"], &layout["aligned"]);
+    let share = match (aligned["aligned_pieces"].as_f64(), aligned["pieces"].as_f64()) {
+        (Some(lie_so), Some(pieces)) if pieces > 0.0 => {
+            format!("{:.0}% of {}", lie_so / pieces * 100.0, many(&aligned["pieces"], "piece"))
+        }
+        _ => "–".to_owned(),
+    };
+    let distance = layout["interfile_distance_mean_blocks"].as_f64();
+    format!(
+        "extents below {} (natural transfer size) {} of {} · aligned 2 MiB {share} · mean way to \
+         the next file {}",
+        size(&short["natural_transfer_bytes"]),
+        number(&short["extents"]),
+        number(&layout["extents"]),
+        distance.map_or("–".to_owned(), |blocks| bytes(blocks * BLOCK_BYTES)),
+    )
 }
 
 fn free_space(free: &Json, line: &mut impl FnMut(&str)) {
@@ -158,6 +194,12 @@ fn number(value: &Json) -> String {
     value.as_u64().map_or("–".to_owned(), count)
 }
 
+/// So many of them; one of them without an s.
+fn many(value: &Json, what: &str) -> String {
+    let plural = if value.as_u64() == Some(1) { "" } else { "s" };
+    format!("{} {what}{plural}", number(value))
+}
+
 fn float(value: &Json) -> String {
     value.as_f64().map_or("–".to_owned(), figure)
 }
@@ -180,4 +222,39 @@ fn percent(value: &Json) -> String {
 
 fn times(value: &Json) -> String {
     value.as_f64().map_or("–".to_owned(), |times| format!("{}×", figure(times)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn lengths_distances_and_the_readahead_are_on_the_screen() {
+        let layout = json!({
+            "extents": 70, "files": 1, "fragmented_files": 1,
+            "short_extents": { "natural_transfer_bytes": 8 << 20, "extents": 42 },
+            "aligned": { "pieces": 8, "aligned_pieces": 2 },
+            "interfile_distance_mean_blocks": 512.0,
+        });
+        let mut inspection = json!({
+            "target": { "read_ahead_kib": 128, "read_ahead_asked_for": false, "device_read_ahead_kib": 4096 },
+            "tree": { "files": 1, "layout": layout },
+        });
+        let screen = inspection_screen(&inspection);
+        for text in [
+            "in use, 1 file, read",
+            "fragmented 1 of 1 file ·",
+            "extents below 8 MiB (natural transfer size) 42 of 70",
+            " 42 of 70 · aligned 2 MiB 25% of 8 pieces · mean way to the next file 2 MiB",
+            "readahead modelled: 128 KiB (the kernel's default; the device has 4096 KiB set: --read-ahead-kib 4096)",
+        ] {
+            assert!(screen.contains(text), "{text}:\n{screen}");
+        }
+        inspection["target"]["device_read_ahead_kib"] = 128.into();
+        assert!(inspection_screen(&inspection).contains("128 KiB (the kernel's default)\n"));
+        inspection["target"]["read_ahead_asked_for"] = true.into();
+        assert!(inspection_screen(&inspection).contains("128 KiB (asked for)\n"));
+    }
 }

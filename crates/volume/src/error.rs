@@ -260,7 +260,16 @@ impl Error {
                     .to_owned()
             }
             Error::LeftOvers { .. } => "run `senesce clean` first".to_owned(),
-            Error::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => "run as root".to_owned(),
+            Error::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                match rustix::process::geteuid().is_root() {
+                    true => {
+                        "this process is root already: what stops it are a container's rules, a security module, or an \
+                             immutable file"
+                            .to_owned()
+                    }
+                    false => "run as root".to_owned(),
+                }
+            }
             _ => return None,
         })
     }

@@ -32,7 +32,14 @@ fn an_inspection_fits_a_screen_and_a_page_and_parses() {
         let (mount, disk) = volume(&lab, mkfs, mib);
         let path = mount.point.to_str().unwrap();
         let screen = lab.run(["inspect", path, "--html", "page.html", "--idle"]).good().stdout;
-        for text in ["reading all 200 files cold", "model: HDD 7.2K", "model: NVMe", "fresh copy", "layout score"] {
+        for text in [
+            "reading all 200 files cold",
+            "model: HDD 7.2K",
+            "model: NVMe",
+            "fresh copy",
+            "layout score",
+            "aligned 2 MiB",
+        ] {
             assert!(screen.contains(text), "{text}: {screen}");
         }
         assert!(screen.lines().count() < 60, "{screen}");
@@ -43,6 +50,15 @@ fn an_inspection_fits_a_screen_and_a_page_and_parses() {
         assert_eq!(json["tree"]["files"], 200);
         let used: u64 = json["map"]["used"].as_array().unwrap().iter().map(|cell| cell.as_u64().unwrap()).sum();
         assert!(used > 0 && json["costs"][0]["seconds"]["as_it_lies"].as_f64().unwrap() > 0.0, "{}", json["costs"]);
+        // The same readahead is modelled whatever the device has set, and both are told.
+        let name = disk.device.trim_start_matches("/dev/");
+        std::fs::write(format!("/sys/block/{name}/queue/read_ahead_kb"), "512").unwrap();
+        let again: Value = serde_json::from_str(&lab.run(["inspect", path, "--json"]).good().stdout).unwrap();
+        assert_eq!((&again["costs"], &again["target"]["read_ahead_kib"]), (&json["costs"], &128.into()));
+        assert_eq!(again["target"]["device_read_ahead_kib"], 512);
+        let told = "readahead modelled: 128 KiB (the kernel's default; the device has 512 KiB set";
+        let screen = lab.run(["inspect", path]).good().stdout;
+        assert!(screen.contains(told), "{screen}");
         // The device stands for its mount.
         let by_device = lab.run(["inspect", &disk.device]).good().stdout;
         assert!(by_device.contains("reading all 200 files"), "{by_device}");

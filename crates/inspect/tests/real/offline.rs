@@ -11,7 +11,7 @@ use crate::support::{Files, Volume, age, alone, inspect_at, inspect_offline, run
 /// Everything but how it was read, and when.
 fn figures(found: &Inspection) -> Value {
     let mut json = found.to_json();
-    for key in ["path", "device", "read", "mount_options", "inspected_unix_seconds"] {
+    for key in ["path", "device", "read", "mount_options", "device_read_ahead_kib", "inspected_unix_seconds"] {
         json["target"].as_object_mut().unwrap().remove(key);
     }
     json.as_object_mut().unwrap().remove("warnings");
@@ -140,6 +140,56 @@ fn only_ext4_and_only_devices_and_images_are_read_offline() {
     fs::write(&image, [&b"XFSB"[..], &[0; 200_000]].concat()).unwrap();
     let error = refused(&image);
     assert!(matches!(&error, Error::NotOffline { problem, .. } if problem.contains("xfs")), "{error}");
+}
+
+#[test]
+fn what_else_an_image_holds_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let image = directory.path().join("image");
+    for (offset, mark, name) in [
+        (82, &b"FAT32   "[..], "a FAT (vfat) file system"),
+        (54, b"FAT16   ", "a FAT (vfat) file system"),
+        (3, b"NTFS    ", "an NTFS file system"),
+        (3, b"EXFAT   ", "an exFAT file system"),
+        (0, b"hsqs", "a squashfs file system"),
+        (1024, b"\x10\x20\xf5\xf2", "an F2FS file system"),
+        (4086, b"SWAPSPACE2", "a swap area"),
+        (0, b"LUKS\xba\xbe", "a LUKS container"),
+        (512, b"LABELONE", "an LVM physical volume"),
+        (16_500, b"pool_guid", "a ZFS label"),
+        (510, b"\x55\xaa", "an MBR partition table or a boot sector"),
+    ] {
+        let mut bytes = vec![0; 300_000];
+        bytes[offset..offset + mark.len()].copy_from_slice(mark);
+        if offset < 100 && name.contains("FAT") {
+            // A boot sector's mark is in all of them, and says less.
+            bytes[510..512].copy_from_slice(b"\x55\xaa");
+        }
+        fs::write(&image, bytes).unwrap();
+        let error = inspect_at(&image).unwrap_err();
+        let said = error.to_string();
+        assert!(said.contains(&format!("holds {name}, which cannot be inspected (ext4, XFS and Btrfs can)")), "{said}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("name ")), "{:?}", error.hint());
+    }
+    fs::write(&image, vec![0; 300_000]).unwrap();
+    assert!(matches!(inspect_at(&image), Err(Error::NoFileSystem { .. })));
+}
+
+#[test]
+fn root_whom_the_machine_stops_is_not_told_to_be_root() {
+    let closed = |is_root, mounted: Option<&str>| Error::Closed {
+        path: "/dev/sdz".into(),
+        mounted: mounted.map(str::to_owned),
+        is_root,
+        source: std::io::Error::from_raw_os_error(1),
+    };
+    let error = closed(true, Some("mounted for writing on /"));
+    let said = error.to_string();
+    assert!(said.contains("cannot open /dev/sdz (mounted for writing on /): Operation not permitted"), "{said}");
+    let hint = error.hint().unwrap();
+    assert!(hint.contains("root already") && hint.contains("without --offline") && !hint.contains("sudo"), "{hint}");
+    assert!(closed(true, None).hint().unwrap().contains("root already"));
+    assert_eq!(closed(false, None).hint().unwrap(), "run as root (sudo)");
 }
 
 #[test]
