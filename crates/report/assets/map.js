@@ -5,43 +5,11 @@
   const knowsFree = data.free_space !== null;
   const files = new Map(data.map_files.map((file) => [file.number, file]));
   const canvas = document.getElementById("volume-map");
-  const context = canvas.getContext("2d");
+  const { size, range, cellsAt, mix, theme, fade } = senesceMap;
   const root = document.documentElement;
-  const size = (bytes) => {
-    const units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let unit = 0;
-    while (bytes >= 1024 && unit + 1 < units.length) { bytes /= 1024; unit += 1; }
-    return `${bytes >= 100 || unit === 0 ? Math.round(bytes) : bytes.toFixed(1)} ${units[unit]}`;
-  };
-
-  // The Hilbert curve: the place of every cell, and the cell at every place.
-  const place = (index) => {
-    let x = 0, y = 0, rest = index;
-    for (let step = 1; step < side; step *= 2) {
-      const right = 1 & (rest / 2), up = 1 & (rest ^ right);
-      if (up === 0) {
-        if (right === 1) { x = step - 1 - x; y = step - 1 - y; }
-        [x, y] = [y, x];
-      }
-      x += step * right;
-      y += step * up;
-      rest = Math.floor(rest / 4);
-    }
-    return [x, y];
-  };
-  const at = new Int32Array(side * side);
-  for (let index = 0; index < side * side; index += 1) {
-    const [x, y] = place(index);
-    at[y * side + x] = index;
-  }
+  const at = cellsAt(side);
 
   // Colours: even steps of lightness and hue, so that neighbours in the tree look alike and strangers do not.
-  const mix = (stops, share) => {
-    const position = Math.max(0, Math.min(1, share)) * (stops.length - 1);
-    const low = Math.min(stops.length - 2, Math.floor(position));
-    const part = position - low;
-    return stops[low].map((from, channel) => Math.round(from + (stops[low + 1][channel] - from) * part));
-  };
   const hue = (degrees, saturation, lightness) => {
     const chroma = saturation * Math.min(lightness, 1 - lightness);
     const channel = (n) => {
@@ -59,7 +27,14 @@
     while (low < high) { const middle = (low + high) >> 1; if (times[middle] < time) low = middle + 1; else high = middle; }
     return times.length > 1 ? low / (times.length - 1) : 0.5;
   };
-  const date = (seconds) => (Math.abs(seconds) < 8e12 ? new Date(seconds * 1000).toISOString().slice(0, 10) : "–");
+  const moment = (seconds, end) => (Math.abs(seconds) < 8e12 ? new Date(seconds * 1000).toISOString().slice(0, end).replace("T", " ") : "–");
+  const date = (seconds) => moment(seconds, 10);
+  // From when to when: by the day, or by the minute or second if that is within one day.
+  const period = (first, last) => {
+    const end = [10, 16, 19].find((end) => moment(first, end) !== moment(last, end));
+    if (end === undefined) return `all at ${moment(first, 19)} UTC`;
+    return `from ${moment(first, end)} (dark) to ${moment(last, end)}${end > 10 ? " UTC" : ""} (light)`;
+  };
   const modes = {
     tree: {
       legend: "Colour: the place in the tree of the file that holds most of the cell, from the first file to the last.",
@@ -75,7 +50,7 @@
       scale: (share) => hue(share * 360, 0.55, 0.52),
     },
     age: {
-      legend: times.length ? `Colour: when the content was modified, from ${date(times[0])} (dark) to ${date(times[times.length - 1])} (light).` : "",
+      legend: times.length ? `Colour: when the content was modified, ${period(times[0], times[times.length - 1])}.` : "",
       colour: (index) => mix(TREE, rank(modified[index])),
       scale: (share) => mix(TREE, share),
     },
@@ -86,52 +61,19 @@
     },
   };
   let mode = "tree";
-  const picture = document.createElement("canvas");
-  picture.width = side;
-  picture.height = side;
-  const rgb = (name) => {
-    const text = getComputedStyle(root).getPropertyValue(name).trim();
-    return [1, 3, 5].map((from) => parseInt(text.slice(from, from + 2), 16));
+  const swatch = (name, text) => {
+    const entry = document.createElement("span");
+    const colour = document.createElement("i");
+    colour.style.background = `var(${name})`;
+    entry.append(colour, text);
+    return entry;
   };
-  const paint = () => {
-    const blank = rgb("--faint"), other = rgb("--axis"), paper = rgb("--paper");
-    const image = new ImageData(side, side);
-    for (let point = 0; point < side * side; point += 1) {
-      const index = at[point];
-      const isBehindEnd = index * cellBytes >= data.volume_bytes;
-      let colour = isBehindEnd ? paper : blank;
-      if (used[index] > 0) {
-        // A cell that is partly free is partly the colour of free space.
-        const part = 0.35 + 0.65 * Math.min(1, used[index] / cellBytes);
-        colour = modes[mode].colour(index).map((channel, at) => Math.round(channel * part + blank[at] * (1 - part)));
-      } else if (!isBehindEnd && knowsFree && free[index] < cellBytes / 2) {
-        colour = other;
-      }
-      image.data.set([...colour, 255], point * 4);
-    }
-    picture.getContext("2d").putImageData(image, 0, 0);
-    document.getElementById("map-legend").textContent = `${modes[mode].legend} Background: free${knowsFree ? "; grey: metadata" : " or metadata"}.`;
-    document.getElementById("map-scale").replaceChildren(...Array.from({ length: 40 }, (_, step) => {
-      const part = document.createElement("span");
-      part.style.background = `rgb(${modes[mode].scale(step / 39).join(" ")})`;
-      return part;
-    }));
-    draw();
-  };
-
-  // Zoom and position: what part of the square is shown.
-  let view = { x: 0, y: 0, width: side };
+  const endsBefore = side * side * cellBytes > data.volume_bytes;
+  const kinds = knowsFree ? [swatch("--faint", "free"), swatch("--axis", "metadata")] : [swatch("--faint", "free or metadata")];
+  if (endsBefore) kinds.push(swatch("--paper", "beyond the volume's end"));
+  document.getElementById("map-kinds").replaceChildren(...kinds);
   let chosen = null;
-  const clampView = () => {
-    view.width = Math.max(8, Math.min(side, view.width));
-    view.x = Math.max(0, Math.min(side - view.width, view.x));
-    view.y = Math.max(0, Math.min(side - view.width, view.y));
-  };
-  const draw = () => {
-    const scale = canvas.width / view.width;
-    context.imageSmoothingEnabled = false;
-    context.clearRect(0, 0, canvas.width, canvas.height);
-    context.drawImage(picture, view.x, view.y, view.width, view.width, 0, 0, canvas.width, canvas.height);
+  const over = (context, scale, view) => {
     if (chosen === null) return;
     context.fillStyle = getComputedStyle(root).getPropertyValue("--full");
     const mine = owner[chosen];
@@ -143,63 +85,45 @@
     }
     context.globalAlpha = 1;
   };
+  const view = senesceMap.view(canvas, side, { over, pick: (place) => place && choose(...place) });
+  const paint = () => {
+    const blank = theme("--faint"), other = theme("--axis"), paper = theme("--paper");
+    view.paint((point) => {
+      const index = at[point];
+      if (used[index] > 0) return fade(modes[mode].colour(index), used[index] / cellBytes, blank);
+      if (index * cellBytes >= data.volume_bytes) return paper;
+      return knowsFree && free[index] < cellBytes / 2 ? other : blank;
+    });
+    document.getElementById("map-legend").textContent = modes[mode].legend;
+    document.getElementById("map-scale").replaceChildren(...Array.from({ length: 40 }, (_, step) => {
+      const part = document.createElement("span");
+      part.style.background = `rgb(${modes[mode].scale(step / 39).join(" ")})`;
+      return part;
+    }));
+  };
   const describe = (index) => {
     const from = index * cellBytes;
-    const lines = [`${size(from)} to ${size(from + cellBytes)} of the volume`];
+    if (from >= data.volume_bytes && !used[index]) return "beyond the volume's end";
+    const lines = [`${range(from, Math.min(from + cellBytes, data.volume_bytes))} of the volume`];
     const file = files.get(owner[index]);
     if (file) {
       const directory = data.map_directories[file.directory];
       lines.push(`${directory ? directory + "/" : ""}${file.name || "(directory)"}`, `${size(file.size_bytes)} in ${file.extents} extent${file.extents === 1 ? "" : "s"}, modified ${date(modified[index])}`);
     }
-    lines.push(`${size(used[index])} of files in ${extents[index]} extent${extents[index] === 1 ? "" : "s"}${knowsFree ? `, ${size(free[index])} free` : ""}`);
+    const parts = [`${size(used[index])} of files${used[index] ? ` in ${extents[index]} extent${extents[index] === 1 ? "" : "s"}` : ""}`];
+    const rest = Math.min(cellBytes, data.volume_bytes - from) - used[index] - free[index];
+    if (knowsFree) parts.push(`${size(free[index])} free`);
+    if (rest > 0) parts.push(`${size(rest)} of metadata${knowsFree ? "" : " or free"}`);
+    lines.push(parts.join(", "));
     return lines.join("\n");
   };
   const choose = (x, y) => {
-    if (x < 0 || y < 0 || x >= side || y >= side) return;
     chosen = at[y * side + x];
     document.getElementById("map-cell").textContent = describe(chosen);
-    draw();
+    view.draw();
   };
-  const pointOf = (event) => {
-    const box = canvas.getBoundingClientRect();
-    return [view.x + ((event.clientX - box.left) / box.width) * view.width, view.y + ((event.clientY - box.top) / box.height) * view.width];
-  };
-  const zoom = (factor, x, y) => {
-    const before = view.width;
-    view.width *= factor;
-    clampView();
-    const share = view.width / before;
-    view.x = x - (x - view.x) * share;
-    view.y = y - (y - view.y) * share;
-    clampView();
-    draw();
-  };
-  let drag = null;
-  canvas.addEventListener("pointerdown", (event) => { drag = { x: event.clientX, y: event.clientY, from: { ...view } }; canvas.setPointerCapture(event.pointerId); });
-  canvas.addEventListener("pointerup", () => { drag = null; });
-  canvas.addEventListener("pointermove", (event) => {
-    if (drag && view.width < side) {
-      const perPixel = view.width / canvas.getBoundingClientRect().width;
-      view.x = drag.from.x - (event.clientX - drag.x) * perPixel;
-      view.y = drag.from.y - (event.clientY - drag.y) * perPixel;
-      clampView();
-      draw();
-    } else {
-      const [x, y] = pointOf(event);
-      choose(Math.floor(x), Math.floor(y));
-    }
-  });
-  canvas.addEventListener("wheel", (event) => { event.preventDefault(); zoom(event.deltaY > 0 ? 1.25 : 0.8, ...pointOf(event)); }, { passive: false });
-  canvas.addEventListener("keydown", (event) => {
-    const step = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] }[event.key];
-    if (!step) return;
-    event.preventDefault();
-    const [x, y] = place(chosen ?? 0);
-    choose(x + step[0], y + step[1]);
-  });
-  const middle = () => [view.x + view.width / 2, view.y + view.width / 2];
-  document.getElementById("zoom-in").addEventListener("click", () => zoom(0.5, ...middle()));
-  document.getElementById("zoom-out").addEventListener("click", () => zoom(2, ...middle()));
+  document.getElementById("zoom-in").addEventListener("click", () => view.zoom(0.5));
+  document.getElementById("zoom-out").addEventListener("click", () => view.zoom(2));
   for (const button of document.querySelectorAll("button.mode")) {
     button.addEventListener("click", () => {
       mode = button.dataset.mode;

@@ -134,6 +134,14 @@ fn legend(legend: &Legend, columns: usize) -> (String, f64) {
                 );
             }
             let _ = write!(svg, r#"<text class="tick" x="{}" y="54">last file</text>"#, MARGIN + 252.0);
+            for (at, (class, name)) in [("blank", "free"), ("metadata", "metadata")].into_iter().enumerate() {
+                let x = MARGIN + 330.0 + at as f64 * 80.0;
+                let _ = write!(
+                    svg,
+                    r#"<rect class="{class}" x="{x}" y="44" width="11" height="11"/><text class="tick" x="{}" y="54">{name}</text>"#,
+                    x + 16.0
+                );
+            }
             (svg, 1.0)
         }
     }

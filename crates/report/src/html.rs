@@ -6,7 +6,8 @@ use minijinja::{Environment, Value, context};
 use senesce_store::{Results, Role};
 
 use crate::Error;
-use crate::chart::{CLASS_NAMES, PANEL_HEIGHT, PANEL_WIDTH, PLACE_COLOURS, hilbert_place};
+use crate::chart::{CLASS_NAMES, PANEL_HEIGHT, PANEL_WIDTH};
+use crate::film::film;
 use crate::format::{count, escape, figure};
 use crate::model::Model;
 use crate::panels::{Figure, Legend, Panel, arm_class, figures};
@@ -60,8 +61,8 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
         spreads => spreads(&model),
         invalid => invalid(&model),
         circumstances => circumstances(results),
-        maps => map_films(&model),
-        film_script => include_str!("../assets/film.js"),
+        maps => film(&model),
+        film_script => concat!(include_str!("../assets/mapview.js"), include_str!("../assets/film.js")),
         data => embedded(results),
     })?;
     Ok(page)
@@ -151,37 +152,6 @@ fn circumstances(results: &Results) -> Vec<(String, Vec<(String, String)>)> {
     }
     let name = |arm: &str| if arm.is_empty() { "Whole run".to_owned() } else { arm.to_owned() };
     by_arm.into_iter().map(|(arm, rows)| (name(arm), rows)).collect()
-}
-
-/// The maps of every volume, checkpoint by checkpoint, as JSON for the script: for each cell of the square, row by row, 0
-/// for nothing or 1 to 255 for the place in the tree, in hexadecimal.
-fn map_films(model: &Model) -> String {
-    let mut films: BTreeMap<(&str, Role), BTreeMap<u64, Vec<u8>>> = BTreeMap::new();
-    let mut side = 0;
-    for row in &model.results.maps {
-        side = row.side as usize;
-        let frames = films.entry((&row.key.arm, row.key.role)).or_default();
-        let frame = frames.entry(row.key.pulls).or_insert_with(|| vec![0; side * side]);
-        let (x, y) = hilbert_place(row.side as u32, row.cell);
-        if let Some(point) = frame.get_mut(y as usize * side + x as usize) {
-            *point = 1 + (row.place.clamp(0.0, 1.0) * 254.0).round() as u8;
-        }
-    }
-    let hexadecimal = |frame: &Vec<u8>| frame.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let volumes: Vec<_> = films
-        .iter()
-        .map(|((arm, role), frames)| {
-            let frames: Vec<_> =
-                frames.iter().map(|(pulls, frame)| serde_json::json!([pulls, hexadecimal(frame)])).collect();
-            serde_json::json!({ "arm": arm, "role": role.name(), "frames": frames })
-        })
-        .collect();
-    match volumes.is_empty() {
-        true => String::new(),
-        false => serde_json::json!({ "unit": model.unit, "side": side, "colours": PLACE_COLOURS, "volumes": volumes })
-            .to_string()
-            .replace('<', "\\u003c"),
-    }
 }
 
 /// The results as JSON that can stand in a script element: nothing in it can end the element. The maps are left out: they

@@ -60,7 +60,7 @@ pub fn render_inspection(inspection: &Json, options: &InspectionOptions) -> Resu
         schema => text(&inspection["schema"]),
         style => style() + include_str!("../assets/inspect.css"),
         script => include_str!("../assets/report.js"),
-        map_script => include_str!("../assets/map.js"),
+        map_script => concat!(include_str!("../assets/mapview.js"), include_str!("../assets/map.js")),
         modes => modes.map(|(name, label)| context! { name => name, label => label }),
         map => context! { cells => count(side * side), cell => size(&map["cell_bytes"]) },
         costs => rows_of(&inspection["costs"], cost_row),

@@ -9,6 +9,7 @@ mod devices;
 mod equivalence;
 mod error;
 mod figures;
+mod film;
 mod format;
 mod html;
 mod inspection;

@@ -4,6 +4,7 @@ use senesce_store::Role;
 
 use crate::chart::{Axis, Bar, LinePanel, MapPanel, Point, Series, StackPanel};
 use crate::devices::{TRACED, VIRTUAL_TIME, short};
+use crate::film::{end_bytes, is_metadata};
 use crate::model::{Lines, Model, ROLES};
 use crate::panels_measured::{histogram_figures, latency_figure, step_figure, trace_figures};
 
@@ -386,15 +387,18 @@ fn map_figure(model: &Model) -> Figure {
     let mut panels = Vec::new();
     for (arm, _) in &model.arms {
         for role in ROLES {
-            let rows = model.results.maps.iter();
-            let cells: Vec<_> =
-                rows.filter(|row| row.key.arm == *arm && row.key.role == role && row.key.pulls == last).collect();
-            if let Some(first) = cells.first() {
+            let cells = model.results.maps.iter();
+            let rows: Vec<_> = cells
+                .filter(|row| row.key.arm == *arm && row.key.role == role && row.key.pulls == last)
+                .cloned()
+                .collect();
+            if let Some(first) = rows.first() {
                 let title = format!("{arm}, {}", role.name());
                 let panel = MapPanel {
                     title: title.clone(),
                     side: first.side as u32,
-                    places: cells.iter().map(|row| (row.cell, row.place)).collect(),
+                    places: rows.iter().map(|row| (row.cell, (!is_metadata(row)).then_some(row.place))).collect(),
+                    end: end_bytes(model, &first.key, &rows).div_ceil(first.cell_bytes.max(1)),
                 };
                 panels.push(Panel { label: format!("Map, {title}"), svg: panel.draw() });
             }
@@ -406,7 +410,9 @@ fn map_figure(model: &Model) -> Figure {
         caption:
             "Each volume along a Hilbert curve: what is near on the volume is near in the picture. Colour is the place \
                   in the tree of the file that holds most of a cell, from the first file (dark) to the last (light): a \
-                  volume filled in the order of its tree is smooth, an aged one is speckled. Btrfs: logical addresses."
+                  volume filled in the order of its tree is smooth, an aged one is speckled. A cell with few bytes of files is \
+                  pale. Point at a cell to see its place; the wheel zooms, dragging moves. Wide gaps without files are left out until the whole volume is asked \
+                  for."
                 .to_owned(),
         legend: Legend::Places,
         variants: vec![(Variant::Shared, panels)],

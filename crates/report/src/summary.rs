@@ -14,7 +14,7 @@ pub(crate) fn heads<'m>(model: &'m Model) -> [&'m str; 12] {
     let (first, last, slowdown, interval, other, other_slowdown) = match model.virtual_disk() {
         None => ("first s/GiB", "last s/GiB", "slowdown", "95% (n)", "model s/GiB", "model slowdown"),
         Some(_) if memory => {
-            let (other, other_slowdown) = ("wall s/GiB (memory)", "wall slowdown (memory)");
+            let (other, other_slowdown) = ("memory s/GiB", "memory slowdown");
             ("first model s/GiB", "last model s/GiB", "model slowdown", "95% (n)", other, other_slowdown)
         }
         Some(_) => {

@@ -12,6 +12,9 @@ pub(crate) const PLACE_COLOURS: [[u8; 3]; 6] =
     [[68, 1, 84], [65, 68, 135], [42, 120, 142], [34, 168, 132], [122, 209, 81], [253, 231, 37]];
 /// Colours that a drawing distinguishes.
 const STEPS: usize = 24;
+/// What is drawn of cells without files, after the colours: metadata, and what is no part of the volume.
+const METADATA: usize = STEPS;
+const BEYOND: usize = STEPS + 1;
 /// Room above the square for its title.
 const HEAD: f64 = 22.0;
 
@@ -20,19 +23,26 @@ pub(crate) struct MapPanel {
     pub title: String,
     /// Cells on each side.
     pub side: u32,
-    /// Cells with files, along the volume, and the place in the tree of what they hold.
-    pub places: Vec<(u64, f64)>,
+    /// Cells with something in them, along the volume, and the place in the tree of what they hold; none of metadata.
+    pub places: Vec<(u64, Option<f64>)>,
+    /// The first cell beyond the end of the volume.
+    pub end: u64,
 }
 
 impl MapPanel {
     pub(crate) fn draw(&self) -> String {
         let side = self.side as usize;
         let scale = (PANEL_HEIGHT - HEAD) / self.side.max(1) as f64;
-        let mut square: Vec<Option<u8>> = vec![None; side * side];
+        let mut square: Vec<Option<usize>> = vec![None; side * side];
+        for cell in self.end..(side * side) as u64 {
+            let (x, y) = hilbert_place(self.side, cell);
+            square[y as usize * side + x as usize] = Some(BEYOND);
+        }
         for (cell, place) in &self.places {
             let (x, y) = hilbert_place(self.side, *cell);
             if let Some(point) = square.get_mut(y as usize * side + x as usize) {
-                *point = Some((place.clamp(0.0, 1.0) * (STEPS - 1) as f64).round() as u8);
+                let step = |place: f64| (place.clamp(0.0, 1.0) * (STEPS - 1) as f64).round() as usize;
+                *point = Some(place.map_or(METADATA, step));
             }
         }
         let mut svg = format!(
@@ -40,19 +50,23 @@ impl MapPanel {
             escape(&self.title)
         );
         // One path for each colour, a run of equal cells of a row as one piece.
-        let mut paths = vec![String::new(); STEPS];
+        let mut paths = vec![String::new(); BEYOND + 1];
         for (y, row) in square.chunks(side.max(1)).enumerate() {
             let mut x = 0;
             for run in row.chunk_by(|a, b| a == b) {
                 if let Some(step) = run[0] {
-                    let _ = write!(paths[step as usize], "M{x} {y}h{}v1h-{}z", run.len(), run.len());
+                    let _ = write!(paths[step], "M{x} {y}h{}v1h-{}z", run.len(), run.len());
                 }
                 x += run.len();
             }
         }
         for (step, path) in paths.iter().enumerate().filter(|(_, path)| !path.is_empty()) {
             let [red, green, blue] = colour(step as f64 / (STEPS - 1) as f64);
-            let _ = write!(svg, r##"<path fill="#{red:02x}{green:02x}{blue:02x}" d="{path}"/>"##);
+            let _ = match step {
+                METADATA => write!(svg, r#"<path class="metadata" d="{path}"/>"#),
+                BEYOND => write!(svg, r#"<path class="paper" d="{path}"/>"#),
+                _ => write!(svg, r##"<path fill="#{red:02x}{green:02x}{blue:02x}" d="{path}"/>"##),
+            };
         }
         svg.push_str("</g>");
         svg
@@ -72,7 +86,7 @@ pub(crate) fn colour(place: f64) -> [u8; 3] {
 }
 
 /// The place of a cell along a Hilbert curve that fills a square: column and row.
-pub(crate) fn hilbert_place(side: u32, index: u64) -> (u32, u32) {
+fn hilbert_place(side: u32, index: u64) -> (u32, u32) {
     let (mut x, mut y) = (0u32, 0u32);
     let (mut rest, mut step) = (index, 1u32);
     while step < side {
@@ -102,11 +116,17 @@ mod tests {
             let (a, b) = (hilbert_place(8, index), hilbert_place(8, index + 1));
             assert_eq!(a.0.abs_diff(b.0) + a.1.abs_diff(b.1), 1);
         }
-        let panel = MapPanel { title: "t <".into(), side: 4, places: (0..16).map(|cell| (cell, 0.5)).collect() };
+        let all = (0..16).map(|cell| (cell, Some(0.5))).collect();
+        let panel = MapPanel { title: "t <".into(), side: 4, places: all, end: 16 };
         let svg = panel.draw();
         assert_eq!(svg.matches("<path").count(), 1);
         assert_eq!(svg.matches("h4v1").count(), 4, "a row of one colour is one piece");
         assert!(svg.contains("t &lt;"));
+        let some = vec![(0, Some(0.5)), (1, None)];
+        let svg = MapPanel { title: String::new(), side: 4, places: some, end: 12 }.draw();
+        // The last quarter of the curve is the upper right one.
+        assert!(svg.contains(r#"<path class="paper" d="M2 0h2v1h-2zM2 1h2v1h-2z"/>"#), "{svg}");
+        assert!(svg.contains(r#"<path class="metadata" d="M1 0h1v1h-1z"/>"#), "{svg}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use senesce_core::Bytes;
-use senesce_inspect::{ModelOptions, model_tree};
+use senesce_inspect::{ModelOptions, ModelledTree, model_tree};
 use senesce_probe::{
     collect::{collect_btrfs_free_space, collect_free_extents, collect_space, collect_tree_extents},
     map::{BtrfsGroupType, FileExtents},
@@ -99,18 +99,48 @@ pub(super) fn model_rows(
         read_bytes: cost.read_bytes,
     });
     let last = (tree.entries.max(2) - 1) as f64;
-    let cells = tree.map.cells.iter().enumerate().filter(|(_, cell)| cell.used_bytes > 0);
+    let free = free_of_cells(context, volume.root(), &tree)?;
+    let end = free.iter().rposition(|bytes| *bytes > 0).unwrap_or(0);
+    // What is neither used nor free is metadata; behind the last free byte nobody knows.
+    let has_any = |at: usize, used: u64| used > 0 || (at < end && free[at] < tree.map.cell_bytes / 2);
+    let cells = tree.map.cells.iter().enumerate().filter(|(at, cell)| has_any(*at, cell.used_bytes));
     let map = cells.map(|(at, cell)| MapRow {
         key: key.clone(),
         side: u64::from(tree.map.side),
         cell_bytes: tree.map.cell_bytes,
         cell: at as u64,
         used_bytes: cell.used_bytes,
-        free_bytes: cell.free_bytes,
+        free_bytes: free.get(at).copied().unwrap_or(0),
         extents: u64::from(cell.extents),
         place: cell.owner.map_or(f64::NAN, |owner| f64::from(owner) / last),
     });
     Ok((modelled.collect(), map.collect()))
+}
+
+/// Free bytes of each cell of a map, as far as the last cell with any; nothing if it cannot be told where they lie.
+fn free_of_cells(context: &ArmContext<'_>, root: &Path, tree: &ModelledTree) -> Result<Vec<u64>, Error> {
+    let free = match context.arm.file_system.kind {
+        // Without its chunks all its files are in logical addresses.
+        FileSystemName::Btrfs if tree.metadata_problem.is_some() => return Ok(Vec::new()),
+        FileSystemName::Btrfs => collect_btrfs_free_space(root).map(|space| match space.devices.as_slice() {
+            [device] => space.device_free_extents(device.id).unwrap_or_default(),
+            _ => Vec::new(),
+        }),
+        _ => collect_free_extents(root),
+    };
+    if is_untold(context, &free) {
+        return Ok(Vec::new());
+    }
+    let (bytes, mut cells) = (tree.map.cell_bytes, vec![0; tree.map.cells.len()]);
+    for extent in free? {
+        let (mut at, end) = (extent.start_bytes, extent.start_bytes + extent.length_bytes);
+        while let Some(cell) = cells.get_mut((at / bytes) as usize).filter(|_| at < end) {
+            let next = ((at / bytes + 1) * bytes).min(end);
+            *cell += next - at;
+            at = next;
+        }
+    }
+    Ok(cells)
 }
 
 /// Whether the file system that holds a directory has no way to tell this.
