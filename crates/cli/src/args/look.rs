@@ -137,11 +137,14 @@ pub enum DeviceVerb {
         #[arg(long, default_value = "calibrated")]
         name: String,
         /// Reads of each size.
-        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+        #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
         reads: u32,
-        /// The largest read.
-        #[arg(long, default_value = "64MiB")]
-        largest: senesce_core::Bytes,
+        /// Go on to the next size after so many seconds, with ten reads at least.
+        #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..))]
+        seconds: Option<u32>,
+        /// The largest read; default: 512 MiB, or an eighth of the device if that is less.
+        #[arg(long)]
+        largest: Option<senesce_core::Bytes>,
         /// Where the fitted description is written.
         #[arg(short, long, value_name = "FILE")]
         out: PathBuf,

@@ -6,12 +6,13 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use senesce_core::{Bytes, Seed};
+use senesce_core::{Bytes, Nanos, Seed};
 use senesce_device::{
-    BandwidthPoint, Calibration, DeviceSpec, ReadExperiment, compute_bandwidth_curve, compute_calibration,
-    compute_derived_figures, compute_natural_transfer_size, find_preset, presets,
+    BandwidthPoint, Calibration, DeviceKind, DeviceSpec, PUBLISHED_HDD_CURVE, ReadExperiment, Residual,
+    compute_bandwidth_curve, compute_calibration, compute_derived_figures, compute_natural_transfer_size, find_preset,
+    presets,
 };
-use senesce_probe::collect::collect_transfer_curve;
+use senesce_probe::collect::{TransferLimit, TransferPoint, collect_transfer_curve};
 use senesce_report::{TransferOptions, render_transfer, render_transfer_svg};
 use serde_json::{Value, json};
 
@@ -25,6 +26,16 @@ use crate::{
 const SEED: Seed = Seed(1);
 /// The longest read of a curve that is shown.
 const LARGEST: Bytes = Bytes(64 << 20);
+/// The longest read of a curve that is measured. With 1000 reads of each size from a block on it is the experiment of
+/// A. Conway et al., USENIX FAST 2017.
+const LARGEST_MEASURED: u64 = 512 << 20;
+/// Places that a read has at least, unless a longer one is asked for: else it is read again and again.
+const LEAST_PLACES: u64 = 8;
+/// From this error on, percent, a fitted description is said not to describe the device at that size.
+const WORST_ERROR_PERCENT: f64 = 25.0;
+
+/// The device of which a curve was published.
+const PUBLISHED_DEVICE: &str = "hdd-7200";
 
 /// Of the best bandwidth, for natural transfer sizes. Source: A. Conway et al., USENIX FAST 2017.
 const FRACTIONS: [f64; 2] = [0.5, 0.9];
@@ -34,9 +45,9 @@ pub fn device(args: DeviceArgs) -> Result<()> {
     match args.verb {
         DeviceVerb::List => list(),
         DeviceVerb::Show { device, toml, curve } => show(&read_device(&device)?, toml, curve),
-        DeviceVerb::Calibrate { path, base, name, reads, largest, out, json, html, svg } => {
+        DeviceVerb::Calibrate { path, base, name, reads, seconds, largest, out, json, html, svg } => {
             let base = read_device(&base)?;
-            let measured = measure(&path, &base, &name, reads, largest)?;
+            let measured = measure(&path, &base, &name, (reads, seconds), largest)?;
             fs::write(&out, measured.fitted.spec.render()?)
                 .with_context(|| format!("cannot write {}", out.display()))?;
             let transfer = if json || html.is_some() || svg.is_some() { Some(measured.to_json(&base)?) } else { None };
@@ -96,6 +107,41 @@ fn show(spec: &DeviceSpec, toml: bool, curve: bool) -> Result<()> {
         println!("\neffective bandwidth of random reads over the whole device (model):");
         print_curve(&points);
         print_natural_sizes(&points)?;
+        if spec.name == PUBLISHED_DEVICE {
+            print_published(spec)?;
+        }
+    }
+    Ok(())
+}
+
+/// The published curve, what the model gives where its authors read and over the whole device, and by how much that is off.
+fn print_published(spec: &DeviceSpec) -> Result<()> {
+    /// As the authors read.
+    const REGION: Bytes = Bytes(20 << 30);
+    /// Enough for half a percent.
+    const READS: u32 = 4000;
+    let sizes = || PUBLISHED_HDD_CURVE.iter().map(|point| point.size_bytes);
+    let whole = ReadExperiment { reads: READS, ..ReadExperiment::whole(spec, SEED) };
+    let first = ReadExperiment { region_bytes: 0..REGION.0.min(spec.capacity_bytes()), ..whole.clone() };
+    let first = compute_bandwidth_curve(spec, sizes(), &first)?;
+    let whole = compute_bandwidth_curve(spec, sizes(), &whole)?;
+    println!("\nagainst the published curve (A. Conway et al., USENIX FAST 2017, figure 1), MiB/s:");
+    let headings = ["read size", "published", "first 20 GiB", "error", "whole device", "error"];
+    println!(
+        "{:>10}  {:>10}  {:>13}  {:>7}  {:>13}  {:>7}",
+        headings[0], headings[1], headings[2], headings[3], headings[4], headings[5]
+    );
+    for ((published, first), whole) in PUBLISHED_HDD_CURVE.iter().zip(&first).zip(&whole) {
+        let error = |got: &BandwidthPoint| (got.mib_per_second / published.mib_per_second - 1.0) * 100.0;
+        println!(
+            "{:>10}  {:>10.1}  {:>13.1}  {:>+6.1}%  {:>13.1}  {:>+6.1}%",
+            Bytes(published.size_bytes).to_string(),
+            published.mib_per_second,
+            first.mib_per_second,
+            error(first),
+            whole.mib_per_second,
+            error(whole)
+        );
     }
     Ok(())
 }
@@ -110,10 +156,23 @@ fn print_curve(points: &[BandwidthPoint]) {
 
 fn print_natural_sizes(points: &[BandwidthPoint]) -> Result<()> {
     for fraction in FRACTIONS {
-        let size = Bytes(compute_natural_transfer_size(points, fraction)?);
+        let size = two_digits(compute_natural_transfer_size(points, fraction)?);
         println!("natural transfer size at {:.0}% of the peak: {size}", fraction * 100.0);
     }
     Ok(())
+}
+
+/// Bytes with two significant digits: between points that are a factor of two apart no more is known.
+fn two_digits(bytes: u64) -> String {
+    let unit = bytes.max(1).ilog2() / 10;
+    let names = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let value = bytes as f64 / (1u64 << (10 * unit)) as f64;
+    let name = names[unit as usize];
+    match value {
+        value if value < 9.95 && unit > 0 => format!("{value:.1} {name}"),
+        value if value < 99.5 => format!("{value:.0} {name}"),
+        value => format!("{:.0} {name}", (value / 10.0).round() * 10.0),
+    }
 }
 
 /// From a block up, each twice as long as the one before.
@@ -127,44 +186,81 @@ struct Measured {
     length: Bytes,
     reads: u32,
     sizes: Vec<u64>,
+    measured: Vec<TransferPoint>,
     points: Vec<BandwidthPoint>,
     fitted: Calibration,
 }
 
-fn measure(path: &Path, base: &DeviceSpec, name: &str, reads: u32, largest: Bytes) -> Result<Measured> {
+fn measure(
+    path: &Path,
+    base: &DeviceSpec,
+    name: &str,
+    (reads, seconds): (u32, Option<u32>),
+    largest: Option<Bytes>,
+) -> Result<Measured> {
     let clock = SystemClock::start();
+    let length = file_length(path)?;
+    let largest = largest.unwrap_or(Bytes(LARGEST_MEASURED.min(length / LEAST_PLACES)));
     let sizes: Vec<u64> = sizes(largest).collect();
-    eprintln!("reading {} at random from {}", Bytes(sizes.iter().sum::<u64>() * u64::from(reads)), path.display());
-    let measured = collect_transfer_curve(path, &sizes, u64::from(reads), SEED, &clock)?;
+    let most = Bytes(sizes.iter().sum::<u64>() * u64::from(reads));
+    let until = match seconds {
+        Some(seconds) => format!(", at most {seconds} s for each of {} sizes", sizes.len()),
+        None => format!(" in reads of {} sizes; --seconds and --reads end it earlier", sizes.len()),
+    };
+    eprintln!("reading {most} at random from {}{until}", path.display());
+    let time = seconds.map(|seconds| Nanos(u64::from(seconds) * 1_000_000_000));
+    let limit = TransferLimit { reads: u64::from(reads), time };
+    let measured = collect_transfer_curve(path, &sizes, limit, SEED, &clock)?;
     let points: Vec<BandwidthPoint> = measured
         .iter()
         .filter_map(|point| {
             Some(BandwidthPoint { size_bytes: point.size_bytes, mib_per_second: point.mib_per_second()? })
         })
         .collect();
-    let length = file_length(path)?;
-    let experiment = ReadExperiment { region_bytes: 0..length.min(base.capacity_bytes()), reads, seed: SEED };
+    let reads_of_model = reads.min(reads_of_model(base.kind, largest));
+    let region_bytes = 0..length.min(base.capacity_bytes());
+    let experiment = ReadExperiment { region_bytes, reads: reads_of_model, seed: SEED };
     let title = format!("{name} (calibrated)");
     let fitted = compute_calibration(base, name, &title, &points, &experiment)?;
-    Ok(Measured { path: path.to_owned(), length: Bytes(length), reads, sizes, points, fitted })
+    Ok(Measured { path: path.to_owned(), length: Bytes(length), reads, sizes, measured, points, fitted })
+}
+
+/// How often a model reads each size while it is fitted, a hundred times over: a disk costs the same whatever it reads, an
+/// SSD as much as it reads, and one of its reads is much like another.
+fn reads_of_model(kind: DeviceKind, largest: Bytes) -> u32 {
+    match kind {
+        DeviceKind::Hdd => 1000,
+        DeviceKind::Ssd => ((8u64 << 30) / largest.0.max(1)).clamp(16, 400) as u32,
+    }
 }
 
 impl Measured {
     fn print(&self, base: &DeviceSpec) -> Result<()> {
         println!("effective bandwidth of random reads, MiB/s:");
-        println!("{:>10}  {:>10}  {:>10}  {:>7}", "read size", "measured", "fitted", "error");
+        println!(
+            "{:>10}  {:>6}  {:>10}  {:>7}  {:>10}  {:>7}",
+            "read size", "reads", "measured", "spread", "fitted", "error"
+        );
         for residual in &self.fitted.residuals {
+            let point = self.measured.iter().find(|point| point.size_bytes == residual.size_bytes);
+            let spread = point.and_then(TransferPoint::spread).map(|spread| format!("{:.0}%", spread * 100.0));
             println!(
-                "{:>10}  {:>10.1}  {:>10.1}  {:>6.1}%",
+                "{:>10}  {:>6}  {:>10.1}  {:>7}  {:>10.1}  {:>6.1}%",
                 Bytes(residual.size_bytes).to_string(),
+                point.map_or(0, |point| point.reads),
                 residual.measured_mib_per_second,
+                spread.unwrap_or("–".to_owned()),
                 residual.modelled_mib_per_second,
                 residual.error_percent
             );
         }
+        println!("spread: how far the middle half of the single reads' times is apart, over their median");
         print_natural_sizes(&self.points)?;
         for (keys, scale) in &self.fitted.scales {
             println!("{} {}: times {scale:.3}", base.name, keys.join(", "));
+        }
+        for warning in misfits(&self.fitted.residuals) {
+            println!("warning: {warning}");
         }
         Ok(())
     }
@@ -184,8 +280,10 @@ impl Measured {
             models.push(base.clone());
         }
         for spec in models {
-            let points =
-                compute_bandwidth_curve(&spec, self.sizes.iter().copied(), &ReadExperiment::whole(&spec, SEED))?;
+            let whole = ReadExperiment::whole(&spec, SEED);
+            let largest = Bytes(self.sizes.last().copied().unwrap_or_default());
+            let experiment = ReadExperiment { reads: whole.reads.min(reads_of_model(spec.kind, largest)), ..whole };
+            let points = compute_bandwidth_curve(&spec, self.sizes.iter().copied(), &experiment)?;
             curves.push(curve_json(&spec.title, "model", &points)?);
         }
         let scales = self.fitted.scales.iter().map(|(keys, factor)| json!({ "keys": keys, "factor": factor }));
@@ -197,10 +295,31 @@ impl Measured {
             "reads": self.reads,
             "base": base.name,
             "curves": curves,
+            "measured": self.measured.iter().map(|point| json!({
+                "size_bytes": point.size_bytes,
+                "reads": point.reads,
+                "wall_seconds": point.wall.as_secs_f64(),
+                "spread": point.spread(),
+            })).collect::<Vec<_>>(),
             "residuals": self.fitted.residuals,
+            "warnings": misfits(&self.fitted.residuals),
             "scales": scales.collect::<Vec<_>>(),
         }))
     }
+}
+
+/// Sizes at which the fitted description does not describe what was measured.
+fn misfits(residuals: &[Residual]) -> Vec<String> {
+    let bad = residuals.iter().filter(|residual| residual.error_percent.abs() > WORST_ERROR_PERCENT);
+    let said = bad.map(|residual| {
+        format!(
+            "the fitted description is {:.0}% too {} for reads of {}: it does not describe this device there",
+            residual.error_percent.abs(),
+            if residual.error_percent > 0.0 { "fast" } else { "slow" },
+            Bytes(residual.size_bytes)
+        )
+    });
+    said.collect()
 }
 
 fn curve_json(name: &str, kind: &str, points: &[BandwidthPoint]) -> Result<Value> {
@@ -232,4 +351,34 @@ fn file_length(path: &Path) -> Result<u64> {
     use std::io::{Seek, SeekFrom};
     let mut file = fs::File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     file.seek(SeekFrom::End(0)).with_context(|| format!("cannot look at {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_two_digits() {
+        let said = [800, 4096, 10_000, 1_258_291, 12_473_856, 104_000_000, 1 << 30].map(two_digits);
+        assert_eq!(said, ["800 B", "4.0 KiB", "9.8 KiB", "1.2 MiB", "12 MiB", "99 MiB", "1.0 GiB"]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said() {
+        let residual = |size_bytes, error_percent| Residual {
+            size_bytes,
+            measured_mib_per_second: 1.0,
+            modelled_mib_per_second: 1.0,
+            error_percent,
+        };
+        let said = misfits(&[residual(4096, -48.2), residual(8192, 24.9), residual(1 << 20, 31.0)]);
+        assert_eq!(said.len(), 2);
+        assert!(said[0].contains("48% too slow for reads of 4") && said[1].contains("31% too fast"), "{said:?}");
+    }
+
+    #[test]
+    fn a_fit_costs_no_more_for_long_reads() {
+        assert_eq!(reads_of_model(DeviceKind::Ssd, Bytes(512 << 20)), 16);
+        assert_eq!(reads_of_model(DeviceKind::Ssd, Bytes(1 << 20)), 400);
+    }
 }

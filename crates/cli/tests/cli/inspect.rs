@@ -284,6 +284,41 @@ fn a_trace_sees_what_a_command_reads_and_an_imported_one_is_scored() {
 }
 
 #[test]
+fn a_calibration_tells_how_often_it_read_and_a_curve_what_was_published() {
+    let lab = Lab::new();
+    let curve = lab.run(["device", "show", "hdd-7200", "--curve"]).good().stdout;
+    assert!(curve.contains("against the published curve"), "{curve}");
+    let row = |size: &str| {
+        let rows: Vec<&str> = curve.lines().filter(|line| line.trim_start().starts_with(size)).collect();
+        rows.last().unwrap().split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    // Size, unit, published, model and its error, twice.
+    let (first, large) = (row("64.00 KiB"), row("16.00 MiB"));
+    assert_eq!((first[2].as_str(), large[2].as_str()), ("18.0", "169.0"), "{curve}");
+    let error = |row: &[String]| row[4].trim_end_matches('%').parse::<f64>().unwrap();
+    assert!((-49.0..-45.0).contains(&error(&first)) && error(&large).abs() < 2.5, "{curve}");
+    assert!(!lab.run(["device", "show", "nvme", "--curve"]).good().stdout.contains("published"));
+
+    std::fs::write(lab.path("device"), vec![7; 9 << 20]).unwrap();
+    let args = ["device", "calibrate", "device", "--out", "fitted.toml", "--reads", "12"];
+    let done = lab.run(args).good();
+    assert!(done.stderr.contains("--seconds and --reads end it earlier"), "{}", done.stderr);
+    // An eighth of nine MiB.
+    let sizes = |text: &str| text.lines().filter(|line| line.contains("iB      12  ")).count();
+    assert_eq!(sizes(&done.stdout), 9, "{}", done.stdout);
+    assert!(done.stdout.contains("spread") && done.stdout.contains("natural transfer size at 90%"), "{}", done.stdout);
+    let json = lab.run(args.into_iter().chain(["--json", "--seconds", "9"])).good();
+    assert!(json.stderr.contains("at most 9 s for each of 9 sizes"), "{}", json.stderr);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["measured"].as_array().unwrap().len(), 9);
+    assert!((10..=12).contains(&json["measured"][0]["reads"].as_u64().unwrap()), "{}", json["measured"]);
+    // What is said to be off is what is off.
+    let bad = json["residuals"].as_array().unwrap().iter();
+    let bad = bad.filter(|residual| residual["error_percent"].as_f64().unwrap().abs() > 25.0).count();
+    assert_eq!(json["warnings"].as_array().unwrap().len(), bad);
+}
+
+#[test]
 fn comparisons_fail_only_on_what_they_were_asked_to() {
     if !root_or_skip("volumes") {
         return;

@@ -33,6 +33,6 @@ pub use grep::{GrepFigures, GrepOptions, collect_grep};
 pub use rusage::{CpuTimes, collect_process_times};
 pub use search::compute_pattern;
 pub use survey::{EntryKind, SurveyFigures, Surveyed, collect_survey};
-pub use transfer::{TransferPoint, collect_transfer_curve};
+pub use transfer::{TransferLimit, TransferPoint, collect_transfer_curve};
 pub use walk::{ItemError, Order};
 pub use xfs::collect_xfs_inode_chunk_bytes;

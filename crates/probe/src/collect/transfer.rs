@@ -32,6 +32,22 @@ pub struct TransferPoint {
     pub reads: u64,
     /// From before the first to after the last.
     pub wall: Nanos,
+    /// What a quarter, half and three quarters of the reads took at most, each by itself.
+    pub quartiles: [Nanos; 3],
+}
+
+/// When the reads of one size end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransferLimit {
+    /// Reads.
+    pub reads: u64,
+    /// Once they took so long in all, if there are [`TransferLimit::LEAST_READS`] of them.
+    pub time: Option<Nanos>,
+}
+
+impl TransferLimit {
+    /// So many reads are made whatever time they take, if so many are asked for: fewer tell little.
+    pub const LEAST_READS: u64 = 10;
 }
 
 impl TransferPoint {
@@ -40,21 +56,27 @@ impl TransferPoint {
         let bytes = self.size_bytes as f64 * self.reads as f64;
         (self.wall.0 > 0).then(|| bytes / Bytes::MIB as f64 / self.wall.as_secs_f64())
     }
+
+    /// How far single reads are apart: the middle half's width over the median; none if the median took no time.
+    pub fn spread(&self) -> Option<f64> {
+        let [low, median, high] = self.quartiles;
+        (median.0 > 0).then(|| high.since(low).0 as f64 / median.0 as f64)
+    }
 }
 
-/// Reads `reads` times each of the sizes at places drawn uniformly from the multiples of the size, one read at a time,
+/// Reads as often as `limit` says each of the sizes at places drawn uniformly from the multiples of the size, one read at a time,
 /// past the page cache, and times each size.
 ///
 /// In: `path`, a block device or a file whose every block is written; `sizes_bytes`, multiples of 4096. The caller sees
 /// to it that nobody else uses the device, and that its own caches are no larger than what is read.
-/// Out: a point for each size, in their order. The places depend on seed, size and length only.
+/// Out: a point for each size, in their order; of fewer reads than asked for if the time was up. The places depend on seed, size and length only.
 /// Errors: a size that is no multiple of 4096 or does not fit; no reads; a file with holes or preallocated blocks, which
 /// are read without the device; no direct reads on this file system; the clock went backwards.
 /// Cost: reads `reads` times the sum of the sizes; a buffer of the largest.
 pub fn collect_transfer_curve(
     path: &Path,
     sizes_bytes: &[u64],
-    reads: u64,
+    limit: TransferLimit,
     seed: Seed,
     clock: &dyn Clock,
 ) -> Result<Vec<TransferPoint>, Error> {
@@ -65,7 +87,7 @@ pub fn collect_transfer_curve(
         .open(path)
         .map_err(|source| Error::system("open for direct reads", path, source))?;
     let length_bytes = measure_length(&file, path)?;
-    if reads == 0 {
+    if limit.reads == 0 {
         return Err(bad("no reads make no bandwidth; ask for one at least".to_owned()));
     }
     for &size_bytes in sizes_bytes {
@@ -89,15 +111,30 @@ pub fn collect_transfer_curve(
         let mut rng = Rng::for_purpose(seed, "effective bandwidth");
         let slots = length_bytes / size_bytes;
         let before = clock.now();
-        for _ in 0..reads {
+        let (mut now, mut times) = (before, Vec::new());
+        let is_time_up = |now: Nanos| limit.time.is_some_and(|time| now.since(before) >= time);
+        while (times.len() as u64) < limit.reads {
+            if times.len() as u64 >= TransferLimit::LEAST_READS && is_time_up(now) {
+                break;
+            }
             let offset = rng.below(slots) * size_bytes;
             file.read_exact_at(&mut buffer[..size_bytes as usize], offset)
                 .map_err(|source| Error::system("read", path, source))?;
+            let after = clock.now();
+            times.push(compute_wall("the transfer curve", now, after)?);
+            now = after;
         }
-        let wall = compute_wall("the transfer curve", before, clock.now())?;
-        curve.push(TransferPoint { size_bytes, reads, wall });
+        let wall = compute_wall("the transfer curve", before, now)?;
+        curve.push(TransferPoint { size_bytes, reads: times.len() as u64, wall, quartiles: quartiles(&mut times) });
     }
     Ok(curve)
+}
+
+/// A quarter, half and three quarters of the times are at most these; zeros if there is none.
+fn quartiles(times: &mut [Nanos]) -> [Nanos; 3] {
+    times.sort_unstable();
+    [1, 2, 3]
+        .map(|quarter| times.get((times.len() * quarter).div_ceil(4).saturating_sub(1)).copied().unwrap_or_default())
 }
 
 /// How long a device is, or a file that reads from its device everywhere.
@@ -139,8 +176,23 @@ mod tests {
 
     #[test]
     fn bandwidth_is_bytes_over_time() {
-        let point = TransferPoint { size_bytes: 4 << 20, reads: 10, wall: Nanos(500_000_000) };
+        let point = TransferPoint {
+            size_bytes: 4 << 20,
+            reads: 10,
+            wall: Nanos(500_000_000),
+            quartiles: [8, 10, 13].map(Nanos),
+        };
+        assert_eq!(point.spread(), Some(0.5));
         assert_eq!(point.mib_per_second(), Some(80.0));
         assert_eq!(TransferPoint { wall: Nanos(0), ..point }.mib_per_second(), None);
+    }
+
+    #[test]
+    fn quartiles_are_of_the_times_by_themselves() {
+        let of =
+            |times: &[u64]| quartiles(&mut times.iter().copied().map(Nanos).collect::<Vec<_>>()).map(|time| time.0);
+        assert_eq!(of(&[40, 10, 30, 20]), [10, 20, 30]);
+        assert_eq!(of(&[5, 1, 4, 2, 3]), [2, 3, 4]);
+        assert_eq!((of(&[7]), of(&[])), ([7; 3], [0; 3]));
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use senesce_core::{Clock, Nanos, Rng, Seed};
-use senesce_probe::collect::{BlockTracer, collect_transfer_curve};
+use senesce_probe::collect::{BlockTracer, TransferLimit, collect_transfer_curve};
 
 use crate::{
     support::{LoopDevice, Volume, run},
@@ -28,6 +28,10 @@ impl Clock for Ticks {
     }
 }
 
+fn reads_alone(reads: u64) -> TransferLimit {
+    TransferLimit { reads, time: None }
+}
+
 #[test]
 fn each_size_is_read_at_its_places_and_nothing_else() {
     if !senesce_testkit::root_or_skip("traces a loop device") {
@@ -37,7 +41,7 @@ fn each_size_is_read_at_its_places_and_nothing_else() {
     let device = LoopDevice::new(32);
     let sizes = [4096, 65536, 12288];
     let tracer = BlockTracer::start(device.path()).unwrap();
-    let curve = collect_transfer_curve(device.path(), &sizes, 20, Seed(9), &Ticks::default()).unwrap();
+    let curve = collect_transfer_curve(device.path(), &sizes, reads_alone(20), Seed(9), &Ticks::default()).unwrap();
     let trace = tracer.stop().unwrap();
     let mut wanted = Vec::new();
     for size in sizes {
@@ -47,7 +51,15 @@ fn each_size_is_read_at_its_places_and_nothing_else() {
     assert_eq!(reads(&trace), wanted);
     assert_eq!(trace.requests.len(), wanted.len(), "nothing but the reads");
     for (point, size) in curve.iter().zip(sizes) {
-        assert_eq!((point.size_bytes, point.reads, point.wall), (size, 20, Nanos(1_000_000)));
+        assert_eq!((point.size_bytes, point.reads, point.wall), (size, 20, Nanos(20_000_000)));
+        assert_eq!((point.quartiles, point.spread()), ([Nanos(1_000_000); 3], Some(0.0)));
+    }
+    // By the tests' clock each read takes a millisecond.
+    let limit = |milliseconds: u64| TransferLimit { reads: 100, time: Some(Nanos(milliseconds * 1_000_000)) };
+    for (milliseconds, reads) in [(1, TransferLimit::LEAST_READS), (30, 30), (1000, 100)] {
+        let ticks = Ticks::default();
+        let curve = collect_transfer_curve(device.path(), &sizes, limit(milliseconds), Seed(9), &ticks).unwrap();
+        assert!(curve.iter().all(|point| point.reads == reads), "{milliseconds} ms: {curve:?}");
     }
 }
 
@@ -58,7 +70,8 @@ fn what_cannot_be_measured_is_refused() {
     }
     let volume = Volume::new("ext4", 64, &[], "noatime");
     let measure = |path: &Path, sizes: &[u64], reads| {
-        collect_transfer_curve(path, sizes, reads, Seed(1), &Ticks::default()).map_err(|error| error.to_string())
+        collect_transfer_curve(path, sizes, reads_alone(reads), Seed(1), &Ticks::default())
+            .map_err(|error| error.to_string())
     };
     let written = volume.path("written");
     fs::write(&written, vec![1; 1 << 20]).unwrap();
