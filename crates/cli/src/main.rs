@@ -40,6 +40,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<()> {
         Verb::Record(args) => verb::record::record(args, quiet),
         Verb::Replay(args) => verb::replay::replay(args, quiet),
         Verb::Age(args) => verb::age::age(args, quiet),
+        Verb::Bench(args) => verb::bench::bench(args, quiet),
         Verb::Fragment(args) => verb::fragment::fragment(args),
         Verb::Image(args) => verb::image::image(args, quiet),
         Verb::Log(args) => verb::log::log(args),

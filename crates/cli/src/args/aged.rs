@@ -1,6 +1,6 @@
 //! Arguments of the verbs that make and keep aged volumes.
 
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Subcommand};
 
@@ -43,6 +43,44 @@ pub struct AgeArgs {
     /// As JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// An aged volume: a container of `senesce image`, or an image, which is only read; may be given again.
+    #[arg(long, value_name = "CONTAINER|IMAGE", required = true)]
+    pub aged: Vec<PathBuf>,
+    /// Also on an unaged twin of each: a fresh file system of the same kind and size with the same tree.
+    #[arg(long)]
+    pub unaged: bool,
+    /// Runs on each volume.
+    #[arg(short, long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: u32,
+    /// Runs before them that do not count.
+    #[arg(short, long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub warmups: u32,
+    /// The figure is the number in the one group of this regular expression, where it first matches the command's stdout;
+    /// default: wall seconds.
+    #[arg(long, value_name = "REGEX")]
+    pub metric: Option<crate::verb::bench::Pattern>,
+    /// A larger figure is a better one.
+    #[arg(long, requires = "metric")]
+    pub more_is_better: bool,
+    /// The seconds also hold the writing back of what the command left in memory.
+    #[arg(long, conflicts_with = "metric")]
+    pub sync: bool,
+    /// A run goes on with what the one before it left, instead of the volume restored.
+    #[arg(long)]
+    pub keep_state: bool,
+    /// Directory for images and mount points.
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    pub dir: PathBuf,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// The command with its arguments.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]

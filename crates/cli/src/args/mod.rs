@@ -109,6 +109,14 @@ pub enum Verb {
         senesce age git:~/linux --on /mnt/scratch --set pulls=500 --until layout-score=0.9\n\n\
         A directory that holds something is aged below a new one in it; nothing else is touched.")]
     Age(AgeArgs),
+    /// Any command on aged volumes and on unaged twins of them, in turn: what the age costs it, and who is better.
+    #[command(after_help = "Examples:\n  \
+        sudo senesce bench --aged ext4.senesce-image --aged xfs.senesce-image --unaged -- tar cf /dev/null .\n  \
+        sudo senesce bench --aged aged.img --unaged --sync -- cp -r {}/src {}/copy\n  \
+        sudo senesce bench --aged A --unaged --metric '(\\d+) transactions' --more-is-better -- ~/db-bench.sh {}\n\n\
+        The command runs in the volume; SENESCE_VOLUME and every {} in its arguments are its path.\n\
+        Every run begins with the same volume, restored, and with cold caches.")]
+    Bench(BenchArgs),
     /// Bring a file or the free space of a volume to a fragmentation that is asked for, and verify it.
     #[command(after_help = "Examples:\n  \
         senesce fragment table.db --extents 1000               the same contents in 1000 extents\n  \

@@ -87,7 +87,7 @@ fn age_in(args: &AgeArgs, plan: &Plan, scratch: &Path, quiet: bool) -> Result<()
 }
 
 /// Makes the volume; with another identity if the one that follows from the seed is in use, which Btrfs refuses.
-fn create(custodian: &Custodian, spec: &VolumeSpec, mut slot: Slot) -> Result<Volume> {
+pub(super) fn create(custodian: &Custodian, spec: &VolumeSpec, mut slot: Slot) -> Result<Volume> {
     const TRIES: u64 = 10;
     for tried in 1..TRIES {
         match Volume::create(custodian, spec, &slot) {

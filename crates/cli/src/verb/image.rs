@@ -47,7 +47,7 @@ pub fn image(args: ImageArgs, quiet: bool) -> Result<()> {
     }
 }
 
-fn count_threads(asked: Option<usize>) -> usize {
+pub fn count_threads(asked: Option<usize>) -> usize {
     asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
@@ -80,7 +80,7 @@ fn save_image(args: &ImageSaveArgs, quiet: bool) -> Result<()> {
 }
 
 /// Refuses what is in use, whose bytes would be of several moments; gives the name of the file system.
-fn check_source(path: &Path) -> Result<Option<String>> {
+pub fn check_source(path: &Path) -> Result<Option<String>> {
     let host = LinuxHost::default();
     let kind = fs::metadata(path).with_context(|| format!("cannot look at {}", path.display()))?.file_type();
     let users = if kind.is_block_device() {

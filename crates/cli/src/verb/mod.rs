@@ -1,6 +1,7 @@
 //! One file per verb.
 
 pub mod age;
+pub mod bench;
 pub mod clean;
 pub mod compare;
 pub mod device;

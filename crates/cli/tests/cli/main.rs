@@ -5,6 +5,7 @@
 mod age;
 mod bad_input;
 mod bad_machine;
+mod bench;
 mod clean;
 mod disk;
 mod equivalence;

@@ -1,0 +1,233 @@
+//! `senesce bench`: any command on aged volumes and their unaged twins, in turn, with the statistics.
+//!
+//! What it is not: it judges no command. What one run reads or writes is the command's, and only its figure is kept.
+
+mod command;
+mod outcome;
+mod pattern;
+mod volumes;
+
+use std::{fs, path::Path, sync::Arc};
+
+use anyhow::{Context, Result};
+use senesce_volume::{Custodian, Host, LinuxHost, Registry, Resource, check_interrupted, install_signal_cleanup};
+
+pub use pattern::Pattern;
+
+use self::{
+    command::{Ran, collect_run},
+    outcome::{Figures, compute_ranking, compute_rows, render},
+    volumes::{Bench, Source},
+};
+use super::run::registry_dir;
+use crate::{
+    args::BenchArgs,
+    exit::{failed, usage},
+};
+
+/// The schema of the outcome as JSON.
+const SCHEMA: &str = "senesce-bench/1";
+
+/// Runs the command on every state in turn, and tells what came out.
+pub fn bench(args: BenchArgs, quiet: bool) -> Result<()> {
+    install_signal_cleanup().context("cannot handle signals")?;
+    for path in &args.aged {
+        fs::metadata(path).map_err(|error| usage(format!("cannot look at {}: {error}", path.display()), None))?;
+    }
+    let scratch = args.dir.join(format!("senesce-bench-{}", std::process::id()));
+    fs::create_dir(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
+    let registry = Registry::new(&registry_dir());
+    let result = registry.add(&scratch).map_err(Into::into).and_then(|()| bench_in(&args, &scratch, quiet));
+    // What would not come down is still mounted in there, and its journal is needed to clean it up.
+    let is_mounted = fs::read_to_string("/proc/self/mounts")
+        .is_ok_and(|mounts| mounts.contains(&*scratch.file_name().unwrap_or_default().to_string_lossy()));
+    if !is_mounted {
+        registry.remove(&scratch)?;
+        fs::remove_dir_all(&scratch).ok();
+    }
+    // Printed when all is cleaned: a reader that goes away leaves nothing behind.
+    print!("{}", result?);
+    Ok(())
+}
+
+fn bench_in(args: &BenchArgs, scratch: &Path, quiet: bool) -> Result<String> {
+    let host = Arc::new(LinuxHost::default());
+    if !host.is_root() {
+        return Err(senesce_volume::Error::NotRoot { operation: "mount volumes" }.into());
+    }
+    let is_memory = host.is_in_memory(scratch)?;
+    let custodian = Custodian::open(host, scratch)?;
+    let images = scratch.join(format!("images.{}", custodian.token()));
+    custodian.acquire_file(Resource::Tree { path: images.clone() }, |host| host.create_dir(&images))?;
+    let bench = Bench { custodian: &custodian, scratch, images: &images, is_memory };
+    let mut sources = Vec::new();
+    for (number, path) in args.aged.iter().enumerate() {
+        tell(quiet, &format!("restoring {}", path.display()));
+        sources.push(bench.open_aged(path, number)?);
+    }
+    name_apart(&mut sources);
+    check_identities(&sources, args.keep_state)?;
+    for (number, source) in sources.iter_mut().enumerate().filter(|_| args.unaged) {
+        tell(quiet, &format!("making the unaged twin of {}", source.path.display()));
+        bench.add_twin(source, number)?;
+    }
+    measure(args, &bench, &mut sources, quiet)?;
+    Ok(describe(args, &sources, is_memory))
+}
+
+/// All states, one after the other, so often; every other round backwards, so that whatever else the machine does hits
+/// all alike.
+fn measure(args: &BenchArgs, bench: &Bench<'_>, sources: &mut [Source], quiet: bool) -> Result<()> {
+    let turns: Vec<(usize, usize)> = sources
+        .iter()
+        .enumerate()
+        .flat_map(|(number, source)| (0..source.states.len()).map(move |state| (number, state)))
+        .collect();
+    for round in 0..args.warmups + args.runs {
+        let mut turns = turns.clone();
+        if round % 2 == 1 {
+            turns.reverse();
+        }
+        for (number, state) in turns {
+            check_interrupted("a benchmark")?;
+            let is_warmup = round < args.warmups;
+            let source = &mut sources[number];
+            let what = match is_warmup {
+                true => format!("{} {}, warm-up {}", source.name, source.states[state].role, round + 1),
+                false => format!("{} {}, run {}", source.name, source.states[state].role, round + 1 - args.warmups),
+            };
+            let volume = bench.begin(source, state, number)?;
+            let finish = || if args.sync { Ok(volume.sync()?) } else { Ok(()) };
+            let ran = collect_run(&args.command, volume.root(), bench.scratch, finish).context(what.clone());
+            let figure = ran.and_then(|ran| figure(args, &ran).context(what.clone()));
+            let ended = bench.end(&mut source.states[state], volume, args.keep_state);
+            // The first failure is the one to tell.
+            let figure = figure?;
+            ended?;
+            tell(quiet, &format!("{what}: {figure}"));
+            if !is_warmup {
+                source.states[state].figures.push(figure);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The seconds, or what the command itself says.
+fn figure(args: &BenchArgs, ran: &Ran) -> Result<f64> {
+    let Some(pattern) = &args.metric else { return Ok(ran.seconds) };
+    let found = pattern.find(&ran.stdout).ok_or_else(|| {
+        let last: Vec<&str> = ran.stdout.lines().rev().take(5).collect();
+        let last: String = last.into_iter().rev().map(|line| format!("\n    {line}")).collect();
+        let said = if last.is_empty() { ", which is empty".to_owned() } else { format!(", which ends with:{last}") };
+        failed(format!("--metric {:?} matches nothing in the command's stdout{said}", pattern.text()))
+    })?;
+    let number: Option<f64> = found.trim().replace(',', "").parse().ok();
+    number
+        .filter(|number| number.is_finite() && *number > 0.0)
+        .ok_or_else(|| failed(format!("--metric found {found:?}, which is no number above 0")))
+}
+
+/// Names that differ: the file system, and if that is not enough the file.
+fn name_apart(sources: &mut [Source]) {
+    let kinds: Vec<_> = sources.iter().map(|source| source.file_system).collect();
+    for source in sources.iter_mut() {
+        if kinds.iter().filter(|kind| **kind == source.file_system).count() > 1 {
+            let file = source.path.file_name().unwrap_or(source.path.as_os_str()).to_string_lossy().into_owned();
+            source.name = format!("{} {file}", source.file_system);
+        }
+    }
+}
+
+/// Volumes that exist at the same time must have identities of their own.
+fn check_identities(sources: &[Source], is_kept: bool) -> Result<()> {
+    for (at, source) in sources.iter().enumerate().filter(|_| is_kept) {
+        if let Some(other) = sources[..at].iter().find(|other| other.uuid == source.uuid) {
+            let message =
+                format!("{} and {} hold file systems with the same UUID", other.path.display(), source.path.display());
+            return Err(usage(message, Some("without --keep-state only one exists at a time")));
+        }
+    }
+    Ok(())
+}
+
+fn describe(args: &BenchArgs, sources: &[Source], is_memory: bool) -> String {
+    let figures_of = |source: &Source, role: &str| {
+        let state = source.states.iter().find(|state| state.role == role);
+        state.map(|state| state.figures.clone()).unwrap_or_default()
+    };
+    let all: Vec<Figures> = sources
+        .iter()
+        .map(|source| Figures {
+            name: source.name.clone(),
+            aged: figures_of(source, "aged"),
+            unaged: figures_of(source, "unaged"),
+        })
+        .collect();
+    let rows = compute_rows(&all);
+    let ranking = compute_ranking(&all, &rows, args.more_is_better);
+    let unit = match &args.metric {
+        None => "wall seconds".to_owned(),
+        Some(pattern) => format!("of {}", pattern.text()),
+    };
+    let command: Vec<_> = args.command.iter().map(|part| part.to_string_lossy()).collect();
+    if args.json {
+        let volumes: Vec<_> = sources
+            .iter()
+            .map(|source| {
+                let states: Vec<_> = source
+                    .states
+                    .iter()
+                    .map(|state| {
+                        let circumstances: std::collections::BTreeMap<_, _> =
+                            state.circumstances.iter().cloned().collect();
+                        serde_json::json!({
+                            "role": state.role,
+                            "figures": state.figures,
+                            "cold": state.cold,
+                            "circumstances": circumstances,
+                        })
+                    })
+                    .collect();
+                serde_json::json!({
+                    "name": source.name,
+                    "source": source.path.to_string_lossy(),
+                    "file_system": source.file_system.name(),
+                    "volume_bytes": source.volume_bytes,
+                    "content_hash": source.content_hash,
+                    "unlike": source.unlike,
+                    "states": states,
+                })
+            })
+            .collect();
+        let document = serde_json::json!({
+            "schema": SCHEMA,
+            "command": command,
+            "unit": unit,
+            "more_is_better": args.more_is_better,
+            "is_state_kept": args.keep_state,
+            "is_synced": args.sync,
+            "warmups": args.warmups,
+            "volumes": volumes,
+            "rows": rows,
+            "ranking": ranking,
+        });
+        return format!("{document:#}\n");
+    }
+    let mut text = format!("{}\n{}", command.join(" "), render(&rows, ranking.as_ref(), &unit));
+    for source in sources {
+        for unlike in &source.unlike {
+            text.push_str(&format!("unlike: {}: {unlike}\n", source.name));
+        }
+    }
+    if is_memory {
+        text.push_str("The images lay in memory: no device was read.\n");
+    }
+    text
+}
+
+fn tell(quiet: bool, text: &str) {
+    if !quiet {
+        eprintln!("{text}");
+    }
+}

@@ -1,0 +1,200 @@
+//! The states that are compared: each aged volume as an image, and the image of its unaged twin.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use senesce_core::{Bytes, Seed};
+use senesce_image::{Container, RestoreOptions, restore};
+use senesce_volume::{
+    Backend, Custodian, FileSystemKind, SCAN_BYTES, Slot, Uuid, Volume, VolumeSpec, copy_tree, read_superblock,
+};
+
+use crate::{
+    clock::SystemClock,
+    exit::usage,
+    verb::{
+        age::create,
+        image::{check_source, count_threads, explain, is_interrupted},
+    },
+};
+
+/// An aged volume that was named.
+pub struct Source {
+    pub path: PathBuf,
+    /// Its file system, with the file's name if several have the same.
+    pub name: String,
+    pub file_system: FileSystemKind,
+    pub volume_bytes: u64,
+    /// Of a container.
+    pub content_hash: Option<String>,
+    /// Of the file system.
+    pub uuid: Uuid,
+    pub states: Vec<State>,
+    /// How the twin differs besides its layout.
+    pub unlike: Vec<String>,
+}
+
+/// One state of it: an image that every run begins from.
+pub struct State {
+    pub role: &'static str,
+    image: PathBuf,
+    /// Between runs, if what one run did is kept for the next.
+    kept: Option<Volume>,
+    pub figures: Vec<f64>,
+    /// How cold the last run found it.
+    pub cold: String,
+    pub circumstances: Vec<(String, String)>,
+}
+
+/// Where everything is made.
+pub struct Bench<'a> {
+    pub custodian: &'a Custodian,
+    /// For the run's own things: journal, mount points, images of runs.
+    pub scratch: &'a Path,
+    /// For the images that runs begin from.
+    pub images: &'a Path,
+    pub is_memory: bool,
+}
+
+impl Bench<'_> {
+    /// The image of an aged volume: restored from its container, or the named one, which is only read.
+    pub fn open_aged(&self, path: &Path, number: usize) -> Result<Source> {
+        let (image, content_hash) = match Container::open(path) {
+            Ok(container) => {
+                self.check_room(container.data_bytes())?;
+                let image = self.images.join(format!("{number}-aged"));
+                let options =
+                    RestoreOptions { threads: count_threads(None), stop: is_interrupted, ..RestoreOptions::default() };
+                (image.clone(), Some(restore(path, &image, &options).map_err(explain)?.content_hash))
+            }
+            Err(senesce_image::Error::NotAContainer { .. }) if path.is_file() => (path.to_owned(), None),
+            Err(senesce_image::Error::NotAContainer { .. }) => {
+                let hint = "keep a device's contents with `senesce image save` first";
+                return Err(usage(format!("{} is neither a container nor an image", path.display()), Some(hint)));
+            }
+            Err(error) => return Err(explain(error)),
+        };
+        check_source(&image)?;
+        let mut start = vec![0; SCAN_BYTES];
+        let read = fs::File::open(&image).and_then(|file| {
+            let length = std::os::unix::fs::FileExt::read_at(&file, &mut start, 0)?;
+            start.truncate(length);
+            Ok(file.metadata()?.len())
+        });
+        let volume_bytes = read.with_context(|| format!("cannot read {}", image.display()))?;
+        let Some(found) = read_superblock(&start) else {
+            let hint = "known are ext4, XFS and Btrfs, without a partition table";
+            return Err(usage(format!("{} holds no known file system", path.display()), Some(hint)));
+        };
+        let state = State::new("aged", image);
+        Ok(Source {
+            path: path.to_owned(),
+            name: found.file_system.to_string(),
+            file_system: found.file_system,
+            volume_bytes,
+            content_hash,
+            uuid: found.uuid,
+            states: vec![state],
+            unlike: Vec::new(),
+        })
+    }
+
+    /// Makes the unaged twin: a fresh file system of the same kind and size, with the same tree, copied in directory order.
+    pub fn add_twin(&self, source: &mut Source, number: usize) -> Result<()> {
+        let context = || format!("cannot make the unaged twin of {}", source.path.display());
+        let aged = self.restore(source, &source.states[0], &format!("{number}-source"))?;
+        let spec = self.spec(source);
+        let seed = Seed(1).derive(&format!("bench unaged {number} {}", source.uuid));
+        let mut twin =
+            create(self.custodian, &spec, self.slot(source, &format!("{number}-twin"), Uuid::from_seed(seed)))
+                .with_context(context)?;
+        copy_tree(aged.root(), twin.root()).with_context(context)?;
+        twin.sync()?;
+        let space = |volume: &Volume| {
+            rustix::fs::statvfs(volume.root())
+                .with_context(|| format!("cannot ask for the space of {}", volume.root().display()))
+        };
+        let (of_aged, of_twin) = (space(&aged)?, space(&twin)?);
+        if of_aged.f_frsize != of_twin.f_frsize {
+            source.unlike.push(format!("blocks: {} B aged, {} B unaged", of_aged.f_frsize, of_twin.f_frsize));
+        }
+        let (capacity_aged, capacity_twin) = (of_aged.f_blocks * of_aged.f_frsize, of_twin.f_blocks * of_twin.f_frsize);
+        if capacity_aged.abs_diff(capacity_twin) * 100 > capacity_aged {
+            source.unlike.push(format!("capacity: {} aged, {} unaged", Bytes(capacity_aged), Bytes(capacity_twin)));
+        }
+        aged.destroy()?;
+        twin.unmount()?;
+        let image = self.images.join(format!("{number}-unaged"));
+        self.check_room(
+            fs::metadata(twin.image().unwrap_or(&image))
+                .map_or(0, |found| std::os::unix::fs::MetadataExt::blocks(&found) * 512),
+        )?;
+        twin.snapshot_to(&image, &SystemClock::start())?;
+        twin.destroy()?;
+        source.states.push(State::new("unaged", image));
+        Ok(())
+    }
+
+    /// The volume in that state, mounted with cold caches; `state` remembers how cold, and the circumstances.
+    pub fn begin(&self, source: &mut Source, state: usize, number: usize) -> Result<Volume> {
+        let mut volume = match source.states[state].kept.take() {
+            Some(volume) => volume,
+            None => self.restore(source, &source.states[state], &format!("{number}-{}", source.states[state].role))?,
+        };
+        let state = &mut source.states[state];
+        state.cold = volume.remount_cold()?.description;
+        if state.circumstances.is_empty() {
+            state.circumstances = volume.circumstances()?;
+        }
+        Ok(volume)
+    }
+
+    /// Gives the volume back, or keeps it unmounted for the next run.
+    pub fn end(&self, state: &mut State, mut volume: Volume, is_kept: bool) -> Result<()> {
+        if !is_kept {
+            return Ok(volume.destroy()?);
+        }
+        volume.unmount()?;
+        state.kept = Some(volume);
+        Ok(())
+    }
+
+    fn restore(&self, source: &Source, state: &State, name: &str) -> Result<Volume> {
+        let slot = self.slot(source, name, source.uuid);
+        let (volume, _) =
+            Volume::restore(self.custodian, &self.spec(source), &slot, &state.image, &SystemClock::start())
+                .with_context(|| format!("cannot restore {} ({})", source.path.display(), state.role))?;
+        Ok(volume)
+    }
+
+    fn spec(&self, source: &Source) -> VolumeSpec {
+        let (dir, size) = (self.scratch.to_owned(), Bytes(source.volume_bytes));
+        VolumeSpec::new(Backend::Image { dir, size, memory: self.is_memory }, source.file_system)
+    }
+
+    fn slot(&self, source: &Source, name: &str, uuid: Uuid) -> Slot {
+        // What a command writes may fill the volume: room for all of it.
+        Slot { name: name.to_owned(), uuid, mount_dir: self.scratch.to_owned(), needed: Bytes(source.volume_bytes) }
+    }
+
+    fn check_room(&self, needed_bytes: u64) -> Result<()> {
+        let available = self.custodian.host().free_bytes(self.scratch)?;
+        let needed = Bytes(needed_bytes);
+        match available < needed {
+            true => {
+                let dir = self.scratch.parent().unwrap_or(self.scratch).to_owned();
+                Err(senesce_volume::Error::NotEnoughSpace { dir, available, needed }.into())
+            }
+            false => Ok(()),
+        }
+    }
+}
+
+impl State {
+    fn new(role: &'static str, image: PathBuf) -> Self {
+        Self { role, image, kept: None, figures: Vec::new(), cold: String::new(), circumstances: Vec::new() }
+    }
+}
