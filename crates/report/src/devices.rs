@@ -43,7 +43,7 @@ impl Model<'_> {
     }
 
     /// A circumstance of the whole run.
-    fn circumstance(&self, key: &str) -> Option<&str> {
+    pub(crate) fn circumstance(&self, key: &str) -> Option<&str> {
         let row = self.results.circumstances.iter().find(|row| row.arm.is_empty() && row.key == key)?;
         Some(&row.value)
     }

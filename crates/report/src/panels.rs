@@ -247,8 +247,26 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
             figure.caption.push_str(IN_MEMORY);
         }
     }
+    name_published(model, &mut figures);
     figures.retain(|figure| figure.variants.iter().any(|(_, panels)| !panels.is_empty()));
     figures
+}
+
+/// Says which published figure a drawing is like: those of HotStorage 2019, for their two workloads.
+fn name_published(model: &Model, figures: &mut [Figure]) {
+    let workload = |key: &str| model.circumstance(key).unwrap_or_default().trim_matches('"').to_owned();
+    // Of a disk in virtual time the first figure has the cost that counts.
+    let read = if model.virtual_disk().is_some() { figures[0].name.clone() } else { "grep-cost".to_owned() };
+    let like: &[(&str, u32)] = match workload("workload.kind").as_str() {
+        "fsfb" => &[(&read, 1), ("write-cost", 2)],
+        "history" if workload("workload.edition").starts_with("full-disk") => &[(&read, 3), ("free-space", 4)],
+        _ => &[],
+    };
+    for (name, number) in like {
+        let Some(figure) = figures.iter_mut().find(|figure| figure.name == *name) else { continue };
+        let with_sync = if *name == "write-cost" { " (with sync)" } else { "" };
+        figure.caption.push_str(&format!(" As figure {number} of HotStorage 2019{with_sync}."));
+    }
 }
 
 pub(crate) fn line_figure(
@@ -350,8 +368,7 @@ pub(crate) fn series(model: &Model, lines: &Lines, arm: &str, role: Role) -> Ser
 
 fn free_space_figure(model: &Model) -> Figure {
     let draw = |variant: Variant| {
-        let panels = model.free_space.iter().filter(|((_, role), _)| *role != Role::Unaged);
-        let panels = panels.map(|((arm, role), checkpoints)| {
+        let panels = model.free_space.iter().map(|((arm, role), checkpoints)| {
             // An invalid checkpoint keeps its place: the axis must not skip it in silence.
             let mut checkpoints = checkpoints.clone();
             for (_, _, pulls) in model.invalid.keys().filter(|(of, volume, _)| of == arm && volume == role) {

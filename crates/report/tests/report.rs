@@ -3,7 +3,7 @@
 mod common;
 
 use senesce_report::{ReportOptions, render_figures, render_report, summary_table};
-use senesce_store::{CircumstanceRow, GrepRow, ModelledRow, Results};
+use senesce_store::{CircumstanceRow, GrepRow, ModelledRow, Results, Role};
 
 #[test]
 fn the_page_is_the_same_every_time_and_loads_nothing() {
@@ -129,6 +129,31 @@ fn the_device_that_the_plan_names_first_leads_and_a_prediction_goes_before_a_sin
     let value = r#"["model: NVMe","model: HDD 7.2K"]"#.to_owned();
     results.circumstances.push(CircumstanceRow { arm: String::new(), key: "measure.device_names".into(), value });
     leads(&results, "model: NVMe");
+}
+
+#[test]
+fn published_figures_are_named_where_they_are_drawn_and_fresh_copies_have_free_space_too() {
+    let mut results = common::results();
+    let fresh: Vec<_> = results.free_space.iter().filter(|row| row.key.role == Role::Full).cloned().collect();
+    results.free_space.extend(fresh.into_iter().map(|mut row| {
+        row.key.role = Role::Unaged;
+        row
+    }));
+    let page = |results: &Results| render_report(results, &ReportOptions::default()).unwrap();
+    assert!(page(&results).contains("Free space, ext4, unaged") && !page(&results).contains("of HotStorage 2019"));
+    let fact = |key: &str, value: &str| CircumstanceRow { arm: String::new(), key: key.into(), value: value.into() };
+    results.circumstances.push(fact("workload.kind", "\"history\""));
+    results.circumstances.push(fact("workload.edition", "\"full-disk-paper\""));
+    let named = |page: &str, id: &str, number: u32| {
+        let section = page.split(&format!("id=\"{id}\"")).nth(1).unwrap().split("</p>").next().unwrap().to_owned();
+        assert!(section.contains(&format!("As figure {number} of HotStorage 2019")), "{section}");
+    };
+    named(&page(&results), "grep-cost", 3);
+    named(&page(&results), "free-space", 4);
+    assert_eq!(page(&results).matches("of HotStorage 2019").count(), 2);
+    results.circumstances.retain(|row| row.key != "workload.kind");
+    results.circumstances.push(fact("workload.kind", "\"fsfb\""));
+    named(&page(&results), "grep-cost", 1);
 }
 
 #[test]

@@ -4,11 +4,14 @@ use std::fmt::Write as _;
 
 use senesce_store::Role;
 
-use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH, line::marker};
+use super::{
+    Axis, PANEL_HEIGHT, PANEL_WIDTH,
+    line::{marker, spread_out},
+};
 use crate::format::{bytes, escape, number};
 
 const LEFT: f64 = 48.0;
-const RIGHT: f64 = 14.0;
+const RIGHT: f64 = 62.0;
 const TOP: f64 = 46.0;
 const BOTTOM: f64 = 38.0;
 /// Pixels that a tick's label needs.
@@ -96,6 +99,7 @@ impl HistogramPanel {
             }
             svg.push_str("</g>");
         }
+        self.draw_labels(&mut svg, right, y);
         for (at, bucket) in self.buckets.iter().enumerate() {
             let mut tip = match bucket {
                 0 => "none: it follows the one before".to_owned(),
@@ -112,6 +116,21 @@ impl HistogramPanel {
             );
         }
         svg
+    }
+}
+
+impl HistogramPanel {
+    /// The name of every curve right of the axes, at the height of its end.
+    fn draw_labels(&self, svg: &mut String, right: f64, y: impl Fn(f64) -> f64) {
+        let end = |curve: &Distribution| self.buckets.last().map_or(0.0, |last| share(curve, *last));
+        let mut labels: Vec<_> = self.curves.iter().map(|curve| (y(end(curve)), curve.role.name())).collect();
+        labels.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let wanted: Vec<f64> = labels.iter().map(|label| label.0).collect();
+        for ((_, role), y) in labels.iter().zip(spread_out(&wanted, TOP, PANEL_HEIGHT - BOTTOM)) {
+            let (x, y) = (right + 8.0, y + 4.0);
+            let _ =
+                write!(svg, r#"<text class="end-label {role}" data-role="{role}" x="{x}" y="{y:.1}">{role}</text>"#);
+        }
     }
 }
 
@@ -163,5 +182,6 @@ mod tests {
         assert!(svg.contains("ext4 &lt;") && !svg.contains("NaN"), "{svg}");
         assert!(svg.contains("data-tip=\"4 KiB to below 8 KiB\nempty\tempty\t75%\nunaged\tunaged\t0%\""), "{svg}");
         assert_eq!(svg.matches("class=\"marker\"").count(), 3);
+        assert_eq!(svg.matches("class=\"end-label").count(), 2, "every curve has its name at its end");
     }
 }
