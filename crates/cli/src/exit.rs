@@ -3,6 +3,7 @@
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind, set_hook},
+    path::PathBuf,
     process::ExitCode,
 };
 
@@ -50,6 +51,16 @@ pub fn failed(message: impl Into<String>) -> anyhow::Error {
 /// A comparison found what it was asked to fail on.
 pub fn different(message: impl Into<String>) -> anyhow::Error {
     Different(message.into()).into()
+}
+
+/// An interruption after which `senesce run --resume` goes on in this directory; the context of an error.
+#[derive(Debug)]
+pub struct Resumable(pub PathBuf);
+
+impl std::fmt::Display for Resumable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the run in {} was interrupted", self.0.display())
+    }
 }
 
 #[derive(Debug)]
@@ -135,6 +146,9 @@ fn report(error: &anyhow::Error) -> ExitCode {
     for cause in error.chain() {
         if let Some(interrupted) = interruption(cause) {
             eprintln!("senesce: {interrupted}");
+            if let Some(Resumable(dir)) = error.downcast_ref() {
+                eprintln!("  hint: go on with `senesce run --resume {}`", dir.display());
+            }
             return ExitCode::from(128 + interrupted.signal as u8);
         }
         if let Some(failure) = cause.downcast_ref::<Failure>() {

@@ -22,7 +22,7 @@ pub enum ErrorKind {
 
 /// The user stopped the run with a signal; what was finished is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("interrupted by signal {signal}; everything acquired was released; go on with `senesce run --resume`")]
+#[error("interrupted by signal {signal}; everything acquired was released")]
 pub struct Interrupted {
     /// The signal's number.
     pub signal: i32,

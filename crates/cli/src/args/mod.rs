@@ -22,7 +22,7 @@ pub use record::*;
     propagate_version = true,
     max_term_width = 100,
     after_help = "Exit codes: 0 done · 1 failed · 2 usage (command line, plan) · 3 environment (root, kernel, tools, \
-                  space) · 4 internal error · 5 `compare --fail-if` holds · 130, 143 interrupted by a signal (resume with --resume)\n\n\
+                  space) · 4 internal error · 5 `compare --fail-if` holds · 130, 143 interrupted by a signal (`run` goes on with --resume)\n\n\
                   Results go to stdout, progress to stderr. Sizes are powers of 1024 (4k, 5GiB)."
 )]
 pub struct Cli {

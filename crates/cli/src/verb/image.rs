@@ -90,10 +90,11 @@ pub fn check_source(path: &Path) -> Result<Option<String>> {
         let loops = id.map_or(Ok(Vec::new()), |id| host.loops_backed_by(id))?;
         loops.iter().map(|device| device.display().to_string()).collect()
     } else {
-        return Err(usage(format!("{} is neither an image nor a device", path.display()), None));
+        let hint = "give the image or the device that the file system lies on, not where it is mounted";
+        return Err(usage(format!("{} is neither an image nor a device", path.display()), Some(hint)));
     };
     if !users.is_empty() {
-        let hint = "unmount it first: what is saved while it is written fits no moment";
+        let hint = "unmount it first, and detach the loop device of an image: what is in use fits no moment";
         return Err(usage(format!("{} is in use by {}", path.display(), users.join(", ")), Some(hint)));
     }
     let mut start = Vec::new();

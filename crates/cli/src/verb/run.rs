@@ -16,7 +16,7 @@ use super::{report::write_report, show::read_results};
 use crate::{
     args::RunArgs,
     clock::SystemClock,
-    exit::{failed, usage},
+    exit::{Resumable, failed, usage},
     progress::Progress,
 };
 
@@ -36,7 +36,10 @@ pub fn run(args: RunArgs, quiet: bool) -> Result<()> {
         (None, None) => return Err(usage("no plan given", None)),
     };
     let mut progress = Progress::for_stderr(quiet);
-    let end = run.execute(&mut progress)?;
+    let end = run.execute(&mut progress).map_err(|error| match error.interrupted() {
+        Some(_) => anyhow::Error::from(error).context(Resumable(run.dir().to_owned())),
+        None => error.into(),
+    })?;
     drop(progress);
     write_report(run.dir(), &run.report_path(), Some(&run.dir().join("figures")))?;
     let results = read_results(run.dir())?;

@@ -149,26 +149,52 @@ fn a_command_that_fails_or_says_nothing_is_told_and_all_is_cleaned() {
     assert_clean(&lab);
 }
 
-#[test]
-fn a_signal_ends_the_command_and_cleans() {
-    if !root_or_skip("mounting") {
-        return;
-    }
-    let lab = Lab::new();
+/// A benchmark whose command sleeps in a volume, and the number of the sleeping process.
+fn start_sleeping(lab: &Lab) -> (std::process::Child, String) {
     let dir = lab.path(".").to_string_lossy().into_owned();
-    let image = aged_image(&lab, "ext4", 32);
+    let image = aged_image(lab, "ext4", 32);
+    let container = lab.path("c").to_string_lossy().into_owned();
+    lab.run(["image", "save", &image, &container]).good();
     let mut command = lab.command();
-    command.args(["bench", "--aged", &image, "--dir", &dir, "--"]);
+    command.args(["bench", "--aged", &container, "--dir", &dir, "--"]);
     command.args(["sh", "-c", "echo $$ > \"$0\"; exec sleep 1000", &format!("{dir}/pid")]);
     let child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
     let written = || std::fs::read_to_string(lab.path("pid")).unwrap_or_default();
     while !written().ends_with('\n') {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
+    (child, written().trim().to_owned())
+}
+
+#[test]
+fn a_signal_ends_the_command_and_cleans() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    let (child, sleeper) = start_sleeping(&lab);
     assert!(mount_points().iter().any(|point| point.contains("/senesce-bench-")), "the command runs in a volume");
     must("kill", &["-TERM", &child.id().to_string()]);
     let ended = super::lab::Done::of(child.wait_with_output().unwrap());
     ended.refused(143, &["interrupted by signal 15"]);
-    assert!(!std::path::Path::new("/proc").join(written().trim()).exists(), "the command ended, too");
+    assert!(!ended.stderr.contains("--resume"), "{}", ended.stderr);
+    assert!(!std::path::Path::new("/proc").join(sleeper).exists(), "the command ended, too");
     assert_clean(&lab);
+}
+
+#[test]
+fn a_killed_benchmark_is_cleaned_by_the_verb_for_it() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    let (mut child, sleeper) = start_sleeping(&lab);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    must("kill", &["-KILL", &sleeper]);
+    let cleaned = lab.run(["clean"]).good();
+    assert!(cleaned.stdout.contains("mount at") && cleaned.stdout.contains("/images."), "{}", cleaned.stdout);
+    lab.assert_nothing_left();
+    let images = must("find", &[&lab.path(".").to_string_lossy(), "-name", "0-aged*"]);
+    assert_eq!(images, "");
 }

@@ -5,8 +5,8 @@ use std::{fs, time::Duration};
 use senesce_testkit::root_or_skip;
 
 use super::{
-    disk::{Disk, Mount},
-    lab::{Lab, SMALL, loops, mount_points},
+    disk::{Disk, Mount, must},
+    lab::{Done, Lab, SMALL, loops, mount_points},
 };
 
 #[test]
@@ -54,4 +54,24 @@ fn a_killed_run_is_cleaned_and_nothing_else_is_touched() {
     assert!(lab.run(["clean", "out"]).good().stdout.contains("nothing left"));
     lab.run(["run", "--resume", "out", "--quiet"]).good();
     lab.assert_nothing_left();
+}
+
+#[test]
+fn an_interrupted_run_says_how_it_goes_on() {
+    if !root_or_skip("volumes") {
+        return;
+    }
+    let lab = Lab::new();
+    lab.plan(SMALL);
+    let mut command = lab.command();
+    command.args(["--quiet", "run", "plan.toml", "--out", "out"]).stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let volumes = lab.path("out/volumes").to_string_lossy().into_owned();
+    while !mount_points().iter().any(|point| point.starts_with(&volumes)) {
+        assert!(child.try_wait().unwrap().is_none(), "the run ended before a volume was mounted");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    must("kill", &["-TERM", &child.id().to_string()]);
+    let ended = Done::of(child.wait_with_output().unwrap());
+    ended.refused(143, &["interrupted by signal 15", "senesce run --resume", "out"]);
 }

@@ -28,6 +28,7 @@ fn volumes_of_three_file_systems_come_back_byte_for_byte_as_files_and_on_devices
             // While it is mounted it fits no moment.
             lab.run(["image", "save", &path("volume"), &path("c")]).refused(2, &["in use", "unmount"]);
             lab.run(["image", "save", &disk.device, &path("c")]).refused(2, &["in use", "mnt"]);
+            lab.run(["image", "save", &path("mnt"), &path("c")]).refused(2, &["not where it is mounted"]);
         }
         let saved = lab.run(["image", "save", &path("volume"), &path("c"), "--set", "aged=by hand"]).good();
         let listed = lab.run(["image", "list", "--json", &path(".")]).good();
