@@ -22,8 +22,12 @@ use crate::{
 };
 
 /// A cold reader as the grep test is, with this readahead.
-pub(crate) fn readahead(read_ahead_kib: u32) -> Readahead {
-    Readahead { read_ahead_bytes: u64::from(read_ahead_kib) << 10, ..Readahead::default() }
+///
+/// Btrfs hands over pieces of at most 512 KiB, however much it reads ahead (seen in traces, kernel 6.18).
+pub(crate) fn readahead(read_ahead_kib: u32, is_btrfs: bool) -> Readahead {
+    let usual = Readahead { read_ahead_bytes: u64::from(read_ahead_kib) << 10, ..Readahead::default() };
+    let max_request_bytes = if is_btrfs { 512 << 10 } else { usual.max_request_bytes };
+    Readahead { max_request_bytes, ..usual }
 }
 
 /// What is kept of each entry: for the map, and for its fresh copy.
@@ -74,7 +78,7 @@ impl Adder {
         natural_bytes: Option<u64>,
         metadata: MetadataReader,
     ) -> Result<Self, Error> {
-        let readahead = readahead(read_ahead_kib);
+        let readahead = readahead(read_ahead_kib, space == Space::BtrfsLogical);
         let meters = devices.iter().map(|spec| Meter::new(|| spec.build(), readahead)).collect::<Result<_, _>>()?;
         let mut scorer = LayoutScorer::new(space, BLOCK_BYTES);
         if let Some(bytes) = natural_bytes {

@@ -8,6 +8,7 @@ use senesce_probe::{
     map::Placement,
     score::{MapBuilder, VolumeMap},
 };
+use senesce_volume::FileSystemKind;
 
 use crate::{
     Error,
@@ -15,6 +16,7 @@ use crate::{
     cost::{EntryReads, Meter},
     metadata::MetadataReader,
     reads::extents_to_read,
+    source::find_btrfs_read_ahead_kib,
     target::find_mount,
 };
 
@@ -68,10 +70,14 @@ pub struct TreeCost {
 /// [`ModelledTree::metadata_problem`] says why.
 /// Errors: as a survey; an entry that cannot be looked at. Cost: one survey; the metadata once.
 pub fn model_tree(root: &Path, options: &ModelOptions<'_>) -> Result<ModelledTree, Error> {
-    let readahead = readahead(options.read_ahead_kib);
+    let mount = find_mount(root);
+    let is_btrfs = matches!(mount, Some((FileSystemKind::Btrfs, _)));
+    // Btrfs reads ahead by a setting of its own, not by the device's.
+    let own = if is_btrfs { find_btrfs_read_ahead_kib(root) } else { None };
+    let readahead = readahead(own.unwrap_or(options.read_ahead_kib), is_btrfs);
     let mut meters =
         options.devices.iter().map(|spec| Meter::new(|| spec.build(), readahead)).collect::<Result<Vec<_>, _>>()?;
-    let mut metadata = match find_mount(root) {
+    let mut metadata = match mount {
         Some((kind, Ok(device))) => MetadataReader::new(kind, Some(&device), root, options.threads),
         Some((_, Err(problem))) => MetadataReader::told(problem),
         None => MetadataReader::told("its mount is not known"),

@@ -54,6 +54,14 @@ fn name_of_btrfs(root: &Path) -> Option<String> {
     names.pop().filter(|_| names.is_empty())
 }
 
+/// How far the Btrfs that `root` lies on reads ahead, KiB: 4 MiB unless somebody set it (`open_ctree` in the kernel's
+/// fs/btrfs/disk-io.c), whatever its devices have.
+pub(crate) fn find_btrfs_read_ahead_kib(root: &Path) -> Option<u32> {
+    let id = collect_file_system_id(fs::File::open(root).ok()?.as_fd()).ok()?;
+    let text = fs::read_to_string(format!("/sys/fs/btrfs/{}/bdi/read_ahead_kb", uuid_text(&id))).ok()?;
+    text.trim().parse().ok()
+}
+
 /// Sixteen bytes as a UUID is written, and as `/sys` names a Btrfs.
 fn uuid_text(id: &[u8]) -> String {
     let hex: Vec<String> = id.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -78,12 +78,6 @@ impl Volume {
         fs::write(format!("/sys/block/{name}/queue/read_ahead_kb"), READ_AHEAD_KIB.to_string()).unwrap();
         run("mount", &["-o", &self.options, &self.device, self.mountpoint.to_str().unwrap()]);
         self.mounted = true;
-        if self.kind == "btrfs" {
-            // Btrfs has a readahead of its own, whatever its devices say.
-            let id = run("blkid", &["-p", "-o", "value", "-s", "UUID", &self.device]);
-            let file = format!("/sys/fs/btrfs/{}/bdi/read_ahead_kb", id.trim());
-            fs::write(file, READ_AHEAD_KIB.to_string()).unwrap();
-        }
     }
 
     pub fn unmount(&mut self) {
