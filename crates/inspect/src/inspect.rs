@@ -34,6 +34,8 @@ pub struct InspectOptions<'a> {
 
 /// The kernel's own default, KiB.
 const DEFAULT_READ_AHEAD_KIB: u32 = 128;
+/// Btrfs' own, whatever the device has.
+const DEFAULT_BTRFS_READ_AHEAD_KIB: u32 = 4096;
 
 /// Entries between two reports of progress.
 pub(crate) const PROGRESS_EVERY: u64 = 1024;
@@ -92,7 +94,10 @@ fn inspect_mounted(
         mount_options: Some(target.options.clone()),
         capacity_bytes,
         used_bytes: capacity_bytes - space.f_bfree * space.f_frsize,
-        read_ahead_kib: options.read_ahead_kib.unwrap_or(DEFAULT_READ_AHEAD_KIB),
+        read_ahead_kib: options.read_ahead_kib.unwrap_or(match file_system {
+            FileSystemKind::Btrfs => DEFAULT_BTRFS_READ_AHEAD_KIB,
+            FileSystemKind::Ext4 | FileSystemKind::Xfs => DEFAULT_READ_AHEAD_KIB,
+        }),
         read_ahead_asked_for: options.read_ahead_kib.is_some(),
         device_read_ahead_kib: device.and_then(|device| host.read_ahead(device).ok()),
         inspected_unix_seconds: clock.unix_seconds(),

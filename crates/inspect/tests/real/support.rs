@@ -47,7 +47,6 @@ pub fn run(program: &str, arguments: &[&str]) -> String {
 pub struct Volume {
     pub mountpoint: PathBuf,
     pub device: String,
-    kind: &'static str,
     options: String,
     mounted: bool,
     /// Removed last, after the mount and the loop device are gone.
@@ -68,7 +67,7 @@ impl Volume {
         run(&format!("mkfs.{kind}"), &[arguments, &["-q", image]].concat());
         let device = run("losetup", &["--direct-io=on", "--find", "--show", image]).trim().to_owned();
         let mut volume =
-            Self { mountpoint, device, kind, options: options.to_owned(), mounted: false, _directory: directory };
+            Self { mountpoint, device, options: options.to_owned(), mounted: false, _directory: directory };
         volume.mount();
         volume
     }
