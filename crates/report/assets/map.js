@@ -120,6 +120,7 @@
   const choose = (x, y) => {
     chosen = at[y * side + x];
     document.getElementById("map-cell").textContent = describe(chosen);
+    if (chosen * cellBytes >= data.volume_bytes && !used[chosen]) chosen = null;
     view.draw();
   };
   document.getElementById("zoom-in").addEventListener("click", () => view.zoom(0.5));
