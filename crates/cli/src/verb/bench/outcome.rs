@@ -8,6 +8,8 @@ use serde::Serialize;
 
 /// A difference whose probability under chance is below this is told as one.
 const SURE_BELOW: f64 = 0.05;
+/// With fewer figures on a side no difference can be told from chance.
+const ENOUGH_FIGURES: u64 = 4;
 
 /// The figures of one named volume.
 #[derive(Clone, Debug, Serialize)]
@@ -78,7 +80,10 @@ pub fn compute_ranking(all: &[Figures], rows: &[Row], is_more_better: bool) -> O
     let mut changes = Vec::new();
     for better in 0..rows.len() {
         for other in (0..rows.len()).filter(|&other| unaged(better) < unaged(other) && aged(better) > aged(other)) {
-            let p = |a: &[f64], b: &[f64]| compute_mann_whitney(a, b).map(|test| test.p);
+            let p = |a: &[f64], b: &[f64]| {
+                let is_enough = a.len().min(b.len()) as u64 >= ENOUGH_FIGURES;
+                compute_mann_whitney(a, b).filter(|_| is_enough).map(|test| test.p)
+            };
             let p_unaged = p(&all[better].unaged, &all[other].unaged);
             let p_aged = p(&all[better].aged, &all[other].aged);
             changes.push(Change {
@@ -91,6 +96,10 @@ pub fn compute_ranking(all: &[Figures], rows: &[Row], is_more_better: bool) -> O
         }
     }
     Some(Ranking { aged: order(&aged), unaged: order(&unaged), changes })
+}
+
+fn is_enough(comparison: &Comparison) -> bool {
+    comparison.a.count.min(comparison.b.count) >= ENOUGH_FIGURES
 }
 
 /// The table and the ranking as text.
@@ -110,10 +119,16 @@ pub fn render(rows: &[Row], ranking: Option<&Ranking>, unit: &str) -> String {
                 1 => "unknown".to_owned(),
                 _ => format!("{:.3}..{:.3}", comparison.ratio_low, comparison.ratio_high),
             });
-            line.push(comparison.test.map_or("–".to_owned(), |test| format!("{:.3}", test.p)));
+            line.push(
+                comparison
+                    .test
+                    .filter(|_| is_enough(comparison))
+                    .map_or("–".to_owned(), |test| format!("{:.3}", test.p)),
+            );
         }
         lines.push(line);
     }
+    let few = rows.iter().filter_map(|row| row.comparison.as_ref()).any(|comparison| !is_enough(comparison));
     let columns = if rows.iter().all(|row| row.unaged.is_none()) { 3 } else { 8 };
     let width = |column: usize| lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max();
     let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
@@ -123,6 +138,9 @@ pub fn render(rows: &[Row], ranking: Option<&Ranking>, unit: &str) -> String {
         text.push_str(cells.join("  ").trim_end());
         text.push('\n');
     }
+    if few {
+        text.push_str("p is given from four runs on each side; with fewer, a difference cannot be told from chance.\n");
+    }
     let Some(ranking) = ranking else { return text };
     text.push_str(&format!("\n{:>4}  {:<20} {:<20}\n", "rank", "unaged", "aged"));
     for (at, (unaged, aged)) in ranking.unaged.iter().zip(&ranking.aged).enumerate() {
@@ -130,7 +148,10 @@ pub fn render(rows: &[Row], ranking: Option<&Ranking>, unit: &str) -> String {
         text.push('\n');
     }
     if ranking.changes.is_empty() {
-        text.push_str("Aging does not change the order.\n");
+        text.push_str(match ranking.aged == ranking.unaged {
+            true => "Aging does not change the order.\n",
+            false => "No pair changes places; some are equal unaged or aged.\n",
+        });
     }
     let told = |p: Option<f64>| p.map_or("too few runs".to_owned(), |p| format!("p {p:.3}"));
     for change in &ranking.changes {
