@@ -14,7 +14,7 @@ pub struct InspectArgs {
     /// A device to model: a preset (`senesce device list`) or a description in TOML. The first one ranks the losers.
     #[arg(short, long, value_name = "NAME", value_delimiter = ',', default_values = ["hdd-7200", "sata-ssd", "nvme"])]
     pub device: Vec<String>,
-    /// Readahead to model, KiB; default: 128, as the kernel's, whatever the device has set.
+    /// Readahead to model, KiB; default: the kernel's for the file system (128; Btrfs 4096), whatever the device has set.
     #[arg(long, value_name = "KIB")]
     pub read_ahead_kib: Option<u32>,
     /// Write a page with an interactive map.
