@@ -38,6 +38,14 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         let _ = Command::new("losetup").args(["--detach", &self.device]).output();
+        // Whoever looks at all loop devices just now delays it.
+        let backing = Path::new("/sys/block").join(self.device.trim_start_matches("/dev/")).join("loop/backing_file");
+        for _ in 0..400 {
+            if !backing.exists() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
     }
 }
 
