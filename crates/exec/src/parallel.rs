@@ -115,7 +115,12 @@ pub fn apply_parallel<E: From<ExecError>>(
         while board.failed.is_none() && !board.jobs.is_empty() {
             board = wait(&shared.room, board);
         }
-        match board.failed.take() {
+        // With the failure taken away, a thread that wakes up only now would wait for operations that nobody does.
+        let failed = board.failed.take();
+        board.ready.clear();
+        board.jobs.clear();
+        shared.tell_all();
+        match failed {
             Some(error) => Err(error.into()),
             None => given,
         }
