@@ -1,10 +1,6 @@
 //! Real file systems that run full: what was done before is recorded and done again elsewhere.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, path::Path};
 
 use senesce_core::{RelPath, Rng, Seed};
 use senesce_exec::{
@@ -12,47 +8,23 @@ use senesce_exec::{
     tree::{collect_tree, compare_trees},
 };
 use senesce_oplog::{Content, DoneStep, Op, Outcome, Step};
+use senesce_testkit::{Volume, root_or_skip, run};
 
-/// A mounted file system; unmounted when dropped, also on a panic. The loop device goes with the mount.
-struct Mounted {
-    at: PathBuf,
-    _dir: tempfile::TempDir,
-}
+/// A file system in memory with two megabytes, unmounted when dropped.
+struct Tmpfs(tempfile::TempDir);
 
-impl Mounted {
-    fn new(mount: impl FnOnce(&Path, &Path)) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let at = dir.path().join("mount");
-        fs::create_dir(&at).unwrap();
-        mount(&dir.path().join("image"), &at);
-        Self { at, _dir: dir }
-    }
-
-    fn tmpfs() -> Self {
-        Self::new(|_, at| run(Command::new("mount").args(["-t", "tmpfs", "-o", "size=2m", "none"]).arg(at)))
-    }
-
-    fn ext4() -> Self {
-        Self::new(|image, at| {
-            fs::File::create(image).unwrap().set_len(48 << 20).unwrap();
-            run(Command::new("mkfs.ext4").args(["-q", "-F", "-m", "0"]).arg(image));
-            run(Command::new("mount").args(["-o", "loop"]).arg(image).arg(at));
-        })
+impl Tmpfs {
+    fn new() -> Self {
+        let at = tempfile::tempdir().unwrap();
+        run("mount", &["-t", "tmpfs", "-o", "size=2m", "none", at.path().to_str().unwrap()]);
+        Self(at)
     }
 }
 
-impl Drop for Mounted {
+impl Drop for Tmpfs {
     fn drop(&mut self) {
-        let done = Command::new("umount").arg(&self.at).status();
-        if !done.is_ok_and(|status| status.success()) {
-            eprintln!("could not unmount {}", self.at.display());
-        }
+        run("umount", &[self.0.path().to_str().unwrap()]);
     }
-}
-
-fn run(command: &mut Command) {
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 fn path(text: &str) -> RelPath {
@@ -97,25 +69,25 @@ fn fill(volume: &Path, file_bytes_max: u64) -> Vec<DoneStep> {
     steps
 }
 
-fn check(volume: &Mounted, file_bytes_max: u64) {
-    let steps = fill(&volume.at, file_bytes_max);
+fn check(volume: &Path, file_bytes_max: u64) {
+    let steps = fill(volume, file_bytes_max);
     let partial = |done: &&DoneStep| matches!(done.outcome, Outcome::NoSpace { written: Some(_), .. });
     let Some(last) = steps.iter().rfind(partial) else { panic!("no write was cut short") };
     let Outcome::NoSpace { failed_op, written: Some(written) } = last.outcome else { unreachable!("found so") };
     let name = format!("{}/f{}", last.step.root, failed_op - 1);
-    assert_eq!(fs::metadata(volume.at.join(name)).unwrap().len(), written, "the record says what the file holds");
+    assert_eq!(fs::metadata(volume.join(name)).unwrap().len(), written, "the record says what the file holds");
 
     let dir = tempfile::tempdir().unwrap();
     let mut target = PosixTarget::open(dir.path()).unwrap();
     steps.iter().for_each(|done| apply_done(&mut target, done, &(), CheckContents::Yes).unwrap());
-    let (full, empty) = (collect_tree(&volume.at, 2).unwrap(), collect_tree(dir.path(), 2).unwrap());
+    let (full, empty) = (collect_tree(volume, 2).unwrap(), collect_tree(dir.path(), 2).unwrap());
     assert_eq!(compare_trees(&full, &empty, 5), []);
     assert!(full.files() > 10);
 
     // The volume is full: the same again has no place on it, and a replay says which step that was.
     let mut again = steps[0].clone();
     again.step.root = path("again");
-    let mut target = PosixTarget::open(&volume.at).unwrap();
+    let mut target = PosixTarget::open(volume).unwrap();
     let error = (0..100).find_map(|number| {
         again.step.root = path(&format!("again-{number}"));
         apply_done(&mut target, &again, &(), CheckContents::Yes).err()
@@ -125,15 +97,15 @@ fn check(volume: &Mounted, file_bytes_max: u64) {
 
 #[test]
 fn a_full_tmpfs_and_its_replay_hold_the_same_tree() {
-    if senesce_testkit::root_or_skip("mounts a tmpfs") {
-        check(&Mounted::tmpfs(), 40_000);
+    if root_or_skip("mounts a tmpfs") {
+        check(Tmpfs::new().0.path(), 40_000);
     }
 }
 
 #[test]
 fn a_full_ext4_and_its_replay_hold_the_same_tree() {
-    if senesce_testkit::root_or_skip("mounts a loop device") {
+    if root_or_skip("mounts a loop device") {
         // Contents above a chunk, too, so that a write is cut short in a later chunk.
-        check(&Mounted::ext4(), 2 << 20);
+        check(&Volume::new("ext4", 48, &["-m", "0"], "defaults").mountpoint, 2 << 20);
     }
 }

@@ -17,60 +17,7 @@ use std::{
 };
 
 use senesce_ext4::{EntryOrder, FileSystem, ScanOptions, TreeOptions};
-
-fn run(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).output().expect("the program can be run");
-    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-/// A mounted image on a loop device with direct I/O; gone when dropped.
-struct Volume {
-    directory: tempfile::TempDir,
-    device: String,
-}
-
-impl Volume {
-    fn new(mib: u64, inodes: u64) -> Self {
-        let directory = tempfile::tempdir().expect("a temporary directory can be made");
-        let image = directory.path().join("image");
-        File::create(&image).and_then(|file| file.set_len(mib << 20)).expect("the image can be made");
-        let text = image.to_str().expect("a plain path");
-        run("mkfs.ext4", &["-q", "-F", "-b", "4096", "-N", &inodes.to_string(), text]);
-        let device = run("losetup", &["--direct-io=on", "--find", "--show", text]);
-        let volume = Self { directory, device: device.trim().to_owned() };
-        fs::create_dir(volume.mountpoint()).expect("the mount point can be made");
-        volume.mount();
-        volume
-    }
-
-    fn mountpoint(&self) -> PathBuf {
-        self.directory.path().join("mnt")
-    }
-
-    fn mount(&self) {
-        run("mount", &["-o", "noatime", &self.device, self.mountpoint().to_str().expect("a plain path")]);
-    }
-
-    fn unmount(&self) {
-        run("umount", &[self.mountpoint().to_str().expect("a plain path")]);
-    }
-
-    /// Forgets what is cached of the volume.
-    fn make_cold(&self) {
-        self.unmount();
-        run("blockdev", &["--flushbufs", &self.device]);
-        self.mount();
-    }
-}
-
-impl Drop for Volume {
-    fn drop(&mut self) {
-        // Best effort: the figures are out already.
-        let _ = Command::new("umount").arg(self.mountpoint()).status();
-        let _ = Command::new("losetup").args(["--detach", &self.device]).status();
-    }
-}
+use senesce_testkit::{Volume, VolumeOptions, run};
 
 fn path(root: &Path, n: u64) -> PathBuf {
     root.join(format!("d{}/e{}/file-{n}", n / 10_000, n / 100 % 100))
@@ -216,18 +163,24 @@ fn main() {
     }
     let files = numbers.first().copied().unwrap_or(20_000);
     let pairs = numbers.get(1).copied().unwrap_or(5) as usize;
-    let volume = Volume::new(200 + files * 24 / 1024, files + files / 50 + 1000);
-    make_tree(&volume.mountpoint(), files);
-    let (device, root) = (PathBuf::from(&volume.device), volume.mountpoint());
+    let inodes = (files + files / 50 + 1000).to_string();
+    let volume = Volume::with(&VolumeOptions {
+        mkfs: &["-b", "4096", "-N", &inodes],
+        mount: "noatime",
+        direct_io: true,
+        ..VolumeOptions::new("ext4", 200 + files * 24 / 1024)
+    });
+    make_tree(&volume.mountpoint, files);
+    let (device, root) = (PathBuf::from(&volume.device), volume.mountpoint.clone());
     println!("memory of the process before: {} KiB", peak_kib());
     read_device(&device, 2);
     println!("memory of the process after one reading: {} KiB", peak_kib());
-    volume.make_cold();
+    volume.remount_cold();
     // Mounted for writing: the inodes are read twice, to see whether something changed.
     compare("warm, mounted for writing", pairs, &|| read_device(&device, 2), &|| filefrag(&root));
     compare("warm, mounted for writing, one thread", pairs, &|| read_device(&device, 1), &|| filefrag(&root));
     let cold = |measure: &dyn Fn() -> Found| {
-        volume.make_cold();
+        volume.remount_cold();
         measure()
     };
     run("mount", &["-o", "remount,ro", root.to_str().expect("a plain path")]);

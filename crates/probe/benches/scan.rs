@@ -22,6 +22,7 @@ use senesce_probe::{
     collect::{GrepOptions, Order, collect_gnu_grep, collect_grep, collect_tree_extents, compute_pattern},
     score::compute_spread,
 };
+use senesce_testkit::{Volume, VolumeOptions, run};
 
 /// The machine's monotonic clock.
 struct Monotonic(Instant);
@@ -33,64 +34,6 @@ impl Clock for Monotonic {
 
     fn unix_seconds(&self) -> u64 {
         0
-    }
-}
-
-fn run(program: &str, arguments: &[&OsStr]) -> String {
-    let output = Command::new(program).args(arguments).output().expect("the program can be run");
-    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).expect("tools speak UTF-8")
-}
-
-/// A mounted image on a loop device with direct I/O; gone when dropped.
-struct Volume {
-    directory: tempfile::TempDir,
-    device: String,
-}
-
-impl Volume {
-    fn new(mib: u64) -> Self {
-        let directory = tempfile::tempdir().expect("a temporary directory can be made");
-        let image = directory.path().join("image");
-        fs::File::create(&image).and_then(|file| file.set_len(mib << 20)).expect("the image can be made");
-        run("mkfs.ext4", &["-q".as_ref(), image.as_os_str()]);
-        let device = run("losetup", &["--direct-io=on".as_ref(), "--find".as_ref(), "--show".as_ref(), image.as_ref()]);
-        let volume = Self { directory, device: device.trim().to_owned() };
-        let name = volume.device.trim_start_matches("/dev/");
-        fs::write(format!("/sys/block/{name}/queue/read_ahead_kb"), "128").expect("readahead can be set");
-        fs::create_dir(volume.mountpoint()).expect("the mount point can be made");
-        volume.mount();
-        volume
-    }
-
-    fn mountpoint(&self) -> PathBuf {
-        self.directory.path().join("mnt")
-    }
-
-    fn mount(&self) {
-        run("mount", &["-o".as_ref(), "noatime".as_ref(), self.device.as_ref(), self.mountpoint().as_ref()]);
-    }
-
-    /// Read requests and sectors (512 bytes) the device has served so far.
-    fn reads(&self) -> (u64, u64) {
-        let name = self.device.trim_start_matches("/dev/");
-        let text = fs::read_to_string(format!("/sys/block/{name}/stat")).expect("the device has statistics");
-        let fields: Vec<u64> = text.split_whitespace().filter_map(|field| field.parse().ok()).collect();
-        (fields[0], fields[2])
-    }
-
-    /// Forgets what is cached of the volume; the loop device bypasses the cache of the image.
-    fn make_cold(&self) {
-        run("umount", &[self.mountpoint().as_ref()]);
-        self.mount();
-    }
-}
-
-impl Drop for Volume {
-    fn drop(&mut self) {
-        // Best effort: the figures are out already.
-        let _ = Command::new("umount").arg(self.mountpoint()).status();
-        let _ = Command::new("losetup").args(["--detach", &self.device]).status();
     }
 }
 
@@ -119,7 +62,7 @@ fn make_tree(root: &Path, files: u64) {
     for n in (0..files).step_by(5) {
         write(n);
     }
-    run("sync", &["-f".as_ref(), root.as_ref()]);
+    run("sync", &["-f", root.to_str().expect("a plain path")]);
 }
 
 /// The seconds `cat` takes for the files in `list`, as many a process as fit, and its CPU time.
@@ -186,8 +129,13 @@ fn main() {
         println!("cold, against cat: not run: needs root and the full size");
         return;
     }
-    let volume = Volume::new(1024);
-    let root = volume.mountpoint().join("tree");
+    let volume = Volume::with(&VolumeOptions {
+        mount: "noatime",
+        direct_io: true,
+        read_ahead_kib: Some(128),
+        ..VolumeOptions::new("ext4", 1024)
+    });
+    let root = volume.path("tree");
     make_tree(&root, files);
     let mut list = Vec::new();
     collect_tree_extents(&root, 1, &mut |file| {
@@ -198,16 +146,16 @@ fn main() {
     scan(&root);
     compare("warm, against grep", pairs, || scan(&root), || grep(&root));
     let cold = |measure: &dyn Fn() -> f64| {
-        volume.make_cold();
+        volume.remount_cold();
         measure()
     };
     // What the device is asked for does not depend on what else the machine does.
     let count = |label: &str, measure: &dyn Fn() -> f64| {
-        volume.make_cold();
-        let before = volume.reads();
+        volume.remount_cold();
+        let before = volume.device_stat();
         measure();
-        let after = volume.reads();
-        println!("cold, {label}: {} read requests, {} KiB", after.0 - before.0, (after.1 - before.1) / 2);
+        let after = volume.device_stat();
+        println!("cold, {label}: {} read requests, {} KiB", after[0] - before[0], (after[2] - before[2]) / 2);
     };
     for _ in 0..2 {
         count("scanner", &|| scan(&root));

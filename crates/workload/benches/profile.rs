@@ -9,13 +9,7 @@
 //! `SENESCE_BENCH_MIB` (1024), `SENESCE_BENCH_DIR` (/dev/shm), `SENESCE_BENCH_CONTENT` (allocate),
 //! `SENESCE_BENCH_SIZES` (point), `SENESCE_BENCH_SYNC_EVERY` operations (0: never).
 
-use std::{
-    collections::BTreeMap,
-    env, fs,
-    path::{Path, PathBuf},
-    process::Command,
-    time::Instant,
-};
+use std::{collections::BTreeMap, env, path::PathBuf, time::Instant};
 
 use senesce_core::Seed;
 use senesce_exec::{PosixTarget, Target, apply_step};
@@ -24,13 +18,13 @@ use senesce_probe::{
     collect::{collect_free_extents, collect_process_times, collect_space, collect_tree_extents},
     score::{LayoutScorer, Spread, compute_free_space, compute_spread},
 };
+use senesce_testkit::{Volume, VolumeOptions};
 use senesce_workload::{
     Feedback, Workload,
     profile::{Convergence, FileContent, ProfileAging, ProfileOptions, Schedule, Sizes, find_builtin},
 };
 
 const BLOCK_BYTES: u64 = 4096;
-const MIB: u64 = 1 << 20;
 
 fn setting(name: &str, default: &str) -> String {
     env::var(format!("SENESCE_BENCH_{name}")).unwrap_or_else(|_| default.to_owned())
@@ -116,10 +110,17 @@ impl Figures {
 
 fn run(kind: &str, profile: &str, options: ProfileOptions) -> Figures {
     let profile = find_builtin(profile).expect("a built-in profile");
-    let volume = Volume::new(kind, number("MIB", "1024"));
+    let mkfs: &[&str] = if kind == "ext4" { &["-m", "0"] } else { &[] };
+    let dir = PathBuf::from(setting("DIR", "/dev/shm"));
+    let volume = Volume::with(&VolumeOptions {
+        mkfs,
+        mount: "noatime",
+        image_in: Some(&dir),
+        ..VolumeOptions::new(kind, number("MIB", "1024"))
+    });
     let sync_every: u64 = number("SYNC_EVERY", "0");
     let mut aging = ProfileAging::new(profile, options).expect("options in their ranges");
-    let mut target = PosixTarget::open(&volume.root).expect("a mounted volume");
+    let mut target = PosixTarget::open(&volume.mountpoint).expect("a mounted volume");
     let (mut last, mut count, mut unsynced) = (None, 0, 0);
     let (began, cpu) = (Instant::now(), collect_process_times());
     loop {
@@ -139,15 +140,15 @@ fn run(kind: &str, profile: &str, options: ProfileOptions) -> Figures {
     let seconds = began.elapsed().as_secs_f64();
     let used = collect_process_times().since(cpu);
     drop(target);
-    let free = collect_free_extents(&volume.root).expect("ext4 and XFS tell");
+    let free = collect_free_extents(&volume.mountpoint).expect("ext4 and XFS tell");
     let lengths = free.iter().map(|extent| extent.length_bytes);
     let space = compute_free_space(lengths.clone());
     let mut histogram = vec![0.0; 40];
     for length in lengths {
         histogram[(length / BLOCK_BYTES).max(1).ilog2() as usize] += length as f64 / space.bytes as f64;
     }
-    let mut scorer = LayoutScorer::new(collect_space(&volume.root).expect("a mounted volume"), BLOCK_BYTES);
-    collect_tree_extents(&volume.root, 2, &mut |file| scorer.add_file(file.size_bytes, &file.extents))
+    let mut scorer = LayoutScorer::new(collect_space(&volume.mountpoint).expect("a mounted volume"), BLOCK_BYTES);
+    collect_tree_extents(&volume.mountpoint, 2, &mut |file| scorer.add_file(file.size_bytes, &file.extents))
         .expect("ext4 and XFS tell");
     let layout = scorer.finish();
     Figures {
@@ -214,46 +215,4 @@ fn report(kind: &str, all: &BTreeMap<String, Vec<Figures>>) {
 
 fn overlaps(a: &Spread, b: &Spread) -> bool {
     a.interval_low <= b.interval_high && b.interval_low <= a.interval_high
-}
-
-/// A file system in memory, taken away again whatever happens.
-struct Volume {
-    root: PathBuf,
-    device: String,
-    image: PathBuf,
-    _directory: tempfile::TempDir,
-}
-
-impl Volume {
-    fn new(kind: &str, mib: u64) -> Self {
-        let directory = tempfile::tempdir_in(setting("DIR", "/dev/shm")).expect("a directory for images");
-        let image = directory.path().join("image");
-        fs::File::create(&image).and_then(|file| file.set_len(mib * MIB)).expect("a sparse image");
-        let root = directory.path().join("mnt");
-        fs::create_dir(&root).expect("a mount point");
-        let (tool, arguments): (_, &[&str]) = match kind {
-            "ext4" => ("mkfs.ext4", &["-q", "-m", "0"]),
-            other => (if other == "xfs" { "mkfs.xfs" } else { "mkfs.btrfs" }, &["-q"]),
-        };
-        command(tool, arguments, &[&image]);
-        let device = command("losetup", &["--find", "--show"], &[&image]).trim().to_owned();
-        let volume = Self { root, device, image, _directory: directory };
-        command("mount", &["-o", "noatime"], &[Path::new(&volume.device), &volume.root]);
-        volume
-    }
-}
-
-impl Drop for Volume {
-    fn drop(&mut self) {
-        // Best effort, also during a panic: a failure here must not hide the first one.
-        let _ = Command::new("umount").arg(&self.root).status();
-        let _ = Command::new("losetup").args(["-d", &self.device]).status();
-        let _ = fs::remove_file(&self.image);
-    }
-}
-
-fn command(program: &str, arguments: &[&str], paths: &[&Path]) -> String {
-    let output = Command::new(program).args(arguments).args(paths).output().expect("the program is installed");
-    assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }

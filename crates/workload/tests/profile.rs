@@ -3,15 +3,12 @@
 //! What is reached is counted by a census of the aged volume, so the round trip is tested too: the profile that is captured
 //! from a volume aged by a profile is that profile, within the accuracy.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, path::Path};
 
 use senesce_core::{Bytes, Seed};
 use senesce_exec::{CheckContents, ModelTarget, Target, apply_done, apply_step, tree::compare_trees};
 use senesce_probe::collect::{CensusOptions, collect_census};
+use senesce_testkit::{Volume, root_or_skip};
 use senesce_workload::{
     Feedback, Workload,
     profile::{
@@ -64,19 +61,19 @@ fn in_the_model_every_schedule_and_content_is_reached_and_its_log_gives_the_same
 
 #[test]
 fn on_real_file_systems_a_volume_that_was_aged_by_a_profile_is_captured_as_that_profile() {
-    if !senesce_testkit::root_or_skip("mkfs and mount") {
+    if !root_or_skip("mkfs and mount") {
         return;
     }
     for (kind, mib) in [("ext4", 128), ("xfs", 320), ("btrfs", 320)] {
         for (content, seed) in [(FileContent::Write, 1), (FileContent::Allocate, 2)] {
-            let volume = Volume::new(kind, mib);
+            let volume = volume(kind, mib);
             let profile = AgingProfile::parse(SMALL).unwrap();
             let options = ProfileOptions { fullness: 0.6, content, seed: Seed(seed), churn: 1.5, ..Default::default() };
-            let mut target = senesce_exec::PosixTarget::open(&volume.root).unwrap();
+            let mut target = senesce_exec::PosixTarget::open(&volume.mountpoint).unwrap();
             let (reached, _) = age(&mut target, &profile, &options);
             let what = format!("{kind}, {content:?}");
             assert_eq!(reached.ended_by, Some(Bound::Accuracy), "{what}: {reached:#?}");
-            let captured = capture(&volume.root, &profile, &options);
+            let captured = capture(&volume.mountpoint, &profile, &options);
             let off = compute_difference(&captured, &profile);
             for one in [off.size, off.depth, off.age] {
                 assert!(one.total_variation <= options.accuracy, "{what}: {off:#?}");
@@ -89,12 +86,12 @@ fn on_real_file_systems_a_volume_that_was_aged_by_a_profile_is_captured_as_that_
 
 #[test]
 fn a_real_volume_that_is_filled_by_others_meanwhile_hangs_nothing() {
-    if !senesce_testkit::root_or_skip("mkfs and mount") {
+    if !root_or_skip("mkfs and mount") {
         return;
     }
     for kind in ["ext4", "xfs", "btrfs"] {
-        let volume = Volume::new(kind, 320);
-        let mut target = senesce_exec::PosixTarget::open(&volume.root).unwrap();
+        let volume = volume(kind, 320);
+        let mut target = senesce_exec::PosixTarget::open(&volume.mountpoint).unwrap();
         let options =
             ProfileOptions { fullness: 0.97, content: FileContent::Allocate, churn: 1.0, ..Default::default() };
         let profile = find_builtin("wang_os").unwrap();
@@ -108,7 +105,7 @@ fn a_real_volume_that_is_filled_by_others_meanwhile_hangs_nothing() {
             steps += 1;
             if steps == 3 {
                 // A fifth of the volume goes to somebody else, whom the workload does not know.
-                let other = fs::File::create(volume.root.join("other")).unwrap();
+                let other = fs::File::create(volume.path("other")).unwrap();
                 rustix::fs::fallocate(&other, rustix::fs::FallocateFlags::empty(), 0, 64 << 20).unwrap();
             }
             assert!(steps < 100_000, "{kind}: it does not end");
@@ -141,40 +138,11 @@ fn capture(root: &Path, profile: &AgingProfile, options: &ProfileOptions) -> Agi
     AgingProfile::parse(&found.render().unwrap()).unwrap()
 }
 
-/// A file system on a loop device, taken away again whatever happens.
-struct Volume {
-    root: PathBuf,
-    device: String,
-    _directory: tempfile::TempDir,
-}
-
-impl Volume {
-    fn new(kind: &str, mib: u64) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let (image, root) = (directory.path().join("image"), directory.path().join("mnt"));
-        fs::File::create(&image).unwrap().set_len(mib << 20).unwrap();
-        fs::create_dir(&root).unwrap();
-        let quiet: &[&str] = if kind == "ext4" { &["-q", "-m", "0"] } else { &["-q"] };
-        command(&format!("mkfs.{kind}"), quiet, &[&image]);
-        let device = command("losetup", &["--find", "--show"], &[&image]).trim().to_owned();
-        let volume = Self { root, device, _directory: directory };
-        command("mount", &["-o", "noatime"], &[Path::new(&volume.device), &volume.root]);
-        // ext4 comes with a directory, which is not a part of any profile's depth.
-        let _ = fs::remove_dir(volume.root.join("lost+found"));
-        volume
-    }
-}
-
-impl Drop for Volume {
-    fn drop(&mut self) {
-        // Best effort, also during a panic: a failure here must not hide the first one.
-        let _ = Command::new("umount").arg(&self.root).status();
-        let _ = Command::new("losetup").args(["-d", &self.device]).status();
-    }
-}
-
-fn command(program: &str, arguments: &[&str], paths: &[&Path]) -> String {
-    let output = Command::new(program).args(arguments).args(paths).output().unwrap();
-    assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
+/// A mounted file system with nothing in it.
+fn volume(kind: &str, mib: u64) -> Volume {
+    let mkfs: &[&str] = if kind == "ext4" { &["-m", "0"] } else { &[] };
+    let volume = Volume::new(kind, mib, mkfs, "noatime");
+    // ext4 comes with a directory, which is not a part of any profile's depth.
+    let _ = fs::remove_dir(volume.path("lost+found"));
+    volume
 }

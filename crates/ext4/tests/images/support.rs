@@ -7,22 +7,7 @@ use std::{
 };
 
 use senesce_ext4::FileSystem;
-
-/// Runs a program and gives its standard output; panics with what it said if it failed.
-pub fn run(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program)
-        .args(arguments)
-        .env("LC_ALL", "C")
-        .output()
-        .unwrap_or_else(|error| panic!("{program} cannot be run: {error}"));
-    assert!(
-        output.status.success(),
-        "{program} {arguments:?}: {}: {}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
+pub use senesce_testkit::run;
 
 /// A formatted image in a directory of its own.
 pub struct Image {

@@ -11,7 +11,7 @@ use senesce_core::BlockRequest;
 use senesce_device::{DeviceSpec, QueuePolicy, compute_cost, find_preset};
 use senesce_inspect::{ModelOptions, model_tree};
 
-use crate::support::{Files, READ_AHEAD_KIB, Volume, age, alone, run, sync, trace_cold_grep};
+use crate::support::{Files, READ_AHEAD_KIB, Volume, age, alone, run, sync, trace_cold_grep, volume};
 
 const MIB: u64 = 640;
 const DEVICES: [&str; 3] = ["hdd-7200", "sata-ssd", "nvme"];
@@ -24,7 +24,7 @@ fn devices() -> Vec<DeviceSpec> {
 const AGREEMENT: std::ops::RangeInclusive<f64> = 0.85..=1.15;
 
 /// Shows both costs of a volume on each device, and which of them do not agree.
-fn compare(name: &str, volume: &mut Volume) -> Vec<String> {
+fn compare(name: &str, volume: &Volume) -> Vec<String> {
     let traced = trace_cold_grep(volume);
     let devices = devices();
     let options = ModelOptions {
@@ -79,13 +79,13 @@ fn check_aged_and_unaged(kind: &'static str, arguments: &[&str], options: &str) 
         (Files::Crowded, ["aged, crowded", "unaged, crowded"]),
     ];
     for (files, names) in kinds {
-        let mut aged = Volume::new(kind, MIB, arguments, options);
+        let aged = volume(kind, MIB, arguments, options);
         age(&aged.mountpoint, files);
         write_large_files(&aged.mountpoint);
-        let mut unaged = Volume::new(kind, MIB, arguments, options);
+        let unaged = volume(kind, MIB, arguments, options);
         run("cp", &["-a", &format!("{}/.", aged.mountpoint.display()), unaged.mountpoint.to_str().unwrap()]);
         sync(&unaged.mountpoint);
-        for (name, volume) in names.into_iter().zip([&mut aged, &mut unaged]) {
+        for (name, volume) in names.into_iter().zip([&aged, &unaged]) {
             disagreements.extend(compare(&format!("{kind} {name}"), volume));
         }
     }

@@ -9,7 +9,9 @@ use std::{
 
 use senesce_inspect::{Error, Inspection};
 
-use crate::support::{Files, Volume, age, alone, inspect_at, inspect_while, run, sync, write_in_pieces};
+use crate::support::{
+    Files, age, alone, inspect_at, inspect_while, run, sync, volume, write_in_pieces, written_sectors,
+};
 
 /// No writes of the file system's own after it was made.
 const QUIET_EXT4: [&str; 2] = ["-E", "lazy_itable_init=0,lazy_journal_init=0"];
@@ -34,11 +36,11 @@ fn show(name: &str, found: &Inspection) {
 
 fn check_aged_against_unaged(kind: &'static str, arguments: &[&str], options: &str) {
     let _alone = alone();
-    let mut aged = Volume::new(kind, 640, arguments, options);
+    let aged = volume(kind, 640, arguments, options);
     age(&aged.mountpoint, Files::Mixed);
     fs::create_dir(aged.path("on-purpose")).unwrap();
     write_in_pieces(&aged.path("on-purpose/worst"), 512);
-    let mut unaged = Volume::new(kind, 640, arguments, options);
+    let unaged = volume(kind, 640, arguments, options);
     run("cp", &["-a", &format!("{}/.", aged.mountpoint.display()), unaged.mountpoint.to_str().unwrap()]);
     sync(&unaged.mountpoint);
     aged.remount_cold();
@@ -110,21 +112,21 @@ fn nothing_is_written() {
     let _alone = alone();
     for (kind, arguments) in [("ext4", &QUIET_EXT4[..]), ("xfs", &[]), ("btrfs", &[])] {
         // Every ordinary read would leave its time.
-        let mut volume = Volume::new(kind, 400, arguments, "strictatime");
+        let volume = volume(kind, 400, arguments, "strictatime");
         make_tree(&volume.mountpoint, 500);
         volume.remount_cold();
         // With the first file that anybody opens after a mount, ext4 notes where it is mounted.
         drop(fs::File::open(volume.path("d0/file-0")).unwrap());
         sync(&volume.mountpoint);
-        let before = volume.written_sectors();
+        let before = written_sectors(&volume);
         let found = inspect_at(&volume.mountpoint).unwrap();
         sync(&volume.mountpoint);
-        assert_eq!(volume.written_sectors() - before, 0, "sectors written on {kind}");
+        assert_eq!(written_sectors(&volume) - before, 0, "sectors written on {kind}");
         assert_eq!(found.tree.files, 500);
         // The counter does count: a listing that leaves its time is written.
         fs::read_dir(volume.path("d3")).unwrap().count();
         sync(&volume.mountpoint);
-        assert!(volume.written_sectors() > before, "on {kind}");
+        assert!(written_sectors(&volume) > before, "on {kind}");
     }
 }
 
@@ -135,7 +137,7 @@ fn a_directory_without_permission_gives_a_partial_result_that_says_so() {
     }
     let _alone = alone();
     for kind in ["ext4", "xfs", "btrfs"] {
-        let volume = Volume::new(kind, 400, &[], "noatime");
+        let volume = volume(kind, 400, &[], "noatime");
         fs::set_permissions(&volume.mountpoint, fs::Permissions::from_mode(0o755)).unwrap();
         make_tree(&volume.mountpoint, 100);
         // Another directory that is forbidden; only ext4 has one.
@@ -178,7 +180,7 @@ fn where_there_is_nothing_to_read_there_is_nothing_to_judge() {
         return;
     }
     let _alone = alone();
-    let volume = Volume::new("ext4", 64, &[], "noatime");
+    let volume = volume("ext4", 64, &[], "noatime");
     let verdict = || inspect_at(&volume.mountpoint).unwrap().verdict;
     assert_eq!(verdict(), "Nothing to judge: there is no file.");
     fs::write(volume.path("one"), b"").unwrap();
@@ -224,7 +226,7 @@ fn a_tree_that_changes_meanwhile_is_inspected_all_the_same() {
     }
     let _alone = alone();
     for kind in ["ext4", "xfs", "btrfs"] {
-        let volume = Volume::new(kind, 400, &[], "noatime");
+        let volume = volume(kind, 400, &[], "noatime");
         make_tree(&volume.mountpoint, 2000);
         let stop = AtomicBool::new(false);
         let found: Vec<_> = std::thread::scope(|scope| {
@@ -248,7 +250,7 @@ fn an_interruption_stops_an_inspection() {
         return;
     }
     let _alone = alone();
-    let volume = Volume::new("ext4", 400, &[], "noatime");
+    let volume = volume("ext4", 400, &[], "noatime");
     make_tree(&volume.mountpoint, 5000);
     let mut asked = Vec::new();
     let stopped = inspect_while(&volume.mountpoint, &mut |entries| {

@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::FileExt, path::Path};
 
 use senesce_inspect::SpecialExtents;
 
-use crate::support::{Volume, alone, inspect_at, run, sync};
+use crate::support::{alone, inspect_at, run, sync, volume};
 
 /// Files of every kind that all file systems know: preallocated, sparse, simple.
 fn make_common(root: &Path) {
@@ -25,7 +25,7 @@ fn preallocated_and_sparse_files_of_ext4_are_counted() {
         return;
     }
     let _alone = alone();
-    let volume = Volume::new("ext4", 400, &["-O", "inline_data"], "noatime");
+    let volume = volume("ext4", 400, &["-O", "inline_data"], "noatime");
     make_common(&volume.mountpoint);
     fs::write(volume.path("inline"), b"few bytes").unwrap();
     sync(&volume.mountpoint);
@@ -42,7 +42,7 @@ fn shared_extents_of_xfs_are_counted() {
         return;
     }
     let _alone = alone();
-    let volume = Volume::new("xfs", 400, &["-m", "reflink=1"], "noatime");
+    let volume = volume("xfs", 400, &["-m", "reflink=1"], "noatime");
     make_common(&volume.mountpoint);
     let path = |name: &str| volume.path(name).to_str().unwrap().to_owned();
     run("cp", &["--reflink=always", &path("simple"), &path("shared")]);
@@ -59,7 +59,7 @@ fn compressed_shared_and_inline_extents_of_btrfs_are_counted() {
         return;
     }
     let _alone = alone();
-    let volume = Volume::new("btrfs", 400, &[], "noatime,nodiscard");
+    let volume = volume("btrfs", 400, &[], "noatime,nodiscard");
     make_common(&volume.mountpoint);
     let path = |name: &str| volume.path(name).to_str().unwrap().to_owned();
     fs::write(volume.path("inline"), vec![7; 1000]).unwrap();

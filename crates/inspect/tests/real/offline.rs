@@ -6,7 +6,7 @@ use senesce_inspect::{Access, Error, Inspection, Target, find_target};
 use senesce_volume::LinuxHost;
 use serde_json::Value;
 
-use crate::support::{Files, Volume, age, alone, inspect_at, inspect_offline, run, sync};
+use crate::support::{Files, age, alone, inspect_at, inspect_offline, run, sync, volume};
 
 /// Everything but how it was read, and when.
 fn figures(found: &Inspection) -> Value {
@@ -60,7 +60,7 @@ fn an_ext4_read_from_its_device_has_the_figures_of_its_mount() {
     let kinds: [(&str, &[&str]); 3] =
         [("plain", &[]), ("block maps", &["-b", "1024", "-O", "^extents,^64bit"]), ("inline", &["-O", "inline_data"])];
     for (name, arguments) in kinds {
-        let mut volume = Volume::new("ext4", 640, arguments, "noatime");
+        let volume = volume("ext4", 640, arguments, "noatime");
         age(&volume.mountpoint, Files::Small);
         add_special_files(&volume.mountpoint, name != "block maps");
         volume.remount_cold();
@@ -92,7 +92,7 @@ fn what_is_written_or_was_not_unmounted_is_said() {
         return;
     }
     let _alone = alone();
-    let volume = Volume::new("ext4", 400, &[], "noatime");
+    let volume = volume("ext4", 400, &[], "noatime");
     for n in 0..200 {
         fs::write(volume.path(&format!("file-{n}")), vec![1; 10_000]).unwrap();
     }
@@ -115,7 +115,7 @@ fn a_device_stands_for_its_whole_mount_and_not_for_a_part_of_it() {
         return;
     }
     let _alone = alone();
-    let volume = Volume::new("ext4", 400, &[], "noatime");
+    let volume = volume("ext4", 400, &[], "noatime");
     fs::create_dir_all(volume.path("part")).unwrap();
     fs::create_dir_all(volume.path("place")).unwrap();
     let [part, place] = ["part", "place"].map(|name| volume.path(name).to_str().unwrap().to_owned());
@@ -198,7 +198,7 @@ fn an_image_that_is_cut_off_or_damaged_is_refused_with_its_block() {
         return;
     }
     let _alone = alone();
-    let mut volume = Volume::new("ext4", 64, &[], "noatime");
+    let volume = volume("ext4", 64, &[], "noatime");
     for n in 0..100 {
         fs::write(volume.path(&format!("file-{n}")), vec![1; 10_000]).unwrap();
     }

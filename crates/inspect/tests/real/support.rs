@@ -3,9 +3,7 @@
 use std::{
     fs,
     io::Write,
-    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::Command,
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
@@ -15,6 +13,8 @@ use senesce_core::{BlockOp, BlockRequest, Clock, Nanos, Rng, Seed};
 use senesce_device::find_preset;
 use senesce_inspect::{Access, Error, InspectOptions, Inspection, find_target, inspect};
 use senesce_probe::collect::{BlockTracer, GrepOptions, Order, collect_grep, compute_pattern};
+use senesce_testkit::VolumeOptions;
+pub use senesce_testkit::{Volume, run};
 use senesce_volume::LinuxHost;
 
 /// The readahead of every volume, KiB.
@@ -27,95 +27,20 @@ pub fn alone() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs a program and gives its standard output; panics with what it said if it failed.
-pub fn run(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program)
-        .args(arguments)
-        .env("LC_ALL", "C")
-        .output()
-        .unwrap_or_else(|error| panic!("{program} cannot be run: {error}"));
-    assert!(
-        output.status.success(),
-        "{program} {arguments:?}: {}: {}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8(output.stdout).unwrap()
+/// A volume on a loop device with direct I/O and a pinned readahead.
+pub fn volume(kind: &str, mib: u64, mkfs: &[&str], mount: &str) -> Volume {
+    Volume::with(&VolumeOptions {
+        mkfs,
+        mount,
+        direct_io: true,
+        read_ahead_kib: Some(READ_AHEAD_KIB),
+        ..VolumeOptions::new(kind, mib)
+    })
 }
 
-/// A mounted file system on a loop device with direct I/O over a sparse image.
-pub struct Volume {
-    pub mountpoint: PathBuf,
-    pub device: String,
-    options: String,
-    mounted: bool,
-    /// Removed last, after the mount and the loop device are gone.
-    _directory: tempfile::TempDir,
-}
-
-impl Volume {
-    /// Makes `mkfs.<kind>` with `arguments` on an image of `mib` MiB and mounts it with `options`.
-    pub fn new(kind: &'static str, mib: u64, arguments: &[&str], options: &str) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        // Some tests look at the volume with nobody's rights.
-        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        let image = directory.path().join("image");
-        fs::File::create(&image).unwrap().set_len(mib << 20).unwrap();
-        let mountpoint = directory.path().join("mnt");
-        fs::create_dir(&mountpoint).unwrap();
-        let image = image.to_str().unwrap();
-        run(&format!("mkfs.{kind}"), &[arguments, &["-q", image]].concat());
-        let device = run("losetup", &["--direct-io=on", "--find", "--show", image]).trim().to_owned();
-        let mut volume =
-            Self { mountpoint, device, options: options.to_owned(), mounted: false, _directory: directory };
-        volume.mount();
-        volume
-    }
-
-    pub fn mount(&mut self) {
-        let name = self.device.trim_start_matches("/dev/");
-        fs::write(format!("/sys/block/{name}/queue/read_ahead_kb"), READ_AHEAD_KIB.to_string()).unwrap();
-        run("mount", &["-o", &self.options, &self.device, self.mountpoint.to_str().unwrap()]);
-        self.mounted = true;
-    }
-
-    pub fn unmount(&mut self) {
-        run("umount", &[self.mountpoint.to_str().unwrap()]);
-        self.mounted = false;
-    }
-
-    /// Unmounts and mounts: the image is read past the page cache, so nothing of it stays in memory.
-    pub fn remount_cold(&mut self) {
-        self.unmount();
-        run("blockdev", &["--flushbufs", &self.device]);
-        self.mount();
-    }
-
-    /// Sectors written to the device since it was made.
-    pub fn written_sectors(&self) -> u64 {
-        let name = self.device.trim_start_matches("/dev/");
-        let stat = fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
-        stat.split_whitespace().nth(6).unwrap().parse().unwrap()
-    }
-
-    /// The file below the loop device.
-    pub fn image(&self) -> PathBuf {
-        self._directory.path().join("image")
-    }
-
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.mountpoint.join(name)
-    }
-}
-
-impl Drop for Volume {
-    fn drop(&mut self) {
-        // Best effort, also during a panic: a failure here must not hide the first one.
-        if self.mounted {
-            let _ = Command::new("umount").arg(&self.mountpoint).status();
-        }
-        let _ = Command::new("losetup").args(["--detach", &self.device]).status();
-    }
+/// Sectors written to the device since it was made.
+pub fn written_sectors(volume: &Volume) -> u64 {
+    volume.device_stat()[6]
 }
 
 /// The clock of the tests.
@@ -252,7 +177,7 @@ fn make(root: &Path, step: u64, directory: u64, content: &[u8]) -> PathBuf {
 }
 
 /// The reads of a cold grep test of the volume, in issue order.
-pub fn trace_cold_grep(volume: &mut Volume) -> Vec<BlockRequest> {
+pub fn trace_cold_grep(volume: &Volume) -> Vec<BlockRequest> {
     volume.remount_cold();
     let tracer = BlockTracer::start(Path::new(&volume.device)).unwrap();
     let options = GrepOptions { order: Order::Readdir, pattern: compute_pattern(Seed(1)) };

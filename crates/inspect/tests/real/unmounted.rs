@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
 use senesce_inspect::{Error, Inspection};
 
-use crate::support::{Files, Volume, age, alone, inspect_at, inspect_offline, run, sync};
+use crate::support::{Files, Volume, age, alone, inspect_at, inspect_offline, run, sync, volume};
 
 /// What must not change: the contents, and when they changed.
 fn state(image: &Path) -> (String, i64, i64, i64) {
@@ -18,19 +18,19 @@ fn loops_of(image: &Path) -> String {
 }
 
 /// The volume is unmounted, and its loop device detached, for as long as `look` runs.
-fn while_unmounted(volume: &mut Volume, look: impl FnOnce(&Path)) {
+fn while_unmounted(volume: &Volume, look: impl FnOnce(&Path)) {
     volume.unmount();
     look(&volume.image());
     volume.mount();
 }
 
 fn check(kind: &'static str, options: &str) {
-    let mut volume = Volume::new(kind, 640, &[], options);
+    let volume = volume(kind, 640, &[], options);
     age(&volume.mountpoint, Files::Small);
     volume.remount_cold();
     let mounted = inspect_at(&volume.mountpoint).unwrap();
     let device = volume.device.clone();
-    while_unmounted(&mut volume, |image| {
+    while_unmounted(&volume, |image| {
         let before = state(image);
         let found = inspect_at(image).unwrap();
         assert_eq!(found.warnings, [""; 0], "{kind}");
@@ -81,7 +81,7 @@ fn an_image_below_a_mounted_loop_device_is_looked_at_through_its_mount() {
     }
     let _alone = alone();
     for kind in ["ext4", "xfs", "btrfs"] {
-        let mut volume = Volume::new(kind, 400, &[], "noatime");
+        let volume = volume(kind, 400, &[], "noatime");
         let names = || (0..50).map(|n| volume.path(&format!("file-{n}")));
         names().for_each(|path| fs::write(path, vec![1; 9_000]).unwrap());
         sync(&volume.mountpoint);

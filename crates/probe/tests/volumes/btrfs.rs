@@ -91,7 +91,7 @@ fn kept_as_we_see_it(space: &BtrfsFreeSpace) -> BTreeMap<&'static str, u64> {
 
 /// Ages the volume, and holds what the trees say against what Btrfs says.
 fn equals_btrfs_own_figures(arguments: &[&str], options: &str, source: BtrfsSource) -> BtrfsFreeSpace {
-    let mut volume = Volume::new("btrfs", 600, arguments, options);
+    let volume = Volume::new("btrfs", 600, arguments, options);
     fragment_free_space(&volume.mountpoint, 6000);
     crate::support::write_fragmented(&volume.mountpoint, 3, 30);
     volume.unmount();
@@ -202,7 +202,7 @@ fn every_free_extent_is_one_that_the_dumped_trees_have() {
     if !senesce_testkit::root_or_skip("mounts a Btrfs image") {
         return;
     }
-    let mut volume = Volume::new("btrfs", 600, &[], "noatime,nodiscard");
+    let volume = Volume::new("btrfs", 600, &[], "noatime,nodiscard");
     fragment_free_space(&volume.mountpoint, 6000);
     volume.unmount();
     // The extent tree as another program reads it, unmounted: what is used, block group by block group.

@@ -12,7 +12,7 @@ fn ext4_equals_e2freefrag() {
     if !senesce_testkit::root_or_skip("mounts an ext4 image") {
         return;
     }
-    let mut volume = Volume::new("ext4", 64, &["-b", "4096"], "noatime");
+    let volume = Volume::new("ext4", 64, &["-b", "4096"], "noatime");
     fragment_free_space(&volume.mountpoint, 4000);
     // Unmounted, the bitmaps on the device are the truth.
     volume.unmount();
@@ -50,7 +50,7 @@ fn xfs_equals_spaceman() {
         return;
     }
     for rmap in ["rmapbt=0", "rmapbt=1"] {
-        let mut volume = Volume::new("xfs", 300, &["-b", "size=4096", "-m", rmap], "noatime");
+        let volume = Volume::new("xfs", 300, &["-b", "size=4096", "-m", rmap], "noatime");
         fragment_free_space(&volume.mountpoint, 6000);
         volume.unmount();
         volume.mount();

@@ -139,7 +139,7 @@ fn a_file_that_cannot_be_read_is_listed_and_the_others_go_on() {
         return;
     }
     // A directory that is replaced by garbage on the device: listing it fails.
-    let mut volume = Volume::new("ext4", 64, &[], "noatime,errors=continue");
+    let volume = Volume::new("ext4", 64, &[], "noatime,errors=continue");
     fs::create_dir(volume.path("broken")).unwrap();
     fs::write(volume.path("broken/lost"), b"x").unwrap();
     fs::write(volume.path("whole"), b"x").unwrap();

@@ -1,77 +1,11 @@
-//! A small file system on a loop device, taken away again whatever happens.
+//! Small file systems and loop devices, taken away again whatever happens; and how they age.
 
 use std::{
     path::{Path, PathBuf},
     process::Command,
 };
 
-/// Runs a program and gives its standard output; panics with what it said if it failed.
-pub fn run(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program)
-        .args(arguments)
-        .env("LC_ALL", "C")
-        .output()
-        .unwrap_or_else(|error| panic!("{program} cannot be run: {error}"));
-    assert!(
-        output.status.success(),
-        "{program} {arguments:?}: {}: {}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// A mounted file system on a loop device over a sparse image.
-pub struct Volume {
-    pub mountpoint: PathBuf,
-    pub device: String,
-    options: String,
-    mounted: bool,
-    /// Removed last, after the mount and the loop device are gone.
-    _directory: tempfile::TempDir,
-}
-
-impl Volume {
-    /// Makes `mkfs.<kind>` with `arguments` on an image of `mib` MiB and mounts it with `options`.
-    pub fn new(kind: &str, mib: u64, arguments: &[&str], options: &str) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let image = directory.path().join("image");
-        std::fs::File::create(&image).unwrap().set_len(mib << 20).unwrap();
-        let mountpoint = directory.path().join("mnt");
-        std::fs::create_dir(&mountpoint).unwrap();
-        let image = image.to_str().unwrap();
-        run(&format!("mkfs.{kind}"), &[arguments, &["-q", image]].concat());
-        let device = run("losetup", &["--find", "--show", image]).trim().to_owned();
-        let mut volume =
-            Self { mountpoint, device, options: options.to_owned(), mounted: false, _directory: directory };
-        volume.mount();
-        volume
-    }
-
-    pub fn mount(&mut self) {
-        run("mount", &["-o", &self.options, &self.device, self.mountpoint.to_str().unwrap()]);
-        self.mounted = true;
-    }
-
-    pub fn unmount(&mut self) {
-        run("umount", &[self.mountpoint.to_str().unwrap()]);
-        self.mounted = false;
-    }
-
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.mountpoint.join(name)
-    }
-}
-
-impl Drop for Volume {
-    fn drop(&mut self) {
-        // Best effort, also during a panic: a failure here must not hide the first one.
-        if self.mounted {
-            let _ = Command::new("umount").arg(&self.mountpoint).status();
-        }
-        let _ = Command::new("losetup").args(["--detach", &self.device]).status();
-    }
-}
+pub use senesce_testkit::{Volume, run};
 
 /// Appends 16 KiB in turn to `files` files, with a sync after each, so that their extents alternate.
 pub fn write_fragmented(directory: &Path, files: usize, rounds: usize) {

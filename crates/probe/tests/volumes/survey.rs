@@ -15,7 +15,7 @@ fn survey(root: &Path, threads: usize) -> (Vec<Surveyed>, SurveyFigures) {
     (found, figures.unwrap())
 }
 
-fn a_survey_is_complete_and_changes_nothing(volume: &mut Volume) {
+fn a_survey_is_complete_and_changes_nothing(volume: &Volume) {
     let sub = volume.path("sub");
     fs::create_dir(&sub).unwrap();
     for number in 0..3000usize {
@@ -65,20 +65,20 @@ fn a_survey_is_complete_and_changes_nothing(volume: &mut Volume) {
 #[test]
 fn ext4_is_surveyed() {
     if senesce_testkit::root_or_skip("mounts an ext4 image") {
-        a_survey_is_complete_and_changes_nothing(&mut Volume::new("ext4", 128, &[], "strictatime"));
+        a_survey_is_complete_and_changes_nothing(&Volume::new("ext4", 128, &[], "strictatime"));
     }
 }
 
 #[test]
 fn xfs_is_surveyed() {
     if senesce_testkit::root_or_skip("mounts an XFS image") {
-        a_survey_is_complete_and_changes_nothing(&mut Volume::new("xfs", 300, &[], "strictatime,allocsize=4k"));
+        a_survey_is_complete_and_changes_nothing(&Volume::new("xfs", 300, &[], "strictatime,allocsize=4k"));
     }
 }
 
 #[test]
 fn btrfs_is_surveyed() {
     if senesce_testkit::root_or_skip("mounts a Btrfs image") {
-        a_survey_is_complete_and_changes_nothing(&mut Volume::new("btrfs", 256, &[], "strictatime"));
+        a_survey_is_complete_and_changes_nothing(&Volume::new("btrfs", 256, &[], "strictatime"));
     }
 }

@@ -1,6 +1,6 @@
 //! Every workload that needs no history, in small: on the model in memory and on real file systems.
 
-mod mounted;
+use std::path::Path;
 
 use senesce_core::{Bytes, Seed};
 use senesce_exec::{
@@ -8,7 +8,7 @@ use senesce_exec::{
     tree::{collect_tree, compare_trees},
 };
 use senesce_oplog::{DoneStep, Outcome};
-use senesce_testkit::root_or_skip;
+use senesce_testkit::{Volume, VolumeOptions, root_or_skip};
 use senesce_workload::{
     Feedback, Workload,
     fsfb::{Fsfb, FsfbOptions, PrintableContents},
@@ -17,7 +17,21 @@ use senesce_workload::{
     overwrite::{Overwrite, OverwriteOptions, Pattern, Space},
 };
 
-use mounted::{KINDS, Mounted, SMALL_BYTES};
+/// The file systems that workloads are tried on.
+const KINDS: [&str; 3] = ["ext4", "xfs", "btrfs"];
+
+/// The smallest image that all of them can be made on, and then some.
+const SMALL_MIB: u64 = 320;
+
+/// A volume in memory.
+fn volume(kind: &str, mib: u64) -> Volume {
+    let (mkfs, mount): (&[&str], &str) = match kind {
+        "ext4" => (&["-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0"], "commit=300"),
+        "btrfs" => (&[], "commit=300,nodiscard"),
+        _ => (&[], "defaults"),
+    };
+    Volume::with(&VolumeOptions { mkfs, mount, image_in: Some(Path::new("/dev/shm")), ..VolumeOptions::new(kind, mib) })
+}
 
 /// What a run of a workload showed.
 struct Shown {
@@ -89,15 +103,15 @@ fn every_workload_ends_with_the_tree_of_the_model_on_every_file_system() {
     }
     for kind in KINDS {
         for (name, mut workload) in small_workloads() {
-            let mounted = Mounted::new(kind, SMALL_BYTES);
+            let volume = volume(kind, SMALL_MIB);
             let mut model = ModelTarget::default();
-            let mut target = PosixTarget::open(mounted.path()).unwrap().with_direct_io(name != "mail");
+            let mut target = PosixTarget::open(&volume.mountpoint).unwrap().with_direct_io(name != "mail");
             let shown = run(&mut *workload, &mut target, &mut |done| {
                 apply_done(&mut model, done, &PrintableContents, CheckContents::Yes).unwrap();
             });
             assert!(shown.counted > 0 && shown.no_space == 0, "{kind} {name}");
             drop(target);
-            let found = collect_tree(mounted.path(), 2).unwrap();
+            let found = collect_tree(&volume.mountpoint, 2).unwrap();
             assert_eq!(compare_trees(&model.tree(), &found, 5), [], "{kind} {name}");
         }
     }
@@ -122,7 +136,7 @@ fn fsfb_holds_its_fullness_on_every_file_system() {
     }
     for kind in KINDS {
         let options = FsfbOptions { directories: 100, rounds: 15, ..FsfbOptions::paper(Seed(3)) };
-        let shown = fsfb(kind, SMALL_BYTES, options);
+        let shown = fsfb(kind, SMALL_MIB, options);
         assert_eq!(shown.counted, 15, "{kind}");
         assert_eq!(shown.notes, [""; 0], "{kind}");
         let least = shown.fullness.iter().copied().fold(1.0, f64::min);
@@ -141,7 +155,7 @@ fn fsfb_survives_its_published_rounds_on_5_gib_of_every_file_system() {
     }
     for kind in KINDS {
         for options in [FsfbOptions::paper(Seed(1)), FsfbOptions::code(Seed(1))] {
-            let shown = fsfb(kind, 5 * Bytes::GIB, options);
+            let shown = fsfb(kind, 5 << 10, options);
             assert_eq!(shown.counted, options.rounds, "{kind}");
             let least = shown.fullness.iter().copied().fold(1.0, f64::min);
             assert!(least >= 0.95 || !shown.notes.is_empty(), "{kind}: {least}");
@@ -149,9 +163,9 @@ fn fsfb_survives_its_published_rounds_on_5_gib_of_every_file_system() {
     }
 }
 
-fn fsfb(kind: &str, size_bytes: u64, options: FsfbOptions) -> Shown {
-    let mounted = Mounted::new(kind, size_bytes);
-    let mut target = PosixTarget::open(mounted.path()).unwrap();
+fn fsfb(kind: &str, mib: u64, options: FsfbOptions) -> Shown {
+    let volume = volume(kind, mib);
+    let mut target = PosixTarget::open(&volume.mountpoint).unwrap();
     let shown = run(&mut Fsfb::new(options).unwrap(), &mut target, &mut |_| {});
     let least = shown.fullness.iter().copied().fold(1.0, f64::min);
     let most = shown.fullness.iter().copied().fold(0.0, f64::max);
