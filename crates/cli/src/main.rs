@@ -7,7 +7,9 @@ mod out;
 mod args;
 mod clock;
 mod exit;
+mod machine;
 mod progress;
+mod table;
 mod verb;
 
 use std::{process::ExitCode, sync::Arc};

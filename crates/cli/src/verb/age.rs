@@ -24,6 +24,7 @@ use crate::{
     args::{AgeArgs, FsArg},
     clock::SystemClock,
     exit::{failed, usage},
+    machine::count_threads,
 };
 
 /// The directory that is made in one that holds something.
@@ -151,7 +152,7 @@ fn spec(args: &AgeArgs, plan: &Plan, scratch: &Path) -> Result<(VolumeSpec, Slot
 fn age_root(args: &AgeArgs, plan: &Plan, root: &Path, scratch: &Path, quiet: bool) -> Result<AgeEnd> {
     let (clock, spool) = (SystemClock::start(), scratch.join("spool"));
     fs::create_dir(&spool).with_context(|| format!("cannot create {}", spool.display()))?;
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = count_threads(None);
     let mut told_seconds = 0;
     let mut each = |ages: &senesce_experiment::Ages| {
         let seconds = clock.now().as_secs_f64() as u64;
@@ -206,7 +207,7 @@ fn keep(args: &AgeArgs, plan: &Plan, volume: &mut Volume, end: &AgeEnd) -> Resul
         }
         let source = volume.image().or(volume.device()).context("the volume has no image and no device")?;
         let file_system = Some(volume.spec().file_system.name().to_owned());
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = count_threads(None);
         let options = SaveOptions { threads, stop: is_interrupted, ..SaveOptions::default() };
         let report = save(source, path, &Description { file_system, circumstances }, &options).map_err(explain)?;
         kept.push(format!("{} ({}, {})", path.display(), Bytes(report.stored_bytes), report.content_hash));

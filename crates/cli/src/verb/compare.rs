@@ -17,12 +17,11 @@ use crate::{
     args::{CompareArgs, FailIf},
     clock::SystemClock,
     exit::{Failure, different, failed, usage},
+    table::{is_enough, render_table, tell_p},
 };
 
 /// The schema of a comparison as JSON.
 const COMPARE_SCHEMA: &str = "senesce-compare/1";
-/// From so many figures on each side on the interval decides, not the medians alone.
-const ENOUGH_FIGURES: u64 = 4;
 
 /// One figure of both.
 #[derive(Serialize)]
@@ -77,9 +76,8 @@ pub fn compare(args: CompareArgs) -> Result<()> {
 
 /// Whether the second is beyond the limit: its whole interval, or for few figures its median.
 fn fails(comparison: &Comparison, limit: FailIf) -> bool {
-    let is_sure = comparison.a.count >= ENOUGH_FIGURES && comparison.b.count >= ENOUGH_FIGURES;
     let factor = 1.0 + limit.percent / 100.0;
-    match (limit.percent > 0.0, is_sure) {
+    match (limit.percent > 0.0, is_enough(comparison)) {
         (true, true) => comparison.ratio_low > factor,
         (true, false) => comparison.ratio > factor,
         (false, true) => comparison.ratio_high < factor,
@@ -154,7 +152,7 @@ fn compute_unlike(a: &Results, b: &Results) -> Vec<Unlike> {
 /// What a reader of the table must know: how figures came about, and what differs besides them.
 fn notes(rows: &[Row], unlike: &[Unlike], is_cold: bool) -> String {
     let mut text = String::from("\n");
-    if rows.iter().any(|row| row.comparison.a.count.min(row.comparison.b.count) < ENOUGH_FIGURES) {
+    if rows.iter().any(|row| !is_enough(&row.comparison)) {
         text.push_str(
             "p is given from four figures on each side; with fewer, a difference cannot be told from chance.\n",
         );
@@ -250,35 +248,25 @@ fn drop_caches() -> Result<()> {
 }
 
 fn table(rows: &[Row]) -> String {
-    let mut lines = vec![["", "figure", "A", "B", "B/A", "95% interval", "p", "outliers"].map(str::to_owned)];
+    let mut lines = vec![["", "figure", "A", "B", "B/A", "95% interval", "p", "outliers"].map(str::to_owned).to_vec()];
     for row in rows {
-        let Comparison { a, b, ratio, ratio_low, ratio_high, test, outliers_a, outliers_b } = &row.comparison;
+        let Comparison { a, b, ratio, ratio_low, ratio_high, outliers_a, outliers_b, .. } = &row.comparison;
         let one = a.count == 1 && b.count == 1;
         let outliers: Vec<String> = outliers_a
             .iter()
             .map(|figure| format!("A {figure:.3}"))
             .chain(outliers_b.iter().map(|figure| format!("B {figure:.3}")))
             .collect();
-        lines.push([
+        lines.push(vec![
             row.of.join(" "),
             row.figure.clone(),
             format!("{:.3} (n={})", a.median, a.count),
             format!("{:.3} (n={})", b.median, b.count),
             format!("{ratio:.3}{}", if row.fails { " FAIL" } else { "" }),
             if one { "unknown".to_owned() } else { format!("{ratio_low:.3}..{ratio_high:.3}") },
-            test.filter(|_| a.count.min(b.count) >= ENOUGH_FIGURES)
-                .map_or("–".to_owned(), |test| format!("{:.3}", test.p)),
+            tell_p(&row.comparison),
             outliers.join(", "),
         ]);
     }
-    let widths: Vec<usize> = (0..lines[0].len())
-        .map(|column| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0))
-        .collect();
-    let mut text = String::new();
-    for line in &lines {
-        let cells: Vec<String> = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        text.push_str(cells.join("  ").trim());
-        text.push('\n');
-    }
-    text
+    render_table(&lines)
 }

@@ -19,6 +19,7 @@ use crate::{
     args::{ImageArgs, ImageRestoreArgs, ImageSaveArgs, ImageVerb},
     clock::SystemClock,
     exit::usage,
+    machine::count_threads,
 };
 
 /// Saves, restores, lists or verifies.
@@ -45,10 +46,6 @@ pub fn image(args: ImageArgs, quiet: bool) -> Result<()> {
             Ok(())
         }
     }
-}
-
-pub fn count_threads(asked: Option<usize>) -> usize {
-    asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 fn tell_speed(quiet: bool, what: &str, bytes: u64, clock: &SystemClock) {

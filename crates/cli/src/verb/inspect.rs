@@ -10,7 +10,7 @@ use senesce_report::{InspectionOptions, inspection_screen, render_inspection};
 use senesce_volume::{LinuxHost, install_signal_cleanup, interrupted};
 
 use super::device::read_device;
-use crate::{args::InspectArgs, clock::SystemClock, progress::Counter};
+use crate::{args::InspectArgs, clock::SystemClock, machine::count_threads, progress::Counter};
 
 /// Cells on each side of the map: two to the power of it.
 const MAP_ORDER: u32 = 8;
@@ -29,7 +29,7 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
     let counter = Counter::for_stderr(quiet, "entries");
     let options = InspectOptions {
         devices,
-        threads: args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
+        threads: count_threads(args.threads),
         read_ahead_kib: args.read_ahead_kib,
         map_order: MAP_ORDER,
         progress: &mut |entries| {

@@ -17,6 +17,7 @@ use crate::{
     args::{ProfileArgs, ProfileCaptureArgs, ProfileVerb},
     clock::SystemClock,
     exit::usage,
+    machine::count_threads,
 };
 
 /// Lists, shows, captures, merges or compares profiles.
@@ -77,7 +78,7 @@ fn list() -> Result<()> {
 fn capture(args: &ProfileCaptureArgs, quiet: bool) -> Result<()> {
     let clock = SystemClock::start();
     let like = args.like.as_deref().map(read_profile).transpose()?;
-    let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let threads = count_threads(args.threads);
     let census = collect_census(&args.path, &CensusOptions { threads, with_extents: args.extents })?;
     let took = clock.now();
     for error in &census.errors {

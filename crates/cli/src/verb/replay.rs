@@ -19,6 +19,7 @@ use crate::{
     args::{FsArg, ReplayArgs},
     clock::SystemClock,
     exit::{failed, usage},
+    machine::count_threads,
 };
 
 /// Replays, compares, and says so; differences are a failure.
@@ -103,7 +104,7 @@ fn replay_into(args: &ReplayArgs, root: &Path, scratch: &Path, quiet: bool) -> R
         threads: usize::from(args.threads.get()),
         pace: args.pace.0,
         clock: &clock,
-        hash_threads: std::thread::available_parallelism().map_or(1, usize::from),
+        hash_threads: count_threads(None),
     };
     let end = replay_log(&options, &mut each)?;
     println!("{} steps replayed ({}); {} files; tree {}", end.steps, end.ended, end.files, end.tree_hash);

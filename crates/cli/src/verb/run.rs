@@ -17,6 +17,7 @@ use crate::{
     args::RunArgs,
     clock::SystemClock,
     exit::{Resumable, failed, usage},
+    machine::count_threads,
     progress::Progress,
 };
 
@@ -66,7 +67,7 @@ pub fn world() -> World {
         host: Arc::new(LinuxHost::default()),
         registry_dir: registry_dir(),
         senesce_version: env!("CARGO_PKG_VERSION").to_owned(),
-        threads: std::thread::available_parallelism().map_or(1, usize::from),
+        threads: count_threads(None),
     }
 }
 

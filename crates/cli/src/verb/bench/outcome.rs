@@ -6,10 +6,10 @@ use senesce_core::{
 };
 use serde::Serialize;
 
+use crate::table::{ENOUGH_FIGURES, is_enough, render_table, tell_p};
+
 /// A difference whose probability under chance is below this is told as one.
 const SURE_BELOW: f64 = 0.05;
-/// With fewer figures on a side no difference can be told from chance.
-const ENOUGH_FIGURES: u64 = 4;
 
 /// The figures of one named volume.
 #[derive(Clone, Debug, Serialize)]
@@ -98,10 +98,6 @@ pub fn compute_ranking(all: &[Figures], rows: &[Row], is_more_better: bool) -> O
     Some(Ranking { aged: order(&aged), unaged: order(&unaged), changes })
 }
 
-fn is_enough(comparison: &Comparison) -> bool {
-    comparison.a.count.min(comparison.b.count) >= ENOUGH_FIGURES
-}
-
 /// The table and the ranking as text.
 pub fn render(rows: &[Row], ranking: Option<&Ranking>, unit: &str) -> String {
     let mut lines = vec![["", "aged", "95%", "unaged", "95%", "aged/unaged", "95%", "p"].map(str::to_owned).to_vec()];
@@ -119,25 +115,15 @@ pub fn render(rows: &[Row], ranking: Option<&Ranking>, unit: &str) -> String {
                 1 => "unknown".to_owned(),
                 _ => format!("{:.3}..{:.3}", comparison.ratio_low, comparison.ratio_high),
             });
-            line.push(
-                comparison
-                    .test
-                    .filter(|_| is_enough(comparison))
-                    .map_or("–".to_owned(), |test| format!("{:.3}", test.p)),
-            );
+            line.push(tell_p(comparison));
         }
         lines.push(line);
     }
     let few = rows.iter().filter_map(|row| row.comparison.as_ref()).any(|comparison| !is_enough(comparison));
-    let columns = if rows.iter().all(|row| row.unaged.is_none()) { 3 } else { 8 };
-    let width = |column: usize| lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max();
-    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
-    let mut text = format!("medians, {unit}\n");
-    for line in &lines {
-        let cells: Vec<String> = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        text.push_str(cells.join("  ").trim_end());
-        text.push('\n');
+    if rows.iter().all(|row| row.unaged.is_none()) {
+        lines.iter_mut().for_each(|line| line.truncate(3));
     }
+    let mut text = format!("medians, {unit}\n{}", render_table(&lines));
     if few {
         text.push_str("p is given from four runs on each side; with fewer, a difference cannot be told from chance.\n");
     }

@@ -15,9 +15,10 @@ use senesce_volume::{
 use crate::{
     clock::SystemClock,
     exit::usage,
+    machine::count_threads,
     verb::{
         age::create,
-        image::{check_source, count_threads, explain, is_interrupted},
+        image::{check_source, explain, is_interrupted},
     },
 };
 
