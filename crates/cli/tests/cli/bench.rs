@@ -4,17 +4,15 @@ use senesce_testkit::root_or_skip;
 use serde_json::Value;
 
 use super::{
-    disk::{Disk, Mount, must},
+    disk::{Disk, must, volume},
     lab::{Lab, mount_points},
 };
 
 /// An image with some files, holes between them and a link, and its name.
 fn aged_image(lab: &Lab, kind: &str, mib: u64) -> String {
     let image = lab.path(format!("{kind}-volume"));
-    let disk = Disk::new(&image, mib);
     let block: &[&str] = if kind == "ext4" { &["-b", "4096"] } else { &[] };
-    must(&format!("mkfs.{kind}"), &[&["-q"], block, &[&disk.device]].concat());
-    let mount = Mount::new(&[&disk.device], lab.path("mnt"));
+    let (mount, disk) = volume(kind, block, &image, mib, lab.path("mnt"));
     std::fs::create_dir(mount.point.join("d")).unwrap();
     for number in 0..60u32 {
         std::fs::write(mount.point.join(format!("d/{number}")), vec![number as u8; 30_000]).unwrap();

@@ -49,6 +49,14 @@ impl Drop for Disk {
     }
 }
 
+/// A file system of `kind`, made with the arguments `mkfs` on an image of `mib` MiB and mounted at `at`.
+pub fn volume(kind: &str, mkfs: &[&str], image: &Path, mib: u64, at: PathBuf) -> (Mount, Disk) {
+    let disk = Disk::new(image, mib);
+    must(&format!("mkfs.{kind}"), &[&["-q"], mkfs, &[&disk.device]].concat());
+    // The mount goes first.
+    (Mount::new(&[&disk.device], at), disk)
+}
+
 /// A mount of the test's own.
 pub struct Mount {
     pub point: PathBuf,

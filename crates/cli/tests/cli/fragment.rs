@@ -7,13 +7,13 @@ use senesce_testkit::root_or_skip;
 use serde_json::Value;
 
 use super::{
-    disk::{Disk, Mount, must},
+    disk::{must, volume},
     lab::Lab,
 };
 
 /// XFS can be made without sharing of blocks, and is cut in another way then.
 const VOLUMES: [(&str, &[&str], u64); 4] =
-    [("ext4", &["-q"], 128), ("xfs", &["-q"], 320), ("xfs", &["-q", "-m", "reflink=0"], 320), ("btrfs", &["-q"], 256)];
+    [("ext4", &[], 128), ("xfs", &[], 320), ("xfs", &["-m", "reflink=0"], 320), ("btrfs", &[], 256)];
 
 fn extents_by_filefrag(path: &str) -> u64 {
     let said = must("filefrag", &[path]);
@@ -31,9 +31,7 @@ fn files_get_the_extents_and_layout_scores_that_are_asked_for() {
     }
     for (kind, mkfs, mib) in VOLUMES {
         let lab = Lab::new();
-        let disk = Disk::new(&lab.path("volume"), mib);
-        must(&format!("mkfs.{kind}"), &[mkfs, &[&disk.device]].concat());
-        let mount = Mount::new(&[&disk.device], lab.path("mnt"));
+        let (mount, _disk) = volume(kind, mkfs, &lab.path("volume"), mib, lab.path("mnt"));
         let path = |name: &str| mount.point.join(name).to_string_lossy().into_owned();
         for extents in [1, 2, 77, 256] {
             let name = path(&format!("new-{extents}"));
@@ -86,9 +84,7 @@ fn all_files_of_a_tree_get_the_layout_score_together() {
     }
     for (kind, mkfs, mib) in VOLUMES {
         let lab = Lab::new();
-        let disk = Disk::new(&lab.path("volume"), mib);
-        must(&format!("mkfs.{kind}"), &[mkfs, &[&disk.device]].concat());
-        let mount = Mount::new(&[&disk.device], lab.path("mnt"));
+        let (mount, _disk) = volume(kind, mkfs, &lab.path("volume"), mib, lab.path("mnt"));
         let tree = mount.point.join("tree");
         std::fs::create_dir_all(tree.join("sub")).unwrap();
         for number in 0..40usize {
@@ -119,9 +115,7 @@ fn free_space_follows_a_histogram_and_then_no_file_is_in_one_piece() {
     }
     for (kind, mkfs, mib) in VOLUMES {
         let lab = Lab::new();
-        let disk = Disk::new(&lab.path("volume"), mib);
-        must(&format!("mkfs.{kind}"), &[mkfs, &[&disk.device]].concat());
-        let mount = Mount::new(&[&disk.device], lab.path("mnt"));
+        let (mount, _disk) = volume(kind, mkfs, &lab.path("volume"), mib, lab.path("mnt"));
         let root = mount.point.to_string_lossy().into_owned();
         // XFS keeps some MiB for itself, which are in every map.
         let args = ["fragment", &root, "--free-space", "4KiB:10%,32KiB:40%,128KiB:50%", "--free", "40MiB", "--json"];

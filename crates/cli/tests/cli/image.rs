@@ -3,7 +3,7 @@
 use senesce_testkit::root_or_skip;
 
 use super::{
-    disk::{Disk, Mount, must},
+    disk::{Disk, must, volume},
     lab::Lab,
 };
 
@@ -18,9 +18,7 @@ fn volumes_of_three_file_systems_come_back_byte_for_byte_as_files_and_on_devices
         let lab = Lab::new();
         let path = |name: &str| lab.path(name).to_string_lossy().into_owned();
         {
-            let disk = Disk::new(&lab.path("volume"), mib);
-            must(&format!("mkfs.{kind}"), &["-q", &disk.device]);
-            let mount = Mount::new(&[&disk.device], lab.path("mnt"));
+            let (mount, disk) = volume(kind, &[], &lab.path("volume"), mib, lab.path("mnt"));
             for number in 0..200u32 {
                 let bytes: Vec<u8> = (0..20_000 + number).map(|n| ((n * number) >> 3) as u8).collect();
                 std::fs::write(mount.point.join(number.to_string()), bytes).unwrap();

@@ -4,15 +4,13 @@ use senesce_testkit::root_or_skip;
 use serde_json::Value;
 
 use super::{
-    disk::{Disk, Mount, must},
+    disk::{Disk, Mount, must, volume},
     lab::{Lab, SINGLE, loops},
 };
 
 /// A mounted volume with two hundred files in a few directories.
-fn volume(lab: &Lab, mkfs: &str, mib: u64) -> (Mount, Disk) {
-    let disk = Disk::new(&lab.path("volume.disk"), mib);
-    must(mkfs, &["-q", &disk.device]);
-    let mount = Mount::new(&[&disk.device], lab.path("mnt"));
+fn filled_volume(lab: &Lab, kind: &str, mib: u64) -> (Mount, Disk) {
+    let (mount, disk) = volume(kind, &[], &lab.path("volume.disk"), mib, lab.path("mnt"));
     for number in 0..200 {
         let dir = mount.point.join(format!("d{}", number % 7));
         std::fs::create_dir_all(&dir).unwrap();
@@ -27,9 +25,9 @@ fn an_inspection_fits_a_screen_and_a_page_and_parses() {
     if !root_or_skip("volumes") {
         return;
     }
-    for (mkfs, mib) in [("mkfs.ext4", 64), ("mkfs.xfs", 300), ("mkfs.btrfs", 128)] {
+    for (kind, mib) in [("ext4", 64), ("xfs", 300), ("btrfs", 128)] {
         let lab = Lab::new();
-        let (mount, disk) = volume(&lab, mkfs, mib);
+        let (mount, disk) = filled_volume(&lab, kind, mib);
         let path = mount.point.to_str().unwrap();
         let screen = lab.run(["inspect", path, "--html", "page.html", "--idle"]).good().stdout;
         for text in [
@@ -55,7 +53,7 @@ fn an_inspection_fits_a_screen_and_a_page_and_parses() {
         std::fs::write(format!("/sys/block/{name}/queue/read_ahead_kb"), "512").unwrap();
         let again: Value = serde_json::from_str(&lab.run(["inspect", path, "--json"]).good().stdout).unwrap();
         // Btrfs has a default of its own.
-        let (default, shown) = if mkfs == "mkfs.btrfs" { (4096, "4,096") } else { (128, "128") };
+        let (default, shown) = if kind == "btrfs" { (4096, "4,096") } else { (128, "128") };
         assert_eq!((&again["costs"], &again["target"]["read_ahead_kib"]), (&json["costs"], &default.into()));
         assert_eq!(again["target"]["device_read_ahead_kib"], 512);
         let told = format!("readahead modelled: {shown} KiB (the kernel's default; the device has 512 KiB set");
@@ -72,14 +70,14 @@ fn an_unmounted_image_gives_the_same_screen_page_and_json() {
     if !root_or_skip("volumes") {
         return;
     }
-    for (mkfs, mib, read) in [
-        ("mkfs.ext4", 64, "straight from the image"),
-        ("mkfs.xfs", 300, "mounted read-only for the inspection"),
-        ("mkfs.btrfs", 128, "mounted read-only for the inspection"),
+    for (kind, mib, read) in [
+        ("ext4", 64, "straight from the image"),
+        ("xfs", 300, "mounted read-only for the inspection"),
+        ("btrfs", 128, "mounted read-only for the inspection"),
     ] {
         let lab = Lab::new();
-        let (mount, disk) = volume(&lab, mkfs, mib);
-        if mkfs == "mkfs.ext4" {
+        let (mount, disk) = filled_volume(&lab, kind, mib);
+        if kind == "ext4" {
             // Past its mount, which is said.
             let past = lab.run(["inspect", "--offline", &disk.device]).good().stdout;
             assert!(past.contains("mounted for writing on") && past.contains("reading all 200 files"), "{past}");
@@ -100,7 +98,7 @@ fn an_unmounted_image_gives_the_same_screen_page_and_json() {
         assert_eq!(json["target"]["read"], read);
         assert_eq!(json["tree"]["files"], 200);
         assert!(json["free_space"]["figures"]["extents"].as_u64().unwrap() > 0, "{}", json["free_space"]);
-        if mkfs == "mkfs.btrfs" {
+        if kind == "btrfs" {
             let purposes: Vec<&str> = json["free_space"]["btrfs"]["purposes"]
                 .as_array()
                 .unwrap()
@@ -111,10 +109,10 @@ fn an_unmounted_image_gives_the_same_screen_page_and_json() {
             assert!(screen.contains("metadata, dup") && screen.contains("unallocated"), "{screen}");
             assert!(page.contains("Block groups") && page.contains("metadata, dup"));
         }
-        assert_eq!(must("sha256sum", &[&lab.path("volume.disk").to_string_lossy()]), hash, "{mkfs}");
-        assert_eq!(modified(), before, "{mkfs}");
+        assert_eq!(must("sha256sum", &[&lab.path("volume.disk").to_string_lossy()]), hash, "{kind}");
+        assert_eq!(modified(), before, "{kind}");
         lab.assert_nothing_left();
-        if mkfs != "mkfs.ext4" {
+        if kind != "ext4" {
             // Only root may mount.
             let binary = super::lab::SENESCE;
             let script = format!(
@@ -136,9 +134,9 @@ fn a_killed_inspection_of_an_unmounted_image_leaves_nothing() {
     if !root_or_skip("volumes") {
         return;
     }
-    for (mkfs, mib) in [("mkfs.xfs", 300), ("mkfs.btrfs", 256)] {
+    for (kind, mib) in [("xfs", 300), ("btrfs", 256)] {
         let lab = Lab::new();
-        let (mount, disk) = volume(&lab, mkfs, mib);
+        let (mount, disk) = filled_volume(&lab, kind, mib);
         for number in 0..6000 {
             std::fs::write(mount.point.join(format!("d{}/more-{number}", number % 7)), b"few bytes").unwrap();
         }
@@ -247,7 +245,7 @@ fn a_trace_sees_what_a_command_reads_and_an_imported_one_is_scored() {
     if !root_or_skip("tracefs") {
         return;
     }
-    let (mount, disk) = volume(&lab, "mkfs.ext4", 64);
+    let (mount, disk) = filled_volume(&lab, "ext4", 64);
     let read = format!("if={}", disk.device);
     let args = ["trace", "--on", mount.point.to_str().unwrap(), "--requests", "r.csv", "--json", "--"];
     let command = ["dd", &read, "of=/dev/null", "bs=64k", "count=10", "skip=100", "iflag=direct"];
@@ -267,7 +265,7 @@ fn a_trace_sees_what_a_command_reads_and_an_imported_one_is_scored() {
     assert!(serde_json::from_str::<Value>(&done.stdout).unwrap()["figures"].is_object());
     {
         let lab = Lab::new();
-        let (mount, disk) = volume(&lab, "mkfs.btrfs", 128);
+        let (mount, disk) = filled_volume(&lab, "btrfs", 128);
         assert!(here(&mount.point).stderr.contains(&format!("tracing {}, on which", disk.device)));
     }
     // Whoever is not root is told what he lacks.
