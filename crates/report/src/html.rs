@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use minijinja::{Environment, Value, context};
+use minijinja::{Value, context};
 use senesce_store::{Results, Role};
 
 use crate::Error;
@@ -10,6 +10,7 @@ use crate::chart::{CLASS_NAMES, PANEL_HEIGHT, PANEL_WIDTH};
 use crate::film::film;
 use crate::format::{count, escape, figure};
 use crate::model::Model;
+use crate::page::render_page;
 use crate::panels::{Figure, Legend, Panel, arm_class, figures};
 use crate::summary;
 use crate::verdict::{verdicts, warnings};
@@ -29,12 +30,10 @@ pub struct ReportOptions {
 pub fn render_report(results: &Results, options: &ReportOptions) -> Result<String, Error> {
     let model = Model::compute(results);
     let figures: Vec<Value> = figures(&model).iter().map(figure_value).collect();
-    let mut environment = Environment::new();
-    environment.add_template("report.html", include_str!("../assets/report.html"))?;
     let run = &results.run;
     let title = options.title.clone().unwrap_or_else(|| run.run_name.clone());
     let valid = results.cells.iter().filter(|cell| cell.valid).count();
-    let page = environment.get_template("report.html")?.render(context! {
+    let values = context! {
         title => title,
         run => context! {
             plan_name => run.plan_name.as_str(),
@@ -64,8 +63,8 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
         maps => film(&model),
         film_script => concat!(include_str!("../assets/mapview.js"), include_str!("../assets/film.js")),
         data => embedded(results),
-    })?;
-    Ok(page)
+    };
+    render_page("report.html", include_str!("../assets/report.html"), values)
 }
 
 pub(crate) fn style() -> String {

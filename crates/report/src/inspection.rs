@@ -2,13 +2,14 @@
 //!
 //! In goes the inspection as JSON (`senesce-inspect/1`), so that this room need not know who inspects.
 
-use minijinja::{Environment, Value, context};
+use minijinja::{Value, context};
 use serde_json::Value as Json;
 
 use crate::{
     Error,
     format::{bytes, count, escape, figure},
     html::style,
+    page::render_page,
 };
 
 /// How the page is to be.
@@ -25,8 +26,6 @@ pub struct InspectionOptions {
 /// In: JSON of schema `senesce-inspect/1` with its map. Out: the page; the same for the same input. What is missing in the
 /// input is shown as a dash.
 pub fn render_inspection(inspection: &Json, options: &InspectionOptions) -> Result<String, Error> {
-    let mut environment = Environment::new();
-    environment.add_template("inspect.html", include_str!("../assets/inspect.html"))?;
     let target = &inspection["target"];
     let tree = &inspection["tree"];
     let map = &inspection["map"];
@@ -40,7 +39,7 @@ pub fn render_inspection(inspection: &Json, options: &InspectionOptions) -> Resu
             rows => rows_of(&inspection[key], loser_row),
         }
     };
-    let page = environment.get_template("inspect.html")?.render(context! {
+    let values = context! {
         target => context! {
             path => text(&target["path"]),
             file_system => text(&target["file_system"]),
@@ -71,8 +70,8 @@ pub fn render_inspection(inspection: &Json, options: &InspectionOptions) -> Resu
         layout => layout_rows(tree),
         free => free_space(&inspection["free_space"]),
         data => inspection.to_string().replace('<', "\\u003c"),
-    })?;
-    Ok(page)
+    };
+    render_page("inspect.html", include_str!("../assets/inspect.html"), values)
 }
 
 fn rows_of(list: &Json, row: impl Fn(&Json) -> Vec<String>) -> Vec<Vec<String>> {

@@ -15,6 +15,7 @@ mod html;
 mod inspection;
 mod inspection_screen;
 mod model;
+mod page;
 mod panels;
 mod panels_measured;
 mod spread;

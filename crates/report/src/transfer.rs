@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use minijinja::{Environment, Value, context};
+use minijinja::{Value, context};
 use serde_json::Value as Json;
 
 use crate::{
@@ -14,6 +14,7 @@ use crate::{
     figures::light_css,
     format::{bytes, count, escape, figure, number},
     html::style,
+    page::render_page,
 };
 
 /// How the page is to be.
@@ -41,10 +42,8 @@ const CURVE_CSS: &str = include_str!("../assets/curve.css");
 /// shown as a dash.
 pub fn render_transfer(transfer: &Json, options: &TransferOptions) -> Result<String, Error> {
     let curves = curves(transfer);
-    let mut environment = Environment::new();
-    environment.add_template("transfer.html", include_str!("../assets/transfer.html"))?;
     let panels = [("wide", WIDE), ("narrow", NARROW)].map(|(class, size)| page_svg(class, size, &curves));
-    let page = environment.get_template("transfer.html")?.render(context! {
+    let values = context! {
         path => text(&transfer["path"]),
         length => transfer["length_bytes"].as_f64().map_or("–".to_owned(), bytes),
         reads => transfer["reads"].as_u64().map_or("–".to_owned(), count),
@@ -62,8 +61,8 @@ pub fn render_transfer(transfer: &Json, options: &TransferOptions) -> Result<Str
         names => curves.iter().map(|curve| curve.name.clone()).collect::<Vec<_>>(),
         points => point_rows(&curves),
         data => transfer.to_string().replace('<', "\\u003c"),
-    })?;
-    Ok(page)
+    };
+    render_page("transfer.html", include_str!("../assets/transfer.html"), values)
 }
 
 /// The picture alone, as one SVG document in light colours.
