@@ -190,7 +190,7 @@ impl Run {
             let devices = (&devices[..], virtual_device.as_ref());
             let source = Source::open(&self.plan, &self.paths.spool())?;
             let sizes = Sizes::plan(&self.plan, &source)?;
-            self.put_circumstances(&source, &sizes)?;
+            self.put_circumstances(&source, &sizes, devices.0)?;
             for arm in &arms {
                 if self.journal.arm_state(&arm.name) != ArmState::Ended {
                     self.execute_arm(arm, &source, &sizes, devices, custodian, observer)?;
@@ -293,7 +293,7 @@ impl Run {
         !self.plan.roles().iter().all(|&role| self.plan.volume(role).is_directory())
     }
 
-    fn put_circumstances(&mut self, source: &Source, sizes: &Sizes) -> Result<(), Error> {
+    fn put_circumstances(&mut self, source: &Source, sizes: &Sizes, devices: &[DeviceSpec]) -> Result<(), Error> {
         let plan = &self.plan;
         let mut pairs = vec![
             ("plan.name".to_owned(), plan.name.clone()),
@@ -315,8 +315,7 @@ impl Run {
             pairs.push((format!("measure.{key}"), value.to_string()));
         }
         // As they are called in the results; the plan has them by other names, in the same order.
-        let names: Vec<_> =
-            plan.devices(&self.paths.plan())?.iter().map(|spec| format!("model: {}", spec.title)).collect();
+        let names: Vec<_> = devices.iter().map(|spec| format!("model: {}", spec.title)).collect();
         pairs.push(("measure.device_names".to_owned(), serde_json::to_value(names).unwrap_or_default().to_string()));
         if let Some(device) = &plan.volumes.device {
             pairs.push(("volumes.device".to_owned(), device.clone()));
