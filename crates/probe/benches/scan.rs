@@ -12,7 +12,7 @@ use std::{
     fs,
     io::Write,
     os::unix::{ffi::OsStrExt, ffi::OsStringExt},
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Stdio},
     time::Instant,
 };

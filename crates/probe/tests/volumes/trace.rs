@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File, OpenOptions},
     os::unix::fs::{FileExt, OpenOptionsExt},
-    path::Path,
+    path::{Path, PathBuf},
     sync::Mutex,
 };
 
@@ -18,8 +18,6 @@ use crate::support::{LoopDevice, Volume, run};
 
 /// One tracer at a time, so that the instances of a test are its own.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-const INSTANCES: &str = "/sys/kernel/tracing/instances";
 
 pub fn alone() -> std::sync::MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -37,9 +35,13 @@ fn read_direct(file: &File, offset: u64, length: usize) {
     file.read_exact_at(&mut buffer[skip..skip + length], offset).unwrap();
 }
 
+fn instances() -> PathBuf {
+    senesce_testkit::tracefs().expect("root may mount tracefs").join("instances")
+}
+
 fn instances_of_ours() -> Vec<String> {
     let prefix = format!("senesce-{}-", std::process::id());
-    let names = fs::read_dir(INSTANCES).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names = fs::read_dir(instances()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.filter(|name| name.starts_with(&prefix)).collect()
 }
 
@@ -269,11 +271,11 @@ fn instances_of_dead_processes_are_removed_and_no_others() {
     let device = LoopDevice::new(16);
     let tracer = BlockTracer::start(device.path()).unwrap();
     // No process has this number: it is above the largest the kernel gives.
-    let stale = format!("{INSTANCES}/senesce-4194999-1-0");
+    let stale = instances().join("senesce-4194999-1-0");
     fs::create_dir(&stale).unwrap();
     let done = clean_stale_trace_instances().unwrap();
-    assert!(done.removed.iter().any(|path| path == Path::new(&stale)), "{done:?}");
-    assert!(!Path::new(&stale).exists());
+    assert!(done.removed.iter().any(|path| path.file_name() == stale.file_name()), "{done:?}");
+    assert!(!stale.exists());
     assert_eq!(instances_of_ours().len(), 1, "the running one stays");
     drop(tracer);
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use senesce_core::BlockOp;
-use senesce_testkit::found_or_skip;
+use senesce_testkit::{found_or_skip, tracefs};
 use senesce_vdisk::{Pace, read_log};
 
 use crate::bench::{Disk, pattern, write_synced};
@@ -17,7 +17,7 @@ struct Tracer(PathBuf);
 
 impl Tracer {
     fn new() -> Option<Self> {
-        let dir = PathBuf::from(format!("/sys/kernel/tracing/instances/senesce-vdisk-{}", std::process::id()));
+        let dir = tracefs()?.join(format!("instances/senesce-vdisk-{}", std::process::id()));
         fs::create_dir(&dir).ok()?;
         Some(Self(dir))
     }
@@ -68,7 +68,7 @@ fn parse_issue(line: &str) -> Option<(BlockOp, u64, u32)> {
 }
 
 pub fn log_equals_block_trace() {
-    let Some(tracer) = found_or_skip(Tracer::new(), "tracefs at /sys/kernel/tracing") else { return };
+    let Some(tracer) = found_or_skip(Tracer::new(), "tracefs") else { return };
     let mut disk = Disk::new(512, "hdd-7200", Pace::Device);
     disk.attached.mkfs("ext4");
     disk.attached.mount("ext4");

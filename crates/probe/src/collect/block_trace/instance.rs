@@ -3,9 +3,12 @@
 use std::{
     fs,
     io::{self, Read},
+    os::fd::{AsRawFd, OwnedFd},
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
+
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
 use crate::Error;
 
@@ -19,21 +22,23 @@ const PREFIX: &str = "senesce-";
 #[derive(Debug)]
 pub(super) struct Instance {
     path: PathBuf,
+    _tracefs: Tracefs,
 }
 
 impl Instance {
-    /// Makes an instance for this process below the mounted tracefs.
+    /// Makes an instance for this process.
     pub(super) fn new() -> Result<Self, Error> {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         let process = std::process::id();
         let started = start_time(process).unwrap_or(0);
-        let path = find_tracefs()?.join("instances").join(format!("{PREFIX}{process}-{started}-{number}"));
+        let tracefs = Tracefs::open()?;
+        let path = tracefs.root.join("instances").join(format!("{PREFIX}{process}-{started}-{number}"));
         fs::create_dir(&path).map_err(|source| match source.kind() {
             io::ErrorKind::PermissionDenied => Error::NoTraceRights { path: path.clone(), source },
             _ => Error::system("make the trace instance", &path, source),
         })?;
-        Ok(Self { path })
+        Ok(Self { path, _tracefs: tracefs })
     }
 
     /// A file of the instance.
@@ -94,8 +99,38 @@ impl Drop for Instance {
     }
 }
 
-fn find_tracefs() -> Result<PathBuf, Error> {
-    find_tracefs_among(TRACEFS.iter().map(Path::new))
+/// The kernel's tracing as files.
+#[derive(Debug)]
+struct Tracefs {
+    root: PathBuf,
+    /// Keeps a mount of our own alive, which `root` leads through.
+    _mount: Option<OwnedFd>,
+}
+
+impl Tracefs {
+    /// Where it is mounted; where it is not, as in containers and small systems, a mount of our own that is attached
+    /// nowhere and goes with this.
+    fn open() -> Result<Self, Error> {
+        match find_tracefs_among(TRACEFS.iter().map(Path::new)) {
+            Ok(root) => Ok(Self { root, _mount: None }),
+            Err(none @ Error::NoTrace { .. }) => {
+                let mount = mount_nowhere().map_err(|source| match source.kind() {
+                    io::ErrorKind::PermissionDenied => Error::NoTraceRights { path: TRACEFS[0].into(), source },
+                    _ => none,
+                })?;
+                let root = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
+                Ok(Self { root, _mount: Some(mount) })
+            }
+            Err(closed) => Err(closed),
+        }
+    }
+}
+
+/// Errors: no right to mount, a kernel before 5.2 or one without tracing.
+fn mount_nowhere() -> io::Result<OwnedFd> {
+    let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?)
 }
 
 fn find_tracefs_among<'a>(places: impl Iterator<Item = &'a Path>) -> Result<PathBuf, Error> {
@@ -111,8 +146,7 @@ fn find_tracefs_among<'a>(places: impl Iterator<Item = &'a Path>) -> Result<Path
     }
     Err(closed.unwrap_or_else(|| Error::NoTrace {
         path: TRACEFS[0].into(),
-        problem: "the kernel's tracing is not to be seen there; as root: mount -t tracefs none /sys/kernel/tracing"
-            .to_owned(),
+        problem: "it is not mounted there, and this kernel mounts none".to_owned(),
     }))
 }
 
@@ -147,8 +181,8 @@ pub struct StaleInstances {
 /// Out: nothing removed if there is no tracefs. Errors: the instances cannot be listed.
 pub fn clean_stale_trace_instances() -> Result<StaleInstances, Error> {
     let mut done = StaleInstances::default();
-    let Ok(tracefs) = find_tracefs() else { return Ok(done) };
-    let directory = tracefs.join("instances");
+    let Ok(tracefs) = Tracefs::open() else { return Ok(done) };
+    let directory = tracefs.root.join("instances");
     let list = fs::read_dir(&directory).map_err(|source| Error::system("list", &directory, source))?;
     for entry in list {
         let entry = entry.map_err(|source| Error::system("list", &directory, source))?;
