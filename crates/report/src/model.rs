@@ -44,6 +44,10 @@ pub(crate) struct StepCosts {
     pub rate: Lines,
     /// MiB of content per second of `seconds_with_sync`.
     pub rate_with_sync: Lines,
+    /// Seconds of a disk in virtual time.
+    pub disk_seconds: Lines,
+    /// MiB of content per second of it.
+    pub disk_rate: Lines,
 }
 
 /// Buckets (smallest value in bytes, requests, bytes) by arm and volume, of the last traced checkpoint.
@@ -226,6 +230,8 @@ fn step_costs(results: &Results, valid: &BTreeSet<&CellKey>) -> StepCosts {
         seconds_with_sync: lines(counted().map(|row| (&row.key, work(row) + row.sync_seconds))),
         rate: lines(counted().map(|row| (&row.key, mib(row) / work(row)))),
         rate_with_sync: lines(counted().map(|row| (&row.key, mib(row) / (work(row) + row.sync_seconds)))),
+        disk_seconds: lines(counted().map(|row| (&row.key, row.disk_seconds))),
+        disk_rate: lines(counted().map(|row| (&row.key, mib(row) / row.disk_seconds))),
     }
 }
 
@@ -296,6 +302,7 @@ mod tests {
             wall_seconds: 8.0,
             operation_seconds,
             sync_seconds,
+            disk_seconds: 2.0 * operation_seconds,
         };
         let results = Results {
             steps: vec![step(0, 1.0, 3.0), step(1, f64::NAN, f64::NAN), step(2, 100.0, 100.0)],
@@ -306,6 +313,11 @@ mod tests {
         assert_eq!(of(&costs.seconds), [1.0, 8.0], "what does not count is left out");
         assert_eq!(of(&costs.rate), [0.5, 4.0]);
         assert_eq!((of(&costs.seconds_with_sync), of(&costs.rate_with_sync)), (vec![4.0], vec![1.0]));
+        assert_eq!(
+            (of(&costs.disk_seconds), of(&costs.disk_rate)),
+            (vec![2.0], vec![2.0]),
+            "where there is such a disk"
+        );
         assert!(step_costs(&results, &BTreeSet::new()).seconds.is_empty(), "nothing of an invalid cell");
     }
 }

@@ -113,6 +113,13 @@ pub(crate) fn step_figure(model: &Model) -> Figure {
     let costs = &model.steps;
     let title = format!("Cost of writing: {}", model.unit);
     let drawings = [
+        // Where there is a disk in virtual time, its time is the cost, and wall time that of memory.
+        ("disk-seconds", "seconds of the disk", lines_of(&costs.disk_seconds, "modelled seconds per step", " s", AGED)),
+        (
+            "disk-rate",
+            "MiB/s of the disk",
+            lines_of(&costs.disk_rate, "MiB written per modelled second", " MiB/s", AGED),
+        ),
         ("seconds", "seconds, without sync", lines_of(&costs.seconds, "seconds per step", " s", AGED)),
         (
             "seconds-with-sync",
@@ -135,8 +142,14 @@ pub(crate) fn step_figure(model: &Model) -> Figure {
             "Wall time within the file operations of a counted step (one of the {}), and bytes of content written over it: \
              medians over the steps since the checkpoint before, bars are the 95% intervals of the medians. With sync: and \
              of the steps' own fsync and syncfs, and of the syncfs behind every step where the plan asks for one. Of the \
-             git binary: its whole wall time.",
-            model.unit
+             git binary: its whole wall time.{}",
+            model.unit,
+            if costs.disk_seconds.is_empty() {
+                ""
+            } else {
+                " Seconds of the disk: modelled time that the disk in virtual time was at work during the step and the \
+                 syncfs behind it; what stays in memory then comes later."
+            }
         ),
         legend: Legend::Roles(AGED),
         variants: drawings.into_iter().map(draw).filter(|(_, panels)| !panels.is_empty()).collect(),

@@ -296,6 +296,9 @@ pub struct StepRow {
     /// Time of its own `fsync` and `syncfs`, and of the syncfs that the plan may ask for after every step
     /// (`measure.sync_steps`), seconds; NaN if there was none of them.
     pub sync_seconds: f64,
+    /// Modelled seconds that a disk in virtual time was at work during the step and the syncfs after it; NaN on other
+    /// volumes. What the file system keeps in memory comes later.
+    pub disk_seconds: f64,
 }
 
 /// Table `circumstances`: everything a figure depends on, as keys and values.

@@ -424,6 +424,7 @@ table_row! { StepRow, Steps, key;
     wall_seconds: float, "s", "Wall time of the step itself; making the contents that are written is part of it, the syncfs after it is not.";
     operation_seconds: float, "s", "What of it passed within the operations but `fsync` and `syncfs`; null if the git binary did it.";
     sync_seconds: float, "s", "Time of its own `fsync` and `syncfs`, and of the syncfs that the plan may ask for after every step (`measure.sync_steps`); null if there was none of them.";
+    disk_seconds: float, "s", "Modelled time that a disk in virtual time was at work during the step and the syncfs that the plan may ask for after it; what stays in memory then comes later. Null on other volumes.";
 }
 table_row! { CircumstanceRow, Circumstances, ;
     arm: text, "", "The arm it belongs to; empty if it holds for the whole run.";

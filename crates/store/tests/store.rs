@@ -116,6 +116,7 @@ fn cell(pulls: u64, mark: u64) -> CellResults {
         wall_seconds: 1.0,
         operation_seconds: 0.5,
         sync_seconds: 0.25,
+        disk_seconds: 1.5,
     };
     CellResults {
         cell: CellRow {

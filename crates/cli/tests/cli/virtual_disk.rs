@@ -66,7 +66,8 @@ fn runs_on(kind: &str, size: &str) {
         return;
     }
     let lab = Lab::new();
-    lab.plan(&on_disk(SINGLE, "hdd-7200").replace("64MiB", size).replace("\"ext4\"", &format!("{kind:?}")));
+    let plan = on_disk(SINGLE, "hdd-7200").replace("every = 4", "every = 4\nsync_steps = true");
+    lab.plan(&plan.replace("64MiB", size).replace("\"ext4\"", &format!("{kind:?}")));
     let preview = lab.run(["run", "plan.toml", "--dry-run"]).good().stdout;
     assert!(preview.contains("hdd-7200 of ") && preview.contains("modelled in virtual time"), "{preview}");
     lab.run(["run", "plan.toml", "--quiet", "--out", "out"]).good();
@@ -89,6 +90,14 @@ fn runs_on(kind: &str, size: &str) {
         assert_eq!(row["requests"], grep["device_read_requests"], "what the block layer asked for, one to one");
         assert_eq!(row["read_bytes"], grep["device_read_bytes"]);
         assert!(grep["cache"].as_str().unwrap().contains("virtual time"), "{grep}");
+    }
+    let steps = table(&lab, "out", "steps");
+    let pulls: Vec<_> = steps.iter().filter(|row| row["counted"] == true).collect();
+    assert_eq!(pulls.len(), 4);
+    for row in pulls {
+        let seconds = row["disk_seconds"].as_f64().unwrap();
+        // Each is written before the next: at least a stroke to the journal, and far from a stroke for every block.
+        assert!(seconds > 0.001 && seconds < 0.05 * row["written_bytes"].as_f64().unwrap() / 4096.0 + 1.0, "{row}");
     }
     let circumstances = lab.run(["export", "out", "--csv", "circumstances"]).good().stdout;
     for key in ["volumes.device", "empty.virtual_device", "unaged.virtual_disk_server"] {

@@ -7,6 +7,7 @@ use senesce_probe::collect::collect_process_times;
 use senesce_store::{AgingRow, CellKey, LatencyRow, Role, StepRow};
 use senesce_volume::Volume;
 
+use super::virtual_time::VirtualTime;
 use crate::{Error, feedback::SpaceTold};
 
 /// A volume that is aged.
@@ -34,6 +35,8 @@ pub(crate) struct StepTimes {
     pub wall: Nanos,
     /// What passed within the operations; none if nobody could tell.
     pub operations: Option<LatencySums>,
+    /// What a disk in virtual time was at work meanwhile, seconds; none on other volumes.
+    pub disk_seconds: Option<f64>,
 }
 
 /// A step that was done, for table `steps`.
@@ -46,7 +49,7 @@ struct StepDone {
     no_space: bool,
     times: StepTimes,
     /// Of the synchronisation behind it, if there was one.
-    sync_after: Option<Nanos>,
+    sync_after: Option<StepTimes>,
 }
 
 /// Sums over steps.
@@ -95,7 +98,8 @@ impl Aged {
         &mut self,
         clock: &dyn Clock,
         work: impl FnOnce(&mut Self) -> Result<T, Error>,
-    ) -> Result<(T, Nanos), Error> {
+    ) -> Result<(T, StepTimes), Error> {
+        let before = self.volume.disk_time()?;
         let (began, cpu) = (clock.now(), collect_process_times());
         let result = work(self);
         let used = collect_process_times().since(cpu);
@@ -103,7 +107,10 @@ impl Aged {
         self.tally.wall.0 += wall.0;
         self.tally.user_seconds += used.user_seconds;
         self.tally.system_seconds += used.system_seconds;
-        Ok((result?, wall))
+        let result = result?;
+        let disk = before.zip(self.volume.disk_time()?).map(|(before, after)| VirtualTime::between(&before, &after));
+        let disk_seconds = disk.transpose()?.map(|time| time.seconds());
+        Ok((result, StepTimes { wall, operations: None, disk_seconds }))
     }
 
     /// Lets `work` apply operations to the volume, and times it and each of them.
@@ -114,12 +121,12 @@ impl Aged {
     ) -> Result<(T, StepTimes), Error> {
         self.target()?;
         let before = self.latencies.sums();
-        let (result, wall) = self.timed(clock, |aged| {
+        let (result, times) = self.timed(clock, |aged| {
             let target = aged.target.as_mut().expect("it was just opened");
             Ok(work(&mut TimedTarget::new(target, clock, &mut aged.latencies))?)
         })?;
         let operations = Some(self.latencies.sums().since(before));
-        Ok((result, StepTimes { wall, operations }))
+        Ok((result, StepTimes { operations, ..times }))
     }
 
     /// Counts a step that was done, and lists it.
@@ -147,18 +154,17 @@ impl Aged {
     }
 
     /// Counts and lists what the git binary did.
-    pub fn count_git(&mut self, number: u64, counted: bool, wall: Nanos) {
+    pub fn count_git(&mut self, number: u64, counted: bool, times: StepTimes) {
         self.tally.steps += 1;
-        let times = StepTimes { wall, operations: None };
         let done =
             StepDone { number, counted, operations: 0, written_bytes: 0, no_space: false, times, sync_after: None };
         self.steps.push(done);
     }
 
-    /// Says how long the synchronisation after the last step took.
-    pub fn note_sync(&mut self, wall: Nanos) {
+    /// Says what the synchronisation after the last step took.
+    pub fn note_sync(&mut self, times: StepTimes) {
         if let Some(last) = self.steps.last_mut() {
-            last.sync_after = Some(wall);
+            last.sync_after = Some(times);
         }
     }
 
@@ -197,8 +203,12 @@ impl Aged {
             operation_seconds: seconds(step.times.operations.map(|sums| sums.work)),
             sync_seconds: {
                 let own = step.times.operations.filter(|sums| sums.syncs > 0).map(|sums| sums.sync.0);
-                let parts = own.into_iter().chain(step.sync_after.map(|after| after.0));
+                let parts = own.into_iter().chain(step.sync_after.map(|after| after.wall.0));
                 seconds(parts.reduce(|own, after| own + after).map(Nanos))
+            },
+            disk_seconds: {
+                let after = step.sync_after.and_then(|after| after.disk_seconds).unwrap_or(0.0);
+                step.times.disk_seconds.map_or(f64::NAN, |seconds| seconds + after)
             },
         };
         std::mem::take(&mut self.steps).into_iter().map(row).collect()

@@ -115,11 +115,11 @@ impl ArmState {
                 let counted = git.is_counted();
                 let (driver, clock, number) = (&mut self.driver, &*self.clock, self.steps);
                 let aged = &mut self.aged[0];
-                let (label, wall) = aged.timed(clock, |aged| driver.run_git(aged.volume.root(), &git))?;
-                aged.count_git(number, counted, wall);
+                let (label, times) = aged.timed(clock, |aged| driver.run_git(aged.volume.root(), &git))?;
+                aged.count_git(number, counted, times);
                 if self.sync_steps {
-                    let ((), wall) = aged.timed(clock, |aged| Ok(aged.volume.sync()?))?;
-                    aged.note_sync(wall);
+                    let ((), times) = aged.timed(clock, |aged| Ok(aged.volume.sync()?))?;
+                    aged.note_sync(times);
                 }
                 self.steps += 1;
                 Ok((label, Outcome::Done))
@@ -142,7 +142,7 @@ impl ArmState {
         if self.sync_steps {
             let (sync, times) = leader.apply(clock, |target| apply_step(target, number + 1, sync_step(), contents))?;
             leader.count_sync(&sync);
-            leader.note_sync(times.wall);
+            leader.note_sync(times);
             sync_done = Some(sync);
         }
         for follower in followers {
@@ -154,7 +154,7 @@ impl ArmState {
             if let Some(sync) = &sync_done {
                 let ((), times) = again(sync, follower)?;
                 follower.count_sync(sync);
-                follower.note_sync(times.wall);
+                follower.note_sync(times);
             }
         }
         for done in [&done].into_iter().chain(&sync_done) {

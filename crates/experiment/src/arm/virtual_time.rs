@@ -1,4 +1,4 @@
-//! What a grep test came to on a disk in virtual time: the difference of two looks at the disk's clock. A model.
+//! What a grep test or a step came to on a disk in virtual time: the difference of two looks at the disk's clock. A model.
 
 use senesce_core::Bytes;
 use senesce_store::{CellKey, ModelledRow};
@@ -6,7 +6,7 @@ use senesce_vdisk::{TimeReport, Totals};
 
 use crate::Error;
 
-/// Modelled time and requests of one scan.
+/// Modelled time and requests between two looks.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct VirtualTime {
     /// Name of the modelled device.
@@ -25,7 +25,7 @@ impl VirtualTime {
     pub(crate) fn between(before: &TimeReport, after: &TimeReport) -> Result<Self, Error> {
         let failed = after.failed_requests - before.failed_requests;
         if failed > 0 {
-            let problem = format!("{failed} request(s) of the grep test failed on the disk's image");
+            let problem = format!("{failed} request(s) failed on the disk's image");
             return Err(Error::Unverified { what: "the virtual time".into(), problem });
         }
         // Without the time in which nothing was asked for, which passes only if virtual time is real time.
@@ -36,6 +36,11 @@ impl VirtualTime {
             requests: after.totals.read.requests - before.totals.read.requests,
             read_bytes: after.totals.read.bytes - before.totals.read.bytes,
         })
+    }
+
+    /// Time that the device was at work, seconds.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.seconds
     }
 
     /// The row of table `modelled`. In: the allocated size of what was read, bytes.
