@@ -164,7 +164,10 @@ pub fn classify(error: &(dyn StdError + 'static)) -> Option<(ErrorKind, Option<S
             Error::Io { source, .. } => (io_kind(source), None),
             Error::NoTracing { .. } => (
                 ErrorKind::Environment,
-                Some("trace as root with tracefs mounted, on a disk in virtual time (volumes.device), or not at all (measure.trace = false)".to_owned()),
+                Some(
+                    "trace as root, on a disk in virtual time (volumes.device), or not at all (measure.trace = false)"
+                        .to_owned(),
+                ),
             ),
             _ => (ErrorKind::Failed, None),
         });

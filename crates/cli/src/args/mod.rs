@@ -48,7 +48,7 @@ pub enum Verb {
         sudo senesce trace --on /srv/data -- grep -r nothing /srv/data\n  \
         sudo senesce trace --on /dev/sdb -d hdd-7200,nvme --requests trace.csv -- tar cf /dev/null /srv\n  \
         blkparse -i sdb | senesce trace --blkparse /dev/stdin --json\n\n\
-        Needs tracefs, so root. Other users of the device are seen too. The command's own stdout goes to stderr.")]
+        Needs root. Other users of the device are seen too. The command's own stdout goes to stderr.")]
     Trace(TraceArgs),
     /// Two runs, or two trees, against each other: ratios with intervals, and whether chance explains them.
     #[command(after_help = "Examples:\n  \
