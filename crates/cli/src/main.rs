@@ -43,6 +43,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<()> {
         Verb::Replay(args) => verb::replay::replay(args, quiet),
         Verb::Age(args) => verb::age::age(args, quiet),
         Verb::Bench(args) => verb::bench::bench(args, quiet),
+        Verb::Personality(args) => verb::personality::personality(args),
         Verb::Fragment(args) => verb::fragment::fragment(args),
         Verb::Image(args) => verb::image::image(args, quiet),
         Verb::Log(args) => verb::log::log(args),

@@ -22,7 +22,7 @@ pub(crate) fn direct_flag(direct: bool) -> OFlags {
 }
 
 /// `len` bytes of `buffer` that begin at a multiple of the alignment; the buffer grows where needed.
-fn aligned(buffer: &mut Vec<u8>, len: usize) -> &mut [u8] {
+pub(crate) fn aligned(buffer: &mut Vec<u8>, len: usize) -> &mut [u8] {
     let most = len + DIRECT_ALIGNMENT as usize;
     if buffer.len() < most {
         buffer.resize(most, 0);

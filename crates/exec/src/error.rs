@@ -51,6 +51,42 @@ pub enum ExecError {
         #[source]
         source: io::Error,
     },
+    /// A call of a script failed for another reason than lack of space.
+    #[error("{what} failed")]
+    ScriptCall {
+        /// Which flow operation, and the call.
+        what: String,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The files of a script found no space.
+    #[error(
+        "{root:?} has no space for the {files} files ({bytes} bytes) that are there at the beginning: {made} were made; \
+         make the volume larger or the scale smaller"
+    )]
+    ScriptTooLarge {
+        /// Where they are made.
+        root: PathBuf,
+        /// Files that were made.
+        made: usize,
+        /// Files in all.
+        files: usize,
+        /// Bytes of all.
+        bytes: u64,
+    },
+    /// The threads of a script have more files open than a process may have here.
+    #[error("the threads have up to {files} files open, more than this process may; raise the limit (ulimit -n)")]
+    TooManyFiles {
+        /// How many.
+        files: u64,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// It was asked to end.
+    #[error("ended before all was done")]
+    Stopped,
     /// A replayed operation found no space where the recorded one did.
     #[error(
         "{at}: no space left on the volume that replays the log; it is too small for what was recorded: make it larger"

@@ -37,6 +37,7 @@ mod parents;
 mod posix;
 mod recorded;
 mod remove;
+mod script;
 mod target;
 pub mod tree;
 
@@ -51,4 +52,5 @@ pub use model::ModelTarget;
 pub use null::NullTarget;
 pub use parallel::apply_parallel;
 pub use posix::PosixTarget;
+pub use script::{FlowTally, ScriptEnd, ScriptLimits, make_script_files, run_script};
 pub use target::{OpFailure, SpaceLeft, Target};

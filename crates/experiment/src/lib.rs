@@ -13,12 +13,14 @@ pub mod feedback;
 pub mod journal;
 mod observer;
 mod paths;
+mod personality;
 pub mod plan;
 mod preview;
 mod replay;
 mod run;
 mod sizing;
 mod source;
+pub mod suite;
 mod volumes;
 mod world;
 
@@ -26,10 +28,14 @@ pub use age::{AgeEnd, AgeEnded, Ages, Layout, Until, age_into, collect_layout, p
 pub use error::{Error, ErrorKind, Interrupted, classify, interruption};
 pub use observer::{Event, Observer};
 pub use paths::RunPaths;
+pub use personality::{
+    DeviceFigures, FlowFigures, PersonalityFigures, PersonalityRun, measure_personality, personality_schema_json,
+    read_personality,
+};
 pub use preview::{Preview, preview};
 pub use replay::{Against, ReplayEnd, ReplayOptions, ReplayPace, replay_log};
 pub use run::{Run, RunEnd};
 pub use sizing::Sizes;
 pub use source::Source;
-pub use volumes::kind;
+pub use volumes::{create_untaken, kind};
 pub use world::World;

@@ -6,8 +6,8 @@ use senesce_core::{Bytes, Seed};
 use senesce_probe::collect::{check_block_tracing, clean_stale_trace_instances, collect_trace_device};
 use senesce_store::Role;
 use senesce_volume::{
-    Backend, FileSystemKind, Host, Pace, SCAN_BYTES, Slot, Uuid, VirtualDevice, Volume, VolumeSpec, check_device,
-    read_superblock,
+    Backend, Custodian, FileSystemKind, Host, Pace, SCAN_BYTES, Slot, Uuid, VirtualDevice, Volume, VolumeSpec,
+    check_device, read_superblock,
 };
 
 use crate::{
@@ -153,6 +153,26 @@ fn backend(context: &ArmContext<'_>, role: Role) -> Backend {
         },
         VolumePlan::Absent(_) => unreachable!("a role that is left out is no role"),
     }
+}
+
+/// Makes the volume; with another identity if the one that follows from the seed is in use, which Btrfs refuses.
+///
+/// Errors: as [`Volume::create`].
+pub fn create_untaken(
+    custodian: &Custodian,
+    spec: &VolumeSpec,
+    mut slot: Slot,
+) -> Result<Volume, senesce_volume::Error> {
+    const TRIES: u64 = 10;
+    for tried in 1..TRIES {
+        match Volume::create(custodian, spec, &slot) {
+            Err(error) if error.is_taken_uuid() => {
+                slot.uuid = Uuid::from_seed(Seed(tried).derive(&slot.uuid.to_string()));
+            }
+            result => return result,
+        }
+    }
+    Volume::create(custodian, spec, &slot)
 }
 
 /// The file system in the words of the room `volume`.

@@ -4,6 +4,7 @@
 //! applied in order. What the log records is what was *done*: of a step that ran out of space, the completed part.
 //! Where the bytes of a content come from is not this room's business: see [`ContentSource`].
 
+mod call;
 mod codec;
 mod content;
 mod error;
@@ -16,6 +17,7 @@ mod seeded;
 mod summary;
 mod writer;
 
+pub use call::{Access, Call, FlowCall, Script, ScriptFile, ScriptFlow, ScriptThread};
 pub use content::{Content, ContentError, ContentSource, Derived, Payload};
 pub use error::LogError;
 pub use header::LogHeader;

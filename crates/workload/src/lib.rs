@@ -11,6 +11,7 @@ mod meter;
 pub mod micro;
 mod names;
 pub mod overwrite;
+pub mod personality;
 pub mod profile;
 mod retry;
 pub mod synthetic;

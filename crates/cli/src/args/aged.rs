@@ -48,7 +48,7 @@ pub struct AgeArgs {
 #[derive(Debug, Args)]
 pub struct BenchArgs {
     /// An aged volume: a container of `senesce image`, or an image, which is only read; may be given again.
-    #[arg(long, value_name = "CONTAINER|IMAGE", required = true)]
+    #[arg(long, value_name = "CONTAINER|IMAGE", required_unless_present = "suite")]
     pub aged: Vec<PathBuf>,
     /// Also on an unaged twin of each: a fresh file system of the same kind and size with the same tree.
     #[arg(long)]
@@ -78,9 +78,60 @@ pub struct BenchArgs {
     /// As JSON.
     #[arg(long)]
     pub json: bool,
+    /// In place of a command: a built-in personality (`senesce personality list`) or a file; the figure is file operations
+    /// per second.
+    #[arg(long, value_name = "NAME|FILE", conflicts_with_all = ["command", "metric", "keep_state"])]
+    pub personality: Option<String>,
+    #[command(flatten)]
+    pub personality_options: PersonalityOptionArgs,
+    /// In place of all that: a suite, which ages the volumes itself.
+    #[arg(long, value_name = "PLAN", requires = "out", conflicts_with_all = ["aged", "unaged", "command", "personality", "metric", "sync", "keep_state", "json", "warmups", "runs", "dir"])]
+    pub suite: Option<PathBuf>,
+    /// Of a suite: the directory for its images, results and page.
+    #[arg(long, value_name = "DIR", requires = "suite")]
+    pub out: Option<PathBuf>,
+    /// Of a suite: go on with the one in that directory.
+    #[arg(long, requires = "suite")]
+    pub resume: bool,
     /// The command with its arguments.
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, required_unless_present_any = ["personality", "suite"], value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+/// How a personality is run.
+#[derive(Debug, Args)]
+pub struct PersonalityOptionArgs {
+    /// What a personality's sets of files are multiplied by.
+    #[arg(long, requires = "personality", default_value_t = 1.0, value_name = "FACTOR")]
+    pub scale: f64,
+    /// File operations of a run; by default the personality's own.
+    #[arg(long, requires = "personality", conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..))]
+    pub operations: Option<u64>,
+    /// A run ends after so many seconds and not after its operations: the runs then do not do the same.
+    #[arg(long, requires = "personality", value_parser = clap::value_parser!(u64).range(1..=86400))]
+    pub seconds: Option<u64>,
+    /// Files and choices follow from this number and that of the run.
+    #[arg(long, requires = "personality", default_value_t = 1)]
+    pub seed: u64,
+}
+
+#[derive(Debug, Args)]
+pub struct PersonalityArgs {
+    #[command(subcommand)]
+    pub verb: PersonalityVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PersonalityVerb {
+    /// The built-in ones.
+    List,
+    /// One with every parameter, as its file states it.
+    Show {
+        /// A built-in one, or a file, which is checked.
+        personality: String,
+    },
+    /// Print the JSON schema of personality files.
+    Schema,
 }
 
 #[derive(Debug, Args)]

@@ -113,10 +113,17 @@ pub enum Verb {
     #[command(after_help = "Examples:\n  \
         sudo senesce bench --aged ext4.senesce-image --aged xfs.senesce-image --unaged -- tar cf /dev/null .\n  \
         sudo senesce bench --aged aged.img --unaged --sync -- cp -r {}/src {}/copy\n  \
-        sudo senesce bench --aged A --unaged --metric '(\\d+) transactions' --more-is-better -- ~/db-bench.sh {}\n\n\
+        sudo senesce bench --aged A --unaged --metric '(\\d+) transactions' --more-is-better -- ~/db-bench.sh {}\n  \
+        sudo senesce bench --aged A --unaged --personality varmail --scale 0.2\n  \
+        sudo senesce bench --suite plans/atc18-filebench-small.toml --out filebench\n\n\
         The command runs in the volume; SENESCE_VOLUME and every {} in its arguments are its path.\n\
         Every run begins with the same volume, restored, and with cold caches.")]
     Bench(BenchArgs),
+    /// What servers do to files, as benchmarks: mail, files, web, database.
+    #[command(after_help = "Examples:\n  \
+        senesce personality list\n  \
+        senesce personality show varmail > mine.toml     every parameter; then bench --personality mine.toml")]
+    Personality(PersonalityArgs),
     /// Bring a file or the free space of a volume to a fragmentation that is asked for, and verify it.
     #[command(after_help = "Examples:\n  \
         senesce fragment table.db --extents 1000               the same contents in 1000 extents\n  \

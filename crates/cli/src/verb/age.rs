@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Clock, Seed};
-use senesce_experiment::{AgeEnd, AgeEnded, age_into, plan::Plan, plan_aging};
+use senesce_experiment::{AgeEnd, AgeEnded, age_into, create_untaken, plan::Plan, plan_aging};
 use senesce_image::{Description, SaveOptions, save};
 use senesce_volume::{
     Backend, Custodian, FileSystemKind, Host, LinuxHost, Registry, Slot, Uuid, Volume, VolumeSpec,
@@ -73,7 +73,7 @@ fn age_in(args: &AgeArgs, plan: &Plan, scratch: &Path, quiet: bool) -> Result<()
     let (spec, slot) = spec(args, plan, scratch)?;
     registry.add(scratch)?;
     let custodian = Custodian::open(Arc::new(LinuxHost::default()), scratch)?;
-    let result = create(&custodian, &spec, slot).and_then(|mut volume| {
+    let result = create_untaken(&custodian, &spec, slot).map_err(anyhow::Error::from).and_then(|mut volume| {
         let end = age_root(args, plan, volume.root(), scratch, quiet)?;
         let kept = keep(args, plan, &mut volume, &end)?;
         volume.destroy()?;
@@ -85,20 +85,6 @@ fn age_in(args: &AgeArgs, plan: &Plan, scratch: &Path, quiet: bool) -> Result<()
     }
     let (end, kept) = result?;
     tell(args, &args.on, &end, &kept)
-}
-
-/// Makes the volume; with another identity if the one that follows from the seed is in use, which Btrfs refuses.
-pub(super) fn create(custodian: &Custodian, spec: &VolumeSpec, mut slot: Slot) -> Result<Volume> {
-    const TRIES: u64 = 10;
-    for tried in 1..TRIES {
-        match Volume::create(custodian, spec, &slot) {
-            Err(error) if error.is_taken_uuid() => {
-                slot.uuid = Uuid::from_seed(Seed(tried).derive(&slot.uuid.to_string()));
-            }
-            result => return Ok(result?),
-        }
-    }
-    Ok(Volume::create(custodian, spec, &slot)?)
 }
 
 /// The directory itself if nothing is in it, else a new one in it.

@@ -12,6 +12,7 @@ pub mod grep;
 pub mod image;
 pub mod inspect;
 pub mod log;
+pub mod personality;
 pub mod profile;
 pub mod record;
 pub mod replay;

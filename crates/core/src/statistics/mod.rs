@@ -13,7 +13,9 @@
 //! Pure: the same figures and the same seed give the same answers. Not here: what the figures are figures of.
 
 mod comparison;
+mod ranking;
 mod spread;
 
 pub use comparison::{Comparison, MannWhitney, compute_comparison, compute_mann_whitney, compute_outliers};
+pub use ranking::{Change, ENOUGH_FIGURES, Figures, Ranking, Row, compute_ranking, compute_rows};
 pub use spread::{Spread, compute_median, compute_quantile, compute_spread};

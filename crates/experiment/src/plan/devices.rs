@@ -11,18 +11,19 @@ impl Plan {
     ///
     /// Errors: no such device and no such file; a file that describes no device.
     pub fn devices(&self, path: &Path) -> Result<Vec<DeviceSpec>, PlanError> {
-        self.measure.devices.iter().map(|name| device("measure.devices", name, path)).collect()
+        self.measure.devices.iter().map(|name| find_device("measure.devices", name, path)).collect()
     }
 
     /// The device whose times the volumes have, if they are disks in virtual time.
     ///
     /// Errors: as [`Plan::devices`].
     pub fn virtual_device(&self, path: &Path) -> Result<Option<DeviceSpec>, PlanError> {
-        self.volumes.device.as_ref().map(|name| device("volumes.device", name, path)).transpose()
+        self.volumes.device.as_ref().map(|name| find_device("volumes.device", name, path)).transpose()
     }
 }
 
-fn device(key: &str, name: &str, path: &Path) -> Result<DeviceSpec, PlanError> {
+/// A built-in device by name, or one from a file. `key` and `path` are for messages.
+pub(crate) fn find_device(key: &str, name: &str, path: &Path) -> Result<DeviceSpec, PlanError> {
     let wrong = |problem: String| PlanError::Contradiction { path: path.to_owned(), key: key.to_owned(), problem };
     if let Some(spec) = find_preset(name) {
         return Ok(spec);

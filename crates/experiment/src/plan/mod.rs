@@ -17,7 +17,9 @@ use senesce_core::Seed;
 use serde::{Deserialize, Serialize};
 
 pub use arms::{Arm, PlannedCell};
+pub(crate) use devices::find_device;
 pub use parse::PlanError;
+pub(crate) use parse::{is_name, parse_format};
 pub use profile::{ContentName, ProfilePlan, ScheduleName, SizesName};
 pub use schema::plan_schema_json;
 pub use size::{AutoSize, Size, StartAt};

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use senesce_store::Role;
+use serde::de::DeserializeOwned;
 
 use super::{Edition, Engine, FileSystemName, PLAN_FORMAT, Plan, VolumePlan, WorkloadKind};
 
@@ -29,14 +30,16 @@ pub enum PlanError {
     },
     /// Written for another version of the format.
     #[error(
-        "{path:?} has format {found:?}; this program reads {PLAN_FORMAT:?}\n  hint: if that is a later version, use a \
-         newer senesce"
+        "{path:?} has format {found:?}; this program reads {reads:?}\n  hint: if that is a later version, use a newer \
+         senesce"
     )]
     Version {
         /// The plan file.
         path: PathBuf,
         /// What its `format` says.
         found: String,
+        /// What is read here.
+        reads: &'static str,
     },
     /// Values that contradict each other.
     #[error("{path:?}: {key}: {problem}")]
@@ -59,25 +62,7 @@ impl Plan {
 
     /// Takes a text as a plan; `path` is only for messages.
     pub fn parse(path: &Path, text: &str) -> Result<Self, PlanError> {
-        let path_buf = path.to_owned();
-        // The version first: an unknown key of a later version must not be called a misspelling.
-        if let Ok(table) = text.parse::<toml::Table>() {
-            match table.get("format").and_then(|format| format.as_str()) {
-                Some(PLAN_FORMAT) => {}
-                Some(found) => return Err(PlanError::Version { path: path_buf, found: found.to_owned() }),
-                None => {
-                    return Err(PlanError::Contradiction {
-                        path: path_buf,
-                        key: "format".into(),
-                        problem: format!("is missing; write format = {PLAN_FORMAT:?} as the first line"),
-                    });
-                }
-            }
-        }
-        let plan: Plan = toml::from_str(text).map_err(|error| {
-            let hint = nearest_known(error.message());
-            PlanError::Syntax { path: path_buf, problem: error.to_string().trim_end().to_owned(), hint }
-        })?;
+        let plan: Plan = parse_format(path, text, PLAN_FORMAT)?;
         plan.checked(path)
     }
 
@@ -226,8 +211,31 @@ impl Plan {
     }
 }
 
+/// Takes a text as a table of that format; `path` is only for messages.
+pub(crate) fn parse_format<T: DeserializeOwned>(path: &Path, text: &str, reads: &'static str) -> Result<T, PlanError> {
+    let path_buf = path.to_owned();
+    // The version first: an unknown key of a later version must not be called a misspelling.
+    if let Ok(table) = text.parse::<toml::Table>() {
+        match table.get("format").and_then(|format| format.as_str()) {
+            Some(found) if found == reads => {}
+            Some(found) => return Err(PlanError::Version { path: path_buf, found: found.to_owned(), reads }),
+            None => {
+                return Err(PlanError::Contradiction {
+                    path: path_buf,
+                    key: "format".into(),
+                    problem: format!("is missing; write format = {reads:?} as the first line"),
+                });
+            }
+        }
+    }
+    toml::from_str(text).map_err(|error| {
+        let hint = nearest_known(error.message());
+        PlanError::Syntax { path: path_buf, problem: error.to_string().trim_end().to_owned(), hint }
+    })
+}
+
 /// Whether a text may name a directory of the run: nothing in it can lead out of there.
-fn is_name(text: &str) -> bool {
+pub(crate) fn is_name(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with('.')
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))

@@ -5,18 +5,23 @@
 mod command;
 mod outcome;
 mod pattern;
+mod personality;
+mod suite;
 mod volumes;
 
 use std::{fs, path::Path, sync::Arc};
 
 use anyhow::{Context, Result};
-use senesce_volume::{Custodian, Host, LinuxHost, Registry, Resource, check_interrupted, install_signal_cleanup};
+use senesce_core::statistics::{Figures, compute_ranking, compute_rows};
+use senesce_volume::{
+    Custodian, Host, LinuxHost, Registry, Resource, Volume, check_interrupted, install_signal_cleanup,
+};
 
 pub use pattern::Pattern;
 
 use self::{
     command::{Ran, collect_run},
-    outcome::{Figures, compute_ranking, compute_rows, render},
+    outcome::render,
     volumes::{Bench, Source},
 };
 use super::run::registry_dir;
@@ -31,13 +36,17 @@ const SCHEMA: &str = "senesce-bench/1";
 /// Runs the command on every state in turn, and tells what came out.
 pub fn bench(args: BenchArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
+    if let (Some(plan), Some(out)) = (&args.suite, &args.out) {
+        return suite::run_suite(plan, out, args.resume, quiet);
+    }
+    let work = Work::of(&args)?;
     for path in &args.aged {
         fs::metadata(path).map_err(|error| usage(format!("cannot look at {}: {error}", path.display()), None))?;
     }
     let scratch = args.dir.join(format!("senesce-bench-{}", std::process::id()));
     fs::create_dir(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
     let registry = Registry::new(&registry_dir());
-    let result = registry.add(&scratch).map_err(Into::into).and_then(|()| bench_in(&args, &scratch, quiet));
+    let result = registry.add(&scratch).map_err(Into::into).and_then(|()| bench_in(&args, &work, &scratch, quiet));
     // What would not come down is still mounted in there, and its journal is needed to clean it up.
     let is_mounted = fs::read_to_string("/proc/self/mounts")
         .is_ok_and(|mounts| mounts.contains(&*scratch.file_name().unwrap_or_default().to_string_lossy()));
@@ -50,7 +59,7 @@ pub fn bench(args: BenchArgs, quiet: bool) -> Result<()> {
     Ok(())
 }
 
-fn bench_in(args: &BenchArgs, scratch: &Path, quiet: bool) -> Result<String> {
+fn bench_in(args: &BenchArgs, work: &Work, scratch: &Path, quiet: bool) -> Result<String> {
     let host = Arc::new(LinuxHost::default());
     if !host.is_root() {
         return Err(senesce_volume::Error::NotRoot { operation: "mount volumes" }.into());
@@ -71,13 +80,13 @@ fn bench_in(args: &BenchArgs, scratch: &Path, quiet: bool) -> Result<String> {
         tell(quiet, &format!("making the unaged twin of {}", source.path.display()));
         bench.add_twin(source, number)?;
     }
-    measure(args, &bench, &mut sources, quiet)?;
-    Ok(describe(args, &sources, is_memory))
+    measure(args, work, &bench, &mut sources, quiet)?;
+    Ok(describe(args, work, &sources, is_memory))
 }
 
 /// All states, one after the other, so often; every other round backwards, so that whatever else the machine does hits
 /// all alike.
-fn measure(args: &BenchArgs, bench: &Bench<'_>, sources: &mut [Source], quiet: bool) -> Result<()> {
+fn measure(args: &BenchArgs, work: &Work, bench: &Bench<'_>, sources: &mut [Source], quiet: bool) -> Result<()> {
     let turns: Vec<(usize, usize)> = sources
         .iter()
         .enumerate()
@@ -96,21 +105,84 @@ fn measure(args: &BenchArgs, bench: &Bench<'_>, sources: &mut [Source], quiet: b
                 true => format!("{} {}, warm-up {}", source.name, source.states[state].role, round + 1),
                 false => format!("{} {}, run {}", source.name, source.states[state].role, round + 1 - args.warmups),
             };
-            let volume = bench.begin(source, state, number)?;
-            let finish = || if args.sync { Ok(volume.sync()?) } else { Ok(()) };
-            let ran = collect_run(&args.command, volume.root(), bench.scratch, finish).context(what.clone());
-            let figure = ran.and_then(|ran| figure(args, &ran).context(what.clone()));
+            let mut volume = bench.begin(source, state, number)?;
+            let figure = work.run(args, bench.scratch, &mut volume, round).context(what.clone());
             let ended = bench.end(&mut source.states[state], volume, args.keep_state);
             // The first failure is the one to tell.
-            let figure = figure?;
+            let (figure, details) = figure?;
             ended?;
             tell(quiet, &format!("{what}: {figure}"));
             if !is_warmup {
                 source.states[state].figures.push(figure);
+                source.states[state].details.extend(details);
             }
         }
     }
     Ok(())
+}
+
+/// What is measured.
+enum Work {
+    Command,
+    Personality(Box<personality::Run>),
+}
+
+impl Work {
+    fn of(args: &BenchArgs) -> Result<Self> {
+        Ok(match &args.personality {
+            None => Self::Command,
+            Some(name) => Self::Personality(Box::new(personality::Run::read(name, args)?)),
+        })
+    }
+
+    /// One figure, and what is to be told beside it.
+    fn run(
+        &self,
+        args: &BenchArgs,
+        scratch: &Path,
+        volume: &mut Volume,
+        round: u32,
+    ) -> Result<(f64, Option<serde_json::Value>)> {
+        match self {
+            Self::Command => {
+                let root = volume.root().to_owned();
+                let finish = || if args.sync { Ok(volume.sync()?) } else { Ok(()) };
+                let ran = collect_run(&args.command, &root, scratch, finish)?;
+                Ok((figure(args, &ran)?, None))
+            }
+            Self::Personality(run) => {
+                let figures = run.measure(volume, round)?;
+                Ok((figures.rate(), Some(serde_json::to_value(&figures)?)))
+            }
+        }
+    }
+
+    fn is_more_better(&self, args: &BenchArgs) -> bool {
+        args.more_is_better || matches!(self, Self::Personality(_))
+    }
+
+    fn name(&self, command: &[std::borrow::Cow<'_, str>]) -> String {
+        match self {
+            Self::Command => command.join(" "),
+            Self::Personality(run) => format!("personality {}", run.personality.name),
+        }
+    }
+
+    /// For the outcome: the whole of it, and how it was run.
+    fn personality(&self) -> serde_json::Value {
+        match self {
+            Self::Command => serde_json::Value::Null,
+            Self::Personality(run) => run.describe(),
+        }
+    }
+
+    fn unit(&self, args: &BenchArgs) -> String {
+        match (self, &args.metric) {
+            (Self::Personality(run), _) => run.unit(),
+            (Self::Command, None) => "wall seconds".to_owned(),
+            (Self::Command, Some(pattern)) => format!("of {}", pattern.text()),
+        }
+    }
 }
 
 /// The seconds, or what the command itself says.
@@ -151,7 +223,7 @@ fn check_identities(sources: &[Source], is_kept: bool) -> Result<()> {
     Ok(())
 }
 
-fn describe(args: &BenchArgs, sources: &[Source], is_memory: bool) -> String {
+fn describe(args: &BenchArgs, work: &Work, sources: &[Source], is_memory: bool) -> String {
     let figures_of = |source: &Source, role: &str| {
         let state = source.states.iter().find(|state| state.role == role);
         state.map(|state| state.figures.clone()).unwrap_or_default()
@@ -165,11 +237,8 @@ fn describe(args: &BenchArgs, sources: &[Source], is_memory: bool) -> String {
         })
         .collect();
     let rows = compute_rows(&all);
-    let ranking = compute_ranking(&all, &rows, args.more_is_better);
-    let unit = match &args.metric {
-        None => "wall seconds".to_owned(),
-        Some(pattern) => format!("of {}", pattern.text()),
-    };
+    let ranking = compute_ranking(&all, &rows, work.is_more_better(args));
+    let unit = work.unit(args);
     let command: Vec<_> = args.command.iter().map(|part| part.to_string_lossy()).collect();
     if args.json {
         let volumes: Vec<_> = sources
@@ -184,6 +253,7 @@ fn describe(args: &BenchArgs, sources: &[Source], is_memory: bool) -> String {
                         serde_json::json!({
                             "role": state.role,
                             "figures": state.figures,
+                            "runs": state.details,
                             "cold": state.cold,
                             "circumstances": circumstances,
                         })
@@ -203,8 +273,9 @@ fn describe(args: &BenchArgs, sources: &[Source], is_memory: bool) -> String {
         let document = serde_json::json!({
             "schema": SCHEMA,
             "command": command,
+            "personality": work.personality(),
             "unit": unit,
-            "more_is_better": args.more_is_better,
+            "more_is_better": work.is_more_better(args),
             "is_state_kept": args.keep_state,
             "is_synced": args.sync,
             "warmups": args.warmups,
@@ -214,11 +285,14 @@ fn describe(args: &BenchArgs, sources: &[Source], is_memory: bool) -> String {
         });
         return format!("{document:#}\n");
     }
-    let mut text = format!("{}\n{}", command.join(" "), render(&rows, ranking.as_ref(), &unit));
+    let mut text = format!("{}\n{}", work.name(&command), render(&rows, ranking.as_ref(), &unit));
     for source in sources {
         for unlike in &source.unlike {
             text.push_str(&format!("unlike: {}: {unlike}\n", source.name));
         }
+    }
+    for (source, state) in sources.iter().flat_map(|source| source.states.iter().map(move |state| (source, state))) {
+        text.push_str(&personality::render_flows(&format!("{} {}", source.name, state.role), &state.details));
     }
     if is_memory {
         text.push_str("The images lay in memory: no device was read.\n");

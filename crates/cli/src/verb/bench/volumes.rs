@@ -7,6 +7,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Seed};
+use senesce_experiment::create_untaken;
 use senesce_image::{Container, RestoreOptions, restore};
 use senesce_volume::{
     Backend, Custodian, FileSystemKind, SCAN_BYTES, Slot, Uuid, Volume, VolumeSpec, copy_tree, read_superblock,
@@ -16,10 +17,7 @@ use crate::{
     clock::SystemClock,
     exit::usage,
     machine::count_threads,
-    verb::{
-        age::create,
-        image::{check_source, explain, is_interrupted},
-    },
+    verb::image::{check_source, explain, is_interrupted},
 };
 
 /// An aged volume that was named.
@@ -45,6 +43,8 @@ pub struct State {
     /// Between runs, if what one run did is kept for the next.
     kept: Option<Volume>,
     pub figures: Vec<f64>,
+    /// What else runs of personalities tell.
+    pub details: Vec<serde_json::Value>,
     /// How cold the last run found it.
     pub cold: String,
     pub circumstances: Vec<(String, String)>,
@@ -110,7 +110,7 @@ impl Bench<'_> {
         let spec = self.spec(source);
         let seed = Seed(1).derive(&format!("bench unaged {number} {}", source.uuid));
         let mut twin =
-            create(self.custodian, &spec, self.slot(source, &format!("{number}-twin"), Uuid::from_seed(seed)))
+            create_untaken(self.custodian, &spec, self.slot(source, &format!("{number}-twin"), Uuid::from_seed(seed)))
                 .with_context(context)?;
         copy_tree(aged.root(), twin.root()).with_context(context)?;
         twin.sync()?;
@@ -196,6 +196,14 @@ impl Bench<'_> {
 
 impl State {
     fn new(role: &'static str, image: PathBuf) -> Self {
-        Self { role, image, kept: None, figures: Vec::new(), cold: String::new(), circumstances: Vec::new() }
+        Self {
+            role,
+            image,
+            kept: None,
+            figures: Vec::new(),
+            details: Vec::new(),
+            cold: String::new(),
+            circumstances: Vec::new(),
+        }
     }
 }

@@ -1,0 +1,71 @@
+//! A suite: ages the volumes, runs all personalities on all of them, and writes results and page.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use senesce_experiment::suite::{FRESH, Suite, SuitePlan, SuiteResults};
+use senesce_report::{SuiteOptions, render_suite};
+
+use super::tell;
+use crate::{exit::failed, verb::run::world};
+
+/// Runs a suite, or goes on with it, and says what came out.
+pub fn run_suite(path: &Path, out: &Path, is_resumed: bool, quiet: bool) -> Result<()> {
+    let plan = SuitePlan::read(path)?;
+    let results = Suite::open(plan, path, out, is_resumed, world())?.execute(&mut |said| tell(quiet, &said))?;
+    let page = render_suite(&serde_json::to_value(&results)?, &SuiteOptions::default())?;
+    let page_path = out.join("report.html");
+    std::fs::write(&page_path, page).with_context(|| format!("cannot write {}", page_path.display()))?;
+    print!("{}", render(&results));
+    println!("\nresults: {}\nreport:  {}", out.join("results.json").display(), page_path.display());
+    let failures = results.runs.iter().filter(|run| run.failed.is_some()).count();
+    match failures {
+        0 => Ok(()),
+        count => Err(failed(format!("{count} run(s) failed; --resume tries them again"))),
+    }
+}
+
+/// A table for each personality: states by file systems.
+fn render(results: &SuiteResults) -> String {
+    let mut text = format!("medians over {} {FRESH}, {}\n", results.plan.file_system_names()[0], results.unit);
+    let mut last = "";
+    let file_systems = results.plan.file_system_names();
+    let states: Vec<&str> =
+        results.states.iter().filter(|state| state.file_system == file_systems[0]).map(|state| &*state.state).collect();
+    for figure in &results.figures {
+        if figure.personality == last {
+            continue;
+        }
+        last = &figure.personality;
+        text.push_str(&format!("\n{last:<14}"));
+        file_systems.iter().for_each(|name| text.push_str(&format!(" {name:<22}")));
+        for state in &states {
+            text.push_str(&format!("\n{state:<14}"));
+            for name in &file_systems {
+                let found = results
+                    .figures
+                    .iter()
+                    .find(|figure| figure.personality == last && figure.file_system == *name && figure.state == *state);
+                let cell = found.and_then(|figure| figure.normal).map_or("failed".to_owned(), |normal| {
+                    format!("{:.3} ({:.3}..{:.3})", normal.ratio, normal.low, normal.high)
+                });
+                text.push_str(&format!(" {cell:<22}"));
+            }
+        }
+        text.push('\n');
+    }
+    text.push('\n');
+    for row in &results.rankings {
+        for change in &row.ranking.changes {
+            text.push_str(&format!(
+                "{}, {}: {} is better fresh, {} is better aged{}.\n",
+                row.personality,
+                row.state,
+                change.better_unaged,
+                change.better_aged,
+                if change.is_sure { "" } else { "; chance may explain it" }
+            ));
+        }
+    }
+    text.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}

@@ -1,0 +1,32 @@
+//! `senesce personality`: what the built-in personalities do, and whether one in a file can be used.
+
+use anyhow::{Context, Result};
+use senesce_experiment::{personality_schema_json, read_personality};
+use senesce_workload::personality::builtin_personalities;
+
+use crate::args::{PersonalityArgs, PersonalityVerb};
+
+/// Lists, shows, or prints the schema.
+pub fn personality(args: PersonalityArgs) -> Result<()> {
+    match args.verb {
+        PersonalityVerb::List => {
+            for (name, _) in builtin_personalities() {
+                println!("{name:<12}  {}", read_personality(name)?.description);
+            }
+        }
+        PersonalityVerb::Show { personality } => {
+            read_personality(&personality)?;
+            let built_in = builtin_personalities().find(|(name, _)| *name == personality);
+            match built_in {
+                Some((_, text)) => print!("{text}"),
+                None => {
+                    let text =
+                        std::fs::read_to_string(&personality).with_context(|| format!("cannot read {personality}"))?;
+                    print!("{text}");
+                }
+            }
+        }
+        PersonalityVerb::Schema => print!("{}", personality_schema_json()),
+    }
+    Ok(())
+}

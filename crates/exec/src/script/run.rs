@@ -1,0 +1,219 @@
+//! All threads of a script, from their common start to the end of those that are waited for.
+
+use std::{
+    os::fd::AsFd,
+    path::Path,
+    sync::{
+        Barrier, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use senesce_core::{Clock, Nanos};
+use senesce_oplog::{Call, FlowCall, Script, ScriptThread, seeded_bytes};
+
+use super::{
+    caller::{Caller, Failed, SPARE_BYTES, Scene},
+    files::{c_path, open_root},
+    semaphores::Semaphore,
+};
+use crate::{DIRECT_ALIGNMENT, ExecError, LatencyHistogram, direct::aligned};
+
+/// When it ends before the calls do.
+#[derive(Clone, Copy)]
+pub struct ScriptLimits<'a> {
+    /// After so long; none: with the last call.
+    pub time: Option<Nanos>,
+    /// When this says so; the run is then an error.
+    pub stop: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// What a flow operation came to in all threads together.
+#[derive(Clone, Debug, Default)]
+pub struct FlowTally {
+    /// How long each took, those without space included.
+    pub latency: LatencyHistogram,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// How often there was no space.
+    pub no_space: u64,
+    /// How often there was no file to do it with.
+    pub passed_over: u64,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug, Default)]
+pub struct ScriptEnd {
+    /// From the common start to the end of the last thread that is waited for.
+    pub elapsed: Nanos,
+    /// Operations that count and were done.
+    pub operations: u64,
+    /// By flow operation, in the script's order.
+    pub flows: Vec<FlowTally>,
+}
+
+/// The lowest number of files open besides those of the script.
+const SPARE_FILES: u64 = 128;
+
+struct Stage<'a> {
+    clock: &'a dyn Clock,
+    limits: ScriptLimits<'a>,
+    began: AtomicU64,
+    /// The drivers ended.
+    is_over: AtomicBool,
+    is_failed: AtomicBool,
+    drivers_left: AtomicUsize,
+    ended: AtomicU64,
+    operations: AtomicU64,
+    tallies: Vec<Mutex<FlowTally>>,
+    failed: Mutex<Option<ExecError>>,
+    semaphores: &'a [Semaphore],
+}
+
+/// Lets each thread of a script do the calls of its stream below `root`, all at the same time, and waits for their end.
+///
+/// In: the files are there ([`make_script_files`](super::make_script_files)); as many streams as the script has threads.
+/// The threads that are no drivers end when the drivers did: where they wait, or at the next call if they wait for nobody.
+/// A call without space is counted, and its thread goes on. Raises this process' limit of open files if it must.
+/// Errors: any other failing call; too low a limit of open files; `stop` said so.
+/// Cost: two looks at the clock and one lock a call, about 0.1 µs; 1 MiB a thread for reads of 1 MiB.
+pub fn run_script<S>(
+    root: &Path,
+    script: &Script,
+    streams: Vec<S>,
+    clock: &dyn Clock,
+    limits: ScriptLimits<'_>,
+) -> Result<ScriptEnd, ExecError>
+where
+    S: Iterator<Item = FlowCall> + Send,
+{
+    assert_eq!(streams.len(), script.threads.len(), "a stream for each thread");
+    raise_limit(script.threads.iter().map(|thread| u64::from(thread.slots)).sum::<u64>() + SPARE_FILES)?;
+    let dir = open_root(root)?;
+    let paths: Vec<_> = script.files.iter().map(|file| c_path(&file.path)).collect();
+    let semaphores: Vec<Semaphore> = script.semaphores.iter().map(|highwater| Semaphore::new(*highwater)).collect();
+    let mut memory = Vec::new();
+    let content = aligned(&mut memory, LARGEST_WRITE + SPARE_BYTES);
+    seeded_bytes(1, 0, content);
+    let scene = Scene { root: dir.as_fd(), paths: &paths, semaphores: &semaphores, content };
+    let drivers = script.threads.iter().filter(|thread| thread.is_driver).count();
+    let stage = Stage {
+        clock,
+        limits,
+        began: AtomicU64::new(0),
+        is_over: AtomicBool::new(drivers == 0),
+        is_failed: AtomicBool::new(false),
+        drivers_left: AtomicUsize::new(drivers),
+        ended: AtomicU64::new(0),
+        operations: AtomicU64::new(0),
+        tallies: script.flows.iter().map(|_| Mutex::default()).collect(),
+        failed: Mutex::new(None),
+        semaphores: &semaphores,
+    };
+    let start = Barrier::new(streams.len() + 1);
+    std::thread::scope(|scope| {
+        for (number, stream) in streams.into_iter().enumerate() {
+            let (stage, scene, start, thread) = (&stage, &scene, &start, &script.threads[number]);
+            scope.spawn(move || {
+                let caller = Caller::new(scene, thread.slots, number);
+                start.wait();
+                stage.play(script, thread, caller, stream);
+                if thread.is_driver {
+                    stage.leave();
+                }
+            });
+        }
+        stage.began.store(clock.now().0, Ordering::SeqCst);
+        start.wait();
+    });
+    if let Some(error) = stage.failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(error);
+    }
+    if (limits.stop)() {
+        return Err(ExecError::Stopped);
+    }
+    let tallies = stage.tallies.into_iter().map(|tally| tally.into_inner().unwrap_or_else(PoisonError::into_inner));
+    Ok(ScriptEnd {
+        elapsed: Nanos(stage.ended.into_inner().saturating_sub(stage.began.into_inner())),
+        operations: stage.operations.into_inner(),
+        flows: tallies.collect(),
+    })
+}
+
+/// The largest write that is made in one piece, bytes.
+const LARGEST_WRITE: usize = 64 << 20;
+const _: () = assert!((LARGEST_WRITE as u64).is_multiple_of(DIRECT_ALIGNMENT));
+
+impl Stage<'_> {
+    /// The calls of one thread.
+    fn play(
+        &self,
+        script: &Script,
+        thread: &ScriptThread,
+        mut caller: Caller<'_>,
+        stream: impl Iterator<Item = FlowCall>,
+    ) {
+        let deadline = self.limits.time.map(|time| self.began.load(Ordering::SeqCst).saturating_add(time.0));
+        for FlowCall { flow, counted, call } in stream {
+            let began = self.clock.now();
+            if deadline.is_some_and(|deadline| began.0 >= deadline) || (self.limits.stop)() {
+                return;
+            }
+            // Who waits for posts first takes what was posted, so that it does as much in every run.
+            let is_over = self.is_over.load(Ordering::Relaxed) && !thread.is_driver && thread.semaphore.is_none();
+            if is_over || self.is_failed.load(Ordering::Relaxed) {
+                return;
+            }
+            let result = caller.call(call);
+            let took = self.clock.now().since(began);
+            let mut tally = self.tallies[flow as usize].lock().unwrap_or_else(PoisonError::into_inner);
+            // What a flow operation needs first is not the operation.
+            if counted || !matches!(call, Call::Open { .. } | Call::PassOver) {
+                tally.latency.record(took);
+            }
+            match result {
+                Ok(came) => {
+                    tally.read_bytes += came.read_bytes;
+                    tally.written_bytes += came.written_bytes;
+                    self.operations.fetch_add(u64::from(counted), Ordering::Relaxed);
+                }
+                Err(Failed::NoSpace) => tally.no_space += 1,
+                Err(Failed::NotThere) => tally.passed_over += 1,
+                Err(Failed::Over) => return,
+                Err(Failed::Error(errno)) => {
+                    let what = &script.flows[flow as usize];
+                    let what = format!("{} ({}), {call:?}", what.name, what.op);
+                    let error = ExecError::ScriptCall { what, source: errno.into() };
+                    self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                    self.is_failed.store(true, Ordering::SeqCst);
+                    return self.end();
+                }
+            }
+        }
+    }
+
+    /// A driver is done.
+    fn leave(&self) {
+        self.ended.fetch_max(self.clock.now().0, Ordering::SeqCst);
+        if self.drivers_left.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.end();
+        }
+    }
+
+    fn end(&self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        self.semaphores.iter().for_each(Semaphore::close);
+    }
+}
+
+fn raise_limit(files: u64) -> Result<(), ExecError> {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= files) {
+        return Ok(());
+    }
+    let wanted = Rlimit { current: Some(files), maximum: limit.maximum.map(|maximum| maximum.max(files)) };
+    setrlimit(Resource::Nofile, wanted).map_err(|errno| ExecError::TooManyFiles { files, source: errno.into() })
+}

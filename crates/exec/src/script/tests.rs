@@ -1,0 +1,150 @@
+//! Scripts on a real directory: every call, semaphores that keep their promises, and ends.
+
+use std::{path::Path, time::Instant};
+
+use senesce_core::{Clock, Nanos, RelPath};
+use senesce_oplog::{Access, Call, FlowCall, Script, ScriptFile, ScriptFlow, ScriptThread};
+
+use super::{semaphores::Semaphore, *};
+use crate::ExecError;
+
+struct Wall(Instant);
+
+impl Clock for Wall {
+    fn now(&self) -> Nanos {
+        Nanos(self.0.elapsed().as_nanos() as u64)
+    }
+
+    fn unix_seconds(&self) -> u64 {
+        0
+    }
+}
+
+fn path(text: &str) -> RelPath {
+    RelPath::try_from(text).unwrap()
+}
+
+fn script(files: &[(&str, u64, bool)], threads: Vec<ScriptThread>, semaphores: Vec<u64>) -> Script {
+    Script {
+        directories: vec![path("d")],
+        files: files
+            .iter()
+            .map(|(name, bytes, is_there)| ScriptFile { path: path(name), bytes: *bytes, is_there: *is_there })
+            .collect(),
+        flows: (0..3).map(|n| ScriptFlow { name: format!("f{n}"), op: "x".into() }).collect(),
+        semaphores,
+        threads,
+    }
+}
+
+fn driver(slots: u32) -> ScriptThread {
+    ScriptThread { is_driver: true, slots, semaphore: None }
+}
+
+fn call(flow: u32, call: Call) -> FlowCall {
+    FlowCall { flow, counted: true, call }
+}
+
+fn run(root: &Path, script: &Script, calls: Vec<Vec<FlowCall>>, time: Option<Nanos>) -> Result<ScriptEnd, ExecError> {
+    make_script_files(root, script, &|| false)?;
+    let streams = calls.into_iter().map(Vec::into_iter).collect();
+    run_script(root, script, streams, &Wall(Instant::now()), ScriptLimits { time, stop: &|| false })
+}
+
+#[test]
+fn every_call_does_what_it_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = script(&[("d/a", 10_000, true), ("d/b", 7, false), ("d/c", 1, true)], vec![driver(2)], vec![]);
+    let open = |slot, file, create| Call::Open { slot, file, access: Access { create, ..Access::default() } };
+    let calls = vec![
+        call(0, open(0, 0, false)),
+        call(1, Call::ReadWhole { slot: 0, piece: 4096 }),
+        call(1, Call::ReadAt { slot: 0, offset: 8192, len: 4096 }),
+        call(2, Call::Append { slot: 0, len: 500 }),
+        call(0, open(1, 1, true)),
+        call(2, Call::WriteWhole { slot: 1, len: 5000, piece: 3000 }),
+        call(2, Call::WriteAt { slot: 1, offset: 6000, len: 10 }),
+        call(0, Call::Fsync { slot: 1 }),
+        call(0, Call::Close { slot: 1 }),
+        call(0, Call::Stat { file: 1 }),
+        call(0, Call::Unlink { file: 2 }),
+        FlowCall { flow: 0, counted: false, call: Call::Burn { times: 100 } },
+        FlowCall { flow: 0, counted: false, call: Call::PassOver },
+    ];
+    let end = run(dir.path(), &script, vec![calls], None).unwrap();
+    assert_eq!(end.operations, 11);
+    assert_eq!((end.flows[1].read_bytes, end.flows[1].latency.count()), (10_000 + 1808, 2));
+    assert_eq!((end.flows[2].written_bytes, end.flows[0].passed_over), (500 + 5000 + 10, 1));
+    let len = |name: &str| std::fs::metadata(dir.path().join(name)).map(|found| found.len());
+    assert_eq!((len("d/a").unwrap(), len("d/b").unwrap()), (10_500, 6010));
+    assert!(len("d/c").is_err() && end.elapsed.0 > 0);
+    // What is there already is not taken for the script's own.
+    let error = make_script_files(dir.path(), &script, &|| false).unwrap_err().to_string();
+    assert!(error.contains("make"), "{error}");
+}
+
+#[test]
+fn a_failing_call_ends_all_threads_and_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let waiting = ScriptThread { is_driver: false, slots: 0, semaphore: Some(0) };
+    let script = script(&[("d/a", 1, false)], vec![driver(1), driver(1), waiting], vec![5]);
+    let forever = vec![call(1, Call::Post { first: 0, count: 1, by: 5 }); 100];
+    let calls = vec![vec![call(0, Call::Stat { file: 0 })], forever, vec![call(2, Call::Wait { semaphore: 0, by: 9 })]];
+    let error = run(dir.path(), &script, calls, None).unwrap_err();
+    assert!(error.to_string().contains("f0 (x), Stat { file: 0 } failed"), "{error}");
+}
+
+#[test]
+fn who_waits_does_as_often_as_was_posted_whatever_the_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let waiting = |semaphore| ScriptThread { is_driver: false, slots: 0, semaphore: Some(semaphore) };
+    for (drivers, posts, by, highwater) in [(1, 100, 7, 3), (4, 250, 10, 20), (3, 1, 50, 1)] {
+        let threads = (0..drivers).map(|_| driver(0)).chain([waiting(0), waiting(1)]).collect();
+        let script = Script { directories: vec![], ..script(&[], threads, vec![highwater; 2]) };
+        let post = vec![call(0, Call::Post { first: 0, count: 2, by: 1 }); posts];
+        let waits = vec![call(1, Call::Wait { semaphore: 0, by }); 1000];
+        let other = vec![call(2, Call::Wait { semaphore: 1, by }); 1000];
+        let calls = (0..drivers).map(|_| post.clone()).chain([waits, other]).collect();
+        let end = run(dir.path(), &script, calls, None).unwrap();
+        let taken = (drivers * posts) as u64 / u64::from(by);
+        // The last try of each ends it.
+        assert_eq!((end.flows[1].latency.count(), end.flows[2].latency.count()), (taken + 1, taken + 1));
+        assert_eq!(end.operations, (drivers * posts) as u64 + 2 * taken);
+    }
+}
+
+#[test]
+fn a_semaphore_lets_nobody_get_further_ahead_than_its_mark() {
+    let semaphore = Semaphore::new(2);
+    semaphore.post(2);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            semaphore.post(1);
+            sender.send("posted").unwrap();
+        });
+        // It can only go on after this makes room.
+        assert!(receiver.try_recv().is_err());
+        assert!(semaphore.take(2));
+        assert_eq!(receiver.recv().unwrap(), "posted");
+    });
+    semaphore.close();
+    assert!(semaphore.take(1) && !semaphore.take(1));
+}
+
+#[test]
+fn time_ends_what_has_no_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let idle = ScriptThread { is_driver: false, slots: 0, semaphore: None };
+    let script = script(&[("d/a", 5, true)], vec![driver(1), idle], vec![]);
+    make_script_files(dir.path(), &script, &|| false).unwrap();
+    let endless = |flow, it| Box::new(std::iter::repeat(call(flow, it))) as Box<dyn Iterator<Item = _> + Send>;
+    let streams = vec![endless(0, Call::Stat { file: 0 }), endless(1, Call::Burn { times: 10 })];
+    let limits = ScriptLimits { time: Some(Nanos(20_000_000)), stop: &|| false };
+    let end = run_script(dir.path(), &script, streams, &Wall(Instant::now()), limits).unwrap();
+    assert!(end.operations > 0 && end.elapsed.0 >= 20_000_000);
+    let streams = vec![endless(0, Call::Stat { file: 0 }), endless(1, Call::Burn { times: 10 })];
+    let limits = ScriptLimits { time: None, stop: &|| true };
+    let error = run_script(dir.path(), &script, streams, &Wall(Instant::now()), limits).unwrap_err();
+    assert!(matches!(error, ExecError::Stopped));
+}

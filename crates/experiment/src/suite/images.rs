@@ -1,0 +1,151 @@
+//! The images that runs begin from: a fresh one and aged ones of each file system, made once and kept.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use senesce_core::{Bytes, Seed};
+use senesce_volume::{Backend, Custodian, Slot, Uuid, Volume, VolumeSpec};
+use serde::{Deserialize, Serialize};
+
+use super::{FRESH, SuitePlan, plan::state_name};
+use crate::{Error, Until, World, age_into, arm::check_signal, durable::write_durably, volumes::create_untaken};
+
+/// An image and how it was made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SuiteState {
+    /// The file system's name.
+    pub file_system: String,
+    /// `fresh`, or the profile's name.
+    pub state: String,
+    /// All that it follows from, to tell whether it can be used again.
+    pub recipe: serde_json::Value,
+    /// What aging reached; none for a fresh one.
+    pub reached: Option<serde_json::Value>,
+    /// Whether what is free was trimmed.
+    pub is_trimmed: bool,
+    /// The volume's circumstances when it was made.
+    pub circumstances: Vec<(String, String)>,
+}
+
+/// Where they are.
+pub(super) struct Images<'a> {
+    pub plan: &'a SuitePlan,
+    pub dir: &'a Path,
+    pub custodian: &'a Custodian,
+    pub world: &'a World,
+}
+
+impl Images<'_> {
+    pub fn path(&self, file_system: &str, state: &str) -> PathBuf {
+        self.dir.join("images").join(format!("{file_system}-{state}.img"))
+    }
+
+    /// The image if it is there and follows from the same; else makes it.
+    pub fn provide(&self, number: usize, state: &str, tell: &mut dyn FnMut(String)) -> Result<SuiteState, Error> {
+        let file_system = self.plan.file_system_names().swap_remove(number);
+        let name = state_name(state);
+        let image = self.path(&file_system, &name);
+        let record_path = image.with_extension("json");
+        let recipe = self.recipe(number, state)?;
+        if let Some(record) = read_record(&record_path).filter(|record| record.recipe == recipe)
+            && image.is_file()
+        {
+            return Ok(record);
+        }
+        fs::remove_file(&record_path).ok();
+        let spec = self.spec(number);
+        let seed = Seed(self.plan.seed).derive(&format!("suite {file_system} {name}"));
+        let slot = Slot {
+            name: format!("{file_system}-{name}"),
+            uuid: Uuid::from_seed(seed),
+            mount_dir: self.dir.to_owned(),
+            needed: self.plan.size(),
+        };
+        let mut volume = create_untaken(self.custodian, &spec, slot)?;
+        let reached = match state {
+            FRESH => None,
+            _ => Some(self.age(&volume, state, &format!("{file_system} {name}"), tell)?),
+        };
+        let host = &*self.world.host;
+        let is_trimmed = match host.find_tool("fstrim") {
+            Some(fstrim) => host.run_tool(&fstrim, &[volume.root().to_string_lossy().into_owned()])?.success,
+            None => false,
+        };
+        let circumstances = volume.circumstances()?;
+        volume.unmount()?;
+        volume.snapshot_to(&image, &*self.world.clock)?;
+        volume.destroy()?;
+        let record = SuiteState { file_system, state: name, recipe, reached, is_trimmed, circumstances };
+        let text = serde_json::to_vec_pretty(&record).map_err(|error| self.broken(&record_path, error))?;
+        write_durably(&record_path, &text)?;
+        Ok(record)
+    }
+
+    fn age(
+        &self,
+        volume: &Volume,
+        state: &str,
+        what: &str,
+        tell: &mut dyn FnMut(String),
+    ) -> Result<serde_json::Value, Error> {
+        let plan = self.plan.aging(state)?;
+        let spool = self.dir.join("spool");
+        fs::create_dir_all(&spool).map_err(Error::io("create", &spool))?;
+        let mut told = 0;
+        let mut each = |ages: &crate::Ages| {
+            if ages.counted_steps >= told + 20 {
+                told = ages.counted_steps;
+                tell(format!("{what}: fullness {:.1}%, turnover {:.2}", 100.0 * ages.fullness, ages.turnover));
+            }
+        };
+        let end = age_into(&plan, volume.root(), &spool, None, &Until::default(), self.world.threads, &mut each);
+        check_signal()?;
+        serde_json::to_value(end?).map_err(|error| self.broken(&spool, error))
+    }
+
+    /// All that the image follows from.
+    fn recipe(&self, number: usize, state: &str) -> Result<serde_json::Value, Error> {
+        let aging = match state {
+            FRESH => None,
+            _ => Some(self.plan.aging(state)?.workload),
+        };
+        Ok(serde_json::json!({
+            "file_system": self.plan.file_systems[number],
+            "size_bytes": self.plan.size().0,
+            "seed": self.plan.seed,
+            "aging": aging,
+        }))
+    }
+
+    fn spec(&self, number: usize) -> VolumeSpec {
+        let backend = Backend::Image { dir: self.dir.to_owned(), size: self.plan.size(), memory: false };
+        with_options(VolumeSpec::new(backend, self.plan.kind(number)), self.plan, number)
+    }
+
+    fn broken(&self, path: &Path, error: serde_json::Error) -> Error {
+        Error::Io { operation: "write", path: path.to_owned(), source: error.into() }
+    }
+}
+
+pub(super) fn with_options(mut spec: VolumeSpec, plan: &SuitePlan, number: usize) -> VolumeSpec {
+    let file_system = &plan.file_systems[number];
+    spec.mkfs_options.clone_from(&file_system.mkfs);
+    if let Some(mount) = &file_system.mount {
+        spec.mount_options.clone_from(mount);
+    }
+    spec
+}
+
+/// None for one that is not there or not whole: the image is then made again.
+fn read_record(path: &Path) -> Option<SuiteState> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+/// Bytes of all images at most, and of one in work.
+pub(super) fn needed(plan: &SuitePlan) -> Bytes {
+    let states = (plan.file_systems.len() * plan.states.len()) as f64;
+    let filled = plan.aging.fullness_percent / 100.0;
+    Bytes((plan.size().0 as f64 * (states * filled + 1.0)) as u64)
+}

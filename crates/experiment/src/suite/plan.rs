@@ -1,0 +1,250 @@
+//! Plans of suites: which personalities on which file systems, fresh and aged by which profiles.
+
+use std::{fs, path::Path};
+
+use schemars::JsonSchema;
+use senesce_core::{Bytes, Seed};
+use senesce_device::DeviceSpec;
+use senesce_volume::FileSystemKind;
+use senesce_workload::personality::{Personality, PersonalityOptions, plan_script};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Until,
+    personality::{contradiction, read_personality},
+    plan::{FileSystem, FileSystemName, Plan, PlanError, ScheduleName, Size, find_device, is_name, parse_format},
+    plan_aging, volumes,
+};
+
+/// The version this program reads.
+pub const SUITE_FORMAT: &str = "senesce-suite/1";
+/// The state of a volume that nobody used yet.
+pub const FRESH: &str = "fresh";
+
+/// Personalities on file systems in several states.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SuitePlan {
+    /// Version of the format: `senesce-suite/1`.
+    pub format: String,
+    /// Short name.
+    pub name: String,
+    /// What it is for, for readers.
+    #[serde(default)]
+    pub description: String,
+    /// Aging and runs follow from this number.
+    #[serde(default = "default_seed")]
+    pub seed: u64,
+    /// Runs of each personality on each file system in each state.
+    #[serde(default = "default_runs")]
+    pub runs: u32,
+    /// `fresh`, and profiles to age by: built-in ones (`senesce profile list`) or files.
+    pub states: Vec<String>,
+    /// The volumes.
+    pub volume: SuiteVolume,
+    /// How volumes are aged.
+    #[serde(default)]
+    pub aging: SuiteAging,
+    /// What is measured.
+    #[serde(rename = "personality")]
+    pub personalities: Vec<SuitePersonality>,
+    /// On which file systems. The first one, fresh, is what all others are held against.
+    #[serde(rename = "file_system")]
+    pub file_systems: Vec<FileSystem>,
+}
+
+/// The volumes of a suite.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SuiteVolume {
+    /// Their size.
+    pub size: Size,
+    /// A device to be modelled: runs are then on disks in virtual time, and operations are counted per second of it. A
+    /// built-in one (`senesce device list`) or a description in TOML; by default the machine's own time counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// The volume of a run is in memory (/dev/shm). Says nothing about a modelled device, and spares the real one.
+    #[serde(default)]
+    pub memory: bool,
+}
+
+/// How the volumes of a suite are aged: the keys of `[workload.profile]` in plans.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SuiteAging {
+    /// The share of the volume that is used, percent.
+    pub fullness_percent: f64,
+    /// Births and deaths.
+    pub schedule: ScheduleName,
+    /// Births after the filling over files, in the virtual schedule.
+    pub churn: f64,
+    /// Operations between synchronisations of the whole file system; 0: none.
+    pub sync_every_operations: u64,
+}
+
+impl Default for SuiteAging {
+    fn default() -> Self {
+        Self { fullness_percent: 65.0, schedule: ScheduleName::Virtual, churn: 4.0, sync_every_operations: 2000 }
+    }
+}
+
+/// A personality of a suite.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SuitePersonality {
+    /// A built-in one (`senesce personality list`) or a file.
+    pub name: String,
+    /// What its sets of files are multiplied by.
+    #[serde(default = "default_scale")]
+    pub scale: f64,
+    /// File operations of a run; by default its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations: Option<u64>,
+}
+
+fn default_seed() -> u64 {
+    1
+}
+
+fn default_runs() -> u32 {
+    5
+}
+
+fn default_scale() -> f64 {
+    1.0
+}
+
+impl SuitePlan {
+    /// Reads a plan; relative paths in it are taken from the working directory.
+    ///
+    /// Errors: it cannot be read; what is wrong with which key.
+    pub fn read(path: &Path) -> Result<Self, PlanError> {
+        let text = fs::read_to_string(path).map_err(|source| PlanError::Read { path: path.to_owned(), source })?;
+        Self::parse(path, &text)
+    }
+
+    /// Takes a text as a plan; `path` is only for messages.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, PlanError> {
+        let plan: Self = parse_format(path, text, SUITE_FORMAT)?;
+        plan.check(path)?;
+        Ok(plan)
+    }
+
+    fn check(&self, path: &Path) -> Result<(), PlanError> {
+        let wrong = |key: &str, problem: &str| Err(contradiction(path, key, problem));
+        if !is_name(&self.name) {
+            return wrong("name", "must be letters, digits, '-', '_' and '.'");
+        }
+        if !(1..=1000).contains(&self.runs) {
+            return wrong("runs", "must be 1 to 1000");
+        }
+        for (key, count) in [
+            ("states", self.states.len()),
+            ("personality", self.personalities.len()),
+            ("file_system", self.file_systems.len()),
+        ] {
+            if count == 0 {
+                return wrong(key, "is empty; there is nothing to measure");
+            }
+        }
+        let names = self.states.iter().map(|state| state_name(state)).collect();
+        for (key, names) in [("states", names), ("file_system", self.file_system_names())] {
+            for (at, name) in names.iter().enumerate() {
+                if !is_name(name) {
+                    return wrong(key, &format!("has the name {name:?}; letters, digits, '-', '_' and '.' only"));
+                }
+                if names[..at].contains(name) {
+                    return wrong(key, &format!("has {name:?} twice"));
+                }
+            }
+        }
+        for file_system in &self.file_systems {
+            if file_system.kind == FileSystemName::Host {
+                return wrong("file_system.kind", "is \"host\", which cannot be formatted");
+            }
+            let (kind, size) = (volumes::kind(file_system.kind), self.volume.size.0);
+            if size < kind.minimum_size() {
+                return wrong("volume.size", &format!("is {size}; {kind} needs {}", kind.minimum_size()));
+            }
+        }
+        self.device(path)?;
+        let mut seen = Vec::new();
+        for entry in &self.personalities {
+            let personality = read_personality(&entry.name)?;
+            let options = entry.options(Seed(self.seed));
+            plan_script(&personality, &options)
+                .map_err(|problem| contradiction(path, format!("personality.{}", problem.key), problem.problem))?;
+            if seen.contains(&personality.name) {
+                return wrong("personality", &format!("has {:?} twice", personality.name));
+            }
+            seen.push(personality.name);
+        }
+        for state in self.states.iter().filter(|state| *state != FRESH) {
+            self.aging(state)?;
+        }
+        Ok(())
+    }
+
+    /// Names of the file systems, in their order.
+    pub fn file_system_names(&self) -> Vec<String> {
+        self.file_systems.iter().map(|fs| fs.name.clone().unwrap_or_else(|| fs.kind.as_str().to_owned())).collect()
+    }
+
+    /// The modelled device; none if the machine's time counts.
+    pub(super) fn device(&self, path: &Path) -> Result<Option<DeviceSpec>, PlanError> {
+        self.volume.device.as_ref().map(|name| find_device("volume.device", name, path)).transpose()
+    }
+
+    /// The plan that ages a volume to a state.
+    pub(super) fn aging(&self, state: &str) -> Result<Plan, PlanError> {
+        let schedule = match self.aging.schedule {
+            ScheduleName::Classic => "classic",
+            ScheduleName::Virtual => "virtual",
+        };
+        let settings = [
+            ("fullness_percent", format!("{:?}", self.aging.fullness_percent)),
+            ("churn", format!("{:?}", self.aging.churn)),
+            ("schedule", schedule.to_owned()),
+            ("workload.sync_every_operations", self.aging.sync_every_operations.to_string()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value));
+        plan_aging(&format!("profile:{state}"), &settings, &Until::default(), Some(Seed(self.seed)))
+    }
+
+    /// Personalities with how each is run.
+    pub(super) fn personalities(&self) -> Result<Vec<(Personality, &SuitePersonality)>, PlanError> {
+        self.personalities.iter().map(|entry| Ok((read_personality(&entry.name)?, entry))).collect()
+    }
+
+    /// What a run needs beside the volume: room for its image.
+    pub fn size(&self) -> Bytes {
+        self.volume.size.0
+    }
+
+    pub(super) fn kind(&self, file_system: usize) -> FileSystemKind {
+        volumes::kind(self.file_systems[file_system].kind)
+    }
+}
+
+impl SuitePersonality {
+    pub(super) fn options(&self, seed: Seed) -> PersonalityOptions {
+        PersonalityOptions { seed, scale: self.scale, operations: self.operations, endless: false }
+    }
+}
+
+/// How a state is called in results: a profile of a file by the file's name.
+pub(super) fn state_name(state: &str) -> String {
+    let path = Path::new(state);
+    match path.extension() {
+        Some(_) => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        None => state.to_owned(),
+    }
+}
+
+/// The JSON schema of suites, with a final newline.
+pub fn suite_schema_json() -> String {
+    let schema = schemars::schema_for!(SuitePlan);
+    let mut text = serde_json::to_string_pretty(&schema).expect("a schema is plain JSON");
+    text.push('\n');
+    text
+}

@@ -1,0 +1,182 @@
+//! What a suite found: every run, and what they say about file systems fresh and aged.
+
+use senesce_core::{
+    Seed,
+    statistics::{Figures, Ranking, Spread, compute_comparison, compute_ranking, compute_rows, compute_spread},
+};
+use serde::{Deserialize, Serialize};
+
+use super::{FRESH, SuitePlan, SuiteState, plan::state_name};
+use crate::personality::PersonalityFigures;
+
+/// The version of the results.
+pub const SUITE_RESULTS_SCHEMA: &str = "senesce-suite-results/1";
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SuiteRun {
+    /// The personality's name.
+    pub personality: String,
+    /// The file system's name.
+    pub file_system: String,
+    /// `fresh`, or the profile's name.
+    pub state: String,
+    /// Counted from 1; runs with the same number do the same operations.
+    pub run: u32,
+    /// What it came to; none if it failed.
+    pub figures: Option<PersonalityFigures>,
+    /// Why it failed.
+    pub failed: Option<String>,
+    /// Circumstances of the volume.
+    pub circumstances: Vec<(String, String)>,
+}
+
+/// Operations per second of one personality on one file system in one state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SuiteFigure {
+    /// The personality's name.
+    pub personality: String,
+    /// The file system's name.
+    pub file_system: String,
+    /// `fresh`, or the profile's name.
+    pub state: String,
+    /// Operations per second; none if no run succeeded.
+    pub rate: Option<Spread>,
+    /// Over that of the first file system, fresh, with a bootstrap 95% interval.
+    pub normal: Option<Normal>,
+    /// Over that of the same file system, fresh.
+    pub own: Option<Normal>,
+    /// Runs that failed.
+    pub failed: u32,
+    /// Calls without space, in all runs.
+    pub no_space: u64,
+}
+
+/// A ratio of medians with its interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Normal {
+    /// The ratio.
+    pub ratio: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of it.
+    pub high: f64,
+    /// Of the Mann-Whitney test; none if there are too few runs.
+    pub p: Option<f64>,
+}
+
+/// The order of the file systems under one personality, fresh and in one state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SuiteRanking {
+    /// The personality's name.
+    pub personality: String,
+    /// The profile's name.
+    pub state: String,
+    /// The order; `unaged` is fresh.
+    pub ranking: Ranking,
+}
+
+/// All of it, as `results.json` holds it.
+#[derive(Clone, Debug, Serialize)]
+pub struct SuiteResults {
+    /// `senesce-suite-results/1`.
+    pub schema: &'static str,
+    /// Version of the program.
+    pub senesce_version: String,
+    /// The plan.
+    pub plan: SuitePlan,
+    /// What a rate counts: operations over which seconds.
+    pub unit: String,
+    /// The modelled device; none if wall seconds count.
+    pub device: Option<String>,
+    /// Whether all runs of the plan are in it.
+    pub is_complete: bool,
+    /// The images that runs began from.
+    pub states: Vec<SuiteState>,
+    /// By personality, file system and state, in the plan's order.
+    pub figures: Vec<SuiteFigure>,
+    /// By personality and profile.
+    pub rankings: Vec<SuiteRanking>,
+    /// Every run.
+    pub runs: Vec<SuiteRun>,
+}
+
+/// What the runs say. In: names of the plan's personalities.
+pub(super) fn compute_results(
+    plan: &SuitePlan,
+    names: &[String],
+    states: Vec<SuiteState>,
+    runs: Vec<SuiteRun>,
+    senesce_version: &str,
+) -> SuiteResults {
+    let file_systems = plan.file_system_names();
+    let state_names: Vec<String> = plan.states.iter().map(|state| state_name(state)).collect();
+    let of = |personality: &str, file_system: &str, state: &str| -> Vec<&SuiteRun> {
+        let is_it =
+            |run: &&SuiteRun| run.personality == personality && run.file_system == file_system && run.state == state;
+        runs.iter().filter(is_it).collect()
+    };
+    let rates = |personality: &str, file_system: &str, state: &str| -> Vec<f64> {
+        let found = of(personality, file_system, state);
+        found.iter().filter_map(|run| run.figures.as_ref()).map(PersonalityFigures::rate).collect()
+    };
+    let (mut figures, mut rankings) = (Vec::new(), Vec::new());
+    for personality in names {
+        let base = rates(personality, &file_systems[0], FRESH);
+        for file_system in &file_systems {
+            let own = rates(personality, file_system, FRESH);
+            for state in &state_names {
+                let (all, found) = (of(personality, file_system, state), rates(personality, file_system, state));
+                figures.push(SuiteFigure {
+                    personality: personality.clone(),
+                    file_system: file_system.clone(),
+                    state: state.clone(),
+                    rate: compute_spread(&found, Seed(1)),
+                    normal: compute_normal(&base, &found),
+                    own: compute_normal(&own, &found),
+                    failed: all.iter().filter(|run| run.failed.is_some()).count() as u32,
+                    no_space: all.iter().filter_map(|run| run.figures.as_ref()).map(|found| found.no_space).sum(),
+                });
+            }
+        }
+        for state in state_names.iter().filter(|state| *state != FRESH) {
+            let side = |state: &str, file_system: &String| rates(personality, file_system, state);
+            let all: Vec<Figures> = file_systems
+                .iter()
+                .map(|name| Figures { name: name.clone(), aged: side(state, name), unaged: side(FRESH, name) })
+                .collect();
+            if let Some(ranking) = compute_ranking(&all, &compute_rows(&all), true) {
+                rankings.push(SuiteRanking { personality: personality.clone(), state: state.clone(), ranking });
+            }
+        }
+    }
+    let device = runs.iter().find_map(|run| run.figures.as_ref()?.device.as_ref()).map(|device| device.name.clone());
+    let wanted = names.len() * file_systems.len() * state_names.len() * plan.runs as usize;
+    SuiteResults {
+        schema: SUITE_RESULTS_SCHEMA,
+        senesce_version: senesce_version.to_owned(),
+        plan: plan.clone(),
+        unit: match &device {
+            Some(device) => format!("file operations per second of the modelled device ({device})"),
+            None => "file operations per second, until all is written back".to_owned(),
+        },
+        device,
+        is_complete: runs.len() == wanted,
+        states,
+        figures,
+        rankings,
+        runs,
+    }
+}
+
+/// Of `found` over `base`.
+fn compute_normal(base: &[f64], found: &[f64]) -> Option<Normal> {
+    let compared = compute_comparison(base, found, Seed(1))?;
+    let is_enough = base.len().min(found.len()) as u64 >= senesce_core::statistics::ENOUGH_FIGURES;
+    Some(Normal {
+        ratio: compared.ratio,
+        low: compared.ratio_low,
+        high: compared.ratio_high,
+        p: compared.test.filter(|_| is_enough).map(|test| test.p),
+    })
+}

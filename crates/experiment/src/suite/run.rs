@@ -1,0 +1,247 @@
+//! The runs of a suite, interleaved and resumable.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use senesce_core::Seed;
+use senesce_volume::{
+    Backend, Custodian, Outcome, Pace, Registry, Slot, Uuid, VirtualDevice, Volume, VolumeSpec, clean,
+};
+use senesce_workload::personality::Personality;
+
+use super::{
+    SuitePersonality, SuitePlan, SuiteResults, SuiteRun, SuiteState,
+    images::{Images, needed, with_options},
+    plan::state_name,
+    results::compute_results,
+};
+use crate::{
+    Error, World,
+    durable::write_durably,
+    error::chain_text,
+    personality::{PersonalityRun, measure_personality},
+};
+
+/// Where volumes in memory lie.
+const MEMORY_DIR: &str = "/dev/shm";
+
+/// A suite with its directory.
+pub struct Suite {
+    plan: SuitePlan,
+    dir: PathBuf,
+    world: World,
+    /// The whole description of the modelled device, so that all runs have the same one.
+    device: Option<String>,
+    runs: Vec<SuiteRun>,
+}
+
+impl Suite {
+    /// Begins a suite in a new or empty directory; with `is_resumed` goes on in one where the same plan was begun.
+    ///
+    /// In: `path` is the plan's own, for messages. Errors: the directory holds something, or another plan; no such device.
+    pub fn open(plan: SuitePlan, path: &Path, dir: &Path, is_resumed: bool, world: World) -> Result<Self, Error> {
+        let wrong =
+            |problem: &str, hint| Err(Error::RunDirectory { path: dir.to_owned(), problem: problem.to_owned(), hint });
+        let device = plan.device(path)?.map(|spec| spec.render()).transpose().map_err(|error| Error::Unverified {
+            what: "the description of volume.device".into(),
+            problem: error.to_string(),
+        })?;
+        let text = serde_json::to_string_pretty(&serde_json::json!({ "plan": plan, "device": device }))
+            .map_err(|error| Error::Io { operation: "write", path: dir.join("suite.json"), source: error.into() })?;
+        let kept = dir.join("suite.json");
+        match (fs::read_to_string(&kept), is_resumed) {
+            (Ok(found), true) if found == text => {}
+            (Ok(_), true) => {
+                return wrong("was begun with another plan or device", "give the same plan, or another directory");
+            }
+            (Err(_), true) => return wrong("holds no suite", "leave --resume out to begin one"),
+            (_, false) => {
+                fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
+                if fs::read_dir(dir).map_err(Error::io("list", dir))?.next().is_some() {
+                    return wrong(
+                        "holds something already",
+                        "give another directory, or --resume to go on with its suite",
+                    );
+                }
+                write_durably(&kept, text.as_bytes())?;
+            }
+        }
+        let images = dir.join("images");
+        fs::create_dir_all(&images).map_err(Error::io("create", &images))?;
+        let mut suite = Self { plan, dir: dir.to_owned(), world, device, runs: Vec::new() };
+        suite.runs = suite.read_runs()?;
+        Ok(suite)
+    }
+
+    fn runs_path(&self) -> PathBuf {
+        self.dir.join("runs.ndjson")
+    }
+
+    /// Those that ended; a line that a kill cut off is cut away. Runs that failed are done again.
+    fn read_runs(&self) -> Result<Vec<SuiteRun>, Error> {
+        let path = self.runs_path();
+        let text = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            result => result.map_err(Error::io("read", &path))?,
+        };
+        let parsed = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        let runs: Vec<SuiteRun> = parsed.filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let kept: Vec<SuiteRun> = runs.into_iter().filter(|run| run.failed.is_none()).collect();
+        let lines: Result<Vec<String>, _> = kept.iter().map(|run| Ok(serde_json::to_string(run)? + "\n")).collect();
+        let lines = lines.map_err(|error: serde_json::Error| Error::io("write", &path)(error.into()))?;
+        write_durably(&path, lines.concat().as_bytes())?;
+        Ok(kept)
+    }
+
+    /// Makes the images and does the runs that are missing; `tell` hears what happens.
+    ///
+    /// Errors: not root, no space for the images, aging that fails, a signal. A run that fails is recorded with its reason,
+    /// and the others go on. Cost: the aging of every image once, then restoring, set-up and run for each figure.
+    pub fn execute(&mut self, tell: &mut dyn FnMut(String)) -> Result<SuiteResults, Error> {
+        let host = self.world.host.clone();
+        if !host.is_root() {
+            return Err(senesce_volume::Error::NotRoot { operation: "make and mount the suite's volumes" }.into());
+        }
+        clean(&*host, &self.dir)?;
+        let registry = Registry::new(&self.world.registry_dir);
+        registry.add(&self.dir)?;
+        let custodian = Custodian::open(host, &self.dir)?;
+        let result = self.execute_in(&custodian, tell);
+        let left = custodian.release_all();
+        drop(custodian);
+        let is_free = !left.iter().any(|action| matches!(action.outcome, Outcome::Failed { .. }));
+        if is_free {
+            registry.remove(&self.dir)?;
+        }
+        fs::remove_dir_all(self.dir.join("spool")).ok();
+        result
+    }
+
+    fn execute_in(&mut self, custodian: &Custodian, tell: &mut dyn FnMut(String)) -> Result<SuiteResults, Error> {
+        let personalities: Vec<(Personality, SuitePersonality)> =
+            self.plan.personalities()?.into_iter().map(|(found, entry)| (found, entry.clone())).collect();
+        let available = custodian.host().free_bytes(&self.dir)?;
+        let images_at = self.dir.join("images");
+        let present = fs::read_dir(&images_at).map_err(Error::io("list", &images_at))?.next().is_some();
+        let needed = needed(&self.plan);
+        if !present && available < needed {
+            return Err(senesce_volume::Error::NotEnoughSpace { dir: self.dir.clone(), available, needed }.into());
+        }
+        let plan = self.plan.clone();
+        let dir = self.dir.clone();
+        let world = self.world.clone();
+        let images = Images { plan: &plan, dir: &dir, custodian, world: &world };
+        let mut states = Vec::new();
+        let mut places = Vec::new();
+        for number in 0..plan.file_systems.len() {
+            for state in &plan.states {
+                tell(format!("image of {}, {}", plan.file_system_names()[number], state_name(state)));
+                places.push((number, states.len()));
+                states.push(images.provide(number, state, tell)?);
+            }
+        }
+        let names: Vec<String> = personalities.iter().map(|(personality, _)| personality.name.clone()).collect();
+        let total = plan.runs as usize * personalities.len() * places.len();
+        for round in 0..plan.runs {
+            for (personality, entry) in &personalities {
+                let mut turns = places.clone();
+                // Every other round backwards, so that whatever else the machine does hits all alike.
+                if round % 2 == 1 {
+                    turns.reverse();
+                }
+                for (number, at) in turns {
+                    let state: &SuiteState = &states[at];
+                    let is_it = |run: &SuiteRun| {
+                        (&*run.personality, &*run.file_system, &*run.state, run.run)
+                            == (&*personality.name, &*state.file_system, &*state.state, round + 1)
+                    };
+                    if self.runs.iter().any(is_it) {
+                        continue;
+                    }
+                    let image = images.path(&state.file_system, &state.state);
+                    let run = self.do_run(custodian, number, state, &image, (personality, entry), round + 1)?;
+                    let done = self.runs.len() + 1;
+                    let what = format!("{} {} {}, run {}", run.personality, run.file_system, run.state, run.run);
+                    tell(match (&run.figures, &run.failed) {
+                        (Some(figures), _) => format!("{done}/{total} {what}: {:.1} operations/s", figures.rate()),
+                        (None, reason) => format!("{done}/{total} {what}: failed: {}", reason.as_deref().unwrap_or("")),
+                    });
+                    self.append(&run)?;
+                    self.runs.push(run);
+                }
+            }
+        }
+        let results = compute_results(&plan, &names, states, self.runs.clone(), &self.world.senesce_version);
+        let path = self.dir.join("results.json");
+        let text = serde_json::to_vec_pretty(&results).map_err(|error| Error::io("write", &path)(error.into()))?;
+        write_durably(&path, &text)?;
+        Ok(results)
+    }
+
+    fn append(&self, run: &SuiteRun) -> Result<(), Error> {
+        let path = self.runs_path();
+        let write = || -> std::io::Result<()> {
+            let mut file: File = OpenOptions::new().create(true).append(true).open(&path)?;
+            file.write_all((serde_json::to_string(run)? + "\n").as_bytes())?;
+            file.sync_data()
+        };
+        write().map_err(Error::io("write", &path))
+    }
+
+    fn do_run(
+        &self,
+        custodian: &Custodian,
+        number: usize,
+        state: &SuiteState,
+        image: &Path,
+        (personality, entry): (&Personality, &SuitePersonality),
+        run: u32,
+    ) -> Result<SuiteRun, Error> {
+        let spec = self.spec(number);
+        let slot = Slot {
+            name: format!("run-{}", state.file_system),
+            uuid: Uuid::from_seed(Seed(0)), // the image has its own
+            mount_dir: self.dir.clone(),
+            needed: self.plan.size(),
+        };
+        let clock = &*self.world.clock;
+        let (mut volume, _) = Volume::restore(custodian, &spec, &slot, image, clock)?;
+        let circumstances = volume.circumstances()?;
+        // Runs with the same number do the same everywhere, and others something else.
+        let seed = Seed(self.plan.seed).derive(&format!("run {run}"));
+        let how = PersonalityRun { options: entry.options(seed), time: None, sync: true };
+        let measured = measure_personality(&mut volume, personality, &how, clock);
+        let destroyed = volume.destroy();
+        let (figures, failed) = match measured {
+            Ok(figures) => (Some(figures), None),
+            Err(error) if error.interrupted().is_some() => return Err(error),
+            Err(error) => (None, Some(chain_text(&error))),
+        };
+        destroyed?;
+        Ok(SuiteRun {
+            personality: personality.name.clone(),
+            file_system: state.file_system.clone(),
+            state: state.state.clone(),
+            run,
+            figures,
+            failed,
+            circumstances,
+        })
+    }
+
+    fn spec(&self, number: usize) -> VolumeSpec {
+        let memory = self.plan.volume.memory;
+        let (dir, size) = (if memory { PathBuf::from(MEMORY_DIR) } else { self.dir.clone() }, self.plan.size());
+        let backend = match &self.device {
+            Some(device) => {
+                let device = VirtualDevice { device: device.clone(), pace: Pace::Device };
+                Backend::Virtual { dir, size, memory, device }
+            }
+            None => Backend::Image { dir, size, memory },
+        };
+        with_options(VolumeSpec::new(backend, self.plan.kind(number)), &self.plan, number)
+    }
+}

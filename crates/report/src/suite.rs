@@ -1,0 +1,377 @@
+//! The page of a suite of personalities: bars of rates, rankings fresh and aged, how aged the volumes are.
+//!
+//! In goes what `results.json` of a suite holds (`senesce-suite-results/1`), so that this room need not know who measures.
+//! Nothing is computed here but places of bars.
+
+use std::fmt::Write as _;
+
+use minijinja::{Environment, Value, context};
+use serde_json::Value as Json;
+
+use crate::{
+    Error,
+    chart::Axis,
+    format::{count, escape, figure, number},
+    html::style,
+};
+
+/// How the page is to be.
+#[derive(Clone, Debug, Default)]
+pub struct SuiteOptions {
+    /// When it was made, as text to be shown; nothing is shown if none.
+    pub made_at: Option<String>,
+}
+
+/// Colours of file systems; further ones begin again.
+const COLOURS: usize = 6;
+/// Size of the drawing, px, and its margins: left, top, bottom.
+const SIZE: (f64, f64) = (1116.0, 300.0);
+const MARGIN: (f64, f64, f64) = (44.0, 12.0, 30.0);
+/// A bar longer than so many times the line is cut: one outlier must not flatten all others.
+const LONGEST: f64 = 6.0;
+
+/// Renders the results of a suite as one HTML page, which loads nothing.
+///
+/// In: JSON of schema `senesce-suite-results/1`. Out: the page; the same for the same input. What is missing in the input
+/// is shown as a dash.
+pub fn render_suite(results: &Json, options: &SuiteOptions) -> Result<String, Error> {
+    let page = Page::read(results);
+    let mut environment = Environment::new();
+    environment.add_template("suite.html", include_str!("../assets/suite.html"))?;
+    let mut data = results.clone();
+    if let Some(data) = data.as_object_mut() {
+        data.remove("runs");
+    }
+    let arms = page.file_systems.iter().enumerate();
+    let html = environment.get_template("suite.html")?.render(context! {
+        name => text(&results["plan"]["name"]),
+        description => text(&results["plan"]["description"]),
+        runs => results["plan"]["runs"].as_u64().map_or("–".to_owned(), count),
+        made_at => options.made_at.as_deref(),
+        version => text(&results["senesce_version"]),
+        schema => text(&results["schema"]),
+        unit => capitalised(&text(&results["unit"])),
+        base => page.file_systems.first().cloned().unwrap_or_default(),
+        verdicts => page.verdicts(),
+        warnings => page.warnings(),
+        arms => arms.map(|(at, name)| context! { name => name.as_str(), class => class(at) }).collect::<Vec<_>>(),
+        figures => page.personalities.iter().map(|name| page.figure(name)).collect::<Vec<_>>(),
+        rankings => page.rankings(),
+        states => page.states(),
+        facts => page.facts(),
+        style => style() + include_str!("../assets/suite.css"),
+        script => include_str!("../assets/report.js"),
+        data => data.to_string().replace('<', "\\u003c"),
+    })?;
+    Ok(html)
+}
+
+fn text(value: &Json) -> String {
+    value.as_str().unwrap_or("–").to_owned()
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+fn list(value: &Json) -> impl Iterator<Item = &Json> {
+    value.as_array().into_iter().flatten()
+}
+
+fn class(at: usize) -> String {
+    format!("fs-{}", at % COLOURS)
+}
+
+/// Values of a key in the order in which they first come.
+fn names(entries: &Json, key: &str) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in list(entries).map(|entry| text(&entry[key])) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+struct Page<'a> {
+    results: &'a Json,
+    personalities: Vec<String>,
+    file_systems: Vec<String>,
+    states: Vec<String>,
+}
+
+/// A bar: a ratio with its interval.
+struct Bar {
+    ratio: f64,
+    low: f64,
+    high: f64,
+}
+
+impl<'a> Page<'a> {
+    fn read(results: &'a Json) -> Self {
+        let of = |key| names(&results["figures"], key);
+        Self { results, personalities: of("personality"), file_systems: of("file_system"), states: of("state") }
+    }
+
+    fn entry(&self, personality: &str, file_system: &str, state: &str) -> &'a Json {
+        let is_it = |entry: &&Json| {
+            entry["personality"] == personality && entry["file_system"] == file_system && entry["state"] == state
+        };
+        list(&self.results["figures"]).find(is_it).unwrap_or(&Json::Null)
+    }
+
+    fn verdicts(&self) -> Vec<String> {
+        let mut verdicts = Vec::new();
+        let aged = list(&self.results["figures"]).filter(|entry| entry["state"] != "fresh");
+        let worst = aged
+            .filter_map(|entry| Some((entry["own"]["ratio"].as_f64()?, entry)))
+            .min_by(|(one, _), (other, _)| one.total_cmp(other));
+        if let Some((ratio, entry)) = worst {
+            verdicts.push(format!(
+                "Age costs {} on {} most: aged by {}, it does {} of the operations per second that it does fresh (95%: {} to {}).",
+                text(&entry["personality"]),
+                text(&entry["file_system"]),
+                text(&entry["state"]),
+                number(ratio),
+                number(entry["own"]["low"].as_f64().unwrap_or(f64::NAN)),
+                number(entry["own"]["high"].as_f64().unwrap_or(f64::NAN)),
+            ));
+        }
+        let rankings = || list(&self.results["rankings"]);
+        let changed = rankings().filter(|row| list(&row["ranking"]["changes"]).next().is_some()).count();
+        let is_sure = |row: &&Json| list(&row["ranking"]["changes"]).any(|change| change["is_sure"] == true);
+        if rankings().next().is_some() {
+            verdicts.push(format!(
+                "The order of the file systems is another one aged than fresh in {changed} of {} cases, {} of them beyond chance.",
+                rankings().count(),
+                rankings().filter(is_sure).count()
+            ));
+        }
+        if verdicts.is_empty() {
+            verdicts.push("Nothing aged was measured.".to_owned());
+        }
+        verdicts
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let sum = |key: &str| list(&self.results["figures"]).filter_map(|entry| entry[key].as_u64()).sum::<u64>();
+        if self.results["is_complete"] == false {
+            warnings.push("The suite is not complete: go on with --resume.".to_owned());
+        }
+        if sum("failed") > 0 {
+            warnings.push(format!("{} run(s) failed; results.json says why.", count(sum("failed"))));
+        }
+        if sum("no_space") > 0 {
+            warnings.push(format!("{} call(s) found no space left; they count for nothing.", count(sum("no_space"))));
+        }
+        if self.results["plan"]["runs"].as_u64().is_some_and(|runs| runs < 4) {
+            warnings.push("Fewer than four runs: no difference can be told from chance.".to_owned());
+        }
+        if self.results["device"].is_string() {
+            warnings.push("Rates are modelled: the device alone takes time, one request after the other. What the processor does costs nothing, and threads do not help.".to_owned());
+        }
+        warnings
+    }
+
+    fn figure(&self, personality: &str) -> Value {
+        let base = self.file_systems.first().map_or(&Json::Null, |base| self.entry(personality, base, "fresh"));
+        let rate = |entry: &Json| entry["rate"]["median"].as_f64().map_or("–".to_owned(), figure);
+        let rows = self.states.iter().map(|state| {
+            let cells = self.file_systems.iter().map(|file_system| {
+                let entry = self.entry(personality, file_system, state);
+                let shown = |value: &Json| value.as_f64().map_or("–".to_owned(), |ratio| format!("{ratio:.2}"));
+                let normal = &entry["normal"];
+                let own = (state != "fresh" && entry["own"].is_object()).then(|| shown(&entry["own"]["ratio"]));
+                let interval = format!("{}–{}", shown(&normal["low"]), shown(&normal["high"]));
+                context! { ratio => shown(&normal["ratio"]), own => own, interval => interval, rate => rate(entry) }
+            });
+            context! { state => state.as_str(), cells => cells.collect::<Vec<_>>() }
+        });
+        context! {
+            name => personality,
+            base_rate => format!("{} operations/s", rate(base)),
+            svg => self.draw(personality),
+            rows => rows.collect::<Vec<_>>(),
+        }
+    }
+
+    fn bar(&self, personality: &str, file_system: &str, state: &str) -> Option<Bar> {
+        let normal = &self.entry(personality, file_system, state)["normal"];
+        let at = |key: &str| normal[key].as_f64();
+        Some(Bar { ratio: at("ratio")?, low: at("low")?, high: at("high")? })
+    }
+
+    fn draw(&self, personality: &str) -> String {
+        let (width, height) = SIZE;
+        let (left, top, bottom) = MARGIN;
+        let all = self.states.iter().flat_map(|state| self.file_systems.iter().map(move |fs| (fs, state)));
+        let highest = all.filter_map(|(fs, state)| self.bar(personality, fs, state)).map(|bar| bar.high);
+        let axis = Axis::from_zero(highest.fold(1.0, f64::max).min(LONGEST));
+        let y = |value: f64| top + (height - top - bottom) * (1.0 - axis.position(value.min(axis.max)));
+        let mut svg = format!(
+            r#"<svg viewBox="0 0 {width} {height}" role="img" aria-label="{}">"#,
+            escape(&format!("{personality}: operations per second by state and file system"))
+        );
+        for tick in axis.ticks() {
+            let (at, name) = (y(tick), number(tick));
+            let _ = write!(
+                svg,
+                r#"<line class="grid" x1="{left}" x2="{width}" y1="{at:.1}" y2="{at:.1}"/><text x="{:.1}" y="{:.1}" text-anchor="end">{name}</text>"#,
+                left - 8.0,
+                at + 4.0
+            );
+        }
+        let group = (width - left) / self.states.len().max(1) as f64;
+        let step = group * 0.8 / self.file_systems.len().max(1) as f64;
+        for (place, state) in self.states.iter().enumerate() {
+            let start = left + group * (place as f64 + 0.1);
+            for (at, file_system) in self.file_systems.iter().enumerate() {
+                let x = start + step * at as f64;
+                match self.bar(personality, file_system, state) {
+                    Some(bar) => self.draw_bar(&mut svg, (personality, file_system, state), &bar, (x, step), at, &y),
+                    None => {
+                        let _ = write!(
+                            svg,
+                            r#"<text class="failed" x="{:.1}" y="{:.1}" text-anchor="middle">×<title>no run of {} {} succeeded</title></text>"#,
+                            x + step / 2.0,
+                            y(0.0) - 4.0,
+                            escape(file_system),
+                            escape(state)
+                        );
+                    }
+                }
+            }
+            let _ = write!(
+                svg,
+                r#"<text class="state" x="{:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
+                start + group * 0.4,
+                height - 8.0,
+                escape(state)
+            );
+        }
+        let one = y(1.0);
+        let _ = write!(svg, r#"<line class="one" x1="{left}" x2="{width}" y1="{one:.1}" y2="{one:.1}"/></svg>"#);
+        svg
+    }
+
+    fn draw_bar(
+        &self,
+        svg: &mut String,
+        (personality, file_system, state): (&str, &str, &str),
+        bar: &Bar,
+        (x, step): (f64, f64),
+        at: usize,
+        y: &dyn Fn(f64) -> f64,
+    ) {
+        let entry = self.entry(personality, file_system, state);
+        let told = format!(
+            "{file_system} {state}: {} operations/s, {:.2} ({:.2} to {:.2})",
+            entry["rate"]["median"].as_f64().map_or("–".to_owned(), figure),
+            bar.ratio,
+            bar.low,
+            bar.high
+        );
+        let fresh = if state == "fresh" { " fresh" } else { "" };
+        let middle = x + step / 2.0;
+        let _ = write!(
+            svg,
+            r#"<g class="{}"><rect class="bar{fresh}" x="{x:.1}" y="{:.1}" width="{:.1}" height="{:.1}"><title>{}</title></rect><path class="whisker" d="M{:.1},{:.1}h6m-3,0V{:.1}m-3,0h6"/></g>"#,
+            class(at),
+            y(bar.ratio),
+            step * 0.86,
+            (y(0.0) - y(bar.ratio)).max(0.0),
+            escape(&told),
+            middle - 3.0 - step * 0.07,
+            y(bar.high),
+            y(bar.low),
+        );
+    }
+
+    fn rankings(&self) -> Vec<Value> {
+        let mut last = String::new();
+        let row = |row: &Json| {
+            let personality = text(&row["personality"]);
+            let ranking = &row["ranking"];
+            let order = |key: &str| list(&ranking[key]).map(text).collect::<Vec<_>>().join(", ");
+            let first = personality != last;
+            let p = |value: &Json| value.as_f64().map_or("too few runs".to_owned(), |p| format!("p {p:.3}"));
+            let changes = list(&ranking["changes"]).map(|change| {
+                format!(
+                    "{} fresh ({}), {} aged ({}){}",
+                    text(&change["better_unaged"]),
+                    p(&change["p_unaged"]),
+                    text(&change["better_aged"]),
+                    p(&change["p_aged"]),
+                    if change["is_sure"] == true { "" } else { ": chance may explain it" }
+                )
+            });
+            let value = context! {
+                personality => if first { personality.as_str() } else { "" },
+                first => first,
+                state => text(&row["state"]),
+                fresh => order("unaged"),
+                aged => order("aged"),
+                changes => changes.collect::<Vec<_>>(),
+            };
+            last = personality;
+            value
+        };
+        list(&self.results["rankings"]).map(row).collect()
+    }
+
+    fn states(&self) -> Vec<Value> {
+        let mut last = String::new();
+        let row = |row: &Json| {
+            let name = text(&row["file_system"]);
+            let (first, reached) = (name != last, &row["reached"]);
+            let at =
+                |value: &Json, digits: usize| value.as_f64().map_or("–".to_owned(), |it| format!("{it:.digits$}"));
+            let layout = &reached["layout"];
+            let cells = [
+                reached["fullness"].as_f64().map_or("–".to_owned(), |share| format!("{:.1}%", share * 100.0)),
+                layout["files"].as_u64().map_or("–".to_owned(), count),
+                at(&reached["turnover"], 2),
+                at(&layout["layout_score"], 4),
+                at(&layout["extents_per_file"], 3),
+            ];
+            let shown = if first { name.clone() } else { String::new() };
+            last = name;
+            context! { file_system => shown, first => first, state => text(&row["state"]), cells => cells }
+        };
+        list(&self.results["states"]).map(row).collect()
+    }
+
+    /// Circumstances of the first run of each file system, those that are alike once; and the plan.
+    fn facts(&self) -> Vec<[String; 2]> {
+        let mut facts = vec![
+            ["plan".to_owned(), self.results["plan"].to_string()],
+            ["device".to_owned(), self.results["device"].as_str().unwrap_or("the machine's own").to_owned()],
+        ];
+        let of = |name: &str| {
+            let run = list(&self.results["runs"]).find(|run| run["file_system"] == name);
+            let state = list(&self.results["states"]).find(|state| state["file_system"] == name);
+            let pairs = |value: Option<&Json>| -> Vec<(String, String)> {
+                let entries = value.map_or(&Json::Null, |value| &value["circumstances"]);
+                list(entries).map(|pair| (text(&pair[0]), text(&pair[1]))).collect()
+            };
+            let made = pairs(state).into_iter().filter(|(key, _)| key.starts_with("mkfs"));
+            made.chain(pairs(run)).collect::<Vec<_>>()
+        };
+        let all: Vec<_> = self.file_systems.iter().map(|name| (name, of(name))).collect();
+        let Some((_, base)) = all.first() else { return facts };
+        for (key, value) in base {
+            let is_alike = all.iter().all(|(_, pairs)| pairs.iter().any(|pair| pair.0 == *key && pair.1 == *value));
+            if is_alike {
+                facts.push([key.clone(), value.clone()]);
+            }
+        }
+        for (name, pairs) in &all {
+            let unlike = pairs.iter().filter(|(key, _)| !facts.iter().any(|fact| fact[0] == *key));
+            let unlike: Vec<_> = unlike.map(|(key, value)| [format!("{name}: {key}"), value.clone()]).collect();
+            facts.extend(unlike);
+        }
+        facts
+    }
+}

@@ -1,0 +1,200 @@
+//! From a personality to files and threads.
+
+use senesce_core::{Rng, Seed};
+use senesce_oplog::{Script, ScriptFlow, ScriptThread};
+
+use super::{
+    Flowop, FlowopKind, Personality, PersonalityProblem, Scales,
+    stream::{CallStream, Choice, Line},
+    tree::plan_tree,
+};
+
+/// Files that a thread has at least of a set whose files come and go.
+const LEAST_SHARE: u64 = 5;
+
+/// How a personality is run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PersonalityOptions {
+    /// Files, sizes and choices follow from it.
+    pub seed: Seed,
+    /// What sets of files are multiplied by, as each says; above 0.
+    pub scale: f64,
+    /// File operations, in place of the personality's own.
+    pub operations: Option<u64>,
+    /// The threads never end by themselves: somebody ends the run.
+    pub endless: bool,
+}
+
+impl Default for PersonalityOptions {
+    fn default() -> Self {
+        Self { seed: Seed(1), scale: 1.0, operations: None, endless: false }
+    }
+}
+
+/// A personality made ready: files, threads, and the calls of each.
+#[derive(Clone, Debug)]
+pub struct PersonalityScript {
+    /// What the calls refer to.
+    pub script: Script,
+    threads: Vec<ThreadPlan>,
+    seed: Seed,
+}
+
+#[derive(Clone, Debug)]
+struct ThreadPlan {
+    lines: Vec<Line>,
+    loops: Option<u64>,
+    /// For each set of files: what it chooses from.
+    choices: Vec<Choice>,
+}
+
+impl PersonalityScript {
+    /// The calls of a thread, from the beginning.
+    pub fn stream(&self, thread: usize) -> CallStream<'_> {
+        let plan = &self.threads[thread];
+        let rng = Rng::for_purpose(self.seed, &format!("thread {thread}"));
+        let choices = plan.choices.clone();
+        CallStream::new(&self.script.files, &plan.lines, plan.loops, choices, &self.script.threads[thread], rng)
+    }
+
+    /// The calls of all threads, in their order.
+    pub fn streams(&self) -> Vec<CallStream<'_>> {
+        (0..self.threads.len()).map(|thread| self.stream(thread)).collect()
+    }
+}
+
+/// Draws the files of a personality, deals them to its threads, and says how often each does its loop.
+///
+/// A set whose files come and go is dealt file by file to the threads that use it, at least five to each; all threads
+/// choose from all files of any other. Errors: what [`Personality::check`] says; a scale that is not above 0.
+/// Cost: some hundred bytes a file.
+pub fn plan_script(
+    personality: &Personality,
+    options: &PersonalityOptions,
+) -> Result<PersonalityScript, PersonalityProblem> {
+    personality.check()?;
+    if !(options.scale > 0.0 && options.scale <= 1e6) {
+        let problem = format!("is {}; it must be above 0", options.scale);
+        return Err(PersonalityProblem { key: "scale".into(), problem });
+    }
+    let mut script = Script::default();
+    let mut threads = Vec::new();
+    // Of each thread: its process.
+    let mut owners = Vec::new();
+    let mut waiting: Vec<(String, u32, u32)> = Vec::new();
+    for (number, process) in personality.processes.iter().enumerate() {
+        let block = process.flowops.iter().find(|flowop| flowop.op == FlowopKind::SemBlock);
+        let count = process.instances * process.threads;
+        if let Some(block) = block {
+            waiting.push((block.name.clone().unwrap_or_default(), script.semaphores.len() as u32, count));
+        }
+        for _ in 0..count {
+            let semaphore = block.map(|block| {
+                script.semaphores.push(block.highwater.unwrap_or(0));
+                script.semaphores.len() as u32 - 1
+            });
+            let has_work = process.flowops.iter().any(|flowop| flowop.op.is_file_operation());
+            script.threads.push(ScriptThread { is_driver: block.is_none() && has_work, slots: 0, semaphore });
+            owners.push(number);
+        }
+    }
+    let all_lines = personality.processes.iter().map(|process| {
+        let set_of = |flowop: &Flowop| {
+            flowop.fileset.as_ref().and_then(|name| personality.filesets.iter().position(|set| set.name == *name))
+        };
+        let first = script.flows.len();
+        let lines = process.flowops.iter().enumerate().map(|(at, flowop)| {
+            let name = name_of(flowop, &script.flows);
+            script.flows.push(ScriptFlow { name, op: flowop.op.name().into() });
+            let target = flowop.target.as_ref();
+            let found = waiting.iter().find(|(name, ..)| Some(name) == target);
+            let semaphores = found.map_or((0, 0), |(_, first, count)| (*first, *count));
+            Line {
+                flow: (first + at) as u32,
+                flowop: flowop.clone(),
+                set: set_of(flowop),
+                semaphores,
+                rotating_from: 0,
+            }
+        });
+        lines.collect::<Vec<_>>()
+    });
+    let mut line_sets: Vec<Vec<Line>> = all_lines.collect();
+
+    let mut rng = Rng::for_purpose(options.seed, "files");
+    let mut dealt: Vec<Vec<Choice>> = vec![Vec::new(); owners.len()];
+    for (number, set) in personality.filesets.iter().enumerate() {
+        let comes_and_goes = line_sets.iter().flatten().any(|line| {
+            line.set == Some(number) && matches!(line.flowop.op, FlowopKind::CreateFile | FlowopKind::DeleteFile)
+        });
+        let uses = |thread: &usize| line_sets[owners[*thread]].iter().any(|line| line.set == Some(number));
+        let users: Vec<usize> = (0..owners.len()).filter(uses).collect();
+        let scaled = |value: u64| ((value as f64 * options.scale).round() as u64).max(1);
+        let (mut entries, mut mean) = (set.entries, set.size_bytes);
+        match set.scales {
+            Scales::Entries => entries = scaled(entries),
+            Scales::Size => mean = scaled(mean),
+        }
+        if comes_and_goes {
+            entries = entries.max(LEAST_SHARE * users.len() as u64);
+        }
+        let tree = plan_tree(set, entries, mean, &mut rng);
+        let first = script.files.len() as u32;
+        script.directories.extend(tree.directories);
+        script.files.extend(tree.files);
+        let all: Vec<u32> = (first..script.files.len() as u32).collect();
+        let mut deal = |mut files: Vec<u32>| {
+            let there = ((files.len() as u64 * set.prealloc_percent + 50) / 100) as usize;
+            rng.shuffle(&mut files);
+            let absent = files.split_off(there);
+            files.iter().for_each(|file| script.files[*file as usize].is_there = true);
+            files.sort_unstable();
+            Choice { there: files, absent }
+        };
+        if comes_and_goes {
+            for (thread, choices) in dealt.iter_mut().enumerate() {
+                let place = users.iter().position(|user| *user == thread);
+                let own = |at: &usize| place.is_some_and(|place| at % users.len() == place);
+                let files = (0..all.len()).filter(own).map(|at| all[at]).collect();
+                choices.push(deal(files));
+            }
+        } else {
+            let choice = deal(all);
+            dealt.iter_mut().for_each(|choices| choices.push(choice.clone()));
+        }
+    }
+
+    // Where the files of those that rotate are kept open: behind the slots that have a number.
+    for (process, lines) in line_sets.iter_mut().enumerate() {
+        let mut next = lines.iter().map(|line| line.flowop.slot + 1).max().unwrap_or(1);
+        let Some(thread) = owners.iter().position(|owner| *owner == process) else { continue };
+        for line in lines.iter_mut().filter(|line| line.flowop.rotate) {
+            line.rotating_from = next;
+            next += line.set.map_or(0, |set| dealt[thread][set].there.len() as u32);
+        }
+        for (thread, owner) in script.threads.iter_mut().zip(&owners) {
+            if *owner == process {
+                thread.slots = next;
+            }
+        }
+    }
+
+    let per_loop = |process: usize| -> u64 {
+        let counted = line_sets[process].iter().filter(|line| line.flowop.op.is_file_operation());
+        counted.map(|line| u64::from(line.flowop.iters)).sum()
+    };
+    let drivers = script.threads.iter().zip(&owners).filter(|(thread, _)| thread.is_driver);
+    let in_a_round: u64 = drivers.map(|(_, owner)| per_loop(*owner)).sum();
+    let loops = options.operations.unwrap_or(personality.operations).div_ceil(in_a_round.max(1));
+    for (thread, choices) in dealt.into_iter().enumerate() {
+        let loops = (script.threads[thread].is_driver && !options.endless).then_some(loops);
+        threads.push(ThreadPlan { lines: line_sets[owners[thread]].clone(), loops, choices });
+    }
+    Ok(PersonalityScript { script, threads, seed: options.seed })
+}
+
+/// The name of a flow operation, or what it does with its number among those that do the same.
+fn name_of(flowop: &Flowop, flows: &[ScriptFlow]) -> String {
+    let alike = || flows.iter().filter(|other| other.op == flowop.op.name()).count();
+    flowop.name.clone().unwrap_or_else(|| format!("{}{}", flowop.op.name(), alike() + 1))
+}
