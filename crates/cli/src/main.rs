@@ -50,7 +50,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<()> {
         Verb::Grep(args) => verb::grep::grep(args),
         Verb::Synth(args) => verb::synth::synth(args),
         Verb::Clean(args) => verb::clean::clean(args),
-        Verb::Schema => verb::generate::schema(),
+        Verb::Schema { of } => verb::generate::schema(of),
         Verb::Completions(args) => verb::generate::completions(args),
         Verb::Man => verb::generate::man(),
         Verb::VdiskServe => unreachable!("main does it"),

@@ -163,6 +163,10 @@ impl<'a> Page<'a> {
         if sum("failed") > 0 {
             warnings.push(format!("{} run(s) failed; results.json says why.", count(sum("failed"))));
         }
+        let images = list(&self.results["states"]).filter(|state| state["failed"].is_string()).count();
+        if images > 0 {
+            warnings.push(format!("{images} image(s) could not be made; the table of volumes says why."));
+        }
         if sum("no_space") > 0 {
             warnings.push(format!("{} call(s) found no space left; they count for nothing.", count(sum("no_space"))));
         }
@@ -338,7 +342,7 @@ impl<'a> Page<'a> {
             ];
             let shown = if first { name.clone() } else { String::new() };
             last = name;
-            context! { file_system => shown, first => first, state => text(&row["state"]), cells => cells }
+            context! { file_system => shown, first => first, state => text(&row["state"]), cells => cells, failed => row["failed"].as_str() }
         };
         list(&self.results["states"]).map(row).collect()
     }

@@ -130,8 +130,6 @@ pub enum PersonalityVerb {
         /// A built-in one, or a file, which is checked.
         personality: String,
     },
-    /// Print the JSON schema of personality files.
-    Schema,
 }
 
 #[derive(Debug, Args)]

@@ -158,8 +158,12 @@ pub enum Verb {
         sudo senesce clean          after every run of this machine that no longer lives\n  \
         sudo senesce clean demo     after this one")]
     Clean(CleanArgs),
-    /// Print the JSON schema of plan files.
-    Schema,
+    /// Print the JSON schema of plan files, of suites or of personalities.
+    Schema {
+        /// Which.
+        #[arg(long, value_enum, default_value_t = SchemaOf::Plan)]
+        of: SchemaOf,
+    },
     /// Print a shell completion script.
     #[command(after_help = "Example:\n  senesce completions bash > /etc/bash_completion.d/senesce")]
     Completions(CompletionsArgs),
@@ -169,6 +173,17 @@ pub enum Verb {
     /// Be the server or the guard of a disk in virtual time; started by a run.
     #[command(hide = true)]
     VdiskServe,
+}
+
+/// What a schema is of.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum SchemaOf {
+    /// What `run` takes.
+    Plan,
+    /// What `bench --suite` takes.
+    Suite,
+    /// What `bench --personality` takes.
+    Personality,
 }
 
 #[derive(Debug, Args)]

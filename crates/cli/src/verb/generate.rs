@@ -1,4 +1,4 @@
-//! Generated texts: the plan schema, shell completions, the man page.
+//! Generated texts: schemas, shell completions, the man page.
 
 use std::io::Write;
 
@@ -6,13 +6,20 @@ use anyhow::Result;
 use clap::CommandFactory;
 
 use crate::{
-    args::{Cli, CompletionsArgs},
+    args::{Cli, CompletionsArgs, SchemaOf},
     out::Stdout,
 };
 
-/// The JSON schema of plan files.
-pub fn schema() -> Result<()> {
-    print!("{}", senesce_experiment::plan::plan_schema_json());
+/// The JSON schema of what is written by hand.
+pub fn schema(of: SchemaOf) -> Result<()> {
+    print!(
+        "{}",
+        match of {
+            SchemaOf::Plan => senesce_experiment::plan::plan_schema_json(),
+            SchemaOf::Suite => senesce_experiment::suite::suite_schema_json(),
+            SchemaOf::Personality => senesce_experiment::personality_schema_json(),
+        }
+    );
     Ok(())
 }
 

@@ -1,12 +1,12 @@
 //! `senesce personality`: what the built-in personalities do, and whether one in a file can be used.
 
 use anyhow::{Context, Result};
-use senesce_experiment::{personality_schema_json, read_personality};
+use senesce_experiment::read_personality;
 use senesce_workload::personality::builtin_personalities;
 
 use crate::args::{PersonalityArgs, PersonalityVerb};
 
-/// Lists, shows, or prints the schema.
+/// Lists or shows.
 pub fn personality(args: PersonalityArgs) -> Result<()> {
     match args.verb {
         PersonalityVerb::List => {
@@ -26,7 +26,6 @@ pub fn personality(args: PersonalityArgs) -> Result<()> {
                 }
             }
         }
-        PersonalityVerb::Schema => print!("{}", personality_schema_json()),
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use super::{
 };
 
 /// An image with some files, holes between them and a link, and its name.
-fn aged_image(lab: &Lab, kind: &str, mib: u64) -> String {
+pub fn aged_image(lab: &Lab, kind: &str, mib: u64) -> String {
     let image = lab.path(format!("{kind}-volume"));
     let block: &[&str] = if kind == "ext4" { &["-b", "4096"] } else { &[] };
     let (mount, disk) = volume(kind, block, &image, mib, lab.path("mnt"));
@@ -26,18 +26,18 @@ fn aged_image(lab: &Lab, kind: &str, mib: u64) -> String {
     image.to_string_lossy().into_owned()
 }
 
-fn json(stdout: &str) -> Value {
+pub fn json(stdout: &str) -> Value {
     serde_json::from_str(stdout).unwrap()
 }
 
-fn figures(outcome: &Value, volume: usize, state: usize) -> Vec<f64> {
+pub fn figures(outcome: &Value, volume: usize, state: usize) -> Vec<f64> {
     let figures = outcome["volumes"][volume]["states"][state]["figures"].as_array().unwrap();
     figures.iter().map(|figure| figure.as_f64().unwrap()).collect()
 }
 
 /// Nothing of a benchmark is left, not even its directory.
 #[track_caller]
-fn assert_clean(lab: &Lab) {
+pub fn assert_clean(lab: &Lab) {
     lab.assert_nothing_left();
     let names = std::fs::read_dir(lab.path(".")).unwrap().map(|entry| entry.unwrap().file_name());
     let left: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with("senesce-bench-")).collect();

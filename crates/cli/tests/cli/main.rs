@@ -16,6 +16,7 @@ mod lab;
 mod log;
 mod nightly;
 mod outputs;
+mod personality;
 mod places;
 mod plans;
 mod power_cut;

@@ -2,7 +2,10 @@
 
 use std::{fs, path::Path};
 
-use senesce_experiment::plan::Plan;
+use senesce_experiment::{
+    plan::Plan,
+    suite::{SUITE_FORMAT, SuitePlan},
+};
 
 #[test]
 fn every_shipped_plan_is_one_and_says_what_it_is_for() {
@@ -10,11 +13,15 @@ fn every_shipped_plan_is_one_and_says_what_it_is_for() {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
-        let plan = Plan::read(&path).unwrap();
-        assert!(!plan.description.is_empty(), "{}", path.display());
-        assert_eq!(path.file_stem().unwrap().to_string_lossy(), plan.name, "a plan is named after its file");
-        assert!(fs::read_to_string(&path).unwrap().starts_with("# "), "{} begins with a comment", path.display());
-        names.push(plan.name);
+        let text = fs::read_to_string(&path).unwrap();
+        let (name, description) = match text.contains(SUITE_FORMAT) {
+            true => SuitePlan::read(&path).map(|plan| (plan.name, plan.description)).unwrap(),
+            false => Plan::read(&path).map(|plan| (plan.name, plan.description)).unwrap(),
+        };
+        assert!(!description.is_empty(), "{}", path.display());
+        assert_eq!(path.file_stem().unwrap().to_string_lossy(), name, "a plan is named after its file");
+        assert!(text.starts_with("# "), "{} begins with a comment", path.display());
+        names.push(name);
     }
     assert!(names.len() >= 4 && names.contains(&"quick-start".to_owned()), "{names:?}");
 }

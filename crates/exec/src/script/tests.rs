@@ -1,6 +1,9 @@
 //! Scripts on a real directory: every call, semaphores that keep their promises, and ends.
 
-use std::{path::Path, time::Instant};
+use std::{
+    path::Path,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use senesce_core::{Clock, Nanos, RelPath};
 use senesce_oplog::{Access, Call, FlowCall, Script, ScriptFile, ScriptFlow, ScriptThread};
@@ -8,11 +11,13 @@ use senesce_oplog::{Access, Call, FlowCall, Script, ScriptFile, ScriptFlow, Scri
 use super::{semaphores::Semaphore, *};
 use crate::ExecError;
 
-struct Wall(Instant);
+/// A clock that goes on by a microsecond at every look.
+#[derive(Default)]
+struct Ticking(AtomicU64);
 
-impl Clock for Wall {
+impl Clock for Ticking {
     fn now(&self) -> Nanos {
-        Nanos(self.0.elapsed().as_nanos() as u64)
+        Nanos(self.0.fetch_add(1000, Ordering::SeqCst))
     }
 
     fn unix_seconds(&self) -> u64 {
@@ -48,7 +53,7 @@ fn call(flow: u32, call: Call) -> FlowCall {
 fn run(root: &Path, script: &Script, calls: Vec<Vec<FlowCall>>, time: Option<Nanos>) -> Result<ScriptEnd, ExecError> {
     make_script_files(root, script, &|| false)?;
     let streams = calls.into_iter().map(Vec::into_iter).collect();
-    run_script(root, script, streams, &Wall(Instant::now()), ScriptLimits { time, stop: &|| false })
+    run_script(root, script, streams, &Ticking::default(), ScriptLimits { time, stop: &|| false })
 }
 
 #[test]
@@ -140,11 +145,11 @@ fn time_ends_what_has_no_end() {
     make_script_files(dir.path(), &script, &|| false).unwrap();
     let endless = |flow, it| Box::new(std::iter::repeat(call(flow, it))) as Box<dyn Iterator<Item = _> + Send>;
     let streams = vec![endless(0, Call::Stat { file: 0 }), endless(1, Call::Burn { times: 10 })];
-    let limits = ScriptLimits { time: Some(Nanos(20_000_000)), stop: &|| false };
-    let end = run_script(dir.path(), &script, streams, &Wall(Instant::now()), limits).unwrap();
-    assert!(end.operations > 0 && end.elapsed.0 >= 20_000_000);
+    let limits = ScriptLimits { time: Some(Nanos(2_000_000)), stop: &|| false };
+    let end = run_script(dir.path(), &script, streams, &Ticking::default(), limits).unwrap();
+    assert!(end.operations > 0 && end.elapsed.0 >= 2_000_000);
     let streams = vec![endless(0, Call::Stat { file: 0 }), endless(1, Call::Burn { times: 10 })];
     let limits = ScriptLimits { time: None, stop: &|| true };
-    let error = run_script(dir.path(), &script, streams, &Wall(Instant::now()), limits).unwrap_err();
+    let error = run_script(dir.path(), &script, streams, &Ticking::default(), limits).unwrap_err();
     assert!(matches!(error, ExecError::Stopped));
 }

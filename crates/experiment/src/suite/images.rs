@@ -10,7 +10,10 @@ use senesce_volume::{Backend, Custodian, Slot, Uuid, Volume, VolumeSpec};
 use serde::{Deserialize, Serialize};
 
 use super::{FRESH, SuitePlan, plan::state_name};
-use crate::{Error, Until, World, age_into, arm::check_signal, durable::write_durably, volumes::create_untaken};
+use crate::{
+    Error, Until, World, age_into, arm::check_signal, durable::write_durably, error::chain_text,
+    volumes::create_untaken,
+};
 
 /// An image and how it was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,6 +26,9 @@ pub struct SuiteState {
     pub recipe: serde_json::Value,
     /// What aging reached; none for a fresh one.
     pub reached: Option<serde_json::Value>,
+    /// Why there is none, and so no run of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
     /// Whether what is free was trimmed.
     pub is_trimmed: bool,
     /// The volume's circumstances when it was made.
@@ -39,11 +45,31 @@ pub(super) struct Images<'a> {
 
 impl Images<'_> {
     pub fn path(&self, file_system: &str, state: &str) -> PathBuf {
-        self.dir.join("images").join(format!("{file_system}-{state}.img"))
+        self.dir.join("images").join(format!("{file_system}-{state}.image"))
     }
 
-    /// The image if it is there and follows from the same; else makes it.
+    /// The image if it is there and follows from the same; else makes it. One that cannot be made has a reason.
+    ///
+    /// Errors: a signal.
     pub fn provide(&self, number: usize, state: &str, tell: &mut dyn FnMut(String)) -> Result<SuiteState, Error> {
+        let error = match self.try_provide(number, state, tell) {
+            Err(error) if error.interrupted().is_none() => error,
+            result => return result,
+        };
+        let failed = Some(chain_text(&error));
+        tell(format!("no image: {}", failed.as_deref().unwrap_or_default()));
+        Ok(SuiteState {
+            file_system: self.plan.file_system_names().swap_remove(number),
+            state: state_name(state),
+            recipe: self.recipe(number, state)?,
+            reached: None,
+            failed,
+            is_trimmed: false,
+            circumstances: Vec::new(),
+        })
+    }
+
+    fn try_provide(&self, number: usize, state: &str, tell: &mut dyn FnMut(String)) -> Result<SuiteState, Error> {
         let file_system = self.plan.file_system_names().swap_remove(number);
         let name = state_name(state);
         let image = self.path(&file_system, &name);
@@ -77,7 +103,7 @@ impl Images<'_> {
         volume.unmount()?;
         volume.snapshot_to(&image, &*self.world.clock)?;
         volume.destroy()?;
-        let record = SuiteState { file_system, state: name, recipe, reached, is_trimmed, circumstances };
+        let record = SuiteState { file_system, state: name, recipe, reached, failed: None, is_trimmed, circumstances };
         let text = serde_json::to_vec_pretty(&record).map_err(|error| self.broken(&record_path, error))?;
         write_durably(&record_path, &text)?;
         Ok(record)
@@ -120,7 +146,9 @@ impl Images<'_> {
     }
 
     fn spec(&self, number: usize) -> VolumeSpec {
-        let backend = Backend::Image { dir: self.dir.to_owned(), size: self.plan.size(), memory: false };
+        let memory = self.plan.volume.memory;
+        let dir = if memory { PathBuf::from(MEMORY_DIR) } else { self.dir.to_owned() };
+        let backend = Backend::Image { dir, size: self.plan.size(), memory };
         with_options(VolumeSpec::new(backend, self.plan.kind(number)), self.plan, number)
     }
 
@@ -128,6 +156,9 @@ impl Images<'_> {
         Error::Io { operation: "write", path: path.to_owned(), source: error.into() }
     }
 }
+
+/// Where volumes in memory lie.
+pub(super) const MEMORY_DIR: &str = "/dev/shm";
 
 pub(super) fn with_options(mut spec: VolumeSpec, plan: &SuitePlan, number: usize) -> VolumeSpec {
     let file_system = &plan.file_systems[number];

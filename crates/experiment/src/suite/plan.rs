@@ -63,7 +63,8 @@ pub struct SuiteVolume {
     /// built-in one (`senesce device list`) or a description in TOML; by default the machine's own time counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// The volume of a run is in memory (/dev/shm). Says nothing about a modelled device, and spares the real one.
+    /// Volumes are in memory (/dev/shm) while they are aged and run. Changes nothing of a modelled device's time, and spares
+    /// the real one.
     #[serde(default)]
     pub memory: bool,
 }
@@ -247,4 +248,64 @@ pub fn suite_schema_json() -> String {
     let mut text = serde_json::to_string_pretty(&schema).expect("a schema is plain JSON");
     text.push('\n');
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: &str = "format = \"senesce-suite/1\"\nname = \"t\"\nstates = [\"fresh\", \"agrawal\"]\n\
+        [volume]\nsize = \"512MiB\"\n[[personality]]\nname = \"varmail\"\n[[file_system]]\nkind = \"ext4\"\n";
+
+    fn error(text: &str) -> String {
+        SuitePlan::parse(Path::new("s.toml"), text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_smallest_suite_is_one_and_misspelt_keys_are_refused_with_the_nearest_name() {
+        let plan = SuitePlan::parse(Path::new("s.toml"), SMALL).unwrap();
+        assert_eq!((plan.runs, plan.file_system_names()), (5, vec!["ext4".to_owned()]));
+        let aging = plan.aging("agrawal").unwrap();
+        assert_eq!(aging.workload.sync_every_operations, 2000);
+        assert_eq!(aging.workload.profile.map(|profile| profile.fullness_percent), Some(65.0));
+        let said = error(&SMALL.replace("states", "statess"));
+        assert!(said.contains("did you mean `states`?"), "{said}");
+        assert!(error(&SMALL.replace("suite/1", "suite/2")).contains("senesce-suite/2"));
+        assert!(error("name = 1").contains("senesce-suite/1"));
+    }
+
+    #[test]
+    fn what_cannot_be_is_told_with_its_key() {
+        for (from, to, said) in [
+            ("\"agrawal\"", "\"agraval\"", "agraval"),
+            ("\"agrawal\"", "\"fresh\"", ": states: has \"fresh\" twice"),
+            ("[\"fresh\", \"agrawal\"]", "[]", ": states: is empty"),
+            ("name = \"t\"", "name = \"t\"\nruns = 0", ": runs: "),
+            ("512MiB", "1MiB", ": volume.size: is 1.00 MiB"),
+            ("\"512MiB\"", "\"512MiB\"\ndevice = \"floppy\"", ": volume.device: "),
+            ("varmail\"", "varmale\"", "none of the built-in ones (varmail, fileserver"),
+            ("varmail\"", "varmail\"\nscale = -1.0", ": personality.scale: is -1"),
+            ("kind = \"ext4\"", "kind = \"host\"", ": file_system.kind: "),
+            ("kind = \"ext4\"", "kind = \"ext4\"\nname = \"../x\"", ": file_system: has the name"),
+            (
+                "kind = \"ext4\"",
+                "kind = \"ext4\"\n[[file_system]]\nkind = \"ext4\"",
+                ": file_system: has \"ext4\" twice",
+            ),
+            ("[[personality]]", "[aging]\nfullness_percent = 150.0\n[[personality]]", "fullness"),
+        ] {
+            let found = error(&SMALL.replace(from, to));
+            assert!(found.contains(said), "{to}: {found}");
+        }
+    }
+
+    #[test]
+    fn published_schemas_are_those_of_the_code() {
+        let published =
+            |name: &str| std::fs::read_to_string(format!("{}/../../docs/{name}", env!("CARGO_MANIFEST_DIR")));
+        let same = published("suite.schema.json").unwrap_or_default() == suite_schema_json();
+        assert!(same, "old; run: senesce schema --of suite > docs/suite.schema.json");
+        let same = published("personality.schema.json").unwrap_or_default() == crate::personality_schema_json();
+        assert!(same, "old; run: senesce schema --of personality > docs/personality.schema.json");
+    }
 }

@@ -180,3 +180,69 @@ fn compute_normal(base: &[f64], found: &[f64]) -> Option<Normal> {
         p: compared.test.filter(|_| is_enough).map(|test| test.p),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn run(file_system: &str, state: &str, run: u32, rate: f64) -> SuiteRun {
+        let figures = (rate > 0.0).then(|| PersonalityFigures {
+            operations: 100,
+            seconds: 1.0,
+            operations_per_second: rate,
+            mib_per_second: 1.0,
+            no_space: 2,
+            passed_over: 0,
+            device: None,
+            flows: Vec::new(),
+            cold: "remount".into(),
+        });
+        SuiteRun {
+            personality: "varmail".into(),
+            file_system: file_system.into(),
+            state: state.into(),
+            run,
+            failed: figures.is_none().then(|| "no space".to_owned()),
+            figures,
+            circumstances: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn all_is_held_against_the_first_file_system_fresh_and_a_pair_that_changes_is_found() {
+        let text = "format = \"senesce-suite/1\"\nname = \"t\"\nruns = 4\nstates = [\"fresh\", \"agrawal\"]\n\
+            [volume]\nsize = \"512MiB\"\n[[personality]]\nname = \"varmail\"\n\
+            [[file_system]]\nkind = \"ext4\"\n[[file_system]]\nkind = \"xfs\"\n[[file_system]]\nkind = \"btrfs\"\n";
+        let plan = SuitePlan::parse(Path::new("s.toml"), text).unwrap();
+        let mut runs = Vec::new();
+        for (file_system, fresh, aged) in [("ext4", 100.0, 90.0), ("xfs", 200.0, 50.0), ("btrfs", 20.0, 0.0)] {
+            for number in 1..=4 {
+                runs.push(run(file_system, FRESH, number, fresh + f64::from(number) / 10.0));
+                let aged = if aged > 0.0 { aged + f64::from(number) / 10.0 } else { 0.0 };
+                runs.push(run(file_system, "agrawal", number, aged));
+            }
+        }
+        let results = compute_results(&plan, &["varmail".to_owned()], Vec::new(), runs.clone(), "0");
+        let of = |file_system: &str, state: &str| {
+            results.figures.iter().find(|entry| entry.file_system == file_system && entry.state == state).unwrap()
+        };
+        assert_eq!(of("ext4", FRESH).normal.unwrap().ratio, 1.0);
+        assert!((of("xfs", FRESH).normal.unwrap().ratio - 2.0).abs() < 0.01);
+        let aged = of("xfs", "agrawal");
+        assert!((aged.normal.unwrap().ratio - 0.5).abs() < 0.01 && (aged.own.unwrap().ratio - 0.25).abs() < 0.01);
+        assert!(aged.own.unwrap().p.is_some_and(|p| p < 0.05) && aged.no_space == 8);
+        assert_eq!((of("btrfs", "agrawal").failed, of("btrfs", "agrawal").normal), (4, None));
+        assert!(results.rankings.is_empty(), "one has no figures, so there is no order");
+        assert!(results.is_complete && results.device.is_none());
+
+        runs.retain(|run| run.file_system != "btrfs");
+        let plan =
+            SuitePlan::parse(Path::new("s.toml"), &text.replace("[[file_system]]\nkind = \"btrfs\"\n", "")).unwrap();
+        runs.pop();
+        let results = compute_results(&plan, &["varmail".to_owned()], Vec::new(), runs, "0");
+        let change = &results.rankings[0].ranking.changes[0];
+        assert_eq!((&*change.better_unaged, &*change.better_aged, results.is_complete), ("xfs", "ext4", false));
+    }
+}

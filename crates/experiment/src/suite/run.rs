@@ -14,7 +14,7 @@ use senesce_workload::personality::Personality;
 
 use super::{
     SuitePersonality, SuitePlan, SuiteResults, SuiteRun, SuiteState,
-    images::{Images, needed, with_options},
+    images::{Images, MEMORY_DIR, needed, with_options},
     plan::state_name,
     results::compute_results,
 };
@@ -24,9 +24,6 @@ use crate::{
     error::chain_text,
     personality::{PersonalityRun, measure_personality},
 };
-
-/// Where volumes in memory lie.
-const MEMORY_DIR: &str = "/dev/shm";
 
 /// A suite with its directory.
 pub struct Suite {
@@ -98,8 +95,8 @@ impl Suite {
 
     /// Makes the images and does the runs that are missing; `tell` hears what happens.
     ///
-    /// Errors: not root, no space for the images, aging that fails, a signal. A run that fails is recorded with its reason,
-    /// and the others go on. Cost: the aging of every image once, then restoring, set-up and run for each figure.
+    /// Errors: not root, no space for the images, a signal. An image that cannot be made and a run that fails are recorded
+    /// with their reasons, and the others go on. Cost: the aging of every image once, then restoring, set-up and run for each figure.
     pub fn execute(&mut self, tell: &mut dyn FnMut(String)) -> Result<SuiteResults, Error> {
         let host = self.world.host.clone();
         if !host.is_root() {
@@ -139,8 +136,11 @@ impl Suite {
         for number in 0..plan.file_systems.len() {
             for state in &plan.states {
                 tell(format!("image of {}, {}", plan.file_system_names()[number], state_name(state)));
-                places.push((number, states.len()));
-                states.push(images.provide(number, state, tell)?);
+                let made = images.provide(number, state, tell)?;
+                if made.failed.is_none() {
+                    places.push((number, states.len()));
+                }
+                states.push(made);
             }
         }
         let names: Vec<String> = personalities.iter().map(|(personality, _)| personality.name.clone()).collect();

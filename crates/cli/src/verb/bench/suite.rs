@@ -18,10 +18,21 @@ pub fn run_suite(path: &Path, out: &Path, is_resumed: bool, quiet: bool) -> Resu
     std::fs::write(&page_path, page).with_context(|| format!("cannot write {}", page_path.display()))?;
     print!("{}", render(&results));
     println!("\nresults: {}\nreport:  {}", out.join("results.json").display(), page_path.display());
-    let failures = results.runs.iter().filter(|run| run.failed.is_some()).count();
-    match failures {
-        0 => Ok(()),
-        count => Err(failed(format!("{count} run(s) failed; --resume tries them again"))),
+    let images = results.states.iter().filter_map(|state| {
+        state.failed.as_ref().map(|reason| format!("image of {}, {}: {reason}", state.file_system, state.state))
+    });
+    let runs = results.runs.iter().filter_map(|run| {
+        let reason = run.failed.as_ref()?;
+        Some(format!("{} {} {}, run {}: {reason}", run.personality, run.file_system, run.state, run.run))
+    });
+    let failures: Vec<String> = images.chain(runs).collect();
+    match failures.is_empty() {
+        true => Ok(()),
+        false => Err(failed(format!(
+            "{} could not be done (--resume tries again):\n  {}",
+            failures.len(),
+            failures.join("\n  ")
+        ))),
     }
 }
 

@@ -1,0 +1,46 @@
+//! The page of a suite.
+
+#[path = "common/suite.rs"]
+mod sample;
+
+use senesce_report::{SuiteOptions, render_suite};
+use serde_json::json;
+
+#[test]
+fn the_page_shows_every_bar_and_ranking_and_loads_nothing() {
+    let options = SuiteOptions { made_at: Some("today".into()) };
+    let page = render_suite(&sample::suite(), &options).unwrap();
+    assert_eq!(page, render_suite(&sample::suite(), &options).unwrap());
+    for outside in ["http:", "https:", "//cdn", "@import", "url(", "<link rel=\"stylesheet", " src="] {
+        assert!(!page.contains(outside), "the page refers to `{outside}`");
+    }
+    // Two personalities on three file systems in three states, of which one has no figure in each.
+    assert_eq!((page.matches("<rect class=\"bar").count(), page.matches("class=\"failed\"").count()), (16, 2));
+    assert_eq!(page.matches("bar fresh").count(), 6);
+    for said in [
+        "Age costs varmail on xfs most: aged by agrawal, it does 0.25 of the operations",
+        "another one aged than fresh in 1 of 4 cases, 1 of them beyond chance",
+        "xfs fresh (p 0.029), ext4 aged (p 0.029)",
+        "1 image(s) could not be made",
+        "no image: too &lt;small&gt;",
+        "Rates are modelled",
+        "12 call(s) found no space left",
+        "today",
+    ] {
+        assert!(page.contains(said), "{said}\n{page}");
+    }
+    assert!(!page.contains("<small>") && !page.contains("NaN"));
+    let data = page.split("id=\"senesce-data\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    // Not the ratios: a number that was written and read may differ in its last digit.
+    assert!(data["runs"].is_null() && data["rankings"] == sample::suite()["rankings"]);
+}
+
+#[test]
+fn what_is_missing_or_absurd_is_a_dash_and_no_figure() {
+    let absurd = json!({ "figures": [{ "personality": 7, "state": "fresh", "normal": { "ratio": 1e300, "low": -1, "high": "x" } }], "rankings": [3], "states": [{}] });
+    for input in [json!({}), json!(7), absurd] {
+        let page = render_suite(&input, &SuiteOptions::default()).unwrap();
+        assert!(!page.contains("NaN") && !page.contains("inf "), "{page}");
+    }
+}
