@@ -1,9 +1,8 @@
 //! Figures of comparisons as aligned text.
 
 use senesce_core::statistics::Comparison;
-
-/// From so many figures on each side on intervals and tests decide; with fewer, no difference can be told from chance.
-pub const ENOUGH_FIGURES: u64 = 4;
+/// From so many figures on each side on intervals and tests decide.
+pub use senesce_core::statistics::ENOUGH_FIGURES;
 
 /// Whether both sides have [`ENOUGH_FIGURES`].
 pub fn is_enough(comparison: &Comparison) -> bool {

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use minijinja::{Environment, Value, context};
+use minijinja::{Value, context};
 use serde_json::Value as Json;
 
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
     chart::Axis,
     format::{count, escape, figure, number},
     html::style,
+    page::render_page,
 };
 
 /// How the page is to be.
@@ -36,14 +37,12 @@ const LONGEST: f64 = 6.0;
 /// is shown as a dash.
 pub fn render_suite(results: &Json, options: &SuiteOptions) -> Result<String, Error> {
     let page = Page::read(results);
-    let mut environment = Environment::new();
-    environment.add_template("suite.html", include_str!("../assets/suite.html"))?;
     let mut data = results.clone();
     if let Some(data) = data.as_object_mut() {
         data.remove("runs");
     }
     let arms = page.file_systems.iter().enumerate();
-    let html = environment.get_template("suite.html")?.render(context! {
+    let context = context! {
         name => text(&results["plan"]["name"]),
         description => text(&results["plan"]["description"]),
         runs => results["plan"]["runs"].as_u64().map_or("–".to_owned(), count),
@@ -62,8 +61,8 @@ pub fn render_suite(results: &Json, options: &SuiteOptions) -> Result<String, Er
         style => style() + include_str!("../assets/suite.css"),
         script => include_str!("../assets/report.js"),
         data => data.to_string().replace('<', "\\u003c"),
-    })?;
-    Ok(html)
+    };
+    render_page("suite.html", include_str!("../assets/suite.html"), context)
 }
 
 fn text(value: &Json) -> String {
