@@ -180,8 +180,14 @@ impl SuitePlan {
             }
             seen.push(personality.name);
         }
+        let fullness = self.aging.fullness_percent;
+        if !(1.0..=98.0).contains(&fullness) {
+            return wrong("aging.fullness_percent", &format!("is {fullness}; it must be 1 to 98"));
+        }
         for state in self.states.iter().filter(|state| *state != FRESH) {
-            self.aging(state)?;
+            let aging = self.aging(state)?;
+            let read = aging.workload.profile.unwrap_or_default().read();
+            read.map_err(|error| contradiction(path, "states", error.to_string()))?;
         }
         Ok(())
     }
@@ -292,7 +298,11 @@ mod tests {
                 "kind = \"ext4\"\n[[file_system]]\nkind = \"ext4\"",
                 ": file_system: has \"ext4\" twice",
             ),
-            ("[[personality]]", "[aging]\nfullness_percent = 150.0\n[[personality]]", "fullness"),
+            (
+                "[[personality]]",
+                "[aging]\nfullness_percent = 150.0\n[[personality]]",
+                ": aging.fullness_percent: is 150",
+            ),
         ] {
             let found = error(&SMALL.replace(from, to));
             assert!(found.contains(said), "{to}: {found}");
