@@ -48,8 +48,7 @@ pub(crate) fn find_device(mount: &MountEntry, root: &Path) -> Result<PathBuf, St
 
 /// The only device of the Btrfs that `root` lies on, as the kernel names it.
 fn name_of_btrfs(root: &Path) -> Option<String> {
-    let id = collect_file_system_id(fs::File::open(root).ok()?.as_fd()).ok()?;
-    let devices = fs::read_dir(format!("/sys/fs/btrfs/{}/devices", uuid_text(&id))).ok()?;
+    let devices = fs::read_dir(find_in_sys(root)?.join("devices")).ok()?;
     let mut names: Vec<String> = devices.flatten().map(|entry| entry.file_name().to_string_lossy().into()).collect();
     names.pop().filter(|_| names.is_empty())
 }
@@ -57,9 +56,19 @@ fn name_of_btrfs(root: &Path) -> Option<String> {
 /// How far the Btrfs that `root` lies on reads ahead, KiB: 4 MiB unless somebody set it (`open_ctree` in the kernel's
 /// fs/btrfs/disk-io.c), whatever its devices have.
 pub(crate) fn find_btrfs_read_ahead_kib(root: &Path) -> Option<u32> {
-    let id = collect_file_system_id(fs::File::open(root).ok()?.as_fd()).ok()?;
-    let text = fs::read_to_string(format!("/sys/fs/btrfs/{}/bdi/read_ahead_kb", uuid_text(&id))).ok()?;
+    let text = fs::read_to_string(find_in_sys(root)?.join("bdi/read_ahead_kb")).ok()?;
     text.trim().parse().ok()
+}
+
+/// What `/sys` knows of the Btrfs that `root` lies on.
+fn find_in_sys(root: &Path) -> Option<PathBuf> {
+    let id = collect_file_system_id(fs::File::open(root).ok()?.as_fd()).ok()?;
+    Some(directory_in_sys(&id))
+}
+
+/// Where `/sys` has a Btrfs with this UUID, if it is mounted anywhere, seen from here or not.
+fn directory_in_sys(id: &[u8]) -> PathBuf {
+    Path::new("/sys/fs/btrfs").join(uuid_text(id))
 }
 
 /// Sixteen bytes as a UUID is written, and as `/sys` names a Btrfs.
@@ -67,11 +76,6 @@ fn uuid_text(id: &[u8]) -> String {
     let hex: Vec<String> = id.iter().map(|byte| format!("{byte:02x}")).collect();
     let parts = [&hex[..4], &hex[4..6], &hex[6..8], &hex[8..10], &hex[10..]].map(|part| part.concat());
     parts.join("-")
-}
-
-/// Whether a Btrfs with this UUID is mounted anywhere, seen from here or not.
-fn is_btrfs_mounted(id: &[u8]) -> bool {
-    Path::new("/sys/fs/btrfs").join(uuid_text(id)).exists()
 }
 
 /// Where it is mounted, if that can be seen.
@@ -114,7 +118,7 @@ pub(crate) fn examine(path: &Path, file_system: FileSystemKind, host: &dyn Host)
                 u64::from_le_bytes(bytes.unwrap_or_default())
             };
             let (log_tree, devices) = (number(96), number(136));
-            if let Some(id) = superblock.get(32..48).filter(|id| is_btrfs_mounted(id)) {
+            if let Some(id) = superblock.get(32..48).filter(|id| directory_in_sys(id).exists()) {
                 return Err(Error::TwinMounted {
                     path: path.into(),
                     uuid: uuid_text(id),
