@@ -43,7 +43,7 @@ pub use calibrate::{Calibration, LineFit, Residual, compute_calibration, compute
 pub use derived::{DerivedFigure, compute_derived_figures};
 pub use error::Error;
 pub use model::{DeviceModel, ServiceTimes, Totals};
-pub use predict::{ColdRead, Readahead, compute_cold_reads, compute_windows};
+pub use predict::{ColdRead, Readahead, add_cold_reads, compute_cold_reads, compute_windows};
 pub use replay::{DeviceCost, QueuePolicy, Replay, compute_cost};
 pub use spec::{Constant, DeviceKind, DeviceSpec, FORMAT, KeyRule, find_preset, keys, presets};
 pub use ssd::{FlashState, compute_greedy_write_amplification};

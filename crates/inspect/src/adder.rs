@@ -1,22 +1,21 @@
 //! One pass over the tree, everything added up on the way.
 
-use std::collections::HashMap;
-
 use senesce_core::{BlockRequest, Extent, RelPath, Space};
 use senesce_device::{DeviceSpec, Readahead};
 use senesce_probe::{
     collect::{EntryKind, Surveyed},
     map::{ExtentFlags, Placement},
-    score::{LayoutScorer, MapBuilder},
+    score::{FileLayout, LayoutScorer, MapBuilder},
 };
 use senesce_volume::FileSystemKind;
 
 use crate::{
     Error,
-    cost::{EntryReads, Meter},
+    cost::Meter,
     figures::SpecialExtents,
     fresh_copy::{CopiedEntry, plan_fresh_copy},
     metadata::{MetadataReader, PageCache, Piece},
+    meters::{EntryReads, Layouts, Meters},
     reads::{BLOCK_BYTES, count_pieces, extents_to_read, has_holes, join_neighbours},
     worst::{Loss, Losses},
 };
@@ -39,23 +38,24 @@ pub(crate) struct Kept {
     read_bytes: u64,
     /// Bytes of its metadata in a copy that are packed.
     packed_bytes: u32,
-    /// Nanoseconds that it takes as it lies, on the first device.
-    as_it_lies: u64,
     pub extents: u32,
+    /// What its layout score is made of: blocks with a place, and runs of them; none of a directory.
+    blocks: u64,
+    runs: u32,
     pub is_file: bool,
 }
 
 /// Everything that is added up.
 pub(crate) struct Adder {
-    pub meters: Vec<Meter>,
+    meters: Meters,
     pub metadata: MetadataReader,
     pub scorer: LayoutScorer,
     pub map: MapBuilder,
     pub special: SpecialExtents,
     /// Files whose map contradicted itself.
     pub contradictory: u64,
-    /// The numbers of the directories.
-    directories: HashMap<RelPath, u32>,
+    /// The directories on the way from the root to the present entry, innermost last, with their numbers.
+    directories: Vec<(RelPath, u32)>,
     /// All entries in the order of the tree.
     pub entries: Vec<Kept>,
     /// All names, one behind the other.
@@ -79,7 +79,8 @@ impl Adder {
         metadata: MetadataReader,
     ) -> Result<Self, Error> {
         let readahead = readahead(read_ahead_kib, space == Space::BtrfsLogical);
-        let meters = devices.iter().map(|spec| Meter::new(|| spec.build(), readahead)).collect::<Result<_, _>>()?;
+        let makers = devices.iter().map(|spec| || spec.build());
+        let meters = Meters::new(makers, readahead, Layouts::WithDefragmented)?;
         let mut scorer = LayoutScorer::new(space, BLOCK_BYTES);
         if let Some(bytes) = natural_bytes {
             scorer = scorer.with_natural_transfer_size(bytes);
@@ -91,7 +92,7 @@ impl Adder {
             map: MapBuilder::new(volume_bytes, map_order),
             special: SpecialExtents::default(),
             contradictory: 0,
-            directories: HashMap::new(),
+            directories: Vec::new(),
             entries: Vec::new(),
             names: Vec::new(),
             volume_bytes,
@@ -111,16 +112,14 @@ impl Adder {
         let requests = if self.has_metadata() { self.metadata.requests(&entry) } else { Vec::new() };
         join_neighbours(&mut entry.extents);
         let mut extents = extents_to_read(&entry, &self.metadata);
-        let as_it_lies = match self.read(&requests, &extents, entry.size_bytes) {
-            Ok(nanos) => nanos,
+        let reads = EntryReads { metadata: &requests, extents: &extents, size_bytes: entry.size_bytes };
+        if self.meters.read(&reads).is_err() {
             // A file that is being written, or damaged, may answer with a map that contradicts itself. Its content is
             // left out of every layout alike, so that it is no loss and no gain.
-            Err(_) => {
-                self.contradictory += 1;
-                extents.clear();
-                self.read(&requests, &extents, entry.size_bytes).unwrap_or(0)
-            }
-        };
+            self.contradictory += 1;
+            extents.clear();
+            self.read_metadata(&requests);
+        }
         let pieces = count_pieces(&extents);
         let bytes = match entry.kind {
             EntryKind::File => extents.iter().map(|extent| extent.length).sum(),
@@ -128,50 +127,54 @@ impl Adder {
         };
         self.note_special(&entry);
         let number = self.entries.len() as u32;
-        let parent = entry.path.parent().and_then(|parent| self.directories.get(&parent).copied()).unwrap_or(0);
+        let parent = self.find_parent(&entry.path);
         for raw in entry.extents.iter().filter(|raw| raw.placement() == Placement::Placed) {
             let Extent { physical, length, .. } = self.metadata.locate(raw.extent);
             self.map.add_extent(number, physical, length, entry.modified_unix_seconds);
         }
+        let layout = match entry.kind {
+            EntryKind::Directory => FileLayout::default(),
+            EntryKind::File => self.scorer.add_file(entry.size_bytes, &entry.extents),
+        };
         self.entries.push(Kept {
             parent,
             name_at: self.names.len() as u32,
             size_bytes: entry.size_bytes,
             read_bytes: bytes,
             packed_bytes: self.metadata.packed_bytes(&entry) as u32,
-            as_it_lies,
             extents: pieces as u32,
+            blocks: layout.blocks,
+            runs: layout.extents as u32,
             is_file: entry.kind == EntryKind::File,
         });
         self.names.extend_from_slice(entry.path.name());
         match entry.kind {
             EntryKind::Directory => {
-                self.directories.insert(entry.path, number);
+                self.directories.push((entry.path, number));
             }
             EntryKind::File => {
-                self.scorer.add_file(entry.size_bytes, &entry.extents);
                 self.content_bytes += entry.size_bytes;
                 self.allocated_bytes += entry.allocated_bytes;
             }
         }
     }
 
-    /// Reads an entry as it lies, and defragmented, on every device; gives the nanoseconds of the first as it lies.
-    ///
-    /// Errors: a contradictory map; then no device has read anything, since all plan alike.
-    fn read(
-        &mut self,
-        metadata: &[BlockRequest],
-        extents: &[Extent],
-        size_bytes: u64,
-    ) -> Result<u64, senesce_device::Error> {
-        let reads = EntryReads { metadata, extents, size_bytes };
-        let mut first = None;
-        for meter in &mut self.meters {
-            let time = meter.read(&reads)?;
-            first.get_or_insert(time.0);
+    /// Reads an entry of which no content is known.
+    fn read_metadata(&mut self, metadata: &[BlockRequest]) {
+        let nothing = EntryReads { metadata, extents: &[], size_bytes: 0 };
+        self.meters.read(&nothing).expect("no extents do not contradict each other");
+    }
+
+    /// The number of the directory that holds what has this path. Entries come in the order of the tree.
+    fn find_parent(&mut self, path: &RelPath) -> u32 {
+        let holds = |directory: &RelPath| {
+            let (directory, path) = (directory.as_bytes(), path.as_bytes());
+            directory.is_empty() || (path.starts_with(directory) && path.get(directory.len()) == Some(&b'/'))
+        };
+        while self.directories.last().is_some_and(|(directory, _)| !holds(directory)) {
+            self.directories.pop();
         }
-        Ok(first.unwrap_or(0))
+        self.directories.last().map_or(0, |(_, number)| *number)
     }
 
     pub fn name(&self, number: u32) -> String {
@@ -192,8 +195,8 @@ impl Adder {
         parts.join("/")
     }
 
-    /// Reads the fresh copy on every device; gives the losses against it on the first.
-    pub fn read_fresh_copy(&mut self, kind: FileSystemKind) -> Result<Losses, Error> {
+    /// Reads the fresh copy on every device. Gives what the devices took, and the losses against it on the first.
+    pub fn read_fresh_copy(&mut self, kind: FileSystemKind) -> Result<(Vec<Meter>, Losses), Error> {
         let copied = |kept: &Kept| CopiedEntry {
             parent: kept.parent,
             is_directory: !kept.is_file,
@@ -204,41 +207,42 @@ impl Adder {
         let unit_bytes = self.metadata.unit_bytes();
         let places = plan_fresh_copy(&copied, kind == FileSystemKind::Ext4, self.metadata.copy_places(), unit_bytes);
         let mut cache = PageCache::default();
-        let mut losses = Losses::default();
-        let mut meters = std::mem::take(&mut self.meters);
-        for (number, (kept, place)) in self.entries.iter().zip(&places).enumerate() {
+        let mut requests = Vec::new();
+        for (kept, place) in self.entries.iter().zip(&places) {
             let (table, start) = (place.packed, place.content);
-            let mut requests = Vec::new();
+            requests.clear();
             if kept.packed_bytes > 0 {
                 let end = table + u64::from(kept.packed_bytes);
                 let units = table / unit_bytes..end.div_ceil(unit_bytes);
                 units.for_each(|unit| cache.fetch(&Piece::whole(unit * unit_bytes, unit_bytes), &mut requests));
             }
-            if !kept.is_file && self.has_metadata() {
+            if !kept.is_file && self.metadata.problem().is_none() {
                 // A directory's blocks are metadata, and asked for one by one.
                 let blocks = (0..kept.read_bytes).step_by(BLOCK_BYTES as usize);
                 blocks.for_each(|at| cache.fetch(&Piece::whole(start + at, BLOCK_BYTES), &mut requests));
             }
             let content_bytes = if kept.is_file { kept.read_bytes } else { 0 };
-            let mut fresh_copy = 0;
-            for (device, meter) in meters.iter_mut().enumerate() {
-                let time = meter.read_fresh(&requests, start, content_bytes)?;
-                if device == 0 {
-                    fresh_copy = time.0;
-                }
-            }
-            let loss = Loss {
-                as_it_lies: kept.as_it_lies,
-                fresh_copy,
-                bytes: kept.read_bytes,
-                files: u64::from(kept.is_file),
-                extents: u64::from(kept.extents),
-            };
-            let directory = if kept.is_file { kept.parent } else { number as u32 };
-            losses.add(loss, directory, kept.is_file.then_some(number as u32));
+            self.meters.read_fresh_copy(&requests, start, content_bytes)?;
         }
-        self.meters = meters;
-        Ok(losses)
+        let read = self.meters.finish();
+        let mut losses = Losses::default();
+        if let Some(first) = read.first() {
+            let times = first.as_it_lies.iter().zip(&first.fresh_copy);
+            for ((number, kept), (&as_it_lies, &fresh_copy)) in self.entries.iter().enumerate().zip(times) {
+                let loss = Loss {
+                    as_it_lies,
+                    fresh_copy,
+                    bytes: kept.read_bytes,
+                    files: u64::from(kept.is_file),
+                    extents: u64::from(kept.extents),
+                    following_blocks: kept.blocks - u64::from(kept.runs),
+                    followable_blocks: kept.blocks.saturating_sub(1),
+                };
+                let directory = if kept.is_file { kept.parent } else { number as u32 };
+                losses.add(loss, directory, kept.is_file.then_some(number as u32));
+            }
+        }
+        Ok((read.into_iter().map(|read| read.meter).collect(), losses))
     }
 
     fn note_special(&mut self, entry: &Surveyed) {
@@ -277,13 +281,12 @@ mod tests {
         }
     }
 
-    fn add_up(entries: &[Surveyed]) -> Adder {
+    fn add_up(entries: &[Surveyed]) -> (u64, Vec<Meter>) {
         let devices = [find_preset("hdd-7200").unwrap().clone(), find_preset("nvme").unwrap().clone()];
         let metadata = MetadataReader::told("a test");
         let mut adder = Adder::new(Space::Device, &devices, 128, (1 << 30, 4), Some(1 << 20), metadata).unwrap();
         entries.iter().for_each(|entry| adder.add(entry.clone()));
-        adder.read_fresh_copy(FileSystemKind::Xfs).unwrap();
-        adder
+        (adder.contradictory, adder.read_fresh_copy(FileSystemKind::Xfs).unwrap().0)
     }
 
     #[test]
@@ -293,10 +296,10 @@ mod tests {
         let last = entry("z", EntryKind::File, &[(0, 5 << 20, 1 << 20)]);
         // It begins before the one before it ends.
         let bad = entry("m", EntryKind::File, &[(0, 20 << 20, 512 << 10), (4096, 30 << 20, 512 << 10)]);
-        let without = add_up(&[root.clone(), first.clone(), last.clone()]);
-        let with = add_up(&[root, first, bad, last]);
-        assert_eq!((without.contradictory, with.contradictory), (0, 1));
-        for (without, with) in without.meters.iter().zip(&with.meters) {
+        let (none, without) = add_up(&[root.clone(), first.clone(), last.clone()]);
+        let (one, with) = add_up(&[root, first, bad, last]);
+        assert_eq!((none, one), (0, 1));
+        for (without, with) in without.iter().zip(&with) {
             assert_eq!((without.seconds(), without.requests()), (with.seconds(), with.requests()), "{}", with.name);
             assert!(with.seconds().as_it_lies > 0.0 && with.seconds().fresh_copy > 0.0);
         }

@@ -281,6 +281,8 @@ pub struct Loser {
     pub files: u64,
     /// Extents, neighbours merged.
     pub extents: u64,
+    /// Its layout score, of a directory that of the files directly in it, weighted by blocks; none if no file has two.
+    pub layout_score: Option<f64>,
 }
 
 /// A file that the map names.

@@ -1,5 +1,7 @@
 //! From everything that was added up to the inspection as a value.
 
+use std::collections::BTreeMap;
+
 use senesce_probe::{collect::SurveyFigures, score::MapBuilder};
 use senesce_volume::FileSystemKind;
 
@@ -33,8 +35,8 @@ pub(crate) fn finish(
         }
     };
     warnings.extend(reading_warnings(&adder, kind));
-    let losses = adder.read_fresh_copy(kind)?;
-    let costs: Vec<DeviceCosts> = adder.meters.iter().map(|meter| device_costs(meter, adder.has_metadata())).collect();
+    let (meters, losses) = adder.read_fresh_copy(kind)?;
+    let costs: Vec<DeviceCosts> = meters.iter().map(|meter| device_costs(meter, adder.has_metadata())).collect();
     let scorer = std::mem::replace(
         &mut adder.scorer,
         senesce_probe::score::LayoutScorer::new(survey.space, crate::reads::BLOCK_BYTES),
@@ -61,7 +63,10 @@ pub(crate) fn finish(
         MappedFile { number, directory, name, size_bytes: kept.size_bytes, extents: kept.extents }
     });
     let map_files: Vec<MappedFile> = map_files.collect();
-    let map_directories = map_files.iter().map(|file| (file.directory, adder.path(file.directory))).collect();
+    let mut map_directories = BTreeMap::new();
+    for MappedFile { directory, .. } in &map_files {
+        map_directories.entry(*directory).or_insert_with(|| adder.path(*directory));
+    }
     let mut inspection = Inspection {
         schema: INSPECT_SCHEMA,
         verdict: String::new(),

@@ -17,6 +17,7 @@ mod free;
 mod fresh_copy;
 mod inspect;
 mod metadata;
+mod meters;
 mod model;
 mod mounts;
 mod offline;

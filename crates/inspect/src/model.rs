@@ -13,8 +13,8 @@ use senesce_volume::FileSystemKind;
 use crate::{
     Error,
     adder::readahead,
-    cost::{EntryReads, Meter},
     metadata::MetadataReader,
+    meters::{EntryReads, Layouts, Meters, ReadMeter},
     reads::extents_to_read,
     source::find_btrfs_read_ahead_kib,
     target::find_mount,
@@ -75,8 +75,8 @@ pub fn model_tree(root: &Path, options: &ModelOptions<'_>) -> Result<ModelledTre
     // Btrfs reads ahead by a setting of its own, not by the device's.
     let own = if is_btrfs { find_btrfs_read_ahead_kib(root) } else { None };
     let readahead = readahead(own.unwrap_or(options.read_ahead_kib), is_btrfs);
-    let mut meters =
-        options.devices.iter().map(|spec| Meter::new(|| spec.build(), readahead)).collect::<Result<Vec<_>, _>>()?;
+    let makers = options.devices.iter().map(|spec| || spec.build());
+    let mut meters = Meters::new(makers, readahead, Layouts::AsItLies)?;
     let mut metadata = match mount {
         Some((kind, Ok(device))) => MetadataReader::new(kind, Some(&device), root, options.threads),
         Some((_, Err(problem))) => MetadataReader::told(problem),
@@ -91,11 +91,8 @@ pub fn model_tree(root: &Path, options: &ModelOptions<'_>) -> Result<ModelledTre
         let extents = extents_to_read(&entry, &metadata);
         let requests = metadata.requests(&entry);
         let reads = EntryReads { metadata: &requests, extents: &extents, size_bytes: entry.size_bytes };
-        for meter in &mut meters {
-            if let Err(error) = meter.read_as_it_lies(&reads) {
-                wrong
-                    .get_or_insert(Error::Incomplete { path: entry.path.as_path().into(), problem: error.to_string() });
-            }
+        if let Err(error) = meters.read(&reads) {
+            wrong.get_or_insert(Error::Incomplete { path: entry.path.as_path().into(), problem: error.to_string() });
         }
         for raw in entry.extents.iter().filter(|raw| raw.placement() == Placement::Placed) {
             let extent = metadata.locate(raw.extent);
@@ -110,14 +107,14 @@ pub fn model_tree(root: &Path, options: &ModelOptions<'_>) -> Result<ModelledTre
     if let Some(first) = survey.errors.first() {
         return Err(Error::Incomplete { path: first.path.clone(), problem: first.message.clone() });
     }
-    let cost = |meter: &Meter| TreeCost {
+    let cost = |ReadMeter { meter, .. }: ReadMeter| TreeCost {
         device: meter.name.clone(),
         seconds: meter.seconds().as_it_lies,
         requests: meter.requests().as_it_lies,
         read_bytes: meter.bytes(),
     };
     Ok(ModelledTree {
-        costs: meters.iter().map(cost).collect(),
+        costs: meters.finish().into_iter().map(cost).collect(),
         map: map.finish(),
         entries: u64::from(entries),
         metadata_problem: metadata.problem().map(str::to_owned),

@@ -17,6 +17,10 @@ pub(crate) struct Loss {
     pub bytes: u64,
     pub files: u64,
     pub extents: u64,
+    /// Blocks of files that directly follow the one before.
+    pub following_blocks: u64,
+    /// Blocks of files that could: all but the first of each.
+    pub followable_blocks: u64,
 }
 
 impl Loss {
@@ -30,6 +34,8 @@ impl Loss {
         self.bytes += other.bytes;
         self.files += other.files;
         self.extents += other.extents;
+        self.following_blocks += other.following_blocks;
+        self.followable_blocks += other.followable_blocks;
     }
 
     fn named(&self, path: String) -> Loser {
@@ -40,6 +46,8 @@ impl Loss {
             bytes: self.bytes,
             files: self.files,
             extents: self.extents,
+            layout_score: (self.followable_blocks > 0)
+                .then(|| self.following_blocks as f64 / self.followable_blocks as f64),
         }
     }
 }
@@ -82,7 +90,17 @@ mod tests {
     fn the_worst_are_kept_in_order_and_gains_are_no_losses() {
         let mut losses = Losses::default();
         for number in 0..100u64 {
-            let loss = Loss { as_it_lies: number * 37 % 100, fresh_copy: 50, bytes: 1, files: 1, extents: 1 };
+            let (following_blocks, followable_blocks) = (number % 5, 4);
+            let as_it_lies = number * 37 % 100;
+            let loss = Loss {
+                as_it_lies,
+                fresh_copy: 50,
+                bytes: 1,
+                files: 1,
+                extents: 1,
+                following_blocks,
+                followable_blocks,
+            };
             losses.add(loss, (number % 3) as u32, Some(number as u32));
         }
         let (files, directories) = losses.finish(|number| format!("entry {number}"));
@@ -90,5 +108,10 @@ mod tests {
         assert_eq!(lost, [49, 48, 47, 46, 45, 44, 43, 42, 41, 40]);
         assert!(directories.len() <= 3 && directories.windows(2).all(|d| d[0].lost_seconds >= d[1].lost_seconds));
         assert!(directories.iter().all(|directory| directory.files >= 33 && directory.lost_seconds > 0.0));
+        // The worst file is number 27: two of its four blocks follow. Directories are weighted by blocks.
+        assert_eq!(files[0].layout_score, Some(0.5));
+        assert!(
+            directories.iter().all(|directory| directory.layout_score.is_some_and(|score| (score - 0.5).abs() < 0.01))
+        );
     }
 }

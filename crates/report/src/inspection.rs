@@ -90,6 +90,10 @@ fn size(value: &Json) -> String {
     value.as_f64().map_or("–".to_owned(), bytes)
 }
 
+fn score(value: &Json) -> String {
+    value.as_f64().map_or("–".to_owned(), |value| format!("{value:.3}"))
+}
+
 fn seconds(value: &Json) -> String {
     value.as_f64().map_or("–".to_owned(), |seconds| format!("{} s", figure(seconds)))
 }
@@ -124,13 +128,13 @@ fn loser_row(loser: &Json) -> Vec<String> {
         size(&loser["bytes"]),
         number(&loser["files"]),
         number(&loser["extents"]),
+        score(&loser["layout_score"]),
         path.to_owned(),
     ]
 }
 
 fn layout_rows(tree: &Json) -> Vec<(String, String)> {
     let layout = &tree["layout"];
-    let score = |key: &str| layout[key].as_f64().map_or("–".to_owned(), |value| format!("{value:.3}"));
     let fragmented = match (layout["fragmented_files"].as_f64(), layout["files"].as_f64()) {
         (Some(fragmented), Some(files)) if files > 0.0 => {
             format!("{} ({:.1}%)", count(fragmented as u64), fragmented / files * 100.0)
@@ -138,8 +142,8 @@ fn layout_rows(tree: &Json) -> Vec<(String, String)> {
         _ => "–".to_owned(),
     };
     let mut rows = vec![
-        ("Layout score", score("layout_score")),
-        ("Extents per file", score("extents_per_file")),
+        ("Layout score", score(&layout["layout_score"])),
+        ("Extents per file", score(&layout["extents_per_file"])),
         ("Files in more than one extent", fragmented),
         ("Next file begins where the last one ended", percent(&layout["adjacent_files_share"])),
         ("Content", size(&tree["content_bytes"])),
@@ -165,7 +169,7 @@ fn layout_rows(tree: &Json) -> Vec<(String, String)> {
     for class in layout["by_size"].as_array().into_iter().flatten() {
         if class["fragmented_files"].as_u64().is_some_and(|count| count > 0) {
             let least = class["at_least_bytes"].as_f64().unwrap_or(0.0);
-            let score = class["layout_score"].as_f64().map_or("–".to_owned(), |value| format!("{value:.3}"));
+            let score = score(&class["layout_score"]);
             let text = format!("{score}, {} of {} files", number(&class["fragmented_files"]), number(&class["files"]));
             rows.push(("", format!("{}–{}: {text}", bytes(least), bytes(least.max(0.5) * 2.0))));
         }

@@ -167,17 +167,21 @@ fn losers(found: &Json, heading: &str, line: &mut impl FnMut(&str)) {
     if list(found).next().is_none() {
         return;
     }
-    line(&format!("\n{heading:<20} {:>9} {:>9} {:>10} {:>9} {:>9}", "lost", "slowdown", "read", "files", "extents"));
+    line(&format!(
+        "\n{heading:<20} {:>9} {:>9} {:>10} {:>9} {:>9} {:>6}",
+        "lost", "slowdown", "read", "files", "extents", "score"
+    ));
     for loser in list(found).take(LOSERS) {
         let path = loser["path"].as_str().filter(|path| !path.is_empty()).unwrap_or("(the root)");
         line(&format!(
-            "{:<20} {:>9} {:>9} {:>10} {:>9} {:>9}  {path}",
+            "{:<20} {:>9} {:>9} {:>10} {:>9} {:>9} {:>6}  {path}",
             "",
             seconds(&loser["lost_seconds"]),
             times(&loser["slowdown"]),
             size(&loser["bytes"]),
             number(&loser["files"]),
             number(&loser["extents"]),
+            score(&loser["layout_score"]),
         ));
     }
 }

@@ -42,17 +42,24 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
     if let Some(signal) = interrupted() {
         return Err(senesce_experiment::Error::from(senesce_experiment::Interrupted { signal }).into());
     }
-    let inspection = inspection?;
+    let mut inspection = inspection?;
+    if !args.json && args.html.is_none() {
+        // The screen has no map.
+        inspection.map.cells.clear();
+        inspection.map_files.clear();
+        inspection.map_directories.clear();
+    }
+    let figures = inspection.to_json();
     if let Some(path) = &args.html {
         let page = render_inspection(
-            &inspection.to_json(),
+            &figures,
             &InspectionOptions { senesce_version: env!("CARGO_PKG_VERSION").to_owned(), made_at: None },
         )?;
         fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))?;
     }
     match args.json {
-        true => println!("{}", serde_json::to_string_pretty(&inspection.to_json())?),
-        false => print!("{}", inspection_screen(&inspection.to_json())),
+        true => println!("{}", serde_json::to_string_pretty(&figures)?),
+        false => print!("{}", inspection_screen(&figures)),
     }
     if let Some(path) = &args.html {
         eprintln!("page: {}", path.display());

@@ -29,6 +29,7 @@ use std::collections::BTreeSet;
 use senesce_core::{BlockOp, BlockRequest, Extent, Nanos, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 
+use windows::each_window;
 pub use windows::{Readahead, compute_windows};
 
 use crate::Error;
@@ -66,40 +67,47 @@ pub fn compute_cold_reads<'a>(
     readahead: &Readahead,
 ) -> Result<Vec<BlockRequest>, Error> {
     readahead.check()?;
-    let mut requests = Requests { max_bytes: readahead.max_request_bytes, list: Vec::new() };
+    let mut requests = Vec::new();
     let mut cached = BTreeSet::new();
     for (number, read) in reads.into_iter().enumerate() {
         match read {
             ColdRead::Metadata { physical, length } => {
-                read_metadata(*physical, *length, readahead.page_bytes, &mut cached, &mut requests);
+                read_metadata(*physical, *length, readahead, &mut cached, &mut requests);
             }
             ColdRead::File { size_bytes, extents } => {
-                let runs = compute_runs(extents, number)?;
-                read_file(*size_bytes, &runs, readahead, &mut requests);
+                read_file(*size_bytes, &compute_runs(extents, number)?, readahead, &mut requests);
             }
         }
     }
-    Ok(requests.list)
+    Ok(requests)
+}
+
+/// Adds what [`compute_cold_reads`] gives for one file: its size, and its written extents in file order.
+///
+/// Errors: the same; nothing is added then. Cost: allocates nothing for a file of one extent.
+pub fn add_cold_reads(
+    size_bytes: u64,
+    extents: &[Extent],
+    readahead: &Readahead,
+    requests: &mut Vec<BlockRequest>,
+) -> Result<(), Error> {
+    readahead.check()?;
+    match extents {
+        [only] => {
+            check_extent(only, None, 0)?;
+            read_file(size_bytes, extents, readahead, requests);
+        }
+        _ => read_file(size_bytes, &compute_runs(extents, 0)?, readahead, requests),
+    }
+    Ok(())
 }
 
 /// Extents with neighbours that touch made one. `number` names the file in errors.
 fn compute_runs(extents: &[Extent], number: usize) -> Result<Vec<Extent>, Error> {
     let mut runs: Vec<Extent> = Vec::with_capacity(extents.len());
     for extent in extents {
-        let problem = |what: &str| Error::NotComputable {
-            figure: "requests of a cold read",
-            problem: format!("read {number}: the extent at file offset {} {what}", extent.logical),
-        };
-        if extent.length == 0 {
-            return Err(problem("is empty"));
-        }
-        if extent.logical.checked_add(extent.length).is_none() || extent.physical.checked_add(extent.length).is_none() {
-            return Err(problem("ends beyond 2^64 bytes"));
-        }
+        check_extent(extent, runs.last(), number)?;
         match runs.last_mut() {
-            Some(last) if last.logical + last.length > extent.logical => {
-                return Err(problem("begins before the one before it ends"));
-            }
             Some(last) if last.continues_into(extent) => last.length += extent.length,
             _ => runs.push(*extent),
         }
@@ -107,21 +115,48 @@ fn compute_runs(extents: &[Extent], number: usize) -> Result<Vec<Extent>, Error>
     Ok(runs)
 }
 
-fn read_file(size_bytes: u64, runs: &[Extent], readahead: &Readahead, requests: &mut Requests) {
+/// Refuses an extent that cannot be, or not behind the one before.
+fn check_extent(extent: &Extent, before: Option<&Extent>, number: usize) -> Result<(), Error> {
+    let problem = |what: &str| Error::NotComputable {
+        figure: "requests of a cold read",
+        problem: format!("read {number}: the extent at file offset {} {what}", extent.logical),
+    };
+    if extent.length == 0 {
+        return Err(problem("is empty"));
+    }
+    if extent.logical.checked_add(extent.length).is_none() || extent.physical.checked_add(extent.length).is_none() {
+        return Err(problem("ends beyond 2^64 bytes"));
+    }
+    match before {
+        Some(last) if last.logical + last.length > extent.logical => {
+            Err(problem("begins before the one before it ends"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn read_file(size_bytes: u64, runs: &[Extent], readahead: &Readahead, requests: &mut Vec<BlockRequest>) {
     let mut next = 0;
-    for window in compute_windows(size_bytes, readahead) {
+    each_window(size_bytes, readahead, |window| {
         // Runs before the window are done with; the last may reach into the next window.
         while runs.get(next).is_some_and(|run| run.logical + run.length <= window.start) {
             next += 1;
         }
         for run in runs[next..].iter().take_while(|run| run.logical < window.end) {
             let (start, end) = (run.logical.max(window.start), (run.logical + run.length).min(window.end));
-            requests.add(run.physical + (start - run.logical), end - start);
+            add_run(run.physical + (start - run.logical), end - start, readahead.max_request_bytes, requests);
         }
-    }
+    });
 }
 
-fn read_metadata(physical: u64, length: u64, page_bytes: u64, cached: &mut BTreeSet<u64>, requests: &mut Requests) {
+fn read_metadata(
+    physical: u64,
+    length: u64,
+    readahead: &Readahead,
+    cached: &mut BTreeSet<u64>,
+    requests: &mut Vec<BlockRequest>,
+) {
+    let (page_bytes, max_bytes) = (readahead.page_bytes, readahead.max_request_bytes);
     // Neighbouring pages that are new are one request.
     let (mut start, mut bytes) = (0, 0);
     for page in physical / page_bytes..physical.saturating_add(length).div_ceil(page_bytes) {
@@ -131,29 +166,22 @@ fn read_metadata(physical: u64, length: u64, page_bytes: u64, cached: &mut BTree
             }
             bytes += page_bytes;
         } else {
-            requests.add(start, std::mem::take(&mut bytes));
+            add_run(start, std::mem::take(&mut bytes), max_bytes, requests);
         }
     }
-    requests.add(start, bytes);
+    add_run(start, bytes, max_bytes, requests);
 }
 
-struct Requests {
-    max_bytes: u64,
-    list: Vec<BlockRequest>,
-}
-
-impl Requests {
-    /// Reads of a run of bytes, whole sectors, none longer than the largest.
-    fn add(&mut self, start: u64, bytes: u64) {
-        if bytes == 0 {
-            return;
-        }
-        let (mut sector, end) = (start / SECTOR_BYTES, (start + bytes).div_ceil(SECTOR_BYTES));
-        while sector < end {
-            let sectors = (end - sector).min(self.max_bytes / SECTOR_BYTES);
-            self.list.push(BlockRequest { issued: Nanos(0), op: BlockOp::Read, sector, sectors: sectors as u32 });
-            sector += sectors;
-        }
+/// Reads of a run of bytes, whole sectors, none longer than the largest.
+fn add_run(start: u64, bytes: u64, max_bytes: u64, requests: &mut Vec<BlockRequest>) {
+    if bytes == 0 {
+        return;
+    }
+    let (mut sector, end) = (start / SECTOR_BYTES, (start + bytes).div_ceil(SECTOR_BYTES));
+    while sector < end {
+        let sectors = (end - sector).min(max_bytes / SECTOR_BYTES);
+        requests.push(BlockRequest { issued: Nanos(0), op: BlockOp::Read, sector, sectors: sectors as u32 });
+        sector += sectors;
     }
 }
 

@@ -107,6 +107,53 @@ fn extents_that_cannot_be_are_refused() {
     }
 }
 
+/// The same, looking at every page: the rules as they are written down.
+fn windows_page_by_page(size_bytes: u64, readahead: &Readahead) -> Vec<std::ops::Range<u64>> {
+    let page = readahead.page_bytes;
+    let pages = size_bytes.div_ceil(page);
+    if readahead.read_ahead_bytes < page {
+        return (0..pages).map(|at| at * page..(at + 1) * page).collect();
+    }
+    let mut ends = vec![0];
+    let (mut size, mut mark, mut call_end) = (0, None, 0);
+    for at in 0..pages {
+        while call_end <= at {
+            let calls = (at * page / readahead.read_bytes) + 1;
+            call_end = (calls * readahead.read_bytes).div_ceil(page).max(at + 1);
+        }
+        let (asked, fetched) = (call_end - at, ends[ends.len() - 1]);
+        let (most, request) = (readahead.read_ahead_bytes / page, readahead.max_request_bytes / page);
+        let max = if asked > most && request > most { asked.min(request) } else { most };
+        if at >= fetched {
+            let rounded = asked.next_power_of_two();
+            let factor = if rounded <= max / 32 {
+                4
+            } else if rounded <= max / 4 {
+                2
+            } else {
+                0
+            };
+            size = if factor > 0 { rounded * factor } else { max };
+            let ahead = if size > asked { size - asked } else { size / 2 };
+            mark = (ahead > 0).then(|| at + size - ahead);
+            ends.push((at + size).min(pages));
+        }
+        if mark == Some(at) {
+            let start = ends[ends.len() - 1];
+            size = if size < max / 16 {
+                size * 4
+            } else if size <= max / 2 {
+                size * 2
+            } else {
+                max
+            };
+            mark = Some(start);
+            ends.push((start + size).min(pages));
+        }
+    }
+    ends.windows(2).filter(|pair| pair[0] < pair[1]).map(|pair| pair[0] * page..pair[1] * page).collect()
+}
+
 fn layouts() -> impl Strategy<Value = (u64, Vec<Extent>)> {
     // Pieces of pages: hole before, length, gap on the device before (0 touches), and how much the file's size lacks.
     let pieces = prop::collection::vec((0u64..3, 1u64..90, 0u64..4), 0..12);
@@ -152,6 +199,9 @@ proptest! {
             .flat_map(|r| (0..u64::from(r.sectors) / 8).map(move |page| r.sector * 512 + page * 4096))
             .collect();
         prop_assert_eq!(got, wanted);
+        let mut added = Vec::new();
+        add_cold_reads(size_bytes, &extents, &readahead, &mut added).unwrap();
+        prop_assert_eq!(&added, &requests);
         let runs = compute_runs(&extents, 0).unwrap();
         for request in &requests {
             prop_assert!(request.bytes() <= max_request_pages * 4096 && request.sectors > 0);
@@ -175,5 +225,6 @@ proptest! {
             at = window.end;
         }
         prop_assert_eq!(at, size_bytes.div_ceil(4096) * 4096);
+        prop_assert_eq!(windows, windows_page_by_page(size_bytes, &readahead));
     }
 }

@@ -72,30 +72,32 @@ impl Readahead {
 /// The windows in which a file of `size_bytes` is fetched, in order, as byte ranges of the file; together they are the
 /// file up to the end of its last page, each byte once.
 pub fn compute_windows(size_bytes: u64, readahead: &Readahead) -> Vec<Range<u64>> {
+    let mut windows = Vec::new();
+    each_window(size_bytes, readahead, |window| windows.push(window));
+    windows
+}
+
+/// Hands over the same, one after the other.
+pub(super) fn each_window(size_bytes: u64, readahead: &Readahead, mut visit: impl FnMut(Range<u64>)) {
     let page = readahead.page_bytes;
     let pages = size_bytes.div_ceil(page);
     if readahead.read_ahead_bytes < page {
-        return (0..pages).map(|at| at * page..(at + 1) * page).collect();
+        return (0..pages).for_each(|at| visit(at * page..(at + 1) * page));
     }
-    let mut windows: Vec<Range<u64>> = Vec::new();
     let mut add = |start: u64, end: u64| {
         let end = end.min(pages);
         if start < end {
-            windows.push(start * page..end * page);
+            visit(start * page..end * page);
         }
         end
     };
     // Pages before `fetched` are there; the page `mark` makes the kernel fetch the next window, which follows one of
-    // `size` pages.
-    let (mut fetched, mut size, mut mark) = (0, 0, None);
-    let mut call_end = 0;
-    for at in 0..pages {
-        // The end of the read call that comes to this page first. Calls need not begin at pages.
-        while call_end <= at {
-            let calls = (at * page / readahead.read_bytes) + 1;
-            call_end = calls.saturating_mul(readahead.read_bytes).div_ceil(page).max(at + 1);
-        }
-        let asked = call_end - at;
+    // `size` pages. Nothing happens on the other pages.
+    let (mut at, mut fetched, mut size, mut mark) = (0, 0, 0, None);
+    while at < pages {
+        // Up to the end of the read call that comes to this page first. Calls need not begin at pages.
+        let calls = (at * page / readahead.read_bytes) + 1;
+        let asked = calls.saturating_mul(readahead.read_bytes).div_ceil(page).max(at + 1) - at;
         let max = readahead.max_pages(asked);
         if at >= fetched {
             size = initial_window(asked, max);
@@ -109,8 +111,8 @@ pub fn compute_windows(size_bytes: u64, readahead: &Readahead) -> Vec<Range<u64>
             fetched = add(start, start + size);
             mark = Some(start);
         }
+        at = mark.filter(|mark| *mark > at).map_or(fetched, |mark| mark.min(fetched));
     }
-    windows
 }
 
 fn initial_window(asked: u64, max: u64) -> u64 {

@@ -11,6 +11,7 @@ use std::{
         unix::ffi::OsStrExt,
     },
     path::Path,
+    sync::mpsc::{Receiver, SyncSender, sync_channel},
 };
 
 use rustix::{
@@ -27,8 +28,9 @@ use super::{
 };
 use crate::{Error, map::RawExtent};
 
-/// How many entries per thread are worked through at a time; bounds the memory.
-const ENTRIES_PER_BATCH: usize = 512;
+/// How many entries a thread is given at a time, and how many such parts it may have; bounds the memory.
+const ENTRIES_PER_PART: usize = 256;
+const PARTS_PER_THREAD: usize = 2;
 
 /// What an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,8 +92,8 @@ impl SurveyFigures {
 
 /// Surveys the tree below `root` in the order the file system lists it, handing each entry to `visit`.
 ///
-/// In: `threads`, how many ask the kernel at once (0 counts as 1); the order does not depend on it. `visit` may stop the
-/// survey by giving `false` (an interruption).
+/// In: `threads`, how many ask the kernel at once (0 counts as 1), while the calling thread lists directories and visits;
+/// the order does not depend on it. `visit` may stop the survey by giving `false` (an interruption).
 /// Errors: `root` cannot be listed; [`Error::NotSupported`] if the file system tells nobody where files lie. Whatever
 /// else fails is in the figures.
 /// Cost: memory for 512 entries per thread, and for the inode numbers of files with several names.
@@ -115,20 +117,38 @@ pub fn collect_survey(
         errors: Vec::new(),
         errors_count: 0,
     };
-    let mut surveyor = Surveyor {
-        root_fd,
-        mount,
-        threads: threads.max(1),
-        batch: Vec::new(),
-        linked: Default::default(),
-        visit,
-        goes_on: true,
-        unsupported: 0,
-        figures,
-    };
-    walk(root, Order::Readdir, &mut surveyor)?;
-    surveyor.flush();
-    if surveyor.unsupported > 0 && surveyor.figures.files == 0 {
+    let (unsupported, figures) = std::thread::scope(|scope| {
+        let root_fd = root_fd.as_fd();
+        let threads = (0..threads.max(1)).map(|_| {
+            let (parts, given) = sync_channel::<Part>(PARTS_PER_THREAD);
+            let (answers, answered) = sync_channel(PARTS_PER_THREAD);
+            scope.spawn(move || {
+                let mut looker = Looker { root: root_fd, fiemap: Fiemap::without_writing(), directory: None };
+                // Nobody takes the answer any more if the survey failed.
+                given.into_iter().map(|part| looker.look_at(part)).all(|looked| answers.send(looked).is_ok());
+            });
+            (parts, answered)
+        });
+        let mut surveyor = Surveyor {
+            mount,
+            threads: threads.collect(),
+            given: 0,
+            taken: 0,
+            part: Part::default(),
+            linked: Default::default(),
+            visit,
+            goes_on: true,
+            unsupported: 0,
+            figures,
+        };
+        walk(root, Order::Readdir, &mut surveyor)?;
+        surveyor.give();
+        while surveyor.taken < surveyor.given {
+            surveyor.take();
+        }
+        Ok::<_, Error>((surveyor.unsupported, surveyor.figures))
+    })?;
+    if unsupported > 0 && figures.files == 0 {
         let info = rustix::fs::statfs(root).map_err(|source| Error::system("statfs", root, source))?;
         return Err(Error::NotSupported {
             measure: "the map of extents",
@@ -137,7 +157,7 @@ pub fn collect_survey(
             hint: "ext4, XFS and Btrfs tell where files lie",
         });
     }
-    Ok(surveyor.figures)
+    Ok(figures)
 }
 
 /// The mount an open file lies on, and its device where the kernel does not tell mounts (before 5.8). Subvolumes of
@@ -151,17 +171,29 @@ fn mount_of(fd: BorrowedFd<'_>) -> rustix::io::Result<(u64, u64)> {
     }
 }
 
-struct Surveyor<'a> {
-    root_fd: OwnedFd,
-    mount: (u64, u64),
-    threads: usize,
-    batch: Vec<(EntryKind, Vec<u8>)>,
-    linked: std::collections::HashSet<(u32, u32, u64)>,
-    visit: &'a mut dyn FnMut(Surveyed) -> bool,
-    goes_on: bool,
-    unsupported: u64,
-    figures: SurveyFigures,
+/// Entries to be looked at, in the order of the walk.
+#[derive(Default)]
+struct Part {
+    /// Their paths, one behind the other.
+    paths: Vec<u8>,
+    /// What each is, and where its path ends.
+    entries: Vec<(EntryKind, usize)>,
 }
+
+impl Part {
+    fn add(&mut self, kind: EntryKind, path: &[u8]) {
+        self.paths.extend_from_slice(path);
+        self.entries.push((kind, self.paths.len()));
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (EntryKind, &[u8])> {
+        let mut start = 0;
+        self.entries.iter().map(move |&(kind, end)| (kind, &self.paths[std::mem::replace(&mut start, end)..end]))
+    }
+}
+
+/// A part with what was found.
+type Looked = (Part, Vec<Result<Found, (&'static str, Errno)>>);
 
 /// An entry as a thread found it.
 struct Found {
@@ -170,34 +202,50 @@ struct Found {
     identity: (u32, u32, u64),
 }
 
+struct Surveyor<'a> {
+    mount: (u64, u64),
+    /// Ways to and from the threads, which get parts in turn.
+    threads: Vec<(SyncSender<Part>, Receiver<Looked>)>,
+    given: usize,
+    taken: usize,
+    part: Part,
+    linked: std::collections::HashSet<(u32, u32, u64)>,
+    visit: &'a mut dyn FnMut(Surveyed) -> bool,
+    goes_on: bool,
+    unsupported: u64,
+    figures: SurveyFigures,
+}
+
 impl Surveyor<'_> {
     fn add(&mut self, kind: EntryKind, path: &[u8]) {
-        self.batch.push((kind, path.to_owned()));
-        if self.batch.len() >= ENTRIES_PER_BATCH * self.threads {
-            self.flush();
+        self.part.add(kind, path);
+        if self.part.entries.len() >= ENTRIES_PER_PART {
+            self.give();
         }
     }
 
-    fn flush(&mut self) {
-        let batch = std::mem::take(&mut self.batch);
+    /// Gives what has been gathered to the thread whose turn it is, after taking what it has done before if it has much.
+    fn give(&mut self) {
+        let part = std::mem::take(&mut self.part);
+        if self.given - self.taken >= self.threads.len() * PARTS_PER_THREAD {
+            self.take();
+        }
+        // A thread that takes nothing has panicked; its panic goes on at the end of the scope.
+        let turn = self.given % self.threads.len();
+        if self.goes_on && self.threads[turn].0.send(part).is_ok() {
+            self.given += 1;
+        }
+    }
+
+    /// Takes the oldest part that has not been taken yet, and hands it over.
+    fn take(&mut self) {
+        let turn = self.taken % self.threads.len();
+        self.taken += 1;
+        let Ok((part, results)) = self.threads[turn].1.recv() else { return };
         if !self.goes_on {
             return;
         }
-        let share = batch.len().div_ceil(self.threads).max(1);
-        let root = self.root_fd.as_fd();
-        let look_at_share = |entries: &[(EntryKind, Vec<u8>)]| -> Vec<Result<Found, (&'static str, Errno)>> {
-            let mut fiemap = Fiemap::without_writing();
-            entries.iter().map(|(kind, path)| look_at(root, *kind, path, &mut fiemap)).collect()
-        };
-        let results = std::thread::scope(|scope| {
-            let started: Vec<_> = batch.chunks(share).map(|share| scope.spawn(|| look_at_share(share))).collect();
-            let mut results = Vec::with_capacity(batch.len());
-            for thread in started {
-                results.extend(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            }
-            results
-        });
-        for ((_, path), result) in batch.iter().zip(results) {
+        for ((_, path), result) in part.iter().zip(results) {
             match result {
                 Ok(found) => self.hand_over(found),
                 Err((_, Errno::NOENT | Errno::NOTDIR | Errno::STALE)) => self.figures.vanished += 1,
@@ -222,41 +270,70 @@ impl Surveyor<'_> {
     }
 }
 
-/// Opens and maps one entry.
-fn look_at(
-    root: BorrowedFd<'_>,
-    kind: EntryKind,
-    path: &[u8],
-    fiemap: &mut Fiemap,
-) -> Result<Found, (&'static str, Errno)> {
-    let name = if path.is_empty() { OsStr::new(".") } else { OsStr::from_bytes(path) };
-    let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = match rustix::fs::openat(root, name, flags | OFlags::NOATIME, Mode::empty()) {
-        Err(Errno::PERM) => rustix::fs::openat(root, name, flags, Mode::empty()),
-        opened => opened,
+/// One thread's way to entries.
+struct Looker<'a> {
+    root: BorrowedFd<'a>,
+    fiemap: Box<Fiemap>,
+    /// The directory of the files that came last, so that the kernel need not find the way to each of them.
+    directory: Option<(Vec<u8>, OwnedFd)>,
+}
+
+impl Looker<'_> {
+    fn look_at(&mut self, part: Part) -> Looked {
+        let found = part.iter().map(|(kind, path)| self.look_at_one(kind, path)).collect();
+        (part, found)
     }
-    .map_err(|errno| ("open", errno))?;
-    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
-    let stat = rustix::fs::statx(&file, c"", AtFlags::EMPTY_PATH, wanted).map_err(|errno| ("stat", errno))?;
-    let is = FileType::from_raw_mode(u32::from(stat.stx_mode));
-    let expected = match kind {
-        EntryKind::Directory => FileType::Directory,
-        EntryKind::File => FileType::RegularFile,
-    };
-    if is != expected {
-        // Something else took its name in the meantime.
-        return Err(("open", Errno::NOENT));
+
+    /// Opens and maps one entry.
+    fn look_at_one(&mut self, kind: EntryKind, path: &[u8]) -> Result<Found, (&'static str, Errno)> {
+        let file = self.open(kind, path).map_err(|errno| ("open", errno))?;
+        let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+        let stat = rustix::fs::statx(&file, c"", AtFlags::EMPTY_PATH, wanted).map_err(|errno| ("stat", errno))?;
+        let is = FileType::from_raw_mode(u32::from(stat.stx_mode));
+        let expected = match kind {
+            EntryKind::Directory => FileType::Directory,
+            EntryKind::File => FileType::RegularFile,
+        };
+        if is != expected {
+            // Something else took its name in the meantime.
+            return Err(("open", Errno::NOENT));
+        }
+        let extents = match map_file(file.as_fd(), &mut self.fiemap) {
+            Ok(extents) => extents,
+            // Not every file system tells where its directories lie.
+            Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL) if kind == EntryKind::Directory => Vec::new(),
+            Err(errno) => return Err(("map the extents of", errno)),
+        };
+        Ok(Found {
+            identity: (stat.stx_dev_major, stat.stx_dev_minor, stat.stx_ino),
+            entry: entry(kind, path, &stat, extents),
+        })
     }
-    let extents = match map_file(file.as_fd(), fiemap) {
-        Ok(extents) => extents,
-        // Not every file system tells where its directories lie.
-        Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL) if kind == EntryKind::Directory => Vec::new(),
-        Err(errno) => return Err(("map the extents of", errno)),
-    };
-    Ok(Found {
-        identity: (stat.stx_dev_major, stat.stx_dev_minor, stat.stx_ino),
-        entry: entry(kind, path, &stat, extents),
-    })
+
+    fn open(&mut self, kind: EntryKind, path: &[u8]) -> rustix::io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let open = |directory: BorrowedFd<'_>, name: &[u8]| {
+            let name = OsStr::from_bytes(name);
+            match rustix::fs::openat(directory, name, flags | OFlags::NOATIME, Mode::empty()) {
+                Err(Errno::PERM) => rustix::fs::openat(directory, name, flags, Mode::empty()),
+                opened => opened,
+            }
+        };
+        let at = path.iter().rposition(|&byte| byte == b'/');
+        match (kind, at) {
+            (EntryKind::File, Some(at)) => {
+                let (above, name) = (&path[..at], &path[at + 1..]);
+                if self.directory.as_ref().is_none_or(|(path, _)| path != above) {
+                    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                    let opened = rustix::fs::openat(self.root, OsStr::from_bytes(above), flags, Mode::empty())?;
+                    self.directory = Some((above.to_owned(), opened));
+                }
+                let directory = self.directory.as_ref().map_or(self.root, |(_, directory)| directory.as_fd());
+                open(directory, name)
+            }
+            _ => open(self.root, if path.is_empty() { b"." } else { path }),
+        }
+    }
 }
 
 fn entry(kind: EntryKind, path: &[u8], stat: &Statx, extents: Vec<RawExtent>) -> Surveyed {

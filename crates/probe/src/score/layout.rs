@@ -182,8 +182,9 @@ impl LayoutScorer {
         }
     }
 
-    /// Takes the next file in directory order: the size of its content, and its extents in file order.
-    pub fn add_file(&mut self, size_bytes: u64, extents: &[RawExtent]) {
+    /// Takes the next file in directory order: the size of its content, and its extents in file order. Gives its own
+    /// layout.
+    pub fn add_file(&mut self, size_bytes: u64, extents: &[RawExtent]) -> FileLayout {
         let layout = compute_file_layout(extents, self.block_bytes);
         let runs = compute_runs(extents);
         self.kinds.add(size_bytes, extents);
@@ -204,12 +205,13 @@ impl LayoutScorer {
         self.rest.encoded_bytes += layout.encoded_bytes;
         self.rest.unwritten_blocks += layout.unwritten_blocks;
         self.rest.shared_blocks += layout.shared_blocks;
-        let (Some(start), Some(end)) = (layout.start_bytes, layout.end_bytes) else { return };
+        let (Some(start), Some(end)) = (layout.start_bytes, layout.end_bytes) else { return layout };
         if let Some(before) = self.end_before.replace(end) {
             self.pairs += 1;
             self.distances.add(before, start, self.block_bytes);
         }
         self.classes[size_bytes.checked_ilog2().map_or(0, |power| power as usize + 1)].add(Sums::of(&layout));
+        layout
     }
 
     /// The figures of all files taken.

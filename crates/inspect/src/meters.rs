@@ -1,0 +1,285 @@
+//! The reading of a tree on every device at once: what is asked for is planned once, and each device serves it on a thread
+//! of its own.
+
+use std::{
+    sync::{
+        Arc,
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread::JoinHandle,
+};
+
+use senesce_core::{BlockRequest, Extent};
+use senesce_device::{DeviceModel, Readahead, add_cold_reads};
+
+use crate::cost::Meter;
+
+/// Entries that are handed over together, and after how many requests fewer are.
+const ENTRIES: usize = 1024;
+const REQUESTS: usize = 16 << 10;
+/// How many such parts may wait for a device.
+const WAITING: usize = 4;
+
+/// What reading an entry of the tree asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EntryReads<'a> {
+    /// Requests before the content.
+    pub metadata: &'a [BlockRequest],
+    /// The content, in file order, on the device.
+    pub extents: &'a [Extent],
+    /// Its size.
+    pub size_bytes: u64,
+}
+
+/// Which layouts are read besides the fresh copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layouts {
+    /// As it lies.
+    AsItLies,
+    /// As it lies, and defragmented.
+    WithDefragmented,
+}
+
+/// Devices that read the same.
+pub(crate) struct Meters {
+    devices: Vec<(SyncSender<Arc<Batch>>, JoinHandle<ReadMeter>)>,
+    layouts: Layouts,
+    readahead: Readahead,
+    batch: Batch,
+}
+
+/// What a device has to say at the end.
+pub(crate) struct ReadMeter {
+    pub meter: Meter,
+    /// Nanoseconds of each entry as it lies, in the order of the tree.
+    pub as_it_lies: Vec<u64>,
+    /// Nanoseconds of each entry of the fresh copy, in the order in which they were read.
+    pub fresh_copy: Vec<u64>,
+}
+
+/// Entries that are read one after the other.
+#[derive(Default)]
+struct Batch {
+    is_fresh_copy: bool,
+    requests: Vec<BlockRequest>,
+    entries: Vec<Parts>,
+}
+
+/// The parts of an entry's requests, each of which begins where the one before ends: to where they reach.
+struct Parts {
+    metadata: usize,
+    content: usize,
+    /// Content if it is defragmented; empty if that is the same.
+    defragmented: usize,
+}
+
+impl Meters {
+    /// Devices that have read nothing, each of as many as `make` has.
+    ///
+    /// Errors: a device cannot be made.
+    pub fn new<M, E>(makers: impl IntoIterator<Item = M>, readahead: Readahead, layouts: Layouts) -> Result<Self, E>
+    where
+        M: Fn() -> Result<Box<dyn DeviceModel>, E>,
+    {
+        let mut devices = Vec::new();
+        for make in makers {
+            let meter = Meter::new(make)?;
+            let (sender, receiver) = sync_channel(WAITING);
+            devices.push((sender, std::thread::spawn(move || serve(meter, layouts, &receiver))));
+        }
+        Ok(Self { devices, layouts, readahead, batch: Batch::default() })
+    }
+
+    /// Reads the next entry of the tree as it lies, and defragmented if that was asked for.
+    ///
+    /// Errors: extents that overlap or are out of order; nothing is read then.
+    pub fn read(&mut self, entry: &EntryReads<'_>) -> Result<(), senesce_device::Error> {
+        self.begin(false);
+        let requests = &mut self.batch.requests;
+        let start = requests.len();
+        requests.extend_from_slice(entry.metadata);
+        let metadata = requests.len();
+        let mut planned = add_cold_reads(entry.size_bytes, entry.extents, &self.readahead, requests);
+        let content = requests.len();
+        let is_apart = entry.extents.windows(2).any(|pair| pair[0].end() != pair[1].physical);
+        if planned.is_ok() && is_apart && self.layouts == Layouts::WithDefragmented {
+            planned = add_cold_reads(entry.size_bytes, &in_one_piece(entry.extents), &self.readahead, requests);
+        }
+        if planned.is_err() {
+            requests.truncate(start);
+            return planned;
+        }
+        self.batch.entries.push(Parts { metadata, content, defragmented: self.batch.requests.len() });
+        Ok(())
+    }
+
+    /// Reads the next file of the fresh copy: metadata, and so many bytes in one piece.
+    pub fn read_fresh_copy(
+        &mut self,
+        metadata: &[BlockRequest],
+        start_bytes: u64,
+        length_bytes: u64,
+    ) -> Result<(), senesce_device::Error> {
+        self.begin(true);
+        let requests = &mut self.batch.requests;
+        requests.extend_from_slice(metadata);
+        let metadata = requests.len();
+        if length_bytes > 0 {
+            let extent = Extent { logical: 0, physical: start_bytes, length: length_bytes };
+            add_cold_reads(length_bytes, &[extent], &self.readahead, requests)?;
+        }
+        let content = self.batch.requests.len();
+        self.batch.entries.push(Parts { metadata, content, defragmented: content });
+        Ok(())
+    }
+
+    /// Waits until all is read. There are no devices any more then.
+    pub fn finish(&mut self) -> Vec<ReadMeter> {
+        self.hand_over();
+        let (senders, threads): (Vec<_>, Vec<_>) = std::mem::take(&mut self.devices).into_iter().unzip();
+        drop(senders);
+        let read = |thread: JoinHandle<_>| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        threads.into_iter().map(read).collect()
+    }
+
+    /// Makes room for an entry of this layout.
+    fn begin(&mut self, is_fresh_copy: bool) {
+        let Batch { entries, requests, .. } = &self.batch;
+        if entries.len() >= ENTRIES || requests.len() >= REQUESTS || self.batch.is_fresh_copy != is_fresh_copy {
+            self.hand_over();
+            self.batch.is_fresh_copy = is_fresh_copy;
+        }
+    }
+
+    fn hand_over(&mut self) {
+        let batch = Arc::new(std::mem::take(&mut self.batch));
+        for (sender, _) in &self.devices {
+            // Who does not take it has panicked, and its panic goes on at the end.
+            let _ = sender.send(batch.clone());
+        }
+    }
+}
+
+/// Serves all that comes.
+fn serve(meter: Meter, layouts: Layouts, batches: &Receiver<Arc<Batch>>) -> ReadMeter {
+    let mut this = ReadMeter { meter, as_it_lies: Vec::new(), fresh_copy: Vec::new() };
+    for batch in batches {
+        let mut start = 0;
+        for parts in &batch.entries {
+            let part = |from: usize, to: usize| &batch.requests[from..to];
+            let (metadata, content) = (part(start, parts.metadata), part(parts.metadata, parts.content));
+            start = parts.defragmented;
+            if batch.is_fresh_copy {
+                this.fresh_copy.push(this.meter.read_fresh_copy(metadata, content).0);
+                continue;
+            }
+            this.as_it_lies.push(this.meter.read_as_it_lies(metadata, content).0);
+            if layouts == Layouts::WithDefragmented {
+                let apart = part(parts.content, parts.defragmented);
+                this.meter.read_defragmented(metadata, if apart.is_empty() { content } else { apart });
+            }
+        }
+    }
+    this
+}
+
+/// The extents moved together, so that they lie behind the first; holes in the file stay holes.
+fn in_one_piece(extents: &[Extent]) -> Vec<Extent> {
+    let mut next = extents.first().map_or(0, |extent| extent.physical);
+    let mut moved: Vec<Extent> = Vec::new();
+    for extent in extents {
+        let here = Extent { physical: next, ..*extent };
+        next += extent.length;
+        match moved.last_mut() {
+            Some(last) if last.continues_into(&here) => last.length += here.length,
+            _ => moved.push(here),
+        }
+    }
+    moved
+}
+
+#[cfg(test)]
+mod tests {
+    use senesce_core::Nanos;
+
+    use super::*;
+    use crate::cost::LayoutCosts;
+
+    fn extent(logical: u64, physical: u64, length: u64) -> Extent {
+        Extent { logical, physical, length }
+    }
+
+    #[test]
+    fn moving_together_keeps_holes_and_bytes() {
+        let moved = in_one_piece(&[extent(0, 900, 10), extent(10, 100, 5), extent(50, 200, 7)]);
+        assert_eq!(moved, [extent(0, 900, 15), extent(50, 915, 7)]);
+    }
+
+    /// Every request takes a second, and one more if it does not go on where the last one ended.
+    struct Steps(u64);
+
+    impl DeviceModel for Steps {
+        fn serve(&mut self, request: &BlockRequest, arrival: Nanos) -> Nanos {
+            let seconds = 1 + u64::from(request.sector != self.0);
+            self.0 = request.end();
+            Nanos(arrival.0 + seconds * 1_000_000_000)
+        }
+
+        fn name(&self) -> &str {
+            "steps"
+        }
+    }
+
+    fn steps(layouts: Layouts) -> Meters {
+        let make = || Ok::<_, ()>(Box::new(Steps(0)) as Box<dyn DeviceModel>);
+        Meters::new([make, make], Readahead::default(), layouts).unwrap()
+    }
+
+    fn request(sector: u64) -> BlockRequest {
+        BlockRequest { issued: Nanos(0), op: senesce_core::BlockOp::Read, sector, sectors: 8 }
+    }
+
+    #[test]
+    fn the_loss_has_three_parts() {
+        let mut meters = steps(Layouts::WithDefragmented);
+        // Two files of two blocks: the first in two pieces, the second in one, far away; metadata before each.
+        let pieces = [extent(0, 40960, 4096), extent(4096, 81920, 4096)];
+        let first = EntryReads { metadata: &[request(1 << 30)], extents: &pieces, size_bytes: 8192 };
+        let second = EntryReads { metadata: &[request(1 << 31)], extents: &[extent(0, 1 << 30, 8192)], ..first };
+        [first, second].iter().for_each(|entry| meters.read(entry).unwrap());
+        // In the fresh copy one request brings the metadata of both, in front of them.
+        for (metadata, at) in [(&[request(0)][..], 4096), (&[], 12288)] {
+            meters.read_fresh_copy(metadata, at, 8192).unwrap();
+        }
+        let read = meters.finish();
+        assert_eq!(read.len(), 2);
+        for ReadMeter { meter, as_it_lies, fresh_copy } in read {
+            let seconds = |times: &[u64]| times.iter().map(|time| time / 1_000_000_000).collect::<Vec<_>>();
+            assert_eq!((seconds(&as_it_lies), seconds(&fresh_copy)), (vec![6, 4], vec![2, 1]));
+            assert_eq!(meter.seconds(), LayoutCosts { as_it_lies: 10.0, defragmented: 8.0, fresh_copy: 3.0 });
+            assert_eq!(meter.metadata_seconds(), LayoutCosts { as_it_lies: 4.0, defragmented: 4.0, fresh_copy: 1.0 });
+            assert_eq!(meter.requests(), LayoutCosts { as_it_lies: 5, defragmented: 4, fresh_copy: 3 });
+            assert_eq!((meter.bytes(), meter.content_bytes()), (16384 + 8192, 16384));
+        }
+    }
+
+    #[test]
+    fn more_than_a_batch_is_read_in_order_and_what_contradicts_itself_not_at_all() {
+        let mut meters = steps(Layouts::AsItLies);
+        let count = 3 * ENTRIES as u64 + 7;
+        for number in 0..count {
+            // Each behind the one before, but for every tenth.
+            let at = number * 4096 + number / 10 * 8192;
+            let entry = EntryReads { metadata: &[], extents: &[extent(0, at, 4096)], size_bytes: 4096 };
+            meters.read(&entry).unwrap();
+            let overlapping = [extent(0, at, 4096), extent(10, 7, 4096)];
+            meters.read(&EntryReads { metadata: &[request(3)], extents: &overlapping, size_bytes: 9999 }).unwrap_err();
+        }
+        for ReadMeter { meter, as_it_lies, fresh_copy } in meters.finish() {
+            assert_eq!((as_it_lies.len() as u64, fresh_copy.len()), (count, 0));
+            assert_eq!(meter.requests(), LayoutCosts { as_it_lies: count, defragmented: 0, fresh_copy: 0 });
+            let jumps = as_it_lies.iter().enumerate().filter(|(_, time)| **time == 2_000_000_000);
+            assert!(jumps.map(|(number, _)| number as u64).eq((10..count).step_by(10)));
+        }
+    }
+}
