@@ -1,6 +1,6 @@
 //! One pass over the tree, everything added up on the way.
 
-use senesce_core::{BlockRequest, Extent, RelPath, Space};
+use senesce_core::{BlockRequest, Extent, Space};
 use senesce_device::{DeviceSpec, Readahead};
 use senesce_probe::{
     collect::{EntryKind, Surveyed},
@@ -16,6 +16,7 @@ use crate::{
     fresh_copy::{CopiedEntry, plan_fresh_copy},
     metadata::{MetadataReader, PageCache, Piece},
     meters::{EntryReads, Layouts, Meters},
+    names::Names,
     reads::{BLOCK_BYTES, count_pieces, extents_to_read, has_holes, join_neighbours},
     worst::{Loss, Losses},
 };
@@ -31,8 +32,6 @@ pub(crate) fn readahead(read_ahead_kib: u32, is_btrfs: bool) -> Readahead {
 
 /// What is kept of each entry: for the map, and for its fresh copy.
 pub(crate) struct Kept {
-    pub parent: u32,
-    name_at: u32,
     pub size_bytes: u64,
     /// What it occupies in a copy, besides what metadata are packed.
     read_bytes: u64,
@@ -54,12 +53,9 @@ pub(crate) struct Adder {
     pub special: SpecialExtents,
     /// Files whose map contradicted itself.
     pub contradictory: u64,
-    /// The directories on the way from the root to the present entry, innermost last, with their numbers.
-    directories: Vec<(RelPath, u32)>,
     /// All entries in the order of the tree.
     pub entries: Vec<Kept>,
-    /// All names, one behind the other.
-    names: Vec<u8>,
+    pub names: Names,
     pub volume_bytes: u64,
     pub content_bytes: u64,
     pub allocated_bytes: u64,
@@ -92,9 +88,8 @@ impl Adder {
             map: MapBuilder::new(volume_bytes, map_order),
             special: SpecialExtents::default(),
             contradictory: 0,
-            directories: Vec::new(),
             entries: Vec::new(),
-            names: Vec::new(),
+            names: Names::default(),
             volume_bytes,
             content_bytes: 0,
             allocated_bytes: 0,
@@ -126,19 +121,16 @@ impl Adder {
             EntryKind::Directory => entry.allocated_bytes,
         };
         self.note_special(&entry);
-        let number = self.entries.len() as u32;
-        let parent = self.find_parent(&entry.path);
+        let number = self.names.add(&entry.path, entry.kind == EntryKind::Directory);
         for raw in entry.extents.iter().filter(|raw| raw.placement() == Placement::Placed) {
             let Extent { physical, length, .. } = self.metadata.locate(raw.extent);
             self.map.add_extent(number, physical, length, entry.modified_unix_seconds);
         }
         let layout = match entry.kind {
             EntryKind::Directory => FileLayout::default(),
-            EntryKind::File => self.scorer.add_file(entry.size_bytes, &entry.extents),
+            EntryKind::File => self.scorer.score_file(entry.size_bytes, &entry.extents),
         };
         self.entries.push(Kept {
-            parent,
-            name_at: self.names.len() as u32,
             size_bytes: entry.size_bytes,
             read_bytes: bytes,
             packed_bytes: self.metadata.packed_bytes(&entry) as u32,
@@ -147,15 +139,9 @@ impl Adder {
             runs: layout.extents as u32,
             is_file: entry.kind == EntryKind::File,
         });
-        self.names.extend_from_slice(entry.path.name());
-        match entry.kind {
-            EntryKind::Directory => {
-                self.directories.push((entry.path, number));
-            }
-            EntryKind::File => {
-                self.content_bytes += entry.size_bytes;
-                self.allocated_bytes += entry.allocated_bytes;
-            }
+        if entry.kind == EntryKind::File {
+            self.content_bytes += entry.size_bytes;
+            self.allocated_bytes += entry.allocated_bytes;
         }
     }
 
@@ -165,45 +151,15 @@ impl Adder {
         self.meters.read(&nothing).expect("no extents do not contradict each other");
     }
 
-    /// The number of the directory that holds what has this path. Entries come in the order of the tree.
-    fn find_parent(&mut self, path: &RelPath) -> u32 {
-        let holds = |directory: &RelPath| {
-            let (directory, path) = (directory.as_bytes(), path.as_bytes());
-            directory.is_empty() || (path.starts_with(directory) && path.get(directory.len()) == Some(&b'/'))
-        };
-        while self.directories.last().is_some_and(|(directory, _)| !holds(directory)) {
-            self.directories.pop();
-        }
-        self.directories.last().map_or(0, |(_, number)| *number)
-    }
-
-    pub fn name(&self, number: u32) -> String {
-        let from = self.entries[number as usize].name_at as usize;
-        let to = self.entries.get(number as usize + 1).map_or(self.names.len(), |next| next.name_at as usize);
-        String::from_utf8_lossy(&self.names[from..to]).into_owned()
-    }
-
-    /// The path from the root, which is empty for the root itself.
-    pub fn path(&self, number: u32) -> String {
-        let mut parts = Vec::new();
-        let mut at = number;
-        while at != 0 {
-            parts.push(self.name(at));
-            at = self.entries[at as usize].parent;
-        }
-        parts.reverse();
-        parts.join("/")
-    }
-
     /// Reads the fresh copy on every device. Gives what the devices took, and the losses against it on the first.
     pub fn read_fresh_copy(&mut self, kind: FileSystemKind) -> Result<(Vec<Meter>, Losses), Error> {
-        let copied = |kept: &Kept| CopiedEntry {
-            parent: kept.parent,
+        let copied = |(number, kept): (usize, &Kept)| CopiedEntry {
+            parent: self.names.parent(number as u32),
             is_directory: !kept.is_file,
             packed_bytes: u64::from(kept.packed_bytes),
             bytes: kept.read_bytes,
         };
-        let copied: Vec<CopiedEntry> = self.entries.iter().map(copied).collect();
+        let copied: Vec<CopiedEntry> = self.entries.iter().enumerate().map(copied).collect();
         let unit_bytes = self.metadata.unit_bytes();
         let places = plan_fresh_copy(&copied, kind == FileSystemKind::Ext4, self.metadata.copy_places(), unit_bytes);
         let mut cache = PageCache::default();
@@ -238,8 +194,9 @@ impl Adder {
                     following_blocks: kept.blocks - u64::from(kept.runs),
                     followable_blocks: kept.blocks.saturating_sub(1),
                 };
-                let directory = if kept.is_file { kept.parent } else { number as u32 };
-                losses.add(loss, directory, kept.is_file.then_some(number as u32));
+                let number = number as u32;
+                let directory = if kept.is_file { self.names.parent(number) } else { number };
+                losses.add(loss, directory, kept.is_file.then_some(number));
             }
         }
         Ok((read.into_iter().map(|read| read.meter).collect(), losses))
@@ -258,6 +215,7 @@ impl Adder {
 
 #[cfg(test)]
 mod tests {
+    use senesce_core::RelPath;
     use senesce_device::find_preset;
     use senesce_probe::map::RawExtent;
 

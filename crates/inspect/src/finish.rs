@@ -52,20 +52,17 @@ pub(crate) fn finish(
         layout: scorer.finish(),
     };
     let map = std::mem::replace(&mut adder.map, MapBuilder::new(1, 0)).finish();
-    let (worst_files, worst_directories) = losses.finish(|number| adder.path(number));
-    let mut owners: Vec<u32> = map.cells.iter().filter_map(|cell| cell.owner).collect();
-    owners.sort_unstable();
-    owners.dedup();
-    let map_files = owners.iter().map(|&number| {
+    let (worst_files, worst_directories) = losses.finish(|number| adder.names.path(number));
+    let map_files = map.owners().into_iter().map(|number| {
         let kept = &adder.entries[number as usize];
-        let directory = if kept.is_file { kept.parent } else { number };
-        let name = if kept.is_file { adder.name(number) } else { String::new() };
+        let directory = if kept.is_file { adder.names.parent(number) } else { number };
+        let name = if kept.is_file { adder.names.name(number) } else { String::new() };
         MappedFile { number, directory, name, size_bytes: kept.size_bytes, extents: kept.extents }
     });
     let map_files: Vec<MappedFile> = map_files.collect();
     let mut map_directories = BTreeMap::new();
     for MappedFile { directory, .. } in &map_files {
-        map_directories.entry(*directory).or_insert_with(|| adder.path(*directory));
+        map_directories.entry(*directory).or_insert_with(|| adder.names.path(*directory));
     }
     let mut inspection = Inspection {
         schema: INSPECT_SCHEMA,

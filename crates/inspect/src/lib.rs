@@ -20,6 +20,7 @@ mod metadata;
 mod meters;
 mod model;
 mod mounts;
+mod names;
 mod offline;
 mod reads;
 mod source;

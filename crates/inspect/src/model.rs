@@ -1,10 +1,10 @@
 //! What a tree costs to read on described devices, and its map: the part of an inspection that experiments take too.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use senesce_device::DeviceSpec;
 use senesce_probe::{
-    collect::collect_survey,
+    collect::{EntryKind, collect_survey},
     map::Placement,
     score::{MapBuilder, VolumeMap},
 };
@@ -15,6 +15,7 @@ use crate::{
     adder::readahead,
     metadata::MetadataReader,
     meters::{EntryReads, Layouts, Meters, ReadMeter},
+    names::Names,
     reads::extents_to_read,
     source::find_btrfs_read_ahead_kib,
     target::find_mount,
@@ -44,6 +45,8 @@ pub struct ModelledTree {
     pub map: VolumeMap,
     /// Entries of the tree, by whose numbers the map names owners.
     pub entries: u64,
+    /// The paths of those owners, from the root.
+    pub owner_paths: BTreeMap<u32, String>,
     /// Why reads of inodes and of maps of extents are not among the costs, if they are not.
     pub metadata_problem: Option<String>,
     /// What the tree occupies (`st_blocks` of all entries, as `du -s` has it), bytes.
@@ -84,10 +87,12 @@ pub fn model_tree(root: &Path, options: &ModelOptions<'_>) -> Result<ModelledTre
     };
     let mut wrong = None;
     let mut map = MapBuilder::new(options.volume_bytes, options.map_order);
-    let mut entries = 0u32;
+    let mut names = Names::default();
+    let mut entries = 0;
     let mut allocated_bytes = 0;
     let survey = collect_survey(root, options.threads, &mut |entry| {
         allocated_bytes += entry.allocated_bytes;
+        let number = names.add(&entry.path, entry.kind == EntryKind::Directory);
         let extents = extents_to_read(&entry, &metadata);
         let requests = metadata.requests(&entry);
         let reads = EntryReads { metadata: &requests, extents: &extents, size_bytes: entry.size_bytes };
@@ -96,7 +101,7 @@ pub fn model_tree(root: &Path, options: &ModelOptions<'_>) -> Result<ModelledTre
         }
         for raw in entry.extents.iter().filter(|raw| raw.placement() == Placement::Placed) {
             let extent = metadata.locate(raw.extent);
-            map.add_extent(entries, extent.physical, extent.length, entry.modified_unix_seconds);
+            map.add_extent(number, extent.physical, extent.length, entry.modified_unix_seconds);
         }
         entries += 1;
         true
@@ -107,6 +112,7 @@ pub fn model_tree(root: &Path, options: &ModelOptions<'_>) -> Result<ModelledTre
     if let Some(first) = survey.errors.first() {
         return Err(Error::Incomplete { path: first.path.clone(), problem: first.message.clone() });
     }
+    let map = map.finish();
     let cost = |ReadMeter { meter, .. }: ReadMeter| TreeCost {
         device: meter.name.clone(),
         seconds: meter.seconds().as_it_lies,
@@ -115,8 +121,9 @@ pub fn model_tree(root: &Path, options: &ModelOptions<'_>) -> Result<ModelledTre
     };
     Ok(ModelledTree {
         costs: meters.finish().into_iter().map(cost).collect(),
-        map: map.finish(),
-        entries: u64::from(entries),
+        owner_paths: map.owners().into_iter().map(|owner| (owner, names.path(owner))).collect(),
+        map,
+        entries,
         metadata_problem: metadata.problem().map(str::to_owned),
         allocated_bytes,
     })

@@ -62,6 +62,8 @@ fn csv<R: TableRow>(rows: &[R]) -> String {
 
 fn csv_field(value: &Value) -> String {
     match value {
+        Value::OptionalText(None) => String::new(),
+        Value::OptionalText(Some(text)) => csv_field(&Value::Text(text.clone())),
         Value::Text(text) if text.contains([',', '"', '\n', '\r']) => format!("\"{}\"", text.replace('"', "\"\"")),
         Value::Text(text) => text.clone(),
         Value::UInt64(number) | Value::OptionalUInt64(Some(number)) => number.to_string(),

@@ -85,7 +85,7 @@ pub(crate) fn decode<R: TableRow>(path: &Path, bytes: Vec<u8>) -> Result<Vec<R>,
 /// How a column lies in the file.
 fn types(column_type: ColumnType) -> (Physical, Option<LogicalType>) {
     match column_type {
-        ColumnType::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        ColumnType::Text | ColumnType::OptionalText => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
         ColumnType::UInt64 | ColumnType::OptionalUInt64 => {
             (Physical::INT64, Some(LogicalType::Integer(IntType { bit_width: 64, is_signed: false })))
         }
@@ -102,7 +102,7 @@ fn field(column: &Column) -> Result<Arc<Type>, ParquetError> {
 }
 
 fn is_nullable(column: &Column) -> bool {
-    matches!(column.column_type, ColumnType::Float64 | ColumnType::OptionalUInt64)
+    matches!(column.column_type, ColumnType::Float64 | ColumnType::OptionalUInt64 | ColumnType::OptionalText)
 }
 
 fn metadata(table: &str, columns: &[Column]) -> Vec<KeyValue> {
@@ -129,6 +129,11 @@ fn write_column(
         ColumnType::Text => {
             let values = (0..count).map(|_| Some(ByteArray::from(values.text().expect(typed).into_bytes())));
             write_typed::<ByteArrayType>(writer, values, false)
+        }
+        ColumnType::OptionalText => {
+            let text = |text: String| ByteArray::from(text.into_bytes());
+            let values = (0..count).map(|_| values.optional_text().expect(typed).map(text));
+            write_typed::<ByteArrayType>(writer, values, true)
         }
         ColumnType::UInt64 => {
             let values = (0..count).map(|_| Some(values.uint().expect(typed).cast_signed()));
@@ -188,6 +193,7 @@ fn read_column(
     let Some(place) = place else {
         let null = match column.column_type {
             ColumnType::Float64 => Value::Float64(f64::NAN),
+            ColumnType::OptionalText => Value::OptionalText(None),
             _ => Value::OptionalUInt64(None),
         };
         return Ok(vec![null; count]);
@@ -197,6 +203,15 @@ fn read_column(
         (ColumnReader::ByteArrayColumnReader(reader), ColumnType::Text) => read_typed(reader, count)?
             .into_iter()
             .map(|value| String::from_utf8(value?.data().to_vec()).ok().map(Value::Text))
+            .collect(),
+        (ColumnReader::ByteArrayColumnReader(reader), ColumnType::OptionalText) => read_typed(reader, count)?
+            .into_iter()
+            .map(|value| match value {
+                None => Some(Value::OptionalText(None)),
+                Some(value) => {
+                    String::from_utf8(value.data().to_vec()).ok().map(|text| Value::OptionalText(Some(text)))
+                }
+            })
             .collect(),
         (ColumnReader::Int64ColumnReader(reader), ColumnType::UInt64) => {
             read_typed(reader, count)?.into_iter().map(|value| Some(Value::UInt64(value?.cast_unsigned()))).collect()
@@ -243,7 +258,7 @@ fn read_typed<T: DataType>(mut reader: ColumnReaderImpl<T>, count: usize) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CellKey, FreeSpaceRow, LayoutRow, Role};
+    use crate::{CellKey, FreeSpaceRow, LayoutRow, MapRow, Role};
 
     fn key() -> CellKey {
         CellKey { arm: "a".into(), file_system: "ext4".into(), role: Role::Full, pulls: 3 }
@@ -268,6 +283,33 @@ mod tests {
         let read: Vec<LayoutRow> = decode(Path::new("layout.parquet"), older).unwrap();
         assert!(read[0].path_adjacent_files_share.is_nan());
         assert_eq!(LayoutRow { path_adjacent_files_share: 0.125, ..read[0].clone() }, row);
+    }
+
+    #[test]
+    fn paths_of_maps_are_kept_and_maps_without_them_are_read() {
+        let row = |cell: u64, path: Option<&str>| MapRow {
+            key: key(),
+            side: 64,
+            cell_bytes: 4096,
+            cell,
+            used_bytes: 1,
+            free_bytes: 2,
+            extents: 3,
+            place: 0.5,
+            path: path.map(str::to_owned),
+        };
+        let rows = [row(0, Some("a/ß")), row(1, None), row(2, Some("")), row(3, Some("a/ß"))];
+        let whole: Vec<MapRow> = decode(Path::new("maps.parquet"), encode(&rows).unwrap()).unwrap();
+        assert_eq!(whole, rows);
+        let columns = columns_of::<MapRow>();
+        let older = encode_rows(&rows, &columns[..columns.len() - 1]).unwrap();
+        let read: Vec<MapRow> = decode(Path::new("maps.parquet"), older).unwrap();
+        assert!(read.iter().zip(&rows).all(|(read, row)| *read == MapRow { path: None, ..row.clone() }));
+        // Many cells of one file cost next to nothing.
+        let many: Vec<MapRow> = (0..4096).map(|cell| row(cell, Some("copy-1/a/long/path/of/a/file"))).collect();
+        let without: Vec<MapRow> = many.iter().map(|row| MapRow { path: None, ..row.clone() }).collect();
+        let (with, without) = (encode(&many).unwrap().len(), encode(&without).unwrap().len());
+        assert!(with < without + 200, "{with} and {without} bytes");
     }
 
     #[test]

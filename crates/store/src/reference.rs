@@ -37,7 +37,7 @@ pub fn reference_markdown() -> String {
         text.push_str("| column | type | unit | meaning |\n|---|---|---|---|\n");
         for column in table.columns() {
             let kind = match column.column_type {
-                ColumnType::Text => "text",
+                ColumnType::Text | ColumnType::OptionalText => "text",
                 ColumnType::UInt64 | ColumnType::OptionalUInt64 => "uint64",
                 ColumnType::Float64 => "float64",
                 ColumnType::Boolean => "boolean",

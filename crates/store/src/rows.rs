@@ -223,8 +223,10 @@ pub struct MapRow {
     pub free_bytes: u64,
     /// Extents that lie in it at least in part.
     pub extents: u64,
-    /// Place in the tree of the file with the most bytes in it: 0 the first, 1 the last; NaN without a file.
+    /// Place in the tree of the file with the most bytes in it: 0 the first, 1 the last; NaN of metadata alone.
     pub place: f64,
+    /// The path of that file (or directory) from the volume's root; none of metadata alone, and in older results.
+    pub path: Option<String>,
 }
 
 /// Table `aging`: what was done to one volume between the checkpoint before and this one.

@@ -167,6 +167,8 @@ impl Role {
 pub enum ColumnType {
     /// UTF-8.
     Text,
+    /// The same; null where there is none.
+    OptionalText,
     /// 64 bits without sign.
     UInt64,
     /// The same; null where there is no value.
@@ -194,6 +196,7 @@ pub struct Column {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Text(String),
+    OptionalText(Option<String>),
     UInt64(u64),
     OptionalUInt64(Option<u64>),
     Float64(f64),
@@ -219,6 +222,9 @@ pub(crate) struct Values(pub(crate) std::vec::IntoIter<Value>);
 impl Values {
     pub(crate) fn text(&mut self) -> Option<String> {
         if let Some(Value::Text(value)) = self.0.next() { Some(value) } else { None }
+    }
+    pub(crate) fn optional_text(&mut self) -> Option<Option<String>> {
+        if let Some(Value::OptionalText(value)) = self.0.next() { Some(value) } else { None }
     }
     pub(crate) fn uint(&mut self) -> Option<u64> {
         if let Some(Value::UInt64(value)) = self.0.next() { Some(value) } else { None }
@@ -303,11 +309,13 @@ macro_rules! table_row {
     (@key $self:ident key) => { Some(&$self.key) };
     (@key $self:ident) => { None };
     (@type text) => { ColumnType::Text };
+    (@type optional_text) => { ColumnType::OptionalText };
     (@type uint) => { ColumnType::UInt64 };
     (@type optional_uint) => { ColumnType::OptionalUInt64 };
     (@type float) => { ColumnType::Float64 };
     (@type boolean) => { ColumnType::Boolean };
     (@type_value text) => { Value::Text };
+    (@type_value optional_text) => { Value::OptionalText };
     (@type_value uint) => { Value::UInt64 };
     (@type_value optional_uint) => { Value::OptionalUInt64 };
     (@type_value float) => { Value::Float64 };
@@ -389,7 +397,8 @@ table_row! { MapRow, Maps, key;
     used_bytes: uint, "B", "Bytes of files in it.";
     free_bytes: uint, "B", "Free bytes in it.";
     extents: uint, "1", "Extents that lie in it at least in part.";
-    place: float, "1", "Place in the tree of the file with the most bytes in it: 0 the first, 1 the last.";
+    place: float, "1", "Place in the tree of the file with the most bytes in it: 0 the first, 1 the last; null of metadata alone.";
+    path: optional_text, "", "The path of that file (or directory) from the volume's root; null of metadata alone, and in results from before there was this column.";
 }
 table_row! { FreeSpaceRow, FreeSpace, key;
     bucket_bytes: uint, "B", "Smallest extent of the bucket, a power of two; the bucket ends below twice this.";

@@ -182,9 +182,13 @@ impl LayoutScorer {
         }
     }
 
-    /// Takes the next file in directory order: the size of its content, and its extents in file order. Gives its own
-    /// layout.
-    pub fn add_file(&mut self, size_bytes: u64, extents: &[RawExtent]) -> FileLayout {
+    /// Takes the next file in directory order: the size of its content, and its extents in file order.
+    pub fn add_file(&mut self, size_bytes: u64, extents: &[RawExtent]) {
+        self.score_file(size_bytes, extents);
+    }
+
+    /// The same, and gives the file's own layout.
+    pub fn score_file(&mut self, size_bytes: u64, extents: &[RawExtent]) -> FileLayout {
         let layout = compute_file_layout(extents, self.block_bytes);
         let runs = compute_runs(extents);
         self.kinds.add(size_bytes, extents);

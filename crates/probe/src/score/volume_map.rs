@@ -47,6 +47,16 @@ pub struct VolumeMap {
     pub cells: Vec<MapCell>,
 }
 
+impl VolumeMap {
+    /// The files that own cells, by their numbers, each once, in the order of the tree.
+    pub fn owners(&self) -> Vec<u32> {
+        let mut owners: Vec<u32> = self.cells.iter().filter_map(|cell| cell.owner).collect();
+        owners.sort_unstable();
+        owners.dedup();
+        owners
+    }
+}
+
 /// Adds up a map.
 #[derive(Clone, Debug)]
 pub struct MapBuilder {

@@ -147,6 +147,7 @@ fn add_map(results: &mut Results, key: &CellKey, age: f64) {
             free_bytes: 1 << 18,
             extents: if strays { 9 } else { 2 },
             place: if strays { (cell * 53 % 90) as f64 / 89.0 } else { cell as f64 / 89.0 },
+            path: Some(format!("copy-1/src/<{}>.c", if strays { cell * 53 % 90 } else { cell })),
         });
     }
 }

@@ -113,6 +113,7 @@ pub(super) fn model_rows(
         free_bytes: free.get(at).copied().unwrap_or(0),
         extents: u64::from(cell.extents),
         place: cell.owner.map_or(f64::NAN, |owner| f64::from(owner) / last),
+        path: cell.owner.and_then(|owner| tree.owner_paths.get(&owner).cloned()),
     });
     Ok((modelled.collect(), map.collect()))
 }
