@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const { unit, side, colours, volumes } = JSON.parse(document.getElementById("senesce-maps").textContent);
+  const { unit, side, colours, paths: packed, volumes } = JSON.parse(document.getElementById("senesce-maps").textContent);
   const { size, range, cellsAt, mix, theme, fade } = senesceMap;
   const frames = [...new Set(volumes.flatMap((volume) => volume.frames.map((frame) => frame.pulls)))].sort((a, b) => a - b);
   const slider = document.getElementById("frame");
@@ -9,11 +9,23 @@
   const tip = document.getElementById("tip");
   const at = cellsAt(side);
   const METADATA = 255;
+  // Paths in order: how many letters each shares with the one before, and the rest.
+  const paths = [""];
+  for (let at = 0; at < packed.length; at += 2) paths.push((at ? paths.at(-1).slice(0, packed[at]) : "") + packed[at + 1]);
   // Three bytes a cell, along the volume: 0 for nothing of files, 1 to 254 for the share of files, 255 for metadata alone; then
   // the place in the tree. Cells behind the last one have nothing.
   const unpack = (frame) => {
-    const bytes = Uint8Array.from(atob(frame.cells), (letter) => letter.charCodeAt(0));
-    return { ...frame, kind: (cell) => bytes[cell * 3] ?? 0, place: (cell) => ((bytes[cell * 3 + 1] << 8) | bytes[cell * 3 + 2]) / 65535 };
+    const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    const bytes = bytesOf(frame.cells), owners = bytesOf(frame.owners);
+    // Two bytes for each cell of files: the number of a path, or 0.
+    const ownerOf = new Map();
+    for (let cell = 0; cell < bytes.length / 3; cell += 1) {
+      if (!bytes[cell * 3] || bytes[cell * 3] === METADATA) continue;
+      const at = ownerOf.size * 2;
+      ownerOf.set(cell, (owners[at] << 8) | owners[at + 1]);
+    }
+    const path = (cell) => { const number = ownerOf.get(cell); return number ? paths[number] || "(the root)" : null; };
+    return { ...frame, path, kind: (cell) => bytes[cell * 3] ?? 0, place: (cell) => ((bytes[cell * 3 + 1] << 8) | bytes[cell * 3 + 2]) / 65535 };
   };
   const ends = (frame, cell) => cell * frame.cell_bytes >= frame.end_bytes && !frame.kind(cell);
   // Cells with files at any checkpoint, with what lies between near ones; wider gaps are left out. As the points of a square.
@@ -44,7 +56,8 @@
     if (!kind) return [...lines, frame.knows_free ? "free" : "free or metadata"];
     const share = Math.max(1, Math.round((kind - 1) / 253 * 100));
     const number = Math.round(frame.place(cell) * (frame.entries - 1)) + 1;
-    return [...lines, `most of it: entry ${number.toLocaleString("en")} of ${frame.entries.toLocaleString("en")}, in tree order`, `${share}% files`];
+    const path = frame.path(cell);
+    return [...lines, ...(path ? [path] : []), `most of it: entry ${number.toLocaleString("en")} of ${frame.entries.toLocaleString("en")}, in tree order`, `${share}% files`];
   };
   // Each drawing of the last checkpoint gets a canvas in its place, which shows any.
   const panels = [...document.querySelectorAll("#maps .panels > div")];

@@ -15,27 +15,68 @@ const METADATA: u8 = 255;
 ///
 /// Of a checkpoint: bytes of a cell, where the volume ends, the entries of its tree, whether free space is known, and three
 /// bytes for each cell up to the last one that has anything, in base64: 0 for none of files, 1 to 254 for their share, or
-/// [`METADATA`]; then the place in the tree of the file with most of it, 0 to 65,535, the higher byte first.
+/// [`METADATA`]; then the place in the tree of the file with most of it, 0 to 65,535, the higher byte first. For each cell
+/// of files, in `owners`, two bytes of base64: 0, or the number of that file's path among `paths`, from 1 on; those are
+/// sorted, and each says how many letters it shares with the one before, and the rest.
 pub(crate) fn film(model: &Model) -> String {
+    let paths = Paths::of(&model.results.maps);
     let mut films: BTreeMap<_, Vec<_>> = BTreeMap::new();
     let mut side = 0;
     for rows in model.results.maps.chunk_by(|a, b| a.key == b.key) {
         let key = &rows[0].key;
         side = rows[0].side;
-        films.entry((&key.arm, key.role)).or_default().push(frame(model, key, rows));
+        films.entry((&key.arm, key.role)).or_default().push(frame(model, key, rows, &paths));
     }
     let volume =
         |((arm, role), frames)| json!({ "arm": arm, "role": senesce_store::Role::name(role), "frames": frames });
     let volumes: Vec<_> = films.into_iter().map(volume).collect();
     match volumes.is_empty() {
         true => String::new(),
-        false => json!({ "unit": model.unit, "side": side, "colours": PLACE_COLOURS, "volumes": volumes })
-            .to_string()
-            .replace('<', "\\u003c"),
+        false => json!({
+            "unit": model.unit, "side": side, "colours": PLACE_COLOURS, "paths": paths.shared(), "volumes": volumes,
+        })
+        .to_string()
+        .replace('<', "\\u003c"),
     }
 }
 
-fn frame(model: &Model, key: &CellKey, rows: &[MapRow]) -> serde_json::Value {
+/// The paths of all maps, each once, in order. The same tree lies on several volumes, and changes little between
+/// checkpoints.
+struct Paths<'a>(Vec<&'a str>);
+
+impl<'a> Paths<'a> {
+    /// Those that two bytes can number.
+    const MOST: usize = u16::MAX as usize;
+
+    fn of(rows: &'a [MapRow]) -> Self {
+        let mut paths: Vec<&str> = rows.iter().filter_map(|row| row.path.as_deref()).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        paths.truncate(Self::MOST);
+        Self(paths)
+    }
+
+    fn number(&self, row: &MapRow) -> u16 {
+        let found = row.path.as_deref().and_then(|path| self.0.binary_search(&path).ok());
+        found.map_or(0, |at| at as u16 + 1)
+    }
+
+    /// How many letters (of UTF-16, as scripts count) each shares with the one before, and the rest.
+    fn shared(&self) -> Vec<serde_json::Value> {
+        let mut before = "";
+        let mut list = Vec::with_capacity(2 * self.0.len());
+        for path in &self.0 {
+            let alike = path.chars().zip(before.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a);
+            let (bytes, letters) = alike
+                .fold((0, 0), |(bytes, letters), letter| (bytes + letter.len_utf8(), letters + letter.len_utf16()));
+            list.extend([json!(letters), json!(path[bytes..])]);
+            before = path;
+        }
+        list
+    }
+}
+
+fn frame(model: &Model, key: &CellKey, rows: &[MapRow], paths: &Paths<'_>) -> serde_json::Value {
     let last = rows.iter().map(|row| row.cell + 1).max().unwrap_or(0).min(rows[0].side * rows[0].side);
     let mut cells = vec![0; last as usize * 3];
     for row in rows {
@@ -47,6 +88,10 @@ fn frame(model: &Model, key: &CellKey, rows: &[MapRow]) -> serde_json::Value {
             cell.copy_from_slice(&[kind, high, low]);
         }
     }
+    let mut of_files: Vec<&MapRow> = rows.iter().filter(|row| !is_metadata(row)).collect();
+    of_files.sort_by_key(|row| row.cell);
+    let mut owners: Vec<u8> = of_files.iter().flat_map(|row| paths.number(row).to_be_bytes()).collect();
+    owners.resize(owners.len().next_multiple_of(3), 0);
     let cell = model.results.cells.iter().find(|cell| cell.key == *key);
     json!({
         "pulls": key.pulls,
@@ -55,6 +100,7 @@ fn frame(model: &Model, key: &CellKey, rows: &[MapRow]) -> serde_json::Value {
         "entries": cell.map_or(1, |cell| (cell.files + cell.directories).max(1)),
         "knows_free": rows.iter().any(|row| row.free_bytes > 0 || is_metadata(row)),
         "cells": base64(&cells),
+        "owners": base64(&owners),
     })
 }
 

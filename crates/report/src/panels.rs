@@ -428,7 +428,7 @@ fn map_figure(model: &Model) -> Figure {
             "Each volume along a Hilbert curve: what is near on the volume is near in the picture. Colour is the place \
                   in the tree of the file that holds most of a cell, from the first file (dark) to the last (light): a \
                   volume filled in the order of its tree is smooth, an aged one is speckled. A cell with few bytes of files is \
-                  pale. Point at a cell to see its place; the wheel zooms, dragging moves. Wide gaps without files are left out until the whole volume is asked \
+                  pale. Point at a cell to see its place and that file; the wheel zooms, dragging moves. Wide gaps without files are left out until the whole volume is asked \
                   for."
                 .to_owned(),
         legend: Legend::Places,

@@ -170,7 +170,9 @@ fn opens_without_errors_or_overlaps_wide_and_narrow_light_and_dark() {
         assert_eq!(verdict["moved"], serde_json::json!([true, true, false, true, true, false, true, true, false]));
         let hover = verdict["hover"].as_str().unwrap();
         assert!(
-            hover.starts_with("0 to 1 MiB of 1.0 GiB") && hover.contains("entry 1 of 21,400, in tree order"),
+            hover.starts_with("0 to 1 MiB of 1.0 GiB")
+                && hover.contains("entry 1 of 21,400, in tree order")
+                && hover.contains("copy-1/src/<0>.c"),
             "{hover}"
         );
         assert_eq!(verdict["whole"], true, "{width} px: the whole volume is more than its used part");

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use senesce_report::MapColour;
 
 #[derive(Debug, Args)]
 pub struct InspectArgs {
@@ -20,6 +21,12 @@ pub struct InspectArgs {
     /// Write a page with an interactive map.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// Write the map as a picture (SVG).
+    #[arg(long, value_name = "FILE")]
+    pub map: Option<PathBuf>,
+    /// What the picture's colours say: tree (place in it), directory, file, age, free.
+    #[arg(long, value_name = "WHAT", default_value = "tree", requires = "map")]
+    pub map_by: MapColour,
     /// As JSON.
     #[arg(long)]
     pub json: bool,

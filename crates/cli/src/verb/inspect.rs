@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use senesce_core::Clock;
 use senesce_device::DeviceSpec;
 use senesce_inspect::{Access, InspectOptions, find_target, inspect as inspect_target};
-use senesce_report::{InspectionOptions, inspection_screen, render_inspection};
+use senesce_report::{InspectionOptions, inspection_screen, render_inspection, render_inspection_map};
 use senesce_volume::{LinuxHost, install_signal_cleanup, interrupted};
 
 use super::device::read_device;
@@ -43,7 +43,7 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
         return Err(senesce_experiment::Error::from(senesce_experiment::Interrupted { signal }).into());
     }
     let mut inspection = inspection?;
-    if !args.json && args.html.is_none() {
+    if !args.json && args.html.is_none() && args.map.is_none() {
         // The screen has no map.
         inspection.map.cells.clear();
         inspection.map_files.clear();
@@ -57,12 +57,18 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
         )?;
         fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))?;
     }
+    if let Some(path) = &args.map {
+        let picture = render_inspection_map(&figures, args.map_by);
+        fs::write(path, picture).with_context(|| format!("cannot write {}", path.display()))?;
+    }
     match args.json {
         true => println!("{}", serde_json::to_string_pretty(&figures)?),
         false => print!("{}", inspection_screen(&figures)),
     }
-    if let Some(path) = &args.html {
-        eprintln!("page: {}", path.display());
+    for (what, path) in [("page", &args.html), ("map", &args.map)] {
+        if let Some(path) = path {
+            eprintln!("{what}: {}", path.display());
+        }
     }
     Ok(())
 }

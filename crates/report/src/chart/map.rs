@@ -86,7 +86,7 @@ pub(crate) fn colour(place: f64) -> [u8; 3] {
 }
 
 /// The place of a cell along a Hilbert curve that fills a square: column and row.
-fn hilbert_place(side: u32, index: u64) -> (u32, u32) {
+pub(crate) fn hilbert_place(side: u32, index: u64) -> (u32, u32) {
     let (mut x, mut y) = (0u32, 0u32);
     let (mut rest, mut step) = (index, 1u32);
     while step < side {

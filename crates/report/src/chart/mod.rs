@@ -10,7 +10,7 @@ mod stack;
 pub(crate) use curve::{Curve, CurvePanel, natural_size_mark};
 pub(crate) use histogram::{Distribution, HistogramPanel};
 pub(crate) use line::{LinePanel, Point, Series};
-pub(crate) use map::{MapPanel, PLACE_COLOURS};
+pub(crate) use map::{MapPanel, PLACE_COLOURS, colour, hilbert_place};
 pub(crate) use scale::Axis;
 pub(crate) use stack::{Bar, CLASS_NAMES, StackPanel};
 
