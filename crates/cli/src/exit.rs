@@ -111,6 +111,8 @@ fn inspection_kind(error: &senesce_inspect::Error) -> ErrorKind {
         Inspect::NotRoot { .. }
         | Inspect::NotMountable { .. }
         | Inspect::MountHidden { .. }
+        | Inspect::MountElsewhere { .. }
+        | Inspect::HoldsPartitions { .. }
         | Inspect::Closed { .. }
         | Inspect::TwinMounted { .. } => ErrorKind::Environment,
         Inspect::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => ErrorKind::Environment,

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::Partition;
+
 /// Why something cannot be inspected.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -28,6 +30,16 @@ pub enum Error {
         path: PathBuf,
         /// What it holds, with its article.
         holds: &'static str,
+    },
+    /// A whole disk, or its image.
+    #[error("{} holds no file system but partitions: {}", path.display(), list(partitions))]
+    HoldsPartitions {
+        /// The device or image.
+        path: PathBuf,
+        /// Whether it is a device.
+        is_device: bool,
+        /// What it holds.
+        partitions: Vec<Partition>,
     },
     /// A device or image that may not be opened.
     #[error(
@@ -72,6 +84,21 @@ pub enum Error {
         path: PathBuf,
         /// How and where, in words.
         how: String,
+    },
+    /// A device whose mount only another mount namespace has.
+    #[error(
+        "{} is mounted on {} in another mount namespace (that of process {process}), and must not be mounted a second \
+         time",
+        path.display(),
+        point.display()
+    )]
+    MountElsewhere {
+        /// The device.
+        path: PathBuf,
+        /// Where it is mounted there.
+        point: PathBuf,
+        /// A process of that namespace.
+        process: u32,
     },
     /// A Btrfs whose UUID is that of a mounted one: the kernel takes both for one.
     #[error(
@@ -136,6 +163,10 @@ pub enum Error {
     Device(#[from] senesce_device::Error),
 }
 
+fn list(partitions: &[Partition]) -> String {
+    partitions.iter().map(Partition::to_string).collect::<Vec<_>>().join(", ")
+}
+
 impl Error {
     /// What the user can do about it.
     pub fn hint(&self) -> Option<String> {
@@ -148,6 +179,22 @@ impl Error {
             )),
             Self::TwinMounted { .. } => Some("unmount the other one first".to_owned()),
             Self::MountHidden { .. } => Some("unmount what hides it, or name a directory on that mount".to_owned()),
+            Self::MountElsewhere { point, process, .. } => Some(format!(
+                "inspect it where it is mounted: nsenter --mount --target {process} senesce inspect {}",
+                point.display()
+            )),
+            Self::HoldsPartitions { path, is_device, partitions } => {
+                let known = |partition: &&Partition| matches!(partition.holds, Some("ext4" | "xfs" | "btrfs"));
+                let number = partitions.iter().find(known).map_or("N".to_owned(), |found| found.number.to_string());
+                let path = path.display();
+                Some(match is_device {
+                    true => format!("name one of them; lsblk {path} lists their devices"),
+                    false => format!(
+                        "losetup --find --show --read-only --partscan {path} names a device such as /dev/loop0; inspect \
+                         its partition (/dev/loop0p{number}), then losetup --detach it"
+                    ),
+                })
+            }
             Self::NotRoot { .. } => Some("run as root (sudo)".to_owned()),
             Self::NotOffline { .. } => Some("leave --offline out, or name the device or image of an ext4".to_owned()),
             Self::NotSupported { file_system, .. } if file_system == "overlay" => Some(

@@ -22,6 +22,7 @@ mod model;
 mod mounts;
 mod names;
 mod offline;
+mod partitions;
 mod reads;
 mod source;
 mod target;
@@ -36,5 +37,7 @@ pub use figures::{
 };
 pub use inspect::{InspectOptions, inspect};
 pub use model::{ModelOptions, ModelledTree, TreeCost, model_tree};
+pub use partitions::Partition;
+pub use source::find_btrfs_devices;
 pub use target::{Access, Target, find_target};
 pub use verdict::compute_verdict;

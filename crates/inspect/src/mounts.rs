@@ -49,17 +49,8 @@ pub(crate) fn find_mount_of<'a>(
     mounts: &'a [MountEntry],
     host: &dyn Host,
 ) -> Option<FoundMount<'a>> {
-    let is_device = metadata.file_type().is_block_device();
-    let own = is_device.then_some((None, metadata.rdev()));
-    // Two loop devices may lie above one image, of which only the other one is mounted.
-    let file = match is_device {
-        true => host.loop_backing(path).ok().flatten(),
-        false => Some(FileId { device: metadata.dev(), inode: metadata.ino() }),
-    };
-    let loops = file.map(|file| loops_over(file, host)).unwrap_or_default();
-    let others = loops.into_iter().map(|(device, number)| (Some(device), number));
     let mut best: Option<(u8, FoundMount<'_>)> = None;
-    for (below, number) in own.into_iter().chain(others) {
+    for (below, number) in numbers_of(path, metadata, host) {
         for mount in mounts.iter().filter(|mount| is_mount_of(mount, number)) {
             // Btrfs has a number of its own: that of the directory does not tell.
             let can_be_seen =
@@ -72,6 +63,43 @@ pub(crate) fn find_mount_of<'a>(
         }
     }
     best.map(|(_, found)| found)
+}
+
+/// The numbers under which what is at `path` may be mounted: its own if it is a device, and those of loop devices over it or
+/// over the same file.
+fn numbers_of(path: &Path, metadata: &Metadata, host: &dyn Host) -> Vec<(Option<PathBuf>, u64)> {
+    let is_device = metadata.file_type().is_block_device();
+    let own = is_device.then_some((None, metadata.rdev()));
+    // Two loop devices may lie above one image, of which only the other one is mounted.
+    let file = match is_device {
+        true => host.loop_backing(path).ok().flatten(),
+        false => Some(FileId { device: metadata.dev(), inode: metadata.ino() }),
+    };
+    let loops = file.map(|file| loops_over(file, host)).unwrap_or_default();
+    let others = loops.into_iter().map(|(device, number)| (Some(device), number));
+    own.into_iter().chain(others).collect()
+}
+
+/// A mount of the device or image at `path` that only another mount namespace has, and a process of it; none if there is
+/// none, or this process may not look.
+pub(crate) fn find_mount_elsewhere(path: &Path, metadata: &Metadata, host: &dyn Host) -> Option<(u32, MountEntry)> {
+    let numbers = numbers_of(path, metadata, host);
+    let is_it = |mount: &MountEntry| numbers.iter().any(|(_, number)| is_mount_of(mount, *number));
+    let namespace = |process: &Path| fs::read_link(process.join("ns/mnt")).ok();
+    let mut seen: Vec<PathBuf> = namespace(Path::new("/proc/self")).into_iter().collect();
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let processes = processes.filter_map(|entry| entry.file_name().to_string_lossy().parse::<u32>().ok());
+    for process in processes {
+        let path = Path::new("/proc").join(process.to_string());
+        let Some(there) = namespace(&path).filter(|there| !seen.contains(there)) else { continue };
+        seen.push(there);
+        let text = fs::read(path.join("mountinfo")).unwrap_or_default();
+        let mounts = senesce_volume::parse_mountinfo(&text).into_iter();
+        if let Some(mount) = mounts.filter(is_it).last() {
+            return Some((process, mount));
+        }
+    }
+    None
 }
 
 fn is_mount_of(mount: &MountEntry, number: u64) -> bool {

@@ -30,7 +30,14 @@ pub(crate) fn find_device(mount: &MountEntry, root: &Path) -> Result<PathBuf, St
     }
     let named = mount.source.display();
     let name = match number.major {
-        0 => name_of_btrfs(root).ok_or(format!("{named}, which the mount names, is no block device here"))?,
+        0 => match find_btrfs_devices(root).as_slice() {
+            [only] => only.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            [] => return Err(format!("{named}, which the mount names, is no block device here")),
+            several => {
+                let names: Vec<String> = several.iter().map(|device| device.display().to_string()).collect();
+                return Err(format!("it lies on {} devices: {}", several.len(), names.join(", ")));
+            }
+        },
         _ => {
             let file = format!("/sys/dev/block/{}:{}/uevent", number.major, number.minor);
             let text = fs::read_to_string(&file).unwrap_or_default();
@@ -46,11 +53,14 @@ pub(crate) fn find_device(mount: &MountEntry, root: &Path) -> Result<PathBuf, St
     }
 }
 
-/// The only device of the Btrfs that `root` lies on, as the kernel names it.
-fn name_of_btrfs(root: &Path) -> Option<String> {
-    let devices = fs::read_dir(find_in_sys(root)?.join("devices")).ok()?;
-    let mut names: Vec<String> = devices.flatten().map(|entry| entry.file_name().to_string_lossy().into()).collect();
-    names.pop().filter(|_| names.is_empty())
+/// The devices of the Btrfs that `root` lies on, in order, as the kernel names them; none if it lies on no Btrfs, or may
+/// not be opened.
+pub fn find_btrfs_devices(root: &Path) -> Vec<PathBuf> {
+    let devices = find_in_sys(root).and_then(|found| fs::read_dir(found.join("devices")).ok());
+    let names = devices.into_iter().flatten().flatten().map(|entry| Path::new("/dev").join(entry.file_name()));
+    let mut names: Vec<PathBuf> = names.collect();
+    names.sort();
+    names
 }
 
 /// How far the Btrfs that `root` lies on reads ahead, KiB: 4 MiB unless somebody set it (`open_ctree` in the kernel's

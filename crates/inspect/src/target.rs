@@ -10,7 +10,8 @@ use senesce_volume::{FileSystemKind, Host, MountEntry, SCAN_BYTES, find_signatur
 
 use crate::{
     Error,
-    mounts::{FoundMount, find_mount_of},
+    mounts::{FoundMount, find_mount_elsewhere, find_mount_of},
+    partitions::collect_partitions,
     source::find_device,
 };
 
@@ -89,7 +90,12 @@ pub fn find_target(path: &Path, access: Access, host: &dyn Host) -> Result<Targe
     }
     let start = host.read_device(&path, 0, SCAN_BYTES).map_err(|error| closed(error, &path, found.as_ref(), host))?;
     match read_superblock(&start).map(|found| found.file_system) {
-        Some(FileSystemKind::Ext4) => Ok(Target::Ext4 { mounted: found.map(|found| found.in_words()), path }),
+        Some(FileSystemKind::Ext4) => {
+            let elsewhere = || find_mount_elsewhere(&path, &metadata, host);
+            let in_words = |point: PathBuf| format!("mounted on {} in another mount namespace", point.display());
+            let mounted = found.map(|found| found.in_words()).or_else(|| elsewhere().map(|(_, at)| in_words(at.point)));
+            Ok(Target::Ext4 { mounted, path })
+        }
         Some(other) if access == Access::Offline => {
             let problem = format!("it holds {}", other.name());
             Err(Error::NotOffline { path, problem })
@@ -97,13 +103,23 @@ pub fn find_target(path: &Path, access: Access, host: &dyn Host) -> Result<Targe
         Some(file_system) => match found {
             // It cannot be mounted a second time, and nothing but its mount tells what it holds now.
             Some(found) => Err(Error::MountHidden { path, how: found.in_words() }),
-            None => Ok(Target::Unmounted { path, file_system }),
+            None => match find_mount_elsewhere(&path, &metadata, host) {
+                Some((process, mount)) => Err(Error::MountElsewhere { path, point: mount.point, process }),
+                None => Ok(Target::Unmounted { path, file_system }),
+            },
         },
         None => {
             let end = host.device_size(&path).map_or(metadata.len(), |bytes| bytes.0);
             // What lies at the end only (RAID) may be out of reach: then it is not named.
             let end = host.read_device(&path, end.saturating_sub(SCAN_BYTES as u64), SCAN_BYTES).unwrap_or_default();
-            match find_signatures(&start, &end).first().map(|found| found.holds) {
+            let holds = find_signatures(&start, &end).first().map(|found| found.holds);
+            if holds.is_some_and(|holds| holds.contains("partition table")) {
+                let partitions = collect_partitions(&path, &start, host);
+                if !partitions.is_empty() {
+                    return Err(Error::HoldsPartitions { path, is_device: kind.is_block_device(), partitions });
+                }
+            }
+            match holds {
                 Some(holds) => Err(Error::HoldsOther { path, holds }),
                 None => Err(Error::NoFileSystem { path }),
             }

@@ -4,14 +4,14 @@ use std::{
     fs::File,
     io::{BufReader, Write},
     os::unix::process::ExitStatusExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Command,
 };
 
 use anyhow::{Context, Result};
 use senesce_core::{BlockOp, BlockRequest, Bytes};
 use senesce_device::{DeviceCost, QueuePolicy, compute_cost};
-use senesce_inspect::{Access, Target, find_target};
+use senesce_inspect::{Access, Target, find_btrfs_devices, find_target};
 use senesce_probe::{
     collect::BlockTracer,
     score::{AccessFigures, TraceFigures, compute_trace_figures},
@@ -41,7 +41,10 @@ pub fn trace(args: TraceArgs, quiet: bool) -> Result<()> {
         }
         (None, on, Some((program, arguments))) => {
             install_signal_cleanup().context("cannot handle signals")?;
-            let on = on.clone().map_or_else(|| device_of_current_directory(quiet), Ok)?;
+            let on = match on {
+                Some(path) => device_of(path)?,
+                None => device_of_current_directory(quiet)?,
+            };
             let tracer = BlockTracer::start(&on)?;
             let status = Command::new(program)
                 .args(arguments)
@@ -95,15 +98,36 @@ pub fn trace(args: TraceArgs, quiet: bool) -> Result<()> {
 /// number of it is known.
 fn device_of_current_directory(quiet: bool) -> Result<PathBuf> {
     let directory = std::env::current_dir().context("cannot find the current directory")?;
-    let device = match find_target(&directory, Access::ThroughMount, &LinuxHost::default()) {
-        Ok(Target::Mounted(mounted)) => mounted.device.ok(),
-        _ => None,
-    };
+    let device = device_of(&directory)?;
     if !quiet {
-        let what = device.as_ref().map_or("the device".to_owned(), |device| device.display().to_string());
+        let what = if device == directory { "the device".to_owned() } else { device.display().to_string() };
         eprintln!("tracing {what}, on which the current directory lies (--on PATH traces another)");
     }
-    Ok(device.unwrap_or(directory))
+    Ok(device)
+}
+
+/// The device of the file system that a directory or file lies on; the path itself if it is a device, or if only the
+/// kernel's number of the device is known.
+///
+/// Errors: it lies on several devices.
+fn device_of(path: &Path) -> Result<PathBuf> {
+    let absolute = path.canonicalize().with_context(|| format!("cannot look up {}", path.display()))?;
+    if !absolute.is_dir() && !absolute.is_file() {
+        return Ok(absolute);
+    }
+    // A file is not asked what it holds, but where it lies.
+    let directory = if absolute.is_dir() { &absolute } else { absolute.parent().unwrap_or(&absolute) };
+    let devices = find_btrfs_devices(directory);
+    if devices.len() > 1 {
+        let names: Vec<String> = devices.iter().map(|device| device.display().to_string()).collect();
+        let problem = format!("{} lies on a Btrfs of {} devices: {}", path.display(), devices.len(), names.join(", "));
+        let hint = format!("trace one of them: --on {}", names[0]);
+        return Err(usage(problem, Some(&hint)));
+    }
+    Ok(match find_target(directory, Access::ThroughMount, &LinuxHost::default()) {
+        Ok(Target::Mounted(mounted)) => mounted.device.unwrap_or(absolute),
+        _ => absolute,
+    })
 }
 
 fn text(trace: &BlockTrace, figures: &TraceFigures, costs: &[DeviceCost]) -> String {

@@ -267,6 +267,10 @@ fn a_trace_sees_what_a_command_reads_and_an_imported_one_is_scored() {
         let lab = Lab::new();
         let (mount, disk) = filled_volume(&lab, "btrfs", 128);
         assert!(here(&mount.point).stderr.contains(&format!("tracing {}, on which", disk.device)));
+        std::fs::write(mount.point.join("file"), "x").unwrap();
+        for on in [mount.point.clone(), mount.point.join("file")] {
+            lab.run(["trace", "--on", on.to_str().unwrap(), "--json", "--", "true"]).good();
+        }
     }
     // Whoever is not root is told what he lacks.
     let binary = super::lab::SENESCE;

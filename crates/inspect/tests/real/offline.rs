@@ -176,6 +176,43 @@ fn what_else_an_image_holds_is_named() {
 }
 
 #[test]
+fn the_partitions_of_an_image_are_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let image = directory.path().join("disk.img");
+    let mut disk = vec![0u8; 4 << 20];
+    disk[510..512].copy_from_slice(b"\x55\xaa");
+    // The second partition begins at 2 MiB and is 1 MiB long.
+    disk[462 + 4] = 0x83;
+    disk[462 + 8..462 + 12].copy_from_slice(&4096u32.to_le_bytes());
+    disk[462 + 12..462 + 16].copy_from_slice(&2048u32.to_le_bytes());
+    disk[2 << 20..(2 << 20) + 4].copy_from_slice(b"hsqs");
+    let said = |disk: &[u8]| {
+        fs::write(&image, disk).unwrap();
+        let error = inspect_at(&image).unwrap_err();
+        let hint = error.hint().unwrap();
+        assert!(hint.contains("losetup") && hint.contains("disk.img") && hint.contains("/dev/loop0pN"), "{hint}");
+        error.to_string()
+    };
+    let text = said(&disk);
+    assert!(
+        text.ends_with("disk.img holds no file system but partitions: 2 (1.00 MiB, a squashfs file system)"),
+        "{text}"
+    );
+    // GPT, with its table from sector 2 on: the third of four entries is in use.
+    disk[446..510].fill(0);
+    disk[512..520].copy_from_slice(b"EFI PART");
+    disk[512 + 72..512 + 80].copy_from_slice(&2u64.to_le_bytes());
+    disk[512 + 80..512 + 84].copy_from_slice(&4u32.to_le_bytes());
+    disk[512 + 84..512 + 88].copy_from_slice(&128u32.to_le_bytes());
+    let entry = 1024 + 2 * 128;
+    disk[entry] = 1;
+    disk[entry + 32..entry + 40].copy_from_slice(&4096u64.to_le_bytes());
+    disk[entry + 40..entry + 48].copy_from_slice(&6143u64.to_le_bytes());
+    let text = said(&disk);
+    assert!(text.ends_with("partitions: 3 (1.00 MiB, a squashfs file system)"), "{text}");
+}
+
+#[test]
 fn root_whom_the_machine_stops_is_not_told_to_be_root() {
     let closed = |is_root, mounted: Option<&str>| Error::Closed {
         path: "/dev/sdz".into(),

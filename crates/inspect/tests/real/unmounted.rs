@@ -1,6 +1,12 @@
 //! XFS and Btrfs that are not mounted: mounted read-only for the inspection, and left as they were.
 
-use std::{fs, os::unix::fs::MetadataExt, path::Path};
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    os::unix::fs::MetadataExt,
+    path::Path,
+    process::{Command, Stdio},
+};
 
 use senesce_inspect::{Error, Inspection};
 
@@ -161,4 +167,33 @@ fn a_btrfs_on_two_devices_and_an_xfs_with_its_log_elsewhere_are_refused_with_a_w
     assert!(error.to_string().contains("the kernel does not mount the xfs on"), "{error}");
     assert_eq!(loops_of(Path::new(&images[0])), "");
     sync(directory.path());
+}
+
+#[test]
+fn what_only_another_namespace_has_mounted_is_not_mounted_a_second_time() {
+    if !senesce_testkit::root_or_skip("mounts XFS in a mount namespace of its own") {
+        return;
+    }
+    let _alone = alone();
+    let mut volume = Volume::new("xfs", 320, &[], "noatime");
+    volume.unmount();
+    let point = volume.mountpoint.to_str().unwrap().to_owned();
+    let script = format!("mount {} {point} && echo mounted && read line", volume.device);
+    let mut child = Command::new("unshare")
+        .args(["--mount", "--propagation", "private", "sh", "-c", &script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
+    let found = [Path::new(&volume.device), &volume.image()].map(inspect_at);
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    assert_eq!(said, "mounted\n");
+    for error in found.map(Result::unwrap_err) {
+        assert!(matches!(&error, Error::MountElsewhere { point: there, .. } if *there == Path::new(&point)), "{error}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("nsenter --mount --target") && hint.ends_with(&point)));
+    }
+    volume.mount();
 }
