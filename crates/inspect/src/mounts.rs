@@ -94,8 +94,8 @@ pub(crate) fn find_mount_elsewhere(path: &Path, metadata: &Metadata, host: &dyn 
         let Some(there) = namespace(&path).filter(|there| !seen.contains(there)) else { continue };
         seen.push(there);
         let text = fs::read(path.join("mountinfo")).unwrap_or_default();
-        let mounts = senesce_volume::parse_mountinfo(&text).into_iter();
-        if let Some(mount) = mounts.filter(is_it).last() {
+        let mut mounts = senesce_volume::parse_mountinfo(&text).into_iter();
+        if let Some(mount) = mounts.rfind(is_it) {
             return Some((process, mount));
         }
     }

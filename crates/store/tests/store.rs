@@ -60,7 +60,7 @@ fn cell(pulls: u64, mark: u64) -> CellResults {
         free_bytes: 1,
         extents: 2,
         place: 0.25,
-        path: (at % 2 == 0).then(|| format!("copy-{mark}/file, \"{at}\"")),
+        path: at.is_multiple_of(2).then(|| format!("copy-{mark}/file, \"{at}\"")),
     };
     let bucket = |power| FreeSpaceRow { key: key.clone(), bucket_bytes: 1u64 << power, extents: mark, bytes: mark };
     let aging = AgingRow {
