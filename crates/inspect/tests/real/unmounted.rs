@@ -175,7 +175,7 @@ fn what_only_another_namespace_has_mounted_is_not_mounted_a_second_time() {
         return;
     }
     let _alone = alone();
-    let mut volume = Volume::new("xfs", 320, &[], "noatime");
+    let volume = Volume::new("xfs", 320, &[], "noatime");
     volume.unmount();
     let point = volume.mountpoint.to_str().unwrap().to_owned();
     let script = format!("mount {} {point} && echo mounted && read line", volume.device);
