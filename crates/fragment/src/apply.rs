@@ -1,6 +1,7 @@
 //! The system calls: allocate, take blocks out, clone, punch.
 
 use std::{
+    ffi::OsStr,
     fs::{self, File, OpenOptions},
     os::{fd::AsFd, unix::fs::OpenOptionsExt},
     path::{Path, PathBuf},
@@ -11,6 +12,7 @@ use rustix::{
     io::Errno,
 };
 use senesce_probe::{collect::collect_extents, map::RawExtent};
+use senesce_volume::{Custodian, Resource, ResourceId};
 
 use crate::{Error, Result};
 
@@ -40,7 +42,49 @@ pub(crate) fn collect_kind(path: &Path) -> Result<(Kind, u64)> {
     Ok((kind, (info.f_bsize as u64).max(4096)))
 }
 
-/// A file beside the one it is to become; removed unless it was kept.
+/// A directory in which files are made, each under a name that tells whose it is; what a kill leaves of them is known by it.
+pub(crate) struct Workplace<'a> {
+    custodian: &'a Custodian,
+    id: ResourceId,
+    dir: PathBuf,
+}
+
+impl<'a> Workplace<'a> {
+    pub fn open(custodian: &'a Custodian, dir: &Path) -> Result<Self> {
+        let dir = fs::canonicalize(dir).map_err(Error::io("look up", dir))?;
+        let (id, ()) = custodian.acquire(Resource::Files { dir: dir.clone() }, |_| Ok(()))?;
+        Ok(Self { custodian, id, dir })
+    }
+
+    /// The directory that a file is in.
+    pub fn of(custodian: &'a Custodian, path: &Path) -> Result<Self> {
+        Self::open(custodian, path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")))
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Makes a new file there, for `of`. `mode`: what the user's mask leaves of it.
+    pub fn create(&self, of: &OsStr, what: &str, mode: u32) -> Result<Scratch> {
+        // Names have 255 bytes; who looks for the file sees at least the beginning of it.
+        let of = of.to_string_lossy();
+        let of: String = of.chars().take(40).collect();
+        let path = self.dir.join(format!(".{of}.{}.senesce-{what}", self.custodian.token()));
+        let opened = OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(&path);
+        let file = opened.map_err(Error::io("create", &path))?;
+        Ok(Scratch { path, file, is_kept: false })
+    }
+}
+
+impl Drop for Workplace<'_> {
+    fn drop(&mut self) {
+        // What fails stays in the journal; the custodian tries again, and then `clean`.
+        let _ = self.custodian.release(self.id);
+    }
+}
+
+/// A file that may become another one; removed unless it did.
 pub(crate) struct Scratch {
     pub path: PathBuf,
     pub file: File,
@@ -48,32 +92,6 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Makes a new one beside `of`.
-    pub fn create(of: &Path, what: &str) -> Result<Self> {
-        let mut name = std::ffi::OsString::from(".");
-        name.push(of.file_name().unwrap_or_default());
-        name.push(format!(".senesce-{what}"));
-        // It will hold what the other holds: nobody else may look until it has the other's mode.
-        let mode = if of.symlink_metadata().is_ok() { 0o600 } else { 0o666 };
-        Self::open_new(of.with_file_name(name), mode)
-    }
-
-    /// Makes a new one of this name; fails if something is there.
-    pub fn create_at(path: PathBuf) -> Result<Self> {
-        Self::open_new(path, 0o666)
-    }
-
-    fn open_new(path: PathBuf, mode: u32) -> Result<Self> {
-        let opened = OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(&path);
-        let file = opened.map_err(Error::io("create", &path))?;
-        Ok(Self { path, file, is_kept: false })
-    }
-
-    /// It stays under its name.
-    pub fn keep(mut self) {
-        self.is_kept = true;
-    }
-
     /// It becomes `to`.
     pub fn rename(mut self, to: &Path) -> Result<()> {
         fs::rename(&self.path, to).map_err(Error::io("rename", &self.path))?;

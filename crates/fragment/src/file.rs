@@ -13,12 +13,12 @@ use senesce_probe::{
     map::{ExtentFlags, RawExtent},
     score::{FileLayout, compute_file_layout},
 };
-use senesce_volume::{check_interrupted, copy_attributes};
+use senesce_volume::{Custodian, check_interrupted, copy_attributes};
 use serde::Serialize;
 
 use crate::{
     Error, Result,
-    apply::{Kind, Scratch, collect_kind, compute_run_blocks},
+    apply::{Kind, Scratch, Workplace, collect_kind, compute_run_blocks},
     cuts::{compute_pieces, plan_cuts},
 };
 
@@ -68,19 +68,35 @@ pub struct FileReport {
 }
 
 /// Makes the file at `path` have the extents that were asked for. With `size` it is a new file of random bytes, else the
-/// existing one gets new blocks for its contents, holes included, and keeps attributes and name, not its inode.
+/// existing one gets new blocks for its contents, holes included, and keeps attributes and name, not its inode. What is made
+/// on the way is in the custodian's journal.
 ///
 /// Errors: not ext4, XFS or Btrfs; more extents than blocks; too little or too scattered free space; another name (a hard
 /// link) or a hole of the matter; what came out is not what was asked for. The file is as it was then.
 /// Cost: the file is written once. On ext4 each cut costs a transaction that moves the map behind it.
-pub fn fragment_file(path: &Path, target: FileTarget, size: Option<Bytes>) -> Result<FileReport> {
+pub fn fragment_file(
+    custodian: &Custodian,
+    path: &Path,
+    target: FileTarget,
+    size: Option<Bytes>,
+) -> Result<FileReport> {
+    fragment_in(&Workplace::of(custodian, path)?, path, target, size)
+}
+
+/// The same, with the directory of `path` for what is made on the way.
+pub(crate) fn fragment_in(
+    workplace: &Workplace<'_>,
+    path: &Path,
+    target: FileTarget,
+    size: Option<Bytes>,
+) -> Result<FileReport> {
     let old = open_old(path, size)?;
     let size_bytes = match (&old, size) {
         (Some(file), _) => file.metadata().map_err(Error::io("look up", path))?.len(),
         (None, Some(size)) => size.0,
         (None, None) => unreachable!("open_old refuses it"),
     };
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let dir = workplace.dir();
     let (kind, unit) = collect_kind(dir)?;
     let units = size_bytes.div_ceil(unit);
     let wanted = target.extents(units);
@@ -100,8 +116,8 @@ pub fn fragment_file(path: &Path, target: FileTarget, size: Option<Bytes>) -> Re
             return Ok(FileReport::of(extents_before, &layout, size_bytes, "as it was"));
         }
     }
-    let shape = Shape { path, kind, unit, units, size_bytes };
-    let base = Scratch::create(path, "base")?;
+    let shape = Shape { path, kind, unit, units, size_bytes, workplace, is_new: old.is_none() };
+    let base = shape.create("base")?;
     let spare = shape.allocate(&base, wanted)?;
     let mut content = Content::of(old.as_ref(), path);
     let (made, method) = shape.cut(base, &spare, &mut content)?;
@@ -185,9 +201,17 @@ struct Shape<'a> {
     /// Blocks of the file.
     units: u64,
     size_bytes: u64,
+    workplace: &'a Workplace<'a>,
+    is_new: bool,
 }
 
 impl Shape<'_> {
+    fn create(&self, what: &str) -> Result<Scratch> {
+        // It will hold what the old one holds: nobody else may look until it has the old one's mode.
+        let mode = if self.is_new { 0o666 } else { 0o600 };
+        self.workplace.create(self.path.file_name().unwrap_or_default(), what, mode)
+    }
+
     /// Allocates the file with as many spare blocks as there are cuts to be made, and says where those are.
     fn allocate(&self, base: &Scratch, wanted: u64) -> Result<Vec<u64>> {
         const TRIES: u32 = 16;
@@ -235,7 +259,7 @@ impl Shape<'_> {
         let pieces = compute_pieces(self.units + spare.len() as u64, spare);
         self.write(&base, &pieces, content)?;
         base.sync()?;
-        let made = Scratch::create(self.path, "new")?;
+        let made = self.create("new")?;
         let mut at = 0;
         for &(start, length) in &pieces {
             check_interrupted("the fragmentation of a file")?;
@@ -269,10 +293,10 @@ impl Shape<'_> {
     /// Whether the file system shares blocks: an XFS can be made without. Tried on files of a block that are nothing else:
     /// XFS lets go of what a removed file shared only after a while, and would move what is written meanwhile.
     fn can_clone(&self) -> Result<bool> {
-        let first = Scratch::create(self.path, "first")?;
+        let first = self.create("first")?;
         first.file.write_all_at(&vec![1; self.unit as usize], 0).map_err(Error::io("write", &first.path))?;
         first.sync()?;
-        let second = Scratch::create(self.path, "second")?;
+        let second = self.create("second")?;
         second.clone_range(&first, 0, 0, self.unit)?;
         let is_shared = |raw: &RawExtent| raw.flags.contains(ExtentFlags::SHARED);
         Ok(second.extents()?.first().is_some_and(is_shared))

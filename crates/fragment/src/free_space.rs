@@ -1,6 +1,6 @@
 //! The free space of a volume in pieces as they were asked for.
 
-use std::path::Path;
+use std::{ffi::OsStr, path::Path};
 
 use rustix::io::Errno;
 use senesce_core::{Bytes, Rng, Seed};
@@ -9,12 +9,12 @@ use senesce_probe::{
     map::{BtrfsGroupType, RawExtent},
     score::{FreeSpaceFigures, compute_free_space},
 };
-use senesce_volume::check_interrupted;
+use senesce_volume::{Custodian, check_interrupted};
 use serde::Serialize;
 
 use crate::{
     Error, Histogram, Result,
-    apply::{Kind, Scratch, collect_kind},
+    apply::{Kind, Scratch, Workplace, collect_kind},
     holes::plan_holes,
 };
 
@@ -63,7 +63,12 @@ pub struct FreeReport {
 /// Errors: not ext4, XFS or Btrfs; not root; a filler is there already; what is free is too little or too scattered; what
 /// came out is farther from the histogram than allowed. The filler is removed then.
 /// Cost: ext4 and XFS: a call per hole. Btrfs: also one per smallest extent that fits into the volume.
-pub fn fragment_free_space(dir: &Path, wanted: &Histogram, options: &FreeOptions) -> Result<FreeReport> {
+pub fn fragment_free_space(
+    custodian: &Custodian,
+    dir: &Path,
+    wanted: &Histogram,
+    options: &FreeOptions,
+) -> Result<FreeReport> {
     let (kind, block) = collect_kind(dir)?;
     let refuse = |problem: String| Err(Error::Target { path: dir.to_owned(), problem });
     let (smallest, _) = wanted.shares[0];
@@ -76,7 +81,12 @@ pub fn fragment_free_space(dir: &Path, wanted: &Histogram, options: &FreeOptions
     if kind == Kind::Btrfs && before.bytes / unit > MOST_ALLOCATIONS {
         return refuse(format!("{} in extents of {} are too many for Btrfs", Bytes(before.bytes), Bytes(unit)));
     }
-    let filler = Scratch::create_at(dir.join(FILLER_NAME))?;
+    let place = dir.join(FILLER_NAME);
+    if place.symlink_metadata().is_ok() {
+        return refuse(format!("{FILLER_NAME} is there already; remove it first"));
+    }
+    let workplace = Workplace::open(custodian, dir)?;
+    let filler = workplace.create(OsStr::new(FILLER_NAME), "filler", 0o600)?;
     fill(&filler, if kind == Kind::Btrfs { unit } else { LARGEST_BYTES }, block)?;
     let reserved = collect_free(dir, kind)?;
     let free_bytes = options.free.map_or(available(dir, &before), |free| free.0);
@@ -124,7 +134,7 @@ pub fn fragment_free_space(dir: &Path, wanted: &Histogram, options: &FreeOptions
     }
     let filler_bytes = filler.extents()?.iter().map(|raw| raw.extent.length).sum();
     let holes = placed.len() as u64;
-    filler.keep();
+    filler.rename(&place)?;
     Ok(FreeReport { before, reserved_bytes: reserved.bytes, holes, after, distance, filler_bytes })
 }
 

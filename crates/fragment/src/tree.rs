@@ -10,10 +10,14 @@ use senesce_probe::{
     collect::{collect_space, collect_tree_extents},
     score::LayoutScorer,
 };
-use senesce_volume::check_interrupted;
+use senesce_volume::{Custodian, check_interrupted};
 use serde::Serialize;
 
-use crate::{Error, FileTarget, Result, apply::collect_kind, fragment_file};
+use crate::{
+    Error, FileTarget, Result,
+    apply::{Workplace, collect_kind},
+    file::fragment_in,
+};
 
 /// Files that could not be cut and are named.
 const NAMED: usize = 10;
@@ -40,12 +44,14 @@ pub struct TreeReport {
 ///
 /// Errors: not ext4, XFS or Btrfs; the tree cannot be walked; a signal. A single file that cannot be cut is in the report.
 /// Cost: every file that has other extents is written once.
-pub fn fragment_tree(root: &Path, target: FileTarget) -> Result<TreeReport> {
+pub fn fragment_tree(custodian: &Custodian, root: &Path, target: FileTarget) -> Result<TreeReport> {
     let (_, unit) = collect_kind(root)?;
     let device = fs::metadata(root).map_err(Error::io("look up", root))?.dev();
     let mut paths = Vec::new();
     find_files(root, device, &mut paths)?;
     let (mut files, mut left, mut left_why, mut carry) = (0, 0, Vec::new(), 0.0);
+    // One entry in the journal for the files of a directory that follow each other.
+    let mut workplace: Option<(PathBuf, Workplace<'_>)> = None;
     for path in paths {
         check_interrupted("the fragmentation of a tree")?;
         let size = fs::symlink_metadata(&path).map_err(Error::io("look up", &path))?.len();
@@ -53,7 +59,17 @@ pub fn fragment_tree(root: &Path, target: FileTarget) -> Result<TreeReport> {
         if blocks == 0 {
             continue;
         }
-        match fragment_file(&path, FileTarget::Extents(plan_extents(target, blocks, &mut carry)), None) {
+        let dir = path.parent().unwrap_or(root).to_owned();
+        let here = match workplace.take() {
+            Some((known, here)) if known == dir => here,
+            other => {
+                drop(other);
+                Workplace::open(custodian, &dir)?
+            }
+        };
+        let fragmented = fragment_in(&here, &path, FileTarget::Extents(plan_extents(target, blocks, &mut carry)), None);
+        workplace = Some((dir, here));
+        match fragmented {
             Ok(_) => files += 1,
             Err(Error::Volume(error)) => return Err(error.into()),
             Err(error) => {
@@ -64,6 +80,7 @@ pub fn fragment_tree(root: &Path, target: FileTarget) -> Result<TreeReport> {
             }
         }
     }
+    drop(workplace);
     let mut scorer = LayoutScorer::new(collect_space(root)?, 4096);
     collect_tree_extents(root, 1, &mut |file| scorer.add_file(file.size_bytes, &file.extents))?;
     let figures = scorer.finish();

@@ -34,4 +34,4 @@ pub use container::Container;
 pub use error::{Error, Result};
 pub use format::{CHUNK_BYTES, Description, FORMAT, VERSION};
 pub use restore::{RestoreOptions, RestoreReport, restore, verify};
-pub use save::{SaveOptions, SaveReport, save};
+pub use save::{SaveOptions, SaveReport, save, temporary_path};

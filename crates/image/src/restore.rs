@@ -14,13 +14,15 @@ use std::{
 use crate::{
     Container, Error, Result,
     format::CHUNK_BYTES,
-    save::{create_like, sync_directory},
+    save::{Temporary, sync_directory},
     sparse::{apply_zero, compute_data_runs},
 };
 
 /// How a volume is restored.
 #[derive(Clone, Copy, Debug)]
-pub struct RestoreOptions {
+pub struct RestoreOptions<'a> {
+    /// Part of the name that an image has until it is whole ([`temporary_path`](crate::temporary_path)).
+    pub mark: &'a str,
     /// Threads that read, decompress, check and write; 0 counts as 1.
     pub threads: usize,
     /// Whether an existing file may be replaced. A device is always written: whether it may be is its caller's decision.
@@ -31,9 +33,9 @@ pub struct RestoreOptions {
     pub stop: fn() -> bool,
 }
 
-impl Default for RestoreOptions {
+impl Default for RestoreOptions<'_> {
     fn default() -> Self {
-        Self { threads: 1, replace: false, sync: true, stop: || false }
+        Self { mark: "", threads: 1, replace: false, sync: true, stop: || false }
     }
 }
 
@@ -55,7 +57,7 @@ pub struct RestoreReport {
 ///
 /// Errors: the container is cut or damaged, with the place; `to` exists; a device is too small. What was begun of a file
 /// is removed; a device may be half written.
-pub fn restore(container: &Path, to: &Path, options: &RestoreOptions) -> Result<RestoreReport> {
+pub fn restore(container: &Path, to: &Path, options: &RestoreOptions<'_>) -> Result<RestoreReport> {
     let container = Container::open(container)?;
     let found = to.metadata().ok();
     if found.as_ref().is_some_and(|found| found.file_type().is_block_device()) {
@@ -64,39 +66,32 @@ pub fn restore(container: &Path, to: &Path, options: &RestoreOptions) -> Result<
     if to.symlink_metadata().is_ok() && !(options.replace && found.is_some_and(|found| found.is_file())) {
         return Err(Error::Exists { path: to.to_owned() });
     }
-    let mut partial = to.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = Path::new(&partial);
-    let result = restore_file(&container, partial, options).and_then(|report| {
-        std::fs::rename(partial, to).map_err(Error::io("rename", partial))?;
-        if options.sync {
-            sync_directory(to)?;
-        }
-        Ok(report)
-    });
-    if result.is_err() {
-        let _ = std::fs::remove_file(partial);
+    let temporary = Temporary::create(to, options.mark, &container.file)?;
+    let report = restore_file(&container, &temporary, options)?;
+    temporary.rename(to)?;
+    if options.sync {
+        sync_directory(to)?;
     }
-    result
+    Ok(report)
 }
 
 /// Checks every chunk of a container against its hash, and writes nothing. Errors: as [`restore`].
-pub fn verify(container: &Path, options: &RestoreOptions) -> Result<RestoreReport> {
+pub fn verify(container: &Path, options: &RestoreOptions<'_>) -> Result<RestoreReport> {
     let container = Container::open(container)?;
     for_each_chunk(&container, options, &|_, _| Ok(0))
 }
 
-fn restore_file(container: &Container, to: &Path, options: &RestoreOptions) -> Result<RestoreReport> {
-    let file = create_like(to, &container.file).map_err(Error::io("create", to))?;
+fn restore_file(container: &Container, to: &Temporary, options: &RestoreOptions<'_>) -> Result<RestoreReport> {
+    let Temporary { path: to, file, .. } = to;
     file.set_len(container.volume_bytes()).map_err(Error::io("set the size of", to))?;
-    let report = for_each_chunk(container, options, &|start, bytes| write_runs(&file, to, start, bytes))?;
+    let report = for_each_chunk(container, options, &|start, bytes| write_runs(file, to, start, bytes))?;
     if options.sync {
         file.sync_all().map_err(Error::io("sync", to))?;
     }
     Ok(report)
 }
 
-fn restore_device(container: &Container, to: &Path, options: &RestoreOptions) -> Result<RestoreReport> {
+fn restore_device(container: &Container, to: &Path, options: &RestoreOptions<'_>) -> Result<RestoreReport> {
     let mut device = OpenOptions::new().write(true).open(to).map_err(Error::io("open", to))?;
     let (found, wanted) =
         (device.seek(SeekFrom::End(0)).map_err(Error::io("find the size of", to))?, container.volume_bytes());
@@ -139,7 +134,7 @@ fn write_runs(file: &File, path: &Path, start: u64, bytes: &[u8]) -> Result<u64>
 type Act<'a> = dyn Fn(u64, &[u8]) -> Result<u64> + Sync + 'a;
 
 /// Reads, decompresses and checks all chunks, on threads; the first failure ends it.
-fn for_each_chunk(container: &Container, options: &RestoreOptions, act: &Act<'_>) -> Result<RestoreReport> {
+fn for_each_chunk(container: &Container, options: &RestoreOptions<'_>, act: &Act<'_>) -> Result<RestoreReport> {
     let (next, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let (written, failure) = (AtomicU64::new(0), Mutex::new(None));
     let work = || -> Result<()> {

@@ -5,7 +5,7 @@ use std::{
     fs::{File, OpenOptions},
     io::{BufWriter, Seek, SeekFrom, Write},
     os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
 };
 
@@ -18,7 +18,9 @@ use crate::{
 
 /// How a container is written.
 #[derive(Clone, Copy, Debug)]
-pub struct SaveOptions {
+pub struct SaveOptions<'a> {
+    /// Part of the name that it has until it is whole ([`temporary_path`]).
+    pub mark: &'a str,
     /// Threads that read, hash and compress; 0 counts as 1. The container does not depend on it.
     pub threads: usize,
     /// zstd's level.
@@ -27,9 +29,9 @@ pub struct SaveOptions {
     pub stop: fn() -> bool,
 }
 
-impl Default for SaveOptions {
+impl Default for SaveOptions<'_> {
     fn default() -> Self {
-        Self { threads: 1, level: 3, stop: || false }
+        Self { mark: "", threads: 1, level: 3, stop: || false }
     }
 }
 
@@ -51,29 +53,57 @@ pub struct SaveReport {
 ///
 /// Errors: `to` exists; reading or writing fails; the source shrinks meanwhile. What was begun is removed.
 /// Cost: one reading of what is not a hole; memory of a few MiB a thread.
-pub fn save(source: &Path, to: &Path, description: &Description, options: &SaveOptions) -> Result<SaveReport> {
+pub fn save(source: &Path, to: &Path, description: &Description, options: &SaveOptions<'_>) -> Result<SaveReport> {
     if to.symlink_metadata().is_ok() {
         return Err(Error::Exists { path: to.to_owned() });
     }
-    let mut partial = to.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = Path::new(&partial);
-    let result = save_to(source, partial, description, options).and_then(|report| {
-        std::fs::rename(partial, to).map_err(Error::io("rename", partial))?;
-        sync_directory(to)?;
-        Ok(report)
-    });
-    if result.is_err() {
-        let _ = std::fs::remove_file(partial);
-    }
-    result
+    let from = File::open(source).map_err(Error::io("open", source))?;
+    let temporary = Temporary::create(to, options.mark, &from)?;
+    let report = save_to(Source::of(&from, source)?, &temporary, description, options)?;
+    temporary.rename(to)?;
+    sync_directory(to)?;
+    Ok(report)
 }
 
-/// A new file that nobody may read who may not read `like`, too; of what is no file, its owner alone.
-pub(crate) fn create_like(path: &Path, like: &File) -> std::io::Result<File> {
-    let metadata = like.metadata()?;
-    let mode = if metadata.is_file() { metadata.mode() & 0o666 } else { 0o600 };
-    OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path)
+/// The name of what is to become `to` until it is whole.
+pub fn temporary_path(to: &Path, mark: &str) -> PathBuf {
+    let mut name = to.as_os_str().to_owned();
+    name.push(if mark.is_empty() { ".partial".to_owned() } else { format!(".{mark}.partial") });
+    name.into()
+}
+
+/// A new file under its temporary name; removed unless it got its own.
+pub(crate) struct Temporary {
+    pub path: PathBuf,
+    pub file: File,
+    is_kept: bool,
+}
+
+impl Temporary {
+    /// Nobody may read it who may not read `like`, too; of what is no file, its owner alone.
+    pub fn create(to: &Path, mark: &str, like: &File) -> Result<Self> {
+        let path = temporary_path(to, mark);
+        let created = like.metadata().and_then(|metadata| {
+            let mode = if metadata.is_file() { metadata.mode() & 0o666 } else { 0o600 };
+            OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)
+        });
+        let file = created.map_err(Error::io("create", &path))?;
+        Ok(Self { path, file, is_kept: false })
+    }
+
+    pub fn rename(mut self, to: &Path) -> Result<()> {
+        std::fs::rename(&self.path, to).map_err(Error::io("rename", &self.path))?;
+        self.is_kept = true;
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
 }
 
 /// Makes a name durable.
@@ -82,11 +112,14 @@ pub(crate) fn sync_directory(of: &Path) -> Result<()> {
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(Error::io("sync", dir))
 }
 
-fn save_to(source: &Path, to: &Path, description: &Description, options: &SaveOptions) -> Result<SaveReport> {
-    let mut from = File::open(source).map_err(Error::io("open", source))?;
-    // Of a device, too, the end is its size.
-    let volume_bytes = from.seek(SeekFrom::End(0)).map_err(Error::io("find the size of", source))?;
-    let ranges = collect_data_ranges(&from, volume_bytes).map_err(Error::io("find the holes of", source))?;
+fn save_to(
+    source: Source<'_>,
+    to: &Temporary,
+    description: &Description,
+    options: &SaveOptions<'_>,
+) -> Result<SaveReport> {
+    let volume_bytes = source.volume_bytes;
+    let ranges = collect_data_ranges(source.file, volume_bytes).map_err(Error::io("find the holes of", source.path))?;
     let chunks = compute_chunks(&ranges);
     let header = Header {
         format: FORMAT.to_owned(),
@@ -95,10 +128,9 @@ fn save_to(source: &Path, to: &Path, description: &Description, options: &SaveOp
         chunk_bytes: CHUNK_BYTES,
         description: description.clone(),
     };
-    let file = create_like(to, &from).map_err(Error::io("create", to))?;
-    let mut out = Output { file: BufWriter::with_capacity(1 << 20, file), path: to, at_byte: 0 };
+    let mut out = Output { file: BufWriter::with_capacity(1 << 20, &to.file), path: &to.path, at_byte: 0 };
     out.write(&render_header(&header))?;
-    let entries = save_chunks(&Source { file: &from, path: source, volume_bytes }, &chunks, options, &mut out)?;
+    let entries = save_chunks(&source, &chunks, options, &mut out)?;
     let mut index = Vec::new();
     for entry in &entries {
         entry.write(&mut index);
@@ -113,8 +145,8 @@ fn save_to(source: &Path, to: &Path, description: &Description, options: &SaveOp
     out.write(&index)?;
     out.write(&end.write())?;
     let stored_bytes = out.at_byte;
-    out.file.flush().map_err(Error::io("write", to))?;
-    out.file.get_ref().sync_all().map_err(Error::io("sync", to))?;
+    out.file.flush().map_err(Error::io("write", &to.path))?;
+    to.file.sync_all().map_err(Error::io("sync", &to.path))?;
     let data_bytes = entries.iter().map(|entry| compute_chunk_length(entry.chunk, volume_bytes) as u64).sum();
     Ok(SaveReport { volume_bytes, data_bytes, stored_bytes, content_hash: to_hex(&content_hash) })
 }
@@ -141,8 +173,16 @@ struct Source<'a> {
     volume_bytes: u64,
 }
 
+impl<'a> Source<'a> {
+    fn of(mut file: &'a File, path: &'a Path) -> Result<Self> {
+        // Of a device, too, the end is its size.
+        let volume_bytes = file.seek(SeekFrom::End(0)).map_err(Error::io("find the size of", path))?;
+        Ok(Self { file, path, volume_bytes })
+    }
+}
+
 struct Output<'a> {
-    file: BufWriter<File>,
+    file: BufWriter<&'a File>,
     path: &'a Path,
     at_byte: u64,
 }
@@ -192,7 +232,12 @@ impl Drop for Ending<'_> {
 }
 
 /// Packs chunks on threads and writes them in their order.
-fn save_chunks(source: &Source<'_>, chunks: &[u64], options: &SaveOptions, out: &mut Output<'_>) -> Result<Vec<Entry>> {
+fn save_chunks(
+    source: &Source<'_>,
+    chunks: &[u64],
+    options: &SaveOptions<'_>,
+    out: &mut Output<'_>,
+) -> Result<Vec<Entry>> {
     let threads = options.threads.max(1);
     let state = State { next: 0, written: 0, ready: BTreeMap::new(), is_over: false };
     let queue = Queue { state: Mutex::new(state), changed: Condvar::new() };

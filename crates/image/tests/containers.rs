@@ -143,6 +143,13 @@ fn what_exists_is_not_replaced_and_other_versions_are_told() {
     let saved = save(&path("volume"), &path("there"), &description(), &SaveOptions::default());
     assert!(matches!(saved, Err(Error::Exists { .. })));
     assert_eq!(fs::read(path("there")).unwrap(), b"mine");
+    // What only looks like one of ours is somebody's, too.
+    fs::write(path("new.partial"), "mine").unwrap();
+    assert!(restore(Path::new(GOLDEN), &path("new"), &options).unwrap_err().to_string().contains("new.partial"));
+    let saved = save(&path("volume"), &path("new"), &description(), &SaveOptions::default());
+    assert!(saved.unwrap_err().to_string().contains("new.partial"));
+    assert_eq!(fs::read(path("new.partial")).unwrap(), b"mine");
+    restore(Path::new(GOLDEN), &path("new"), &RestoreOptions { mark: "1-2-b", ..options }).unwrap();
     restore(Path::new(GOLDEN), &path("there"), &RestoreOptions { replace: true, ..options }).unwrap();
     assert!(fs::read(path("there")).unwrap() == fs::read(path("volume")).unwrap());
     let mut bytes = fs::read(GOLDEN).unwrap();
@@ -173,8 +180,12 @@ fn who_is_asked_to_stop_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     small_volume(&path("volume"));
-    let stopped =
-        save(&path("volume"), &path("c"), &description(), &SaveOptions { stop: || true, threads: 3, level: 1 });
+    let stopped = save(
+        &path("volume"),
+        &path("c"),
+        &description(),
+        &SaveOptions { stop: || true, threads: 3, level: 1, ..Default::default() },
+    );
     assert!(matches!(stopped, Err(Error::Stopped { .. })));
     let options = RestoreOptions { stop: || true, ..Default::default() };
     assert!(matches!(restore(Path::new(GOLDEN), &path("to"), &options), Err(Error::Stopped { .. })));

@@ -4,21 +4,19 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Clock, Seed};
 use senesce_experiment::{AgeEnd, AgeEnded, age_into, create_untaken, plan::Plan, plan_aging};
-use senesce_image::{Description, SaveOptions, save};
+use senesce_image::{Description, SaveOptions};
 use senesce_volume::{
-    Backend, Custodian, FileSystemKind, Host, LinuxHost, Registry, Slot, Uuid, Volume, VolumeSpec,
-    install_signal_cleanup,
+    Backend, Custodian, FileSystemKind, Host, LinuxHost, Slot, Uuid, Volume, VolumeSpec, install_signal_cleanup,
 };
 
 use super::{
-    image::{explain, is_interrupted},
-    run::registry_dir,
+    home::{close_home, open_home},
+    image::save_listed,
 };
 use crate::{
     args::{AgeArgs, FsArg},
@@ -42,19 +40,14 @@ pub fn age(args: AgeArgs, quiet: bool) -> Result<()> {
             return Err(usage(format!("{} exists already", path.display()), Some("give another name")));
         }
     }
-    let scratch = args.dir.join(format!("senesce-age-{}", std::process::id()));
-    fs::create_dir(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
-    let result = age_in(&args, &plan, &scratch, quiet);
-    // What would not come down is still mounted in there, and its journal is needed to clean it up.
-    let is_mounted = fs::read_to_string("/proc/self/mounts")
-        .is_ok_and(|mounts| mounts.contains(&*scratch.file_name().unwrap_or_default().to_string_lossy()));
-    if !is_mounted {
-        fs::remove_dir_all(&scratch).ok();
-    }
+    let custodian = open_home()?;
+    let (_, scratch) = custodian.acquire_tree(&args.dir, "senesce-age")?;
+    let result = age_in(&args, &plan, &custodian, &scratch, quiet);
+    close_home(&custodian);
     result
 }
 
-fn age_in(args: &AgeArgs, plan: &Plan, scratch: &Path, quiet: bool) -> Result<()> {
+fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, quiet: bool) -> Result<()> {
     let existing = Path::new(&args.on);
     if existing.is_dir() {
         if args.image.is_some() || args.save.is_some() {
@@ -69,21 +62,11 @@ fn age_in(args: &AgeArgs, plan: &Plan, scratch: &Path, quiet: bool) -> Result<()
         let end = end?;
         return tell(args, &root.display().to_string(), &end, &[]);
     }
-    let registry = Registry::new(&registry_dir());
     let (spec, slot) = spec(args, plan, scratch)?;
-    registry.add(scratch)?;
-    let custodian = Custodian::open(Arc::new(LinuxHost::default()), scratch)?;
-    let result = create_untaken(&custodian, &spec, slot).map_err(anyhow::Error::from).and_then(|mut volume| {
-        let end = age_root(args, plan, volume.root(), scratch, quiet)?;
-        let kept = keep(args, plan, &mut volume, &end)?;
-        volume.destroy()?;
-        Ok((end, kept))
-    });
-    drop(custodian);
-    if result.is_ok() {
-        registry.remove(scratch)?;
-    }
-    let (end, kept) = result?;
+    let mut volume = create_untaken(custodian, &spec, slot)?;
+    let end = age_root(args, plan, volume.root(), scratch, quiet)?;
+    let kept = keep(args, plan, custodian, &mut volume, &end)?;
+    volume.destroy()?;
     tell(args, &args.on, &end, &kept)
 }
 
@@ -159,7 +142,7 @@ fn age_root(args: &AgeArgs, plan: &Plan, root: &Path, scratch: &Path, quiet: boo
 }
 
 /// Keeps the volume as it was asked for: as an image, in a container. A named device stays as it is anyway.
-fn keep(args: &AgeArgs, plan: &Plan, volume: &mut Volume, end: &AgeEnd) -> Result<Vec<String>> {
+fn keep(args: &AgeArgs, plan: &Plan, custodian: &Custodian, volume: &mut Volume, end: &AgeEnd) -> Result<Vec<String>> {
     let mut kept = Vec::new();
     if args.image.is_none() && args.save.is_none() {
         return Ok(kept);
@@ -193,9 +176,8 @@ fn keep(args: &AgeArgs, plan: &Plan, volume: &mut Volume, end: &AgeEnd) -> Resul
         }
         let source = volume.image().or(volume.device()).context("the volume has no image and no device")?;
         let file_system = Some(volume.spec().file_system.name().to_owned());
-        let threads = count_threads(None);
-        let options = SaveOptions { threads, stop: is_interrupted, ..SaveOptions::default() };
-        let report = save(source, path, &Description { file_system, circumstances }, &options).map_err(explain)?;
+        let options = SaveOptions { threads: count_threads(None), ..SaveOptions::default() };
+        let report = save_listed(custodian, source, path, &Description { file_system, circumstances }, options)?;
         kept.push(format!("{} ({}, {})", path.display(), Bytes(report.stored_bytes), report.content_hash));
     }
     Ok(kept)

@@ -10,11 +10,15 @@ use std::{
 
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Clock};
-use senesce_image::{Container, Description, RestoreOptions, SaveOptions, restore, save, verify};
+use senesce_image::{
+    Container, Description, RestoreOptions, SaveOptions, SaveReport, restore, save, temporary_path, verify,
+};
 use senesce_volume::{
-    Host, LinuxHost, SCAN_BYTES, check_device, check_interrupted, install_signal_cleanup, interrupted, read_superblock,
+    Custodian, Host, LinuxHost, Resource, SCAN_BYTES, check_device, check_interrupted, install_signal_cleanup,
+    interrupted, read_superblock,
 };
 
+use super::home::open_home;
 use crate::{
     args::{ImageArgs, ImageRestoreArgs, ImageSaveArgs, ImageVerb},
     clock::SystemClock,
@@ -62,8 +66,8 @@ fn save_image(args: &ImageSaveArgs, quiet: bool) -> Result<()> {
     let mut circumstances: BTreeMap<String, String> = LinuxHost::default().circumstances(None).into_iter().collect();
     circumstances.extend(args.set.iter().map(|set| (set.name.clone(), set.value.clone())));
     let description = Description { file_system, circumstances };
-    let options = SaveOptions { threads: count_threads(args.threads), level: args.level, stop: is_interrupted };
-    let report = save(&args.source, &args.container, &description, &options).map_err(explain)?;
+    let options = SaveOptions { threads: count_threads(args.threads), level: args.level, ..SaveOptions::default() };
+    let report = save_listed(&open_home()?, &args.source, &args.container, &description, options)?;
     println!(
         "{}: {} volume, {} of data in {}, {}",
         args.container.display(),
@@ -74,6 +78,36 @@ fn save_image(args: &ImageSaveArgs, quiet: bool) -> Result<()> {
     );
     tell_speed(quiet, "saved", report.data_bytes, &clock);
     Ok(())
+}
+
+/// Saves, with what is not whole yet in the journal.
+pub fn save_listed(
+    custodian: &Custodian,
+    source: &Path,
+    to: &Path,
+    description: &Description,
+    options: SaveOptions<'_>,
+) -> Result<SaveReport> {
+    let mark = custodian.token();
+    let options = SaveOptions { mark, stop: is_interrupted, ..options };
+    listed(custodian, to, mark, || save(source, to, description, &options))
+}
+
+/// Lists the file that is to become `to` in the journal while `act` makes it.
+fn listed<T>(
+    custodian: &Custodian,
+    to: &Path,
+    mark: &str,
+    act: impl FnOnce() -> senesce_image::Result<T>,
+) -> Result<T> {
+    // Its directory must be there for the journal to name it from anywhere.
+    let dir = to.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let dir = fs::canonicalize(dir).with_context(|| format!("cannot look up {}", dir.display()))?;
+    let path = temporary_path(&dir.join(to.file_name().unwrap_or_default()), mark);
+    let (id, made) = custodian.acquire(Resource::File { path }, |_| Ok(act()))?;
+    // It has its own name now, or is gone: this only closes the entry.
+    custodian.release(id)?;
+    made.map_err(explain)
 }
 
 /// Refuses what is in use, whose bytes would be of several moments; gives the name of the file system.
@@ -110,13 +144,16 @@ fn restore_image(args: &ImageRestoreArgs, quiet: bool) -> Result<()> {
             check_source(&args.to)?;
         }
     }
+    let custodian = open_home()?;
+    let mark = custodian.token();
     let options = RestoreOptions {
+        mark,
         threads: count_threads(args.threads),
         replace: args.force,
         sync: !args.no_sync,
         stop: is_interrupted,
     };
-    let report = restore(&args.container, &args.to, &options).map_err(explain)?;
+    let report = listed(&custodian, &args.to, mark, || restore(&args.container, &args.to, &options))?;
     println!(
         "{}: {} volume, {} written, {}",
         args.to.display(),

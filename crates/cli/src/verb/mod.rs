@@ -9,6 +9,7 @@ pub mod export;
 pub mod fragment;
 pub mod generate;
 pub mod grep;
+pub mod home;
 pub mod image;
 pub mod inspect;
 pub mod log;

@@ -1,8 +1,9 @@
 //! `senesce record`: what programs do to a directory, as an operation log.
 
 use std::{
+    ffi::OsString,
     fs,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Child, Command, ExitStatus},
     sync::Arc,
     thread,
@@ -13,12 +14,11 @@ use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use senesce_core::{Bytes, Clock, Nanos, Seed};
 use senesce_record::{ImportOptions, RecordOptions, Recorded, Recording, Trouble, import_strace};
-use senesce_vdisk::Footprint;
 use senesce_volume::{
-    Custodian, LinuxHost, Outcome, Registry, Resource, ResourceId, install_signal_cleanup, interrupted,
+    Custodian, MountSource, Outcome, Resource, ResourceId, check_interrupted, install_signal_cleanup, interrupted,
 };
 
-use super::run::registry_dir;
+use super::home::{close_home, open_home};
 use crate::{
     args::RecordArgs,
     clock::SystemClock,
@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Looks between two flushes of the log.
 const LOOKS_A_FLUSH: u64 = 100;
 /// Looks that an interrupted command is given to end.
-const LOOKS_TO_END: u64 = 500;
+const LOOKS_TO_END: u32 = 500;
 
 /// Records through a mount, or imports a trace.
 pub fn record(args: RecordArgs, quiet: bool) -> Result<()> {
@@ -41,18 +41,11 @@ pub fn record(args: RecordArgs, quiet: bool) -> Result<()> {
         return Err(usage("give --dir and --mount", None));
     };
     install_signal_cleanup().context("cannot handle signals")?;
-    let plain = if args.overhead { Some(run_plain(dir, &args)?) } else { None };
-    let scratch = PathBuf::from(format!("/var/tmp/senesce-record-{}", std::process::id()));
-    fs::create_dir(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
-    let registry = Registry::new(&registry_dir());
-    registry.add(&scratch)?;
-    let result = record_in(&args, dir, mount, &scratch, quiet);
-    // What would not come down is found by its journal in there.
-    if result.as_ref().map_or_else(|ended| ended.is_clean, |ended| ended.is_clean) {
-        registry.remove(&scratch)?;
-        fs::remove_dir_all(&scratch).ok();
-    }
-    let ended = result.map_err(|ended| ended.error)?;
+    let custodian = open_home()?;
+    let plain = if args.overhead { Some(run_plain(&custodian, dir, &args)?) } else { None };
+    let result = record_in(&custodian, &args, dir, mount, quiet);
+    close_home(&custodian);
+    let ended = result?;
     print(&args.log, &ended, plain);
     if let Some(signal) = interrupted()
         && ended.status.is_some()
@@ -94,46 +87,29 @@ struct Ended {
     recorded: Recorded,
     status: Option<ExitStatus>,
     took: Nanos,
-    is_clean: bool,
 }
 
-/// One that did not.
-struct Failed {
-    error: anyhow::Error,
-    is_clean: bool,
-}
-
-fn record_in(
-    args: &RecordArgs,
-    dir: &Path,
-    mount: &Path,
-    scratch: &Path,
-    quiet: bool,
-) -> std::result::Result<Ended, Failed> {
-    let early = |error: anyhow::Error| Failed { error, is_clean: true };
-    let custodian = Custodian::open(Arc::new(LinuxHost::default()), scratch).map_err(|error| early(error.into()))?;
+fn record_in(custodian: &Custodian, args: &RecordArgs, dir: &Path, mount: &Path, quiet: bool) -> Result<Ended> {
     let clock = Arc::new(SystemClock::start());
-    let (id, recording) = start(&custodian, args, dir, mount, clock.clone()).map_err(early)?;
+    let (id, recording) = start(custodian, args, dir, mount, clock.clone())?;
     if !quiet && args.command.is_empty() {
         eprintln!("recording what happens in {}; Ctrl-C ends it", mount.display());
     }
     let attended = attend(args, mount, &recording, &clock);
     // Whatever became of the command, the mount goes first: what is still in memory arrives with that.
     let released = custodian.release(id);
-    let is_clean = !matches!(released, Err(_) | Ok(Outcome::Failed { .. }));
-    let late = |error: anyhow::Error| Failed { error, is_clean };
     if let Ok(Outcome::DetachedLazily) = released
         && !quiet
     {
         eprintln!("somebody still used {}: what they did since is not in the log", mount.display());
     }
-    let recorded = recording.finish().map_err(|error| late(error.into()))?;
-    released.map_err(|error| late(error.into()))?;
-    let (status, took) = attended.map_err(late)?;
-    Ok(Ended { recorded, status, took, is_clean })
+    let recorded = recording.finish()?;
+    released?;
+    let (status, took) = attended?;
+    Ok(Ended { recorded, status, took })
 }
 
-/// Mounts; the mount is in the journal before it is there. It is known by its source, as that of a disk in virtual time.
+/// Mounts; the mount is in the journal before it is there.
 fn start(
     custodian: &Custodian,
     args: &RecordArgs,
@@ -141,21 +117,20 @@ fn start(
     mount: &Path,
     clock: Arc<dyn Clock>,
 ) -> Result<(ResourceId, Recording)> {
-    let mount_point = fs::canonicalize(mount).with_context(|| format!("cannot look up {}", mount.display()))?;
-    let name = format!("record.{}", custodian.token());
-    let source = format!("senesce-vdisk:{name}");
-    let footprint = Footprint { name, mount_point, backing_file: None, server: None, guard: None };
+    let point = fs::canonicalize(mount).with_context(|| format!("cannot look up {}", mount.display()))?;
+    let name = format!("senesce-record:{}", custodian.token());
     let options = RecordOptions {
         backing: dir.to_owned(),
         mount: mount.to_owned(),
         log: args.log.clone(),
-        source,
+        source: name.clone(),
         keep_contents: args.keep_contents,
         anonymize: args.anonymize,
         seed: Seed(args.seed),
         clock,
     };
-    let (id, started) = custodian.acquire(Resource::VirtualDisk { footprint }, |_| Ok(Recording::start(options)))?;
+    let resource = Resource::Mount { point, source: MountSource::Recording { name } };
+    let (id, started) = custodian.acquire(resource, |_| Ok(Recording::start(options)))?;
     match started {
         Ok(recording) => Ok((id, recording)),
         Err(error) => {
@@ -175,75 +150,84 @@ fn attend(
     let began = clock.now();
     let mut command = spawn(&args.command, mount)?;
     let mut looks = 0u64;
-    let mut interrupted_at = None;
-    let trouble = loop {
-        if let Some(command) = &mut command
-            && let Some(status) = command.try_wait().context("cannot wait for the command")?
-        {
-            return Ok((Some(status), Nanos(clock.now().0 - began.0)));
-        }
-        if let Some(trouble) = recording.trouble() {
-            break trouble;
-        }
-        if interrupted().is_some() {
-            let Some(command) = &mut command else { return Ok((None, Nanos(clock.now().0 - began.0))) };
-            match interrupted_at {
-                None => {
-                    interrupted_at = Some(looks);
-                    let _ = kill_process(Pid::from_child(command), Signal::TERM);
-                }
-                Some(at) if looks > at + LOOKS_TO_END => command.kill().context("cannot kill the command")?,
-                Some(_) => {}
-            }
-        }
+    let mut look = || {
         looks += 1;
         if looks.is_multiple_of(LOOKS_A_FLUSH) {
             recording.flush();
         }
-        thread::sleep(LOOK);
+        recording.trouble()
     };
-    let Some(mut command) = command else {
-        // Somebody unmounted it: that is one way to end it. The others show when the log is finished.
-        return Ok((None, Nanos(clock.now().0 - began.0)));
-    };
-    let _ = command.kill();
-    let status = command.wait().context("cannot wait for the command")?;
+    let (status, trouble) = wait(command.as_mut(), &mut look)?;
     match trouble {
-        Trouble::Unmounted => Err(failed("the mount was taken away while the command ran")),
-        Trouble::Vanished | Trouble::Log => Ok((Some(status), Nanos(clock.now().0 - began.0))),
+        Some(Trouble::Unmounted) if status.is_some() => Err(failed("the mount was taken away while the command ran")),
+        // Without a command that is one way to end it. The others show when the log is finished.
+        _ => Ok((status, Nanos(clock.now().0 - began.0))),
     }
 }
 
-fn spawn(command: &[std::ffi::OsString], place: &Path) -> Result<Option<Child>> {
+/// Waits for the end of a command, or without one for a signal, and looks now and then; a signal asks the command to end,
+/// trouble makes it.
+fn wait(
+    mut command: Option<&mut Child>,
+    look: &mut dyn FnMut() -> Option<Trouble>,
+) -> Result<(Option<ExitStatus>, Option<Trouble>)> {
+    let mut looks_since_signal = 0;
+    loop {
+        if let Some(command) = &mut command
+            && let Some(status) = command.try_wait().context("cannot wait for the command")?
+        {
+            return Ok((Some(status), None));
+        }
+        if let Some(trouble) = look() {
+            let Some(command) = command else { return Ok((None, Some(trouble))) };
+            let _ = command.kill();
+            return Ok((Some(command.wait().context("cannot wait for the command")?), Some(trouble)));
+        }
+        if interrupted().is_some() {
+            let Some(command) = &mut command else { return Ok((None, None)) };
+            match looks_since_signal {
+                0 => {
+                    let _ = kill_process(Pid::from_child(command), Signal::TERM);
+                }
+                LOOKS_TO_END => command.kill().context("cannot kill the command")?,
+                _ => {}
+            }
+            looks_since_signal += 1;
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+fn spawn(command: &[OsString], place: &Path) -> Result<Option<Child>> {
     let Some((program, arguments)) = command.split_first() else { return Ok(None) };
     let child = Command::new(program).args(arguments).current_dir(place).stdout(std::io::stderr()).spawn();
     child.map(Some).with_context(|| format!("cannot run {}", program.to_string_lossy()))
 }
 
-/// The same command in a copy of the directory beside it; gives how long it took.
-fn run_plain(dir: &Path, args: &RecordArgs) -> Result<Nanos> {
+/// The same command in a copy of the directory beside it, which is gone afterwards; gives how long it took.
+fn run_plain(custodian: &Custodian, dir: &Path, args: &RecordArgs) -> Result<Nanos> {
     let dir = fs::canonicalize(dir).with_context(|| format!("cannot look up {}", dir.display()))?;
-    let mut name = dir.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".senesce-plain-{}", std::process::id()));
-    let copy = Copy(dir.with_file_name(name));
-    let copied = Command::new("cp").arg("-a").arg("--").arg(&dir).arg(&copy.0).status().context("cannot run cp")?;
-    if !copied.success() {
+    let beside = dir.parent().ok_or_else(|| usage("the root of all files cannot be copied for --overhead", None))?;
+    let (id, place) = custodian.acquire_tree(beside, "senesce-plain")?;
+    let copy = place.join("copy");
+    let run = |command: &[OsString], place: &Path| -> Result<ExitStatus> {
+        let mut child = spawn(command, place)?;
+        let (status, _) = wait(child.as_mut(), &mut || None)?;
+        check_interrupted("the command without the recorder")?;
+        status.ok_or_else(|| failed("there is no command"))
+    };
+    let copying: Vec<OsString> = vec!["cp".into(), "-a".into(), "--".into(), dir.clone().into(), copy.clone().into()];
+    if !run(&copying, &place)?.success() {
         return Err(failed(format!("cannot copy {}", dir.display())));
     }
     let clock = SystemClock::start();
-    if let Some(mut command) = spawn(&args.command, &copy.0)? {
-        command.wait().context("cannot wait for the command")?;
+    let status = run(&args.command, &copy)?;
+    let took = clock.now();
+    custodian.release(id)?;
+    if !status.success() {
+        return Err(failed(format!("the command ended with {status} without the recorder already")));
     }
-    Ok(clock.now())
-}
-
-/// Removed at the end, whatever happens.
-struct Copy(PathBuf);
-
-impl Drop for Copy {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+    Ok(took)
 }
 
 fn print(log: &Path, ended: &Ended, plain: Option<Nanos>) {

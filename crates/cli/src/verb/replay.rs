@@ -3,18 +3,15 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Seed};
 use senesce_experiment::{Against, ReplayOptions, replay_log};
 use senesce_oplog::Ended;
-use senesce_volume::{
-    Backend, Custodian, FileSystemKind, LinuxHost, Registry, Slot, Uuid, Volume, VolumeSpec, install_signal_cleanup,
-};
+use senesce_volume::{Backend, Custodian, FileSystemKind, Slot, Uuid, Volume, VolumeSpec, install_signal_cleanup};
 
-use super::run::registry_dir;
+use super::home::{close_home, open_home};
 use crate::{
     args::{FsArg, ReplayArgs},
     clock::SystemClock,
@@ -25,43 +22,41 @@ use crate::{
 /// Replays, compares, and says so; differences are a failure.
 pub fn replay(args: ReplayArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
-    let scratch = args.dir.join(format!("senesce-replay-{}", std::process::id()));
-    fs::create_dir(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
-    let result = replay_in(&args, &scratch, quiet);
-    // What would not come down is still mounted in there, and its journal is needed to clean it up.
-    let is_mounted = fs::read_to_string("/proc/self/mounts")
-        .is_ok_and(|mounts| mounts.contains(&*scratch.file_name().unwrap_or_default().to_string_lossy()));
-    if !args.keep && !is_mounted {
-        fs::remove_dir_all(&scratch).ok();
+    let custodian = open_home()?;
+    let (_, scratch) = custodian.acquire_tree(&args.dir, "senesce-replay")?;
+    match replay_in(&args, &custodian, &scratch, quiet) {
+        Ok(Some(volume)) => {
+            let (root, home) = (volume.root().display(), custodian.dir().display());
+            println!("kept mounted at {root} (`senesce clean {home}` removes it)");
+            // The journal keeps it, not this process: that is what `keep` means.
+            std::mem::forget(volume);
+            std::mem::forget(custodian);
+            Ok(())
+        }
+        result => {
+            close_home(&custodian);
+            result.map(drop)
+        }
     }
-    result
 }
 
-fn replay_in(args: &ReplayArgs, scratch: &Path, quiet: bool) -> Result<()> {
+/// Gives the volume that is to be kept.
+fn replay_in(args: &ReplayArgs, custodian: &Custodian, scratch: &Path, quiet: bool) -> Result<Option<Volume>> {
     let existing = Path::new(&args.on);
     if existing.is_dir() {
         if fs::read_dir(existing).context("cannot list the directory to replay into")?.next().is_some() {
             return Err(usage(format!("{} is not empty", args.on), Some("give an empty directory")));
         }
-        return replay_into(args, existing, scratch, quiet);
+        return replay_into(args, existing, scratch, quiet).map(|()| None);
     }
-    let registry = Registry::new(&registry_dir());
-    registry.add(scratch)?;
-    let custodian = Custodian::open(Arc::new(LinuxHost::default()), scratch)?;
     let (spec, slot) = spec(args, scratch)?;
-    let volume = Volume::create(&custodian, &spec, &slot)?;
-    let result = replay_into(args, volume.root(), scratch, quiet);
-    if args.keep && result.is_ok() {
-        println!("kept mounted at {} (`senesce clean {}` removes it)", volume.root().display(), scratch.display());
-        // The journal keeps it, not this process: that is what `keep` means.
-        std::mem::forget(volume);
-        std::mem::forget(custodian);
-        return Ok(());
+    let volume = Volume::create(custodian, &spec, &slot)?;
+    replay_into(args, volume.root(), scratch, quiet)?;
+    if args.keep {
+        return Ok(Some(volume));
     }
     volume.destroy()?;
-    drop(custodian);
-    registry.remove(scratch)?;
-    result
+    Ok(None)
 }
 
 fn spec(args: &ReplayArgs, scratch: &Path) -> Result<(VolumeSpec, Slot)> {

@@ -40,7 +40,7 @@ pub fn figures(outcome: &Value, volume: usize, state: usize) -> Vec<f64> {
 pub fn assert_clean(lab: &Lab) {
     lab.assert_nothing_left();
     let names = std::fs::read_dir(lab.path(".")).unwrap().map(|entry| entry.unwrap().file_name());
-    let left: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with("senesce-bench-")).collect();
+    let left: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with("senesce-bench.")).collect();
     assert!(left.is_empty(), "{left:?}");
 }
 
@@ -171,7 +171,7 @@ fn a_signal_ends_the_command_and_cleans() {
     }
     let lab = Lab::new();
     let (child, sleeper) = start_sleeping(&lab);
-    assert!(mount_points().iter().any(|point| point.contains("/senesce-bench-")), "the command runs in a volume");
+    assert!(mount_points().iter().any(|point| point.contains("/senesce-bench.")), "the command runs in a volume");
     must("kill", &["-TERM", &child.id().to_string()]);
     let ended = super::lab::Done::of(child.wait_with_output().unwrap());
     ended.refused(143, &["interrupted by signal 15"]);

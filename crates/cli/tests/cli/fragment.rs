@@ -129,7 +129,7 @@ fn free_space_follows_a_histogram_and_then_no_file_is_in_one_piece() {
         for (size, share) in [(4096, 0.1), (32_768, 0.4), (131_072, 0.5)] {
             assert!((bytes(size) - share).abs() < 0.05, "{kind} {mkfs:?}: {size} has {}: {report}", bytes(size));
         }
-        lab.run(args).refused(1, &["File exists"]);
+        lab.run(args).refused(2, &["is there already"]);
         if kind != "xfs" {
             let file = mount.point.join("file").to_string_lossy().into_owned();
             lab.run(["fragment", &file, "--size", "10MiB", "--extents", "1"])

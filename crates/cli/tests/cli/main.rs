@@ -12,6 +12,7 @@ mod equivalence;
 mod fragment;
 mod image;
 mod inspect;
+mod killed;
 mod lab;
 mod log;
 mod nightly;

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use super::{
-    CleanAction, Outcome,
+    CleanAction,
     journal::{Entry, Journal},
+    keeper::remove_home,
     release::{abort_if_unserved, release},
 };
 use crate::{Error, Result, host::Host};
@@ -30,10 +31,14 @@ pub fn clean(host: &dyn Host, dir: &Path) -> Result<Vec<CleanAction>> {
     for held in state.held.iter().rev() {
         abort_if_unserved(host, &held.resource, &state.held);
         let outcome = release(host, &held.resource, held.file, &state.token);
-        if !matches!(outcome, Outcome::Failed { .. }) {
+        let action = CleanAction { resource: held.resource.clone(), outcome };
+        if !action.is_failure() {
             journal.append(&Entry::Release { id: held.id })?;
         }
-        actions.push(CleanAction { resource: held.resource.clone(), outcome });
+        actions.push(action);
+    }
+    if state.home && !actions.iter().any(CleanAction::is_failure) {
+        remove_home(dir);
     }
     Ok(actions)
 }

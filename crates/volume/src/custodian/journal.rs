@@ -22,8 +22,8 @@ use crate::{
 pub const JOURNAL_FILE_NAME: &str = "resources.ndjson";
 
 /// The journal's version; all earlier ones are read for ever. Version 2 added disks in virtual time, version 3 the boot of
-/// their processes.
-pub(super) const VERSION: u32 = 3;
+/// their processes, version 4 mounts that record and homes.
+pub(super) const VERSION: u32 = 4;
 
 /// A link in the journal's place could lead to any file.
 const NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
@@ -33,7 +33,14 @@ const NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(super) enum Entry {
     /// A process begins to use the journal.
-    Owner { version: u32, process: ProcessId, token: String },
+    Owner {
+        version: u32,
+        process: ProcessId,
+        token: String,
+        /// The journal's directory holds nothing else, and goes when nothing is held any more. Since version 4.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        home: bool,
+    },
     /// A resource will be acquired after this line.
     Acquire { id: ResourceId, resource: Resource },
     /// It was acquired, and is this file.
@@ -60,6 +67,8 @@ pub(super) struct State {
     pub owner: Option<ProcessId>,
     /// Its token, part of every name it made.
     pub token: String,
+    /// The directory is the journal's own.
+    pub home: bool,
     /// In the order of acquiring.
     pub held: Vec<Held>,
     /// Ids from here on are unused.
@@ -71,9 +80,10 @@ pub(super) struct State {
 impl State {
     pub(super) fn apply(&mut self, entry: Entry) {
         match entry {
-            Entry::Owner { process, token, .. } => {
+            Entry::Owner { process, token, home, .. } => {
                 self.owner = Some(process);
                 self.token = token;
+                self.home = home;
             }
             Entry::Acquire { id, resource } => {
                 self.next_id = self.next_id.max(id.0 + 1);
@@ -211,6 +221,8 @@ mod tests {
 
     const GOLDEN_3: &[u8] = include_bytes!("../../../../golden/volume/resources-v3.ndjson");
 
+    const GOLDEN_4: &[u8] = include_bytes!("../../../../golden/volume/resources-v4.ndjson");
+
     #[test]
     fn version_1_is_read_for_ever() {
         let state = parse(Path::new("golden"), GOLDEN).unwrap();
@@ -266,8 +278,22 @@ mod tests {
     }
 
     #[test]
+    fn version_4_knows_homes_and_the_mounts_of_recordings() {
+        let state = parse(Path::new("golden"), GOLDEN_4).unwrap();
+        assert!(state.home);
+        let held: Vec<String> = state.held.iter().map(|held| held.resource.to_string()).collect();
+        assert_eq!(
+            held,
+            ["tree /srv/senesce-record.1267-181cd-0b1b2f3a", "recording on /mnt/rec", "temporary files in /srv/tables"]
+        );
+        assert!(!parse(Path::new("golden"), GOLDEN_3).unwrap().home);
+    }
+
+    #[test]
     fn the_golden_files_are_what_is_written() {
-        for line in [GOLDEN, GOLDEN_2, GOLDEN_3].concat().split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+        for line in
+            [GOLDEN, GOLDEN_2, GOLDEN_3, GOLDEN_4].concat().split(|&byte| byte == b'\n').filter(|line| !line.is_empty())
+        {
             let entry: Entry = serde_json::from_slice(line).unwrap();
             assert_eq!(serde_json::to_vec(&entry).unwrap(), line);
         }
@@ -287,7 +313,7 @@ mod tests {
     fn damage_in_the_middle_and_newer_versions_are_refused() {
         let bad = b"{\"event\":\"release\",\"id\":1}\ngarbage\n{\"event\":\"release\",\"id\":1}\n";
         assert!(matches!(parse(Path::new("x"), bad), Err(Error::Journal { line: 2, .. })));
-        let newer = String::from_utf8(GOLDEN.to_vec()).unwrap().replace("\"version\":1", "\"version\":4");
+        let newer = String::from_utf8(GOLDEN.to_vec()).unwrap().replace("\"version\":1", "\"version\":5");
         let error = parse(Path::new("x"), newer.as_bytes()).unwrap_err();
         assert!(error.to_string().contains("newer"), "{error}");
     }

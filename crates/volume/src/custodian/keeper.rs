@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    host::{DiskServer, FileId, Host},
+    host::{DiskServer, FileId, Host, ProcessId},
 };
 
 /// Number of a resource in its journal.
@@ -50,6 +50,11 @@ impl Custodian {
     /// Errors: a living process owns it ([`Error::OwnerAlive`]); an earlier one left resources behind
     /// ([`Error::LeftOvers`]: call [`clean`](super::clean) first).
     pub fn open(host: Arc<dyn Host>, dir: &Path) -> Result<Self> {
+        Self::open_as(host, dir, false)
+    }
+
+    /// The same; a *home* is a directory that is the journal's alone, and goes when the last clone goes and nothing is held.
+    pub(super) fn open_as(host: Arc<dyn Host>, dir: &Path, home: bool) -> Result<Self> {
         let process = host.this_process()?;
         let (mut journal, mut state) = Journal::open(dir)?;
         if let Some(owner) = state.owner.as_ref().filter(|owner| host.is_alive(owner))
@@ -61,10 +66,8 @@ impl Custodian {
             return Err(Error::LeftOvers { journal: journal.path().to_owned(), count: state.held.len() });
         }
         journal.cut_to(&state)?;
-        // The boot tells machines apart that share a directory.
-        let boot: String = process.boot_id.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
-        let token = format!("{:x}-{:x}-{boot}", process.pid, process.start_ticks);
-        let owner = Entry::Owner { version: super::journal::VERSION, process, token: token.clone() };
+        let token = token_of(&process);
+        let owner = Entry::Owner { version: super::journal::VERSION, process, token: token.clone(), home };
         journal.append(&owner)?;
         state.apply(owner);
         journal.unlock()?;
@@ -88,6 +91,16 @@ impl Custodian {
     /// The mark in the names of everything this run makes: its process, start and boot, so unique.
     pub fn token(&self) -> &str {
         &self.0.token
+    }
+
+    /// Makes a directory of the run's own in `dir`, which goes with all in it; its name begins with `what`.
+    ///
+    /// Errors: `dir` is not there or not writable.
+    pub fn acquire_tree(&self, dir: &Path, what: &str) -> Result<(ResourceId, PathBuf)> {
+        let dir = std::fs::canonicalize(dir).map_err(Error::std("look up", dir))?;
+        let path = dir.join(format!("{what}.{}", self.token()));
+        let (id, _) = self.acquire_file(Resource::Tree { path: path.clone() }, |host| host.create_dir(&path))?;
+        Ok((id, path))
     }
 
     /// Writes down that `resource` will be acquired, then acquires it.
@@ -204,12 +217,33 @@ impl Inner {
         let held = self.books().state.held.clone();
         abort_if_unserved(&*self.host, resource, &held);
     }
+
+    /// Releases everything; a home of which nothing is left goes, too.
+    fn end(&self) -> Vec<CleanAction> {
+        let actions = self.release_all();
+        let books = self.books();
+        if books.state.home && books.state.held.is_empty() {
+            remove_home(&self.dir);
+        }
+        actions
+    }
+}
+
+/// What goes into every name that a process makes. The boot tells machines apart that share a directory.
+pub(super) fn token_of(process: &ProcessId) -> String {
+    let boot: String = process.boot_id.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
+    format!("{:x}-{:x}-{boot}", process.pid, process.start_ticks)
+}
+
+/// Removes a home and its journal, and nothing that somebody else put there. That it stays does no harm: it is empty.
+pub(super) fn remove_home(dir: &Path) {
+    let _ = std::fs::remove_file(dir.join(super::JOURNAL_FILE_NAME)).and_then(|()| std::fs::remove_dir(dir));
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
         // What fails here stays in the journal, and `clean` tells of it.
-        let _ = self.release_all();
+        let _ = self.end();
     }
 }
 
@@ -230,7 +264,7 @@ impl fmt::Debug for Custodian {
 /// Releases what all custodians of this process hold: for the last moment before an exit.
 pub(crate) fn release_everything() -> Vec<CleanAction> {
     let all: Vec<_> = ALL.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
-    all.iter().flat_map(|inner| inner.release_all()).collect()
+    all.iter().flat_map(|inner| inner.end()).collect()
 }
 
 /// Resources that go with a value, in reverse order of acquiring.

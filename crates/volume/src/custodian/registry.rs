@@ -5,16 +5,21 @@ use std::{
     io::Write,
     os::unix::ffi::{OsStrExt, OsStringExt},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
-use super::{CleanAction, Outcome, clean};
+use super::{CleanAction, Custodian, clean, keeper::token_of};
 use crate::{Error, Result, host::Host};
 
-/// A directory with one small file per run, which holds the path of the run's directory.
+/// A directory with one small file per run, which holds the path of the run's directory, and with the homes of what has no
+/// directory of its own.
 #[derive(Clone, Debug)]
 pub struct Registry {
     dir: PathBuf,
 }
+
+/// How the names of homes end.
+const HOME: &str = "home";
 
 /// What cleaning did for one run.
 #[derive(Debug)]
@@ -47,6 +52,28 @@ impl Registry {
         write().map_err(Error::std("write", &path))
     }
 
+    /// A custodian for what is no run: its journal has a directory here for as long as something is held.
+    ///
+    /// Errors: the registry's directory cannot be written.
+    pub fn open_home(&self, host: Arc<dyn Host>) -> Result<Custodian> {
+        let token = token_of(&host.this_process()?);
+        for number in 0u32.. {
+            let dir = self.dir.join(format!("{token}.{number}.{HOME}"));
+            fs::create_dir_all(&self.dir).map_err(Error::std("create the directory", &self.dir))?;
+            match fs::create_dir(&dir) {
+                Ok(()) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
+                Err(error) => return Err(Error::std("create the directory", &dir)(error)),
+            }
+            match Custodian::open_as(host.clone(), &dir, true) {
+                // Somebody who cleans took it for an empty one that a kill left.
+                Err(_) if !dir.exists() => {}
+                opened => return opened,
+            }
+        }
+        unreachable!("some number is free")
+    }
+
     /// Removes a run that has ended in order.
     pub fn remove(&self, run_dir: &Path) -> Result<()> {
         let run_dir = fs::canonicalize(run_dir).map_err(Error::std("look up", run_dir))?;
@@ -71,7 +98,9 @@ impl Registry {
         let mut runs = Vec::new();
         for entry in entries {
             let path = entry.map_err(Error::std("list", &self.dir))?.path();
-            if path.extension().is_some_and(|extension| extension == "run") {
+            if path.extension().is_some_and(|extension| extension == HOME) {
+                runs.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "run") {
                 let bytes = fs::read(&path).map_err(Error::std("read", &path))?;
                 runs.push(std::ffi::OsString::from_vec(bytes).into());
             }
@@ -85,11 +114,14 @@ impl Registry {
         let mut all = Vec::new();
         for dir in self.runs()? {
             let result = clean(host, &dir);
-            let done = |actions: &Vec<CleanAction>| {
-                !actions.iter().any(|action| matches!(action.outcome, Outcome::Failed { .. }))
-            };
+            let done = |actions: &Vec<CleanAction>| !actions.iter().any(CleanAction::is_failure);
             if result.as_ref().is_ok_and(done) {
-                self.forget(&dir)?;
+                if dir.extension().is_some_and(|extension| extension == HOME) {
+                    // Killed before there was a journal in it. That it is not empty, or gone, is as good.
+                    let _ = fs::remove_dir(&dir);
+                } else {
+                    self.forget(&dir)?;
+                }
             }
             all.push(RunCleaned { dir, result });
         }
@@ -121,7 +153,10 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
     use super::*;
+    use crate::{Resource, host::fake::FakeHost};
 
     #[test]
     fn runs_are_found_again_whatever_their_paths() {
@@ -140,5 +175,41 @@ mod tests {
         assert_eq!(registry.runs().unwrap(), dirs);
         registry.remove(&dirs[0]).unwrap();
         assert_eq!(registry.runs().unwrap(), dirs[1..]);
+    }
+
+    #[test]
+    fn a_home_goes_with_what_it_lists_at_its_end_and_after_a_kill() {
+        let temp = tempfile::tempdir().unwrap();
+        let registry = Registry::new(&temp.path().join("runs"));
+        fs::create_dir(temp.path().join("trees")).unwrap();
+        let host = Arc::new(FakeHost::default());
+        for is_killed in [false, true] {
+            let custodian = registry.open_home(host.clone()).unwrap();
+            let (_, tree) = custodian.acquire_tree(&temp.path().join("trees"), "work").unwrap();
+            let dir = temp.path().to_owned();
+            let ours = dir.join(format!(".table.{}-new", custodian.token()));
+            custodian.acquire(Resource::Files { dir }, |_| Ok(())).unwrap();
+            host.create_file(&ours, senesce_core::Bytes(1)).unwrap();
+            assert_eq!(registry.runs().unwrap(), [custodian.dir()]);
+            let opened_beside = registry.open_home(host.clone()).unwrap();
+            assert_ne!(opened_beside.dir(), custodian.dir());
+            drop(opened_beside);
+            if is_killed {
+                std::mem::forget(custodian);
+                assert!(matches!(registry.clean_all(&*host).unwrap()[0].result, Err(Error::OwnerAlive { .. })));
+                host.owner_lives.store(false, Ordering::SeqCst);
+                fs::create_dir(temp.path().join("runs/1-1-b.0.home")).unwrap();
+                let mut cleaned = registry.clean_all(&*host).unwrap();
+                cleaned.retain(|cleaned| !cleaned.result.as_ref().unwrap().is_empty());
+                let actions = cleaned.remove(0).result.unwrap();
+                let told: Vec<String> = actions.iter().map(ToString::to_string).collect();
+                let (files, tree) = (temp.path().display(), tree.display());
+                let want = [format!("temporary files in {files}: removed"), format!("directory tree {tree}: removed")];
+                assert_eq!(told, want);
+            } else {
+                drop(custodian);
+            }
+            assert!(host.is_clean() && registry.runs().unwrap().is_empty());
+        }
     }
 }

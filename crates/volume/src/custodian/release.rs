@@ -48,16 +48,27 @@ pub struct CleanAction {
     pub outcome: Outcome,
 }
 
+impl CleanAction {
+    /// Whether it is still there.
+    pub fn is_failure(&self) -> bool {
+        matches!(self.outcome, Outcome::Failed { .. })
+    }
+}
+
 impl fmt::Display for CleanAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.resource {
             Resource::File { path } => write!(f, "file {}", path.display()),
             Resource::Directory { path } => write!(f, "directory {}", path.display()),
             Resource::Tree { path } => write!(f, "directory tree {}", path.display()),
+            Resource::Files { dir } => write!(f, "temporary files in {}", dir.display()),
             Resource::Loop { image, .. } => write!(f, "loop device of {}", image.display()),
             Resource::DiskLoop { path, .. } => write!(f, "loop device of {}", path.display()),
             Resource::VirtualDisk { footprint } => write!(f, "virtual disk at {}", footprint.mount_point.display()),
             Resource::ReadAhead { device, kib, .. } => write!(f, "read-ahead of {} ({kib} KiB)", device.display()),
+            Resource::Mount { point, source: MountSource::Recording { .. } } => {
+                write!(f, "recording at {}", point.display())
+            }
             Resource::Mount { point, .. } => write!(f, "mount at {}", point.display()),
         }?;
         match &self.outcome {
@@ -81,6 +92,7 @@ pub(super) fn release(host: &dyn Host, resource: &Resource, file: Option<FileId>
         Resource::File { path } => release_file(host, path, file, token),
         Resource::Directory { path } => release_dir(host, path, file, token, |path| host.remove_dir(path)),
         Resource::Tree { path } => release_dir(host, path, file, token, |path| host.remove_tree(path)),
+        Resource::Files { dir } => release_files(host, dir, token),
         Resource::Loop { file, .. } => {
             release_loops(host, || host.loops_backed_by(*file), |device| host.detach_loop(device))
         }
@@ -117,6 +129,17 @@ fn release_path(
     }
     remove(path)?;
     Ok(Outcome::Removed)
+}
+
+fn release_files(host: &dyn Host, dir: &Path, token: &str) -> Result<Outcome> {
+    let is_ours = |path: &PathBuf| {
+        !token.is_empty() && path.file_name().is_some_and(|name| name.to_string_lossy().contains(token))
+    };
+    let ours: Vec<PathBuf> = host.list(dir)?.into_iter().filter(is_ours).collect();
+    for path in &ours {
+        host.remove_file(path)?;
+    }
+    Ok(if ours.is_empty() { Outcome::AlreadyGone } else { Outcome::Removed })
 }
 
 fn release_file(host: &dyn Host, path: &Path, file: Option<FileId>, token: &str) -> Result<Outcome> {
@@ -221,6 +244,7 @@ fn release_mount(host: &dyn Host, point: &Path, source: &MountSource) -> Result<
             MountSource::Image { file } => host.loop_backing(&mount.source)? == Some(*file),
             MountSource::Disk { mark } => host.loop_mark(&mount.source)?.as_ref() == Some(mark),
             MountSource::Device { number } => host.device_number(&mount.source)? == Some(*number),
+            MountSource::Recording { name } => mount.source == Path::new(name),
         };
         if !is_ours {
             let why = format!("{} is mounted on {}", mount.source.display(), point.display());

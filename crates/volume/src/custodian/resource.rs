@@ -29,6 +29,11 @@ pub enum Resource {
         /// Its path; the name holds the run's token.
         path: PathBuf,
     },
+    /// All files in a directory whose names hold the run's token, for those who make one after the other. Since version 4.
+    Files {
+        /// The directory, which is somebody's.
+        dir: PathBuf,
+    },
     /// The loop devices of an image.
     Loop {
         /// The image.
@@ -86,6 +91,11 @@ pub enum MountSource {
         /// Its number.
         number: DeviceNumber,
     },
+    /// A recording: FUSE, under this name. Since version 4.
+    Recording {
+        /// What the list of mounts calls it; the run's token is in it.
+        name: String,
+    },
 }
 
 /// The mark of the loop devices of the disk called `name`: its end, which holds the run's token and is unique on the
@@ -104,6 +114,7 @@ impl Resource {
     pub fn path(&self) -> &Path {
         match self {
             Resource::File { path } | Resource::Directory { path } | Resource::Tree { path } => path,
+            Resource::Files { dir } => dir,
             Resource::Loop { image, .. } => image,
             Resource::VirtualDisk { footprint } => &footprint.mount_point,
             Resource::DiskLoop { path, .. } => path,
@@ -124,9 +135,11 @@ impl fmt::Display for Resource {
             Resource::File { .. } => "file",
             Resource::Directory { .. } => "directory",
             Resource::Tree { .. } => "tree",
+            Resource::Files { .. } => "temporary files in",
             Resource::Loop { .. } | Resource::DiskLoop { .. } => "loop device of",
             Resource::VirtualDisk { .. } => "virtual disk on",
             Resource::ReadAhead { .. } => "read-ahead of",
+            Resource::Mount { source: MountSource::Recording { .. }, .. } => "recording on",
             Resource::Mount { .. } => "mount on",
         };
         write!(f, "{what} {}", self.path().display())

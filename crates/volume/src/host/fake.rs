@@ -199,6 +199,11 @@ impl Host for FakeHost {
         self.step("file_id").map(|world| world.files.get(path).copied())
     }
 
+    fn list(&self, dir: &Path) -> Result<Vec<PathBuf>> {
+        let world = self.step("list")?;
+        Ok(world.files.keys().filter(|path| path.parent() == Some(dir)).cloned().collect())
+    }
+
     fn create_file(&self, path: &Path, _: Bytes) -> Result<FileId> {
         self.make("create_file", path)
     }

@@ -135,6 +135,10 @@ impl Host for LinuxHost {
         }
     }
 
+    fn list(&self, dir: &Path) -> Result<Vec<PathBuf>> {
+        linux_file::list(dir)
+    }
+
     fn create_file(&self, path: &Path, size: Bytes) -> Result<FileId> {
         linux_file::create(path, size)
     }

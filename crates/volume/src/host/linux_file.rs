@@ -18,6 +18,21 @@ pub(super) fn open(path: &Path, flags: OFlags) -> Result<OwnedFd> {
     rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()).map_err(Error::io("open", path))
 }
 
+pub(super) fn list(dir: &Path) -> Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(Error::std("list", dir))?,
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(Error::std("list", dir))?;
+        if entry.file_type().is_ok_and(|kind| !kind.is_dir()) {
+            files.push(entry.path());
+        }
+    }
+    Ok(files)
+}
+
 pub(super) fn create(path: &Path, size: Bytes) -> Result<FileId> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let fd = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR).map_err(Error::io("create", path))?;

@@ -135,6 +135,8 @@ pub trait Host: Send + Sync {
     fn is_in_memory(&self, dir: &Path) -> Result<bool>;
     /// Identity of what is at `path` (a symbolic link itself, not its target); `None` if nothing is.
     fn file_id(&self, path: &Path) -> Result<Option<FileId>>;
+    /// The files in a directory, without its directories; none if it is gone.
+    fn list(&self, dir: &Path) -> Result<Vec<PathBuf>>;
     /// Makes a new sparse file; fails if something is there. Leaves nothing behind on failure.
     fn create_file(&self, path: &Path, size: Bytes) -> Result<FileId>;
     /// Makes a new directory; fails if something is there.

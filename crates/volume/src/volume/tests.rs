@@ -9,8 +9,8 @@ use std::{
 use senesce_core::{Bytes, Seed};
 
 use crate::{
-    Backend, Custodian, Error, FileSystemKind, JOURNAL_FILE_NAME, Outcome, Pace, Slot, Uuid, VirtualDevice, Volume,
-    VolumeSpec, clean,
+    Backend, Custodian, Error, FileSystemKind, JOURNAL_FILE_NAME, MountSource, Outcome, Pace, Resource, Slot, Uuid,
+    VirtualDevice, Volume, VolumeSpec, clean,
     host::fake::{FakeHost, Fault},
 };
 
@@ -221,6 +221,24 @@ fn a_busy_mount_is_waited_for_and_detached_lazily_only_in_the_end() {
         let actions = custodian.release_all();
         assert_eq!(actions[0].outcome, want);
         assert!(host.is_clean());
+    }
+}
+
+#[test]
+fn a_recording_is_known_by_its_name_and_another_mount_in_its_place_is_left_alone() {
+    for (source, want) in [("senesce-record:1-2-fake", Some("recording at /rec: removed")), ("tmpfs", None)] {
+        let temp = tempfile::tempdir().unwrap();
+        let host = Arc::new(FakeHost::default());
+        let custodian = Custodian::open(host.clone(), temp.path()).unwrap();
+        let name = "senesce-record:1-2-fake".to_owned();
+        let resource = Resource::Mount { point: "/rec".into(), source: MountSource::Recording { name } };
+        let mount = |host: &dyn crate::Host| {
+            crate::Host::mount(host, Path::new(source), Path::new("/rec"), FileSystemKind::Ext4, "")
+        };
+        custodian.acquire(resource, mount).unwrap();
+        let told = custodian.release_all()[0].to_string();
+        assert_eq!(want.unwrap_or("recording at /rec: left alone, it is not ours: tmpfs is mounted on /rec"), told);
+        assert_eq!(host.is_clean(), want.is_some());
     }
 }
 

@@ -9,13 +9,11 @@ mod personality;
 mod suite;
 mod volumes;
 
-use std::{fs, path::Path, sync::Arc};
+use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
 use senesce_core::statistics::{Figures, compute_ranking, compute_rows};
-use senesce_volume::{
-    Custodian, Host, LinuxHost, Registry, Resource, Volume, check_interrupted, install_signal_cleanup,
-};
+use senesce_volume::{Custodian, Volume, check_interrupted, install_signal_cleanup};
 
 pub use pattern::Pattern;
 
@@ -24,7 +22,7 @@ use self::{
     outcome::render,
     volumes::{Bench, Source},
 };
-use super::run::registry_dir;
+use super::home::{close_home, open_home};
 use crate::{
     args::BenchArgs,
     exit::{failed, usage},
@@ -43,32 +41,29 @@ pub fn bench(args: BenchArgs, quiet: bool) -> Result<()> {
     for path in &args.aged {
         fs::metadata(path).map_err(|error| usage(format!("cannot look at {}: {error}", path.display()), None))?;
     }
-    let scratch = args.dir.join(format!("senesce-bench-{}", std::process::id()));
-    fs::create_dir(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
-    let registry = Registry::new(&registry_dir());
-    let result = registry.add(&scratch).map_err(Into::into).and_then(|()| bench_in(&args, &work, &scratch, quiet));
-    // What would not come down is still mounted in there, and its journal is needed to clean it up.
-    let is_mounted = fs::read_to_string("/proc/self/mounts")
-        .is_ok_and(|mounts| mounts.contains(&*scratch.file_name().unwrap_or_default().to_string_lossy()));
-    if !is_mounted {
-        registry.remove(&scratch)?;
-        fs::remove_dir_all(&scratch).ok();
-    }
+    let custodian = open_home()?;
+    let (_, scratch) = custodian.acquire_tree(&args.dir, "senesce-bench")?;
+    let result = bench_in(&args, &work, &custodian, &scratch, quiet);
+    close_home(&custodian);
     // Printed when all is cleaned: a reader that goes away leaves nothing behind.
     print!("{}", result?);
     Ok(())
 }
 
-fn bench_in(args: &BenchArgs, work: &Work, scratch: &Path, quiet: bool) -> Result<String> {
-    let host = Arc::new(LinuxHost::default());
+fn bench_in(
+    args: &BenchArgs,
+    work: &Work,
+    custodian: &Custodian,
+    scratch: &Path,
+    quiet: bool,
+) -> Result<String> {
+    let host = custodian.host();
     if !host.is_root() {
         return Err(senesce_volume::Error::NotRoot { operation: "mount volumes" }.into());
     }
     let is_memory = host.is_in_memory(scratch)?;
-    let custodian = Custodian::open(host, scratch)?;
-    let images = scratch.join(format!("images.{}", custodian.token()));
-    custodian.acquire_file(Resource::Tree { path: images.clone() }, |host| host.create_dir(&images))?;
-    let bench = Bench { custodian: &custodian, scratch, images: &images, is_memory };
+    let (_, images) = custodian.acquire_tree(scratch, "images")?;
+    let bench = Bench { custodian, scratch, images: &images, is_memory };
     let mut sources = Vec::new();
     for (number, path) in args.aged.iter().enumerate() {
         tell(quiet, &format!("restoring {}", path.display()));
