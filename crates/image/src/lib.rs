@@ -23,6 +23,7 @@
 //! decision.
 
 mod container;
+mod direct;
 mod error;
 mod format;
 mod hash;

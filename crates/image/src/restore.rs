@@ -3,7 +3,7 @@
 use std::{
     fs::{File, OpenOptions},
     io::{Seek, SeekFrom},
-    os::unix::fs::{FileExt, FileTypeExt},
+    os::unix::fs::FileTypeExt,
     path::Path,
     sync::{
         Mutex, PoisonError,
@@ -13,6 +13,7 @@ use std::{
 
 use crate::{
     Container, Error, Result,
+    direct::{AlignedBuffer, begin_direct, write_all},
     format::CHUNK_BYTES,
     save::{Temporary, sync_directory},
     sparse::{apply_zero, compute_data_runs},
@@ -84,6 +85,7 @@ pub fn verify(container: &Path, options: &RestoreOptions<'_>) -> Result<RestoreR
 fn restore_file(container: &Container, to: &Temporary, options: &RestoreOptions<'_>) -> Result<RestoreReport> {
     let Temporary { path: to, file, .. } = to;
     file.set_len(container.volume_bytes()).map_err(Error::io("set the size of", to))?;
+    begin_direct(file, container.volume_bytes());
     let report = for_each_chunk(container, options, &|start, bytes| write_runs(file, to, start, bytes))?;
     if options.sync {
         file.sync_all().map_err(Error::io("sync", to))?;
@@ -111,9 +113,10 @@ fn restore_device(container: &Container, to: &Path, options: &RestoreOptions<'_>
         at = ((entry.chunk + 1) * CHUNK_BYTES).min(wanted);
     }
     zero(at, wanted)?;
+    begin_direct(&device, wanted);
     // What is stored is written whole: the device holds something else in the pages that are zero.
     let write = |start: u64, bytes: &[u8]| {
-        device.write_all_at(bytes, start).map_err(Error::io("write", to))?;
+        write_all(&device, bytes, start).map_err(Error::io("write", to))?;
         Ok(bytes.len() as u64)
     };
     let report = for_each_chunk(container, options, &write)?;
@@ -124,7 +127,7 @@ fn restore_device(container: &Container, to: &Path, options: &RestoreOptions<'_>
 fn write_runs(file: &File, path: &Path, start: u64, bytes: &[u8]) -> Result<u64> {
     let mut written = 0;
     for run in compute_data_runs(bytes) {
-        file.write_all_at(&bytes[run.clone()], start + run.start as u64).map_err(Error::io("write", path))?;
+        write_all(file, &bytes[run.clone()], start + run.start as u64).map_err(Error::io("write", path))?;
         written += run.len() as u64;
     }
     Ok(written)
@@ -139,13 +142,14 @@ fn for_each_chunk(container: &Container, options: &RestoreOptions<'_>, act: &Act
     let (written, failure) = (AtomicU64::new(0), Mutex::new(None));
     let work = || -> Result<()> {
         let mut decompressor = zstd::bulk::Decompressor::new().map_err(Error::io("decompress", &container.path))?;
-        let (mut frame, mut out) = (Vec::new(), vec![0; CHUNK_BYTES as usize]);
+        let (mut frame, mut buffer) = (Vec::new(), AlignedBuffer::new(CHUNK_BYTES as usize));
+        let out = buffer.as_mut_slice();
         while !is_over.load(Ordering::Relaxed) {
             let Some(entry) = container.entries.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
             if (options.stop)() {
                 return Err(Error::Stopped { path: container.path.clone() });
             }
-            let length = container.read_chunk(entry, &mut frame, &mut out, &mut decompressor)?;
+            let length = container.read_chunk(entry, &mut frame, out, &mut decompressor)?;
             written.fetch_add(act(entry.chunk * CHUNK_BYTES, &out[..length])?, Ordering::Relaxed);
         }
         Ok(())
