@@ -24,7 +24,7 @@ pub mod suite;
 mod volumes;
 mod world;
 
-pub use age::{AgeEnd, AgeEnded, Ages, Layout, Until, age_into, collect_layout, plan_aging};
+pub use age::{AgeEnd, AgeEnded, AgeLatency, AgeOptions, Ages, Layout, Until, age_into, collect_layout, plan_aging};
 pub use error::{Error, ErrorKind, Interrupted, classify, interruption};
 pub use observer::{Event, Observer};
 pub use paths::RunPaths;

@@ -8,7 +8,11 @@ use std::{
 
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Clock, Seed};
-use senesce_experiment::{AgeEnd, AgeEnded, age_into, create_untaken, plan::Plan, plan_aging};
+use senesce_experiment::{
+    AgeEnd, AgeEnded, AgeOptions, age_into, create_untaken,
+    plan::{Plan, WorkloadKind},
+    plan_aging,
+};
 use senesce_image::{Description, SaveOptions};
 use senesce_volume::{
     Backend, Custodian, FileSystemKind, Host, LinuxHost, Slot, Uuid, Volume, VolumeSpec, install_signal_cleanup,
@@ -53,8 +57,12 @@ fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, qu
         if args.image.is_some() || args.save.is_some() {
             return Err(usage("--image and --save keep a volume; --on names a directory", None));
         }
+        if plan.workload.kind == WorkloadKind::Interfile {
+            let message = "interfile makes its volume anew for every copy, and --on names a directory";
+            return Err(usage(message, Some("name image:SIZE or a device with --on, and a file system with --fs")));
+        }
         let root = choose_root(existing)?;
-        let end = age_root(args, plan, &root, scratch, quiet);
+        let end = age_root(args, plan, &root, scratch, quiet, &mut || Ok(()));
         if end.is_err() && root != existing {
             // Only if nothing was done in it.
             fs::remove_dir(&root).ok();
@@ -63,8 +71,20 @@ fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, qu
         return tell(args, &root.display().to_string(), &end, &[]);
     }
     let (spec, slot) = spec(args, plan, scratch)?;
-    let mut volume = create_untaken(custodian, &spec, slot)?;
-    let end = age_root(args, plan, volume.root(), scratch, quiet)?;
+    let volume = create_untaken(custodian, &spec, slot.clone())?;
+    let root = volume.root().to_owned();
+    let mut volume = Some(volume);
+    let mut make_anew = || {
+        if let Some(old) = volume.take() {
+            old.destroy()?;
+        }
+        // What a named device carries now is ours.
+        let spec = VolumeSpec { force: true, ..spec.clone() };
+        volume = Some(create_untaken(custodian, &spec, slot.clone())?);
+        Ok(())
+    };
+    let end = age_root(args, plan, &root, scratch, quiet, &mut make_anew)?;
+    let mut volume = volume.context("the volume was not made anew")?;
     let kept = keep(args, plan, custodian, &mut volume, &end)?;
     volume.destroy()?;
     tell(args, &args.on, &end, &kept)
@@ -118,7 +138,14 @@ fn spec(args: &AgeArgs, plan: &Plan, scratch: &Path) -> Result<(VolumeSpec, Slot
     ))
 }
 
-fn age_root(args: &AgeArgs, plan: &Plan, root: &Path, scratch: &Path, quiet: bool) -> Result<AgeEnd> {
+fn age_root(
+    args: &AgeArgs,
+    plan: &Plan,
+    root: &Path,
+    scratch: &Path,
+    quiet: bool,
+    make_anew: &mut dyn FnMut() -> Result<(), senesce_experiment::Error>,
+) -> Result<AgeEnd> {
     let (clock, spool) = (SystemClock::start(), scratch.join("spool"));
     fs::create_dir(&spool).with_context(|| format!("cannot create {}", spool.display()))?;
     let threads = count_threads(None);
@@ -138,7 +165,9 @@ fn age_root(args: &AgeArgs, plan: &Plan, root: &Path, scratch: &Path, quiet: boo
         }
     };
     let until = args.until.unwrap_or_default();
-    Ok(age_into(plan, root, &spool, args.log.as_deref(), &until, threads, &mut each)?)
+    let (log, until) = (args.log.as_deref(), &until);
+    let options = AgeOptions { plan, root, spool: &spool, log, until, threads, clock: &clock };
+    Ok(age_into(&options, make_anew, &mut each)?)
 }
 
 /// Keeps the volume as it was asked for: as an image, in a container. A named device stays as it is anyway.
@@ -216,6 +245,21 @@ fn print_end(place: &str, end: &AgeEnd, kept: &[String]) {
     println!("operations        {}, {} written", end.operations, Bytes(end.written_bytes));
     for (name, value) in &end.workload {
         println!("{name:<17} {value}");
+    }
+    if !end.latencies.is_empty() {
+        println!("latency, µs      operations          p50          p99        p99.9          max");
+    }
+    for row in &end.latencies {
+        let micro = |nanoseconds: u64| nanoseconds as f64 / 1e3;
+        println!(
+            "  {:<14} {:>11} {:>12.1} {:>12.1} {:>12.1} {:>12.1}",
+            row.kind,
+            row.operations,
+            micro(row.p50_ns),
+            micro(row.p99_ns),
+            micro(row.p999_ns),
+            micro(row.max_ns)
+        );
     }
     for place in kept {
         println!("kept              {place}");

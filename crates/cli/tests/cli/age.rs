@@ -168,3 +168,124 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
     assert!(!lab.path("senesce-aged").exists());
     lab.assert_nothing_left();
 }
+
+#[test]
+fn histories_of_a_repository_and_of_a_trace_age_a_directory() {
+    let lab = Lab::new();
+    let path = |name: &str| lab.path(name).to_string_lossy().into_owned();
+    let dir = path(".");
+    let git = |args: &[&str]| {
+        must("git", &[&["-C", &*path("repo"), "-c", "user.name=t", "-c", "user.email=t@t"], args].concat())
+    };
+    std::fs::create_dir(lab.path("repo")).unwrap();
+    git(&["init", "-q", "-b", "main"]);
+    for commit in 0..6 {
+        for file in 0..=commit {
+            std::fs::write(lab.path(format!("repo/f{file}")), format!("{file} {commit}\n").repeat(300)).unwrap();
+        }
+        git(&["add", "."]);
+        git(&["commit", "-q", "-m", "more"]);
+    }
+    std::fs::create_dir(lab.path("pulled")).unwrap();
+    let (workload, on) = (format!("git:{}", path("repo")), path("pulled"));
+    let mut args = vec!["age", &workload, "--on", &on, "--dir", &dir, "--log", "git.senesce-log", "--json"];
+    args.extend(["--set", "pulls=4"]);
+    let report = reached(&lab.run(&args).good().stdout);
+    assert_eq!((&report["ended"], report["counted_steps"].as_u64()), (&"workload".into(), Some(4)), "{report}");
+    // Before git looks at the copy, and writes down in its index what it saw.
+    std::fs::create_dir(lab.path("again")).unwrap();
+    lab.run(["replay", "git.senesce-log", "--on", "again", "--against", "pulled", "--dir", &dir]).good();
+    let head = must("git", &["-C", &path("repo"), "rev-parse", "main~1"]);
+    let copy = must("find", &[&on, "-name", "f4"]);
+    let copy = std::path::Path::new(&copy).parent().unwrap().to_string_lossy().into_owned();
+    assert_eq!(must("git", &["-C", &copy, "rev-parse", "HEAD"]), head);
+    must("git", &["-C", &copy, "diff", "--exit-code", "HEAD"]);
+
+    std::fs::write(lab.path("sizes"), "S a/x 5000\nS b 9000\nW a/y 100\nC 100\nD b\nW a/x 6000\nC 6000\n").unwrap();
+    std::fs::create_dir(lab.path("traced")).unwrap();
+    let (workload, on) = (format!("trace:{}", path("sizes")), path("traced"));
+    let report = reached(&lab.run(["age", &workload, "--on", &on, "--dir", &dir, "--json"]).good().stdout);
+    assert_eq!((&report["ended"], report["layout"]["files"].as_u64()), (&"workload".into(), Some(2)), "{report}");
+    let found = must("find", &[&on, "-type", "f", "-printf", "%f %s\\n"]);
+    assert!(found.contains("x 6000") && found.contains("y 100") && !found.contains("b "), "{found}");
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn overwrites_tell_their_latencies_direct_and_through_the_cache() {
+    let lab = Lab::new();
+    let dir = lab.path(".").to_string_lossy().into_owned();
+    for (io, pattern) in [("direct", "random"), ("buffered", "random"), ("direct", "oltp"), ("buffered", "streams")] {
+        let on = lab.path(format!("{io}-{pattern}")).to_string_lossy().into_owned();
+        std::fs::create_dir(&on).unwrap();
+        let (io, pattern) = (format!("io={io}"), format!("pattern={pattern}"));
+        let mut args = vec!["age", "overwrite", "--on", &on, "--dir", &dir, "--set", &io, "--set", &pattern];
+        args.extend([
+            "--set",
+            "size=16MiB",
+            "--set",
+            "operations=200",
+            "--set",
+            "rounds=2",
+            "--set",
+            "read_percent=50",
+        ]);
+        // The shares of reads of OLTP are its own.
+        args.extend(match pattern == "pattern=oltp" {
+            true => &["--set", "size=48MiB"][..],
+            false => &["--set", "size=16MiB", "--set", "files=2", "--set", "read_percent=50"],
+        });
+        let text = lab.run(&args).good().stdout;
+        assert!(text.contains("p99.9") && text.contains("  write "), "{text}");
+        std::fs::remove_dir_all(&on).unwrap();
+        std::fs::create_dir(&on).unwrap();
+        args.push("--json");
+        let report = reached(&lab.run(&args).good().stdout);
+        let rows = report["latencies"].as_array().unwrap();
+        let count = |kind: &str| -> u64 {
+            rows.iter().filter(|row| row["kind"] == kind).map(|row| row["operations"].as_u64().unwrap()).sum()
+        };
+        // Those of set-up are not among them.
+        assert_eq!(count("read") + count("write"), 400, "{io} {pattern}: {report}");
+        assert!(count("create") == 0 && count("read") > 0, "{report}");
+        for row in rows {
+            let at = |name: &str| row[name].as_u64().unwrap();
+            assert!(at("p50_ns") > 0 && at("p50_ns") <= at("p99_ns") && at("p99_ns") <= at("p999_ns"), "{row}");
+            assert!(at("p999_ns") <= at("max_ns"), "{row}");
+        }
+    }
+}
+
+#[test]
+fn interfile_has_a_fresh_volume_for_every_copy_and_no_directory() {
+    let lab = Lab::new();
+    let dir = lab.path(".").to_string_lossy().into_owned();
+    let settings = ["--set", "files=2500", "--set", "step_percent=50", "--dir", &dir, "--json"];
+    std::fs::create_dir(lab.path("place")).unwrap();
+    lab.run(["age", "interfile", "--on", "place"].iter().chain(&settings)).refused(2, &["anew", "image:SIZE"]);
+    assert_eq!(std::fs::read_dir(lab.path("place")).unwrap().count(), 0);
+    if !root_or_skip("formatting and mounting") {
+        return;
+    }
+    let image = lab.path("kept").to_string_lossy().into_owned();
+    let args = ["age", "interfile", "--on", "image:64MiB", "--fs", "ext4", "--image", &image];
+    let report = reached(&lab.run(args.iter().chain(&settings)).good().stdout);
+    assert_eq!(
+        (report["counted_steps"].as_u64(), report["layout"]["files"].as_u64()),
+        (Some(2), Some(2500)),
+        "{report}"
+    );
+    // One copy was written to this volume, not three.
+    let disk = Disk::attach(&lab.path("kept"));
+    let told = must("dumpe2fs", &["-h", &disk.device]);
+    let line = told.lines().find(|line| line.starts_with("Lifetime writes:")).unwrap();
+    let [.., number, "MB"] = line.split_whitespace().collect::<Vec<_>>()[..] else { panic!("{line}") };
+    assert!((8..20).contains(&number.parse::<u64>().unwrap()), "{line}");
+    drop(disk);
+    // A device, too: what it carries from the copy before is ours.
+    let disk = Disk::new(&lab.path("disk"), 64);
+    let args = ["age", "interfile", "--on", &disk.device, "--fs", "ext4"];
+    lab.run(args.iter().chain(&settings)).good();
+    drop(disk);
+    lab.assert_nothing_left();
+}

@@ -8,8 +8,8 @@ mod until;
 
 use std::path::Path;
 
-use senesce_core::Bytes;
-use senesce_exec::{PosixTarget, Target, apply_step};
+use senesce_core::{Bytes, Clock};
+use senesce_exec::{Latencies, LatencyHistogram, OpKind, PosixTarget, Target, TimedTarget, apply_step};
 use senesce_oplog::{LogHeader, LogWriter, Outcome};
 use senesce_probe::{
     collect::{collect_space, collect_tree_extents},
@@ -69,8 +69,38 @@ pub struct AgeEnd {
     pub turnover: f64,
     /// The layout of the tree; none where the file system does not tell.
     pub layout: Option<Layout>,
+    /// How long operations took, by kind; those after set-up, if it ended.
+    pub latencies: Vec<AgeLatency>,
     /// What the workload says it has reached.
     pub workload: Vec<(String, String)>,
+}
+
+/// How long operations of a kind took, nanoseconds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AgeLatency {
+    /// The kind, as results spell it.
+    pub kind: &'static str,
+    /// How many there were.
+    pub operations: u64,
+    /// Half of them took no longer.
+    pub p50_ns: u64,
+    /// 99 of 100 took no longer.
+    pub p99_ns: u64,
+    /// 999 of 1,000 took no longer.
+    pub p999_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+impl AgeLatency {
+    fn of(latencies: &Latencies) -> Vec<Self> {
+        let row = |(kind, of): (OpKind, &LatencyHistogram)| {
+            let at = |quantile| of.quantile(quantile).map_or(0, |latency| latency.0);
+            let (p50_ns, p99_ns, p999_ns) = (at(0.5), at(0.99), at(0.999));
+            Self { kind: kind.name(), operations: of.count(), p50_ns, p99_ns, p999_ns, max_ns: of.max().0 }
+        };
+        latencies.iter().map(row).collect()
+    }
 }
 
 /// The layout of the files below a directory.
@@ -84,36 +114,54 @@ pub struct Layout {
     pub extents_per_file: Option<f64>,
 }
 
-/// Applies the workload of `plan` (its first arm) below `root`, which must be empty, until `until` holds, and synchronises.
+/// What to age, and how.
+pub struct AgeOptions<'a> {
+    /// The workload is that of its first arm.
+    pub plan: &'a Plan,
+    /// Where: an empty directory.
+    pub root: &'a Path,
+    /// Holds what histories need.
+    pub spool: &'a Path,
+    /// A new operation log.
+    pub log: Option<&'a Path>,
+    /// When it ends.
+    pub until: &'a Until,
+    /// Threads that look at the layout.
+    pub threads: usize,
+    /// Times the operations.
+    pub clock: &'a dyn Clock,
+}
+
+/// Applies the workload below the root until `until` holds, and synchronises.
 ///
-/// In: `spool` holds what histories need; `log` is a new operation log; `each` is told the ages after every step.
+/// In: `make_anew` makes the volume anew, at the same root, for a workload that wants that; `each` is told the ages after every step.
 /// Errors: a parameter out of range, a volume too small, an operation that fails, a signal. What was done stays.
 /// Cost: of a layout score that is waited for, also a map of the tree now and then, which writes back what waits in memory
 /// and so has its own small effect on the layout.
 pub fn age_into(
-    plan: &Plan,
-    root: &Path,
-    spool: &Path,
-    log: Option<&Path>,
-    until: &Until,
-    threads: usize,
+    options: &AgeOptions<'_>,
+    make_anew: &mut dyn FnMut() -> Result<(), Error>,
     each: &mut dyn FnMut(&Ages),
 ) -> Result<AgeEnd, Error> {
+    let AgeOptions { plan, root, spool, log, until, threads, clock } = *options;
     let source = Source::open(plan, spool)?;
     let mut arm = plan.arms().swap_remove(0);
     arm.engine = Engine::Native;
     let (mut workload, contents) = source.workload(plan, &arm)?;
     let header = || LogHeader::new(source.log_description(plan, &arm), plan.seed);
     let mut log = log.map(|path| LogWriter::create(path, &header())).transpose()?;
-    let mut target = PosixTarget::open(root)?.with_direct_io(plan.workload.is_direct());
+    let open =
+        || -> Result<PosixTarget, Error> { Ok(PosixTarget::open(root)?.with_direct_io(plan.workload.is_direct())) };
+    let mut target = open()?;
+    let mut latencies = Latencies::default();
     let mut volume = Aging { root, threads, ages: Ages::default(), set_up_bytes: None, written_bytes: 0, looked_at: 0 };
     let (mut last, mut unsynced, mut no_space_steps) = (None, 0u64, 0u64);
     let (mut steps, mut operations) = (0u64, 0u64);
     let every = plan.workload.sync_every_operations;
     let fills =
         plan.fills_volume() || plan.workload.overwrite.as_ref().is_some_and(|table| table.fill_percent.is_some());
-    let mut apply = |target: &mut PosixTarget, number, step| -> Result<_, Error> {
-        let done = apply_step(target, number, step, &*contents)?;
+    let mut apply = |target: &mut PosixTarget, latencies: &mut Latencies, number, step| -> Result<_, Error> {
+        let done = apply_step(&mut TimedTarget::new(target, clock, latencies), number, step, &*contents)?;
         if let Some(log) = &mut log {
             log.append(&done)?;
         }
@@ -132,11 +180,17 @@ pub fn age_into(
         }
         let feedback = Feedback { capacity: space.capacity, free: space.free, last };
         let Some(step) = workload.next_step(&feedback)? else { break AgeEnded::Workload };
-        if step.counted || workload.is_set_up() {
-            volume.set_up_bytes.get_or_insert(volume.written_bytes);
+        if volume.set_up_bytes.is_none() && (step.counted || workload.is_set_up()) {
+            volume.set_up_bytes = Some(volume.written_bytes);
+            latencies = Latencies::default();
+        }
+        if workload.wants_fresh_volume() {
+            drop(target);
+            make_anew()?;
+            target = open()?;
         }
         volume.ages.counted_steps += u64::from(step.counted);
-        let done = apply(&mut target, steps, step)?;
+        let done = apply(&mut target, &mut latencies, steps, step)?;
         steps += 1;
         operations += done.step.ops.len() as u64;
         unsynced += done.step.ops.len() as u64;
@@ -144,14 +198,14 @@ pub fn age_into(
         no_space_steps += u64::from(matches!(done.outcome, Outcome::NoSpace { .. }));
         last = Some(done.outcome);
         if every > 0 && unsynced >= every {
-            apply(&mut target, steps, sync_step())?;
+            apply(&mut target, &mut latencies, steps, sync_step())?;
             (steps, unsynced) = (steps + 1, 0);
         }
         volume.grow_older(until)?;
         each(&volume.ages);
     };
     // The last step of every log: what is on the volume then is what the figures are of.
-    apply(&mut target, steps, sync_step())?;
+    apply(&mut target, &mut latencies, steps, sync_step())?;
     if let Some(log) = log {
         log.finish()?;
     }
@@ -174,6 +228,7 @@ pub fn age_into(
         fullness: ages.fullness,
         turnover: ages.turnover,
         layout,
+        latencies: AgeLatency::of(&latencies),
         workload: workload.reached().into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
     })
 }
