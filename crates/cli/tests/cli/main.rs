@@ -21,6 +21,7 @@ mod personality;
 mod places;
 mod plans;
 mod power_cut;
+mod record;
 mod repositories;
 mod resume;
 mod virtual_disk;

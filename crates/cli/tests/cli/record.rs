@@ -1,0 +1,152 @@
+//! Recordings as a user makes them: ended by signals, of a build, replayed on other file systems and on full ones.
+
+use std::{fs, process::Stdio, time::Duration};
+
+use senesce_testkit::root_or_skip;
+
+use super::{
+    disk::{Disk, Mount, must},
+    lab::{Done, Lab, mount_points},
+};
+
+/// Source files of the program that is built.
+const MODULES: usize = 40;
+
+/// A C program of some dozens of files with a library of its own, a generated header, dependency files, and an archive.
+fn write_program(lab: &Lab) {
+    let at = |name: &str| lab.path("src").join(name);
+    for dir in ["", "lib", "include"] {
+        fs::create_dir_all(at(dir)).unwrap();
+    }
+    let mut sum = String::from("#include \"generated.h\"\nint total(void) { int n = FIRST;\n");
+    for number in 0..MODULES {
+        let header = format!("#pragma once\nint module_{number}(int n);\n");
+        fs::write(at(&format!("include/module_{number}.h")), header).unwrap();
+        let body: String = (0..20).map(|line| format!("  n = n * {} % 9973;\n", number * 31 + line)).collect();
+        let source = format!("#include \"module_{number}.h\"\nint module_{number}(int n) {{\n{body}  return n;\n}}\n");
+        fs::write(at(&format!("lib/module_{number}.c")), source).unwrap();
+        sum.push_str(&format!("  extern int module_{number}(int); n = module_{number}(n + 1);\n"));
+    }
+    fs::write(at("total.c"), sum + "  return n;\n}\n").unwrap();
+    fs::write(
+        at("main.c"),
+        "#include <stdio.h>\nint total(void);\nint main(void) { return printf(\"%d\\n\", total()) < 0; }\n",
+    )
+    .unwrap();
+    let rules = "SOURCES := $(wildcard lib/*.c)\nOBJECTS := $(SOURCES:.c=.o)\nCFLAGS := -Iinclude -Ibuild -MMD -g\n\
+        build/program: main.o total.o build/libmodules.a\n\tcc -o $@.new $^ && strip $@.new && mv $@.new $@ && ln -f $@ program\n\
+        build/libmodules.a: $(OBJECTS)\n\tar rcs $@ $^\n\
+        total.o: build/generated.h\n\
+        build/generated.h:\n\tmkdir -p build && echo '#define FIRST 7' > $@.tmp && mv $@.tmp $@\n\
+        -include $(OBJECTS:.o=.d)\n";
+    fs::write(at("Makefile"), rules).unwrap();
+}
+
+#[test]
+fn a_recorded_build_of_dozens_of_files_replays_to_an_equal_tree_on_three_file_systems() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    let path = |name: &str| lab.path(name).to_string_lossy().into_owned();
+    write_program(&lab);
+    fs::create_dir(lab.path("mnt")).unwrap();
+    let log = path("build.senesce-log");
+    let mut args = vec!["record", "--dir", "src", "--mount", "mnt", "--log", &log, "--keep-contents"];
+    args.extend(["--", "sh", "-c", "mkdir build && make -s -j2 && ./program"]);
+    let recorded = lab.run(&args).good();
+    assert!(recorded.stdout.contains("operations"), "{}", recorded.stdout);
+    assert!(lab.path("src/build/libmodules.a").metadata().unwrap().len() > 10_000);
+    for (kind, size) in [("ext4", "64MiB"), ("xfs", "320MiB"), ("btrfs", "160MiB")] {
+        let on = format!("image:{size}");
+        let dir = path(".");
+        let replayed = lab.run(["replay", &log, "--on", &on, "--fs", kind, "--against", "src", "--dir", &dir]).good();
+        assert!(replayed.stdout.contains("the tree equals that of src"), "{kind}: {}", replayed.stdout);
+    }
+    // The built program runs from a replay, too.
+    fs::create_dir(lab.path("again")).unwrap();
+    lab.run(["replay", &log, "--on", "again", "--against", "src", "--dir", &path("."), "--threads", "3"]).good();
+    assert_eq!(must(&path("again/program"), &[]), must(&path("src/program"), &[]));
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn a_signal_ends_the_command_and_the_log_is_whole() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    for (signal, code, has_command) in [("INT", 130, true), ("TERM", 143, true), ("INT", 0, false)] {
+        let lab = Lab::new();
+        let path = |name: &str| lab.path(name).to_string_lossy().into_owned();
+        for dir in ["backing", "mnt"] {
+            fs::create_dir(lab.path(dir)).unwrap();
+        }
+        fs::write(lab.path("backing/found"), "found").unwrap();
+        let mut command = lab.command();
+        command.args(["record", "--dir", "backing", "--mount", "mnt", "--log", "log", "--keep-contents"]);
+        if has_command {
+            // What it does when it is asked to end is recorded, too.
+            let script = "trap 'echo late > late; exit 3' TERM; echo early > early; while :; do sleep 0.05; done";
+            command.args(["--", "sh", "-c", script]);
+        }
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mounted = || mount_points().contains(&path("mnt"));
+        let is_ready = || if has_command { lab.path("backing/early").exists() } else { mounted() };
+        while !is_ready() {
+            assert!(child.try_wait().unwrap().is_none(), "it ended early");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        if !has_command {
+            fs::write(lab.path("mnt/early"), "early\n").unwrap();
+        }
+        must("kill", &[&format!("-{signal}"), &child.id().to_string()]);
+        let done = Done::of(child.wait_with_output().unwrap());
+        assert_eq!(done.code, code, "{}", done.stderr);
+        assert!(!mounted());
+        assert_eq!(lab.path("backing/late").exists(), has_command);
+        // It says so, and what it has is whole.
+        assert!(done.stdout.contains("operations"), "{}", done.stdout);
+        lab.run(["log", "verify", "log"]).good();
+        fs::create_dir(lab.path("again")).unwrap();
+        lab.run(["replay", "log", "--on", "again", "--against", "backing", "--dir", &path(".")]).good();
+        lab.assert_nothing_left();
+    }
+}
+
+#[test]
+fn a_log_that_does_not_fit_says_which_operation_and_the_same_log_fits_a_larger_volume() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    let path = |name: &str| lab.path(name).to_string_lossy().into_owned();
+    let mut trace = String::from("1 1.0 mkdir(\"/x/d\", 0755) = 0\n");
+    for number in 0..40 {
+        let at = number as f64 + 2.0;
+        trace.push_str(&format!(
+            "1 {at} openat(AT_FDCWD, \"/x/d/f{number}\", O_WRONLY|O_CREAT|O_TRUNC, 0644) = 3\n1 {at} write(3, \"\"..., 1048576) = 1048576\n1 {at} close(3) = 0\n"
+        ));
+    }
+    fs::write(lab.path("trace"), trace).unwrap();
+    lab.run(["record", "--import-strace", "trace", "--dir", "/x", "--log", "log"]).good();
+    let dir = path(".");
+    for threads in ["1", "3"] {
+        let small = ["replay", "log", "--on", "image:32MiB", "--fs", "ext4", "--dir", &dir, "--threads", threads];
+        lab.run(small).refused(1, &["write d/f", "no space left on the volume that replays"]);
+        lab.assert_nothing_left();
+        let large = ["replay", "log", "--on", "image:64MiB", "--fs", "ext4", "--dir", &dir, "--threads", threads];
+        lab.run(large).good();
+    }
+    // Onto one that is aged and holds something, below a directory of its own.
+    let disk = Disk::new(&lab.path("volume"), 96);
+    disk.format_ext4();
+    let mount = Mount::new(&[&disk.device], lab.path("mnt"));
+    let place = mount.point.to_string_lossy().into_owned();
+    let mut aging = vec!["age", "intrafile", "--on", &place, "--dir", &dir, "--set", "files=4", "--set", "rounds=5"];
+    aging.extend(["--set", "file_size=1MiB"]);
+    lab.run(&aging).good();
+    fs::create_dir(mount.point.join("replayed")).unwrap();
+    lab.run(["replay", "log", "--on", &format!("{place}/replayed"), "--dir", &dir]).good();
+    drop((mount, disk));
+    lab.assert_nothing_left();
+}
