@@ -182,6 +182,22 @@ pub enum Error {
         /// The system's answer.
         source: io::Error,
     },
+    /// The kernel mounts no two file systems of one identity.
+    #[error(
+        "{} holds a {file_system} with the UUID {uuid}, and one with this UUID is mounted on {}",
+        path.display(),
+        mount_point.display()
+    )]
+    TwinMounted {
+        /// The image.
+        path: PathBuf,
+        /// What it holds.
+        file_system: FileSystemKind,
+        /// The UUID of both.
+        uuid: crate::Uuid,
+        /// Where the other one is.
+        mount_point: PathBuf,
+    },
     /// A disk in virtual time could not be made, asked or given back.
     #[error(transparent)]
     Disk(#[from] senesce_vdisk::Error),
@@ -211,6 +227,7 @@ impl Error {
             | Error::HasSignature { .. }
             | Error::OwnerAlive { .. }
             | Error::LeftOvers { .. }
+            | Error::TwinMounted { .. }
             | Error::ForeignJournal { .. } => ErrorKind::Environment,
             Error::MountOption { .. } | Error::NotABlockDevice { .. } | Error::VolumeTooSmall { .. } => {
                 ErrorKind::Usage
@@ -260,6 +277,9 @@ impl Error {
                     .to_owned()
             }
             Error::LeftOvers { .. } => "run `senesce clean` first".to_owned(),
+            Error::TwinMounted { mount_point, .. } => {
+                format!("unmount it first (umount {}): the kernel would take both for one", mount_point.display())
+            }
             Error::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 match rustix::process::geteuid().is_root() {
                     true => {

@@ -55,5 +55,5 @@ pub use senesce_vdisk::{Pace, TimeReport};
 pub use signals::{check_interrupted, install_signal_cleanup, interrupted};
 pub use signature::{SCAN_BYTES, Signature, find_signatures};
 pub use spec::{Backend, FileSystemKind, Slot, Uuid, VirtualDevice, VolumeSpec};
-pub use superblock::{SuperblockIdentity, read_superblock};
-pub use volume::{ColdReport, MkfsRecord, SnapshotReport, Volume, check_device};
+pub use superblock::{SuperblockIdentity, read_superblock, read_used_bytes};
+pub use volume::{ColdReport, MkfsRecord, SnapshotReport, Volume, check_device, find_mounted_twin};

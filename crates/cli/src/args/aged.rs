@@ -173,6 +173,10 @@ pub struct ImageSaveArgs {
     /// A circumstance to keep with it, such as workload=fsfb; may be given again.
     #[arg(long, value_name = "NAME=VALUE")]
     pub set: Vec<NameValue>,
+    /// Leave out what deleted files left in free space: save a copy of the image that was mounted and trimmed (fstrim). It is
+    /// made beside the container; needs root.
+    #[arg(long)]
+    pub trim: bool,
     /// zstd's level.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=19))]
     pub level: i32,

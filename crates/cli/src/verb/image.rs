@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fs::{self, File},
     io::Read,
-    os::unix::fs::FileTypeExt,
+    os::unix::fs::{FileTypeExt, MetadataExt},
     path::{Path, PathBuf},
 };
 
@@ -14,15 +14,15 @@ use senesce_image::{
     Container, Description, RestoreOptions, SaveOptions, SaveReport, restore, save, temporary_path, verify,
 };
 use senesce_volume::{
-    Custodian, Host, LinuxHost, Resource, SCAN_BYTES, check_device, check_interrupted, install_signal_cleanup,
-    interrupted, read_superblock,
+    Backend, Custodian, FileSystemKind, Host, LinuxHost, Resource, SCAN_BYTES, Slot, Volume, VolumeSpec, check_device,
+    check_interrupted, find_mounted_twin, install_signal_cleanup, interrupted, read_superblock, read_used_bytes,
 };
 
 use super::home::open_home;
 use crate::{
     args::{ImageArgs, ImageRestoreArgs, ImageSaveArgs, ImageVerb},
     clock::SystemClock,
-    exit::usage,
+    exit::{failed, usage},
     machine::count_threads,
 };
 
@@ -63,11 +63,17 @@ fn tell_speed(quiet: bool, what: &str, bytes: u64, clock: &SystemClock) {
 fn save_image(args: &ImageSaveArgs, quiet: bool) -> Result<()> {
     let clock = SystemClock::start();
     let file_system = check_source(&args.source)?;
+    let custodian = open_home()?;
+    let trimmed = if args.trim { Some(trim_copy(&custodian, args)?) } else { None };
+    let source = trimmed.as_ref().and_then(Volume::image).unwrap_or(&args.source);
     let mut circumstances: BTreeMap<String, String> = LinuxHost::default().circumstances(None).into_iter().collect();
+    if trimmed.is_some() {
+        circumstances.insert("trimmed".to_owned(), "true".to_owned());
+    }
     circumstances.extend(args.set.iter().map(|set| (set.name.clone(), set.value.clone())));
     let description = Description { file_system, circumstances };
     let options = SaveOptions { threads: count_threads(args.threads), level: args.level, ..SaveOptions::default() };
-    let report = save_listed(&open_home()?, &args.source, &args.container, &description, options)?;
+    let report = save_listed(&custodian, source, &args.container, &description, options)?;
     println!(
         "{}: {} volume, {} of data in {}, {}",
         args.container.display(),
@@ -77,7 +83,50 @@ fn save_image(args: &ImageSaveArgs, quiet: bool) -> Result<()> {
         report.content_hash
     );
     tell_speed(quiet, "saved", report.data_bytes, &clock);
+    let beyond = report.data_bytes.saturating_sub(read_used_bytes(&read_start(source)?).unwrap_or(report.data_bytes));
+    if !quiet && trimmed.is_none() && beyond > TOLD_BYTES && beyond > report.data_bytes / 20 {
+        let beyond = Bytes(beyond);
+        eprintln!("note: some {beyond} of the data are what deleted files left in free space; --trim leaves them out");
+    }
     Ok(())
+}
+
+/// Data in free space that is worth a word; and more than a twentieth of all.
+const TOLD_BYTES: u64 = 16 << 20;
+
+/// A copy of the image whose free space is trimmed. The image itself stays as it is: a mount writes.
+fn trim_copy(custodian: &Custodian, args: &ImageSaveArgs) -> Result<Volume> {
+    let host = custodian.host();
+    let found = fs::metadata(&args.source).with_context(|| format!("cannot look at {}", args.source.display()))?;
+    let identity = read_superblock(&read_start(&args.source)?);
+    let (Some(identity), true) = (identity, found.is_file()) else {
+        let message = format!("{} is no image of ext4, XFS or Btrfs: only those are trimmed", args.source.display());
+        return Err(usage(message, Some("mount a device, fstrim it, and unmount it before it is saved")));
+    };
+    let fstrim = host.find_tool("fstrim");
+    let fstrim = fstrim.ok_or(senesce_volume::Error::ToolMissing { tool: "fstrim".into(), package: "util-linux" })?;
+    let beside = args.container.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (_, scratch) = custodian.acquire_tree(beside, "senesce-trim")?;
+    let memory = host.is_in_memory(&scratch)?;
+    let backend = Backend::Image { dir: scratch.clone(), size: Bytes(found.len()), memory };
+    let needed = Bytes(found.blocks() * 512);
+    let slot = Slot { name: "trim".into(), uuid: identity.uuid, mount_dir: scratch, needed };
+    let spec = VolumeSpec::new(backend, identity.file_system);
+    let (mut volume, _) = Volume::restore(custodian, &spec, &slot, &args.source, &SystemClock::start())?;
+    let output = host.run_tool(&fstrim, &[volume.root().to_string_lossy().into_owned()])?;
+    if !output.success {
+        return Err(failed(format!("fstrim failed on a copy of {}: {}", args.source.display(), output.stderr.trim())));
+    }
+    volume.unmount()?;
+    Ok(volume)
+}
+
+/// The beginning of an image or device, where superblocks are.
+fn read_start(path: &Path) -> Result<Vec<u8>> {
+    let mut start = Vec::new();
+    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    file.take(SCAN_BYTES as u64).read_to_end(&mut start).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(start)
 }
 
 /// Saves, with what is not whole yet in the journal.
@@ -128,10 +177,7 @@ pub fn check_source(path: &Path) -> Result<Option<String>> {
         let hint = "unmount it first, and detach the loop device of an image: what is in use fits no moment";
         return Err(usage(format!("{} is in use by {}", path.display(), users.join(", ")), Some(hint)));
     }
-    let mut start = Vec::new();
-    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-    file.take(SCAN_BYTES as u64).read_to_end(&mut start).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(read_superblock(&start).map(|found| found.file_system.name().to_owned()))
+    Ok(read_superblock(&read_start(path)?).map(|found| found.file_system.name().to_owned()))
 }
 
 fn restore_image(args: &ImageRestoreArgs, quiet: bool) -> Result<()> {
@@ -162,6 +208,18 @@ fn restore_image(args: &ImageRestoreArgs, quiet: bool) -> Result<()> {
         report.content_hash
     );
     tell_speed(quiet, "restored", report.data_bytes, &clock);
+    if let Some(identity) = read_superblock(&read_start(&args.to)?)
+        && let Some(point) = find_mounted_twin(&host, identity)?
+        && !quiet
+    {
+        let advice = match identity.file_system {
+            FileSystemKind::Ext4 => return Ok(()),
+            FileSystemKind::Xfs => "mount this one with -o nouuid",
+            FileSystemKind::Btrfs => "unmount that one before you mount this one",
+        };
+        let (kind, uuid) = (identity.file_system, identity.uuid);
+        eprintln!("note: a {kind} with its UUID {uuid} is mounted on {}: {advice}", point.display());
+    }
     Ok(())
 }
 

@@ -71,3 +71,53 @@ fn damaged_containers_are_refused_with_the_place_and_nothing_is_left() {
     assert!(!lab.path("to").exists());
     lab.assert_nothing_left();
 }
+
+#[test]
+fn free_space_is_trimmed_in_a_copy_and_a_twin_that_is_mounted_is_told() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    for (kind, mib) in NAMES {
+        let lab = Lab::new();
+        let path = |name: &str| lab.path(name).to_string_lossy().into_owned();
+        {
+            let disk = Disk::new(&lab.path("volume"), mib);
+            must(&format!("mkfs.{kind}"), &["-q", &disk.device]);
+            let mount = Mount::new(&["-o", "nodiscard", &disk.device], lab.path("mnt"));
+            // The log of XFS is used space that is never written here.
+            let deleted = if kind == "xfs" { 150 << 20 } else { 40 << 20 };
+            std::fs::write(mount.point.join("kept"), vec![1; 5 << 20]).unwrap();
+            std::fs::write(mount.point.join("deleted"), vec![2; deleted]).unwrap();
+            must("sync", &["-f", &path("mnt")]);
+            std::fs::remove_file(mount.point.join("deleted")).unwrap();
+        }
+        let before = must("sha256sum", &[&path("volume")]);
+        let whole = lab.run(["image", "save", &path("volume"), &path("whole")]).good();
+        assert!(whole.stderr.contains("deleted files left in free space; --trim"), "{kind}: {}", whole.stderr);
+        let trimmed = lab.run(["image", "save", "--trim", &path("volume"), &path("trimmed")]).good();
+        assert!(!trimmed.stderr.contains("--trim"), "{kind}: {}", trimmed.stderr);
+        assert_eq!(must("sha256sum", &[&path("volume")]), before, "{kind}: the image stays as it is");
+        let listed = lab.run(["image", "list", "--json", &path("whole"), &path("trimmed")]).good();
+        let listed: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
+        let data = |at: usize| listed["containers"][at]["data_bytes"].as_u64().unwrap();
+        assert!(data(0) > data(1) + (35 << 20), "{kind}: {listed}");
+        assert_eq!(listed["containers"][1]["circumstances"]["trimmed"], "true");
+        lab.run(["image", "save", "--trim", &path("whole"), &path("no")]).refused(2, &["no image of ext4"]);
+
+        // Two of one identity: what the kernel refuses is told with what to do, what it need not refuse works.
+        let disk = Disk::attach(&lab.path("volume"));
+        let mount = Mount::new(&[&disk.device], lab.path("mnt"));
+        let again = lab.run(["image", "restore", &path("trimmed"), &path("again")]).good();
+        let note = format!("is mounted on {}", path("mnt"));
+        assert_eq!(again.stderr.contains(&note), kind != "ext4", "{kind}: {}", again.stderr);
+        let bench =
+            lab.run(["bench", "--aged", &path("trimmed"), "--dir", &path("."), "--runs", "1", "--", "cat", "kept"]);
+        match kind {
+            "btrfs" => bench.refused(3, &[&note, "UUID", "unmount it first"]),
+            _ => drop(bench.good()),
+        }
+        assert!(mount.point.join("kept").exists());
+        drop((mount, disk));
+        lab.assert_nothing_left();
+    }
+}

@@ -9,7 +9,7 @@ mod snapshot;
 pub use build::check_device;
 pub use cold::ColdReport;
 pub use lifecycle::{MkfsRecord, Volume};
-pub use snapshot::SnapshotReport;
+pub use snapshot::{SnapshotReport, find_mounted_twin};
 
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,14 @@
 //! Snapshots of image volumes, from which an interrupted experiment goes on with the very layout it had.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use senesce_core::{Bytes, Clock, Nanos};
 
 use super::{build, lifecycle::Volume};
-use crate::{Custodian, Error, Resource, Result, SCAN_BYTES, Slot, VolumeSpec, custodian::Lease, read_superblock};
+use crate::{
+    Custodian, Error, FileSystemKind, Host, MountEntry, Resource, Result, SCAN_BYTES, Slot, SuperblockIdentity,
+    VolumeSpec, custodian::Lease, read_superblock,
+};
 
 /// How a snapshot was written or read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +32,21 @@ impl SnapshotReport {
 fn allocated(path: &Path) -> Result<Bytes> {
     let stat = rustix::fs::stat(path).map_err(Error::io("look up", path))?;
     Ok(Bytes(u64::try_from(stat.st_blocks).unwrap_or(0) * 512))
+}
+
+/// Where a file system of this kind and UUID is mounted, if one is. Cost: one read of each mounted device.
+///
+/// Errors: the list of mounts cannot be read.
+pub fn find_mounted_twin(host: &dyn Host, identity: SuperblockIdentity) -> Result<Option<PathBuf>> {
+    let is_twin = |mount: &MountEntry| {
+        // What cannot be read is no device, or none of ours.
+        let start = host.read_device(&mount.source, 0, SCAN_BYTES);
+        let found = start.ok().and_then(|start| read_superblock(&start));
+        found.is_some_and(|found| (found.file_system, found.uuid) == (identity.file_system, identity.uuid))
+    };
+    let mounts = host.mounts()?;
+    let twin = mounts.iter().find(|mount| mount.file_system == identity.file_system.name() && is_twin(mount));
+    Ok(twin.map(|mount| mount.point.clone()))
 }
 
 impl Volume {
@@ -94,14 +112,24 @@ impl Volume {
         let report = SnapshotReport { method, allocated: allocated(snapshot)?, elapsed: clock.now().since(begin) };
         let (place, device) = build::attach(custodian, &mut lease, &image, slot, path, file)?;
         let found = read_superblock(&host.read_device(&device, 0, SCAN_BYTES)?);
-        if found.is_none_or(|found| found.file_system != spec.file_system) {
+        let Some(found) = found.filter(|found| found.file_system == spec.file_system) else {
             let seen = found.map_or("no file system".to_owned(), |found| found.file_system.to_string());
             let detail = format!("it holds {seen}, not {}", spec.file_system);
             return Err(Error::Unverified { operation: "restoring", path: snapshot.to_owned(), detail });
-        }
+        };
         // Btrfs prefers the newest generation it has ever seen of a UUID, which a snapshot may be older than.
         host.forget_device(&device, spec.file_system)?;
-        let volume = build::finish(custodian, spec, slot, lease, place, None)?;
+        let mut spec = spec.clone();
+        match find_mounted_twin(host, found)? {
+            Some(mount_point) if found.file_system == FileSystemKind::Btrfs => {
+                let (path, uuid) = (snapshot.to_owned(), found.uuid);
+                return Err(Error::TwinMounted { path, file_system: found.file_system, uuid, mount_point });
+            }
+            // XFS refuses it for safety only: their devices differ.
+            Some(_) if found.file_system == FileSystemKind::Xfs => spec.mount_options.push_str(",nouuid"),
+            _ => {}
+        }
+        let volume = build::finish(custodian, &spec, slot, lease, place, None)?;
         Ok((volume, report))
     }
 }
