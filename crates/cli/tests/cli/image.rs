@@ -3,7 +3,7 @@
 use senesce_testkit::root_or_skip;
 
 use super::{
-    disk::{Disk, must, volume},
+    disk::{Disk, Mount, must, volume},
     lab::Lab,
 };
 
