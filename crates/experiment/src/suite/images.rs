@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{FRESH, SuitePlan, plan::state_name};
 use crate::{
-    Error, Until, World, age_into, arm::check_signal, durable::write_durably, error::chain_text,
+    AgeOptions, Error, Until, World, age_into, arm::check_signal, durable::write_durably, error::chain_text,
     volumes::create_untaken,
 };
 
@@ -126,7 +126,17 @@ impl Images<'_> {
                 tell(format!("{what}: fullness {:.1}%, turnover {:.2}", 100.0 * ages.fullness, ages.turnover));
             }
         };
-        let end = age_into(&plan, volume.root(), &spool, None, &Until::default(), self.world.threads, &mut each);
+        let options = AgeOptions {
+            plan: &plan,
+            root: volume.root(),
+            spool: &spool,
+            log: None,
+            until: &Until::default(),
+            threads: self.world.threads,
+            clock: &*self.world.clock,
+        };
+        // A profile ages one volume from front to end.
+        let end = age_into(&options, &mut || Ok(()), &mut each);
         check_signal()?;
         serde_json::to_value(end?).map_err(|error| self.broken(&spool, error))
     }

@@ -50,13 +50,7 @@ pub fn bench(args: BenchArgs, quiet: bool) -> Result<()> {
     Ok(())
 }
 
-fn bench_in(
-    args: &BenchArgs,
-    work: &Work,
-    custodian: &Custodian,
-    scratch: &Path,
-    quiet: bool,
-) -> Result<String> {
+fn bench_in(args: &BenchArgs, work: &Work, custodian: &Custodian, scratch: &Path, quiet: bool) -> Result<String> {
     let host = custodian.host();
     if !host.is_root() {
         return Err(senesce_volume::Error::NotRoot { operation: "mount volumes" }.into());
