@@ -43,7 +43,7 @@ pub(super) struct Came {
 pub(super) enum Failed {
     /// No space for it.
     NoSpace,
-    /// What it works on is not there, because there was no space for it.
+    /// What it works on is not there, or is there still, because there was no space to change that.
     NotThere,
     /// Nobody will ever post what it waits for.
     Over,
@@ -82,7 +82,9 @@ impl<'a> Caller<'a> {
         let result = self.try_call(call);
         match result {
             Err(Failed::NoSpace) => self.had_no_space = true,
-            Err(Failed::Error(Errno::NOENT)) if self.had_no_space => return Err(Failed::NotThere),
+            // Where there was no space something was not made; or not removed, which on a copy-on-write file system
+            // needs space, too.
+            Err(Failed::Error(Errno::NOENT | Errno::EXIST)) if self.had_no_space => return Err(Failed::NotThere),
             _ => {}
         }
         result
@@ -186,5 +188,27 @@ fn read_at(fd: BorrowedFd<'_>, offset: u64, len: u32, buffer: &mut Vec<u8>) -> R
             Err(Errno::INTR) => {}
             result => return Ok(result? as u64),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::files::open_root;
+
+    #[test]
+    fn what_lacked_space_may_be_missing_or_still_there_and_nothing_else_may() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("there"), "x").unwrap();
+        let root = open_root(dir.path()).unwrap();
+        let paths = ["there", "missing"].map(|name| CString::new(name).unwrap());
+        let scene = Scene { root: root.as_fd(), paths: &paths, semaphores: &[], content: &[] };
+        let mut caller = Caller::new(&scene, 1, 0);
+        let make = Call::Open { slot: 0, file: 0, access: Access { create: true, ..Access::default() } };
+        let find = Call::Stat { file: 1 };
+        assert_eq!(caller.call(make), Err(Failed::Error(Errno::EXIST)));
+        assert_eq!(caller.call(find), Err(Failed::Error(Errno::NOENT)));
+        caller.had_no_space = true;
+        assert_eq!((caller.call(make), caller.call(find)), (Err(Failed::NotThere), Err(Failed::NotThere)));
     }
 }
