@@ -168,11 +168,11 @@ pub(crate) fn apply_one(
     }
 }
 
-fn content_error(number: u64, step: &Step, index: usize, source: ContentError) -> ExecError {
+pub(crate) fn content_error(number: u64, step: &Step, index: usize, source: ContentError) -> ExecError {
     ExecError::Content { at: OpPlace::new(number, step, index), source: Box::new(source) }
 }
 
-fn operation_error(number: u64, step: &Step, index: usize, source: io::Error) -> ExecError {
+pub(crate) fn operation_error(number: u64, step: &Step, index: usize, source: io::Error) -> ExecError {
     ExecError::Operation { at: OpPlace::new(number, step, index), source }
 }
 

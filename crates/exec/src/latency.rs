@@ -242,6 +242,17 @@ impl Latencies {
         self.sums.syncs += u64::from(kind.is_sync());
     }
 
+    /// Counts all that another one counted.
+    pub fn add(&mut self, other: &Self) {
+        for (kind, histogram) in other.iter() {
+            self.by_kind[kind as usize].get_or_insert_default().add(histogram);
+        }
+        let (sums, more) = (&mut self.sums, other.sums);
+        sums.work.0 = sums.work.0.saturating_add(more.work.0);
+        sums.sync.0 = sums.sync.0.saturating_add(more.sync.0);
+        sums.syncs += more.syncs;
+    }
+
     /// Those of a kind; none if there was none.
     pub fn of(&self, kind: OpKind) -> Option<&LatencyHistogram> {
         self.by_kind[kind as usize].as_deref()
@@ -291,6 +302,10 @@ impl<T: Target> Target for TimedTarget<'_, T> {
         result
     }
 
+    fn forget_directories(&mut self) {
+        self.target.forget_directories();
+    }
+
     fn space(&mut self) -> std::io::Result<SpaceLeft> {
         self.target.space()
     }
@@ -300,6 +315,25 @@ impl<T: Target> Target for TimedTarget<'_, T> {
 impl<T: Target + ?Sized> Target for &mut T {
     fn apply(&mut self, root: &RelPath, op: &Op, payload: Option<&Payload>) -> Result<(), OpFailure> {
         (**self).apply(root, op, payload)
+    }
+
+    fn forget_directories(&mut self) {
+        (**self).forget_directories();
+    }
+
+    fn space(&mut self) -> std::io::Result<SpaceLeft> {
+        (**self).space()
+    }
+}
+
+/// And what is boxed.
+impl<T: Target + ?Sized> Target for Box<T> {
+    fn apply(&mut self, root: &RelPath, op: &Op, payload: Option<&Payload>) -> Result<(), OpFailure> {
+        (**self).apply(root, op, payload)
+    }
+
+    fn forget_directories(&mut self) {
+        (**self).forget_directories();
     }
 
     fn space(&mut self) -> std::io::Result<SpaceLeft> {

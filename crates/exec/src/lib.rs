@@ -39,6 +39,7 @@ mod recorded;
 mod remove;
 mod script;
 mod target;
+mod team;
 pub mod tree;
 
 pub use ahead::Ahead;
@@ -54,3 +55,4 @@ pub use parallel::apply_parallel;
 pub use posix::PosixTarget;
 pub use script::{FlowTally, ScriptEnd, ScriptLimits, make_script_files, run_script};
 pub use target::{OpFailure, SpaceLeft, Target};
+pub use team::apply_step_together;

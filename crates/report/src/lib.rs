@@ -5,6 +5,7 @@
 //! adds tooltips and toggles. The same results give the same bytes.
 
 mod chart;
+mod convergence;
 mod devices;
 mod equivalence;
 mod error;

@@ -3,6 +3,7 @@
 use senesce_store::Role;
 
 use crate::chart::{Axis, Bar, LinePanel, MapPanel, Point, Series, StackPanel};
+use crate::convergence::{convergence_figure, reached_figure};
 use crate::devices::{TRACED, VIRTUAL_TIME, short};
 use crate::film::{end_bytes, is_metadata};
 use crate::model::{Lines, Model, ROLES};
@@ -190,6 +191,8 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
             &[shared, own],
             "Steps done per second of wall time since the checkpoint before.",
         ),
+        convergence_figure(model),
+        reached_figure(model),
     ];
     let modelled = model.devices().into_iter().flat_map(|device| {
         let (costs, name) = (&model.modelled[device], short(device));

@@ -167,3 +167,38 @@ fn results_without_figures_still_make_a_page() {
     let text = render_report(&single, &ReportOptions::default()).unwrap();
     assert!(!text.contains("NaN,") && !text.contains("\"NaN\""));
 }
+
+#[test]
+fn an_aging_by_a_profile_shows_how_near_it_came_and_what_ended_it() {
+    let mut results = common::results();
+    let page = |results: &Results| render_report(results, &ReportOptions::default()).unwrap();
+    assert!(!page(&results).contains("Convergence to the profile"));
+    let arm = results.cells[0].key.arm.clone();
+    for (pulls, age, ended) in [(0, 0.8, "(goes on)"), (100, 0.0004, "end-of-schedule")] {
+        for (name, value) in [
+            ("accuracy", "0.005".to_owned()),
+            ("fullness", "0.64".to_owned()),
+            ("fullness_asked", "0.65".to_owned()),
+            ("size.total_variation", "0.00000".to_owned()),
+            ("depth.total_variation", "0.002".to_owned()),
+            ("age.total_variation", age.to_string()),
+            ("age.chi_square", "12.5 (9 degrees)".to_owned()),
+            ("age.shares", "3600=0.25/0.24 86400=0.75/0.76".to_owned()),
+            ("ended_by", ended.to_owned()),
+        ] {
+            let key = format!("reached.{pulls}.{name}");
+            results.circumstances.push(CircumstanceRow { arm: arm.clone(), key, value });
+        }
+    }
+    let page = page(&results);
+    for said in [
+        "Convergence to the profile",
+        &format!("{arm}: ended with its schedule, further off than asked (asked: 0.005)."),
+        "arm-2\tage\t0.0004",
+        "arm-3\tfullness\t0.01",
+        "arm-2\tage\t12.5",
+        "age, up to 1d\narm-0\tasked\t75%\narm-1\treached\t76%",
+    ] {
+        assert!(page.contains(said), "{said}");
+    }
+}

@@ -7,33 +7,31 @@
 //! `SENESCE_BENCH_PROFILE` (agrawal), `SENESCE_BENCH_FULLNESS` (0.65), `SENESCE_BENCH_FS` (ext4,xfs),
 //! `SENESCE_BENCH_SCHEDULES` (classic,virtual:4; a number is the churn), `SENESCE_BENCH_SEEDS` (3),
 //! `SENESCE_BENCH_MIB` (1024), `SENESCE_BENCH_DIR` (/dev/shm), `SENESCE_BENCH_CONTENT` (allocate),
-//! `SENESCE_BENCH_SIZES` (point), `SENESCE_BENCH_SYNC_EVERY` operations (0: never).
+//! `SENESCE_BENCH_SIZES` (point), `SENESCE_BENCH_SYNC_EVERY` operations (0: never), `SENESCE_BENCH_FIRST_SEED` (1),
+//! `SENESCE_BENCH_THREADS` (1),
+//! `SENESCE_BENCH_OUT` (a file that gets one line of figures a run; runs of several calls are compared by `FROM`),
+//! `SENESCE_BENCH_FROM` (such a file, whose runs of the same case are part of the comparison).
 
-use std::{collections::BTreeMap, env, path::PathBuf, time::Instant};
+mod common;
+
+use std::{collections::BTreeMap, env, fs, io::Write as _, time::Instant};
 
 use senesce_core::Seed;
-use senesce_exec::{PosixTarget, Target, apply_step};
+use senesce_exec::{PosixTarget, Target, apply_step_together};
 use senesce_oplog::{Op, Outcome};
 use senesce_probe::{
     collect::{collect_free_extents, collect_process_times, collect_space, collect_tree_extents},
     score::{LayoutScorer, Spread, compute_free_space, compute_spread},
 };
-use senesce_testkit::{Volume, VolumeOptions};
 use senesce_workload::{
     Feedback, Workload,
     profile::{Convergence, FileContent, ProfileAging, ProfileOptions, Schedule, Sizes, find_builtin},
 };
+use serde::{Deserialize, Serialize};
+
+use common::{number, setting, volume};
 
 const BLOCK_BYTES: u64 = 4096;
-
-fn setting(name: &str, default: &str) -> String {
-    env::var(format!("SENESCE_BENCH_{name}")).unwrap_or_else(|_| default.to_owned())
-}
-
-fn number<T: std::str::FromStr>(name: &str, default: &str) -> T {
-    let text = setting(name, default);
-    text.parse().unwrap_or_else(|_| panic!("SENESCE_BENCH_{name}={text} is no number"))
-}
 
 fn main() {
     // `cargo test` runs benches too, without this argument.
@@ -43,14 +41,16 @@ fn main() {
     let profile = setting("PROFILE", "agrawal");
     let fullness: f64 = number("FULLNESS", "0.65");
     let seeds: u64 = number("SEEDS", "3");
+    let first: u64 = number("FIRST_SEED", "1");
     println!("profile {profile}, fullness {fullness}, {} MiB, {seeds} seed(s)", number::<u64>("MIB", "1024"));
     for kind in setting("FS", "ext4,xfs").split(',') {
-        let mut all: BTreeMap<String, Vec<Figures>> = BTreeMap::new();
-        for seed in 1..=seeds {
+        let mut all = kept(&case(kind));
+        for seed in first..first + seeds {
             for schedule in setting("SCHEDULES", "classic,virtual:4").split(',') {
                 let options = options(schedule, fullness, seed);
                 let figures = run(kind, &profile, options);
                 println!("{kind:<5} {schedule:<12} seed {seed:<2} {}", figures.line());
+                keep(&Kept { case: case(kind), schedule: schedule.to_owned(), seed, figures: figures.clone() });
                 all.entry(schedule.to_owned()).or_default().push(figures);
             }
         }
@@ -71,6 +71,41 @@ fn options(schedule: &str, fullness: f64, seed: u64) -> ProfileOptions {
     }
 }
 
+/// A run whose figures are kept in a file.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    case: String,
+    schedule: String,
+    seed: u64,
+    figures: Figures,
+}
+
+/// Everything but schedule and seed that figures depend on: only runs of the same case are compared.
+fn case(kind: &str) -> String {
+    let names = [("PROFILE", "agrawal"), ("FULLNESS", "0.65"), ("MIB", "1024"), ("CONTENT", "allocate")];
+    let names = names.into_iter().chain([("SIZES", "point"), ("SYNC_EVERY", "0")]);
+    names.fold(kind.to_owned(), |case, (name, default)| case + "/" + &setting(name, default))
+}
+
+fn keep(run: &Kept) {
+    let Ok(path) = env::var("SENESCE_BENCH_OUT") else { return };
+    let mut file = fs::File::options().create(true).append(true).open(path).expect("the file of SENESCE_BENCH_OUT");
+    writeln!(file, "{}", serde_json::to_string(run).expect("plain figures")).expect("space for a line");
+}
+
+fn kept(case: &str) -> BTreeMap<String, Vec<Figures>> {
+    let mut all: BTreeMap<String, Vec<Figures>> = BTreeMap::new();
+    let Ok(path) = env::var("SENESCE_BENCH_FROM") else { return all };
+    for line in fs::read_to_string(path).expect("the file of SENESCE_BENCH_FROM").lines() {
+        let run: Kept = serde_json::from_str(line).expect("a line of SENESCE_BENCH_OUT");
+        if run.case == case {
+            all.entry(run.schedule).or_default().push(run.figures);
+        }
+    }
+    all
+}
+
+#[derive(Clone, Serialize, Deserialize)]
 struct Figures {
     seconds: f64,
     user: f64,
@@ -110,36 +145,33 @@ impl Figures {
 
 fn run(kind: &str, profile: &str, options: ProfileOptions) -> Figures {
     let profile = find_builtin(profile).expect("a built-in profile");
-    let mkfs: &[&str] = if kind == "ext4" { &["-m", "0"] } else { &[] };
-    let dir = PathBuf::from(setting("DIR", "/dev/shm"));
-    let volume = Volume::with(&VolumeOptions {
-        mkfs,
-        mount: "noatime",
-        image_in: Some(&dir),
-        ..VolumeOptions::new(kind, number("MIB", "1024"))
-    });
+    let volume = volume(kind);
     let sync_every: u64 = number("SYNC_EVERY", "0");
     let mut aging = ProfileAging::new(profile, options).expect("options in their ranges");
-    let mut target = PosixTarget::open(&volume.mountpoint).expect("a mounted volume");
+    let open = |_| Box::new(PosixTarget::open(&volume.mountpoint).expect("a mounted volume")) as Box<dyn Target>;
+    let mut targets: Vec<_> = (0..number("THREADS", "1")).map(open).collect();
     let (mut last, mut count, mut unsynced) = (None, 0, 0);
     let (began, cpu) = (Instant::now(), collect_process_times());
     loop {
-        let space = target.space().expect("a mounted volume");
+        let space = targets[0].space().expect("a mounted volume");
         let feedback = Feedback { capacity: space.capacity, free: space.free, last };
         let Some(step) = aging.next_step(&feedback).expect("a volume that is large enough") else { break };
         unsynced += step.ops.len() as u64;
-        let done = apply_step(&mut target, count, step, &()).expect("operations that work");
+        let done = apply_step_together(&mut targets, count, step, &()).expect("operations that work");
+        if let Outcome::NoSpace { .. } = done.outcome {
+            aging.hear_order(&done.step.ops);
+        }
         last = Some(done.outcome);
         count += 1;
         if sync_every > 0 && unsynced >= sync_every {
-            target.apply(&senesce_core::RelPath::root(), &Op::SyncFs, None).expect("a mounted volume");
+            targets[0].apply(&senesce_core::RelPath::root(), &Op::SyncFs, None).expect("a mounted volume");
             unsynced = 0;
         }
         assert!(!matches!(last, Some(Outcome::NoSpace { .. })) || count < 1_000_000, "it does not end");
     }
     let seconds = began.elapsed().as_secs_f64();
     let used = collect_process_times().since(cpu);
-    drop(target);
+    drop(targets);
     let free = collect_free_extents(&volume.mountpoint).expect("ext4 and XFS tell");
     let lengths = free.iter().map(|extent| extent.length_bytes);
     let space = compute_free_space(lengths.clone());

@@ -1,7 +1,7 @@
 //! The trait every workload implements, and what it may learn of the world.
 
 use senesce_core::Bytes;
-use senesce_oplog::{Outcome, Step};
+use senesce_oplog::{Op, Outcome, Step};
 
 /// All that a workload learns of the outside world before it decides on its next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,10 @@ pub trait Workload: Send {
     ///
     /// The same parameters and the same sequence of feedback give the same steps.
     fn next_step(&mut self, feedback: &Feedback) -> Result<Option<Step>, WorkloadError>;
+
+    /// Told before the next step when space ran out within one whose operations were done in another order: those that
+    /// were done, the one that failed last. Only of steps whose directories may be done in any order.
+    fn hear_order(&mut self, _done: &[Op]) {}
 
     /// How many copies of the repository (or trees) exist on the volume now.
     fn copies(&self) -> u64;

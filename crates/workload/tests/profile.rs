@@ -3,10 +3,18 @@
 //! What is reached is counted by a census of the aged volume, so the round trip is tested too: the profile that is captured
 //! from a volume aged by a profile is that profile, within the accuracy.
 
-use std::{fs, path::Path};
+use std::{
+    fs, io,
+    path::Path,
+    sync::{Arc, Mutex},
+};
 
-use senesce_core::{Bytes, Seed};
-use senesce_exec::{CheckContents, ModelTarget, Target, apply_done, apply_step, tree::compare_trees};
+use senesce_core::{Bytes, RelPath, Seed};
+use senesce_exec::{
+    CheckContents, ModelTarget, OpFailure, SpaceLeft, Target, apply_done, apply_step, apply_step_together,
+    tree::compare_trees,
+};
+use senesce_oplog::{Op, Outcome, Payload};
 use senesce_probe::collect::{CensusOptions, collect_census};
 use senesce_testkit::{Volume, root_or_skip};
 use senesce_workload::{
@@ -59,6 +67,44 @@ fn in_the_model_every_schedule_and_content_is_reached_and_its_log_gives_the_same
     }
 }
 
+/// One volume for many threads.
+#[derive(Clone)]
+struct Shared(Arc<Mutex<ModelTarget>>);
+
+impl Target for Shared {
+    fn apply(&mut self, root: &RelPath, op: &Op, payload: Option<&Payload>) -> Result<(), OpFailure> {
+        self.0.lock().unwrap().apply(root, op, payload)
+    }
+
+    fn space(&mut self) -> io::Result<SpaceLeft> {
+        self.0.lock().unwrap().space()
+    }
+}
+
+#[test]
+fn any_number_of_threads_does_the_same_operations() {
+    let run = |threads| {
+        let options = ProfileOptions { fullness: 0.75, churn: 2.0, ..Default::default() };
+        let mut aging = ProfileAging::new(AgingProfile::parse(SMALL).unwrap(), options).unwrap();
+        let model = Arc::new(Mutex::new(ModelTarget::new(Some(Bytes(32 << 20)))));
+        let mut targets: Vec<Box<dyn Target>> =
+            (0..threads).map(|_| Box::new(Shared(model.clone())) as Box<dyn Target>).collect();
+        let (mut last, mut log) = (None, Vec::new());
+        loop {
+            let space = targets[0].space().unwrap();
+            let feedback = Feedback { capacity: space.capacity, free: space.free, last };
+            let Some(step) = aging.next_step(&feedback).unwrap() else { break };
+            let done = apply_step_together(&mut targets, log.len() as u64, step, &()).unwrap();
+            last = Some(done.outcome);
+            log.push(done);
+        }
+        assert_eq!(aging.convergence().ended_by, Some(Bound::Accuracy));
+        log
+    };
+    let one = run(1);
+    assert!(one == run(2) && one == run(5));
+}
+
 #[test]
 fn on_real_file_systems_a_volume_that_was_aged_by_a_profile_is_captured_as_that_profile() {
     if !root_or_skip("mkfs and mount") {
@@ -89,19 +135,24 @@ fn a_real_volume_that_is_filled_by_others_meanwhile_hangs_nothing() {
     if !root_or_skip("mkfs and mount") {
         return;
     }
-    for kind in ["ext4", "xfs", "btrfs"] {
+    for (kind, threads) in [("ext4", 1), ("ext4", 2), ("xfs", 2), ("btrfs", 2)] {
         let volume = volume(kind, 320);
-        let mut target = senesce_exec::PosixTarget::open(&volume.mountpoint).unwrap();
+        let open = |_| Box::new(senesce_exec::PosixTarget::open(&volume.mountpoint).unwrap()) as Box<dyn Target>;
+        let mut targets: Vec<Box<dyn Target>> = (0..threads).map(open).collect();
         let options =
             ProfileOptions { fullness: 0.97, content: FileContent::Allocate, churn: 1.0, ..Default::default() };
         let profile = find_builtin("wang_os").unwrap();
         let mut aging = ProfileAging::new(profile, options).unwrap();
         let (mut last, mut steps) = (None, 0);
         loop {
-            let space = target.space().unwrap();
+            let space = targets[0].space().unwrap();
             let feedback = Feedback { capacity: space.capacity, free: space.free, last };
             let Some(step) = aging.next_step(&feedback).unwrap() else { break };
-            last = Some(apply_step(&mut target, steps, step, &()).unwrap().outcome);
+            let done = apply_step_together(&mut targets, steps, step, &()).unwrap();
+            if let Outcome::NoSpace { .. } = done.outcome {
+                aging.hear_order(&done.step.ops);
+            }
+            last = Some(done.outcome);
             steps += 1;
             if steps == 3 {
                 // A fifth of the volume goes to somebody else, whom the workload does not know.

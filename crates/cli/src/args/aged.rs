@@ -25,6 +25,10 @@ pub struct AgeArgs {
     /// Everything random follows from this number.
     #[arg(long)]
     pub seed: Option<u64>,
+    /// Threads that apply the operations of a profile. They do the same ones in any number; the layout is repeatable with
+    /// one alone.
+    #[arg(long, default_value_t = 1, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=256))]
+    pub threads: usize,
     /// Write an operation log.
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,

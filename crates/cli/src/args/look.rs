@@ -185,7 +185,8 @@ pub enum ProfileVerb {
         #[arg(long)]
         toml: bool,
     },
-    /// Make a profile of the files below a directory. No content is read, no mount is crossed, nothing is written there.
+    /// Make a profile of the files below a directory, or of an unmounted ext4. No content is read, no mount is crossed,
+    /// nothing is written there.
     Capture(ProfileCaptureArgs),
     /// Make one profile of several; each counts as many files as it has.
     Merge {
@@ -213,7 +214,7 @@ pub enum ProfileVerb {
 
 #[derive(Debug, Args)]
 pub struct ProfileCaptureArgs {
-    /// A directory.
+    /// A directory; or a device or image with an ext4 that is not mounted, which is read without mounting it.
     pub path: PathBuf,
     /// Where the profile is written; default: stdout.
     #[arg(short, long, value_name = "FILE")]

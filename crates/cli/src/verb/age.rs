@@ -39,6 +39,9 @@ pub fn age(args: AgeArgs, quiet: bool) -> Result<()> {
     let until = args.until.unwrap_or_default();
     let plan =
         plan_aging(&args.workload, &settings, &until, args.seed.map(Seed)).map_err(senesce_experiment::Error::from)?;
+    if args.threads > 1 && plan.workload.profile.is_none() {
+        return Err(usage("--threads: only the operations of a profile may be done in another order", None));
+    }
     for path in [&args.log, &args.image, &args.save].into_iter().flatten() {
         if path.symlink_metadata().is_ok() {
             return Err(usage(format!("{} exists already", path.display()), Some("give another name")));
@@ -166,7 +169,8 @@ fn age_root(
     };
     let until = args.until.unwrap_or_default();
     let (log, until) = (args.log.as_deref(), &until);
-    let options = AgeOptions { plan, root, spool: &spool, log, until, threads, clock: &clock };
+    let options =
+        AgeOptions { plan, root, spool: &spool, log, until, threads, apply_threads: args.threads, clock: &clock };
     Ok(age_into(&options, make_anew, &mut each)?)
 }
 
@@ -243,7 +247,8 @@ fn print_end(place: &str, end: &AgeEnd, kept: &[String]) {
         end.steps, end.counted_steps, end.no_space_steps
     );
     println!("operations        {}, {} written", end.operations, Bytes(end.written_bytes));
-    for (name, value) in &end.workload {
+    // Whole distributions are for machines and reports.
+    for (name, value) in end.workload.iter().filter(|(name, _)| !name.ends_with(".shares")) {
         println!("{name:<17} {value}");
     }
     if !end.latencies.is_empty() {

@@ -2,6 +2,7 @@
 
 pub mod age;
 pub mod bench;
+mod capture;
 pub mod clean;
 pub mod compare;
 pub mod device;

@@ -120,12 +120,28 @@ fn a_profile_is_followed_to_its_end_at_the_fullness_that_is_asked_for() {
     let (dir, image) = (lab.path("."), lab.path("kept"));
     let (dir, image) = (dir.to_string_lossy(), image.to_string_lossy());
     let mut args = vec!["age", "profile:agrawal", "--on", "image:64MiB", "--fs", "ext4", "--until", "fullness=60%"];
-    args.extend(["--set", "churn=1", "--dir", &dir, "--image", &image, "--json"]);
+    args.extend(["--set", "churn=1", "--dir", &dir, "--image", &image, "--threads", "2", "--json"]);
     let report = reached(&lab.run(args).good().stdout);
     // Of so few files a single one matters. Births after the filling, and the files' times at the end.
     assert_eq!((&report["ended"], report["counted_steps"].as_u64()), (&"workload".into(), Some(100)), "{report}");
     assert!((report["fullness"].as_f64().unwrap() - 0.6).abs() < 0.05, "{report}");
     assert!(report["turnover"].as_f64().unwrap() > 0.3, "{report}");
+    assert!(report["workload"].to_string().contains("age.shares"), "{report}");
+
+    // Captured from the image, and from its mount: the same profile, but for blocks that are kept for root.
+    let capture = |place: &str| {
+        let mut args = vec!["profile", "capture", place, "--like", "agrawal", "--extents", "--quiet"];
+        args.extend(["--now", "1704067200"]);
+        let found = lab.run(args).good().stdout;
+        found.lines().filter(|line| !line.starts_with("fullness")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let offline = capture(&image);
+    let disk = Disk::attach(&lab.path("kept"));
+    let mount = Mount::new(&[&disk.device], lab.path("mnt"));
+    assert_eq!(offline, capture(&mount.point.to_string_lossy()));
+    drop((mount, disk));
+    std::fs::write(lab.path("junk"), vec![7; 1 << 20]).unwrap();
+    lab.run(["profile", "capture", &lab.path("junk").to_string_lossy()]).refused(1, &["mount it"]);
     lab.assert_nothing_left();
 }
 
@@ -162,6 +178,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
         (vec!["fsfb", "--on", ".", "--set", "round=7"], "did you mean `rounds`?"),
         (vec!["profile:nobody", "--on", "."], "nobody"),
         (vec!["fsfb", "--on", ".", "--log", "."], "exists already"),
+        (vec!["fsfb", "--on", ".", "--threads", "2"], "--threads"),
     ] {
         lab.run([vec!["age", "--dir", &dir], args].concat()).refused(2, &[says]);
     }

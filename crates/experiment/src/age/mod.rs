@@ -9,7 +9,7 @@ mod until;
 use std::path::Path;
 
 use senesce_core::{Bytes, Clock};
-use senesce_exec::{Latencies, LatencyHistogram, OpKind, PosixTarget, Target, TimedTarget, apply_step};
+use senesce_exec::{Latencies, LatencyHistogram, OpKind, PosixTarget, Target, TimedTarget, apply_step_together};
 use senesce_oplog::{LogHeader, LogWriter, Outcome};
 use senesce_probe::{
     collect::{collect_space, collect_tree_extents},
@@ -128,6 +128,8 @@ pub struct AgeOptions<'a> {
     pub until: &'a Until,
     /// Threads that look at the layout.
     pub threads: usize,
+    /// Threads that apply operations; more than one is for the workload `profile` alone.
+    pub apply_threads: usize,
     /// Times the operations.
     pub clock: &'a dyn Clock,
 }
@@ -143,25 +145,28 @@ pub fn age_into(
     make_anew: &mut dyn FnMut() -> Result<(), Error>,
     each: &mut dyn FnMut(&Ages),
 ) -> Result<AgeEnd, Error> {
-    let AgeOptions { plan, root, spool, log, until, threads, clock } = *options;
+    let AgeOptions { plan, root, spool, log, until, threads, apply_threads, clock } = *options;
     let source = Source::open(plan, spool)?;
     let mut arm = plan.arms().swap_remove(0);
     arm.engine = Engine::Native;
     let (mut workload, contents) = source.workload(plan, &arm)?;
     let header = || LogHeader::new(source.log_description(plan, &arm), plan.seed);
     let mut log = log.map(|path| LogWriter::create(path, &header())).transpose()?;
-    let open =
-        || -> Result<PosixTarget, Error> { Ok(PosixTarget::open(root)?.with_direct_io(plan.workload.is_direct())) };
-    let mut target = open()?;
-    let mut latencies = Latencies::default();
+    let open = || -> Result<Vec<PosixTarget>, Error> {
+        let open = |_| Ok(PosixTarget::open(root)?.with_direct_io(plan.workload.is_direct()));
+        (0..apply_threads.max(1)).map(open).collect()
+    };
+    let mut targets = open()?;
+    let mut latencies = vec![Latencies::default(); targets.len()];
     let mut volume = Aging { root, threads, ages: Ages::default(), set_up_bytes: None, written_bytes: 0, looked_at: 0 };
     let (mut last, mut unsynced, mut no_space_steps) = (None, 0u64, 0u64);
     let (mut steps, mut operations) = (0u64, 0u64);
     let every = plan.workload.sync_every_operations;
     let fills =
         plan.fills_volume() || plan.workload.overwrite.as_ref().is_some_and(|table| table.fill_percent.is_some());
-    let mut apply = |target: &mut PosixTarget, latencies: &mut Latencies, number, step| -> Result<_, Error> {
-        let done = apply_step(&mut TimedTarget::new(target, clock, latencies), number, step, &*contents)?;
+    let mut apply = |targets: &mut [PosixTarget], latencies: &mut [Latencies], number, step| -> Result<_, Error> {
+        let timed = targets.iter_mut().zip(latencies).map(|(target, own)| TimedTarget::new(target, clock, own));
+        let done = apply_step_together(&mut timed.collect::<Vec<_>>(), number, step, &*contents)?;
         if let Some(log) = &mut log {
             log.append(&done)?;
         }
@@ -169,7 +174,7 @@ pub fn age_into(
     };
     let ended = loop {
         check_signal()?;
-        let space = target.space().map_err(Error::io("ask for the free space of", root))?;
+        let space = targets[0].space().map_err(Error::io("ask for the free space of", root))?;
         volume.ages.note_space(space.capacity, space.free);
         if until.is_reached(&volume.ages, fills) {
             break AgeEnded::Reached;
@@ -182,39 +187,44 @@ pub fn age_into(
         let Some(step) = workload.next_step(&feedback)? else { break AgeEnded::Workload };
         if volume.set_up_bytes.is_none() && (step.counted || workload.is_set_up()) {
             volume.set_up_bytes = Some(volume.written_bytes);
-            latencies = Latencies::default();
+            latencies = vec![Latencies::default(); targets.len()];
         }
         if workload.wants_fresh_volume() {
-            drop(target);
+            drop(targets);
             make_anew()?;
-            target = open()?;
+            targets = open()?;
         }
         volume.ages.counted_steps += u64::from(step.counted);
-        let done = apply(&mut target, &mut latencies, steps, step)?;
+        let done = apply(&mut targets, &mut latencies, steps, step)?;
         steps += 1;
         operations += done.step.ops.len() as u64;
         unsynced += done.step.ops.len() as u64;
         volume.written_bytes += written_bytes(&done);
-        no_space_steps += u64::from(matches!(done.outcome, Outcome::NoSpace { .. }));
+        if let Outcome::NoSpace { .. } = done.outcome {
+            no_space_steps += 1;
+            workload.hear_order(&done.step.ops);
+        }
         last = Some(done.outcome);
         if every > 0 && unsynced >= every {
-            apply(&mut target, &mut latencies, steps, sync_step())?;
+            apply(&mut targets, &mut latencies, steps, sync_step())?;
             (steps, unsynced) = (steps + 1, 0);
         }
         volume.grow_older(until)?;
         each(&volume.ages);
     };
     // The last step of every log: what is on the volume then is what the figures are of.
-    apply(&mut target, &mut latencies, steps, sync_step())?;
+    apply(&mut targets, &mut latencies, steps, sync_step())?;
     if let Some(log) = log {
         log.finish()?;
     }
-    let space = target.space().map_err(Error::io("ask for the free space of", root))?;
-    drop(target);
+    let space = targets[0].space().map_err(Error::io("ask for the free space of", root))?;
+    drop(targets);
     let layout = collect_layout(root, threads)?;
     let mut ages = volume.ages;
     ages.note_space(space.capacity, space.free);
     ages.layout_score = layout.as_ref().and_then(|layout| layout.layout_score);
+    let mut all = Latencies::default();
+    latencies.iter().for_each(|own| all.add(own));
     Ok(AgeEnd {
         ended,
         missed: until.compute_missed(&ages),
@@ -228,7 +238,7 @@ pub fn age_into(
         fullness: ages.fullness,
         turnover: ages.turnover,
         layout,
-        latencies: AgeLatency::of(&latencies),
+        latencies: AgeLatency::of(&all),
         workload: workload.reached().into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
     })
 }

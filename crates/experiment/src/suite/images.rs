@@ -132,6 +132,7 @@ impl Images<'_> {
             spool: &spool,
             log: None,
             until: &Until::default(),
+            apply_threads: 1,
             threads: self.world.threads,
             clock: &*self.world.clock,
         };

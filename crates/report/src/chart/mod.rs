@@ -4,6 +4,7 @@ mod curve;
 mod histogram;
 mod line;
 mod map;
+mod pairs;
 mod scale;
 mod stack;
 
@@ -11,6 +12,7 @@ pub(crate) use curve::{Curve, CurvePanel, natural_size_mark};
 pub(crate) use histogram::{Distribution, HistogramPanel};
 pub(crate) use line::{LinePanel, Point, Series};
 pub(crate) use map::{MapPanel, PLACE_COLOURS, colour, hilbert_place};
+pub(crate) use pairs::PairsPanel;
 pub(crate) use scale::Axis;
 pub(crate) use stack::{Bar, CLASS_NAMES, StackPanel};
 

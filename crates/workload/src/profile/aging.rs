@@ -1,7 +1,7 @@
 //! The workload: filling, stable aging, settling, and the setting of times.
 
 use senesce_core::{Bytes, Rng};
-use senesce_oplog::{Outcome, Step};
+use senesce_oplog::{Op, Outcome, Step};
 
 use super::{
     batch::Batch,
@@ -181,6 +181,26 @@ impl ProfileAging {
         counts
     }
 
+    /// Every bin's limit (bytes, components, seconds), share asked and share reached, for records.
+    fn shares(&self) -> [(&'static str, String); 3] {
+        let (size, depth, age) = (&self.profile.size, &self.profile.depth, &self.profile.age);
+        let life = self.profile.life_seconds() as f64;
+        let ages: Vec<u64> = age.upper_relative.iter().map(|upper| (upper * life).round() as u64).collect();
+        let list = |limits: &[u64], weights: Vec<u64>, counts: &[u64]| {
+            let (asked, found) = (weights.iter().sum::<u64>() as f64, counts.iter().sum::<u64>().max(1) as f64);
+            let bins = limits.iter().zip(weights).zip(counts);
+            let bin = |((limit, weight), count): ((&u64, u64), &u64)| {
+                format!("{limit}={:.6}/{:.6}", weight as f64 / asked, *count as f64 / found)
+            };
+            bins.map(bin).collect::<Vec<_>>().join(" ")
+        };
+        [
+            ("size.shares", list(&size.values, self.profile.size_weights(), &self.population.size.count)),
+            ("depth.shares", list(&depth.values, self.profile.depth_weights(), &self.population.depth.count)),
+            ("age.shares", list(&ages, self.profile.age_weights(), &self.count_ages())),
+        ]
+    }
+
     /// Plans the filling for a volume of this size.
     fn begin(&mut self, feedback: &Feedback) -> Result<(), WorkloadError> {
         self.capacity = feedback.capacity.0;
@@ -317,6 +337,10 @@ impl Workload for ProfileAging {
         }
     }
 
+    fn hear_order(&mut self, done: &[Op]) {
+        self.batch.reorder(done);
+    }
+
     fn copies(&self) -> u64 {
         u64::from(self.births > 0)
     }
@@ -330,7 +354,11 @@ impl Workload for ProfileAging {
     }
 
     fn reached(&self) -> Vec<(&'static str, String)> {
-        self.convergence().figures()
+        let mut figures = self.convergence().figures();
+        if self.ended_by.is_some() {
+            figures.extend(self.shares());
+        }
+        figures
     }
 }
 

@@ -54,6 +54,20 @@ impl Batch {
         self.sent.as_ref().is_some_and(|(ops, _)| matches!(ops.last(), Some(Op::SyncFs)))
     }
 
+    /// The operations of the last step were done in this order, those that were not begun come behind them.
+    pub fn reorder(&mut self, done: &[Op]) {
+        let Some((ops, deeds)) = self.sent.take() else { return };
+        let mut left: Vec<(Op, Deed)> = ops.iter().cloned().zip(deeds).collect();
+        let mut ordered = Vec::new();
+        for op in done {
+            if let Some(at) = left.iter().position(|(other, _)| other == op) {
+                ordered.push(left.remove(at));
+            }
+        }
+        let (ops, deeds): (Vec<Op>, Vec<Deed>) = ordered.into_iter().chain(left).unzip();
+        self.sent = Some((ops.into(), deeds));
+    }
+
     /// Takes notice of how the last step ended. What was not done comes first from now on.
     pub fn hear(&mut self, last: Option<Outcome>) -> Option<Refused> {
         let (ops, deeds) = self.sent.take()?;

@@ -73,6 +73,8 @@ impl Convergence {
             ("turnovers", format!("{:.2}", self.turnovers)),
             ("operations", self.operations.to_string()),
             ("fullness", share(self.fullness)),
+            ("fullness_asked", share(self.fullness_asked)),
+            ("accuracy", self.accuracy.to_string()),
             ("size.chi_square", format!("{:.2} ({} degrees)", self.size.chi_square, self.size.degrees_of_freedom)),
             ("size.largest", share(self.size.largest)),
             ("size.total_variation", share(self.size.total_variation)),

@@ -37,7 +37,7 @@ impl ProfileAging {
                     self.population.draw_bins(&mut self.draws)
                 }
             };
-            self.add_file(bins, 0, false);
+            self.add_file(bins, 0);
         }
         if near {
             self.batch.push(Op::SyncFs, Deed::Duty);
@@ -53,7 +53,7 @@ impl ProfileAging {
         self.deck = (Vec::new(), Vec::new());
         self.population.retarget(files);
         self.phase = Phase::Stable;
-        let mut ids: Vec<FileId> = self.population.iter().map(|(id, _)| id).collect();
+        let ids: Vec<FileId> = self.population.iter().map(|(id, _)| id).collect();
         let (upper, weights) = (&self.profile.age.upper_relative, self.profile.age_weights());
         match self.options.schedule {
             Schedule::Classic => {
@@ -66,28 +66,10 @@ impl ProfileAging {
                 self.engine = Some(Engine::Classic(classic));
             }
             Schedule::Virtual => {
-                let mut schedule = VirtualTime::new(upper, &weights, files, self.options.churn);
-                let mut survivors = 0;
-                for &id in &ids {
-                    let birth = schedule.next_birth(&mut self.moves).expect("the filling is a part of the schedule");
+                let (schedule, born) = VirtualTime::new(upper, &weights, ids, self.options.churn);
+                for (id, birth) in born {
                     let file = self.population.get_mut(id).expect("it was just listed");
                     (file.born, file.age_bin) = (birth.born, birth.window);
-                    survivors += u64::from(birth.keeps);
-                }
-                // They are all of the same window; who survives is chosen so that no bin has more than there are to be.
-                let mut room = (self.population.size.target.clone(), self.population.depth.target.clone());
-                self.moves.shuffle(&mut ids);
-                for id in ids {
-                    let file = self.population.get_mut(id).expect("it was just listed");
-                    let places = (&mut room.0[usize::from(file.size_bin)], &mut room.1[usize::from(file.depth_bin)]);
-                    file.keeps = survivors > 0 && *places.0 > 0 && *places.1 > 0;
-                    if file.keeps {
-                        survivors -= 1;
-                        *places.0 -= 1;
-                        *places.1 -= 1;
-                    } else {
-                        schedule.doom(id);
-                    }
                 }
                 self.moves_planned = schedule.births_left();
                 self.engine = Some(Engine::Virtual(schedule));

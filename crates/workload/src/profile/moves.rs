@@ -16,7 +16,7 @@ const MOST_REFUSALS: u32 = 40;
 
 impl ProfileAging {
     /// A file is born.
-    pub(super) fn add_file(&mut self, bins: (usize, usize), born: u64, keeps: bool) -> FileId {
+    pub(super) fn add_file(&mut self, bins: (usize, usize), born: u64) -> FileId {
         let mut missing = Vec::new();
         let depth = self.profile.depth.values[bins.1];
         let directory = self.directories.pick(depth, &mut self.draws, &mut missing);
@@ -25,7 +25,7 @@ impl ProfileAging {
         }
         let (low, high) = self.size_bounds(bins.0);
         let bytes = if low == high { low } else { self.draws.between(low, high) };
-        let id = self.population.add(File::new(directory, bins, bytes, born, keeps));
+        let id = self.population.add(File::new(directory, bins, bytes, born));
         let serial = self.births;
         self.births += 1;
         self.live_bytes += allocated(bytes);
@@ -53,8 +53,10 @@ impl ProfileAging {
     fn forget(&mut self, id: FileId) -> Option<RelPath> {
         let file = self.population.remove(id)?;
         self.live_bytes -= allocated(file.bytes);
-        if let Some(Engine::Classic(classic)) = &mut self.engine {
-            classic.forget(file.age_bin);
+        match &mut self.engine {
+            Some(Engine::Classic(classic)) => classic.forget(file.age_bin),
+            Some(Engine::Virtual(schedule)) => schedule.forget(file.age_bin),
+            None => {}
         }
         Some(self.directories.file_path(file.directory, file.serial))
     }
@@ -130,7 +132,7 @@ impl ProfileAging {
     pub(super) fn retarget(&mut self, files: u64) {
         self.population.retarget(files);
         if let Some(Engine::Virtual(schedule)) = &mut self.engine {
-            schedule.rebalance(&self.profile.age_weights(), &mut self.population, &mut self.moves);
+            schedule.retarget(&self.profile.age_weights(), files);
         }
     }
 

@@ -16,8 +16,6 @@ pub(super) struct File {
     pub born: u64,
     /// Age bin (classic schedule) or window (virtual schedule).
     pub age_bin: u16,
-    /// Meant to live to the end (virtual schedule).
-    pub keeps: bool,
     alive: bool,
 }
 
@@ -155,8 +153,8 @@ impl Population {
 
 impl File {
     /// A file before it is given its serial number.
-    pub fn new(directory: u32, bins: (usize, usize), bytes: u64, born: u64, keeps: bool) -> Self {
+    pub fn new(directory: u32, bins: (usize, usize), bytes: u64, born: u64) -> Self {
         let (size_bin, depth_bin) = (bins.0 as u16, bins.1 as u16);
-        Self { serial: 0, directory, size_bin, depth_bin, bytes, born, age_bin: 0, keeps, alive: false }
+        Self { serial: 0, directory, size_bin, depth_bin, bytes, born, age_bin: 0, alive: false }
     }
 }

@@ -59,11 +59,17 @@ impl ProfileAging {
         let (now, _) = self.time();
         for _ in 0..self.population.missing() {
             let bins = self.population.draw_bins(&mut self.draws);
-            let id = self.add_file(bins, now, true);
+            let id = self.add_file(bins, now);
             let age_bin = match &mut self.engine {
                 Some(Engine::Classic(classic)) => classic.add(id),
-                // The youngest window is the last one.
-                _ => self.profile.age.upper.len() as u16 - 1,
+                other => {
+                    // The youngest window is the last one.
+                    let youngest = self.profile.age.upper.len() as u16 - 1;
+                    if let Some(Engine::Virtual(schedule)) = other {
+                        schedule.add(id, youngest);
+                    }
+                    youngest
+                }
             };
             self.population.get_mut(id).expect("it was just born").age_bin = age_bin;
         }

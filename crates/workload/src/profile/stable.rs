@@ -9,11 +9,7 @@ use super::{
 impl ProfileAging {
     /// Files that wait to be born, about: what is random needs something to choose from.
     fn pool(&self) -> u64 {
-        let accuracy = match self.options.schedule {
-            Schedule::Virtual => 1.0 / 64.0,
-            Schedule::Classic => self.options.accuracy,
-        };
-        ((self.population.wanted as f64 * accuracy) as u64).clamp(4, 1024)
+        ((self.population.wanted as f64 * self.options.accuracy) as u64).clamp(4, 1024)
     }
 
     /// A step of stable aging; false when the schedule is at its end.
@@ -38,23 +34,25 @@ impl ProfileAging {
         loop {
             let missing = self.population.missing();
             let Some(Engine::Virtual(schedule)) = &mut self.engine else { return false };
-            let may_die = schedule.has_victims() && missing < 2 * pool;
+            // As in the classic schedule: nobody may be missing at the end.
+            let most = (2 * pool).min(schedule.survivors_to_come() / 2);
+            let may_die = missing < most && schedule.has_victims();
             let dies = may_die && (missing == 0 || self.moves.chance(1, 2));
             if dies && let Some(victim) = schedule.victim(&mut self.moves, &self.population) {
                 self.remove_file(victim);
                 continue;
             }
-            let Some(birth) = schedule.next_birth(&mut self.moves) else { return false };
+            let Some(birth) = schedule.next_birth() else { return false };
             self.moved += 1;
-            if missing == 0 && !birth.keeps {
-                // Nobody is left who could make room for a file that would have to go at once.
+            if missing == 0 {
+                // Nobody is left who could make room: every window has what it is to keep.
                 return true;
             }
             let bins = self.population.draw_bins(&mut self.draws);
-            let id = self.add_file(bins, birth.born, birth.keeps);
+            let id = self.add_file(bins, birth.born);
             self.population.get_mut(id).expect("it was just born").age_bin = birth.window;
-            if let (false, Some(Engine::Virtual(schedule))) = (birth.keeps, &mut self.engine) {
-                schedule.doom(id);
+            if let Some(Engine::Virtual(schedule)) = &mut self.engine {
+                schedule.add(id, birth.window);
             }
             return true;
         }
@@ -79,7 +77,7 @@ impl ProfileAging {
         let now = classic.now;
         if is_birth {
             let bins = self.population.draw_bins(&mut self.draws);
-            let id = self.add_file(bins, now, false);
+            let id = self.add_file(bins, now);
             if let Some(Engine::Classic(classic)) = &mut self.engine {
                 let age_bin = classic.add(id);
                 self.population.get_mut(id).expect("it was just born").age_bin = age_bin;

@@ -1,14 +1,14 @@
-//! Births and deaths in virtual time: who lives to the end is known at birth.
+//! Births and deaths in virtual time: the published rule, with fewer births where they leave nothing behind.
 //!
 //! The life of the file system is cut at the profile's bounds into windows. In window *i* the profile wants `f_i` of all
-//! files to survive. The published schedule makes as many births per time everywhere, `m_i` for each survivor of window
-//! *i*, where the most crowded window has `m = 1`; nearly all of its births lie in windows of which nothing remains. Here
-//! a window has `min(m_i, cap)` births a survivor: the recent past is as published, the distant past thinned, and `cap`
-//! follows from the births a file that were asked for (`churn`).
+//! files to survive. The published schedule makes as many births per time everywhere, so many that the most crowded
+//! window has enough; most of them lie in the long windows of the distant past, of which next to nothing remains. Here a
+//! window has as many births as published, but at most as many as make `churn` births a file in all: the recent past is as
+//! published, the distant past thinned.
 //!
-//! At birth a file is told whether it is one of its window's survivors. Whoever is not dies at a random moment: the next
-//! victim is any of them with the same chance. At the end none of them is left, and the survivors of every window are as
-//! many as the profile has.
+//! Who dies is decided as published: any file of the window that has most more than it is to keep. Since windows end by
+//! births and not by coin tosses, the survivors of each are in the end exactly as many as the profile has. In the oldest
+//! window the files of the filling go first, so that the order in which they were laid out is forgotten soonest.
 
 use senesce_core::Rng;
 
@@ -32,8 +32,18 @@ struct Window {
     births: u64,
     /// How many are done.
     done: u64,
-    /// Survivors among those to come.
+    /// How many files are to survive.
     keep: u64,
+    /// How many live.
+    live: u64,
+    /// Those that were born in it; some have died.
+    files: Vec<FileId>,
+}
+
+impl Window {
+    fn excess(&self) -> i64 {
+        self.live as i64 - self.keep as i64
+    }
 }
 
 /// A file that is to be born.
@@ -42,7 +52,6 @@ pub(super) struct Birth {
     pub born: u64,
     /// The window it falls into.
     pub window: u16,
-    pub keeps: bool,
 }
 
 /// The schedule.
@@ -51,13 +60,20 @@ pub(super) struct VirtualTime {
     windows: Vec<Window>,
     at: usize,
     now: u64,
-    doomed: Vec<FileId>,
     left: u64,
+    /// Files of the filling; some have died.
+    filling: Vec<FileId>,
 }
 
 impl VirtualTime {
-    /// A schedule for `files` files that exist already.
-    pub fn new(upper_relative: &[f64], age_weights: &[u64], files: u64, churn: f64) -> Self {
+    /// A schedule for the files of the filling. They are born into it at once; gives their births, one each.
+    pub fn new(
+        upper_relative: &[f64],
+        age_weights: &[u64],
+        filling: Vec<FileId>,
+        churn: f64,
+    ) -> (Self, Vec<(FileId, Birth)>) {
+        let files = filling.len() as u64;
         let survivors = apportion(age_weights, files);
         let births = compute_births(upper_relative, &survivors, churn * files as f64);
         let mut windows = Vec::new();
@@ -67,12 +83,16 @@ impl VirtualTime {
             let is_oldest = bin + 1 == survivors.len();
             let from = if is_oldest { 0 } else { LIFE - (upper * LIFE as f64) as u64 };
             let births = births[bin] + if is_oldest { files } else { 0 };
-            windows.push(Window { from, to, births, done: 0, keep });
+            windows.push(Window { from, to, births, done: 0, keep, live: 0, files: Vec::new() });
             to = from;
         }
         windows.reverse();
         let left = births.iter().sum::<u64>() + files;
-        Self { windows, at: 0, now: 0, doomed: Vec::new(), left }
+        let mut schedule = Self { windows, at: 0, now: 0, left, filling: Vec::new() };
+        let born = filling.iter().filter_map(|&id| Some((id, schedule.next_birth()?))).collect();
+        schedule.windows[0].live = files;
+        schedule.filling = filling;
+        (schedule, born)
     }
 
     /// Births that are still to come.
@@ -86,7 +106,7 @@ impl VirtualTime {
     }
 
     /// The next birth; none at the end.
-    pub fn next_birth(&mut self, rng: &mut Rng) -> Option<Birth> {
+    pub fn next_birth(&mut self) -> Option<Birth> {
         let window = loop {
             let window = self.windows.get_mut(self.at)?;
             if window.done < window.births {
@@ -97,107 +117,87 @@ impl VirtualTime {
         let span = u128::from(window.to - window.from);
         // In the middle of its share of the window, so that no rounding moves it into a neighbour.
         let offset = span * (2 * u128::from(window.done) + 1) / (2 * u128::from(window.births));
-        let keeps = rng.below(window.births - window.done) < window.keep;
-        window.keep -= u64::from(keeps);
         window.done += 1;
         self.left -= 1;
         self.now = window.from + offset as u64;
-        Some(Birth { born: self.now, window: self.at as u16, keeps })
+        Some(Birth { born: self.now, window: self.at as u16 })
     }
 
-    /// As many survivors in every window as the profile wants of `population.wanted` files: of those that were born
-    /// some change their lot, of those to come others survive.
-    ///
-    /// Cost: one look at every file.
-    pub fn rebalance(&mut self, age_weights: &[u64], population: &mut Population, rng: &mut Rng) {
-        let mut wanted = apportion(age_weights, population.wanted);
-        wanted.reverse();
-        // By window: those that survive, and those that do not.
-        let mut lots: Vec<[Vec<FileId>; 2]> = vec![Default::default(); self.windows.len()];
-        for (id, file) in population.iter() {
-            lots[usize::from(file.age_bin)][usize::from(!file.keeps)].push(id);
-        }
-        self.doomed.clear();
-        for ((window, mut wanted), [mut keeping, mut doomed]) in self.windows.iter_mut().zip(wanted).zip(lots) {
-            let to_come = window.births - window.done;
-            if to_come > 0 {
-                window.keep = wanted.saturating_sub(keeping.len() as u64).min(to_come);
-                wanted -= window.keep.min(wanted);
-            }
-            let (from, to, keeps) = match (keeping.len() as u64) < wanted {
-                true => (&mut doomed, &mut keeping, true),
-                false => (&mut keeping, &mut doomed, false),
-            };
-            let mut change = if keeps { wanted - to.len() as u64 } else { from.len() as u64 - wanted };
-            while change > 0 && !from.is_empty() {
-                let id = from.swap_remove(rng.below(from.len() as u64) as usize);
-                population.get_mut(id).expect("it was just listed").keeps = keeps;
-                to.push(id);
-                change -= 1;
-            }
-            self.doomed.extend(doomed);
+    /// A file was born into this window.
+    pub fn add(&mut self, id: FileId, window: u16) {
+        let window = &mut self.windows[usize::from(window)];
+        window.live += 1;
+        window.files.push(id);
+    }
+
+    /// A file of this window has died.
+    pub fn forget(&mut self, window: u16) {
+        self.windows[usize::from(window)].live -= 1;
+    }
+
+    /// As many survivors in every window as the profile wants of so many files.
+    pub fn retarget(&mut self, age_weights: &[u64], files: u64) {
+        let wanted = apportion(age_weights, files);
+        for (window, keep) in self.windows.iter_mut().zip(wanted.into_iter().rev()) {
+            window.keep = keep;
         }
     }
 
-    /// A file that does not survive was born.
-    pub fn doom(&mut self, id: FileId) {
-        self.doomed.push(id);
-    }
-
-    /// Any of those that do not survive.
+    /// Any file of the window that has most more than it is to keep; none if none has more.
     pub fn victim(&mut self, rng: &mut Rng, population: &Population) -> Option<FileId> {
-        while !self.doomed.is_empty() {
-            let index = rng.below(self.doomed.len() as u64) as usize;
-            let id = self.doomed.swap_remove(index);
-            if population.get(id).is_some() {
-                return Some(id);
-            }
+        let (at, window) = self.windows.iter_mut().enumerate().max_by_key(|(_, window)| window.excess())?;
+        if window.excess() <= 0 {
+            return None;
         }
-        None
+        let mut draw = |files: &mut Vec<FileId>| {
+            while !files.is_empty() {
+                let id = files.swap_remove(rng.below(files.len() as u64) as usize);
+                if population.get(id).is_some() {
+                    return Some(id);
+                }
+            }
+            None
+        };
+        let of_filling = if at == 0 { draw(&mut self.filling) } else { None };
+        of_filling.or_else(|| draw(&mut window.files))
+    }
+
+    /// Survivors that are not born yet, about.
+    pub fn survivors_to_come(&self) -> u64 {
+        let to_come = |window: &Window| window.keep * (window.births - window.done) / window.births.max(1);
+        self.windows[self.at.min(self.windows.len())..].iter().map(to_come).sum()
     }
 
     /// Whether anybody is left to die.
     pub fn has_victims(&self) -> bool {
-        !self.doomed.is_empty()
+        self.windows.iter().any(|window| window.excess() > 0)
     }
 }
 
-/// Births of each window, youngest first: as many a survivor as published, up to a cap under which there are `wanted` in
-/// all.
+/// Births of each window, youngest first: as many as published, up to a cap under which there are `wanted` in all.
 fn compute_births(upper_relative: &[f64], survivors: &[u64], wanted: f64) -> Vec<u64> {
     let mut before = 0.0;
-    let densities: Vec<f64> = upper_relative
-        .iter()
-        .zip(survivors)
-        .map(|(&upper, &survivors)| {
-            let density = survivors as f64 / (upper - before);
-            before = upper;
-            density
-        })
-        .collect();
-    let densest = densities.iter().copied().fold(0.0, f64::max);
-    // Births a survivor, as published: 1 in the most crowded window (and a little more, should there come to be more
-    // files), and beyond everything where nobody survives.
-    let published: Vec<f64> = densities.iter().map(|&density| (densest / density).max(SLACK)).collect();
-    let total = |cap: f64| -> f64 {
-        survivors.iter().zip(&published).map(|(&survivors, m)| survivors as f64 * m.min(cap)).sum::<f64>()
-    };
-    let uncapped = total(f64::MAX / 1e20);
-    let (cap, scale) = if wanted >= uncapped {
+    let widths: Vec<f64> = upper_relative.iter().map(|&upper| upper - std::mem::replace(&mut before, upper)).collect();
+    let density = |(&survivors, &width): (&u64, &f64)| survivors as f64 / width;
+    let densest = survivors.iter().zip(&widths).map(density).fold(0.0, f64::max);
+    // A window needs its survivors, and a little more, should there come to be more files.
+    let least: Vec<f64> = survivors.iter().map(|&survivors| survivors as f64 * SLACK).collect();
+    let published: Vec<f64> = widths.iter().zip(&least).map(|(width, least)| (width * densest).max(*least)).collect();
+    let capped = |cap: f64| published.iter().zip(&least).map(move |(births, least)| births.min(cap).max(*least));
+    let most: f64 = published.iter().sum();
+    let (mut cap, mut scale) = (most, 1.0);
+    if wanted >= most {
         // More than published: everything in proportion.
-        (f64::MAX / 1e20, wanted / uncapped.max(1.0))
+        scale = wanted / most.max(1.0);
     } else {
-        let (mut low, mut high) = (1.0, 1e9);
+        let mut low = 0.0;
         for _ in 0..100 {
-            let middle = (low + high) / 2.0;
-            if total(middle) < wanted { low = middle } else { high = middle }
+            let middle = (low + cap) / 2.0;
+            if capped(middle).sum::<f64>() < wanted { low = middle } else { cap = middle }
         }
-        (high, 1.0)
-    };
-    let births = |(&survivors, m): (&u64, &f64)| {
-        if survivors == 0 { 0 } else { ((survivors as f64 * m.min(cap) * scale).round() as u64).max(survivors) }
-    };
-    survivors.iter().zip(&published).map(births).collect()
+    }
+    let whole = |(births, &survivors): (f64, &u64)| ((births * scale).round() as u64).max(survivors);
+    capped(cap).zip(survivors).map(whole).collect()
 }
 
 #[cfg(test)]
@@ -205,18 +205,19 @@ mod tests {
     use senesce_core::Seed;
 
     use super::*;
+    use crate::profile::population::File;
 
     #[test]
     fn births_are_as_published_up_to_the_cap() {
-        // Windows of 0.1, 0.4 and 0.5 of the life with 100 survivors each: densities 1000, 250, 200.
+        // Windows of 0.1, 0.4 and 0.5 of the life with 100 survivors each: as published 1,000 births a life.
         let survivors = [100, 100, 100];
         let upper = [0.1, 0.5, 1.0];
-        // m = 1.05, 4, 5: 1,005 births in all as published.
         assert_eq!(compute_births(&upper, &survivors, 2010.0), [210, 800, 1000]);
         assert_eq!(compute_births(&upper, &survivors, 1005.0), [105, 400, 500]);
-        // 705 births: cap 3.
         assert_eq!(compute_births(&upper, &survivors, 705.0), [105, 300, 300]);
-        assert_eq!(compute_births(&upper, &survivors, 0.0), [100, 100, 100]);
+        assert_eq!(compute_births(&upper, &survivors, 0.0), [105, 105, 105]);
+        // Where nobody survives, births only mix what lies on the volume.
+        assert_eq!(compute_births(&upper, &[100, 100, 0], 505.0), [105, 200, 200]);
     }
 
     proptest::proptest! {
@@ -226,17 +227,36 @@ mod tests {
         ) {
             proptest::prop_assume!(weights.iter().sum::<u64>() > 0);
             let upper: Vec<f64> = (1..=weights.len()).map(|i| i as f64 / weights.len() as f64).collect();
-            let mut schedule = VirtualTime::new(&upper, &weights, files, churn);
             let mut rng = Rng::for_purpose(Seed(seed), "t");
-            let mut kept = vec![0u64; weights.len()];
+            let mut population = Population::new(vec![1], vec![1]);
+            population.retarget(files);
+            let filling: Vec<FileId> = (0..files).map(|_| population.add(File::new(0, (0, 0), 1, 0))).collect();
+            let (mut schedule, born) = VirtualTime::new(&upper, &weights, filling, churn);
+            for (id, birth) in born {
+                population.get_mut(id).unwrap().age_bin = birth.window;
+            }
             let mut before = 0;
-            while let Some(Birth { born, keeps, .. }) = schedule.next_birth(&mut rng) {
+            let mut die = |schedule: &mut VirtualTime, population: &mut Population| {
+                let Some(victim) = schedule.victim(&mut rng, population) else { return false };
+                let file = population.remove(victim).unwrap();
+                schedule.forget(file.age_bin);
+                true
+            };
+            while let Some(Birth { born, window }) = schedule.next_birth() {
                 proptest::prop_assert!(born >= before && born < LIFE);
                 before = born;
                 let age = (LIFE - born) as f64 / LIFE as f64;
                 let bin = upper.iter().position(|&upper| age <= upper).unwrap();
-                kept[bin] += u64::from(keeps);
+                proptest::prop_assert_eq!(bin, weights.len() - 1 - usize::from(window));
+                if population.missing() > 0 || die(&mut schedule, &mut population) {
+                    let id = population.add(File::new(0, (0, 0), 1, born));
+                    population.get_mut(id).unwrap().age_bin = window;
+                    schedule.add(id, window);
+                }
             }
+            while die(&mut schedule, &mut population) {}
+            let mut kept: Vec<u64> = schedule.windows.iter().map(|window| window.live).collect();
+            kept.reverse();
             proptest::prop_assert_eq!(kept, apportion(&weights, files));
         }
     }

@@ -1,0 +1,188 @@
+//! One step applied by several threads: directories at the same time, every directory in the step's order.
+//!
+//! For workloads whose files have one name each and whose steps may be done in any order that keeps each directory's:
+//! the record is of such an order, and the same whatever the threads did, unless space runs out.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+use senesce_oplog::{ContentSource, DoneStep, Op, Outcome, Step};
+
+use crate::{
+    ExecError, OpFailure, Target,
+    apply::{content_error, operation_error},
+    apply_step,
+    content::make_ready,
+};
+
+/// Fewer operations than this between two that all others wait for are done by one thread.
+const LEAST_SHARED: usize = 16;
+
+/// Applies a step with one thread for each target, all of them of the same directory, as far as the space goes.
+///
+/// Out: the record, as of [`apply_step`]. When an operation finds no space, the threads end where they are: the record
+/// then has what was done first, in the step's order, and the failed operation last. Errors: as of [`apply_step`]; other
+/// threads may have done operations behind the one that failed. Cost: starts threads for every step.
+pub fn apply_step_together<T: Target>(
+    targets: &mut [T],
+    number: u64,
+    step: Step,
+    source: &dyn ContentSource,
+) -> Result<DoneStep, ExecError> {
+    if let [target] = targets {
+        return apply_step(target, number, step, source);
+    }
+    let mut fates: Vec<Option<Fate>> = step.ops.iter().map(|_| None).collect();
+    let mut from = 0;
+    while from < step.ops.len() {
+        // What concerns one directory, up to the next operation that concerns more.
+        let shared = step.ops[from..].iter().take_while(|op| directory(op).is_some()).count();
+        let to = from + shared.max(1);
+        let queues = if shared == 0 { vec![vec![from]] } else { queues(&step.ops, from, to) };
+        let helpers = if shared < LEAST_SHARED { 1 } else { targets.len().min(queues.len()) };
+        let work =
+            Work { number, step: &step, source, queues, next: AtomicUsize::new(0), stop: AtomicBool::new(false) };
+        for (index, fate) in work.run(&mut targets[..helpers]) {
+            fates[index] = Some(fate);
+        }
+        if shared == 0 {
+            targets[1..].iter_mut().for_each(|target| target.forget_directories());
+        }
+        from = if work.stop.into_inner() { step.ops.len() } else { to };
+    }
+    record(targets, number, step, fates)
+}
+
+/// What became of an operation; `content` is length and hash.
+enum Fate {
+    Done { content: Option<(u64, u64)> },
+    NoSpace { written: Option<u64>, content: Option<(u64, u64)> },
+    Failed(ExecError),
+}
+
+/// The directory whose entries an operation is about, if it is about nothing else.
+fn directory(op: &Op) -> Option<&[u8]> {
+    let (Op::Create { path, .. } | Op::Allocate { path, .. } | Op::Unlink { path } | Op::SetModified { path, .. }) = op
+    else {
+        return None;
+    };
+    let path = path.as_bytes();
+    Some(path.iter().rposition(|&byte| byte == b'/').map_or(b"", |end| &path[..end]))
+}
+
+/// Operations by directory, the longest queues first.
+fn queues(ops: &[Op], from: usize, to: usize) -> Vec<Vec<usize>> {
+    let mut places: HashMap<Option<&[u8]>, usize> = HashMap::new();
+    let mut queues: Vec<Vec<usize>> = Vec::new();
+    for (index, op) in ops.iter().enumerate().take(to).skip(from) {
+        let place = *places.entry(directory(op)).or_insert(queues.len());
+        if place == queues.len() {
+            queues.push(Vec::new());
+        }
+        queues[place].push(index);
+    }
+    queues.sort_by_key(|queue| std::cmp::Reverse(queue.len()));
+    queues
+}
+
+/// Queues that threads take from, one after the other.
+struct Work<'a> {
+    number: u64,
+    step: &'a Step,
+    source: &'a dyn ContentSource,
+    queues: Vec<Vec<usize>>,
+    next: AtomicUsize,
+    stop: AtomicBool,
+}
+
+impl Work<'_> {
+    fn run<T: Target>(&self, targets: &mut [T]) -> Vec<(usize, Fate)> {
+        let Some((own, others)) = targets.split_first_mut() else { return Vec::new() };
+        thread::scope(|scope| {
+            let started: Vec<_> = others.iter_mut().map(|target| scope.spawn(|| self.take_queues(target))).collect();
+            let mut fates = self.take_queues(own);
+            for thread in started {
+                fates.extend(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            }
+            fates
+        })
+    }
+
+    fn take_queues(&self, target: &mut dyn Target) -> Vec<(usize, Fate)> {
+        let (mut fates, mut buffer) = (Vec::new(), Vec::new());
+        while let Some(queue) = self.queues.get(self.next.fetch_add(1, Ordering::Relaxed)) {
+            for &index in queue {
+                if self.stop.load(Ordering::Relaxed) {
+                    return fates;
+                }
+                let fate = self.apply(target, index, &mut buffer);
+                if !matches!(fate, Fate::Done { .. }) {
+                    self.stop.store(true, Ordering::Relaxed);
+                }
+                fates.push((index, fate));
+            }
+        }
+        fates
+    }
+
+    fn apply(&self, target: &mut dyn Target, index: usize, buffer: &mut Vec<u8>) -> Fate {
+        let op = &self.step.ops[index];
+        let ready = match op.content().map(|content| make_ready(content, self.source, buffer)).transpose() {
+            Ok(ready) => ready,
+            Err(source) => return Fate::Failed(content_error(self.number, self.step, index, source)),
+        };
+        let content = ready.as_ref().map(|ready| (ready.payload.len(), ready.hash));
+        match target.apply(&self.step.root, op, ready.as_ref().map(|ready| &ready.payload)) {
+            Ok(()) => Fate::Done { content },
+            Err(OpFailure::NoSpace { written }) => Fate::NoSpace { written, content },
+            Err(OpFailure::Io(source)) => Fate::Failed(operation_error(self.number, self.step, index, source)),
+        }
+    }
+}
+
+/// The record: what was done, in the step's order, then the first operation that found no space.
+fn record<T: Target>(
+    targets: &mut [T],
+    number: u64,
+    mut step: Step,
+    fates: Vec<Option<Fate>>,
+) -> Result<DoneStep, ExecError> {
+    let mut contents = Vec::new();
+    let mut done = Vec::new();
+    let mut refused = None;
+    for (index, fate) in fates.into_iter().enumerate() {
+        match fate {
+            None => {}
+            Some(Fate::Failed(error)) => return Err(error),
+            Some(Fate::Done { content }) => {
+                done.push(index);
+                contents.extend(content);
+            }
+            Some(Fate::NoSpace { written, content }) if refused.is_none() => refused = Some((index, written, content)),
+            // Only one operation of a record may be half done: this one was not begun.
+            Some(Fate::NoSpace { written: Some(_), .. }) => {
+                if let Op::Create { path, .. } = &step.ops[index] {
+                    let undo = Op::Unlink { path: path.clone() };
+                    targets[0].apply(&step.root, &undo, None).map_err(|failure| {
+                        operation_error(number, &step, index, std::io::Error::other(failure.to_string()))
+                    })?;
+                }
+            }
+            Some(Fate::NoSpace { written: None, .. }) => {}
+        }
+    }
+    let Some((index, written, content)) = refused else {
+        return Ok(DoneStep { number, step, outcome: Outcome::Done, contents, began: None });
+    };
+    let failed_op = done.len();
+    done.push(index);
+    contents.extend(content);
+    step.ops = done.into_iter().map(|index| step.ops[index].clone()).collect::<Arc<[Op]>>();
+    Ok(DoneStep { number, step, outcome: Outcome::NoSpace { failed_op, written }, contents, began: None })
+}

@@ -1,0 +1,89 @@
+//! A panel of two bars for each bin: what was asked and what was reached.
+
+use std::fmt::Write as _;
+
+use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH};
+use crate::format::{escape, number};
+
+const LEFT: f64 = 48.0;
+const RIGHT: f64 = 16.0;
+const TOP: f64 = 46.0;
+const BOTTOM: f64 = 38.0;
+/// Pixels that a tick's label needs.
+const TICK_WIDTH: f64 = 34.0;
+
+/// One panel.
+#[derive(Clone, Debug)]
+pub(crate) struct PairsPanel {
+    pub title: String,
+    pub x_label: &'static str,
+    pub y_label: &'static str,
+    /// What the two bars of a bin are.
+    pub names: [&'static str; 2],
+    /// Label of each bin, and the two shares, 0..=1.
+    pub bins: Vec<(String, [f64; 2])>,
+}
+
+impl PairsPanel {
+    /// The panel's elements, for an area of [`PANEL_WIDTH`] by [`PANEL_HEIGHT`].
+    pub(crate) fn draw(&self) -> String {
+        let most = self.bins.iter().flat_map(|(_, shares)| shares).copied().fold(0.0, f64::max);
+        let axis = Axis::from_zero(most * 100.0);
+        let (right, base) = (PANEL_WIDTH - RIGHT, PANEL_HEIGHT - BOTTOM);
+        let y = |share: f64| base - axis.position(share * 100.0) * (base - TOP);
+        let slot = (right - LEFT) / self.bins.len().max(1) as f64;
+        let mut svg = String::new();
+        let _ = write!(svg, r#"<text class="panel-title" x="0" y="14">{}</text>"#, escape(&self.title));
+        let _ = write!(svg, r#"<text class="axis-label" x="0" y="32">{}</text>"#, escape(self.y_label));
+        for tick in axis.ticks() {
+            let (at, class) = (y(tick / 100.0), if tick == 0.0 { "axis" } else { "grid" });
+            let _ = write!(svg, r#"<line class="{class}" x1="{LEFT}" x2="{right}" y1="{at:.1}" y2="{at:.1}"/>"#);
+            let (x, at, label) = (LEFT - 7.0, at + 4.0, number(tick));
+            let _ = write!(svg, r#"<text class="tick" x="{x}" y="{at:.1}" text-anchor="end">{label}</text>"#);
+        }
+        let every = (TICK_WIDTH / slot).ceil().max(1.0) as usize;
+        for (at, (label, shares)) in self.bins.iter().enumerate() {
+            let left = LEFT + at as f64 * slot;
+            if at % every == 0 {
+                let (x, y, label) = (left + slot / 2.0, base + 17.0, escape(label));
+                let _ = write!(svg, r#"<text class="tick" x="{x:.1}" y="{y}" text-anchor="middle">{label}</text>"#);
+            }
+            let width = slot * 0.38;
+            for (which, share) in shares.iter().enumerate() {
+                let (x, top) = (left + slot * 0.12 + which as f64 * width, y(*share));
+                let _ = write!(
+                    svg,
+                    r#"<rect class="bar arm-{which}" x="{x:.1}" y="{top:.1}" width="{width:.1}" height="{:.1}"/>"#,
+                    base - top
+                );
+            }
+            let line = |which: usize| {
+                format!("arm-{which}\t{}\t{}%", self.names[which], number((shares[which] * 1e5).round() / 1e3))
+            };
+            let tip = escape(&format!("{} {label}\n{}\n{}", self.x_label, line(0), line(1)));
+            let height = base - TOP;
+            let _ = write!(
+                svg,
+                r#"<rect class="column" x="{left:.1}" y="{TOP}" width="{slot:.1}" height="{height:.1}" data-tip="{tip}"/>"#
+            );
+        }
+        let (middle, below, label) = ((LEFT + right) / 2.0, base + 34.0, escape(self.x_label));
+        let _ = write!(svg, r#"<text class="axis-label" x="{middle}" y="{below}" text-anchor="middle">{label}</text>"#);
+        svg
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bin_has_two_bars_and_says_both_shares() {
+        let bins = vec![("4K".to_owned(), [0.25, 0.2]), ("8K".to_owned(), [0.75, 0.8])];
+        let svg =
+            PairsPanel { title: "x <".into(), x_label: "size", y_label: "%", names: ["asked", "reached"], bins }.draw();
+        assert_eq!(svg.matches("class=\"bar").count(), 4);
+        assert!(svg.contains("x &lt;") && !svg.contains("NaN"), "{svg}");
+        assert!(svg.contains("size 8K\narm-0\tasked\t75%\narm-1\treached\t80%"), "{svg}");
+    }
+}
