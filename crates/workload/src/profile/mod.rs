@@ -8,8 +8,8 @@
 //!
 //! Two [`Schedule`]s lead there. `classic` tosses fair coins and lets time advance by one tick per operation, as published
 //! (Kadekodi, Nagarajan, Ganger: Geriatrix, USENIX ATC 2018): the youngest files then dictate how many operations a life
-//! has, often 25 to 3,000 per file. `virtual` schedules births and deaths in virtual time instead, with as many
-//! operations as the layout needs.
+//! has, often 25 to 3,000 per file. `virtual` follows the same rule in virtual time, with fewer births where they leave
+//! nothing behind.
 //!
 //! What it is not: a model of *why* files die. Sizes, depths and ages are drawn independently, as in the surveys.
 
