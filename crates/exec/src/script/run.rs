@@ -64,7 +64,8 @@ struct Stage<'a> {
     began: AtomicU64,
     /// The drivers ended.
     is_over: AtomicBool,
-    is_failed: AtomicBool,
+    /// Time is up, somebody asked for the end, or a call failed: every thread ends, whatever it waits for.
+    is_cut: AtomicBool,
     drivers_left: AtomicUsize,
     ended: AtomicU64,
     operations: AtomicU64,
@@ -105,7 +106,7 @@ where
         limits,
         began: AtomicU64::new(0),
         is_over: AtomicBool::new(drivers == 0),
-        is_failed: AtomicBool::new(false),
+        is_cut: AtomicBool::new(false),
         drivers_left: AtomicUsize::new(drivers),
         ended: AtomicU64::new(0),
         operations: AtomicU64::new(0),
@@ -121,9 +122,7 @@ where
                 let caller = Caller::new(scene, thread.slots, number);
                 start.wait();
                 stage.play(script, thread, caller, stream);
-                if thread.is_driver {
-                    stage.leave();
-                }
+                stage.leave(thread);
             });
         }
         stage.began.store(clock.now().0, Ordering::SeqCst);
@@ -160,11 +159,11 @@ impl Stage<'_> {
         for FlowCall { flow, counted, call } in stream {
             let began = self.clock.now();
             if deadline.is_some_and(|deadline| began.0 >= deadline) || (self.limits.stop)() {
-                return;
+                return self.cut();
             }
             // Who waits for posts first takes what was posted, so that it does as much in every run.
             let is_over = self.is_over.load(Ordering::Relaxed) && !thread.is_driver && thread.semaphore.is_none();
-            if is_over || self.is_failed.load(Ordering::Relaxed) {
+            if is_over || self.is_cut.load(Ordering::Relaxed) {
                 return;
             }
             let result = caller.call(call);
@@ -188,19 +187,31 @@ impl Stage<'_> {
                     let what = format!("{} ({}), {call:?}", what.name, what.op);
                     let error = ExecError::ScriptCall { what, source: errno.into() };
                     self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                    self.is_failed.store(true, Ordering::SeqCst);
-                    return self.end();
+                    return self.cut();
                 }
             }
         }
     }
 
-    /// A driver is done.
-    fn leave(&self) {
+    /// A thread is done.
+    fn leave(&self, thread: &ScriptThread) {
+        if let Some(semaphore) = thread.semaphore {
+            // Nobody makes room there any more.
+            self.semaphores[semaphore as usize].close();
+        }
+        if !thread.is_driver {
+            return;
+        }
         self.ended.fetch_max(self.clock.now().0, Ordering::SeqCst);
         if self.drivers_left.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.end();
         }
+    }
+
+    /// All threads end before their calls do; those that wait are woken.
+    fn cut(&self) {
+        self.is_cut.store(true, Ordering::SeqCst);
+        self.end();
     }
 
     fn end(&self) {

@@ -153,3 +153,44 @@ fn time_ends_what_has_no_end() {
     let error = run_script(dir.path(), &script, streams, &Ticking::default(), limits).unwrap_err();
     assert!(matches!(error, ExecError::Stopped));
 }
+
+#[test]
+fn time_and_a_stop_end_a_driver_that_waits_for_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let waiting = ScriptThread { is_driver: false, slots: 0, semaphore: Some(0) };
+    let script = Script { directories: vec![], ..script(&[], vec![driver(0), waiting], vec![0]) };
+    let looks = AtomicU64::new(0);
+    let stop_late = || looks.fetch_add(1, Ordering::SeqCst) > 2000;
+    for (time, stop) in [
+        (Some(Nanos(2_000_000)), &(|| false) as &(dyn Fn() -> bool + Sync)),
+        (None, &stop_late as &(dyn Fn() -> bool + Sync)),
+    ] {
+        // Who would make room begins when the driver has asked for its call, and never gets to its semaphore.
+        let (asked, was_asked) = std::sync::mpsc::channel();
+        let driver = std::iter::repeat_with(move || {
+            let _ = asked.send(());
+            call(0, Call::Post { first: 0, count: 1, by: 1 })
+        });
+        let mut has_begun = false;
+        let busy = std::iter::repeat_with(move || {
+            has_begun = has_begun || was_asked.recv().is_ok();
+            call(1, Call::Burn { times: 10 })
+        });
+        let streams = vec![Box::new(driver) as Box<dyn Iterator<Item = _> + Send>, Box::new(busy)];
+        let end = run_script(dir.path(), &script, streams, &Ticking::default(), ScriptLimits { time, stop });
+        match time {
+            Some(time) => assert!(end.unwrap().elapsed >= time),
+            None => assert!(matches!(end, Err(ExecError::Stopped))),
+        }
+    }
+}
+
+#[test]
+fn a_thread_that_ends_lets_those_who_post_to_it_go_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let waiting = ScriptThread { is_driver: false, slots: 0, semaphore: Some(0) };
+    let script = Script { directories: vec![], ..script(&[], vec![driver(0), waiting], vec![1]) };
+    let posts = vec![call(0, Call::Post { first: 0, count: 1, by: 1 }); 50];
+    let end = run(dir.path(), &script, vec![posts, vec![call(1, Call::Wait { semaphore: 0, by: 3 })]], None).unwrap();
+    assert_eq!((end.operations, end.flows[0].latency.count()), (51, 50));
+}
