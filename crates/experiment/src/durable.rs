@@ -8,12 +8,16 @@ use std::{
 
 use crate::Error;
 
-/// Writes a file and makes it and its name durable.
+/// Writes a file and makes it and its name durable. What had the name before is there whole until the new one is.
 pub(crate) fn write_durably(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let new = path.with_file_name(name);
     let write = || -> std::io::Result<()> {
-        let mut file = File::create(path)?;
+        let mut file = File::create(&new)?;
         file.write_all(bytes)?;
-        file.sync_all()
+        file.sync_all()?;
+        fs::rename(&new, path)
     };
     write().map_err(Error::io("write", path))?;
     sync_entry(path)

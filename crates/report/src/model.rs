@@ -102,6 +102,8 @@ pub(crate) struct Model<'a> {
     pub layout_score: Lines,
     pub extents_per_file: Lines,
     pub adjacent_files_share: Lines,
+    /// Percent of the capacity in use.
+    pub fullness: Lines,
     /// Steps per second.
     pub aging_speed: Lines,
     pub steps: StepCosts,
@@ -160,6 +162,13 @@ impl<'a> Model<'a> {
             layout_score: layout(|row| row.layout_score),
             extents_per_file: layout(|row| row.extents_per_file),
             adjacent_files_share: layout(|row| row.adjacent_files_share),
+            fullness: lines(
+                results
+                    .cells
+                    .iter()
+                    .filter(|cell| valid.contains(&cell.key))
+                    .map(|cell| (&cell.key, 100.0 * cell.used_bytes as f64 / cell.capacity_bytes as f64)),
+            ),
             aging_speed: lines(aging.map(|row| (&row.key, row.steps as f64 / row.wall_seconds))),
             steps: step_costs(results, &valid),
             latency: latency(results, &valid),

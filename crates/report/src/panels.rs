@@ -137,6 +137,7 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
         ..line(&model.layout_score, "layout score (1 = contiguous)", "")
     };
     let extents = LineFigure { from_zero: false, ..line(&model.extents_per_file, "extents per file (mean)", "") };
+    let fullness = LineFigure { limit: Some(100.0), ..line(&model.fullness, "% of the capacity in use", "%") };
     let speed = LineFigure { roles: aged, ..line(&model.aging_speed, "steps per second", " steps/s") };
     let (shared, own, log) = (Variant::Shared, Variant::Own, Variant::Logarithmic);
     let mut figures = vec![
@@ -179,6 +180,14 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
         trace_figures(model),
         histogram_figures(model, "request-sizes"),
         histogram_figures(model, "seek-distances"),
+        line_figure(
+            model,
+            "fullness",
+            "Fullness",
+            &fullness,
+            &[shared, own],
+            "How much of the capacity is in use at each checkpoint, by what the file system counts as free.",
+        ),
         free_space_figure(model),
         map_figure(model),
         step_figure(model),
@@ -246,7 +255,10 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
     figures.splice(0..0, modelled);
     if model.is_wall_of_memory() {
         for figure in figures.iter_mut().filter(|figure| WALL_TIMES.contains(&figure.name.as_str())) {
-            figure.title.push_str(": wall time (in memory)");
+            // Of a disk in virtual time the cost of writing is the disk's, too.
+            if figure.name != "write-cost" || model.steps.disk_seconds.is_empty() {
+                figure.title.push_str(": wall time (in memory)");
+            }
             figure.caption.push_str(IN_MEMORY);
         }
     }

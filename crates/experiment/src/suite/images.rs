@@ -149,6 +149,7 @@ impl Images<'_> {
             _ => Some(self.plan.aging(state)?.workload),
         };
         Ok(serde_json::json!({
+            "senesce": self.world.senesce_version,
             "file_system": self.plan.file_systems[number],
             "size_bytes": self.plan.size().0,
             "seed": self.plan.seed,

@@ -148,6 +148,9 @@ impl SuitePlan {
                 return wrong(key, "is empty; there is nothing to measure");
             }
         }
+        if !self.states.iter().any(|state| state == FRESH) {
+            return wrong("states", "is without \"fresh\", which everything is held against");
+        }
         let names = self.states.iter().map(|state| state_name(state)).collect();
         for (key, names) in [("states", names), ("file_system", self.file_system_names())] {
             for (at, name) in names.iter().enumerate() {
@@ -168,21 +171,29 @@ impl SuitePlan {
                 return wrong("volume.size", &format!("is {size}; {kind} needs {}", kind.minimum_size()));
             }
         }
+        let fullness = self.aging.fullness_percent;
+        if !(1.0..=98.0).contains(&fullness) {
+            return wrong("aging.fullness_percent", &format!("is {fullness}; it must be 1 to 98"));
+        }
         self.device(path)?;
+        let aged = if self.states.len() > 1 { fullness / 100.0 } else { 0.0 };
+        let room = Bytes((self.size().0 as f64 * (1.0 - aged)) as u64);
         let mut seen = Vec::new();
         for entry in &self.personalities {
             let personality = read_personality(&entry.name)?;
             let options = entry.options(Seed(self.seed));
-            plan_script(&personality, &options)
+            let planned = plan_script(&personality, &options)
                 .map_err(|problem| contradiction(path, format!("personality.{}", problem.key), problem.problem))?;
+            let needed = Bytes(planned.script.bytes());
+            if needed > room {
+                let name = &personality.name;
+                let problem = format!("{name} begins with {needed} of files; an aged volume has {room} free at most");
+                return wrong("personality.scale", &problem);
+            }
             if seen.contains(&personality.name) {
                 return wrong("personality", &format!("has {:?} twice", personality.name));
             }
             seen.push(personality.name);
-        }
-        let fullness = self.aging.fullness_percent;
-        if !(1.0..=98.0).contains(&fullness) {
-            return wrong("aging.fullness_percent", &format!("is {fullness}; it must be 1 to 98"));
         }
         for state in self.states.iter().filter(|state| *state != FRESH) {
             let aging = self.aging(state)?;
@@ -285,6 +296,9 @@ mod tests {
         for (from, to, said) in [
             ("\"agrawal\"", "\"agraval\"", "agraval"),
             ("\"agrawal\"", "\"fresh\"", ": states: has \"fresh\" twice"),
+            ("\"agrawal\"", "\"x/fresh.toml\"", ": states: has \"fresh\" twice"),
+            ("\"fresh\", ", "", ": states: is without \"fresh\""),
+            ("varmail\"", "varmail\"\nscale = 100.0", ": personality.scale: varmail begins with"),
             ("[\"fresh\", \"agrawal\"]", "[]", ": states: is empty"),
             ("name = \"t\"", "name = \"t\"\nruns = 0", ": runs: "),
             ("512MiB", "1MiB", ": volume.size: is 1.00 MiB"),

@@ -38,21 +38,34 @@ pub struct Suite {
 impl Suite {
     /// Begins a suite in a new or empty directory; with `is_resumed` goes on in one where the same plan was begun.
     ///
-    /// In: `path` is the plan's own, for messages. Errors: the directory holds something, or another plan; no such device.
+    /// In: `path` is the plan's own, for messages. Errors: not root; the directory holds something, or what another plan or
+    /// version began; no such device.
     pub fn open(plan: SuitePlan, path: &Path, dir: &Path, is_resumed: bool, world: World) -> Result<Self, Error> {
         let wrong =
             |problem: &str, hint| Err(Error::RunDirectory { path: dir.to_owned(), problem: problem.to_owned(), hint });
+        if !world.host.is_root() {
+            return Err(senesce_volume::Error::NotRoot { operation: "make and mount the suite's volumes" }.into());
+        }
         let device = plan.device(path)?.map(|spec| spec.render()).transpose().map_err(|error| Error::Unverified {
             what: "the description of volume.device".into(),
             problem: error.to_string(),
         })?;
-        let text = serde_json::to_string_pretty(&serde_json::json!({ "plan": plan, "device": device }))
-            .map_err(|error| Error::Io { operation: "write", path: dir.join("suite.json"), source: error.into() })?;
+        let text = serde_json::to_string_pretty(
+            &serde_json::json!({ "plan": plan, "device": device, "senesce": world.senesce_version }),
+        )
+        .map_err(|error| Error::Io {
+            operation: "write",
+            path: dir.join("suite.json"),
+            source: error.into(),
+        })?;
         let kept = dir.join("suite.json");
         match (fs::read_to_string(&kept), is_resumed) {
             (Ok(found), true) if found == text => {}
             (Ok(_), true) => {
-                return wrong("was begun with another plan or device", "give the same plan, or another directory");
+                return wrong(
+                    "was begun with another plan, device or version",
+                    "give the same plan, or another directory",
+                );
             }
             (Err(_), true) => return wrong("holds no suite", "leave --resume out to begin one"),
             (_, false) => {
@@ -68,9 +81,7 @@ impl Suite {
         }
         let images = dir.join("images");
         fs::create_dir_all(&images).map_err(Error::io("create", &images))?;
-        let mut suite = Self { plan, dir: dir.to_owned(), world, device, runs: Vec::new() };
-        suite.runs = suite.read_runs()?;
-        Ok(suite)
+        Ok(Self { plan, dir: dir.to_owned(), world, device, runs: Vec::new() })
     }
 
     fn runs_path(&self) -> PathBuf {
@@ -78,35 +89,46 @@ impl Suite {
     }
 
     /// Those that ended; a line that a kill cut off is cut away. Runs that failed are done again.
+    ///
+    /// Only for whoever owns the directory. Errors: a whole line is no run.
     fn read_runs(&self) -> Result<Vec<SuiteRun>, Error> {
         let path = self.runs_path();
         let text = match fs::read_to_string(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             result => result.map_err(Error::io("read", &path))?,
         };
-        let parsed = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-        let runs: Vec<SuiteRun> = parsed.filter_map(|line| serde_json::from_str(line).ok()).collect();
-        let kept: Vec<SuiteRun> = runs.into_iter().filter(|run| run.failed.is_none()).collect();
-        let lines: Result<Vec<String>, _> = kept.iter().map(|run| Ok(serde_json::to_string(run)? + "\n")).collect();
-        let lines = lines.map_err(|error: serde_json::Error| Error::io("write", &path)(error.into()))?;
-        write_durably(&path, lines.concat().as_bytes())?;
+        let (mut kept, mut lines) = (Vec::new(), String::new());
+        for (number, line) in text.split_inclusive('\n').filter(|line| line.ends_with('\n')).enumerate() {
+            let run: SuiteRun = serde_json::from_str(line).map_err(|error| Error::RunDirectory {
+                path: path.clone(),
+                problem: format!("line {} is no run of a suite: {error}", number + 1),
+                hint: "take the line out by hand, or begin the suite in another directory",
+            })?;
+            if run.failed.is_none() {
+                kept.push(run);
+                lines.push_str(line);
+            }
+        }
+        if lines != text {
+            write_durably(&path, lines.as_bytes())?;
+        }
         Ok(kept)
     }
 
     /// Makes the images and does the runs that are missing; `tell` hears what happens.
     ///
-    /// Errors: not root, no space for the images, a signal. An image that cannot be made and a run that fails are recorded
+    /// Errors: no space for the images, another process at work in the directory, a signal. An image that cannot be made and a run that fails are recorded
     /// with their reasons, and the others go on. Cost: the aging of every image once, then restoring, set-up and run for each figure.
     pub fn execute(&mut self, tell: &mut dyn FnMut(String)) -> Result<SuiteResults, Error> {
         let host = self.world.host.clone();
-        if !host.is_root() {
-            return Err(senesce_volume::Error::NotRoot { operation: "make and mount the suite's volumes" }.into());
-        }
         clean(&*host, &self.dir)?;
         let registry = Registry::new(&self.world.registry_dir);
         registry.add(&self.dir)?;
         let custodian = Custodian::open(host, &self.dir)?;
-        let result = self.execute_in(&custodian, tell);
+        let result = self.read_runs().and_then(|runs| {
+            self.runs = runs;
+            self.execute_in(&custodian, tell)
+        });
         let left = custodian.release_all();
         drop(custodian);
         let is_free = !left.iter().any(|action| matches!(action.outcome, Outcome::Failed { .. }));
@@ -208,19 +230,24 @@ impl Suite {
             needed: self.plan.size(),
         };
         let clock = &*self.world.clock;
-        let (mut volume, _) = Volume::restore(custodian, &spec, &slot, image, clock)?;
-        let circumstances = volume.circumstances()?;
         // Runs with the same number do the same everywhere, and others something else.
         let seed = Seed(self.plan.seed).derive(&format!("run {run}"));
         let how = PersonalityRun { options: entry.options(seed), time: None, sync: true };
-        let measured = measure_personality(&mut volume, personality, &how, clock);
-        let destroyed = volume.destroy();
-        let (figures, failed) = match measured {
+        let mut circumstances = None;
+        let mut measure = || -> Result<_, Error> {
+            let (mut volume, _) = Volume::restore(custodian, &spec, &slot, image, clock)?;
+            circumstances = Some(volume.circumstances()?);
+            let measured = measure_personality(&mut volume, personality, &how, clock);
+            let destroyed = volume.destroy();
+            let figures = measured?;
+            destroyed?;
+            Ok(figures)
+        };
+        let (figures, failed) = match measure() {
             Ok(figures) => (Some(figures), None),
             Err(error) if error.interrupted().is_some() => return Err(error),
             Err(error) => (None, Some(chain_text(&error))),
         };
-        destroyed?;
         Ok(SuiteRun {
             personality: personality.name.clone(),
             file_system: state.file_system.clone(),
@@ -228,7 +255,7 @@ impl Suite {
             run,
             figures,
             failed,
-            circumstances,
+            circumstances: circumstances.unwrap_or_default(),
         })
     }
 
