@@ -1,6 +1,6 @@
 //! What a personality must not say.
 
-use super::format::{Fileset, Flowop, FlowopKind, PERSONALITY_FORMAT, Personality};
+use super::format::{Fileset, Flowop, FlowopKind, PERSONALITY_FORMAT, Personality, Process};
 
 /// The most slots of a thread that a personality may name.
 const MOST_SLOT: u32 = 64;
@@ -10,6 +10,10 @@ const MOST_THREADS: u64 = 4096;
 const MOST_FILES: u64 = 50_000_000;
 /// The largest access, bytes: buffers are of this size.
 const LARGEST_ACCESS: u32 = 64 << 20;
+/// The longest pause at once, milliseconds: meanwhile a thread hears of no end.
+const LONGEST_DELAY: u32 = 10_000;
+/// The most writes to memory at once: about a second, in which a thread hears of no end.
+const MOST_HOG: u32 = 1_000_000_000;
 
 /// A personality cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,6 +53,14 @@ impl Personality {
         if !(1..=MOST_THREADS).contains(&threads) {
             return wrong("process.threads", format!("come to {threads} in all; they must be 1 to {MOST_THREADS}"));
         }
+        let is_driver = |flowops: &[Flowop]| {
+            flowops.iter().all(|flowop| flowop.op != FlowopKind::SemBlock)
+                && flowops.iter().any(|flowop| flowop.op.is_file_operation())
+        };
+        if !self.processes.iter().any(|process| is_driver(&process.flowops)) {
+            return wrong("process", "all wait for each other; one needs file operations and no semblock");
+        }
+        self.check_semaphores()?;
         for process in &self.processes {
             let key = format!("process {:?}", process.name);
             if process.instances == 0 || process.threads == 0 {
@@ -64,12 +76,28 @@ impl Personality {
                 return wrong(key, "has more than one semblock; a thread waits at one place only");
             }
         }
-        let is_driver = |flowops: &[Flowop]| {
-            flowops.iter().all(|flowop| flowop.op != FlowopKind::SemBlock)
-                && flowops.iter().any(|flowop| flowop.op.is_file_operation())
-        };
-        if !self.processes.iter().any(|process| is_driver(&process.flowops)) {
-            return wrong("process", "all wait for each other; one needs file operations and no semblock");
+        Ok(())
+    }
+
+    /// That posts reach everybody they name, and that nobody waits for ever for room to post.
+    fn check_semaphores(&self) -> Result<(), PersonalityProblem> {
+        let block_of = |process: &Process| process.flowops.iter().position(|flowop| flowop.op == FlowopKind::SemBlock);
+        let blocks: Vec<_> = self.processes.iter().filter_map(|process| Some((process, block_of(process)?))).collect();
+        for (number, (process, at)) in blocks.iter().enumerate() {
+            let key = format!("process {:?}", process.name);
+            let name = &process.flowops[*at].name;
+            let is_same = |(other, at): &&(&Process, usize)| name.is_some() && other.flowops[*at].name == *name;
+            if let Some((other, _)) = blocks[..number].iter().find(is_same) {
+                let problem = format!(
+                    "calls its semblock {:?}, as process {:?} does; a sempost could reach one only",
+                    name.as_deref().unwrap_or_default(),
+                    other.name
+                );
+                return wrong(key, problem);
+            }
+            if process.flowops.iter().any(|flowop| flowop.op == FlowopKind::SemPost) {
+                return wrong(key, "has semblock and sempost; who waits for posts must not itself wait to post");
+            }
         }
         Ok(())
     }
@@ -113,6 +141,12 @@ impl Personality {
             None if op.needs_value() => return wrong(key, "needs value"),
             Some(_) if !op.needs_value() => return wrong(key, "has no use for value"),
             Some(0) if op == FlowopKind::SemBlock => return wrong(key, "waits for 0, so for nothing"),
+            Some(value) if op == FlowopKind::Delay && value > LONGEST_DELAY => {
+                return wrong(key, format!("has value = {value}; it must be 0 to {LONGEST_DELAY} (iters repeats it)"));
+            }
+            Some(value) if op == FlowopKind::Hog && value > MOST_HOG => {
+                return wrong(key, format!("has value = {value}; it must be 0 to {MOST_HOG} (iters repeats it)"));
+            }
             _ => {}
         }
         match (op == FlowopKind::SemPost, &flowop.target) {
@@ -124,10 +158,13 @@ impl Personality {
                 let Some(block) = all.find(|other| is_it(other)) else {
                     return wrong(key, format!("posts to {target:?}, which is the name of no semblock"));
                 };
-                // More than there is ever room for would wait for ever.
-                let room = u64::from(block.value.unwrap_or(0)) + block.highwater.unwrap_or(0);
-                if u64::from(flowop.value.unwrap_or(0)) > room {
-                    return wrong(key, format!("posts more at once than {target:?} lets in ({room})"));
+                // Who waits has made room for what it waits for, and at least one of that is not yet posted: so there
+                // is room for highwater + 1. Who posts more at once may find less, and both would wait for ever.
+                let room = block.highwater.unwrap_or(0).saturating_add(1);
+                let value = flowop.value.unwrap_or(0);
+                if u64::from(value) > room {
+                    let problem = format!("posts {value} at once; {target:?} lets in at most {room} (highwater + 1)");
+                    return wrong(key, problem);
                 }
             }
             (false, None) => {}

@@ -131,6 +131,17 @@ fn what_cannot_be_is_told_with_its_key() {
         ("instances = 200", "instances = 5000", "process.threads", "5011"),
         ("iosize_bytes = 262144, ", "", "(aiowrite)", "needs iosize_bytes"),
         ("name = \"dbwr-hog\", value", "name = \"dbwr-hog\", highwater = 1, value", "(hog)", "highwater"),
+        // Room for 1001: who waits for 3200 may have 3199 and no room for 1002.
+        ("value = 1, target = \"lg-block\"", "value = 1002, target = \"lg-block\"", "(sempost)", "at most 1001"),
+        (
+            "{ op = \"hog\", name = \"dbwr-hog\", value = 10000 }",
+            "{ op = \"sempost\", value = 1, target = \"lg-block\" }",
+            "process \"dbwr\"",
+            "semblock and sempost",
+        ),
+        ("name = \"dbwr-block\"", "name = \"lg-block\"", "process \"dbwr\"", "as process \"lgwr\" does"),
+        ("name = \"shadowhog\", value = 200000", "name = \"shadowhog\", value = 1000000001", "(hog)", "1000000001"),
+        ("op = \"hog\", name = \"shadowhog\"", "op = \"delay\"", "(delay)", "0 to 10000"),
         (
             "op = \"hog\", name = \"shadowhog\"",
             "op = \"semblock\", highwater = 1, name = \"shadowhog\"",
