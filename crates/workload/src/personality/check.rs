@@ -6,8 +6,10 @@ use super::format::{Fileset, Flowop, FlowopKind, PERSONALITY_FORMAT, Personality
 const MOST_SLOT: u32 = 64;
 /// The most threads.
 const MOST_THREADS: u64 = 4096;
-/// The most files.
-const MOST_FILES: u64 = 50_000_000;
+/// The most files of a set, and of all sets after scaling.
+pub(super) const MOST_FILES: u64 = 50_000_000;
+/// The largest mean size of a set's files, bytes.
+pub(super) const LARGEST_MEAN: u64 = 1 << 40;
 /// The largest access, bytes: buffers are of this size.
 const LARGEST_ACCESS: u32 = 64 << 20;
 /// The longest pause at once, milliseconds: meanwhile a thread hears of no end.
@@ -187,7 +189,7 @@ impl Fileset {
         if self.dir_width < 2 {
             return wrong(key("dir_width"), format!("is {}; it must be at least 2", self.dir_width));
         }
-        if !(1..=1 << 40).contains(&self.size_bytes) {
+        if !(1..=LARGEST_MEAN).contains(&self.size_bytes) {
             return wrong(key("size_bytes"), format!("is {}; it must be 1 byte to 1 TiB", self.size_bytes));
         }
         for (name, gamma) in [("size_gamma", self.size_gamma), ("dir_gamma", self.dir_gamma)] {

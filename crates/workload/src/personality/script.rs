@@ -1,10 +1,13 @@
 //! From a personality to files and threads.
 
+use std::sync::Arc;
+
 use senesce_core::{Rng, Seed};
 use senesce_oplog::{Script, ScriptFlow, ScriptThread};
 
 use super::{
-    Flowop, FlowopKind, Personality, PersonalityProblem, Scales,
+    Fileset, Flowop, FlowopKind, Personality, PersonalityProblem, Scales,
+    check::{LARGEST_MEAN, MOST_FILES},
     stream::{CallStream, Choice, Line},
     tree::plan_tree,
 };
@@ -66,8 +69,8 @@ impl PersonalityScript {
 /// Draws the files of a personality, deals them to its threads, and says how often each does its loop.
 ///
 /// A set whose files come and go is dealt file by file to the threads that use it, at least five to each; all threads
-/// choose from all files of any other. Errors: what [`Personality::check`] says; a scale that is not above 0.
-/// Cost: some hundred bytes a file.
+/// choose from all files of any other. Errors: what [`Personality::check`] says; a scale that is not above 0, or that
+/// makes files too many or too large. Cost: some hundred bytes a file.
 pub fn plan_script(
     personality: &Personality,
     options: &PersonalityOptions,
@@ -129,15 +132,8 @@ pub fn plan_script(
         });
         let uses = |thread: &usize| line_sets[owners[*thread]].iter().any(|line| line.set == Some(number));
         let users: Vec<usize> = (0..owners.len()).filter(uses).collect();
-        let scaled = |value: u64| ((value as f64 * options.scale).round() as u64).max(1);
-        let (mut entries, mut mean) = (set.entries, set.size_bytes);
-        match set.scales {
-            Scales::Entries => entries = scaled(entries),
-            Scales::Size => mean = scaled(mean),
-        }
-        if comes_and_goes {
-            entries = entries.max(LEAST_SHARE * users.len() as u64);
-        }
+        let least = if comes_and_goes { LEAST_SHARE * users.len() as u64 } else { 1 };
+        let (entries, mean) = scale_set(set, options.scale, least, script.files.len() as u64)?;
         let tree = plan_tree(set, entries, mean, &mut rng);
         let first = script.files.len() as u32;
         script.directories.extend(tree.directories);
@@ -149,14 +145,12 @@ pub fn plan_script(
             let absent = files.split_off(there);
             files.iter().for_each(|file| script.files[*file as usize].is_there = true);
             files.sort_unstable();
-            Choice { there: files, absent }
+            Choice { there: Arc::new(files), absent: Arc::new(absent) }
         };
         if comes_and_goes {
-            for (thread, choices) in dealt.iter_mut().enumerate() {
-                let place = users.iter().position(|user| *user == thread);
-                let own = |at: &usize| place.is_some_and(|place| at % users.len() == place);
-                let files = (0..all.len()).filter(own).map(|at| all[at]).collect();
-                choices.push(deal(files));
+            dealt.iter_mut().for_each(|choices| choices.push(Choice::default()));
+            for (place, user) in users.iter().enumerate() {
+                dealt[*user][number] = deal(all.iter().skip(place).step_by(users.len()).copied().collect());
             }
         } else {
             let choice = deal(all);
@@ -193,8 +187,45 @@ pub fn plan_script(
     Ok(PersonalityScript { script, threads, seed: options.seed })
 }
 
+/// Number and mean size of the files of a set, after `before` files of others.
+fn scale_set(set: &Fileset, scale: f64, least: u64, before: u64) -> Result<(u64, u64), PersonalityProblem> {
+    let scaled = |value: u64| ((value as f64 * scale).round() as u64).max(1);
+    let (entries, mean) = match set.scales {
+        Scales::Entries => (scaled(set.entries), set.size_bytes),
+        Scales::Size => (set.entries, scaled(set.size_bytes)),
+    };
+    let entries = entries.max(least);
+    let all = before.saturating_add(entries);
+    let problem = if all > MOST_FILES {
+        format!("is {scale}: with fileset {:?} there would be {all} files; {MOST_FILES} is the most", set.name)
+    } else if mean > LARGEST_MEAN {
+        format!("is {scale}: fileset {:?} would have files of {mean} bytes; {LARGEST_MEAN} is the most", set.name)
+    } else {
+        return Ok((entries, mean));
+    };
+    Err(PersonalityProblem { key: "scale".into(), problem })
+}
+
 /// The name of a flow operation, or what it does with its number among those that do the same.
 fn name_of(flowop: &Flowop, flows: &[ScriptFlow]) -> String {
     let alike = || flows.iter().filter(|other| other.op == flowop.op.name()).count();
     flowop.name.clone().unwrap_or_else(|| format!("{}{}", flowop.op.name(), alike() + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::find_personality, *};
+
+    #[test]
+    fn threads_and_their_streams_share_the_files_of_sets_that_stay() {
+        let plan = plan_script(&find_personality("webserver").unwrap(), &PersonalityOptions::default()).unwrap();
+        let first = &plan.threads[0].choices;
+        let shared = Arc::as_ptr(&first[0].there);
+        assert_eq!(first[0].there.len(), 1000);
+        for (thread, mut stream) in plan.streams().into_iter().enumerate() {
+            assert_eq!(Arc::as_ptr(&plan.threads[thread].choices[0].there), shared);
+            assert!(stream.by_ref().take(100).count() == 100);
+            assert_eq!(Arc::as_ptr(&stream.choices[0].there), shared);
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! The calls of one thread.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use senesce_core::Rng;
 use senesce_oplog::{Access, Call, FlowCall, ScriptFile, ScriptThread};
@@ -20,22 +20,36 @@ pub(super) struct Line {
     pub rotating_from: u32,
 }
 
-/// What a thread chooses from, of one set of files.
+/// What a thread chooses from, of one set of files. Clones share the lists until a file comes or goes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Choice {
-    pub there: Vec<u32>,
-    pub absent: Vec<u32>,
+    pub there: Arc<Vec<u32>>,
+    pub absent: Arc<Vec<u32>>,
+}
+
+impl Choice {
+    fn make(&mut self, place: usize) -> u32 {
+        let file = Arc::make_mut(&mut self.absent).swap_remove(place);
+        Arc::make_mut(&mut self.there).push(file);
+        file
+    }
+
+    fn remove(&mut self, place: usize) -> u32 {
+        let file = Arc::make_mut(&mut self.there).swap_remove(place);
+        Arc::make_mut(&mut self.absent).push(file);
+        file
+    }
 }
 
 /// The calls of one thread in order; the same for the same script and seed, and independent of all other threads.
 ///
-/// Memory: the thread's share of the files.
+/// Memory: the thread's share of the files that come and go.
 pub struct CallStream<'a> {
     files: &'a [ScriptFile],
     lines: &'a [Line],
     /// Loops left; none if somebody else ends it.
     loops: Option<u64>,
-    choices: Vec<Choice>,
+    pub(super) choices: Vec<Choice>,
     /// The one that it waits for.
     semaphore: Option<u32>,
     /// The file in each slot, and where the last access of it ended.
@@ -120,17 +134,14 @@ impl<'a> CallStream<'a> {
             FlowopKind::CreateFile => line.set.filter(|_| !is_open).and_then(|set| {
                 let count = self.choices[set].absent.len() as u64;
                 let place = (count > 0).then(|| self.rng.below(count) as usize)?;
-                let file = self.choices[set].absent.swap_remove(place);
-                self.choices[set].there.push(file);
+                let file = self.choices[set].make(place);
                 self.slots[slot as usize] = Some((file, 0));
                 Some(Call::Open { slot, file, access: Self::access(flowop, true) })
             }),
             FlowopKind::CloseFile => self.slots[slot as usize].take().map(|_| Call::Close { slot }),
             FlowopKind::DeleteFile => line.set.and_then(|set| {
                 let place = self.choose(set, true)?;
-                let file = self.choices[set].there.swap_remove(place);
-                self.choices[set].absent.push(file);
-                Some(Call::Unlink { file })
+                Some(Call::Unlink { file: self.choices[set].remove(place) })
             }),
             FlowopKind::StatFile => line.set.and_then(|set| {
                 let place = self.choose(set, false)?;

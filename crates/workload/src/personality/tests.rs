@@ -154,6 +154,14 @@ fn what_cannot_be_is_told_with_its_key() {
         let problem = personality.check().unwrap_err();
         assert!(problem.key.contains(key) && problem.to_string().contains(said), "{to}: {problem}");
     }
-    let options = PersonalityOptions { scale: 0.0, ..PersonalityOptions::default() };
-    assert_eq!(plan_script(&find_personality("oltp").unwrap(), &options).unwrap_err().key, "scale");
+    for (name, scale, said) in [
+        ("oltp", 0.0, "above 0"),
+        ("oltp", 1e6, "files of 10485760000000 bytes"),
+        ("fileserver", 5001.0, "50010000 files"),
+        ("webserver", 1e6, "1000000000 files"),
+    ] {
+        let options = PersonalityOptions { scale, ..PersonalityOptions::default() };
+        let problem = plan_script(&find_personality(name).unwrap(), &options).unwrap_err();
+        assert!(problem.key == "scale" && problem.problem.contains(said), "{problem}");
+    }
 }
