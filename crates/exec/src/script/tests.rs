@@ -8,7 +8,7 @@ use std::{
 use senesce_core::{Clock, Nanos, RelPath};
 use senesce_oplog::{Access, Call, FlowCall, Script, ScriptFile, ScriptFlow, ScriptThread};
 
-use super::{semaphores::Semaphore, *};
+use super::*;
 use crate::ExecError;
 
 /// A clock that goes on by a microsecond at every look.
@@ -116,25 +116,6 @@ fn who_waits_does_as_often_as_was_posted_whatever_the_order() {
         assert_eq!((end.flows[1].latency.count(), end.flows[2].latency.count()), (taken + 1, taken + 1));
         assert_eq!(end.operations, (drivers * posts) as u64 + 2 * taken);
     }
-}
-
-#[test]
-fn a_semaphore_lets_nobody_get_further_ahead_than_its_mark() {
-    let semaphore = Semaphore::new(2);
-    semaphore.post(2);
-    let (sender, receiver) = std::sync::mpsc::channel();
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            semaphore.post(1);
-            sender.send("posted").unwrap();
-        });
-        // It can only go on after this makes room.
-        assert!(receiver.try_recv().is_err());
-        assert!(semaphore.take(2));
-        assert_eq!(receiver.recv().unwrap(), "posted");
-    });
-    semaphore.close();
-    assert!(semaphore.take(1) && !semaphore.take(1));
 }
 
 #[test]
