@@ -47,7 +47,7 @@ pub struct FlowTally {
 /// What a run came to.
 #[derive(Clone, Debug, Default)]
 pub struct ScriptEnd {
-    /// From the common start to the end of the last thread that is waited for.
+    /// From the common start to the end of the last thread that is waited for, or of the last operation that counts.
     pub elapsed: Nanos,
     /// Operations that count and were done.
     pub operations: u64,
@@ -167,11 +167,18 @@ impl Stage<'_> {
                 return;
             }
             let result = caller.call(call);
-            let took = self.clock.now().since(began);
+            if result == Err(Failed::Over) {
+                return;
+            }
+            let ended = self.clock.now();
+            if counted && !thread.is_driver {
+                // What is taken after the last driver's end counts, so its time does, too.
+                self.ended.fetch_max(ended.0, Ordering::SeqCst);
+            }
             let mut tally = self.tallies[flow as usize].lock().unwrap_or_else(PoisonError::into_inner);
             // What a flow operation needs first is not the operation.
             if counted || !matches!(call, Call::Open { .. } | Call::PassOver) {
-                tally.latency.record(took);
+                tally.latency.record(ended.since(began));
             }
             match result {
                 Ok(came) => {
@@ -181,7 +188,7 @@ impl Stage<'_> {
                 }
                 Err(Failed::NoSpace) => tally.no_space += 1,
                 Err(Failed::NotThere) => tally.passed_over += 1,
-                Err(Failed::Over) => return,
+                Err(Failed::Over) => {}
                 Err(Failed::Error(errno)) => {
                     let what = &script.flows[flow as usize];
                     let what = format!("{} ({}), {call:?}", what.name, what.op);
