@@ -4,9 +4,11 @@ use std::{
     os::fd::AsFd,
     path::Path,
     sync::{
-        Barrier, Mutex, PoisonError,
+        Mutex, PoisonError, RwLock,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        mpsc,
     },
+    thread,
 };
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -79,7 +81,7 @@ struct Stage<'a> {
 /// In: the files are there ([`make_script_files`](super::make_script_files)); as many streams as the script has threads.
 /// The threads that are no drivers end when the drivers did: where they wait, or at the next call if they wait for nobody.
 /// A call without space is counted, and its thread goes on. Raises this process' limit of open files if it must.
-/// Errors: any other failing call; too low a limit of open files; `stop` said so.
+/// Errors: any other failing call; too low a limit of open files or of threads; `stop` said so.
 /// Cost: two looks at the clock and one lock a call, about 0.1 µs; 1 MiB a thread for reads of 1 MiB.
 pub fn run_script<S>(
     root: &Path,
@@ -87,6 +89,21 @@ pub fn run_script<S>(
     streams: Vec<S>,
     clock: &dyn Clock,
     limits: ScriptLimits<'_>,
+) -> Result<ScriptEnd, ExecError>
+where
+    S: Iterator<Item = FlowCall> + Send,
+{
+    run_threads(root, script, streams, clock, limits, |_| thread::Builder::new())
+}
+
+/// The same; `builder` gives each thread by its number what it is made with.
+pub(super) fn run_threads<S>(
+    root: &Path,
+    script: &Script,
+    streams: Vec<S>,
+    clock: &dyn Clock,
+    limits: ScriptLimits<'_>,
+    builder: impl Fn(usize) -> thread::Builder,
 ) -> Result<ScriptEnd, ExecError>
 where
     S: Iterator<Item = FlowCall> + Send,
@@ -114,19 +131,32 @@ where
         failed: Mutex::new(None),
         semaphores: &semaphores,
     };
-    let start = Barrier::new(streams.len() + 1);
-    std::thread::scope(|scope| {
+    // Threads drop their sender when they are ready, and begin when the gate opens.
+    let (gate, (ready, all_ready)) = (RwLock::new(()), mpsc::channel::<()>());
+    thread::scope(|scope| {
+        let shut = gate.write().unwrap_or_else(PoisonError::into_inner);
         for (number, stream) in streams.into_iter().enumerate() {
-            let (stage, scene, start, thread) = (&stage, &scene, &start, &script.threads[number]);
-            scope.spawn(move || {
+            let (stage, scene, gate, thread) = (&stage, &scene, &gate, &script.threads[number]);
+            let ready = ready.clone();
+            let made = builder(number).spawn_scoped(scope, move || {
                 let caller = Caller::new(scene, thread.slots, number);
-                start.wait();
+                drop(ready);
+                drop(gate.read());
                 stage.play(script, thread, caller, stream);
                 stage.leave(thread);
             });
+            if let Err(source) = made {
+                let all = script.threads.len();
+                let what = format!("starting thread {} of {all} (is ulimit -u or pids.max too low?)", number + 1);
+                stage.fail(ExecError::ScriptCall { what, source });
+                break;
+            }
         }
+        drop(ready);
+        // Nothing is ever sent: this is an error as soon as all are ready.
+        let _ = all_ready.recv();
         stage.began.store(clock.now().0, Ordering::SeqCst);
-        start.wait();
+        drop(shut);
     });
     if let Some(error) = stage.failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
         return Err(error);
@@ -193,8 +223,7 @@ impl Stage<'_> {
                     let what = &script.flows[flow as usize];
                     let what = format!("{} ({}), {call:?}", what.name, what.op);
                     let error = ExecError::ScriptCall { what, source: errno.into() };
-                    self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                    return self.cut();
+                    return self.fail(error);
                 }
             }
         }
@@ -213,6 +242,12 @@ impl Stage<'_> {
         if self.drivers_left.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.end();
         }
+    }
+
+    /// All threads end because of this, unless there was another error before.
+    fn fail(&self, error: ExecError) {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.cut();
     }
 
     /// All threads end before their calls do; those that wait are woken.

@@ -8,7 +8,7 @@ use std::{
 use senesce_core::{Clock, Nanos, RelPath};
 use senesce_oplog::{Access, Call, FlowCall, Script, ScriptFile, ScriptFlow, ScriptThread};
 
-use super::*;
+use super::{run::run_threads, *};
 use crate::ExecError;
 
 /// A clock that goes on by a microsecond at every look.
@@ -201,4 +201,21 @@ fn the_time_holds_all_operations_that_count() {
     // Each operation takes two looks at the clock.
     assert_eq!(end.operations, 501);
     assert!(end.elapsed >= Nanos(999_000), "{:?}", end.elapsed);
+}
+
+#[test]
+fn a_thread_that_cannot_be_made_ends_the_others_before_they_begin() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = script(&[("a", 5, false)], vec![driver(1); 4], vec![]);
+    let make = Call::Open { slot: 0, file: 0, access: Access { create: true, ..Access::default() } };
+    let streams = vec![std::iter::repeat(call(0, make)); 4];
+    let limits = ScriptLimits { time: None, stop: &|| false };
+    // No machine has memory for this stack.
+    let builder = |number| match number {
+        2 => std::thread::Builder::new().stack_size(1 << 60),
+        _ => std::thread::Builder::new(),
+    };
+    let error = run_threads(dir.path(), &script, streams, &Ticking::default(), limits, builder).unwrap_err();
+    assert!(error.to_string().contains("thread 3 of 4"), "{error}");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
