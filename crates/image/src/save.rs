@@ -42,6 +42,8 @@ pub struct SaveReport {
     pub volume_bytes: u64,
     /// Bytes in chunks that are not zero.
     pub data_bytes: u64,
+    /// Bytes in sectors of 512 that are not zero, however chunks are cut.
+    pub nonzero_bytes: u64,
     /// Size of the container.
     pub stored_bytes: u64,
     /// The content hash.
@@ -130,7 +132,7 @@ fn save_to(
     };
     let mut out = Output { file: BufWriter::with_capacity(1 << 20, &to.file), path: &to.path, at_byte: 0 };
     out.write(&render_header(&header))?;
-    let entries = save_chunks(&source, &chunks, options, &mut out)?;
+    let (entries, nonzero_bytes) = save_chunks(&source, &chunks, options, &mut out)?;
     let mut index = Vec::new();
     for entry in &entries {
         entry.write(&mut index);
@@ -148,7 +150,7 @@ fn save_to(
     out.file.flush().map_err(Error::io("write", &to.path))?;
     to.file.sync_all().map_err(Error::io("sync", &to.path))?;
     let data_bytes = entries.iter().map(|entry| compute_chunk_length(entry.chunk, volume_bytes) as u64).sum();
-    Ok(SaveReport { volume_bytes, data_bytes, stored_bytes, content_hash: to_hex(&content_hash) })
+    Ok(SaveReport { volume_bytes, data_bytes, nonzero_bytes, stored_bytes, content_hash: to_hex(&content_hash) })
 }
 
 /// Length of a chunk: the last one may be short.
@@ -195,8 +197,18 @@ impl Output<'_> {
     }
 }
 
+/// Zeros are told apart in units of this: no file system has smaller blocks.
+const SECTOR_BYTES: usize = 512;
+
 /// A compressed chunk; none if it is all zero.
-type Packed = Option<([u8; 32], Vec<u8>)>;
+type Packed = Option<PackedChunk>;
+
+struct PackedChunk {
+    hash: [u8; 32],
+    frame: Vec<u8>,
+    /// In sectors that are not zero.
+    nonzero_bytes: u64,
+}
 
 /// What the threads share: who takes which chunk, and what waits to be written in order.
 struct Queue {
@@ -231,13 +243,13 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// Packs chunks on threads and writes them in their order.
+/// Packs chunks on threads and writes them in their order. Gives the bytes in sectors that are not zero, too.
 fn save_chunks(
     source: &Source<'_>,
     chunks: &[u64],
     options: &SaveOptions<'_>,
     out: &mut Output<'_>,
-) -> Result<Vec<Entry>> {
+) -> Result<(Vec<Entry>, u64)> {
     let threads = options.threads.max(1);
     let state = State { next: 0, written: 0, ready: BTreeMap::new(), is_over: false };
     let queue = Queue { state: Mutex::new(state), changed: Condvar::new() };
@@ -246,7 +258,7 @@ fn save_chunks(
         for _ in 0..threads {
             scope.spawn(|| pack_chunks(source, chunks, options.level, threads * 4, &queue));
         }
-        let mut entries = Vec::new();
+        let (mut entries, mut nonzero_bytes) = (Vec::new(), 0);
         for (turn, &chunk) in chunks.iter().enumerate() {
             if (options.stop)() {
                 return Err(Error::Stopped { path: out.path.to_owned() });
@@ -262,14 +274,15 @@ fn save_chunks(
                     state = queue.wait(state);
                 }
             };
-            if let Some((hash, frame)) = packed? {
-                let stored_bytes = frame.len() as u32;
-                entries.push(Entry { chunk, at_byte: out.at_byte, stored_bytes, hash });
-                out.write(&frame)?;
+            if let Some(packed) = packed? {
+                let stored_bytes = packed.frame.len() as u32;
+                entries.push(Entry { chunk, at_byte: out.at_byte, stored_bytes, hash: packed.hash });
+                nonzero_bytes += packed.nonzero_bytes;
+                out.write(&packed.frame)?;
             }
         }
         drop(ending);
-        Ok(entries)
+        Ok((entries, nonzero_bytes))
     })
 }
 
@@ -318,7 +331,9 @@ fn pack(
         return Ok(None);
     }
     let frame = compressor.compress(bytes).map_err(Error::io("compress", source.path))?;
-    Ok(Some((*blake3::hash(bytes).as_bytes(), frame)))
+    let sectors = bytes.chunks(SECTOR_BYTES).filter(|sector| !is_zero(sector));
+    let nonzero_bytes = sectors.map(|sector| sector.len() as u64).sum();
+    Ok(Some(PackedChunk { hash: *blake3::hash(bytes).as_bytes(), frame, nonzero_bytes }))
 }
 
 #[cfg(test)]

@@ -216,5 +216,9 @@ proptest! {
         prop_assert_eq!(&dense.content_hash, &saved.content_hash);
         prop_assert_eq!(report.content_hash, saved.content_hash);
         prop_assert_eq!(dense.data_bytes, saved.data_bytes);
+        let volume = fs::read(path("v")).unwrap();
+        let sectors = volume.chunks(512).filter(|sector| sector.iter().any(|byte| *byte != 0));
+        let nonzero_bytes: usize = sectors.map(<[u8]>::len).sum();
+        prop_assert_eq!([dense.nonzero_bytes, saved.nonzero_bytes], [nonzero_bytes as u64; 2]);
     }
 }

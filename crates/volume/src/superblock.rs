@@ -35,11 +35,10 @@ pub fn read_superblock(prefix: &[u8]) -> Option<SuperblockIdentity> {
 }
 
 /// Bytes that the file system in the first 128 KiB of a device calls used, its own structures included; `None` if there is
-/// none that is known. On Btrfs what is kept twice counts once.
+/// none that is known, and for Btrfs, whose superblock counts once what lies there twice.
 ///
 /// Source: ext4, `s_blocks_count` at 1024+0x4 and +0x150, `s_free_blocks_count` +0xC and +0x158, `s_log_block_size` +0x18,
-/// the high halves with feature 64bit (+0x60, 0x80); XFS, `sb_blocksize` at 4, `sb_dblocks` 8, `sb_fdblocks` 144; Btrfs,
-/// `bytes_used` at 64 KiB + 0x78.
+/// the high halves with feature 64bit (+0x60, 0x80); XFS, `sb_blocksize` at 4, `sb_dblocks` 8, `sb_fdblocks` 144.
 pub fn read_used_bytes(prefix: &[u8]) -> Option<u64> {
     let little = |at: usize| Some(u64::from(u32::from_le_bytes(prefix.get(at..at + 4)?.try_into().ok()?)));
     let big = |at: usize| Some(u64::from_be_bytes(prefix.get(at..at + 8)?.try_into().ok()?));
@@ -51,7 +50,7 @@ pub fn read_used_bytes(prefix: &[u8]) -> Option<u64> {
             blocks.checked_sub(free)?.checked_mul(1024u64.checked_shl(little(1024 + 0x18)? as u32)?)
         }
         FileSystemKind::Xfs => big(8)?.checked_sub(big(144)?)?.checked_mul(big(0)? & 0xffff_ffff),
-        FileSystemKind::Btrfs => Some(little(65_536 + 0x78)? | little(65_536 + 0x7c)? << 32),
+        FileSystemKind::Btrfs => None,
     }
 }
 

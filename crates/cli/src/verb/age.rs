@@ -18,10 +18,7 @@ use senesce_volume::{
     Backend, Custodian, FileSystemKind, Host, LinuxHost, Slot, Uuid, Volume, VolumeSpec, install_signal_cleanup,
 };
 
-use super::{
-    home::{close_home, open_home},
-    image::save_listed,
-};
+use super::{home::with_home, image::save_listed};
 use crate::{
     args::{AgeArgs, FsArg},
     clock::SystemClock,
@@ -47,11 +44,10 @@ pub fn age(args: AgeArgs, quiet: bool) -> Result<()> {
             return Err(usage(format!("{} exists already", path.display()), Some("give another name")));
         }
     }
-    let custodian = open_home()?;
-    let (_, scratch) = custodian.acquire_tree(&args.dir, "senesce-age")?;
-    let result = age_in(&args, &plan, &custodian, &scratch, quiet);
-    close_home(&custodian);
-    result
+    with_home(|custodian| {
+        let (_, scratch) = custodian.acquire_tree(&args.dir, "senesce-age")?;
+        age_in(&args, &plan, custodian, &scratch, quiet)
+    })
 }
 
 fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, quiet: bool) -> Result<()> {

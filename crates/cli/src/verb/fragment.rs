@@ -9,7 +9,7 @@ use senesce_fragment::{
 
 use senesce_volume::install_signal_cleanup;
 
-use super::home::open_home;
+use super::home::with_home;
 use crate::{
     args::FragmentArgs,
     exit::{failed, usage},
@@ -28,7 +28,7 @@ pub fn fragment(args: FragmentArgs) -> Result<()> {
     if args.path.is_dir() {
         return tree(&args, target);
     }
-    let report = fragment_file(&open_home()?, &args.path, target, args.size).map_err(explain)?;
+    let report = with_home(|custodian| fragment_file(custodian, &args.path, target, args.size).map_err(explain))?;
     if args.json {
         let document = serde_json::json!({ "schema": "senesce-fragment-file/1", "reached": report });
         println!("{}", serde_json::to_string_pretty(&document)?);
@@ -48,7 +48,7 @@ fn tree(args: &FragmentArgs, target: FileTarget) -> Result<()> {
     if args.size.is_some() {
         return Err(usage("--size is for a new file, and the path is a directory", None));
     }
-    let report = fragment_tree(&open_home()?, &args.path, target).map_err(explain)?;
+    let report = with_home(|custodian| fragment_tree(custodian, &args.path, target).map_err(explain))?;
     if args.json {
         let document = serde_json::json!({ "schema": "senesce-fragment-tree/1", "reached": report });
         println!("{}", serde_json::to_string_pretty(&document)?);
@@ -69,7 +69,8 @@ fn tree(args: &FragmentArgs, target: FileTarget) -> Result<()> {
 
 fn free_space(args: &FragmentArgs, histogram: &Histogram) -> Result<()> {
     let options = FreeOptions { free: args.free, within: args.within, seed: Seed(args.seed) };
-    let report = fragment_free_space(&open_home()?, &args.path, histogram, &options).map_err(explain)?;
+    let report =
+        with_home(|custodian| fragment_free_space(custodian, &args.path, histogram, &options).map_err(explain))?;
     if args.json {
         let document = serde_json::json!({ "schema": "senesce-fragment-free-space/1", "reached": report });
         println!("{}", serde_json::to_string_pretty(&document)?);

@@ -7,14 +7,25 @@ use senesce_volume::{Custodian, LinuxHost, Registry};
 
 use super::run::registry_dir;
 
-/// A journal in the registry, there as long as something is held.
-pub fn open_home() -> Result<Custodian> {
-    Ok(Registry::new(&registry_dir()).open_home(Arc::new(LinuxHost::default()))?)
+/// Acts with a journal in the registry, which is there as long as something is held. However `act` ends, everything is given
+/// back then, and what would not go is said.
+///
+/// Errors: the registry cannot be written; those of `act`.
+pub fn with_home<T>(act: impl FnOnce(&Custodian) -> Result<T>) -> Result<T> {
+    with_home_kept_if(|_| false, act)
 }
 
-/// Gives everything back, and says what would not go.
-pub fn close_home(custodian: &Custodian) {
+/// As [`with_home`], but if `is_kept` says so of what came out, everything stays until `senesce clean`.
+pub fn with_home_kept_if<T>(is_kept: impl FnOnce(&T) -> bool, act: impl FnOnce(&Custodian) -> Result<T>) -> Result<T> {
+    let custodian = Registry::new(&registry_dir()).open_home(Arc::new(LinuxHost::default()))?;
+    let result = act(&custodian);
+    if result.as_ref().is_ok_and(is_kept) {
+        // The journal keeps it, not this process.
+        std::mem::forget(custodian);
+        return result;
+    }
     for action in custodian.release_all().iter().filter(|action| action.is_failure()) {
         eprintln!("senesce: {action}\n  hint: run `senesce clean` when nobody uses it any more");
     }
+    result
 }

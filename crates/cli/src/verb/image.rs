@@ -18,7 +18,7 @@ use senesce_volume::{
     check_interrupted, find_mounted_twin, install_signal_cleanup, interrupted, read_superblock, read_used_bytes,
 };
 
-use super::home::open_home;
+use super::home::with_home;
 use crate::{
     args::{ImageArgs, ImageRestoreArgs, ImageSaveArgs, ImageVerb},
     clock::SystemClock,
@@ -63,8 +63,17 @@ fn tell_speed(quiet: bool, what: &str, bytes: u64, clock: &SystemClock) {
 fn save_image(args: &ImageSaveArgs, quiet: bool) -> Result<()> {
     let clock = SystemClock::start();
     let file_system = check_source(&args.source)?;
-    let custodian = open_home()?;
-    let trimmed = if args.trim { Some(trim_copy(&custodian, args)?) } else { None };
+    with_home(|custodian| save_in(custodian, args, file_system, &clock, quiet))
+}
+
+fn save_in(
+    custodian: &Custodian,
+    args: &ImageSaveArgs,
+    file_system: Option<String>,
+    clock: &SystemClock,
+    quiet: bool,
+) -> Result<()> {
+    let trimmed = if args.trim { Some(trim_copy(custodian, args)?) } else { None };
     let source = trimmed.as_ref().and_then(Volume::image).unwrap_or(&args.source);
     let mut circumstances: BTreeMap<String, String> = LinuxHost::default().circumstances(None).into_iter().collect();
     if trimmed.is_some() {
@@ -73,7 +82,7 @@ fn save_image(args: &ImageSaveArgs, quiet: bool) -> Result<()> {
     circumstances.extend(args.set.iter().map(|set| (set.name.clone(), set.value.clone())));
     let description = Description { file_system, circumstances };
     let options = SaveOptions { threads: count_threads(args.threads), level: args.level, ..SaveOptions::default() };
-    let report = save_listed(&custodian, source, &args.container, &description, options)?;
+    let report = save_listed(custodian, source, &args.container, &description, options)?;
     println!(
         "{}: {} volume, {} of data in {}, {}",
         args.container.display(),
@@ -82,13 +91,22 @@ fn save_image(args: &ImageSaveArgs, quiet: bool) -> Result<()> {
         Bytes(report.stored_bytes),
         report.content_hash
     );
-    tell_speed(quiet, "saved", report.data_bytes, &clock);
-    let beyond = report.data_bytes.saturating_sub(read_used_bytes(&read_start(source)?).unwrap_or(report.data_bytes));
-    if !quiet && trimmed.is_none() && beyond > TOLD_BYTES && beyond > report.data_bytes / 20 {
+    tell_speed(quiet, "saved", report.data_bytes, clock);
+    if !quiet && trimmed.is_none() {
+        note_deleted(source, &report);
+    }
+    Ok(())
+}
+
+/// Says what deleted files left in free space, if it is much. What is used and zero hides some of it.
+fn note_deleted(source: &Path, report: &SaveReport) {
+    // It is saved: that its use cannot be told is no failure.
+    let Some(used) = read_start(source).ok().and_then(|start| read_used_bytes(&start)) else { return };
+    let beyond = report.nonzero_bytes.saturating_sub(used);
+    if beyond > TOLD_BYTES && beyond > report.nonzero_bytes / 20 {
         let beyond = Bytes(beyond);
         eprintln!("note: some {beyond} of the data are what deleted files left in free space; --trim leaves them out");
     }
-    Ok(())
 }
 
 /// Data in free space that is worth a word; and more than a twentieth of all.
@@ -190,16 +208,17 @@ fn restore_image(args: &ImageRestoreArgs, quiet: bool) -> Result<()> {
             check_source(&args.to)?;
         }
     }
-    let custodian = open_home()?;
-    let mark = custodian.token();
-    let options = RestoreOptions {
-        mark,
-        threads: count_threads(args.threads),
-        replace: args.force,
-        sync: !args.no_sync,
-        stop: is_interrupted,
-    };
-    let report = listed(&custodian, &args.to, mark, || restore(&args.container, &args.to, &options))?;
+    let report = with_home(|custodian| {
+        let mark = custodian.token();
+        let options = RestoreOptions {
+            mark,
+            threads: count_threads(args.threads),
+            replace: args.force,
+            sync: !args.no_sync,
+            stop: is_interrupted,
+        };
+        listed(custodian, &args.to, mark, || restore(&args.container, &args.to, &options))
+    })?;
     println!(
         "{}: {} volume, {} written, {}",
         args.to.display(),
@@ -208,19 +227,29 @@ fn restore_image(args: &ImageRestoreArgs, quiet: bool) -> Result<()> {
         report.content_hash
     );
     tell_speed(quiet, "restored", report.data_bytes, &clock);
-    if let Some(identity) = read_superblock(&read_start(&args.to)?)
-        && let Some(point) = find_mounted_twin(&host, identity)?
-        && !quiet
-    {
-        let advice = match identity.file_system {
-            FileSystemKind::Ext4 => return Ok(()),
-            FileSystemKind::Xfs => "mount this one with -o nouuid",
-            FileSystemKind::Btrfs => "unmount that one before you mount this one",
-        };
-        let (kind, uuid) = (identity.file_system, identity.uuid);
-        eprintln!("note: a {kind} with its UUID {uuid} is mounted on {}: {advice}", point.display());
+    if !quiet {
+        note_twin(&host, &args.to);
     }
     Ok(())
+}
+
+/// Says what stands in the way of mounting what was restored.
+fn note_twin(host: &LinuxHost, restored: &Path) {
+    // It is restored: that its twins cannot be looked for is no failure.
+    let Some(identity) = read_start(restored).ok().and_then(|start| read_superblock(&start)) else { return };
+    let advice = match identity.file_system {
+        FileSystemKind::Ext4 => return,
+        FileSystemKind::Xfs => "mount this one with -o nouuid",
+        FileSystemKind::Btrfs => "unmount that one before you mount this one",
+    };
+    let (kind, uuid) = (identity.file_system, identity.uuid);
+    match find_mounted_twin(host, identity) {
+        Ok(Some(point)) => {
+            eprintln!("note: a {kind} with its UUID {uuid} is mounted on {}: {advice}", point.display());
+        }
+        Ok(None) => {}
+        Err(error) => eprintln!("note: whether a {kind} with its UUID {uuid} is mounted is not known: {error}"),
+    }
 }
 
 /// Whether a signal asked for an end.

@@ -18,7 +18,7 @@ use senesce_volume::{
     Custodian, MountSource, Outcome, Resource, ResourceId, check_interrupted, install_signal_cleanup, interrupted,
 };
 
-use super::home::{close_home, open_home};
+use super::home::with_home;
 use crate::{
     args::RecordArgs,
     clock::SystemClock,
@@ -41,11 +41,10 @@ pub fn record(args: RecordArgs, quiet: bool) -> Result<()> {
         return Err(usage("give --dir and --mount", None));
     };
     install_signal_cleanup().context("cannot handle signals")?;
-    let custodian = open_home()?;
-    let plain = if args.overhead { Some(run_plain(&custodian, dir, &args)?) } else { None };
-    let result = record_in(&custodian, &args, dir, mount, quiet);
-    close_home(&custodian);
-    let ended = result?;
+    let (plain, ended) = with_home(|custodian| {
+        let plain = if args.overhead { Some(run_plain(custodian, dir, &args)?) } else { None };
+        Ok((plain, record_in(custodian, &args, dir, mount, quiet)?))
+    })?;
     print(&args.log, &ended, plain);
     if let Some(signal) = interrupted()
         && ended.status.is_some()

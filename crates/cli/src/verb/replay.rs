@@ -11,7 +11,7 @@ use senesce_experiment::{Against, ReplayOptions, replay_log};
 use senesce_oplog::Ended;
 use senesce_volume::{Backend, Custodian, FileSystemKind, Slot, Uuid, Volume, VolumeSpec, install_signal_cleanup};
 
-use super::home::{close_home, open_home};
+use super::home::with_home_kept_if;
 use crate::{
     args::{FsArg, ReplayArgs},
     clock::SystemClock,
@@ -22,22 +22,17 @@ use crate::{
 /// Replays, compares, and says so; differences are a failure.
 pub fn replay(args: ReplayArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
-    let custodian = open_home()?;
-    let (_, scratch) = custodian.acquire_tree(&args.dir, "senesce-replay")?;
-    match replay_in(&args, &custodian, &scratch, quiet) {
-        Ok(Some(volume)) => {
-            let (root, home) = (volume.root().display(), custodian.dir().display());
-            println!("kept mounted at {root} (`senesce clean {home}` removes it)");
-            // The journal keeps it, not this process: that is what `keep` means.
-            std::mem::forget(volume);
-            std::mem::forget(custodian);
-            Ok(())
-        }
-        result => {
-            close_home(&custodian);
-            result.map(drop)
-        }
+    let kept = with_home_kept_if(Option::is_some, |custodian| {
+        let (_, scratch) = custodian.acquire_tree(&args.dir, "senesce-replay")?;
+        let kept = replay_in(&args, custodian, &scratch, quiet)?;
+        Ok(kept.map(|volume| (volume, custodian.dir().to_owned())))
+    })?;
+    if let Some((volume, home)) = kept {
+        println!("kept mounted at {} (`senesce clean {}` removes it)", volume.root().display(), home.display());
+        // The journal keeps it, not this process: that is what `keep` means.
+        std::mem::forget(volume);
     }
+    Ok(())
 }
 
 /// Gives the volume that is to be kept.

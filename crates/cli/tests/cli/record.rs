@@ -150,3 +150,30 @@ fn a_log_that_does_not_fit_says_which_operation_and_the_same_log_fits_a_larger_v
     drop((mount, disk));
     lab.assert_nothing_left();
 }
+
+#[test]
+fn what_would_not_go_after_a_failure_is_told_and_cleaned_later() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    for dir in ["src", "mnt"] {
+        fs::create_dir(lab.path(dir)).unwrap();
+    }
+    // The command without the recorder fails, and leaves a mount in the copy that it ran in.
+    let script = "mkdir sub && mount -t tmpfs none sub && exit 7";
+    let args = ["record", "--dir", "src", "--mount", "mnt", "--log", "log", "--overhead", "--", "sh", "-c", script];
+    let done = lab.run(args);
+    let is_ours = |point: &String| point.starts_with(&*lab.path("senesce-plain").to_string_lossy());
+    let left: Vec<String> = mount_points().into_iter().filter(is_ours).collect();
+    left.iter().for_each(|point| drop(must("umount", &[point])));
+    done.refused(1, &["without the recorder already", "directory tree", "hint: run `senesce clean`"]);
+    assert_eq!(left.len(), 1);
+    lab.run(["clean"]).good();
+    assert!(
+        fs::read_dir(lab.path(""))
+            .unwrap()
+            .all(|entry| { !entry.unwrap().file_name().to_string_lossy().starts_with("senesce-plain") })
+    );
+    lab.assert_nothing_left();
+}

@@ -22,7 +22,7 @@ use self::{
     outcome::render,
     volumes::{Bench, Source},
 };
-use super::home::{close_home, open_home};
+use super::home::with_home;
 use crate::{
     args::BenchArgs,
     exit::{failed, usage},
@@ -41,12 +41,12 @@ pub fn bench(args: BenchArgs, quiet: bool) -> Result<()> {
     for path in &args.aged {
         fs::metadata(path).map_err(|error| usage(format!("cannot look at {}: {error}", path.display()), None))?;
     }
-    let custodian = open_home()?;
-    let (_, scratch) = custodian.acquire_tree(&args.dir, "senesce-bench")?;
-    let result = bench_in(&args, &work, &custodian, &scratch, quiet);
-    close_home(&custodian);
+    let told = with_home(|custodian| {
+        let (_, scratch) = custodian.acquire_tree(&args.dir, "senesce-bench")?;
+        bench_in(&args, &work, custodian, &scratch, quiet)
+    })?;
     // Printed when all is cleaned: a reader that goes away leaves nothing behind.
-    print!("{}", result?);
+    print!("{told}");
     Ok(())
 }
 
