@@ -62,6 +62,18 @@ fn a_full_disk_log_is_shown_verified_and_replayed_to_the_same_tree() {
     assert_eq!(on_image.stderr, "");
     lab.assert_nothing_left();
 
+    // Kept until it is cleaned, by the command that is told.
+    let kept_image = lab.run(image.iter().chain(&["--against", "place", "--keep"])).good();
+    let told = kept_image.stdout.split_once("kept mounted at ").unwrap().1;
+    let (root, told) = told.split_once(" (`senesce clean ").unwrap();
+    let home = told.split_once('`').unwrap().0;
+    assert!(super::lab::mount_points().iter().any(|point| point == root), "{root} is mounted");
+    assert_eq!(fs::read_dir(root).unwrap().count(), fs::read_dir(lab.path("place")).unwrap().count());
+    let cleaned = lab.run(["clean", home]).good();
+    assert!(cleaned.stdout.contains("mount at"), "{}", cleaned.stdout);
+    assert!(!fs::exists(root).unwrap() && !fs::exists(home).unwrap());
+    lab.assert_nothing_left();
+
     lab.run(["replay", text(&kept), "--on", "place"]).refused(2, &["place is not empty", "hint: "]);
     lab.run(["replay", text(&kept), "--on", "image:1GiB"]).refused(2, &["hint: say which file system with --fs"]);
     fs::write(lab.path("place/unlike"), "x").unwrap();
