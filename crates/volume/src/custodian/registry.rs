@@ -8,8 +8,14 @@ use std::{
     sync::Arc,
 };
 
-use super::{CleanAction, Custodian, clean, keeper::token_of};
-use crate::{Error, Result, host::Host};
+use super::{
+    CleanAction, Custodian, JOURNAL_FILE_NAME, clean,
+    keeper::{remove_home, token_of},
+};
+use crate::{
+    Error, Result,
+    host::{Host, ProcessId},
+};
 
 /// A directory with one small file per run, which holds the path of the run's directory, and with the homes of what has no
 /// directory of its own.
@@ -119,6 +125,9 @@ impl Registry {
                 if dir.extension().is_some_and(|extension| extension == HOME) {
                     // Killed before there was a journal in it. That it is not empty, or gone, is as good.
                     let _ = fs::remove_dir(&dir);
+                    if is_begun(&dir) && !is_maker_alive(host, &dir)? {
+                        remove_home(&dir);
+                    }
                 } else {
                     self.forget(&dir)?;
                 }
@@ -144,6 +153,24 @@ impl Registry {
         }
         self.dir.join(format!("{name}.run"))
     }
+}
+
+/// Whether a home's journal has no whole line yet, so that nothing was acquired.
+fn is_begun(home: &Path) -> bool {
+    fs::read(home.join(JOURNAL_FILE_NAME)).is_ok_and(|journal| !journal.contains(&b'\n'))
+}
+
+/// Whether the process in a home's name may live: it may be about to write its first line. Of a name that is none of ours it
+/// counts as alive.
+fn is_maker_alive(host: &dyn Host, home: &Path) -> Result<bool> {
+    let name = home.file_name().unwrap_or_default().to_string_lossy();
+    let Some((token, _)) = name.split_once('.') else { return Ok(true) };
+    let mut parts = token.split('-').map(|part| u64::from_str_radix(part, 16));
+    let (Some(Ok(pid)), Some(Ok(start_ticks))) = (parts.next(), parts.next()) else { return Ok(true) };
+    let Ok(pid) = u32::try_from(pid) else { return Ok(true) };
+    // Only a process of this boot can live.
+    let process = ProcessId { pid, start_ticks, ..host.this_process()? };
+    Ok(token_of(&process) == token && host.is_alive(&process))
 }
 
 /// FNV-1a: for names, the same on every machine and for ever.
@@ -210,6 +237,34 @@ mod tests {
                 drop(custodian);
             }
             assert!(host.is_clean() && registry.runs().unwrap().is_empty());
+        }
+    }
+
+    #[test]
+    fn a_home_without_a_whole_line_goes_when_its_maker_is_dead() {
+        let temp = tempfile::tempdir().unwrap();
+        let registry = Registry::new(temp.path());
+        let host = FakeHost::default();
+        let token = token_of(&host.this_process().unwrap());
+        let (ours, other_boot, foreign) = (format!("{token}.0.home"), "1-1-b.0.home", "somebody.home");
+        let homes = || {
+            let names = registry.runs().unwrap().into_iter().map(|dir| dir.file_name().unwrap().to_owned());
+            names.collect::<Vec<_>>()
+        };
+        let make = |name: &str, journal: &str| {
+            fs::create_dir_all(temp.path().join(name)).unwrap();
+            fs::write(temp.path().join(name).join(JOURNAL_FILE_NAME), journal).unwrap();
+        };
+        for journal in ["", "{\"event\":\"own"] {
+            [&ours, other_boot, foreign].iter().for_each(|name| make(name, journal));
+            host.owner_lives.store(true, Ordering::SeqCst);
+            registry.clean_all(&host).unwrap();
+            let mut left = [&*ours, foreign];
+            left.sort_unstable();
+            assert_eq!(homes(), left, "it may be about to write");
+            host.owner_lives.store(false, Ordering::SeqCst);
+            registry.clean_all(&host).unwrap();
+            assert_eq!(homes(), [foreign]);
         }
     }
 }
