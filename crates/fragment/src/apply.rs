@@ -8,7 +8,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{FallocateFlags, copy_file_range, fallocate},
+    fs::{CWD, FallocateFlags, RenameFlags, copy_file_range, fallocate, renameat_with},
     io::Errno,
 };
 use senesce_probe::{collect::collect_extents, map::RawExtent};
@@ -99,6 +99,16 @@ impl Scratch {
         Ok(())
     }
 
+    /// It becomes `to`, which is not there. Gives whether it did; else what is there stays and this goes.
+    pub fn rename_new(mut self, to: &Path) -> Result<bool> {
+        match renameat_with(CWD, &self.path, CWD, to, RenameFlags::NOREPLACE) {
+            Ok(()) => self.is_kept = true,
+            Err(Errno::EXIST) => {}
+            Err(error) => return Err(Error::sys("rename", &self.path)(error)),
+        }
+        Ok(self.is_kept)
+    }
+
     pub fn allocate(&self, start: u64, length: u64) -> rustix::io::Result<()> {
         fallocate(self.file.as_fd(), FallocateFlags::empty(), start, length)
     }
@@ -161,4 +171,24 @@ pub(crate) fn compute_run_blocks(extents: &[RawExtent], block_bytes: u64) -> Vec
         }
     }
     runs.into_iter().map(|(_, length)| length / block_bytes).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_name_replaces_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let scratch = |name: &str| {
+            let path = dir.path().join(name);
+            fs::write(&path, name).unwrap();
+            Scratch { file: File::open(&path).unwrap(), path, is_kept: false }
+        };
+        let to = dir.path().join("to");
+        assert!(scratch("first").rename_new(&to).unwrap());
+        assert!(!scratch("second").rename_new(&to).unwrap());
+        assert_eq!(fs::read_to_string(&to).unwrap(), "first");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "the other is gone");
+    }
 }

@@ -82,8 +82,9 @@ pub fn fragment_free_space(
         return refuse(format!("{} in extents of {} are too many for Btrfs", Bytes(before.bytes), Bytes(unit)));
     }
     let place = dir.join(FILLER_NAME);
+    let refuse_second = || refuse(format!("{FILLER_NAME} is there already; remove it first"));
     if place.symlink_metadata().is_ok() {
-        return refuse(format!("{FILLER_NAME} is there already; remove it first"));
+        return refuse_second();
     }
     let workplace = Workplace::open(custodian, dir)?;
     let filler = workplace.create(OsStr::new(FILLER_NAME), "filler", 0o600)?;
@@ -134,7 +135,10 @@ pub fn fragment_free_space(
     }
     let filler_bytes = filler.extents()?.iter().map(|raw| raw.extent.length).sum();
     let holes = placed.len() as u64;
-    filler.rename(&place)?;
+    // Another run may have come to its end in the minutes since.
+    if !filler.rename_new(&place)? {
+        return refuse_second();
+    }
     Ok(FreeReport { before, reserved_bytes: reserved.bytes, holes, after, distance, filler_bytes })
 }
 
