@@ -169,8 +169,17 @@ impl Attached {
         done
     }
 
+    /// Whoever looks at all mounts just now, or was killed and still closes its files, delays it.
     pub fn unmount(&mut self) {
-        self.try_unmount().unwrap();
+        let mut done = self.try_unmount();
+        for _ in 0..200 {
+            if !done.as_ref().is_err_and(|error| error.contains("busy")) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            done = self.try_unmount();
+        }
+        done.unwrap();
     }
 
     pub fn remount(&mut self, kind: &str) {
