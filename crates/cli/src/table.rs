@@ -2,17 +2,9 @@
 
 use senesce_core::statistics::Comparison;
 /// From so many figures on each side on intervals and tests decide.
-pub use senesce_core::statistics::ENOUGH_FIGURES;
-
-/// Whether both sides have [`ENOUGH_FIGURES`].
-pub fn is_enough(comparison: &Comparison) -> bool {
-    comparison.a.count.min(comparison.b.count) >= ENOUGH_FIGURES
-}
-
 /// The probability of such a difference by chance, or a dash where there are too few figures for one.
 pub fn tell_p(comparison: &Comparison) -> String {
-    let test = comparison.test.filter(|_| is_enough(comparison));
-    test.map_or("–".to_owned(), |test| format!("{:.3}", test.p))
+    comparison.p().map_or("–".to_owned(), |p| format!("{p:.3}"))
 }
 
 /// Lines of cells as text, each column as wide as its widest cell; columns in which nothing stands are left out. A line may

@@ -176,13 +176,19 @@ fn bins(text: &str, name: &str) -> Option<Vec<(String, [f64; 2])>> {
 
 fn short_bytes(bytes: u64) -> String {
     let unit = if bytes == 0 { 0 } else { (bytes.ilog2() / 10).min(5) };
-    format!("{}{}", bytes >> (10 * unit), ["", "K", "M", "G", "T", "P"][unit as usize])
+    format!("{}{}", short(bytes as f64 / (1u64 << (10 * unit)) as f64), ["", "K", "M", "G", "T", "P"][unit as usize])
 }
 
 fn short_time(seconds: u64) -> String {
     const UNITS: [(u64, &str); 5] = [(31_557_600, "y"), (86_400, "d"), (3600, "h"), (60, "min"), (1, "s")];
     let (unit, name) = UNITS.into_iter().find(|(unit, _)| seconds >= *unit).unwrap_or((1, "s"));
-    format!("{}{name}", (seconds as f64 / unit as f64).round())
+    format!("{}{name}", short(seconds as f64 / unit as f64))
+}
+
+/// To one decimal, if it is not whole: limits that differ are to be told apart.
+fn short(value: f64) -> String {
+    let rounded = (value * 10.0).round() / 10.0;
+    rounded.to_string()
 }
 
 #[cfg(test)]
@@ -195,6 +201,8 @@ mod tests {
         assert_eq!(found, [("0".to_owned(), [0.1, 0.2]), ("2M".to_owned(), [0.9, 0.8])]);
         let ages = bins("40=0/0 36000=0/0 63115200=1/1", "age").unwrap();
         assert_eq!(ages.iter().map(|bin| bin.0.as_str()).collect::<Vec<_>>(), ["40s", "10h", "2y"]);
+        let odd = bins("3000=0/0 3072=1/1", "size").unwrap();
+        assert_eq!(odd.iter().map(|bin| bin.0.as_str()).collect::<Vec<_>>(), ["2.9K", "3K"]);
         assert!(bins("5=0.1", "depth").is_none());
     }
 }

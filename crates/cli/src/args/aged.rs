@@ -25,7 +25,7 @@ pub struct AgeArgs {
     /// Everything random follows from this number.
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Threads that apply the operations of a profile. They do the same ones in any number; the layout is repeatable with
+    /// Threads that apply the operations of a profile. While there is space they do the same ones in any number; the layout is repeatable with
     /// one alone.
     #[arg(long, default_value_t = 1, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=256))]
     pub threads: usize,

@@ -17,7 +17,7 @@ use crate::{
     args::{CompareArgs, FailIf},
     clock::SystemClock,
     exit::{Failure, different, failed, usage},
-    table::{is_enough, render_table, tell_p},
+    table::{render_table, tell_p},
 };
 
 /// The schema of a comparison as JSON.
@@ -77,7 +77,7 @@ pub fn compare(args: CompareArgs) -> Result<()> {
 /// Whether the second is beyond the limit: its whole interval, or for few figures its median.
 fn fails(comparison: &Comparison, limit: FailIf) -> bool {
     let factor = 1.0 + limit.percent / 100.0;
-    match (limit.percent > 0.0, is_enough(comparison)) {
+    match (limit.percent > 0.0, comparison.is_enough()) {
         (true, true) => comparison.ratio_low > factor,
         (true, false) => comparison.ratio > factor,
         (false, true) => comparison.ratio_high < factor,
@@ -152,7 +152,7 @@ fn compute_unlike(a: &Results, b: &Results) -> Vec<Unlike> {
 /// What a reader of the table must know: how figures came about, and what differs besides them.
 fn notes(rows: &[Row], unlike: &[Unlike], is_cold: bool) -> String {
     let mut text = String::from("\n");
-    if rows.iter().any(|row| !is_enough(&row.comparison)) {
+    if rows.iter().any(|row| !row.comparison.is_enough()) {
         text.push_str(
             "p is given from four figures on each side; with fewer, a difference cannot be told from chance.\n",
         );

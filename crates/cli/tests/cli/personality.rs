@@ -83,9 +83,11 @@ fn a_personality_does_the_same_operations_aged_and_unaged_on_all_file_systems() 
     let dir = lab.path(".").to_string_lossy().into_owned();
     let mine = lab.path("mine.toml");
     fs::write(&mine, MINE).unwrap();
-    let (ext4, btrfs) = (aged_image(&lab, "ext4", 64), aged_image(&lab, "btrfs", 160));
+    let [ext4, btrfs, xfs] =
+        [("ext4", 64), ("btrfs", 160), ("xfs", 320)].map(|(kind, mib)| aged_image(&lab, kind, mib));
     let mine = mine.to_string_lossy().into_owned();
-    let common = ["bench", "--aged", &ext4, "--aged", &btrfs, "--unaged", "--dir", &dir, "--personality"];
+    let aged = ["--aged", &ext4, "--aged", &btrfs, "--aged", &xfs];
+    let common = [&["bench"], &aged[..], &["--unaged", "--dir", &dir, "--personality"]].concat();
     let outcome = json(&lab.run([&common[..], &[&mine, "-r", "2", "--json", "--sync"]].concat()).good().stdout);
     let counts = |volume: usize, state: usize, run: usize| -> Vec<u64> {
         let run = &outcome["volumes"][volume]["states"][state]["runs"][run];
@@ -94,7 +96,7 @@ fn a_personality_does_the_same_operations_aged_and_unaged_on_all_file_systems() 
         flows.flat_map(|flow| ["count", "read_bytes", "written_bytes"].map(|key| flow[key].as_u64().unwrap())).collect()
     };
     for run in 0..2 {
-        for (volume, state) in [(0, 1), (1, 0), (1, 1)] {
+        for (volume, state) in [(0, 1), (1, 0), (1, 1), (2, 0), (2, 1)] {
             assert_eq!(counts(volume, state, run), counts(0, 0, run));
         }
     }

@@ -44,6 +44,18 @@ pub struct Comparison {
     pub outliers_b: Vec<f64>,
 }
 
+impl Comparison {
+    /// Whether both sets have [`ENOUGH_FIGURES`](super::ENOUGH_FIGURES).
+    pub fn is_enough(&self) -> bool {
+        self.a.count.min(self.b.count) >= super::ENOUGH_FIGURES
+    }
+
+    /// The probability of such a difference by chance; none from fewer than [`ENOUGH_FIGURES`](super::ENOUGH_FIGURES).
+    pub fn p(&self) -> Option<f64> {
+        self.test.filter(|_| self.is_enough()).map(|test| test.p)
+    }
+}
+
 /// Compares two sets of positive figures.
 ///
 /// Out: none if a set is empty or has a figure that is not finite, or the first median is zero. Same seed, same answer.

@@ -172,13 +172,7 @@ pub(super) fn compute_results(
 /// Of `found` over `base`.
 fn compute_normal(base: &[f64], found: &[f64]) -> Option<Normal> {
     let compared = compute_comparison(base, found, Seed(1))?;
-    let is_enough = base.len().min(found.len()) as u64 >= senesce_core::statistics::ENOUGH_FIGURES;
-    Some(Normal {
-        ratio: compared.ratio,
-        low: compared.ratio_low,
-        high: compared.ratio_high,
-        p: compared.test.filter(|_| is_enough).map(|test| test.p),
-    })
+    Some(Normal { ratio: compared.ratio, low: compared.ratio_low, high: compared.ratio_high, p: compared.p() })
 }
 
 #[cfg(test)]

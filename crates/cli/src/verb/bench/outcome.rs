@@ -2,7 +2,7 @@
 
 use senesce_core::statistics::{Ranking, Row, Spread};
 
-use crate::table::{is_enough, render_table, tell_p};
+use crate::table::{render_table, tell_p};
 
 /// The table and the ranking as text.
 pub fn render(rows: &[Row], ranking: Option<&Ranking>, unit: &str) -> String {
@@ -25,7 +25,7 @@ pub fn render(rows: &[Row], ranking: Option<&Ranking>, unit: &str) -> String {
         }
         lines.push(line);
     }
-    let few = rows.iter().filter_map(|row| row.comparison.as_ref()).any(|comparison| !is_enough(comparison));
+    let few = rows.iter().filter_map(|row| row.comparison.as_ref()).any(|comparison| !comparison.is_enough());
     if rows.iter().all(|row| row.unaged.is_none()) {
         lines.iter_mut().for_each(|line| line.truncate(3));
     }
