@@ -5,8 +5,8 @@ use senesce_probe::score::FreeSpaceWarning;
 use crate::figures::Inspection;
 
 /// From this slowdown on a layout is no longer called young: real fresh copies, which no model packs as well as itself,
-/// come to 1.15 on ext4, 1.20 to 1.26 on XFS and 1.28 on Btrfs.
-const AGED: f64 = 1.33;
+/// come to 1.15 on ext4, 1.20 to 1.26 on XFS and 1.27 to 1.34 on Btrfs.
+const AGED: f64 = 1.5;
 /// From these slowdowns on a layout is called so.
 const NAMES: [(f64, &str); 4] = [(5.0, "Badly aged"), (2.0, "Aged"), (AGED, "Somewhat aged"), (0.0, "Young")];
 
