@@ -1,30 +1,11 @@
 //! A step done by several threads is the step that its record says.
 
-use std::{
-    io,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
 use senesce_core::{Bytes, RelPath, Rng, Seed};
-use senesce_exec::{
-    CheckContents, ModelTarget, OpFailure, SpaceLeft, Target, apply_done, apply_step_together, tree::compare_trees,
-};
-use senesce_oplog::{Content, Op, Outcome, Payload, Step};
-
-/// One volume for many threads.
-#[derive(Clone)]
-struct Shared(Arc<Mutex<ModelTarget>>);
-
-impl Target for Shared {
-    fn apply(&mut self, root: &RelPath, op: &Op, payload: Option<&Payload>) -> Result<(), OpFailure> {
-        self.0.lock().unwrap().apply(root, op, payload)
-    }
-
-    fn space(&mut self) -> io::Result<SpaceLeft> {
-        self.0.lock().unwrap().space()
-    }
-}
+use senesce_exec::{CheckContents, ModelTarget, Target, apply_done, apply_step_together, tree::compare_trees};
+use senesce_oplog::{Content, Op, Outcome, Step};
 
 /// Directories first, then files that come and go in them.
 fn any_step(seed: u64, operations: u64) -> Step {
@@ -65,7 +46,7 @@ proptest! {
         let step = any_step(seed, 300);
         let model = Arc::new(Mutex::new(ModelTarget::new(Some(Bytes(kib << 10)))));
         let mut targets: Vec<Box<dyn Target>> =
-            (0..threads).map(|_| Box::new(Shared(model.clone())) as Box<dyn Target>).collect();
+            (0..threads).map(|_| Box::new(model.clone()) as Box<dyn Target>).collect();
         let done = apply_step_together(&mut targets, 3, step.clone(), &()).unwrap();
         match done.outcome {
             Outcome::Done => prop_assert_eq!(&done.step.ops, &step.ops),
@@ -84,8 +65,7 @@ fn an_operation_that_cannot_be_done_is_named() {
     let nothing = Op::Unlink { path: RelPath::try_from("d1/never").unwrap() };
     step.ops = step.ops.iter().cloned().chain([nothing]).collect();
     let model = Arc::new(Mutex::new(ModelTarget::default()));
-    let mut targets: Vec<Box<dyn Target>> =
-        (0..3).map(|_| Box::new(Shared(model.clone())) as Box<dyn Target>).collect();
+    let mut targets: Vec<Box<dyn Target>> = (0..3).map(|_| Box::new(model.clone()) as Box<dyn Target>).collect();
     let error = apply_step_together(&mut targets, 0, step, &()).unwrap_err();
     assert!(error.to_string().contains("d1/never"), "{error}");
 }

@@ -4,17 +4,16 @@
 //! from a volume aged by a profile is that profile, within the accuracy.
 
 use std::{
-    fs, io,
+    fs,
     path::Path,
     sync::{Arc, Mutex},
 };
 
-use senesce_core::{Bytes, RelPath, Seed};
+use senesce_core::{Bytes, Seed};
 use senesce_exec::{
-    CheckContents, ModelTarget, OpFailure, SpaceLeft, Target, apply_done, apply_step, apply_step_together,
-    tree::compare_trees,
+    CheckContents, ModelTarget, Target, apply_done, apply_step, apply_step_together, tree::compare_trees,
 };
-use senesce_oplog::{Op, Outcome, Payload};
+use senesce_oplog::Outcome;
 use senesce_probe::collect::{CensusOptions, collect_census};
 use senesce_testkit::{Volume, root_or_skip};
 use senesce_workload::{
@@ -67,20 +66,6 @@ fn in_the_model_every_schedule_and_content_is_reached_and_its_log_gives_the_same
     }
 }
 
-/// One volume for many threads.
-#[derive(Clone)]
-struct Shared(Arc<Mutex<ModelTarget>>);
-
-impl Target for Shared {
-    fn apply(&mut self, root: &RelPath, op: &Op, payload: Option<&Payload>) -> Result<(), OpFailure> {
-        self.0.lock().unwrap().apply(root, op, payload)
-    }
-
-    fn space(&mut self) -> io::Result<SpaceLeft> {
-        self.0.lock().unwrap().space()
-    }
-}
-
 #[test]
 fn any_number_of_threads_does_the_same_operations() {
     let run = |threads| {
@@ -88,7 +73,7 @@ fn any_number_of_threads_does_the_same_operations() {
         let mut aging = ProfileAging::new(AgingProfile::parse(SMALL).unwrap(), options).unwrap();
         let model = Arc::new(Mutex::new(ModelTarget::new(Some(Bytes(32 << 20)))));
         let mut targets: Vec<Box<dyn Target>> =
-            (0..threads).map(|_| Box::new(Shared(model.clone())) as Box<dyn Target>).collect();
+            (0..threads).map(|_| Box::new(model.clone()) as Box<dyn Target>).collect();
         let (mut last, mut log) = (None, Vec::new());
         loop {
             let space = targets[0].space().unwrap();

@@ -4,6 +4,7 @@
 //! milliseconds. What is not: a model of how any file system lays things out.
 
 mod contents;
+mod shared;
 mod volume;
 
 pub use volume::ModelTarget;
