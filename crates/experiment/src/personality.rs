@@ -5,7 +5,6 @@ use std::{fs, path::Path};
 use senesce_core::{Bytes, Clock, Nanos};
 use senesce_exec::{FlowTally, ScriptLimits, make_script_files, run_script};
 use senesce_oplog::Script;
-use senesce_vdisk::{OpTotals, TimeReport};
 use senesce_volume::{Volume, interrupted};
 use senesce_workload::personality::{
     PERSONALITY_FORMAT, Personality, PersonalityOptions, builtin_personalities, find_personality, plan_script,
@@ -14,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Error,
-    arm::check_signal,
+    arm::{check_signal, virtual_time::VirtualTime},
     plan::{PlanError, parse_format},
 };
 
@@ -172,8 +171,8 @@ pub fn measure_personality(
     }
     let after = volume.disk_time()?;
     let seconds = elapsed.as_secs_f64().max(1e-9);
-    let device =
-        before.zip(after).map(|(before, after)| compute_device(&before, &after, end.operations)).transpose()?;
+    let time = before.zip(after).map(|(before, after)| VirtualTime::between(&before, &after)).transpose()?;
+    let device = time.map(|time| describe_device(time, end.operations));
     let sum = |of: fn(&FlowTally) -> u64| end.flows.iter().map(of).sum::<u64>();
     Ok(PersonalityFigures {
         operations: end.operations,
@@ -188,30 +187,16 @@ pub fn measure_personality(
     })
 }
 
-fn compute_device(before: &TimeReport, after: &TimeReport, operations: u64) -> Result<DeviceFigures, Error> {
-    let failed = after.failed_requests - before.failed_requests;
-    if failed > 0 {
-        let problem = format!("{failed} request(s) failed on the disk's image");
-        return Err(Error::Unverified { what: "the virtual time".into(), problem });
+fn describe_device(time: VirtualTime, operations: u64) -> DeviceFigures {
+    DeviceFigures {
+        name: time.device,
+        seconds: time.seconds,
+        operations_per_second: operations as f64 / time.seconds.max(1e-9),
+        read_requests: time.read.0,
+        read_bytes: time.read.1,
+        write_requests: time.write.0,
+        write_bytes: time.write.1,
     }
-    // Without the time in which nothing was asked for.
-    let busy = |report: &TimeReport| report.totals.elapsed().0 - report.totals.idle_ns;
-    let seconds = (busy(after) - busy(before)) as f64 / 1e9;
-    let since = |of: fn(&TimeReport) -> OpTotals| {
-        let (before, after) = (of(before), of(after));
-        (after.requests - before.requests, after.bytes - before.bytes)
-    };
-    let (read_requests, read_bytes) = since(|report| report.totals.read);
-    let (write_requests, write_bytes) = since(|report| report.totals.write);
-    Ok(DeviceFigures {
-        name: after.device.clone(),
-        seconds,
-        operations_per_second: operations as f64 / seconds.max(1e-9),
-        read_requests,
-        read_bytes,
-        write_requests,
-        write_bytes,
-    })
 }
 
 fn describe_flows(script: &Script, tallies: &[FlowTally]) -> Vec<FlowFigures> {

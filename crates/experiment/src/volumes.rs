@@ -133,12 +133,15 @@ pub(crate) fn virtual_device(plan: &Plan, path: &Path) -> Result<Option<VirtualD
     Ok(Some(VirtualDevice { device, pace }))
 }
 
+/// Where volumes in memory lie.
+pub(crate) const MEMORY_DIR: &str = "/dev/shm";
+
 fn backend(context: &ArmContext<'_>, role: Role) -> Backend {
     let plan = context.plan;
     match plan.volume(role) {
         VolumePlan::Size(_) => {
             let memory = plan.volumes.backend == plan::Backend::Memory;
-            let default = if memory { PathBuf::from("/dev/shm") } else { context.paths.volumes() };
+            let default = if memory { PathBuf::from(MEMORY_DIR) } else { context.paths.volumes() };
             let dir = plan.volumes.dir.as_ref().map_or(default, PathBuf::from);
             let size = context.sizes.size(role);
             match context.virtual_device {

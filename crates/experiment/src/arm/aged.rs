@@ -109,7 +109,7 @@ impl Aged {
         self.tally.system_seconds += used.system_seconds;
         let result = result?;
         let disk = before.zip(self.volume.disk_time()?).map(|(before, after)| VirtualTime::between(&before, &after));
-        let disk_seconds = disk.transpose()?.map(|time| time.seconds());
+        let disk_seconds = disk.transpose()?.map(|time| time.seconds);
         Ok((result, StepTimes { wall, operations: None, disk_seconds }))
     }
 

@@ -8,7 +8,7 @@ mod driver;
 mod measure;
 mod resume;
 mod state;
-mod virtual_time;
+pub(crate) mod virtual_time;
 
 use senesce_oplog::Outcome;
 use senesce_store::CircumstanceRow;

@@ -2,7 +2,7 @@
 
 use senesce_core::Bytes;
 use senesce_store::{CellKey, ModelledRow};
-use senesce_vdisk::{TimeReport, Totals};
+use senesce_vdisk::{OpTotals, TimeReport, Totals};
 
 use crate::Error;
 
@@ -10,12 +10,13 @@ use crate::Error;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct VirtualTime {
     /// Name of the modelled device.
-    device: String,
+    pub(crate) device: String,
     /// Time that it was at work, seconds.
-    seconds: f64,
-    /// Requests to read.
-    requests: u64,
-    read_bytes: u64,
+    pub(crate) seconds: f64,
+    /// Requests to read, and bytes read.
+    pub(crate) read: (u64, u64),
+    /// Requests to write, and bytes written.
+    pub(crate) write: (u64, u64),
 }
 
 impl VirtualTime {
@@ -30,17 +31,14 @@ impl VirtualTime {
         }
         // Without the time in which nothing was asked for, which passes only if virtual time is real time.
         let busy = |totals: &Totals| totals.elapsed().0 - totals.idle_ns;
+        let since =
+            |before: &OpTotals, after: &OpTotals| (after.requests - before.requests, after.bytes - before.bytes);
         Ok(Self {
             device: after.device.clone(),
             seconds: (busy(&after.totals) - busy(&before.totals)) as f64 / 1e9,
-            requests: after.totals.read.requests - before.totals.read.requests,
-            read_bytes: after.totals.read.bytes - before.totals.read.bytes,
+            read: since(&before.totals.read, &after.totals.read),
+            write: since(&before.totals.write, &after.totals.write),
         })
-    }
-
-    /// Time that the device was at work, seconds.
-    pub(crate) fn seconds(&self) -> f64 {
-        self.seconds
     }
 
     /// The row of table `modelled`. In: the allocated size of what was read, bytes.
@@ -51,8 +49,8 @@ impl VirtualTime {
             method: "virtual-time".to_owned(),
             seconds: self.seconds,
             seconds_per_gib: self.seconds / (allocated_bytes as f64 / Bytes::GIB as f64),
-            requests: self.requests,
-            read_bytes: self.read_bytes,
+            requests: self.read.0,
+            read_bytes: self.read.1,
         }
     }
 }
@@ -60,7 +58,6 @@ impl VirtualTime {
 #[cfg(test)]
 mod tests {
     use senesce_store::Role;
-    use senesce_vdisk::OpTotals;
 
     use super::*;
 

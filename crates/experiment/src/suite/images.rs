@@ -6,13 +6,16 @@ use std::{
 };
 
 use senesce_core::{Bytes, Seed};
-use senesce_volume::{Backend, Custodian, Slot, Uuid, Volume, VolumeSpec};
+use senesce_volume::{Backend, Custodian, Pace, Slot, Uuid, VirtualDevice, Volume, VolumeSpec};
 use serde::{Deserialize, Serialize};
 
 use super::{FRESH, SuitePlan, plan::state_name};
 use crate::{
-    AgeOptions, Error, Until, World, age_into, arm::check_signal, durable::write_durably, error::chain_text,
-    volumes::create_untaken,
+    AgeOptions, Error, Until, World, age_into,
+    arm::check_signal,
+    durable::write_durably,
+    error::chain_text,
+    volumes::{MEMORY_DIR, create_untaken},
 };
 
 /// An image and how it was made.
@@ -81,7 +84,7 @@ impl Images<'_> {
             return Ok(record);
         }
         fs::remove_file(&record_path).ok();
-        let spec = self.spec(number);
+        let spec = volume_spec(self.plan, self.dir, number, None);
         let seed = Seed(self.plan.seed).derive(&format!("suite {file_system} {name}"));
         let slot = Slot {
             name: format!("{file_system}-{name}"),
@@ -157,22 +160,23 @@ impl Images<'_> {
         }))
     }
 
-    fn spec(&self, number: usize) -> VolumeSpec {
-        let memory = self.plan.volume.memory;
-        let dir = if memory { PathBuf::from(MEMORY_DIR) } else { self.dir.to_owned() };
-        let backend = Backend::Image { dir, size: self.plan.size(), memory };
-        with_options(VolumeSpec::new(backend, self.plan.kind(number)), self.plan, number)
-    }
-
     fn broken(&self, path: &Path, error: serde_json::Error) -> Error {
         Error::Io { operation: "write", path: path.to_owned(), source: error.into() }
     }
 }
 
-/// Where volumes in memory lie.
-pub(super) const MEMORY_DIR: &str = "/dev/shm";
-
-pub(super) fn with_options(mut spec: VolumeSpec, plan: &SuitePlan, number: usize) -> VolumeSpec {
+/// The volume of a file system of the plan, in memory or in `dir`: a disk in virtual time if a device is described.
+pub(super) fn volume_spec(plan: &SuitePlan, dir: &Path, number: usize, device: Option<&str>) -> VolumeSpec {
+    let memory = plan.volume.memory;
+    let (dir, size) = (if memory { PathBuf::from(MEMORY_DIR) } else { dir.to_owned() }, plan.size());
+    let backend = match device {
+        Some(device) => {
+            let device = VirtualDevice { device: device.to_owned(), pace: Pace::Device };
+            Backend::Virtual { dir, size, memory, device }
+        }
+        None => Backend::Image { dir, size, memory },
+    };
+    let mut spec = VolumeSpec::new(backend, plan.kind(number));
     let file_system = &plan.file_systems[number];
     spec.mkfs_options.clone_from(&file_system.mkfs);
     if let Some(mount) = &file_system.mount {

@@ -7,14 +7,12 @@ use std::{
 };
 
 use senesce_core::Seed;
-use senesce_volume::{
-    Backend, Custodian, Outcome, Pace, Registry, Slot, Uuid, VirtualDevice, Volume, VolumeSpec, clean,
-};
+use senesce_volume::{Custodian, Outcome, Registry, Slot, Uuid, Volume, clean};
 use senesce_workload::personality::Personality;
 
 use super::{
     SuitePersonality, SuitePlan, SuiteResults, SuiteRun, SuiteState,
-    images::{Images, MEMORY_DIR, needed, with_options},
+    images::{Images, needed, volume_spec},
     plan::state_name,
     results::compute_results,
 };
@@ -222,7 +220,7 @@ impl Suite {
         (personality, entry): (&Personality, &SuitePersonality),
         run: u32,
     ) -> Result<SuiteRun, Error> {
-        let spec = self.spec(number);
+        let spec = volume_spec(&self.plan, &self.dir, number, self.device.as_deref());
         let slot = Slot {
             name: format!("run-{}", state.file_system),
             uuid: Uuid::from_seed(Seed(0)), // the image has its own
@@ -257,18 +255,5 @@ impl Suite {
             failed,
             circumstances: circumstances.unwrap_or_default(),
         })
-    }
-
-    fn spec(&self, number: usize) -> VolumeSpec {
-        let memory = self.plan.volume.memory;
-        let (dir, size) = (if memory { PathBuf::from(MEMORY_DIR) } else { self.dir.clone() }, self.plan.size());
-        let backend = match &self.device {
-            Some(device) => {
-                let device = VirtualDevice { device: device.clone(), pace: Pace::Device };
-                Backend::Virtual { dir, size, memory, device }
-            }
-            None => Backend::Image { dir, size, memory },
-        };
-        with_options(VolumeSpec::new(backend, self.plan.kind(number)), &self.plan, number)
     }
 }
