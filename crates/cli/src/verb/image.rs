@@ -140,7 +140,7 @@ fn trim_copy(custodian: &Custodian, args: &ImageSaveArgs) -> Result<Volume> {
 }
 
 /// The beginning of an image or device, where superblocks are.
-fn read_start(path: &Path) -> Result<Vec<u8>> {
+pub fn read_start(path: &Path) -> Result<Vec<u8>> {
     let mut start = Vec::new();
     let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     file.take(SCAN_BYTES as u64).read_to_end(&mut start).with_context(|| format!("cannot read {}", path.display()))?;

@@ -58,7 +58,7 @@ impl Run {
     }
 }
 
-/// Latencies by flow operation, of the median of the runs in the middle; one block for each state.
+/// Latencies by flow operation, medians over the runs; one block for each state.
 pub fn render_flows(title: &str, runs: &[serde_json::Value]) -> String {
     let parsed: Vec<PersonalityFigures> =
         runs.iter().filter_map(|run| serde_json::from_value(run.clone()).ok()).collect();

@@ -7,7 +7,7 @@ use senesce_experiment::suite::{FRESH, Suite, SuitePlan, SuiteResults};
 use senesce_report::{SuiteOptions, render_suite};
 
 use super::tell;
-use crate::{exit::failed, verb::run::world};
+use crate::{exit::failed, table::render_table, verb::run::world};
 
 /// Runs a suite, or goes on with it, and says what came out.
 pub fn run_suite(path: &Path, out: &Path, is_resumed: bool, quiet: bool) -> Result<()> {
@@ -48,22 +48,21 @@ fn render(results: &SuiteResults) -> String {
             continue;
         }
         last = &figure.personality;
-        text.push_str(&format!("\n{last:<14}"));
-        file_systems.iter().for_each(|name| text.push_str(&format!(" {name:<22}")));
+        let mut lines = vec![[&[last.to_owned()], &file_systems[..]].concat()];
         for state in &states {
-            text.push_str(&format!("\n{state:<14}"));
-            for name in &file_systems {
+            let cell = |name: &String| {
                 let found = results
                     .figures
                     .iter()
                     .find(|figure| figure.personality == last && figure.file_system == *name && figure.state == *state);
-                let cell = found.and_then(|figure| figure.normal).map_or("failed".to_owned(), |normal| {
+                found.and_then(|figure| figure.normal).map_or("failed".to_owned(), |normal| {
                     format!("{:.3} ({:.3}..{:.3})", normal.ratio, normal.low, normal.high)
-                });
-                text.push_str(&format!(" {cell:<22}"));
-            }
+                })
+            };
+            lines.push([(*state).to_owned()].into_iter().chain(file_systems.iter().map(cell)).collect());
         }
         text.push('\n');
+        text.push_str(&render_table(&lines));
     }
     text.push('\n');
     for row in &results.rankings {
@@ -78,5 +77,5 @@ fn render(results: &SuiteResults) -> String {
             ));
         }
     }
-    text.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+    text
 }

@@ -9,15 +9,13 @@ use anyhow::{Context, Result};
 use senesce_core::{Bytes, Seed};
 use senesce_experiment::create_untaken;
 use senesce_image::{Container, RestoreOptions, restore};
-use senesce_volume::{
-    Backend, Custodian, FileSystemKind, SCAN_BYTES, Slot, Uuid, Volume, VolumeSpec, copy_tree, read_superblock,
-};
+use senesce_volume::{Backend, Custodian, FileSystemKind, Slot, Uuid, Volume, VolumeSpec, copy_tree, read_superblock};
 
 use crate::{
     clock::SystemClock,
     exit::usage,
     machine::count_threads,
-    verb::image::{check_source, explain, is_interrupted},
+    verb::image::{check_source, explain, is_interrupted, read_start},
 };
 
 /// An aged volume that was named.
@@ -79,13 +77,8 @@ impl Bench<'_> {
             Err(error) => return Err(explain(error)),
         };
         check_source(&image)?;
-        let mut start = vec![0; SCAN_BYTES];
-        let read = fs::File::open(&image).and_then(|file| {
-            let length = std::os::unix::fs::FileExt::read_at(&file, &mut start, 0)?;
-            start.truncate(length);
-            Ok(file.metadata()?.len())
-        });
-        let volume_bytes = read.with_context(|| format!("cannot read {}", image.display()))?;
+        let start = read_start(&image)?;
+        let volume_bytes = fs::metadata(&image).with_context(|| format!("cannot read {}", image.display()))?.len();
         let Some(found) = read_superblock(&start) else {
             let hint = "known are ext4, XFS and Btrfs, without a partition table";
             return Err(usage(format!("{} holds no known file system", path.display()), Some(hint)));
