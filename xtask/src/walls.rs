@@ -38,6 +38,8 @@ const WALLS: &[(&str, &[&str])] = &[
     ),
     ("senesce-report", &["senesce-core", "senesce-store"]),
     ("senesce-record", &["senesce-core", "senesce-oplog"]),
+    ("senesce-block", &["senesce-core"]),
+    ("senesce-fsapi", &["senesce-core"]),
     ("senesce-testkit", &["senesce-core"]),
     (
         "senesce",

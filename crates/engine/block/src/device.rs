@@ -1,0 +1,73 @@
+//! The trait.
+
+use std::sync::Arc;
+
+use senesce_core::Bytes;
+
+use crate::BlockResult;
+
+/// A device of a fixed size that holds bytes.
+///
+/// - A read gives what was last written there, durable or not; what was never written reads as zeros on a new device
+///   of this room, and as anything on a device that others have used.
+/// - A write that has returned is *not* durable. [`flush`](Self::flush) makes everything durable that was written before
+///   it was called. Until then, a loss of power may keep any of the writes and lose any other, in no order, and a write
+///   that was kept may have ended at any multiple of 512 bytes of the device: no more is atomic than one sector.
+/// - Every method may be called by several threads at once; where writes at the same place overlap in time, either wins.
+///
+/// Errors: each method fails with the device's name, the operation, its offset and length, and the cause. After a write
+/// or flush that failed, the range holds either content, or a mixture by sectors.
+pub trait BlockDevice: Send + Sync {
+    /// What people call it: a path, or a name a test gave.
+    fn name(&self) -> &str;
+
+    /// How much it holds. It never changes.
+    fn size(&self) -> Bytes;
+
+    /// Offsets and lengths of reads, writes and discards must be multiples of this; a power of two, 1 if anything will do.
+    fn alignment(&self) -> u32 {
+        1
+    }
+
+    /// Fills `out` from `offset` on. An empty read does nothing. Errors: any byte behind the end is out of range.
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> BlockResult<()>;
+
+    /// Writes all of `data` at `offset`. Not durable before the next flush.
+    fn write_at(&self, offset: u64, data: &[u8]) -> BlockResult<()>;
+
+    /// Everything written or discarded before is durable when it returns.
+    fn flush(&self) -> BlockResult<()>;
+
+    /// What lies there is of no more use, until it is written again it reads as anything: old bytes, zeros, a mixture.
+    fn discard(&self, offset: u64, len: u64) -> BlockResult<()>;
+}
+
+impl<T: BlockDevice + ?Sized> BlockDevice for Arc<T> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn size(&self) -> Bytes {
+        (**self).size()
+    }
+
+    fn alignment(&self) -> u32 {
+        (**self).alignment()
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> BlockResult<()> {
+        (**self).read_at(offset, out)
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> BlockResult<()> {
+        (**self).write_at(offset, data)
+    }
+
+    fn flush(&self) -> BlockResult<()> {
+        (**self).flush()
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> BlockResult<()> {
+        (**self).discard(offset, len)
+    }
+}

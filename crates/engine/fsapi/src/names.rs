@@ -1,0 +1,23 @@
+//! What a name may be.
+
+use crate::{FsError, FsResult};
+
+/// The longest name of a file, and of an extended attribute.
+pub const MAX_NAME_BYTES: usize = 255;
+/// The longest target of a symbolic link.
+pub const MAX_SYMLINK_BYTES: usize = 4095;
+/// The longest value of an extended attribute.
+pub const MAX_XATTR_BYTES: usize = 65536;
+
+/// Checks a name that is to be made, removed or renamed: 1 to 255 bytes, without `/` and NUL, not `.` and not `..`.
+///
+/// Errors: `TooLong`, `Invalid`.
+pub fn check_name(name: &[u8]) -> FsResult<()> {
+    if name.len() > MAX_NAME_BYTES {
+        return Err(FsError::TooLong { what: "a name", bytes: name.len(), max: MAX_NAME_BYTES });
+    }
+    if name.is_empty() || name == b"." || name == b".." || name.iter().any(|&byte| byte == b'/' || byte == 0) {
+        return Err(FsError::Invalid { what: "a name is 1 to 255 bytes without / and NUL, and neither . nor .." });
+    }
+    Ok(())
+}
