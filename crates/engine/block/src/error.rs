@@ -33,7 +33,7 @@ impl fmt::Display for BlockOperation {
 
 /// A device did not do what it was asked to.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {operation} {len} bytes at {offset} of {device}: {problem}")]
+#[error("cannot {operation} {device} (offset {offset}, {len} bytes): {problem}")]
 pub struct BlockError {
     /// The device's name.
     pub device: String,
@@ -46,6 +46,19 @@ pub struct BlockError {
     /// Why not.
     #[source]
     pub problem: BlockProblem,
+}
+
+impl BlockError {
+    /// An error of a device.
+    pub fn new(
+        device: impl Into<String>,
+        operation: BlockOperation,
+        offset: u64,
+        len: u64,
+        problem: BlockProblem,
+    ) -> Self {
+        Self { device: device.into(), operation, offset, len, problem }
+    }
 }
 
 /// Why a device did not do what it was asked to.
@@ -69,9 +82,6 @@ pub enum BlockProblem {
     /// A test asked for it.
     #[error("an injected fault")]
     Injected,
-    /// A test's power is off.
-    #[error("the power is off")]
-    PowerOff,
 }
 
 /// What devices give.

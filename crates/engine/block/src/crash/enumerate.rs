@@ -1,0 +1,203 @@
+//! All that a loss of power may leave.
+//!
+//! At any moment, a device holds all that was written before its last flush, and of what was written since then any
+//! part: any subset of the writes, each ended at any multiple of 512 bytes. Between two flushes the unflushed writes only
+//! become more, and their subsets hold those of every moment before: so subsets are made once, before the flush.
+
+use std::fmt;
+
+use senesce_core::{Rng, SECTOR_BYTES, Seed};
+
+use super::recording::{Event, Recording};
+use crate::{BlockDevice, MemoryDevice};
+
+/// How many of the possible states are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CrashPlan {
+    /// Up to so many unflushed writes, all subsets of them are made.
+    pub exhaustive_up_to: usize,
+    /// So many are drawn before each flush: subsets if there are more writes than that, and subsets of which one write is
+    /// torn.
+    pub samples: usize,
+    /// Of each write, so many ends at sectors within it are made (all, if there are no more), with all writes before it.
+    pub tears: usize,
+    /// What is drawn follows from it.
+    pub seed: Seed,
+}
+
+impl Default for CrashPlan {
+    /// All subsets of up to 12, else 64 drawn; 8 torn ends of each write.
+    fn default() -> Self {
+        Self { exhaustive_up_to: 12, samples: 64, tears: 8, seed: Seed(0) }
+    }
+}
+
+/// What one loss of power leaves.
+#[derive(Debug)]
+pub struct Crash {
+    /// How many events there had been.
+    pub events: usize,
+    /// The last mark before it.
+    pub mark: Option<u64>,
+    /// The events whose writes are lost, from 0.
+    pub lost: Vec<usize>,
+    /// The event whose write is torn, and how many bytes of it are kept.
+    pub torn: Option<(usize, u64)>,
+    /// The devices that it leaves, in order.
+    pub devices: Vec<MemoryDevice>,
+}
+
+impl fmt::Display for Crash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "power lost after {} events", self.events)?;
+        if let Some(mark) = self.mark {
+            write!(f, " (mark {mark})")?;
+        }
+        if !self.lost.is_empty() {
+            write!(f, ", lost: {:?}", self.lost)?;
+        }
+        match self.torn {
+            Some((event, kept)) => write!(f, ", event {event} torn after {kept} bytes"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Recording {
+    /// Gives every state of the plan to `check`: after each write all of it, and its torn ends; before each flush (and at
+    /// the end) the subsets. The same recording and plan give the same states in the same order.
+    ///
+    /// Cost: a fork of all devices for each, and the unflushed writes.
+    pub fn for_each_crash(&self, plan: &CrashPlan, mut check: impl FnMut(Crash)) {
+        let state = self.state();
+        let mut walk = Walk {
+            events: &state.events,
+            durable: state.start.iter().map(MemoryDevice::fork).collect(),
+            pending: Vec::new(),
+            mark: None,
+        };
+        check(walk.crash(0, &[], None));
+        for (at, event) in state.events.iter().enumerate() {
+            match *event {
+                Event::Mark(number) => walk.mark = Some(number),
+                Event::Write { offset, ref data, .. } => {
+                    walk.pending.push(at);
+                    check(walk.crash(at + 1, &[], None));
+                    let mut rng = Rng::for_purpose(plan.seed, &format!("tear {at}"));
+                    for kept in choose(tears(offset, data.len() as u64), plan.tears, &mut rng) {
+                        check(walk.crash(at + 1, &[], Some((at, kept))));
+                    }
+                }
+                Event::Discard { .. } => walk.pending.push(at),
+                Event::Flush { device } => {
+                    if walk.pending.iter().any(|&event| walk.device(event) == device) {
+                        walk.subsets(at, plan, &mut check);
+                    }
+                    walk.settle(device);
+                }
+            }
+        }
+        walk.subsets(state.events.len(), plan, &mut check);
+    }
+}
+
+/// The lengths at which a write may end early.
+fn tears(offset: u64, len: u64) -> Vec<u64> {
+    let first = (offset / SECTOR_BYTES + 1) * SECTOR_BYTES;
+    (first..offset + len).step_by(SECTOR_BYTES as usize).map(|end| end - offset).collect()
+}
+
+/// All, or so many drawn.
+fn choose(mut all: Vec<u64>, most: usize, rng: &mut Rng) -> Vec<u64> {
+    if all.len() > most {
+        rng.shuffle(&mut all);
+        all.truncate(most);
+        all.sort_unstable();
+    }
+    all
+}
+
+struct Walk<'a> {
+    events: &'a [Event],
+    /// What is durable.
+    durable: Vec<MemoryDevice>,
+    /// Writes and discards that are not, in their order.
+    pending: Vec<usize>,
+    mark: Option<u64>,
+}
+
+impl Walk<'_> {
+    fn device(&self, event: usize) -> usize {
+        match self.events[event] {
+            Event::Write { device, .. } | Event::Discard { device, .. } | Event::Flush { device } => device,
+            Event::Mark(_) => usize::MAX,
+        }
+    }
+
+    /// All that is pending on a device becomes durable.
+    fn settle(&mut self, device: usize) {
+        let (settled, pending) = self.pending.iter().partition(|&&event| self.device(event) == device);
+        self.pending = pending;
+        let settled: Vec<usize> = settled;
+        for event in settled {
+            self.apply(event, &self.durable, u64::MAX);
+        }
+    }
+
+    /// Does an event, of a write the first `keep` bytes.
+    fn apply(&self, event: usize, devices: &[MemoryDevice], keep: u64) {
+        let done = match &self.events[event] {
+            Event::Write { device, offset, data } => {
+                let kept = keep.min(data.len() as u64) as usize;
+                devices[*device].write_at(*offset, &data[..kept])
+            }
+            Event::Discard { device, offset, len } => devices[*device].discard(*offset, *len),
+            Event::Flush { .. } | Event::Mark(_) => Ok(()),
+        };
+        done.expect("what was recorded fits on the device");
+    }
+
+    /// The state in which `lost` of the pending are lost and one is torn.
+    fn crash(&self, events: usize, lost: &[usize], torn: Option<(usize, u64)>) -> Crash {
+        let devices: Vec<MemoryDevice> = self.durable.iter().map(MemoryDevice::fork).collect();
+        for &event in self.pending.iter().filter(|event| !lost.contains(event)) {
+            let keep = torn.filter(|torn| torn.0 == event).map_or(u64::MAX, |torn| torn.1);
+            self.apply(event, &devices, keep);
+        }
+        Crash { events, mark: self.mark, lost: lost.to_vec(), torn, devices }
+    }
+
+    /// Subsets of what is pending: all but the one that loses nothing, or samples.
+    fn subsets(&self, events: usize, plan: &CrashPlan, check: &mut impl FnMut(Crash)) {
+        let pending = self.pending.len();
+        let mut rng = Rng::for_purpose(plan.seed, &format!("subsets {events}"));
+        let exhaustive = pending <= plan.exhaustive_up_to.min(20);
+        if exhaustive {
+            for mask in 1u64..1 << pending {
+                let lost = (0..pending).filter(|bit| mask >> bit & 1 == 1).map(|bit| self.pending[bit]);
+                check(self.crash(events, &lost.collect::<Vec<_>>(), None));
+            }
+        } else {
+            check(self.crash(events, &self.pending, None));
+        }
+        for _ in 0..if pending == 0 { 0 } else { plan.samples } {
+            // Few lost, half, or nearly all.
+            let eighths = [1, 4, 7][rng.below(3) as usize];
+            let lost: Vec<usize> = self.pending.iter().copied().filter(|_| rng.chance(eighths, 8)).collect();
+            let torn = self.draw_tear(&lost, &mut rng);
+            if torn.is_some() || !exhaustive {
+                check(self.crash(events, &lost, torn));
+            }
+        }
+    }
+
+    /// One of the writes that are not lost, and where it is torn; nothing if it is within a sector.
+    fn draw_tear(&self, lost: &[usize], rng: &mut Rng) -> Option<(usize, u64)> {
+        let kept: Vec<usize> = self.pending.iter().copied().filter(|event| !lost.contains(event)).collect();
+        let event = *kept.get(rng.below(kept.len().max(1) as u64) as usize)?;
+        let Event::Write { offset, data, .. } = &self.events[event] else { return None };
+        let ends = tears(*offset, data.len() as u64);
+        let end = *ends.get(rng.below(ends.len().max(1) as u64) as usize)?;
+        Some((event, end))
+    }
+}

@@ -1,0 +1,201 @@
+//! A file or a block device of the system.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Seek, SeekFrom},
+    os::unix::fs::{FileTypeExt, OpenOptionsExt},
+    path::Path,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use rustix::{
+    fs::{FallocateFlags, FlockOperation, OFlags},
+    io::Errno,
+};
+use senesce_core::Bytes;
+
+use crate::{
+    BlockDevice, BlockError, BlockOperation, BlockProblem, BlockResult, aligned::AlignedBuffer, range::check_range,
+};
+
+/// What offsets, lengths and sizes are multiples of when the page cache is passed by: the most that a device asks for.
+pub const DIRECT_ALIGNMENT: u32 = 4096;
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileOptions {
+    /// Past the page cache (O_DIRECT); requests are then multiples of [`DIRECT_ALIGNMENT`]. The memory of requests need
+    /// not be aligned: it is copied.
+    pub direct: bool,
+    /// Writes are refused, and others may read at the same time.
+    pub read_only: bool,
+}
+
+/// A file or a block device of the system, open alone: a second one on the same file, in this process or another, is
+/// refused, and so is a block device that is mounted.
+///
+/// Its size is that of the file when it was opened (with `direct`, down to a multiple of the alignment).
+#[derive(Debug)]
+pub struct FileDevice {
+    name: String,
+    file: File,
+    size: Bytes,
+    options: FileOptions,
+    /// A flush failed: the kernel tells that once and forgets which writes it lost.
+    failed: AtomicBool,
+    buffers: Mutex<Vec<AlignedBuffer>>,
+}
+
+impl FileDevice {
+    /// Makes a new sparse file of this size. Errors: it exists, or cannot be made.
+    pub fn create(path: &Path, size: Bytes, options: FileOptions) -> BlockResult<Self> {
+        let failed = |source| failure(path, source);
+        let file = OpenOptions::new().write(true).create_new(true).open(path).map_err(failed)?;
+        file.set_len(size.0).and_then(|()| file.sync_all()).map_err(failed)?;
+        drop(file);
+        Self::open(path, size, options)
+    }
+
+    /// Opens a file or block device of at least this size.
+    ///
+    /// Errors: it is not there, neither of the two, too short, or in use.
+    pub fn open(path: &Path, at_least: Bytes, options: FileOptions) -> BlockResult<Self> {
+        let failed = |source| failure(path, source);
+        let kind = std::fs::metadata(path).map_err(failed)?.file_type();
+        if !kind.is_file() && !kind.is_block_device() {
+            return Err(failed(io::Error::other("it is neither a file nor a block device")));
+        }
+        let mut flags = OFlags::empty();
+        if options.direct {
+            flags |= OFlags::DIRECT;
+        }
+        if kind.is_block_device() {
+            flags |= OFlags::EXCL; // refused while it is mounted or someone else's
+        }
+        let mut open = OpenOptions::new();
+        open.read(true).write(!options.read_only).custom_flags(flags.bits() as i32);
+        let mut file = open.open(path).map_err(failed)?;
+        let lock = match options.read_only {
+            true => FlockOperation::NonBlockingLockShared,
+            false => FlockOperation::NonBlockingLockExclusive,
+        };
+        rustix::fs::flock(&file, lock).map_err(|errno| match errno {
+            Errno::WOULDBLOCK => failed(io::Error::other("another has it open")),
+            errno => failed(errno.into()),
+        })?;
+        let mut size = file.seek(SeekFrom::End(0)).map_err(failed)?;
+        if size < at_least.0 {
+            let short = format!("it has {size} bytes, and {} are needed", at_least.0);
+            return Err(failed(io::Error::other(short)));
+        }
+        if options.direct {
+            size -= size % u64::from(DIRECT_ALIGNMENT);
+        }
+        let name = path.display().to_string();
+        let (failed, buffers) = (AtomicBool::new(false), Mutex::default());
+        Ok(Self { name, file, size: Bytes(size), options, failed, buffers })
+    }
+
+    /// Does something with aligned memory of this length, which is kept for the next request.
+    fn with_aligned<T>(&self, len: usize, work: impl FnOnce(&mut [u8]) -> T) -> T {
+        let free = || self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buffer = free().pop().unwrap_or_default();
+        let done = work(buffer.memory(len));
+        free().push(buffer);
+        done
+    }
+
+    fn error(&self, operation: BlockOperation, offset: u64, len: usize, source: io::Error) -> BlockError {
+        BlockError::new(&self.name, operation, offset, len as u64, BlockProblem::System(source))
+    }
+}
+
+fn failure(path: &Path, source: io::Error) -> BlockError {
+    BlockError::new(path.display().to_string(), BlockOperation::Open, 0, 0, BlockProblem::System(source))
+}
+
+/// Repeats a transfer that may be interrupted or done in part until all of `len` bytes are done.
+fn whole(len: usize, mut transfer: impl FnMut(usize) -> Result<usize, Errno>) -> io::Result<()> {
+    let mut done = 0;
+    while done < len {
+        match transfer(done) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(bytes) => done += bytes,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
+}
+
+impl BlockDevice for FileDevice {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn size(&self) -> Bytes {
+        self.size
+    }
+
+    fn alignment(&self) -> u32 {
+        if self.options.direct { DIRECT_ALIGNMENT } else { 1 }
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> BlockResult<()> {
+        check_range(self, BlockOperation::Read, offset, out.len() as u64)?;
+        let read = |memory: &mut [u8]| {
+            whole(memory.len(), |done| rustix::io::pread(&self.file, &mut memory[done..], offset + done as u64))
+        };
+        let len = out.len();
+        let done = if self.options.direct {
+            self.with_aligned(len, |memory| read(memory).map(|()| out.copy_from_slice(memory)))
+        } else {
+            read(out)
+        };
+        done.map_err(|source| self.error(BlockOperation::Read, offset, len, source))
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> BlockResult<()> {
+        check_range(self, BlockOperation::Write, offset, data.len() as u64)?;
+        let write = |memory: &[u8]| {
+            whole(memory.len(), |done| rustix::io::pwrite(&self.file, &memory[done..], offset + done as u64))
+        };
+        let done = if self.options.direct {
+            self.with_aligned(data.len(), |memory| {
+                memory.copy_from_slice(data);
+                write(memory)
+            })
+        } else {
+            write(data)
+        };
+        done.map_err(|source| self.error(BlockOperation::Write, offset, data.len(), source))
+    }
+
+    fn flush(&self) -> BlockResult<()> {
+        let failed = |source| self.error(BlockOperation::Flush, 0, 0, source);
+        if self.failed.load(Ordering::SeqCst) {
+            return Err(failed(io::Error::other("an earlier flush failed, and what it lost is not known")));
+        }
+        self.file.sync_data().map_err(|source| {
+            self.failed.store(true, Ordering::SeqCst);
+            failed(source)
+        })
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> BlockResult<()> {
+        check_range(self, BlockOperation::Discard, offset, len)?;
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        loop {
+            match rustix::fs::fallocate(&self.file, flags, offset, len) {
+                Err(Errno::INTR) if len > 0 => {}
+                // It was a hint.
+                Ok(()) | Err(Errno::OPNOTSUPP) => return Ok(()),
+                Err(_) if len == 0 => return Ok(()),
+                Err(errno) => return Err(self.error(BlockOperation::Discard, offset, len as usize, errno.into())),
+            }
+        }
+    }
+}
