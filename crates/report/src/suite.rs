@@ -3,6 +3,8 @@
 //! In goes what `results.json` of a suite holds (`senesce-suite-results/1`), so that this room need not know who measures.
 //! Nothing is computed here but places of bars.
 
+mod free_space;
+
 use std::fmt::Write as _;
 
 use minijinja::{Value, context};
@@ -57,6 +59,7 @@ pub fn render_suite(results: &Json, options: &SuiteOptions) -> Result<String, Er
         figures => page.personalities.iter().map(|name| page.figure(name)).collect::<Vec<_>>(),
         rankings => page.rankings(),
         states => page.states(),
+        free_space => free_space::table(results),
         facts => page.facts(),
         style => style() + include_str!("../assets/suite.css"),
         script => include_str!("../assets/report.js"),

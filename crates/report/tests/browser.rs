@@ -1,13 +1,15 @@
 //! The page in a real browser: no console errors, charts present, no texts over each other, nothing wider than the screen.
 
 mod common;
+#[path = "common/suite.rs"]
+mod suite_sample;
 #[path = "common/transfer.rs"]
-mod sample;
+mod transfer_sample;
 
 use std::path::Path;
 use std::process::Command;
 
-use senesce_report::{ReportOptions, TransferOptions, render_report, render_transfer};
+use senesce_report::{ReportOptions, SuiteOptions, TransferOptions, render_report, render_suite, render_transfer};
 use senesce_store::Role;
 
 /// Opens everything, and defines `check`, which adds to `overlaps` what is over something else, cut, or too wide.
@@ -16,10 +18,10 @@ const TEXTS: &str = r#"
   for (const details of document.querySelectorAll("details")) details.open = true;
   const seen = (element) => element.getClientRects().length > 0;
   const check = (where) => {
-    for (const panel of [...document.querySelectorAll("svg.panel")].filter(seen)) {
+    for (const panel of [...document.querySelectorAll("svg.panel, .suite svg")].filter(seen)) {
       const boxes = [...panel.querySelectorAll("text")].filter(seen).map((text) => [text.textContent, text.getBoundingClientRect()]);
       boxes.forEach(([name, a], at) => {
-        if (a.right > innerWidth) overlaps.push(`${where}: ${name} leaves the screen`);
+        if (a.right > innerWidth && !panel.closest(".scroll")) overlaps.push(`${where}: ${name} leaves the screen`);
         for (const [other, b] of boxes.slice(at + 1)) {
           // Line boxes are taller than letters: a pixel or two of them may touch.
           if (a.left < b.right && b.left < a.right && a.top + 2.5 < b.bottom && b.top + 2.5 < a.bottom)
@@ -94,6 +96,22 @@ const CHECK_TRANSFER: &str = r#"
   const verdict = document.createElement("pre");
   verdict.id = "verdict";
   verdict.textContent = "VERDICT" + JSON.stringify({ width: innerWidth, overlaps, panels: panels.length, shown: shown.length, columns, marks, outside, tooltip, before, after }) + "END";
+  document.body.append(verdict);
+"#;
+
+/// The same for the page of a suite: its bars, and the table of free space.
+const CHECK_SUITE: &str = r#"
+  check("first");
+  const bars = document.querySelectorAll(".suite .bar").length;
+  const texts = document.querySelectorAll(".suite text").length;
+  const shares = [...document.getElementById("free-space").querySelectorAll("td[style]")];
+  const tint = () => getComputedStyle(shares.find((cell) => cell.innerText === "100")).backgroundColor;
+  const before = tint();
+  document.getElementById("theme").click();
+  const after = tint();
+  const verdict = document.createElement("pre");
+  verdict.id = "verdict";
+  verdict.textContent = "VERDICT" + JSON.stringify({ overlaps, bars, texts, shares: shares.map((cell) => cell.innerText), before, after }) + "END";
   document.body.append(verdict);
 "#;
 
@@ -186,7 +204,7 @@ fn opens_without_errors_or_overlaps_wide_and_narrow_light_and_dark() {
 fn the_page_of_a_transfer_curve_opens_without_errors_or_overlaps() {
     let Some(chromium) = chromium_or_skip() else { return };
     let dir = tempfile::tempdir().unwrap();
-    let page = render_transfer(&sample::transfer(), &TransferOptions::default()).unwrap();
+    let page = render_transfer(&transfer_sample::transfer(), &TransferOptions::default()).unwrap();
     std::fs::write(dir.path().join("page.html"), with_check(&page, CHECK_TRANSFER)).unwrap();
     for (width, dark) in [(1280, false), (1280, true), (390, false), (390, true)] {
         let (verdict, log) = open(chromium, dir.path(), width, dark);
@@ -202,5 +220,25 @@ fn the_page_of_a_transfer_curve_opens_without_errors_or_overlaps() {
         let (light, night) = ("rgb(27, 31, 36)", "rgb(232, 234, 237)");
         let expected = if dark { [night, light] } else { [light, night] };
         assert_eq!([&verdict["before"], &verdict["after"]], expected, "{width} px");
+    }
+}
+
+#[test]
+fn the_page_of_a_suite_opens_without_errors_or_overlaps() {
+    let Some(chromium) = chromium_or_skip() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let page = render_suite(&suite_sample::suite(), &SuiteOptions::default()).unwrap();
+    std::fs::write(dir.path().join("page.html"), with_check(&page, CHECK_SUITE)).unwrap();
+    for (width, dark) in [(1280, false), (1280, true), (390, false), (390, true)] {
+        let (verdict, log) = open(chromium, dir.path(), width, dark);
+        let console: Vec<_> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
+        assert!(console.is_empty(), "{width} px: {console:?}");
+        assert_eq!(verdict["overlaps"], serde_json::json!([]), "{width} px");
+        assert_eq!(verdict["bars"], 16, "{width} px");
+        assert!(verdict["texts"].as_u64().unwrap() > 2 * 6, "{verdict}");
+        // Fresh ext4 has one free extent; aged, three quarters of what is free in the smallest; btrfs has no image.
+        let expected = ["", "", "", "100", "75", "<1", "", "25", "", "", "", ""];
+        assert_eq!(verdict["shares"], serde_json::json!(expected), "{width} px");
+        assert_ne!(verdict["before"], verdict["after"], "{width} px: the tint follows the theme");
     }
 }

@@ -192,6 +192,15 @@ fn a_suite_ages_measures_ranks_and_goes_on_where_it_was() {
     assert_eq!(found["rankings"].as_array().unwrap().len(), 2 * 2);
     let aged = found["states"].as_array().unwrap().iter().find(|state| state["state"] == "agrawal").unwrap();
     assert!((aged["reached"]["fullness"].as_f64().unwrap() - 0.5).abs() < 0.05, "{aged}");
+    let mean = |name: &str| {
+        let state = found["states"].as_array().unwrap().iter().find(|state| state["state"] == name).unwrap();
+        let free = &state["free_space"];
+        let bytes: u64 =
+            free["buckets"].as_array().unwrap().iter().map(|bucket| bucket["bytes"].as_u64().unwrap()).sum();
+        assert_eq!(bytes, free["bytes"].as_u64().unwrap(), "{free}");
+        free["mean_bytes"].as_f64().unwrap()
+    };
+    assert!(mean("fresh") > 4.0 * mean("wang_os"), "age breaks free space into pieces");
     let page = fs::read_to_string(out.join("report.html")).unwrap();
     assert!(page.contains("wang_os") && page.matches("<svg viewBox").count() == 2);
 

@@ -6,13 +6,14 @@ use std::{
 };
 
 use senesce_core::{Bytes, Seed};
+use senesce_probe::score::FreeSpaceFigures;
 use senesce_volume::{Backend, Custodian, Pace, Slot, Uuid, VirtualDevice, Volume, VolumeSpec};
 use serde::{Deserialize, Serialize};
 
 use super::{FRESH, SuitePlan, plan::state_name};
 use crate::{
     AgeOptions, Error, Until, World, age_into,
-    arm::check_signal,
+    arm::{check_signal, collect_free_space},
     durable::write_durably,
     error::chain_text,
     volumes::{MEMORY_DIR, create_untaken},
@@ -29,6 +30,8 @@ pub struct SuiteState {
     pub recipe: serde_json::Value,
     /// What aging reached; none for a fresh one.
     pub reached: Option<serde_json::Value>,
+    /// What is free then, by size of free extents; none where there is no image.
+    pub free_space: Option<FreeSpaceFigures>,
     /// Why there is none, and so no run of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
@@ -66,6 +69,7 @@ impl Images<'_> {
             state: state_name(state),
             recipe: self.recipe(number, state)?,
             reached: None,
+            free_space: None,
             failed,
             is_trimmed: false,
             circumstances: Vec::new(),
@@ -97,6 +101,8 @@ impl Images<'_> {
             FRESH => None,
             _ => Some(self.age(&volume, state, &format!("{file_system} {name}"), tell)?),
         };
+        volume.sync()?;
+        let free_space = Some(collect_free_space(self.plan.file_systems[number].kind, volume.root())?);
         let host = &*self.world.host;
         let is_trimmed = match host.find_tool("fstrim") {
             Some(fstrim) => host.run_tool(&fstrim, &[volume.root().to_string_lossy().into_owned()])?.success,
@@ -106,7 +112,16 @@ impl Images<'_> {
         volume.unmount()?;
         volume.snapshot_to(&image, &*self.world.clock)?;
         volume.destroy()?;
-        let record = SuiteState { file_system, state: name, recipe, reached, failed: None, is_trimmed, circumstances };
+        let record = SuiteState {
+            file_system,
+            state: name,
+            recipe,
+            reached,
+            free_space,
+            failed: None,
+            is_trimmed,
+            circumstances,
+        };
         let text = serde_json::to_vec_pretty(&record).map_err(|error| self.broken(&record_path, error))?;
         write_durably(&record_path, &text)?;
         Ok(record)

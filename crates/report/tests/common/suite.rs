@@ -34,6 +34,15 @@ pub fn suite() -> Value {
         }
     }
     let reached = json!({ "fullness": 0.8, "turnover": 4.0, "layout": { "files": 1234, "layout_score": 0.97, "extents_per_file": 1.2 } });
+    let mib = |extents: u64, buckets: &[(u64, u64)]| {
+        let buckets: Vec<Value> = buckets
+            .iter()
+            .map(|(size, bytes)| json!({ "bucket_bytes": size << 20, "extents": 1, "bytes": bytes << 20 }))
+            .collect();
+        json!({ "extents": extents, "bytes": 0, "largest_bytes": 0, "mean_bytes": 1048576.0, "buckets": buckets })
+    };
+    let one = mib(1, &[(8, 8)]);
+    let many = mib(4000, &[(1, 3000), (2, 4), (8, 1000)]);
     json!({
         "schema": "senesce-suite-results/1",
         "senesce_version": "1.2.3",
@@ -42,8 +51,8 @@ pub fn suite() -> Value {
         "device": "model: HDD 7.2K",
         "is_complete": true,
         "states": [
-            { "file_system": "ext4", "state": "fresh", "reached": null, "circumstances": [["mkfs_command", "mkfs.ext4"]] },
-            { "file_system": "ext4", "state": "agrawal", "reached": reached, "circumstances": [] },
+            { "file_system": "ext4", "state": "fresh", "reached": null, "free_space": one, "circumstances": [["mkfs_command", "mkfs.ext4"]] },
+            { "file_system": "ext4", "state": "agrawal", "reached": reached, "free_space": many, "circumstances": [] },
             { "file_system": "btrfs", "state": "wang_os", "reached": null, "failed": "too <small>", "circumstances": [] },
         ],
         "figures": figures,

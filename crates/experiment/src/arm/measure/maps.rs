@@ -6,8 +6,8 @@ use senesce_core::Bytes;
 use senesce_inspect::{ModelOptions, ModelledTree, model_tree};
 use senesce_probe::{
     collect::{collect_btrfs_free_space, collect_free_extents, collect_space, collect_tree_extents},
-    map::{BtrfsGroupType, FileExtents},
-    score::{LayoutScorer, PathOrderScorer, compute_free_space},
+    map::{BtrfsGroupType, FileExtents, FreeExtent},
+    score::{FreeSpaceBucket, FreeSpaceFigures, LayoutScorer, PathOrderScorer, compute_free_space},
 };
 use senesce_store::{CellKey, FreeSpaceRow, LayoutRow, MapRow, ModelledRow};
 use senesce_volume::Volume;
@@ -150,28 +150,35 @@ fn is_untold<T>(context: &ArmContext<'_>, answer: &Result<T, senesce_probe::Erro
     is_host && matches!(answer, Err(senesce_probe::Error::NotSupported { .. }))
 }
 
-/// The histogram of free extents: of ext4 and XFS on the device, of Btrfs in the logical space of its data block groups.
+/// The histogram of free extents, as rows.
 pub(super) fn free_space_rows(
     context: &ArmContext<'_>,
     key: &CellKey,
     root: &Path,
 ) -> Result<Vec<FreeSpaceRow>, Error> {
-    let free = match context.arm.file_system.kind {
-        FileSystemName::Btrfs => {
-            collect_btrfs_free_space(root).map(|space| space.free_extents(BtrfsGroupType::DATA).collect::<Vec<_>>())
-        }
-        _ => collect_free_extents(root),
-    };
-    if is_untold(context, &free) {
+    let figures = collect_free_space(context.arm.file_system.kind, root);
+    if is_untold(context, &figures) {
         return Ok(Vec::new());
     }
-    let free = free?;
-    let figures = compute_free_space(free.iter().map(|extent| extent.length_bytes));
-    let row = |bucket: &senesce_probe::score::FreeSpaceBucket| FreeSpaceRow {
+    let row = |bucket: &FreeSpaceBucket| FreeSpaceRow {
         key: key.clone(),
         bucket_bytes: bucket.bucket_bytes,
         extents: bucket.extents,
         bytes: bucket.bytes,
     };
-    Ok(figures.buckets.iter().map(row).collect())
+    Ok(figures?.buckets.iter().map(row).collect())
+}
+
+/// The free extents of a mounted file system, by size: of ext4 and XFS on the device, of Btrfs in the logical space of its
+/// data block groups.
+///
+/// In: the file system's root. Errors: it has no way to tell. Cost: one call for some thousand free extents.
+pub(crate) fn collect_free_space(kind: FileSystemName, root: &Path) -> Result<FreeSpaceFigures, senesce_probe::Error> {
+    let of = |extents: &mut dyn Iterator<Item = FreeExtent>| compute_free_space(extents.map(|it| it.length_bytes));
+    match kind {
+        FileSystemName::Btrfs => {
+            collect_btrfs_free_space(root).map(|space| of(&mut space.free_extents(BtrfsGroupType::DATA)))
+        }
+        _ => collect_free_extents(root).map(|extents| of(&mut extents.into_iter())),
+    }
 }

@@ -10,6 +10,8 @@ mod grep;
 mod maps;
 mod trace;
 
+pub(crate) use self::maps::collect_free_space;
+
 use std::path::Path;
 
 use senesce_core::RelPath;
