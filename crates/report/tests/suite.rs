@@ -24,7 +24,7 @@ fn the_page_shows_every_bar_and_ranking_and_loads_nothing() {
         "1 image(s) could not be made",
         "no image: too &lt;small&gt;",
         "Rates are modelled",
-        "<td>4,000</td><td>1.0 MiB</td><td class=\"fs-0\" style=\"--share: 45.0%\"><span>75</span></td>",
+        "<td>4,000</td><td>1 MiB</td><td class=\"fs-0\" style=\"--share: 45.0%\"><span>75</span></td>",
         "12 call(s) found no space left",
         "today",
     ] {
