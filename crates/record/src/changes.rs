@@ -98,12 +98,16 @@ impl Recorder {
 
     pub fn link(&mut self, who: Who, ino: u64, parent: u64, name: &OsStr) -> Answer<(FileAttr, u64)> {
         self.may_change()?;
-        let (from, path) = (self.directory(ino)?, self.at(parent, name)?);
-        let existing = self.table.log_path(ino).ok_or(Errno::NOENT)?;
-        let root = self.backing.root();
-        rustix::fs::linkat(root, &*c_path(&from), root, &*c_path(&path), AtFlags::empty())?;
-        self.table.add(parent, name, ino);
-        self.log(who, Op::Link { existing, path });
+        match self.table.path(ino) {
+            Some(existing) => {
+                let path = self.at(parent, name)?;
+                let root = self.backing.root();
+                rustix::fs::linkat(root, &*c_path(&existing), root, &*c_path(&path), AtFlags::empty())?;
+                self.table.add(parent, name, ino);
+                self.log(who, Op::Link { existing, path });
+            }
+            None => self.name(who, ino, parent, name)?,
+        }
         Ok(self.entry(ino, &self.stat(ino)?))
     }
 

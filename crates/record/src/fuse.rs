@@ -20,6 +20,7 @@ use crate::{
     backing::kind,
     changes::Wanted,
     recorder::{Answer, Recorder, Who},
+    relay::{LARGEST_WRITE, NAMELESS},
 };
 
 /// All changes come through here, so what the kernel knows stays true.
@@ -72,8 +73,7 @@ fn xattr(reply: ReplyXattr, size: u32, found: Result<(Vec<u8>, usize), Errno>) {
 
 impl Filesystem for RecordFs {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // As large as the kernel makes them: it cuts to its own limit, 1 MiB as a rule.
-        let _ = config.set_max_write(16 << 20);
+        let _ = config.set_max_write(LARGEST_WRITE);
         let _ = config.add_capabilities(InitFlags::FUSE_CACHE_SYMLINKS);
         Ok(())
     }
@@ -179,7 +179,11 @@ impl Filesystem for RecordFs {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        match self.with(|recorder| recorder.create(who(request), parent.0, name, mode, flags)) {
+        let created = self.with(|recorder| match name == NAMELESS {
+            true => recorder.create_nameless(who(request), parent.0, mode, flags),
+            false => recorder.create(who(request), parent.0, name, mode, flags),
+        });
+        match created {
             Ok((found, generation, handle)) => {
                 let flags = FopenFlags::FOPEN_KEEP_CACHE;
                 reply.created(&VALID, &found, Generation(generation), FileHandle(handle), flags);

@@ -6,10 +6,9 @@
 //! One thread serves the mount, so that the order of the log is the order in which things were done. Writes through
 //! memory maps arrive by writeback, before the last user of the file is gone, and are logged like others. A file that
 //! is removed while it is open gets a hidden name in the log's root until its last user closes it, so that a replay
-//! holds its space as long.
+//! holds its space as long; so does a file that begins without a name (O_TMPFILE) until it gets one.
 //!
-//! What is not: a sandbox, or fast (every request is two changes of process); O_TMPFILE is refused (EOPNOTSUPP), which
-//! programs know how to deal with; reads are not logged.
+//! What is not: a sandbox, or fast (every request is two changes of process and two of thread); reads are not logged.
 
 mod alias;
 mod backing;
@@ -17,8 +16,10 @@ mod changes;
 mod error;
 mod found;
 mod fuse;
+mod nameless;
 mod recorder;
 mod recording;
+mod relay;
 mod sink;
 mod strace;
 mod table;

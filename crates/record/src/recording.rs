@@ -11,7 +11,7 @@ use rustix::process::{Resource, Rlimit};
 use senesce_core::{Clock, Seed};
 use senesce_oplog::LogSummary;
 
-use crate::{Error, Result, backing::Backing, fuse::RecordFs, recorder::Recorder, sink::Sink};
+use crate::{Error, Result, backing::Backing, fuse::RecordFs, recorder::Recorder, relay, sink::Sink};
 
 /// What to record, and how.
 pub struct RecordOptions {
@@ -106,9 +106,12 @@ impl Recording {
             config.mount_options.extend([MountOption::Suid, MountOption::Dev]);
             config.acl = SessionACL::All;
         }
+        let served = Arc::clone(&recorder);
         let session = Session::new(RecordFs(Arc::clone(&recorder)), &mount, &config)
             .map_err(Error::io("mount the recorder on", &mount))?;
-        let thread = thread::Builder::new().name("recorder".to_owned()).spawn(move || session.run());
+        let thread = thread::Builder::new()
+            .name("recorder".to_owned())
+            .spawn(move || relay::run(session, RecordFs(served), &config));
         let thread = thread.map_err(Error::io("start the thread that serves", &mount))?;
         Ok(Self { backing, recorder, thread })
     }

@@ -23,7 +23,7 @@ pub(crate) struct Node {
     pub names: Vec<(u64, OsString)>,
     /// Open handles.
     pub open: u32,
-    /// Its hidden name's number, once it was removed while open.
+    /// Its hidden name's number, once it was removed while open, or until it gets its first name.
     pub hidden: Option<u64>,
     /// Tells it from an earlier one with the same number.
     pub generation: u64,
@@ -62,13 +62,24 @@ impl Table {
         self.node(ino).map_or(0, |node| node.generation)
     }
 
-    /// A name for a file, known or new.
-    pub fn add(&mut self, parent: u64, name: &OsStr, ino: u64) {
+    /// The node of a file, known or new.
+    fn entry(&mut self, ino: u64) -> &mut Node {
         let next = &mut self.next;
-        let node = self.nodes.entry(ino).or_insert_with(|| {
+        self.nodes.entry(ino).or_insert_with(|| {
             *next += 1;
             Node { generation: *next, ..Node::default() }
-        });
+        })
+    }
+
+    /// A new file without a name, soon to be open. Gives its hidden one.
+    pub fn add_nameless(&mut self, ino: u64) -> RelPath {
+        self.entry(ino);
+        self.hide(ino)
+    }
+
+    /// A name for a file, known or new.
+    pub fn add(&mut self, parent: u64, name: &OsStr, ino: u64) {
+        let node = self.entry(ino);
         node.names.push((parent, name.to_owned()));
         self.names.insert((parent, name.to_owned()), ino);
     }
@@ -123,7 +134,7 @@ impl Table {
         hidden_path(number)
     }
 
-    /// Files that were removed and are still open.
+    /// Files that have no name and are still open.
     pub fn hidden(&self) -> Vec<RelPath> {
         let mut numbers: Vec<u64> = self.nodes.values().filter_map(|node| node.hidden).collect();
         numbers.sort_unstable();
@@ -166,9 +177,10 @@ fn hidden_path(number: u64) -> RelPath {
 }
 
 impl Table {
-    /// Files whose mode in the log is not yet theirs.
+    /// Files with a name whose mode in the log is not yet theirs.
     pub fn lent(&self) -> Vec<u64> {
-        let mut lent: Vec<u64> = self.nodes.iter().filter(|(_, node)| node.lent_write).map(|(ino, _)| *ino).collect();
+        let is_lent = |node: &Node| node.lent_write && node.hidden.is_none();
+        let mut lent: Vec<u64> = self.nodes.iter().filter(|(_, node)| is_lent(node)).map(|(ino, _)| *ino).collect();
         lent.sort_unstable();
         lent
     }

@@ -53,10 +53,15 @@ fn a_recorded_build_of_dozens_of_files_replays_to_an_equal_tree_on_three_file_sy
     fs::create_dir(lab.path("mnt")).unwrap();
     let log = path("build.senesce-log");
     let mut args = vec!["record", "--dir", "src", "--mount", "mnt", "--log", &log, "--keep-contents"];
-    args.extend(["--", "sh", "-c", "mkdir build && make -s -j2 && ./program"]);
+    let nameless = "import os;proc=os.open('/proc',0);lost=os.open('lib',os.O_TMPFILE|os.O_RDWR);os.write(lost,b'lost'*999);\
+        fd=os.open('build',os.O_TMPFILE|os.O_RDWR,0o644);os.write(fd,b'x'*300000);\
+        os.link(f'self/fd/{fd}','build/named',src_dir_fd=proc,follow_symlinks=True)";
+    let script = format!("mkdir build && make -s -j2 && ./program && python3 -c \"{nameless}\"");
+    args.extend(["--", "sh", "-c", &script]);
     let recorded = lab.run(&args).good();
     assert!(recorded.stdout.contains("operations"), "{}", recorded.stdout);
     assert!(lab.path("src/build/libmodules.a").metadata().unwrap().len() > 10_000);
+    assert_eq!(lab.path("src/build/named").metadata().unwrap().len(), 300_000);
     for (kind, size) in [("ext4", "64MiB"), ("xfs", "320MiB"), ("btrfs", "160MiB")] {
         let on = format!("image:{size}");
         let dir = path(".");

@@ -1,116 +1,32 @@
 //! Real programs' operations through a real mount: the backing tree, and the replay of the log, are what they must be.
 
+mod bench;
+mod nameless;
+
 use std::{
     ffi::CString,
     fs::{self, File, OpenOptions},
     io::{Read, Seek, SeekFrom, Write},
     os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt},
-    path::{Path, PathBuf},
+    path::Path,
     process::Command,
     sync::Arc,
 };
 
 use proptest::prelude::*;
 use rustix::{
-    fs::{AtFlags, FallocateFlags, Mode, OFlags, RenameFlags, XattrFlags},
+    fs::{AtFlags, FallocateFlags, Mode, RenameFlags, XattrFlags},
     io::Errno,
-    mount::UnmountFlags,
 };
 use senesce_core::{ManualClock, RelPath, Rng, Seed};
 use senesce_exec::{
-    CheckContents, ModelTarget, PosixTarget, Target, apply_done,
+    CheckContents, PosixTarget, Target, apply_done,
     tree::{Tree, collect_tree, compare_trees},
 };
 use senesce_oplog::{Content, LogReader, Op, SpaceChange};
-use senesce_record::{Error, RecordOptions, Recorded, Recording, Trouble};
+use senesce_record::{Error, RecordOptions, Recording, Trouble};
 
-/// A backing directory and a mount of it; unmounted whatever happens.
-struct Bench {
-    dir: tempfile::TempDir,
-    recording: Option<Recording>,
-}
-
-impl Bench {
-    fn new(prepare: impl FnOnce(&Path), change: impl FnOnce(&mut RecordOptions)) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        for name in ["backing", "mount"] {
-            fs::create_dir(dir.path().join(name)).unwrap();
-        }
-        prepare(&dir.path().join("backing"));
-        let mut options = RecordOptions {
-            backing: dir.path().join("backing"),
-            mount: dir.path().join("mount"),
-            log: dir.path().join("log"),
-            source: "senesce-record-test".into(),
-            keep_contents: true,
-            anonymize: false,
-            seed: Seed(1),
-            clock: Arc::new(ManualClock::default()),
-        };
-        change(&mut options);
-        let recording = Some(Recording::start(options).unwrap());
-        Self { dir, recording }
-    }
-
-    fn plain() -> Self {
-        Self::new(|_| {}, |_| {})
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn mounted(&self, name: &str) -> PathBuf {
-        self.at("mount").join(name)
-    }
-
-    fn finish(&mut self) -> Result<Recorded, Error> {
-        rustix::mount::unmount(self.at("mount"), UnmountFlags::empty()).unwrap();
-        self.recording.take().unwrap().finish()
-    }
-
-    /// Ends it; gives the trees of the backing directory and of the log's replay.
-    fn trees(&mut self) -> (Tree, Tree) {
-        self.finish().unwrap();
-        (collect_tree(&self.at("backing"), 1).unwrap(), replay(&self.at("log")))
-    }
-
-    fn assert_replays(&mut self) -> Tree {
-        let (backing, replayed) = self.trees();
-        assert_eq!(compare_trees(&backing, &replayed, 9), []);
-        backing
-    }
-
-    fn ops(&self) -> Vec<Op> {
-        let log = LogReader::open(&self.at("log")).unwrap();
-        log.flat_map(|done| done.unwrap().step.ops.to_vec()).collect()
-    }
-}
-
-impl Drop for Bench {
-    fn drop(&mut self) {
-        let _ = rustix::mount::unmount(self.at("mount"), UnmountFlags::DETACH);
-    }
-}
-
-/// The tree of a log's replay into a new directory, which the model must agree with.
-fn replay(log: &Path) -> Tree {
-    let dir = tempfile::tempdir().unwrap();
-    let mut target = PosixTarget::open(dir.path()).unwrap();
-    let mut model = ModelTarget::default();
-    for done in LogReader::open(log).unwrap() {
-        let done = done.unwrap();
-        apply_done(&mut target, &done, &(), CheckContents::Yes).unwrap();
-        apply_done(&mut model, &done, &(), CheckContents::Yes).unwrap();
-    }
-    let tree = collect_tree(dir.path(), 1).unwrap();
-    assert_eq!(compare_trees(&model.tree(), &tree, 9), []);
-    tree
-}
-
-fn can_mount() -> bool {
-    senesce_testkit::root_or_skip("a recording mount")
-}
+use bench::{Bench, can_mount, replay};
 
 fn any_path(rng: &mut Rng) -> RelPath {
     const NAMES: [&[u8]; 5] = [b"a", b"b", b"c.d", b"\xff", b"a!"];
@@ -284,17 +200,6 @@ fn links_holes_renames_attributes_and_times_are_replayed() {
     assert_eq!(rustix::fs::getxattr(out.path().join("twin"), "user.other", &mut value), Err(Errno::NODATA));
     assert_eq!(fs::metadata(out.path().join("object")).unwrap().modified().unwrap(), when);
     assert!(fs::metadata(out.path().join("sparse")).unwrap().blocks() < 1000, "the replay is sparse too");
-}
-
-#[test]
-fn a_file_without_a_name_is_refused_clearly() {
-    if !can_mount() {
-        return;
-    }
-    let mut bench = Bench::plain();
-    let opened = rustix::fs::open(bench.at("mount"), OFlags::TMPFILE | OFlags::RDWR, Mode::from_raw_mode(0o600));
-    assert_eq!(opened.unwrap_err(), Errno::OPNOTSUPP);
-    assert_eq!(bench.finish().unwrap().summary.operations, 0);
 }
 
 #[test]
