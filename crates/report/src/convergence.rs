@@ -70,7 +70,7 @@ pub(crate) fn convergence_figure(model: &Model) -> Figure {
         name: "convergence".to_owned(),
         title: "Convergence to the profile".to_owned(),
         caption,
-        legend: Legend::Arms(PARTS.map(str::to_owned).to_vec(), &[]),
+        legend: Legend::Arms(PARTS.map(str::to_owned).to_vec(), Vec::new()),
         variants: KINDS.iter().map(draw).collect(),
     }
 }
@@ -153,7 +153,7 @@ pub(crate) fn reached_figure(model: &Model) -> Figure {
         caption:
             "Shares of the files in every bin of the profile at the last checkpoint, beside those that were asked for."
                 .to_owned(),
-        legend: Legend::Arms(vec!["asked".to_owned(), "reached".to_owned()], &[]),
+        legend: Legend::Arms(vec!["asked".to_owned(), "reached".to_owned()], Vec::new()),
         variants: kinds.into_iter().map(draw).collect(),
     }
 }

@@ -55,9 +55,9 @@ impl Variant {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Legend {
     /// Volumes, these ones.
-    Roles(&'static [Role]),
+    Roles(Vec<Role>),
     /// These arms, by colour, and these volumes, by dash.
-    Arms(Vec<String>, &'static [Role]),
+    Arms(Vec<String>, Vec<Role>),
     /// Sizes of free extents.
     Sizes,
     /// Places in the tree.
@@ -263,6 +263,12 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
         }
     }
     name_published(model, &mut figures);
+    for figure in &mut figures {
+        // An experiment without a full volume has none in its legends.
+        if let Legend::Roles(roles) | Legend::Arms(_, roles) = &mut figure.legend {
+            roles.retain(|role| model.results.cells.iter().any(|cell| cell.key.role == *role));
+        }
+    }
     figures.retain(|figure| figure.variants.iter().any(|(_, panels)| !panels.is_empty()));
     figures
 }
@@ -298,7 +304,7 @@ pub(crate) fn line_figure(
         name: name.to_owned(),
         title: title.to_owned(),
         caption: caption.to_owned(),
-        legend: Legend::Roles(figure.roles),
+        legend: Legend::Roles(figure.roles.to_vec()),
         variants: variants.iter().map(draw).collect(),
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn trace_figures(model: &Model) -> Figure {
                   request reads (FAST 2019). The score compares one file system with itself over time; file systems \
                   with each other are compared by cost."
             .to_owned(),
-        legend: Legend::Roles(&ROLES),
+        legend: Legend::Roles(ROLES.to_vec()),
         variants: drawings.into_iter().map(draw).collect(),
     }
 }
@@ -73,7 +73,7 @@ pub(crate) fn histogram_figures(model: &Model, name: &str) -> Figure {
         name: name.to_owned(),
         title: title.to_owned(),
         caption: caption.to_owned(),
-        legend: Legend::Roles(&ROLES),
+        legend: Legend::Roles(ROLES.to_vec()),
         variants: variants.iter().map(draw).collect(),
     }
 }
@@ -151,7 +151,7 @@ pub(crate) fn step_figure(model: &Model) -> Figure {
                  syncfs behind it; what stays in memory then comes later."
             }
         ),
-        legend: Legend::Roles(AGED),
+        legend: Legend::Roles(AGED.to_vec()),
         variants: drawings.into_iter().map(draw).filter(|(_, panels)| !panels.is_empty()).collect(),
         title,
     }
@@ -196,7 +196,7 @@ pub(crate) fn latency_figure(model: &Model) -> Figure {
                   an operation leaves in memory is written later and is not in it; \"all but syncs\" are all operations but \
                   fsync and syncfs. Every panel has its own scale."
             .to_owned(),
-        legend: Legend::Arms(model.arms.iter().map(|(arm, _)| arm.clone()).collect(), AGED),
+        legend: Legend::Arms(model.arms.iter().map(|(arm, _)| arm.clone()).collect(), AGED.to_vec()),
         variants: OPERATIONS.iter().filter_map(of_operation).collect(),
     }
 }

@@ -202,3 +202,20 @@ fn an_aging_by_a_profile_shows_how_near_it_came_and_what_ended_it() {
         assert!(page.contains(said), "{said}");
     }
 }
+
+#[test]
+fn a_volume_that_the_experiment_has_not_is_in_no_legend() {
+    let mut results = common::results();
+    let legend = |results: &Results| {
+        let page = render_report(results, &ReportOptions::default()).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        render_figures(results, dir.path()).unwrap();
+        let svg = std::fs::read_to_string(dir.path().join("grep-cost-shared.svg")).unwrap();
+        ["full", "empty", "unaged"].map(|role| {
+            (page.contains(&format!("data-role=\"{role}\" aria-pressed")), svg.contains(&format!(">{role}</text>")))
+        })
+    };
+    assert_eq!(legend(&results), [(true, true); 3]);
+    results.cells.retain(|cell| cell.key.role != Role::Full);
+    assert_eq!(legend(&results), [(false, false), (true, true), (true, true)]);
+}
