@@ -127,4 +127,10 @@ impl FsError {
             Self::Corrupt { .. } => 117,
         }
     }
+
+    /// The kind of error in one word, without what it happened to: `NotFound`.
+    pub fn word(&self) -> String {
+        let shown = format!("{self:?}");
+        shown.split([' ', '{', '(']).next().unwrap_or_default().to_owned()
+    }
 }

@@ -92,7 +92,8 @@ pub enum SetXattrHow {
 /// Errors that every method may give, and that are not told again: `Io`, `Corrupt`, and `Stale` or `NotFound` for an
 /// inode that is not there. Methods that change give `ReadOnly` and, unless they remove, `NoSpace`.
 pub trait FileSystem: Send + Sync {
-    /// The inode behind a name. `.` is the directory itself, `..` its parent; that of the root is the root.
+    /// The inode behind a name. `.` is the directory itself, `..` its parent; that of the root is the root, and a
+    /// directory that was removed has none.
     ///
     /// Errors: `NotFound`, `NotDirectory`, `TooLong`.
     fn lookup(&self, directory: Ino, name: &[u8]) -> FsResult<Attributes>;
@@ -182,7 +183,8 @@ pub trait FileSystem: Send + Sync {
     /// Errors: `NoAttribute`.
     fn get_xattr(&self, ino: Ino, name: &[u8]) -> FsResult<Vec<u8>>;
 
-    /// Sets an extended attribute, of up to 65,536 bytes unless the engine holds fewer.
+    /// Sets an extended attribute, of up to 65,536 bytes; an engine may hold fewer, but
+    /// 4,000.
     ///
     /// Errors: `Exists`, `NoAttribute` (see [`SetXattrHow`]), `TooLong` (the name), `ValueTooLong`, `NoSpace`.
     fn set_xattr(&self, caller: &Caller, ino: Ino, name: &[u8], value: &[u8], how: SetXattrHow) -> FsResult<()>;

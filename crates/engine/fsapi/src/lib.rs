@@ -1,16 +1,33 @@
 //! A file system at inode level: the trait that engines implement, and all that is common to them.
 //!
 //! [`FileSystem`] is what a FUSE adapter, a target of the operation log and the tests drive. Engines know no clock and no
-//! user: both come with each call, in [`Caller`].
+//! user: both come with each call, in [`Caller`]. [`ModelFs`] does it all in memory, as simply as can be; the module
+//! `conformance` (a feature, for tests) holds every engine against it.
+//!
+//! ```
+//! use senesce_core::Bytes;
+//! use senesce_fsapi::{Caller, FileSystem, Ino, ModelFs, NewNode, Timestamp};
+//!
+//! let fs = ModelFs::new(Bytes(1 << 20));
+//! let caller = Caller { uid: 1000, gid: 1000, now: Timestamp { seconds: 1_700_000_000, nanoseconds: 0 } };
+//! let file = fs.make_node(&caller, Ino::ROOT, b"file", &NewNode::file(0o644)).unwrap();
+//! fs.write(&caller, file.ino, 0, b"hello").unwrap();
+//! assert_eq!(fs.lookup(Ino::ROOT, b"file").unwrap().size, 5);
+//! assert_eq!(fs.lookup(Ino::ROOT, b"none").unwrap_err().errno(), 2);
+//! ```
 
 mod attributes;
 mod caller;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
 mod file_system;
+mod model;
 mod names;
 
 pub use attributes::{Attributes, FileKind, Ino, NewNode, SetAttributes, SpaceReport, Timestamp};
 pub use caller::Caller;
 pub use error::{FsError, FsResult};
 pub use file_system::{AllocateHow, DirEntry, FileSystem, RenameHow, SeekTo, SetXattrHow};
-pub use names::{MAX_NAME_BYTES, MAX_SYMLINK_BYTES, MAX_XATTR_BYTES, check_name};
+pub use model::ModelFs;
+pub use names::{MAX_FILE_BYTES, MAX_NAME_BYTES, MAX_SYMLINK_BYTES, MAX_XATTR_BYTES, check_name};

@@ -6,6 +6,8 @@ use crate::{FsError, FsResult};
 pub const MAX_NAME_BYTES: usize = 255;
 /// The longest target of a symbolic link.
 pub const MAX_SYMLINK_BYTES: usize = 4095;
+/// The longest file of all; an engine's may be shorter.
+pub const MAX_FILE_BYTES: u64 = i64::MAX as u64;
 /// The longest value of an extended attribute.
 pub const MAX_XATTR_BYTES: usize = 65536;
 

@@ -1,0 +1,154 @@
+//! All that a file system holds, to be compared with what another holds.
+
+use std::{collections::BTreeMap, ops::ControlFlow};
+
+use crate::{Attributes, FileKind, FileSystem, FsError, FsResult, Ino, SeekTo};
+
+/// All that can be reached from the root, by path; the root's path is empty.
+pub type Tree = BTreeMap<Vec<u8>, TreeNode>;
+
+/// What a path stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeNode {
+    /// With what may differ between equal trees set to the same: numbers, allocation, sizes of directories.
+    pub attributes: Attributes,
+    /// Content of a file, target of a symbolic link.
+    pub content: Vec<u8>,
+    /// Extended attributes.
+    pub xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// The first path, in the order of bytes, that stands for the same inode.
+    pub first_path: Vec<u8>,
+}
+
+/// Reads everything. Contents are kept whole: for small file systems.
+///
+/// Errors: those of reading; `Corrupt` where the file system contradicts itself: a name that is listed and not found, a
+/// length that is not what can be read, data in what it says is a hole, `..` that leads elsewhere.
+pub fn collect_tree(fs: &(impl FileSystem + ?Sized)) -> FsResult<Tree> {
+    let mut tree = Tree::new();
+    let mut seen: BTreeMap<Ino, Vec<u8>> = BTreeMap::new();
+    let mut open = vec![(Vec::new(), Ino::ROOT, Ino::ROOT)];
+    while let Some((path, parent, ino)) = open.pop() {
+        let found = fs.attributes(ino)?;
+        let mut node = TreeNode {
+            attributes: Attributes { ino: Ino(0), generation: 0, allocated: 0, ..found },
+            content: Vec::new(),
+            xattrs: BTreeMap::new(),
+            first_path: path.clone(),
+        };
+        match found.kind {
+            FileKind::Directory => {
+                node.attributes.size = 0;
+                if fs.lookup(ino, b"..")?.ino != parent || fs.lookup(ino, b".")?.ino != ino {
+                    return Err(contradiction(&path, "its . or .. leads elsewhere"));
+                }
+                for (name, child, kind) in list(fs, ino)? {
+                    let child_path = if path.is_empty() { name.clone() } else { [&path[..], b"/", &name].concat() };
+                    let looked_up = fs.lookup(ino, &name)?;
+                    if looked_up.ino != child || looked_up.kind != kind {
+                        return Err(contradiction(&child_path, "it is listed as another inode than is found"));
+                    }
+                    open.push((child_path, ino, child));
+                }
+            }
+            FileKind::File => node.content = read_whole(fs, &path, &found)?,
+            FileKind::Symlink => {
+                node.content = fs.read_link(ino)?;
+                if node.content.len() as u64 != found.size {
+                    return Err(contradiction(&path, "its size is not its target's"));
+                }
+            }
+            FileKind::Fifo | FileKind::Socket | FileKind::CharDevice | FileKind::BlockDevice => {}
+        }
+        for name in fs.list_xattrs(ino)? {
+            let value = fs.get_xattr(ino, &name)?;
+            node.xattrs.insert(name, value);
+        }
+        let first = seen.entry(ino).or_insert_with(|| path.clone());
+        if path < *first {
+            first.clone_from(&path);
+        }
+        // Numbers tell which paths are one inode; they are taken out below.
+        node.attributes.ino = ino;
+        tree.insert(path, node);
+    }
+    for node in tree.values_mut() {
+        node.first_path.clone_from(&seen[&node.attributes.ino]);
+        node.attributes.ino = Ino(0);
+    }
+    Ok(tree)
+}
+
+/// The entries of a directory: name, inode, kind.
+pub(super) fn list(fs: &(impl FileSystem + ?Sized), directory: Ino) -> FsResult<Vec<(Vec<u8>, Ino, FileKind)>> {
+    let mut entries = Vec::new();
+    fs.read_dir(directory, 0, &mut |entry| {
+        entries.push((entry.name.to_vec(), entry.ino, entry.kind));
+        ControlFlow::Continue(())
+    })?;
+    Ok(entries)
+}
+
+fn contradiction(path: &[u8], what: &str) -> FsError {
+    FsError::Corrupt { what: format!("/{}: {what}", path.escape_ascii()) }
+}
+
+fn read_whole(fs: &(impl FileSystem + ?Sized), path: &[u8], found: &Attributes) -> FsResult<Vec<u8>> {
+    let mut content = vec![0xee; found.size as usize + 1];
+    let got = fs.read(found.ino, 0, &mut content)?;
+    if got as u64 != found.size {
+        return Err(contradiction(path, &format!("its size is {}, and {got} bytes can be read", found.size)));
+    }
+    content.truncate(got);
+    // Data and holes must alternate up to the end, and holes be zeros.
+    let mut at = 0;
+    while at < found.size {
+        let data = match fs.seek(found.ino, at, SeekTo::Data) {
+            Err(FsError::NoData) => found.size,
+            data => data?,
+        };
+        if data < at || data > found.size || content[at as usize..data as usize].iter().any(|&byte| byte != 0) {
+            return Err(contradiction(path, &format!("from {at} on the next data is not at {data}")));
+        }
+        if data == found.size {
+            break;
+        }
+        at = fs.seek(found.ino, data, SeekTo::Hole)?;
+        if at <= data || at > found.size {
+            return Err(contradiction(path, &format!("from {data} on the next hole is not at {at}")));
+        }
+    }
+    Ok(content)
+}
+
+/// The first thing in which two trees differ, in words; nothing if they are equal.
+pub fn find_difference(want: &Tree, got: &Tree) -> Option<String> {
+    let shown = |path: &Vec<u8>| format!("/{}", path.escape_ascii());
+    for path in want.keys().chain(got.keys()) {
+        let (want, got) = match (want.get(path), got.get(path)) {
+            (Some(want), Some(got)) => (want, got),
+            (Some(_), None) => return Some(format!("{} is not there", shown(path))),
+            _ => return Some(format!("{} is there", shown(path))),
+        };
+        if want.attributes != got.attributes {
+            return Some(format!("{}: {:?} and not {:?}", shown(path), got.attributes, want.attributes));
+        }
+        if want.first_path != got.first_path {
+            let (got, want) = (shown(&got.first_path), shown(&want.first_path));
+            return Some(format!("{} is the inode of {got} and not of {want}", shown(path)));
+        }
+        if let Some(at) = want.content.iter().zip(&got.content).position(|(want, got)| want != got) {
+            let (got, want) = (got.content[at], want.content[at]);
+            return Some(format!("{}: byte {at} is {got} and not {want}", shown(path)));
+        }
+        if want.xattrs != got.xattrs {
+            let names = |node: &TreeNode| {
+                let shown =
+                    node.xattrs.iter().map(|(name, value)| format!("{} ({})", name.escape_ascii(), value.len()));
+                shown.collect::<Vec<_>>().join(", ")
+            };
+            return Some(format!("{}: attributes {} and not {}", shown(path), names(got), names(want)));
+        }
+    }
+    None
+}

@@ -1,0 +1,121 @@
+//! What a file holds: pages, and holes between them.
+
+use std::collections::BTreeMap;
+
+/// The unit of space and of holes.
+pub(super) const PAGE_BYTES: u64 = 4096;
+
+/// The content of a file. Pages that are not there read as zeros; nothing lies behind the end, not even in the last page.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Contents {
+    len: u64,
+    pages: BTreeMap<u64, Box<[u8]>>,
+}
+
+/// The parts of a range by page: page, first byte in it, bytes.
+fn parts(offset: u64, end: u64) -> impl Iterator<Item = (u64, usize, usize)> {
+    let mut at = offset;
+    std::iter::from_fn(move || {
+        (at < end).then(|| {
+            let (page, first) = (at / PAGE_BYTES, at % PAGE_BYTES);
+            let bytes = (PAGE_BYTES - first).min(end - at);
+            at += bytes;
+            (page, first as usize, bytes as usize)
+        })
+    })
+}
+
+impl Contents {
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// How many pages there are.
+    pub(super) fn pages(&self) -> u64 {
+        self.pages.len() as u64
+    }
+
+    /// How many pages a write of this range would add.
+    pub(super) fn missing(&self, offset: u64, end: u64) -> u64 {
+        if offset >= end {
+            return 0;
+        }
+        let (first, last) = (offset / PAGE_BYTES, (end - 1) / PAGE_BYTES);
+        last - first + 1 - self.pages.range(first..=last).count() as u64
+    }
+
+    pub(super) fn read(&self, offset: u64, out: &mut [u8]) -> usize {
+        let end = self.len.min(offset.saturating_add(out.len() as u64));
+        let mut done = 0;
+        for (page, first, bytes) in parts(offset, end) {
+            match self.pages.get(&page) {
+                Some(data) => out[done..done + bytes].copy_from_slice(&data[first..first + bytes]),
+                None => out[done..done + bytes].fill(0),
+            }
+            done += bytes;
+        }
+        done
+    }
+
+    pub(super) fn write(&mut self, offset: u64, data: &[u8]) {
+        let mut done = 0;
+        for (page, first, bytes) in parts(offset, offset + data.len() as u64) {
+            self.page(page)[first..first + bytes].copy_from_slice(&data[done..done + bytes]);
+            done += bytes;
+        }
+        self.len = self.len.max(offset + data.len() as u64);
+    }
+
+    /// Makes all pages of a range, of zeros where they are new.
+    pub(super) fn reserve(&mut self, offset: u64, end: u64) {
+        for (page, ..) in parts(offset, end) {
+            self.page(page);
+        }
+    }
+
+    fn page(&mut self, page: u64) -> &mut [u8] {
+        self.pages.entry(page).or_insert_with(|| vec![0; PAGE_BYTES as usize].into())
+    }
+
+    /// Makes a range read as zeros; pages that lie in it whole are gone.
+    pub(super) fn clear(&mut self, offset: u64, end: u64) {
+        let touched: Vec<u64> = match offset < end {
+            true => self.pages.range(offset / PAGE_BYTES..=(end - 1) / PAGE_BYTES).map(|(page, _)| *page).collect(),
+            false => Vec::new(),
+        };
+        for page in touched {
+            let start = page * PAGE_BYTES;
+            let first = offset.saturating_sub(start) as usize;
+            let last = (end - start).min(PAGE_BYTES) as usize;
+            if last - first == PAGE_BYTES as usize {
+                self.pages.remove(&page);
+            } else {
+                self.page(page)[first..last].fill(0);
+            }
+        }
+    }
+
+    pub(super) fn set_len(&mut self, len: u64) {
+        if len < self.len {
+            self.clear(len, self.len.next_multiple_of(PAGE_BYTES));
+            // Space that was reserved behind the end goes too.
+            self.pages.split_off(&len.div_ceil(PAGE_BYTES));
+        }
+        self.len = len;
+    }
+
+    /// The first byte from `offset` on in a page, and before the end.
+    pub(super) fn next_data(&self, offset: u64) -> Option<u64> {
+        let (page, _) = self.pages.range(offset / PAGE_BYTES..).next()?;
+        Some(offset.max(page * PAGE_BYTES)).filter(|&at| at < self.len)
+    }
+
+    /// The first byte from `offset` on in no page; the end counts.
+    pub(super) fn next_hole(&self, offset: u64) -> u64 {
+        let mut page = offset / PAGE_BYTES;
+        while self.pages.contains_key(&page) {
+            page += 1;
+        }
+        offset.max(page * PAGE_BYTES).min(self.len)
+    }
+}
