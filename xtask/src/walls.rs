@@ -10,7 +10,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("senesce-oplog", &["senesce-core"]),
     ("senesce-workload", &["senesce-core", "senesce-oplog"]),
     ("senesce-gitsource", &["senesce-core", "senesce-oplog", "senesce-workload"]),
-    ("senesce-exec", &["senesce-core", "senesce-oplog"]),
+    ("senesce-exec", &["senesce-core", "senesce-fsapi", "senesce-oplog"]),
     ("senesce-volume", &["senesce-core", "senesce-vdisk"]),
     ("senesce-probe", &["senesce-core"]),
     ("senesce-device", &["senesce-core"]),

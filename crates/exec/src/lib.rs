@@ -1,4 +1,4 @@
-//! Applies steps to targets: a mounted file system, a model in memory, nothing at all.
+//! Applies steps to targets: a mounted file system, an engine in this process, a model in memory, nothing at all.
 //!
 //! [`apply_step`] does a step for the first time and says what was done, also when the space ran out in the middle;
 //! [`apply_done`] does exactly that again elsewhere. All targets that did the same end with the same [`tree`].
@@ -27,6 +27,7 @@ mod apply;
 pub mod bare;
 mod content;
 mod direct;
+mod engine;
 mod error;
 mod latency;
 mod model;
@@ -47,6 +48,7 @@ pub use ahead_contents::{ItemsAhead, make_ahead};
 pub use apply::{CheckContents, PreparedStep, apply_done, apply_prepared, apply_step, prepare_step};
 pub use content::{CHUNK_BYTES, resolve_ops};
 pub use direct::DIRECT_ALIGNMENT;
+pub use engine::{EngineTarget, collect_engine_tree};
 pub use error::{ExecError, OpPlace};
 pub use latency::{Latencies, LatencyHistogram, LatencySums, OpKind, TimedTarget};
 pub use model::ModelTarget;

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use senesce_core::{Bytes, RelPath, Rng, Seed};
+use senesce_core::{Bytes, ManualClock, RelPath, Rng, Seed};
 use senesce_exec::{
-    CheckContents, ExecError, ModelTarget, OpFailure, PosixTarget, Target, apply_done, apply_prepared, apply_step,
+    CheckContents, EngineTarget, ExecError, ModelTarget, OpFailure, PosixTarget, Target, apply_done, apply_prepared,
+    apply_step,
     bare::BareLoop,
-    prepare_step,
+    collect_engine_tree, prepare_step,
     tree::{collect_tree, compare_trees},
 };
+use senesce_fsapi::ModelFs;
 use senesce_oplog::{
     Content, ContentError, ContentSource, DoneStep, FileTime, LogHeader, LogReader, LogWriter, Op, Outcome, Payload,
     SpaceChange, Step,
@@ -90,6 +92,11 @@ fn any_op(rng: &mut Rng, most: u64) -> Op {
     }
 }
 
+/// An engine in memory.
+fn engine(bytes: u64) -> EngineTarget {
+    EngineTarget::new(Arc::new(ModelFs::new(Bytes(bytes))), Arc::new(ManualClock::default()))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -99,6 +106,7 @@ proptest! {
         let dir = tempfile::tempdir().unwrap();
         let mut posix = PosixTarget::open(dir.path()).unwrap();
         let mut model = ModelTarget::default();
+        let mut engine = engine(64 << 20);
         for _ in 0..150 {
             let op = match any_op(&mut rng, 30_000) {
                 // One file system of many, and no property of the tree.
@@ -110,6 +118,8 @@ proptest! {
             let modelled = model.apply(&RelPath::root(), &op, payload.as_ref());
             let real = posix.apply(&RelPath::root(), &op, payload.as_ref());
             prop_assert_eq!(modelled.is_ok(), real.is_ok(), "{}: {:?} {:?}", op, modelled, real);
+            let engines = engine.apply(&RelPath::root(), &op, payload.as_ref());
+            prop_assert_eq!(modelled.is_ok(), engines.is_ok(), "{}: {:?} {:?}", op, modelled, engines);
             // Hashing both trees takes longer than all the rest: now and then is enough.
             if modelled.is_err() && rng.chance(1, 16) {
                 prop_assert_eq!(before.tree(), model.tree(), "{} failed and changed the model", op);
@@ -118,6 +128,8 @@ proptest! {
         let (modelled, real) = (model.tree(), collect_tree(dir.path(), 2).unwrap());
         prop_assert_eq!(compare_trees(&modelled, &real, 5), []);
         prop_assert_eq!(modelled.hash(), real.hash());
+        let engines = collect_engine_tree(engine.file_system().as_ref()).unwrap();
+        prop_assert_eq!(compare_trees(&modelled, &engines, 5), []);
     }
 
     #[test]

@@ -1,0 +1,8 @@
+//! An engine in this process as a target: no mount, no kernel.
+
+mod remove;
+mod target;
+mod tree;
+
+pub use target::EngineTarget;
+pub use tree::collect_engine_tree;

@@ -1,0 +1,75 @@
+//! Removing a directory of an engine and everything below it, in the order in which it is listed.
+
+use std::{io, ops::ControlFlow};
+
+use rustix::io::Errno;
+use senesce_fsapi::{Caller, FileKind, FileSystem, FsError, FsResult, Ino};
+
+use crate::OpFailure;
+
+/// Errors: no space is told apart only while nothing was removed; later, what was removed is given back first, and it is
+/// tried once more.
+pub(super) fn remove_tree(fs: &dyn FileSystem, caller: &Caller, directory: Ino, name: &[u8]) -> Result<(), OpFailure> {
+    let other = |error: FsError| match error {
+        FsError::NoSpace => OpFailure::NoSpace { written: None },
+        error => OpFailure::Io(io::Error::from_raw_os_error(error.errno())),
+    };
+    let root = fs.lookup(directory, name).map_err(other)?;
+    if root.kind != FileKind::Directory {
+        return Err(OpFailure::Io(Errno::NOTDIR.into()));
+    }
+    let mut removed = false;
+    // The directories from the root down: where each is, its name, itself.
+    let mut levels = vec![(directory, name.to_vec(), root.ino)];
+    while let Some(&(above, ref name, ino)) = levels.last() {
+        let below = remove_files(fs, caller, ino, &mut removed).map_err(other)?;
+        if let Some((name, child)) = below {
+            levels.push((ino, name, child));
+            continue;
+        }
+        remove(fs, &mut removed, || fs.rmdir(caller, above, name)).map_err(other)?;
+        levels.pop();
+    }
+    Ok(())
+}
+
+/// Removes all up to the first directory, and says which that is; nothing if the directory is empty now.
+fn remove_files(
+    fs: &dyn FileSystem,
+    caller: &Caller,
+    directory: Ino,
+    removed: &mut bool,
+) -> FsResult<Option<(Vec<u8>, Ino)>> {
+    const AT_ONCE: usize = 128;
+    loop {
+        let mut files: Vec<Vec<u8>> = Vec::new();
+        let mut below = None;
+        fs.read_dir(directory, 0, &mut |entry| {
+            if entry.kind == FileKind::Directory {
+                below = Some((entry.name.to_vec(), entry.ino));
+                return ControlFlow::Break(());
+            }
+            files.push(entry.name.to_vec());
+            if files.len() < AT_ONCE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        for name in &files {
+            remove(fs, removed, || fs.unlink(caller, directory, name))?;
+        }
+        if below.is_some() || files.len() < AT_ONCE {
+            return Ok(below);
+        }
+    }
+}
+
+fn remove(fs: &dyn FileSystem, removed: &mut bool, attempt: impl Fn() -> FsResult<()>) -> FsResult<()> {
+    let mut done = attempt();
+    if *removed && matches!(done, Err(FsError::NoSpace)) {
+        fs.sync_all()?;
+        done = attempt();
+        if matches!(done, Err(FsError::NoSpace)) {
+            return Err(FsError::Invalid { what: "no space in the middle of removing a tree" });
+        }
+    }
+    *removed |= done.is_ok();
+    done
+}

@@ -1,0 +1,68 @@
+//! The tree of an engine, to be compared with any other.
+
+use std::ops::ControlFlow;
+
+use senesce_core::RelPath;
+use senesce_fsapi::{Attributes, FileKind, FileSystem, FsError, FsResult, Ino};
+
+use crate::{
+    CHUNK_BYTES,
+    tree::{Entry, Tree},
+};
+
+/// All names of a file system with what they stand for.
+///
+/// Errors: those of reading, and a file whose size is not what can be read. Cost: reads everything.
+pub fn collect_engine_tree(fs: &dyn FileSystem) -> FsResult<Tree> {
+    let mut tree = Tree::default();
+    let mut directories = vec![(RelPath::root(), Ino::ROOT)];
+    let mut buffer = vec![0; CHUNK_BYTES];
+    while let Some((path, ino)) = directories.pop() {
+        let mut names = Vec::new();
+        fs.read_dir(ino, 0, &mut |entry| {
+            names.push((entry.name.to_vec(), entry.ino));
+            ControlFlow::Continue(())
+        })?;
+        for (name, ino) in names {
+            let found = fs.attributes(ino)?;
+            let name =
+                RelPath::new(&name).map_err(|error| FsError::Corrupt { what: format!("a name in {path}: {error}") })?;
+            let path = path.join(&name);
+            let mode = found.permissions;
+            let entry = match found.kind {
+                FileKind::Directory => {
+                    directories.push((path.clone(), ino));
+                    Entry::Directory { mode }
+                }
+                FileKind::File => {
+                    Entry::File { mode, size_bytes: found.size, hash: hash_file(fs, &path, &found, &mut buffer)? }
+                }
+                FileKind::Symlink => Entry::Symlink { target: fs.read_link(ino)? },
+                FileKind::Fifo => Entry::Other { mode: mode | 0o010_000 },
+                FileKind::CharDevice => Entry::Other { mode: mode | 0o020_000 },
+                FileKind::BlockDevice => Entry::Other { mode: mode | 0o060_000 },
+                FileKind::Socket => Entry::Other { mode: mode | 0o140_000 },
+            };
+            tree.entries.insert(path, entry);
+        }
+    }
+    Ok(tree)
+}
+
+fn hash_file(fs: &dyn FileSystem, path: &RelPath, found: &Attributes, buffer: &mut [u8]) -> FsResult<[u8; 32]> {
+    let mut hasher = blake3::Hasher::new();
+    let mut read_bytes = 0;
+    loop {
+        match fs.read(found.ino, read_bytes, buffer)? {
+            0 if read_bytes == found.size => return Ok(hasher.finalize().into()),
+            0 => {
+                let what = format!("{path} has {} bytes and gave {read_bytes}", found.size);
+                return Err(FsError::Corrupt { what });
+            }
+            got => {
+                hasher.update(&buffer[..got]);
+                read_bytes += got as u64;
+            }
+        }
+    }
+}
