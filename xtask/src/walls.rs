@@ -40,6 +40,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("senesce-record", &["senesce-core", "senesce-oplog"]),
     ("senesce-block", &["senesce-core"]),
     ("senesce-fsapi", &["senesce-core"]),
+    ("senesce-fuse", &["senesce-core", "senesce-fsapi"]),
     ("senesce-testkit", &["senesce-core"]),
     (
         "senesce",
@@ -72,7 +73,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("parquet", &["senesce-store"]),
     ("resvg", &["senesce-report"]),
     ("minijinja", &["senesce-report"]),
-    ("fuser", &["senesce-record", "senesce-vdisk"]),
+    ("fuser", &["senesce-fuse", "senesce-record", "senesce-vdisk"]),
     ("clap", &["senesce"]),
     ("indicatif", &["senesce"]),
 ];

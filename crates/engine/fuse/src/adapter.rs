@@ -1,0 +1,451 @@
+//! Requests of the kernel become calls of the trait.
+
+use std::{
+    cell::RefCell,
+    ffi::OsStr,
+    io,
+    os::unix::ffi::OsStrExt,
+    path::Path,
+    sync::{Arc, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use fuser::{
+    BsdFileFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
+    LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+};
+use senesce_fsapi::{
+    Attributes, Caller, FileSystem, FsError, FsResult, Ino, MAX_NAME_BYTES, NewNode, RenameHow, SeekTo, SetAttributes,
+    SetXattrHow,
+};
+
+use crate::{
+    convert::{allocate_how, errno, file_attr, kind_of, time_or_now, timestamp},
+    holds::Holds,
+    mount::{LastSync, Now},
+};
+
+/// Nothing changes but through the mount.
+pub(crate) const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
+/// As large as the kernel makes them: it cuts to its own limit, 1 MiB as a rule.
+const LARGEST_WRITE: u32 = 1 << 20;
+
+// xattr(7)
+const XATTR_CREATE: i32 = 1;
+const XATTR_REPLACE: i32 = 2;
+
+thread_local! {
+    /// What is read on its way to the kernel.
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What the kernel's FUSE driver talks to.
+pub(crate) struct Adapter {
+    fs: Arc<dyn FileSystem>,
+    now: Now,
+    holds: Holds,
+    last_sync: LastSync,
+}
+
+impl Adapter {
+    pub(crate) fn new(fs: Arc<dyn FileSystem>, now: Now, last_sync: LastSync) -> Self {
+        Self { fs, now, holds: Holds::default(), last_sync }
+    }
+
+    pub(crate) fn fs(&self) -> &dyn FileSystem {
+        self.fs.as_ref()
+    }
+
+    pub(crate) fn holds(&self) -> &Holds {
+        &self.holds
+    }
+
+    pub(crate) fn forget_once(&self, ino: Ino) -> FsResult<()> {
+        self.holds.forget(self.fs(), ino, 1, (self.now)())
+    }
+
+    fn caller(&self, request: &Request) -> Caller {
+        Caller { uid: request.uid(), gid: request.gid(), now: (self.now)() }
+    }
+
+    /// Answers with an inode, of which the kernel knows from now on.
+    fn entry(&self, reply: ReplyEntry, found: FsResult<Attributes>) {
+        match found.and_then(|found| self.holds.hold(self.fs(), found.ino).map(|()| found)) {
+            Ok(found) => reply.entry(&FOR_EVER, &file_attr(&found), Generation(found.generation)),
+            Err(error) => reply.error(errno(&error)),
+        }
+    }
+}
+
+fn ino(number: INodeNo) -> Ino {
+    Ino(number.0)
+}
+
+fn empty(reply: ReplyEmpty, done: FsResult<()>) {
+    match done {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(errno(&error)),
+    }
+}
+
+fn attributes(reply: ReplyAttr, found: FsResult<Attributes>) {
+    match found {
+        Ok(found) => reply.attr(&FOR_EVER, &file_attr(&found)),
+        Err(error) => reply.error(errno(&error)),
+    }
+}
+
+/// Answers with bytes, if they fit into `size`, or with their number if that is 0.
+fn sized(reply: ReplyXattr, size: u32, found: FsResult<Vec<u8>>) {
+    match found {
+        Ok(bytes) if size == 0 => reply.size(bytes.len() as u32),
+        Ok(bytes) if bytes.len() > size as usize => reply.error(Errno::ERANGE),
+        Ok(bytes) => reply.data(&bytes),
+        Err(error) => reply.error(errno(&error)),
+    }
+}
+
+/// ACLs would be kept and not obeyed.
+fn check_xattr(name: &OsStr) -> FsResult<&[u8]> {
+    match name.as_bytes() {
+        name if name.starts_with(b"system.") => Err(FsError::Unsupported),
+        name => Ok(name),
+    }
+}
+
+/// The kernel keeps in mind that a name is not there if it is told so with the inode 0.
+fn not_there() -> FileAttr {
+    let nothing = Attributes {
+        ino: Ino(0),
+        generation: 0,
+        kind: senesce_fsapi::FileKind::File,
+        permissions: 0,
+        links: 0,
+        uid: 0,
+        gid: 0,
+        size: 0,
+        allocated: 0,
+        device: 0,
+        accessed: Default::default(),
+        modified: Default::default(),
+        changed: Default::default(),
+    };
+    file_attr(&nothing)
+}
+
+impl Filesystem for Adapter {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        let _ = config.set_max_write(LARGEST_WRITE);
+        // What a kernel does not have, it does without.
+        for capability in [
+            InitFlags::FUSE_ASYNC_READ,
+            InitFlags::FUSE_ASYNC_DIO,
+            InitFlags::FUSE_BIG_WRITES,
+            InitFlags::FUSE_MAX_PAGES,
+            InitFlags::FUSE_DO_READDIRPLUS,
+            InitFlags::FUSE_READDIRPLUS_AUTO,
+            InitFlags::FUSE_PARALLEL_DIROPS,
+            InitFlags::FUSE_NO_OPEN_SUPPORT,
+            InitFlags::FUSE_NO_OPENDIR_SUPPORT,
+            InitFlags::FUSE_CACHE_SYMLINKS,
+        ] {
+            let _ = config.add_capabilities(capability);
+        }
+        Ok(())
+    }
+
+    fn destroy(&mut self) {
+        let done = self.holds.forget_all(self.fs(), (self.now)()).and_then(|()| self.fs.sync_all());
+        *self.last_sync.lock().unwrap_or_else(PoisonError::into_inner) = done.err();
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        match self.fs.lookup(ino(parent), name.as_bytes()) {
+            Err(FsError::NotFound) => reply.entry(&FOR_EVER, &not_there(), Generation(0)),
+            found => self.entry(reply, found),
+        }
+    }
+
+    fn forget(&self, _: &Request, number: INodeNo, times: u64) {
+        // There is nobody to tell.
+        let _ = self.holds.forget(self.fs(), ino(number), times, (self.now)());
+    }
+
+    fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        attributes(reply, self.fs.attributes(ino(number)));
+    }
+
+    fn setattr(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        accessed: Option<TimeOrNow>,
+        modified: Option<TimeOrNow>,
+        changed: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let caller = self.caller(request);
+        let change = SetAttributes {
+            permissions: mode.map(|mode| mode & 0o7777),
+            uid,
+            gid,
+            size,
+            accessed: accessed.map(|time| time_or_now(time, caller.now)),
+            modified: modified.map(|time| time_or_now(time, caller.now)),
+            changed: changed.map(timestamp),
+        };
+        attributes(reply, self.fs.set_attributes(&caller, ino(number), &change));
+    }
+
+    fn readlink(&self, _: &Request, number: INodeNo, reply: ReplyData) {
+        match self.fs.read_link(ino(number)) {
+            Ok(target) => reply.data(&target),
+            Err(error) => reply.error(errno(&error)),
+        }
+    }
+
+    fn mknod(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _: u32,
+        device: u32,
+        reply: ReplyEntry,
+    ) {
+        let Some(kind) = kind_of(mode) else { return reply.error(Errno::EINVAL) };
+        let node = NewNode { kind, permissions: mode & 0o7777, device };
+        self.entry(reply, self.fs.make_node(&self.caller(request), ino(parent), name.as_bytes(), &node));
+    }
+
+    fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _: u32, reply: ReplyEntry) {
+        let node = NewNode::directory(mode & 0o7777);
+        self.entry(reply, self.fs.make_node(&self.caller(request), ino(parent), name.as_bytes(), &node));
+    }
+
+    fn create(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _: u32, _: i32, reply: ReplyCreate) {
+        let node = NewNode::file(mode & 0o7777);
+        let made = self.fs.make_node(&self.caller(request), ino(parent), name.as_bytes(), &node);
+        match made.and_then(|made| self.holds.hold(self.fs(), made.ino).map(|()| made)) {
+            Ok(made) => {
+                let (found, generation) = (file_attr(&made), Generation(made.generation));
+                let flags = FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH;
+                reply.created(&FOR_EVER, &found, generation, FileHandle(0), flags);
+            }
+            Err(error) => reply.error(errno(&error)),
+        }
+    }
+
+    fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        empty(reply, self.fs.unlink(&self.caller(request), ino(parent), name.as_bytes()));
+    }
+
+    fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        empty(reply, self.fs.rmdir(&self.caller(request), ino(parent), name.as_bytes()));
+    }
+
+    fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
+        let target = target.as_os_str().as_bytes();
+        self.entry(reply, self.fs.symlink(&self.caller(request), ino(parent), name.as_bytes(), target));
+    }
+
+    fn rename(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let how = match flags {
+            flags if flags.is_empty() => RenameHow::Replace,
+            RenameFlags::RENAME_NOREPLACE => RenameHow::NoReplace,
+            RenameFlags::RENAME_EXCHANGE => RenameHow::Exchange,
+            _ => return reply.error(Errno::EINVAL),
+        };
+        let (from, to) = ((ino(parent), name.as_bytes()), (ino(new_parent), new_name.as_bytes()));
+        empty(reply, self.fs.rename(&self.caller(request), from, to, how));
+    }
+
+    fn link(&self, request: &Request, number: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        self.entry(reply, self.fs.link(&self.caller(request), ino(number), ino(parent), name.as_bytes()));
+    }
+
+    // "No such request" is the answer that makes the kernel open everything by itself from then on.
+
+    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn opendir(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    /// Of what `create` opened.
+    fn release(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        _: bool,
+        reply: ReplyEmpty,
+    ) {
+        reply.ok();
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        BUFFER.with_borrow_mut(|buffer| {
+            if buffer.len() < size as usize {
+                buffer.resize(size as usize, 0);
+            }
+            match self.fs.read(ino(number), offset, &mut buffer[..size as usize]) {
+                Ok(got) => reply.data(&buffer[..got]),
+                Err(error) => reply.error(errno(&error)),
+            }
+        });
+    }
+
+    fn write(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        bytes: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        match self.fs.write(&self.caller(request), ino(number), offset, bytes) {
+            Ok(written) => reply.written(written as u32),
+            Err(error) => reply.error(errno(&error)),
+        }
+    }
+
+    fn fsync(&self, _: &Request, number: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        empty(reply, self.fs.sync(ino(number)));
+    }
+
+    fn fsyncdir(&self, _: &Request, number: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        empty(reply, self.fs.sync(ino(number)));
+    }
+
+    fn readdir(&self, _: &Request, number: INodeNo, _: FileHandle, offset: u64, reply: ReplyDirectory) {
+        self.list_names(ino(number), offset, reply);
+    }
+
+    fn readdirplus(&self, _: &Request, number: INodeNo, _: FileHandle, offset: u64, reply: ReplyDirectoryPlus) {
+        self.list_attributes(ino(number), offset, reply);
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        match self.fs.space() {
+            Ok(space) => reply.statfs(
+                space.blocks,
+                space.free,
+                space.available,
+                space.inodes,
+                space.free_inodes,
+                space.block_bytes,
+                MAX_NAME_BYTES as u32,
+                space.block_bytes,
+            ),
+            Err(error) => reply.error(errno(&error)),
+        }
+    }
+
+    fn setxattr(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _: u32,
+        reply: ReplyEmpty,
+    ) {
+        let how = match flags {
+            0 => SetXattrHow::Any,
+            XATTR_CREATE => SetXattrHow::Create,
+            XATTR_REPLACE => SetXattrHow::Replace,
+            _ => return reply.error(Errno::EINVAL),
+        };
+        let done =
+            check_xattr(name).and_then(|name| self.fs.set_xattr(&self.caller(request), ino(number), name, value, how));
+        empty(reply, done);
+    }
+
+    fn getxattr(&self, _: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        sized(reply, size, check_xattr(name).and_then(|name| self.fs.get_xattr(ino(number), name)));
+    }
+
+    fn listxattr(&self, _: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
+        let names = self.fs.list_xattrs(ino(number));
+        let joined = names.map(|names| names.into_iter().flat_map(|name| [name, vec![0]].concat()).collect());
+        sized(reply, size, joined);
+    }
+
+    fn removexattr(&self, request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let done = check_xattr(name).and_then(|name| self.fs.remove_xattr(&self.caller(request), ino(number), name));
+        empty(reply, done);
+    }
+
+    fn fallocate(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        len: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let Some(how) = allocate_how(mode) else { return reply.error(Errno::EOPNOTSUPP) };
+        empty(reply, self.fs.allocate(&self.caller(request), ino(number), how, offset, len));
+    }
+
+    fn lseek(&self, _: &Request, number: INodeNo, _: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
+        const SEEK_DATA: i32 = 3;
+        const SEEK_HOLE: i32 = 4;
+        let what = match whence {
+            SEEK_DATA => SeekTo::Data,
+            SEEK_HOLE => SeekTo::Hole,
+            _ => return reply.error(Errno::EINVAL),
+        };
+        let Ok(offset) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };
+        match self.fs.seek(ino(number), offset, what) {
+            Ok(at) => reply.offset(at as i64),
+            Err(error) => reply.error(errno(&error)),
+        }
+    }
+}

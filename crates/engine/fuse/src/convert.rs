@@ -1,0 +1,130 @@
+//! Between the words of FUSE and ours.
+
+use std::time::{Duration, SystemTime};
+
+use fuser::{Errno, FileAttr, FileType, INodeNo, TimeOrNow};
+use rustix::fs::FallocateFlags;
+use senesce_fsapi::{AllocateHow, Attributes, FileKind, FsError, Timestamp};
+
+/// The unit in which programs are advised to read and write.
+const BLOCK_BYTES: u32 = 4096;
+
+pub(crate) fn errno(error: &FsError) -> Errno {
+    Errno::from_i32(error.errno())
+}
+
+pub(crate) fn file_type(kind: FileKind) -> FileType {
+    match kind {
+        FileKind::File => FileType::RegularFile,
+        FileKind::Directory => FileType::Directory,
+        FileKind::Symlink => FileType::Symlink,
+        FileKind::Fifo => FileType::NamedPipe,
+        FileKind::Socket => FileType::Socket,
+        FileKind::CharDevice => FileType::CharDevice,
+        FileKind::BlockDevice => FileType::BlockDevice,
+    }
+}
+
+/// What the type's bits of a mode say; nothing for directories and symbolic links, which are made otherwise.
+pub(crate) fn kind_of(mode: u32) -> Option<FileKind> {
+    Some(match mode & 0o170_000 {
+        0 | 0o100_000 => FileKind::File,
+        0o010_000 => FileKind::Fifo,
+        0o020_000 => FileKind::CharDevice,
+        0o060_000 => FileKind::BlockDevice,
+        0o140_000 => FileKind::Socket,
+        _ => return None,
+    })
+}
+
+pub(crate) fn file_attr(found: &Attributes) -> FileAttr {
+    FileAttr {
+        ino: INodeNo(found.ino.0),
+        size: found.size,
+        blocks: found.allocated.div_ceil(512),
+        atime: system_time(found.accessed),
+        mtime: system_time(found.modified),
+        ctime: system_time(found.changed),
+        crtime: SystemTime::UNIX_EPOCH,
+        kind: file_type(found.kind),
+        perm: found.permissions as u16,
+        nlink: found.links,
+        uid: found.uid,
+        gid: found.gid,
+        rdev: found.device,
+        blksize: BLOCK_BYTES,
+        flags: 0,
+    }
+}
+
+fn system_time(time: Timestamp) -> SystemTime {
+    let whole = Duration::from_secs(time.seconds.unsigned_abs());
+    let second = match time.seconds < 0 {
+        true => SystemTime::UNIX_EPOCH.checked_sub(whole),
+        false => SystemTime::UNIX_EPOCH.checked_add(whole),
+    };
+    let exact = second.and_then(|second| second.checked_add(Duration::from_nanos(time.nanoseconds.into())));
+    exact.unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+pub(crate) fn timestamp(time: SystemTime) -> Timestamp {
+    match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => Timestamp { seconds: since.as_secs() as i64, nanoseconds: since.subsec_nanos() },
+        Err(before) => {
+            let before = before.duration();
+            let (seconds, nanoseconds) = (-(before.as_secs() as i64), before.subsec_nanos());
+            match nanoseconds {
+                0 => Timestamp { seconds, nanoseconds },
+                nanoseconds => Timestamp { seconds: seconds - 1, nanoseconds: 1_000_000_000 - nanoseconds },
+            }
+        }
+    }
+}
+
+pub(crate) fn time_or_now(time: TimeOrNow, now: Timestamp) -> Timestamp {
+    match time {
+        TimeOrNow::SpecificTime(time) => timestamp(time),
+        TimeOrNow::Now => now,
+    }
+}
+
+/// What `fallocate` asks for; nothing for what engines do not have (collapsing and inserting ranges, unsharing).
+pub(crate) fn allocate_how(mode: i32) -> Option<AllocateHow> {
+    let flags = FallocateFlags::from_bits_retain(mode as u32);
+    let keep_size = flags.contains(FallocateFlags::KEEP_SIZE);
+    let what = flags.difference(FallocateFlags::KEEP_SIZE);
+    if what.is_empty() {
+        Some(AllocateHow::Reserve { keep_size })
+    } else if what == FallocateFlags::ZERO_RANGE {
+        Some(AllocateHow::Zero { keep_size })
+    } else if what == FallocateFlags::PUNCH_HOLE && keep_size {
+        Some(AllocateHow::Punch)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_come_back_as_they_went() {
+        for (seconds, nanoseconds) in [(0, 0), (1, 1), (-1, 999_999_999), (-5, 0), (5_000_000_000, 7), (-2, 1)] {
+            let time = Timestamp { seconds, nanoseconds };
+            assert_eq!(timestamp(system_time(time)), time);
+        }
+    }
+
+    #[test]
+    fn ways_to_allocate_that_no_engine_has_are_none() {
+        assert_eq!(allocate_how(0), Some(AllocateHow::Reserve { keep_size: false }));
+        assert_eq!(allocate_how(1), Some(AllocateHow::Reserve { keep_size: true }));
+        assert_eq!(allocate_how(3), Some(AllocateHow::Punch));
+        assert_eq!(allocate_how(0x10), Some(AllocateHow::Zero { keep_size: false }));
+        assert_eq!(allocate_how(0x11), Some(AllocateHow::Zero { keep_size: true }));
+        for mode in [2, 8, 0x20, 0x40, 0x13] {
+            assert_eq!(allocate_how(mode), None, "{mode}");
+        }
+    }
+}

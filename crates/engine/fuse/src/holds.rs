@@ -1,0 +1,88 @@
+//! Which inodes the kernel knows, and how often it was told of each: they are held open until it forgets them.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use senesce_fsapi::{FileSystem, FsResult, Ino, Timestamp};
+
+/// Parts of the table, so that threads seldom wait for each other.
+const SHARDS: usize = 16;
+
+/// Counts how often the kernel was told of each inode.
+#[derive(Debug, Default)]
+pub(crate) struct Holds([Mutex<HashMap<Ino, u64>>; SHARDS]);
+
+impl Holds {
+    fn shard(&self, ino: Ino) -> MutexGuard<'_, HashMap<Ino, u64>> {
+        let shard = (ino.0 % SHARDS as u64) as usize;
+        self.0[shard].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The kernel is about to be told of an inode. Errors: it is gone.
+    pub(crate) fn hold(&self, fs: &dyn FileSystem, ino: Ino) -> FsResult<()> {
+        let mut shard = self.shard(ino);
+        match shard.get_mut(&ino) {
+            Some(times) => *times += 1,
+            None => {
+                // Under the lock: another thread may be forgetting it at the same time.
+                fs.open(ino)?;
+                shard.insert(ino, 1);
+            }
+        }
+        Ok(())
+    }
+
+    /// The kernel forgets so many times that it was told.
+    pub(crate) fn forget(&self, fs: &dyn FileSystem, ino: Ino, times: u64, now: Timestamp) -> FsResult<()> {
+        let mut shard = self.shard(ino);
+        let Some(known) = shard.get_mut(&ino) else { return Ok(()) };
+        *known = known.saturating_sub(times);
+        if *known == 0 {
+            shard.remove(&ino);
+            fs.release(ino, now)?;
+        }
+        Ok(())
+    }
+
+    /// The kernel is gone and forgot everything.
+    pub(crate) fn forget_all(&self, fs: &dyn FileSystem, now: Timestamp) -> FsResult<()> {
+        for shard in &self.0 {
+            let known = std::mem::take(&mut *shard.lock().unwrap_or_else(PoisonError::into_inner));
+            let mut known: Vec<Ino> = known.into_keys().collect();
+            known.sort_unstable();
+            for ino in known {
+                fs.release(ino, now)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use senesce_core::Bytes;
+    use senesce_fsapi::{Caller, ModelFs, NewNode};
+
+    use super::*;
+
+    #[test]
+    fn an_inode_lives_until_it_is_forgotten_as_often_as_it_was_told() {
+        let fs = ModelFs::new(Bytes(1 << 20));
+        let (caller, holds) = (Caller::default(), Holds::default());
+        let ino = fs.make_node(&caller, Ino::ROOT, b"f", &NewNode::file(0o600)).unwrap().ino;
+        holds.hold(&fs, ino).unwrap();
+        holds.hold(&fs, ino).unwrap();
+        holds.hold(&fs, Ino::ROOT).unwrap();
+        fs.unlink(&caller, Ino::ROOT, b"f").unwrap();
+        holds.forget(&fs, ino, 1, caller.now).unwrap();
+        assert!(fs.attributes(ino).is_ok());
+        holds.forget(&fs, ino, 1, caller.now).unwrap();
+        assert!(fs.attributes(ino).is_err());
+        assert!(holds.hold(&fs, ino).is_err(), "it is gone");
+        holds.forget(&fs, ino, 7, caller.now).unwrap();
+        holds.forget_all(&fs, caller.now).unwrap();
+        assert!(fs.release(Ino::ROOT, caller.now).is_err(), "the root is held no more");
+    }
+}

@@ -1,0 +1,20 @@
+//! Mounts an engine: the FUSE protocol on one side, [`FileSystem`](senesce_fsapi::FileSystem) on the other, nothing else.
+//!
+//! Everything that changes the file system comes through the mount, so the kernel may keep what it knows: names (also
+//! those that are not there), attributes and pages stay valid for as long as the mount lives; files and directories are
+//! opened without asking. The kernel checks permissions (`default_permissions`), clears set-id bits, and keeps inodes in
+//! use alive by not forgetting them: what it knows is held open in the engine.
+//!
+//! Several threads serve; the order of what they do at once is the engine's affair.
+//!
+//! What is not: files without a name (O_TMPFILE), POSIX ACLs, and times of access, which reading does not change.
+
+mod adapter;
+mod convert;
+mod directory;
+mod error;
+mod holds;
+mod mount;
+
+pub use error::{Error, Result};
+pub use mount::{MountOptions, Mounted, Now};

@@ -1,0 +1,107 @@
+//! A mounted engine, from its beginning to its end.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    thread::{self, JoinHandle},
+};
+
+use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
+use senesce_fsapi::{FileSystem, FsError, Timestamp};
+
+use crate::{Error, Result, adapter::Adapter};
+
+/// Gives the time of day; whatever it gives, files get.
+pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// How an engine is mounted.
+pub struct MountOptions {
+    /// What the list of mounts says is mounted, so that it can be found again.
+    pub source: String,
+    /// How many threads serve; at least one.
+    pub threads: usize,
+    /// Where times come from.
+    pub now: Now,
+    /// The kernel refuses changes.
+    pub read_only: bool,
+}
+
+/// An engine that is mounted and served. Dropped, it is unmounted, if nobody uses it.
+pub struct Mounted {
+    point: PathBuf,
+    unmounter: SessionUnmounter,
+    thread: Option<JoinHandle<io::Result<()>>>,
+    last_sync: LastSync,
+}
+
+/// How making everything durable went, when the mount ended.
+pub(crate) type LastSync = Arc<Mutex<Option<FsError>>>;
+
+impl Mounted {
+    /// Mounts a file system, for all users if root does it, and serves it until it is unmounted, by whomever.
+    ///
+    /// Errors: no FUSE, not root and no fusermount3, or nothing to mount on.
+    pub fn start(fs: Arc<dyn FileSystem>, point: &Path, options: MountOptions) -> Result<Self> {
+        let failed = |source| Error::Mount { point: point.to_owned(), source };
+        let mut config = Config::default();
+        config.n_threads = Some(options.threads.max(1));
+        config.clone_fd = options.threads > 1;
+        config.mount_options = vec![MountOption::FSName(options.source), MountOption::DefaultPermissions];
+        if options.read_only {
+            config.mount_options.push(MountOption::RO);
+        }
+        if rustix::process::geteuid().is_root() {
+            config.mount_options.extend([MountOption::Suid, MountOption::Dev]);
+            config.acl = SessionACL::All;
+        }
+        let last_sync = LastSync::default();
+        let adapter = Adapter::new(fs, options.now, Arc::clone(&last_sync));
+        let mut session = Session::new(adapter, point, &config).map_err(failed)?;
+        let unmounter = session.unmount_callable();
+        let thread = thread::Builder::new().name("fuse".to_owned()).spawn(move || session.run()).map_err(failed)?;
+        Ok(Self { point: point.to_owned(), unmounter, thread: Some(thread), last_sync })
+    }
+
+    /// Whether it was unmounted, or serving ended for another reason.
+    pub fn is_over(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Unmounts and waits for the end.
+    ///
+    /// Errors: it is in use and stays mounted; those of [`join`](Self::join).
+    pub fn unmount(mut self) -> Result<()> {
+        self.unmounter.unmount().map_err(|source| Error::Unmount { point: self.point.clone(), source })?;
+        self.join()
+    }
+
+    /// Waits until it is unmounted, and everything durable.
+    ///
+    /// Errors: serving ended for another reason, or what was written last could not be made durable.
+    pub fn join(mut self) -> Result<()> {
+        let served = self.thread.take().map(JoinHandle::join);
+        let point = self.point.clone();
+        match served {
+            Some(Ok(Err(source))) => return Err(Error::Served { point, source }),
+            Some(Err(_)) => {
+                return Err(Error::Served { point, source: io::Error::other("the serving thread panicked") });
+            }
+            Some(Ok(Ok(()))) | None => {}
+        }
+        match self.last_sync.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(source) => Err(Error::NotDurable { point, source }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take()
+            && self.unmounter.unmount().is_ok()
+        {
+            let _ = thread.join(); // who wants to know how it ended calls join()
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! An engine behind the kernel: what programs do to it is what they would do to a directory.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{Read, Seek, SeekFrom, Write},
+    os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink},
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use senesce_core::{Bytes, RelPath, Rng, Seed};
+use senesce_exec::{
+    PosixTarget, Target, collect_engine_tree,
+    tree::{collect_tree, compare_trees},
+};
+use senesce_fsapi::{Caller, FileSystem, Ino, ModelFs, NewNode, SetAttributes, Timestamp};
+use senesce_fuse::{Error, MountOptions, Mounted};
+use senesce_oplog::{Content, ContentSource, Op, SpaceChange};
+use senesce_testkit::root_or_skip;
+
+/// A model that is mounted; its clock ticks with each look at it.
+struct Bed {
+    fs: Arc<ModelFs>,
+    mounted: Option<Mounted>,
+    dir: tempfile::TempDir,
+}
+
+impl Bed {
+    fn new(threads: usize, read_only: bool) -> Option<Self> {
+        if !root_or_skip("mounting") {
+            return None;
+        }
+        let fs = Arc::new(ModelFs::new(Bytes(256 << 20)));
+        let mut bed = Self { fs, mounted: None, dir: tempfile::tempdir().unwrap() };
+        bed.mount(threads, read_only).unwrap();
+        Some(bed)
+    }
+
+    fn mount(&mut self, threads: usize, read_only: bool) -> Result<(), Error> {
+        let ticks = AtomicU64::new(0);
+        let now = move || {
+            let tick = ticks.fetch_add(1, Ordering::SeqCst);
+            Timestamp { seconds: 1_000_000_000 + tick as i64, nanoseconds: 5 }
+        };
+        let source = "senesce-test".to_owned();
+        let options = MountOptions { source, threads, now: Arc::new(now), read_only };
+        self.mounted = Some(Mounted::start(self.fs.clone(), self.dir.path(), options)?);
+        Ok(())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn unmount(&mut self) -> Result<(), Error> {
+        self.mounted.take().unwrap().unmount()
+    }
+}
+
+#[test]
+fn programs_see_what_the_engine_holds_and_the_other_way_round() {
+    let Some(mut bed) = Bed::new(2, false) else { return };
+    fs::create_dir(bed.path("d")).unwrap();
+    fs::write(bed.path("d/file"), b"hello").unwrap();
+    fs::hard_link(bed.path("d/file"), bed.path("second")).unwrap();
+    symlink("d/file", bed.path("link")).unwrap();
+    fs::set_permissions(bed.path("second"), fs::Permissions::from_mode(0o640)).unwrap();
+    assert_eq!(fs::read(bed.path("link")).unwrap(), b"hello");
+    assert_eq!(fs::metadata(bed.path("no/such")).unwrap_err().raw_os_error(), Some(2));
+    assert_eq!(fs::metadata(bed.path("nothing")).unwrap_err().raw_os_error(), Some(2));
+    fs::write(bed.path("nothing"), b"now it is there").unwrap();
+    assert_eq!(fs::read_to_string(bed.path("nothing")).unwrap(), "now it is there");
+    let shown = fs::metadata(bed.path("second")).unwrap();
+    assert_eq!((shown.nlink(), shown.mode() & 0o7777, shown.size(), shown.blocks()), (2, 0o640, 5, 8));
+    assert_eq!(shown.mtime_nsec(), 5);
+    fs::rename(bed.path("d"), bed.path("e")).unwrap();
+    assert_eq!(fs::canonicalize(bed.path("link")).unwrap_err().raw_os_error(), Some(2));
+    assert_eq!(fs::remove_dir(bed.path("e")).unwrap_err().raw_os_error(), Some(39));
+    bed.unmount().unwrap();
+
+    let e = bed.fs.lookup(Ino::ROOT, b"e").unwrap().ino;
+    let file = bed.fs.lookup(e, b"file").unwrap();
+    assert_eq!((file.links, file.permissions), (2, 0o640));
+    let change = SetAttributes { size: Some(2), uid: Some(7), ..SetAttributes::default() };
+    bed.fs.set_attributes(&Caller::default(), file.ino, &change).unwrap();
+    bed.mount(2, false).unwrap();
+    let shown = fs::metadata(bed.path("second")).unwrap();
+    assert_eq!((shown.uid(), shown.size()), (7, 2));
+    bed.unmount().unwrap();
+    let owner = bed.fs.attributes(file.ino).unwrap();
+    assert_eq!((owner.uid, bed.fs.release(file.ino, owner.changed).is_err()), (7, true), "nothing is held any more");
+}
+
+#[test]
+fn a_file_without_a_name_lives_until_it_is_closed() {
+    let Some(mut bed) = Bed::new(1, false) else { return };
+    let empty = bed.fs.space().unwrap();
+    let options = || OpenOptions::new().read(true).write(true).create(true).to_owned();
+    let mut file = options().open(bed.path("f")).unwrap();
+    file.write_all(&[7; 100_000]).unwrap();
+    fs::remove_file(bed.path("f")).unwrap();
+    assert_eq!(fs::read_dir(bed.dir.path()).unwrap().count(), 0);
+    file.write_all_at(b"end", 99_997).unwrap();
+    file.set_len(99_999).unwrap();
+    let mut got = Vec::new();
+    file.seek(SeekFrom::Start(99_990)).unwrap();
+    file.read_to_end(&mut got).unwrap();
+    assert_eq!(got, b"\x07\x07\x07\x07\x07\x07\x07en");
+    assert_eq!(file.metadata().unwrap().nlink(), 0);
+    assert!(bed.fs.space().unwrap().free < empty.free);
+    drop(file);
+    // The kernel forgets it now and tells so among other requests.
+    let freed = (0..10_000).any(|_| {
+        rustix::fs::statfs(bed.dir.path()).unwrap();
+        bed.fs.space().unwrap() == empty
+    });
+    assert!(freed, "its space is not free");
+
+    // What is still open when the kernel goes is gone as well.
+    let file = options().open(bed.path("g")).unwrap();
+    fs::remove_file(bed.path("g")).unwrap();
+    rustix::mount::unmount(bed.dir.path(), rustix::mount::UnmountFlags::DETACH).unwrap();
+    drop(file);
+    bed.mounted.take().unwrap().join().unwrap();
+    assert_eq!(bed.fs.space().unwrap(), empty);
+}
+
+#[test]
+fn directories_of_any_length_are_listed_whole_and_removed() {
+    let Some(bed) = Bed::new(2, false) else { return };
+    let caller = Caller::default();
+    let d = bed.fs.make_node(&caller, Ino::ROOT, b"d", &NewNode::directory(0o755)).unwrap().ino;
+    for count in [0, 1, 127, 128, 129, 3000] {
+        for n in 0..count {
+            let name = format!("{n:0width$}", width = 1 + n % 200);
+            bed.fs.make_node(&caller, d, name.as_bytes(), &NewNode::file(0o644)).unwrap();
+        }
+        // A new mount, because the kernel would rightly believe that it knows.
+        let mut again = Bed { fs: bed.fs.clone(), mounted: None, dir: tempfile::tempdir().unwrap() };
+        again.mount(2, false).unwrap();
+        let names: Vec<_> = fs::read_dir(again.path("d")).unwrap().map(|entry| entry.unwrap()).collect();
+        assert_eq!(names.len(), count);
+        assert!(names.iter().all(|entry| entry.metadata().unwrap().is_file()));
+        for entry in names {
+            fs::remove_file(entry.path()).unwrap();
+        }
+        assert_eq!(fs::read_dir(again.path("d")).unwrap().count(), 0);
+        again.unmount().unwrap();
+    }
+}
+
+#[test]
+fn holes_and_attributes_come_through() {
+    let Some(bed) = Bed::new(2, false) else { return };
+    let file = File::create_new(bed.path("f")).unwrap();
+    file.write_all_at(&[1; 4096], 1 << 20).unwrap();
+    let seek = |from| rustix::fs::seek(&file, from).ok();
+    assert_eq!(seek(rustix::fs::SeekFrom::Data(0)), Some(1 << 20));
+    assert_eq!(seek(rustix::fs::SeekFrom::Hole(1 << 20)), Some((1 << 20) + 4096));
+    assert_eq!(seek(rustix::fs::SeekFrom::Data((1 << 20) + 4096)), None);
+    let path = bed.path("f");
+    let set = |name: &str, value: &[u8]| rustix::fs::setxattr(&path, name, value, rustix::fs::XattrFlags::empty());
+    set("user.one", b"1").unwrap();
+    set("user.two", &[2; 300]).unwrap();
+    assert!(set("system.posix_acl_access", b"x").is_err(), "it would not be obeyed");
+    let mut names = [0u8; 64];
+    let len = rustix::fs::listxattr(&path, &mut names).unwrap();
+    assert_eq!(&names[..len], b"user.one\0user.two\0");
+    let mut value = [0u8; 300];
+    assert_eq!(rustix::fs::getxattr(&path, "user.two", &mut value).unwrap(), 300);
+    assert_eq!(rustix::fs::getxattr(&path, "user.two", &mut value[..299]), Err(rustix::io::Errno::RANGE));
+    assert_eq!(rustix::fs::getxattr(&path, "user.no", &mut value), Err(rustix::io::Errno::NODATA));
+}
+
+#[test]
+fn a_mount_in_use_stays_and_a_read_only_one_takes_nothing() {
+    let Some(mut bed) = Bed::new(2, false) else { return };
+    fs::write(bed.path("f"), b"x").unwrap();
+    bed.unmount().unwrap();
+    bed.mount(1, true).unwrap();
+    assert_eq!(fs::write(bed.path("g"), b"x").unwrap_err().raw_os_error(), Some(30));
+    assert_eq!(fs::read(bed.path("f")).unwrap(), b"x");
+    let file = File::open(bed.path("f")).unwrap();
+    drop(file);
+    let missing = tempfile::tempdir().unwrap();
+    let nowhere = missing.path().join("nowhere");
+    let options = MountOptions { source: "x".into(), threads: 1, now: Arc::new(Timestamp::default), read_only: false };
+    let error = Mounted::start(bed.fs.clone(), &nowhere, options).err().unwrap();
+    assert!(error.to_string().contains("nowhere"), "{error}");
+}
+
+fn any_path(rng: &mut Rng) -> RelPath {
+    let depth = rng.between(1, 3);
+    let names: Vec<&[u8]> = (0..depth).map(|_| [&b"a"[..], b"b", b"\xff", b"d d"][rng.below(4) as usize]).collect();
+    RelPath::new(&names.join(&b'/')).unwrap()
+}
+
+fn any_op(rng: &mut Rng) -> Op {
+    let path = any_path(rng);
+    let mode = [0o644, 0o755, 0o600, 0o2755][rng.below(4) as usize];
+    let len = rng.below(30_000);
+    let content = Content::Seeded { seed: rng.next_u64(), len };
+    let how = [SpaceChange::Reserve, SpaceChange::ReserveKeepSize, SpaceChange::Punch, SpaceChange::Zero];
+    match rng.below(18) {
+        0..4 => Op::Mkdir { path, mode },
+        4..8 => Op::Create { path, mode, content },
+        8 => Op::Write { path, offset: rng.below(20_000), content },
+        9 => Op::Truncate { path, len },
+        10 => Op::Unlink { path },
+        11 => Op::Rename { from: path, to: any_path(rng) },
+        12 => Op::Exchange { first: path, second: any_path(rng) },
+        13 => Op::Link { existing: path, path: any_path(rng) },
+        14 => Op::Symlink { path, target: Arc::from(any_path(rng).as_bytes()) },
+        15 => Op::Fallocate { path, how: how[rng.below(4) as usize], offset: rng.below(20_000), len: len + 1 },
+        16 => Op::Rmdir { path },
+        _ => match rng.below(3) {
+            0 => Op::RemoveTree { path },
+            1 => Op::Chmod { path, mode },
+            _ => Op::Fsync { path },
+        },
+    }
+}
+
+#[test]
+fn the_same_operations_leave_the_same_tree_as_in_a_directory() {
+    for seed in 0..10 {
+        let Some(mut bed) = Bed::new(2, false) else { return };
+        let directory = tempfile::tempdir().unwrap();
+        let mut targets = [directory.path(), bed.dir.path()].map(|path| PosixTarget::open(path).unwrap());
+        let mut rng = Rng::for_purpose(Seed(seed), "mounted");
+        for _ in 0..300 {
+            let op = any_op(&mut rng);
+            let payload = op.content().map(|content| content.payload(&() as &dyn ContentSource).unwrap());
+            let done = targets.each_mut().map(|target| target.apply(&RelPath::root(), &op, payload.as_ref()));
+            assert_eq!(done[0].is_ok(), done[1].is_ok(), "seed {seed}: {op}: {done:?}");
+        }
+        let (want, got) = (collect_tree(directory.path(), 1).unwrap(), collect_tree(bed.dir.path(), 1).unwrap());
+        assert_eq!(compare_trees(&want, &got, 5), []);
+        drop(targets);
+        bed.unmount().unwrap();
+        assert_eq!(compare_trees(&want, &collect_engine_tree(bed.fs.as_ref()).unwrap(), 5), []);
+    }
+}
+
+#[test]
+fn many_programs_at_once_do_not_meet() {
+    let Some(mut bed) = Bed::new(4, false) else { return };
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let root = bed.path(&format!("thread-{thread}"));
+            scope.spawn(move || {
+                fs::create_dir(&root).unwrap();
+                for n in 0..200 {
+                    let path = root.join(format!("{n}"));
+                    fs::write(&path, vec![n as u8; n * 50]).unwrap();
+                    fs::rename(&path, root.join(format!("moved-{n}"))).unwrap();
+                    if n % 3 == 0 {
+                        fs::remove_file(root.join(format!("moved-{n}"))).unwrap();
+                    }
+                }
+                for entry in fs::read_dir(&root).unwrap() {
+                    let entry = entry.unwrap();
+                    let name = entry.file_name().into_string().unwrap();
+                    let n: usize = name.strip_prefix("moved-").unwrap().parse().unwrap();
+                    assert_eq!(fs::read(entry.path()).unwrap(), vec![n as u8; n * 50]);
+                }
+            });
+        }
+    });
+    bed.unmount().unwrap();
+    let tree = collect_engine_tree(bed.fs.as_ref()).unwrap();
+    assert_eq!((tree.directories(), tree.files()), (4, 4 * 133));
+}
