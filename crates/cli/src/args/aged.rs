@@ -15,6 +15,9 @@ pub struct AgeArgs {
     /// The file system for images and devices.
     #[arg(long, value_enum)]
     pub fs: Option<super::FsArg>,
+    /// More arguments for mkfs, such as "-m single".
+    #[arg(long, value_name = "ARGUMENTS", allow_hyphen_values = true, requires = "fs")]
+    pub mkfs: Option<String>,
     /// When it ends: fullness=80%,turnover=2,layout-score=0.9 (all that is given holds), steps=100 (at the latest).
     /// Default: with the workload, also if only the fullness of one that fills the volume is given.
     #[arg(long, value_name = "AGE")]

@@ -56,6 +56,9 @@ fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, qu
         if args.image.is_some() || args.save.is_some() {
             return Err(usage("--image and --save keep a volume; --on names a directory", None));
         }
+        if args.mkfs.is_some() {
+            return Err(usage("--mkfs is about a volume that is made; --on names a directory", None));
+        }
         if plan.workload.kind == WorkloadKind::Interfile {
             let message = "interfile makes its volume anew for every copy, and --on names a directory";
             return Err(usage(message, Some("name image:SIZE or a device with --on, and a file system with --fs")));
@@ -129,6 +132,7 @@ fn spec(args: &AgeArgs, plan: &Plan, scratch: &Path) -> Result<(VolumeSpec, Slot
     };
     let mut spec = VolumeSpec::new(backend, file_system);
     spec.force = args.force;
+    spec.mkfs_options = args.mkfs.iter().flat_map(|text| text.split_whitespace().map(str::to_owned)).collect();
     // It seeds the directory hash of ext4, so it must follow from what the user gave: the same volume again is the same.
     let seed = plan.seed.derive(&format!("age {} {file_system}", args.workload));
     Ok((
