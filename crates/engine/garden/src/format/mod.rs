@@ -1,0 +1,58 @@
+//! What lies on the devices, byte for byte: codecs without any state. docs/garden-format.md draws them to scale.
+//!
+//! All numbers are little-endian. Every codec reads back what it wrote, refuses what it did not, and names the field.
+
+pub(crate) mod bytes;
+pub(crate) mod directory;
+pub(crate) mod inode;
+pub(crate) mod label;
+pub(crate) mod operation;
+pub(crate) mod pointer;
+pub(crate) mod record;
+pub(crate) mod slot;
+pub(crate) mod superblock;
+pub(crate) mod volume;
+
+/// Bytes of a block, as everything above RAID sees it.
+pub(crate) const BLOCK: usize = 4096;
+/// Bytes of the trailer behind each block on a drive.
+pub(crate) const TRAILER: usize = 64;
+/// Bytes of a block with its trailer: the unit of drives and of parity.
+pub(crate) const SLOT: usize = BLOCK + TRAILER;
+/// The version of everything here.
+pub(crate) const VERSION: u32 = 1;
+
+/// The payload of a block.
+pub(crate) type Block = [u8; BLOCK];
+
+/// A block of zeros on the heap.
+pub(crate) fn zero_block() -> Box<Block> {
+    Box::new([0; BLOCK])
+}
+
+/// What lies on a device is not what the format says.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{structure}: {field} is {found}, expected {expected}")]
+pub struct Damage {
+    /// The structure, such as `superblock`.
+    pub structure: &'static str,
+    /// The field of it.
+    pub field: &'static str,
+    /// What stands there.
+    pub found: String,
+    /// What should.
+    pub expected: String,
+}
+
+impl Damage {
+    pub(crate) fn new(
+        structure: &'static str,
+        field: &'static str,
+        found: impl ToString,
+        expected: impl ToString,
+    ) -> Self {
+        Self { structure, field, found: found.to_string(), expected: expected.to_string() }
+    }
+}
+
+pub(crate) type Decoded<T> = Result<T, Damage>;

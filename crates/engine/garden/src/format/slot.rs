@@ -1,0 +1,158 @@
+//! A block on a drive: 4,096 bytes and a trailer of 64 that says what they are and where they belong.
+//!
+//! The trailer is what finds lost, torn, flipped and misdirected writes: a block that was read is believed only if its
+//! checksums fit, it says that it lies where it was read, and its owner, number and tag are those of the pointer.
+
+use super::{
+    BLOCK, Block, Damage, Decoded, SLOT,
+    bytes::{put, u16_at, u32_at, u64_at},
+};
+
+/// What a slot holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    Label = 1,
+    Superblock = 2,
+    /// A block of one of the aggregate's files.
+    Aggregate = 3,
+    /// A block of a volume, whatever file of it: what lies in a container file.
+    Volume = 4,
+}
+
+/// Where a block belongs: the part of the trailer that is not a checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Context {
+    pub kind: Kind,
+    /// 0 for contents of files, more for blocks of pointers.
+    pub level: u8,
+    /// The low bits of the number of the consistency point that wrote it; pointers carry them too.
+    pub tag: u16,
+    /// The aggregate's file; a volume's container file for blocks of volumes.
+    pub owner: u64,
+    /// The block's number in the owner, at its level; a block of a volume has its VVBN here.
+    pub block: u64,
+    pub pvbn: u64,
+    /// The consistency point that wrote it.
+    pub cp: u64,
+    /// Of a block of a volume: the file, and the number in it at its level. For those who look for the parent.
+    pub hint_file: u64,
+    pub hint_block: u64,
+}
+
+/// Bytes of a slot, on the heap.
+pub(crate) type Slot = Box<[u8; SLOT]>;
+
+pub(crate) fn zero_slot() -> Slot {
+    Box::new([0; SLOT])
+}
+
+/// Puts a payload and its trailer together.
+pub(crate) fn encode(payload: &Block, context: &Context) -> Slot {
+    let mut slot = zero_slot();
+    slot[..BLOCK].copy_from_slice(payload);
+    let trailer = &mut slot[BLOCK..];
+    put(trailer, 0, &crc32c::crc32c(payload).to_le_bytes());
+    trailer[8] = context.kind as u8;
+    trailer[9] = context.level;
+    put(trailer, 10, &context.tag.to_le_bytes());
+    put(trailer, 16, &context.owner.to_le_bytes());
+    put(trailer, 24, &context.block.to_le_bytes());
+    put(trailer, 32, &context.pvbn.to_le_bytes());
+    put(trailer, 40, &context.cp.to_le_bytes());
+    put(trailer, 48, &context.hint_file.to_le_bytes());
+    put(trailer, 56, &context.hint_block.to_le_bytes());
+    let sum = trailer_sum(trailer);
+    put(trailer, 4, &sum.to_le_bytes());
+    slot
+}
+
+/// Reads the trailer after checking both checksums. Not checked: that the context is the one wanted.
+pub(crate) fn decode(slot: &[u8; SLOT]) -> Decoded<Context> {
+    let (payload, trailer) = slot.split_at(BLOCK);
+    let (found, sum) = (u32_at(trailer, 4), trailer_sum(trailer));
+    if found != sum {
+        return Err(Damage::new("slot", "trailer checksum", hex(found), hex(sum)));
+    }
+    let (found, sum) = (u32_at(trailer, 0), crc32c::crc32c(payload));
+    if found != sum {
+        return Err(Damage::new("slot", "payload checksum", hex(found), hex(sum)));
+    }
+    let kind = match trailer[8] {
+        1 => Kind::Label,
+        2 => Kind::Superblock,
+        3 => Kind::Aggregate,
+        4 => Kind::Volume,
+        other => return Err(Damage::new("slot", "kind", other, "1 to 4")),
+    };
+    Ok(Context {
+        kind,
+        level: trailer[9],
+        tag: u16_at(trailer, 10),
+        owner: u64_at(trailer, 16),
+        block: u64_at(trailer, 24),
+        pvbn: u64_at(trailer, 32),
+        cp: u64_at(trailer, 40),
+        hint_file: u64_at(trailer, 48),
+        hint_block: u64_at(trailer, 56),
+    })
+}
+
+/// Whether it is what some whole write left there, or never written.
+pub(crate) fn is_whole(slot: &[u8; SLOT]) -> bool {
+    decode(slot).is_ok() || slot.iter().all(|&byte| byte == 0)
+}
+
+pub(crate) fn payload(slot: &[u8; SLOT]) -> Box<Block> {
+    let mut out = super::zero_block();
+    out.copy_from_slice(&slot[..BLOCK]);
+    out
+}
+
+/// Over all of the trailer but the sum itself.
+fn trailer_sum(trailer: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&trailer[..4]), &trailer[8..])
+}
+
+fn hex(sum: u32) -> String {
+    format!("{sum:#010x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn context() -> Context {
+        Context {
+            kind: Kind::Volume,
+            level: 1,
+            tag: 0x0203,
+            owner: 17,
+            block: 0x0405,
+            pvbn: 0x0607,
+            cp: 0x0001_0203,
+            hint_file: 42,
+            hint_block: 7,
+        }
+    }
+
+    #[test]
+    fn golden() {
+        let slot = encode(&[0xab; BLOCK], &context());
+        assert_eq!(decode(&slot).unwrap(), context());
+        let trailer: String = slot[BLOCK..].iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(trailer, GOLDEN);
+    }
+    const GOLDEN: &str = "golden";
+
+    #[test]
+    fn any_flipped_bit_is_noticed() {
+        let good = encode(&[0x5a; BLOCK], &context());
+        for byte in (0..BLOCK).step_by(61).chain(BLOCK..SLOT) {
+            for bit in 0..8 {
+                let mut bad = good.clone();
+                bad[byte] ^= 1 << bit;
+                assert!(decode(&bad).is_err(), "byte {byte} bit {bit}");
+            }
+        }
+    }
+}

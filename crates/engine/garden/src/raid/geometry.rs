@@ -1,0 +1,131 @@
+//! Where a block lies: PVBN to drive and stripe, stripe to allocation area.
+//!
+//! The PVBNs of a drive follow each other, drive by drive, group by group, so that neighbours in number are neighbours
+//! on one drive.
+
+use std::ops::Range;
+
+use crate::{
+    Group,
+    error::{Error, Result},
+    format::{SLOT, label::DriveLabel, label::MAX_GROUPS, pointer::PVBN_END},
+};
+
+/// Slots before the first stripe of each drive: the label and two superblocks.
+pub(crate) const FIXED_SLOTS: u64 = 3;
+
+/// The shape of an aggregate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Geometry {
+    pub groups: Vec<Group>,
+    pub aa_stripes: u64,
+    pub tetris_stripes: u64,
+    bases: Vec<u64>,
+}
+
+/// A place: a group, one of its data drives, and a stripe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Place {
+    pub group: usize,
+    pub stripe: u64,
+    pub drive: usize,
+}
+
+impl Geometry {
+    pub fn new(groups: Vec<Group>, aa_stripes: u32, tetris_stripes: u32) -> Result<Self> {
+        if groups.is_empty() || groups.len() > MAX_GROUPS {
+            return Err(Error::invalid(format!("{} RAID groups; from 1 to {MAX_GROUPS}", groups.len())));
+        }
+        if aa_stripes == 0 || tetris_stripes == 0 {
+            return Err(Error::invalid("an allocation area and a tetris have one stripe at least"));
+        }
+        let mut bases = vec![0_u64];
+        for (index, group) in groups.iter().enumerate() {
+            if group.data_drives == 0 || group.stripes == 0 {
+                return Err(Error::invalid(format!("RAID group {index} has no blocks")));
+            }
+            let next = bases[index].checked_add(group.blocks()).filter(|&end| end <= PVBN_END);
+            bases.push(next.ok_or_else(|| Error::invalid("more than 2^44 blocks"))?);
+        }
+        Ok(Self { groups, aa_stripes: aa_stripes.into(), tetris_stripes: tetris_stripes.into(), bases })
+    }
+
+    pub fn of(label: &DriveLabel) -> Result<Self> {
+        Self::new(label.groups.clone(), label.aa_stripes, label.tetris_stripes)
+    }
+
+    /// All blocks, without parity.
+    pub fn blocks(&self) -> u64 {
+        self.bases[self.groups.len()]
+    }
+
+    pub fn drives(&self) -> usize {
+        self.groups.iter().map(Group::drives).sum()
+    }
+
+    /// The first drive of a group among all.
+    pub fn first_drive(&self, group: usize) -> usize {
+        self.groups[..group].iter().map(Group::drives).sum()
+    }
+
+    /// The group that a drive belongs to.
+    pub fn group_of(&self, drive: usize) -> usize {
+        let next = (0..self.groups.len()).find(|&group| drive < self.first_drive(group) + self.groups[group].drives());
+        next.unwrap_or(self.groups.len() - 1)
+    }
+
+    /// The place of a block; `None` behind the end.
+    pub fn locate(&self, pvbn: u64) -> Option<Place> {
+        let group = self.bases.partition_point(|&base| base <= pvbn).checked_sub(1)?;
+        let shape = self.groups.get(group)?;
+        let within = pvbn - self.bases[group];
+        Some(Place { group, stripe: within % shape.stripes, drive: (within / shape.stripes) as usize })
+    }
+
+    pub fn pvbn(&self, place: Place) -> u64 {
+        self.bases[place.group] + place.drive as u64 * self.groups[place.group].stripes + place.stripe
+    }
+
+    /// Allocation areas of a group.
+    pub fn areas(&self, group: usize) -> u64 {
+        self.groups[group].stripes.div_ceil(self.aa_stripes)
+    }
+
+    /// The stripes of an allocation area.
+    pub fn area_stripes(&self, group: usize, area: u64) -> Range<u64> {
+        let start = area * self.aa_stripes;
+        start..(start + self.aa_stripes).min(self.groups[group].stripes)
+    }
+
+    /// Bytes that a drive of the group needs.
+    pub fn drive_bytes(&self, group: usize) -> u64 {
+        slot_offset(self.groups[group].stripes)
+    }
+}
+
+/// Where a stripe's slot begins on a drive.
+pub(crate) fn slot_offset(stripe: u64) -> u64 {
+    (FIXED_SLOTS + stripe) * SLOT as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_and_numbers_are_one_to_one() {
+        let group = |data_drives, parity, stripes| Group { data_drives, parity, stripes };
+        let geometry = Geometry::new(vec![group(3, true, 7), group(1, false, 5), group(2, true, 4)], 3, 2).unwrap();
+        assert_eq!(geometry.blocks(), 21 + 5 + 8);
+        assert_eq!(geometry.drives(), 4 + 1 + 3);
+        let places: Vec<Place> = (0..geometry.blocks()).map(|pvbn| geometry.locate(pvbn).unwrap()).collect();
+        for (pvbn, &place) in places.iter().enumerate() {
+            assert_eq!(geometry.pvbn(place), pvbn as u64);
+        }
+        assert_eq!(places[8], Place { group: 0, stripe: 1, drive: 1 });
+        assert_eq!(geometry.locate(geometry.blocks()), None);
+        assert_eq!(geometry.areas(0), 3);
+        assert_eq!(geometry.area_stripes(0, 2), 6..7);
+        assert_eq!((geometry.group_of(3), geometry.group_of(4), geometry.group_of(5)), (0, 1, 2));
+    }
+}

@@ -1,0 +1,173 @@
+//! The consistency point: all that changed gets places, is written, and then one superblock makes it the aggregate.
+//!
+//! Phases: what operations freed leaves the maps · files of users in the order of inodes, metadata of volumes, the bits of
+//! VVBNs · volume table, containers, the aggregate's metadata, until nothing new is dirty · stripes are named in the log ·
+//! drives, flush · superblock, flush · what became free may be used, the log's other half takes over.
+
+use std::collections::BTreeMap;
+
+use super::{AGGREGATE, Key, Store, cache::State, container_of};
+use crate::{
+    error::{Error, Result},
+    format::{
+        pointer::{Physical, Pointer},
+        slot::{self, Context, Kind, Slot},
+    },
+    raid::{Place, StripeRange},
+};
+
+/// Stripes that are put together in memory at once.
+const STRIPES_AT_ONCE: u64 = 256;
+
+impl Store {
+    /// Makes all changes durable. Errors leave the devices at the last consistency point and stop the engine.
+    pub fn consistency_point(&mut self) -> Result<()> {
+        self.check_running()?;
+        let done = self.try_consistency_point();
+        if let Err(error) = &done {
+            self.stop(error);
+        }
+        done
+    }
+
+    fn try_consistency_point(&mut self) -> Result<()> {
+        self.sb.cp += 1;
+        self.sb.applied = self.log.last();
+        self.sb.missing = self.raid.missing();
+        for space in self.spaces() {
+            let volume = self.volume_mut(space)?;
+            let (freed, changed) = (std::mem::take(&mut volume.freed), volume.dirty > 0 || volume.record_dirty);
+            for &vvbn in &freed {
+                self.give_vvbn(space, vvbn)?;
+            }
+            if changed || !freed.is_empty() {
+                self.save_record(space)?;
+            }
+        }
+        let placed = self.place_all()?;
+        self.write_all(&placed)?;
+        self.raid.flush()?;
+        self.sb_slot = 1 - self.sb_slot;
+        self.raid.write_superblock(self.sb_slot, self.sb.cp, &self.sb.encode())?;
+        self.raid.flush()?;
+
+        self.committed = self.sb.cp;
+        self.counts.consistency_points += 1;
+        for key in placed.values().map(|(key, _)| *key) {
+            self.cache.set_state(key, State::Clean);
+        }
+        self.release_pending();
+        self.log.swap();
+        self.cache.shrink(self.limits.cache_bytes);
+        Ok(())
+    }
+
+    /// Gives every dirty block a place. Doing so dirties blocks of maps, which come later in the order or again.
+    fn place_all(&mut self) -> Result<BTreeMap<Place, (Key, Context)>> {
+        let mut placed = BTreeMap::new();
+        loop {
+            while let Some(key) = self.dirty.pop_first() {
+                if key.space != AGGREGATE {
+                    self.volume_mut(key.space)?.dirty -= 1;
+                }
+                if let Some((place, context)) = self.place(key)? {
+                    placed.insert(place, (key, context));
+                }
+            }
+            // The records hold the roots of the volumes, which are known only now.
+            for space in self.spaces() {
+                if self.volume(space)?.record_dirty {
+                    self.save_record(space)?;
+                }
+            }
+            if self.dirty.is_empty() {
+                return Ok(placed);
+            }
+        }
+    }
+
+    /// Gives one block a new place and frees the old one; `None` if it holds nothing and becomes a hole.
+    fn place(&mut self, key: Key) -> Result<Option<(Place, Context)>> {
+        let old = self.pointer(key)?;
+        let is_hole = key.zeros_are_a_hole() && self.get(key)?.iter().all(|&byte| byte == 0);
+        if is_hole {
+            self.cache.remove(key);
+            self.set_pointer(key, None)?;
+            self.free_old(key, old)?;
+            return Ok(None);
+        }
+        self.cache.set_state(key, State::Placed);
+        let tag = self.sb.cp as u16;
+        let pvbn = self.take_pvbn()?;
+        let at = Physical { pvbn, tag };
+        let (vvbn, kind, owner, block) = if key.space == AGGREGATE {
+            (None, Kind::Aggregate, key.file, key.index)
+        } else {
+            let vvbn = self.take_vvbn(key.space)?;
+            self.set_container(key.space, vvbn, Some(at))?;
+            (Some(vvbn), Kind::Volume, container_of(key.space), vvbn)
+        };
+        self.set_pointer(key, Some(Pointer { vvbn, at }))?;
+        self.free_old(key, old)?;
+        let context = Context {
+            kind,
+            level: key.level,
+            tag,
+            owner,
+            block,
+            pvbn,
+            cp: self.sb.cp,
+            hint_file: key.file,
+            hint_block: key.index,
+        };
+        let unknown = || Error::invalid(format!("PVBN {pvbn} is behind the end of the aggregate"));
+        let place = self.raid.geometry.locate(pvbn).ok_or_else(unknown)?;
+        Ok(Some((place, context)))
+    }
+
+    fn free_old(&mut self, key: Key, old: Option<Pointer>) -> Result<()> {
+        match old {
+            None => Ok(()),
+            Some(Pointer { vvbn: Some(vvbn), .. }) => self.give_vvbn(key.space, vvbn),
+            Some(Pointer { vvbn: None, at }) => self.give_pvbn(at.pvbn),
+        }
+    }
+
+    /// Writes all blocks to their places, and names the stripes in the log before: a power loss between a block and its
+    /// parity is found there.
+    fn write_all(&mut self, placed: &BTreeMap<Place, (Key, Context)>) -> Result<()> {
+        let stripes = self.raid.stripes_of(placed.keys());
+        for named in stripes.chunks(self.log.max_intent()) {
+            if !named[0].is_first_of(&stripes) {
+                self.raid.flush()?; // what the intent before named is written before it is forgotten
+            }
+            self.log.write_intent(self.sb.cp, named)?;
+            for range in named.iter().flat_map(|range| range.split(STRIPES_AT_ONCE)) {
+                let mut writes: BTreeMap<Place, Slot> = BTreeMap::new();
+                for (place, (key, context)) in placed.range(range.places()) {
+                    let data = self.cache.get(*key).expect("dirty blocks stay");
+                    writes.insert(*place, slot::encode(data, context));
+                }
+                self.raid.write(&writes)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl StripeRange {
+    fn is_first_of(&self, all: &[StripeRange]) -> bool {
+        all.first() == Some(self)
+    }
+
+    fn split(&self, most: u64) -> impl Iterator<Item = StripeRange> + '_ {
+        let firsts = (self.first..self.first + self.count).step_by(most as usize);
+        let end = self.first + self.count;
+        firsts.map(move |first| StripeRange { group: self.group, first, count: most.min(end - first) })
+    }
+
+    fn places(&self) -> std::ops::Range<Place> {
+        let at = |stripe| Place { group: self.group as usize, stripe, drive: 0 };
+        at(self.first)..at(self.first + self.count)
+    }
+}

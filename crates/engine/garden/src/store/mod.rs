@@ -1,0 +1,102 @@
+//! All blocks of an aggregate: trees of files, a cache, free space, and the consistency point that makes changes durable.
+//!
+//! A block that changes is dirty, and so are all blocks above it up to the superblock: the consistency point then
+//! only gives places to dirty blocks, writes them, and writes the superblock. Nothing that the last consistency point uses
+//! is written over.
+
+mod cache;
+mod cp;
+mod key;
+mod open;
+mod reserve;
+mod space;
+mod tree;
+mod volumes;
+
+use std::collections::{BTreeSet, HashSet};
+
+pub(crate) use cache::Cache;
+pub(crate) use key::{AGGREGATE, Key, aggregate, container_of, shape_of, volume};
+pub(crate) use open::{Opened, format, open};
+pub(crate) use space::{Allocator, BITS};
+pub(crate) use volumes::Volume;
+
+use crate::{error::Error, format::superblock::Superblock, log::Log, raid::Raid};
+
+/// How much is kept in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Blocks that are as the devices have them, in bytes.
+    pub cache_bytes: u64,
+    /// Blocks that changed since the last consistency point, in bytes: with more, there is one.
+    pub dirty_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { cache_bytes: 256 << 20, dirty_bytes: 64 << 20 }
+    }
+}
+
+/// What was counted since the aggregate was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Consistency points.
+    pub consistency_points: u64,
+    /// Blocks of volumes that were read.
+    pub volume_reads: u64,
+    /// Reads of volumes that had to ask the container map, because the place in the pointer did not hold the block.
+    pub map_lookups: u64,
+    /// Of these, those that found the block at another place.
+    pub redirects: u64,
+}
+
+/// An open aggregate: what is durable, and what changed since.
+pub(crate) struct Store {
+    pub raid: Raid,
+    pub log: Log,
+    /// As it is to be at the next consistency point.
+    pub sb: Superblock,
+    /// The last consistency point that is durable.
+    pub committed: u64,
+    /// The place (0 or 1) of its superblock on the drives.
+    sb_slot: u64,
+    pub cache: Cache,
+    dirty: BTreeSet<Key>,
+    pub volumes: Vec<Option<Volume>>,
+    alloc: Allocator,
+    /// PVBNs that became free since the last consistency point, which still uses them.
+    pending: HashSet<u64>,
+    pub limits: Limits,
+    pub counts: Counts,
+    /// Why nothing may be changed any more.
+    pub stopped: Option<String>,
+    /// Something was changed since this was cleared.
+    pub touched: bool,
+}
+
+impl Store {
+    /// Remembers a failure in the middle of a change: memory is unfit to go on, the devices are not touched any more.
+    pub fn stop(&mut self, reason: &Error) {
+        self.stopped.get_or_insert_with(|| reason.to_string());
+    }
+
+    pub fn check_running(&self) -> crate::Result<()> {
+        match &self.stopped {
+            None => Ok(()),
+            Some(reason) => Err(Error::Stopped { reason: reason.clone() }),
+        }
+    }
+
+    pub fn volume(&self, space: u32) -> crate::Result<&Volume> {
+        self.volumes.get(space as usize).and_then(Option::as_ref).ok_or_else(|| no_volume(space))
+    }
+
+    pub fn volume_mut(&mut self, space: u32) -> crate::Result<&mut Volume> {
+        self.volumes.get_mut(space as usize).and_then(Option::as_mut).ok_or_else(|| no_volume(space))
+    }
+}
+
+fn no_volume(space: u32) -> Error {
+    Error::invalid(format!("there is no volume {space}"))
+}

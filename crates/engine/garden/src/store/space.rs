@@ -1,0 +1,278 @@
+//! Free space: a bitmap file of PVBNs in the aggregate, one of VVBNs and one of inodes in each volume.
+//!
+//! Blocks are taken from one allocation area after the other, each time the one with most free blocks; in it tetris by
+//! tetris, and in a tetris drive by drive, so that what is written one after the other lies one behind the other on a
+//! drive, and a tetris that is filled is whole stripes.
+
+use std::ops::Range;
+
+use super::{AGGREGATE, Key, Store, aggregate, volume};
+use crate::{
+    error::{Error, Result},
+    format::{BLOCK, Damage},
+    raid::{Geometry, Place},
+};
+
+/// Bits in a block of a bitmap.
+pub(crate) const BITS: u64 = BLOCK as u64 * 8;
+
+/// Which blocks come next, and how many are free in each allocation area.
+#[derive(Debug, Default)]
+pub(crate) struct Allocator {
+    /// For each group and area: free blocks that may be taken.
+    scores: Vec<Vec<u64>>,
+    current: Option<Cursor>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Cursor {
+    group: usize,
+    area: u64,
+    /// The first stripe of the tetris.
+    tetris: u64,
+    place: Place,
+}
+
+impl Allocator {
+    fn best(&self) -> Option<(usize, u64)> {
+        let mut best = None;
+        for (group, scores) in self.scores.iter().enumerate() {
+            for (area, &score) in (0..).zip(scores) {
+                if score > best.map_or(0, |(_, _, most)| most) {
+                    best = Some((group, area, score));
+                }
+            }
+        }
+        best.map(|(group, area, _)| (group, area))
+    }
+
+    fn score(&mut self, geometry: &Geometry, pvbn: u64) -> Option<&mut u64> {
+        let place = geometry.locate(pvbn)?;
+        self.scores[place.group].get_mut((place.stripe / geometry.aa_stripes) as usize)
+    }
+
+    /// The free blocks of each area, group by group.
+    pub fn scores(&self) -> &[Vec<u64>] {
+        &self.scores
+    }
+}
+
+impl Store {
+    /// Counts the free blocks of all areas. Cost: reads the whole bitmap.
+    pub(super) fn load_scores(&mut self) -> Result<()> {
+        let geometry = self.raid.geometry.clone();
+        self.alloc = Allocator::default();
+        for group in 0..geometry.groups.len() {
+            let mut scores = Vec::new();
+            for area in 0..geometry.areas(group) {
+                let stripes = geometry.area_stripes(group, area);
+                let mut free = 0;
+                for drive in 0..usize::from(geometry.groups[group].data_drives) {
+                    let start = geometry.pvbn(Place { group, drive, stripe: stripes.start });
+                    let end = start + (stripes.end - stripes.start);
+                    free += (end - start) - self.count_bits(AGGREGATE, aggregate::BITMAP, start..end)?;
+                }
+                scores.push(free);
+            }
+            self.alloc.scores.push(scores);
+        }
+        Ok(())
+    }
+
+    pub fn scores(&self) -> &[Vec<u64>] {
+        self.alloc.scores()
+    }
+
+    /// Blocks that may be taken now: free, and not in use by the last consistency point.
+    pub fn allocatable(&self) -> u64 {
+        self.sb.free - self.pending.len() as u64
+    }
+
+    /// Takes a free PVBN.
+    pub(super) fn take_pvbn(&mut self) -> Result<u64> {
+        loop {
+            if let Some(pvbn) = self.advance()? {
+                self.flip_bit(AGGREGATE, aggregate::BITMAP, pvbn, true)?;
+                self.sb.free -= 1;
+                if let Some(score) = self.alloc.score(&self.raid.geometry, pvbn) {
+                    *score -= 1;
+                }
+                return Ok(pvbn);
+            }
+            let free = self.allocatable();
+            let (group, area) = self.alloc.best().ok_or(Error::NoSpace { wanted: 1, free })?;
+            let stripe = self.raid.geometry.area_stripes(group, area).start;
+            let place = Place { group, drive: 0, stripe };
+            self.alloc.current = Some(Cursor { group, area, tetris: stripe, place });
+        }
+    }
+
+    /// The next free block of the current area; `None` at its end.
+    fn advance(&mut self) -> Result<Option<u64>> {
+        let Some(mut at) = self.alloc.current else { return Ok(None) };
+        let stripes = self.raid.geometry.area_stripes(at.group, at.area);
+        let drives = usize::from(self.raid.geometry.groups[at.group].data_drives);
+        let depth = self.raid.geometry.tetris_stripes;
+        while at.tetris < stripes.end {
+            let end = (at.tetris + depth).min(stripes.end);
+            while at.place.drive < drives {
+                let start = self.raid.geometry.pvbn(at.place);
+                if let Some(pvbn) = self.find_clear(start..start + (end - at.place.stripe))? {
+                    at.place.stripe += pvbn - start + 1;
+                    self.alloc.current = Some(at);
+                    return Ok(Some(pvbn));
+                }
+                at.place = Place { drive: at.place.drive + 1, stripe: at.tetris, ..at.place };
+            }
+            at.tetris = end;
+            at.place = Place { drive: 0, stripe: end, ..at.place };
+        }
+        self.alloc.current = None;
+        Ok(None)
+    }
+
+    fn find_clear(&mut self, range: Range<u64>) -> Result<Option<u64>> {
+        let mut next = range.start;
+        while next < range.end {
+            let Some(found) = self.find_bit(AGGREGATE, aggregate::BITMAP, next..range.end, false)? else { break };
+            if !self.pending.contains(&found) {
+                return Ok(Some(found));
+            }
+            next = found + 1;
+        }
+        Ok(None)
+    }
+
+    /// Gives a PVBN back; the last consistency point uses it until the next one is durable.
+    pub(super) fn give_pvbn(&mut self, pvbn: u64) -> Result<()> {
+        self.flip_bit(AGGREGATE, aggregate::BITMAP, pvbn, false)?;
+        self.sb.free += 1;
+        self.pending.insert(pvbn);
+        Ok(())
+    }
+
+    /// What became free may be taken from now on.
+    pub(super) fn release_pending(&mut self) {
+        for pvbn in std::mem::take(&mut self.pending) {
+            if let Some(score) = self.alloc.score(&self.raid.geometry, pvbn) {
+                *score += 1;
+            }
+        }
+        for volume in self.volumes.iter_mut().flatten() {
+            volume.pending.clear();
+        }
+    }
+
+    /// Takes a free VVBN.
+    pub(super) fn take_vvbn(&mut self, space: u32) -> Result<u64> {
+        let (cursor, end) = (self.volume(space)?.cursor, self.volume(space)?.record.blocks);
+        for range in [cursor..end, 0..cursor] {
+            let mut next = range.start;
+            while next < range.end {
+                let Some(found) = self.find_bit(space, volume::ACTIVE_MAP, next..range.end, false)? else { break };
+                if !self.volume(space)?.pending.contains(&found) {
+                    self.flip_bit(space, volume::ACTIVE_MAP, found, true)?;
+                    let volume = self.volume_mut(space)?;
+                    volume.cursor = found + 1;
+                    volume.record.used += 1;
+                    volume.record_dirty = true;
+                    return Ok(found);
+                }
+                next = found + 1;
+            }
+        }
+        let used = self.volume(space)?.record.used;
+        Err(Error::NoSpace { wanted: 1, free: end - used })
+    }
+
+    /// Takes a VVBN out of the volume's maps, and gives its PVBN back.
+    pub(super) fn give_vvbn(&mut self, space: u32, vvbn: u64) -> Result<()> {
+        self.flip_bit(space, volume::ACTIVE_MAP, vvbn, false)?;
+        let Some(at) = self.container(space, vvbn)? else {
+            let damage = Damage::new("container map", "place", "none", "one");
+            return Err(Error::damaged(format!("VVBN {vvbn} of volume {space}"), damage));
+        };
+        self.set_container(space, vvbn, None)?;
+        self.give_pvbn(at.pvbn)?;
+        let volume = self.volume_mut(space)?;
+        volume.pending.insert(vvbn);
+        volume.record.used -= 1;
+        volume.record_dirty = true;
+        Ok(())
+    }
+
+    /// The lowest number of an inode that is free; it is not taken by this.
+    pub fn pick_inode(&mut self, space: u32) -> Result<u64> {
+        let (hint, end) = (self.volume(space)?.ino_hint, self.volume(space)?.record.inodes);
+        let found = self.find_bit(space, volume::INODE_MAP, hint..end, false)?;
+        let found = found.ok_or(Error::NoSpace { wanted: 1, free: 0 })?;
+        self.volume_mut(space)?.ino_hint = found;
+        Ok(found)
+    }
+
+    pub fn set_inode_used(&mut self, space: u32, file: u64, used: bool) -> Result<()> {
+        self.flip_bit(space, volume::INODE_MAP, file, used)?;
+        let volume = self.volume_mut(space)?;
+        volume.record_dirty = true;
+        if used {
+            volume.record.inodes_used += 1;
+        } else {
+            volume.record.inodes_used -= 1;
+            volume.ino_hint = volume.ino_hint.min(file).max(volume::FIRST_USER);
+        }
+        Ok(())
+    }
+
+    /// Changes a bit. Errors: it is so already, so the map and the trees contradict each other.
+    fn flip_bit(&mut self, space: u32, file: u64, bit: u64, set: bool) -> Result<()> {
+        let byte = &mut self.modify(bitmap_key(space, file, bit))?[(bit % BITS / 8) as usize];
+        let mask = 1 << (bit % 8);
+        if (*byte & mask != 0) == set {
+            let damage = Damage::new("bitmap", "bit", u8::from(set), u8::from(!set));
+            return Err(Error::damaged(format!("bit {bit} of file {file} of space {space}"), damage));
+        }
+        *byte ^= mask;
+        Ok(())
+    }
+
+    /// The first bit of the range that is as wanted.
+    fn find_bit(&mut self, space: u32, file: u64, range: Range<u64>, wanted: bool) -> Result<Option<u64>> {
+        let mut at = range.start;
+        while at < range.end {
+            let end = range.end.min((at / BITS + 1) * BITS);
+            let block = self.get(bitmap_key(space, file, at))?;
+            while at < end {
+                let word = u64::from_le_bytes(crate::format::bytes::array(block, (at % BITS / 64 * 8) as usize));
+                let word = if wanted { word } else { !word };
+                let ahead = word >> (at % 64);
+                if ahead != 0 {
+                    let found = at + u64::from(ahead.trailing_zeros());
+                    return Ok((found < end).then_some(found));
+                }
+                at = (at / 64 + 1) * 64;
+            }
+            at = end;
+        }
+        Ok(None)
+    }
+
+    fn count_bits(&mut self, space: u32, file: u64, range: Range<u64>) -> Result<u64> {
+        let (mut at, mut count) = (range.start, 0);
+        while at < range.end {
+            let end = range.end.min((at / BITS + 1) * BITS);
+            let block = self.get(bitmap_key(space, file, at))?;
+            while at < end {
+                let word = u64::from_le_bytes(crate::format::bytes::array(block, (at % BITS / 64 * 8) as usize));
+                let bits = (end - at).min(64 - at % 64);
+                let mask = if bits == 64 { u64::MAX } else { ((1 << bits) - 1) << (at % 64) };
+                count += u64::from((word & mask).count_ones());
+                at += bits;
+            }
+        }
+        Ok(count)
+    }
+}
+
+fn bitmap_key(space: u32, file: u64, bit: u64) -> Key {
+    Key::new(space, file, 0, bit / BITS)
+}

@@ -1,0 +1,236 @@
+//! Trees of files: finding, reading and changing blocks by name.
+
+use super::{AGGREGATE, Key, Store, aggregate, cache::State, container_of, volume};
+use crate::{
+    error::{Error, Result},
+    format::{
+        Block, Damage,
+        inode::{INODE, Inode, PER_BLOCK},
+        pointer::{Physical, Pointer},
+        slot::Kind,
+        zero_block,
+    },
+    raid::Want,
+};
+
+impl Store {
+    /// The inode of a file. Errors: `Damaged` if there is none; callers ask for files that exist.
+    pub fn inode(&mut self, space: u32, file: u64) -> Result<Inode> {
+        let none = || Damage::new("inode", "kind", 0, "an inode in use");
+        self.try_inode(space, file)?.ok_or_else(|| Error::damaged(file_place(space, file), none()))
+    }
+
+    /// The inode of a file, if it is in use.
+    pub fn try_inode(&mut self, space: u32, file: u64) -> Result<Option<Inode>> {
+        match (space, file) {
+            (AGGREGATE, aggregate::INODES) => Ok(Some(self.sb.root.clone())),
+            (_, volume::INODES) => Ok(Some(self.volume(space)?.record.inode_file.clone())),
+            _ => {
+                let (key, at) = inode_place(space, file);
+                let decoded = Inode::decode(&self.get(key)?[at..at + INODE]);
+                decoded.map_err(|damage| Error::damaged(file_place(space, file), damage))
+            }
+        }
+    }
+
+    pub fn put_inode(&mut self, space: u32, file: u64, inode: &Inode) -> Result<()> {
+        match (space, file) {
+            (AGGREGATE, aggregate::INODES) => self.sb.root = inode.clone(),
+            (_, volume::INODES) => {
+                let volume = self.volume_mut(space)?;
+                volume.record.inode_file = inode.clone();
+                volume.record_dirty = true;
+            }
+            _ => {
+                let (key, at) = inode_place(space, file);
+                inode.encode(&mut self.modify(key)?[at..at + INODE]);
+            }
+        }
+        Ok(())
+    }
+
+    pub fn clear_inode(&mut self, space: u32, file: u64) -> Result<()> {
+        let (key, at) = inode_place(space, file);
+        self.modify(key)?[at..at + INODE].fill(0);
+        Ok(())
+    }
+
+    /// The pointer to a block, `None` for a hole (also behind the end of the tree).
+    pub fn pointer(&mut self, key: Key) -> Result<Option<Pointer>> {
+        let inode = self.inode(key.space, key.file)?;
+        let decoded = if key.level >= inode.height {
+            let beyond = key.level > inode.height || key.index >= key.shape().roots();
+            if beyond { Ok(None) } else { key.shape().decode(&inode.area, key.index) }
+        } else {
+            let (parent, slot) = key.parent();
+            if !self.cache.contains(parent) && self.pointer(parent)?.is_none() {
+                return Ok(None);
+            }
+            key.shape().decode(self.get(parent)?, slot)
+        };
+        decoded.map_err(|damage| Error::damaged(place(key), damage))
+    }
+
+    /// Sets the pointer to a block; what is above becomes dirty.
+    pub fn set_pointer(&mut self, key: Key, pointer: Option<Pointer>) -> Result<()> {
+        let mut inode = self.inode(key.space, key.file)?;
+        if key.level >= inode.height {
+            key.shape().encode(&mut inode.area, key.index, pointer);
+            return self.put_inode(key.space, key.file, &inode);
+        }
+        let (parent, slot) = key.parent();
+        key.shape().encode(&mut self.modify(parent)?[..], slot, pointer);
+        Ok(())
+    }
+
+    /// A block. A hole is a block of zeros.
+    pub fn get(&mut self, key: Key) -> Result<&Block> {
+        self.load(key)?;
+        Ok(self.cache.get(key).expect("it was loaded"))
+    }
+
+    /// A block to be changed: it and all above it are dirty.
+    pub fn modify(&mut self, key: Key) -> Result<&mut Block> {
+        self.load(key)?;
+        if self.cache.state(key) == Some(State::Clean) {
+            self.dirty_above(key)?;
+            self.cache.set_state(key, State::Dirty);
+            self.dirty.insert(key);
+            self.touched = true;
+            if key.space != AGGREGATE {
+                self.volume_mut(key.space)?.dirty += 1;
+            }
+        }
+        Ok(self.cache.get_mut(key).expect("it was loaded"))
+    }
+
+    /// How many blocks changed since the last consistency point.
+    pub fn dirty_blocks(&self) -> u64 {
+        self.dirty.len() as u64
+    }
+
+    /// Takes a block out of its file. Its place becomes free with the next consistency point.
+    pub fn drop_block(&mut self, key: Key) -> Result<()> {
+        let pointer = self.pointer(key)?;
+        self.forget(key);
+        if let Some(pointer) = pointer {
+            self.set_pointer(key, None)?;
+            self.note_freed(key.space, pointer)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a block out of memory, dirty or not.
+    pub(super) fn forget(&mut self, key: Key) {
+        self.cache.remove(key);
+        if self.dirty.remove(&key)
+            && let Ok(volume) = self.volume_mut(key.space)
+        {
+            volume.dirty -= 1;
+        }
+    }
+
+    /// A block that the files of users do not hold any more.
+    pub(super) fn note_freed(&mut self, space: u32, pointer: Pointer) -> Result<()> {
+        self.touched = true;
+        let volume = self.volume_mut(space)?;
+        volume.freed.extend(pointer.vvbn);
+        Ok(())
+    }
+
+    fn dirty_above(&mut self, key: Key) -> Result<()> {
+        let inode = self.inode(key.space, key.file)?;
+        if key.level < inode.height {
+            let (parent, _) = key.parent();
+            return self.modify(parent).map(|_| ());
+        }
+        if key.level > inode.height || key.index >= key.shape().roots() {
+            return Err(Error::invalid(format!("{}: behind the end of a tree {} high", place(key), inode.height)));
+        }
+        // The inode is written when the pointer is; its block has to have a place by then.
+        self.put_inode(key.space, key.file, &inode)
+    }
+
+    fn load(&mut self, key: Key) -> Result<()> {
+        if self.cache.contains(key) {
+            return Ok(());
+        }
+        let data = match self.pointer(key)? {
+            None => zero_block(),
+            Some(pointer) => self.fetch(key, pointer)?,
+        };
+        self.cache.insert(key, data);
+        Ok(())
+    }
+
+    /// Reads a block from the drives.
+    fn fetch(&mut self, key: Key, pointer: Pointer) -> Result<Box<Block>> {
+        match pointer.vvbn {
+            Some(vvbn) => self.fetch_of_volume(key, vvbn, pointer.at),
+            None => {
+                let Physical { pvbn, tag } = pointer.at;
+                let want =
+                    Want { kind: Kind::Aggregate, level: Some(key.level), owner: key.file, block: key.index, tag };
+                match self.raid.read(pvbn, &want)? {
+                    Ok(data) => Ok(data),
+                    Err(why) => self.raid.repair(pvbn, &want, why),
+                }
+            }
+        }
+    }
+
+    /// The read rule: the place in the pointer is good if the block there says that it is the one; else the container map
+    /// knows better; and if that says the same, the block is damaged.
+    fn fetch_of_volume(&mut self, key: Key, vvbn: u64, guess: Physical) -> Result<Box<Block>> {
+        let owner = container_of(key.space);
+        let want = |at: Physical| Want { kind: Kind::Volume, level: None, owner, block: vvbn, tag: at.tag };
+        self.counts.volume_reads += 1;
+        let why = match self.raid.read(guess.pvbn, &want(guess))? {
+            Ok(data) => return Ok(data),
+            Err(why) => why,
+        };
+        self.counts.map_lookups += 1;
+        let Some(at) = self.container(key.space, vvbn)? else {
+            let damage = Damage::new("container map", "place", "none", format!("one for VVBN {vvbn}"));
+            return Err(Error::damaged(place(key), damage));
+        };
+        let why = if at == guess {
+            why
+        } else {
+            self.counts.redirects += 1;
+            match self.raid.read(at.pvbn, &want(at))? {
+                Ok(data) => return Ok(data),
+                Err(why) => why,
+            }
+        };
+        self.raid.repair(at.pvbn, &want(at), why)
+    }
+
+    /// The container map: where a volume's block lies.
+    pub fn container(&mut self, space: u32, vvbn: u64) -> Result<Option<Physical>> {
+        let pointer = self.pointer(container_key(space, vvbn))?;
+        Ok(pointer.map(|pointer| pointer.at))
+    }
+
+    pub(super) fn set_container(&mut self, space: u32, vvbn: u64, at: Option<Physical>) -> Result<()> {
+        self.set_pointer(container_key(space, vvbn), at.map(|at| Pointer { vvbn: None, at }))
+    }
+}
+
+/// A volume's block, seen as the contents of its container file.
+fn container_key(space: u32, vvbn: u64) -> Key {
+    Key::new(AGGREGATE, container_of(space), 0, vvbn)
+}
+
+fn inode_place(space: u32, file: u64) -> (Key, usize) {
+    let table = if space == AGGREGATE { aggregate::INODES } else { volume::INODES };
+    (Key::new(space, table, 0, file / PER_BLOCK), (file % PER_BLOCK) as usize * INODE)
+}
+
+fn file_place(space: u32, file: u64) -> String {
+    if space == AGGREGATE { format!("file {file} of the aggregate") } else { format!("inode {file} of volume {space}") }
+}
+
+pub(super) fn place(key: Key) -> String {
+    format!("{}, level {}, block {}", file_place(key.space, key.file), key.level, key.index)
+}

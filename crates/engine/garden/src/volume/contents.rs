@@ -1,0 +1,290 @@
+//! Contents of files: reading, writing, cutting, holes. Times are set by those who call.
+
+use senesce_fsapi::{FileKind, FsError};
+
+use crate::{
+    error::Result,
+    format::{
+        BLOCK,
+        inode::{AREA, Inode},
+        pointer::Pointer,
+    },
+    store::{Key, Store, shape_of, volume},
+};
+
+/// No file is longer.
+pub(crate) const MAX_FILE_BYTES: u64 = 1 << 50;
+const BLOCK_BYTES: u64 = BLOCK as u64;
+
+/// The blocks from `offset` on and the part of each, with its place in the caller's bytes.
+fn pieces(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        let at = offset + done as u64;
+        let within = (at % BLOCK_BYTES) as usize;
+        let now = (BLOCK - within).min(len - done);
+        let piece = (at / BLOCK_BYTES, within, done..done + now);
+        done += now;
+        (now > 0).then_some(piece)
+    })
+}
+
+impl Store {
+    /// Reads from `offset` on, up to the end of the file, and says how many bytes.
+    pub fn read_file(&mut self, space: u32, file: u64, offset: u64, out: &mut [u8]) -> Result<usize> {
+        let inode = self.inode(space, file)?;
+        let len = out.len().min(usize::try_from(inode.size.saturating_sub(offset)).unwrap_or(usize::MAX));
+        let out = &mut out[..len];
+        if inode.inline {
+            out.copy_from_slice(&inode.area[offset.min(AREA as u64) as usize..][..len]);
+            return Ok(len);
+        }
+        for (block, within, range) in pieces(offset, len) {
+            let key = Key::new(space, file, 0, block);
+            let to = &mut out[range];
+            // Holes are not kept in memory.
+            if self.has_block(key)? {
+                to.copy_from_slice(&self.get(key)?[within..within + to.len()]);
+            } else {
+                to.fill(0);
+            }
+        }
+        Ok(len)
+    }
+
+    /// Writes at `offset`; the file grows to hold it.
+    pub fn write_file(&mut self, space: u32, file: u64, offset: u64, data: &[u8]) -> Result<()> {
+        let mut inode = self.inode(space, file)?;
+        let end = offset + data.len() as u64;
+        if inode.size.max(end) <= AREA as u64 && (inode.inline || may_be_inline(file, &inode)) {
+            inode.area[offset as usize..end as usize].copy_from_slice(data);
+            inode.inline = true;
+            inode.size = inode.size.max(end);
+            return self.put_inode(space, file, &inode);
+        }
+        // Everything that is to be read is read before anything changes: a failure here does no harm.
+        let mut new = 0;
+        for (block, within, range) in pieces(offset, data.len()) {
+            let key = Key::new(space, file, 0, block);
+            let exists = !inode.inline && self.has_block(key)?;
+            new += u64::from(!exists);
+            if exists && (within != 0 || range.len() != BLOCK) {
+                self.get(key)?;
+            }
+        }
+        if self.spill(space, file)? && offset < BLOCK_BYTES {
+            new -= 1; // block 0 came with the spilling
+        }
+        self.grow(space, file, end.div_ceil(BLOCK_BYTES))?;
+        for (block, within, range) in pieces(offset, data.len()) {
+            let key = Key::new(space, file, 0, block);
+            if range.len() == BLOCK && !self.cache.contains(key) {
+                self.cache.insert(key, crate::format::zero_block());
+            }
+            self.modify(key)?[within..within + range.len()].copy_from_slice(&data[range]);
+        }
+        let mut inode = self.inode(space, file)?;
+        inode.size = inode.size.max(end);
+        inode.blocks += new;
+        self.put_inode(space, file, &inode)
+    }
+
+    /// Changes the length: what is cut off is gone, what is added is a hole.
+    pub fn resize(&mut self, space: u32, file: u64, size: u64) -> Result<()> {
+        let mut inode = self.inode(space, file)?;
+        if inode.inline && size <= AREA as u64 {
+            inode.area[size as usize..].fill(0);
+            inode.size = size;
+            inode.inline = size > 0;
+            return self.put_inode(space, file, &inode);
+        }
+        self.spill(space, file)?;
+        let blocks = size.div_ceil(BLOCK_BYTES);
+        if size < inode.size {
+            self.zero_part(space, file, size..blocks * BLOCK_BYTES)?;
+            self.free_blocks(space, file, blocks)?;
+            self.shrink(space, file, blocks)?;
+        } else {
+            self.grow(space, file, blocks)?;
+        }
+        let mut inode = self.inode(space, file)?;
+        inode.size = size;
+        self.put_inode(space, file, &inode)
+    }
+
+    /// Makes a range read as zeros, without blocks where it covers them whole. The length stays.
+    pub fn punch(&mut self, space: u32, file: u64, offset: u64, len: u64) -> Result<()> {
+        let mut inode = self.inode(space, file)?;
+        let end = offset.saturating_add(len).min(inode.size);
+        if offset >= end {
+            return Ok(());
+        }
+        if inode.inline {
+            inode.area[offset as usize..end as usize].fill(0);
+            return self.put_inode(space, file, &inode);
+        }
+        let first = offset.div_ceil(BLOCK_BYTES);
+        // Behind the end of the file a block holds zeros anyway.
+        let last = if end == inode.size { end.div_ceil(BLOCK_BYTES) } else { end / BLOCK_BYTES };
+        if first > last {
+            return self.zero_part(space, file, offset..end);
+        }
+        self.zero_part(space, file, offset..first * BLOCK_BYTES)?;
+        self.zero_part(space, file, (last * BLOCK_BYTES).min(end)..end)?;
+        self.free_range(space, file, first, last)
+    }
+
+    /// The first block from `from` on, below `end`, that exists; or that does not.
+    pub fn find_block(&mut self, space: u32, file: u64, from: u64, end: u64, exists: bool) -> Result<Option<u64>> {
+        let inode = self.inode(space, file)?;
+        let mut at = from;
+        while at < end {
+            let key = Key::new(space, file, 0, at);
+            if self.has_block(key)? == exists {
+                return Ok(Some(at));
+            }
+            at += if exists { self.hole_around(key, inode.height)? } else { 1 };
+        }
+        Ok(None)
+    }
+
+    /// How many blocks from `key` on are known to be a hole, because nothing is above them.
+    fn hole_around(&mut self, key: Key, height: u8) -> Result<u64> {
+        let (mut above, mut covered) = (key, 1);
+        while above.level < height {
+            let (parent, _) = above.parent();
+            if self.has_block(parent)? {
+                break;
+            }
+            covered *= key.shape().fanout();
+            above = parent;
+        }
+        Ok(covered - key.index % covered)
+    }
+
+    /// Whether the file has this block, on a drive or only in memory yet.
+    pub fn has_block(&mut self, key: Key) -> Result<bool> {
+        Ok(self.is_dirty(key) || self.pointer(key)?.is_some())
+    }
+
+    /// Moves inline contents into a block; says whether there were any.
+    fn spill(&mut self, space: u32, file: u64) -> Result<bool> {
+        let mut inode = self.inode(space, file)?;
+        if !inode.inline {
+            return Ok(false);
+        }
+        let contents = std::mem::replace(&mut inode.area, [0; AREA]);
+        inode.inline = false;
+        inode.blocks = 1;
+        self.put_inode(space, file, &inode)?;
+        self.modify(Key::new(space, file, 0, 0))?[..AREA].copy_from_slice(&contents);
+        Ok(true)
+    }
+
+    /// Makes the tree high enough: the inode's pointers move down into a block.
+    fn grow(&mut self, space: u32, file: u64, blocks: u64) -> Result<()> {
+        let shape = shape_of(space);
+        loop {
+            let mut inode = self.inode(space, file)?;
+            if shape.capacity(inode.height) >= blocks {
+                return Ok(());
+            }
+            inode.height += 1;
+            let pointers = std::mem::replace(&mut inode.area, [0; AREA]);
+            self.put_inode(space, file, &inode)?;
+            self.modify(Key::new(space, file, inode.height, 0))?[..AREA].copy_from_slice(&pointers);
+        }
+    }
+
+    /// Makes the tree as low as `blocks` blocks want it, after those behind were freed.
+    fn shrink(&mut self, space: u32, file: u64, blocks: u64) -> Result<()> {
+        let shape = shape_of(space);
+        loop {
+            let mut inode = self.inode(space, file)?;
+            if inode.height <= shape.height(blocks) {
+                return Ok(());
+            }
+            let top = Key::new(space, file, inode.height, 0);
+            inode.area = crate::format::bytes::array(self.get(top)?, 0);
+            let pointer = self.pointer(top)?;
+            self.forget(top);
+            if let Some(pointer) = pointer {
+                self.note_freed(space, pointer)?;
+            }
+            inode.height -= 1;
+            self.put_inode(space, file, &inode)?;
+        }
+    }
+
+    /// Zeros within one block, if it exists.
+    fn zero_part(&mut self, space: u32, file: u64, range: std::ops::Range<u64>) -> Result<()> {
+        let key = Key::new(space, file, 0, range.start / BLOCK_BYTES);
+        if range.is_empty() || !self.has_block(key)? {
+            return Ok(());
+        }
+        let start = (range.start % BLOCK_BYTES) as usize;
+        self.modify(key)?[start..start + (range.end - range.start) as usize].fill(0);
+        Ok(())
+    }
+
+    /// Frees all blocks from `first` on.
+    fn free_blocks(&mut self, space: u32, file: u64, first: u64) -> Result<()> {
+        let height = self.inode(space, file)?.height;
+        self.free_range(space, file, first, shape_of(space).capacity(height))
+    }
+
+    fn free_range(&mut self, space: u32, file: u64, first: u64, last: u64) -> Result<()> {
+        let height = self.inode(space, file)?.height;
+        let mut freed = 0;
+        for slot in 0..shape_of(space).roots() {
+            freed += self.free_below(Key::new(space, file, height, slot), first, last, true)?;
+        }
+        let mut inode = self.inode(space, file)?;
+        inode.blocks -= freed;
+        self.put_inode(space, file, &inode)
+    }
+
+    /// Frees the blocks of contents from `first` to `last` below `key`, and blocks of pointers that have none left; says
+    /// how many of contents. `unlink`: the block above stays, and must not point here any more.
+    fn free_below(&mut self, key: Key, first: u64, last: u64, unlink: bool) -> Result<u64> {
+        let fanout = key.shape().fanout();
+        let span = fanout.saturating_pow(key.level.into());
+        let (start, end) = (key.index.saturating_mul(span), (key.index + 1).saturating_mul(span));
+        if end <= first || start >= last || !self.has_block(key)? {
+            return Ok(0);
+        }
+        let whole = first <= start && end <= last;
+        let mut freed = u64::from(key.level == 0);
+        if key.level > 0 {
+            for slot in 0..fanout {
+                let child = Key::new(key.space, key.file, key.level - 1, key.index * fanout + slot);
+                freed += self.free_below(child, first, last, !whole)?;
+            }
+        }
+        if whole {
+            let pointer: Option<Pointer> = self.pointer(key)?;
+            self.forget(key);
+            if let Some(pointer) = pointer {
+                if unlink {
+                    self.set_pointer(key, None)?;
+                }
+                self.note_freed(key.space, pointer)?;
+            }
+        }
+        Ok(freed)
+    }
+}
+
+fn may_be_inline(file: u64, inode: &Inode) -> bool {
+    let has_contents = inode.size > 0 || inode.blocks > 0;
+    file >= volume::FIRST_USER && matches!(inode.kind, FileKind::File | FileKind::Symlink) && !has_contents
+}
+
+/// Errors: `TooLarge` for an end that no file may have.
+pub(crate) fn check_end(offset: u64, len: u64) -> std::result::Result<u64, FsError> {
+    let end = offset.saturating_add(len);
+    if end > MAX_FILE_BYTES {
+        return Err(FsError::TooLarge { bytes: end, max: MAX_FILE_BYTES });
+    }
+    Ok(end)
+}
