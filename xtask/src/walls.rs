@@ -40,6 +40,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("senesce-record", &["senesce-core", "senesce-oplog"]),
     ("senesce-block", &["senesce-core"]),
     ("senesce-fsapi", &["senesce-core"]),
+    ("senesce-garden", &["senesce-core", "senesce-block", "senesce-fsapi"]),
     ("senesce-fuse", &["senesce-core", "senesce-fsapi"]),
     ("senesce-testkit", &["senesce-core"]),
     (

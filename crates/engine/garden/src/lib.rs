@@ -1,6 +1,34 @@
 //! The garden: a copy-on-write file system whose blocks can be moved below it.
+//!
+//! An *aggregate* is a set of drives in RAID-4 groups with a log. It holds *volumes*; each lives in a *container file*,
+//! whose pointers say where each of the volume's blocks lies. So a block has two numbers: the one that the volume knows
+//! (VVBN), and the place on the drives (PVBN), which may change without the volume knowing.
+//!
+//! - Nothing that the last *consistency point* uses is written over; one superblock makes the next one valid.
+//! - An operation returns when its record is durable in the log; opening does again what no consistency point includes.
+//! - Every block has a trailer that says what it is. A block that is not the one wanted is found elsewhere by the
+//!   container map, or put together from the other drives, or the read fails: wrong data are never given.
+//!
+//! [`Garden`] makes and opens aggregates, [`VolumeFs`] is a volume as a [`senesce_fsapi::FileSystem`]. The bytes are drawn
+//! in docs/garden-format.md.
+//!
+//! Not here: a clock, threads, knowledge of mounts. Not yet: snapshots, moving blocks, rebuilding a drive.
 
+mod check;
+mod engine;
+mod error;
 mod format;
+mod fs;
+mod log;
+mod raid;
+mod store;
+mod volume;
 
+pub use check::{CheckReport, Finding, check, collect_used_slots};
+pub use engine::{AggregateReport, Garden, VolumeOptions};
+pub use error::{Error, Result};
 pub use format::Damage;
 pub use format::label::Group;
+pub use fs::VolumeFs;
+pub use raid::RaidCounts;
+pub use store::{Counts, FormatOptions, Limits};

@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(free_head(&block), 9);
         assert_eq!(first_cookie(1, b"name"), GOLDEN_COOKIE);
     }
-    const GOLDEN_COOKIE: u64 = 0;
+    const GOLDEN_COOKIE: u64 = 28158453283422208;
 
     #[test]
     fn what_is_out_of_order_is_refused() {

@@ -191,7 +191,7 @@ mod tests {
         let header: String = bytes[..HEADER].iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(header, GOLDEN);
     }
-    const GOLDEN: &str = "golden";
+    const GOLDEN: &str = "0100ed09e8030000640000000300000039300000000000000400000000000000ffffffffffffffff00000000000100000700000000000000ffc99a3bffc99a3bffc99a3b0900000002000000010800004d000000000000000500000000000000";
 
     #[test]
     fn what_is_no_inode_is_refused() {

@@ -114,7 +114,7 @@ mod tests {
         let text: String = out.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(text, GOLDEN);
     }
-    const GOLDEN: &str = "golden";
+    const GOLDEN: &str = "474c4f476bf98d1e030000000200000002010000000000009235444a000000006162630000000000";
 
     #[test]
     fn records_come_back_over_the_ends_of_groups() {

@@ -142,7 +142,7 @@ mod tests {
         let trailer: String = slot[BLOCK..].iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(trailer, GOLDEN);
     }
-    const GOLDEN: &str = "golden";
+    const GOLDEN: &str = "934137946c748486040103020000000011000000000000000504000000000000070600000000000003020100000000002a000000000000000700000000000000";
 
     #[test]
     fn any_flipped_bit_is_noticed() {

@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(VolumeRecord::decode(&bytes).unwrap(), None);
         record.encode(&mut bytes);
         assert_eq!(VolumeRecord::decode(&bytes).unwrap(), Some(record));
-        assert_eq!(crc32c::crc32c(&bytes), 0);
+        assert_eq!(crc32c::crc32c(&bytes), 3503427894);
         bytes[4] = 129;
         assert_eq!(VolumeRecord::decode(&bytes).unwrap_err().field, "name length");
         bytes[0] = 0;

@@ -62,11 +62,7 @@ impl Log {
         if half_bytes < MIN_HALF_BYTES {
             return Err(Error::WrongDevice {
                 device: device.name().to_owned(),
-                what: format!(
-                    "a log of {} bytes; {} at least",
-                    device.size().0,
-                    2 * MIN_HALF_BYTES + BLOCK as u64
-                ),
+                what: format!("a log of {} bytes; {} at least", device.size().0, 2 * MIN_HALF_BYTES + BLOCK as u64),
             });
         }
         for half in 0..2 {
@@ -210,10 +206,12 @@ fn is_live(record: &Record, applied: u64) -> bool {
     record.kind == RecordKind::Operation && record.sequence > applied
 }
 
-fn decode_intent(body: &[u8]) -> Option<(u64, Vec<StripeRange>)> {
+/// The consistency point and the stripes of an intent.
+pub(crate) fn decode_intent(body: &[u8]) -> Option<(u64, Vec<StripeRange>)> {
     let (cp, ranges) = body.split_at_checked(8)?;
     let ranges = ranges.as_chunks::<INTENT_RANGE>().0;
-    let range = |at: &[u8; INTENT_RANGE]| StripeRange { group: u32_at(at, 0), first: u64_at(at, 4), count: u64_at(at, 12) };
+    let range =
+        |at: &[u8; INTENT_RANGE]| StripeRange { group: u32_at(at, 0), first: u64_at(at, 4), count: u64_at(at, 12) };
     Some((u64_at(cp, 0), ranges.iter().map(range).collect()))
 }
 

@@ -1,9 +1,6 @@
 //! Writing stripes: parity with as few reads as can be, runs of blocks as one request.
 
-use std::{
-    collections::BTreeMap,
-    sync::atomic::Ordering::Relaxed,
-};
+use std::{collections::BTreeMap, sync::atomic::Ordering::Relaxed};
 
 use super::{Place, Raid, slot_offset};
 use crate::{
@@ -53,9 +50,11 @@ impl Raid {
         let mut runs: BTreeMap<(usize, usize), Vec<(u64, &Slot)>> = BTreeMap::new();
         let mut parities: Vec<(usize, u64, Slot)> = Vec::new();
         let mut writes = writes.iter().peekable();
-        while let Some((&first, _)) = writes.peek() {
+        while let Some(first) = writes.peek().map(|(place, _)| **place) {
             let mut stripe = Vec::new();
-            while let Some((place, slot)) = writes.next_if(|(at, _)| (at.group, at.stripe) == (first.group, first.stripe)) {
+            while let Some((place, slot)) =
+                writes.next_if(|(at, _)| (at.group, at.stripe) == (first.group, first.stripe))
+            {
                 stripe.push((place.drive, slot));
                 runs.entry((place.group, place.drive)).or_default().push((place.stripe, slot));
             }

@@ -84,10 +84,6 @@ impl Cache {
             }
         }
     }
-
-    pub fn blocks(&self) -> usize {
-        self.buffers.len()
-    }
 }
 
 #[cfg(test)]
@@ -103,14 +99,14 @@ mod tests {
         }
         cache.set_state(key(0), State::Dirty);
         cache.shrink(8 * BLOCK as u64);
-        assert_eq!(cache.blocks(), 8);
+        assert_eq!(cache.buffers.len(), 8);
         cache.shrink(4 * BLOCK as u64);
-        assert_eq!(cache.blocks(), 4);
+        assert_eq!(cache.buffers.len(), 4);
         assert!(cache.contains(key(0)) && cache.contains(key(7)));
         cache.shrink(0);
-        assert_eq!(cache.blocks(), 1);
+        assert_eq!(cache.buffers.len(), 1);
         cache.set_state(key(0), State::Clean);
         cache.shrink(0);
-        assert_eq!(cache.blocks(), 0);
+        assert_eq!(cache.buffers.len(), 0);
     }
 }

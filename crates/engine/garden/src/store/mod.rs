@@ -17,8 +17,9 @@ use std::collections::{BTreeSet, HashSet};
 
 pub(crate) use cache::Cache;
 pub(crate) use key::{AGGREGATE, Key, aggregate, container_of, shape_of, volume};
+pub use open::FormatOptions;
 pub(crate) use open::{Opened, format, open};
-pub(crate) use space::{Allocator, BITS};
+pub(crate) use space::Allocator;
 pub(crate) use volumes::Volume;
 
 use crate::{error::Error, format::superblock::Superblock, log::Log, raid::Raid};

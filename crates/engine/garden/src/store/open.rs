@@ -58,8 +58,15 @@ pub(crate) fn format(
     Log::format(&log, options.uuid)?;
     let (log, _) = Log::open(log, options.uuid, 0, 0)?;
     let root = Inode::new(FileKind::File);
-    let sb =
-        Superblock { uuid: options.uuid, cp: 0, applied: 0, free: geometry.blocks(), volumes: 0, root, missing: vec![] };
+    let sb = Superblock {
+        uuid: options.uuid,
+        cp: 0,
+        applied: 0,
+        free: geometry.blocks(),
+        volumes: 0,
+        root,
+        missing: vec![],
+    };
     let mut store = Store::new(raid, log, sb, 1, Limits::default());
     let files = u64::from(aggregate::MAX_VOLUMES);
     store.sb.root = fixed_file(AGGREGATE, container_of(aggregate::MAX_VOLUMES) * INODE as u64);
@@ -157,7 +164,10 @@ fn check_alignment(drive: &Arc<dyn BlockDevice>) -> Result<()> {
     if SLOT.is_multiple_of(drive.alignment() as usize) {
         return Ok(());
     }
-    let what = format!("takes multiples of {} bytes, and blocks here have {SLOT}: open it without O_DIRECT", drive.alignment());
+    let what = format!(
+        "takes multiples of {} bytes, and blocks here have {SLOT}: open it without O_DIRECT",
+        drive.alignment()
+    );
     Err(Error::WrongDevice { device: drive.name().to_owned(), what })
 }
 
@@ -174,8 +184,9 @@ type Places = Vec<Option<Arc<dyn BlockDevice>>>;
 
 /// Puts each drive in its place. Drives without a readable label are left out, like missing ones.
 fn collect_labels(drives: &[Arc<dyn BlockDevice>]) -> Result<(DriveLabel, Places)> {
-    let wrong = |drive: &Arc<dyn BlockDevice>, what: &str| {
-        Error::WrongDevice { device: drive.name().to_owned(), what: what.to_owned() }
+    let wrong = |drive: &Arc<dyn BlockDevice>, what: &str| Error::WrongDevice {
+        device: drive.name().to_owned(),
+        what: what.to_owned(),
     };
     let mut first: Option<DriveLabel> = None;
     let mut places: Places = Vec::new();

@@ -104,24 +104,18 @@ impl Store {
         Ok(self.cache.get_mut(key).expect("it was loaded"))
     }
 
+    /// Whether it changed since the last consistency point.
+    pub fn is_dirty(&self, key: Key) -> bool {
+        self.cache.state(key).is_some_and(|state| state != State::Clean)
+    }
+
     /// How many blocks changed since the last consistency point.
     pub fn dirty_blocks(&self) -> u64 {
         self.dirty.len() as u64
     }
 
-    /// Takes a block out of its file. Its place becomes free with the next consistency point.
-    pub fn drop_block(&mut self, key: Key) -> Result<()> {
-        let pointer = self.pointer(key)?;
-        self.forget(key);
-        if let Some(pointer) = pointer {
-            self.set_pointer(key, None)?;
-            self.note_freed(key.space, pointer)?;
-        }
-        Ok(())
-    }
-
     /// Takes a block out of memory, dirty or not.
-    pub(super) fn forget(&mut self, key: Key) {
+    pub fn forget(&mut self, key: Key) {
         self.cache.remove(key);
         if self.dirty.remove(&key)
             && let Ok(volume) = self.volume_mut(key.space)
@@ -131,7 +125,7 @@ impl Store {
     }
 
     /// A block that the files of users do not hold any more.
-    pub(super) fn note_freed(&mut self, space: u32, pointer: Pointer) -> Result<()> {
+    pub fn note_freed(&mut self, space: u32, pointer: Pointer) -> Result<()> {
         self.touched = true;
         let volume = self.volume_mut(space)?;
         volume.freed.extend(pointer.vvbn);

@@ -186,7 +186,8 @@ impl Store {
 
     fn node(&mut self, space: u32, directory: u64, block: u32) -> Result<Node> {
         let decoded = Node::decode(self.get(Key::new(space, directory, 0, block.into()))?);
-        decoded.map_err(|damage| Error::damaged(format!("directory {directory} of volume {space}, block {block}"), damage))
+        decoded
+            .map_err(|damage| Error::damaged(format!("directory {directory} of volume {space}, block {block}"), damage))
     }
 
     fn store_node(&mut self, space: u32, directory: u64, block: u32, node: &Node) -> Result<()> {

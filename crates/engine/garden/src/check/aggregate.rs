@@ -1,0 +1,188 @@
+//! The files of the aggregate: from the superblock to the maps of the volumes.
+
+use std::collections::BTreeMap;
+
+use super::{Bits, CheckReport, media::Media, volume};
+use crate::{
+    Damage,
+    format::{
+        BLOCK, Block,
+        inode::{INODE, Inode, PER_BLOCK},
+        pointer::{Physical, Pointer, Shape},
+        slot::Kind,
+        volume::{VOLUME, VolumeRecord},
+    },
+    raid::Want,
+    store::{aggregate, container_of},
+};
+
+/// Where each of a volume's blocks lies.
+pub(super) type Map = BTreeMap<u64, Physical>;
+
+/// Checks everything but parity; gives the PVBNs that are reached.
+pub(super) fn check(media: &Media, report: &mut CheckReport) -> Bits {
+    let mut walk = Walk { media, report, used: Bits::default() };
+    let inodes = walk.contents(aggregate::INODES, &media.sb.root.clone());
+    let inode = |walk: &mut Walk<'_>, file: u64| walk.inode(&inodes, file);
+    let bitmap = inode(&mut walk, aggregate::BITMAP).map(|inode| walk.contents(aggregate::BITMAP, &inode));
+    let table = inode(&mut walk, aggregate::VOLUMES).map(|inode| walk.contents(aggregate::VOLUMES, &inode));
+    let table = table.unwrap_or_default();
+    let mut known = vec![aggregate::BITMAP, aggregate::VOLUMES];
+    for space in 0..aggregate::MAX_VOLUMES {
+        let (block, at) = (u64::from(space) / 8, space as usize % 8 * VOLUME);
+        let Some(bytes) = table.get(&block) else { continue };
+        let place = format!("volume {space}");
+        let record = match VolumeRecord::decode(&bytes[at..at + VOLUME]) {
+            Ok(Some(record)) => record,
+            Ok(None) => continue,
+            Err(damage) => {
+                walk.report.find(place, damage);
+                continue;
+            }
+        };
+        if space >= media.sb.volumes {
+            walk.report.find(place, Damage::new("superblock", "volumes", media.sb.volumes, "more than its number"));
+        }
+        let container = container_of(space);
+        known.push(container);
+        let Some(inode) = walk.inode(&inodes, container) else { continue };
+        walk.report.expect(
+            || format!("container of volume {space}"),
+            "inode",
+            "size",
+            inode.size,
+            record.blocks * BLOCK as u64,
+        );
+        let map = walk.container(container, &inode);
+        walk.report.volumes += 1;
+        volume::check(media, walk.report, space, &record, &map);
+    }
+    for file in inodes.keys().flat_map(|block| block * PER_BLOCK..(block + 1) * PER_BLOCK) {
+        let in_use = inode_bytes(&inodes, file).is_some_and(|bytes| bytes.iter().any(|&byte| byte != 0));
+        if in_use && !known.contains(&file) {
+            let damage = Damage::new("inode", "kind", "in use", "free: no volume has this file");
+            walk.report.find(format!("file {file} of the aggregate"), damage);
+        }
+    }
+    let used = walk.used;
+    if let Some(bitmap) = bitmap {
+        let bytes = concatenate(&bitmap, media.geometry.blocks().div_ceil(8));
+        Bits::of_bytes(&bytes).compare(&used, report, "PVBN in use", &|pvbn| format!("PVBN {pvbn}"));
+    }
+    report.expect(
+        || "superblock".to_owned(),
+        "superblock",
+        "free",
+        media.sb.free,
+        media.geometry.blocks() - used.count(),
+    );
+    report.blocks = used.count();
+    used
+}
+
+/// The blocks of a file's contents that are no holes.
+pub(super) type Contents = BTreeMap<u64, Box<Block>>;
+
+/// Contents in one piece, with zeros for holes.
+pub(super) fn concatenate(contents: &Contents, bytes: u64) -> Vec<u8> {
+    let mut all = vec![0; bytes.next_multiple_of(BLOCK as u64) as usize];
+    for (block, data) in contents {
+        if let Some(place) = all.as_chunks_mut::<BLOCK>().0.get_mut(*block as usize) {
+            place.copy_from_slice(&data[..]);
+        }
+    }
+    all
+}
+
+fn inode_bytes(inodes: &Contents, file: u64) -> Option<&[u8]> {
+    let at = (file % PER_BLOCK) as usize * INODE;
+    inodes.get(&(file / PER_BLOCK)).map(|block| &block[at..at + INODE])
+}
+
+struct Walk<'a> {
+    media: &'a Media,
+    report: &'a mut CheckReport,
+    used: Bits,
+}
+
+impl Walk<'_> {
+    fn inode(&mut self, inodes: &Contents, file: u64) -> Option<Inode> {
+        let found = inode_bytes(inodes, file).map_or(Ok(None), Inode::decode);
+        let none = || Damage::new("inode", "kind", "free", "in use");
+        match found.and_then(|inode| inode.ok_or_else(none)) {
+            Ok(inode) => Some(inode),
+            Err(damage) => {
+                self.report.find(format!("file {file} of the aggregate"), damage);
+                None
+            }
+        }
+    }
+
+    /// All blocks of contents of a file.
+    fn contents(&mut self, file: u64, inode: &Inode) -> Contents {
+        let mut contents = Contents::new();
+        self.below(file, inode, &mut |walk, index, at| {
+            if let Some(data) = walk.block(file, 0, index, at) {
+                contents.insert(index, data);
+            }
+        });
+        contents
+    }
+
+    /// The map of a container: its contents are the volume's blocks, which are checked with the volume.
+    fn container(&mut self, file: u64, inode: &Inode) -> Map {
+        let mut map = Map::new();
+        self.below(file, inode, &mut |walk, vvbn, at| {
+            if !walk.used.insert(at.pvbn) {
+                let damage = Damage::new("container map", "PVBN", at.pvbn, "one that nothing else uses");
+                walk.report.find(format!("file {file} of the aggregate, VVBN {vvbn}"), damage);
+            }
+            map.insert(vvbn, at);
+        });
+        map
+    }
+
+    /// Gives all pointers to contents.
+    fn below(&mut self, file: u64, inode: &Inode, leaf: &mut dyn FnMut(&mut Self, u64, Physical)) {
+        for slot in 0..Shape::Aggregate.roots() {
+            self.pointer(file, inode.height, slot, Shape::Aggregate.decode(&inode.area, slot), leaf);
+        }
+    }
+
+    fn pointer(
+        &mut self,
+        file: u64,
+        level: u8,
+        index: u64,
+        pointer: Result<Option<Pointer>, Damage>,
+        leaf: &mut dyn FnMut(&mut Self, u64, Physical),
+    ) {
+        let at = match pointer {
+            Ok(None) => return,
+            Ok(Some(pointer)) => pointer.at,
+            Err(damage) => return self.report.find(place(file, level, index), damage),
+        };
+        if level == 0 {
+            return leaf(self, index, at);
+        }
+        let Some(data) = self.block(file, level, index, at) else { return };
+        let fanout = Shape::Aggregate.fanout();
+        for slot in 0..fanout {
+            self.pointer(file, level - 1, index * fanout + slot, Shape::Aggregate.decode(&data[..], slot), leaf);
+        }
+    }
+
+    fn block(&mut self, file: u64, level: u8, index: u64, at: Physical) -> Option<Box<Block>> {
+        if !self.used.insert(at.pvbn) {
+            let damage = Damage::new("pointer", "PVBN", at.pvbn, "one that nothing else uses");
+            self.report.find(place(file, level, index), damage);
+        }
+        let want = Want { kind: Kind::Aggregate, level: Some(level), owner: file, block: index, tag: at.tag };
+        let read = self.media.read(at.pvbn).and_then(|(context, data)| want.check(&context, at.pvbn).map(|()| data));
+        read.map_err(|damage| self.report.find(place(file, level, index), damage)).ok()
+    }
+}
+
+fn place(file: u64, level: u8, index: u64) -> String {
+    format!("file {file} of the aggregate, level {level}, block {index}")
+}

@@ -1,0 +1,228 @@
+//! Drives and log as the check reads them: labels, superblocks, slots, parity.
+
+use std::sync::Arc;
+
+use senesce_block::BlockDevice;
+
+use super::CheckReport;
+use crate::{
+    Damage,
+    error::{Error, Result},
+    format::{
+        Block, SLOT,
+        label::DriveLabel,
+        record::RecordKind,
+        slot::{self, Context, Kind},
+        superblock::Superblock,
+    },
+    log::{decode_intent, read_halves, read_label},
+    raid::{Geometry, StripeRange, fixed_context, slot_offset},
+};
+
+/// Stripes that parity is computed of at once.
+const STRIPES_AT_ONCE: u64 = 64;
+
+pub(super) struct Media {
+    pub geometry: Geometry,
+    pub sb: Superblock,
+    drives: Vec<Option<Arc<dyn BlockDevice>>>,
+    /// What a consistency point that did not end was writing: parity is not right there before the next opening.
+    unfinished: Vec<StripeRange>,
+}
+
+impl Media {
+    pub fn open(drives: &[Arc<dyn BlockDevice>], log: &Arc<dyn BlockDevice>, report: &mut CheckReport) -> Result<Self> {
+        let mut labels = Vec::new();
+        for drive in drives {
+            match read_fixed(drive, 0)?.and_then(|(context, block)| {
+                let label = DriveLabel::decode(&block)?;
+                same_context(context, Kind::Label, 0, 0).map(|()| label)
+            }) {
+                Ok(label) => labels.push((label, drive)),
+                Err(damage) => report.find(drive.name(), damage),
+            }
+        }
+        let Some((first, _)) = labels.first() else {
+            return Err(Error::invalid("no drive has a label that can be read"));
+        };
+        let first = first.clone();
+        let geometry = Geometry::of(&first)?;
+        let mut places = vec![None; geometry.drives()];
+        for (label, drive) in labels {
+            let wrong = |what: &str| Error::WrongDevice { device: drive.name().to_owned(), what: what.to_owned() };
+            if label != (DriveLabel { drive: label.drive, ..first.clone() }) {
+                return Err(wrong("a drive of another aggregate"));
+            }
+            match places.get_mut(label.drive as usize) {
+                Some(place @ None) => *place = Some(drive.clone()),
+                _ => return Err(wrong("a place that is taken, or is none")),
+            }
+        }
+        let sb = newest_superblock(&places, first.uuid, report)?;
+        for (number, drive) in (0..).zip(&mut places) {
+            let told = sb.missing.contains(&number);
+            if drive.is_none() != told {
+                let (found, expected) = if told { ("here, but too old", "missing") } else { ("missing", "here") };
+                report.find(format!("drive {number}"), Damage::new("aggregate", "drive", found, expected));
+            }
+            if told {
+                *drive = None;
+            }
+        }
+        let unfinished = check_log(log, &sb, report)?;
+        report.cp = sb.cp;
+        Ok(Self { geometry, sb, drives: places, unfinished })
+    }
+
+    /// A block as it lies on its drive, and what its trailer says. No repair: what is damaged is damaged.
+    pub fn read(&self, pvbn: u64) -> std::result::Result<(Context, Box<Block>), Damage> {
+        let end = || format!("less than {}", self.geometry.blocks());
+        let place = self.geometry.locate(pvbn).ok_or_else(|| Damage::new("pointer", "PVBN", pvbn, end()))?;
+        let mut slot = slot::zero_slot();
+        let number = self.geometry.first_drive(place.group) + place.drive;
+        match &self.drives[number] {
+            Some(drive) => drive
+                .read_at(slot_offset(place.stripe), &mut slot[..])
+                .map_err(|error| Damage::new("drive", "answer", error, "a block"))?,
+            None => self.rebuild(place.group, place.stripe, &mut slot)?,
+        }
+        Ok((slot::decode(&slot)?, slot::payload(&slot)))
+    }
+
+    /// The drive and offset of a block.
+    pub fn slot_place(&self, pvbn: u64) -> Option<(usize, u64)> {
+        let place = self.geometry.locate(pvbn)?;
+        Some((self.geometry.first_drive(place.group) + place.drive, slot_offset(place.stripe)))
+    }
+
+    /// Of a missing drive: the XOR of the others.
+    fn rebuild(&self, group: usize, stripe: u64, out: &mut slot::Slot) -> std::result::Result<(), Damage> {
+        let first = self.geometry.first_drive(group);
+        let mut other = slot::zero_slot();
+        for drive in self.drives[first..first + self.geometry.groups[group].drives()].iter().flatten() {
+            let read = drive.read_at(slot_offset(stripe), &mut other[..]);
+            read.map_err(|error| Damage::new("drive", "answer", error, "a block"))?;
+            out.iter_mut().zip(other.iter()).for_each(|(sum, byte)| *sum ^= byte);
+        }
+        Ok(())
+    }
+
+    /// Adds up every stripe of groups that are complete: with parity, the sum is zeros.
+    pub fn check_parity(&self, report: &mut CheckReport) -> Result<()> {
+        for (group, shape) in self.geometry.groups.iter().enumerate() {
+            let first = self.geometry.first_drive(group);
+            let drives = &self.drives[first..first + shape.drives()];
+            if !shape.parity || drives.iter().any(Option::is_none) {
+                continue;
+            }
+            for start in (0..shape.stripes).step_by(STRIPES_AT_ONCE as usize) {
+                let count = STRIPES_AT_ONCE.min(shape.stripes - start);
+                let mut sum = vec![0; count as usize * SLOT];
+                let mut own = sum.clone();
+                for drive in drives.iter().flatten() {
+                    drive.read_at(slot_offset(start), &mut own)?;
+                    sum.iter_mut().zip(&own).for_each(|(sum, byte)| *sum ^= byte);
+                }
+                for (stripe, sum) in (start..).zip(sum.as_chunks::<SLOT>().0) {
+                    let is_unfinished = self.unfinished.iter().any(|range| {
+                        range.group as usize == group && (range.first..range.first + range.count).contains(&stripe)
+                    });
+                    if is_unfinished {
+                        continue;
+                    }
+                    report.stripes += 1;
+                    if let Some(at) = sum.iter().position(|&byte| byte != 0) {
+                        let damage = Damage::new("stripe", "parity", format!("a difference at byte {at}"), "none");
+                        report.find(format!("stripe {stripe} of RAID group {group}"), damage);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+type FixedSlot = std::result::Result<(Context, Box<Block>), Damage>;
+
+/// One of the slots at fixed places. The outer error is the device's.
+fn read_fixed(drive: &Arc<dyn BlockDevice>, place: u64) -> Result<FixedSlot> {
+    let mut slot = slot::zero_slot();
+    drive.read_at(place * SLOT as u64, &mut slot[..])?;
+    Ok(slot::decode(&slot).map(|context| (context, slot::payload(&slot))))
+}
+
+fn same_context(found: Context, kind: Kind, place: u64, cp: u64) -> std::result::Result<(), Damage> {
+    let expected = fixed_context(kind, place, cp);
+    if found == expected {
+        return Ok(());
+    }
+    Err(Damage::new("trailer", "context", format!("{found:?}"), format!("{expected:?}")))
+}
+
+/// The newest superblock. Those of both places must be whole on all drives, and the same; the older place may never have
+/// been written, and what a loss of power left of a superblock that was not finished there is no damage.
+fn newest_superblock(
+    drives: &[Option<Arc<dyn BlockDevice>>],
+    uuid: [u8; 16],
+    report: &mut CheckReport,
+) -> Result<Superblock> {
+    let mut all = Vec::new();
+    for drive in drives.iter().flatten() {
+        for half in 0..2 {
+            let found = read_fixed(drive, 1 + half)?.and_then(|(context, block)| {
+                let sb = Superblock::decode(&block)?;
+                same_context(context, Kind::Superblock, 1 + half, sb.cp)?;
+                let same = sb.uuid == uuid;
+                let other = || Damage::new("superblock", "uuid", format!("{:?}", sb.uuid), format!("{uuid:?}"));
+                if same { Ok(sb) } else { Err(other()) }
+            });
+            all.push((drive.name(), half, found));
+        }
+    }
+    let newest = all.iter().filter_map(|(_, half, found)| Some((found.as_ref().ok()?, *half)));
+    let Some((newest, place)) = newest.max_by_key(|(sb, _)| sb.cp) else {
+        return Err(Error::invalid("no drive has a superblock that can be read"));
+    };
+    let whole = all.iter().all(|(_, half, found)| *half != place || found.as_ref().is_ok_and(|sb| sb == newest));
+    for (name, half, found) in &all {
+        let place_of = || format!("superblock {half} of {name}");
+        match found {
+            Ok(sb) if *half == place && sb != newest => {
+                report.find(place_of(), Damage::new("superblock", "consistency point", sb.cp, newest.cp));
+            }
+            Err(damage) if *half == place => report.find(place_of(), damage.clone()),
+            // With the newest whole everywhere, the other place holds the one before, or nothing yet.
+            Err(damage) if whole && newest.cp > 1 => report.find(place_of(), damage.clone()),
+            _ => {}
+        }
+    }
+    Ok(newest.clone())
+}
+
+fn check_log(log: &Arc<dyn BlockDevice>, sb: &Superblock, report: &mut CheckReport) -> Result<Vec<StripeRange>> {
+    let label = match read_label(log) {
+        Ok(label) => label,
+        Err(Error::Damaged { place, damage }) => {
+            report.find(place, damage);
+            return Ok(Vec::new());
+        }
+        Err(error) => return Err(error),
+    };
+    if label.uuid != sb.uuid {
+        report
+            .find(log.name(), Damage::new("log label", "uuid", format!("{:?}", label.uuid), format!("{:?}", sb.uuid)));
+        return Ok(Vec::new());
+    }
+    let mut unfinished = Vec::new();
+    for record in read_halves(log, &label)?.into_iter().flatten() {
+        match record.kind {
+            RecordKind::Operation => report.log_operations += u64::from(record.sequence > sb.applied),
+            RecordKind::Intent => {
+                if let Some((_, ranges)) = decode_intent(&record.body).filter(|(cp, _)| *cp > sb.cp) {
+                    unfinished = ranges;
+                }
+            }
+        }
+    }
+    Ok(unfinished)
+}

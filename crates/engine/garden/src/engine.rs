@@ -1,0 +1,242 @@
+//! The aggregate as its users have it: one lock around the state, one around commits of the log.
+//!
+//! An operation is applied in memory and its record put behind the others under the first lock; under the second one, one
+//! thread writes the records of all that wait. An operation returns when its record is durable.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use senesce_block::BlockDevice;
+use senesce_fsapi::{Caller, FsResult};
+
+use crate::{
+    error::{Error, Result},
+    format::operation::{Act, Operation},
+    fs::VolumeFs,
+    log::Log,
+    raid::RaidCounts,
+    store::{self, Counts, FormatOptions, Limits, Opened, Store},
+    volume::{Done, compute_cost},
+};
+
+/// How a volume is to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeOptions {
+    /// Its size in blocks of 4,096 bytes; the aggregate may have fewer.
+    pub blocks: u64,
+    /// How many inodes there can be.
+    pub inodes: u64,
+    /// Seeds the order of names in directories.
+    pub seed: u64,
+}
+
+/// What an aggregate holds and what it has left, in blocks of 4,096 bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AggregateReport {
+    /// All blocks, without parity.
+    pub blocks: u64,
+    /// Blocks that are free in the state in memory.
+    pub free: u64,
+    /// Of these, blocks that are kept for maps and for deleting.
+    pub kept: u64,
+    /// The last consistency point.
+    pub cp: u64,
+    /// Free blocks of each allocation area, by RAID group.
+    pub area_free: Vec<Vec<u64>>,
+    /// Drives that are missing, by their place.
+    pub missing_drives: Vec<u32>,
+    /// What the engine counted since it was opened.
+    pub counts: Counts,
+    /// What the drives were asked to do since then.
+    pub raid: RaidCounts,
+}
+
+pub(crate) struct Shared {
+    /// Locked before `store` by whoever wants both.
+    commits: Mutex<Commits>,
+    store: Mutex<Store>,
+    log: Arc<dyn BlockDevice>,
+}
+
+struct Commits {
+    /// The last record that is durable.
+    durable: u64,
+}
+
+/// An open aggregate. What was acknowledged is durable, whether it is closed or not.
+pub struct Garden {
+    shared: Arc<Shared>,
+}
+
+impl Garden {
+    /// Makes an empty aggregate. **Everything on the devices is lost.**
+    ///
+    /// Errors: as many drives as the groups say are wanted, large enough for the maps; a log of 400 KiB at least; devices'.
+    /// Cost: writes all drives once, unless they hold zeros already.
+    pub fn format(options: &FormatOptions, drives: Vec<Arc<dyn BlockDevice>>, log: Arc<dyn BlockDevice>) -> Result<()> {
+        store::format(options, drives, log)
+    }
+
+    /// Opens an aggregate: its last consistency point, and the operations that were acknowledged after it.
+    ///
+    /// The drives come in any order; one of each group with parity may be missing. Errors: devices of several aggregates or
+    /// of none, damage. Cost: reads the bitmap and the log.
+    pub fn open(drives: &[Arc<dyn BlockDevice>], log: Arc<dyn BlockDevice>, limits: Limits) -> Result<Self> {
+        let Opened { mut store, found } = store::open(drives, log, limits)?;
+        for (sequence, bytes) in &found.operations {
+            let place = || format!("record {sequence} of the log");
+            let operation = Operation::decode(bytes).map_err(|damage| Error::damaged(place(), damage))?;
+            store.apply(&operation)?;
+        }
+        for space in store.spaces() {
+            for ino in store.volume(space)?.orphans.clone() {
+                let caller = Caller::default();
+                store.apply(&Operation { volume: space, caller, act: Act::Reap { ino } })?;
+            }
+        }
+        // Numbers of consistency points that did not end are left behind for good.
+        if store.is_waiting() || found.intent.is_some() || !found.operations.is_empty() {
+            store.consistency_point()?;
+        }
+        let (log, durable) = (store.log.device(), store.log.last());
+        let commits = Mutex::new(Commits { durable });
+        Ok(Self { shared: Arc::new(Shared { commits, store: Mutex::new(store), log }) })
+    }
+
+    /// Makes an empty volume; it is durable.
+    ///
+    /// Errors: `Invalid` for a name that is taken or a size out of bounds, `NoSpace`.
+    pub fn create_volume(&self, name: &[u8], options: &VolumeOptions) -> Result<()> {
+        self.consistency_point()?;
+        {
+            let store = &mut *self.shared.lock();
+            store.check_running()?;
+            store.touched = false;
+            let made = store.create_volume(name, options.blocks, options.inodes, options.seed);
+            if let Err(error) = made {
+                if store.touched {
+                    store.stop(&error);
+                }
+                return Err(error);
+            }
+        }
+        self.consistency_point()
+    }
+
+    /// The names of all volumes, in the order of the table.
+    pub fn volumes(&self) -> Vec<Vec<u8>> {
+        let store = self.shared.lock();
+        store.volumes.iter().flatten().map(|volume| volume.record.name.clone()).collect()
+    }
+
+    /// A volume as a file system. Errors: `Invalid` if there is none of this name.
+    pub fn volume(&self, name: &[u8]) -> Result<VolumeFs> {
+        let found = self.shared.lock().find_volume(name);
+        let space = found.ok_or_else(|| Error::invalid(format!("no volume {}", String::from_utf8_lossy(name))))?;
+        Ok(VolumeFs::new(self.shared.clone(), space))
+    }
+
+    /// Makes a consistency point of all that was done, if anything was.
+    pub fn consistency_point(&self) -> Result<()> {
+        self.shared.consistency_point()
+    }
+
+    /// What it holds and has left.
+    pub fn report(&self) -> AggregateReport {
+        let store = self.shared.lock();
+        AggregateReport {
+            blocks: store.raid.geometry.blocks(),
+            free: store.sb.free,
+            kept: store.kept(),
+            cp: store.committed,
+            area_free: store.scores().to_vec(),
+            missing_drives: store.raid.missing(),
+            counts: store.counts,
+            raid: store.raid.counts(),
+        }
+    }
+}
+
+impl Shared {
+    /// The state. A panic of another thread left it as it was, and the next error says so.
+    pub fn lock(&self) -> MutexGuard<'_, Store> {
+        self.store.lock().unwrap_or_else(|poisoned| {
+            let mut store = poisoned.into_inner();
+            store.stop(&Error::invalid("a panic in another thread"));
+            store
+        })
+    }
+
+    pub fn consistency_point(&self) -> Result<()> {
+        let mut commits = self.commits.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut store = self.lock();
+        if store.is_waiting() || store.log.last() > store.sb.applied {
+            store.consistency_point()?;
+            commits.durable = store.log.last();
+        }
+        Ok(())
+    }
+
+    /// Does an operation and makes it durable. `plan` says what it is, from the state, and may be asked more than once.
+    ///
+    /// Errors: what the operation gives; `NoSpace` if it might not be able to end.
+    pub fn run(
+        &self,
+        volume: u32,
+        caller: &Caller,
+        plan: &mut dyn FnMut(&mut Store) -> FsResult<Act>,
+    ) -> FsResult<Done> {
+        let mut fresh = false;
+        loop {
+            let mut store = self.lock();
+            store.check_running()?;
+            let operation = Operation { volume, caller: *caller, act: plan(&mut store)? };
+            let body = operation.encode();
+            let (blocks, frees) = compute_cost(&operation.act);
+            let room = store.reserve(Some(volume), blocks, frees);
+            let due = store.is_due() || !store.log.has_room(body.len());
+            if (room.is_err() && store.is_waiting() || due) && !fresh {
+                drop(store);
+                self.consistency_point()?;
+                fresh = true;
+                continue;
+            }
+            room?;
+            if !store.log.has_room(body.len()) {
+                fresh = false; // another thread filled the log again
+                continue;
+            }
+            let done = store.apply(&operation)?;
+            let sequence = store.log.append(&body);
+            let limit = store.limits.cache_bytes;
+            store.cache.shrink(limit);
+            drop(store);
+            self.commit(sequence)?;
+            return Ok(done);
+        }
+    }
+
+    /// The longest data that one write may carry.
+    pub fn max_write(&self) -> usize {
+        (self.lock().log.max_body() - 256).min(1 << 20)
+    }
+
+    /// Returns when the record `sequence` is durable. One flush serves all records that wait.
+    fn commit(&self, sequence: u64) -> Result<()> {
+        let mut commits = self.commits.lock().unwrap_or_else(PoisonError::into_inner);
+        if commits.durable >= sequence {
+            return Ok(());
+        }
+        let batch = {
+            let mut store = self.lock();
+            store.check_running()?;
+            store.log.take_batch()
+        };
+        let Some(batch) = batch else { return Ok(()) };
+        if let Err(error) = Log::commit(&self.log, &batch) {
+            self.lock().stop(&error);
+            return Err(error);
+        }
+        commits.durable = batch.last;
+        Ok(())
+    }
+}

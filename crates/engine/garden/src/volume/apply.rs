@@ -1,0 +1,79 @@
+//! Doing an operation, the first time and again.
+
+use senesce_fsapi::{Attributes, FsResult};
+
+use crate::{
+    format::{
+        BLOCK,
+        operation::{Act, Operation},
+    },
+    store::Store,
+};
+
+/// What an operation gives.
+pub(crate) type Done = Option<Attributes>;
+
+impl Store {
+    /// Does an operation, whole or not at all: it looks first, and changes only what it has found to be in order.
+    /// A failure after the first change (a damaged block in the middle) stops the engine.
+    pub fn apply(&mut self, operation: &Operation) -> FsResult<Done> {
+        self.check_running()?;
+        self.touched = false;
+        let done = self.act(operation);
+        if let Err(error) = &done
+            && self.touched
+        {
+            let reason = crate::Error::invalid(format!("an operation failed half way: {error}"));
+            self.stop(&reason);
+        }
+        done
+    }
+
+    fn act(&mut self, operation: &Operation) -> FsResult<Done> {
+        let (space, caller) = (operation.volume, &operation.caller);
+        match &operation.act {
+            Act::SetAttributes { ino, change } => self.set_attributes(space, caller, *ino, change).map(Some),
+            Act::MakeNode { directory, name, node, ino } => {
+                self.make_node(space, caller, (*directory, name), node, *ino).map(Some)
+            }
+            Act::Symlink { directory, name, target, ino } => {
+                self.make_symlink(space, caller, (*directory, name), target, *ino).map(Some)
+            }
+            Act::Link { ino, directory, name } => self.link(space, caller, *ino, (*directory, name)).map(Some),
+            Act::Unlink { directory, name, held } => {
+                self.unlink(space, caller, (*directory, name), *held).map(|()| None)
+            }
+            Act::Rmdir { directory, name, held } => self.rmdir(space, caller, (*directory, name), *held).map(|()| None),
+            Act::Rename { from, name, to, new_name, how, held } => {
+                self.rename(space, caller, (*from, name), (*to, new_name), *how, *held).map(|()| None)
+            }
+            Act::Write { ino, offset, data } => self.write(space, caller, *ino, *offset, data).map(|()| None),
+            Act::Allocate { ino, how, offset, len } => {
+                self.allocate(space, caller, *ino, *how, *offset, *len).map(|()| None)
+            }
+            Act::SetXattr { ino, name, value, how, file } => {
+                self.set_xattr(space, caller, *ino, (name, value), *how, *file).map(|()| None)
+            }
+            Act::RemoveXattr { ino, name } => self.remove_xattr(space, caller, *ino, name).map(|()| None),
+            Act::Reap { ino } => self.reap(space, *ino).map(|()| None),
+        }
+    }
+}
+
+/// Blocks of a volume that an act changes at most, and whether it is one that frees and may use what is kept for those.
+pub(crate) fn compute_cost(act: &Act) -> (u64, bool) {
+    let blocks = |bytes: usize| {
+        let contents = bytes.div_ceil(BLOCK) as u64 + 1;
+        contents + contents.div_ceil(256) + 24
+    };
+    match act {
+        Act::Write { data, .. } => (blocks(data.len()), false),
+        Act::SetXattr { name, value, .. } => (blocks(name.len() + value.len()) + 40, false),
+        Act::MakeNode { .. } | Act::Symlink { .. } | Act::Link { .. } => (56, false),
+        // A tree can be made so high by one new length.
+        Act::Rename { .. } => (60, false),
+        Act::SetAttributes { change, .. } => (32, change.size.is_none_or(|size| size == 0)),
+        Act::Allocate { how, .. } => (40, matches!(how, senesce_fsapi::AllocateHow::Punch)),
+        Act::Unlink { .. } | Act::Rmdir { .. } | Act::RemoveXattr { .. } | Act::Reap { .. } => (48, true),
+    }
+}

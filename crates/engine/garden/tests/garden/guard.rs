@@ -1,0 +1,99 @@
+//! Drives that panic when a block is written over that the last consistency point uses.
+//!
+//! What is in use is found by the independent check, each time a superblock has become durable; so every consistency
+//! point of a guarded run is also checked (but for parity).
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex},
+};
+
+use senesce_block::{BlockDevice, BlockResult};
+use senesce_core::Bytes;
+use senesce_garden::collect_used_slots;
+
+use crate::rig::{Devices, SLOT};
+
+struct State {
+    used: HashSet<(usize, u64)>,
+    /// The place of the newest superblock, and whether it was written since the last flush.
+    newest: u64,
+    written: bool,
+}
+
+struct Guard {
+    number: usize,
+    device: Arc<dyn BlockDevice>,
+    /// All devices, for the check; the log is the last.
+    all: Devices,
+    state: Arc<Mutex<State>>,
+}
+
+/// Puts guards before the drives; the log, the last device, has none.
+pub fn guard(devices: &Devices) -> Devices {
+    let state = Arc::new(Mutex::new(State { used: HashSet::new(), newest: 2 * SLOT, written: false }));
+    let guard = |(number, device): (usize, &Arc<dyn BlockDevice>)| {
+        let state = state.clone();
+        Arc::new(Guard { number, device: device.clone(), all: devices.clone(), state }) as Arc<dyn BlockDevice>
+    };
+    let mut guarded: Devices = devices.iter().enumerate().map(guard).collect();
+    *guarded.last_mut().unwrap() = devices.last().unwrap().clone();
+    guarded
+}
+
+impl BlockDevice for Guard {
+    fn name(&self) -> &str {
+        self.device.name()
+    }
+
+    fn size(&self) -> Bytes {
+        self.device.size()
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> BlockResult<()> {
+        self.device.read_at(offset, out)
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> BlockResult<()> {
+        let mut state = self.state.lock().unwrap();
+        for slot in (offset / SLOT * SLOT..offset + data.len() as u64).step_by(SLOT as usize) {
+            assert!(!state.used.contains(&(self.number, slot)), "{} is written over at {slot}", self.name());
+        }
+        if offset == SLOT || offset == 2 * SLOT {
+            assert!(state.written || offset != state.newest, "the newest superblock is written over");
+            (state.newest, state.written) = (offset, true);
+        }
+        self.device.write_at(offset, data)
+    }
+
+    fn flush(&self) -> BlockResult<()> {
+        self.device.flush()?;
+        let mut state = self.state.lock().unwrap();
+        if std::mem::take(&mut state.written) {
+            let (log, drives) = self.all.split_last().unwrap();
+            state.used = collect_used_slots(drives, log).unwrap().into_iter().collect();
+        }
+        Ok(())
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> BlockResult<()> {
+        self.device.discard(offset, len)
+    }
+}
+
+#[test]
+#[should_panic(expected = "is written over")]
+fn the_guard_sees_a_block_that_is_written_over() {
+    let mut rig = crate::rig::Rig::new(&crate::rig::SMALL, crate::rig::TIGHT);
+    rig.garden().consistency_point().unwrap();
+    rig.fs = None;
+    let (log, drives) = rig.devices.split_last().unwrap();
+    let (drive, offset) = collect_used_slots(drives, log).unwrap()[0];
+    let guarded = guard(&rig.devices);
+    let (copy, mut bytes) = (guarded[drive].clone(), vec![0; 4160]);
+    // A superblock written as it was, and a flush, tell the guard what is in use.
+    copy.read_at(SLOT, &mut bytes).unwrap();
+    copy.write_at(SLOT, &bytes).unwrap();
+    copy.flush().unwrap();
+    copy.write_at(offset, &bytes).unwrap();
+}

@@ -1,0 +1,6 @@
+//! Aggregates on devices in memory: what volumes give, what losses of power and damage leave, what the check finds.
+
+mod conformance;
+mod guard;
+mod rig;
+mod volumes;

@@ -1,0 +1,144 @@
+//! An aggregate on devices in memory, small enough to see its ends.
+
+use std::sync::Arc;
+
+use senesce_block::{BlockDevice, MemoryDevice};
+use senesce_core::Bytes;
+use senesce_fsapi::{Caller, FileSystem, FsError, FsResult, Timestamp, conformance::Subject};
+use senesce_garden::{FormatOptions, Garden, Limits, VolumeFs, VolumeOptions, check};
+
+/// Bytes of a block with its trailer, and slots of a drive that are no stripes: as docs/garden-format.md has them.
+pub const SLOT: u64 = 4160;
+pub const FIXED_SLOTS: u64 = 3;
+
+pub const VOLUME: &[u8] = b"home";
+
+/// The shape of an aggregate with one RAID group.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    pub data_drives: u16,
+    pub stripes: u64,
+    pub log_bytes: u64,
+}
+
+pub const SMALL: Shape = Shape { data_drives: 3, stripes: 256, log_bytes: 400 << 10 };
+pub const LARGE: Shape = Shape { data_drives: 4, stripes: 3072, log_bytes: 4 << 20 };
+
+impl Shape {
+    pub fn options(&self) -> FormatOptions {
+        FormatOptions {
+            uuid: *b"senesce garden 1",
+            groups: vec![(self.data_drives, true)],
+            aa_stripes: 64,
+            tetris_stripes: 16,
+            zeroed: true,
+        }
+    }
+
+    /// Drives of data, of parity, and the log, all zeros.
+    pub fn devices(&self) -> Vec<MemoryDevice> {
+        let bytes = Bytes((FIXED_SLOTS + self.stripes) * SLOT);
+        let drive = |number| MemoryDevice::new(format!("drive {number}"), bytes);
+        let mut all: Vec<MemoryDevice> = (0..=self.data_drives).map(drive).collect();
+        all.push(MemoryDevice::new("log", Bytes(self.log_bytes)));
+        all
+    }
+
+    pub fn volume(&self) -> VolumeOptions {
+        VolumeOptions { blocks: u64::from(self.data_drives) * self.stripes, inodes: 4096, seed: 7 }
+    }
+}
+
+pub type Devices = Vec<Arc<dyn BlockDevice>>;
+
+pub fn shared<D: BlockDevice + 'static>(devices: Vec<D>) -> Devices {
+    devices.into_iter().map(|device| Arc::new(device) as Arc<dyn BlockDevice>).collect()
+}
+
+/// Opens an aggregate; the last device is the log.
+pub fn open(devices: &Devices, limits: Limits) -> senesce_garden::Result<Garden> {
+    let (log, drives) = devices.split_last().unwrap();
+    Garden::open(drives, log.clone(), limits)
+}
+
+/// What the independent check finds on devices.
+pub fn findings(devices: &Devices) -> Vec<String> {
+    let (log, drives) = devices.split_last().unwrap();
+    let report = check(drives, log).unwrap();
+    report.findings.iter().map(ToString::to_string).collect()
+}
+
+pub fn format(shape: &Shape, devices: &Devices) {
+    let (log, drives) = devices.split_last().unwrap();
+    Garden::format(&shape.options(), drives.to_vec(), log.clone()).unwrap();
+}
+
+/// Little memory, so that blocks come and go.
+pub const TIGHT: Limits = Limits { cache_bytes: 64 << 12, dirty_bytes: 96 << 12 };
+
+/// A formatted aggregate with a volume, open.
+pub struct Rig {
+    pub devices: Devices,
+    pub garden: Option<Garden>,
+    pub fs: Option<VolumeFs>,
+    pub limits: Limits,
+}
+
+impl Rig {
+    pub fn new(shape: &Shape, limits: Limits) -> Self {
+        Self::on(shape, shared(shape.devices()), limits)
+    }
+
+    pub fn on(shape: &Shape, devices: Devices, limits: Limits) -> Self {
+        format(shape, &devices);
+        open(&devices, limits).unwrap().create_volume(VOLUME, &shape.volume()).unwrap();
+        let mut rig = Self { devices, garden: None, fs: None, limits };
+        rig.open().unwrap();
+        rig
+    }
+
+    /// Opens it as it lies on the devices, whatever is open: nothing is closed before.
+    pub fn open(&mut self) -> senesce_garden::Result<()> {
+        (self.garden, self.fs) = (None, None);
+        let garden = open(&self.devices, self.limits)?;
+        self.fs = Some(garden.volume(VOLUME)?);
+        self.garden = Some(garden);
+        Ok(())
+    }
+
+    /// Makes a consistency point and gives what the independent check finds.
+    pub fn findings(&self) -> Vec<String> {
+        self.garden().consistency_point().unwrap();
+        findings(&self.devices)
+    }
+
+    pub fn garden(&self) -> &Garden {
+        self.garden.as_ref().unwrap()
+    }
+
+    pub fn fs(&self) -> &VolumeFs {
+        self.fs.as_ref().unwrap()
+    }
+}
+
+impl Subject for Rig {
+    fn file_system(&self) -> &dyn FileSystem {
+        self.fs()
+    }
+
+    fn reopen(&mut self) -> FsResult<()> {
+        self.open().map_err(FsError::from)
+    }
+
+    fn check(&mut self) -> Result<(), String> {
+        match &self.findings()[..] {
+            [] => Ok(()),
+            findings => Err(findings.join("\n")),
+        }
+    }
+}
+
+/// Who does everything in these tests, at some second.
+pub fn caller(second: i64) -> Caller {
+    Caller { uid: 1000, gid: 100, now: Timestamp { seconds: second, nanoseconds: 0 } }
+}
