@@ -42,32 +42,39 @@ pub trait BlockDevice: Send + Sync {
     fn discard(&self, offset: u64, len: u64) -> BlockResult<()>;
 }
 
-impl<T: BlockDevice + ?Sized> BlockDevice for Arc<T> {
-    fn name(&self) -> &str {
-        (**self).name()
-    }
+macro_rules! passes_on {
+    ($pointer:ty) => {
+        impl<T: BlockDevice + ?Sized> BlockDevice for $pointer {
+            fn name(&self) -> &str {
+                (**self).name()
+            }
 
-    fn size(&self) -> Bytes {
-        (**self).size()
-    }
+            fn size(&self) -> Bytes {
+                (**self).size()
+            }
 
-    fn alignment(&self) -> u32 {
-        (**self).alignment()
-    }
+            fn alignment(&self) -> u32 {
+                (**self).alignment()
+            }
 
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> BlockResult<()> {
-        (**self).read_at(offset, out)
-    }
+            fn read_at(&self, offset: u64, out: &mut [u8]) -> BlockResult<()> {
+                (**self).read_at(offset, out)
+            }
 
-    fn write_at(&self, offset: u64, data: &[u8]) -> BlockResult<()> {
-        (**self).write_at(offset, data)
-    }
+            fn write_at(&self, offset: u64, data: &[u8]) -> BlockResult<()> {
+                (**self).write_at(offset, data)
+            }
 
-    fn flush(&self) -> BlockResult<()> {
-        (**self).flush()
-    }
+            fn flush(&self) -> BlockResult<()> {
+                (**self).flush()
+            }
 
-    fn discard(&self, offset: u64, len: u64) -> BlockResult<()> {
-        (**self).discard(offset, len)
-    }
+            fn discard(&self, offset: u64, len: u64) -> BlockResult<()> {
+                (**self).discard(offset, len)
+            }
+        }
+    };
 }
+
+passes_on!(Arc<T>);
+passes_on!(&T);

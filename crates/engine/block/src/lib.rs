@@ -7,6 +7,7 @@
 //! - [`MemoryDevice`]: in memory; a [fork](MemoryDevice::fork) costs almost nothing.
 //! - [`FaultDevice`]: does what the [faults](Fault) that it was given say: fails, loses, tears, misdirects, flips bits.
 //! - [`Recording`]: of several devices, makes every state that a loss of power may leave.
+//! - [`OverlayDevice`]: looks at another one, and keeps writes to itself.
 //! - [`TracedDevice`]: counts requests and lists them.
 //!
 //! ```
@@ -33,6 +34,7 @@ mod error;
 mod fault;
 mod file;
 mod memory;
+mod overlay;
 mod range;
 mod traced;
 
@@ -42,4 +44,5 @@ pub use error::{BlockError, BlockOperation, BlockProblem, BlockResult};
 pub use fault::{Effect, Fault, FaultDevice, ParseFaultError, When};
 pub use file::{DIRECT_ALIGNMENT, FileDevice, FileOptions};
 pub use memory::MemoryDevice;
+pub use overlay::OverlayDevice;
 pub use traced::{RequestCounts, TracedDevice};

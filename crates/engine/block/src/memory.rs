@@ -6,8 +6,8 @@ use senesce_core::Bytes;
 
 use crate::{BlockDevice, BlockOperation, BlockResult, range::check_range};
 
-/// Bytes that are shared between copies until one of them writes there.
-const CHUNK_BYTES: usize = 4096;
+/// Bytes that are copied together: shared between forks until one of them writes there.
+pub(crate) const CHUNK_BYTES: usize = 4096;
 
 type Chunk = Option<Arc<[u8; CHUNK_BYTES]>>;
 
@@ -70,7 +70,7 @@ impl MemoryDevice {
 }
 
 /// The pieces of a range: chunk, first byte in it, bytes.
-fn pieces(offset: u64, len: usize) -> impl Iterator<Item = (usize, usize, usize)> {
+pub(crate) fn pieces(offset: u64, len: usize) -> impl Iterator<Item = (usize, usize, usize)> {
     let mut at = offset as usize;
     let end = at + len;
     std::iter::from_fn(move || {

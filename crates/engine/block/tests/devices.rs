@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use senesce_block::{
-    BlockDevice, BlockProblem, DIRECT_ALIGNMENT, FaultDevice, FileDevice, FileOptions, MemoryDevice, Recording,
-    TracedDevice,
+    BlockDevice, BlockProblem, DIRECT_ALIGNMENT, FaultDevice, FileDevice, FileOptions, MemoryDevice, OverlayDevice,
+    Recording, TracedDevice,
 };
 use senesce_core::{BlockOp, Bytes, ManualClock, Nanos};
 
@@ -78,6 +78,7 @@ proptest! {
         let memory = || MemoryDevice::new("memory", Bytes(SIZE));
         agree(&memory(), &requests);
         agree(&FaultDevice::new(memory()), &requests);
+        agree(&OverlayDevice::new(memory()), &requests);
         agree(&TracedDevice::new(Arc::new(memory()), Arc::new(ManualClock::default())), &requests);
         agree(&Recording::new(vec![memory()]).1[0], &requests);
     }
@@ -104,6 +105,28 @@ proptest! {
         let direct = FileOptions { direct: true, ..Default::default() };
         let device = FileDevice::create(&dir.path().join("disk"), Bytes(SIZE), direct).unwrap();
         agree(&device, &requests);
+    }
+
+    #[test]
+    fn what_is_written_over_a_device_does_not_reach_it(first in requests(1), second in requests(1)) {
+        let device = MemoryDevice::new("memory", Bytes(SIZE - 100));
+        for request in &first {
+            if let Request::Write(offset, len, byte) = *request {
+                let _ = device.write_at(offset, &vec![byte; len]);
+            }
+        }
+        let (before, fork) = (device.contents(), device.fork());
+        let overlay = OverlayDevice::new(&device);
+        for request in &second {
+            if let Request::Write(offset, len, byte) = *request {
+                let done = fork.write_at(offset, &vec![byte; len]);
+                prop_assert_eq!(overlay.write_at(offset, &vec![byte; len]).is_ok(), done.is_ok());
+            }
+        }
+        let mut seen = vec![0; before.len()];
+        overlay.read_at(0, &mut seen).unwrap();
+        prop_assert_eq!(seen, fork.contents());
+        prop_assert_eq!(device.contents(), before);
     }
 
     #[test]

@@ -22,8 +22,8 @@ use crate::{
 pub const JOURNAL_FILE_NAME: &str = "resources.ndjson";
 
 /// The journal's version; all earlier ones are read for ever. Version 2 added disks in virtual time, version 3 the boot of
-/// their processes, version 4 mounts that record and homes.
-pub(super) const VERSION: u32 = 4;
+/// their processes, version 4 mounts that record and homes, version 5 mounts of engines.
+pub(super) const VERSION: u32 = 5;
 
 /// A link in the journal's place could lead to any file.
 const NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
@@ -222,6 +222,7 @@ mod tests {
     const GOLDEN_3: &[u8] = include_bytes!("../../../../golden/volume/resources-v3.ndjson");
 
     const GOLDEN_4: &[u8] = include_bytes!("../../../../golden/volume/resources-v4.ndjson");
+    const GOLDEN_5: &[u8] = include_bytes!("../../../../golden/volume/resources-v5.ndjson");
 
     #[test]
     fn version_1_is_read_for_ever() {
@@ -290,9 +291,18 @@ mod tests {
     }
 
     #[test]
+    fn version_5_knows_the_mounts_of_engines() {
+        let state = parse(Path::new("golden"), GOLDEN_5).unwrap();
+        let held: Vec<String> = state.held.iter().map(|held| held.resource.to_string()).collect();
+        assert_eq!(held, ["mount on /mnt/garden"]);
+    }
+
+    #[test]
     fn the_golden_files_are_what_is_written() {
-        for line in
-            [GOLDEN, GOLDEN_2, GOLDEN_3, GOLDEN_4].concat().split(|&byte| byte == b'\n').filter(|line| !line.is_empty())
+        for line in [GOLDEN, GOLDEN_2, GOLDEN_3, GOLDEN_4, GOLDEN_5]
+            .concat()
+            .split(|&byte| byte == b'\n')
+            .filter(|line| !line.is_empty())
         {
             let entry: Entry = serde_json::from_slice(line).unwrap();
             assert_eq!(serde_json::to_vec(&entry).unwrap(), line);
@@ -313,7 +323,7 @@ mod tests {
     fn damage_in_the_middle_and_newer_versions_are_refused() {
         let bad = b"{\"event\":\"release\",\"id\":1}\ngarbage\n{\"event\":\"release\",\"id\":1}\n";
         assert!(matches!(parse(Path::new("x"), bad), Err(Error::Journal { line: 2, .. })));
-        let newer = String::from_utf8(GOLDEN.to_vec()).unwrap().replace("\"version\":1", "\"version\":5");
+        let newer = String::from_utf8(GOLDEN.to_vec()).unwrap().replace("\"version\":1", "\"version\":6");
         let error = parse(Path::new("x"), newer.as_bytes()).unwrap_err();
         assert!(error.to_string().contains("newer"), "{error}");
     }

@@ -244,7 +244,7 @@ fn release_mount(host: &dyn Host, point: &Path, source: &MountSource) -> Result<
             MountSource::Image { file } => host.loop_backing(&mount.source)? == Some(*file),
             MountSource::Disk { mark } => host.loop_mark(&mount.source)?.as_ref() == Some(mark),
             MountSource::Device { number } => host.device_number(&mount.source)? == Some(*number),
-            MountSource::Recording { name } => mount.source == Path::new(name),
+            MountSource::Recording { name } | MountSource::Engine { name } => mount.source == Path::new(name),
         };
         if !is_ours {
             let why = format!("{} is mounted on {}", mount.source.display(), point.display());

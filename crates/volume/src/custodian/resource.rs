@@ -96,6 +96,11 @@ pub enum MountSource {
         /// What the list of mounts calls it; the run's token is in it.
         name: String,
     },
+    /// An engine of our own: FUSE, under this name. Since version 5.
+    Engine {
+        /// What the list of mounts calls it; the run's token is in it.
+        name: String,
+    },
 }
 
 /// The mark of the loop devices of the disk called `name`: its end, which holds the run's token and is unique on the

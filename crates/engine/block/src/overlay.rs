@@ -1,0 +1,87 @@
+//! A device that is only looked at: what is written to it stays in memory.
+
+use std::{
+    collections::BTreeMap,
+    sync::{PoisonError, RwLock},
+};
+
+use senesce_core::Bytes;
+
+use crate::{
+    BlockDevice, BlockOperation, BlockResult,
+    memory::{CHUNK_BYTES, pieces},
+    range::check_range,
+};
+
+/// Reads from another device, and keeps all writes in memory: to see what opening would do, without doing it.
+#[derive(Debug)]
+pub struct OverlayDevice<D> {
+    below: D,
+    /// What was written; the last chunk of a device may be shorter.
+    written: RwLock<BTreeMap<u64, Vec<u8>>>,
+}
+
+impl<D: BlockDevice> OverlayDevice<D> {
+    /// Over a device that nobody else writes to meanwhile.
+    pub fn new(below: D) -> Self {
+        Self { below, written: RwLock::default() }
+    }
+}
+
+impl<D: BlockDevice> BlockDevice for OverlayDevice<D> {
+    fn name(&self) -> &str {
+        self.below.name()
+    }
+
+    fn size(&self) -> Bytes {
+        self.below.size()
+    }
+
+    fn alignment(&self) -> u32 {
+        self.below.alignment()
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> BlockResult<()> {
+        self.below.read_at(offset, out)?;
+        let written = self.written.read().unwrap_or_else(PoisonError::into_inner);
+        if written.is_empty() {
+            return Ok(());
+        }
+        let mut done = 0;
+        for (chunk, first, bytes) in pieces(offset, out.len()) {
+            if let Some(data) = written.get(&(chunk as u64)) {
+                out[done..done + bytes].copy_from_slice(&data[first..first + bytes]);
+            }
+            done += bytes;
+        }
+        Ok(())
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> BlockResult<()> {
+        check_range(self, BlockOperation::Write, offset, data.len() as u64)?;
+        let mut written = self.written.write().unwrap_or_else(PoisonError::into_inner);
+        let mut done = 0;
+        for (chunk, first, bytes) in pieces(offset, data.len()) {
+            let chunk = chunk as u64;
+            if !written.contains_key(&chunk) {
+                let start = chunk * CHUNK_BYTES as u64;
+                let mut copy = vec![0; (CHUNK_BYTES as u64).min(self.size().0 - start) as usize];
+                self.below.read_at(start, &mut copy)?;
+                written.insert(chunk, copy);
+            }
+            if let Some(memory) = written.get_mut(&chunk) {
+                memory[first..first + bytes].copy_from_slice(&data[done..done + bytes]);
+            }
+            done += bytes;
+        }
+        Ok(())
+    }
+
+    fn flush(&self) -> BlockResult<()> {
+        Ok(())
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> BlockResult<()> {
+        check_range(self, BlockOperation::Discard, offset, len)
+    }
+}
