@@ -293,13 +293,14 @@ impl FileSystem for VolumeFs {
             let record = &store.volume(self.space)?.record;
             let free = (record.blocks - record.used).min(of_aggregate);
             let inodes = record.inodes - volume::FIRST_USER;
+            let in_use = record.inodes_used - volume::FIXED_FILES;
             Ok(SpaceReport {
                 block_bytes: BLOCK as u32,
                 blocks: record.blocks.min(store.raid.geometry.blocks()),
                 free,
                 available: free,
                 inodes,
-                free_inodes: record.inodes.saturating_sub(record.inodes_used),
+                free_inodes: inodes.saturating_sub(in_use),
             })
         })
     }

@@ -152,8 +152,13 @@ impl Raid {
         (0..).zip(&self.drives).filter(|(_, drive)| drive.is_none()).map(|(place, _)| place).collect()
     }
 
+    /// The drives that are here.
+    pub fn present(&self) -> impl Iterator<Item = &Arc<dyn BlockDevice>> {
+        self.drives.iter().flatten()
+    }
+
     pub fn flush(&self) -> Result<()> {
-        for drive in self.drives.iter().flatten() {
+        for drive in self.present() {
             drive.flush()?;
         }
         Ok(())
@@ -164,7 +169,7 @@ impl Raid {
         let place = 1 + half;
         let context = fixed_context(Kind::Superblock, place, cp);
         let slot = slot::encode(block, &context);
-        for drive in self.drives.iter().flatten() {
+        for drive in self.present() {
             drive.write_at(place * SLOT as u64, &slot[..])?;
         }
         Ok(())

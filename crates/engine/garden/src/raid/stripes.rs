@@ -67,11 +67,10 @@ impl Raid {
             let chains = self.write_runs(*group, *drive, slots)?;
             self.counters.write_chains.fetch_add(chains, Relaxed);
         }
-        for group in 0..self.geometry.groups.len() {
+        for (group, shape) in self.geometry.groups.iter().enumerate().filter(|(_, shape)| shape.parity) {
             let slots: Vec<(u64, &Slot)> =
                 parities.iter().filter(|parity| parity.0 == group).map(|(_, stripe, slot)| (*stripe, slot)).collect();
-            let parity_drive = usize::from(self.geometry.groups[group].data_drives);
-            self.write_runs(group, parity_drive, &slots)?;
+            self.write_runs(group, usize::from(shape.data_drives), &slots)?;
         }
         Ok(())
     }

@@ -32,6 +32,8 @@ pub(crate) mod volume {
     pub(crate) const INODE_MAP: u64 = 3;
     /// The numbers of inodes without a name, 8 bytes each.
     pub(crate) const ORPHANS: u64 = 4;
+    /// Inodes in use below those of users: the four above.
+    pub(crate) const FIXED_FILES: u64 = 4;
     /// The first inode of a user.
     pub(crate) const FIRST_USER: u64 = 16;
 }

@@ -105,6 +105,11 @@ pub(crate) fn open(drives: &[Arc<dyn BlockDevice>], log: Arc<dyn BlockDevice>, l
         }
     }
     let raid = Raid::new(geometry, places)?;
+    if !raid.present().all(|drive| read_superblock(drive, sb_slot, label.uuid).is_ok_and(|found| found == sb)) {
+        // Power was lost while the superblocks were written, or one of them is damaged.
+        raid.write_superblock(sb_slot, sb.cp, &sb.encode())?;
+        raid.flush()?;
+    }
     let (log, found) = Log::open(log, label.uuid, sb.cp, sb.applied)?;
     if let Some((_, ranges)) = &found.intent {
         for range in ranges {

@@ -1,6 +1,9 @@
 //! Aggregates on devices in memory: what volumes give, what losses of power and damage leave, what the check finds.
 
 mod conformance;
+mod crash;
+mod damage;
 mod guard;
 mod rig;
+mod space;
 mod volumes;

@@ -1,0 +1,200 @@
+//! Loss of power after every write of a run, over all drives and the log at once: nothing acknowledged is lost, nothing is
+//! there that was never done, and the check is clean.
+
+use std::sync::Arc;
+
+use senesce_block::{Crash, CrashPlan, MemoryDevice, Recording};
+use senesce_core::{Bytes, Seed};
+use senesce_fsapi::{
+    FileKind, ModelFs, RenameHow, SetXattrHow,
+    conformance::{Draw, Operation, Place, Player, SequenceOptions, Tree, collect_tree, find_difference},
+};
+use senesce_garden::Limits;
+
+use crate::rig::{Devices, Rig, Shape, VOLUME, findings, open, set_root, shared};
+
+const TINY: Shape = Shape { data_drives: 2, stripes: 192, log_bytes: 400 << 10 };
+const LIMITS: Limits = Limits { cache_bytes: 32 << 12, dirty_bytes: 12 << 12 };
+
+fn path(path: &str) -> String {
+    path.to_owned()
+}
+
+fn write(to: &str, offset: u64, len: u64) -> Operation {
+    Operation::Write { at: Place::Path(path(to)), offset, len, seed: offset + len }
+}
+
+fn make(at: &str, kind: FileKind) -> Operation {
+    Operation::MakeNode { path: path(at), kind, permissions: 0o640 }
+}
+
+/// A run that meets everything once: inline and large files, overwriting, renaming over another, holding what is unlinked,
+/// holes, attributes, directories; the log is full in the middle, and dirty blocks are many.
+fn story() -> Vec<Operation> {
+    let rename = |from: &str, to: &str| Operation::Rename { from: path(from), to: path(to), how: RenameHow::Replace };
+    let cut = |at: &str, size| Operation::Truncate { at: Place::Path(path(at)), size };
+    let set = |len| Operation::SetXattr {
+        at: Place::Path(path("d/small")),
+        name: path("user.a"),
+        len,
+        seed: 1,
+        how: SetXattrHow::Any,
+    };
+    vec![
+        make("d", FileKind::Directory),
+        make("d/small", FileKind::File),
+        write("d/small", 0, 100),
+        make("large", FileKind::File),
+        write("large", 3, 60_000),
+        set(50),
+        write("large", 5000, 60_000),
+        Operation::Symlink { path: path("link"), target: path("d/small") },
+        make("other", FileKind::File),
+        write("other", 100_000, 50_000),
+        rename("other", "large"),
+        set(9000),
+        Operation::Link { existing: path("large"), path: path("d/second") },
+        Operation::Hold { slot: 0, path: path("large") },
+        Operation::Unlink { path: path("large") },
+        Operation::Unlink { path: path("d/second") },
+        Operation::Write { at: Place::Slot(0), offset: 0, len: 30_000, seed: 5 },
+        write("d/small", 60, 200),
+        make("third", FileKind::File),
+        write("third", 0, 60_000),
+        Operation::Release { slot: 0 },
+        cut("third", 4097),
+        write("third", 200_000, 10),
+        cut("third", 100),
+        rename("d", "e"),
+        Operation::Unlink { path: path("e/small") },
+        Operation::Rmdir { path: path("e") },
+    ]
+}
+
+/// A run on devices that record, and what the tree is after each operation: with no names for what is only held.
+struct Run {
+    recording: Recording,
+    trees: Vec<Tree>,
+}
+
+fn record(operations: &[Operation]) -> Run {
+    let devices: Vec<Arc<MemoryDevice>> = TINY.devices().into_iter().map(Arc::new).collect();
+    let rig = Rig::on(&TINY, devices.iter().map(|device| device.clone() as _).collect(), LIMITS);
+    set_root(rig.fs());
+    rig.garden().consistency_point().unwrap();
+    drop(rig);
+    let (recording, devices) = Recording::new(devices.iter().map(|device| device.fork()).collect());
+    let mut rig = Rig { devices: shared(devices), garden: None, fs: None, limits: LIMITS };
+    rig.open().unwrap();
+    let mut model = ModelFs::new(Bytes(Bytes::GIB));
+    set_root(&model);
+    let (mut player, mut model_player) = (Player::default(), Player::default());
+    let mut trees = vec![collect_tree(&model).unwrap()];
+    for (number, operation) in (1..).zip(operations) {
+        let (got, want) = (player.play(&mut rig, operation), model_player.play(&mut model, operation));
+        assert_eq!(format!("{got:?}"), format!("{want:?}"), "{operation:?}");
+        recording.mark(number);
+        trees.push(collect_tree(&model).unwrap());
+    }
+    Run { recording, trees }
+}
+
+/// Opens what a loss of power left. What is there must be the state of the last acknowledged operation, or of the one
+/// that was being done.
+fn check_state(devices: &Devices, trees: &[Tree], done: usize, told: &str) {
+    let garden = open(devices, LIMITS).unwrap_or_else(|error| panic!("{told}: {error}"));
+    let fs = garden.volume(VOLUME).unwrap_or_else(|error| panic!("{told}: {error}"));
+    let tree = collect_tree(&fs).unwrap_or_else(|error| panic!("{told}: {error}"));
+    let after = trees.get(done..=done + 1).unwrap_or(&trees[done..]);
+    if !after.iter().any(|want| find_difference(want, &tree).is_none()) {
+        panic!("{told}: {}", find_difference(&after[0], &tree).unwrap());
+    }
+    let found = findings(devices);
+    assert!(found.is_empty(), "{told}: {}", found.join("\n"));
+}
+
+fn check_crash(crash: Crash, trees: &[Tree]) -> Vec<MemoryDevice> {
+    let (told, done) = (crash.to_string(), crash.mark.unwrap_or(0) as usize);
+    let left: Vec<MemoryDevice> = crash.devices.iter().map(MemoryDevice::fork).collect();
+    check_state(&shared(crash.devices), trees, done, &told);
+    left
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_whenever_power_is() {
+    let run = record(&story());
+    let plan = CrashPlan { exhaustive_up_to: 8, samples: 24, tears: 8, seed: Seed(1) };
+    let mut states = 0;
+    run.recording.for_each_crash(&plan, |crash| {
+        states += 1;
+        check_crash(crash, &run.trees);
+    });
+    assert!(states > 500, "{states} states");
+}
+
+#[test]
+fn power_may_be_lost_again_while_it_comes_back() {
+    let run = record(&story());
+    let plan = CrashPlan { exhaustive_up_to: 3, samples: 4, tears: 1, seed: Seed(2) };
+    let mut states = 0;
+    run.recording.for_each_crash(&plan, |crash| {
+        states += 1;
+        if states % 17 != 0 {
+            return;
+        }
+        let done = crash.mark.unwrap_or(0) as usize;
+        let told = crash.to_string();
+        let (again, devices) = Recording::new(crash.devices);
+        drop(open(&shared(devices), LIMITS).unwrap());
+        again.for_each_crash(&plan, |second| {
+            let told = format!("{told}; then {second}");
+            check_state(&shared(second.devices), &run.trees, done, &told);
+        });
+    });
+    assert!(states > 200, "{states} states");
+}
+
+#[test]
+fn drawn_operations_outlive_losses_of_power() {
+    for seed in 0..3 {
+        let options = SequenceOptions {
+            operations: 600,
+            boundaries: vec![0, 1, 160, 4096, 40_960],
+            reopen: false,
+            ..SequenceOptions::default()
+        };
+        let operations: Vec<Operation> = Draw::new(Seed(seed), &options).take(options.operations).collect();
+        let run = record(&operations);
+        let plan = CrashPlan { exhaustive_up_to: 5, samples: 8, tears: 4, seed: Seed(seed) };
+        let mut states = 0;
+        run.recording.for_each_crash(&plan, |crash| {
+            states += 1;
+            check_crash(crash, &run.trees);
+        });
+        assert!(states > 50, "{states} states");
+    }
+}
+
+#[test]
+fn a_drive_may_be_missing_when_power_comes_back_at_rest() {
+    let run = record(&story());
+    let mut at_rest = Vec::new();
+    let plan = CrashPlan { exhaustive_up_to: 0, samples: 0, tears: 0, seed: Seed(0) };
+    run.recording.for_each_crash(&plan, |crash| {
+        if crash.lost.is_empty() {
+            at_rest = crash.devices;
+        }
+    });
+    let forks = || shared(at_rest.iter().map(MemoryDevice::fork).collect());
+    for missing in 0..3 {
+        let mut left = forks();
+        left.remove(missing);
+        let fs = open(&left, LIMITS).unwrap().volume(VOLUME).unwrap();
+        let difference = find_difference(run.trees.last().unwrap(), &collect_tree(&fs).unwrap());
+        assert_eq!(difference, None, "without drive {missing}");
+    }
+    let mut left = forks();
+    left.drain(..2);
+    let refused = open(&left, LIMITS).err().unwrap().to_string();
+    assert_eq!(refused, "RAID group 0: 2 drives are missing; parity makes up for 1");
+}

@@ -1,0 +1,211 @@
+//! Damage on the devices: it is noticed, repaired where parity suffices, and never read as data.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use senesce_block::{BlockDevice, MemoryDevice};
+use senesce_core::{Bytes, Rng, Seed};
+use senesce_fsapi::{
+    FileSystem, FsError, Ino, ModelFs, NewNode,
+    conformance::{collect_tree, find_difference},
+};
+use senesce_garden::{Limits, check, collect_used_slots};
+
+use crate::rig::{Devices, Rig, SLOT, SMALL, Shape, TIGHT, VOLUME, caller, findings, open, set_root, shared};
+
+const UNPROTECTED: Shape = Shape { data_drives: 3, stripes: 200, log_bytes: 400 << 10 };
+
+fn play(fs: &dyn FileSystem) {
+    set_root(fs);
+    for number in 0..12_u8 {
+        let name = format!("file {number}");
+        let ino = fs.make_node(&caller(1), Ino::ROOT, name.as_bytes(), &NewNode::file(0o644)).unwrap().ino;
+        fs.write(&caller(1), ino, 0, &vec![number + 1; 6000 * usize::from(number)]).unwrap();
+    }
+    fs.symlink(&caller(2), Ino::ROOT, b"link", b"to").unwrap();
+    fs.set_xattr(&caller(2), Ino::ROOT, b"user.a", &[5; 300], senesce_fsapi::SetXattrHow::Any).unwrap();
+}
+
+/// A filled aggregate at rest.
+fn filled(shape: &Shape) -> Vec<MemoryDevice> {
+    let devices: Vec<Arc<MemoryDevice>> = shape.devices().into_iter().map(Arc::new).collect();
+    let rig = Rig::on(shape, devices.iter().map(|device| device.clone() as _).collect(), TIGHT);
+    play(rig.fs());
+    rig.garden().consistency_point().unwrap();
+    devices.iter().map(|device| device.fork()).collect()
+}
+
+fn forks(devices: &[MemoryDevice]) -> Devices {
+    shared(devices.iter().map(MemoryDevice::fork).collect())
+}
+
+fn used(devices: &Devices) -> Vec<(usize, u64)> {
+    let (log, drives) = devices.split_last().unwrap();
+    collect_used_slots(drives, log).unwrap()
+}
+
+fn flip(device: &Arc<dyn BlockDevice>, at: u64) {
+    let mut byte = [0];
+    device.read_at(at, &mut byte).unwrap();
+    device.write_at(at, &[byte[0] ^ 0x10]).unwrap();
+}
+
+/// Opens it and reads everything: that must be what was written, or reading must fail. Says whether all was read.
+fn check_no_wrong_data(devices: &Devices, told: &str) -> bool {
+    let opened = open(devices, Limits::default());
+    let Ok(tree) = opened.map_err(FsError::from).and_then(|garden| collect_tree(&garden.volume(VOLUME)?)) else {
+        return false;
+    };
+    let model = ModelFs::new(Bytes(Bytes::GIB));
+    play(&model);
+    assert_eq!(find_difference(&collect_tree(&model).unwrap(), &tree), None, "{told}");
+    true
+}
+
+#[test]
+fn any_flipped_byte_is_found_by_the_check_and_put_right_by_reading() {
+    let at_rest = filled(&SMALL);
+    let mut rng = Rng::for_purpose(Seed(1), "flips");
+    let places = used(&forks(&at_rest));
+    assert!(places.len() > 100);
+    for (number, (drive, offset)) in places.into_iter().enumerate() {
+        let devices = forks(&at_rest);
+        // Every byte of the trailer has its turn, and places drawn in the payload.
+        let within = if number % 2 == 0 { 4096 + (number as u64 / 2) % 64 } else { rng.below(4096) };
+        flip(&devices[drive], offset + within);
+        let found = findings(&devices);
+        let told = format!("byte {within} of the block at {offset} of drive {drive}");
+        assert!(found.iter().any(|finding| finding.contains("checksum")), "{told}: {found:?}");
+        assert!(found.iter().any(|finding| finding.contains("parity")), "{told}: {found:?}");
+        assert!(check_no_wrong_data(&devices, &told), "{told}: one drive's damage must be put right");
+    }
+}
+
+#[test]
+fn without_parity_reading_fails_and_gives_no_wrong_data() {
+    let mut options = UNPROTECTED.options();
+    options.groups = vec![(3, false)];
+    let devices: Vec<Arc<MemoryDevice>> = UNPROTECTED.devices().into_iter().map(Arc::new).collect();
+    let all: Devices = devices.iter().map(|device| device.clone() as _).collect();
+    let without_parity = |all: &Devices| [&all[..3], &all[4..]].concat();
+    let (log, drives) = (all[4].clone(), all[..3].to_vec());
+    senesce_garden::Garden::format(&options, drives, log).unwrap();
+    let garden = open(&without_parity(&all), TIGHT).unwrap();
+    garden.create_volume(VOLUME, &UNPROTECTED.volume()).unwrap();
+    play(&garden.volume(VOLUME).unwrap());
+    garden.consistency_point().unwrap();
+    drop(garden);
+    let at_rest: Vec<MemoryDevice> = devices.iter().map(|device| device.fork()).collect();
+    let mut failed = 0;
+    for (drive, offset) in used(&without_parity(&all)) {
+        let devices = without_parity(&forks(&at_rest));
+        flip(&devices[drive], offset + offset % 4096);
+        failed += u32::from(!check_no_wrong_data(&devices, &format!("block at {offset} of drive {drive}")));
+        assert!(!findings(&devices).is_empty());
+    }
+    assert!(failed > 80, "{failed} of the blocks were missed");
+}
+
+#[test]
+fn fixed_places_are_checked() {
+    let at_rest = filled(&SMALL);
+    for drive in 0..4 {
+        for slot in 0..3 {
+            for within in [0, 20, 100, 600, 4096, 4110] {
+                let devices = forks(&at_rest);
+                flip(&devices[drive], slot * SLOT + within);
+                let found = findings(&devices);
+                assert!(!found.is_empty(), "byte {within} of slot {slot} of drive {drive}");
+                assert!(check_no_wrong_data(&devices, "a label or superblock"), "the other drives have it");
+            }
+        }
+    }
+    let devices = forks(&at_rest);
+    flip(&devices[4], 33);
+    assert!(findings(&devices).iter().any(|finding| finding.starts_with("log: log label: checksum")));
+}
+
+#[test]
+fn parity_that_is_wrong_is_found() {
+    let devices = forks(&filled(&SMALL));
+    flip(&devices[3], (3 + 5) * SLOT + 77);
+    assert_eq!(
+        findings(&devices),
+        ["stripe 5 of RAID group 0: stripe: parity is a difference at byte 77, expected none"]
+    );
+}
+
+/// Lost, misdirected and torn writes, made by hand: an old block where the new one should be, a block of elsewhere, half a
+/// block.
+#[test]
+fn lost_misdirected_and_torn_writes_are_put_right() {
+    let at_rest = filled(&SMALL);
+    let places = used(&forks(&at_rest));
+    let slot = |devices: &Devices, (drive, offset): (usize, u64)| {
+        let mut bytes = vec![0; SLOT as usize];
+        devices[drive].read_at(offset, &mut bytes).unwrap();
+        bytes
+    };
+    for (number, &place) in places.iter().enumerate() {
+        let other = places[(number + 17) % places.len()];
+        let (devices, from) = (forks(&at_rest), forks(&at_rest));
+        let (good, elsewhere) = (slot(&from, place), slot(&from, other));
+        let bad = match number % 3 {
+            0 => vec![0; SLOT as usize],
+            1 => elsewhere,
+            _ => [&elsewhere[..2048], &good[2048..]].concat(),
+        };
+        if bad == good {
+            continue;
+        }
+        devices[place.0].write_at(place.1, &bad).unwrap();
+        let told = format!("place {place:?}, kind {}", number % 3);
+        assert!(!findings(&devices).is_empty(), "{told}");
+        assert!(check_no_wrong_data(&devices, &told), "{told}");
+    }
+}
+
+#[test]
+fn what_reading_puts_right_is_right_on_the_drive() {
+    let at_rest = filled(&SMALL);
+    let devices = forks(&at_rest);
+    let mut flipped = BTreeSet::new();
+    for (drive, offset) in used(&devices) {
+        // One block of a stripe at most.
+        if flipped.insert(offset) {
+            flip(&devices[drive], offset + 8);
+        }
+    }
+    assert!(findings(&devices).len() > 50);
+    let garden = open(&devices, Limits::default()).unwrap();
+    collect_tree(&garden.volume(VOLUME).unwrap()).unwrap();
+    assert!(garden.report().raid.repairs > 50);
+    drop(garden);
+    let (log, drives) = devices.split_last().unwrap();
+    let report = check(drives, log).unwrap();
+    // Maps that are only read to be written wait for a scrub; what users see is whole.
+    let of_users = |place: &str| {
+        let ino = place.strip_prefix("inode ").and_then(|rest| rest.split(' ').next()?.parse::<u64>().ok());
+        ino.is_some_and(|ino| ino == 1 || ino >= 16)
+    };
+    let left: Vec<_> = report.findings.iter().filter(|finding| of_users(&finding.place)).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn devices_of_another_aggregate_are_refused() {
+    let (one, other) = (forks(&filled(&SMALL)), shared(SMALL.devices()));
+    let (log, drives) = other.split_last().unwrap();
+    let options = senesce_garden::FormatOptions { uuid: [9; 16], ..SMALL.options() };
+    senesce_garden::Garden::format(&options, drives.to_vec(), log.clone()).unwrap();
+    let mut mixed = one.clone();
+    mixed[1] = other[1].clone();
+    assert_eq!(open(&mixed, TIGHT).err().unwrap().to_string(), "drive 1: a drive of another aggregate");
+    let mut mixed = one.clone();
+    mixed[4] = other[4].clone();
+    assert_eq!(open(&mixed, TIGHT).err().unwrap().to_string(), "log: the log of another aggregate");
+    let mut mixed = one.clone();
+    mixed[1] = mixed[0].clone();
+    assert_eq!(open(&mixed, TIGHT).err().unwrap().to_string(), "drive 0: another drive has the same place");
+    let empty = shared(SMALL.devices());
+    assert!(open(&empty, TIGHT).err().unwrap().to_string().contains("checksum"));
+}

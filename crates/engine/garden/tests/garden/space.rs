@@ -1,0 +1,125 @@
+//! The end of the space: what does not fit is refused whole, and deleting always works.
+
+use senesce_fsapi::{FileSystem, FsError, FsResult, Ino, NewNode, SetAttributes, SetXattrHow};
+use senesce_garden::{Limits, VolumeOptions};
+
+use crate::{
+    guard::guard,
+    rig::{Rig, SMALL, Shape, TIGHT, caller, findings, open, shared},
+};
+
+const NARROW: Shape = Shape { data_drives: 3, stripes: 160, log_bytes: 400 << 10 };
+
+fn make(fs: &dyn FileSystem, name: &str) -> FsResult<Ino> {
+    fs.make_node(&caller(1), Ino::ROOT, name.as_bytes(), &NewNode::file(0o644)).map(|attributes| attributes.ino)
+}
+
+/// Makes files until nothing fits any more; gives their names.
+fn fill(fs: &dyn FileSystem, bytes: usize) -> Vec<String> {
+    let mut names = Vec::new();
+    loop {
+        let name = format!("file {}", names.len());
+        let ino = match make(fs, &name) {
+            Ok(ino) => ino,
+            Err(FsError::NoSpace) => return names,
+            Err(error) => panic!("{error}"),
+        };
+        names.push(name);
+        match fs.write(&caller(2), ino, 0, &vec![7; bytes]) {
+            Ok(written) if written == bytes => {}
+            Ok(written) => assert!(written > 0),
+            Err(FsError::NoSpace) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn a_full_aggregate_can_be_emptied_and_filled_again() {
+    for (bytes, limits) in [(100, TIGHT), (9000, TIGHT), (300_000, Limits::default())] {
+        let mut rig = Rig::on(&NARROW, guard(&shared(NARROW.devices())), limits);
+        let empty = rig.fs().space().unwrap().free;
+        let mut filled = Vec::new();
+        for round in 0..3 {
+            let names = fill(rig.fs(), bytes);
+            filled.push(names.len());
+            let left = rig.fs().space().unwrap().free;
+            assert!(left * 3 < empty, "{left} of {empty} blocks are left, files of {bytes} bytes");
+            assert_eq!(rig.findings(), Vec::<String>::new(), "full, files of {bytes} bytes");
+            if round == 1 {
+                rig.open().unwrap();
+            }
+            for name in &names {
+                rig.fs().unlink(&caller(3), Ino::ROOT, name.as_bytes()).unwrap();
+            }
+            assert_eq!(rig.findings(), Vec::<String>::new(), "empty, files of {bytes} bytes");
+            assert_eq!(rig.fs().space().unwrap().free, empty, "round {round}, files of {bytes} bytes");
+        }
+        assert_eq!(filled[0], filled[1]);
+        assert_eq!(filled[1], filled[2]);
+    }
+}
+
+#[test]
+fn a_full_volume_in_a_large_aggregate_can_be_emptied() {
+    let devices = shared(SMALL.devices());
+    crate::rig::format(&SMALL, &devices);
+    let garden = open(&devices, TIGHT).unwrap();
+    garden.create_volume(b"small", &VolumeOptions { blocks: 300, inodes: 100, seed: 1 }).unwrap();
+    garden.create_volume(b"other", &VolumeOptions { blocks: 5000, inodes: 100, seed: 1 }).unwrap();
+    let fs = garden.volume(b"small").unwrap();
+    for _ in 0..3 {
+        let names = fill(&fs, 8192);
+        // Another volume of the aggregate goes on.
+        let other = garden.volume(b"other").unwrap();
+        let ino = make(&other, "file").unwrap();
+        assert_eq!(other.write(&caller(1), ino, 0, &[1; 50_000]).unwrap(), 50_000);
+        other.unlink(&caller(1), Ino::ROOT, b"file").unwrap();
+        for name in &names {
+            fs.unlink(&caller(3), Ino::ROOT, name.as_bytes()).unwrap();
+        }
+        garden.consistency_point().unwrap();
+        assert_eq!(findings(&devices), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn no_inodes_left_is_no_space() {
+    let devices = shared(SMALL.devices());
+    crate::rig::format(&SMALL, &devices);
+    let garden = open(&devices, TIGHT).unwrap();
+    garden.create_volume(b"few", &VolumeOptions { blocks: 500, inodes: 64, seed: 1 }).unwrap();
+    let fs = garden.volume(b"few").unwrap();
+    let names = fill(&fs, 1);
+    assert_eq!(names.len(), 64 - 16);
+    let ino = fs.lookup(Ino::ROOT, b"file 3").unwrap().ino;
+    let refused = fs.set_xattr(&caller(1), ino, b"user.a", b"b", SetXattrHow::Any);
+    assert!(matches!(refused, Err(FsError::NoSpace)), "{refused:?}");
+    fs.unlink(&caller(1), Ino::ROOT, b"file 7").unwrap();
+    fs.set_xattr(&caller(1), ino, b"user.a", b"b", SetXattrHow::Any).unwrap();
+    assert_eq!(fs.space().unwrap().free_inodes, 0);
+}
+
+#[test]
+fn cutting_a_file_makes_space_on_a_full_aggregate() {
+    let rig = Rig::new(&NARROW, TIGHT);
+    let ino = make(rig.fs(), "large").unwrap();
+    let mut written = 0;
+    while let Ok(more) = rig.fs().write(&caller(1), ino, written, &[3; 10_000]) {
+        written += more as u64;
+    }
+    fill(rig.fs(), 1);
+    let change = SetAttributes { size: Some(0), ..SetAttributes::default() };
+    rig.fs().set_attributes(&caller(2), ino, &change).unwrap();
+    assert_eq!(rig.fs().write(&caller(3), ino, 0, &[4; 100_000]).unwrap(), 100_000);
+    assert_eq!(rig.findings(), Vec::<String>::new());
+}
+
+#[test]
+fn an_aggregate_too_small_for_its_maps_is_refused() {
+    let shape = Shape { stripes: 20, ..NARROW };
+    let devices = shared(shape.devices());
+    let (log, drives) = devices.split_last().unwrap();
+    let refused = senesce_garden::Garden::format(&shape.options(), drives.to_vec(), log.clone());
+    assert_eq!(refused.unwrap_err().to_string(), "60 blocks are too few for an aggregate");
+}
