@@ -225,6 +225,73 @@ fn a_volume_that_takes_less_than_asked_is_kept_as_full_as_it_gets() {
     assert_eq!(fsfb.0.files(), meter.files.len() as u64);
 }
 
+/// A file system that does not tell what files below `below` bytes take, as Btrfs, which keeps them with the metadata.
+struct Reticent {
+    fsfb: Fsfb,
+    below: u64,
+    untold: BTreeMap<String, u64>,
+}
+
+impl Workload for Reticent {
+    fn next_step(&mut self, feedback: &crate::Feedback) -> Result<Option<Step>, WorkloadError> {
+        let untold: u64 = self.untold.values().sum();
+        let feedback = crate::Feedback { free: Bytes(feedback.free.0 + untold), ..*feedback };
+        let step = self.fsfb.next_step(&feedback)?;
+        for op in step.iter().flat_map(|step| step.ops.iter()) {
+            match op {
+                Op::Create { path, content, .. } if length(content) < self.below => {
+                    self.untold.insert(path.to_string(), length(content).next_multiple_of(4096));
+                }
+                Op::Unlink { path } => drop(self.untold.remove(&path.to_string())),
+                _ => {}
+            }
+        }
+        Ok(step)
+    }
+
+    fn copies(&self) -> u64 {
+        self.fsfb.copies()
+    }
+}
+
+#[test]
+fn what_shows_only_in_whole_blocks_is_created_in_whole_blocks() {
+    for seed in 1..20 {
+        let fsfb = Fsfb::new(small(seed)).unwrap();
+        let mut reticent = Reticent { fsfb, below: 2048, untold: BTreeMap::new() };
+        let steps = Meter::new(CAPACITY).run(&mut reticent);
+        let rounds = steps.iter().filter(|step| step.counted).count();
+        assert_eq!(rounds, 12);
+        assert!(!steps.iter().any(|step| step.label.contains("does not show")));
+        // Each round deletes, creates, and has a few more files at most.
+        assert!(steps.len() < 12 * 8, "seed {seed}: {} steps", steps.len());
+    }
+}
+
+#[test]
+fn what_never_shows_is_not_created_for_ever() {
+    // Told as used: the files that set-up made, and nothing that came later.
+    struct Deaf(Fsfb, Option<Bytes>);
+    impl Workload for Deaf {
+        fn next_step(&mut self, feedback: &crate::Feedback) -> Result<Option<Step>, WorkloadError> {
+            let free = match (self.0.is_set_up(), self.1) {
+                (true, Some(free)) => Bytes(free.0.max(feedback.free.0)),
+                _ => feedback.free,
+            };
+            self.1 = self.0.is_set_up().then_some(free);
+            self.0.next_step(&crate::Feedback { free, ..*feedback })
+        }
+        fn copies(&self) -> u64 {
+            self.0.copies()
+        }
+    }
+    let mut deaf = Deaf(Fsfb::new(small(1)).unwrap(), None);
+    let steps = Meter::new(CAPACITY).run(&mut deaf);
+    assert_eq!(steps.iter().filter(|step| step.counted).count(), 12);
+    assert!(steps.iter().any(|step| step.label.contains("what is created does not show: the volume stays at")));
+    assert!(steps.len() < 12 * 10, "{} steps", steps.len());
+}
+
 #[test]
 fn a_volume_that_is_full_without_a_file_is_too_small() {
     let mut fsfb = Fsfb::new(small(1)).unwrap();

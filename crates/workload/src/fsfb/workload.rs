@@ -4,7 +4,7 @@ use senesce_core::{Bytes, RelPath, Rng};
 use senesce_oplog::{Outcome, Step};
 
 use super::{
-    files::{File, Files},
+    files::{BLOCK_BYTES, File, Files},
     flight::{Flight, Landing},
     options::FsfbOptions,
     tree::DirectoryTree,
@@ -83,6 +83,9 @@ pub struct Fsfb {
     level: Option<Level>,
     /// None before the first step.
     given: Option<Given>,
+    /// What the file system missed when the step given last was only to raise what it tells, and how many such steps in a
+    /// row raised nothing.
+    raising: Option<(u64, u32)>,
     /// Whether the round's counted step met a lack of space, so that its end has to be said.
     owes_end: bool,
     /// Whether the step given last came after set-up.
@@ -113,6 +116,7 @@ impl Fsfb {
             failures: 0,
             level: None,
             given: None,
+            raising: None,
             owes_end: false,
             set_up: false,
         })
@@ -222,6 +226,9 @@ impl Fsfb {
             return owed.then(|| self.give(Given::Note, format!("round {}: the level is held", self.round), false));
         }
         self.owes_end = false;
+        if content == 0 && counted && !self.is_rising(blocks) {
+            return Some(self.stay(feedback, "what is created does not show"));
+        }
         let directory = match directory {
             Some(directory) => directory,
             None => {
@@ -234,7 +241,9 @@ impl Fsfb {
             let drawn = self.options.sizes.draw(&mut self.draws.size);
             // The last file has the size that is still missing, so that nothing accumulates over the rounds.
             let left = content.saturating_sub(self.flight.content_bytes);
-            let left = left.max(blocks.saturating_sub(self.flight.block_bytes));
+            // Only to take space: whole blocks, since pieces of blocks may be kept where nobody counts them.
+            let space = blocks.saturating_sub(self.flight.block_bytes).next_multiple_of(BLOCK_BYTES);
+            let left = left.max(space);
             self.new_file(directory, drawn.min(left));
         }
         self.flight.synchronise();
@@ -244,9 +253,32 @@ impl Fsfb {
         Some(self.give(Given::Create, label, !counted))
     }
 
+    /// Whether steps that only raise what the file system tells come to something; `missing` is what it misses now.
+    fn is_rising(&mut self, missing: u64) -> bool {
+        let idle = match self.raising {
+            Some((before, idle)) if missing >= before => idle + 1,
+            _ => 0,
+        };
+        self.raising = (idle <= PATIENCE).then_some((missing, idle));
+        self.raising.is_some()
+    }
+
+    /// Ends a round below its level, which is lower from now on.
+    fn stay(&mut self, feedback: &Feedback, why: &str) -> Step {
+        self.level = Some(Level {
+            content_bytes: self.files.content_bytes(),
+            block_bytes: self.files.block_bytes(),
+            used_bytes: used(feedback).min(self.target_bytes(feedback.capacity)),
+        });
+        let label = format!("round {}: {why}: the volume stays at {:.2}%", self.round, used_percent(feedback));
+        self.end_round();
+        self.give(Given::Note, label, false)
+    }
+
     /// The end of a round: whatever is missing could not be had, and is not asked for again.
     fn end_round(&mut self) {
         self.round += 1;
+        self.raising = None;
         self.phase = Phase::Delete;
     }
 
@@ -261,30 +293,18 @@ impl Fsfb {
 
     /// No space, however often it is tried: the volume takes what it has and no more.
     fn give_up(&mut self, feedback: &Feedback) -> Result<Step, WorkloadError> {
-        let share = used(feedback) as f64 * 100.0 / feedback.capacity.0.max(1) as f64;
-        let label = match self.phase {
+        (self.failures, self.owes_end) = (0, false);
+        match self.phase {
             Phase::Fill => {
                 self.end_of_fill(feedback)?;
-                format!("no space to fill to {}%: the volume stays at {share:.2}%", self.options.fill_percent)
-            }
-            Phase::Delete => return Err(no_deletion(feedback, "not even a deletion finds space")),
-            Phase::Create { .. } => {
-                if self.files.len() == 0 {
-                    return Err(no_deletion(feedback, "not even a deletion finds space"));
-                }
-                self.level = Some(Level {
-                    content_bytes: self.files.content_bytes(),
-                    block_bytes: self.files.block_bytes(),
-                    used_bytes: used(feedback).min(self.target_bytes(feedback.capacity)),
-                });
+                let share = used_percent(feedback);
                 let label =
-                    format!("round {}: no space to hold the level: the volume stays at {share:.2}%", self.round);
-                self.end_round();
-                label
+                    format!("no space to fill to {}%: the volume stays at {share:.2}%", self.options.fill_percent);
+                Ok(self.give(Given::Note, label, false))
             }
-        };
-        (self.failures, self.owes_end) = (0, false);
-        Ok(self.give(Given::Note, label, false))
+            Phase::Create { .. } if self.files.len() > 0 => Ok(self.stay(feedback, "no space to hold the level")),
+            Phase::Create { .. } | Phase::Delete => Err(no_deletion(feedback, "not even a deletion finds space")),
+        }
     }
 
     /// Takes over how the last step ended; a step that has to follow from it, if one has to.
@@ -325,6 +345,10 @@ impl Fsfb {
 /// What is not free to users.
 fn used(feedback: &Feedback) -> u64 {
     feedback.capacity.0.saturating_sub(feedback.free.0)
+}
+
+fn used_percent(feedback: &Feedback) -> f64 {
+    used(feedback) as f64 * 100.0 / feedback.capacity.0.max(1) as f64
 }
 
 fn no_deletion(feedback: &Feedback, problem: &str) -> WorkloadError {
