@@ -94,7 +94,7 @@ impl Garden {
             }
         }
         // Numbers of consistency points that did not end are left behind for good.
-        if store.is_waiting() || found.intent.is_some() || !found.operations.is_empty() {
+        if store.is_waiting() || found.unfinished.cp.is_some() || !found.operations.is_empty() {
             store.consistency_point()?;
         }
         let (log, durable) = (store.log.device(), store.log.last());

@@ -15,7 +15,7 @@ use crate::{
         slot::{self, Context, Kind},
         superblock::Superblock,
     },
-    log::{decode_intent, read_halves, read_label},
+    log::{Unfinished, read_halves, read_label},
     raid::{Geometry, StripeRange, fixed_context, slot_offset},
 };
 
@@ -60,13 +60,11 @@ impl Media {
         }
         let sb = newest_superblock(&places, first.uuid, report)?;
         for (number, drive) in (0..).zip(&mut places) {
-            let told = sb.missing.contains(&number);
-            if drive.is_none() != told {
-                let (found, expected) = if told { ("here, but too old", "missing") } else { ("missing", "here") };
-                report.find(format!("drive {number}"), Damage::new("aggregate", "drive", found, expected));
+            if sb.missing.contains(&number) {
+                *drive = None; // what it holds is too old
             }
-            if told {
-                *drive = None;
+            if drive.is_none() {
+                report.missing_drives.push(number);
             }
         }
         let unfinished = check_log(log, &sb, report)?;
@@ -213,16 +211,11 @@ fn check_log(log: &Arc<dyn BlockDevice>, sb: &Superblock, report: &mut CheckRepo
             .find(log.name(), Damage::new("log label", "uuid", format!("{:?}", label.uuid), format!("{:?}", sb.uuid)));
         return Ok(Vec::new());
     }
-    let mut unfinished = Vec::new();
+    let mut unfinished = Unfinished::default();
     for record in read_halves(log, &label)?.into_iter().flatten() {
-        match record.kind {
-            RecordKind::Operation => report.log_operations += u64::from(record.sequence > sb.applied),
-            RecordKind::Intent => {
-                if let Some((_, ranges)) = decode_intent(&record.body).filter(|(cp, _)| *cp > sb.cp) {
-                    unfinished = ranges;
-                }
-            }
-        }
+        let waits = record.kind == RecordKind::Operation && record.sequence > sb.applied;
+        report.log_operations += u64::from(waits);
+        unfinished.add(&record, sb.cp);
     }
-    Ok(unfinished)
+    Ok(unfinished.stripes)
 }

@@ -39,6 +39,9 @@ pub struct CheckReport {
     pub findings: Vec<Finding>,
     /// The consistency point that was looked at.
     pub cp: u64,
+    /// Drives that are missing, or were when the consistency point was made; their blocks were put together from the
+    /// others. That is no finding.
+    pub missing_drives: Vec<u32>,
     /// Blocks that are reached.
     pub blocks: u64,
     /// Volumes.

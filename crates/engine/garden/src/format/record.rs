@@ -16,6 +16,8 @@ pub(crate) enum RecordKind {
     Operation = 1,
     /// Stripes that a consistency point is about to write.
     Intent = 2,
+    /// Of one of these, which is written in part: the sum of the blocks that stay.
+    Kept = 3,
 }
 
 /// A record as read.
@@ -82,6 +84,7 @@ fn read(bytes: &[u8], chain: u32) -> Option<(Record, usize, u32)> {
     let kind = match bytes[12] {
         1 => RecordKind::Operation,
         2 => RecordKind::Intent,
+        3 => RecordKind::Kept,
         _ => return None,
     };
     let body = whole[HEADER..HEADER + len].to_vec();

@@ -2,7 +2,9 @@
 //!
 //! One half takes the records; when a consistency point begins, the other one takes over, and the full one may be used
 //! again when the point is durable. Records wait in memory until a commit writes all that wait and flushes once. While the
-//! point is written, the half that is to take over holds one record with the stripes that are being written.
+//! point is written, the half that is to take over says which stripes are being written, and what of them stays.
+
+mod intent;
 
 use std::sync::Arc;
 
@@ -12,13 +14,13 @@ use crate::{
     error::{Error, Result},
     format::{
         BLOCK, Damage,
-        bytes::{u32_at, u64_at},
         label::LogLabel,
         record::{self, Record, RecordKind, chain_start, record_bytes},
         zero_block,
     },
-    raid::StripeRange,
 };
+use intent::Intents;
+pub(crate) use intent::{Kept, Unfinished};
 
 /// The least unit of a commit: no power loss takes back what lies in another one.
 const UNIT: usize = 512;
@@ -37,6 +39,7 @@ pub(crate) struct Log {
     chain: u32,
     next: u64,
     waiting: Vec<u8>,
+    intents: Intents,
 }
 
 /// Records on their way to the device.
@@ -51,8 +54,8 @@ pub(crate) struct Batch {
 pub(crate) struct Found {
     /// Operations behind the last consistency point, in order.
     pub operations: Vec<(u64, Vec<u8>)>,
-    /// Stripes that an unfinished consistency point was writing, and its number.
-    pub intent: Option<(u64, Vec<StripeRange>)>,
+    /// What a consistency point that did not end was writing.
+    pub unfinished: Unfinished,
 }
 
 impl Log {
@@ -88,16 +91,12 @@ impl Log {
             return Err(Error::damaged(device.name().to_owned(), damage));
         }
         let half = u64::from(live(&halves[1]));
-        let mut found = Found { operations: Vec::new(), intent: None };
+        let mut found = Found { operations: Vec::new(), unfinished: Unfinished::default() };
         for record in halves.into_iter().flatten() {
-            match record.kind {
-                RecordKind::Operation if record.sequence > applied => {
-                    found.operations.push((record.sequence, record.body));
-                }
-                RecordKind::Operation => {}
-                RecordKind::Intent => {
-                    found.intent = decode_intent(&record.body).filter(|(attempt, _)| *attempt > cp).or(found.intent);
-                }
+            if is_live(&record, applied) {
+                found.operations.push((record.sequence, record.body));
+            } else {
+                found.unfinished.add(&record, cp);
             }
         }
         if let Some((first, _)) = found.operations.first()
@@ -116,6 +115,7 @@ impl Log {
             chain: chain_start(&uuid),
             next,
             waiting: Vec::new(),
+            intents: Intents::default(),
             device,
             uuid,
         };
@@ -167,26 +167,6 @@ impl Log {
         self.device.clone()
     }
 
-    /// How many ranges of stripes one intent can name.
-    pub fn max_intent(&self) -> usize {
-        (self.half_bytes as usize - 2 * self.unit - 64) / INTENT_RANGE
-    }
-
-    /// Writes, durably, that consistency point `cp` is about to write these stripes.
-    pub fn write_intent(&self, cp: u64, ranges: &[StripeRange]) -> Result<()> {
-        let mut body = cp.to_le_bytes().to_vec();
-        for range in ranges {
-            body.extend_from_slice(&range.group.to_le_bytes());
-            body.extend_from_slice(&range.first.to_le_bytes());
-            body.extend_from_slice(&range.count.to_le_bytes());
-        }
-        let mut bytes = Vec::new();
-        record::push(&mut bytes, RecordKind::Intent, self.next, chain_start(&self.uuid), &body);
-        bytes.resize(bytes.len().next_multiple_of(self.unit), 0);
-        self.device.write_at(self.half_start(1 - self.half), &bytes)?;
-        Ok(self.device.flush()?)
-    }
-
     /// The other half takes over; what waits is part of the consistency point that has just become durable.
     pub fn swap(&mut self) {
         self.half = 1 - self.half;
@@ -200,19 +180,8 @@ impl Log {
     }
 }
 
-const INTENT_RANGE: usize = 20;
-
 fn is_live(record: &Record, applied: u64) -> bool {
     record.kind == RecordKind::Operation && record.sequence > applied
-}
-
-/// The consistency point and the stripes of an intent.
-pub(crate) fn decode_intent(body: &[u8]) -> Option<(u64, Vec<StripeRange>)> {
-    let (cp, ranges) = body.split_at_checked(8)?;
-    let ranges = ranges.as_chunks::<INTENT_RANGE>().0;
-    let range =
-        |at: &[u8; INTENT_RANGE]| StripeRange { group: u32_at(at, 0), first: u64_at(at, 4), count: u64_at(at, 12) };
-    Some((u64_at(cp, 0), ranges.iter().map(range).collect()))
 }
 
 /// The label of a log device.

@@ -14,6 +14,9 @@ use crate::{
 /// Slots before the first stripe of each drive: the label and two superblocks.
 pub(crate) const FIXED_SLOTS: u64 = 3;
 
+/// Data drives of a RAID group: the log names those of a stripe by bits.
+const MAX_DATA_DRIVES: u16 = 64;
+
 /// The shape of an aggregate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Geometry {
@@ -43,6 +46,12 @@ impl Geometry {
         for (index, group) in groups.iter().enumerate() {
             if group.data_drives == 0 || group.stripes == 0 {
                 return Err(Error::invalid(format!("RAID group {index} has no blocks")));
+            }
+            if group.data_drives > MAX_DATA_DRIVES {
+                let drives = group.data_drives;
+                return Err(Error::invalid(format!(
+                    "RAID group {index} has {drives} data drives; {MAX_DATA_DRIVES} at most"
+                )));
             }
             let next = bases[index].checked_add(group.blocks()).filter(|&end| end <= PVBN_END);
             bases.push(next.ok_or_else(|| Error::invalid("more than 2^44 blocks"))?);

@@ -4,15 +4,25 @@ use std::{collections::BTreeMap, sync::atomic::Ordering::Relaxed};
 
 use super::{Place, Raid, slot_offset};
 use crate::{
-    error::Result,
+    error::{Error, Result},
     format::{
         SLOT,
         slot::{self, Slot},
     },
+    log::{Kept, Unfinished},
 };
 
 /// Slots that one request writes at most.
 const RUN_SLOTS: usize = 64;
+
+/// A stripe that is to be written.
+pub(crate) struct StripePlan {
+    pub group: usize,
+    pub stripe: u64,
+    parity: Slot,
+    /// If it is written in part.
+    pub kept: Option<Kept>,
+}
 
 /// Stripes of a group that lie behind each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,12 +53,11 @@ impl Raid {
         ranges
     }
 
-    /// Writes blocks and the parity of their stripes. Not flushed. The places are in order of group, stripe, drive.
+    /// Computes the parity of all stripes that are to be written. The places are in order of group, stripe, drive.
     ///
     /// Cost: for each stripe of n data drives of which w are written, no reads if w = n, else min(n - w, w + 1).
-    pub fn write(&self, writes: &BTreeMap<Place, Slot>) -> Result<()> {
-        let mut runs: BTreeMap<(usize, usize), Vec<(u64, &Slot)>> = BTreeMap::new();
-        let mut parities: Vec<(usize, u64, Slot)> = Vec::new();
+    pub fn plan(&self, writes: &BTreeMap<Place, Slot>) -> Result<Vec<StripePlan>> {
+        let mut plans = Vec::new();
         let mut writes = writes.iter().peekable();
         while let Some(first) = writes.peek().map(|(place, _)| **place) {
             let mut stripe = Vec::new();
@@ -56,11 +65,22 @@ impl Raid {
                 writes.next_if(|(at, _)| (at.group, at.stripe) == (first.group, first.stripe))
             {
                 stripe.push((place.drive, slot));
-                runs.entry((place.group, place.drive)).or_default().push((place.stripe, slot));
             }
-            if let Some(parity) = self.compute_parity(first.group, first.stripe, &stripe)? {
-                parities.push((first.group, first.stripe, parity));
-            }
+            let kept = self.sum_of_kept(first.group, first.stripe, &stripe)?;
+            let mut parity = kept.clone().unwrap_or_else(slot::zero_slot);
+            stripe.iter().for_each(|(_, slot)| xor(&mut parity, slot));
+            let written = stripe.iter().fold(0, |bits, (drive, _)| bits | 1 << drive);
+            let kept = kept.map(|sum| Kept { written, sum });
+            plans.push(StripePlan { group: first.group, stripe: first.stripe, parity, kept });
+        }
+        Ok(plans)
+    }
+
+    /// Writes blocks and the parity of their stripes. Not flushed.
+    pub fn write(&self, writes: &BTreeMap<Place, Slot>, plans: &[StripePlan]) -> Result<()> {
+        let mut runs: BTreeMap<(usize, usize), Vec<(u64, &Slot)>> = BTreeMap::new();
+        for (place, slot) in writes {
+            runs.entry((place.group, place.drive)).or_default().push((place.stripe, slot));
         }
         for ((group, drive), slots) in &runs {
             self.counters.data_writes.fetch_add(slots.len() as u64, Relaxed);
@@ -68,23 +88,43 @@ impl Raid {
             self.counters.write_chains.fetch_add(chains, Relaxed);
         }
         for (group, shape) in self.geometry.groups.iter().enumerate().filter(|(_, shape)| shape.parity) {
-            let slots: Vec<(u64, &Slot)> =
-                parities.iter().filter(|parity| parity.0 == group).map(|(_, stripe, slot)| (*stripe, slot)).collect();
+            let own = plans.iter().filter(|plan| plan.group == group);
+            let slots: Vec<(u64, &Slot)> = own.map(|plan| (plan.stripe, &plan.parity)).collect();
             self.write_runs(group, usize::from(shape.data_drives), &slots)?;
         }
         Ok(())
     }
 
-    /// Makes the parity of a stripe that of its data, as it lies there. Not flushed.
-    pub fn resync(&self, group: usize, stripe: u64) -> Result<()> {
-        let shape = self.geometry.groups[group];
+    /// Makes parity right in stripes that were being written when power was lost. A data drive that is missing holds
+    /// what the log says that the stripe keeps; if it was being written itself, nothing that is in use. Not flushed.
+    pub fn recover(&self, unfinished: &Unfinished) -> Result<()> {
+        for range in &unfinished.stripes {
+            for stripe in range.first..range.first + range.count {
+                let kept = unfinished.kept.get(&(range.group, stripe));
+                self.recover_stripe(range.group as usize, stripe, kept)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn recover_stripe(&self, group: usize, stripe: u64, kept: Option<&Kept>) -> Result<()> {
+        let unknown = || Error::invalid(format!("the log names RAID group {group}, which there is not"));
+        let shape = *self.geometry.groups.get(group).ok_or_else(unknown)?;
         let data = usize::from(shape.data_drives);
-        if !shape.parity || (0..=data).any(|drive| self.drive(group, drive).is_none()) {
+        if !shape.parity || self.drive(group, data).is_none() || stripe >= shape.stripes {
             return Ok(());
         }
         let mut sum = slot::zero_slot();
-        for drive in 0..data {
-            xor(&mut sum, &self.read_slot(group, drive, stripe)?);
+        let is_written = |drive: usize| kept.is_none_or(|kept| kept.written >> drive & 1 == 1);
+        let lost = (0..data).find(|&drive| self.drive(group, drive).is_none()).filter(|&lost| !is_written(lost));
+        for drive in (0..data).filter(|&drive| self.drive(group, drive).is_some()) {
+            // With the lost one, those that stay add up to what the log has kept.
+            if lost.is_none() || is_written(drive) {
+                xor(&mut sum, &self.read_slot(group, drive, stripe)?);
+            }
+        }
+        if let (Some(_), Some(kept)) = (lost, kept) {
+            xor(&mut sum, &kept.sum);
         }
         self.write_runs(group, data, &[(stripe, &sum)])?;
         Ok(())
@@ -107,21 +147,17 @@ impl Raid {
         Ok(chains)
     }
 
-    /// The parity that a stripe has after `new`; `None` if the group has none or its drive is missing.
-    fn compute_parity(&self, group: usize, stripe: u64, new: &[(usize, &Slot)]) -> Result<Option<Slot>> {
+    /// The sum of a stripe's data that `new` leaves as they are; `None` if that is nothing, or there is no parity.
+    fn sum_of_kept(&self, group: usize, stripe: u64, new: &[(usize, &Slot)]) -> Result<Option<Slot>> {
         let shape = self.geometry.groups[group];
         let data = usize::from(shape.data_drives);
         let full = new.len() == data;
         let counter = if full { &self.counters.full_stripes } else { &self.counters.partial_stripes };
         counter.fetch_add(1, Relaxed);
-        if !shape.parity || self.drive(group, data).is_none() {
+        if full || !shape.parity || self.drive(group, data).is_none() {
             return Ok(None);
         }
         let mut sum = slot::zero_slot();
-        new.iter().for_each(|(_, slot)| xor(&mut sum, slot));
-        if full {
-            return Ok(Some(sum));
-        }
         let is_new = |drive: usize| new.iter().any(|(written, _)| *written == drive);
         let missing = (0..data).find(|&drive| self.drive(group, drive).is_none());
         let others = data - new.len();

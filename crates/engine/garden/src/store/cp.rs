@@ -136,30 +136,32 @@ impl Store {
     /// Writes all blocks to their places, and names the stripes in the log before: a power loss between a block and its
     /// parity is found there.
     fn write_all(&mut self, placed: &BTreeMap<Place, (Key, Context)>) -> Result<()> {
-        let stripes = self.raid.stripes_of(placed.keys());
-        for named in stripes.chunks(self.log.max_intent()) {
-            if !named[0].is_first_of(&stripes) {
-                self.raid.flush()?; // what the intent before named is written before it is forgotten
+        let at_once = STRIPES_AT_ONCE.min(self.log.max_stripes());
+        self.log.rewind_intents();
+        for range in self.raid.stripes_of(placed.keys()).iter().flat_map(|range| range.split(at_once)) {
+            let mut writes: BTreeMap<Place, Slot> = BTreeMap::new();
+            for (place, (key, context)) in placed.range(range.places()) {
+                let data = self.cache.get(*key).expect("dirty blocks stay");
+                writes.insert(*place, slot::encode(data, context));
             }
-            self.log.write_intent(self.sb.cp, named)?;
-            for range in named.iter().flat_map(|range| range.split(STRIPES_AT_ONCE)) {
-                let mut writes: BTreeMap<Place, Slot> = BTreeMap::new();
-                for (place, (key, context)) in placed.range(range.places()) {
-                    let data = self.cache.get(*key).expect("dirty blocks stay");
-                    writes.insert(*place, slot::encode(data, context));
+            let mut plans = self.raid.plan(&writes)?;
+            let kept =
+                plans.iter_mut().filter_map(|plan| Some(((range.group, plan.stripe), plan.kept.take()?))).collect();
+            if !self.log.write_intent(self.sb.cp, &[range], &kept)? {
+                // What was named so far is durable before it is forgotten.
+                self.raid.flush()?;
+                self.log.rewind_intents();
+                if !self.log.write_intent(self.sb.cp, &[range], &kept)? {
+                    return Err(Error::invalid(format!("the log's half does not hold {at_once} stripes")));
                 }
-                self.raid.write(&writes)?;
             }
+            self.raid.write(&writes, &plans)?;
         }
         Ok(())
     }
 }
 
 impl StripeRange {
-    fn is_first_of(&self, all: &[StripeRange]) -> bool {
-        all.first() == Some(self)
-    }
-
     fn split(&self, most: u64) -> impl Iterator<Item = StripeRange> + '_ {
         let firsts = (self.first..self.first + self.count).step_by(most as usize);
         let end = self.first + self.count;

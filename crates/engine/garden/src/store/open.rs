@@ -111,17 +111,13 @@ pub(crate) fn open(drives: &[Arc<dyn BlockDevice>], log: Arc<dyn BlockDevice>, l
         raid.flush()?;
     }
     let (log, found) = Log::open(log, label.uuid, sb.cp, sb.applied)?;
-    if let Some((_, ranges)) = &found.intent {
-        for range in ranges {
-            for stripe in range.first..range.first + range.count {
-                raid.resync(range.group as usize, stripe)?;
-            }
-        }
+    if found.unfinished.cp.is_some() {
+        raid.recover(&found.unfinished)?;
         raid.flush()?;
     }
     let mut store = Store::new(raid, log, sb, sb_slot, limits);
     // Numbers of consistency points are never used twice, not even those of unfinished ones: tags tell them apart.
-    store.sb.cp = found.intent.as_ref().map_or(store.sb.cp, |(attempt, _)| *attempt);
+    store.sb.cp = found.unfinished.cp.unwrap_or(store.sb.cp);
     store.load_scores()?;
     store.load_volumes()?;
     Ok(Opened { store, found })

@@ -78,12 +78,21 @@ struct Run {
 }
 
 fn record(operations: &[Operation]) -> Run {
+    record_without(operations, None)
+}
+
+/// Of an aggregate that has lost a drive.
+fn record_without(operations: &[Operation], missing: Option<usize>) -> Run {
     let devices: Vec<Arc<MemoryDevice>> = TINY.devices().into_iter().map(Arc::new).collect();
     let rig = Rig::on(&TINY, devices.iter().map(|device| device.clone() as _).collect(), LIMITS);
     set_root(rig.fs());
     rig.garden().consistency_point().unwrap();
     drop(rig);
-    let (recording, devices) = Recording::new(devices.iter().map(|device| device.fork()).collect());
+    let mut forks: Vec<MemoryDevice> = devices.iter().map(|device| device.fork()).collect();
+    if let Some(missing) = missing {
+        forks.remove(missing);
+    }
+    let (recording, devices) = Recording::new(forks);
     let mut rig = Rig { devices: shared(devices), garden: None, fs: None, limits: LIMITS };
     rig.open().unwrap();
     let mut model = ModelFs::new(Bytes(Bytes::GIB));
@@ -172,6 +181,37 @@ fn drawn_operations_outlive_losses_of_power() {
             check_crash(crash, &run.trees);
         });
         assert!(states > 50, "{states} states");
+    }
+}
+
+/// The write hole: power and a drive are lost at once, in the middle of writing stripes in part.
+#[test]
+fn a_drive_may_be_lost_with_the_power() {
+    let run = record(&story());
+    let plan = CrashPlan { exhaustive_up_to: 3, samples: 12, tears: 1, seed: Seed(3) };
+    let mut states = 0;
+    run.recording.for_each_crash(&plan, |crash| {
+        states += 1;
+        let (told, done) = (format!("{crash}, drive {} lost", states % 3), crash.mark.unwrap_or(0) as usize);
+        let mut devices = shared(crash.devices);
+        devices.remove(states % 3);
+        check_state(&devices, &run.trees, done, &told);
+    });
+    assert!(states > 300, "{states} states");
+}
+
+/// The same on an aggregate that was without a drive before.
+#[test]
+fn power_may_be_lost_while_a_drive_is_missing() {
+    for missing in 0..3 {
+        let run = record_without(&story(), Some(missing));
+        let plan = CrashPlan { exhaustive_up_to: 3, samples: 6, tears: 1, seed: Seed(4) };
+        let mut states = 0;
+        run.recording.for_each_crash(&plan, |crash| {
+            states += 1;
+            check_crash(crash, &run.trees);
+        });
+        assert!(states > 150, "{states} states");
     }
 }
 
