@@ -6,7 +6,7 @@ use senesce_oplog::{ContentError, ContentSource, DoneStep, Op, Outcome, Step};
 
 use crate::{
     ExecError, OpFailure, Target,
-    content::{Ready, beginning, make_ready},
+    content::{Ready, make_ready},
     error::OpPlace,
 };
 
@@ -155,7 +155,7 @@ pub(crate) fn apply_one(
             });
         }
         payload = Some(match part {
-            Some(written) => beginning(&ready.payload, written),
+            Some(written) => ready.payload.beginning(written),
             None => ready.payload,
         });
     } else if part.is_some() {

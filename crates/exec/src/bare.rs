@@ -16,7 +16,7 @@ use senesce_oplog::{Content, ContentError, ContentSource, DoneStep, Op, Outcome}
 
 use crate::{
     OpFailure,
-    content::{CHUNK_BYTES, beginning, for_each_chunk, make_ready},
+    content::{CHUNK_BYTES, for_each_chunk, make_ready},
     recorded::apply_recorded,
     remove::remove_tree,
 };
@@ -140,7 +140,7 @@ impl BareLoop {
     ) -> Result<Pieces, ContentError> {
         let mut payload = make_ready(content, source, &mut Vec::new())?.payload;
         if let Some(part) = part {
-            payload = beginning(&payload, part);
+            payload = payload.beginning(part);
         }
         self.held_bytes += payload.len();
         let mut pieces = Vec::new();

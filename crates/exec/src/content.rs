@@ -74,16 +74,6 @@ pub(crate) fn compute_hash(payload: &Payload, buffer: &mut Vec<u8>) -> io::Resul
     Ok(hasher.digest())
 }
 
-/// The first `len` bytes of a payload; all of it if it is shorter.
-pub(crate) fn beginning(payload: &Payload, len: u64) -> Payload {
-    let len = len.min(payload.len());
-    match payload {
-        Payload::Bytes(bytes) => Payload::Bytes(bytes[..len as usize].into()),
-        Payload::File { path, .. } => Payload::File { path: path.clone(), len },
-        Payload::Seeded { seed, .. } => Payload::Seeded { seed: *seed, len },
-    }
-}
-
 /// A payload ready to be written, with the XXH3-64 of all of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Ready {

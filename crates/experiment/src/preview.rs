@@ -67,6 +67,9 @@ pub fn preview(plan: &Plan, scratch: &Path) -> Result<Preview, Error> {
                 table.profile, table.fullness_percent
             )
         }
+        _ if plan.workload.kind == WorkloadKind::Replay => {
+            "make what the log holds before its first counted step".to_owned()
+        }
         _ if plan.workload.kind != WorkloadKind::History => "make the first state of the tree".to_owned(),
         Edition::Single => "clone the repository once (or make the trace's first tree)".to_owned(),
         Edition::FullDiskPaper => format!("clone copies until the full volume is {}% full", plan.workload.fill_percent),
@@ -80,7 +83,7 @@ pub fn preview(plan: &Plan, scratch: &Path) -> Result<Preview, Error> {
         set_up,
         match plan.workload.kind {
             WorkloadKind::History => format!("{pulls} pulls at most, in turn over the copies"),
-            kind => format!("{pulls} rounds of {}", kind.as_str()),
+            kind => format!("{pulls} {} of {}", plan.step_unit(), kind.as_str()),
         },
         format!(
             "at each of {} checkpoints: measure {measured} ({runs} cold grep test(s) each, in turn{traced})",

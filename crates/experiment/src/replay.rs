@@ -12,7 +12,11 @@ use senesce_oplog::{ContentSource, DoneStep, Ended, LogReader};
 use senesce_workload::fsfb::PrintableContents;
 use serde_json::Value;
 
-use crate::{Error, arm::check_signal, source::GitSource};
+use crate::{
+    Error,
+    arm::check_signal,
+    source::{GitSource, WithBeginnings},
+};
 
 /// What a replay did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,11 +161,22 @@ impl<'a> Pacer<'a> {
 }
 
 /// The source of the contents that the log's header names.
-fn contents_of(workload: &Value, repo: Option<&Path>, spool: &Path) -> Result<Arc<dyn ContentSource>, Error> {
+///
+/// In: `repo` instead of the repository that it names. Errors: a repository that is not there.
+pub(crate) fn contents_of(
+    workload: &Value,
+    repo: Option<&Path>,
+    spool: &Path,
+) -> Result<Arc<dyn ContentSource>, Error> {
     let source = &workload["source"];
-    if source["kind"] != "git" {
-        return Ok(Arc::new(PrintableContents)); // those of workloads without a repository; seeded ones need nothing
-    }
+    let whole = match source["kind"] == "git" {
+        true => git_contents(source, repo, spool)?,
+        false => Arc::new(PrintableContents), // those of workloads without a repository; seeded ones need nothing
+    };
+    Ok(Arc::new(WithBeginnings(whole)))
+}
+
+fn git_contents(source: &Value, repo: Option<&Path>, spool: &Path) -> Result<Arc<dyn ContentSource>, Error> {
     let repo = match (repo, source["repo"].as_str()) {
         (Some(path), _) => path.to_string_lossy().into_owned(),
         (None, Some(repo)) => repo.to_owned(),

@@ -46,7 +46,19 @@ impl Sizes {
     /// Computes what the plan leaves open.
     pub(crate) fn plan(plan: &Plan, source: &Source) -> Result<Self, Error> {
         let clone_bytes = source.first_state_bytes()? * (100 + METADATA_PERCENT) / 100;
-        Ok(Self::from_clone_bytes(plan, clone_bytes))
+        let sizes = Self::from_clone_bytes(plan, clone_bytes);
+        let needed = source.needed();
+        let is_image = |role| matches!(plan.volume(role), VolumePlan::Size(_));
+        let too_small = |&&role: &&Role| role != Role::Unaged && is_image(role) && sizes.size(role) < needed;
+        match plan.roles().iter().find(too_small) {
+            None => Ok(sizes),
+            Some(role) => Err(senesce_workload::WorkloadError::VolumeTooSmall {
+                label: format!("volumes.{}", role.name()),
+                capacity: sizes.size(*role),
+                problem: format!("what the log writes needs {needed} at its peak"),
+            }
+            .into()),
+        }
     }
 
     fn from_clone_bytes(plan: &Plan, clone_bytes: u64) -> Self {

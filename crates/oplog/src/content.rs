@@ -108,6 +108,16 @@ impl Payload {
         }
     }
 
+    /// The first `len` bytes of it; all of it if it is shorter. Cost: copies what is in memory.
+    pub fn beginning(&self, len: u64) -> Self {
+        let len = len.min(self.len());
+        match self {
+            Self::Bytes(bytes) => Self::Bytes(bytes[..len as usize].into()),
+            Self::File { path, .. } => Self::File { path: path.clone(), len },
+            Self::Seeded { seed, .. } => Self::Seeded { seed: *seed, len },
+        }
+    }
+
     /// Bytes of it that are held in memory.
     pub fn held_bytes(&self) -> u64 {
         match self {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, CWD, FileType, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags},
+    fs::{AtFlags, CWD, FileType, Gid, Mode, SeekFrom, Timespec, Timestamps, Uid, XattrFlags},
     io::Errno,
 };
 
@@ -38,8 +38,9 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// Copies what is in `from` into the existing directory `to`, in the order in which readdir gives it: entries of a
 /// directory one after the other, a subdirectory when its turn comes.
 ///
-/// Mode, owner, times, extended attributes, symbolic and hard links are kept; holes are not. Contents pass through
-/// memory: a clone or an in-kernel copy could share or arrange blocks in ways no program's writing would.
+/// Mode, owner, times, extended attributes, symbolic and hard links are kept, and the holes of files that occupy less than
+/// their length. Contents pass through memory: a clone or an in-kernel copy could share or arrange blocks in ways no
+/// program's writing would.
 /// `lost+found` at the root is left out. Nothing is synced.
 ///
 /// Errors: any system call; a signal ([`Error::Interrupted`]). What was copied stays.
@@ -88,7 +89,7 @@ impl Copier {
             self.linked.insert((metadata.dev(), metadata.ino()), to.to_owned());
         }
         if kind.is_file() {
-            self.contents(from, to)?;
+            self.contents(&metadata, from, to)?;
             self.report.files += 1;
         } else if kind.is_symlink() {
             let target = fs::read_link(from).map_err(Error::std("read the link", from))?;
@@ -108,7 +109,7 @@ impl Copier {
         copy_attributes(&metadata, from, to)
     }
 
-    fn contents(&mut self, from: &Path, to: &Path) -> Result<()> {
+    fn contents(&mut self, metadata: &fs::Metadata, from: &Path, to: &Path) -> Result<()> {
         let mut source = File::open(from).map_err(Error::std("open", from))?;
         let mut target = fs::OpenOptions::new()
             .write(true)
@@ -116,6 +117,29 @@ impl Copier {
             .mode(0o600)
             .open(to)
             .map_err(Error::std("create", to))?;
+        // What is reserved and not written looks like a hole, too, but occupies its length, and the copy shall as well.
+        if metadata.blocks() * 512 >= metadata.len() {
+            return self.bytes(&mut source, &mut target, u64::MAX, (from, to));
+        }
+        let mut at = 0;
+        loop {
+            let start = match rustix::fs::seek(&source, SeekFrom::Data(at)) {
+                Ok(start) => start,
+                Err(Errno::NXIO) => break,
+                Err(errno) => return Err(Error::io("seek data in", from)(errno)),
+            };
+            at = rustix::fs::seek(&source, SeekFrom::Hole(start)).map_err(Error::io("seek a hole in", from))?;
+            for file in [&source, &target] {
+                rustix::fs::seek(file, SeekFrom::Start(start)).map_err(Error::io("seek in", from))?;
+            }
+            self.bytes(&mut source, &mut target, at - start, (from, to))?;
+        }
+        target.set_len(metadata.len()).map_err(Error::std("set the length of", to))
+    }
+
+    /// Copies so many bytes from where the files are, or as many as there are.
+    fn bytes(&mut self, source: &mut File, target: &mut File, len: u64, (from, to): (&Path, &Path)) -> Result<()> {
+        let mut source = source.take(len);
         loop {
             let got = match source.read(&mut self.buffer) {
                 Ok(0) => return Ok(()),

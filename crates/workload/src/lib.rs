@@ -1,6 +1,6 @@
 //! Workloads: a seed, parameters and feedback become steps of operations.
 //!
-//! A workload is pure: it never touches a file system, a clock or a thread. Repositories and traces enter through
+//! A workload is pure: it never touches a file system, a clock or a thread. Repositories, traces and logs enter through
 //! traits and iterators; all it learns of the outside is [`Feedback`].
 
 pub mod fsfb;
@@ -13,6 +13,7 @@ mod names;
 pub mod overwrite;
 pub mod personality;
 pub mod profile;
+pub mod replay;
 mod retry;
 pub mod synthetic;
 pub mod trace;

@@ -22,6 +22,7 @@ mod places;
 mod plans;
 mod power_cut;
 mod record;
+mod replayed;
 mod repositories;
 mod resume;
 mod virtual_disk;

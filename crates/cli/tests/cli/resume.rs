@@ -171,7 +171,7 @@ impl Trial {
     /// Kills runs of the plan `kills` times in all, at seeded moments; gives the differences of those that ended.
     ///
     /// A run is killed at most `most_a_run` times, at points that are spread over its whole length.
-    fn kill(&self, seed: Seed, kills: usize, most_a_run: usize) -> Vec<String> {
+    pub fn kill(&self, seed: Seed, kills: usize, most_a_run: usize) -> Vec<String> {
         let mut rng = Rng::for_purpose(seed, "moments of kills");
         let mut differences = Vec::new();
         let (mut killed, mut run) = (0, 0);

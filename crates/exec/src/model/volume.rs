@@ -88,6 +88,24 @@ impl ModelTarget {
         Tree { entries: entries.map(|(name, node)| (path(name), entry(node))).collect() }
     }
 
+    /// What files and directories occupy.
+    pub fn used(&self) -> Bytes {
+        Bytes(self.used_blocks * BLOCK_BYTES)
+    }
+
+    /// How many names there are, the root's included.
+    pub fn names(&self) -> u64 {
+        self.names.len() as u64
+    }
+
+    /// The length of a file; `None` if the path is no file's.
+    pub fn file_bytes(&self, path: &RelPath) -> Option<u64> {
+        match self.names.get(path.as_bytes())? {
+            Node::File { id } => Some(self.files[id].contents.len()),
+            _ => None,
+        }
+    }
+
     fn new_id(&mut self) -> u64 {
         self.next_id += 1;
         self.next_id

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use senesce_core::{Bytes, Clock};
 use senesce_exec::{Latencies, LatencyHistogram, OpKind, PosixTarget, Target, TimedTarget, apply_step_together};
-use senesce_oplog::{LogHeader, LogWriter, Outcome};
+use senesce_oplog::{LogWriter, Outcome};
 use senesce_probe::{
     collect::{collect_space, collect_tree_extents},
     score::LayoutScorer,
@@ -150,10 +150,10 @@ pub fn age_into(
     let mut arm = plan.arms().swap_remove(0);
     arm.engine = Engine::Native;
     let (mut workload, contents) = source.workload(plan, &arm)?;
-    let header = || LogHeader::new(source.log_description(plan, &arm), plan.seed);
+    let header = || source.log_header(plan, &arm);
     let mut log = log.map(|path| LogWriter::create(path, &header())).transpose()?;
     let open = || -> Result<Vec<PosixTarget>, Error> {
-        let open = |_| Ok(PosixTarget::open(root)?.with_direct_io(plan.workload.is_direct()));
+        let open = |_| Ok(PosixTarget::open(root)?.with_direct_io(source.is_direct()));
         (0..apply_threads.max(1)).map(open).collect()
     };
     let mut targets = open()?;

@@ -11,8 +11,8 @@ use crate::plan::{PLAN_FORMAT, Plan, PlanError};
 /// Kinds of workload that need no history; their settings are their table in plans.
 const MADE: [&str; 6] = ["fsfb", "profile", "mail", "intrafile", "interfile", "overwrite"];
 
-/// A plan of a workload: `fsfb`, `mail`, `intrafile`, `interfile`, `overwrite`, `profile:NAME`, `synthetic`, `git:REPO`,
-/// `trace:FILE`, or the path of a plan, whose workload, history and seed count.
+/// A plan of a workload: `fsfb`, `mail`, `intrafile`, `interfile`, `overwrite`, `profile:NAME`, `replay:LOG`, `synthetic`,
+/// `git:REPO`, `trace:FILE`, or the path of a plan, whose workload, history and seed count.
 ///
 /// In: settings are keys of the workload's table in plans, or with a dot from the plan's root (`workload.fill_percent`);
 /// values as in plans, texts without quotes. A fullness in `until` is also that of workloads that fill a volume, unless a
@@ -68,7 +68,7 @@ pub fn plan_aging(
 /// The table of a plan that settings without a dot go to: that of its workload.
 fn compute_home(plan: &Table) -> String {
     let kind = plan.get("workload").and_then(|workload| workload.get("kind")).and_then(Value::as_str);
-    match kind.filter(|kind| MADE.contains(kind)) {
+    match kind.filter(|&kind| kind != "history") {
         Some(kind) => format!("workload.{kind}"),
         None => "history".to_owned(),
     }
@@ -85,6 +85,11 @@ fn describe(plan: &mut Table, kind: &str, argument: Option<String>) -> Result<St
     match (kind, argument) {
         ("git", Some(repo)) => set(plan, "history.repo", Value::String(repo)).map(|()| "history".into()),
         ("trace", Some(file)) => set(plan, "history.trace", Value::String(file)).map(|()| "history".into()),
+        ("replay", Some(file)) => {
+            set(plan, "workload.kind", Value::String("replay".into()))?;
+            set(plan, "workload.replay.log", Value::String(file)).map(|()| "workload.replay".into())
+        }
+        ("replay", None) => needs("an operation log", "LOG"),
         ("git", None) => needs("a repository", "REPO"),
         ("trace", None) => needs("a file", "FILE"),
         ("synthetic", None) => set(plan, "history.synthetic.model", Value::String("linux-like".into()))
@@ -98,7 +103,7 @@ fn describe(plan: &mut Table, kind: &str, argument: Option<String>) -> Result<St
             set(plan, "workload.kind", Value::String(kind.into())).map(|()| format!("workload.{kind}"))
         }
         (kind, _) => Err(format!(
-            "{kind:?} is unknown; there are {}, profile:NAME, synthetic, git:REPO, trace:FILE and PLAN.toml",
+            "{kind:?} is unknown; there are {}, profile:NAME, replay:LOG, synthetic, git:REPO, trace:FILE and PLAN.toml",
             MADE.join(", ")
         )),
     }

@@ -71,7 +71,7 @@ fn begin(context: &mut ArmContext<'_>, dir: &Path) -> Result<ArmState, Error> {
     let mut aged = Vec::new();
     for role in aged_roles(context.plan) {
         context.observer.on_event(&Event::Doing { arm: name.clone(), what: "mkfs".into(), role: Some(role) });
-        aged.push(Aged::new(role, volumes::create(context, role, 0)?, context.plan.workload.is_direct())?);
+        aged.push(Aged::new(role, volumes::create(context, role, 0)?, context.source.is_direct())?);
     }
     let driver = context.source.driver(context)?;
     let log = match driver.is_logged() {
@@ -111,12 +111,19 @@ fn restore(context: &mut ArmContext<'_>, dir: &Path, at: Position) -> Result<Arm
         context.observer.on_event(&Event::Doing { arm: name.clone(), what, role: Some(role) });
         let (spec, slot) = volumes::spec_and_slot(context, role, 0);
         let (volume, _) = Volume::restore(context.custodian, &spec, &slot, &dir.join(snapshot), &*context.world.clock)?;
-        aged.push(Aged::new(role, volume, context.plan.workload.is_direct())?);
+        aged.push(Aged::new(role, volume, context.source.is_direct())?);
     }
     let (feedback, told) = FeedbackFile::open(&context.paths.feedback(&name), at.feedback_bytes)?;
     let mut driver = context.source.driver(context)?;
     let path = context.paths.log(&name);
     let (log, last, pending) = if driver.is_logged() {
+        if *LogReader::open(&path)?.header() != log_header(context) {
+            return Err(Error::Unverified {
+                what: format!("{name}: going on with the operation log"),
+                problem: "what its steps follow from is no longer what it was: the source of the workload was changed"
+                    .into(),
+            });
+        }
         let log = LogWriter::resume(&path, at.log_bytes)?;
         let (last, pending) = tell_again(context, &mut driver, &path, &told)?;
         (Some(log), last, pending)
@@ -197,5 +204,5 @@ fn unsynced(context: &ArmContext<'_>, log: &Path, steps: u64) -> Result<u64, Err
 
 /// The header of the arm's log: everything its steps follow from.
 fn log_header(context: &ArmContext<'_>) -> LogHeader {
-    LogHeader::new(context.source.log_description(context.plan, context.arm), context.plan.seed)
+    context.source.log_header(context.plan, context.arm)
 }

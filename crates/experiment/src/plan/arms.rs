@@ -58,7 +58,11 @@ impl Plan {
         match self.workload.kind {
             WorkloadKind::History => self.workload.edition != Edition::Single,
             WorkloadKind::Fsfb | WorkloadKind::Profile => true,
-            WorkloadKind::Mail | WorkloadKind::Intrafile | WorkloadKind::Interfile | WorkloadKind::Overwrite => false,
+            WorkloadKind::Mail
+            | WorkloadKind::Intrafile
+            | WorkloadKind::Interfile
+            | WorkloadKind::Overwrite
+            | WorkloadKind::Replay => false,
         }
     }
 

@@ -7,6 +7,7 @@ mod devices;
 mod parse;
 mod places;
 mod profile;
+mod replay;
 mod schema;
 mod size;
 mod volume_plan;
@@ -21,6 +22,7 @@ pub(crate) use devices::find_device;
 pub use parse::PlanError;
 pub(crate) use parse::{is_name, parse_format};
 pub use profile::{ContentName, ProfilePlan, ScheduleName, SizesName};
+pub use replay::ReplayPlan;
 pub use schema::plan_schema_json;
 pub use size::{AutoSize, Size, StartAt};
 pub use workloads::{
@@ -71,6 +73,7 @@ impl Plan {
             WorkloadKind::History => "pulls",
             WorkloadKind::Mail => "cycles",
             WorkloadKind::Interfile => "copies",
+            WorkloadKind::Replay => "steps",
             WorkloadKind::Fsfb | WorkloadKind::Profile | WorkloadKind::Intrafile | WorkloadKind::Overwrite => "rounds",
         }
     }
@@ -175,6 +178,9 @@ pub struct WorkloadPlan {
     /// Parameters of `kind = "overwrite"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overwrite: Option<OverwritePlan>,
+    /// Parameters of `kind = "replay"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ReplayPlan>,
 }
 
 impl Default for WorkloadPlan {
@@ -194,6 +200,7 @@ impl Default for WorkloadPlan {
             intrafile: None,
             interfile: None,
             overwrite: None,
+            replay: None,
         }
     }
 }

@@ -99,6 +99,7 @@ impl Plan {
             (WorkloadKind::Intrafile, workload.intrafile.is_some()),
             (WorkloadKind::Interfile, workload.interfile.is_some()),
             (WorkloadKind::Overwrite, workload.overwrite.is_some()),
+            (WorkloadKind::Replay, workload.replay.is_some()),
         ] {
             if given && kind != workload.kind {
                 let name = kind.as_str();
@@ -107,6 +108,9 @@ impl Plan {
         }
         if self.workload.profile.is_some() && self.workload.kind != WorkloadKind::Profile {
             return wrong("workload.profile", "goes with workload.kind = \"profile\" only");
+        }
+        if workload.kind == WorkloadKind::Replay && workload.replay.as_ref().is_none_or(|table| table.log.is_empty()) {
+            return wrong("workload.replay.log", "is missing; name an operation log");
         }
         if let Some(synthetic) = &self.history.synthetic
             && synthetic.model != "linux-like"
@@ -332,6 +336,9 @@ mod tests {
             ("kind = \"fsfb\"", "kind = \"fsfb\"\nedition = \"full-disk-paper\"", "workload"),
             ("kind = \"fsfb\"", "kind = \"mail\"\n[workload.fsfb]", "workload.fsfb"),
             ("kind = \"fsfb\"", "kind = \"fsfb\"\n[workload.overwrite]", "workload.overwrite"),
+            ("kind = \"fsfb\"", "kind = \"fsfb\"\n[workload.replay]\nlog = \"x\"", "workload.replay"),
+            ("kind = \"fsfb\"", "kind = \"replay\"", "workload.replay.log"),
+            ("kind = \"fsfb\"", "kind = \"replay\"\n[workload.replay]\nrepeat = 2", "workload.replay.log"),
         ] {
             let said = error(&made.replace(from, to));
             assert!(said.contains(&format!(": {key}: ")), "{to}: {said}");

@@ -17,7 +17,8 @@ impl Plan {
         let History { repo, trace, .. } = &mut self.history;
         let profile = self.workload.profile.as_mut().map(|profile| &mut profile.profile);
         let one = [repo.as_mut(), trace.as_mut(), self.volumes.device.as_mut(), profile];
-        one.into_iter().flatten().chain(&mut self.measure.devices).for_each(found);
+        let replay = self.workload.replay.iter_mut().flat_map(|table| [Some(&mut table.log), table.repo.as_mut()]);
+        one.into_iter().chain(replay).flatten().chain(&mut self.measure.devices).for_each(found);
         if let Some(dir) = &mut self.volumes.dir {
             // It may be yet to be made.
             *dir = base.join(&*dir).display().to_string();

@@ -10,7 +10,7 @@ use senesce_workload::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Size, WorkloadPlan};
+use super::Size;
 
 /// What makes the steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -31,6 +31,8 @@ pub enum WorkloadKind {
     Interfile,
     /// Overwrites of large files, OLTP-like, random or in streams (FAST 2019): table `workload.overwrite`.
     Overwrite,
+    /// An operation log: of a recording, an aging or a run: table `workload.replay`.
+    Replay,
 }
 
 impl WorkloadKind {
@@ -44,14 +46,8 @@ impl WorkloadKind {
             Self::Intrafile => "intrafile",
             Self::Interfile => "interfile",
             Self::Overwrite => "overwrite",
+            Self::Replay => "replay",
         }
-    }
-}
-
-impl WorkloadPlan {
-    /// Whether reads and overwrites pass the page cache by.
-    pub fn is_direct(&self) -> bool {
-        self.kind == WorkloadKind::Overwrite && self.overwrite.clone().unwrap_or_default().io == IoPlan::Direct
     }
 }
 

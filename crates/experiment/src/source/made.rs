@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::WorkloadAhead;
 use crate::{
     Error,
-    plan::{Plan, WorkloadKind},
+    plan::{IoPlan, Plan, WorkloadKind},
 };
 
 /// A workload with its parameters, checked.
@@ -43,7 +43,7 @@ impl MadeSource {
     pub(super) fn open(plan: &Plan) -> Result<Option<Self>, Error> {
         let workload = &plan.workload;
         let (made, parameters) = match workload.kind {
-            WorkloadKind::History => return Ok(None),
+            WorkloadKind::History | WorkloadKind::Replay => return Ok(None),
             WorkloadKind::Fsfb => {
                 let table = workload.fsfb.clone().unwrap_or_default();
                 (Made::Fsfb(table.options(plan.seed)), json!(table))
@@ -120,6 +120,11 @@ impl MadeSource {
             Made::Interfile(options) => options.first_state_bytes(),
             Made::Overwrite(options) => options.first_state_bytes(),
         }
+    }
+
+    /// Whether reads and overwrites pass the page cache by.
+    pub(super) fn is_direct(&self) -> bool {
+        matches!(self.made, Made::Overwrite(_)) && self.parameters["io"] == json!(IoPlan::Direct)
     }
 
     /// What the log's header says.

@@ -1,23 +1,28 @@
-//! Where an experiment's steps come from: a repository, a synthetic history, a trace, or a seed alone.
+//! Where an experiment's steps come from: a repository, a synthetic history, a trace, a log, or a seed alone.
 
 mod git;
+mod log;
+mod log_survey;
 mod made;
 mod synthetic;
 mod trace;
 
 use std::{path::Path, sync::Arc};
 
+use senesce_core::Bytes;
 use senesce_exec::{NullTarget, apply_step};
-use senesce_oplog::{ContentSource, Op};
+use senesce_oplog::{ContentSource, LogHeader, Op};
 use senesce_workload::{Feedback, Workload};
 
 use crate::{
     Error,
     arm::{ArmContext, Driver},
-    plan::{Arm, Edition, Engine, Plan},
+    plan::{Arm, Edition, Engine, Plan, WorkloadKind},
 };
 
 pub use git::GitSource;
+pub use log::LogSource;
+pub(crate) use log::WithBeginnings;
 pub use made::MadeSource;
 pub use trace::TraceSource;
 
@@ -30,6 +35,8 @@ pub enum Source {
     Git(GitSource),
     /// A size-only trace.
     Trace(TraceSource),
+    /// An operation log.
+    Log(LogSource),
     /// A seed and parameters.
     Made(MadeSource),
 }
@@ -37,6 +44,9 @@ pub enum Source {
 impl Source {
     /// Opens the plan's history; clones a URL or makes the synthetic history below `spool` if that is not done yet.
     pub fn open(plan: &Plan, spool: &Path) -> Result<Self, Error> {
+        if plan.workload.kind == WorkloadKind::Replay {
+            return Ok(Self::Log(LogSource::open(plan, spool)?));
+        }
         if let Some(made) = MadeSource::open(plan)? {
             return Ok(Self::Made(made));
         }
@@ -51,6 +61,7 @@ impl Source {
         let wanted = plan.history.pulls.unwrap_or(u64::MAX);
         match (self, plan.workload.edition) {
             (Self::Made(made), _) => made.rounds(),
+            (Self::Log(log), _) => log.counted_steps(),
             // Several copies make one pull each of every commit.
             (_, Edition::FullDiskPaper | Edition::FullDiskCode) => wanted,
             (Self::Git(git), Edition::Single) => wanted.min(git.pulls_there_are()),
@@ -73,6 +84,7 @@ impl Source {
         match self {
             Self::Git(git) => git.workload(plan, arm),
             Self::Trace(trace) => trace.workload(plan),
+            Self::Log(log) => log.start(),
             Self::Made(made) => made.start(),
         }
     }
@@ -82,6 +94,7 @@ impl Source {
         match self {
             Self::Git(git) => git.contents(),
             Self::Trace(_) => Arc::new(()),
+            Self::Log(log) => log.contents(),
             Self::Made(made) => made.contents(),
         }
     }
@@ -93,9 +106,10 @@ impl Source {
         let mut workload = match self {
             Self::Git(git) => git.first_step_only()?,
             Self::Trace(trace) => trace.first_step_only()?,
+            Self::Log(log) => return Ok(log.first_state_bytes()),
             Self::Made(made) => return Ok(made.first_state_bytes()),
         };
-        let endless = senesce_core::Bytes(u64::MAX / 2);
+        let endless = Bytes(u64::MAX / 2);
         let Some(step) = workload.next_step(&Feedback { capacity: endless, free: endless, last: None })? else {
             return Ok(0);
         };
@@ -105,8 +119,32 @@ impl Source {
         Ok(done.contents.iter().map(|(bytes, _)| blocks(*bytes)).sum::<u64>() + blocks(1) * directories)
     }
 
-    /// What the log's header says: everything the steps follow from, in an order that never changes.
-    pub(crate) fn log_description(&self, plan: &Plan, arm: &Arm) -> serde_json::Value {
+    /// Whether reads and overwrites pass the page cache by.
+    pub(crate) fn is_direct(&self) -> bool {
+        match self {
+            Self::Git(_) | Self::Trace(_) => false,
+            Self::Log(log) => log.is_direct(),
+            Self::Made(made) => made.is_direct(),
+        }
+    }
+
+    /// What every volume has to hold at least, if that is known.
+    pub(crate) fn needed(&self) -> Bytes {
+        match self {
+            Self::Log(log) => log.needed(),
+            _ => Bytes(0),
+        }
+    }
+
+    /// The log's header: everything the steps follow from, in an order that never changes.
+    pub(crate) fn log_header(&self, plan: &Plan, arm: &Arm) -> LogHeader {
+        match self {
+            Self::Log(log) => log.log_header(plan),
+            _ => LogHeader::new(self.log_description(plan, arm), plan.seed),
+        }
+    }
+
+    fn log_description(&self, plan: &Plan, arm: &Arm) -> serde_json::Value {
         if let Self::Made(made) = self {
             return made.log_description(plan);
         }
@@ -126,7 +164,7 @@ impl Source {
         workload["source"] = match self {
             Self::Git(git) => git.description(plan),
             Self::Trace(trace) => trace.description(),
-            Self::Made(_) => unreachable!("it has a description of its own"),
+            Self::Made(_) | Self::Log(_) => unreachable!("they have descriptions of their own"),
         };
         workload
     }
@@ -136,6 +174,7 @@ impl Source {
         match self {
             Self::Git(git) => git.circumstances(),
             Self::Trace(trace) => trace.circumstances(),
+            Self::Log(log) => log.circumstances(),
             Self::Made(made) => made.circumstances(),
         }
     }

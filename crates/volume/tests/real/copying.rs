@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    os::unix::fs::{MetadataExt, PermissionsExt, symlink},
+    os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink},
 };
 
 use senesce_volume::copy_tree;
@@ -52,6 +52,31 @@ fn a_twin_has_the_same_tree_with_all_attributes() {
     let mut value = [0; 16];
     let length = rustix::fs::getxattr(to.join("empty"), "user.colour", &mut value[..]).unwrap();
     assert_eq!(&value[..length], b"green");
+}
+
+#[test]
+fn holes_stay_holes_and_what_is_written_around_them_is_there() {
+    let temp = tempfile::tempdir().unwrap();
+    let (from, to) = (temp.path().join("from"), temp.path().join("to"));
+    fs::create_dir(&from).unwrap();
+    fs::create_dir(&to).unwrap();
+    let sparse = fs::File::create(from.join("sparse")).unwrap();
+    sparse.write_all_at(b"middle", 1 << 30).unwrap();
+    sparse.write_all_at(&vec![7; 3 << 20], 5 << 20).unwrap();
+    sparse.set_len(2 << 30).unwrap();
+    fs::File::create(from.join("nothing")).unwrap().set_len(12_345).unwrap();
+    copy_tree(&from, &to).unwrap();
+    let copy = fs::File::open(to.join("sparse")).unwrap();
+    let at = |offset: u64| {
+        let mut bytes = [1; 8];
+        copy.read_exact_at(&mut bytes, offset).unwrap();
+        bytes
+    };
+    assert_eq!((at(1 << 30), at((1 << 30) - 6)), (*b"middle\0\0", *b"\0\0\0\0\0\0mi"));
+    assert_eq!((at((5 << 20) - 4), at((8 << 20) - 4)), ([0, 0, 0, 0, 7, 7, 7, 7], [7, 7, 7, 7, 0, 0, 0, 0]));
+    let (sparse, nothing) = (copy.metadata().unwrap(), fs::metadata(to.join("nothing")).unwrap());
+    assert_eq!((sparse.len(), nothing.len()), (2 << 30, 12_345));
+    assert!(sparse.blocks() * 512 < 4 << 20, "{}", sparse.blocks());
 }
 
 #[test]

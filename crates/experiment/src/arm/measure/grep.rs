@@ -101,8 +101,9 @@ pub(super) fn scan_cold(context: &ArmContext<'_>, volume: &mut Volume, is_traced
         }
         let scanned = scan_once(context, volume, is_traced)?;
         device_bytes = scanned.device.as_ref().map_or(0, |device| device.bytes);
-        // A tenth, because a file system may compress; a cold one asks for more than it delivers.
-        if !scanned.cold.is_cold || device_bytes >= scanned.figures.read_bytes / 10 {
+        // A tenth, because a file system may compress; a cold one asks for more than it delivers. Holes are not asked for.
+        let asked_for = scanned.figures.read_bytes.min(scanned.figures.allocated_bytes);
+        if !scanned.cold.is_cold || device_bytes >= asked_for / 10 {
             return Ok(scanned);
         }
     }
