@@ -10,6 +10,7 @@ use super::{disk::must, lab::Lab, outputs::cells, repositories::Repository, resu
 /// A plan that replays `build.senesce-log`.
 const PLAN: &str = r#"format = "senesce-plan/1"
 name = "replayed"
+seed = 4711
 [workload]
 kind = "replay"
 [workload.replay]

@@ -36,7 +36,7 @@ pub enum Source {
     /// A size-only trace.
     Trace(TraceSource),
     /// An operation log.
-    Log(LogSource),
+    Log(Box<LogSource>),
     /// A seed and parameters.
     Made(MadeSource),
 }
@@ -45,7 +45,7 @@ impl Source {
     /// Opens the plan's history; clones a URL or makes the synthetic history below `spool` if that is not done yet.
     pub fn open(plan: &Plan, spool: &Path) -> Result<Self, Error> {
         if plan.workload.kind == WorkloadKind::Replay {
-            return Ok(Self::Log(LogSource::open(plan, spool)?));
+            return Ok(Self::Log(Box::new(LogSource::open(plan, spool)?)));
         }
         if let Some(made) = MadeSource::open(plan)? {
             return Ok(Self::Made(made));

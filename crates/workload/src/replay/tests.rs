@@ -38,7 +38,7 @@ fn recording(files: u64, bytes: u64) -> Vec<DoneStep> {
 }
 
 fn pieces(records: &[DoneStep], options: ReplayOptions) -> Vec<Piece> {
-    let open = || Ok(records.to_vec().into_iter().map(Ok));
+    let open = || Ok(records.iter().cloned().map(Ok));
     plan_pieces(options, open).map(Result::unwrap).collect()
 }
 
