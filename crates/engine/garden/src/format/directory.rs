@@ -1,6 +1,6 @@
 //! Blocks of directories: a tree in the order of cookies, leaves with names, index blocks above them.
 //!
-//! A cookie is a hash of the name (47 bits) with a number (16 bits) that tells equal hashes apart; it never changes while
+//! A cookie is a hash of the name (46 bits) with a number (16 bits) that tells equal hashes apart; it never changes while
 //! the name exists, so that a reading can go on behind it. Block 0 is the root. A block that fell empty is kept in a list.
 
 use senesce_fsapi::FileKind;

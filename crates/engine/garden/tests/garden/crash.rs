@@ -13,8 +13,8 @@ use senesce_garden::Limits;
 
 use crate::rig::{Devices, Rig, Shape, VOLUME, findings, open, set_root, shared};
 
-const TINY: Shape = Shape { data_drives: 2, stripes: 192, log_bytes: 400 << 10 };
-const LIMITS: Limits = Limits { cache_bytes: 32 << 12, dirty_bytes: 12 << 12 };
+pub const TINY: Shape = Shape { data_drives: 2, stripes: 192, log_bytes: 400 << 10 };
+pub const LIMITS: Limits = Limits { cache_bytes: 32 << 12, dirty_bytes: 12 << 12 };
 
 fn path(path: &str) -> String {
     path.to_owned()
@@ -30,7 +30,7 @@ fn make(at: &str, kind: FileKind) -> Operation {
 
 /// A run that meets everything once: inline and large files, overwriting, renaming over another, holding what is unlinked,
 /// holes, attributes, directories; the log is full in the middle, and dirty blocks are many.
-fn story() -> Vec<Operation> {
+pub fn story() -> Vec<Operation> {
     let rename = |from: &str, to: &str| Operation::Rename { from: path(from), to: path(to), how: RenameHow::Replace };
     let cut = |at: &str, size| Operation::Truncate { at: Place::Path(path(at)), size };
     let set = |len| Operation::SetXattr {

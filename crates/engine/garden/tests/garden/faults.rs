@@ -1,0 +1,143 @@
+//! Devices that fail and lie while the engine runs.
+
+use std::sync::Arc;
+
+use senesce_block::{FaultDevice, MemoryDevice};
+use senesce_core::Bytes;
+use senesce_fsapi::{
+    ModelFs,
+    conformance::{Answer, Operation, Player, Tree, collect_tree, find_difference},
+};
+use senesce_garden::Limits;
+
+use crate::{
+    crash::{LIMITS, TINY, story},
+    rig::{Devices, Rig, VOLUME, findings, open, set_root, shared},
+};
+
+type Faulty = Arc<FaultDevice<MemoryDevice>>;
+
+/// A formatted aggregate with a volume, at rest.
+fn at_rest() -> Vec<MemoryDevice> {
+    let devices: Vec<Arc<MemoryDevice>> = TINY.devices().into_iter().map(Arc::new).collect();
+    let rig = Rig::on(&TINY, devices.iter().map(|device| device.clone() as _).collect(), LIMITS);
+    set_root(rig.fs());
+    rig.garden().consistency_point().unwrap();
+    drop(rig);
+    devices.iter().map(|device| device.fork()).collect()
+}
+
+fn faulty(devices: &[MemoryDevice]) -> Vec<Faulty> {
+    devices.iter().map(|device| Arc::new(FaultDevice::new(device.fork()))).collect()
+}
+
+fn rig(devices: &[Faulty], limits: Limits) -> Rig {
+    let devices: Devices = devices.iter().map(|device| device.clone() as _).collect();
+    let mut rig = Rig { devices, garden: None, fs: None, limits };
+    rig.open().unwrap();
+    rig
+}
+
+/// The tree after each operation of the story, and what each of them answers.
+fn model(operations: &[Operation]) -> (Vec<Tree>, Vec<Answer>) {
+    let mut model = ModelFs::new(Bytes(Bytes::GIB));
+    set_root(&model);
+    let mut player = Player::default();
+    let (mut trees, mut answers) = (vec![collect_tree(&model).unwrap()], Vec::new());
+    for operation in operations {
+        answers.push(player.play(&mut model, operation));
+        trees.push(collect_tree(&model).unwrap());
+    }
+    (trees, answers)
+}
+
+/// What is on the devices must be what was acknowledged, or one operation more.
+fn check_reopened(devices: &[Faulty], trees: &[Tree], done: usize, told: &str) {
+    let left: Vec<MemoryDevice> = devices.iter().map(|device| device.inner().fork()).collect();
+    let left = shared(left);
+    let garden = open(&left, LIMITS).unwrap_or_else(|error| panic!("{told}: {error}"));
+    let tree = collect_tree(&garden.volume(VOLUME).unwrap()).unwrap_or_else(|error| panic!("{told}: {error}"));
+    let after = trees.get(done..=done + 1).unwrap_or(&trees[done..]);
+    assert!(
+        after.iter().any(|want| find_difference(want, &tree).is_none()),
+        "{told}: {}",
+        find_difference(&after[0], &tree).unwrap_or_default()
+    );
+    assert_eq!(findings(&left), Vec::<String>::new(), "{told}");
+}
+
+#[test]
+fn a_write_or_flush_that_fails_stops_the_engine_and_loses_nothing() {
+    let (operations, start) = (story(), at_rest());
+    let (trees, answers) = model(&operations);
+    let mut stopped = 0;
+    for device in 0..start.len() {
+        for fault in
+            (1..400).step_by(7).flat_map(|number| [format!("fail write {number}"), format!("fail flush {number}")])
+        {
+            let devices = faulty(&start);
+            let mut rig = rig(&devices, LIMITS);
+            devices[device].inject(&fault).unwrap();
+            let mut player = Player::default();
+            let done = operations
+                .iter()
+                .zip(&answers)
+                .take_while(|(operation, want)| player.play(&mut rig, operation) == **want)
+                .count();
+            if devices[device].struck() == 0 {
+                assert_eq!(done, operations.len());
+                continue; // there are not so many requests
+            }
+            let told = format!("{fault} of {}, after {done} operations", devices[device].name());
+            assert!(done < operations.len(), "{told}: the failure was not told");
+            // Nothing is changed any more, whatever the devices do now; what is there can be read.
+            devices[device].heal();
+            let refused =
+                senesce_fsapi::FileSystem::unlink(rig.fs(), &crate::rig::caller(9), senesce_fsapi::Ino::ROOT, b"d");
+            assert_eq!(refused.unwrap_err().errno(), 30, "{told}");
+            drop(rig);
+            check_reopened(&devices, &trees, done, &told);
+            stopped += 1;
+        }
+    }
+    assert!(stopped > 15, "{stopped} faults struck");
+}
+
+/// One drive of data fails in reading, or lies: reads give what was written all the same.
+#[test]
+fn one_drive_that_lies_does_no_harm() {
+    let (operations, start) = (story(), at_rest());
+    let (trees, answers) = model(&operations);
+    let tight = Limits { cache_bytes: 0, ..LIMITS };
+    let mut struck = 0;
+    for drive in 0..2 {
+        for number in (1..120).step_by(5) {
+            let kinds = [
+                format!("fail read {number}"),
+                format!("flip read {number} bit {}", number * 977),
+                format!("lose write {number}"),
+                format!("tear write {number} keep {}", 512 * (1 + number % 9)),
+                format!("misdirect write {number} to {}", 4160 * (number % 60)),
+            ];
+            for fault in kinds {
+                let devices = faulty(&start);
+                let mut rig = rig(&devices, tight);
+                devices[drive].inject(&fault).unwrap();
+                let mut player = Player::default();
+                for (operation, want) in operations.iter().zip(&answers) {
+                    assert_eq!(player.play(&mut rig, operation), *want, "{fault} of drive {drive}: {operation:?}");
+                }
+                rig.garden().consistency_point().unwrap();
+                drop(rig);
+                let left = shared(devices.iter().map(|device| device.inner().fork()).collect());
+                let told = format!("{fault} of drive {drive}");
+                let garden = open(&left, tight).unwrap_or_else(|error| panic!("{told}: {error}"));
+                let tree =
+                    collect_tree(&garden.volume(VOLUME).unwrap()).unwrap_or_else(|error| panic!("{told}: {error}"));
+                assert_eq!(find_difference(trees.last().unwrap(), &tree), None, "{told}");
+                struck += devices[drive].struck();
+            }
+        }
+    }
+    assert!(struck > 60, "{struck} faults struck");
+}
