@@ -1,7 +1,7 @@
 //! A device that is only looked at: what is written to it stays in memory.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     sync::{PoisonError, RwLock},
 };
 
@@ -62,16 +62,16 @@ impl<D: BlockDevice> BlockDevice for OverlayDevice<D> {
         let mut written = self.written.write().unwrap_or_else(PoisonError::into_inner);
         let mut done = 0;
         for (chunk, first, bytes) in pieces(offset, data.len()) {
-            let chunk = chunk as u64;
-            if !written.contains_key(&chunk) {
-                let start = chunk * CHUNK_BYTES as u64;
-                let mut copy = vec![0; (CHUNK_BYTES as u64).min(self.size().0 - start) as usize];
-                self.below.read_at(start, &mut copy)?;
-                written.insert(chunk, copy);
-            }
-            if let Some(memory) = written.get_mut(&chunk) {
-                memory[first..first + bytes].copy_from_slice(&data[done..done + bytes]);
-            }
+            let memory = match written.entry(chunk as u64) {
+                Entry::Occupied(found) => found.into_mut(),
+                Entry::Vacant(vacant) => {
+                    let start = (chunk * CHUNK_BYTES) as u64;
+                    let mut copy = vec![0; (CHUNK_BYTES as u64).min(self.size().0 - start) as usize];
+                    self.below.read_at(start, &mut copy)?;
+                    vacant.insert(copy)
+                }
+            };
+            memory[first..first + bytes].copy_from_slice(&data[done..done + bytes]);
             done += bytes;
         }
         Ok(())
