@@ -195,10 +195,11 @@ fn logs_that_cannot_be_replayed_are_refused_before_anything_is_written() {
     fs::write(path("damaged"), changed(log.len() / 2, !log[log.len() / 2])).unwrap();
     fs::write(path("cut"), &log[..log.len() - 100]).unwrap();
     fs::write(path("text"), "no log").unwrap();
-    // Of a program that wrote to what was not there: a log that nothing but its own beginning explains.
     let trace = "1 1.0 openat(AT_FDCWD, \"/x/f\", O_WRONLY|O_CREAT|O_TRUNC, 0644) = 3\n1 2.0 write(3, \"\"..., 67108864) = 67108864\n";
     fs::write(path("trace"), trace).unwrap();
     lab.run(["record", "--import-strace", "trace", "--dir", "/x", "--log", "large"]).good();
+    fs::write(path("trace"), "1 1.0 +++ exited with 0 +++\n").unwrap();
+    lab.run(["record", "--import-strace", "trace", "--dir", "/x", "--log", "nothing"]).good();
     // A git history's contents come from the repository.
     Repository::with_commits(&path("repo"), 6);
     fs::create_dir(path("aged")).unwrap();
@@ -211,6 +212,7 @@ fn logs_that_cannot_be_replayed_are_refused_before_anything_is_written() {
         ("damaged", 1, &["damaged", "frame"]),
         ("cut", 1, &["cut could not be verified", "in the middle of a frame"]),
         ("text", 2, &["text", "mark"]),
+        ("nothing", 1, &["no step that counts"]),
         ("large", 1, &["volumes.empty", "needs 63.99 MiB at its peak"]),
         ("git.senesce-log", 2, &["repo"]),
     ] {

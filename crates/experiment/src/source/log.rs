@@ -62,8 +62,8 @@ impl LogSource {
             survey.needed = Bytes(0);
         }
         if survey.counted == 0 {
-            let problem = format!("the log {} has no steps that count", path.display());
-            return Err(Error::NoPulls { problem });
+            let problem = "it has no step that counts, so there is nothing to measure".to_owned();
+            return Err(Error::Unverified { what: format!("the log {}", path.display()), problem });
         }
         let mut hasher = blake3::Hasher::new();
         let file = File::open(&path).map_err(Error::io("open", &path))?;
