@@ -22,6 +22,8 @@ const FSFB_FULL: Bytes = Bytes(5 * Bytes::GIB);
 const PROFILE_FULL: Bytes = Bytes(Bytes::GIB);
 /// No automatic volume is smaller.
 const LEAST: Bytes = Bytes(320 * Bytes::MIB);
+/// No automatic volume for repetitions of a log is larger: sparse images have their limits.
+const MOST: Bytes = Bytes(8 * 1024 * Bytes::GIB);
 /// A history with an automatic start begins with a clone of at most this size, so that eight fill the least full volume.
 pub(crate) const AUTO_CLONE_BYTES: u64 = 32 * Bytes::MIB;
 /// Beside the data of its files a volume holds metadata; percent of the data, generously.
@@ -80,14 +82,19 @@ impl Sizes {
             }
             _ => Bytes(0),
         });
+        let more = workload.replay.as_ref().map_or(0, |table| table.repetitions_that_stay().saturating_sub(1));
         let automatic = match plan.fills_volume() {
-            false => round(SINGLE_TO_CLONE * clone_bytes),
+            false => round(SINGLE_TO_CLONE.saturating_add(more).saturating_mul(clone_bytes).min(MOST.0)),
             true => Bytes(full.0 * EMPTY_TO_FULL),
         };
         let empty = given(Role::Empty).unwrap_or(automatic);
         let unaged = given(Role::Unaged).unwrap_or(automatic);
-        // If the full volume is filled, all volumes hold what it holds; otherwise at most their size.
-        let one = if plan.fills_volume() { full.0 } else { (3 * clone_bytes).min(empty.0) };
+        // If the full volume is filled, all volumes hold what it holds; otherwise at most the size of the smaller one.
+        let smaller = if full.0 > 0 { full.min(empty) } else { empty };
+        let one = match plan.fills_volume() {
+            true => full.0,
+            false => more.saturating_add(3).saturating_mul(clone_bytes).min(smaller.0),
+        };
         let aged = if plan.has_full() { 2 } else { 1 };
         let copies = aged * (1 + u64::from(plan.measure.snapshots)) + 1;
         Self { clone_bytes, full, empty, unaged, needed_bytes: one * copies * 21 / 20 }
@@ -132,6 +139,25 @@ mod tests {
         assert_eq!(sizes.empty, Bytes(32_000 * Bytes::MIB));
         // Two aged volumes, their snapshots and a twin, each as large as the full one, and a twentieth.
         assert_eq!(sizes.needed_bytes, 5 * sizes.full.0 * 21 / 20);
+    }
+
+    #[test]
+    fn repetitions_of_a_log_have_room_beside_one_another() {
+        let plan = |table: &str, volumes: &str| {
+            let text = format!(
+                "format = \"senesce-plan/1\"\nname = \"t\"\n[workload]\nkind = \"replay\"\n[workload.replay]\nlog = \"l\"\n\
+                 {table}\n[volumes]\n{volumes}\n[[file_system]]\nkind = \"ext4\"\n"
+            );
+            Plan::parse(Path::new("p"), &text).unwrap()
+        };
+        let sizes = |table, volumes| Sizes::from_clone_bytes(&plan(table, volumes), 100 * Bytes::MIB);
+        assert_eq!(sizes("", "").empty, Bytes(800 * Bytes::MIB));
+        assert_eq!(sizes("repeat = 40", "").empty, Bytes(4700 * Bytes::MIB));
+        assert_eq!(sizes("repeat = 40\nkeep = 3", "").empty, Bytes(1000 * Bytes::MIB));
+        assert_eq!(sizes("repeat = 9000000000000000000", "").empty, MOST);
+        // Nothing holds more than the full volume: two aged ones, their snapshots, and a twin.
+        let needed = sizes("repeat = 40", "full = \"1GiB\"").needed_bytes;
+        assert_eq!(needed, 5 * Bytes::GIB * 21 / 20);
     }
 
     #[test]

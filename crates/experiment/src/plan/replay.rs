@@ -27,6 +27,11 @@ pub struct ReplayPlan {
 impl ReplayPlan {
     /// Operations of a counted step of a recording, unless the plan says how many.
     pub const RECORDED_OPERATIONS: u64 = 1_000;
+
+    /// Repetitions that are on a volume at the end, if they all fit.
+    pub fn repetitions_that_stay(&self) -> u64 {
+        self.keep.unwrap_or(self.repeat).min(self.repeat)
+    }
 }
 
 impl Default for ReplayPlan {

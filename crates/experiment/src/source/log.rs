@@ -93,13 +93,14 @@ impl LogSource {
         self.contents.clone()
     }
 
-    /// What a volume has to hold at least, and what it is expected to hold.
+    /// What a volume has to hold at least.
     pub(super) fn needed(&self) -> Bytes {
         self.survey.needed
     }
 
+    /// What one repetition occupies at most.
     pub(super) fn first_state_bytes(&self) -> u64 {
-        self.survey.peak.0.saturating_mul(self.options.keep.min(self.options.repeat))
+        self.survey.peak.0
     }
 
     /// Whether its reads and overwrites passed the page cache by.
