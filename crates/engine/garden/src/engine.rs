@@ -40,8 +40,8 @@ pub struct AggregateReport {
     pub kept: u64,
     /// The last consistency point.
     pub cp: u64,
-    /// Free blocks of each allocation area, by RAID group.
-    pub area_free: Vec<Vec<u64>>,
+    /// Blocks of each allocation area that may be taken now, by RAID group; `None` where they were not counted yet.
+    pub area_free: Vec<Vec<Option<u64>>>,
     /// Drives that are missing, by their place.
     pub missing_drives: Vec<u32>,
     /// What the engine counted since it was opened.
@@ -79,7 +79,8 @@ impl Garden {
     /// Opens an aggregate: its last consistency point, and the operations that were acknowledged after it.
     ///
     /// The drives come in any order; one of each group with parity may be missing. Errors: devices of several aggregates or
-    /// of none, damage. Cost: reads the bitmap and the log.
+    /// of none, damage. Cost: reads the log, and one block for each RAID group
+    /// to know where to write.
     pub fn open(drives: &[Arc<dyn BlockDevice>], log: Arc<dyn BlockDevice>, limits: Limits) -> Result<Self> {
         let Opened { mut store, found } = store::open(drives, log, limits)?;
         for (sequence, bytes) in &found.operations {
@@ -135,9 +136,26 @@ impl Garden {
         Ok(VolumeFs::new(self.shared.clone(), space))
     }
 
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     /// Makes a consistency point of all that was done, if anything was.
     pub fn consistency_point(&self) -> Result<()> {
         self.shared.consistency_point()
+    }
+
+    /// One step of the scan that counts the free blocks of allocation areas, which an opening leaves to later: counts
+    /// `most` areas at most, and says how many are left. Where to write is known without it; each is counted at the latest
+    /// when it may be the best one. Cost: reads the bits of each.
+    pub fn count_areas(&self, most: u64) -> Result<u64> {
+        let mut store = self.shared.lock();
+        store.check_running()?;
+        let left = store.count_areas(most)?;
+        let limit = store.limits.cache_bytes;
+        store.cache.shrink(limit);
+        Ok(left)
     }
 
     /// What it holds and has left.
@@ -148,7 +166,10 @@ impl Garden {
             free: store.sb.free,
             kept: store.kept(),
             cp: store.committed,
-            area_free: store.scores().to_vec(),
+            area_free: store
+                .areas()
+                .map(|heap| heap.areas().map(|area| area.counted.then_some(area.free)).collect())
+                .collect(),
             missing_drives: store.raid.missing(),
             counts: store.counts,
             raid: store.raid.counts(),

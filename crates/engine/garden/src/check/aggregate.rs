@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Bits, CheckReport, media::Media, volume};
+use super::{Bits, CheckReport, media::Media, top_areas, volume};
 use crate::{
     Damage,
     format::{
@@ -27,7 +27,8 @@ pub(super) fn check(media: &Media, report: &mut CheckReport) -> Bits {
     let bitmap = inode(&mut walk, aggregate::BITMAP).map(|inode| walk.contents(aggregate::BITMAP, &inode));
     let table = inode(&mut walk, aggregate::VOLUMES).map(|inode| walk.contents(aggregate::VOLUMES, &inode));
     let table = table.unwrap_or_default();
-    let mut known = vec![aggregate::BITMAP, aggregate::VOLUMES];
+    let areas = inode(&mut walk, aggregate::TOP_AREAS).map(|inode| walk.contents(aggregate::TOP_AREAS, &inode));
+    let mut known = vec![aggregate::BITMAP, aggregate::VOLUMES, aggregate::TOP_AREAS];
     for space in 0..aggregate::MAX_VOLUMES {
         let (block, at) = (u64::from(space) / 8, space as usize % 8 * VOLUME);
         let Some(bytes) = table.get(&block) else { continue };
@@ -68,6 +69,9 @@ pub(super) fn check(media: &Media, report: &mut CheckReport) -> Bits {
     if let Some(bitmap) = bitmap {
         let bytes = concatenate(&bitmap, media.geometry.blocks().div_ceil(8));
         Bits::of_bytes(&bytes).compare(&used, report, "PVBN in use", &|pvbn| format!("PVBN {pvbn}"));
+    }
+    if let Some(areas) = areas {
+        top_areas::check(media, report, &areas, &used);
     }
     report.expect(
         || "superblock".to_owned(),

@@ -2,13 +2,14 @@
 //!
 //! It shares the codecs with the engine and nothing else: it finds files by its own walk, counts for itself, and compares.
 //! What it holds to be true: every block that is reached is the one that its pointer says, and is reached once; maps and
-//! bitmaps name exactly the blocks that are reached; counts are what counting gives; names, links and directories agree;
+//! bitmaps name exactly the blocks that are reached; counts and lists of areas are what counting gives; names, links and directories agree;
 //! parity is the XOR of its stripe.
 
 mod aggregate;
 mod directory;
 mod inodes;
 mod media;
+mod top_areas;
 mod volume;
 
 use std::{fmt, sync::Arc};

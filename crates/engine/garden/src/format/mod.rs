@@ -11,6 +11,7 @@ pub(crate) mod pointer;
 pub(crate) mod record;
 pub(crate) mod slot;
 pub(crate) mod superblock;
+pub(crate) mod top_areas;
 pub(crate) mod volume;
 
 /// Bytes of a block, as everything above RAID sees it.

@@ -53,6 +53,13 @@ impl Geometry {
                     "RAID group {index} has {drives} data drives; {MAX_DATA_DRIVES} at most"
                 )));
             }
+            let areas = group.stripes.div_ceil(aa_stripes.into());
+            let area_blocks = u64::from(aa_stripes) * u64::from(group.data_drives);
+            if areas.max(area_blocks) > u32::MAX.into() {
+                return Err(Error::invalid(format!(
+                    "RAID group {index}: {areas} allocation areas of {area_blocks} blocks; less than 2^32 of either"
+                )));
+            }
             let next = bases[index].checked_add(group.blocks()).filter(|&end| end <= PVBN_END);
             bases.push(next.ok_or_else(|| Error::invalid("more than 2^44 blocks"))?);
         }
@@ -106,6 +113,12 @@ impl Geometry {
         start..(start + self.aa_stripes).min(self.groups[group].stripes)
     }
 
+    /// The group and allocation area of a block; `None` behind the end.
+    pub fn area_of(&self, pvbn: u64) -> Option<(usize, u32)> {
+        let place = self.locate(pvbn)?;
+        Some((place.group, (place.stripe / self.aa_stripes) as u32))
+    }
+
     /// Bytes that a drive of the group needs.
     pub fn drive_bytes(&self, group: usize) -> u64 {
         slot_offset(self.groups[group].stripes)
@@ -135,6 +148,7 @@ mod tests {
         assert_eq!(geometry.locate(geometry.blocks()), None);
         assert_eq!(geometry.areas(0), 3);
         assert_eq!(geometry.area_stripes(0, 2), 6..7);
+        assert_eq!([5, 6, 13, 34].map(|pvbn| geometry.area_of(pvbn)), [Some((0, 1)), Some((0, 2)), Some((0, 2)), None]);
         assert_eq!((geometry.group_of(3), geometry.group_of(4), geometry.group_of(5)), (0, 1, 2));
     }
 }

@@ -44,7 +44,11 @@ impl Store {
                 self.save_record(space)?;
             }
         }
+        self.dirty_top_areas()?;
         let placed = self.place_all()?;
+        // Nothing is taken any more before the superblock is durable; the lists of areas are those of the time after.
+        self.release_pending();
+        self.fill_top_areas()?;
         self.write_all(&placed)?;
         self.raid.flush()?;
         self.sb_slot = 1 - self.sb_slot;
@@ -56,7 +60,6 @@ impl Store {
         for key in placed.values().map(|(key, _)| *key) {
             self.cache.set_state(key, State::Clean);
         }
-        self.release_pending();
         self.log.swap();
         self.cache.shrink(self.limits.cache_bytes);
         Ok(())

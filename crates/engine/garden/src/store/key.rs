@@ -14,6 +14,8 @@ pub(crate) mod aggregate {
     pub(crate) const BITMAP: u64 = 1;
     /// The records of the volumes.
     pub(crate) const VOLUMES: u64 = 2;
+    /// The areas with most free blocks: a block for each RAID group.
+    pub(crate) const TOP_AREAS: u64 = 3;
     /// The container file of volume 0; the others follow.
     pub(crate) const FIRST_CONTAINER: u64 = 16;
     /// How many volumes there can be.
@@ -63,7 +65,9 @@ impl Key {
 
     /// Whether a block of zeros need not be kept: pointers, and metadata in which zeros mean nothing is there.
     pub fn zeros_are_a_hole(self) -> bool {
-        self.level > 0 || self.phase > 0
+        // What stands in a list of areas is known only when it has a place.
+        let is_list = (self.space, self.file) == (AGGREGATE, aggregate::TOP_AREAS);
+        self.level > 0 || self.phase > 0 && !is_list
     }
 
     pub fn shape(self) -> Shape {

@@ -4,16 +4,20 @@
 //! only gives places to dirty blocks, writes them, and writes the superblock. Nothing that the last consistency point uses
 //! is written over.
 
+mod areas;
 mod cache;
 mod cp;
+mod heap;
 mod key;
 mod open;
 mod reserve;
 mod space;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod volumes;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 pub(crate) use cache::Cache;
 pub(crate) use key::{AGGREGATE, Key, aggregate, container_of, shape_of, volume};
@@ -50,6 +54,8 @@ pub struct Counts {
     pub map_lookups: u64,
     /// Of these, those that found the block at another place.
     pub redirects: u64,
+    /// Allocation areas whose free blocks were counted in the bitmap.
+    pub areas_counted: u64,
 }
 
 /// An open aggregate: what is durable, and what changed since.
@@ -67,7 +73,7 @@ pub(crate) struct Store {
     pub volumes: Vec<Option<Volume>>,
     alloc: Allocator,
     /// PVBNs that became free since the last consistency point, which still uses them.
-    pending: HashSet<u64>,
+    pending: BTreeSet<u64>,
     pub limits: Limits,
     pub counts: Counts,
     /// Why nothing may be changed any more.

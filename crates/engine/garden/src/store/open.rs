@@ -1,6 +1,6 @@
 //! Making an aggregate, and finding its last consistency point again.
 
-use std::{collections::BTreeSet, collections::HashSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use senesce_block::BlockDevice;
 use senesce_fsapi::FileKind;
@@ -73,7 +73,7 @@ pub(crate) fn format(
     let bitmap = fixed_file(AGGREGATE, geometry.blocks().div_ceil(8));
     store.put_inode(AGGREGATE, aggregate::BITMAP, &bitmap)?;
     store.put_inode(AGGREGATE, aggregate::VOLUMES, &fixed_file(AGGREGATE, files * VOLUME as u64))?;
-    store.load_scores()?;
+    store.new_areas();
     if store.kept() >= geometry.blocks() {
         return Err(Error::invalid(format!("{} blocks are too few for an aggregate", geometry.blocks())));
     }
@@ -118,7 +118,7 @@ pub(crate) fn open(drives: &[Arc<dyn BlockDevice>], log: Arc<dyn BlockDevice>, l
     let mut store = Store::new(raid, log, sb, sb_slot, limits);
     // Numbers of consistency points are never used twice, not even those of unfinished ones: tags tell them apart.
     store.sb.cp = found.unfinished.cp.unwrap_or(store.sb.cp);
-    store.load_scores()?;
+    store.load_areas()?;
     store.load_volumes()?;
     Ok(Opened { store, found })
 }
@@ -135,7 +135,7 @@ impl Store {
             dirty: BTreeSet::new(),
             volumes: Vec::new(),
             alloc: Allocator::default(),
-            pending: HashSet::new(),
+            pending: BTreeSet::new(),
             limits,
             counts: Counts::default(),
             stopped: None,

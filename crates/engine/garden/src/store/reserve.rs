@@ -69,7 +69,8 @@ impl Store {
         let container = container.min(3 * (2 * blocks + 2 * active));
         let bitmap = map_blocks(Shape::Aggregate, self.raid.geometry.blocks().div_ceil(BITS));
         let bitmap = bitmap.min(4 * (blocks + active + container));
-        active + container + bitmap + FIXED_BLOCKS
+        let top_areas = map_blocks(Shape::Aggregate, self.raid.geometry.groups.len() as u64);
+        active + container + bitmap + top_areas + FIXED_BLOCKS
     }
 }
 

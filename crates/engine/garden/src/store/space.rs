@@ -1,26 +1,26 @@
 //! Free space: a bitmap file of PVBNs in the aggregate, one of VVBNs and one of inodes in each volume.
 //!
-//! Blocks are taken from one allocation area after the other, each time the one with most free blocks; in it tetris by
+//! Blocks are taken from one allocation area after the other, each time the one with most free blocks (`areas.rs`); in it tetris by
 //! tetris, and in a tetris drive by drive, so that what is written one after the other lies one behind the other on a
 //! drive, and a tetris that is filled is whole stripes.
 
 use std::ops::Range;
 
-use super::{AGGREGATE, Key, Store, aggregate, volume};
+use super::{AGGREGATE, Key, Store, aggregate, heap::AreaHeap, volume};
 use crate::{
     error::{Error, Result},
     format::{BLOCK, Damage},
-    raid::{Geometry, Place},
+    raid::Place,
 };
 
 /// Bits in a block of a bitmap.
 pub(crate) const BITS: u64 = BLOCK as u64 * 8;
 
-/// Which blocks come next, and how many are free in each allocation area.
+/// Which blocks come next.
 #[derive(Debug, Default)]
 pub(crate) struct Allocator {
-    /// For each group and area: free blocks that may be taken.
-    scores: Vec<Vec<u64>>,
+    /// The areas of each group.
+    pub(super) groups: Vec<AreaHeap>,
     current: Option<Cursor>,
 }
 
@@ -33,56 +33,7 @@ struct Cursor {
     place: Place,
 }
 
-impl Allocator {
-    fn best(&self) -> Option<(usize, u64)> {
-        let mut best = None;
-        for (group, scores) in self.scores.iter().enumerate() {
-            for (area, &score) in (0..).zip(scores) {
-                if score > best.map_or(0, |(_, _, most)| most) {
-                    best = Some((group, area, score));
-                }
-            }
-        }
-        best.map(|(group, area, _)| (group, area))
-    }
-
-    fn score(&mut self, geometry: &Geometry, pvbn: u64) -> Option<&mut u64> {
-        let place = geometry.locate(pvbn)?;
-        self.scores[place.group].get_mut((place.stripe / geometry.aa_stripes) as usize)
-    }
-
-    /// The free blocks of each area, group by group.
-    pub fn scores(&self) -> &[Vec<u64>] {
-        &self.scores
-    }
-}
-
 impl Store {
-    /// Counts the free blocks of all areas. Cost: reads the whole bitmap.
-    pub(super) fn load_scores(&mut self) -> Result<()> {
-        let geometry = self.raid.geometry.clone();
-        self.alloc = Allocator::default();
-        for group in 0..geometry.groups.len() {
-            let mut scores = Vec::new();
-            for area in 0..geometry.areas(group) {
-                let stripes = geometry.area_stripes(group, area);
-                let mut free = 0;
-                for drive in 0..usize::from(geometry.groups[group].data_drives) {
-                    let start = geometry.pvbn(Place { group, drive, stripe: stripes.start });
-                    let end = start + (stripes.end - stripes.start);
-                    free += (end - start) - self.count_bits(AGGREGATE, aggregate::BITMAP, start..end)?;
-                }
-                scores.push(free);
-            }
-            self.alloc.scores.push(scores);
-        }
-        Ok(())
-    }
-
-    pub fn scores(&self) -> &[Vec<u64>] {
-        self.alloc.scores()
-    }
-
     /// Blocks that may be taken now: free, and not in use by the last consistency point.
     pub fn allocatable(&self) -> u64 {
         self.sb.free - self.pending.len() as u64
@@ -94,13 +45,10 @@ impl Store {
             if let Some(pvbn) = self.advance()? {
                 self.flip_bit(AGGREGATE, aggregate::BITMAP, pvbn, true)?;
                 self.sb.free -= 1;
-                if let Some(score) = self.alloc.score(&self.raid.geometry, pvbn) {
-                    *score -= 1;
-                }
+                self.score_taken(pvbn)?;
                 return Ok(pvbn);
             }
-            let free = self.allocatable();
-            let (group, area) = self.alloc.best().ok_or(Error::NoSpace { wanted: 1, free })?;
+            let (group, area) = self.best_area()?;
             let stripe = self.raid.geometry.area_stripes(group, area).start;
             let place = Place { group, drive: 0, stripe };
             self.alloc.current = Some(Cursor { group, area, tetris: stripe, place });
@@ -154,9 +102,7 @@ impl Store {
     /// What became free may be taken from now on.
     pub(super) fn release_pending(&mut self) {
         for pvbn in std::mem::take(&mut self.pending) {
-            if let Some(score) = self.alloc.score(&self.raid.geometry, pvbn) {
-                *score += 1;
-            }
+            self.score_given(pvbn);
         }
         for volume in self.volumes.iter_mut().flatten() {
             volume.pending.clear();
@@ -256,7 +202,8 @@ impl Store {
         Ok(None)
     }
 
-    fn count_bits(&mut self, space: u32, file: u64, range: Range<u64>) -> Result<u64> {
+    /// How many bits of the range are set.
+    pub(super) fn count_bits(&mut self, space: u32, file: u64, range: Range<u64>) -> Result<u64> {
         let (mut at, mut count) = (range.start, 0);
         while at < range.end {
             let end = range.end.min((at / BITS + 1) * BITS);

@@ -1,0 +1,189 @@
+//! Which allocation area comes next: the scores of all areas, and the blocks that keep the best ones for the next opening.
+//!
+//! An area's score is how many of its blocks may be taken: those that the bitmap has as free, without those that the last
+//! consistency point still uses. An opening knows the scores of the areas that are listed and a bound for the others,
+//! which are counted when one of them may be the best, or by steps of a scan ([`Store::count_areas`]).
+
+use std::{cmp::Reverse, ops::Range};
+
+use super::{
+    AGGREGATE, Key, Store, aggregate,
+    heap::{Area, AreaHeap},
+    volumes::fixed_file,
+};
+use crate::{
+    error::{Error, Result},
+    format::{
+        BLOCK, Block, Damage,
+        top_areas::{MAX_LISTED, TopAreas},
+        zero_block,
+    },
+    raid::Place,
+};
+
+/// If fewer are known to be the best, more are counted before a consistency point lists them.
+const LEAST_LISTED: usize = 64;
+
+impl Store {
+    /// Begins with a bitmap in which nothing is in use.
+    pub(super) fn new_areas(&mut self) {
+        let geometry = &self.raid.geometry;
+        let size = |group, area| {
+            let stripes = geometry.area_stripes(group, area);
+            (stripes.end - stripes.start) * u64::from(geometry.groups[group].data_drives)
+        };
+        let heap = |group| AreaHeap::new((0..geometry.areas(group)).map(|area| (size(group, area), true)));
+        self.alloc.groups = (0..geometry.groups.len()).map(heap).collect();
+    }
+
+    /// Takes the scores that the last consistency point listed. Cost: reads one block for each group; where it is damaged or
+    /// not there, all areas of the group are counted.
+    pub(super) fn load_areas(&mut self) -> Result<()> {
+        for group in 0..self.raid.geometry.groups.len() {
+            let areas = self.raid.geometry.areas(group);
+            let Some(top) = self.load_top_areas(group) else {
+                self.alloc.groups.push(AreaHeap::new((0..areas).map(|_| (0, false))));
+                for area in 0..areas as u32 {
+                    self.count_area(group, area)?;
+                }
+                continue;
+            };
+            let mut known = vec![(u64::from(top.rest), false); areas as usize];
+            for (area, free) in top.listed {
+                known[area as usize] = (free.into(), true);
+            }
+            self.alloc.groups.push(AreaHeap::new(known.into_iter()));
+        }
+        Ok(())
+    }
+
+    /// What the last consistency point listed of a group. Whatever is wrong with it, the bitmap knows as well.
+    fn load_top_areas(&mut self, group: usize) -> Option<TopAreas> {
+        self.try_inode(AGGREGATE, aggregate::TOP_AREAS).ok()??;
+        let top = TopAreas::decode(self.get(top_key(group)).ok()?).ok()?;
+        let areas = self.raid.geometry.areas(group);
+        let fits = (u64::from(top.group), top.cp, u64::from(top.areas)) == (group as u64, self.committed, areas);
+        fits.then_some(top)
+    }
+
+    /// What is known of all areas, group by group.
+    pub fn areas(&self) -> impl Iterator<Item = &AreaHeap> {
+        self.alloc.groups.iter()
+    }
+
+    /// Counts areas that were not counted yet, `most` at most, those first that may have most free blocks. Says how many
+    /// are left. Cost: reads the bits of each.
+    pub fn count_areas(&mut self, most: u64) -> Result<u64> {
+        let mut unknown = Vec::new();
+        for (group, heap) in self.alloc.groups.iter().enumerate() {
+            unknown
+                .extend(heap.areas().filter(|area| !area.counted).map(|area| (Reverse(area.free), group, area.number)));
+        }
+        unknown.sort_unstable();
+        let now = unknown.len().min(usize::try_from(most).unwrap_or(usize::MAX));
+        for &(_, group, area) in &unknown[..now] {
+            self.count_area(group, area)?;
+        }
+        Ok((unknown.len() - now) as u64)
+    }
+
+    /// The group and area with most blocks that may be taken; those that might have more are counted.
+    pub(super) fn best_area(&mut self) -> Result<(usize, u64)> {
+        loop {
+            let tops = self.alloc.groups.iter().enumerate().filter_map(|(group, heap)| Some((group, heap.top()?)));
+            let best = tops.max_by_key(|(group, top)| (top.free, Reverse(*group)));
+            match best.filter(|(_, top)| top.free > 0) {
+                None => return Err(Error::NoSpace { wanted: 1, free: self.allocatable() }),
+                Some((group, Area { number, counted: true, .. })) => return Ok((group, number.into())),
+                Some((group, Area { number, .. })) => self.count_area(group, number)?,
+            }
+        }
+    }
+
+    /// A block of an area was taken.
+    pub(super) fn score_taken(&mut self, pvbn: u64) -> Result<()> {
+        let had = self.raid.geometry.area_of(pvbn).is_some_and(|(group, area)| self.alloc.groups[group].remove(area));
+        let damage = || Damage::new("allocation area", "score", "0", "a free block");
+        if had { Ok(()) } else { Err(Error::damaged(format!("PVBN {pvbn}"), damage())) }
+    }
+
+    /// A block of an area may be taken again.
+    pub(super) fn score_given(&mut self, pvbn: u64) {
+        if let Some((group, area)) = self.raid.geometry.area_of(pvbn) {
+            self.alloc.groups[group].add(area);
+        }
+    }
+
+    fn count_area(&mut self, group: usize, area: u32) -> Result<()> {
+        let mut free = 0;
+        for range in self.area_blocks(group, area) {
+            let used = self.count_bits(AGGREGATE, aggregate::BITMAP, range.clone())?;
+            let pending = self.pending.range(range.clone()).count() as u64;
+            free += range.end - range.start - used - pending;
+        }
+        self.alloc.groups[group].set(area, free);
+        self.counts.areas_counted += 1;
+        Ok(())
+    }
+
+    /// The PVBNs of an area, drive by drive.
+    pub(super) fn area_blocks(&self, group: usize, area: u32) -> Vec<Range<u64>> {
+        let geometry = &self.raid.geometry;
+        let stripes = geometry.area_stripes(group, area.into());
+        let blocks = |drive| {
+            let start = geometry.pvbn(Place { group, drive, stripe: stripes.start });
+            start..start + (stripes.end - stripes.start)
+        };
+        (0..usize::from(geometry.groups[group].data_drives)).map(blocks).collect()
+    }
+
+    /// Sees to it that the running consistency point gives the lists places. What they held is not read: they are written anew.
+    pub(super) fn dirty_top_areas(&mut self) -> Result<()> {
+        let groups = self.raid.geometry.groups.len();
+        if self.try_inode(AGGREGATE, aggregate::TOP_AREAS)?.is_none() {
+            let file = fixed_file(AGGREGATE, (groups * BLOCK) as u64);
+            self.put_inode(AGGREGATE, aggregate::TOP_AREAS, &file)?;
+        }
+        for key in (0..groups).map(top_key) {
+            if !self.cache.contains(key) {
+                self.cache.insert(key, zero_block());
+            }
+            self.modify(key)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the lists, when every block has its place and what became free counts: nothing is taken any more before
+    /// the consistency point is durable.
+    pub(super) fn fill_top_areas(&mut self) -> Result<()> {
+        for group in 0..self.raid.geometry.groups.len() {
+            let block = self.list_top_areas(group)?;
+            if let Some(place) = self.cache.get_mut(top_key(group)) {
+                *place = *block;
+            }
+        }
+        Ok(())
+    }
+
+    fn list_top_areas(&mut self, group: usize) -> Result<Box<Block>> {
+        let (first, listed) = loop {
+            let first = self.alloc.groups[group].first(MAX_LISTED + 1);
+            match first.iter().position(|area| !area.counted) {
+                Some(at) if at < LEAST_LISTED => self.count_area(group, first[at].number)?,
+                at => break (first.clone(), at.unwrap_or(first.len()).min(MAX_LISTED)),
+            }
+        };
+        let top = TopAreas {
+            group: group as u32,
+            cp: self.sb.cp,
+            areas: self.alloc.groups[group].len() as u32,
+            rest: first.get(listed).map_or(0, |area| area.free as u32),
+            listed: first[..listed].iter().map(|area| (area.number, area.free as u32)).collect(),
+        };
+        Ok(top.encode())
+    }
+}
+
+fn top_key(group: usize) -> Key {
+    Key::new(AGGREGATE, aggregate::TOP_AREAS, 0, group as u64)
+}

@@ -1,0 +1,202 @@
+//! The allocation areas of a RAID group, that with most free blocks first.
+//!
+//! An area that was not counted yet stands where it would with as many free blocks as it can have at most. So an area at
+//! the top that was counted has the best score of all, and one that was not is what has to be counted next.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+/// What is known of an area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Area {
+    pub number: u32,
+    /// Free blocks that may be taken; if it was not counted, no more than these.
+    pub free: u64,
+    pub counted: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    free: u64,
+    counted: bool,
+    /// Its place in the heap.
+    at: u32,
+}
+
+/// A binary heap in which every area's place is known, so that its score can change. Equal scores: the lower number first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AreaHeap {
+    areas: Vec<Entry>,
+    /// Numbers of areas; none is better than the one at half its place.
+    order: Vec<u32>,
+}
+
+impl AreaHeap {
+    /// Areas 0, 1, … with their free blocks, and whether these were counted. Cost: linear.
+    pub fn new(areas: impl Iterator<Item = (u64, bool)>) -> Self {
+        let areas: Vec<Entry> = (0..).zip(areas).map(|(at, (free, counted))| Entry { free, counted, at }).collect();
+        let mut heap = Self { order: (0..areas.len() as u32).collect(), areas };
+        for at in (0..heap.order.len() / 2).rev() {
+            heap.sink(at);
+        }
+        heap
+    }
+
+    /// How many areas there are.
+    pub fn len(&self) -> usize {
+        self.areas.len()
+    }
+
+    /// What is known of an area; `None` behind the end.
+    pub fn get(&self, number: u32) -> Option<Area> {
+        let Entry { free, counted, .. } = *self.areas.get(number as usize)?;
+        Some(Area { number, free, counted })
+    }
+
+    /// All areas, by their numbers.
+    pub fn areas(&self) -> impl Iterator<Item = Area> + '_ {
+        (0..).zip(&self.areas).map(|(number, entry)| Area { number, free: entry.free, counted: entry.counted })
+    }
+
+    /// The area that stands first.
+    pub fn top(&self) -> Option<Area> {
+        self.get(*self.order.first()?)
+    }
+
+    /// The areas that stand first, in order. Cost: n log n for n of them, however many there are.
+    pub fn first(&self, most: usize) -> Vec<Area> {
+        let mut frontier: BinaryHeap<((u64, Reverse<u32>), usize)> = BinaryHeap::new();
+        let mut first = Vec::new();
+        frontier.extend((!self.order.is_empty()).then(|| (self.key(0), 0)));
+        while let Some((_, at)) = frontier.pop().filter(|_| first.len() < most) {
+            first.extend(self.get(self.order[at]));
+            frontier.extend(
+                [2 * at + 1, 2 * at + 2]
+                    .map(|below| (below, self.order.get(below)))
+                    .into_iter()
+                    .filter_map(|(below, number)| number.map(|_| (self.key(below), below))),
+            );
+        }
+        first
+    }
+
+    /// An area was counted.
+    pub fn set(&mut self, number: u32, free: u64) {
+        if let Some(entry) = self.areas.get_mut(number as usize) {
+            entry.counted = true;
+            self.change(number, free);
+        }
+    }
+
+    /// A block of an area may be taken.
+    pub fn add(&mut self, number: u32) {
+        if let Some(area) = self.get(number) {
+            self.change(number, area.free + 1);
+        }
+    }
+
+    /// A block of an area was taken. Says whether it had one.
+    #[must_use]
+    pub fn remove(&mut self, number: u32) -> bool {
+        let free = self.get(number).and_then(|area| area.free.checked_sub(1));
+        free.map(|free| self.change(number, free)).is_some()
+    }
+
+    fn change(&mut self, number: u32, free: u64) {
+        let entry = &mut self.areas[number as usize];
+        let (at, old) = (entry.at as usize, std::mem::replace(&mut entry.free, free));
+        if free > old {
+            self.rise(at);
+        } else {
+            self.sink(at);
+        }
+    }
+
+    fn key(&self, at: usize) -> (u64, Reverse<u32>) {
+        let number = self.order[at];
+        (self.areas[number as usize].free, Reverse(number))
+    }
+
+    fn swap(&mut self, one: usize, other: usize) {
+        self.order.swap(one, other);
+        for at in [one, other] {
+            self.areas[self.order[at] as usize].at = at as u32;
+        }
+    }
+
+    fn rise(&mut self, mut at: usize) {
+        while at > 0 && self.key(at) > self.key((at - 1) / 2) {
+            self.swap(at, (at - 1) / 2);
+            at = (at - 1) / 2;
+        }
+    }
+
+    fn sink(&mut self, mut at: usize) {
+        loop {
+            let below = [2 * at + 1, 2 * at + 2].into_iter().filter(|&below| below < self.order.len());
+            let Some(best) = below.max_by_key(|&below| self.key(below)) else { return };
+            if self.key(best) < self.key(at) {
+                return;
+            }
+            self.swap(at, best);
+            at = best;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    enum Change {
+        Add(u32),
+        Remove(u32),
+        Set(u32, u64),
+    }
+
+    fn changes() -> impl Strategy<Value = Vec<Change>> {
+        let change = prop_oneof![
+            (0..40u32).prop_map(Change::Add),
+            (0..40u32).prop_map(Change::Remove),
+            (0..40u32, 0..9u64).prop_map(|(number, free)| Change::Set(number, free)),
+        ];
+        prop::collection::vec(change, 0..200)
+    }
+
+    proptest! {
+        #[test]
+        fn areas_stand_as_a_sorted_list_has_them(
+            start in prop::collection::vec((0..9u64, any::<bool>()), 0..33),
+            changes in changes(),
+        ) {
+            let mut heap = AreaHeap::new(start.iter().copied());
+            let mut model = start;
+            for change in changes {
+                match change {
+                    Change::Add(number) => {
+                        heap.add(number);
+                        model.get_mut(number as usize).into_iter().for_each(|area| area.0 += 1);
+                    }
+                    Change::Remove(number) => {
+                        let had = model.get(number as usize).is_some_and(|area| area.0 > 0);
+                        prop_assert_eq!(heap.remove(number), had);
+                        model.get_mut(number as usize).into_iter().for_each(|area| area.0 = area.0.saturating_sub(1));
+                    }
+                    Change::Set(number, free) => {
+                        heap.set(number, free);
+                        model.get_mut(number as usize).into_iter().for_each(|area| *area = (free, true));
+                    }
+                }
+                let area = |(number, &(free, counted))| Area { number, free, counted };
+                let mut sorted: Vec<Area> = (0..).zip(&model).map(area).collect();
+                prop_assert_eq!(heap.areas().collect::<Vec<_>>(), sorted.clone());
+                sorted.sort_by_key(|area| (Reverse(area.free), area.number));
+                prop_assert_eq!(heap.top(), sorted.first().copied());
+                prop_assert_eq!(heap.first(7), sorted[..sorted.len().min(7)].to_vec());
+            }
+            prop_assert_eq!(heap.first(usize::MAX).len(), heap.len());
+        }
+    }
+}
