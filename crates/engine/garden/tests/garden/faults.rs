@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use senesce_block::{FaultDevice, MemoryDevice};
+use senesce_block::{BlockDevice, FaultDevice, MemoryDevice};
 use senesce_core::Bytes;
 use senesce_fsapi::{
     ModelFs,
