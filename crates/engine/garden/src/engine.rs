@@ -226,7 +226,13 @@ impl Shared {
                 fresh = false; // another thread filled the log again
                 continue;
             }
+            let before = store.dirty_blocks();
             let done = store.apply(&operation)?;
+            debug_assert!(
+                store.dirty_blocks().saturating_sub(before) <= blocks,
+                "{blocks} blocks were reserved, not {}",
+                store.dirty_blocks() - before
+            );
             let sequence = store.log.append(&body);
             let limit = store.limits.cache_bytes;
             store.cache.shrink(limit);

@@ -6,7 +6,7 @@ use senesce_garden::Limits;
 
 use crate::{
     guard::guard,
-    rig::{LARGE, Rig, TIGHT, shared},
+    rig::{LARGE, Rig, SEVERAL, TIGHT, shared},
 };
 
 fn make() -> Box<dyn Subject> {
@@ -60,5 +60,14 @@ fn sequences_in_little_memory() {
             ..SequenceOptions::default()
         };
         run_sequence(&make_tight, Seed(seed), &options).unwrap();
+    }
+}
+
+#[test]
+fn sequences_on_several_groups() {
+    let make = || -> Box<dyn Subject> { Box::new(Rig::on(&SEVERAL, guard(&shared(SEVERAL.devices())), TIGHT)) };
+    for seed in 200..203 {
+        let options = SequenceOptions { boundaries: boundaries(), compare_every: 50, ..SequenceOptions::default() };
+        run_sequence(&make, Seed(seed), &options).unwrap();
     }
 }

@@ -13,7 +13,7 @@ use senesce_garden::Limits;
 
 use crate::rig::{Devices, Rig, Shape, VOLUME, findings, open, set_root, shared};
 
-pub const TINY: Shape = Shape { data_drives: 2, stripes: 192, log_bytes: 400 << 10 };
+pub const TINY: Shape = Shape { groups: &[(2, true)], stripes: 192, log_bytes: 400 << 10 };
 pub const LIMITS: Limits = Limits { cache_bytes: 32 << 12, dirty_bytes: 12 << 12 };
 
 fn path(path: &str) -> String {
@@ -75,14 +75,15 @@ pub fn story() -> Vec<Operation> {
 struct Run {
     recording: Recording,
     trees: Vec<Tree>,
+    consistency_points: u64,
 }
 
 fn record(operations: &[Operation]) -> Run {
-    record_without(operations, None)
+    record_with(operations, None, LIMITS)
 }
 
-/// Of an aggregate that has lost a drive.
-fn record_without(operations: &[Operation], missing: Option<usize>) -> Run {
+/// Of an aggregate that has lost a drive, or with other limits.
+fn record_with(operations: &[Operation], missing: Option<usize>, limits: Limits) -> Run {
     let devices: Vec<Arc<MemoryDevice>> = TINY.devices().into_iter().map(Arc::new).collect();
     let rig = Rig::on(&TINY, devices.iter().map(|device| device.clone() as _).collect(), LIMITS);
     set_root(rig.fs());
@@ -93,7 +94,7 @@ fn record_without(operations: &[Operation], missing: Option<usize>) -> Run {
         forks.remove(missing);
     }
     let (recording, devices) = Recording::new(forks);
-    let mut rig = Rig { devices: shared(devices), garden: None, fs: None, limits: LIMITS };
+    let mut rig = Rig { devices: shared(devices), garden: None, fs: None, limits };
     rig.open().unwrap();
     let mut model = ModelFs::new(Bytes(Bytes::GIB));
     set_root(&model);
@@ -105,7 +106,8 @@ fn record_without(operations: &[Operation], missing: Option<usize>) -> Run {
         recording.mark(number);
         trees.push(collect_tree(&model).unwrap());
     }
-    Run { recording, trees }
+    let consistency_points = rig.garden().report().counts.consistency_points;
+    Run { recording, trees, consistency_points }
 }
 
 /// Opens what a loss of power left. What is there must be the state of the last acknowledged operation, or of the one
@@ -184,6 +186,16 @@ fn drawn_operations_outlive_losses_of_power() {
     }
 }
 
+#[test]
+fn a_log_that_is_full_makes_a_consistency_point_and_loses_nothing() {
+    let run = record_with(&story(), None, Limits { cache_bytes: 32 << 12, ..Limits::default() });
+    assert!(run.consistency_points > 0, "the log of {} bytes was never full", TINY.log_bytes);
+    let plan = CrashPlan { exhaustive_up_to: 6, samples: 12, tears: 4, seed: Seed(5) };
+    run.recording.for_each_crash(&plan, |crash| {
+        check_crash(crash, &run.trees);
+    });
+}
+
 /// The write hole: power and a drive are lost at once, in the middle of writing stripes in part.
 #[test]
 fn a_drive_may_be_lost_with_the_power() {
@@ -204,7 +216,7 @@ fn a_drive_may_be_lost_with_the_power() {
 #[test]
 fn power_may_be_lost_while_a_drive_is_missing() {
     for missing in 0..3 {
-        let run = record_without(&story(), Some(missing));
+        let run = record_with(&story(), Some(missing), LIMITS);
         let plan = CrashPlan { exhaustive_up_to: 3, samples: 6, tears: 1, seed: Seed(4) };
         let mut states = 0;
         run.recording.for_each_crash(&plan, |crash| {

@@ -12,7 +12,7 @@ use senesce_garden::{Limits, check, collect_used_slots};
 
 use crate::rig::{Devices, Rig, SLOT, SMALL, Shape, TIGHT, VOLUME, caller, findings, open, set_root, shared};
 
-const UNPROTECTED: Shape = Shape { data_drives: 3, stripes: 200, log_bytes: 400 << 10 };
+const UNPROTECTED: Shape = Shape { groups: &[(3, false)], stripes: 200, log_bytes: 400 << 10 };
 
 fn play(fs: &dyn FileSystem) {
     set_root(fs);
@@ -82,22 +82,10 @@ fn any_flipped_byte_is_found_by_the_check_and_put_right_by_reading() {
 
 #[test]
 fn without_parity_reading_fails_and_gives_no_wrong_data() {
-    let mut options = UNPROTECTED.options();
-    options.groups = vec![(3, false)];
-    let devices: Vec<Arc<MemoryDevice>> = UNPROTECTED.devices().into_iter().map(Arc::new).collect();
-    let all: Devices = devices.iter().map(|device| device.clone() as _).collect();
-    let without_parity = |all: &Devices| [&all[..3], &all[4..]].concat();
-    let (log, drives) = (all[4].clone(), all[..3].to_vec());
-    senesce_garden::Garden::format(&options, drives, log).unwrap();
-    let garden = open(&without_parity(&all), TIGHT).unwrap();
-    garden.create_volume(VOLUME, &UNPROTECTED.volume()).unwrap();
-    play(&garden.volume(VOLUME).unwrap());
-    garden.consistency_point().unwrap();
-    drop(garden);
-    let at_rest: Vec<MemoryDevice> = devices.iter().map(|device| device.fork()).collect();
+    let at_rest = filled(&UNPROTECTED);
     let mut failed = 0;
-    for (drive, offset) in used(&without_parity(&all)) {
-        let devices = without_parity(&forks(&at_rest));
+    for (drive, offset) in used(&forks(&at_rest)) {
+        let devices = forks(&at_rest);
         flip(&devices[drive], offset + offset % 4096);
         failed += u32::from(!check_no_wrong_data(&devices, &format!("block at {offset} of drive {drive}")));
         assert!(!findings(&devices).is_empty());

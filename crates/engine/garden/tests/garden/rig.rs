@@ -13,22 +13,25 @@ pub const FIXED_SLOTS: u64 = 3;
 
 pub const VOLUME: &[u8] = b"home";
 
-/// The shape of an aggregate with one RAID group.
+/// The shape of an aggregate.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    pub data_drives: u16,
+    /// Data drives of each RAID group, and whether it has parity.
+    pub groups: &'static [(u16, bool)],
     pub stripes: u64,
     pub log_bytes: u64,
 }
 
-pub const SMALL: Shape = Shape { data_drives: 3, stripes: 256, log_bytes: 400 << 10 };
-pub const LARGE: Shape = Shape { data_drives: 4, stripes: 3072, log_bytes: 4 << 20 };
+pub const SMALL: Shape = Shape { groups: &[(3, true)], stripes: 256, log_bytes: 400 << 10 };
+/// Two protected groups, and one drive on its own.
+pub const SEVERAL: Shape = Shape { groups: &[(2, true), (1, false), (3, true)], stripes: 2200, log_bytes: 1 << 20 };
+pub const LARGE: Shape = Shape { groups: &[(4, true)], stripes: 3072, log_bytes: 4 << 20 };
 
 impl Shape {
     pub fn options(&self) -> FormatOptions {
         FormatOptions {
             uuid: *b"senesce garden 1",
-            groups: vec![(self.data_drives, true)],
+            groups: self.groups.to_vec(),
             aa_stripes: 64,
             tetris_stripes: 16,
             zeroed: true,
@@ -39,13 +42,21 @@ impl Shape {
     pub fn devices(&self) -> Vec<MemoryDevice> {
         let bytes = Bytes((FIXED_SLOTS + self.stripes) * SLOT);
         let drive = |number| MemoryDevice::new(format!("drive {number}"), bytes);
-        let mut all: Vec<MemoryDevice> = (0..=self.data_drives).map(drive).collect();
+        let mut all: Vec<MemoryDevice> = (0..self.drives()).map(drive).collect();
         all.push(MemoryDevice::new("log", Bytes(self.log_bytes)));
         all
     }
 
+    pub fn drives(&self) -> usize {
+        self.groups.iter().map(|(data, parity)| usize::from(*data) + usize::from(*parity)).sum()
+    }
+
     pub fn volume(&self) -> VolumeOptions {
-        VolumeOptions { blocks: u64::from(self.data_drives) * self.stripes, inodes: 4096, seed: 7 }
+        VolumeOptions {
+            blocks: self.groups.iter().map(|(data, _)| u64::from(*data)).sum::<u64>() * self.stripes,
+            inodes: 4096,
+            seed: 7,
+        }
     }
 }
 

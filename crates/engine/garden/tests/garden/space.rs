@@ -8,7 +8,7 @@ use crate::{
     rig::{Rig, SMALL, Shape, TIGHT, caller, findings, open, shared},
 };
 
-const NARROW: Shape = Shape { data_drives: 3, stripes: 160, log_bytes: 400 << 10 };
+const NARROW: Shape = Shape { groups: &[(3, true)], stripes: 160, log_bytes: 400 << 10 };
 
 fn make(fs: &dyn FileSystem, name: &str) -> FsResult<Ino> {
     fs.make_node(&caller(1), Ino::ROOT, name.as_bytes(), &NewNode::file(0o644)).map(|attributes| attributes.ino)

@@ -1,6 +1,12 @@
 //! What volumes hold, over many sizes, volumes and reopenings.
 
-use senesce_block::MemoryDevice;
+use std::sync::{
+    Arc, Condvar, Mutex,
+    atomic::{AtomicU64, Ordering},
+};
+
+use senesce_block::{BlockDevice, BlockResult, MemoryDevice};
+use senesce_core::Bytes;
 use senesce_fsapi::{AllocateHow, FileSystem, FsError, Ino, NewNode, SeekTo, SetAttributes};
 use senesce_garden::{Limits, VolumeOptions};
 
@@ -142,7 +148,7 @@ fn three_hundred_volumes_share_an_aggregate() {
 #[test]
 fn the_same_operations_give_the_same_bytes() {
     let run = || {
-        let devices: Vec<std::sync::Arc<MemoryDevice>> = SMALL.devices().into_iter().map(std::sync::Arc::new).collect();
+        let devices: Vec<Arc<MemoryDevice>> = SMALL.devices().into_iter().map(Arc::new).collect();
         let shared: Devices = devices.iter().map(|device| device.clone() as _).collect();
         let mut rig = Rig::on(&SMALL, shared, TIGHT);
         for number in 0..60 {
@@ -173,4 +179,100 @@ fn an_allocation_larger_than_the_space_is_refused() {
     assert!(matches!(refused, Err(FsError::NoSpace)), "{refused:?}");
     rig.fs().allocate(&caller(1), ino, how, 0, 1 << 20).unwrap();
     assert_eq!(rig.fs().attributes(ino).unwrap().size, 1 << 20);
+}
+
+/// The scores of allocation areas, kept while blocks come and go, are what counting the bitmap gives.
+#[test]
+fn free_blocks_of_areas_are_what_the_bitmap_says() {
+    let mut rig = Rig::new(&SMALL, TIGHT);
+    for round in 0..4_u8 {
+        for number in 0..20 {
+            let name = format!("file {number}");
+            let ino = rig.fs().lookup(Ino::ROOT, name.as_bytes()).map(|found| found.ino);
+            let ino = ino.unwrap_or_else(|_| make(rig.fs(), &name));
+            rig.fs().write(&caller(1), ino, 5000 * number, &vec![round; 9000]).unwrap();
+            if (number + u64::from(round)).is_multiple_of(3) {
+                rig.fs().unlink(&caller(1), Ino::ROOT, name.as_bytes()).unwrap();
+            }
+        }
+        rig.garden().consistency_point().unwrap();
+        let kept = rig.garden().report();
+        rig.open().unwrap();
+        let counted = rig.garden().report();
+        assert_eq!(kept.area_free, counted.area_free);
+        assert_eq!(counted.area_free.iter().flatten().sum::<u64>(), counted.free);
+    }
+}
+
+/// A log whose next flush waits until it is let go.
+struct Gate {
+    device: MemoryDevice,
+    /// Whether flushes wait, and whether one does.
+    state: Mutex<(bool, bool)>,
+    changed: Condvar,
+    flushes: AtomicU64,
+}
+
+impl BlockDevice for Gate {
+    fn name(&self) -> &str {
+        self.device.name()
+    }
+
+    fn size(&self) -> Bytes {
+        self.device.size()
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> BlockResult<()> {
+        self.device.read_at(offset, out)
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> BlockResult<()> {
+        self.device.write_at(offset, data)
+    }
+
+    fn flush(&self) -> BlockResult<()> {
+        self.flushes.fetch_add(1, Ordering::SeqCst);
+        let mut state = self.state.lock().unwrap();
+        while state.0 {
+            state.1 = true;
+            self.changed.notify_all();
+            state = self.changed.wait(state).unwrap();
+        }
+        Ok(())
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> BlockResult<()> {
+        self.device.discard(offset, len)
+    }
+}
+
+#[test]
+fn operations_that_wait_for_a_flush_share_the_next_one() {
+    let mut devices = SMALL.devices();
+    let gate = Arc::new(Gate {
+        device: devices.pop().unwrap(),
+        state: Mutex::new((false, false)),
+        changed: Condvar::new(),
+        flushes: AtomicU64::new(0),
+    });
+    let mut devices = crate::rig::shared(devices);
+    devices.push(gate.clone());
+    let rig = Rig::on(&SMALL, devices, TIGHT);
+    gate.state.lock().unwrap().0 = true;
+    let before = gate.flushes.load(Ordering::SeqCst);
+    std::thread::scope(|scope| {
+        scope.spawn(|| make(rig.fs(), "first"));
+        drop(gate.changed.wait_while(gate.state.lock().unwrap(), |state| !state.1).unwrap());
+        for number in 0..5 {
+            let fs = rig.fs();
+            scope.spawn(move || make(fs, &format!("file {number}")));
+        }
+        // Applied is not yet durable: others see it, and its caller waits.
+        while (0..5).any(|number| rig.fs().lookup(Ino::ROOT, format!("file {number}").as_bytes()).is_err()) {
+            std::thread::yield_now();
+        }
+        gate.state.lock().unwrap().0 = false;
+        gate.changed.notify_all();
+    });
+    assert_eq!(gate.flushes.load(Ordering::SeqCst) - before, 2);
 }
