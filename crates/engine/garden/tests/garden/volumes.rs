@@ -181,29 +181,6 @@ fn an_allocation_larger_than_the_space_is_refused() {
     assert_eq!(rig.fs().attributes(ino).unwrap().size, 1 << 20);
 }
 
-/// The scores of allocation areas, kept while blocks come and go, are what counting the bitmap gives.
-#[test]
-fn free_blocks_of_areas_are_what_the_bitmap_says() {
-    let mut rig = Rig::new(&SMALL, TIGHT);
-    for round in 0..4_u8 {
-        for number in 0..20 {
-            let name = format!("file {number}");
-            let ino = rig.fs().lookup(Ino::ROOT, name.as_bytes()).map(|found| found.ino);
-            let ino = ino.unwrap_or_else(|_| make(rig.fs(), &name));
-            rig.fs().write(&caller(1), ino, 5000 * number, &vec![round; 9000]).unwrap();
-            if (number + u64::from(round)).is_multiple_of(3) {
-                rig.fs().unlink(&caller(1), Ino::ROOT, name.as_bytes()).unwrap();
-            }
-        }
-        rig.garden().consistency_point().unwrap();
-        let kept = rig.garden().report();
-        rig.open().unwrap();
-        let counted = rig.garden().report();
-        assert_eq!(kept.area_free, counted.area_free);
-        assert_eq!(counted.area_free.iter().flatten().sum::<u64>(), counted.free);
-    }
-}
-
 /// A log whose next flush waits until it is let go.
 struct Gate {
     device: MemoryDevice,
