@@ -3,6 +3,7 @@
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use senesce_core::{Clock, Nanos};
+use senesce_fsapi::Timestamp;
 
 /// The machine's monotonic clock.
 #[derive(Debug)]
@@ -11,6 +12,12 @@ pub struct SystemClock(Instant);
 impl SystemClock {
     pub fn start() -> Self {
         Self(Instant::now())
+    }
+
+    /// The time of day, for files.
+    pub fn unix_time() -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp { seconds: since.as_secs() as i64, nanoseconds: since.subsec_nanos() }
     }
 }
 

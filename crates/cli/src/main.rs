@@ -46,6 +46,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<()> {
         Verb::Personality(args) => verb::personality::personality(args),
         Verb::Fragment(args) => verb::fragment::fragment(args),
         Verb::Image(args) => verb::image::image(args, quiet),
+        Verb::Fs(args) => verb::fs::fs(args, quiet),
         Verb::Log(args) => verb::log::log(args),
         Verb::Grep(args) => verb::grep::grep(args),
         Verb::Synth(args) => verb::synth::synth(args),

@@ -2,6 +2,7 @@
 
 mod aged;
 mod experiment;
+mod fs;
 mod look;
 mod record;
 
@@ -11,6 +12,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub use aged::*;
 pub use experiment::*;
+pub use fs::*;
 pub use look::*;
 pub use record::*;
 
@@ -140,6 +142,13 @@ pub enum Verb {
         senesce image list ~/images\n  \
         senesce image verify aged.senesce-image")]
     Image(ImageArgs),
+    /// File systems of our own, whose every block can be looked at: make one, mount it, check it.
+    #[command(after_help = "Examples:\n  \
+        senesce fs mkfs garden /srv/garden --size 4GiB\n  \
+        sudo senesce fs mount /srv/garden /mnt/garden          until Ctrl-C or umount\n  \
+        senesce fs check /srv/garden                           also after a kill; changes nothing\n  \
+        senesce fs stat /srv/garden --json")]
+    Fs(FsArgs),
     /// Look into an operation log.
     #[command(after_help = "Examples:\n  \
         senesce log show demo/arms/ext4/oplog.senesce-log -n 3\n  \

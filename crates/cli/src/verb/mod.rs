@@ -8,6 +8,7 @@ pub mod compare;
 pub mod device;
 pub mod export;
 pub mod fragment;
+pub mod fs;
 pub mod generate;
 pub mod grep;
 pub mod home;

@@ -10,6 +10,7 @@ mod clean;
 mod disk;
 mod equivalence;
 mod fragment;
+mod fs;
 mod image;
 mod inspect;
 mod killed;

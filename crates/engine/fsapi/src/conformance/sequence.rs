@@ -78,6 +78,10 @@ fn shown(answer: &super::Answer) -> String {
 
 fn same_state(subject: &mut dyn Subject, model: &ModelFs) -> Result<(), String> {
     subject.check()?;
+    let space = subject.file_system().space().map_err(|error| format!("there is no report of its space: {error}"))?;
+    if space.available > space.free || space.free > space.blocks || space.free_inodes > space.inodes {
+        return Err(format!("more is free than there is: {space:?}"));
+    }
     let got = collect_tree(subject.file_system()).map_err(|error| format!("the tree cannot be read: {error}"))?;
     let want = collect_tree(model).map_err(|error| format!("the model's tree cannot be read: {error}"))?;
     match find_difference(&want, &got) {

@@ -1,0 +1,139 @@
+//! File systems of our own, as a user has them: made, mounted, killed, checked.
+
+use std::{
+    fs::{self, OpenOptions},
+    os::unix::fs::FileExt,
+    path::Path,
+    process::{Child, Stdio},
+    time::Duration,
+};
+
+use senesce_testkit::root_or_skip;
+
+use super::{
+    disk::must,
+    lab::{Done, Lab, mount_points},
+};
+
+fn mkfs(lab: &Lab) {
+    let made = lab.run(["fs", "mkfs", "garden", "g", "--size", "64MiB", "--data-drives", "3", "--seed", "7"]).good();
+    assert!(made.stdout.contains("in 4 drives, one of them parity"), "{}", made.stdout);
+}
+
+/// Mounts `g` on `mnt` and waits until it is there.
+fn mount(lab: &Lab, more: &[&str]) -> Child {
+    fs::create_dir_all(lab.path("mnt")).unwrap();
+    let mut command = lab.command();
+    command.args(["fs", "mount", "g", "mnt"]).args(more).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let point = lab.path("mnt").to_string_lossy().into_owned();
+    while !mount_points().contains(&point) {
+        assert!(child.try_wait().unwrap().is_none(), "it ended early");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child
+}
+
+/// What the check says, if it is clean.
+fn check(lab: &Lab) -> String {
+    let told = lab.run(["fs", "check", "g"]).good().stdout;
+    assert!(told.starts_with("as it lies: clean"), "{told}");
+    told
+}
+
+#[test]
+fn one_is_made_and_looked_at_without_root() {
+    let lab = Lab::new();
+    mkfs(&lab);
+    check(&lab);
+    let told = lab.run(["fs", "stat", "g"]).good().stdout;
+    assert!(told.contains("volume main:") && told.contains("RAID group 0:"), "{told}");
+    let json = lab.run(["fs", "stat", "g", "--json"]).good().stdout;
+    assert!(json.contains("\"format\":\"senesce-fs-stat/1\"") && json.contains("\"name\":\"main\""), "{json}");
+    let bytes = |name: &str| fs::read(lab.path(name)).unwrap();
+    let before: Vec<Vec<u8>> = ["g/drive-00.img", "g/drive-03.img", "g/log.img"].map(bytes).into();
+    lab.run(["fs", "mkfs", "garden", "g"]).refused(1, &["cannot make the directory", "File exists"]);
+    lab.run(["fs", "mkfs", "garden", "h", "--size", "1MiB"]).refused(2, &["too small", "8.00 MiB"]);
+    lab.run(["fs", "check", "tmp"]).refused(2, &["holds no file system of senesce", "senesce fs mkfs garden"]);
+    assert_eq!(["g/drive-00.img", "g/drive-03.img", "g/log.img"].map(bytes).to_vec(), before, "it was only looked at");
+
+    // The same seed makes the same bytes.
+    fs::rename(lab.path("g"), lab.path("first")).unwrap();
+    mkfs(&lab);
+    for name in ["drive-00.img", "drive-03.img", "log.img"] {
+        assert!(bytes(&format!("first/{name}")) == bytes(&format!("g/{name}")), "{name}");
+    }
+}
+
+#[test]
+fn what_was_written_before_a_kill_is_there_after_it() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    mkfs(&lab);
+    let mut child = mount(&lab, &[]);
+    lab.run(["fs", "stat", "g"]).refused(1, &["another has it open"]);
+    for directory in 0..5 {
+        let path = lab.path(format!("mnt/{directory}"));
+        fs::create_dir(&path).unwrap();
+        for file in 0..40u8 {
+            fs::write(path.join(format!("{file}")), vec![file; usize::from(file) * 1000]).unwrap();
+        }
+        fs::rename(&path, lab.path(format!("mnt/moved-{directory}"))).unwrap();
+    }
+    must("cp", &["-a", &lab.path("mnt/.").to_string_lossy(), &lab.path("copy").to_string_lossy()]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    lab.run(["clean"]).good();
+    assert!(!mount_points().contains(&lab.path("mnt").to_string_lossy().into_owned()));
+    assert!(check(&lab).contains("as opening makes it: clean"), "the log holds what was done");
+
+    let same = || must("diff", &["-r", &lab.path("copy").to_string_lossy(), &lab.path("mnt").to_string_lossy()]);
+    let mut child = mount(&lab, &["--read-only"]);
+    same();
+    assert_eq!(fs::write(lab.path("mnt/new"), "x").unwrap_err().raw_os_error(), Some(30));
+    must("umount", &[&lab.path("mnt").to_string_lossy()]);
+    assert!(child.wait().unwrap().success());
+    let told = check(&lab);
+    assert!(told.contains("as opening makes it: clean"), "a read-only mount did what the log holds: {told}");
+
+    let child = mount(&lab, &["--threads", "3"]);
+    same();
+    fs::remove_dir_all(lab.path("mnt/moved-0")).unwrap();
+    must("kill", &["-INT", &child.id().to_string()]);
+    let done = Done::of(child.wait_with_output().unwrap()).good();
+    assert!(done.stderr.contains("is mounted on"), "{}", done.stderr);
+    let told = check(&lab);
+    assert!(told.contains(" 0 operations in the log") && !told.contains("as opening"), "{told}");
+    lab.run(["fs", "mount", "g", "mnt", "--volume", "other"]).refused(2, &["no volume other", "it has: main"]);
+}
+
+/// Writes over all blocks of a drive but its label and superblocks.
+fn ruin(path: &Path) {
+    let file = OpenOptions::new().write(true).open(path).unwrap();
+    let from = 4160 * 4;
+    file.write_all_at(&vec![0x5a; 2 << 20], from).unwrap();
+}
+
+#[test]
+fn a_damaged_drive_is_noticed_and_its_blocks_come_from_parity() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    mkfs(&lab);
+    let child = mount(&lab, &[]);
+    let content: Vec<u8> = (0..3_000_000u32).map(|at| (at / 7) as u8).collect();
+    fs::write(lab.path("mnt/file"), &content).unwrap();
+    must("umount", &[&lab.path("mnt").to_string_lossy()]);
+    Done::of(child.wait_with_output().unwrap()).good();
+    ruin(&lab.path("g/drive-01.img"));
+    let told = lab.run(["fs", "check", "g"]);
+    told.refused(1, &["is damaged"]);
+    assert!(told.stdout.contains("DAMAGED") && told.stdout.contains("and "), "{}", told.stdout);
+    let child = mount(&lab, &[]);
+    assert!(fs::read(lab.path("mnt/file")).unwrap() == content);
+    must("umount", &[&lab.path("mnt").to_string_lossy()]);
+    Done::of(child.wait_with_output().unwrap()).good();
+}
