@@ -33,7 +33,7 @@ pub use personality::{
     read_personality,
 };
 pub use preview::{Preview, preview};
-pub use replay::{Against, ReplayEnd, ReplayOptions, ReplayPace, replay_log};
+pub use replay::{Against, Onto, ReplayEnd, ReplayOptions, ReplayPace, replay_log};
 pub use run::{Run, RunEnd};
 pub use sizing::Sizes;
 pub use source::Source;

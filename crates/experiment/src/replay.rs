@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc, thread, time::Duration};
 
 use senesce_core::{Clock, Nanos};
 use senesce_exec::{
-    CheckContents, ModelTarget, PosixTarget, Target, apply_done, apply_parallel,
+    CheckContents, EngineTarget, ModelTarget, PosixTarget, Target, apply_done, apply_parallel, collect_engine_tree,
     tree::{Tree, collect_tree, compare_trees},
 };
 use senesce_gitsource::HistoryOptions;
@@ -42,6 +42,32 @@ pub enum Against<'a> {
     Directory(&'a Path),
 }
 
+/// What a log is replayed onto.
+#[derive(Clone, Copy)]
+pub enum Onto<'a> {
+    /// An empty directory.
+    Directory(&'a Path),
+    /// An empty engine in this process. What passed the page cache by when it was recorded does so no more: there is none.
+    Engine(&'a EngineTarget),
+}
+
+impl Onto<'_> {
+    fn open(&self, direct: bool) -> Result<Box<dyn Target>, Error> {
+        Ok(match self {
+            Self::Directory(root) => Box::new(PosixTarget::open(root)?.with_direct_io(direct)),
+            Self::Engine(target) => Box::new(target.another()),
+        })
+    }
+
+    fn collect_tree(&self, threads: usize) -> Result<Tree, Error> {
+        match self {
+            Self::Directory(root) => Ok(collect_tree(root, threads)?),
+            Self::Engine(target) => collect_engine_tree(target.file_system().as_ref())
+                .map_err(|error| Error::Unverified { what: "the engine's tree".into(), problem: error.to_string() }),
+        }
+    }
+}
+
 /// Differences that are told.
 const DIFFERENCES_SHOWN: usize = 10;
 
@@ -58,8 +84,8 @@ pub enum ReplayPace {
 pub struct ReplayOptions<'a> {
     /// The operation log.
     pub log: &'a Path,
-    /// Where: an empty directory.
-    pub root: &'a Path,
+    /// Onto what.
+    pub onto: Onto<'a>,
     /// Overrides the repository that the log names.
     pub repo: Option<&'a Path>,
     /// Packs are made again below it.
@@ -76,15 +102,14 @@ pub struct ReplayOptions<'a> {
     pub hash_threads: usize,
 }
 
-/// Replays a log into a directory; every content is checked against its recorded hash. `each` is told the number of
+/// Replays a log; every content is checked against its recorded hash. `each` is told the number of
 /// every step that was begun.
 pub fn replay_log(options: &ReplayOptions<'_>, each: &mut dyn FnMut(u64)) -> Result<ReplayEnd, Error> {
-    let ReplayOptions { log, root, repo, spool, against, threads, hash_threads, .. } = *options;
+    let ReplayOptions { log, onto, repo, spool, against, threads, hash_threads, .. } = *options;
     let mut reader = LogReader::open(log)?;
     let contents = contents_of(&reader.header().workload, repo, spool)?;
     // The parameters of an overwriting workload say whether it passed the page cache by.
     let direct = reader.header().workload["parameters"]["io"] == "direct";
-    let open = || -> Result<PosixTarget, Error> { Ok(PosixTarget::open(root)?.with_direct_io(direct)) };
     let mut model = (against == Against::Model).then(ModelTarget::default);
     let mut pacer = Pacer::new(options);
     let mut next = || -> Result<Option<DoneStep>, Error> {
@@ -99,17 +124,17 @@ pub fn replay_log(options: &ReplayOptions<'_>, each: &mut dyn FnMut(u64)) -> Res
     };
     let mut steps = 0;
     if threads > 1 {
-        let targets = (0..threads).map(|_| Ok(Box::new(open()?) as Box<dyn Target>)).collect::<Result<_, Error>>()?;
+        let targets = (0..threads).map(|_| onto.open(direct)).collect::<Result<_, Error>>()?;
         steps = apply_parallel(targets, &*contents, CheckContents::Yes, next)?;
     } else {
-        let mut target = open()?;
+        let mut target = onto.open(direct)?;
         while let Some(done) = next()? {
-            apply_done(&mut target, &done, &*contents, CheckContents::Yes)?;
+            apply_done(target.as_mut(), &done, &*contents, CheckContents::Yes)?;
             steps += 1;
         }
     }
     let ended = reader.ended().unwrap_or(Ended::Unfinished);
-    let tree = collect_tree(root, hash_threads)?;
+    let tree = onto.collect_tree(hash_threads)?;
     let other: Tree = match (against, model) {
         (Against::Directory(path), _) => collect_tree(path, hash_threads)?,
         (Against::Model, model) => model.expect("made above").tree(),
@@ -241,7 +266,7 @@ mod tests {
         let clock = Ticking(AtomicU64::new(0));
         let options = ReplayOptions {
             log: &dir.path().join("log"),
-            root: &root,
+            onto: Onto::Directory(&root),
             repo: None,
             spool: &dir.path().join("spool"),
             against: Against::Model,

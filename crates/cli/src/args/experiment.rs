@@ -96,7 +96,8 @@ impl std::str::FromStr for PaceArg {
 pub struct ReplayArgs {
     /// The operation log.
     pub log: PathBuf,
-    /// Where: an existing empty directory, a block device, or image:SIZE (with --fs).
+    /// Where: an existing empty directory, a block device or image:SIZE (with --fs), or garden:DIR, what `fs mkfs` made,
+    /// in this process.
     #[arg(long, value_name = "PLACE")]
     pub on: String,
     /// The file system for images and devices.

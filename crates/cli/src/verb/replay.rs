@@ -7,11 +7,11 @@ use std::{
 
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Seed};
-use senesce_experiment::{Against, ReplayOptions, replay_log};
+use senesce_experiment::{Against, Onto, ReplayOptions, replay_log};
 use senesce_oplog::Ended;
 use senesce_volume::{Backend, Custodian, FileSystemKind, Slot, Uuid, Volume, VolumeSpec, install_signal_cleanup};
 
-use super::home::with_home_kept_if;
+use super::{fs::with_engine, home::with_home_kept_if};
 use crate::{
     args::{FsArg, ReplayArgs},
     clock::SystemClock,
@@ -42,11 +42,15 @@ fn replay_in(args: &ReplayArgs, custodian: &Custodian, scratch: &Path, quiet: bo
         if fs::read_dir(existing).context("cannot list the directory to replay into")?.next().is_some() {
             return Err(usage(format!("{} is not empty", args.on), Some("give an empty directory")));
         }
-        return replay_into(args, existing, scratch, quiet).map(|()| None);
+        return replay_into(args, Onto::Directory(existing), scratch, quiet).map(|()| None);
+    }
+    if let Some(place) = args.on.strip_prefix("garden:") {
+        return with_engine(Path::new(place), |target| replay_into(args, Onto::Engine(target), scratch, quiet))
+            .map(|()| None);
     }
     let (spec, slot) = spec(args, scratch)?;
     let volume = Volume::create(custodian, &spec, &slot)?;
-    replay_into(args, volume.root(), scratch, quiet)?;
+    replay_into(args, Onto::Directory(volume.root()), scratch, quiet)?;
     if args.keep {
         return Ok(Some(volume));
     }
@@ -74,7 +78,7 @@ fn spec(args: &ReplayArgs, scratch: &Path) -> Result<(VolumeSpec, Slot)> {
     Ok((spec, Slot { name: "replay".into(), uuid, mount_dir: scratch.to_owned(), needed }))
 }
 
-fn replay_into(args: &ReplayArgs, root: &Path, scratch: &Path, quiet: bool) -> Result<()> {
+fn replay_into(args: &ReplayArgs, onto: Onto<'_>, scratch: &Path, quiet: bool) -> Result<()> {
     let against = match args.against.as_str() {
         "model" => Against::Model,
         directory => Against::Directory(Path::new(directory)),
@@ -87,7 +91,7 @@ fn replay_into(args: &ReplayArgs, root: &Path, scratch: &Path, quiet: bool) -> R
     };
     let options = ReplayOptions {
         log: &args.log,
-        root,
+        onto,
         repo: args.repo.as_deref(),
         spool: &scratch.join("spool"),
         against,

@@ -137,3 +137,27 @@ fn a_damaged_drive_is_noticed_and_its_blocks_come_from_parity() {
     must("umount", &[&lab.path("mnt").to_string_lossy()]);
     Done::of(child.wait_with_output().unwrap()).good();
 }
+
+#[test]
+fn a_log_is_replayed_onto_an_engine_in_process_as_onto_a_directory() {
+    let lab = Lab::new();
+    fs::create_dir(lab.path("aged")).unwrap();
+    let mut aging = vec!["age", "mail", "--on", "aged", "--log", "mail.senesce-log", "--set", "cycles=2"];
+    aging.extend(["--set", "mailboxes=3", "--set", "messages=20", "--set", "operations=200"]);
+    lab.run(&aging).good();
+    fs::create_dir(lab.path("again")).unwrap();
+    let dir = lab.path(".").to_string_lossy().into_owned();
+    let replay = |on: &str, threads: &str| {
+        lab.run(["replay", "mail.senesce-log", "--on", on, "--threads", threads, "--dir", &dir])
+    };
+    let told = replay("again", "1").good().stdout;
+    for threads in ["1", "3"] {
+        mkfs(&lab);
+        let engine = replay("garden:g", threads).good();
+        assert_eq!(engine.stdout, told, "the same tree, and the model's");
+        assert!(check(&lab).contains(" 0 operations in the log"));
+        replay("garden:g", "1").refused(2, &["is not empty"]);
+        fs::remove_dir_all(lab.path("g")).unwrap();
+    }
+    replay("garden:missing", "1").refused(1, &["cannot list missing"]);
+}

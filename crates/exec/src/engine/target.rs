@@ -1,6 +1,6 @@
 //! Operations on paths become calls on inodes.
 
-use std::{collections::HashMap, io, sync::Arc};
+use std::{collections::HashMap, io, ops::ControlFlow, sync::Arc};
 
 use rustix::io::Errno;
 use senesce_core::{Bytes, Clock, RelPath};
@@ -49,9 +49,24 @@ impl EngineTarget {
         Self { fs, clock, directories: HashMap::new(), chunk: Vec::new() }
     }
 
+    /// A second target for the same file system, for another thread.
+    pub fn another(&self) -> Self {
+        Self::new(Arc::clone(&self.fs), Arc::clone(&self.clock))
+    }
+
     /// The file system.
     pub fn file_system(&self) -> &Arc<dyn FileSystem> {
         &self.fs
+    }
+
+    /// Whether there are no names in it.
+    pub fn is_empty(&self) -> FsResult<bool> {
+        let mut found = false;
+        self.fs.read_dir(Ino::ROOT, 0, &mut |_| {
+            found = true;
+            ControlFlow::Break(())
+        })?;
+        Ok(!found)
     }
 
     fn caller(&self) -> Caller {

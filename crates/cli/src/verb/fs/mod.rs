@@ -1,11 +1,14 @@
 //! `senesce fs`: file systems of our own.
 
+mod drive;
 mod look;
 mod mkfs;
 mod mount;
 mod place;
 
 use anyhow::Result;
+
+pub use drive::with_engine;
 
 use crate::args::{FsArgs, FsVerb};
 
