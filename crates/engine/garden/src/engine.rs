@@ -3,7 +3,10 @@
 //! An operation is applied in memory and its record put behind the others under the first lock; under the second one, one
 //! thread writes the records of all that wait. An operation returns when its record is durable.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    ops::Add,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use senesce_block::BlockDevice;
 use senesce_fsapi::{Caller, FsResult};
@@ -13,8 +16,8 @@ use crate::{
     format::operation::{Act, Operation},
     fs::VolumeFs,
     log::Log,
-    raid::RaidCounts,
-    store::{self, Counts, FormatOptions, Limits, Opened, Store},
+    raid::{DriveCounts, RaidCounts},
+    store::{self, Counts, FormatOptions, Limits, Opened, Store, Worth},
     volume::{Done, compute_cost},
 };
 
@@ -46,8 +49,25 @@ pub struct AggregateReport {
     pub missing_drives: Vec<u32>,
     /// What the engine counted since it was opened.
     pub counts: Counts,
-    /// What the drives were asked to do since then.
+    /// What the drives were asked for since then.
     pub raid: RaidCounts,
+    /// What they were asked for from the end of the consistency point before the last one to the end of that.
+    pub raid_last_point: RaidCounts,
+    /// The same by drive, in the order of their places.
+    pub drives: Vec<DriveReport>,
+}
+
+/// What one drive was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DriveReport {
+    /// Its RAID group.
+    pub group: usize,
+    /// Whether it holds parity.
+    pub parity: bool,
+    /// Since the aggregate was opened.
+    pub counts: DriveCounts,
+    /// From the end of the consistency point before the last one to the end of that.
+    pub last_point: DriveCounts,
 }
 
 pub(crate) struct Shared {
@@ -158,6 +178,19 @@ impl Garden {
         Ok(left)
     }
 
+    /// What cleaning an allocation area would cost, and save when it is written the next time: the sum over its stripes.
+    ///
+    /// Errors: `Invalid` if there is no such area. Cost: reads its bits in the file of free blocks.
+    pub fn area_worth(&self, group: usize, area: u64) -> Result<Worth> {
+        let mut store = self.shared.lock();
+        let geometry = &store.raid.geometry;
+        let number = u32::try_from(area).ok();
+        match number.filter(|_| group < geometry.groups.len() && area < geometry.areas(group)) {
+            Some(area) => Ok(store.area_worth(group, area)?.into_iter().fold(Worth::default(), Worth::add)),
+            None => Err(Error::invalid(format!("RAID group {group} has no allocation area {area}"))),
+        }
+    }
+
     /// What it holds and has left.
     pub fn report(&self) -> AggregateReport {
         let store = self.shared.lock();
@@ -173,8 +206,20 @@ impl Garden {
             missing_drives: store.raid.missing(),
             counts: store.counts,
             raid: store.raid.counts(),
+            raid_last_point: store.activity.last.0,
+            drives: report_drives(&store),
         }
     }
+}
+
+fn report_drives(store: &Store) -> Vec<DriveReport> {
+    let drive = |(drive, counts): (usize, DriveCounts)| DriveReport {
+        group: store.raid.geometry.group_of(drive),
+        parity: store.raid.is_parity(drive),
+        counts,
+        last_point: store.activity.last.1.get(drive).copied().unwrap_or_default(),
+    };
+    store.raid.drive_counts().into_iter().enumerate().map(drive).collect()
 }
 
 impl Shared {

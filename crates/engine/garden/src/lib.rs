@@ -25,10 +25,10 @@ mod store;
 mod volume;
 
 pub use check::{CheckReport, Finding, check, collect_used_slots};
-pub use engine::{AggregateReport, Garden, VolumeOptions};
+pub use engine::{AggregateReport, DriveReport, Garden, VolumeOptions};
 pub use error::{Error, Result};
 pub use format::Damage;
 pub use format::label::Group;
 pub use fs::VolumeFs;
-pub use raid::RaidCounts;
-pub use store::{Counts, FormatOptions, Limits};
+pub use raid::{Chains, DriveCounts, RaidCounts};
+pub use store::{Counts, FormatOptions, Limits, Worth};

@@ -102,6 +102,11 @@ impl Geometry {
         self.bases[place.group] + place.drive as u64 * self.groups[place.group].stripes + place.stripe
     }
 
+    /// How many blocks of its drive lie from this one on, itself included; 0 behind the end.
+    pub fn stripes_behind(&self, pvbn: u64) -> u64 {
+        self.locate(pvbn).map_or(0, |place| self.groups[place.group].stripes - place.stripe)
+    }
+
     /// Allocation areas of a group.
     pub fn areas(&self, group: usize) -> u64 {
         self.groups[group].stripes.div_ceil(self.aa_stripes)
@@ -146,6 +151,7 @@ mod tests {
         }
         assert_eq!(places[8], Place { group: 0, stripe: 1, drive: 1 });
         assert_eq!(geometry.locate(geometry.blocks()), None);
+        assert_eq!([0, 6, 7, 25, 34].map(|pvbn| geometry.stripes_behind(pvbn)), [7, 1, 7, 1, 0]);
         assert_eq!(geometry.areas(0), 3);
         assert_eq!(geometry.area_stripes(0, 2), 6..7);
         assert_eq!([5, 6, 13, 34].map(|pvbn| geometry.area_of(pvbn)), [Some((0, 1)), Some((0, 2)), Some((0, 2)), None]);

@@ -3,13 +3,12 @@
 //! Blocks are checked here against the context that the reader wants; what does not fit is put together again from the
 //! other drives and, if that fits, written back.
 
+mod chains;
+mod counts;
 mod geometry;
 mod stripes;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering::Relaxed},
-};
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use senesce_block::BlockDevice;
 
@@ -20,6 +19,9 @@ use crate::{
         slot::{self, Context, Kind, Slot},
     },
 };
+pub(crate) use chains::CHAIN_SLOTS;
+use counts::Counters;
+pub use counts::{Chains, DriveCounts, RaidCounts};
 pub(crate) use geometry::{FIXED_SLOTS, Geometry, Place, slot_offset};
 pub(crate) use stripes::StripeRange;
 
@@ -51,36 +53,6 @@ impl Want {
     }
 }
 
-/// What the drives were asked to do since they were opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RaidCounts {
-    /// Blocks of data written.
-    pub data_writes: u64,
-    /// Requests that wrote them: blocks that follow each other on a drive are one.
-    pub write_chains: u64,
-    /// Stripes written whole, which needs no reading.
-    pub full_stripes: u64,
-    /// Stripes written in part.
-    pub partial_stripes: u64,
-    /// Blocks read to compute parity.
-    pub parity_reads: u64,
-    /// Blocks read for their content.
-    pub reads: u64,
-    /// Blocks that did not fit and were put together from the other drives.
-    pub repairs: u64,
-}
-
-#[derive(Default)]
-struct Counters {
-    data_writes: AtomicU64,
-    write_chains: AtomicU64,
-    full_stripes: AtomicU64,
-    partial_stripes: AtomicU64,
-    parity_reads: AtomicU64,
-    reads: AtomicU64,
-    repairs: AtomicU64,
-}
-
 /// All drives of an aggregate. A drive that is missing is `None`.
 pub(crate) struct Raid {
     pub geometry: Geometry,
@@ -101,33 +73,30 @@ impl Raid {
                 )));
             }
         }
-        Ok(Self { geometry, drives, counters: Counters::default() })
+        let counters = Counters::new(drives.len());
+        Ok(Self { geometry, drives, counters })
     }
 
+    /// What all drives were asked for since they were opened.
     pub fn counts(&self) -> RaidCounts {
-        let counters = &self.counters;
-        RaidCounts {
-            data_writes: counters.data_writes.load(Relaxed),
-            write_chains: counters.write_chains.load(Relaxed),
-            full_stripes: counters.full_stripes.load(Relaxed),
-            partial_stripes: counters.partial_stripes.load(Relaxed),
-            parity_reads: counters.parity_reads.load(Relaxed),
-            reads: counters.reads.load(Relaxed),
-            repairs: counters.repairs.load(Relaxed),
-        }
+        self.counters.sum(|drive| self.is_parity(drive))
+    }
+
+    /// The same by drive.
+    pub fn drive_counts(&self) -> Vec<DriveCounts> {
+        self.counters.drives()
+    }
+
+    /// Whether a drive holds parity.
+    pub fn is_parity(&self, drive: usize) -> bool {
+        let group = self.geometry.group_of(drive);
+        drive - self.geometry.first_drive(group) >= usize::from(self.geometry.groups[group].data_drives)
     }
 
     /// The block at `pvbn` if it is the one wanted; else what speaks against it.
-    pub fn read(&self, pvbn: u64, want: &Want) -> Result<std::result::Result<Box<Block>, Damage>> {
-        let Some(place) = self.geometry.locate(pvbn) else {
-            return Ok(Err(Damage::new("pointer", "PVBN", pvbn, format!("less than {}", self.geometry.blocks()))));
-        };
-        self.counters.reads.fetch_add(1, Relaxed);
-        // A drive that is missing or fails is as good as a wrong block: the others have it.
-        let Ok(slot) = self.read_slot(place.group, place.drive, place.stripe) else {
-            return Ok(Err(Damage::new("drive", "answer", "an error", "a block")));
-        };
-        Ok(slot::decode(&slot).and_then(|context| want.check(&context, pvbn)).map(|()| slot::payload(&slot)))
+    pub fn read(&self, pvbn: u64, want: &Want) -> std::result::Result<Box<Block>, Damage> {
+        let nothing = || Damage::new("drive", "answer", "nothing", "a block");
+        self.read_chain(pvbn, std::slice::from_ref(want)).pop().unwrap_or_else(|| Err(nothing()))
     }
 
     /// The block at `pvbn` from the other drives, if that is the one wanted; it is written back.

@@ -1,8 +1,11 @@
 //! Writing stripes: parity with as few reads as can be, runs of blocks as one request.
 
-use std::{collections::BTreeMap, sync::atomic::Ordering::Relaxed};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::atomic::Ordering::Relaxed,
+};
 
-use super::{Place, Raid, slot_offset};
+use super::{CHAIN_SLOTS, Place, Raid, chains::Ahead, counts::Why, slot_offset};
 use crate::{
     error::{Error, Result},
     format::{
@@ -12,9 +15,6 @@ use crate::{
     log::{Kept, Unfinished},
 };
 
-/// Slots that one request writes at most.
-const RUN_SLOTS: usize = 64;
-
 /// A stripe that is to be written.
 pub(crate) struct StripePlan {
     pub group: usize,
@@ -23,6 +23,9 @@ pub(crate) struct StripePlan {
     /// If it is written in part.
     pub kept: Option<Kept>,
 }
+
+/// A group and stripe, and what is written there, drive by drive.
+type NewBlocks<'a> = ((usize, u64), Vec<(usize, &'a Slot)>);
 
 /// Stripes of a group that lie behind each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,21 +60,22 @@ impl Raid {
     ///
     /// Cost: for each stripe of n data drives of which w are written, no reads if w = n, else min(n - w, w + 1).
     pub fn plan(&self, writes: &BTreeMap<Place, Slot>) -> Result<Vec<StripePlan>> {
-        let mut plans = Vec::new();
-        let mut writes = writes.iter().peekable();
-        while let Some(first) = writes.peek().map(|(place, _)| **place) {
-            let mut stripe = Vec::new();
-            while let Some((place, slot)) =
-                writes.next_if(|(at, _)| (at.group, at.stripe) == (first.group, first.stripe))
-            {
-                stripe.push((place.drive, slot));
+        let mut stripes: Vec<NewBlocks<'_>> = Vec::new();
+        for (place, slot) in writes {
+            match stripes.last_mut().filter(|(at, _)| *at == (place.group, place.stripe)) {
+                Some((_, new)) => new.push((place.drive, slot)),
+                None => stripes.push(((place.group, place.stripe), vec![(place.drive, slot)])),
             }
-            let kept = self.sum_of_kept(first.group, first.stripe, &stripe)?;
+        }
+        let ahead = self.read_ahead(&stripes);
+        let (nothing, mut plans) = (Ahead::new(), Vec::new());
+        for ((group, number), stripe) in stripes {
+            let kept = self.sum_of_kept(ahead.get(&group).unwrap_or(&nothing), group, number, &stripe)?;
             let mut parity = kept.clone().unwrap_or_else(slot::zero_slot);
             stripe.iter().for_each(|(_, slot)| xor(&mut parity, slot));
             let written = stripe.iter().fold(0, |bits, (drive, _)| bits | 1 << drive);
             let kept = kept.map(|sum| Kept { written, sum });
-            plans.push(StripePlan { group: first.group, stripe: first.stripe, parity, kept });
+            plans.push(StripePlan { group, stripe: number, parity, kept });
         }
         Ok(plans)
     }
@@ -83,9 +87,7 @@ impl Raid {
             runs.entry((place.group, place.drive)).or_default().push((place.stripe, slot));
         }
         for ((group, drive), slots) in &runs {
-            self.counters.data_writes.fetch_add(slots.len() as u64, Relaxed);
-            let chains = self.write_runs(*group, *drive, slots)?;
-            self.counters.write_chains.fetch_add(chains, Relaxed);
+            self.write_runs(*group, *drive, slots)?;
         }
         for (group, shape) in self.geometry.groups.iter().enumerate().filter(|(_, shape)| shape.parity) {
             let own = plans.iter().filter(|plan| plan.group == group);
@@ -126,29 +128,56 @@ impl Raid {
         if let (Some(_), Some(kept)) = (lost, kept) {
             xor(&mut sum, &kept.sum);
         }
-        self.write_runs(group, data, &[(stripe, &sum)])?;
-        Ok(())
+        self.write_runs(group, data, &[(stripe, &sum)])
     }
 
-    /// Slots of one drive, in order of stripes; gives the number of requests.
-    fn write_runs(&self, group: usize, drive: usize, slots: &[(u64, &Slot)]) -> Result<u64> {
-        let Some(device) = self.drive(group, drive) else { return Ok(0) };
-        let mut chains = 0;
+    /// Slots of one drive, in order of stripes, in chains.
+    fn write_runs(&self, group: usize, drive: usize, slots: &[(u64, &Slot)]) -> Result<()> {
+        let Some(device) = self.drive(group, drive) else { return Ok(()) };
         let mut buffer = Vec::new();
         let mut rest = slots;
         while let Some(&(first, _)) = rest.first() {
-            let run = rest.iter().zip(first..).take(RUN_SLOTS).take_while(|((stripe, _), want)| stripe == want).count();
+            let run =
+                rest.iter().zip(first..).take(CHAIN_SLOTS).take_while(|((stripe, _), want)| stripe == want).count();
             let (now, later) = rest.split_at(run);
             buffer.clear();
             now.iter().for_each(|(_, slot)| buffer.extend_from_slice(&slot[..]));
+            self.counters.note(self.geometry.first_drive(group) + drive, Why::Write, run);
             device.write_at(slot_offset(first), &buffer)?;
-            (rest, chains) = (later, chains + 1);
+            rest = later;
         }
-        Ok(chains)
+        Ok(())
+    }
+
+    /// Whether parity is computed from that on the drive, with the old blocks of those that are written; else from the blocks
+    /// that stay. It is what reads less, or what is possible.
+    fn is_subtracted(&self, group: usize, new: &[(usize, &Slot)]) -> bool {
+        let data = usize::from(self.geometry.groups[group].data_drives);
+        let missing = (0..data).find(|&drive| self.drive(group, drive).is_none());
+        let stays = |drive| new.iter().all(|(written, _)| *written != drive);
+        data - new.len() > new.len() + 1 || missing.is_some_and(stays)
+    }
+
+    /// Reads what parity needs of all stripes that are written, in chains.
+    fn read_ahead(&self, stripes: &[NewBlocks<'_>]) -> BTreeMap<usize, Ahead> {
+        let mut wanted: BTreeMap<usize, BTreeSet<(usize, u64)>> = BTreeMap::new();
+        for ((group, stripe), new) in stripes {
+            let shape = self.geometry.groups[*group];
+            let data = usize::from(shape.data_drives);
+            if !shape.parity || new.len() == data || self.drive(*group, data).is_none() {
+                continue;
+            }
+            let is_subtracted = self.is_subtracted(*group, new);
+            let is_new = |drive: usize| new.iter().any(|(written, _)| *written == drive);
+            let drives = (0..data).filter(|&drive| is_new(drive) == is_subtracted);
+            let drives = drives.chain(is_subtracted.then_some(data));
+            wanted.entry(*group).or_default().extend(drives.map(|drive| (drive, *stripe)));
+        }
+        wanted.into_iter().map(|(group, wanted)| (group, self.read_for_parity(group, &wanted))).collect()
     }
 
     /// The sum of a stripe's data that `new` leaves as they are; `None` if that is nothing, or there is no parity.
-    fn sum_of_kept(&self, group: usize, stripe: u64, new: &[(usize, &Slot)]) -> Result<Option<Slot>> {
+    fn sum_of_kept(&self, ahead: &Ahead, group: usize, stripe: u64, new: &[(usize, &Slot)]) -> Result<Option<Slot>> {
         let shape = self.geometry.groups[group];
         let data = usize::from(shape.data_drives);
         let full = new.len() == data;
@@ -159,34 +188,30 @@ impl Raid {
         }
         let mut sum = slot::zero_slot();
         let is_new = |drive: usize| new.iter().any(|(written, _)| *written == drive);
-        let missing = (0..data).find(|&drive| self.drive(group, drive).is_none());
-        let others = data - new.len();
         // What is subtracted from the old parity must be what was added to it: if the old blocks are not whole, or one of
         // them is missing, the others are added up instead, each put together first if it has to be.
-        if others > new.len() + 1 || missing.is_some_and(|drive| !is_new(drive)) {
+        if self.is_subtracted(group, new) {
             let mut old = Vec::new();
             for (drive, _) in new {
-                old.push(self.read_slot(group, *drive, stripe).ok().filter(|slot| slot::is_whole(slot)));
+                old.push(self.slot_for_parity(ahead, group, *drive, stripe).ok().filter(|slot| slot::is_whole(slot)));
             }
             if let (Some(old), Ok(parity)) =
-                (old.into_iter().collect::<Option<Vec<_>>>(), self.read_slot(group, data, stripe))
+                (old.into_iter().collect::<Option<Vec<_>>>(), self.slot_for_parity(ahead, group, data, stripe))
             {
-                self.counters.parity_reads.fetch_add(old.len() as u64 + 1, Relaxed);
                 xor(&mut sum, &parity);
                 old.iter().for_each(|slot| xor(&mut sum, slot));
                 return Ok(Some(sum));
             }
         }
         for drive in (0..data).filter(|&drive| !is_new(drive)) {
-            xor(&mut sum, &self.old_slot(group, drive, stripe)?);
-            self.counters.parity_reads.fetch_add(1, Relaxed);
+            xor(&mut sum, &self.old_slot(ahead, group, drive, stripe)?);
         }
         Ok(Some(sum))
     }
 
     /// What a data drive holds, put together and written back if it is damaged or missing and the others have it.
-    fn old_slot(&self, group: usize, drive: usize, stripe: u64) -> Result<Slot> {
-        let raw = self.read_slot(group, drive, stripe);
+    fn old_slot(&self, ahead: &Ahead, group: usize, drive: usize, stripe: u64) -> Result<Slot> {
+        let raw = self.slot_for_parity(ahead, group, drive, stripe);
         if let Ok(slot) = &raw
             && slot::is_whole(slot)
         {

@@ -10,6 +10,7 @@ use super::{
     AGGREGATE, Key, Store, aggregate,
     heap::{Area, AreaHeap},
     volumes::fixed_file,
+    worth::{Worth, compute_worth},
 };
 use crate::{
     error::{Error, Result},
@@ -135,6 +136,21 @@ impl Store {
             start..start + (stripes.end - stripes.start)
         };
         (0..usize::from(geometry.groups[group].data_drives)).map(blocks).collect()
+    }
+
+    /// What cleaning each stripe of an area would cost and save. Cost: reads its bits.
+    pub fn area_worth(&mut self, group: usize, area: u32) -> Result<Vec<Worth>> {
+        let shape = self.raid.geometry.groups[group];
+        let stripes = self.raid.geometry.area_stripes(group, area.into());
+        let mut used = vec![0; (stripes.end - stripes.start) as usize];
+        for (drive, range) in self.area_blocks(group, area).into_iter().enumerate() {
+            let mut next = range.start;
+            while let Some(pvbn) = self.find_bit(AGGREGATE, aggregate::BITMAP, next..range.end, true)? {
+                used[(pvbn - range.start) as usize] |= 1 << drive;
+                next = pvbn + 1;
+            }
+        }
+        Ok(compute_worth(&used, shape.data_drives.into(), shape.parity))
     }
 
     /// Sees to it that the running consistency point gives the lists places. What they held is not read: they are written anew.

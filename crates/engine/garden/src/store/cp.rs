@@ -57,6 +57,7 @@ impl Store {
 
         self.committed = self.sb.cp;
         self.counts.consistency_points += 1;
+        self.activity.end((self.raid.counts(), self.raid.drive_counts()));
         for key in placed.values().map(|(key, _)| *key) {
             self.cache.set_state(key, State::Clean);
         }

@@ -6,6 +6,7 @@
 
 mod areas;
 mod cache;
+mod chains;
 mod cp;
 mod heap;
 mod key;
@@ -16,6 +17,7 @@ mod space;
 mod tests;
 mod tree;
 mod volumes;
+mod worth;
 
 use std::collections::BTreeSet;
 
@@ -25,8 +27,14 @@ pub use open::FormatOptions;
 pub(crate) use open::{Opened, format, open};
 pub(crate) use space::Allocator;
 pub(crate) use volumes::Volume;
+pub use worth::Worth;
 
-use crate::{error::Error, format::superblock::Superblock, log::Log, raid::Raid};
+use crate::{
+    error::Error,
+    format::superblock::Superblock,
+    log::Log,
+    raid::{DriveCounts, Raid, RaidCounts},
+};
 
 /// How much is kept in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +66,30 @@ pub struct Counts {
     pub areas_counted: u64,
 }
 
+/// What the drives were asked for from one consistency point to the next.
+#[derive(Default)]
+pub(crate) struct Activity {
+    /// What they had been asked for when the last one had ended, all together and by drive.
+    before: (RaidCounts, Vec<DriveCounts>),
+    /// From the end of the one before to the end of the last one.
+    pub last: (RaidCounts, Vec<DriveCounts>),
+}
+
+impl Activity {
+    /// A consistency point has ended.
+    fn end(&mut self, now: (RaidCounts, Vec<DriveCounts>)) {
+        let before = std::mem::replace(&mut self.before, now);
+        let now = &self.before;
+        // The first one has nothing before it.
+        let drives = now
+            .1
+            .iter()
+            .enumerate()
+            .map(|(drive, counts)| counts.since(before.1.get(drive).copied().unwrap_or_default()));
+        self.last = (now.0.since(before.0), drives.collect());
+    }
+}
+
 /// An open aggregate: what is durable, and what changed since.
 pub(crate) struct Store {
     pub raid: Raid,
@@ -76,6 +108,7 @@ pub(crate) struct Store {
     pending: BTreeSet<u64>,
     pub limits: Limits,
     pub counts: Counts,
+    pub activity: Activity,
     /// Why nothing may be changed any more.
     pub stopped: Option<String>,
     /// Something was changed since this was cleared.

@@ -5,7 +5,9 @@ use std::{collections::BTreeSet, sync::Arc};
 use senesce_block::BlockDevice;
 use senesce_fsapi::FileKind;
 
-use super::{AGGREGATE, Allocator, Cache, Counts, Limits, Store, aggregate, container_of, volumes::fixed_file};
+use super::{
+    AGGREGATE, Activity, Allocator, Cache, Counts, Limits, Store, aggregate, container_of, volumes::fixed_file,
+};
 use crate::{
     error::{Error, Result},
     format::{
@@ -138,6 +140,7 @@ impl Store {
             pending: BTreeSet::new(),
             limits,
             counts: Counts::default(),
+            activity: Activity::default(),
             stopped: None,
             touched: false,
         }

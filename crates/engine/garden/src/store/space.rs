@@ -182,7 +182,7 @@ impl Store {
     }
 
     /// The first bit of the range that is as wanted.
-    fn find_bit(&mut self, space: u32, file: u64, range: Range<u64>, wanted: bool) -> Result<Option<u64>> {
+    pub(super) fn find_bit(&mut self, space: u32, file: u64, range: Range<u64>, wanted: bool) -> Result<Option<u64>> {
         let mut at = range.start;
         while at < range.end {
             let end = range.end.min((at / BITS + 1) * BITS);

@@ -165,7 +165,7 @@ impl Store {
                 let Physical { pvbn, tag } = pointer.at;
                 let want =
                     Want { kind: Kind::Aggregate, level: Some(key.level), owner: key.file, block: key.index, tag };
-                match self.raid.read(pvbn, &want)? {
+                match self.raid.read(pvbn, &want) {
                     Ok(data) => Ok(data),
                     Err(why) => self.raid.repair(pvbn, &want, why),
                 }
@@ -179,7 +179,7 @@ impl Store {
         let owner = container_of(key.space);
         let want = |at: Physical| Want { kind: Kind::Volume, level: None, owner, block: vvbn, tag: at.tag };
         self.counts.volume_reads += 1;
-        let why = match self.raid.read(guess.pvbn, &want(guess))? {
+        let why = match self.raid.read(guess.pvbn, &want(guess)) {
             Ok(data) => return Ok(data),
             Err(why) => why,
         };
@@ -192,7 +192,7 @@ impl Store {
             why
         } else {
             self.counts.redirects += 1;
-            match self.raid.read(at.pvbn, &want(at))? {
+            match self.raid.read(at.pvbn, &want(at)) {
                 Ok(data) => return Ok(data),
                 Err(why) => why,
             }

@@ -39,6 +39,7 @@ impl Store {
             out.copy_from_slice(&inode.area[offset.min(AREA as u64) as usize..][..len]);
             return Ok(len);
         }
+        self.read_chains(space, file, offset / BLOCK_BYTES..(offset + len as u64).div_ceil(BLOCK_BYTES))?;
         for (block, within, range) in pieces(offset, len) {
             let key = Key::new(space, file, 0, block);
             let to = &mut out[range];

@@ -87,10 +87,10 @@ fn whole_stripes_are_written_without_reading() {
     let after = rig.garden().report().raid;
     let full = after.full_stripes - before.full_stripes;
     let partial = after.partial_stripes - before.partial_stripes;
-    let chains = after.write_chains - before.write_chains;
+    let writes = after.since(before).data.writes;
     assert!(full > 16 * partial, "{full} whole stripes, {partial} in part");
     // A tetris of this aggregate is 16 stripes: so long are the runs on each drive.
-    assert!((after.data_writes - before.data_writes) / chains >= 16, "{chains} requests");
+    assert!(writes.mean().unwrap() >= 16.0, "{writes:?}");
 }
 
 #[test]

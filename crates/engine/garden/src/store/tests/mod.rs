@@ -1,6 +1,7 @@
 //! What only the inside of an aggregate tells: places of blocks, scores of areas, chains.
 
 mod areas;
+mod placement;
 
 use std::sync::Arc;
 
