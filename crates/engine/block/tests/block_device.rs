@@ -1,0 +1,76 @@
+//! A block device of the system, which here is a loop device.
+
+use std::path::{Path, PathBuf};
+
+use senesce_block::{BlockDevice, BlockError, FileDevice, FileOptions};
+use senesce_core::Bytes;
+use senesce_testkit::{Volume, root_or_skip, run};
+
+const SIZE: Bytes = Bytes(4 << 20);
+
+/// A loop device that goes with the test.
+struct Loop {
+    device: PathBuf,
+}
+
+impl Loop {
+    fn new(image: &Path) -> Self {
+        std::fs::File::create_new(image).unwrap().set_len(SIZE.0).unwrap();
+        let device = run("losetup", &["--find", "--show", &image.to_string_lossy()]);
+        Self { device: device.trim().into() }
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        run("losetup", &["--detach", &self.device.to_string_lossy()]);
+    }
+}
+
+fn open(path: &Path, direct: bool) -> Result<FileDevice, BlockError> {
+    FileDevice::open(path, SIZE, FileOptions { direct, ..FileOptions::default() })
+}
+
+#[test]
+fn it_is_read_and_written_through_the_page_cache_and_past_it() {
+    if !root_or_skip("loop devices") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let at = Loop::new(&dir.path().join("image"));
+    let device = open(&at.device, false).unwrap();
+    assert_eq!(device.size(), SIZE);
+    device.write_at(4160, &[7; 4160]).unwrap();
+    device.flush().unwrap();
+    assert!(open(&at.device, true).unwrap_err().to_string().contains("busy"), "one at a time");
+    drop(device);
+
+    let direct = open(&at.device, true).unwrap();
+    let mut got = [0; 8192];
+    direct.read_at(0, &mut got).unwrap();
+    assert!(got[..4160] == [0; 4160] && got[4160..] == [7; 4032]);
+    direct.write_at(4096, &[9; 4096]).unwrap();
+    direct.discard(0, 4096).unwrap();
+    direct.flush().unwrap();
+    let last = SIZE.0 - 4096;
+    direct.write_at(last, &[1; 4096]).unwrap();
+    assert!(direct.write_at(last + 4096, &[1; 4096]).is_err());
+    drop(direct);
+    let device = open(&at.device, false).unwrap();
+    device.read_at(4096, &mut got).unwrap();
+    assert!(got[..4096] == [9; 4096] && got[4096..4096 + 128] == [7; 128] && got[4096 + 128..] == [0; 3968]);
+}
+
+#[test]
+fn one_that_is_mounted_is_refused() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let volume = Volume::new("ext4", 16, &[], "");
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let point = volume.path("").to_string_lossy().trim_end_matches('/').to_owned();
+    let line = mounts.lines().find(|line| line.split(' ').nth(4) == Some(&point)).unwrap();
+    let device = line.split(" - ").nth(1).unwrap().split(' ').nth(1).unwrap();
+    let error = open(Path::new(device), false).unwrap_err().to_string();
+    assert!(error.contains(device) && error.contains("busy"), "{error}");
+}
