@@ -48,6 +48,18 @@ impl Model<'_> {
         Some(&row.value)
     }
 
+    /// The fullness that the workload was to reach and hold on the full volume, in percent; none if it holds none.
+    pub(crate) fn asked_fullness(&self) -> Option<f64> {
+        let text = |key: &str| self.circumstance(key).unwrap_or_default().trim_matches('"');
+        let key = match text("workload.kind") {
+            "fsfb" => "workload.fsfb.fill_percent",
+            "profile" => "workload.profile.fullness_percent",
+            "history" if text("workload.edition") == "full-disk-paper" => "workload.fill_percent",
+            _ => return None,
+        };
+        text(key).parse().ok()
+    }
+
     /// Names of the devices in the order of the plan; none if the results do not say.
     fn planned_devices(&self) -> Vec<String> {
         let names = self.circumstance("measure.device_names");

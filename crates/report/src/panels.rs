@@ -137,7 +137,11 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
         ..line(&model.layout_score, "layout score (1 = contiguous)", "")
     };
     let extents = LineFigure { from_zero: false, ..line(&model.extents_per_file, "extents per file (mean)", "") };
-    let fullness = LineFigure { limit: Some(100.0), ..line(&model.fullness, "% of the capacity in use", "%") };
+    let fullness = LineFigure {
+        limit: Some(100.0),
+        reference: model.asked_fullness().map(|percent| (percent, "asked")),
+        ..line(&model.fullness, "% of the capacity", "%")
+    };
     let speed = LineFigure { roles: aged, ..line(&model.aging_speed, "steps per second", " steps/s") };
     let (shared, own, log) = (Variant::Shared, Variant::Own, Variant::Logarithmic);
     let mut figures = vec![
@@ -186,7 +190,8 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
             "Fullness",
             &fullness,
             &[shared, own],
-            "How much of the capacity is in use at each checkpoint, by what the file system counts as free.",
+            "How much of the capacity is not free to users at each checkpoint, by what the file system tells them: what is \
+             in use, and what it keeps back. So count the workloads that hold a fullness, on the full volume.",
         ),
         free_space_figure(model),
         map_figure(model),

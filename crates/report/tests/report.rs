@@ -144,6 +144,10 @@ fn published_figures_are_named_where_they_are_drawn_and_fresh_copies_have_free_s
     let fact = |key: &str, value: &str| CircumstanceRow { arm: String::new(), key: key.into(), value: value.into() };
     results.circumstances.push(fact("workload.kind", "\"history\""));
     results.circumstances.push(fact("workload.edition", "\"full-disk-paper\""));
+    assert!(!page(&results).contains(">asked<"));
+    results.circumstances.push(fact("workload.fill_percent", "75"));
+    // A line in each of the three arms' panels, drawn for wide and narrow screens or scales.
+    assert!(page(&results).matches(">asked<").count() >= 3);
     let named = |page: &str, id: &str, number: u32| {
         let section = page.split(&format!("id=\"{id}\"")).nth(1).unwrap().split("</p>").next().unwrap().to_owned();
         assert!(section.contains(&format!("As figure {number} of HotStorage 2019")), "{section}");

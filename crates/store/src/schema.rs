@@ -331,7 +331,7 @@ table_row! { CellRow, Cells, key;
     directories: uint, "1", "Directories in the tree.";
     content_bytes: uint, "B", "Sum of the files' sizes.";
     capacity_bytes: uint, "B", "What the file system can hold.";
-    used_bytes: uint, "B", "What it has in use.";
+    used_bytes: uint, "B", "What is not free to users: in use, or kept back.";
 }
 table_row! { GrepRow, Grep, key;
     repetition: uint, "1", "Repetition, from 0.";

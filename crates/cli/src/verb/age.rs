@@ -223,6 +223,10 @@ fn tell(args: &AgeArgs, place: &str, end: &AgeEnd, kept: &[String]) -> Result<()
     } else {
         print_end(place, end, kept);
     }
+    let ended_by = end.workload.iter().find(|(name, _)| name == "ended_by").map(|(_, bound)| bound.as_str());
+    if let Some(bound) = ended_by.filter(|bound| *bound != "accuracy") {
+        eprintln!("senesce: warning: the profile was not reached as nearly as asked: {}", explain_bound(bound));
+    }
     if end.missed.is_empty() {
         return Ok(());
     }
@@ -231,6 +235,17 @@ fn tell(args: &AgeArgs, place: &str, end: &AgeEnd, kept: &[String]) -> Result<()
         AgeEnded::Workload | AgeEnded::Reached => "the workload has no more steps",
     };
     Err(failed(format!("not reached, {why}: {}", end.missed.join(", "))))
+}
+
+/// The bound that ended an aging by a profile, in words.
+fn explain_bound(bound: &str) -> &str {
+    match bound {
+        "whole-files" => "so few files cannot be nearer, since their numbers are whole (whole-files)",
+        "no-space" => "the file system had no space (no-space)",
+        "most-lives" => "it had as many lives as it may have (most-lives)",
+        "end-of-schedule" => "the schedule is at its end (end-of-schedule); a larger churn comes nearer",
+        other => other,
+    }
 }
 
 fn print_end(place: &str, end: &AgeEnd, kept: &[String]) {
@@ -246,10 +261,15 @@ fn print_end(place: &str, end: &AgeEnd, kept: &[String]) {
         "steps             {} ({} after set-up, {} without space)",
         end.steps, end.counted_steps, end.no_space_steps
     );
-    println!("operations        {}, {} written", end.operations, Bytes(end.written_bytes));
+    let (written, reserved) = (Bytes(end.written_bytes), Bytes(end.reserved_bytes));
+    println!("operations        {}, {written} written, {reserved} reserved", end.operations);
     // Whole distributions are for machines and reports.
-    for (name, value) in end.workload.iter().filter(|(name, _)| !name.ends_with(".shares")) {
-        println!("{name:<17} {value}");
+    let mut figures = end.workload.iter().filter(|(name, _)| !name.ends_with(".shares")).peekable();
+    if figures.peek().is_some() {
+        println!("by the workload's own count");
+    }
+    for (name, value) in figures {
+        println!("  {name:<21} {value}");
     }
     if !end.latencies.is_empty() {
         println!("latency, µs      operations          p50          p99        p99.9          max");

@@ -10,13 +10,13 @@ use std::path::Path;
 
 use senesce_core::{Bytes, Clock};
 use senesce_exec::{Latencies, LatencyHistogram, OpKind, PosixTarget, Target, TimedTarget, apply_step_together};
-use senesce_oplog::{LogWriter, Outcome};
+use senesce_oplog::{DoneStep, LogWriter, Op, Outcome, SpaceChange};
 use senesce_probe::{
     collect::{collect_space, collect_tree_extents},
     score::LayoutScorer,
 };
 use senesce_workload::Feedback;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::{
     Error, Source,
@@ -57,6 +57,8 @@ pub struct AgeEnd {
     pub operations: u64,
     /// Bytes of content that were written.
     pub written_bytes: u64,
+    /// Bytes that files were given without writing them.
+    pub reserved_bytes: u64,
     /// Steps that ended for lack of space.
     pub no_space_steps: u64,
     /// Capacity of the file system.
@@ -65,14 +67,20 @@ pub struct AgeEnd {
     pub free_bytes: u64,
     /// 1 − free / capacity.
     pub fullness: f64,
-    /// Bytes written after set-up over bytes written by it; 0 before set-up is done.
+    /// Bytes written or reserved after set-up over those of set-up; 0 before set-up is done.
     pub turnover: f64,
     /// The layout of the tree; none where the file system does not tell.
     pub layout: Option<Layout>,
     /// How long operations took, by kind; those after set-up, if it ended.
     pub latencies: Vec<AgeLatency>,
-    /// What the workload says it has reached.
+    /// What the workload says it has reached, by its own count, in its order; for machines numbers where they are numbers.
+    #[serde(serialize_with = "write_figures")]
     pub workload: Vec<(String, String)>,
+}
+
+fn write_figures<S: Serializer>(figures: &[(String, String)], to: S) -> Result<S::Ok, S::Error> {
+    let number = |text: &str| text.parse::<serde_json::Number>().map_or(text.into(), serde_json::Value::Number);
+    to.collect_map(figures.iter().map(|(name, value)| (name, number(value))))
 }
 
 /// How long operations of a kind took, nanoseconds.
@@ -158,7 +166,8 @@ pub fn age_into(
     };
     let mut targets = open()?;
     let mut latencies = vec![Latencies::default(); targets.len()];
-    let mut volume = Aging { root, threads, ages: Ages::default(), set_up_bytes: None, written_bytes: 0, looked_at: 0 };
+    let mut volume = Aging { root, threads, ages: Ages::default(), set_up_bytes: None, given_bytes: 0, looked_at: 0 };
+    let (mut written, mut reserved) = (0, 0);
     let (mut last, mut unsynced, mut no_space_steps) = (None, 0u64, 0u64);
     let (mut steps, mut operations) = (0u64, 0u64);
     let every = plan.workload.sync_every_operations;
@@ -186,7 +195,7 @@ pub fn age_into(
         let feedback = Feedback { capacity: space.capacity, free: space.free, last };
         let Some(step) = workload.next_step(&feedback)? else { break AgeEnded::Workload };
         if volume.set_up_bytes.is_none() && (step.counted || workload.is_set_up()) {
-            volume.set_up_bytes = Some(volume.written_bytes);
+            volume.set_up_bytes = Some(volume.given_bytes);
             latencies = vec![Latencies::default(); targets.len()];
         }
         if workload.wants_fresh_volume() {
@@ -199,7 +208,9 @@ pub fn age_into(
         steps += 1;
         operations += done.step.ops.len() as u64;
         unsynced += done.step.ops.len() as u64;
-        volume.written_bytes += written_bytes(&done);
+        written += written_bytes(&done);
+        reserved += reserved_bytes(&done);
+        volume.given_bytes = written + reserved;
         if let Outcome::NoSpace { .. } = done.outcome {
             no_space_steps += 1;
             workload.hear_order(&done.step.ops);
@@ -227,11 +238,12 @@ pub fn age_into(
     latencies.iter().for_each(|own| all.add(own));
     Ok(AgeEnd {
         ended,
-        missed: until.compute_missed(&ages),
+        missed: until.compute_missed(&ages, fills),
         steps: steps + 1,
         counted_steps: ages.counted_steps,
         operations,
-        written_bytes: volume.written_bytes,
+        written_bytes: written,
+        reserved_bytes: reserved,
         no_space_steps,
         capacity_bytes: space.capacity.0,
         free_bytes: space.free.0,
@@ -247,24 +259,39 @@ struct Aging<'a> {
     root: &'a Path,
     threads: usize,
     ages: Ages,
-    /// What set-up wrote; none before it is done.
+    /// What set-up wrote and reserved; none before it is done.
     set_up_bytes: Option<u64>,
-    written_bytes: u64,
-    /// Bytes written when the layout was looked at last.
+    /// Bytes that files were given, written or reserved.
+    given_bytes: u64,
+    /// So many of them when the layout was looked at last.
     looked_at: u64,
 }
 
 impl Aging<'_> {
     fn grow_older(&mut self, until: &Until) -> Result<(), Error> {
         let Some(set_up) = self.set_up_bytes else { return Ok(()) };
-        self.ages.turnover = (self.written_bytes - set_up) as f64 / set_up.max(1) as f64;
-        let since = self.written_bytes - self.looked_at;
+        self.ages.turnover = (self.given_bytes - set_up) as f64 / set_up.max(1) as f64;
+        let since = self.given_bytes - self.looked_at;
         if until.layout_score.is_some() && since * 100 >= set_up.max(Bytes::MIB) * LOOK_EVERY_PERCENT {
-            self.looked_at = self.written_bytes;
+            self.looked_at = self.given_bytes;
             self.ages.layout_score = collect_layout(self.root, self.threads)?.and_then(|layout| layout.layout_score);
         }
         Ok(())
     }
+}
+
+/// Bytes that a step reserved without writing them.
+fn reserved_bytes(done: &DoneStep) -> u64 {
+    let of = |op: &Op| match op {
+        Op::Allocate { len, .. }
+        | Op::Fallocate { how: SpaceChange::Reserve | SpaceChange::ReserveKeepSize, len, .. } => *len,
+        _ => 0,
+    };
+    let end = match done.outcome {
+        Outcome::NoSpace { failed_op, .. } => failed_op,
+        Outcome::Done => done.step.ops.len(),
+    };
+    done.step.ops.iter().take(end).map(of).sum()
 }
 
 /// Layout score and extents per file of the tree below `root`; none where the file system does not tell where files lie.

@@ -31,7 +31,8 @@ pub fn plan_aging(
         Some((kind, argument)) => (kind, Some(argument.to_owned())),
         None => (workload, None),
     };
-    let is_file = workload.ends_with(".toml");
+    // A profile and a trace may be files of that name, too.
+    let is_file = workload.ends_with(".toml") && !(argument.is_some() && ["profile", "trace", "git"].contains(&kind));
     let mut plan = match is_file {
         true => {
             let read = |source| PlanError::Read { path: path.to_owned(), source };

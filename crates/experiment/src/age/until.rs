@@ -47,14 +47,15 @@ impl Until {
     /// come and go. Of a workload that `fills` the volume, the fullness is where its aging only begins, and ends nothing.
     pub(super) fn is_reached(&self, ages: &Ages, fills: bool) -> bool {
         let is_given = (self.fullness.is_some() && !fills) || self.turnover.is_some() || self.layout_score.is_some();
-        is_given && self.compute_missed(ages).is_empty()
+        is_given && self.compute_missed(ages, fills).is_empty()
     }
 
-    /// What is given and does not hold, in words.
-    pub(super) fn compute_missed(&self, ages: &Ages) -> Vec<String> {
+    /// What is given and does not hold, in words. Who `fills` the volume is to hold its fullness, others to reach it once.
+    pub(super) fn compute_missed(&self, ages: &Ages, fills: bool) -> Vec<String> {
         let mut missed = Vec::new();
-        if let Some(wanted) = self.fullness.filter(|wanted| ages.highest_fullness < wanted - FULLNESS_TOLERANCE) {
-            missed.push(format!("fullness {wanted} (reached {:.4} at most)", ages.highest_fullness));
+        let (reached, how) = if fills { (ages.fullness, "is") } else { (ages.highest_fullness, "reached at most") };
+        if let Some(wanted) = self.fullness.filter(|wanted| reached < wanted - FULLNESS_TOLERANCE) {
+            missed.push(format!("fullness {wanted} ({how} {reached:.4})"));
         }
         if let Some(wanted) = self.turnover.filter(|wanted| ages.turnover < *wanted) {
             missed.push(format!("turnover {wanted} (reached {:.4})", ages.turnover));
@@ -75,6 +76,9 @@ impl FromStr for Until {
         let mut until = Self::default();
         for part in text.split(',') {
             let (name, value) = part.split_once('=').ok_or_else(|| format!("{part:?} is not NAME=VALUE"))?;
+            if text.split(',').filter(|other| other.split('=').next() == Some(name)).count() > 1 {
+                return Err(format!("{name} stands there twice"));
+            }
             let number = || -> Result<f64, String> {
                 let (digits, unit) = value.strip_suffix('%').map_or((value, 1.0), |digits| (digits, 0.01));
                 let number = digits.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
@@ -117,9 +121,10 @@ mod tests {
         let mut ages = Ages { turnover: 2.0, layout_score: Some(0.9), ..Ages::default() };
         ages.note_space(Bytes(1000), Bytes(204));
         assert!(until.is_reached(&ages, true));
-        // It was so full once.
+        // It was so full once; who fills the volume is to hold it.
         ages.note_space(Bytes(1000), Bytes(500));
-        assert!(until.is_reached(&ages, true) && ages.fullness == 0.5);
+        assert!(until.is_reached(&ages, false) && ages.fullness == 0.5);
+        assert_eq!(until.compute_missed(&ages, true), ["fullness 0.8 (is 0.5000)"]);
         for younger in [
             Ages { highest_fullness: 0.79, ..ages },
             Ages { turnover: 1.9, ..ages },
@@ -127,10 +132,10 @@ mod tests {
             Ages { layout_score: Some(0.91), ..ages },
         ] {
             assert!(!until.is_reached(&younger, false));
-            assert_eq!(until.compute_missed(&younger).len(), 1);
+            assert_eq!(until.compute_missed(&younger, false).len(), 1);
         }
         let bound_only: Until = "steps=7".parse().unwrap();
-        assert!(!bound_only.is_reached(&ages, false) && bound_only.compute_missed(&ages).is_empty());
+        assert!(!bound_only.is_reached(&ages, false) && bound_only.compute_missed(&ages, false).is_empty());
         let fullness_only: Until = "fullness=0.5".parse().unwrap();
         assert!(fullness_only.is_reached(&ages, false) && !fullness_only.is_reached(&ages, true));
         assert!(!Until::default().is_reached(&ages, false));
@@ -141,6 +146,7 @@ mod tests {
         for (text, says) in [
             ("full=1", "unknown"),
             ("fullness", "NAME=VALUE"),
+            ("fullness=0.5,turnover=1,fullness=0.6", "twice"),
             ("fullness=80", "above 1"),
             ("turnover=x", "no number"),
             ("turnover=-1", "no number"),

@@ -233,7 +233,8 @@ fn look_at(context: &mut ArmContext<'_>, key: &CellKey, volume: &mut Volume) -> 
         directories: 0,
         content_bytes: 0,
         capacity_bytes,
-        used_bytes: capacity_bytes - space.f_bfree * space.f_frsize,
+        // As workloads count that hold a fullness.
+        used_bytes: capacity_bytes - space.f_bavail * space.f_frsize,
     };
     Ok(CellResults { layout, modelled, map, free_space, ..CellResults::of(cell) })
 }
