@@ -41,7 +41,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("senesce-block", &["senesce-core"]),
     ("senesce-fsapi", &["senesce-core"]),
     ("senesce-garden", &["senesce-core", "senesce-block", "senesce-fsapi"]),
-    ("senesce-fuse", &["senesce-core", "senesce-fsapi"]),
+    ("senesce-fuse", &["senesce-fsapi"]),
     ("senesce-testkit", &["senesce-core"]),
     (
         "senesce",
