@@ -3,8 +3,8 @@
 use std::{ops::ControlFlow, sync::Arc};
 
 use senesce_fsapi::{
-    AllocateHow, Attributes, Caller, DirEntry, FileKind, FileSystem, FsError, FsResult, Ino, NewNode, RenameHow,
-    SeekTo, SetAttributes, SetXattrHow, SpaceReport, Timestamp, check_name,
+    AllocateHow, Attributes, Caller, DirEntry, FileKind, FileSystem, FsError, FsResult, Ino, MAX_SYMLINK_BYTES,
+    NewNode, RenameHow, SeekTo, SetAttributes, SetXattrHow, SpaceReport, Timestamp, check_name,
 };
 
 use crate::{
@@ -106,6 +106,9 @@ impl FileSystem for VolumeFs {
             let inode = store.user_inode(self.space, ino.0)?;
             if inode.kind != FileKind::Symlink {
                 return Err(FsError::Invalid { what: "not a symbolic link" });
+            }
+            if inode.size > MAX_SYMLINK_BYTES as u64 {
+                return Err(FsError::Corrupt { what: format!("a target of {} bytes, inode {}", inode.size, ino.0) });
             }
             let mut target = vec![0; inode.size as usize];
             store.read_file(self.space, ino.0, 0, &mut target)?;

@@ -67,8 +67,7 @@ pub(super) fn check(media: &Media, report: &mut CheckReport) -> Bits {
     }
     let used = walk.used;
     if let Some(bitmap) = bitmap {
-        let bytes = concatenate(&bitmap, media.geometry.blocks().div_ceil(8));
-        Bits::of_bytes(&bytes).compare(&used, report, "PVBN in use", &|pvbn| format!("PVBN {pvbn}"));
+        Bits::of_contents(&bitmap).compare(&used, report, "PVBN in use", &|pvbn| format!("PVBN {pvbn}"));
     }
     if let Some(areas) = areas {
         top_areas::check(media, report, &areas, &used);
@@ -78,7 +77,7 @@ pub(super) fn check(media: &Media, report: &mut CheckReport) -> Bits {
         "superblock",
         "free",
         media.sb.free,
-        media.geometry.blocks() - used.count(),
+        media.geometry.blocks().saturating_sub(used.count()),
     );
     report.blocks = used.count();
     used
@@ -180,6 +179,7 @@ impl Walk<'_> {
         if !self.used.insert(at.pvbn) {
             let damage = Damage::new("pointer", "PVBN", at.pvbn, "one that nothing else uses");
             self.report.find(place(file, level, index), damage);
+            return None;
         }
         let want = Want { kind: Kind::Aggregate, level: Some(level), owner: file, block: index, tag: at.tag };
         let read = self.media.read(at.pvbn).and_then(|(context, data)| want.check(&context, at.pvbn).map(|()| data));

@@ -6,9 +6,10 @@ use super::{aggregate::Contents, volume::Files};
 use crate::{
     Damage,
     format::{
-        BLOCK,
-        directory::{Entry, Node, first_cookie, free_head, last_cookie},
+        BLOCK, Block,
+        directory::{Entry, Node, first_cookie, free_head, last_cookie, set_free_head},
         inode::Inode,
+        zero_block,
     },
 };
 
@@ -56,6 +57,19 @@ pub(super) fn check(files: &mut Files<'_>, seed: u64, ino: u64, inode: &Inode, c
     tree.entries
 }
 
+/// What the node does not say must be zeros, but for the list of free blocks, which begins in the root.
+fn check_padding(data: &Block, node: &Node, block: u32) -> Result<(), Damage> {
+    let mut again = zero_block();
+    node.encode(&mut again);
+    if block == 0 {
+        set_free_head(&mut again, free_head(data));
+    }
+    match again.iter().zip(data.iter()).position(|(again, found)| again != found) {
+        None => Ok(()),
+        Some(at) => Err(Damage::new("directory block", "padding", format!("not zero at byte {at}"), "zeros")),
+    }
+}
+
 impl Tree<'_> {
     fn node(&mut self, block: u32) -> Option<Node> {
         if !self.met.insert(block) {
@@ -63,7 +77,11 @@ impl Tree<'_> {
             return None;
         }
         let none = || Damage::new("directory block", "number", block, "a block of the directory");
-        let found = self.contents.get(&u64::from(block)).ok_or_else(none).and_then(|block| Node::decode(block));
+        let found = self.contents.get(&u64::from(block)).ok_or_else(none);
+        let found = found.and_then(|data| {
+            let node = Node::decode(data)?;
+            check_padding(data, &node, block).map(|()| node)
+        });
         found.map_err(|damage| self.problems.push(damage)).ok()
     }
 

@@ -53,6 +53,11 @@ pub(super) fn check(files: &mut Files<'_>, record: &VolumeRecord, table: &Conten
     files.report.expect(|| format!("volume {space}"), "volume record", "inodes in use", record.inodes_used, used);
     files.report.inodes += inodes.keys().filter(|ino| is_users(**ino)).count() as u64;
 
+    for file in [volume::ACTIVE_MAP, volume::INODE_MAP, volume::ORPHANS] {
+        if let Some(inode) = inodes.get(&file) {
+            check_fixed(files, file, inode);
+        }
+    }
     let orphans = read_orphans(files, &inodes);
     let mut named: BTreeMap<u64, Named> = BTreeMap::new();
     let mut holders: BTreeMap<u64, u64> = BTreeMap::new();
@@ -84,6 +89,20 @@ pub(super) fn check(files: &mut Files<'_>, record: &VolumeRecord, table: &Conten
     }
     for ino in orphans.iter().filter(|ino| !inodes.contains_key(ino)) {
         files.find(*ino, Damage::new("orphans", "inode", "free", "in use, without a name"));
+    }
+}
+
+/// One of the files of metadata: a file like others, without names. Blocks of bitmaps are not counted.
+fn check_fixed(files: &mut Files<'_>, file: u64, inode: &Inode) {
+    if inode.kind != FileKind::File {
+        files.find(file, Damage::new("inode", "kind", format!("{:?}", inode.kind), "File"));
+    }
+    files.expect(file, "links", inode.links.into(), 1);
+    files.expect(file, "inline", inode.inline.into(), 0);
+    files.expect(file, "attributes", inode.xattrs, 0);
+    files.expect(file, "parent", inode.parent, 0);
+    if file != volume::ORPHANS {
+        files.expect(file, "blocks", inode.blocks, 0);
     }
 }
 

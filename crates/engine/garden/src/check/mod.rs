@@ -12,11 +12,16 @@ mod media;
 mod top_areas;
 mod volume;
 
-use std::{fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 use senesce_block::BlockDevice;
 
-use crate::{Damage, error::Result};
+use crate::{Damage, error::Result, format::BLOCK};
+use aggregate::Contents;
 
 /// Something that is not as it must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +43,8 @@ impl fmt::Display for Finding {
 pub struct CheckReport {
     /// What is not as it must be, in the order in which it was found; nothing if the aggregate is clean.
     pub findings: Vec<Finding>,
+    /// How many more there were than are kept.
+    pub more_findings: u64,
     /// The consistency point that was looked at.
     pub cp: u64,
     /// Drives that are missing, or were when the consistency point was made; their blocks were put together from the
@@ -57,6 +64,9 @@ pub struct CheckReport {
     pub log_operations: u64,
 }
 
+/// Findings that a report keeps.
+const MAX_FINDINGS: usize = 1000;
+
 impl CheckReport {
     /// Whether nothing was found.
     pub fn is_clean(&self) -> bool {
@@ -64,7 +74,11 @@ impl CheckReport {
     }
 
     pub(crate) fn find(&mut self, place: impl Into<String>, damage: Damage) {
-        self.findings.push(Finding { place: place.into(), damage });
+        if self.findings.len() < MAX_FINDINGS {
+            self.findings.push(Finding { place: place.into(), damage });
+        } else {
+            self.more_findings += 1;
+        }
     }
 
     /// Notes it if two numbers that must be equal are not.
@@ -107,22 +121,24 @@ pub fn collect_used_slots(drives: &[Arc<dyn BlockDevice>], log: &Arc<dyn BlockDe
     }
 }
 
-/// A set of small numbers.
+/// A set of numbers, most of them neighbours.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bits {
-    words: Vec<u64>,
+    /// As many bits as a block has, by the number of the block.
+    blocks: BTreeMap<u64, Box<[u64; WORDS]>>,
     count: u64,
 }
+
+const WORDS: usize = BLOCK / 8;
+const BITS: u64 = 8 * BLOCK as u64;
 
 impl Bits {
     /// Adds a number; says whether it is new.
     pub fn insert(&mut self, number: u64) -> bool {
-        let (word, mask) = ((number / 64) as usize, 1 << (number % 64));
-        if self.words.len() <= word {
-            self.words.resize(word + 1, 0);
-        }
-        let new = self.words[word] & mask == 0;
-        self.words[word] |= mask;
+        let block = self.blocks.entry(number / BITS).or_insert_with(|| Box::new([0; WORDS]));
+        let (word, mask) = (&mut block[(number % BITS / 64) as usize], 1 << (number % 64));
+        let new = *word & mask == 0;
+        *word |= mask;
         self.count += u64::from(new);
         new
     }
@@ -132,16 +148,20 @@ impl Bits {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
-        (0..)
-            .zip(&self.words)
-            .flat_map(|(at, word)| (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| at * 64 + bit))
+        let words = self.blocks.iter().flat_map(|(block, words)| (block * WORDS as u64..).zip(words.iter()));
+        words.flat_map(|(at, word)| (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| at * 64 + bit))
     }
 
-    /// The set that a bitmap file's bytes describe.
-    pub fn of_bytes(bytes: &[u8]) -> Self {
-        let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
-        let count = words.iter().map(|word| u64::from(word.count_ones())).sum();
-        Self { words, count }
+    /// The set that the blocks of a bitmap file describe.
+    pub fn of_contents(contents: &Contents) -> Self {
+        let mut bits = Self::default();
+        for (&number, data) in contents {
+            let mut words = Box::new([0; WORDS]);
+            words.iter_mut().zip(data.as_chunks::<8>().0).for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
+            bits.count += words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+            bits.blocks.insert(number, words);
+        }
+        bits
     }
 
     /// Notes every number that is in one of the sets only.
@@ -152,12 +172,15 @@ impl Bits {
         field: &'static str,
         place: &dyn Fn(u64) -> String,
     ) {
-        for at in 0..self.words.len().max(reached.words.len()) {
-            let word = |of: &Self| of.words.get(at).copied().unwrap_or(0);
-            let differ = word(self) ^ word(reached);
-            for bit in (0..64).filter(|bit| differ >> bit & 1 == 1) {
-                let marked = word(self) >> bit & 1;
-                report.find(place(at as u64 * 64 + bit), Damage::new("map", field, marked, 1 - marked));
+        const NONE: &[u64; WORDS] = &[0; WORDS];
+        let numbers: BTreeSet<u64> = self.blocks.keys().chain(reached.blocks.keys()).copied().collect();
+        for number in numbers {
+            let block = |of: &Self| of.blocks.get(&number).map_or(*NONE, |words| **words);
+            for (at, (own, other)) in (number * WORDS as u64..).zip(block(self).into_iter().zip(block(reached))) {
+                for bit in (0..64).filter(|bit| (own ^ other) >> bit & 1 == 1) {
+                    let marked = own >> bit & 1;
+                    report.find(place(at * 64 + bit), Damage::new("map", field, marked, 1 - marked));
+                }
             }
         }
     }

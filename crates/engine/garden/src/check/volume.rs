@@ -2,7 +2,7 @@
 
 use super::{
     Bits, CheckReport,
-    aggregate::{Contents, Map, concatenate},
+    aggregate::{Contents, Map},
     inodes,
     media::Media,
 };
@@ -43,14 +43,13 @@ pub(super) fn check(media: &Media, report: &mut CheckReport, space: u32, record:
     let table = files.walk(volume::INODES, &record.inode_file, true).contents;
     let inode = |files: &mut Files<'_>, file: u64| files.decode_inode(&table, file);
     let bits = |files: &mut Files<'_>, file: u64, bits: u64| {
-        let contents = match inode(files, file) {
-            Some(inode) => files.walk(file, &inode, true).contents,
-            None => Contents::new(),
-        };
-        Bits::of_bytes(&concatenate(&contents, bits.div_ceil(8)))
+        let Some(inode) = inode(files, file) else { return Bits::default() };
+        files.expect(file, "size", inode.size, bits.div_ceil(8));
+        Bits::of_contents(&files.walk(file, &inode, true).contents)
     };
     let active = bits(&mut files, volume::ACTIVE_MAP, record.blocks);
     let inode_map = bits(&mut files, volume::INODE_MAP, record.inodes);
+    files.expect(volume::INODES, "size", record.inode_file.size, record.inodes.saturating_mul(INODE as u64));
     inodes::check(&mut files, record, &table, &inode_map);
 
     let reached = std::mem::take(&mut files.reached);

@@ -82,6 +82,15 @@ pub(crate) fn last_cookie(first: u64) -> u64 {
 }
 
 impl Node {
+    /// Its level in the tree; `None` for a block that is free.
+    pub fn level(&self) -> Option<u8> {
+        match self {
+            Self::Leaf(_) => Some(0),
+            Self::Index { level, .. } => Some(*level),
+            Self::Free { .. } => None,
+        }
+    }
+
     /// Whether it fits a block.
     pub fn fits(&self) -> bool {
         match self {

@@ -8,6 +8,8 @@ use super::{
 
 const MAGIC: &[u8; 8] = b"SNSCsupr";
 const ROOT_AT: usize = 128;
+/// How many volumes there can be.
+pub(crate) const MAX_VOLUMES: u32 = 4096;
 const MISSING_AT: usize = 512;
 /// Drives that can be missing: one of each group.
 const MAX_MISSING: usize = super::label::MAX_GROUPS;
@@ -60,6 +62,10 @@ impl Superblock {
         let Some(root) = Inode::decode(&block[ROOT_AT..ROOT_AT + INODE])? else {
             return damage("root inode", "none".to_owned(), "an inode".to_owned());
         };
+        let volumes = u32_at(block, 12);
+        if volumes > MAX_VOLUMES {
+            return damage("volumes", volumes.to_string(), format!("at most {MAX_VOLUMES}"));
+        }
         let missing = u32_at(block, MISSING_AT) as usize;
         if missing > MAX_MISSING {
             return damage("missing drives", missing.to_string(), format!("at most {MAX_MISSING}"));
@@ -69,7 +75,7 @@ impl Superblock {
             cp: u64_at(block, 32),
             applied: u64_at(block, 40),
             free: u64_at(block, 48),
-            volumes: u32_at(block, 12),
+            volumes,
             root,
             missing: (0..missing).map(|index| u32_at(block, MISSING_AT + 4 + 4 * index)).collect(),
         })

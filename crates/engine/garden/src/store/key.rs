@@ -18,8 +18,7 @@ pub(crate) mod aggregate {
     pub(crate) const TOP_AREAS: u64 = 3;
     /// The container file of volume 0; the others follow.
     pub(crate) const FIRST_CONTAINER: u64 = 16;
-    /// How many volumes there can be.
-    pub(crate) const MAX_VOLUMES: u32 = 4096;
+    pub(crate) use crate::format::superblock::MAX_VOLUMES;
 }
 
 /// Files of a volume that hold metadata. That of inodes has its own inode in the volume table.

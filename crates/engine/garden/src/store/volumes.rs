@@ -8,7 +8,7 @@ use super::{AGGREGATE, Key, Store, aggregate, container_of, shape_of, volume};
 use crate::{
     error::{Error, Result},
     format::{
-        BLOCK,
+        BLOCK, Damage,
         inode::{INODE, Inode},
         pointer::VVBN_END,
         volume::{MAX_NAME, PER_BLOCK, VOLUME, VolumeRecord},
@@ -66,6 +66,11 @@ impl Store {
         }
         for space in self.spaces() {
             let size = self.inode(space, volume::ORPHANS)?.size;
+            let most = self.volume(space)?.record.inodes.saturating_mul(8);
+            if size > most {
+                let damage = Damage::new("orphans", "size", size, format!("at most {most}"));
+                return Err(Error::damaged(format!("volume {space}"), damage));
+            }
             let mut bytes = vec![0; size as usize];
             self.read_file(space, volume::ORPHANS, 0, &mut bytes)?;
             let orphans = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();

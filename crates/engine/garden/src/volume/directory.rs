@@ -6,7 +6,7 @@ use crate::{
     error::{Error, Result},
     format::{
         BLOCK,
-        directory::{Child, Entry, MAX_LEVEL, Node, first_cookie, free_head, last_cookie, set_free_head},
+        directory::{Child, Entry, Node, first_cookie, free_head, last_cookie, set_free_head},
     },
     store::{Key, Store},
 };
@@ -123,10 +123,13 @@ impl Store {
 
     /// A root with one child takes its place.
     fn lower_root(&mut self, space: u32, directory: u64) -> Result<()> {
-        while let Node::Index { children, .. } = self.node(space, directory, 0)?
+        while let Node::Index { level, children } = self.node(space, directory, 0)?
             && let [only] = children[..]
         {
             let child = self.node(space, directory, only.block)?;
+            if child.level() != Some(level - 1) {
+                return Err(wrong_level(space, directory, only.block));
+            }
             self.store_node(space, directory, 0, &child)?;
             self.free_node(space, directory, only.block)?;
         }
@@ -134,20 +137,22 @@ impl Store {
     }
 
     fn descend(&mut self, space: u32, directory: u64, cookie: u64) -> Result<Descent> {
-        let (mut path, mut block, mut end) = (Vec::new(), 0, u64::MAX);
+        let (mut path, mut block, mut end, mut above) = (Vec::new(), 0, u64::MAX, None);
         loop {
-            match self.node(space, directory, block)? {
+            let node = self.node(space, directory, block)?;
+            if above.is_some_and(|above: u8| node.level() != Some(above - 1)) {
+                return Err(wrong_level(space, directory, block));
+            }
+            above = node.level();
+            match node {
                 Node::Leaf(entries) => return Ok(Descent { path, leaf: block, entries, end }),
-                Node::Index { children, .. } if path.len() < usize::from(MAX_LEVEL) => {
+                Node::Index { children, .. } => {
                     let taken = children.partition_point(|child| child.first <= cookie).saturating_sub(1);
                     end = children.get(taken + 1).map_or(end, |next| next.first);
                     path.push((block, taken));
                     block = children[taken].block;
                 }
-                _ => {
-                    let damage = crate::Damage::new("directory block", "level", "wrong", "one less than its parent's");
-                    return Err(Error::damaged(format!("directory {directory}, block {block}"), damage));
-                }
+                Node::Free { .. } => return Err(wrong_level(space, directory, block)),
             }
         }
     }
@@ -222,6 +227,11 @@ impl Store {
         set_free_head(root, block);
         self.store_node(space, directory, block, &Node::Free { next })
     }
+}
+
+fn wrong_level(space: u32, directory: u64, block: u32) -> Error {
+    let damage = crate::Damage::new("directory block", "level", "another", "one less than its parent's");
+    Error::damaged(format!("directory {directory} of volume {space}, block {block}"), damage)
 }
 
 /// Two halves, and where the right one begins.

@@ -202,7 +202,7 @@ impl Store {
     /// Whether a directory is another one or lies below it.
     fn is_below(&mut self, space: u32, directory: u64, above: u64) -> FsResult<bool> {
         let mut at = directory;
-        loop {
+        for _ in 0..=self.volume(space)?.record.inodes_used {
             if at == above {
                 return Ok(true);
             }
@@ -211,6 +211,7 @@ impl Store {
             }
             at = self.inode(space, at)?.parent;
         }
+        Err(FsError::Corrupt { what: format!("the parents of directory {directory} go in a circle") })
     }
 
     fn make_named(

@@ -26,7 +26,7 @@ fn play(fs: &dyn FileSystem) {
 }
 
 /// A filled aggregate at rest.
-fn filled(shape: &Shape) -> Vec<MemoryDevice> {
+pub fn filled(shape: &Shape) -> Vec<MemoryDevice> {
     let devices: Vec<Arc<MemoryDevice>> = shape.devices().into_iter().map(Arc::new).collect();
     let rig = Rig::on(shape, devices.iter().map(|device| device.clone() as _).collect(), TIGHT);
     play(rig.fs());
@@ -34,11 +34,11 @@ fn filled(shape: &Shape) -> Vec<MemoryDevice> {
     devices.iter().map(|device| device.fork()).collect()
 }
 
-fn forks(devices: &[MemoryDevice]) -> Devices {
+pub fn forks(devices: &[MemoryDevice]) -> Devices {
     shared(devices.iter().map(MemoryDevice::fork).collect())
 }
 
-fn used(devices: &Devices) -> Vec<(usize, u64)> {
+pub fn used(devices: &Devices) -> Vec<(usize, u64)> {
     let (log, drives) = devices.split_last().unwrap();
     collect_used_slots(drives, log).unwrap()
 }

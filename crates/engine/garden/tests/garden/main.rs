@@ -4,6 +4,7 @@ mod conformance;
 mod crash;
 mod damage;
 mod faults;
+mod forged;
 mod guard;
 mod rig;
 mod space;

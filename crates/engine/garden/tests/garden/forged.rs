@@ -1,0 +1,148 @@
+//! Damage that checksums do not see: metadata changed by somebody who knows how to sign them. The check finds what
+//! contradicts itself and names it; the engine may refuse or go on, but it comes to an end.
+
+use senesce_core::{Rng, Seed};
+use senesce_fsapi::{FileSystem, Ino, NewNode, conformance::collect_tree};
+use senesce_garden::{Limits, check};
+
+use crate::{
+    damage::{filled, forks, used},
+    rig::{Devices, SLOT, SMALL, VOLUME, caller, open},
+};
+
+const BLOCK: usize = 4096;
+/// The parity drive of the shape in use.
+const PARITY: usize = 3;
+
+fn read(devices: &Devices, drive: usize, offset: u64) -> Vec<u8> {
+    let mut slot = vec![0; SLOT as usize];
+    devices[drive].read_at(offset, &mut slot).unwrap();
+    slot
+}
+
+/// Flips a bit of a payload, and makes checksums and parity those of the result.
+fn forge(devices: &Devices, (drive, offset): (usize, u64), byte: usize, bit: u32) {
+    let old = read(devices, drive, offset);
+    let mut new = old.clone();
+    new[byte] ^= 1 << bit;
+    let payload = crc32c::crc32c(&new[..BLOCK]).to_le_bytes();
+    new[BLOCK..BLOCK + 4].copy_from_slice(&payload);
+    let trailer = crc32c::crc32c_append(crc32c::crc32c(&payload), &new[BLOCK + 8..]).to_le_bytes();
+    new[BLOCK + 4..BLOCK + 8].copy_from_slice(&trailer);
+    devices[drive].write_at(offset, &new).unwrap();
+    let mut parity = read(devices, PARITY, offset);
+    parity.iter_mut().zip(old.iter().zip(&new)).for_each(|(sum, (old, new))| *sum ^= old ^ new);
+    devices[PARITY].write_at(offset, &parity).unwrap();
+}
+
+/// What a block is, from its trailer.
+struct What {
+    of_volume: bool,
+    level: u8,
+    /// The aggregate's file, or the volume's.
+    file: u64,
+}
+
+fn what(slot: &[u8]) -> What {
+    let word = |at: usize| u64::from_le_bytes(slot[BLOCK + at..BLOCK + at + 8].try_into().unwrap());
+    let of_volume = slot[BLOCK + 8] == 4;
+    What { of_volume, level: slot[BLOCK + 9], file: word(if of_volume { 48 } else { 16 }) }
+}
+
+/// Whether the check must find a change of this byte (a pointer's guess of the place becomes a stale one): all pointers, maps, directories, and of inodes all that follows from
+/// something else. Times, owners, permissions, what a name is followed by, and contents follow from nothing.
+fn must_be_found(what: &What, slot: &[u8], byte: usize) -> bool {
+    if what.level > 0 {
+        return true;
+    }
+    match (what.of_volume, what.file) {
+        // Inodes: kind, flags, links, blocks, height, attributes, parent, pointers.
+        (true, 0) => {
+            let (inode, at) = (&slot[byte / 256 * 256..], byte % 256);
+            let in_use = inode[0] != 0;
+            let inline = inode[1] == 1;
+            !in_use || matches!(at, 0 | 1 | 12..16 | 24..32 | 72 | 80..96) || (at >= 96 && !inline)
+        }
+        // The number that tells equal hashes apart may be any.
+        (true, 1) => !is_low_cookie(slot, byte),
+        (true, 2..=3) => true,
+        (true, _) => false,
+        (false, 1) => true,
+        // Containers have no contents of their own; inodes as above, of which links and parents mean nothing.
+        (false, 0) => {
+            let at = byte % 256;
+            let in_use = slot[byte / 256 * 256] != 0;
+            !in_use || at == 0 || at >= 96
+        }
+        // Volumes: magic, name's length, VVBNs, inodes, counts, root.
+        (false, 2) => matches!(byte % 512, 0..4 | 8..40 | 288..448) && slot[byte / 512 * 512] != 0,
+        (false, _) => false,
+    }
+}
+
+/// Whether a byte of a leaf is one of the two lowest of a cookie.
+fn is_low_cookie(leaf: &[u8], byte: usize) -> bool {
+    let mut at = 16;
+    for _ in 0..u16::from_le_bytes([leaf[4], leaf[5]]) {
+        if (at..at + 2).contains(&byte) {
+            return true;
+        }
+        at += 18 + usize::from(leaf[at + 17]);
+    }
+    false
+}
+
+#[test]
+fn forged_metadata_are_found_and_do_no_more_harm() {
+    let at_rest = filled(&SMALL);
+    let mut rng = Rng::for_purpose(Seed(1), "forgery");
+    let (mut missed, mut tried, mut refused) = (Vec::new(), 0, 0);
+    for place in used(&forks(&at_rest)) {
+        let slot = read(&forks(&at_rest), place.0, place.1);
+        let what = what(&slot);
+        for _ in 0..60 {
+            // Where something stands, more often than in the zeros behind it.
+            let end = slot[..BLOCK].iter().rposition(|&byte| byte != 0).map_or(BLOCK, |last| last + 1);
+            let end = if rng.chance(3, 4) { end } else { BLOCK };
+            let byte = rng.below(end as u64) as usize;
+            let bit = rng.below(8) as u32;
+            if !must_be_found(&what, &slot, byte) {
+                continue;
+            }
+            tried += 1;
+            let devices = forks(&at_rest);
+            forge(&devices, place, byte, bit);
+            let (log, drives) = devices.split_last().unwrap();
+            let report = check(drives, log).unwrap();
+            if report.is_clean() && report.stale_pointers == 0 {
+                missed.push(format!(
+                    "volume {}, file {}, level {}, byte {byte}, bit {bit}",
+                    what.of_volume, what.file, what.level
+                ));
+            }
+            refused += u32::from(!use_it(&devices));
+        }
+    }
+    assert!(tried > 200, "{tried} forgeries");
+    assert!(missed.is_empty(), "{} of {tried} missed:\n{}", missed.len(), missed.join("\n"));
+    assert!(refused > 20, "{refused} of {tried} were refused");
+}
+
+/// Reads all and changes something; says whether nothing was refused.
+fn use_it(devices: &Devices) -> bool {
+    let Ok(garden) = open(devices, Limits::default()) else { return false };
+    let Ok(fs) = garden.volume(VOLUME) else { return false };
+    let mut whole = collect_tree(&fs).is_ok();
+    for number in 0..12 {
+        let name = format!("file {number}");
+        let done = match number % 3 {
+            0 => fs.unlink(&caller(5), Ino::ROOT, name.as_bytes()),
+            1 => fs
+                .lookup(Ino::ROOT, name.as_bytes())
+                .and_then(|file| fs.write(&caller(5), file.ino, 3000, &[1; 9000]).map(|_| ())),
+            _ => fs.make_node(&caller(5), Ino::ROOT, format!("new {number}").as_bytes(), &NewNode::file(0)).map(|_| ()),
+        };
+        whole &= done.is_ok();
+    }
+    whole & garden.consistency_point().is_ok()
+}
