@@ -294,9 +294,9 @@ impl FileSystem for VolumeFs {
             let kept = store.kept() + store.dirty_blocks();
             let of_aggregate = store.sb.free.saturating_sub(kept);
             let record = &store.volume(self.space)?.record;
-            let free = (record.blocks - record.used).min(of_aggregate);
-            let inodes = record.inodes - volume::FIRST_USER;
-            let in_use = record.inodes_used - volume::FIXED_FILES;
+            let free = record.blocks.saturating_sub(record.used).min(of_aggregate);
+            let inodes = record.inodes.saturating_sub(volume::FIRST_USER);
+            let in_use = record.inodes_used.saturating_sub(volume::FIXED_FILES);
             Ok(SpaceReport {
                 block_bytes: BLOCK as u32,
                 blocks: record.blocks.min(store.raid.geometry.blocks()),

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use senesce_fsapi::FileKind;
+
 use super::{Bits, CheckReport, media::Media, top_areas, volume};
 use crate::{
     Damage,
@@ -113,7 +115,12 @@ impl Walk<'_> {
         let found = inode_bytes(inodes, file).map_or(Ok(None), Inode::decode);
         let none = || Damage::new("inode", "kind", "free", "in use");
         match found.and_then(|inode| inode.ok_or_else(none)) {
-            Ok(inode) => Some(inode),
+            Ok(inode) if inode.kind == FileKind::File && !inode.inline => Some(inode),
+            Ok(inode) => {
+                let found = format!("{:?}, inline: {}", inode.kind, inode.inline);
+                self.report.find(format!("file {file} of the aggregate"), Damage::new("inode", "kind", found, "File"));
+                None
+            }
             Err(damage) => {
                 self.report.find(format!("file {file} of the aggregate"), damage);
                 None

@@ -14,6 +14,9 @@ pub(crate) const AREA: usize = 160;
 /// Inodes in a block.
 pub(crate) const PER_BLOCK: u64 = (super::BLOCK / INODE) as u64;
 const HEADER: usize = INODE - AREA;
+/// A container of 2^40 blocks.
+const MAX_SIZE: u64 = 1 << 52;
+const MAX_HEIGHT: u64 = 8;
 const FLAG_INLINE: u8 = 1;
 
 /// A file of a volume or of the aggregate.
@@ -125,6 +128,16 @@ impl Inode {
             parent: u64_at(bytes, 88),
             area: array(bytes, HEADER),
         };
+        // No file is larger: figures computed from these never overflow.
+        for (field, found, most) in [
+            ("size", inode.size, MAX_SIZE),
+            ("blocks", inode.blocks, MAX_SIZE),
+            ("height", inode.height.into(), MAX_HEIGHT),
+        ] {
+            if found > most {
+                return damage(field, found, format!("at most {most}"));
+            }
+        }
         if inode.inline && inode.size > AREA as u64 {
             return damage("size", inode.size, format!("at most {AREA}, for it is inline"));
         }

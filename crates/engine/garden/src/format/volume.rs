@@ -4,6 +4,7 @@ use super::{
     Damage, Decoded,
     bytes::{put, u32_at, u64_at},
     inode::{INODE, Inode},
+    pointer::VVBN_END,
 };
 
 /// Bytes of a record.
@@ -66,6 +67,16 @@ impl VolumeRecord {
             return Err(Damage::new("volume record", "inode file", "none", "an inode"));
         };
         let word = |index: usize| u64_at(bytes, 8 + 8 * index);
+        for (field, found, most) in [
+            ("VVBNs", word(0), VVBN_END),
+            ("inodes", word(1), VVBN_END),
+            ("VVBNs in use", word(2), word(0)),
+            ("inodes in use", word(3), word(1)),
+        ] {
+            if found > most {
+                return Err(Damage::new("volume record", field, found, format!("at most {most}")));
+            }
+        }
         Ok(Some(Self {
             name: bytes[NAME_AT..NAME_AT + len].to_vec(),
             blocks: word(0),

@@ -32,7 +32,7 @@ impl Store {
         let own_maps = map_blocks(Shape::Volume, volume.record.blocks.div_ceil(BITS)) + FIXED_BLOCKS;
         let kept = if frees { 0 } else { FREEING_BLOCKS + own_maps };
         let wanted = volume.dirty + blocks + own_maps + kept;
-        let free = volume.record.blocks - volume.record.used;
+        let free = volume.record.blocks.saturating_sub(volume.record.used);
         if wanted > free {
             return Err(Error::NoSpace { wanted, free: free.saturating_sub(kept) });
         }

@@ -36,7 +36,7 @@ struct Cursor {
 impl Store {
     /// Blocks that may be taken now: free, and not in use by the last consistency point.
     pub fn allocatable(&self) -> u64 {
-        self.sb.free - self.pending.len() as u64
+        self.sb.free.saturating_sub(self.pending.len() as u64)
     }
 
     /// Takes a free PVBN.
@@ -44,7 +44,7 @@ impl Store {
         loop {
             if let Some(pvbn) = self.advance()? {
                 self.flip_bit(AGGREGATE, aggregate::BITMAP, pvbn, true)?;
-                self.sb.free -= 1;
+                self.sb.free = self.sb.free.saturating_sub(1);
                 self.score_taken(pvbn)?;
                 return Ok(pvbn);
             }
@@ -94,7 +94,7 @@ impl Store {
     /// Gives a PVBN back; the last consistency point uses it until the next one is durable.
     pub(super) fn give_pvbn(&mut self, pvbn: u64) -> Result<()> {
         self.flip_bit(AGGREGATE, aggregate::BITMAP, pvbn, false)?;
-        self.sb.free += 1;
+        self.sb.free = self.sb.free.saturating_add(1);
         self.pending.insert(pvbn);
         Ok(())
     }
@@ -128,7 +128,7 @@ impl Store {
             }
         }
         let used = self.volume(space)?.record.used;
-        Err(Error::NoSpace { wanted: 1, free: end - used })
+        Err(Error::NoSpace { wanted: 1, free: end.saturating_sub(used) })
     }
 
     /// Takes a VVBN out of the volume's maps, and gives its PVBN back.
@@ -142,7 +142,7 @@ impl Store {
         self.give_pvbn(at.pvbn)?;
         let volume = self.volume_mut(space)?;
         volume.pending.insert(vvbn);
-        volume.record.used -= 1;
+        volume.record.used = volume.record.used.saturating_sub(1);
         volume.record_dirty = true;
         Ok(())
     }
@@ -163,7 +163,7 @@ impl Store {
         if used {
             volume.record.inodes_used += 1;
         } else {
-            volume.record.inodes_used -= 1;
+            volume.record.inodes_used = volume.record.inodes_used.saturating_sub(1);
             volume.ino_hint = volume.ino_hint.min(file).max(volume::FIRST_USER);
         }
         Ok(())

@@ -241,7 +241,7 @@ impl Store {
             freed += self.free_below(Key::new(space, file, height, slot), first, last, true)?;
         }
         let mut inode = self.inode(space, file)?;
-        inode.blocks -= freed;
+        inode.blocks = inode.blocks.saturating_sub(freed);
         self.put_inode(space, file, &inode)
     }
 

@@ -42,7 +42,7 @@ impl Store {
         };
         self.set_inode_used(space, ino, true)?;
         let volume = self.volume_mut(space)?;
-        volume.record.births += 1;
+        volume.record.births = volume.record.births.wrapping_add(1);
         let generation = volume.record.births as u32;
         let is_device = matches!(node.kind, FileKind::CharDevice | FileKind::BlockDevice);
         Ok(Inode {

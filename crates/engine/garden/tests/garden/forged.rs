@@ -100,7 +100,7 @@ fn forged_metadata_are_found_and_do_no_more_harm() {
     for place in used(&forks(&at_rest)) {
         let slot = read(&forks(&at_rest), place.0, place.1);
         let what = what(&slot);
-        for _ in 0..60 {
+        for _ in 0..50 {
             // Where something stands, more often than in the zeros behind it.
             let end = slot[..BLOCK].iter().rposition(|&byte| byte != 0).map_or(BLOCK, |last| last + 1);
             let end = if rng.chance(3, 4) { end } else { BLOCK };
