@@ -11,9 +11,9 @@ use std::{
 };
 
 use fuser::{
-    BsdFileFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
-    LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
-    ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    BsdFileFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, LockOwner,
+    OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
+    ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use senesce_fsapi::{
     Attributes, Caller, FileSystem, FsError, FsResult, Ino, MAX_NAME_BYTES, NewNode, RenameHow, SeekTo, SetAttributes,
@@ -21,6 +21,7 @@ use senesce_fsapi::{
 };
 
 use crate::{
+    answer::{attributes, check_xattr, empty, ino, not_there, sized},
     convert::{allocate_how, errno, file_attr, kind_of, time_or_now, timestamp},
     holds::Holds,
     mount::{LastSync, Now},
@@ -76,62 +77,6 @@ impl Adapter {
             Err(error) => reply.error(errno(&error)),
         }
     }
-}
-
-fn ino(number: INodeNo) -> Ino {
-    Ino(number.0)
-}
-
-fn empty(reply: ReplyEmpty, done: FsResult<()>) {
-    match done {
-        Ok(()) => reply.ok(),
-        Err(error) => reply.error(errno(&error)),
-    }
-}
-
-fn attributes(reply: ReplyAttr, found: FsResult<Attributes>) {
-    match found {
-        Ok(found) => reply.attr(&FOR_EVER, &file_attr(&found)),
-        Err(error) => reply.error(errno(&error)),
-    }
-}
-
-/// Answers with bytes, if they fit into `size`, or with their number if that is 0.
-fn sized(reply: ReplyXattr, size: u32, found: FsResult<Vec<u8>>) {
-    match found {
-        Ok(bytes) if size == 0 => reply.size(bytes.len() as u32),
-        Ok(bytes) if bytes.len() > size as usize => reply.error(Errno::ERANGE),
-        Ok(bytes) => reply.data(&bytes),
-        Err(error) => reply.error(errno(&error)),
-    }
-}
-
-/// ACLs would be kept and not obeyed.
-fn check_xattr(name: &OsStr) -> FsResult<&[u8]> {
-    match name.as_bytes() {
-        name if name.starts_with(b"system.") => Err(FsError::Unsupported),
-        name => Ok(name),
-    }
-}
-
-/// The kernel keeps in mind that a name is not there if it is told so with the inode 0.
-fn not_there() -> FileAttr {
-    let nothing = Attributes {
-        ino: Ino(0),
-        generation: 0,
-        kind: senesce_fsapi::FileKind::File,
-        permissions: 0,
-        links: 0,
-        uid: 0,
-        gid: 0,
-        size: 0,
-        allocated: 0,
-        device: 0,
-        accessed: Default::default(),
-        modified: Default::default(),
-        changed: Default::default(),
-    };
-    file_attr(&nothing)
 }
 
 impl Filesystem for Adapter {

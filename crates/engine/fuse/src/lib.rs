@@ -10,6 +10,7 @@
 //! What is not: files without a name (O_TMPFILE), POSIX ACLs, and times of access, which reading does not change.
 
 mod adapter;
+mod answer;
 mod convert;
 mod directory;
 mod error;
