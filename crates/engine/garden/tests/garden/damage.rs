@@ -1,6 +1,9 @@
 //! Damage on the devices: it is noticed, repaired where parity suffices, and never read as data.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use senesce_block::{BlockDevice, MemoryDevice};
 use senesce_core::{Bytes, Rng, Seed};
@@ -177,6 +180,51 @@ fn what_reading_puts_right_is_right_on_the_drive() {
     };
     let left: Vec<_> = report.findings.iter().filter(|finding| of_users(&finding.place)).collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// A write that was lost where an older version of the same block lay before: only the tag tells.
+#[test]
+fn an_older_version_of_the_same_block_in_the_same_place_is_noticed() {
+    let shape = Shape { stripes: 110, ..SMALL };
+    let devices: Vec<Arc<MemoryDevice>> = shape.devices().into_iter().map(Arc::new).collect();
+    let rig = Rig::on(&shape, devices.iter().map(|device| device.clone() as _).collect(), TIGHT);
+    play(rig.fs());
+    let ino = rig.fs().lookup(Ino::ROOT, b"file 1").unwrap().ino;
+    let mut older: BTreeMap<(usize, u64, Vec<u8>), Vec<u8>> = BTreeMap::new();
+    let mut newest = BTreeMap::new();
+    for round in 0..250_u32 {
+        // The content stays what `play` wrote, the blocks that hold it change.
+        rig.fs().write(&caller(1), ino, 0, &[2; 6000]).unwrap();
+        rig.garden().consistency_point().unwrap();
+        let now = forks(&devices.iter().map(|device| device.fork()).collect::<Vec<_>>());
+        for (drive, offset) in used(&now) {
+            let mut slot = vec![0; SLOT as usize];
+            now[drive].read_at(offset, &mut slot).unwrap();
+            // Kind, level, owner and number.
+            let identity = [&slot[4104..4106], &slot[4112..4128]].concat();
+            let key = (drive, offset, identity);
+            if round < 249 {
+                older.entry(key).or_insert(slot);
+            } else {
+                newest.insert(key, slot);
+            }
+        }
+    }
+    let want = collect_tree(rig.fs()).unwrap();
+    let at_rest: Vec<MemoryDevice> = devices.iter().map(|device| device.fork()).collect();
+    let mut tried = 0;
+    for (key, slot) in newest {
+        let Some(old) = older.get(&key).filter(|old| **old != slot) else { continue };
+        tried += 1;
+        let devices = forks(&at_rest);
+        devices[key.0].write_at(key.1, old).unwrap();
+        let told = format!("block at {} of drive {}", key.1, key.0);
+        assert!(findings(&devices).iter().any(|finding| finding.contains("tag")), "{told}");
+        let garden = open(&devices, Limits::default()).unwrap();
+        let tree = collect_tree(&garden.volume(VOLUME).unwrap()).unwrap();
+        assert_eq!(find_difference(&want, &tree), None, "{told}");
+    }
+    assert!(tried > 3, "{tried} blocks had an older version in their place");
 }
 
 #[test]
