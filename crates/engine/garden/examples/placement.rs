@@ -4,6 +4,9 @@
 //!
 //! Tetris and allocation areas are 64 stripes deep, a consistency point is as large as an eighth of all areas, eight at most.
 //! Blocks, chains and reads for parity are counted on the real structures, with their metadata. Memory: 6 MB for each area.
+//!
+//! With 256 areas, the same on every machine: random 1.71 blocks a write chain and 1.03 parity reads a block from the second turnover
+//! on; OLTP 10.3 and 0.45 in the seventh. A model of the placement alone, larger, had said 1.73, and 11.7 and 0.65.
 
 use std::{ops::Range, sync::Arc};
 

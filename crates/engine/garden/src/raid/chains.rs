@@ -23,12 +23,13 @@ impl Raid {
         let outside = || Damage::new("pointer", "PVBN", pvbn, format!("less than {}", self.geometry.blocks()));
         let Some(place) = self.geometry.locate(pvbn) else { return vec![Err(outside()); wants.len()] };
         let number = self.geometry.first_drive(place.group) + place.drive;
+        // A drive that is missing or fails is as good as wrong blocks: the others have them.
+        let nothing = |found| vec![Err(Damage::new("drive", "answer", found, "a block")); wants.len()];
+        let Some(drive) = &self.drives[number] else { return nothing("none") };
         self.counters.note(number, Why::Read, wants.len());
         let mut bytes = vec![0; wants.len() * SLOT];
-        let read = self.drives[number].as_ref().map(|drive| drive.read_at(slot_offset(place.stripe), &mut bytes));
-        // A drive that is missing or fails is as good as wrong blocks: the others have them.
-        if !matches!(read, Some(Ok(()))) {
-            return vec![Err(Damage::new("drive", "answer", "an error", "a block")); wants.len()];
+        if drive.read_at(slot_offset(place.stripe), &mut bytes).is_err() {
+            return nothing("an error");
         }
         let check = |((slot, want), pvbn): ((&[u8; SLOT], &Want), u64)| {
             slot::decode(slot).and_then(|context| want.check(&context, pvbn)).map(|()| slot::payload(slot))
