@@ -15,7 +15,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     format::{
-        BLOCK, Block, Damage,
+        BLOCK, Block,
         top_areas::{MAX_LISTED, TopAreas},
         zero_block,
     },
@@ -94,6 +94,10 @@ impl Store {
             let tops = self.alloc.groups.iter().enumerate().filter_map(|(group, heap)| Some((group, heap.top()?)));
             let best = tops.max_by_key(|(group, top)| (top.free, Reverse(*group)));
             match best.filter(|(_, top)| top.free > 0) {
+                // A bound that a damaged list gave may have been too low.
+                None if self.areas().any(|heap| heap.areas().any(|area| !area.counted)) => {
+                    self.count_areas(u64::MAX)?;
+                }
                 None => return Err(Error::NoSpace { wanted: 1, free: self.allocatable() }),
                 Some((group, Area { number, counted: true, .. })) => return Ok((group, number.into())),
                 Some((group, Area { number, .. })) => self.count_area(group, number)?,
@@ -101,11 +105,12 @@ impl Store {
         }
     }
 
-    /// A block of an area was taken.
+    /// A block of an area was taken. If the area was thought to be full, what said so was wrong, and it is counted.
     pub(super) fn score_taken(&mut self, pvbn: u64) -> Result<()> {
-        let had = self.raid.geometry.area_of(pvbn).is_some_and(|(group, area)| self.alloc.groups[group].remove(area));
-        let damage = || Damage::new("allocation area", "score", "0", "a free block");
-        if had { Ok(()) } else { Err(Error::damaged(format!("PVBN {pvbn}"), damage())) }
+        match self.raid.geometry.area_of(pvbn) {
+            Some((group, area)) if !self.alloc.groups[group].remove(area) => self.count_area(group, area),
+            _ => Ok(()),
+        }
     }
 
     /// A block of an area may be taken again.
@@ -115,12 +120,12 @@ impl Store {
         }
     }
 
-    fn count_area(&mut self, group: usize, area: u32) -> Result<()> {
+    pub(super) fn count_area(&mut self, group: usize, area: u32) -> Result<()> {
         let mut free = 0;
         for range in self.area_blocks(group, area) {
             let used = self.count_bits(AGGREGATE, aggregate::BITMAP, range.clone())?;
             let pending = self.pending.range(range.clone()).count() as u64;
-            free += range.end - range.start - used - pending;
+            free += (range.end - range.start).saturating_sub(used + pending);
         }
         self.alloc.groups[group].set(area, free);
         self.counts.areas_counted += 1;

@@ -41,6 +41,7 @@ impl Store {
 
     /// Takes a free PVBN.
     pub(super) fn take_pvbn(&mut self) -> Result<u64> {
+        let mut tried = None;
         loop {
             if let Some(pvbn) = self.advance()? {
                 self.flip_bit(AGGREGATE, aggregate::BITMAP, pvbn, true)?;
@@ -49,6 +50,11 @@ impl Store {
                 return Ok(pvbn);
             }
             let (group, area) = self.best_area()?;
+            if tried.replace((group, area)) == Some((group, area)) {
+                // Nothing in it could be taken: the list that its score is from was wrong.
+                self.count_area(group, area as u32)?;
+                continue;
+            }
             let stripe = self.raid.geometry.area_stripes(group, area).start;
             let place = Place { group, drive: 0, stripe };
             self.alloc.current = Some(Cursor { group, area, tetris: stripe, place });

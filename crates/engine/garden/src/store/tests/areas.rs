@@ -16,6 +16,7 @@ use crate::{
         SLOT,
         bytes::u64_at,
         slot::{self, Kind},
+        top_areas::TopAreas,
     },
     store::{AGGREGATE, Store, aggregate},
 };
@@ -256,5 +257,34 @@ fn a_list_that_lies_is_found_by_the_check() {
         devices[drive].write_at(offset, &slot::encode(&block, &context)[..]).unwrap();
         let found = findings(&devices);
         assert!(found.iter().any(|finding| finding.contains(&format!("top areas: {field} is"))), "{field}: {found:?}");
+    }
+}
+
+/// Lists with the right checksums that say anything: blocks are taken all the same, each once, until there is none.
+#[test]
+fn a_list_that_lies_keeps_nobody_from_taking_what_is_free() {
+    let devices = used();
+    let (drive, offset) = newest_slot(&devices, aggregate::TOP_AREAS);
+    let mut whole = slot::zero_slot();
+    devices[drive].read_at(offset, &mut whole[..]).unwrap();
+    let (context, truth) = (slot::decode(&whole).unwrap(), TopAreas::decode(&slot::payload(&whole)).unwrap());
+    let full = |area: u32| (area, 1_000_000);
+    let lies = [
+        TopAreas { listed: (0..507).map(full).collect(), ..truth.clone() },
+        TopAreas { listed: vec![], rest: 0, ..truth.clone() },
+        TopAreas { listed: vec![], rest: u32::MAX, ..truth.clone() },
+        TopAreas { listed: vec![(699, 1)], rest: 1, ..truth.clone() },
+    ];
+    for lie in lies {
+        devices[drive].write_at(offset, &slot::encode(&lie.encode(), &context)[..]).unwrap();
+        let garden = open(&devices);
+        assert_eq!(garden.report().counts.areas_counted, 0);
+        let mut store = garden.shared().lock();
+        let free = store.allocatable();
+        for left in (0..free).rev() {
+            store.take_pvbn().unwrap();
+            assert_eq!(store.allocatable(), left);
+        }
+        assert!(store.take_pvbn().is_err());
     }
 }
