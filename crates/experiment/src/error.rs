@@ -53,6 +53,16 @@ pub enum Error {
     Log(#[from] senesce_oplog::LogError),
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
+    /// A volume of the plan cannot be what the plan says.
+    #[error("volumes.{role}, {arm}: {source}")]
+    PlannedVolume {
+        /// Which of the arm's volumes.
+        role: &'static str,
+        /// The arm.
+        arm: String,
+        /// Why not.
+        source: senesce_volume::Error,
+    },
     /// A file of the run directory could not be used.
     #[error("cannot {operation} {path:?}: {source}")]
     Io {
@@ -152,6 +162,7 @@ pub fn classify(error: &(dyn StdError + 'static)) -> Option<(ErrorKind, Option<S
         return Some(match error {
             Error::Plan(error) => (plan_kind(error), None),
             Error::Volume(error) => volume_kind(error),
+            Error::PlannedVolume { source, .. } => volume_kind(source),
             Error::Source(error) => source_kind(error),
             Error::RunDirectory { hint, .. } => (ErrorKind::Usage, Some((*hint).to_owned())),
             Error::NoPulls { .. } => {

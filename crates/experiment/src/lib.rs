@@ -35,7 +35,7 @@ pub use personality::{
 pub use preview::{Preview, preview};
 pub use replay::{Against, Onto, ReplayEnd, ReplayOptions, ReplayPace, replay_log};
 pub use run::{Run, RunEnd};
-pub use sizing::Sizes;
-pub use source::Source;
+pub use sizing::{Sizes, planned_bytes};
+pub use source::{Source, collect_peak};
 pub use volumes::{create_untaken, kind};
 pub use world::World;

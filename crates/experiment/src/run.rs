@@ -23,7 +23,7 @@ use crate::{
     plan::{Arm, Plan},
     sizing::Sizes,
     source::Source,
-    volumes::{check_devices, check_tracing, virtual_device},
+    volumes::{check_device_sizes, check_devices, check_tracing, virtual_device},
 };
 
 /// A run, begun or to be gone on with.
@@ -190,6 +190,7 @@ impl Run {
             let devices = (&devices[..], virtual_device.as_ref());
             let source = Source::open(&self.plan, &self.paths.spool())?;
             let sizes = Sizes::plan(&self.plan, &source)?;
+            check_device_sizes(&self.plan, &sizes, &*self.world.host)?;
             self.put_circumstances(&source, &sizes, devices.0)?;
             for arm in &arms {
                 if self.journal.arm_state(&arm.name) != ArmState::Ended {

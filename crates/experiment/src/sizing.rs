@@ -1,13 +1,15 @@
 //! Sizes of volumes: as the plan gives them, or as they follow from the history.
 
+use std::path::Path;
+
 use senesce_core::Bytes;
 use senesce_store::Role;
 
 use crate::{
     Error,
     plan::{AutoSize, Edition, Plan, VolumePlan, WorkloadKind},
-    source::Source,
-    volumes::minimum_size,
+    source::{MadeSource, Source, collect_peak},
+    volumes::{check_images, minimum_size},
 };
 
 /// Copies that an automatic full volume has room for.
@@ -34,6 +36,8 @@ const METADATA_PERCENT: u64 = 10;
 pub struct Sizes {
     /// What the first state of the tree occupies (one copy), bytes.
     pub clone_bytes: u64,
+    /// Contents of its files, bytes: what every volume must have room for.
+    pub content_bytes: u64,
     /// The full volume.
     pub full: Bytes,
     /// The empty volume.
@@ -46,21 +50,14 @@ pub struct Sizes {
 
 impl Sizes {
     /// Computes what the plan leaves open.
+    ///
+    /// Errors: what [`Source::first_state`] may, and an image that is too small for its file system or for the first state.
     pub(crate) fn plan(plan: &Plan, source: &Source) -> Result<Self, Error> {
-        let clone_bytes = source.first_state_bytes()? * (100 + METADATA_PERCENT) / 100;
-        let sizes = Self::from_clone_bytes(plan, clone_bytes);
-        let needed = source.needed();
-        let is_image = |role| matches!(plan.volume(role), VolumePlan::Size(_));
-        let too_small = |&&role: &&Role| role != Role::Unaged && is_image(role) && sizes.size(role) < needed;
-        match plan.roles().iter().find(too_small) {
-            None => Ok(sizes),
-            Some(role) => Err(senesce_workload::WorkloadError::VolumeTooSmall {
-                label: format!("volumes.{}", role.name()),
-                capacity: sizes.size(*role),
-                problem: format!("what the log writes needs {needed} at its peak"),
-            }
-            .into()),
-        }
+        let first = source.first_state()?;
+        let clone_bytes = first.occupied_bytes * (100 + METADATA_PERCENT) / 100;
+        let sizes = Self { content_bytes: first.content_bytes, ..Self::from_clone_bytes(plan, clone_bytes) };
+        check_images(plan, &sizes)?;
+        Ok(sizes)
     }
 
     fn from_clone_bytes(plan: &Plan, clone_bytes: u64) -> Self {
@@ -97,7 +94,7 @@ impl Sizes {
         };
         let aged = if plan.has_full() { 2 } else { 1 };
         let copies = aged * (1 + u64::from(plan.measure.snapshots)) + 1;
-        Self { clone_bytes, full, empty, unaged, needed_bytes: one * copies * 21 / 20 }
+        Self { clone_bytes, content_bytes: 0, full, empty, unaged, needed_bytes: one * copies * 21 / 20 }
     }
 
     /// The size of a role's volume.
@@ -118,10 +115,18 @@ impl Sizes {
     }
 }
 
+/// What the plan's workload holds after its set-up, or its log at its peak, bytes, if that is known without a history; else 0.
+///
+/// Errors: a parameter out of its range, a log that cannot be opened.
+pub fn planned_bytes(plan: &Plan) -> Result<Bytes, Error> {
+    if let Some(replay) = &plan.workload.replay {
+        return collect_peak(Path::new(&replay.log));
+    }
+    Ok(Bytes(MadeSource::open(plan)?.map_or(0, |made| made.first_state_bytes())))
+}
+
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     fn plan(edition: &str, volumes: &str) -> Plan {

@@ -7,25 +7,21 @@ use senesce_probe::collect::{check_block_tracing, clean_stale_trace_instances, c
 use senesce_store::Role;
 use senesce_volume::{
     Backend, Custodian, FileSystemKind, Host, Pace, SCAN_BYTES, Slot, Uuid, VirtualDevice, Volume, VolumeSpec,
-    check_device, read_superblock,
+    check_device, check_room, check_size, read_superblock,
 };
 
 use crate::{
     Error,
     arm::ArmContext,
     journal::{Entry, Journal},
-    plan::{self, FileSystemName, Plan, VolumePlan},
+    plan::{self, Arm, FileSystemName, Plan, VolumePlan},
+    sizing::Sizes,
 };
 
 /// The volume of a role, and its place in the run. `instance` tells the many unaged twins of an arm apart.
 pub(crate) fn spec_and_slot(context: &ArmContext<'_>, role: Role, instance: u64) -> (VolumeSpec, Slot) {
-    let file_system = &context.arm.file_system;
-    let kind = kind(file_system.kind);
-    let mut spec = VolumeSpec::new(backend(context, role), kind);
-    spec.mkfs_options.clone_from(&file_system.mkfs);
-    if let Some(options) = &file_system.mount {
-        spec.mount_options.clone_from(options);
-    }
+    let mut spec = arm_spec(context.arm, backend(context, role));
+    let kind = spec.file_system;
     spec.read_ahead_kib = context.plan.volumes.read_ahead_kib;
     spec.force = context.force || carries_our_mark(&*context.world.host, context.journal, &spec.backend);
     let name = format!("{}-{}", context.arm.name, role.name());
@@ -37,6 +33,55 @@ pub(crate) fn spec_and_slot(context: &ArmContext<'_>, role: Role, instance: u64)
         needed: context.sizes.needed(role),
     };
     (spec, slot)
+}
+
+/// The arm's file system with its options, on a backend.
+fn arm_spec(arm: &Arm, backend: Backend) -> VolumeSpec {
+    let file_system = &arm.file_system;
+    let mut spec = VolumeSpec::new(backend, kind(file_system.kind));
+    spec.mkfs_options.clone_from(&file_system.mkfs);
+    if let Some(options) = &file_system.mount {
+        spec.mount_options.clone_from(options);
+    }
+    spec
+}
+
+/// Refuses, before any work, images that are too small for their file system or for the first state.
+pub(crate) fn check_images(plan: &Plan, sizes: &Sizes) -> Result<(), Error> {
+    check_each_volume(plan, |arm, role| {
+        let VolumePlan::Size(_) = plan.volume(role) else { return Ok(()) };
+        let (dir, size, memory) = (PathBuf::new(), sizes.size(role), false);
+        let spec = arm_spec(arm, Backend::Image { dir, size, memory });
+        check_size(&spec, Path::new("it"), size, held(plan, sizes, role))
+    })
+}
+
+/// The same for named devices, which a host must be asked about.
+pub(crate) fn check_device_sizes(plan: &Plan, sizes: &Sizes, host: &dyn Host) -> Result<(), Error> {
+    check_each_volume(plan, |arm, role| {
+        let VolumePlan::Place(plan::Place { device: Some(device), .. }) = plan.volume(role) else { return Ok(()) };
+        let spec = arm_spec(arm, Backend::Device { path: device.into(), size: None });
+        check_room(host, &spec, held(plan, sizes, role))
+    })
+}
+
+/// What a volume holds sooner or later; the twin of a replayed log never sees its peak.
+fn held(plan: &Plan, sizes: &Sizes, role: Role) -> Bytes {
+    let is_spared = role == Role::Unaged && plan.workload.kind == plan::WorkloadKind::Replay;
+    Bytes(if is_spared { 0 } else { sizes.content_bytes })
+}
+
+fn check_each_volume(
+    plan: &Plan,
+    check: impl Fn(&Arm, Role) -> Result<(), senesce_volume::Error>,
+) -> Result<(), Error> {
+    for arm in plan.arms() {
+        for &role in plan.roles() {
+            let place = |source| Error::PlannedVolume { role: role.name(), arm: arm.name.clone(), source };
+            check(&arm, role).map_err(place)?;
+        }
+    }
+    Ok(())
 }
 
 /// The identity that follows from the seed; the next one if another run of the same plan has it mounted right now.

@@ -80,6 +80,26 @@ pub enum Error {
         /// Smallest size its mkfs takes, bytes.
         minimum: Bytes,
     },
+    /// A volume cannot hold what is to be on it.
+    #[error("{} has {size}; {held} are to be on it, beside {own} that the file system keeps at least", place.display())]
+    NoRoom {
+        /// The device, or the image's directory.
+        place: PathBuf,
+        /// Size of the volume, bytes.
+        size: Bytes,
+        /// What the file system keeps for itself at least, bytes.
+        own: Bytes,
+        /// What is to be on it, bytes.
+        held: Bytes,
+    },
+    /// An image would be larger than files and mkfs allow.
+    #[error("an image of {size} is too large: {most} at most")]
+    ImageTooLarge {
+        /// Size asked for, bytes.
+        size: Bytes,
+        /// The largest, bytes.
+        most: Bytes,
+    },
     /// The directory of a memory image is not in memory.
     #[error("{} is not on tmpfs, so an image there would not be in memory", dir.display())]
     NotInMemory {
@@ -229,9 +249,11 @@ impl Error {
             | Error::LeftOvers { .. }
             | Error::TwinMounted { .. }
             | Error::ForeignJournal { .. } => ErrorKind::Environment,
-            Error::MountOption { .. } | Error::NotABlockDevice { .. } | Error::VolumeTooSmall { .. } => {
-                ErrorKind::Usage
-            }
+            Error::MountOption { .. }
+            | Error::NotABlockDevice { .. }
+            | Error::VolumeTooSmall { .. }
+            | Error::NoRoom { .. }
+            | Error::ImageTooLarge { .. } => ErrorKind::Usage,
             Error::Io { source, .. } => match source.kind() {
                 io::ErrorKind::PermissionDenied | io::ErrorKind::StorageFull => ErrorKind::Environment,
                 _ => ErrorKind::Failed,
@@ -266,6 +288,12 @@ impl Error {
                 format!("name a directory with {needed} free for the images, or make the volumes smaller in the plan")
             }
             Error::VolumeTooSmall { minimum, .. } => format!("make the volume {minimum} or larger"),
+            Error::NoRoom { own, held, .. } => {
+                format!("take a volume larger than {}, or less to put on it", Bytes(held.0.saturating_add(own.0)))
+            }
+            Error::ImageTooLarge { most, .. } => {
+                format!("make the volume {most} or smaller; images are sparse, but their metadata are not")
+            }
             Error::NotInMemory { .. } => "use /dev/shm, or mount a tmpfs there".to_owned(),
             Error::DeviceInUse { .. } => "unmount it first, or name another device; --force does not help".to_owned(),
             Error::HasSignature { .. } => "if its contents may be destroyed, say so with --force".to_owned(),

@@ -34,6 +34,7 @@ mod error;
 mod host;
 mod mkfs;
 mod read_only;
+mod room;
 mod signals;
 mod signature;
 mod spec;
@@ -51,6 +52,7 @@ pub use host::{
 };
 pub use mkfs::plan_mkfs;
 pub use read_only::ReadOnlyMount;
+pub use room::{check_room, check_size};
 pub use senesce_vdisk::{Pace, TimeReport};
 pub use signals::{check_interrupted, install_signal_cleanup, interrupted};
 pub use signature::{SCAN_BYTES, Signature, find_signatures};

@@ -11,11 +11,12 @@ use senesce_core::{Bytes, Clock, Seed};
 use senesce_experiment::{
     AgeEnd, AgeEnded, AgeOptions, age_into, create_untaken,
     plan::{Plan, WorkloadKind},
-    plan_aging,
+    plan_aging, planned_bytes,
 };
 use senesce_image::{Description, SaveOptions};
 use senesce_volume::{
-    Backend, Custodian, FileSystemKind, Host, LinuxHost, Slot, Uuid, Volume, VolumeSpec, install_signal_cleanup,
+    Backend, Custodian, FileSystemKind, Host, LinuxHost, Slot, Uuid, Volume, VolumeSpec, check_room,
+    install_signal_cleanup,
 };
 
 use super::{home::with_home, image::save_listed};
@@ -73,6 +74,7 @@ fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, qu
         return tell(args, &root.display().to_string(), &end, &[]);
     }
     let (spec, slot) = spec(args, plan, scratch)?;
+    check_room(&**custodian.host(), &spec, planned_bytes(plan)?)?;
     let volume = create_untaken(custodian, &spec, slot.clone())?;
     let root = volume.root().to_owned();
     let mut volume = Some(volume);

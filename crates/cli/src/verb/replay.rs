@@ -7,9 +7,11 @@ use std::{
 
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Seed};
-use senesce_experiment::{Against, Onto, ReplayOptions, replay_log};
+use senesce_experiment::{Against, Onto, ReplayOptions, collect_peak, replay_log};
 use senesce_oplog::Ended;
-use senesce_volume::{Backend, Custodian, FileSystemKind, Slot, Uuid, Volume, VolumeSpec, install_signal_cleanup};
+use senesce_volume::{
+    Backend, Custodian, FileSystemKind, Slot, Uuid, Volume, VolumeSpec, check_room, install_signal_cleanup,
+};
 
 use super::{fs::with_engine, home::with_home_kept_if};
 use crate::{
@@ -49,6 +51,10 @@ fn replay_in(args: &ReplayArgs, custodian: &Custodian, scratch: &Path, quiet: bo
             .map(|()| None);
     }
     let (spec, slot) = spec(args, scratch)?;
+    let host = &**custodian.host();
+    // A log takes a while to look through: first what can be told at once.
+    check_room(host, &spec, Bytes(0))?;
+    check_room(host, &spec, collect_peak(&args.log)?)?;
     let volume = Volume::create(custodian, &spec, &slot)?;
     replay_into(args, Onto::Directory(volume.root()), scratch, quiet)?;
     if args.keep {

@@ -110,6 +110,36 @@ fn a_device_stays_aged_and_is_refused_if_it_holds_something() {
 }
 
 #[test]
+fn a_volume_that_cannot_hold_the_set_up_is_refused_unwritten() {
+    if !root_or_skip("loop devices") {
+        return;
+    }
+    let lab = Lab::new();
+    let dir = lab.path(".").to_string_lossy().into_owned();
+    let disk = Disk::new(&lab.path("volume"), 30);
+    let age = |workload: &[&str], fs| {
+        lab.run([&["age"], workload, &["--on", &disk.device, "--fs", fs, "--dir", &dir]].concat())
+    };
+    for workload in [
+        &["mail"][..],
+        &["overwrite", "--set", "size=27MiB"],
+        &["interfile"],
+        &["intrafile", "--set", "files=30", "--set", "file_size=1MiB"],
+    ] {
+        age(workload, "ext4").refused(2, &[&disk.device, " has 30.00 MiB; ", "are to be on it", "hint: take a volume"]);
+    }
+    age(&["fsfb"], "xfs").refused(2, &["30.00 MiB is too small for xfs: at least 300.00 MiB"]);
+    must("cmp", &["-n", "31457280", &disk.device, "/dev/zero"]);
+    for (size, says) in [("99999TiB", "16.00 TiB at most"), ("16TiB", "are needed")] {
+        let on = format!("image:{size}");
+        lab.run(["age", "fsfb", "--on", &on, "--fs", "ext4", "--dir", &dir, "--save", "x"])
+            .refused(if size == "16TiB" { 3 } else { 2 }, &[says, "hint: "]);
+    }
+    drop(disk);
+    lab.assert_nothing_left();
+}
+
+#[test]
 fn a_profile_is_followed_to_its_end_at_the_fullness_that_is_asked_for() {
     if !root_or_skip("formatting and mounting") {
         return;

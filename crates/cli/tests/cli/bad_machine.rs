@@ -168,10 +168,22 @@ fn a_volume_that_fills_unexpectedly_fails_its_arm_and_the_others_go_on() {
 
     // A full-disk plan on a volume that does not hold one copy.
     lab.plan(&SMALL.replace("34MiB", "8MiB"));
+    for args in [vec![], vec!["--dry-run"]] {
+        let done = lab.run([vec!["run", "plan.toml", "--out", "tiny"], args].concat());
+        println!("{}", done.stderr);
+        done.refused(2, &["volumes.full, ext4: it has 8.00 MiB; ", "hint: take a volume larger than "]);
+    }
+    // One that a file system of the plan cannot be made on.
+    lab.plan(&SMALL.replace("34MiB", "100MiB").replace("\"ext4\"", "\"ext4\"\n[[file_system]]\nkind = \"btrfs\""));
     let done = lab.run(["run", "plan.toml", "--out", "tiny"]);
-    println!("{}", done.stderr);
-    done.refused(1, &["ext4: ", "copy"]);
-    assert!(super::outputs::cells(&lab, "tiny").iter().all(|cell| !cell.is_valid));
+    done.refused(2, &["volumes.full, btrfs: 100.00 MiB is too small for btrfs: at least 109.00 MiB"]);
+    // A device's size is known only by asking.
+    let disk = Disk::new(&lab.path("small-disk"), 9);
+    lab.plan(&SINGLE.replace("empty = \"64MiB\"", &format!("empty = {{ device = {:?} }}", disk.device)));
+    lab.run(["run", "plan.toml", "--out", "tiny"]).refused(2, &["volumes.empty, ext4: ", &disk.device, "has 9.00 MiB"]);
+    assert!(!lab.path("tiny").exists());
+    must("cmp", &["-n", "9437184", &disk.device, "/dev/zero"]);
+    drop(disk);
     lab.assert_nothing_left();
 }
 

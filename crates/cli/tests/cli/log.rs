@@ -79,8 +79,11 @@ fn a_full_disk_log_is_shown_verified_and_replayed_to_the_same_tree() {
     fs::write(lab.path("place/unlike"), "x").unwrap();
     lab.run(image.iter().chain(&["--against", "place"])).refused(1, &["the tree differs", "unlike"]);
     // Not enough room for what the log holds.
-    let narrow = ["replay", text(&kept), "--on", "image:16MiB", "--fs", "ext4", "--dir", text(&dir)];
-    let done = lab.run(narrow);
+    let narrow = |size| ["replay", text(&kept), "--on", size, "--fs", "ext4", "--dir", text(&dir)];
+    for (on, says) in [("image:16MiB", "are to be on it"), ("image:4MiB", "at least 8.00 MiB")] {
+        lab.run(narrow(on)).refused(2, &[says, "hint: "]);
+    }
+    let done = lab.run(narrow("image:28MiB"));
     println!("{}", done.stderr);
     done.refused(1, &["no space left on the volume that replays the log", "make it larger"]);
     lab.assert_nothing_left();

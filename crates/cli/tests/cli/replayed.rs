@@ -213,7 +213,7 @@ fn logs_that_cannot_be_replayed_are_refused_before_anything_is_written() {
         ("cut", 1, &["cut could not be verified", "in the middle of a frame"]),
         ("text", 2, &["text", "mark"]),
         ("nothing", 1, &["no step that counts"]),
-        ("large", 1, &["volumes.empty", "needs 63.99 MiB at its peak"]),
+        ("large", 2, &["volumes.empty", "has 48.00 MiB; 63.99 MiB are to be on it"]),
         ("git.senesce-log", 2, &["repo"]),
     ] {
         lab.plan(&PLAN.replace("build.senesce-log", log).replace("\"96MiB\"", "\"48MiB\""));
@@ -226,9 +226,8 @@ fn logs_that_cannot_be_replayed_are_refused_before_anything_is_written() {
         }
         assert!(!path("out").exists(), "{log}");
     }
-    // The same on a place of which only the volume itself knows how much it holds.
     let age = ["age", "replay:large", "--on", "image:48MiB", "--fs", "ext4", "--dir", ".", "--image", "kept"];
-    lab.run(age).refused(1, &["needs 63.99 MiB at its peak"]);
+    lab.run(age).refused(2, &["has 48.00 MiB; 63.99 MiB are to be on it"]);
     // Where the repository has gone to, the plan can say.
     let table = "log = \"git.senesce-log\"\nrepo = \"moved\"";
     lab.plan(&PLAN.replace("log = \"build.senesce-log\"\noperations = 40", table));

@@ -57,6 +57,19 @@ pub(super) fn survey(
     Ok(Survey { summary, counted, peak: Bytes(account.peak), needed: Bytes(account.needed) })
 }
 
+/// What the log's files occupy together at its peak at least; a log that an empty volume cannot follow is followed as far
+/// as it can be.
+///
+/// Errors: it cannot be opened, a signal. Cost: the log is read once; contents are not made.
+pub fn collect_peak(path: &Path) -> Result<Bytes, Error> {
+    let mut account = Account { model: ModelTarget::default(), hole_bytes: 0, peak: 0, needed: 0 };
+    for done in LogReader::open(path)? {
+        check_signal()?;
+        let Ok(()) = done.map_err(Error::from).and_then(|done| account.follow(path, &done)) else { break };
+    }
+    Ok(Bytes(account.needed))
+}
+
 fn refuse(path: &Path, problem: String) -> Error {
     Error::Unverified { what: format!("the log {}", path.display()), problem }
 }

@@ -40,7 +40,7 @@ impl MadeSource {
     /// The workload that the plan names; `None` if its steps come from a history.
     ///
     /// Errors: a parameter out of its range.
-    pub(super) fn open(plan: &Plan) -> Result<Option<Self>, Error> {
+    pub(crate) fn open(plan: &Plan) -> Result<Option<Self>, Error> {
         let workload = &plan.workload;
         let (made, parameters) = match workload.kind {
             WorkloadKind::History | WorkloadKind::Replay => return Ok(None),
@@ -112,7 +112,7 @@ impl MadeSource {
     }
 
     /// What the files of the first state occupy, bytes; 0 if that is a share of the volume.
-    pub(super) fn first_state_bytes(&self) -> u64 {
+    pub(crate) fn first_state_bytes(&self) -> u64 {
         match &self.made {
             Made::Fsfb(_) | Made::Profile(..) => 0,
             Made::Mail(options) => options.first_state_bytes(),

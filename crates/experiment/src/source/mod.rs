@@ -23,11 +23,21 @@ use crate::{
 pub use git::GitSource;
 pub use log::LogSource;
 pub(crate) use log::WithBeginnings;
+pub use log_survey::collect_peak;
 pub use made::MadeSource;
 pub use trace::TraceSource;
 
 /// A workload, and the source that has its contents ready, made ahead on another thread.
 pub(crate) type WorkloadAhead = (Box<dyn Workload>, Arc<dyn ContentSource>);
+
+/// What the files of a first state take, bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FirstState {
+    /// In blocks of 4 KiB, directories included.
+    pub occupied_bytes: u64,
+    /// Their contents alone, of a log its peak: no file system that does not compress takes less.
+    pub content_bytes: u64,
+}
 
 /// An opened history, or a workload that needs none.
 pub enum Source {
@@ -99,24 +109,31 @@ impl Source {
         }
     }
 
-    /// What the files of the first state (one copy) occupy in blocks of 4 KiB, bytes.
+    /// What the files of the first state (one copy) take.
     ///
     /// Cost: all contents of the first step are made once, and kept nowhere.
-    pub(crate) fn first_state_bytes(&self) -> Result<u64, Error> {
+    pub(crate) fn first_state(&self) -> Result<FirstState, Error> {
         let mut workload = match self {
             Self::Git(git) => git.first_step_only()?,
             Self::Trace(trace) => trace.first_step_only()?,
-            Self::Log(log) => return Ok(log.first_state_bytes()),
-            Self::Made(made) => return Ok(made.first_state_bytes()),
+            Self::Log(log) => {
+                let (occupied_bytes, content_bytes) = (log.first_state_bytes(), log.needed().0);
+                return Ok(FirstState { occupied_bytes, content_bytes });
+            }
+            Self::Made(made) => {
+                let bytes = made.first_state_bytes();
+                return Ok(FirstState { occupied_bytes: bytes, content_bytes: bytes });
+            }
         };
         let endless = Bytes(u64::MAX / 2);
         let Some(step) = workload.next_step(&Feedback { capacity: endless, free: endless, last: None })? else {
-            return Ok(0);
+            return Ok(FirstState::default());
         };
         let done = apply_step(&mut NullTarget::default(), 0, step, &*self.contents())?;
         let blocks = |bytes: u64| bytes.next_multiple_of(4096);
         let directories = done.step.ops.iter().filter(|op| matches!(op, Op::Mkdir { .. })).count() as u64;
-        Ok(done.contents.iter().map(|(bytes, _)| blocks(*bytes)).sum::<u64>() + blocks(1) * directories)
+        let sum = |of: fn(u64) -> u64| done.contents.iter().map(|(bytes, _)| of(*bytes)).sum::<u64>();
+        Ok(FirstState { occupied_bytes: sum(blocks) + blocks(1) * directories, content_bytes: sum(|bytes| bytes) })
     }
 
     /// Whether reads and overwrites pass the page cache by.
@@ -125,14 +142,6 @@ impl Source {
             Self::Git(_) | Self::Trace(_) => false,
             Self::Log(log) => log.is_direct(),
             Self::Made(made) => made.is_direct(),
-        }
-    }
-
-    /// What every volume has to hold at least, if that is known.
-    pub(crate) fn needed(&self) -> Bytes {
-        match self {
-            Self::Log(log) => log.needed(),
-            _ => Bytes(0),
         }
     }
 

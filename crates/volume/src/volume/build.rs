@@ -12,7 +12,7 @@ use senesce_vdisk::{BackingSpec, Footprint, ServeConfig};
 use super::lifecycle::{MkfsRecord, Place, Volume};
 use crate::{
     Backend, Custodian, Error, FileId, FileSystemKind, Host, LoopDevice, Resource, Result, SCAN_BYTES, Slot, Uuid,
-    VirtualDevice, VolumeSpec,
+    VirtualDevice, VolumeSpec, check_room,
     custodian::{Lease, SharedServer, disk_mark, hash},
     find_signatures, parse_mount_options, plan_mkfs, read_superblock,
     spec::ImageSpec,
@@ -30,10 +30,7 @@ pub(super) fn create(custodian: &Custodian, spec: &VolumeSpec, slot: &Slot) -> R
     let (place, device, size, force) = match (&spec.backend, spec.backend.image()) {
         (_, Some(image)) => {
             check_image_dir(host, image.dir, image.memory, slot.needed)?;
-            if image.size < spec.file_system.minimum_size() {
-                let minimum = spec.file_system.minimum_size();
-                return Err(Error::VolumeTooSmall { file_system: spec.file_system, size: image.size, minimum });
-            }
+            check_room(host, spec, Bytes(0))?;
             let (path, file) = acquire_image(custodian, &mut lease, &image, &slot.name)?;
             let (place, node) = attach(custodian, &mut lease, &image, slot, path, file)?;
             // The image is ours from its first byte.
@@ -41,6 +38,7 @@ pub(super) fn create(custodian: &Custodian, spec: &VolumeSpec, slot: &Slot) -> R
         }
         (Backend::Device { path, size }, None) => {
             check_device(host, path, spec.force)?;
+            check_room(host, spec, Bytes(0))?;
             let path = std::fs::canonicalize(path).map_err(Error::std("look up", path))?;
             (Place::Device { path: path.clone() }, path, *size, spec.force)
         }

@@ -1,0 +1,101 @@
+//! Whether a volume can be made and can hold what it is to hold, asked before anything is written.
+
+use std::path::{Path, PathBuf};
+
+use senesce_core::Bytes;
+
+use crate::{Backend, Error, FileSystemKind, Host, Result, VolumeSpec};
+
+/// The largest image: as large as a file can be on an ext4 with blocks of 4 KiB, and as mkfs makes in seconds.
+const LARGEST_IMAGE: Bytes = Bytes(16 << 40);
+
+impl FileSystemKind {
+    /// What its mkfs keeps for itself with default options, bytes: a lower bound, so that what does not fit beside it fits
+    /// nowhere. An image takes as much from the start, but for Btrfs.
+    ///
+    /// Sources: mke2fs.conf of e2fsprogs 1.47 (256 bytes an inode; one inode for 4 KiB below 512 MiB, 16 KiB below 4 TiB,
+    /// 32 KiB below 16 TiB; a journal of 1,024 blocks at least), and the log of xfsprogs 6.1 (64 MiB at least, a 2,048th).
+    pub fn own_bytes(self, size: Bytes) -> Bytes {
+        const TIB: u64 = 1 << 40;
+        let size = size.0;
+        Bytes(match self {
+            FileSystemKind::Ext4 if size < 512 * Bytes::MIB => size / 16 + 4 * Bytes::MIB,
+            FileSystemKind::Ext4 if size < 4 * TIB => size / 64,
+            FileSystemKind::Ext4 => size / 128,
+            FileSystemKind::Xfs => (size / 2048).clamp(64 * Bytes::MIB, 2000 * Bytes::MIB),
+            FileSystemKind::Btrfs => 0,
+        })
+    }
+}
+
+/// Refuses a volume that its file system cannot be made on, or that cannot hold `held` bytes beside what the file system
+/// keeps for itself. [`Volume::create`](crate::Volume::create) does the same without contents; whoever knows them asks first.
+///
+/// Mkfs options or compression may make more of the space: then only the bare size counts, or the contents not at all.
+/// A directory has no size of its own, and all is well. Errors: too small, too large, a device whose size cannot be read,
+/// no room for an image's metadata. Cost: one look at the device, or at the free space of the image's directory.
+pub fn check_room(host: &dyn Host, spec: &VolumeSpec, held: Bytes) -> Result<()> {
+    let (place, size) = match (&spec.backend, spec.backend.image()) {
+        (_, Some(image)) => (image.dir.to_owned(), image.size),
+        (Backend::Device { path, size }, None) => (path.clone(), size.map_or_else(|| host.device_size(path), Ok)?),
+        (_, None) => return Ok(()),
+    };
+    check_size(spec, &place, size, held)?;
+    let Some(image) = spec.backend.image() else { return Ok(()) };
+    if size > LARGEST_IMAGE {
+        return Err(Error::ImageTooLarge { size, most: LARGEST_IMAGE });
+    }
+    let own = own_bytes(spec, size);
+    let available = host.free_bytes(image.dir)?;
+    if own > available {
+        return Err(Error::NotEnoughSpace { dir: image.dir.to_owned(), available, needed: own });
+    }
+    Ok(())
+}
+
+/// The part of [`check_room`] that needs no host: whether `size` is enough.
+pub fn check_size(spec: &VolumeSpec, place: &Path, size: Bytes, held: Bytes) -> Result<()> {
+    let file_system = spec.file_system;
+    let minimum = file_system.minimum_size();
+    if size < minimum {
+        return Err(Error::VolumeTooSmall { file_system, size, minimum });
+    }
+    let is_compressed = spec.mount_options.contains("compress");
+    let own = own_bytes(spec, size);
+    if !is_compressed && held.0.saturating_add(own.0) > size.0 {
+        return Err(Error::NoRoom { place: PathBuf::from(place), size, own, held });
+    }
+    Ok(())
+}
+
+fn own_bytes(spec: &VolumeSpec, size: Bytes) -> Bytes {
+    if spec.mkfs_options.is_empty() { spec.file_system.own_bytes(size) } else { Bytes(0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(kind: FileSystemKind) -> VolumeSpec {
+        VolumeSpec::new(Backend::Device { path: "/dev/x".into(), size: None }, kind)
+    }
+
+    #[test]
+    fn what_a_volume_holds_counts_beside_what_its_file_system_keeps() {
+        let mib = |count: u64| Bytes(count * Bytes::MIB);
+        let check = |spec: &VolumeSpec, size, held| check_size(spec, Path::new("/dev/x"), mib(size), mib(held));
+        let mut ext4 = spec(FileSystemKind::Ext4);
+        check(&ext4, 30, 24).unwrap();
+        let error = check(&ext4, 30, 25).unwrap_err();
+        let said = error.to_string();
+        assert!(said.contains("/dev/x has 30.00 MiB") && said.contains("25.00 MiB"), "{said}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("larger")) && !error.is_environment());
+        // Options may leave the journal out, and compression makes more of any space.
+        ext4.mkfs_options = vec!["-O".into(), "^has_journal".into()];
+        check(&ext4, 30, 30).unwrap();
+        assert!(check(&ext4, 30, 31).is_err());
+        ext4.mount_options = "compress=zstd".into();
+        check(&ext4, 30, 300).unwrap();
+        assert!(matches!(check(&spec(FileSystemKind::Btrfs), 108, 0), Err(Error::VolumeTooSmall { .. })));
+    }
+}
