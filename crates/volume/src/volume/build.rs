@@ -329,9 +329,21 @@ fn tail(text: &str) -> String {
     lines[lines.len().saturating_sub(4)..].join("; ")
 }
 
+/// XFS refuses a second file system of an identity, and two runs of one seed make the same one. The device that is mounted
+/// is verified, so nothing can be mistaken; and unlike another UUID, the option is nowhere on the disk.
+fn mount_options(spec: &VolumeSpec) -> String {
+    let given = &spec.mount_options;
+    match spec.file_system {
+        FileSystemKind::Xfs if !given.split(',').any(|option| option == "nouuid") => {
+            [given, "nouuid"].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(",")
+        }
+        _ => given.clone(),
+    }
+}
+
 /// Mounts, and looks in the kernel's list whether that is what is there.
 pub(super) fn mount_verified(host: &dyn Host, device: &Path, root: &Path, spec: &VolumeSpec) -> Result<()> {
-    host.mount(device, root, spec.file_system, &spec.mount_options)?;
+    host.mount(device, root, spec.file_system, &mount_options(spec))?;
     let wrong = match host.mounts() {
         Err(error) => Some(error),
         Ok(mounts) => match mounts.iter().rev().find(|mount| mount.point == root) {

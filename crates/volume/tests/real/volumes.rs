@@ -246,3 +246,47 @@ fn a_snapshot_that_is_none_is_refused() {
     assert!(matches!(result, Err(Error::Unverified { operation: "restoring", .. })), "{result:?}");
     assert!(traces_of(bench.dir()).is_empty());
 }
+
+#[test]
+fn two_volumes_of_one_identity_are_there_at_once_but_on_btrfs() {
+    if !root_or_skip("loop devices and mounts") {
+        return;
+    }
+    let bench = Bench::new();
+    for kind in [FileSystemKind::Ext4, FileSystemKind::Xfs] {
+        let (spec, first) = (bench.spec(kind), bench.slot(&format!("{kind}-first")));
+        let second = Slot { name: format!("{kind}-second"), ..first.clone() };
+        let volumes = [first, second].map(|slot| Volume::create(&bench.custodian, &spec, &slot).unwrap());
+        fs::write(volumes[0].root().join("mine"), "x").unwrap();
+        assert!(!volumes[1].root().join("mine").exists());
+        for volume in volumes {
+            volume.destroy().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_file_system_keeps_at_least_what_is_counted_for_it() {
+    if !root_or_skip("loop devices and mounts") {
+        return;
+    }
+    let bench = Bench::new();
+    for (kind, mib) in [
+        (FileSystemKind::Ext4, 8),
+        (FileSystemKind::Ext4, 30),
+        (FileSystemKind::Ext4, 511),
+        (FileSystemKind::Ext4, 512),
+        (FileSystemKind::Ext4, 2000),
+        (FileSystemKind::Xfs, 300),
+        (FileSystemKind::Xfs, 2000),
+        (FileSystemKind::Btrfs, 128),
+    ] {
+        let size = Bytes(mib * Bytes::MIB);
+        let backend = Backend::Image { dir: bench.dir().to_owned(), size, memory: false };
+        let volume = Volume::create(&bench.custodian, &VolumeSpec::new(backend, kind), &bench.slot("own")).unwrap();
+        let stat = rustix::fs::statvfs(volume.root()).unwrap();
+        let own = size.0 - stat.f_blocks * stat.f_frsize;
+        assert!(kind.own_bytes(size).0 <= own, "{kind} of {size} keeps {}", Bytes(own));
+        volume.destroy().unwrap();
+    }
+}
