@@ -98,11 +98,12 @@ fn legend(legend: &Legend, columns: usize) -> (String, f64) {
             (svg, 1.0)
         }
         Legend::Arms(arms, roles) => {
+            let per_line = (columns * 3).min(6);
             for (at, arm) in arms.iter().enumerate() {
-                let (x, y) = (MARGIN + (at % 6) as f64 * 124.0, 50.0 + (at / 6) as f64 * 20.0);
+                let (x, y) = (MARGIN + (at % per_line) as f64 * 124.0, 50.0 + (at / per_line) as f64 * 20.0);
                 svg.push_str(&legend_line(x, y, &arm_class(at), arm));
             }
-            let lines = arms.len().div_ceil(6);
+            let lines = arms.len().div_ceil(per_line);
             for (at, role) in roles.iter().enumerate() {
                 let x = MARGIN + at as f64 * 124.0;
                 let classes = format!("{} arm-none", role.name());
@@ -134,15 +135,18 @@ fn legend(legend: &Legend, columns: usize) -> (String, f64) {
                 );
             }
             let _ = write!(svg, r#"<text class="tick" x="{}" y="54">last file</text>"#, MARGIN + 252.0);
+            // Beside one panel there is no room for them.
+            let (left, top) = if columns > 1 { (330.0, 44.0) } else { (0.0, 64.0) };
             for (at, (class, name)) in [("blank", "free"), ("metadata", "metadata")].into_iter().enumerate() {
-                let x = MARGIN + 330.0 + at as f64 * 80.0;
+                let x = MARGIN + left + at as f64 * 80.0;
                 let _ = write!(
                     svg,
-                    r#"<rect class="{class}" x="{x}" y="44" width="11" height="11"/><text class="tick" x="{}" y="54">{name}</text>"#,
-                    x + 16.0
+                    r#"<rect class="{class}" x="{x}" y="{top}" width="11" height="11"/><text class="tick" x="{}" y="{}">{name}</text>"#,
+                    x + 16.0,
+                    top + 10.0
                 );
             }
-            (svg, 1.0)
+            (svg, if columns > 1 { 1.0 } else { 2.0 })
         }
     }
 }
@@ -180,4 +184,28 @@ fn png(svg: &str, options: &usvg::Options) -> Result<Vec<u8>, String> {
     let mut pixels = tiny_skia::Pixmap::new(size.width(), size.height()).ok_or("it is too large")?;
     resvg::render(&tree, tiny_skia::Transform::from_scale(PNG_SCALE, PNG_SCALE), &mut pixels.as_mut());
     pixels.encode_png().map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use senesce_store::Role;
+
+    use super::*;
+
+    #[test]
+    fn no_entry_of_a_legend_begins_where_the_drawing_has_no_room_for_it() {
+        let arms = ["mail", "churn", "depth", "fullness", "five", "six", "seven"].map(str::to_owned).to_vec();
+        let roles = vec![Role::Full, Role::Empty, Role::Unaged];
+        for kind in [Legend::Arms(arms, roles.clone()), Legend::Roles(roles), Legend::Sizes, Legend::Places] {
+            for columns in 1..=3 {
+                let width = MARGIN * 2.0 + columns as f64 * (PANEL_WIDTH + GAP) - GAP;
+                let (svg, lines) = legend(&kind, columns);
+                let number = |text: &str| text.split('"').next().unwrap().parse::<f64>().unwrap();
+                let right = svg.split(" x=\"").skip(1).map(number).fold(0.0, f64::max);
+                assert!(right + 70.0 < width, "{right} of {width} with {columns} columns");
+                let bottom = svg.split(" y=\"").skip(1).map(number).fold(0.0, f64::max);
+                assert!(bottom <= HEAD + (lines - 1.0) * 20.0, "{bottom} below {lines} lines");
+            }
+        }
+    }
 }
