@@ -90,6 +90,22 @@ pub enum ProfileProblem {
         /// What the weights say.
         expected: f64,
     },
+    /// A text that would reach a terminal as commands.
+    #[error("{key} has a control character ({character:?})")]
+    Control {
+        /// Which.
+        key: &'static str,
+        /// The first of them.
+        character: char,
+    },
+    /// Ages are in a unit that is unknown.
+    #[error(
+        "age.unit = {found:?}: known are seconds, minutes, hours, days, and unknown for hours that are only assumed"
+    )]
+    Unit {
+        /// What it is.
+        found: String,
+    },
     /// A value is out of its range.
     #[error("{key} = {value}: {problem}")]
     Range {
@@ -116,12 +132,16 @@ impl AgingProfile {
 
     /// The profile with weights, fractions and relative ages filled in, if everything in it goes together.
     pub fn checked(mut self) -> Result<Self, ProfileProblem> {
+        self.check_texts()?;
         let (size, depth, age) = (&mut self.size, &mut self.depth, &mut self.age);
         check_bins("size", size.values.len(), &mut size.weights, &mut size.fractions)?;
         check_bins("depth", depth.values.len(), &mut depth.weights, &mut depth.fractions)?;
         check_bins("age", age.upper.len(), &mut age.weights, &mut age.fractions)?;
         rising("size.values", size.values.iter().map(|&value| value as f64))?;
         rising("depth.values", depth.values.iter().map(|&value| value as f64))?;
+        if let Some(&wrong) = age.upper.iter().find(|upper| !upper.is_finite() || **upper <= 0.0) {
+            return Err(range("age.upper", wrong, "ages are positive numbers"));
+        }
         rising("age.upper", age.upper.iter().copied())?;
         if let Some(&largest) = size.values.last().filter(|&&largest| i64::try_from(largest).is_err()) {
             return Err(range("size.values", largest as f64, "a file cannot be that large"));
@@ -134,9 +154,6 @@ impl AgingProfile {
         }
         same_length("depth.subdirs", depth.subdirs.len(), "depth.values", depth.values.len())?;
         let life = *age.upper.last().expect("it was just checked not to be empty");
-        if !life.is_finite() || age.upper[0] <= 0.0 {
-            return Err(range("age.upper", age.upper[0], "ages are positive numbers"));
-        }
         if age.upper_relative.is_empty() {
             age.upper_relative = age.upper.iter().map(|upper| upper / life).collect();
         }
@@ -157,6 +174,25 @@ impl AgingProfile {
             return Err(range("fullness", fullness, "is a share of the capacity, 0 to 1"));
         }
         Ok(self)
+    }
+
+    /// What is printed for readers, and the unit that gives ages their meaning.
+    fn check_texts(&self) -> Result<(), ProfileProblem> {
+        let source = self.source.iter().flat_map(|source| {
+            [("source.study", &source.study), ("source.via", &source.via)].map(|(key, text)| (key, text.as_str()))
+        });
+        let notes = self.notes.iter().map(|note| ("notes", note.as_str()));
+        let own = [("name", self.name.as_str()), ("description", &self.description)];
+        for (key, text) in own.into_iter().chain(notes).chain(source) {
+            let is_command = |&c: &char| c.is_control() && (key == "name" || !matches!(c, '\n' | '\t'));
+            if let Some(character) = text.chars().find(is_command) {
+                return Err(ProfileProblem::Control { key, character });
+            }
+        }
+        match self.age.unit.as_str() {
+            "seconds" | "minutes" | "hours" | "days" | "unknown" => Ok(()),
+            found => Err(ProfileProblem::Unit { found: found.to_owned() }),
+        }
     }
 }
 
@@ -236,4 +272,28 @@ fn rising(list: &'static str, values: impl Iterator<Item = f64>) -> Result<(), P
         before = value;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::find_builtin;
+
+    #[test]
+    fn texts_units_and_ages_that_mean_nothing_are_refused_with_what_is_wrong() {
+        let good = find_builtin("agrawal").unwrap();
+        let said = |change: fn(&mut AgingProfile)| {
+            let mut profile = good.clone();
+            change(&mut profile);
+            profile.checked().unwrap_err().to_string()
+        };
+        assert_eq!(said(|profile| profile.name = "\u{1b}[2J".into()), "name has a control character ('\\u{1b}')");
+        assert!(said(|profile| profile.notes.push("a\u{7}".into())).starts_with("notes has a control"));
+        assert!(said(|profile| profile.age.unit = "fortnights".into()).contains("\"fortnights\": known are seconds"));
+        let endless = said(|profile| *profile.age.upper.last_mut().unwrap() = f64::INFINITY);
+        assert!(endless.starts_with("age.upper = inf"), "{endless}");
+        let mut fine = good.clone();
+        fine.description = "two\nlines".into();
+        fine.checked().unwrap();
+    }
 }
