@@ -167,7 +167,7 @@ pub enum ImageVerb {
         containers: Vec<PathBuf>,
         /// Threads; default: one for each processor.
         #[arg(long, value_name = "N")]
-        threads: Option<usize>,
+        threads: Option<std::num::NonZeroUsize>,
     },
 }
 
@@ -189,7 +189,7 @@ pub struct ImageSaveArgs {
     pub level: i32,
     /// Threads; default: one for each processor. The container does not depend on it.
     #[arg(long, value_name = "N")]
-    pub threads: Option<usize>,
+    pub threads: Option<std::num::NonZeroUsize>,
 }
 
 #[derive(Debug, Args)]
@@ -206,7 +206,7 @@ pub struct ImageRestoreArgs {
     pub no_sync: bool,
     /// Threads; default: one for each processor.
     #[arg(long, value_name = "N")]
-    pub threads: Option<usize>,
+    pub threads: Option<std::num::NonZeroUsize>,
 }
 
 #[derive(Debug, Args)]

@@ -32,7 +32,7 @@ pub struct InspectArgs {
     pub json: bool,
     /// Ask the kernel with this many threads; default: one for each processor.
     #[arg(long, value_name = "N")]
-    pub threads: Option<usize>,
+    pub threads: Option<std::num::NonZeroUsize>,
     /// Give way to all other I/O.
     #[arg(long)]
     pub idle: bool,
@@ -233,5 +233,5 @@ pub struct ProfileCaptureArgs {
     pub extents: bool,
     /// Ask the kernel with this many threads; default: one for each processor.
     #[arg(long, value_name = "N")]
-    pub threads: Option<usize>,
+    pub threads: Option<std::num::NonZeroUsize>,
 }

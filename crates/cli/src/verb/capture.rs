@@ -36,6 +36,9 @@ pub fn capture(args: &ProfileCaptureArgs, like: Option<&AgingProfile>, quiet: bo
     if census.errors_count > 0 {
         eprintln!("{} entries could not be looked at; the profile is of the others", census.errors_count);
     }
+    if census.files.is_empty() {
+        return Err(usage(format!("there are no files in {}", args.path.display()), None));
+    }
     let now = args.now.unwrap_or_else(|| clock.unix_seconds());
     let found: Vec<FoundFile> = census
         .files
