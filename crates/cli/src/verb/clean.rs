@@ -9,13 +9,21 @@ use anyhow::Result;
 use senesce_volume::{CleanAction, LinuxHost, Registry, clean as clean_run};
 
 use super::run::registry_dir;
-use crate::{args::CleanArgs, exit::failed};
+use crate::{
+    args::CleanArgs,
+    exit::{failed, usage},
+};
 
 /// Cleans the given runs, or all that this machine knows of.
 pub fn clean(args: CleanArgs) -> Result<()> {
     let host = LinuxHost::default();
     let mut wrong = 0;
+    let is_all = args.runs.is_empty();
     let mut told = |dir: &Path, result: senesce_volume::Result<Vec<CleanAction>>| match result {
+        // Who asks for all that killed runs left does not mean it.
+        Err(senesce_volume::Error::OwnerAlive { pid, .. }) if is_all => {
+            println!("{}: process {pid} still runs; left alone", dir.display());
+        }
         Ok(actions) => {
             for action in &actions {
                 println!("{}: {action}", dir.display());
@@ -34,12 +42,15 @@ pub fn clean(args: CleanArgs) -> Result<()> {
             eprintln!("senesce: {}: {error}", dir.display());
         }
     };
-    if args.runs.is_empty() {
+    if is_all {
         for cleaned in Registry::new(&registry_dir()).clean_all(&host)? {
             told(&cleaned.dir, cleaned.result);
         }
     } else {
         for dir in &args.runs {
+            if !dir.is_dir() {
+                return Err(usage(format!("there is no directory {}", dir.display()), None));
+            }
             told(dir, clean_run(&host, dir));
         }
     }
