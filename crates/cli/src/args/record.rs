@@ -24,7 +24,7 @@ pub struct RecordArgs {
     /// What random names and contents follow from.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Run the command on a copy of BACKING first, without the recorder, and print what recording cost.
+    /// Run the command on three copies of BACKING first, without the recorder, and print what recording cost.
     #[arg(long, requires = "command")]
     pub overhead: bool,
     /// Make the log from the output of `strace -f` (better with -y and -ttt) instead.

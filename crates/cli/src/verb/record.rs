@@ -41,6 +41,9 @@ pub fn record(args: RecordArgs, quiet: bool) -> Result<()> {
         return Err(usage("give --dir and --mount", None));
     };
     install_signal_cleanup().context("cannot handle signals")?;
+    if args.log.symlink_metadata().is_ok() {
+        return Err(usage(format!("{} exists already", args.log.display()), Some("give another name")));
+    }
     let (plain, ended) = with_home(|custodian| {
         let plain = if args.overhead { Some(run_plain(custodian, dir, &args)?) } else { None };
         Ok((plain, record_in(custodian, &args, dir, mount, quiet)?))
@@ -104,6 +107,10 @@ fn record_in(custodian: &Custodian, args: &RecordArgs, dir: &Path, mount: &Path,
     }
     let recorded = recording.finish()?;
     released?;
+    if attended.is_err() && recorded.summary.operations == 0 {
+        // A command that did not run: the same can be asked again.
+        let _ = fs::remove_file(&args.log);
+    }
     let (status, took) = attended?;
     Ok(Ended { recorded, status, took })
 }
@@ -203,8 +210,18 @@ fn spawn(command: &[OsString], place: &Path) -> Result<Option<Child>> {
     child.map(Some).with_context(|| format!("cannot run {}", program.to_string_lossy()))
 }
 
-/// The same command in a copy of the directory beside it, which is gone afterwards; gives how long it took.
-fn run_plain(custodian: &Custodian, dir: &Path, args: &RecordArgs) -> Result<Nanos> {
+/// How often the command runs without the recorder: the first time it may be cold.
+const PLAIN_RUNS: usize = 3;
+
+/// The same command in copies of the directory beside it, which are gone afterwards; gives how long it took each time,
+/// rising.
+fn run_plain(custodian: &Custodian, dir: &Path, args: &RecordArgs) -> Result<Vec<Nanos>> {
+    let mut took = (0..PLAIN_RUNS).map(|_| run_plain_once(custodian, dir, args)).collect::<Result<Vec<_>>>()?;
+    took.sort_unstable();
+    Ok(took)
+}
+
+fn run_plain_once(custodian: &Custodian, dir: &Path, args: &RecordArgs) -> Result<Nanos> {
     let dir = fs::canonicalize(dir).with_context(|| format!("cannot look up {}", dir.display()))?;
     let beside = dir.parent().ok_or_else(|| usage("the root of all files cannot be copied for --overhead", None))?;
     let (id, place) = custodian.acquire_tree(beside, "senesce-plain")?;
@@ -229,7 +246,7 @@ fn run_plain(custodian: &Custodian, dir: &Path, args: &RecordArgs) -> Result<Nan
     Ok(took)
 }
 
-fn print(log: &Path, ended: &Ended, plain: Option<Nanos>) {
+fn print(log: &Path, ended: &Ended, plain: Option<Vec<Nanos>>) {
     let summary = &ended.recorded.summary;
     println!(
         "{}: {} operations, {} written, {} of log",
@@ -241,11 +258,7 @@ fn print(log: &Path, ended: &Ended, plain: Option<Nanos>) {
     let took = ended.took.as_secs_f64();
     match plain {
         Some(plain) => {
-            let plain = plain.as_secs_f64();
-            println!(
-                "the command took {took:.3} s recorded and {plain:.3} s without: {:.2} times as long",
-                took / plain.max(1e-9)
-            );
+            println!("{}", describe_overhead(took, &plain.iter().map(|took| took.as_secs_f64()).collect::<Vec<_>>()));
         }
         None => println!("took {took:.3} s"),
     }
@@ -254,5 +267,32 @@ fn print(log: &Path, ended: &Ended, plain: Option<Nanos>) {
             "{} names came or went in the backing directory itself: the log does not know of them",
             ended.recorded.foreign_changes
         );
+    }
+}
+
+/// What recording cost, from the seconds that the command took recorded, and without (rising); no ratio where the runs
+/// without differ by more than recording makes.
+fn describe_overhead(took: f64, plain: &[f64]) -> String {
+    let (least, median, most) = (plain[0], plain[plain.len() / 2], plain[plain.len() - 1]);
+    let times = plain.len();
+    let said = format!(
+        "the command took {took:.3} s recorded and {median:.3} s without ({least:.3} to {most:.3} in {times} runs)"
+    );
+    if (took - median).abs() <= most - least {
+        return format!("{said}: the runs without differ by more than recording makes; give it more to do");
+    }
+    format!("{said}: {:.2} times as long", took / median.max(1e-9))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_is_told_only_where_it_is_one() {
+        assert!(describe_overhead(4.0, &[1.9, 2.0, 2.5]).ends_with("2.00 times as long"));
+        // The first run found nothing in memory.
+        let said = describe_overhead(0.004, &[0.002, 0.003, 0.06]);
+        assert!(!said.contains("times as long") && said.contains("more to do"), "{said}");
     }
 }

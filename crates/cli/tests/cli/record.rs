@@ -182,3 +182,24 @@ fn what_would_not_go_after_a_failure_is_told_and_cleaned_later() {
     );
     lab.assert_nothing_left();
 }
+
+#[test]
+fn a_command_that_cannot_be_run_leaves_no_log_and_a_log_that_is_there_is_told() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    for dir in ["src", "mnt"] {
+        fs::create_dir(lab.path(dir)).unwrap();
+    }
+    let args = ["record", "--dir", "src", "--mount", "mnt", "--log", "log", "--"];
+    let with = |command: &[&str]| lab.run([&args, command].concat());
+    for _ in 0..2 {
+        with(&["/bin/nonexist"]).refused(1, &["cannot run /bin/nonexist"]);
+        assert!(!lab.path("log").exists());
+    }
+    with(&["touch", "made"]).good();
+    with(&["touch", "again"]).refused(2, &["log exists already", "hint: give another name"]);
+    assert!(lab.path("src/made").exists() && !lab.path("src/again").exists());
+    lab.assert_nothing_left();
+}
