@@ -153,10 +153,10 @@ impl FileReport {
 fn open_old(path: &Path, size: Option<Bytes>) -> Result<Option<File>> {
     let refuse = |problem: &str| Err(Error::Target { path: path.to_owned(), problem: problem.to_owned() });
     let metadata = match fs::symlink_metadata(path) {
-        Ok(_) if size.is_some() => return refuse("it exists; a size is for a new file"),
+        Ok(_) if size.is_some() => return refuse("it exists; --size is for a new file"),
         Ok(metadata) => metadata,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return if size.is_some() { Ok(None) } else { refuse("there is no such file; give a size to make one") };
+            return if size.is_some() { Ok(None) } else { refuse("there is no such file; --size SIZE makes one") };
         }
         Err(error) => return Err(Error::io("look up", path)(error)),
     };

@@ -61,6 +61,9 @@ fn tell_speed(quiet: bool, what: &str, bytes: u64, clock: &SystemClock) {
 }
 
 fn save_image(args: &ImageSaveArgs, quiet: bool) -> Result<()> {
+    if args.container.symlink_metadata().is_ok() {
+        return Err(usage(format!("{} exists already", args.container.display()), Some("give another name")));
+    }
     let clock = SystemClock::start();
     let file_system = check_source(&args.source)?;
     with_home(|custodian| save_in(custodian, args, file_system, &clock, quiet))

@@ -36,6 +36,9 @@ fn volumes_of_three_file_systems_come_back_byte_for_byte_as_files_and_on_devices
         assert_eq!(container["circumstances"]["aged"], "by hand");
         assert_eq!(container["volume_bytes"], mib << 20);
         assert!(saved.stdout.contains(container["content_hash"].as_str().unwrap()));
+        let twice = lab.run(["image", "save", &path("volume"), &path("c")]);
+        twice.refused(2, &["exists already", "hint: give another name"]);
+        assert!(!twice.stderr.contains("--force"), "{}", twice.stderr);
         lab.run(["image", "verify", &path("c")]).good();
         lab.run(["image", "restore", &path("c"), &path("again")]).good();
         must("cmp", &[&path("volume"), &path("again")]);

@@ -48,9 +48,12 @@ pub fn plan_aging(
         false => describe(&mut plan, kind, argument).map_err(|problem| wrong("workload", problem))?,
     };
     if let Some(fullness) = until.fullness.filter(|_| !is_file) {
-        fill(&mut plan, kind, fullness);
+        fill(&mut plan, kind, fullness).map_err(|problem| wrong("fullness", problem))?;
     }
     for (name, value) in settings {
+        // A history that is made has its range where any other has it.
+        let home =
+            if matches!(name.as_str(), "pulls" | "start") && home.starts_with("history") { "history" } else { &home };
         let key = if name.contains('.') { name.clone() } else { format!("{home}.{name}") };
         let parsed = format!("v = {value}").parse::<Table>().ok().filter(|table| table.len() == 1);
         let value = parsed.and_then(|mut table| table.remove("v")).unwrap_or_else(|| Value::String(value.clone()));
@@ -111,15 +114,18 @@ fn describe(plan: &mut Table, kind: &str, argument: Option<String>) -> Result<St
 }
 
 /// The fullness of workloads that fill a volume.
-fn fill(plan: &mut Table, kind: &str, fullness: f64) {
+fn fill(plan: &mut Table, kind: &str, fullness: f64) -> Result<(), String> {
     let percent = (fullness * 100.0).clamp(0.0, 100.0);
+    if matches!(kind, "fsfb" | "overwrite") && percent > 99.0 {
+        return Err(format!("{percent}% is more than {kind} fills a volume: 99% at most"));
+    }
     let (key, value) = match kind {
         "fsfb" => ("workload.fsfb.fill_percent", Value::Integer(percent.ceil() as i64)),
         "overwrite" => ("workload.overwrite.fill_percent", Value::Integer(percent.ceil() as i64)),
         "profile" => ("workload.profile.fullness_percent", Value::Float(percent)),
-        _ => return,
+        _ => return Ok(()),
     };
-    set(plan, key, value).expect("the tables are those that were just made");
+    set(plan, key, value)
 }
 
 /// Sets a key with dots, making the tables on the way.
@@ -161,6 +167,12 @@ mod tests {
         assert_eq!(made.workload.sync_every_operations, 5);
         let made = plan("synthetic", &[("files", "50"), ("commits", "3")], "").unwrap();
         assert_eq!(made.history.synthetic.unwrap().files, 50);
+        let made = plan("synthetic", &[("files", "50"), ("pulls", "3")], "").unwrap();
+        assert_eq!((made.history.pulls, made.history.synthetic.unwrap().files), (Some(3), 50));
+        for kind in ["fsfb", "overwrite"] {
+            let said = plan(kind, &[], "fullness=99.9%").unwrap_err().to_string();
+            assert!(said.contains("fullness") && said.contains("99% at most"), "{said}");
+        }
         let made = plan("git:/r", &[("pulls", "3"), ("start", "1")], "").unwrap();
         assert_eq!((made.history.repo.as_deref(), made.history.pulls), (Some("/r"), Some(3)));
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/fast17-mail.toml");
