@@ -130,11 +130,15 @@ fn a_volume_that_cannot_hold_the_set_up_is_refused_unwritten() {
     }
     age(&["fsfb"], "xfs").refused(2, &["30.00 MiB is too small for xfs: at least 300.00 MiB"]);
     must("cmp", &["-n", "31457280", &disk.device, "/dev/zero"]);
-    for (size, says) in [("99999TiB", "16.00 TiB at most"), ("16TiB", "are needed")] {
-        let on = format!("image:{size}");
-        lab.run(["age", "fsfb", "--on", &on, "--fs", "ext4", "--dir", &dir, "--save", "x"])
-            .refused(if size == "16TiB" { 3 } else { 2 }, &[says, "hint: "]);
-    }
+    let narrow = Mount::new(&["-t", "tmpfs", "-o", "size=8m", "none"], lab.path("narrow"));
+    let image = |size: &str| {
+        let place = narrow.point.to_string_lossy();
+        lab.run(["age", "fsfb", "--on", size, "--fs", "ext4", "--dir", &place, "--save", "x"])
+    };
+    image("image:99999TiB").refused(2, &["is too large: 16384.00 GiB at most", "hint: "]);
+    // Its metadata alone.
+    image("image:1GiB").refused(3, &["narrow", " free, and 16.00 MiB are needed", "hint: "]);
+    drop(narrow);
     drop(disk);
     lab.assert_nothing_left();
 }

@@ -136,8 +136,17 @@ fn a_log_that_does_not_fit_says_which_operation_and_the_same_log_fits_a_larger_v
     lab.run(["record", "--import-strace", "trace", "--dir", "/x", "--log", "log"]).good();
     let dir = path(".");
     for threads in ["1", "3"] {
+        // What is made for it is refused before; of a place that is there the size is not asked.
         let small = ["replay", "log", "--on", "image:32MiB", "--fs", "ext4", "--dir", &dir, "--threads", threads];
-        lab.run(small).refused(1, &["write d/f", "no space left on the volume that replays"]);
+        lab.run(small).refused(2, &["has 32.00 MiB; 39.84 MiB are to be on it"]);
+        let disk = Disk::new(&lab.path("small"), 32);
+        disk.format_ext4();
+        let mount = Mount::new(&[&disk.device], lab.path("small-mnt"));
+        fs::create_dir(mount.point.join("replayed")).unwrap();
+        let onto = mount.point.join("replayed").to_string_lossy().into_owned();
+        let small = lab.run(["replay", "log", "--on", &onto, "--dir", &dir, "--threads", threads]);
+        small.refused(1, &["write d/f", "no space left on the volume that replays"]);
+        drop((mount, disk));
         lab.assert_nothing_left();
         let large = ["replay", "log", "--on", "image:64MiB", "--fs", "ext4", "--dir", &dir, "--threads", threads];
         lab.run(large).good();
