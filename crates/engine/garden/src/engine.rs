@@ -16,8 +16,8 @@ use crate::{
     format::operation::{Act, Operation},
     fs::VolumeFs,
     log::Log,
-    raid::{DriveCounts, RaidCounts},
-    store::{self, Counts, FormatOptions, Limits, Opened, Store, Worth},
+    raid::{DriveCounts, DriveState, RaidCounts},
+    store::{self, Counts, FormatOptions, LeftOut, Limits, Opened, RebuildStep, ScrubReport, ScrubStep, Store, Worth},
     volume::{Done, compute_cost},
 };
 
@@ -47,6 +47,10 @@ pub struct AggregateReport {
     pub area_free: Vec<Vec<Option<u64>>>,
     /// Drives that are missing, by their place.
     pub missing_drives: Vec<u32>,
+    /// Devices that were given and are not used.
+    pub left_out: Vec<LeftOut>,
+    /// How far the scrub is, and what it found.
+    pub scrub: ScrubReport,
     /// What the engine counted since it was opened.
     pub counts: Counts,
     /// What the drives were asked for since then.
@@ -57,13 +61,17 @@ pub struct AggregateReport {
     pub drives: Vec<DriveReport>,
 }
 
-/// What one drive was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A place for a drive: what is there, and what it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriveReport {
     /// Its RAID group.
     pub group: usize,
     /// Whether it holds parity.
     pub parity: bool,
+    /// The name of the device, if there is one.
+    pub device: Option<String>,
+    /// What became of it.
+    pub state: DriveState,
     /// Since the aggregate was opened.
     pub counts: DriveCounts,
     /// From the end of the consistency point before the last one to the end of that.
@@ -191,6 +199,34 @@ impl Garden {
         }
     }
 
+    /// Puts a new drive in the place of one that is missing, to be filled by [`rebuild_step`](Self::rebuild_step).
+    /// **Everything on the device is lost.** It may be the drive that was missing: what it holds is not used.
+    ///
+    /// Errors: `Invalid` if the drive is not missing; `WrongDevice` if it is too small, in use, another aggregate's drive.
+    pub fn replace_drive(&self, drive: u32, device: Arc<dyn BlockDevice>) -> Result<()> {
+        self.shared.lock().replace_drive(drive, device)
+    }
+
+    /// Fills at most so many stripes of a new drive from the others of its group; durable when it returns. `None` if no
+    /// drive is being filled. Volumes can be used in between; opening goes on where the last step ended.
+    ///
+    /// Errors: a drive's; a new drive that fails is missing again. Cost: reads the stripes, writes one block of each.
+    pub fn rebuild_step(&self, stripes: u64) -> Result<Option<RebuildStep>> {
+        self.shared.lock().rebuild_step(stripes)
+    }
+
+    /// Checks at most so many stripes against their trailers, their parity and the maps, and puts right what one drive of a
+    /// stripe has wrong. Goes on where the last step ended, from the beginning after opening.
+    ///
+    /// Errors: a drive fails that its group cannot do without. Cost: reads the stripes.
+    pub fn scrub_step(&self, stripes: u64) -> Result<ScrubStep> {
+        let mut store = self.shared.lock();
+        let done = store.scrub_step(stripes);
+        let limit = store.limits.cache_bytes;
+        store.cache.shrink(limit);
+        done
+    }
+
     /// What it holds and has left.
     pub fn report(&self) -> AggregateReport {
         let store = self.shared.lock();
@@ -198,12 +234,14 @@ impl Garden {
             blocks: store.raid.geometry.blocks(),
             free: store.sb.free,
             kept: store.kept(),
-            cp: store.committed,
+            cp: store.durable.cp,
             area_free: store
                 .areas()
                 .map(|heap| heap.areas().map(|area| area.counted.then_some(area.free)).collect())
                 .collect(),
             missing_drives: store.raid.missing(),
+            left_out: store.left_out.clone(),
+            scrub: store.scrub,
             counts: store.counts,
             raid: store.raid.counts(),
             raid_last_point: store.activity.last.0,
@@ -213,13 +251,16 @@ impl Garden {
 }
 
 fn report_drives(store: &Store) -> Vec<DriveReport> {
-    let drive = |(drive, counts): (usize, DriveCounts)| DriveReport {
+    let states = store.raid.drive_states().into_iter();
+    let drive = |(drive, (counts, (device, state)))| DriveReport {
         group: store.raid.geometry.group_of(drive),
         parity: store.raid.is_parity(drive),
+        device,
+        state,
         counts,
         last_point: store.activity.last.1.get(drive).copied().unwrap_or_default(),
     };
-    store.raid.drive_counts().into_iter().enumerate().map(drive).collect()
+    store.raid.drive_counts().into_iter().zip(states).enumerate().map(drive).collect()
 }
 
 impl Shared {

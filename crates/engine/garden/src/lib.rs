@@ -6,13 +6,14 @@
 //!
 //! - Nothing that the last *consistency point* uses is written over; one superblock makes the next one valid.
 //! - An operation returns when its record is durable in the log; opening does again what no consistency point includes.
+//! - A drive of each group may fail, and be replaced while the aggregate is in use; a scrub looks at every block and parity.
 //! - Every block has a trailer that says what it is. A block that is not the one wanted is found elsewhere by the
 //!   container map, or put together from the other drives, or the read fails: wrong data are never given.
 //!
 //! [`Garden`] makes and opens aggregates, [`VolumeFs`] is a volume as a [`senesce_fsapi::FileSystem`]. The bytes are drawn
 //! in docs/garden-format.md.
 //!
-//! Not here: a clock, threads, knowledge of mounts. Not yet: snapshots, moving blocks, rebuilding a drive.
+//! Not here: a clock, threads, knowledge of mounts. Not yet: snapshots, moving blocks.
 
 mod check;
 mod engine;
@@ -30,5 +31,5 @@ pub use error::{Error, Result};
 pub use format::Damage;
 pub use format::label::Group;
 pub use fs::VolumeFs;
-pub use raid::{Chains, DriveCounts, RaidCounts};
-pub use store::{Counts, FormatOptions, Limits, Worth};
+pub use raid::{Chains, DriveCounts, DriveState, RaidCounts};
+pub use store::{Counts, FormatOptions, LeftOut, Limits, RebuildStep, ScrubReport, ScrubStep, Worth};

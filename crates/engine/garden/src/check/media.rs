@@ -26,6 +26,8 @@ pub(super) struct Media {
     pub geometry: Geometry,
     pub sb: Superblock,
     drives: Vec<Option<Arc<dyn BlockDevice>>>,
+    /// Stripes that each drive holds: all, unless it is being filled.
+    held: Vec<u64>,
     /// What a consistency point that did not end was writing: parity is not right there before the next opening.
     unfinished: Vec<StripeRange>,
 }
@@ -67,9 +69,16 @@ impl Media {
                 report.missing_drives.push(number);
             }
         }
+        let mut held = vec![u64::MAX; places.len()];
+        for &(number, done) in &sb.filling {
+            match held.get_mut(number as usize) {
+                Some(held) if done < geometry.groups[geometry.group_of(number as usize)].stripes => *held = done,
+                _ => {}
+            }
+        }
         let unfinished = check_log(log, &sb, report)?;
         report.cp = sb.cp;
-        Ok(Self { geometry, sb, drives: places, unfinished })
+        Ok(Self { geometry, sb, drives: places, held, unfinished })
     }
 
     /// A block as it lies on its drive, and what its trailer says. No repair: what is damaged is damaged.
@@ -79,10 +88,10 @@ impl Media {
         let mut slot = slot::zero_slot();
         let number = self.geometry.first_drive(place.group) + place.drive;
         match &self.drives[number] {
-            Some(drive) => drive
+            Some(drive) if place.stripe < self.held[number] => drive
                 .read_at(slot_offset(place.stripe), &mut slot[..])
                 .map_err(|error| Damage::new("drive", "answer", error, "a block"))?,
-            None => self.rebuild(place.group, place.stripe, &mut slot)?,
+            _ => self.rebuild(place.group, place.stripe, number, &mut slot)?,
         }
         Ok((slot::decode(&slot)?, slot::payload(&slot)))
     }
@@ -93,11 +102,18 @@ impl Media {
         Some((self.geometry.first_drive(place.group) + place.drive, slot_offset(place.stripe)))
     }
 
-    /// Of a missing drive: the XOR of the others.
-    fn rebuild(&self, group: usize, stripe: u64, out: &mut slot::Slot) -> std::result::Result<(), Damage> {
+    /// Of a drive that does not hold the stripe: the XOR of the others.
+    fn rebuild(
+        &self,
+        group: usize,
+        stripe: u64,
+        missing: usize,
+        out: &mut slot::Slot,
+    ) -> std::result::Result<(), Damage> {
         let first = self.geometry.first_drive(group);
         let mut other = slot::zero_slot();
-        for drive in self.drives[first..first + self.geometry.groups[group].drives()].iter().flatten() {
+        let others = (first..first + self.geometry.groups[group].drives()).filter(|&number| number != missing);
+        for drive in others.filter_map(|number| self.drives[number].as_ref()) {
             let read = drive.read_at(slot_offset(stripe), &mut other[..]);
             read.map_err(|error| Damage::new("drive", "answer", error, "a block"))?;
             out.iter_mut().zip(other.iter()).for_each(|(sum, byte)| *sum ^= byte);
@@ -105,7 +121,7 @@ impl Media {
         Ok(())
     }
 
-    /// Adds up every stripe of groups that are complete: with parity, the sum is zeros.
+    /// Adds up every stripe that all drives of a group hold: with parity, the sum is zeros.
     pub fn check_parity(&self, report: &mut CheckReport) -> Result<()> {
         for (group, shape) in self.geometry.groups.iter().enumerate() {
             let first = self.geometry.first_drive(group);
@@ -113,8 +129,9 @@ impl Media {
             if !shape.parity || drives.iter().any(Option::is_none) {
                 continue;
             }
-            for start in (0..shape.stripes).step_by(STRIPES_AT_ONCE as usize) {
-                let count = STRIPES_AT_ONCE.min(shape.stripes - start);
+            let held = self.held[first..first + shape.drives()].iter().copied().min().unwrap_or(0).min(shape.stripes);
+            for start in (0..held).step_by(STRIPES_AT_ONCE as usize) {
+                let count = STRIPES_AT_ONCE.min(held - start);
                 let mut sum = vec![0; count as usize * SLOT];
                 let mut own = sum.clone();
                 for drive in drives.iter().flatten() {
@@ -165,7 +182,7 @@ fn newest_superblock(
     report: &mut CheckReport,
 ) -> Result<Superblock> {
     let mut all = Vec::new();
-    for drive in drives.iter().flatten() {
+    for (number, drive) in (0..).zip(drives).filter_map(|(number, drive)| Some((number, drive.as_ref()?))) {
         for half in 0..2 {
             let found = read_fixed(drive, 1 + half)?.and_then(|(context, block)| {
                 let sb = Superblock::decode(&block)?;
@@ -174,18 +191,20 @@ fn newest_superblock(
                 let other = || Damage::new("superblock", "uuid", format!("{:?}", sb.uuid), format!("{uuid:?}"));
                 if same { Ok(sb) } else { Err(other()) }
             });
-            all.push((drive.name(), half, found));
+            all.push((number, drive.name(), half, found));
         }
     }
-    let newest = all.iter().filter_map(|(_, half, found)| Some((found.as_ref().ok()?, *half)));
+    let newest = all.iter().filter_map(|(_, _, half, found)| Some((found.as_ref().ok()?, *half)));
     let Some((newest, place)) = newest.max_by_key(|(sb, _)| sb.cp) else {
         return Err(Error::invalid("no drive has a superblock that can be read"));
     };
-    let whole = all.iter().all(|(_, half, found)| *half != place || found.as_ref().is_ok_and(|sb| sb == newest));
-    for (name, half, found) in &all {
+    let newest = newest.clone();
+    all.retain(|(number, ..)| !newest.missing.contains(number)); // those are too old
+    let whole = all.iter().all(|(_, _, half, found)| *half != place || found.as_ref().is_ok_and(|sb| *sb == newest));
+    for (_, name, half, found) in &all {
         let place_of = || format!("superblock {half} of {name}");
         match found {
-            Ok(sb) if *half == place && sb != newest => {
+            Ok(sb) if *half == place && *sb != newest => {
                 report.find(place_of(), Damage::new("superblock", "consistency point", sb.cp, newest.cp));
             }
             Err(damage) if *half == place => report.find(place_of(), damage.clone()),
@@ -194,7 +213,7 @@ fn newest_superblock(
             _ => {}
         }
     }
-    Ok(newest.clone())
+    Ok(newest)
 }
 
 fn check_log(log: &Arc<dyn BlockDevice>, sb: &Superblock, report: &mut CheckReport) -> Result<Vec<StripeRange>> {

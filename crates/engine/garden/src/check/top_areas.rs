@@ -28,7 +28,7 @@ pub(super) fn check(media: &Media, report: &mut CheckReport, contents: &Contents
             }
         };
         report.expect(place, "top areas", "group", top.group.into(), group);
-        report.expect(place, "top areas", "consistency point", top.cp, media.sb.cp);
+        report.expect(place, "top areas", "consistency point", top.cp, media.sb.point);
         report.expect(place, "top areas", "areas", top.areas.into(), free.len() as u64);
         let mut rest: Vec<Option<u64>> = free.iter().copied().map(Some).collect();
         for (area, listed) in top.listed {

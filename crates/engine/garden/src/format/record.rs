@@ -18,6 +18,8 @@ pub(crate) enum RecordKind {
     Intent = 2,
     /// Of one of these, which is written in part: the sum of the blocks that stay.
     Kept = 3,
+    /// Drives that are missing while these are written.
+    Without = 4,
 }
 
 /// A record as read.
@@ -85,6 +87,7 @@ fn read(bytes: &[u8], chain: u32) -> Option<(Record, usize, u32)> {
         1 => RecordKind::Operation,
         2 => RecordKind::Intent,
         3 => RecordKind::Kept,
+        4 => RecordKind::Without,
         _ => return None,
     };
     let body = whole[HEADER..HEADER + len].to_vec();

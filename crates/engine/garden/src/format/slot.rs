@@ -97,11 +97,6 @@ pub(crate) fn decode(slot: &[u8; SLOT]) -> Decoded<Context> {
     })
 }
 
-/// Whether it is what some whole write left there, or never written.
-pub(crate) fn is_whole(slot: &[u8; SLOT]) -> bool {
-    decode(slot).is_ok() || slot.iter().all(|&byte| byte == 0)
-}
-
 pub(crate) fn payload(slot: &[u8; SLOT]) -> Box<Block> {
     let mut out = super::zero_block();
     out.copy_from_slice(&slot[..BLOCK]);

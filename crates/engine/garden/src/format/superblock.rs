@@ -10,8 +10,12 @@ const MAGIC: &[u8; 8] = b"SNSCsupr";
 const ROOT_AT: usize = 128;
 /// How many volumes there can be.
 pub(crate) const MAX_VOLUMES: u32 = 4096;
+const PREVIOUS_AT: usize = 56;
+const POINT_AT: usize = 64;
 const MISSING_AT: usize = 512;
-/// Drives that can be missing: one of each group.
+const FILLING_AT: usize = 1024;
+const FILLING_BYTES: usize = 16;
+/// Drives that can be missing or be filled: one of each group.
 const MAX_MISSING: usize = super::label::MAX_GROUPS;
 
 /// A consistency point.
@@ -20,6 +24,10 @@ pub(crate) struct Superblock {
     pub uuid: [u8; 16],
     /// The number of the consistency point; the highest valid one is the aggregate.
     pub cp: u64,
+    /// The consistency point that wrote what it names: an earlier one if since then only drives came and went.
+    pub point: u64,
+    /// The one before: a drive that has neither is too old to be believed.
+    pub previous: u64,
     /// The last record of the log that it includes.
     pub applied: u64,
     /// Blocks that are free.
@@ -30,6 +38,8 @@ pub(crate) struct Superblock {
     pub root: Inode,
     /// Drives that were not there: what they hold is too old to be believed.
     pub missing: Vec<u32>,
+    /// Drives that are being filled, and how many of their stripes they hold.
+    pub filling: Vec<(u32, u64)>,
 }
 
 impl Superblock {
@@ -42,10 +52,18 @@ impl Superblock {
         put(&mut out[..], 32, &self.cp.to_le_bytes());
         put(&mut out[..], 40, &self.applied.to_le_bytes());
         put(&mut out[..], 48, &self.free.to_le_bytes());
+        put(&mut out[..], POINT_AT, &self.point.to_le_bytes());
+        put(&mut out[..], PREVIOUS_AT, &self.previous.to_le_bytes());
         self.root.encode(&mut out[ROOT_AT..ROOT_AT + INODE]);
         put(&mut out[..], MISSING_AT, &(self.missing.len() as u32).to_le_bytes());
         for (index, drive) in self.missing.iter().enumerate() {
             put(&mut out[..], MISSING_AT + 4 + 4 * index, &drive.to_le_bytes());
+        }
+        put(&mut out[..], FILLING_AT, &(self.filling.len() as u32).to_le_bytes());
+        for (index, (drive, done)) in self.filling.iter().enumerate() {
+            let at = FILLING_AT + FILLING_BYTES * (index + 1);
+            put(&mut out[..], at, &drive.to_le_bytes());
+            put(&mut out[..], at + 8, &done.to_le_bytes());
         }
         out
     }
@@ -70,14 +88,25 @@ impl Superblock {
         if missing > MAX_MISSING {
             return damage("missing drives", missing.to_string(), format!("at most {MAX_MISSING}"));
         }
+        let filling = u32_at(block, FILLING_AT) as usize;
+        if filling > MAX_MISSING {
+            return damage("drives being filled", filling.to_string(), format!("at most {MAX_MISSING}"));
+        }
+        let filled = |index| {
+            let at = FILLING_AT + FILLING_BYTES * (index + 1);
+            (u32_at(block, at), u64_at(block, at + 8))
+        };
         Ok(Self {
             uuid: array(block, 16),
             cp: u64_at(block, 32),
+            point: u64_at(block, POINT_AT),
+            previous: u64_at(block, PREVIOUS_AT),
             applied: u64_at(block, 40),
             free: u64_at(block, 48),
             volumes,
             root,
             missing: (0..missing).map(|index| u32_at(block, MISSING_AT + 4 + 4 * index)).collect(),
+            filling: (0..filling).map(filled).collect(),
         })
     }
 }
@@ -91,10 +120,21 @@ mod tests {
     #[test]
     fn golden() {
         let root = Inode { size: 4096, height: 1, ..Inode::new(FileKind::File) };
-        let block = Superblock { uuid: [9; 16], cp: 5, applied: 77, free: 1000, volumes: 3, root, missing: vec![2] };
+        let block = Superblock {
+            uuid: [9; 16],
+            cp: 5,
+            point: 5,
+            previous: 4,
+            applied: 77,
+            free: 1000,
+            volumes: 3,
+            root,
+            missing: vec![2],
+            filling: vec![(7, 300)],
+        };
         let bytes = block.encode();
         assert_eq!(Superblock::decode(&bytes).unwrap(), block);
-        assert_eq!(crc32c::crc32c(&bytes[..]), 4093892545);
+        assert_eq!(crc32c::crc32c(&bytes[..]), 756199359);
         assert_eq!(Superblock::decode(&super::super::zero_block()).unwrap_err().field, "magic");
     }
 }

@@ -10,6 +10,7 @@ use crate::{
     format::{
         SLOT,
         bytes::{array, u32_at, u64_at},
+        label::MAX_GROUPS,
         record::{self, Record, RecordKind, chain_start, record_bytes},
         slot::Slot,
     },
@@ -42,6 +43,8 @@ pub(crate) struct Unfinished {
     pub stripes: Vec<StripeRange>,
     /// By group and stripe; those without are written whole.
     pub kept: BTreeMap<(u32, u64), Kept>,
+    /// Drives that it wrote without: since then what they hold is too old.
+    pub without: Vec<u32>,
 }
 
 impl Unfinished {
@@ -56,6 +59,8 @@ impl Unfinished {
             let range =
                 |at: &[u8; RANGE]| StripeRange { group: u32_at(at, 0), first: u64_at(at, 4), count: u64_at(at, 12) };
             self.stripes.extend(body[8..].as_chunks::<RANGE>().0.iter().map(range));
+        } else if record.kind == RecordKind::Without {
+            self.without = body[8..].as_chunks::<4>().0.iter().map(|drive| u32::from_le_bytes(*drive)).collect();
         } else if body.len() == KEPT {
             let kept = Kept { written: u64_at(body, 20), sum: Box::new(array(body, 28)) };
             self.kept.insert((u32_at(body, 8), u64_at(body, 12)), kept);
@@ -66,7 +71,8 @@ impl Unfinished {
 impl Log {
     /// How many stripes can be named at once, if all are written in part.
     pub fn max_stripes(&self) -> u64 {
-        (self.half_bytes - 2 * self.unit as u64) / (record_bytes(KEPT) + record_bytes(8 + RANGE)) as u64
+        (self.half_bytes - 2 * self.unit as u64 - record_bytes(8 + 4 * MAX_GROUPS) as u64)
+            / (record_bytes(KEPT) + record_bytes(8 + RANGE)) as u64
     }
 
     /// The next intent begins the half: what those before it named is durable, or nothing was named yet.
@@ -74,15 +80,26 @@ impl Log {
         self.intents = Intents { position: 0, chain: chain_start(&self.uuid), next: self.next };
     }
 
-    /// Says, durably, that consistency point `cp` is about to write these stripes; `false` if there is no room before
+    /// Says, durably, that consistency point `cp` is about to write these stripes, and which drives it writes
+    /// `without`; `false` if there is no room before
     /// [`rewind_intents`](Self::rewind_intents).
-    pub fn write_intent(&mut self, cp: u64, ranges: &[StripeRange], kept: &BTreeMap<(u32, u64), Kept>) -> Result<bool> {
+    pub fn write_intent(
+        &mut self,
+        cp: u64,
+        ranges: &[StripeRange],
+        kept: &BTreeMap<(u32, u64), Kept>,
+        without: &[u32],
+    ) -> Result<bool> {
         let mut bytes = Vec::new();
         let (mut chain, mut next) = (self.intents.chain, self.intents.next);
         let mut push = |kind, body: &[u8]| {
             chain = record::push(&mut bytes, kind, next, chain, body);
             next += 1;
         };
+        if !without.is_empty() {
+            let drives = without.iter().flat_map(|drive| drive.to_le_bytes());
+            push(RecordKind::Without, &cp.to_le_bytes().into_iter().chain(drives).collect::<Vec<u8>>());
+        }
         // First what stays: whoever can read which stripes are written can read this too.
         for ((group, stripe), kept) in kept {
             let head =

@@ -1,8 +1,11 @@
 //! Reading in chains: blocks that lie one behind the other on a drive come with one request.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::atomic::Ordering::Relaxed,
+};
 
-use super::{Raid, Want, counts::Why, slot_offset};
+use super::{Place, Raid, Want, counts::Why, slot_offset};
 use crate::{
     error::Result,
     format::{
@@ -18,23 +21,46 @@ pub(crate) const CHAIN_SLOTS: usize = 64;
 pub(super) type Ahead = BTreeMap<(usize, u64), Slot>;
 
 impl Raid {
-    /// The blocks from `pvbn` on, all on one drive, each if it is the one wanted; else what speaks against it.
-    pub fn read_chain(&self, pvbn: u64, wants: &[Want]) -> Vec<std::result::Result<Box<Block>, Damage>> {
+    /// The blocks from `pvbn` on, all on one drive, each if it is the one wanted; else what speaks against it. Those that the
+    /// drive does not give come from the others.
+    pub fn read_chain(&mut self, pvbn: u64, wants: &[Want]) -> Vec<std::result::Result<Box<Block>, Damage>> {
         let outside = || Damage::new("pointer", "PVBN", pvbn, format!("less than {}", self.geometry.blocks()));
         let Some(place) = self.geometry.locate(pvbn) else { return vec![Err(outside()); wants.len()] };
-        let number = self.geometry.first_drive(place.group) + place.drive;
-        // A drive that is missing or fails is as good as wrong blocks: the others have them.
-        let nothing = |found| vec![Err(Damage::new("drive", "answer", found, "a block")); wants.len()];
-        let Some(drive) = &self.drives[number] else { return nothing("none") };
-        self.counters.note(number, Why::Read, wants.len());
-        let mut bytes = vec![0; wants.len() * SLOT];
-        if drive.read_at(slot_offset(place.stripe), &mut bytes).is_err() {
-            return nothing("an error");
+        let last = place.stripe + wants.len().saturating_sub(1) as u64;
+        if let Some(device) = self.holder(place.group, place.drive, last) {
+            self.counters.note(self.geometry.first_drive(place.group) + place.drive, Why::Read, wants.len());
+            let mut bytes = vec![0; wants.len() * SLOT];
+            if device.read_at(slot_offset(place.stripe), &mut bytes).is_ok() {
+                let slots = bytes.as_chunks::<SLOT>().0.iter();
+                return slots.zip(wants).zip(pvbn..).map(|((slot, want), pvbn)| check(slot, want, pvbn)).collect();
+            }
         }
-        let check = |((slot, want), pvbn): ((&[u8; SLOT], &Want), u64)| {
-            slot::decode(slot).and_then(|context| want.check(&context, pvbn)).map(|()| slot::payload(slot))
+        let stripes = place.stripe..;
+        wants
+            .iter()
+            .zip(pvbn..)
+            .zip(stripes)
+            .map(|((want, pvbn), stripe)| self.read_around(Place { stripe, ..place }, pvbn, want))
+            .collect()
+    }
+
+    /// A block of a drive that is missing or fails, which is as good as a wrong block: the others have it.
+    fn read_around(&mut self, place: Place, pvbn: u64, want: &Want) -> std::result::Result<Box<Block>, Damage> {
+        let Place { group, drive, stripe } = place;
+        if let Ok(slot) = self.read_slot(group, drive, stripe) {
+            return check(&slot, want, pvbn);
+        }
+        let Some(slot) = self.rebuild_slot(group, drive, stripe) else {
+            return Err(Damage::new("drive", "answer", "an error", "a block"));
         };
-        bytes.as_chunks::<SLOT>().0.iter().zip(wants).zip(pvbn..).map(check).collect()
+        let block = check(&slot, want, pvbn)?;
+        if self.holder(group, drive, stripe).is_none() {
+            self.counters.degraded_reads.fetch_add(1, Relaxed);
+        } else {
+            self.counters.repairs.fetch_add(1, Relaxed);
+            self.write_back(group, drive, stripe, &slot);
+        }
+        Ok(block)
     }
 
     /// Reads slots of a group for parity. What cannot be read is left out.
@@ -46,7 +72,7 @@ impl Raid {
             while count < CHAIN_SLOTS && wanted.next_if_eq(&(drive, first + count as u64)).is_some() {
                 count += 1;
             }
-            let Some(device) = self.drive(group, drive) else { continue };
+            let Some(device) = self.holder(group, drive, first + count as u64 - 1) else { continue };
             self.counters.note(self.geometry.first_drive(group) + drive, Why::ParityRead, count);
             let mut bytes = vec![0; count * SLOT];
             if device.read_at(slot_offset(first), &mut bytes).is_ok() {
@@ -65,4 +91,8 @@ impl Raid {
         self.counters.note(self.geometry.first_drive(group) + drive, Why::ParityRead, 1);
         self.read_slot(group, drive, stripe)
     }
+}
+
+fn check(slot: &[u8; SLOT], want: &Want, pvbn: u64) -> std::result::Result<Box<Block>, Damage> {
+    slot::decode(slot).and_then(|context| want.check(&context, pvbn)).map(|()| slot::payload(slot))
 }

@@ -66,8 +66,10 @@ pub struct RaidCounts {
     pub full_stripes: u64,
     /// Stripes written in part.
     pub partial_stripes: u64,
-    /// Blocks that did not fit and were put together from the other drives.
+    /// Blocks that did not fit, were put together from the other drives and written back.
     pub repairs: u64,
+    /// Blocks that were put together because their drive is missing.
+    pub degraded_reads: u64,
 }
 
 impl RaidCounts {
@@ -78,6 +80,7 @@ impl RaidCounts {
             full_stripes: self.full_stripes - earlier.full_stripes,
             partial_stripes: self.partial_stripes - earlier.partial_stripes,
             repairs: self.repairs - earlier.repairs,
+            degraded_reads: self.degraded_reads - earlier.degraded_reads,
         }
     }
 }
@@ -100,6 +103,7 @@ pub(super) struct Counters {
     pub full_stripes: AtomicU64,
     pub partial_stripes: AtomicU64,
     pub repairs: AtomicU64,
+    pub degraded_reads: AtomicU64,
 }
 
 impl Counters {
@@ -139,6 +143,7 @@ impl Counters {
             full_stripes: self.full_stripes.load(Relaxed),
             partial_stripes: self.partial_stripes.load(Relaxed),
             repairs: self.repairs.load(Relaxed),
+            degraded_reads: self.degraded_reads.load(Relaxed),
         }
     }
 }

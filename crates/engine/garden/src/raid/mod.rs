@@ -5,25 +5,30 @@
 
 mod chains;
 mod counts;
+mod drives;
 mod geometry;
+mod rows;
 mod stripes;
+#[cfg(test)]
+mod tests;
 
-use std::sync::{Arc, atomic::Ordering::Relaxed};
-
-use senesce_block::BlockDevice;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crate::{
     error::{Error, Result},
     format::{
-        Block, Damage, SLOT,
+        Block, Damage,
         slot::{self, Context, Kind, Slot},
     },
 };
 pub(crate) use chains::CHAIN_SLOTS;
 use counts::Counters;
 pub use counts::{Chains, DriveCounts, RaidCounts};
+pub(crate) use drives::Drive;
+pub use drives::DriveState;
 pub(crate) use geometry::{FIXED_SLOTS, Geometry, Place, slot_offset};
-pub(crate) use stripes::StripeRange;
+pub(crate) use rows::Row;
+pub(crate) use stripes::{StripeRange, xor};
 
 /// What a reader wants to find: anything else is not its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,24 +58,31 @@ impl Want {
     }
 }
 
-/// All drives of an aggregate. A drive that is missing is `None`.
+/// All drives of an aggregate.
 pub(crate) struct Raid {
     pub geometry: Geometry,
-    drives: Vec<Option<Arc<dyn BlockDevice>>>,
+    drives: Vec<Drive>,
     counters: Counters,
 }
 
 impl Raid {
     /// Errors: more drives missing than parity makes up for.
-    pub fn new(geometry: Geometry, drives: Vec<Option<Arc<dyn BlockDevice>>>) -> Result<Self> {
+    pub fn new(geometry: Geometry, drives: Vec<Drive>) -> Result<Self> {
         for (index, group) in geometry.groups.iter().enumerate() {
             let first = geometry.first_drive(index);
-            let missing = drives[first..first + group.drives()].iter().filter(|drive| drive.is_none()).count();
-            if missing > usize::from(group.parity) {
-                return Err(Error::invalid(format!(
-                    "RAID group {index}: {missing} drives are missing; parity makes up for {}",
-                    u8::from(group.parity)
-                )));
+            let missing =
+                (first..).zip(&drives[first..first + group.drives()]).filter_map(|(place, drive)| match drive {
+                    Drive::Here(_) => None,
+                    Drive::Filling { done, .. } => {
+                        Some(format!("drive {place} (holds {done} of {} blocks)", group.stripes))
+                    }
+                    Drive::Missing { why } => Some(format!("drive {place} ({why})")),
+                });
+            let missing: Vec<String> = missing.collect();
+            if missing.len() > usize::from(group.parity) {
+                let spare = if group.parity { "parity makes up for one" } else { "there is no parity" };
+                let list = missing.join(", ");
+                return Err(Error::invalid(format!("RAID group {index}: missing are {list}; {spare}")));
             }
         }
         let counters = Counters::new(drives.len());
@@ -94,7 +106,7 @@ impl Raid {
     }
 
     /// The block at `pvbn` if it is the one wanted; else what speaks against it.
-    pub fn read(&self, pvbn: u64, want: &Want) -> std::result::Result<Box<Block>, Damage> {
+    pub fn read(&mut self, pvbn: u64, want: &Want) -> std::result::Result<Box<Block>, Damage> {
         let nothing = || Damage::new("drive", "answer", "nothing", "a block");
         self.read_chain(pvbn, std::slice::from_ref(want)).pop().unwrap_or_else(|| Err(nothing()))
     }
@@ -102,7 +114,7 @@ impl Raid {
     /// The block at `pvbn` from the other drives, if that is the one wanted; it is written back.
     ///
     /// Errors: `Damaged` with `why` (what was wrong with the block itself) if there is nothing that fits.
-    pub fn repair(&self, pvbn: u64, want: &Want, why: Damage) -> Result<Box<Block>> {
+    pub fn repair(&mut self, pvbn: u64, want: &Want, why: Damage) -> Result<Box<Block>> {
         let lost = |why| Error::damaged(format!("block {} of file {} at PVBN {pvbn}", want.block, want.owner), why);
         let Some(place) = self.geometry.locate(pvbn) else { return Err(lost(why)) };
         let Some(slot) = self.rebuild_slot(place.group, place.drive, place.stripe) else { return Err(lost(why)) };
@@ -110,55 +122,12 @@ impl Raid {
             return Err(lost(why));
         }
         self.counters.repairs.fetch_add(1, Relaxed);
-        if let Some(drive) = self.drive(place.group, place.drive) {
-            drive.write_at(slot_offset(place.stripe), &slot[..])?;
-        }
+        self.write_back(place.group, place.drive, place.stripe, &slot);
         Ok(slot::payload(&slot))
     }
 
-    /// The drives that are missing, by their place among all.
-    pub fn missing(&self) -> Vec<u32> {
-        (0..).zip(&self.drives).filter(|(_, drive)| drive.is_none()).map(|(place, _)| place).collect()
-    }
-
-    /// The drives that are here.
-    pub fn present(&self) -> impl Iterator<Item = &Arc<dyn BlockDevice>> {
-        self.drives.iter().flatten()
-    }
-
-    pub fn flush(&self) -> Result<()> {
-        for drive in self.present() {
-            drive.flush()?;
-        }
-        Ok(())
-    }
-
-    /// Writes a superblock to one of the two places (0 or 1) for it on every drive. Not flushed.
-    pub fn write_superblock(&self, half: u64, cp: u64, block: &Block) -> Result<()> {
-        let place = 1 + half;
-        let context = fixed_context(Kind::Superblock, place, cp);
-        let slot = slot::encode(block, &context);
-        for drive in self.present() {
-            drive.write_at(place * SLOT as u64, &slot[..])?;
-        }
-        Ok(())
-    }
-
-    /// A slot as it lies on a drive of the group (data drives first, then parity).
-    pub fn read_slot(&self, group: usize, drive: usize, stripe: u64) -> Result<Slot> {
-        let missing = || Error::invalid(format!("drive {drive} of RAID group {group} is missing"));
-        let device = self.drive(group, drive).ok_or_else(missing)?;
-        let mut slot = slot::zero_slot();
-        device.read_at(slot_offset(stripe), &mut slot[..])?;
-        Ok(slot)
-    }
-
-    fn drive(&self, group: usize, drive: usize) -> Option<&Arc<dyn BlockDevice>> {
-        self.drives[self.geometry.first_drive(group) + drive].as_ref()
-    }
-
-    /// A slot of a data drive as the other drives tell it; `None` if one of them is missing, fails, or none is parity.
-    fn rebuild_slot(&self, group: usize, drive: usize, stripe: u64) -> Option<Slot> {
+    /// A slot as the other drives tell it; `None` if one of them is missing, fails, or none is parity.
+    pub fn rebuild_slot(&self, group: usize, drive: usize, stripe: u64) -> Option<Slot> {
         let shape = self.geometry.groups[group];
         if !shape.parity {
             return None;

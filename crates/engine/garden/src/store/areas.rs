@@ -63,7 +63,7 @@ impl Store {
         self.try_inode(AGGREGATE, aggregate::TOP_AREAS).ok()??;
         let top = TopAreas::decode(self.get(top_key(group)).ok()?).ok()?;
         let areas = self.raid.geometry.areas(group);
-        let fits = (u64::from(top.group), top.cp, u64::from(top.areas)) == (group as u64, self.committed, areas);
+        let fits = (u64::from(top.group), top.cp, u64::from(top.areas)) == (group as u64, self.durable.point, areas);
         fits.then_some(top)
     }
 

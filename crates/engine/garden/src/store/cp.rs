@@ -12,6 +12,7 @@ use crate::{
     format::{
         pointer::{Physical, Pointer},
         slot::{self, Context, Kind, Slot},
+        superblock::Superblock,
     },
     raid::{Place, StripeRange},
 };
@@ -32,8 +33,8 @@ impl Store {
 
     fn try_consistency_point(&mut self) -> Result<()> {
         self.sb.cp += 1;
+        self.sb.point = self.sb.cp;
         self.sb.applied = self.log.last();
-        self.sb.missing = self.raid.missing();
         for space in self.spaces() {
             let volume = self.volume_mut(space)?;
             let (freed, changed) = (std::mem::take(&mut volume.freed), volume.dirty > 0 || volume.record_dirty);
@@ -51,11 +52,7 @@ impl Store {
         self.fill_top_areas()?;
         self.write_all(&placed)?;
         self.raid.flush()?;
-        self.sb_slot = 1 - self.sb_slot;
-        self.raid.write_superblock(self.sb_slot, self.sb.cp, &self.sb.encode())?;
-        self.raid.flush()?;
-
-        self.committed = self.sb.cp;
+        self.commit_superblock(self.sb.clone())?;
         self.counts.consistency_points += 1;
         self.activity.end((self.raid.counts(), self.raid.drive_counts()));
         for key in placed.values().map(|(key, _)| *key) {
@@ -63,6 +60,30 @@ impl Store {
         }
         self.log.swap();
         self.cache.shrink(self.limits.cache_bytes);
+        Ok(())
+    }
+
+    /// Makes what became of drives durable: the last consistency point again, under a new number. What waits still waits.
+    pub(super) fn commit_drives(&mut self) -> Result<()> {
+        self.check_running()?;
+        self.sb.cp += 1;
+        let sb = Superblock { cp: self.sb.cp, ..self.durable.clone() };
+        let done = self.raid.flush().and_then(|()| self.commit_superblock(sb));
+        if let Err(error) = &done {
+            self.stop(error);
+        }
+        done
+    }
+
+    /// Makes a superblock durable; what it names is so already.
+    fn commit_superblock(&mut self, mut sb: Superblock) -> Result<()> {
+        sb.previous = self.durable.cp;
+        (sb.missing, sb.filling) = (self.raid.missing(), self.raid.filling());
+        self.sb_slot = 1 - self.sb_slot;
+        self.raid.write_superblock(self.sb_slot, sb.cp, &sb.encode())?;
+        self.raid.flush()?;
+        self.raid.note_superblock();
+        self.durable = sb;
         Ok(())
     }
 
@@ -151,11 +172,11 @@ impl Store {
             let mut plans = self.raid.plan(&writes)?;
             let kept =
                 plans.iter_mut().filter_map(|plan| Some(((range.group, plan.stripe), plan.kept.take()?))).collect();
-            if !self.log.write_intent(self.sb.cp, &[range], &kept)? {
+            if !self.log.write_intent(self.sb.cp, &[range], &kept, &self.raid.missing())? {
                 // What was named so far is durable before it is forgotten.
                 self.raid.flush()?;
                 self.log.rewind_intents();
-                if !self.log.write_intent(self.sb.cp, &[range], &kept)? {
+                if !self.log.write_intent(self.sb.cp, &[range], &kept, &self.raid.missing())? {
                     return Err(Error::invalid(format!("the log's half does not hold {at_once} stripes")));
                 }
             }

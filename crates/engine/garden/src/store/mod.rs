@@ -8,10 +8,14 @@ mod areas;
 mod cache;
 mod chains;
 mod cp;
+mod find;
 mod heap;
 mod key;
+mod mend;
 mod open;
+mod rebuild;
 mod reserve;
+mod scrub;
 mod space;
 #[cfg(test)]
 mod tests;
@@ -22,16 +26,19 @@ mod worth;
 use std::collections::BTreeSet;
 
 pub(crate) use cache::Cache;
+pub use find::LeftOut;
 pub(crate) use key::{AGGREGATE, Key, aggregate, container_of, shape_of, volume};
 pub use open::FormatOptions;
 pub(crate) use open::{Opened, format, open};
+pub use rebuild::RebuildStep;
+pub use scrub::{ScrubReport, ScrubStep};
 pub(crate) use space::Allocator;
 pub(crate) use volumes::Volume;
 pub use worth::Worth;
 
 use crate::{
     error::Error,
-    format::superblock::Superblock,
+    format::{label::DriveLabel, superblock::Superblock},
     log::Log,
     raid::{DriveCounts, Raid, RaidCounts},
 };
@@ -96,8 +103,13 @@ pub(crate) struct Store {
     pub log: Log,
     /// As it is to be at the next consistency point.
     pub sb: Superblock,
-    /// The last consistency point that is durable.
-    pub committed: u64,
+    /// The last one that is durable.
+    pub durable: Superblock,
+    /// What all drives are part of; their labels differ in the drive's number only.
+    label: DriveLabel,
+    /// Devices that were given and are not used.
+    pub left_out: Vec<LeftOut>,
+    pub scrub: ScrubReport,
     /// The place (0 or 1) of its superblock on the drives.
     sb_slot: u64,
     pub cache: Cache,

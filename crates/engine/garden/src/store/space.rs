@@ -39,6 +39,11 @@ impl Store {
         self.sb.free.saturating_sub(self.pending.len() as u64)
     }
 
+    /// Whether the last consistency point or the state in memory uses a block.
+    pub(super) fn is_used(&mut self, pvbn: u64) -> Result<bool> {
+        Ok(self.pending.contains(&pvbn) || self.count_bits(AGGREGATE, aggregate::BITMAP, pvbn..pvbn + 1)? > 0)
+    }
+
     /// Takes a free PVBN.
     pub(super) fn take_pvbn(&mut self) -> Result<u64> {
         let mut tried = None;

@@ -248,5 +248,8 @@ fn a_drive_may_be_missing_when_power_comes_back_at_rest() {
     let mut left = forks();
     left.drain(..2);
     let refused = open(&left, LIMITS).err().unwrap().to_string();
-    assert_eq!(refused, "RAID group 0: 2 drives are missing; parity makes up for 1");
+    assert_eq!(
+        refused,
+        "RAID group 0: missing are drive 0 (it was not given), drive 1 (it was not given); parity makes up for one"
+    );
 }

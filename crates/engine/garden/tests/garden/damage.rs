@@ -17,7 +17,7 @@ use crate::rig::{Devices, Rig, SLOT, SMALL, Shape, TIGHT, VOLUME, caller, findin
 
 const UNPROTECTED: Shape = Shape { groups: &[(3, false)], stripes: 200, log_bytes: 400 << 10 };
 
-fn play(fs: &dyn FileSystem) {
+pub fn play(fs: &dyn FileSystem) {
     set_root(fs);
     for number in 0..12_u8 {
         let name = format!("file {number}");
@@ -46,7 +46,7 @@ pub fn used(devices: &Devices) -> Vec<(usize, u64)> {
     collect_used_slots(drives, log).unwrap()
 }
 
-fn flip(device: &Arc<dyn BlockDevice>, at: u64) {
+pub fn flip(device: &Arc<dyn BlockDevice>, at: u64) {
     let mut byte = [0];
     device.read_at(at, &mut byte).unwrap();
     device.write_at(at, &[byte[0] ^ 0x10]).unwrap();

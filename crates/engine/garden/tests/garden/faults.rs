@@ -66,41 +66,58 @@ fn check_reopened(devices: &[Faulty], trees: &[Tree], done: usize, told: &str) {
     assert_eq!(findings(&left), Vec::<String>::new(), "{told}");
 }
 
-#[test]
-fn a_write_or_flush_that_fails_stops_the_engine_and_loses_nothing() {
+/// Plays the story with one write or flush of a device failing; says how many faults struck.
+fn strike(device: usize, numbers: impl Iterator<Item = u64>, check: &dyn Fn(&Rig, usize, &str)) -> u32 {
     let (operations, start) = (story(), at_rest());
     let (trees, answers) = model(&operations);
-    let mut stopped = 0;
-    for device in 0..start.len() {
-        for fault in
-            (1..400).step_by(7).flat_map(|number| [format!("fail write {number}"), format!("fail flush {number}")])
-        {
-            let devices = faulty(&start);
-            let mut rig = rig(&devices, LIMITS);
-            devices[device].inject(&fault).unwrap();
-            let mut player = Player::default();
-            let done = operations
-                .iter()
-                .zip(&answers)
-                .take_while(|(operation, want)| player.play(&mut rig, operation) == **want)
-                .count();
-            if devices[device].struck() == 0 {
-                assert_eq!(done, operations.len());
-                continue; // there are not so many requests
-            }
-            let told = format!("{fault} of {}, after {done} operations", devices[device].name());
-            assert!(done < operations.len(), "{told}: the failure was not told");
-            // Nothing is changed any more, whatever the devices do now; what is there can be read.
-            devices[device].heal();
-            let refused =
-                senesce_fsapi::FileSystem::unlink(rig.fs(), &crate::rig::caller(9), senesce_fsapi::Ino::ROOT, b"d");
-            assert_eq!(refused.unwrap_err().errno(), 30, "{told}");
-            drop(rig);
-            check_reopened(&devices, &trees, done, &told);
-            stopped += 1;
+    let mut struck = 0;
+    for fault in numbers.flat_map(|number| [format!("fail write {number}"), format!("fail flush {number}")]) {
+        let devices = faulty(&start);
+        let mut rig = rig(&devices, LIMITS);
+        devices[device].inject(&fault).unwrap();
+        let mut player = Player::default();
+        let done = operations
+            .iter()
+            .zip(&answers)
+            .take_while(|(operation, want)| player.play(&mut rig, operation) == **want)
+            .count();
+        if devices[device].struck() == 0 {
+            assert_eq!(done, operations.len());
+            continue; // there are not so many requests
         }
+        devices[device].heal();
+        let told = format!("{fault} of {}, after {done} operations", devices[device].name());
+        check(&rig, done, &told);
+        drop(rig);
+        check_reopened(&devices, &trees, done, &told);
+        struck += 1;
     }
-    assert!(stopped > 15, "{stopped} faults struck");
+    struck
+}
+
+#[test]
+fn a_log_that_fails_stops_the_engine_and_nothing_is_lost() {
+    let check = |rig: &Rig, done: usize, told: &str| {
+        assert!(done < story().len(), "{told}: the failure was not told");
+        // Nothing is changed any more, whatever the devices do now; what is there can be read.
+        let refused =
+            senesce_fsapi::FileSystem::unlink(rig.fs(), &crate::rig::caller(9), senesce_fsapi::Ino::ROOT, b"d");
+        assert_eq!(refused.unwrap_err().errno(), 30, "{told}");
+    };
+    let struck = strike(at_rest().len() - 1, (1..100).step_by(4), &check);
+    assert!(struck > 12, "{struck} faults struck");
+}
+
+#[test]
+fn a_drive_that_fails_once_is_gone_on_without() {
+    for device in 0..at_rest().len() - 1 {
+        let check = |rig: &Rig, done: usize, told: &str| {
+            assert_eq!(done, story().len(), "{told}");
+            assert_eq!(rig.garden().report().missing_drives, [device as u32], "{told}");
+        };
+        let struck = strike(device, (1..100).step_by(3), &check);
+        assert!(struck > 5, "{struck} faults struck drive {device}");
+    }
 }
 
 /// One drive of data fails in reading, or lies: reads give what was written all the same.

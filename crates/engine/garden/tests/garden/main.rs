@@ -3,9 +3,11 @@
 mod conformance;
 mod crash;
 mod damage;
+mod drives;
 mod faults;
 mod forged;
 mod guard;
 mod rig;
+mod scrub;
 mod space;
 mod volumes;

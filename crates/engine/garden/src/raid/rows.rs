@@ -1,0 +1,60 @@
+//! Whole stripes: as they lie on the drives, for those who check and fill drives.
+
+use super::{Drive, Raid, slot_offset, xor};
+use crate::format::{
+    SLOT,
+    bytes::array,
+    slot::{self, Slot},
+};
+
+/// A stripe as it lies there; `None` stands for a drive that is missing or does not answer.
+pub(crate) struct Row {
+    pub group: usize,
+    pub stripe: u64,
+    /// Data drives first, then parity.
+    pub slots: Vec<Option<Slot>>,
+}
+
+impl Row {
+    /// The XOR of all that can be read, but for one drive.
+    pub fn sum_without(&self, drive: Option<usize>) -> Slot {
+        let mut sum = slot::zero_slot();
+        let others = (0..).zip(&self.slots).filter(|(other, _)| Some(*other) != drive);
+        others.filter_map(|(_, slot)| slot.as_ref()).for_each(|slot| xor(&mut sum, slot));
+        sum
+    }
+}
+
+impl Raid {
+    /// Reads stripes of a group; one request for each drive, single ones if that fails.
+    pub fn read_rows(&self, group: usize, first: u64, count: u64) -> Vec<Row> {
+        let drives = self.geometry.groups[group].drives();
+        let row = |stripe| Row { group, stripe, slots: Vec::with_capacity(drives) };
+        let mut rows: Vec<Row> = (first..first + count).map(row).collect();
+        let mut buffer = vec![0; count as usize * SLOT];
+        for drive in 0..drives {
+            let device = self.holder(group, drive, first + count - 1);
+            let whole = device.is_some_and(|device| device.read_at(slot_offset(first), &mut buffer).is_ok());
+            for (index, row) in rows.iter_mut().enumerate() {
+                let slot = if whole {
+                    Some(Box::new(array(&buffer, index * SLOT)))
+                } else {
+                    self.read_slot(group, drive, row.stripe).ok()
+                };
+                row.slots.push(slot);
+            }
+        }
+        rows
+    }
+
+    /// Writes slots from `first` on to a drive that is being filled, and notes that it holds them. Not flushed. If it
+    /// fails, it is missing again.
+    pub fn fill(&mut self, place: usize, first: u64, slots: &[Slot]) {
+        let Drive::Filling { device, done } = &mut self.drives[place] else { return };
+        let bytes: Vec<u8> = slots.iter().flat_map(|slot| slot.iter().copied()).collect();
+        match device.write_at(slot_offset(first), &bytes) {
+            Ok(()) => *done = first + slots.len() as u64,
+            Err(failure) => self.drives[place] = Drive::Missing { why: failure.to_string() },
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! One RAID group on devices that count and fail: every width, every missing drive, every set of blocks written.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use senesce_block::{BlockDevice, BlockOperation, FaultDevice, MemoryDevice};
+use senesce_core::Bytes;
+
+use super::*;
+use crate::{Group, format::zero_block};
+
+const STRIPES: u64 = 3;
+
+type Devices = Vec<Arc<FaultDevice<MemoryDevice>>>;
+
+/// A group whose blocks all hold version 0.
+fn make(data_drives: u16) -> (Raid, Devices) {
+    let group = Group { data_drives, parity: true, stripes: STRIPES };
+    let geometry = Geometry::new(vec![group], 2, 2).unwrap();
+    let device = |number| MemoryDevice::new(format!("drive {number}"), Bytes(geometry.drive_bytes(0)));
+    let devices: Devices = (0..=data_drives).map(|number| Arc::new(FaultDevice::new(device(number)))).collect();
+    let drives = devices.iter().map(|device| Drive::Here(device.clone())).collect();
+    let mut raid = Raid::new(geometry, drives).unwrap();
+    let all: Vec<Place> = (0..STRIPES).flat_map(|stripe| row(data_drives, stripe)).collect();
+    let writes = all.iter().map(|place| (*place, slot_of(&raid, *place, 0))).collect();
+    write(&mut raid, &writes);
+    (raid, devices)
+}
+
+fn row(data_drives: u16, stripe: u64) -> Vec<Place> {
+    (0..usize::from(data_drives)).map(|drive| Place { group: 0, stripe, drive }).collect()
+}
+
+fn want(pvbn: u64, version: u16) -> Want {
+    Want { kind: Kind::Aggregate, level: None, owner: 7, block: pvbn, tag: version }
+}
+
+fn slot_of(raid: &Raid, place: Place, version: u16) -> Slot {
+    let pvbn = raid.geometry.pvbn(place);
+    let mut block = zero_block();
+    block.fill(pvbn as u8 ^ version.to_le_bytes()[0].wrapping_mul(31));
+    let (kind, owner, cp) = (Kind::Aggregate, 7, version.into());
+    let context = Context { kind, level: 0, tag: version, owner, block: pvbn, pvbn, cp, hint_file: 0, hint_block: 0 };
+    slot::encode(&block, &context)
+}
+
+/// Writes the blocks of a stripe whose bits are set.
+fn write_mask(raid: &mut Raid, stripe: u64, mask: u32, version: u16) {
+    let places = row(raid.geometry.groups[0].data_drives, stripe).into_iter();
+    let writes: BTreeMap<Place, Slot> = places
+        .filter(|place| mask >> place.drive & 1 == 1)
+        .map(|place| (place, slot_of(raid, place, version)))
+        .collect();
+    write(raid, &writes);
+}
+
+fn write(raid: &mut Raid, writes: &BTreeMap<Place, Slot>) {
+    let plans = raid.plan(writes).unwrap();
+    raid.write(writes, &plans).unwrap();
+}
+
+/// Reads all blocks: those of the mask are of the given version, the others as they were made.
+fn check_all(raid: &mut Raid, stripe: u64, mask: u32, version: u16, told: &str) {
+    let places: Vec<Place> = (0..STRIPES).flat_map(|at| row(raid.geometry.groups[0].data_drives, at)).collect();
+    for place in places {
+        let is_new = place.stripe == stripe && mask >> place.drive & 1 == 1;
+        let version = if is_new { version } else { 0 };
+        let pvbn = raid.geometry.pvbn(place);
+        let got = raid.read(pvbn, &want(pvbn, version));
+        assert_eq!(got.as_ref(), Ok(&slot::payload(&slot_of(raid, place, version))), "{told}, {place:?}");
+    }
+}
+
+fn is_parity_right(raid: &Raid) -> bool {
+    let rows = raid.read_rows(0, 0, STRIPES);
+    rows.iter().all(|row| row.sum_without(None).iter().all(|&byte| byte == 0))
+}
+
+#[test]
+fn a_whole_stripe_needs_no_reads_and_a_part_of_it_as_few_as_can_be() {
+    for n in 1..=8_u16 {
+        for w in 1..=n {
+            let (mut raid, devices) = make(n);
+            let reads = || devices.iter().map(|device| device.requests(BlockOperation::Read)).sum::<u64>();
+            let before = reads();
+            write_mask(&mut raid, 1, (1 << w) - 1, 1);
+            let least = if w == n { 0 } else { (n - w).min(w + 1) };
+            assert_eq!(reads() - before, u64::from(least), "{w} of {n}");
+            assert_eq!(raid.counts().data.parity_reads.blocks, u64::from(least), "{w} of {n}");
+            assert!(is_parity_right(&raid), "{w} of {n}");
+        }
+    }
+}
+
+#[test]
+fn any_drive_may_be_missing_while_any_blocks_are_written_and_read() {
+    for n in 1..=4_u16 {
+        for missing in 0..=usize::from(n) {
+            for mask in 1..1_u32 << n {
+                let (mut raid, _devices) = make(n);
+                raid.fail(missing, Error::invalid("a test")).unwrap();
+                write_mask(&mut raid, 1, mask, 1);
+                check_all(&mut raid, 1, mask, 1, &format!("drive {missing} of {n} missing, {mask:b} written"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_drive_that_begins_to_fail_is_taken_out_and_nothing_is_lost() {
+    for faults in ["fail read 1..; fail write 1..", "fail write 1..", "fail read 1.."] {
+        for failing in 0..=3 {
+            for mask in 1..1_u32 << 3 {
+                let (mut raid, devices) = make(3);
+                devices[failing].inject(faults).unwrap();
+                let told = format!("drive {failing}: {faults}, {mask:b} written");
+                write_mask(&mut raid, 1, mask, 1);
+                check_all(&mut raid, 1, mask, 1, &told);
+                let is_written = failing == 3 || mask >> failing & 1 == 1;
+                let must_be_out = faults.contains("read") && failing < 3 || faults.contains("write") && is_written;
+                let is_out = raid.missing() == [failing as u32];
+                assert!(is_out || !must_be_out, "{told}: {:?}", raid.missing());
+                check_all(&mut raid, 1, mask, 1, &told);
+                let second = raid.fail((failing + 1) % 4, Error::invalid("the second"));
+                assert_eq!(second.is_err(), is_out, "{told}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_block_that_a_drive_fails_to_read_twice_is_written_again() {
+    let (mut raid, devices) = make(3);
+    let place = Place { group: 0, stripe: 2, drive: 1 };
+    let pvbn = raid.geometry.pvbn(place);
+    let reads = devices[1].requests(BlockOperation::Read);
+    devices[1].inject(&format!("fail read {}; fail read {}", reads + 1, reads + 2)).unwrap();
+    assert_eq!(raid.read(pvbn, &want(pvbn, 0)), Ok(slot::payload(&slot_of(&raid, place, 0))));
+    assert_eq!((raid.counts().repairs, raid.missing()), (1, vec![]));
+}
+
+#[test]
+fn a_block_of_elsewhere_is_not_made_part_of_parity() {
+    for mask in 1..7_u32 {
+        let (mut raid, devices) = make(3);
+        // In the stripe to be written, a drive whose block is not has got that of another stripe.
+        let drive = (0..3).find(|drive| mask >> drive & 1 == 0).unwrap();
+        let foreign = slot_of(&raid, Place { group: 0, stripe: 0, drive }, 0);
+        devices[drive].write_at(slot_offset(1), &foreign[..]).unwrap();
+        write_mask(&mut raid, 1, mask, 1);
+        let pvbn = raid.geometry.pvbn(Place { group: 0, stripe: 1, drive });
+        let repaired = match raid.read(pvbn, &want(pvbn, 0)) {
+            Ok(block) => block,
+            Err(why) => raid.repair(pvbn, &want(pvbn, 0), why).unwrap(),
+        };
+        let place = Place { group: 0, stripe: 1, drive };
+        assert_eq!(repaired, slot::payload(&slot_of(&raid, place, 0)), "{mask:b} written");
+        assert!(is_parity_right(&raid), "{mask:b} written");
+    }
+}

@@ -1,0 +1,86 @@
+//! Which blocks of a stripe are not what they must be, and what they must be.
+//!
+//! A block that is in use is right if its checksums fit, it says that it lies where it lies, and the map that it names has
+//! a pointer to this very place and tag. The last finds writes that never came: what lies there is whole, but old.
+
+use super::{AGGREGATE, Key, Store, aggregate};
+use crate::{
+    check::Finding,
+    error::{Error, Result},
+    format::{
+        Damage,
+        pointer::Physical,
+        slot::{self, Context, Kind, Slot},
+    },
+    raid::{Place, Row},
+};
+
+impl Store {
+    /// The data drives of a stripe whose blocks are in use and not right, and why. Drives that are missing are not among
+    /// them.
+    pub(super) fn judge(&mut self, row: &Row) -> Result<Vec<(usize, Damage)>> {
+        let data = usize::from(self.raid.geometry.groups[row.group].data_drives);
+        let mut bad = Vec::new();
+        for (drive, slot) in row.slots.iter().take(data).enumerate() {
+            if self.raid.holder(row.group, drive, row.stripe).is_none() || !self.is_slot_used(row, drive)? {
+                continue;
+            }
+            let judged = match slot {
+                None => Err(Damage::new("drive", "answer", "an error", "a block")),
+                Some(slot) => self.judge_slot(row, drive, slot)?,
+            };
+            bad.extend(judged.err().map(|damage| (drive, damage)));
+        }
+        Ok(bad)
+    }
+
+    /// Whether the block of a data drive is in use.
+    pub(super) fn is_slot_used(&mut self, row: &Row, drive: usize) -> Result<bool> {
+        self.is_used(self.raid.geometry.pvbn(Place { group: row.group, stripe: row.stripe, drive }))
+    }
+
+    /// What speaks against a slot being the one in use in this place.
+    pub(super) fn judge_slot(
+        &mut self,
+        row: &Row,
+        drive: usize,
+        slot: &Slot,
+    ) -> Result<std::result::Result<(), Damage>> {
+        let pvbn = self.raid.geometry.pvbn(Place { group: row.group, stripe: row.stripe, drive });
+        let context = match slot::decode(slot) {
+            Ok(context) => context,
+            Err(damage) => return Ok(Err(damage)),
+        };
+        if context.pvbn != pvbn {
+            return Ok(Err(Damage::new("trailer", "PVBN", context.pvbn, pvbn)));
+        }
+        let is_named = match self.is_named(&context) {
+            // The map is damaged itself, which is found where it lies.
+            Err(Error::Damaged { .. }) => true,
+            other => other?,
+        };
+        let unnamed = || Damage::new("trailer", "tag", context.tag, "one that a map has for this place");
+        Ok(if is_named { Ok(()) } else { Err(unnamed()) })
+    }
+
+    /// Whether the map that a trailer names has a pointer to its block.
+    fn is_named(&mut self, context: &Context) -> Result<bool> {
+        let is_container = context.owner >= aggregate::FIRST_CONTAINER;
+        let level = match context.kind {
+            Kind::Volume if is_container => 0,
+            Kind::Aggregate if !is_container || context.level > 0 => context.level,
+            _ => return Ok(false),
+        };
+        if self.try_inode(AGGREGATE, context.owner)?.is_none() {
+            return Ok(false);
+        }
+        let pointer = self.pointer(Key::new(AGGREGATE, context.owner, level, context.block))?;
+        Ok(pointer.is_some_and(|pointer| pointer.at == Physical { pvbn: context.pvbn, tag: context.tag }))
+    }
+
+    /// A finding on a drive of a stripe, with its place in words.
+    pub(super) fn find_on(&self, row: &Row, drive: usize, damage: Damage) -> Finding {
+        let place = self.raid.geometry.first_drive(row.group) + drive;
+        Finding { place: format!("drive {place}, stripe {} of RAID group {}", row.stripe, row.group), damage }
+    }
+}

@@ -1,0 +1,164 @@
+//! Looking at every block and its parity before somebody needs them, some stripes at a time.
+//!
+//! Which of a stripe's blocks lies is decided by what they say of themselves and by the maps, never by parity alone: one
+//! that is wrong is put together from the others and believed only if it then is the one that the map wants. Parity is
+//! written anew only if all blocks in use are right.
+
+use super::{Store, find::read_superblock, rebuild::ROWS_AT_ONCE};
+use crate::{
+    check::Finding,
+    error::Result,
+    format::{
+        Damage,
+        slot::{self, Kind},
+    },
+    raid::{Row, fixed_context},
+};
+
+/// How far the scrub is, and what it found since the aggregate was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScrubReport {
+    /// Stripes of the running pass that are done, over all RAID groups.
+    pub done: u64,
+    /// Passes over the whole aggregate.
+    pub passes: u64,
+    /// Blocks, labels and superblocks that were damaged and are right again.
+    pub repaired: u64,
+    /// Stripes whose blocks were right and whose parity was not; it is right again.
+    pub parity_repaired: u64,
+    /// Blocks in use that are damaged and cannot be put together.
+    pub lost: u64,
+}
+
+/// What a step of the scrub found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScrubStep {
+    /// Stripes of this pass that are done.
+    pub done: u64,
+    /// All stripes: with as many done, the pass has ended, and the next step begins another one.
+    pub of: u64,
+    /// Blocks, labels and superblocks that were damaged and are right again.
+    pub repaired: Vec<Finding>,
+    /// Stripes whose blocks were right and whose parity was not; it is right again.
+    pub parity_repaired: Vec<Finding>,
+    /// Blocks in use that are damaged and cannot be put together; nothing of their stripe was written.
+    pub lost: Vec<Finding>,
+}
+
+impl Store {
+    /// Scrubs at most so many stripes, going on where the last step ended.
+    ///
+    /// Errors: those of a consistency point. Cost: reads the stripes whole, and maps.
+    pub fn scrub_step(&mut self, stripes: u64) -> Result<ScrubStep> {
+        self.check_running()?;
+        let groups = self.raid.geometry.groups.clone();
+        let of = groups.iter().map(|group| group.stripes).sum();
+        let mut step = ScrubStep { of, ..ScrubStep::default() };
+        let begin = self.scrub.done % of;
+        if begin == 0 {
+            self.scrub_fixed(&mut step)?;
+        }
+        let end = (begin + stripes.max(1)).min(of);
+        let mut base = 0;
+        for (group, shape) in groups.iter().enumerate() {
+            let own = begin.clamp(base, base + shape.stripes) - base..end.clamp(base, base + shape.stripes) - base;
+            base += shape.stripes;
+            for first in own.clone().step_by(ROWS_AT_ONCE as usize) {
+                for row in self.raid.read_rows(group, first, ROWS_AT_ONCE.min(own.end - first)) {
+                    self.scrub_row(&row, &mut step)?;
+                }
+            }
+        }
+        self.raid.flush()?;
+        step.done = end;
+        self.scrub.done = end;
+        self.scrub.passes += u64::from(end == of);
+        self.scrub.repaired += step.repaired.len() as u64;
+        self.scrub.parity_repaired += step.parity_repaired.len() as u64;
+        self.scrub.lost += step.lost.len() as u64;
+        Ok(step)
+    }
+
+    fn scrub_row(&mut self, row: &Row, step: &mut ScrubStep) -> Result<()> {
+        let shape = self.raid.geometry.groups[row.group];
+        let bad = self.judge(row)?;
+        let is_here = |drive| self.raid.holder(row.group, drive, row.stripe).is_some();
+        if !shape.parity || !(0..shape.drives()).all(is_here) {
+            step.lost.extend(bad.into_iter().map(|(drive, damage)| self.find_on(row, drive, damage)));
+            return Ok(());
+        }
+        // Drives that do not answer, and those whose block in use is wrong: of all these, one can be put together.
+        let mut wrong: Vec<usize> = (0..shape.drives()).filter(|&drive| row.slots[drive].is_none()).collect();
+        wrong.extend(bad.iter().map(|(drive, _)| *drive));
+        wrong.sort_unstable();
+        wrong.dedup();
+        if wrong.is_empty() {
+            return self.scrub_parity(row, step);
+        }
+        let findings: Vec<Finding> =
+            bad.iter().map(|(drive, damage)| self.find_on(row, *drive, damage.clone())).collect();
+        if let [drive] = wrong[..] {
+            let rebuilt = row.sum_without(Some(drive));
+            let is_right = bad.is_empty() || self.judge_slot(row, drive, &rebuilt)?.is_ok();
+            if is_right {
+                self.raid.write_back(row.group, drive, row.stripe, &rebuilt);
+                let silent = || self.find_on(row, drive, Damage::new("drive", "answer", "an error", "a block"));
+                step.repaired.push(findings.into_iter().next().unwrap_or_else(silent));
+                return Ok(());
+            }
+        }
+        step.lost.extend(findings);
+        Ok(())
+    }
+
+    /// All blocks in use are right: what parity says otherwise is wrong.
+    fn scrub_parity(&mut self, row: &Row, step: &mut ScrubStep) -> Result<()> {
+        let parity = usize::from(self.raid.geometry.groups[row.group].data_drives);
+        let sum = row.sum_without(None);
+        let Some(at) = sum.iter().position(|&byte| byte != 0) else { return Ok(()) };
+        self.raid.write_back(row.group, parity, row.stripe, &row.sum_without(Some(parity)));
+        let damage = Damage::new("stripe", "parity", format!("a difference at byte {at}"), "none");
+        step.parity_repaired.push(self.find_on(row, parity, damage));
+        Ok(())
+    }
+
+    /// Labels and superblocks, of which every drive has its own.
+    fn scrub_fixed(&mut self, step: &mut ScrubStep) -> Result<()> {
+        let uuid = self.label.uuid;
+        let mut superblocks_wrong = false;
+        let devices: Vec<_> = self.raid.present().map(|(place, device)| (place as u32, device.clone())).collect();
+        for (place, device) in devices {
+            let mut found = slot::zero_slot();
+            let read = device.read_at(0, &mut found[..]);
+            let read = read.map_err(|error| Damage::new("drive", "answer", error, "a block"));
+            let judged = read.and_then(|()| slot::decode(&found)).and_then(|context| {
+                let wanted = fixed_context(Kind::Label, 0, 0);
+                let damage = || Damage::new("trailer", "context", format!("{context:?}"), format!("{wanted:?}"));
+                if context == wanted { Ok(()) } else { Err(damage()) }
+            });
+            if let Err(damage) = judged {
+                if let Err(failure) = self.write_label(place, &device) {
+                    self.raid.fail(place as usize, failure)?;
+                }
+                step.repaired.push(Finding { place: format!("label of drive {place}"), damage });
+            }
+            for half in 0..2 {
+                let found = read_superblock(&device, half, uuid);
+                let is_newest = found.as_ref().is_ok_and(|sb| *sb == self.durable);
+                if is_newest || half != self.sb_slot && (found.is_ok() || self.durable.previous == 0) {
+                    continue;
+                }
+                superblocks_wrong = true;
+                let cp = found.map_or("no superblock".to_owned(), |sb| sb.cp.to_string());
+                let damage = Damage::new("superblock", "consistency point", cp, self.durable.cp);
+                step.repaired.push(Finding { place: format!("superblock {half} of drive {place}"), damage });
+            }
+        }
+        if superblocks_wrong {
+            // First the older place is written and then the newer one, so that one of them is right at any time.
+            self.commit_drives()?;
+            self.commit_drives()?;
+        }
+        Ok(())
+    }
+}
