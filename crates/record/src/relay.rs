@@ -9,6 +9,7 @@
 use std::{
     fs::File,
     io::{self, Read, Write},
+    net::Shutdown,
     os::{
         fd::{AsFd, OwnedFd},
         unix::net::UnixDatagram,
@@ -50,17 +51,17 @@ pub(crate) fn run<F: Filesystem>(mounted: Session<F>, filesystem: F, config: &Co
     let session = Session::from_fd(filesystem, OwnedFd::from(there), config.acl, config.clone())?;
     here.recv(&mut [0; 256])?;
     let (requests, answers) = (File::from(kernel.try_clone()?), File::from(kernel));
-    let incoming = here.try_clone()?;
+    let (incoming, both) = (here.try_clone()?, here.try_clone()?);
     let down = thread::Builder::new().name("relay-requests".to_owned());
     let down = down.spawn(move || relay_requests(requests, &incoming))?;
     let up = thread::Builder::new().name("relay-answers".to_owned());
     let up = up.spawn(move || relay_answers(&here, answers))?;
     let served = session.run();
-    if served.is_ok() {
-        // Both have seen the end. Otherwise they end with the next request, and the mount with them.
-        let _ = (down.join(), up.join());
-    }
+    // Both have seen the end, or see it now; who reads from the kernel ends with the mount.
+    let _ = both.shutdown(Shutdown::Both);
+    let _ = up.join();
     drop(mounted);
+    let _ = down.join();
     served
 }
 
@@ -82,15 +83,28 @@ fn relay_requests(mut kernel: File, session: &UnixDatagram) {
             // Taken back before it was read, or disturbed.
             Err(error) if is(&error, &[Errno::NOENT, Errno::INTR, Errno::AGAIN]) => continue,
             Err(_) => {
-                let _ = session.send(&request(DESTROY, &[]));
+                pass_on(session, &request(DESTROY, &[]));
                 return;
             }
         };
         if buffer[OPCODE] == TMPFILE.to_ne_bytes() {
             buffer[OPCODE].copy_from_slice(&CREATE.to_ne_bytes());
         }
-        if session.send(&buffer[..length]).is_err() {
+        if !pass_on(session, &buffer[..length]) {
+            // Whoever waits for an answer gets an error when the session ends.
+            pass_on(session, &request(DESTROY, &[]));
             return;
+        }
+    }
+}
+
+/// Sends a message, as often as there is no memory for it; whether it was sent.
+fn pass_on(to: &UnixDatagram, message: &[u8]) -> bool {
+    loop {
+        match to.send(message) {
+            Ok(_) => return true,
+            Err(error) if is(&error, &[Errno::NOBUFS, Errno::NOMEM, Errno::INTR]) => thread::yield_now(),
+            Err(_) => return false,
         }
     }
 }
@@ -99,7 +113,8 @@ fn relay_requests(mut kernel: File, session: &UnixDatagram) {
 fn relay_answers(session: &UnixDatagram, mut kernel: File) {
     let mut buffer = vec![0; LARGEST_WRITE as usize + BESIDE];
     while let Ok(length) = session.recv(&mut buffer) {
-        if buffer[8..16] == OWN.to_ne_bytes() {
+        // Nothing: the session is over.
+        if length < 16 || buffer[8..16] == OWN.to_ne_bytes() {
             return;
         }
         // Who asked may be gone; the kernel then wants no answer.

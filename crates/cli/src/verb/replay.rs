@@ -47,6 +47,9 @@ fn replay_in(args: &ReplayArgs, custodian: &Custodian, scratch: &Path, quiet: bo
         return replay_into(args, Onto::Directory(existing), scratch, quiet).map(|()| None);
     }
     if let Some(place) = args.on.strip_prefix("garden:") {
+        if args.keep || args.force || args.fs.is_some() {
+            return Err(usage("--keep, --force and --fs are about volumes that are made; --on names a garden", None));
+        }
         return with_engine(Path::new(place), |target| replay_into(args, Onto::Engine(target), scratch, quiet))
             .map(|()| None);
     }

@@ -160,4 +160,5 @@ fn a_log_is_replayed_onto_an_engine_in_process_as_onto_a_directory() {
         fs::remove_dir_all(lab.path("g")).unwrap();
     }
     replay("garden:missing", "1").refused(1, &["cannot list missing"]);
+    lab.run(["replay", "log", "--on", "garden:g", "--keep"]).refused(2, &["about volumes that are made"]);
 }

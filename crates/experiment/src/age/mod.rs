@@ -21,7 +21,7 @@ use serde::{Serialize, Serializer};
 use crate::{
     Error, Source,
     arm::{check_signal, sync_step, written_bytes},
-    plan::{Engine, Plan},
+    plan::{Engine, Plan, WorkloadKind},
 };
 
 pub use plan::plan_aging;
@@ -173,6 +173,8 @@ pub fn age_into(
     let every = plan.workload.sync_every_operations;
     let fills =
         plan.fills_volume() || plan.workload.overwrite.as_ref().is_some_and(|table| table.fill_percent.is_some());
+    // Full-disk git fills the volume, too, but deletes whole copies when it is full.
+    let holds = fills && plan.workload.kind != WorkloadKind::History;
     let mut apply = |targets: &mut [PosixTarget], latencies: &mut [Latencies], number, step| -> Result<_, Error> {
         let timed = targets.iter_mut().zip(latencies).map(|(target, own)| TimedTarget::new(target, clock, own));
         let done = apply_step_together(&mut timed.collect::<Vec<_>>(), number, step, &*contents)?;
@@ -185,7 +187,7 @@ pub fn age_into(
         check_signal()?;
         let space = targets[0].space().map_err(Error::io("ask for the free space of", root))?;
         volume.ages.note_space(space.capacity, space.free);
-        if until.is_reached(&volume.ages, fills) {
+        if until.is_reached(&volume.ages, fills, holds) {
             break AgeEnded::Reached;
         }
         let at_bound = until.steps.is_some_and(|steps| volume.ages.counted_steps >= steps);
@@ -238,7 +240,7 @@ pub fn age_into(
     latencies.iter().for_each(|own| all.add(own));
     Ok(AgeEnd {
         ended,
-        missed: until.compute_missed(&ages, fills),
+        missed: until.compute_missed(&ages, holds),
         steps: steps + 1,
         counted_steps: ages.counted_steps,
         operations,

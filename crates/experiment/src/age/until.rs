@@ -12,7 +12,7 @@ const FULLNESS_TOLERANCE: f64 = 0.005;
 pub struct Until {
     /// The share of the capacity that is not free.
     pub fullness: Option<f64>,
-    /// Bytes written after set-up over bytes written by it.
+    /// Bytes written or reserved after set-up over those of set-up.
     pub turnover: Option<f64>,
     /// The aggregate layout score, at most.
     pub layout_score: Option<f64>,
@@ -27,7 +27,7 @@ pub struct Ages {
     pub fullness: f64,
     /// The highest it ever was.
     pub highest_fullness: f64,
-    /// Bytes written after set-up over bytes written by it.
+    /// Bytes written or reserved after set-up over those of set-up.
     pub turnover: f64,
     /// The layout score when it was looked at last.
     pub layout_score: Option<f64>,
@@ -43,17 +43,17 @@ impl Ages {
 }
 
 impl Until {
-    /// Whether all that is given, but for the bound on steps, holds. A fullness that was reached once counts: deletions
-    /// come and go. Of a workload that `fills` the volume, the fullness is where its aging only begins, and ends nothing.
-    pub(super) fn is_reached(&self, ages: &Ages, fills: bool) -> bool {
+    /// Whether all that is given, but for the bound on steps, holds. A fullness that was reached once counts, since deletions
+    /// come and go, but for a workload that `holds` one. Of a workload that `fills` the volume, the fullness is where its aging only begins, and ends nothing.
+    pub(super) fn is_reached(&self, ages: &Ages, fills: bool, holds: bool) -> bool {
         let is_given = (self.fullness.is_some() && !fills) || self.turnover.is_some() || self.layout_score.is_some();
-        is_given && self.compute_missed(ages, fills).is_empty()
+        is_given && self.compute_missed(ages, holds).is_empty()
     }
 
-    /// What is given and does not hold, in words. Who `fills` the volume is to hold its fullness, others to reach it once.
-    pub(super) fn compute_missed(&self, ages: &Ages, fills: bool) -> Vec<String> {
+    /// What is given and does not hold, in words. A workload that `holds` its fullness is to have it at the end, others once.
+    pub(super) fn compute_missed(&self, ages: &Ages, holds: bool) -> Vec<String> {
         let mut missed = Vec::new();
-        let (reached, how) = if fills { (ages.fullness, "is") } else { (ages.highest_fullness, "reached at most") };
+        let (reached, how) = if holds { (ages.fullness, "is") } else { (ages.highest_fullness, "reached at most") };
         if let Some(wanted) = self.fullness.filter(|wanted| reached < wanted - FULLNESS_TOLERANCE) {
             missed.push(format!("fullness {wanted} ({how} {reached:.4})"));
         }
@@ -120,10 +120,10 @@ mod tests {
         assert_eq!((until.fullness, until.turnover, until.steps), (Some(0.8), Some(2.0), Some(7)));
         let mut ages = Ages { turnover: 2.0, layout_score: Some(0.9), ..Ages::default() };
         ages.note_space(Bytes(1000), Bytes(204));
-        assert!(until.is_reached(&ages, true));
+        assert!(until.is_reached(&ages, true, true));
         // It was so full once; who fills the volume is to hold it.
         ages.note_space(Bytes(1000), Bytes(500));
-        assert!(until.is_reached(&ages, false) && ages.fullness == 0.5);
+        assert!(until.is_reached(&ages, false, false) && !until.is_reached(&ages, true, true) && ages.fullness == 0.5);
         assert_eq!(until.compute_missed(&ages, true), ["fullness 0.8 (is 0.5000)"]);
         for younger in [
             Ages { highest_fullness: 0.79, ..ages },
@@ -131,14 +131,14 @@ mod tests {
             Ages { layout_score: None, ..ages },
             Ages { layout_score: Some(0.91), ..ages },
         ] {
-            assert!(!until.is_reached(&younger, false));
+            assert!(!until.is_reached(&younger, false, false));
             assert_eq!(until.compute_missed(&younger, false).len(), 1);
         }
         let bound_only: Until = "steps=7".parse().unwrap();
-        assert!(!bound_only.is_reached(&ages, false) && bound_only.compute_missed(&ages, false).is_empty());
+        assert!(!bound_only.is_reached(&ages, false, false) && bound_only.compute_missed(&ages, false).is_empty());
         let fullness_only: Until = "fullness=0.5".parse().unwrap();
-        assert!(fullness_only.is_reached(&ages, false) && !fullness_only.is_reached(&ages, true));
-        assert!(!Until::default().is_reached(&ages, false));
+        assert!(fullness_only.is_reached(&ages, false, false) && !fullness_only.is_reached(&ages, true, false));
+        assert!(!Until::default().is_reached(&ages, false, false));
     }
 
     #[test]

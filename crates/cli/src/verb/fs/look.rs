@@ -49,6 +49,12 @@ fn print(what: &str, report: &CheckReport) {
         "  consistency point {}: {} blocks, {} volume(s), {} inodes, {} stripes of parity, {} operations in the log",
         report.cp, report.blocks, report.volumes, report.inodes, report.stripes, report.log_operations
     );
+    if !report.missing_drives.is_empty() {
+        println!(
+            "  without drive(s) {:?}: nothing is lost, and one more drive of their group would be too many",
+            report.missing_drives
+        );
+    }
     for finding in report.findings.iter().take(SHOWN) {
         println!("  {finding}");
     }
@@ -67,6 +73,7 @@ fn shown(what: &str, report: &CheckReport) -> Value {
         "blocks": report.blocks,
         "volumes": report.volumes,
         "inodes": report.inodes,
+        "missing_drives": report.missing_drives,
         "stale_pointers": report.stale_pointers,
         "stripes": report.stripes,
         "log_operations": report.log_operations,
