@@ -35,11 +35,15 @@ impl Store {
 
     pub fn put_inode(&mut self, space: u32, file: u64, inode: &Inode) -> Result<()> {
         match (space, file) {
-            (AGGREGATE, aggregate::INODES) => self.sb.root = inode.clone(),
+            (AGGREGATE, aggregate::INODES) => {
+                self.sb.root = inode.clone();
+                self.touched = true;
+            }
             (_, volume::INODES) => {
                 let volume = self.volume_mut(space)?;
                 volume.record.inode_file = inode.clone();
                 volume.record_dirty = true;
+                self.touched = true;
             }
             _ => {
                 let (key, at) = inode_place(space, file);
@@ -96,11 +100,12 @@ impl Store {
             self.dirty_above(key)?;
             self.cache.set_state(key, State::Dirty);
             self.dirty.insert(key);
-            self.touched = true;
             if key.space != AGGREGATE {
                 self.volume_mut(key.space)?.dirty += 1;
             }
         }
+        // Also if it was dirty already: what the caller writes is not what the last operation left.
+        self.touched = true;
         Ok(self.cache.get_mut(key).expect("it was loaded"))
     }
 
@@ -116,6 +121,7 @@ impl Store {
 
     /// Takes a block out of memory, dirty or not.
     pub fn forget(&mut self, key: Key) {
+        self.touched = true;
         self.cache.remove(key);
         if self.dirty.remove(&key)
             && let Ok(volume) = self.volume_mut(key.space)

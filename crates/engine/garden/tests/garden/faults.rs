@@ -5,14 +5,14 @@ use std::sync::Arc;
 use senesce_block::{BlockDevice, FaultDevice, MemoryDevice};
 use senesce_core::Bytes;
 use senesce_fsapi::{
-    ModelFs,
+    FileSystem, Ino, ModelFs, NewNode,
     conformance::{Answer, Operation, Player, Tree, collect_tree, find_difference},
 };
 use senesce_garden::Limits;
 
 use crate::{
     crash::{LIMITS, TINY, story},
-    rig::{Devices, Rig, VOLUME, findings, open, set_root, shared},
+    rig::{Devices, Rig, VOLUME, caller, findings, open, set_root, shared},
 };
 
 type Faulty = Arc<FaultDevice<MemoryDevice>>;
@@ -100,8 +100,7 @@ fn a_log_that_fails_stops_the_engine_and_nothing_is_lost() {
     let check = |rig: &Rig, done: usize, told: &str| {
         assert!(done < story().len(), "{told}: the failure was not told");
         // Nothing is changed any more, whatever the devices do now; what is there can be read.
-        let refused =
-            senesce_fsapi::FileSystem::unlink(rig.fs(), &crate::rig::caller(9), senesce_fsapi::Ino::ROOT, b"d");
+        let refused = rig.fs().unlink(&caller(9), Ino::ROOT, b"d");
         assert_eq!(refused.unwrap_err().errno(), 30, "{told}");
     };
     let struck = strike(at_rest().len() - 1, (1..100).step_by(4), &check);
@@ -157,4 +156,31 @@ fn one_drive_that_lies_does_no_harm() {
         }
     }
     assert!(struck > 50, "{struck} faults struck");
+}
+
+/// An operation that fails half way, on blocks that the one before it had changed already: memory is not what the log says.
+#[test]
+fn an_operation_that_fails_half_way_stops_the_engine_whatever_was_changed_before() {
+    let devices: Vec<Faulty> = faulty(&at_rest());
+    let mut rig = rig(&devices, LIMITS);
+    let (root, who) = (Ino::ROOT, caller(5));
+    let large = rig.fs().make_node(&who, root, b"large", &NewNode::file(0o644)).unwrap().ino;
+    for block in 0..40 {
+        assert_eq!(rig.fs().write(&who, large, block * 4096, &[7; 4096]).unwrap(), 4096);
+    }
+    rig.garden().consistency_point().unwrap();
+    rig.open().unwrap();
+    // The root directory and its inodes are in memory and changed; the pointers to the file's blocks are not.
+    rig.fs().make_node(&who, root, b"other", &NewNode::file(0o644)).unwrap();
+    for device in &devices[..devices.len() - 1] {
+        device.inject("fail read 1..").unwrap();
+    }
+    rig.fs().unlink(&who, root, b"large").unwrap_err();
+    devices.iter().for_each(|device| device.heal());
+    let refused = rig.fs().make_node(&who, root, b"large", &NewNode::file(0o644)).unwrap_err();
+    assert_eq!(refused.errno(), 30, "{refused}");
+    rig.open().unwrap();
+    assert_eq!(rig.fs().lookup(root, b"large").unwrap().ino, large);
+    rig.fs().lookup(root, b"other").unwrap();
+    assert_eq!(rig.findings(), Vec::<String>::new());
 }
