@@ -17,7 +17,6 @@ use crate::{
     format::{
         BLOCK, Block,
         top_areas::{MAX_LISTED, TopAreas},
-        zero_block,
     },
     raid::Place,
 };
@@ -166,10 +165,7 @@ impl Store {
             self.put_inode(AGGREGATE, aggregate::TOP_AREAS, &file)?;
         }
         for key in (0..groups).map(top_key) {
-            if !self.cache.contains(key) {
-                self.cache.insert(key, zero_block());
-            }
-            self.modify(key)?;
+            self.replace(key)?;
         }
         Ok(())
     }

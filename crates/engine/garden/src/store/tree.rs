@@ -98,15 +98,32 @@ impl Store {
         self.load(key)?;
         if self.cache.state(key) == Some(State::Clean) {
             self.dirty_above(key)?;
-            self.cache.set_state(key, State::Dirty);
-            self.dirty.insert(key);
-            if key.space != AGGREGATE {
-                self.volume_mut(key.space)?.dirty += 1;
-            }
+            self.make_dirty(key)?;
         }
         // Also if it was dirty already: what the caller writes is not what the last operation left.
         self.touched = true;
         Ok(self.cache.get_mut(key).expect("it was loaded"))
+    }
+
+    /// A block to be written whole: as [`modify`](Self::modify), but one that is not in memory is not read and holds zeros.
+    pub fn replace(&mut self, key: Key) -> Result<&mut Block> {
+        if !self.cache.contains(key) {
+            // Before the zeros are there: if this fails, readers must find what the devices have.
+            self.dirty_above(key)?;
+            self.cache.insert(key, zero_block());
+            self.make_dirty(key)?;
+        }
+        self.modify(key)
+    }
+
+    /// Notes that a block in memory changes; all above it is dirty.
+    fn make_dirty(&mut self, key: Key) -> Result<()> {
+        self.cache.set_state(key, State::Dirty);
+        self.dirty.insert(key);
+        if key.space != AGGREGATE {
+            self.volume_mut(key.space)?.dirty += 1;
+        }
+        Ok(())
     }
 
     /// Whether it changed since the last consistency point.

@@ -79,10 +79,8 @@ impl Store {
         self.grow(space, file, end.div_ceil(BLOCK_BYTES))?;
         for (block, within, range) in pieces(offset, data.len()) {
             let key = Key::new(space, file, 0, block);
-            if range.len() == BLOCK && !self.cache.contains(key) {
-                self.cache.insert(key, crate::format::zero_block());
-            }
-            self.modify(key)?[within..within + range.len()].copy_from_slice(&data[range]);
+            let block = if range.len() == BLOCK { self.replace(key)? } else { self.modify(key)? };
+            block[within..within + range.len()].copy_from_slice(&data[range]);
         }
         let mut inode = self.inode(space, file)?;
         inode.size = inode.size.max(end);

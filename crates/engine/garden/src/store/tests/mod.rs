@@ -2,6 +2,7 @@
 
 mod areas;
 mod placement;
+mod tree;
 
 use std::sync::Arc;
 
