@@ -13,7 +13,7 @@ use senesce_volume::{Custodian, Outcome, Registry, VirtualDevice, clean};
 
 use crate::{
     Error, World,
-    arm::{ArmContext, ArmPulls, drop_snapshots, run_arm},
+    arm::{ArmContext, ArmPulls, check_source, drop_snapshots, run_arm},
     circumstances::add_circumstances,
     durable::write_durably,
     error::{chain_text, classify},
@@ -189,6 +189,7 @@ impl Run {
             let virtual_device = virtual_device(&self.plan, &self.paths.plan())?;
             let devices = (&devices[..], virtual_device.as_ref());
             let source = Source::open(&self.plan, &self.paths.spool())?;
+            check_source(&self.plan, &source, &self.paths)?;
             let sizes = Sizes::plan(&self.plan, &source)?;
             check_device_sizes(&self.plan, &sizes, &*self.world.host)?;
             self.put_circumstances(&source, &sizes, devices.0)?;

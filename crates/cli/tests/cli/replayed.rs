@@ -1,6 +1,6 @@
 //! Operation logs as workloads of experiments: recordings, imported traces, the logs of agings and of runs.
 
-use std::{fs, time::Duration};
+use std::{collections::BTreeSet, fs, time::Duration};
 
 use senesce_core::Seed;
 use senesce_testkit::root_or_skip;
@@ -146,34 +146,48 @@ fn repetitions_hold_a_volume_full_and_a_killed_run_ends_as_if_nothing_had_happen
     assert!(ours.is_empty(), "{ours:?}");
 }
 
+/// Starts the plan into `out`, and kills it as soon as its journal holds `text`.
+fn kill_after(lab: &Lab, out: &str, text: &str) {
+    let mut child = lab.command().args(["run", "plan.toml", "--quiet", "--out", out]).spawn().unwrap();
+    while !fs::read_to_string(lab.path(out).join("journal.ndjson")).unwrap_or_default().contains(text) {
+        assert!(child.try_wait().unwrap().is_none(), "the run ended before {text}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
 #[test]
-fn a_run_does_not_go_on_with_another_log() {
+fn a_run_does_not_go_on_with_another_log_and_nothing_of_it_is_spoilt() {
     if !root_or_skip("volumes") {
         return;
     }
     let lab = Lab::new();
     record(&lab);
-    lab.plan(&full_plan());
-    let mut child = lab.command().args(["run", "plan.toml", "--quiet", "--out", "out"]).spawn().unwrap();
-    while !fs::read_to_string(lab.path("out/journal.ndjson")).unwrap_or_default().contains("checkpoint-done") {
-        assert!(child.try_wait().unwrap().is_none(), "the run ended before its first checkpoint");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
-    let log = fs::read(lab.path("build.senesce-log")).unwrap();
+    fs::rename(lab.path("build.senesce-log"), lab.path("right")).unwrap();
     let trace = "1 1.0 mkdir(\"/x/d\", 0755) = 0\n";
     fs::write(lab.path("trace"), trace).unwrap();
-    fs::remove_file(lab.path("build.senesce-log")).unwrap();
-    lab.run(["record", "--import-strace", "trace", "--dir", "/x", "--log", "build.senesce-log"]).good();
-    let refused = lab.run(["run", "--resume", "out", "--quiet"]);
-    assert!(
-        refused.code != 0 && refused.stderr.contains("the source of the workload was changed"),
-        "{}",
-        refused.stderr
-    );
-    fs::write(lab.path("build.senesce-log"), log).unwrap();
-    lab.run(["run", "--resume", "out", "--quiet"]);
+    lab.run(["record", "--import-strace", "trace", "--dir", "/x", "--log", "wrong"]).good();
+    let second = "[[file_system]]\nkind = \"ext4\"\nname = \"second\"\n";
+    lab.plan(&(full_plan() + second));
+    // In the first arm with the second not begun, and between them: the first is at its end and has no snapshots.
+    for (out, text) in [("within", "checkpoint-done"), ("between", "arm-done")] {
+        fs::copy(lab.path("right"), lab.path("build.senesce-log")).unwrap();
+        kill_after(&lab, out, text);
+        let journal = || fs::read_to_string(lab.path(out).join("journal.ndjson")).unwrap();
+        let circumstances = || lab.run(["export", out, "--csv", "circumstances"]).good().stdout;
+        let before = (journal(), circumstances());
+        fs::copy(lab.path("wrong"), lab.path("build.senesce-log")).unwrap();
+        let says = ["the source of the workload was changed", "workload.log.blake3 was", "put the source back"];
+        lab.run(["run", "--resume", out, "--quiet"]).refused(2, &says);
+        assert_eq!((journal(), circumstances()), before, "{out}");
+        fs::copy(lab.path("right"), lab.path("build.senesce-log")).unwrap();
+        lab.run(["run", "--resume", out, "--quiet"]).good();
+        assert_good(&lab, out);
+        let arms: BTreeSet<_> = cells(&lab, out).into_iter().map(|cell| cell.arm).collect();
+        assert_eq!(arms.len(), 2, "{arms:?}");
+        assert!(!journal().contains("arm-failed"), "{}", journal());
+    }
     lab.assert_nothing_left();
 }
 

@@ -22,6 +22,7 @@ use crate::{
 pub(crate) use aged::written_bytes;
 pub(crate) use driver::{Driver, GitDriver};
 pub(crate) use measure::collect_free_space;
+pub(crate) use resume::check_source;
 pub(crate) use state::{ArmContext, ArmPulls, drop_snapshots, sync_step};
 
 use state::ArmState;

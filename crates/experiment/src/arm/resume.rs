@@ -1,9 +1,10 @@
 //! An arm's beginning: from nothing, or from its last checkpoint.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeSet, fs, path::Path};
 
-use senesce_oplog::{DoneStep, LogHeader, LogReader, LogWriter, Outcome};
+use senesce_oplog::{DoneStep, LogReader, LogWriter, Outcome};
 use senesce_volume::Volume;
+use serde_json::{Map, Value};
 
 use super::{
     aged::Aged,
@@ -15,6 +16,9 @@ use crate::{
     feedback::{FeedbackFile, SpaceTold},
     journal::{self, Entry},
     observer::Event,
+    paths::RunPaths,
+    plan::Plan,
+    source::Source,
     volumes,
 };
 
@@ -75,7 +79,10 @@ fn begin(context: &mut ArmContext<'_>, dir: &Path) -> Result<ArmState, Error> {
     }
     let driver = context.source.driver(context)?;
     let log = match driver.is_logged() {
-        true => Some(LogWriter::create(&context.paths.log(&name), &log_header(context))?),
+        true => {
+            let header = context.source.log_header(context.plan, context.arm);
+            Some(LogWriter::create(&context.paths.log(&name), &header)?)
+        }
         false => None,
     };
     let (feedback, _) = FeedbackFile::open(&context.paths.feedback(&name), 0)?;
@@ -117,13 +124,6 @@ fn restore(context: &mut ArmContext<'_>, dir: &Path, at: Position) -> Result<Arm
     let mut driver = context.source.driver(context)?;
     let path = context.paths.log(&name);
     let (log, last, pending) = if driver.is_logged() {
-        if *LogReader::open(&path)?.header() != log_header(context) {
-            return Err(Error::Unverified {
-                what: format!("{name}: going on with the operation log"),
-                problem: "what its steps follow from is no longer what it was: the source of the workload was changed"
-                    .into(),
-            });
-        }
         let log = LogWriter::resume(&path, at.log_bytes)?;
         let (last, pending) = tell_again(context, &mut driver, &path, &told)?;
         (Some(log), last, pending)
@@ -202,7 +202,75 @@ fn unsynced(context: &ArmContext<'_>, log: &Path, steps: u64) -> Result<u64, Err
     Ok(operations)
 }
 
-/// The header of the arm's log: everything its steps follow from.
-fn log_header(context: &ArmContext<'_>) -> LogHeader {
-    context.source.log_header(context.plan, context.arm)
+/// Holds the headers of all logs that the run's arms have, also those of ended ones, against what the steps would follow
+/// from now: one result is of one workload.
+///
+/// Errors: the first difference. A log without a readable header is left to its arm: a kill leaves one in an arm that is
+/// to begin again.
+pub(crate) fn check_source(plan: &Plan, source: &Source, paths: &RunPaths) -> Result<(), Error> {
+    for arm in plan.arms() {
+        let path = paths.log(&arm.name);
+        let Ok(log) = LogReader::open(&path) else { continue };
+        let (was, is) = (log.header(), source.log_header(plan, &arm));
+        let difference = first_difference("format", &was.format.as_str().into(), &is.format.as_str().into())
+            .or_else(|| first_difference("seed", &was.seed.0.into(), &is.seed.0.into()))
+            .or_else(|| first_difference("workload", &was.workload, &is.workload));
+        if let Some(difference) = difference {
+            return Err(Error::RunDirectory {
+                path,
+                problem: format!("the source of the workload was changed after the arm was begun: {difference}"),
+                hint: "nothing was changed in the run: put the source back and resume, go on with the version of senesce \
+                       that began it, or start a new run",
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Where two values differ first, by the order of the keys, and what stands there; a key that is missing is as null.
+fn first_difference(key: &str, was: &Value, is: &Value) -> Option<String> {
+    if let (Value::Object(was), Value::Object(is)) = (was, is) {
+        let names: BTreeSet<_> = was.keys().chain(is.keys()).collect();
+        let of = |map: &Map<String, Value>, name: &str| map.get(name).cloned().unwrap_or_default();
+        return names
+            .into_iter()
+            .find_map(|name| first_difference(&format!("{key}.{name}"), &of(was, name), &of(is, name)));
+    }
+    (was != is).then(|| format!("{key} was {was} and is {is}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_first_key_that_differs_is_named() {
+        let was = json!({ "kind": "replay", "log": { "blake3": "aa", "seed": 1 }, "keep": [1, 2] });
+        for (is, says) in [
+            (was.clone(), None),
+            (
+                json!({ "kind": "replay", "log": { "blake3": "bb", "seed": 2 }, "keep": [1, 2] }),
+                Some("w.log.blake3 was \"aa\" and is \"bb\""),
+            ),
+            (
+                json!({ "kind": "replay", "log": { "blake3": "aa", "seed": 1, "new": 7 }, "keep": [1, 2] }),
+                Some("w.log.new was null and is 7"),
+            ),
+            (
+                json!({ "kind": "replay", "log": { "blake3": "aa" }, "keep": [1, 2] }),
+                Some("w.log.seed was 1 and is null"),
+            ),
+            (json!({ "kind": "replay", "log": 3, "keep": [1] }), Some("w.keep was [1,2] and is [1]")),
+            (
+                json!("replay"),
+                Some(
+                    "w was {\"keep\":[1,2],\"kind\":\"replay\",\"log\":{\"blake3\":\"aa\",\"seed\":1}} and is \"replay\"",
+                ),
+            ),
+        ] {
+            assert_eq!(first_difference("w", &was, &is).as_deref(), says);
+        }
+    }
 }
