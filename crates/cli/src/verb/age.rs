@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Clock, Seed};
 use senesce_experiment::{
-    AgeEnd, AgeEnded, AgeOptions, age_into, create_untaken,
+    AgeEnd, AgeEnded, AgeOptions, Source, age_into, create_untaken,
     plan::{Plan, WorkloadKind},
     plan_aging, planned_bytes,
 };
@@ -64,8 +64,9 @@ fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, qu
             let message = "interfile makes its volume anew for every copy, and --on names a directory";
             return Err(usage(message, Some("name image:SIZE or a device with --on, and a file system with --fs")));
         }
+        let source = open_source(plan, scratch)?;
         let root = choose_root(existing)?;
-        let end = age_root(args, plan, &root, scratch, quiet, &mut || Ok(()));
+        let end = age_root(args, plan, &source, &root, quiet, &mut || Ok(()));
         if end.is_err() && root != existing {
             // Only if nothing was done in it.
             fs::remove_dir(&root).ok();
@@ -75,6 +76,8 @@ fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, qu
     }
     let (spec, slot) = spec(args, plan, scratch)?;
     check_room(&**custodian.host(), &spec, planned_bytes(plan)?)?;
+    // A log that is damaged or a repository that is gone must not cost what is on a device.
+    let source = open_source(plan, scratch)?;
     let volume = create_untaken(custodian, &spec, slot.clone())?;
     let root = volume.root().to_owned();
     let mut volume = Some(volume);
@@ -87,7 +90,7 @@ fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, qu
         volume = Some(create_untaken(custodian, &spec, slot.clone())?);
         Ok(())
     };
-    let end = age_root(args, plan, &root, scratch, quiet, &mut make_anew)?;
+    let end = age_root(args, plan, &source, &root, quiet, &mut make_anew)?;
     let mut volume = volume.context("the volume was not made anew")?;
     let kept = keep(args, plan, custodian, &mut volume, &end)?;
     volume.destroy()?;
@@ -143,16 +146,22 @@ fn spec(args: &AgeArgs, plan: &Plan, scratch: &Path) -> Result<(VolumeSpec, Slot
     ))
 }
 
+/// The plan's history, log or parameters, with what it needs below `scratch`.
+fn open_source(plan: &Plan, scratch: &Path) -> Result<Source> {
+    let spool = scratch.join("spool");
+    fs::create_dir(&spool).with_context(|| format!("cannot create {}", spool.display()))?;
+    Ok(Source::open(plan, &spool)?)
+}
+
 fn age_root(
     args: &AgeArgs,
     plan: &Plan,
+    source: &Source,
     root: &Path,
-    scratch: &Path,
     quiet: bool,
     make_anew: &mut dyn FnMut() -> Result<(), senesce_experiment::Error>,
 ) -> Result<AgeEnd> {
-    let (clock, spool) = (SystemClock::start(), scratch.join("spool"));
-    fs::create_dir(&spool).with_context(|| format!("cannot create {}", spool.display()))?;
+    let clock = SystemClock::start();
     let threads = count_threads(None);
     let mut told_seconds = 0;
     let mut each = |ages: &senesce_experiment::Ages| {
@@ -171,8 +180,7 @@ fn age_root(
     };
     let until = args.until.unwrap_or_default();
     let (log, until) = (args.log.as_deref(), &until);
-    let options =
-        AgeOptions { plan, root, spool: &spool, log, until, threads, apply_threads: args.threads, clock: &clock };
+    let options = AgeOptions { plan, root, source, log, until, threads, apply_threads: args.threads, clock: &clock };
     Ok(age_into(&options, make_anew, &mut each)?)
 }
 

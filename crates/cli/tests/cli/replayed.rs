@@ -5,7 +5,13 @@ use std::{collections::BTreeSet, fs, time::Duration};
 use senesce_core::Seed;
 use senesce_testkit::root_or_skip;
 
-use super::{disk::must, lab::Lab, outputs::cells, repositories::Repository, resume::Trial};
+use super::{
+    disk::{Disk, must},
+    lab::Lab,
+    outputs::cells,
+    repositories::Repository,
+    resume::Trial,
+};
 
 /// A plan that replays `build.senesce-log`.
 const PLAN: &str = r#"format = "senesce-plan/1"
@@ -242,6 +248,15 @@ fn logs_that_cannot_be_replayed_are_refused_before_anything_is_written() {
     }
     let age = ["age", "replay:large", "--on", "image:48MiB", "--fs", "ext4", "--dir", ".", "--image", "kept"];
     lab.run(age).refused(2, &["has 48.00 MiB; 63.99 MiB are to be on it"]);
+    // Nor does it cost what is on a device.
+    let disk = Disk::new(&path("disk"), 48);
+    for (workload, code, says) in
+        [("replay:damaged", 1, "damaged"), ("replay:git.senesce-log", 2, "repo"), (git.as_str(), 2, "repo")]
+    {
+        lab.run(["age", workload, "--on", &disk.device, "--fs", "ext4", "--dir", "."]).refused(code, &[says]);
+        must("cmp", &["-n", "50331648", &disk.device, "/dev/zero"]);
+    }
+    drop(disk);
     // Where the repository has gone to, the plan can say.
     let table = "log = \"git.senesce-log\"\nrepo = \"moved\"";
     lab.plan(&PLAN.replace("log = \"build.senesce-log\"\noperations = 40", table));

@@ -128,8 +128,8 @@ pub struct AgeOptions<'a> {
     pub plan: &'a Plan,
     /// Where: an empty directory.
     pub root: &'a Path,
-    /// Holds what histories need.
-    pub spool: &'a Path,
+    /// The plan's, opened before anything was made that it is to age.
+    pub source: &'a Source,
     /// A new operation log.
     pub log: Option<&'a Path>,
     /// When it ends.
@@ -153,8 +153,7 @@ pub fn age_into(
     make_anew: &mut dyn FnMut() -> Result<(), Error>,
     each: &mut dyn FnMut(&Ages),
 ) -> Result<AgeEnd, Error> {
-    let AgeOptions { plan, root, spool, log, until, threads, apply_threads, clock } = *options;
-    let source = Source::open(plan, spool)?;
+    let AgeOptions { plan, root, source, log, until, threads, apply_threads, clock } = *options;
     let mut arm = plan.arms().swap_remove(0);
     arm.engine = Engine::Native;
     let (mut workload, contents) = source.workload(plan, &arm)?;
