@@ -118,8 +118,15 @@ impl Garden {
         }
         for space in store.spaces() {
             for ino in store.volume(space)?.orphans.clone() {
-                let caller = Caller::default();
-                store.apply(&Operation { volume: space, caller, act: Act::Reap { ino } })?;
+                let reap = Operation { volume: space, caller: Caller::default(), act: Act::Reap { ino } };
+                let (blocks, frees) = compute_cost(&reap.act);
+                if store.is_due() || store.is_waiting() && store.reserve(Some(space), blocks, frees).is_err() {
+                    store.consistency_point()?;
+                }
+                // Without space even now it waits for another opening: an aggregate that is full must open.
+                if store.reserve(Some(space), blocks, frees).is_ok() {
+                    store.apply(&reap)?;
+                }
             }
         }
         // Numbers of consistency points that did not end are left behind for good.

@@ -123,3 +123,27 @@ fn an_aggregate_too_small_for_its_maps_is_refused() {
     let refused = senesce_garden::Garden::format(&shape.options(), drives.to_vec(), log.clone());
     assert_eq!(refused.unwrap_err().to_string(), "60 blocks are too few for an aggregate");
 }
+
+/// Files that were held when power was lost are removed by the opening, which has no more space than there is.
+#[test]
+fn a_full_aggregate_opens_with_orphans_in_all_its_inodes() {
+    let mut rig = Rig::new(&NARROW, Limits::default());
+    let ballast = make(rig.fs(), "ballast").unwrap();
+    let names = fill(rig.fs(), 100);
+    // One of each block of inodes stays: the block changes, and is not a hole after that.
+    let orphans: Vec<&String> = (0..).zip(&names).filter(|(at, _)| at % 16 != 0).map(|(_, name)| name).collect();
+    for name in &orphans {
+        let ino = rig.fs().lookup(Ino::ROOT, name.as_bytes()).unwrap().ino;
+        rig.fs().open(ino).unwrap();
+        rig.fs().unlink(&caller(3), Ino::ROOT, name.as_bytes()).unwrap();
+    }
+    let mut written = 0;
+    while let Ok(more) = rig.fs().write(&caller(1), ballast, written, &[3; 10_000]) {
+        written += more as u64;
+    }
+    rig.open().unwrap();
+    assert_eq!(rig.findings(), Vec::<String>::new());
+    let left = rig.fs().space().unwrap();
+    let kept = 1 + (names.len() - orphans.len()) as u64;
+    assert_eq!(left.inodes - left.free_inodes, kept, "{} orphans, {written} bytes of ballast", orphans.len());
+}
