@@ -90,6 +90,17 @@ struct Commits {
     durable: u64,
 }
 
+impl Commits {
+    /// Makes a consistency point, if it would change anything.
+    fn make_point(&mut self, store: &mut Store) -> Result<()> {
+        if store.is_waiting() || store.log.last() > store.sb.applied {
+            store.consistency_point()?;
+            self.durable = store.log.last();
+        }
+        Ok(())
+    }
+}
+
 /// An open aggregate. What was acknowledged is durable, whether it is closed or not.
 pub struct Garden {
     shared: Arc<Shared>,
@@ -142,20 +153,19 @@ impl Garden {
     ///
     /// Errors: `Invalid` for a name that is taken or a size out of bounds, `NoSpace`.
     pub fn create_volume(&self, name: &[u8], options: &VolumeOptions) -> Result<()> {
-        self.consistency_point()?;
-        {
-            let store = &mut *self.shared.lock();
-            store.check_running()?;
-            store.touched = false;
-            let made = store.create_volume(name, options.blocks, options.inodes, options.seed);
-            if let Err(error) = made {
-                if store.touched {
-                    store.stop(&error);
-                }
-                return Err(error);
+        // The log does not say that a volume is made: nobody may use it before it is durable.
+        let mut commits = self.shared.lock_commits();
+        let store = &mut *self.shared.lock();
+        commits.make_point(store)?;
+        store.check_running()?;
+        store.touched = false;
+        if let Err(error) = store.create_volume(name, options.blocks, options.inodes, options.seed) {
+            if store.touched {
+                store.stop(&error);
             }
+            return Err(error);
         }
-        self.consistency_point()
+        commits.make_point(store)
     }
 
     /// The names of all volumes, in the order of the table.
@@ -281,13 +291,12 @@ impl Shared {
     }
 
     pub fn consistency_point(&self) -> Result<()> {
-        let mut commits = self.commits.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut store = self.lock();
-        if store.is_waiting() || store.log.last() > store.sb.applied {
-            store.consistency_point()?;
-            commits.durable = store.log.last();
-        }
-        Ok(())
+        let mut commits = self.lock_commits();
+        commits.make_point(&mut self.lock())
+    }
+
+    fn lock_commits(&self) -> MutexGuard<'_, Commits> {
+        self.commits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does an operation and makes it durable. `plan` says what it is, from the state, and may be asked more than once.
@@ -342,7 +351,7 @@ impl Shared {
 
     /// Returns when the record `sequence` is durable. One flush serves all records that wait.
     fn commit(&self, sequence: u64) -> Result<()> {
-        let mut commits = self.commits.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut commits = self.lock_commits();
         if commits.durable >= sequence {
             return Ok(());
         }
