@@ -6,7 +6,10 @@ use senesce_block::{BlockDevice, BlockOperation, FaultDevice, MemoryDevice};
 use senesce_core::Bytes;
 
 use super::*;
-use crate::{Group, format::zero_block};
+use crate::{
+    Group,
+    format::{SLOT, zero_block},
+};
 
 const STRIPES: u64 = 3;
 
@@ -156,4 +159,17 @@ fn a_block_of_elsewhere_is_not_made_part_of_parity() {
         assert_eq!(repaired, slot::payload(&slot_of(&raid, place, 0)), "{mask:b} written");
         assert!(is_parity_right(&raid), "{mask:b} written");
     }
+}
+
+#[test]
+fn what_was_put_together_is_given_also_if_the_drive_does_not_take_it_back() {
+    let (mut raid, devices) = make(3);
+    let place = Place { group: 0, stripe: 2, drive: 1 };
+    let pvbn = raid.geometry.pvbn(place);
+    devices[1].write_at(slot_offset(2), &[0xa5; SLOT]).unwrap();
+    devices[1].inject("fail write 1..").unwrap();
+    let why = raid.read(pvbn, &want(pvbn, 0)).unwrap_err();
+    let given = raid.repair(pvbn, &want(pvbn, 0), why).unwrap();
+    assert_eq!(given, slot::payload(&slot_of(&raid, place, 0)));
+    assert_eq!((raid.counts().repairs, raid.missing()), (1, vec![1]));
 }
