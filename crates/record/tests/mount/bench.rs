@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use rustix::mount::UnmountFlags;
+use rustix::{io::Errno, mount::UnmountFlags};
 use senesce_core::{ManualClock, Seed};
 use senesce_exec::{
     CheckContents, ModelTarget, PosixTarget, apply_done,
@@ -56,7 +56,10 @@ impl Bench {
     }
 
     pub fn finish(&mut self) -> Result<Recorded, Error> {
-        rustix::mount::unmount(self.at("mount"), UnmountFlags::empty()).unwrap();
+        // A program that another test just begins has its open files, until it is another program.
+        let unmount = || rustix::mount::unmount(self.at("mount"), UnmountFlags::empty());
+        let mut tried = std::iter::repeat_with(unmount).take(100_000).inspect(|_| std::thread::yield_now());
+        tried.find(|result| *result != Err(Errno::BUSY)).expect("the mount stays busy").unwrap();
         self.recording.take().unwrap().finish()
     }
 
