@@ -41,7 +41,13 @@ const WALLS: &[(&str, &[&str])] = &[
     ("senesce-block", &["senesce-core"]),
     ("senesce-fsapi", &["senesce-core"]),
     ("senesce-garden", &["senesce-core", "senesce-block", "senesce-fsapi"]),
+    ("senesce-trials", &["senesce-core", "senesce-block", "senesce-fsapi", "senesce-garden"]),
     ("senesce-fuse", &["senesce-fsapi"]),
+    ("senesce-sim", &["senesce-core", "senesce-device"]),
+    (
+        "senesce-timed",
+        &["senesce-core", "senesce-block", "senesce-device", "senesce-garden", "senesce-sim", "senesce-trials"],
+    ),
     ("senesce-testkit", &["senesce-core"]),
     (
         "senesce",
@@ -67,6 +73,7 @@ const WALLS: &[(&str, &[&str])] = &[
             "senesce-fsapi",
             "senesce-fuse",
             "senesce-garden",
+            "senesce-sim",
         ],
     ),
     ("xtask", &[]),

@@ -122,6 +122,40 @@ fn inspection_kind(error: &senesce_inspect::Error) -> ErrorKind {
     }
 }
 
+/// Devices that are not those of one garden, or that a later senesce wrote, were named wrongly.
+fn garden_kind(error: &senesce_garden::Error) -> (ErrorKind, Option<&'static str>) {
+    use senesce_garden::Error as Garden;
+    match error {
+        Garden::WrongDevice { .. } => (
+            ErrorKind::Usage,
+            Some("name the drives and the log of one garden; one of each group with parity may be missing"),
+        ),
+        Garden::Damaged { damage, .. } if damage.field == "version" => {
+            (ErrorKind::Usage, Some("another version of senesce made it; that one reads it"))
+        }
+        Garden::Damaged { .. } => (ErrorKind::Failed, Some("`senesce fs check` names all that is damaged")),
+        Garden::NoSpace { .. } => {
+            (ErrorKind::Environment, Some("remove something; deleting works when nothing else does"))
+        }
+        Garden::Device(error) => block_kind(error),
+        _ => (ErrorKind::Failed, None),
+    }
+}
+
+fn block_kind(error: &senesce_block::BlockError) -> (ErrorKind, Option<&'static str>) {
+    let senesce_block::BlockProblem::System(source) = &error.problem else { return (ErrorKind::Failed, None) };
+    match source.kind() {
+        std::io::ErrorKind::PermissionDenied => (ErrorKind::Environment, Some("run as root, or as its owner")),
+        std::io::ErrorKind::StorageFull => (ErrorKind::Environment, None),
+        std::io::ErrorKind::ResourceBusy => (
+            ErrorKind::Environment,
+            Some("a garden that is mounted, filled or scrubbed is locked: unmount it, or wait for the other program"),
+        ),
+        std::io::ErrorKind::NotFound => (ErrorKind::Usage, None),
+        _ => (ErrorKind::Failed, None),
+    }
+}
+
 /// What the machine or the user's rights lack is their matter.
 fn probe_kind(error: &senesce_probe::Error) -> ErrorKind {
     use senesce_probe::Error as Probe;
@@ -155,6 +189,16 @@ fn report(error: &anyhow::Error) -> ExitCode {
         }
         if let Some(failure) = cause.downcast_ref::<Failure>() {
             (kind, hint) = (failure.kind, failure.hint.clone());
+            break;
+        }
+        if let Some(failure) = cause.downcast_ref::<senesce_garden::Error>() {
+            let (found, advice) = garden_kind(failure);
+            (kind, hint) = (found, advice.map(str::to_owned));
+            break;
+        }
+        if let Some(failure) = cause.downcast_ref::<senesce_block::BlockError>() {
+            let (found, advice) = block_kind(failure);
+            (kind, hint) = (found, advice.map(str::to_owned));
             break;
         }
         if let Some(failure) = cause.downcast_ref::<senesce_inspect::Error>() {

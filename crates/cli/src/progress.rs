@@ -196,3 +196,70 @@ impl Counter {
         }
     }
 }
+
+/// A way with an end: a bar on a terminal, a line now and then elsewhere, for work of seconds to hours.
+pub struct Stretch {
+    what: String,
+    done: u64,
+    of: u64,
+    shown: Shown,
+}
+
+enum Shown {
+    Nothing,
+    Bar(ProgressBar),
+    Lines { started: Instant, last: Instant },
+}
+
+impl Stretch {
+    /// Of `of` that are counted in `unit`; `what` is done to them.
+    pub fn for_stderr(quiet: bool, what: &str, unit: &str, of: u64) -> Self {
+        let now = Instant::now();
+        let shown = if quiet {
+            Shown::Nothing
+        } else if std::io::stderr().is_terminal() {
+            let bar = ProgressBar::with_draw_target(Some(of), ProgressDrawTarget::stderr());
+            let template = format!("{{prefix}} {{bar:24}} {{pos}}/{{len}} {unit}  {{per_sec}}  ETA {{eta}}");
+            bar.set_style(ProgressStyle::with_template(&template).expect("the template is fixed and right"));
+            bar.set_prefix(what.to_owned());
+            Shown::Bar(bar)
+        } else {
+            Shown::Lines { started: now, last: now }
+        };
+        Self { what: format!("{what}, {unit}"), done: 0, of, shown }
+    }
+
+    /// Shows nothing, for what is over at once.
+    pub fn hidden() -> Self {
+        Self::for_stderr(true, "", "", 0)
+    }
+
+    /// So many more are done.
+    pub fn add(&mut self, more: u64) {
+        self.reach(self.done + more);
+    }
+
+    /// So many are done.
+    pub fn reach(&mut self, done: u64) {
+        self.done = done;
+        match &mut self.shown {
+            Shown::Nothing => {}
+            Shown::Bar(bar) => bar.set_position(done),
+            Shown::Lines { started, last } if last.elapsed() >= LINE_PAUSE => {
+                *last = Instant::now();
+                let (what, of, seconds) = (&self.what, self.of, started.elapsed().as_secs_f64());
+                // A reader that went away must not end the work.
+                let _ = writeln!(std::io::stderr(), "[{seconds:>5.0} s] {what}: {done}/{of}");
+            }
+            Shown::Lines { .. } => {}
+        }
+    }
+}
+
+impl Drop for Stretch {
+    fn drop(&mut self) {
+        if let Shown::Bar(bar) = &self.shown {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -82,7 +82,8 @@ pub fn compute_line_fit(points: &[BandwidthPoint]) -> Result<LineFit, Error> {
     // Equal sizes leave no determinant but rounding.
     if determinant <= 1e-12 * aa * bb || slope <= 0.0 {
         return Err(not_computable(
-            "the points determine no line with a positive rate; reads of more sizes would".into(),
+            "the points determine no line with a positive rate; reads of more sizes, or at a quieter time, would"
+                .into(),
         ));
     }
     Ok(LineFit { positioning_seconds: (bb * a1 - ab * b1) / determinant, mib_per_second: 1.0 / slope })

@@ -8,6 +8,7 @@
 //!   [`compute_cold_reads`], which predicts those of a cold grep test from extents alone.
 //! - [`compute_bandwidth_curve`], [`compute_natural_transfer_size`]: effective bandwidth by read size;
 //!   [`compute_calibration`] fits a description to a measured curve.
+//! - [`Ftl`]: the translation layer of flash by itself, for models of other shapes.
 //!
 //! ```
 //! use senesce_core::{BlockOp, BlockRequest, Nanos};
@@ -46,4 +47,4 @@ pub use model::{DeviceModel, ServiceTimes, Totals};
 pub use predict::{ColdRead, Readahead, add_cold_reads, compute_cold_reads, compute_windows};
 pub use replay::{DeviceCost, QueuePolicy, Replay, compute_cost};
 pub use spec::{Constant, DeviceKind, DeviceSpec, FORMAT, KeyRule, find_preset, keys, presets};
-pub use ssd::{FlashState, compute_greedy_write_amplification};
+pub use ssd::{Collected, FlashState, Ftl, compute_greedy_write_amplification};

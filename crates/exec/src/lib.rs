@@ -48,7 +48,7 @@ pub use ahead_contents::{ItemsAhead, make_ahead};
 pub use apply::{CheckContents, PreparedStep, apply_done, apply_prepared, apply_step, prepare_step};
 pub use content::{CHUNK_BYTES, resolve_ops};
 pub use direct::DIRECT_ALIGNMENT;
-pub use engine::{EngineTarget, collect_engine_tree};
+pub use engine::{EngineTarget, collect_engine_extents, collect_engine_tree};
 pub use error::{ExecError, OpPlace};
 pub use latency::{Latencies, LatencyHistogram, LatencySums, OpKind, TimedTarget};
 pub use model::ModelTarget;

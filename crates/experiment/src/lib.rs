@@ -38,4 +38,4 @@ pub use run::{Run, RunEnd};
 pub use sizing::{Sizes, planned_bytes};
 pub use source::{Source, collect_peak};
 pub use volumes::{create_untaken, kind};
-pub use world::World;
+pub use world::{EngineTeller, World};

@@ -1,6 +1,6 @@
 //! A log replayed onto a place, and the resulting tree compared.
 
-use std::{path::Path, sync::Arc, thread, time::Duration};
+use std::{io, path::Path, sync::Arc, thread, time::Duration};
 
 use senesce_core::{Clock, Nanos};
 use senesce_exec::{
@@ -8,7 +8,7 @@ use senesce_exec::{
     tree::{Tree, collect_tree, compare_trees},
 };
 use senesce_gitsource::HistoryOptions;
-use senesce_oplog::{ContentSource, DoneStep, Ended, LogReader};
+use senesce_oplog::{ContentSource, DoneStep, Ended, LogHeader, LogReader};
 use senesce_workload::fsfb::PrintableContents;
 use serde_json::Value;
 
@@ -42,7 +42,7 @@ pub enum Against<'a> {
     Directory(&'a Path),
 }
 
-/// What a log is replayed onto.
+/// What operations are applied to.
 #[derive(Clone, Copy)]
 pub enum Onto<'a> {
     /// An empty directory.
@@ -52,11 +52,20 @@ pub enum Onto<'a> {
 }
 
 impl Onto<'_> {
-    fn open(&self, direct: bool) -> Result<Box<dyn Target>, Error> {
+    pub(crate) fn open(&self, direct: bool) -> Result<Box<dyn Target>, Error> {
         Ok(match self {
             Self::Directory(root) => Box::new(PosixTarget::open(root)?.with_direct_io(direct)),
             Self::Engine(target) => Box::new(target.another()),
         })
+    }
+
+    /// Why it does not say what space it has.
+    pub(crate) fn no_space_told(&self, source: io::Error) -> Error {
+        let place = match self {
+            Self::Directory(root) => root,
+            Self::Engine(_) => Path::new("the engine"),
+        };
+        Error::io("ask for the free space of", place)(source)
     }
 
     fn collect_tree(&self, threads: usize) -> Result<Tree, Error> {
@@ -108,8 +117,7 @@ pub fn replay_log(options: &ReplayOptions<'_>, each: &mut dyn FnMut(u64)) -> Res
     let ReplayOptions { log, onto, repo, spool, against, threads, hash_threads, .. } = *options;
     let mut reader = LogReader::open(log)?;
     let contents = contents_of(&reader.header().workload, repo, spool)?;
-    // The parameters of an overwriting workload say whether it passed the page cache by.
-    let direct = reader.header().workload["parameters"]["io"] == "direct";
+    let direct = was_direct(reader.header());
     let mut model = (against == Against::Model).then(ModelTarget::default);
     let mut pacer = Pacer::new(options);
     let mut next = || -> Result<Option<DoneStep>, Error> {
@@ -183,6 +191,11 @@ impl<'a> Pacer<'a> {
             thread::sleep(left.min(WAIT));
         }
     }
+}
+
+/// Whether the logged run's reads and overwrites passed the page cache by: the parameters of an overwriting workload say so.
+pub(crate) fn was_direct(header: &LogHeader) -> bool {
+    header.workload["parameters"]["io"] == "direct"
 }
 
 /// The source of the contents that the log's header names.

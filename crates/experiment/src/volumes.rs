@@ -43,6 +43,9 @@ fn arm_spec(arm: &Arm, backend: Backend) -> VolumeSpec {
     if let Some(options) = &file_system.mount {
         spec.mount_options.clone_from(options);
     }
+    if file_system.gardening == plan::GardeningName::Csc {
+        spec.mount_options.push_str(",gardening=csc");
+    }
     spec
 }
 
@@ -229,6 +232,7 @@ pub fn kind(name: FileSystemName) -> FileSystemKind {
         FileSystemName::Ext4 => FileSystemKind::Ext4,
         FileSystemName::Xfs => FileSystemKind::Xfs,
         FileSystemName::Btrfs => FileSystemKind::Btrfs,
+        FileSystemName::Garden => FileSystemKind::Garden,
         // A directory is neither formatted nor mounted; whatever stands here is not looked at.
         FileSystemName::Host => FileSystemKind::Ext4,
     }

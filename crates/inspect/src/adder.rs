@@ -1,17 +1,17 @@
 //! One pass over the tree, everything added up on the way.
 
 use senesce_core::{BlockRequest, Extent, Space};
-use senesce_device::{DeviceSpec, Readahead};
+use senesce_device::Readahead;
 use senesce_probe::{
     collect::{EntryKind, Surveyed},
     map::{ExtentFlags, Placement},
     score::{FileLayout, LayoutScorer, MapBuilder},
 };
-use senesce_volume::FileSystemKind;
 
 use crate::{
     Error,
     cost::Meter,
+    drives::Modelled,
     figures::SpecialExtents,
     fresh_copy::{CopiedEntry, plan_fresh_copy},
     metadata::{MetadataReader, PageCache, Piece},
@@ -68,14 +68,14 @@ impl Adder {
     /// counted as short.
     pub fn new(
         space: Space,
-        devices: &[DeviceSpec],
+        devices: Modelled<'_>,
         read_ahead_kib: u32,
         (volume_bytes, map_order): (u64, u32),
         natural_bytes: Option<u64>,
         metadata: MetadataReader,
     ) -> Result<Self, Error> {
         let readahead = readahead(read_ahead_kib, space == Space::BtrfsLogical);
-        let makers = devices.iter().map(|spec| || spec.build());
+        let makers = devices.specs.iter().map(|spec| move |reads| devices.build(spec, reads));
         let meters = Meters::new(makers, readahead, Layouts::WithDefragmented)?;
         let mut scorer = LayoutScorer::new(space, BLOCK_BYTES);
         if let Some(bytes) = natural_bytes {
@@ -151,8 +151,8 @@ impl Adder {
         self.meters.read(&nothing).expect("no extents do not contradict each other");
     }
 
-    /// Reads the fresh copy on every device. Gives what the devices took, and the losses against it on the first.
-    pub fn read_fresh_copy(&mut self, kind: FileSystemKind) -> Result<(Vec<Meter>, Losses), Error> {
+    /// Reads the fresh copy on every device, shuffled within each directory or not. Gives what the devices took, and the losses against it on the first.
+    pub fn read_fresh_copy(&mut self, is_shuffled: bool) -> Result<(Vec<Meter>, Losses), Error> {
         let copied = |(number, kept): (usize, &Kept)| CopiedEntry {
             parent: self.names.parent(number as u32),
             is_directory: !kept.is_file,
@@ -161,7 +161,7 @@ impl Adder {
         };
         let copied: Vec<CopiedEntry> = self.entries.iter().enumerate().map(copied).collect();
         let unit_bytes = self.metadata.unit_bytes();
-        let places = plan_fresh_copy(&copied, kind == FileSystemKind::Ext4, self.metadata.copy_places(), unit_bytes);
+        let places = plan_fresh_copy(&copied, is_shuffled, self.metadata.copy_places(), unit_bytes);
         let mut cache = PageCache::default();
         let mut requests = Vec::new();
         for (kept, place) in self.entries.iter().zip(&places) {
@@ -242,9 +242,10 @@ mod tests {
     fn add_up(entries: &[Surveyed]) -> (u64, Vec<Meter>) {
         let devices = [find_preset("hdd-7200").unwrap().clone(), find_preset("nvme").unwrap().clone()];
         let metadata = MetadataReader::told("a test");
-        let mut adder = Adder::new(Space::Device, &devices, 128, (1 << 30, 4), Some(1 << 20), metadata).unwrap();
+        let mut adder =
+            Adder::new(Space::Device, Modelled::one(&devices), 128, (1 << 30, 4), Some(1 << 20), metadata).unwrap();
         entries.iter().for_each(|entry| adder.add(entry.clone()));
-        (adder.contradictory, adder.read_fresh_copy(FileSystemKind::Xfs).unwrap().0)
+        (adder.contradictory, adder.read_fresh_copy(false).unwrap().0)
     }
 
     #[test]

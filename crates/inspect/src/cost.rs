@@ -38,6 +38,15 @@ impl<T> LayoutCosts<T> {
     }
 }
 
+/// What a device is made to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reads {
+    /// The layout that was found, or what defragmenting makes of it.
+    Found,
+    /// A fresh copy, planned in one row of positions.
+    FreshCopy,
+}
+
 /// A modelled device that reads.
 struct Reader {
     device: Box<dyn DeviceModel>,
@@ -82,12 +91,12 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// A meter with a device of each layout's own, all the same.
-    pub fn new<E>(make: impl Fn() -> Result<Box<dyn DeviceModel>, E>) -> Result<Self, E> {
-        let reader = || make().map(Reader::new);
-        let first = reader()?;
+    /// A meter with a device of each layout's own.
+    pub fn new<E>(make: impl Fn(Reads) -> Result<Box<dyn DeviceModel>, E>) -> Result<Self, E> {
+        let reader = |reads| make(reads).map(Reader::new);
+        let first = reader(Reads::Found)?;
         let name = first.device.name().to_owned();
-        Ok(Self { name, as_it_lies: first, defragmented: reader()?, fresh_copy: reader()? })
+        Ok(Self { name, as_it_lies: first, defragmented: reader(Reads::Found)?, fresh_copy: reader(Reads::FreshCopy)? })
     }
 
     /// Reads the next entry of the tree as it lies: metadata, then content. Gives the time.

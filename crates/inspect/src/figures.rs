@@ -184,6 +184,57 @@ pub struct FreeSpace {
     /// The block groups, on Btrfs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub btrfs: Option<BtrfsSpace>,
+    /// The allocation areas by RAID group, where there are any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub areas: Vec<AreaGroup>,
+}
+
+/// The allocation areas of a RAID group.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AreaGroup {
+    /// Its number.
+    pub group: u32,
+    /// How many areas there are.
+    pub areas: u64,
+    /// The length of the largest, bytes.
+    pub bytes: u64,
+    /// What is free of the one with the greatest share free, the largest of several, bytes.
+    pub emptiest_bytes: u64,
+    /// What is free of the one with the least share free, the largest of several, bytes.
+    pub fullest_bytes: u64,
+    /// How many have up to a tenth free, from there up to two, and so on; all of one free is in the last.
+    pub by_tenths: [u64; 10],
+    /// What is free of each, bytes.
+    pub free_bytes: Vec<u64>,
+}
+
+impl AreaGroup {
+    /// The areas of a group: of each its bytes, and those that are free.
+    pub fn of(group: u32, areas: impl IntoIterator<Item = (u64, u64)>) -> Self {
+        let areas: Vec<(u64, u64)> = areas.into_iter().collect();
+        // By its share free, one over the other; the last area of a group may be shorter than the rest.
+        let by_share = |a: &&(u64, u64), b: &&(u64, u64)| {
+            let share = |bytes: u64, free: u64| u128::from(free) * u128::from(bytes);
+            share(b.0, a.1).cmp(&share(a.0, b.1))
+        };
+        let free = |area: Option<&(u64, u64)>| area.map_or(0, |(_, free)| *free);
+        let emptiest_bytes = free(areas.iter().max_by(|a, b| by_share(a, b).then(a.0.cmp(&b.0))));
+        let fullest_bytes = free(areas.iter().min_by(|a, b| by_share(a, b).then(b.0.cmp(&a.0))));
+        let (bytes, free_bytes): (Vec<u64>, Vec<u64>) = areas.into_iter().unzip();
+        let mut by_tenths = [0; 10];
+        for (bytes, free) in bytes.iter().zip(&free_bytes) {
+            by_tenths[(free * 10 / bytes.max(&1)).min(9) as usize] += 1;
+        }
+        Self {
+            group,
+            areas: bytes.len() as u64,
+            bytes: bytes.iter().copied().max().unwrap_or(0),
+            emptiest_bytes,
+            fullest_bytes,
+            by_tenths,
+            free_bytes,
+        }
+    }
 }
 
 /// The space of a Btrfs.

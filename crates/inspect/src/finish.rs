@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use senesce_core::Space;
 use senesce_probe::{collect::SurveyFigures, score::MapBuilder};
-use senesce_volume::FileSystemKind;
 
 use crate::{
     Error,
@@ -14,11 +14,12 @@ use crate::{
     verdict::compute_verdict,
 };
 
-/// Puts the inspection together. `warnings` come first.
+/// Puts the inspection together. `warnings` come first; `is_shuffled` says whether a fresh copy is listed in another order
+/// than it was made in.
 pub(crate) fn finish(
     mut adder: Adder,
     target: TargetFigures,
-    kind: FileSystemKind,
+    is_shuffled: bool,
     survey: &SurveyFigures,
     free: Result<FoundFree, String>,
     mut warnings: Vec<String>,
@@ -34,8 +35,8 @@ pub(crate) fn finish(
             None
         }
     };
-    warnings.extend(reading_warnings(&adder, kind));
-    let (meters, losses) = adder.read_fresh_copy(kind)?;
+    warnings.extend(reading_warnings(&adder, survey.space));
+    let (meters, losses) = adder.read_fresh_copy(is_shuffled)?;
     let costs: Vec<DeviceCosts> = meters.iter().map(|meter| device_costs(meter, adder.has_metadata())).collect();
     let scorer = std::mem::replace(
         &mut adder.scorer,
@@ -107,7 +108,7 @@ fn device_costs(meter: &Meter, has_metadata: bool) -> DeviceCosts {
 }
 
 /// What there is to know of what was read, and what of it is not modelled.
-fn reading_warnings(adder: &Adder, kind: FileSystemKind) -> Vec<String> {
+fn reading_warnings(adder: &Adder, space: Space) -> Vec<String> {
     let mut warnings = Vec::new();
     if adder.special.encoded > 0 {
         warnings.push(format!(
@@ -128,7 +129,7 @@ fn reading_warnings(adder: &Adder, kind: FileSystemKind) -> Vec<String> {
             "reads of metadata (inodes, blocks of directories, maps of extents) are not modelled, neither as they lie nor \
              in a fresh copy: {problem}"
         ));
-        if kind == FileSystemKind::Btrfs {
+        if space == Space::BtrfsLogical {
             warnings.push(
                 "Btrfs tells positions in its own logical address space; where its chunks lie on the device is not \
                  looked at"

@@ -13,7 +13,7 @@ use senesce_probe::{
 };
 use senesce_volume::FileSystemKind;
 
-use crate::figures::{BtrfsGroup, BtrfsPurpose, BtrfsSpace, FreeSpace};
+use crate::figures::{AreaGroup, BtrfsGroup, BtrfsPurpose, BtrfsSpace, FreeSpace};
 
 /// The free space that was found.
 pub(crate) struct FoundFree {
@@ -73,6 +73,13 @@ pub(crate) fn collect_offline<D: ReadAt>(
     Ok((judge(extents.collect(), None, circumstances), warnings))
 }
 
+/// Free space that another reader tells, with its allocation areas.
+pub(crate) fn judge_told(extents: Vec<FreeExtent>, areas: Vec<AreaGroup>, circumstances: &Circumstances) -> FoundFree {
+    let mut found = judge(extents, None, circumstances);
+    found.figures.areas = areas;
+    found
+}
+
 fn judge(extents: Vec<FreeExtent>, xfs_inode_chunk_bytes: Option<u64>, circumstances: &Circumstances) -> FoundFree {
     let figures = compute_free_space(extents.iter().map(|extent| extent.length_bytes));
     let limits = WarningLimits { xfs_inode_chunk_bytes, natural_transfer_bytes: circumstances.natural_transfer_bytes };
@@ -84,7 +91,7 @@ fn judge(extents: Vec<FreeExtent>, xfs_inode_chunk_bytes: Option<u64>, circumsta
             .chain(compute_full_warning(figures.bytes, circumstances.capacity_bytes))
             .collect();
     let warnings = findings.iter().map(|finding| explain(finding, figures.bytes)).collect();
-    FoundFree { extents, figures: FreeSpace { figures, warnings, findings, btrfs: None } }
+    FoundFree { extents, figures: FreeSpace { figures, warnings, findings, btrfs: None, areas: Vec::new() } }
 }
 
 fn judge_btrfs(space: &BtrfsFreeSpace, circumstances: &Circumstances) -> FoundFree {
@@ -117,7 +124,7 @@ fn judge_btrfs(space: &BtrfsFreeSpace, circumstances: &Circumstances) -> FoundFr
         groups: space.groups.iter().map(BtrfsGroup::of).collect(),
         mismatch_bytes: space.mismatch_bytes(),
     };
-    FoundFree { extents, figures: FreeSpace { figures, warnings, findings, btrfs: Some(btrfs) } }
+    FoundFree { extents, figures: FreeSpace { figures, warnings, findings, btrfs: Some(btrfs), areas: Vec::new() } }
 }
 
 /// Block groups of one purpose and profile together, in the order in which they first come.

@@ -10,6 +10,7 @@ use senesce_volume::{FileSystemKind, Host, ReadOnlyMount};
 use crate::{
     Error, Inspection,
     adder::Adder,
+    drives::Modelled,
     figures::TargetFigures,
     finish::finish,
     free::{self, Circumstances},
@@ -33,7 +34,7 @@ pub struct InspectOptions<'a> {
 }
 
 /// The kernel's own default, KiB.
-const DEFAULT_READ_AHEAD_KIB: u32 = 128;
+pub(crate) const DEFAULT_READ_AHEAD_KIB: u32 = 128;
 /// Btrfs' own, whatever the device has.
 const DEFAULT_BTRFS_READ_AHEAD_KIB: u32 = 4096;
 
@@ -96,7 +97,7 @@ fn inspect_mounted(
         used_bytes: capacity_bytes - space.f_bfree * space.f_frsize,
         read_ahead_kib: options.read_ahead_kib.unwrap_or(match file_system {
             FileSystemKind::Btrfs => DEFAULT_BTRFS_READ_AHEAD_KIB,
-            FileSystemKind::Ext4 | FileSystemKind::Xfs => DEFAULT_READ_AHEAD_KIB,
+            FileSystemKind::Ext4 | FileSystemKind::Xfs | FileSystemKind::Garden => DEFAULT_READ_AHEAD_KIB,
         }),
         read_ahead_asked_for: options.read_ahead_kib.is_some(),
         device_read_ahead_kib: device.and_then(|device| host.read_ahead(device).ok()),
@@ -111,7 +112,7 @@ fn inspect_mounted(
     let natural_transfer_bytes = natural_transfer_bytes(&options.devices);
     let mut adder = Adder::new(
         collect_space(root)?,
-        &options.devices,
+        Modelled::one(&options.devices),
         figures.read_ahead_kib,
         (volume_bytes, options.map_order),
         natural_transfer_bytes,
@@ -137,7 +138,7 @@ fn inspect_mounted(
         natural_transfer_bytes,
     };
     let free = free::collect_mounted(*file_system, mount_point, &circumstances);
-    finish(adder, figures, *file_system, &survey, free, target.warnings.clone())
+    finish(adder, figures, *file_system == FileSystemKind::Ext4, &survey, free, target.warnings.clone())
 }
 
 /// An ext4 straight from its device. `mounted` says where it is mounted, and how, if it is.
@@ -195,7 +196,7 @@ fn inspect_offline(
     let volume_bytes = length_bytes(path, host).unwrap_or(capacity_bytes);
     let mut adder = Adder::new(
         Space::Device,
-        &options.devices,
+        Modelled::one(&options.devices),
         read_ahead_kib,
         (volume_bytes, options.map_order),
         natural_transfer_bytes,
@@ -212,7 +213,7 @@ fn inspect_offline(
     if stopped {
         return Err(Error::Stopped);
     }
-    finish(adder, figures, FileSystemKind::Ext4, &survey, free, warnings)
+    finish(adder, figures, true, &survey, free, warnings)
 }
 
 /// The length of a device or image.
@@ -223,13 +224,13 @@ fn length_bytes(path: &Path, host: &dyn Host) -> Option<u64> {
     }
 }
 
-fn kernel() -> String {
+pub(crate) fn kernel() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
 /// The natural transfer size of the first device: what gets nine tenths of its best bandwidth. None if the model cannot
 /// tell.
-fn natural_transfer_bytes(devices: &[DeviceSpec]) -> Option<u64> {
+pub(crate) fn natural_transfer_bytes(devices: &[DeviceSpec]) -> Option<u64> {
     /// From a block to 64 MiB, each twice as long as the one before.
     const POWERS: std::ops::RangeInclusive<u32> = 12..=26;
     const READS: u32 = 100;

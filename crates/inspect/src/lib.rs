@@ -1,7 +1,7 @@
 //! How aged a file system in use is, where, why, and what that costs: the whole of `senesce inspect`, without printing.
 //!
 //! [`find_target`] says what a path means: a mounted file system, an ext4 that is read straight from its device or image,
-//! an XFS or Btrfs that is mounted read-only for the time being. [`inspect`] surveys it without causing a write, scores the layout, models the
+//! an XFS or Btrfs that is mounted read-only for the time being; [`inspect_told`] takes what another reader tells. [`inspect`] surveys it without causing a write, scores the layout, models the
 //! time of a cold grep test on described devices for three layouts (as it lies, every file defragmented where it begins,
 //! a fresh copy), and names who loses most. What is measured and what is modelled is kept
 //! apart: every modelled figure is called one.
@@ -10,6 +10,7 @@
 
 mod adder;
 mod cost;
+mod drives;
 mod error;
 mod figures;
 mod finish;
@@ -26,18 +27,20 @@ mod partitions;
 mod reads;
 mod source;
 mod target;
+mod told;
 mod verdict;
 mod worst;
 
 pub use cost::LayoutCosts;
 pub use error::Error;
 pub use figures::{
-    BtrfsGroup, BtrfsPurpose, BtrfsSpace, DeviceCosts, FreeSpace, INSPECT_SCHEMA, Inspection, Loser, MappedFile,
-    SpecialExtents, TargetFigures, TreeFigures,
+    AreaGroup, BtrfsGroup, BtrfsPurpose, BtrfsSpace, DeviceCosts, FreeSpace, INSPECT_SCHEMA, Inspection, Loser,
+    MappedFile, SpecialExtents, TargetFigures, TreeFigures,
 };
 pub use inspect::{InspectOptions, inspect};
-pub use model::{ModelOptions, ModelledTree, TreeCost, model_tree};
+pub use model::{ModelOptions, ModelledTree, TreeCost, model_told, model_tree};
 pub use partitions::Partition;
 pub use source::find_btrfs_devices;
 pub use target::{Access, Target, find_target};
+pub use told::{Told, ToldEntry, inspect_told};
 pub use verdict::compute_verdict;

@@ -12,7 +12,7 @@ use std::{
 use senesce_core::{BlockRequest, Extent};
 use senesce_device::{DeviceModel, Readahead, add_cold_reads};
 
-use crate::cost::Meter;
+use crate::cost::{Meter, Reads};
 
 /// Entries that are handed over together, and after how many requests fewer are.
 const ENTRIES: usize = 1024;
@@ -79,7 +79,7 @@ impl Meters {
     /// Errors: a device cannot be made.
     pub fn new<M, E>(makers: impl IntoIterator<Item = M>, readahead: Readahead, layouts: Layouts) -> Result<Self, E>
     where
-        M: Fn() -> Result<Box<dyn DeviceModel>, E>,
+        M: Fn(Reads) -> Result<Box<dyn DeviceModel>, E>,
     {
         let mut devices = Vec::new();
         for make in makers {
@@ -235,7 +235,7 @@ mod tests {
     }
 
     fn steps(layouts: Layouts) -> Meters {
-        let make = || Ok::<_, ()>(Box::new(Steps(0)) as Box<dyn DeviceModel>);
+        let make = |_| Ok::<_, ()>(Box::new(Steps(0)) as Box<dyn DeviceModel>);
         Meters::new([make, make], Readahead::default(), layouts).unwrap()
     }
 

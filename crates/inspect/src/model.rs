@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use senesce_device::DeviceSpec;
+use senesce_device::{DeviceSpec, Readahead};
 use senesce_probe::{
-    collect::{EntryKind, collect_survey},
+    collect::{EntryKind, SurveyFigures, Surveyed, collect_survey},
     map::Placement,
     score::{MapBuilder, VolumeMap},
 };
@@ -13,12 +13,14 @@ use senesce_volume::FileSystemKind;
 use crate::{
     Error,
     adder::readahead,
+    drives::Modelled,
     metadata::MetadataReader,
     meters::{EntryReads, Layouts, Meters, ReadMeter},
     names::Names,
     reads::extents_to_read,
     source::find_btrfs_read_ahead_kib,
     target::find_mount,
+    told::{Told, ToldBlocks},
 };
 
 /// How to model.
@@ -78,53 +80,100 @@ pub fn model_tree(root: &Path, options: &ModelOptions<'_>) -> Result<ModelledTre
     // Btrfs reads ahead by a setting of its own, not by the device's.
     let own = if is_btrfs { find_btrfs_read_ahead_kib(root) } else { None };
     let readahead = readahead(own.unwrap_or(options.read_ahead_kib), is_btrfs);
-    let makers = options.devices.iter().map(|spec| || spec.build());
-    let mut meters = Meters::new(makers, readahead, Layouts::AsItLies)?;
-    let mut metadata = match mount {
+    let metadata = match mount {
         Some((kind, Ok(device))) => MetadataReader::new(kind, Some(&device), root, options.threads),
         Some((_, Err(problem))) => MetadataReader::told(problem),
         None => MetadataReader::told("its mount is not known"),
     };
-    let mut wrong = None;
-    let mut map = MapBuilder::new(options.volume_bytes, options.map_order);
-    let mut names = Names::default();
-    let mut entries = 0;
-    let mut allocated_bytes = 0;
+    let mut tree = Tree::new(Modelled::one(options.devices), readahead, metadata, options)?;
     let survey = collect_survey(root, options.threads, &mut |entry| {
-        allocated_bytes += entry.allocated_bytes;
-        let number = names.add(&entry.path, entry.kind == EntryKind::Directory);
-        let extents = extents_to_read(&entry, &metadata);
-        let requests = metadata.requests(&entry);
-        let reads = EntryReads { metadata: &requests, extents: &extents, size_bytes: entry.size_bytes };
-        if let Err(error) = meters.read(&reads) {
-            wrong.get_or_insert(Error::Incomplete { path: entry.path.as_path().into(), problem: error.to_string() });
-        }
-        for raw in entry.extents.iter().filter(|raw| raw.placement() == Placement::Placed) {
-            let extent = metadata.locate(raw.extent);
-            map.add_extent(number, extent.physical, extent.length, entry.modified_unix_seconds);
-        }
-        entries += 1;
+        tree.add(&entry);
         true
     })?;
-    if let Some(wrong) = wrong {
-        return Err(wrong);
+    tree.finish(&survey)
+}
+
+/// The same of a file system that somebody else reads. Its drives are a device each, and say how much there is;
+/// [`ModelOptions::volume_bytes`] and `threads` are not looked at.
+///
+/// Errors: a device cannot be made; an entry that could not be looked at, or whose map contradicts itself.
+pub fn model_told(told: Told, options: &ModelOptions<'_>) -> Result<ModelledTree, Error> {
+    let modelled = Modelled { specs: options.devices, drives: &told.drives, turn_bytes: told.turn_bytes };
+    let options = ModelOptions { volume_bytes: told.drives.iter().sum(), ..options.clone() };
+    let metadata = MetadataReader::of(Box::new(ToldBlocks::of(&told.entries)), None);
+    let mut tree = Tree::new(modelled, readahead(options.read_ahead_kib, false), metadata, &options)?;
+    told.entries.iter().for_each(|told| tree.add(&told.entry));
+    tree.finish(&told.survey)
+}
+
+/// A tree that is being modelled.
+struct Tree {
+    meters: Meters,
+    metadata: MetadataReader,
+    map: MapBuilder,
+    names: Names,
+    entries: u64,
+    allocated_bytes: u64,
+    wrong: Option<Error>,
+}
+
+impl Tree {
+    fn new(
+        modelled: Modelled<'_>,
+        readahead: Readahead,
+        metadata: MetadataReader,
+        options: &ModelOptions<'_>,
+    ) -> Result<Self, Error> {
+        let makers = modelled.specs.iter().map(|spec| move |reads| modelled.build(spec, reads));
+        Ok(Self {
+            meters: Meters::new(makers, readahead, Layouts::AsItLies)?,
+            metadata,
+            map: MapBuilder::new(options.volume_bytes, options.map_order),
+            names: Names::default(),
+            entries: 0,
+            allocated_bytes: 0,
+            wrong: None,
+        })
     }
-    if let Some(first) = survey.errors.first() {
-        return Err(Error::Incomplete { path: first.path.clone(), problem: first.message.clone() });
+
+    fn add(&mut self, entry: &Surveyed) {
+        self.allocated_bytes += entry.allocated_bytes;
+        let number = self.names.add(&entry.path, entry.kind == EntryKind::Directory);
+        let extents = extents_to_read(entry, &self.metadata);
+        let requests = self.metadata.requests(entry);
+        let reads = EntryReads { metadata: &requests, extents: &extents, size_bytes: entry.size_bytes };
+        if let Err(error) = self.meters.read(&reads) {
+            let path = entry.path.as_path().into();
+            self.wrong.get_or_insert(Error::Incomplete { path, problem: error.to_string() });
+        }
+        for raw in entry.extents.iter().filter(|raw| raw.placement() == Placement::Placed) {
+            let extent = self.metadata.locate(raw.extent);
+            self.map.add_extent(number, extent.physical, extent.length, entry.modified_unix_seconds);
+        }
+        self.entries += 1;
     }
-    let map = map.finish();
-    let cost = |ReadMeter { meter, .. }: ReadMeter| TreeCost {
-        device: meter.name.clone(),
-        seconds: meter.seconds().as_it_lies,
-        requests: meter.requests().as_it_lies,
-        read_bytes: meter.bytes(),
-    };
-    Ok(ModelledTree {
-        costs: meters.finish().into_iter().map(cost).collect(),
-        owner_paths: map.owners().into_iter().map(|owner| (owner, names.path(owner))).collect(),
-        map,
-        entries,
-        metadata_problem: metadata.problem().map(str::to_owned),
-        allocated_bytes,
-    })
+
+    fn finish(mut self, survey: &SurveyFigures) -> Result<ModelledTree, Error> {
+        if let Some(wrong) = self.wrong {
+            return Err(wrong);
+        }
+        if let Some(first) = survey.errors.first() {
+            return Err(Error::Incomplete { path: first.path.clone(), problem: first.message.clone() });
+        }
+        let (map, names) = (self.map.finish(), self.names);
+        let cost = |ReadMeter { meter, .. }: ReadMeter| TreeCost {
+            device: meter.name.clone(),
+            seconds: meter.seconds().as_it_lies,
+            requests: meter.requests().as_it_lies,
+            read_bytes: meter.bytes(),
+        };
+        Ok(ModelledTree {
+            costs: self.meters.finish().into_iter().map(cost).collect(),
+            owner_paths: map.owners().into_iter().map(|owner| (owner, names.path(owner))).collect(),
+            map,
+            entries: self.entries,
+            metadata_problem: self.metadata.problem().map(str::to_owned),
+            allocated_bytes: self.allocated_bytes,
+        })
+    }
 }

@@ -96,6 +96,7 @@ pub fn find_target(path: &Path, access: Access, host: &dyn Host) -> Result<Targe
             let mounted = found.map(|found| found.in_words()).or_else(|| elsewhere().map(|(_, at)| in_words(at.point)));
             Ok(Target::Ext4 { mounted, path })
         }
+        Some(FileSystemKind::Garden) => Err(Error::HoldsOther { path, holds: "a drive of a garden of senesce" }),
         Some(other) if access == Access::Offline => {
             let problem = format!("it holds {}", other.name());
             Err(Error::NotOffline { path, problem })

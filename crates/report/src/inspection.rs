@@ -213,6 +213,21 @@ fn block_groups(btrfs: &Json) -> Option<Vec<Vec<String>>> {
     Some(rows)
 }
 
+/// The allocation areas of a garden, a row for each RAID group; what is free of the fullest and of the emptiest.
+fn allocation_areas(areas: &Json) -> Vec<Vec<String>> {
+    rows_of(areas, |group| {
+        let mut row = vec![
+            number(&group["group"]),
+            number(&group["areas"]),
+            size(&group["bytes"]),
+            size(&group["fullest_bytes"]),
+            size(&group["emptiest_bytes"]),
+        ];
+        row.extend(group["by_tenths"].as_array().into_iter().flatten().map(number));
+        row
+    })
+}
+
 /// The histogram of free extents as bars of bytes.
 fn free_space(free: &Json) -> Option<Value> {
     let figures = free.get("figures")?;
@@ -249,5 +264,7 @@ fn free_space(free: &Json) -> Option<Value> {
         },
     );
     let warnings: Vec<String> = free["warnings"].as_array().into_iter().flatten().map(text).collect();
-    Some(context! { chart => chart, caption => caption, warnings => warnings, groups => block_groups(&free["btrfs"]) })
+    Some(
+        context! { chart => chart, caption => caption, warnings => warnings, groups => block_groups(&free["btrfs"]), areas => allocation_areas(&free["areas"]) },
+    )
 }

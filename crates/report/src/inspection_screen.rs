@@ -158,9 +158,32 @@ fn free_space(free: &Json, line: &mut impl FnMut(&str)) {
             ));
         }
     }
+    for group in list(&free["areas"]) {
+        allocation_areas(group, line);
+    }
     for warning in list(&free["warnings"]) {
         line(&format!("  ahead: {}", words(warning)));
     }
+}
+
+/// How much the allocation areas of a RAID group have free, as one bar of ten letters: the fullest areas left.
+fn allocation_areas(group: &Json, line: &mut impl FnMut(&str)) {
+    const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let tenths: Vec<u64> = list(&group["by_tenths"]).map(|count| count.as_u64().unwrap_or(0)).collect();
+    let most = tenths.iter().copied().max().unwrap_or(0).max(1);
+    let height = |count: u64| match count {
+        0 => '·',
+        count => HEIGHTS[(count * 7 / most) as usize],
+    };
+    line(&format!(
+        "  {} of {} in RAID group {}, by free tenths {}: free in the fullest {}, in the emptiest {}",
+        many(&group["areas"], "allocation area"),
+        size(&group["bytes"]),
+        number(&group["group"]),
+        tenths.iter().map(|&count| height(count)).collect::<String>(),
+        size(&group["fullest_bytes"]),
+        size(&group["emptiest_bytes"]),
+    ));
 }
 
 fn losers(found: &Json, heading: &str, line: &mut impl FnMut(&str)) {
@@ -233,6 +256,21 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn allocation_areas_are_a_line_for_each_group() {
+        let inspection = json!({ "free_space": {
+            "figures": { "bytes": 4096, "extents": 1, "mean_bytes": 4096, "largest_bytes": 4096, "buckets": [] },
+            "areas": [{
+                "group": 1, "areas": 12, "bytes": 4 << 20, "emptiest_bytes": 4 << 20, "fullest_bytes": 0,
+                "by_tenths": [8, 1, 0, 0, 0, 0, 0, 0, 0, 3],
+            }],
+        } });
+        let expected = "  12 allocation areas of 4 MiB in RAID group 1, by free tenths █▁·······▃: free in the fullest 0 B, in \
+                        the emptiest 4 MiB\n";
+        let screen = inspection_screen(&inspection);
+        assert!(screen.contains(expected), "{screen}");
+    }
 
     #[test]
     fn lengths_distances_and_the_readahead_are_on_the_screen() {

@@ -95,6 +95,8 @@ pub(crate) struct Model<'a> {
     pub grep: BTreeMap<Method, Lines>,
     /// Grep cost over the unaged one of the same checkpoint (medians), by `method`.
     pub slowdown: Lines,
+    /// FUSE floor, seconds per GiB of the volume's tree; of file systems that are mounted through FUSE.
+    pub fuse_floor: Lines,
     /// Modelled seconds per GiB, per device, and per `DEVICE, virtual time` where the volumes were such disks.
     pub modelled: BTreeMap<String, Lines>,
     /// Modelled cost over the unaged one of the same checkpoint, per device.
@@ -123,6 +125,8 @@ impl<'a> Model<'a> {
         let invalid = results.cells.iter().filter(|cell| !cell.valid);
         let grep = grep_lines(results.grep.iter().filter(|row| valid.contains(&row.key)));
         let method = main_method(&grep);
+        let floors = results.grep.iter().filter(|row| valid.contains(&row.key));
+        let floor = |row: &GrepRow| row.fuse_floor_seconds * (1u64 << 30) as f64 / row.allocated_bytes as f64;
         let layout = |figure: fn(&senesce_store::LayoutRow) -> f64| {
             let rows = results.layout.iter().filter(|row| valid.contains(&row.key));
             lines(rows.map(|row| (&row.key, figure(row))))
@@ -157,6 +161,7 @@ impl<'a> Model<'a> {
             slowdown: method.as_ref().map(|method| slowdown(&grep[method])).unwrap_or_default(),
             method,
             grep,
+            fuse_floor: lines(floors.map(|row| (&row.key, floor(row)))),
             modelled_slowdown: modelled.iter().map(|(device, lines)| (device.clone(), slowdown(lines))).collect(),
             modelled,
             layout_score: layout(|row| row.layout_score),
@@ -180,6 +185,13 @@ impl<'a> Model<'a> {
     /// Grep cost by the method of the charts.
     pub(crate) fn grep_cost(&self) -> Lines {
         self.method.as_ref().map(|method| self.grep[method].clone()).unwrap_or_default()
+    }
+
+    /// The FUSE floor of an arm: the median over its volumes at the last checkpoint that has one, seconds per GiB.
+    pub(crate) fn floor_of(&self, arm: &str) -> Option<f64> {
+        let of_arm = || self.fuse_floor.iter().filter(|((name, _), _)| name == arm).map(|(_, line)| line);
+        let last = *of_arm().filter_map(|line| line.last_key_value()).map(|(pulls, _)| pulls).max()?;
+        Spread::compute(of_arm().filter_map(|line| line.get(&last)).map(|spread| spread.median)).map(|all| all.median)
     }
 }
 

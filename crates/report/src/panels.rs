@@ -76,6 +76,14 @@ pub(crate) struct Figure {
     pub variants: Vec<(Variant, Vec<Panel>)>,
 }
 
+impl Figure {
+    /// The same with more said in its caption.
+    fn with(mut self, more: &str) -> Self {
+        self.caption.push_str(more);
+        self
+    }
+}
+
 /// One panel, drawn.
 pub(crate) struct Panel {
     /// What a screen reader says.
@@ -88,6 +96,8 @@ pub(crate) struct LineFigure<'m> {
     pub y_label: &'static str,
     pub unit: &'static str,
     pub reference: Option<(f64, &'static str)>,
+    /// Whether a panel whose arm has one shows its FUSE floor as reference.
+    pub with_floor: bool,
     pub roles: &'static [Role],
     /// Whether the y axis begins at 0.
     pub from_zero: bool,
@@ -99,6 +109,10 @@ pub(crate) struct LineFigure<'m> {
 const WALL_TIMES: [&str; 5] = ["grep-cost", "slowdown", "write-cost", "latency", "aging-speed"];
 /// What is said of them if nothing waited for a device.
 const IN_MEMORY: &str = " The volumes were disks in virtual time, for which nothing waited: wall times are of memory and say nothing about the disk.";
+
+/// What the reference in panels of file systems behind FUSE is.
+const FLOOR: &str = " The thin line is the FUSE floor at the last checkpoint: the same test of the same tree from memory, \
+    through the same FUSE adapter. What lies above it is the engine's and its device's.";
 
 /// The class with the colour of an arm, by its place among the arms.
 pub(crate) fn arm_class(at: usize) -> String {
@@ -116,11 +130,14 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
         y_label,
         unit,
         reference: None,
+        with_floor: false,
         roles: &ROLES,
         from_zero: true,
         limit: None,
     };
-    let cost = line(&grep_cost, if memory { "seconds per GiB (wall, memory)" } else { "seconds per GiB" }, " s/GiB");
+    let cost_label = if memory { "seconds per GiB (wall, memory)" } else { "seconds per GiB" };
+    let cost = LineFigure { with_floor: true, ..line(&grep_cost, cost_label, " s/GiB") };
+    let floor = if model.fuse_floor.is_empty() { "" } else { FLOOR };
     let slowdown = LineFigure {
         reference: Some((1.0, "fresh copy")),
         roles: aged,
@@ -154,7 +171,8 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
             "Wall time of reading the whole tree with a cold cache, per GiB of allocated size. Points are medians of the \
              repetitions, bars their bootstrap 95% intervals; small rings are repetitions that lie far off (beyond \
              Tukey's fences), which count like all others. A cross marks a cell that was not valid.",
-        ),
+        )
+        .with(floor),
         line_figure(
             model,
             "slowdown",
@@ -341,7 +359,10 @@ pub(crate) fn line_panels(model: &Model, title: &str, figure: &LineFigure, varia
             series: series.filter(|series| !series.points.is_empty() || !series.invalid.is_empty()).collect(),
             x,
             y,
-            reference: figure.reference,
+            reference: figure.reference.or_else(|| {
+                let floor = model.floor_of(arm).filter(|_| figure.with_floor);
+                floor.map(|floor| (floor, "FUSE floor"))
+            }),
         };
         Panel { label: format!("{title}, {arm}"), svg: panel.draw() }
     };

@@ -10,7 +10,7 @@ const AGED: &[Role] = &[Role::Full, Role::Empty];
 
 /// Lines of volumes over checkpoints, on an axis that begins at 0.
 fn lines_of<'m>(lines: &'m Lines, y_label: &'static str, unit: &'static str, roles: &'static [Role]) -> LineFigure<'m> {
-    LineFigure { lines, y_label, unit, reference: None, roles, from_zero: true, limit: None }
+    LineFigure { lines, y_label, unit, reference: None, with_floor: false, roles, from_zero: true, limit: None }
 }
 
 /// Dynamic layout score and chain length of the traced grep tests.

@@ -14,7 +14,16 @@ const FEW: usize = 3;
 /// One or two sentences per arm: how much slower its aged trees are read at the last checkpoint that can tell. Of a disk in
 /// virtual time that is what the disk took; of all others the wall time, and what a model says of another device.
 pub(crate) fn verdicts(model: &Model) -> Vec<String> {
-    model.arms.iter().map(|(arm, _)| verdict(model, arm)).collect()
+    model.arms.iter().map(|(arm, _)| verdict(model, arm) + &floor(model, arm)).collect()
+}
+
+/// How much of the wall time FUSE itself takes, as a sentence; empty for file systems of the kernel.
+fn floor(model: &Model, arm: &str) -> String {
+    let Some(floor) = model.floor_of(arm) else { return String::new() };
+    format!(
+        " FUSE alone takes {} s/GiB: so long takes the same tree from memory through the same adapter (the FUSE floor).",
+        number(floor)
+    )
 }
 
 fn verdict(model: &Model, arm: &str) -> String {

@@ -90,6 +90,9 @@ pub struct GrepRow {
     pub device_read_requests: Option<u64>,
     /// Whether the CPU, not the device, set the pace (a warning belongs to the figure).
     pub cpu_bound: bool,
+    /// The FUSE floor: wall seconds that the same test of the same tree takes from memory, through the same FUSE adapter; NaN if
+    /// the volume is not mounted through FUSE, or it was not measured.
+    pub fuse_floor_seconds: f64,
 }
 
 /// Table `layout`: the static layout of a cell, from its extents.

@@ -250,7 +250,7 @@ const KEY_COLUMNS: [Column; 4] = [
         "file_system",
         ColumnType::Text,
         "",
-        "The file system: `ext4`, `xfs`, `btrfs`; `host` for whatever holds a directory.",
+        "The file system: `ext4`, `xfs`, `btrfs`, `garden`; `host` for whatever holds a directory.",
     ),
     column("role", ColumnType::Text, "", "Which volume: `full`, `empty` or `unaged`."),
     column("pulls", ColumnType::UInt64, "1", "The checkpoint, as the number of counted steps (pulls) done before it."),
@@ -348,6 +348,7 @@ table_row! { GrepRow, Grep, key;
     device_read_bytes: optional_uint, "B", "Bytes the block device was asked to read during the test, from its statistics; null in a directory.";
     device_read_requests: optional_uint, "1", "Read requests the block device got during the test; null in a directory.";
     cpu_bound: boolean, "", "Whether the CPU, not the device, set the pace.";
+    fuse_floor_seconds: float, "s", "The FUSE floor: wall time of the same test of the same tree from memory, through the same FUSE adapter; null for a file system of the kernel, or if it was not measured.";
 }
 table_row! { LayoutRow, Layout, key;
     space: text, "", "Address space of the extents: `device` or `btrfs-logical`.";

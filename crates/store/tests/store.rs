@@ -29,6 +29,7 @@ fn cell(pulls: u64, mark: u64) -> CellResults {
         device_read_bytes: Some(1),
         device_read_requests: None,
         cpu_bound: mark.is_multiple_of(2),
+        fuse_floor_seconds: 0.25,
     };
     let layout = LayoutRow {
         key: key.clone(),

@@ -4,6 +4,7 @@ use std::{
     collections::HashMap,
     fs::{self, File},
     io::{Read, Write},
+    os::fd::AsFd,
     os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
@@ -122,17 +123,12 @@ impl Copier {
             return self.bytes(&mut source, &mut target, u64::MAX, (from, to));
         }
         let mut at = 0;
-        loop {
-            let start = match rustix::fs::seek(&source, SeekFrom::Data(at)) {
-                Ok(start) => start,
-                Err(Errno::NXIO) => break,
-                Err(errno) => return Err(Error::io("seek data in", from)(errno)),
-            };
-            at = rustix::fs::seek(&source, SeekFrom::Hole(start)).map_err(Error::io("seek a hole in", from))?;
+        while let Some((start, end)) = next_data(&source, from, at)? {
             for file in [&source, &target] {
                 rustix::fs::seek(file, SeekFrom::Start(start)).map_err(Error::io("seek in", from))?;
             }
-            self.bytes(&mut source, &mut target, at - start, (from, to))?;
+            self.bytes(&mut source, &mut target, end - start, (from, to))?;
+            at = end;
         }
         target.set_len(metadata.len()).map_err(Error::std("set the length of", to))
     }
@@ -177,6 +173,17 @@ pub fn copy_attributes(metadata: &fs::Metadata, from: &Path, to: &Path) -> Resul
         last_modification: time(metadata.mtime(), metadata.mtime_nsec()),
     };
     rustix::fs::utimensat(CWD, to, &times, AtFlags::SYMLINK_NOFOLLOW).map_err(Error::io("set the times of", to))
+}
+
+/// The next part of a file that is no hole, from `at` on: where it begins and ends. `None` behind the last one.
+pub(crate) fn next_data(file: impl AsFd, path: &Path, at: u64) -> Result<Option<(u64, u64)>> {
+    let start = match rustix::fs::seek(&file, SeekFrom::Data(at)) {
+        Ok(start) => start,
+        Err(Errno::NXIO) => return Ok(None),
+        Err(errno) => return Err(Error::io("find the data of", path)(errno)),
+    };
+    let end = rustix::fs::seek(&file, SeekFrom::Hole(start)).map_err(Error::io("find the holes of", path))?;
+    Ok(Some((start, end)))
 }
 
 /// The most bytes Linux lets names, or one value, of extended attributes have (`XATTR_LIST_MAX`, `XATTR_SIZE_MAX`).

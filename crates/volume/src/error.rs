@@ -221,6 +221,14 @@ pub enum Error {
     /// A disk in virtual time could not be made, asked or given back.
     #[error(transparent)]
     Disk(#[from] senesce_vdisk::Error),
+    /// An engine of our own could not be mounted, or did not end as it should.
+    #[error("the engine that was to be mounted on {}: {problem}", point.display())]
+    Engine {
+        /// Where.
+        point: PathBuf,
+        /// What its process said.
+        problem: String,
+    },
     /// A signal asked us to stop.
     #[error("stopped by signal {signal} during {operation}")]
     Interrupted {

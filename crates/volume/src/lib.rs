@@ -47,8 +47,9 @@ pub use custodian::{
 };
 pub use error::{Error, ErrorKind, Result};
 pub use host::{
-    DeviceNumber, DeviceStat, DiskServer, FileId, Host, LinuxHost, LoopDevice, MountEntry, MountOptions, ProcessId,
-    ToolOutput, cached_pages, parse_mount_options, parse_mountinfo, set_idle_priority,
+    DeviceNumber, DeviceStat, DiskServer, EngineConfig, EngineServer, EngineWhat, FileId, Host, LinuxHost, LoopDevice,
+    MountEntry, MountOptions, ProcessId, ToolOutput, cached_pages, parse_mount_options, parse_mountinfo,
+    set_idle_priority,
 };
 pub use mkfs::plan_mkfs;
 pub use read_only::ReadOnlyMount;
@@ -58,4 +59,4 @@ pub use signals::{check_interrupted, install_signal_cleanup, interrupted};
 pub use signature::{SCAN_BYTES, Signature, find_signatures};
 pub use spec::{Backend, FileSystemKind, Slot, Uuid, VirtualDevice, VolumeSpec};
 pub use superblock::{SuperblockIdentity, read_superblock, read_used_bytes};
-pub use volume::{ColdReport, MkfsRecord, SnapshotReport, Volume, check_device, find_mounted_twin};
+pub use volume::{ColdReport, MemoryMount, MkfsRecord, SnapshotReport, Volume, check_device, find_mounted_twin};

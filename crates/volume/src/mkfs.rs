@@ -53,6 +53,11 @@ pub fn plan_mkfs(
             arguments.extend(options.iter().cloned());
             arguments.push(device);
         }
+        FileSystemKind::Garden => {
+            // It takes all of its device. Who comes here may write there: that was decided before.
+            add(&["fs", "mkfs", "garden", &device, "--force", "--uuid", &uuid]);
+            arguments.extend(options.iter().cloned());
+        }
     }
     arguments
 }

@@ -11,7 +11,7 @@ const LARGEST_IMAGE: Bytes = Bytes(16 << 40);
 
 impl FileSystemKind {
     /// What its mkfs keeps for itself with default options, bytes: a lower bound, so that what does not fit beside it fits
-    /// nowhere. An image takes as much from the start, but for Btrfs.
+    /// nowhere. An image takes as much from the start, but for Btrfs and the garden.
     ///
     /// Sources: mke2fs.conf of e2fsprogs 1.47 (256 bytes an inode; one inode for 4 KiB below 512 MiB, 16 KiB below 4 TiB,
     /// 32 KiB below 16 TiB; a journal of 1,024 blocks at least), and the log of xfsprogs 6.1 (64 MiB at least, a 2,048th).
@@ -24,6 +24,8 @@ impl FileSystemKind {
             FileSystemKind::Ext4 => size / 128,
             FileSystemKind::Xfs => (size / 2048).clamp(64 * Bytes::MIB, 2000 * Bytes::MIB),
             FileSystemKind::Btrfs => 0,
+            // Its log, and 64 bytes beside each block.
+            FileSystemKind::Garden => (size / 16).clamp(Bytes::MIB, 32 * Bytes::MIB) + size / 70,
         })
     }
 }

@@ -20,11 +20,24 @@ pub enum FileSystemKind {
     Xfs,
     /// Btrfs, of btrfs-progs.
     Btrfs,
+    /// The garden, an engine of our own: a drive and its log on one device, served through FUSE by a process of its own.
+    Garden,
 }
 
 impl FileSystemKind {
     /// All of them.
-    pub const ALL: [FileSystemKind; 3] = [FileSystemKind::Ext4, FileSystemKind::Xfs, FileSystemKind::Btrfs];
+    pub const ALL: [FileSystemKind; 4] =
+        [FileSystemKind::Ext4, FileSystemKind::Xfs, FileSystemKind::Btrfs, FileSystemKind::Garden];
+
+    /// Whether it is an engine of our own, which a process serves, and not the kernel.
+    pub fn is_engine(self) -> bool {
+        self == FileSystemKind::Garden
+    }
+
+    /// What the kernel must know to mount it.
+    pub fn kernel_name(self) -> &'static str {
+        if self.is_engine() { "fuse" } else { self.name() }
+    }
 
     /// The kernel's name, also the one in plans.
     pub fn name(self) -> &'static str {
@@ -32,6 +45,7 @@ impl FileSystemKind {
             FileSystemKind::Ext4 => "ext4",
             FileSystemKind::Xfs => "xfs",
             FileSystemKind::Btrfs => "btrfs",
+            FileSystemKind::Garden => "garden",
         }
     }
 
@@ -41,6 +55,7 @@ impl FileSystemKind {
             FileSystemKind::Ext4 => "mkfs.ext4",
             FileSystemKind::Xfs => "mkfs.xfs",
             FileSystemKind::Btrfs => "mkfs.btrfs",
+            FileSystemKind::Garden => "senesce",
         }
     }
 
@@ -50,6 +65,7 @@ impl FileSystemKind {
             FileSystemKind::Ext4 => "e2fsprogs",
             FileSystemKind::Xfs => "xfsprogs",
             FileSystemKind::Btrfs => "btrfs-progs",
+            FileSystemKind::Garden => "senesce",
         }
     }
 
@@ -58,21 +74,24 @@ impl FileSystemKind {
     /// `noatime` everywhere: reading must not write. A commit interval of 300 s, so that the layout depends on the
     /// operations and on explicit syncs rather than on how fast the machine is. Btrfs discards asynchronously by
     /// default, which punches the image at moments of its own: not while aging. Nothing here changes how a file
-    /// system allocates.
+    /// system allocates. A garden's are those of `senesce fs mount`, `name=value`: a consistency point after 300 s at the
+    /// latest, else when half of the log is full or 64 MiB changed.
     pub fn default_mount_options(self) -> &'static str {
         match self {
             FileSystemKind::Ext4 => "noatime,commit=300",
             FileSystemKind::Xfs => "noatime,logbsize=256k",
             FileSystemKind::Btrfs => "noatime,nodiscard,commit=300",
+            FileSystemKind::Garden => "point-every=300",
         }
     }
 
-    /// The smallest volume its mkfs takes with default options (xfsprogs 6.1, btrfs-progs 6.2, e2fsprogs 1.47).
+    /// The smallest volume its mkfs takes with default options (xfsprogs 6.1, btrfs-progs 6.2, e2fsprogs 1.47, ours).
     pub fn minimum_size(self) -> Bytes {
         match self {
             FileSystemKind::Ext4 => Bytes(8 * Bytes::MIB),
             FileSystemKind::Xfs => Bytes(300 * Bytes::MIB),
             FileSystemKind::Btrfs => Bytes(114_294_784),
+            FileSystemKind::Garden => Bytes(16 * Bytes::MIB),
         }
     }
 }
@@ -90,7 +109,7 @@ impl FromStr for FileSystemKind {
         Self::ALL
             .into_iter()
             .find(|kind| kind.name() == text)
-            .ok_or_else(|| format!("{text:?} is not a file system senesce makes; it makes ext4, xfs and btrfs"))
+            .ok_or_else(|| format!("{text:?} is not a file system senesce makes; it makes ext4, xfs, btrfs and garden"))
     }
 }
 

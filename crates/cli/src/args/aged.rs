@@ -9,7 +9,8 @@ pub struct AgeArgs {
     /// fsfb, mail, intrafile, interfile, overwrite, profile:NAME, replay:LOG, synthetic, git:REPO, trace:FILE, or a PLAN.toml whose
     /// workload, history and seed count.
     pub workload: String,
-    /// Where: a directory (if something is in it, below a new one in it), a block device, or image:SIZE (with --fs).
+    /// Where: a directory (if something is in it, below a new one in it), a block device, image:SIZE (with --fs), or
+    /// garden:DIRECTORY, an empty garden in this process.
     #[arg(long, value_name = "PLACE")]
     pub on: String,
     /// The file system for images and devices.
@@ -32,6 +33,9 @@ pub struct AgeArgs {
     /// one alone.
     #[arg(long, default_value_t = 1, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=256))]
     pub threads: usize,
+    /// Of a garden: what is done besides, so that free space stays in one piece.
+    #[arg(long, value_enum, default_value_t = super::GardeningArg::Off)]
+    pub gardening: super::GardeningArg,
     /// Write an operation log.
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,

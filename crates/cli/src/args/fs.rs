@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use senesce_core::Bytes;
 
+use super::{FsCloneArgs, FsDefragArgs, FsDiffArgs, FsDumpArgs, FsOfVolumeArgs, FsSnapshotArgs};
+
 #[derive(Debug, Args)]
 pub struct FsArgs {
     #[command(subcommand)]
@@ -14,7 +16,7 @@ pub struct FsArgs {
 /// What to do with it.
 #[derive(Debug, Subcommand)]
 pub enum FsVerb {
-    /// Make an empty one in a new directory, as images.
+    /// Make an empty one: in a new directory, as images, or on drives that are named.
     Mkfs(FsMkfsArgs),
     /// Mount it, until it is unmounted or interrupted.
     Mount(FsMountArgs),
@@ -22,6 +24,36 @@ pub enum FsVerb {
     Check(FsLookArgs),
     /// What it holds and has left; changes nothing.
     Stat(FsLookArgs),
+    /// Put a new drive in the place of one that is missing, and fill it from the others.
+    Replace(FsReplaceArgs),
+    /// Go on filling new drives where it was interrupted.
+    Rebuild(FsLookArgs),
+    /// Its volumes: make one more, list them, delete one.
+    Volume(FsVolumeArgs),
+    /// The snapshots of a volume: make one, list them, delete one, make the volume what one of them is.
+    Snapshot(FsSnapshotArgs),
+    /// Make a volume of a snapshot; nothing is copied, and both go their own ways.
+    Clone(FsCloneArgs),
+    /// What became of files between two snapshots of a volume, or between one and the volume as it is; changes nothing.
+    Diff(FsDiffArgs),
+    /// Find blocks of a volume's files that hold the same, and let them share one.
+    Dedup(FsOfVolumeArgs),
+    /// Write files together again whose blocks lie scattered; only places change, nothing that a file or snapshot holds.
+    Defrag(FsDefragArgs),
+    /// Clean allocation areas whose blocks lie scattered, and put pointers to old places right.
+    Clean(FsLookArgs),
+    /// Serve a mount for a run, which began it and holds it.
+    #[command(hide = true)]
+    Serve(FsServeArgs),
+    /// Hold every block against its trailer, its map and its parity, and put right what one drive has wrong.
+    Scrub(FsScrubArgs),
+    /// Show any structure as it lies on the devices, damaged or not; changes nothing.
+    #[command(after_help = "Examples:\n  \
+        senesce fs dump /srv/garden superblock\n  \
+        senesce fs dump /srv/garden file main /src/lib.rs     its inode, and where its blocks lie\n  \
+        senesce fs dump /srv/garden pvbn 70213 --hex          a block, its trailer, who names it\n  \
+        senesce fs dump /srv/garden log --most 20 --json")]
+    Dump(FsDumpArgs),
 }
 
 /// The file systems of our own.
@@ -31,54 +63,201 @@ pub enum EngineKind {
     Garden,
 }
 
+/// Where an aggregate lies.
+#[derive(Clone, Debug, Args)]
+pub struct FsPlaceArgs {
+    /// The directory that `fs mkfs` made, or one file or device that holds a drive and behind it the log; also as
+    /// garden:DIRECTORY.
+    #[arg(value_name = "DIRECTORY", required_unless_present = "drive")]
+    pub place: Option<PathBuf>,
+    /// In place of a directory: its drives, files or block devices, once for each and in any order; one of each group with
+    /// parity may be missing.
+    #[arg(long, value_name = "FILE|DEVICE", requires = "log", conflicts_with = "place")]
+    pub drive: Vec<PathBuf>,
+    /// With --drive: the log.
+    #[arg(long, value_name = "FILE|DEVICE", requires = "drive")]
+    pub log: Option<PathBuf>,
+}
+
 #[derive(Debug, Args)]
 pub struct FsMkfsArgs {
     /// Which.
     pub engine: EngineKind,
-    /// The directory to make.
-    pub place: PathBuf,
-    /// What all drives hold together, without parity. The images are sparse.
-    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
-    pub size: Bytes,
-    /// Drives that hold data.
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
-    pub data_drives: u16,
+    /// Its drives and log; the directory is made.
+    #[command(flatten)]
+    pub place: FsPlaceArgs,
+    /// What all drives that are made hold together, without parity; 1GiB by default. Their images are sparse.
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Bytes>,
+    /// Drives of a RAID group that hold data: 4 by default; with --drive all but one, and more drives make more groups.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub data_drives: Option<u16>,
     /// No drive for parity: what is damaged is noticed, and not put right.
     #[arg(long)]
     pub no_parity: bool,
-    /// The log: operations wait here for the next consistency point.
-    #[arg(long, value_name = "SIZE", default_value = "32MiB")]
-    pub log_size: Bytes,
+    /// The log, if it is made: operations wait here for the next consistency point. 32MiB by default; on one file or device a
+    /// sixteenth of it, 1MiB to 32MiB.
+    #[arg(long, value_name = "SIZE")]
+    pub log_size: Option<Bytes>,
     /// The name of its first volume.
     #[arg(long, value_name = "NAME", default_value = "main")]
     pub volume: String,
     /// What its identity and the order of names in directories follow from; the time of day by default.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// The identity of the aggregate, 32 hexadecimal digits; it follows from the seed by default.
+    #[arg(long, value_name = "UUID")]
+    pub uuid: Option<String>,
+    /// Take also drives and logs that hold something (never if they are in use): what they hold is lost.
+    #[arg(long)]
+    pub force: bool,
+    /// On one file or device: it holds zeros already, and none are written.
+    #[arg(long)]
+    pub zeroed: bool,
 }
 
 #[derive(Debug, Args)]
+#[command(allow_missing_positional = true)]
 pub struct FsMountArgs {
-    /// The directory that `fs mkfs` made.
-    pub place: PathBuf,
+    #[command(flatten)]
+    pub place: FsPlaceArgs,
     /// Where to mount it.
+    #[arg(value_name = "POINT")]
     pub point: PathBuf,
     /// Which volume.
     #[arg(long, value_name = "NAME", default_value = "main")]
     pub volume: String,
-    /// Threads that serve.
-    #[arg(long, value_name = "N", default_value_t = 2)]
-    pub threads: usize,
+    /// A snapshot of it, as it was; takes no changes.
+    #[arg(long, value_name = "NAME")]
+    pub snapshot: Option<String>,
     /// Take no changes, and make none.
     #[arg(long)]
     pub read_only: bool,
+    #[command(flatten)]
+    pub how: FsServedArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(allow_missing_positional = true)]
+pub struct FsServeArgs {
+    /// The file or device.
+    #[arg(value_name = "DEVICE", required_unless_present = "in_memory")]
+    pub device: Option<PathBuf>,
+    /// Where to mount it.
+    #[arg(value_name = "POINT")]
+    pub point: PathBuf,
+    /// In place of a device: an empty file system in memory that may hold so much.
+    #[arg(long, value_name = "SIZE")]
+    pub in_memory: Option<Bytes>,
+    /// What the list of mounts calls it.
+    #[arg(long, value_name = "NAME")]
+    pub source: String,
+    #[command(flatten)]
+    pub how: FsServedArgs,
+}
+
+/// How a volume is served.
+#[derive(Clone, Debug, Args)]
+pub struct FsServedArgs {
+    /// Threads that serve.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub threads: usize,
+    /// What is done beside serving so that free space stays in one piece, and files do.
+    #[arg(long, value_enum, default_value_t = GardeningArg::Off)]
+    pub gardening: GardeningArg,
+    /// Blocks that are kept in memory as the drives have them.
+    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
+    pub cache: Bytes,
+    /// A consistency point is made at the latest so many seconds after a change.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub point_every: u64,
 }
 
 #[derive(Debug, Args)]
 pub struct FsLookArgs {
-    /// The directory that `fs mkfs` made.
-    pub place: PathBuf,
+    #[command(flatten)]
+    pub place: FsPlaceArgs,
     /// As JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(allow_missing_positional = true)]
+pub struct FsReplaceArgs {
+    #[command(flatten)]
+    pub place: FsPlaceArgs,
+    /// The number of the drive, as `fs stat` tells it.
+    #[arg(value_name = "NUMBER")]
+    pub number: u32,
+    /// The new drive, a file or block device; of a directory by default a new image in it.
+    #[arg(long, value_name = "FILE|DEVICE")]
+    pub with: Option<PathBuf>,
+    /// Take a new drive that holds something (never if it is in use): what it holds is lost.
+    #[arg(long)]
+    pub force: bool,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What is done for a garden besides what its users ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum GardeningArg {
+    /// Nothing.
+    #[default]
+    Off,
+    /// Continuous cleaning of segments: areas are emptied just before they are wanted, and pointers that reads find old are put right.
+    Csc,
+    /// Write after read: what is read in order and lies apart is written together again, as long as processors and drives have time.
+    War,
+    /// Both.
+    All,
+}
+
+#[derive(Debug, Args)]
+pub struct FsScrubArgs {
+    #[command(flatten)]
+    pub place: FsPlaceArgs,
+    /// The stripe to begin with: where an interrupted one ended.
+    #[arg(long, value_name = "STRIPE", default_value_t = 0)]
+    pub from: u64,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct FsVolumeArgs {
+    #[command(subcommand)]
+    pub verb: FsVolumeVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum FsVolumeVerb {
+    /// Make an empty one.
+    Create(FsVolumeCreateArgs),
+    /// Their names, sizes and what they have left; changes nothing.
+    List(FsLookArgs),
+    /// Delete one that has no snapshots: all that it holds is lost.
+    Delete(FsOfVolumeArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(allow_missing_positional = true)]
+pub struct FsVolumeCreateArgs {
+    #[command(flatten)]
+    pub place: FsPlaceArgs,
+    /// Its name.
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// How much it may hold; by default as much as the garden. Volumes share the space: together they may promise more.
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Bytes>,
+    /// How many files and directories it may hold; by default one for every two blocks.
+    #[arg(long, value_name = "N")]
+    pub inodes: Option<u64>,
+    /// What the order of names in its directories follows from; its name by default.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
 }

@@ -7,8 +7,11 @@ use senesce_report::MapColour;
 
 #[derive(Debug, Args)]
 pub struct InspectArgs {
-    /// A directory of a mounted file system, or a device or image with one, mounted or not.
+    /// A directory of a mounted file system, a device or image with one, mounted or not; or garden:DIRECTORY.
     pub path: PathBuf,
+    /// Of a garden: which volume; the first by default.
+    #[arg(long, value_name = "NAME")]
+    pub volume: Option<String>,
     /// Read ext4 straight from the device, past its mount if it is mounted.
     #[arg(long)]
     pub offline: bool,

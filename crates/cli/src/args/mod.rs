@@ -1,20 +1,24 @@
 //! The command line, as typed.
 
 mod aged;
+mod dump;
 mod experiment;
 mod fs;
 mod look;
 mod record;
+mod words;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
 pub use aged::*;
+pub use dump::*;
 pub use experiment::*;
 pub use fs::*;
 pub use look::*;
 pub use record::*;
+pub use words::*;
 
 /// The laboratory for file system aging: ages file systems, measures what the age costs, and shows it.
 #[derive(Debug, Parser)]
@@ -43,6 +47,7 @@ pub enum Verb {
         sudo senesce inspect /srv/data                        one screen\n  \
         sudo senesce inspect / --html root.html --idle        a page with a map, at idle I/O priority\n  \
         senesce inspect disk.img                              an image that is not mounted\n  \
+        senesce inspect garden:/srv/garden --map map.svg      a volume that `senesce fs mkfs` made\n  \
         senesce inspect ~/src --device nvme --json | jq '.costs'")]
     Inspect(InspectArgs),
     /// The block requests of one device while a command runs: layout score, seeks, sizes, modelled cost.
@@ -108,7 +113,8 @@ pub enum Verb {
         sudo senesce age fsfb --on image:5GiB --fs ext4 --until turnover=3 --save aged.senesce-image\n  \
         sudo senesce age profile:agrawal --on /dev/sdb1 --fs xfs --until fullness=80%\n  \
         senesce age mail --on /mnt/scratch/empty-dir --set cycles=10 --log mail.senesce-log\n  \
-        senesce age git:~/linux --on /mnt/scratch --set pulls=500 --until layout-score=0.9\n\n\
+        senesce age git:~/linux --on /mnt/scratch --set pulls=500 --until layout-score=0.9\n  \
+        senesce age fsfb --on garden:/srv/garden --until turnover=2\n\n\
         A directory that holds something is aged below a new one in it; nothing else is touched.")]
     Age(AgeArgs),
     /// Any command on aged volumes and on unaged twins of them, in turn: what the age costs it, and who is better.
@@ -147,7 +153,11 @@ pub enum Verb {
         senesce fs mkfs garden /srv/garden --size 4GiB\n  \
         sudo senesce fs mount /srv/garden /mnt/garden          until Ctrl-C or umount\n  \
         senesce fs check /srv/garden                           also after a kill; changes nothing\n  \
-        senesce fs stat /srv/garden --json")]
+        senesce fs stat /srv/garden --json\n  \
+        senesce fs scrub /srv/garden                           every block and parity, and put right what can be\n  \
+        senesce fs snapshot create /srv/garden main monday     and `fs diff /srv/garden main monday` later\n  \
+        senesce fs replace /srv/garden 2                       a new drive for the missing one; rebuild goes on\n  \
+        sudo senesce fs mkfs garden --drive /dev/sdb --drive /dev/sdc --drive /dev/sdd --log /dev/nvme0n1p3")]
     Fs(FsArgs),
     /// Look into an operation log.
     #[command(after_help = "Examples:\n  \

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Clock, Seed};
 use senesce_experiment::{
-    AgeEnd, AgeEnded, AgeOptions, Source, age_into, create_untaken,
+    AgeEnd, AgeEnded, AgeOptions, Onto, Source, age_into, create_untaken,
     plan::{Plan, WorkloadKind},
     plan_aging, planned_bytes,
 };
@@ -18,10 +18,15 @@ use senesce_volume::{
     Backend, Custodian, FileSystemKind, Host, LinuxHost, Slot, Uuid, Volume, VolumeSpec, check_room,
     install_signal_cleanup,
 };
+use serde_json::{Value, json};
 
-use super::{home::with_home, image::save_listed};
+use super::{
+    fs::{print_chains, report_chains, with_engine},
+    home::with_home,
+    image::save_listed,
+};
 use crate::{
-    args::{AgeArgs, FsArg},
+    args::{AgeArgs, FsArg, GardeningArg},
     clock::SystemClock,
     exit::{failed, usage},
     machine::count_threads,
@@ -53,26 +58,27 @@ pub fn age(args: AgeArgs, quiet: bool) -> Result<()> {
 
 fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, quiet: bool) -> Result<()> {
     let existing = Path::new(&args.on);
+    if args.gardening != GardeningArg::Off && !args.on.starts_with("garden:") {
+        return Err(usage("--gardening is about a garden", Some("name one: --on garden:DIRECTORY")));
+    }
+    if let Some(place) = args.on.strip_prefix("garden:") {
+        check_not_made(args, plan, "a garden")?;
+        if args.fs.is_some() || args.force {
+            return Err(usage("--fs and --force are about volumes that are made; --on names a garden", None));
+        }
+        return age_garden(args, plan, Path::new(place), scratch, quiet);
+    }
     if existing.is_dir() {
-        if args.image.is_some() || args.save.is_some() {
-            return Err(usage("--image and --save keep a volume; --on names a directory", None));
-        }
-        if args.mkfs.is_some() {
-            return Err(usage("--mkfs is about a volume that is made; --on names a directory", None));
-        }
-        if plan.workload.kind == WorkloadKind::Interfile {
-            let message = "interfile makes its volume anew for every copy, and --on names a directory";
-            return Err(usage(message, Some("name image:SIZE or a device with --on, and a file system with --fs")));
-        }
+        check_not_made(args, plan, "a directory")?;
         let source = open_source(plan, scratch)?;
         let root = choose_root(existing)?;
-        let end = age_root(args, plan, &source, &root, quiet, &mut || Ok(()));
+        let end = age_onto(args, plan, &source, Onto::Directory(&root), quiet, &mut || Ok(()));
         if end.is_err() && root != existing {
             // Only if nothing was done in it.
             fs::remove_dir(&root).ok();
         }
         let end = end?;
-        return tell(args, &root.display().to_string(), &end, &[]);
+        return tell(args, &root.display().to_string(), &end, &[], None);
     }
     let (spec, slot) = spec(args, plan, scratch)?;
     check_room(&**custodian.host(), &spec, planned_bytes(plan)?)?;
@@ -90,11 +96,37 @@ fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, qu
         volume = Some(create_untaken(custodian, &spec, slot.clone())?);
         Ok(())
     };
-    let end = age_root(args, plan, &source, &root, quiet, &mut make_anew)?;
+    let end = age_onto(args, plan, &source, Onto::Directory(&root), quiet, &mut make_anew)?;
     let mut volume = volume.context("the volume was not made anew")?;
     let kept = keep(args, plan, custodian, &mut volume, &end)?;
     volume.destroy()?;
-    tell(args, &args.on, &end, &kept)
+    tell(args, &args.on, &end, &kept, None)
+}
+
+/// What is made neither anew nor kept takes no arguments about that.
+fn check_not_made(args: &AgeArgs, plan: &Plan, place: &str) -> Result<()> {
+    if args.image.is_some() || args.save.is_some() {
+        return Err(usage(format!("--image and --save keep a volume; --on names {place}"), None));
+    }
+    if args.mkfs.is_some() {
+        return Err(usage(format!("--mkfs is about a volume that is made; --on names {place}"), None));
+    }
+    if plan.workload.kind == WorkloadKind::Interfile {
+        let message = format!("interfile makes its volume anew for every copy, and --on names {place}");
+        return Err(usage(message, Some("name image:SIZE or a device with --on, and a file system with --fs")));
+    }
+    Ok(())
+}
+
+/// Ages an empty garden in this process, and tells the chains of its drives, too.
+fn age_garden(args: &AgeArgs, plan: &Plan, place: &Path, scratch: &Path, quiet: bool) -> Result<()> {
+    let source = open_source(plan, scratch)?;
+    let (end, chains) = with_engine(place, |target, garden| {
+        garden.set_gardening(args.gardening.policy());
+        let end = age_onto(args, plan, &source, Onto::Engine(target), quiet, &mut || Ok(()))?;
+        Ok((end, report_chains(&garden.report())))
+    })?;
+    tell(args, &args.on, &end, &[], Some(&chains))
 }
 
 /// The directory itself if nothing is in it, else a new one in it.
@@ -153,11 +185,11 @@ fn open_source(plan: &Plan, scratch: &Path) -> Result<Source> {
     Ok(Source::open(plan, &spool)?)
 }
 
-fn age_root(
+fn age_onto(
     args: &AgeArgs,
     plan: &Plan,
     source: &Source,
-    root: &Path,
+    onto: Onto<'_>,
     quiet: bool,
     make_anew: &mut dyn FnMut() -> Result<(), senesce_experiment::Error>,
 ) -> Result<AgeEnd> {
@@ -180,7 +212,7 @@ fn age_root(
     };
     let until = args.until.unwrap_or_default();
     let (log, until) = (args.log.as_deref(), &until);
-    let options = AgeOptions { plan, root, source, log, until, threads, apply_threads: args.threads, clock: &clock };
+    let options = AgeOptions { plan, onto, source, log, until, threads, apply_threads: args.threads, clock: &clock };
     Ok(age_into(&options, make_anew, &mut each)?)
 }
 
@@ -226,12 +258,17 @@ fn keep(args: &AgeArgs, plan: &Plan, custodian: &Custodian, volume: &mut Volume,
     Ok(kept)
 }
 
-fn tell(args: &AgeArgs, place: &str, end: &AgeEnd, kept: &[String]) -> Result<()> {
+/// In: `chains` of an engine.
+fn tell(args: &AgeArgs, place: &str, end: &AgeEnd, kept: &[String], chains: Option<&Value>) -> Result<()> {
     if args.json {
-        let document = serde_json::json!({ "schema": "senesce-age/1", "place": place, "reached": end, "kept": kept });
+        let mut document = json!({ "schema": "senesce-age/1", "place": place, "reached": end, "kept": kept });
+        if let (Some(chains), Some(document)) = (chains, document.as_object_mut()) {
+            document.insert("drives".to_owned(), chains.clone());
+        }
         println!("{}", serde_json::to_string_pretty(&document)?);
     } else {
         print_end(place, end, kept);
+        chains.into_iter().for_each(print_chains);
     }
     let ended_by = end.workload.iter().find(|(name, _)| name == "ended_by").map(|(_, bound)| bound.as_str());
     if let Some(bound) = ended_by.filter(|bound| *bound != "accuracy") {

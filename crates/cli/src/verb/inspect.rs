@@ -1,16 +1,16 @@
 //! `senesce inspect`: how aged is this file system, where, why, and what does it cost.
 
-use std::{fs, sync::Arc};
+use std::{fs, path::Path, sync::Arc};
 
 use anyhow::{Context, Result};
 use senesce_core::Clock;
 use senesce_device::DeviceSpec;
-use senesce_inspect::{Access, InspectOptions, find_target, inspect as inspect_target};
+use senesce_inspect::{Access, InspectOptions, find_target, inspect as inspect_target, inspect_told};
 use senesce_report::{InspectionOptions, inspection_screen, render_inspection, render_inspection_map};
 use senesce_volume::{LinuxHost, install_signal_cleanup, interrupted};
 
-use super::device::read_device;
-use crate::{args::InspectArgs, clock::SystemClock, machine::count_threads, progress::Counter};
+use super::{device::read_device, fs::collect_told};
+use crate::{args::InspectArgs, clock::SystemClock, exit::usage, machine::count_threads, progress::Counter};
 
 /// Cells on each side of the map: two to the power of it.
 const MAP_ORDER: u32 = 8;
@@ -25,7 +25,10 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
         senesce_volume::set_idle_priority().context("cannot lower the I/O priority")?;
     }
     let access = if args.offline { Access::Offline } else { Access::ThroughMount };
-    let target = find_target(&args.path, access, &host)?;
+    let garden = args.path.to_str().and_then(|path| path.strip_prefix("garden:")).map(Path::new);
+    if garden.is_none() && args.volume.is_some() {
+        return Err(usage("--volume names a volume of a garden", Some("write garden:DIRECTORY")));
+    }
     let counter = Counter::for_stderr(quiet, "entries");
     let options = InspectOptions {
         devices,
@@ -37,7 +40,13 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
             interrupted().is_none()
         },
     };
-    let inspection = inspect_target(&target, options, &host, &*clock);
+    let inspection = match garden {
+        Some(place) => collect_told(place, args.volume.as_deref(), &|| interrupted().is_none())
+            .and_then(|told| Ok(inspect_told(told, options, &*clock)?)),
+        None => find_target(&args.path, access, &host)
+            .and_then(|target| inspect_target(&target, options, &host, &*clock))
+            .map_err(Into::into),
+    };
     counter.finish();
     if let Some(signal) = interrupted() {
         return Err(senesce_experiment::Error::from(senesce_experiment::Interrupted { signal }).into());

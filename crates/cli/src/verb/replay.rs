@@ -50,8 +50,8 @@ fn replay_in(args: &ReplayArgs, custodian: &Custodian, scratch: &Path, quiet: bo
         if args.keep || args.force || args.fs.is_some() {
             return Err(usage("--keep, --force and --fs are about volumes that are made; --on names a garden", None));
         }
-        return with_engine(Path::new(place), |target| replay_into(args, Onto::Engine(target), scratch, quiet))
-            .map(|()| None);
+        let replay = |target: &_, _: &_| replay_into(args, Onto::Engine(target), scratch, quiet);
+        return with_engine(Path::new(place), replay).map(|()| None);
     }
     let (spec, slot) = spec(args, scratch)?;
     let host = &**custodian.host();

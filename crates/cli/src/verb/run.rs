@@ -8,11 +8,12 @@ use std::{
 
 use anyhow::{Context, Result};
 use senesce_core::Bytes;
-use senesce_experiment::{Preview, Run, World, plan::Plan, preview};
+use senesce_experiment::{EngineTeller, Preview, Run, World, plan::Plan, preview};
+use senesce_inspect::Told;
 use senesce_report::summary_table;
-use senesce_volume::{LinuxHost, install_signal_cleanup};
+use senesce_volume::{LinuxHost, install_signal_cleanup, interrupted};
 
-use super::{report::write_report, show::read_results};
+use super::{fs::collect_told, report::write_report, show::read_results};
 use crate::{
     args::RunArgs,
     clock::SystemClock,
@@ -65,9 +66,19 @@ pub fn world() -> World {
     World {
         clock: Arc::new(SystemClock::start()),
         host: Arc::new(LinuxHost::default()),
+        engines: Arc::new(Engines),
         registry_dir: registry_dir(),
         senesce_version: env!("CARGO_PKG_VERSION").to_owned(),
         threads: count_threads(None),
+    }
+}
+
+/// The engines of our own.
+struct Engines;
+
+impl EngineTeller for Engines {
+    fn collect_told(&self, device: &Path) -> Result<Told, String> {
+        collect_told(device, None, &|| interrupted().is_none()).map_err(|error| format!("{error:#}"))
     }
 }
 

@@ -73,7 +73,7 @@ fn what_was_written_before_a_kill_is_there_after_it() {
     let lab = Lab::new();
     mkfs(&lab);
     let mut child = mount(&lab, &[]);
-    lab.run(["fs", "stat", "g"]).refused(1, &["another has it open"]);
+    lab.run(["fs", "stat", "g"]).refused(3, &["another has it open", "hint: a garden that is mounted"]);
     for directory in 0..5 {
         let path = lab.path(format!("mnt/{directory}"));
         fs::create_dir(&path).unwrap();
@@ -161,4 +161,79 @@ fn a_log_is_replayed_onto_an_engine_in_process_as_onto_a_directory() {
     }
     replay("garden:missing", "1").refused(1, &["cannot list missing"]);
     lab.run(["replay", "log", "--on", "garden:g", "--keep"]).refused(2, &["about volumes that are made"]);
+}
+
+#[test]
+fn a_workload_ages_an_engine_in_process_and_tells_how_its_files_lie() {
+    let lab = Lab::new();
+    mkfs(&lab);
+    let age = |more: &[&str]| {
+        let common = ["age", "fsfb", "--on", "garden:g", "--until", "fullness=50%,turnover=1", "--dir", "tmp"];
+        lab.run([&common[..], more].concat())
+    };
+    let told = age(&["--log", "fsfb.senesce-log"]).good().stdout;
+    println!("{told}");
+    let figure = |name: &str| -> f64 {
+        let line = told.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name} in {told}"));
+        line[name.len()..].split_whitespace().find_map(|word| word.trim_end_matches('%').parse().ok()).unwrap()
+    };
+    // What was freed since the last consistency point is not free yet.
+    assert!((45.0..80.0).contains(&figure("fullness")) && figure("turnover") >= 1.0, "{told}");
+    // Files of it were written in different consistency points: neither whole nor without order.
+    assert!((0.3..0.9999).contains(&figure("layout score")), "{told}");
+    assert!(
+        figure("  write ") > 1.0 && told.contains("stripes") && told.contains("chains, last consistency"),
+        "{told}"
+    );
+    assert!(check(&lab).contains(" 0 operations in the log"));
+    age(&[]).refused(2, &["g is not empty"]);
+    for (more, says) in [
+        (&["--save", "x"][..], "--on names a garden"),
+        (&["--fs", "ext4"], "--on names a garden"),
+        (&["--set", "rounds=x"], "rounds"),
+    ] {
+        age(more).refused(2, &[says]);
+    }
+    lab.run(["age", "interfile", "--on", "garden:g"]).refused(2, &["makes its volume anew", "a garden"]);
+
+    // What it logged gives the same on another one, and in JSON there are the chains.
+    lab.run(["fs", "mkfs", "garden", "h", "--size", "64MiB", "--data-drives", "3", "--seed", "7"]).good();
+    lab.run(["replay", "fsfb.senesce-log", "--on", "garden:h", "--dir", "tmp"]).good();
+    lab.run(["fs", "mkfs", "garden", "i", "--size", "64MiB", "--data-drives", "3", "--seed", "7"]).good();
+    let args = ["age", "fsfb", "--on", "garden:i", "--until", "steps=20", "--dir", "tmp", "--json"];
+    let json: serde_json::Value = serde_json::from_str(&lab.run(args).good().stdout).unwrap();
+    assert!(json["reached"]["layout"]["layout_score"].as_f64().unwrap() > 0.5, "{json}");
+    let writes = &json["drives"]["since_opening"]["write_chains"];
+    assert!(writes["blocks"].as_u64().unwrap() >= writes["requests"].as_u64().unwrap(), "{json}");
+}
+
+#[test]
+fn cleaning_makes_room_in_one_piece_and_moves_no_file() {
+    let lab = Lab::new();
+    mkfs(&lab);
+    let age = |on: &str, gardening: &str| {
+        let args = ["age", "fsfb", "--on", on, "--until", "fullness=60%,turnover=2", "--dir", "tmp", "--json"];
+        let done = lab.run([&args[..], &["--gardening", gardening]].concat()).good();
+        serde_json::from_str::<serde_json::Value>(&done.stdout).unwrap()
+    };
+    let off = age("garden:g", "off");
+    assert_eq!((&off["drives"]["areas_cleaned"], &off["drives"]["relocations"]), (&0.into(), &0.into()));
+    let tree = |log: &str| lab.run(["fs", "stat", log, "--json"]).good().stdout;
+    let before = tree("g");
+    let told = lab.run(["fs", "clean", "garden:g"]).good().stdout;
+    println!("{told}");
+    assert!(told.contains(" allocation areas; ") && told.contains(" pointers named an old place"), "{told}");
+    let json: serde_json::Value = serde_json::from_str(&lab.run(["fs", "clean", "g", "--json"]).good().stdout).unwrap();
+    assert_eq!((&json["areas"], &json["stuck_blocks"]), (&json["of"], &0.into()), "a second pass: {json}");
+    check(&lab);
+    let volumes = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap()["volumes"].clone();
+    let inodes = |text: &str| volumes(text)[0]["free_inodes"].clone();
+    assert_eq!(inodes(&before), inodes(&tree("g")));
+
+    lab.run(["fs", "mkfs", "garden", "h", "--size", "64MiB", "--data-drives", "3", "--seed", "7"]).good();
+    let csc = age("garden:h", "csc");
+    println!("{csc}");
+    assert!(csc["drives"]["areas_cleaned"].is_u64() && csc["reached"]["turnover"].as_f64().unwrap() >= 2.0, "{csc}");
+    lab.run(["fs", "check", "h"]).good();
+    lab.run(["age", "mail", "--on", "tmp", "--gardening", "csc"]).refused(2, &["--gardening is about a garden"]);
 }

@@ -303,18 +303,32 @@ fn a_calibration_tells_how_often_it_read_and_a_curve_what_was_published() {
     assert!((-49.0..-45.0).contains(&error(&first)) && error(&large).abs() < 2.5, "{curve}");
     assert!(!lab.run(["device", "show", "nvme", "--curve"]).good().stdout.contains("published"));
 
-    std::fs::write(lab.path("device"), vec![7; 9 << 20]).unwrap();
-    let args = ["device", "calibrate", "device", "--out", "fitted.toml", "--reads", "12"];
-    let done = lab.run(args).good();
+    std::fs::write(lab.path("device"), vec![7; 33 << 20]).unwrap();
+    // On a machine that does other things a large read can seem to take no longer than a small one: that is told, and
+    // one of many attempts finds a quieter moment.
+    let calibrate = |more: &[&str]| {
+        let args = ["device", "calibrate", "device", "--out", "fitted.toml", "--reads", "12"];
+        for _ in 0..20 {
+            let done = lab.run(args.iter().chain(more));
+            if done.code == 0 {
+                return done.good();
+            }
+            done.refused(1, &["determine no line with a positive rate", "quieter"]);
+            assert!(!lab.path("fitted.toml").exists());
+        }
+        panic!("no calibration of twenty");
+    };
+    let done = calibrate(&[]);
     assert!(done.stderr.contains("--seconds and --reads end it earlier"), "{}", done.stderr);
-    // An eighth of nine MiB.
+    // An eighth of 33 MiB.
     let sizes = |text: &str| text.lines().filter(|line| line.contains("iB      12  ")).count();
-    assert_eq!(sizes(&done.stdout), 9, "{}", done.stdout);
+    assert_eq!(sizes(&done.stdout), 11, "{}", done.stdout);
     assert!(done.stdout.contains("spread") && done.stdout.contains("natural transfer size at 90%"), "{}", done.stdout);
-    let json = lab.run(args.into_iter().chain(["--json", "--seconds", "9"])).good();
-    assert!(json.stderr.contains("at most 9 s for each of 9 sizes"), "{}", json.stderr);
+    std::fs::remove_file(lab.path("fitted.toml")).unwrap();
+    let json = calibrate(&["--json", "--seconds", "9"]);
+    assert!(json.stderr.contains("at most 9 s for each of 11 sizes"), "{}", json.stderr);
     let json: Value = serde_json::from_str(&json.stdout).unwrap();
-    assert_eq!(json["measured"].as_array().unwrap().len(), 9);
+    assert_eq!(json["measured"].as_array().unwrap().len(), 11);
     assert!((10..=12).contains(&json["measured"][0]["reads"].as_u64().unwrap()), "{}", json["measured"]);
     // What is said to be off is what is off.
     let bad = json["residuals"].as_array().unwrap().iter();

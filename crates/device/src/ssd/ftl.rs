@@ -15,6 +15,8 @@ const RESERVE_BLOCKS: usize = 1;
 pub struct Collected {
     /// Valid pages that were read and programmed elsewhere.
     pub moved_pages: u64,
+    /// Groups they lay in ([`Ftl::in_groups`]): how often the array was read. As many as pages without groups.
+    pub read_groups: u64,
     /// Blocks erased.
     pub erased_blocks: u64,
 }
@@ -23,6 +25,7 @@ pub struct Collected {
 #[derive(Clone, Debug)]
 pub struct Ftl {
     pages_per_block: u32,
+    pages_per_group: u32,
     /// Physical page of each logical one.
     physical: Vec<u32>,
     /// Logical page in each physical one.
@@ -54,6 +57,7 @@ impl Ftl {
         let blocks = wanted.max(logical_pages.div_ceil(pages_per_block) + 3);
         Self {
             pages_per_block,
+            pages_per_group: 1,
             physical: vec![NOWHERE; logical_pages as usize],
             logical: vec![NOWHERE; blocks as usize * pages_per_block as usize],
             valid: vec![0; blocks as usize],
@@ -68,6 +72,18 @@ impl Ftl {
         }
     }
 
+    /// The same where the array reads and programs so many neighbouring pages at a time: what is called page here is
+    /// then a part of one.
+    pub fn in_groups(mut self, pages_per_group: u32) -> Self {
+        self.pages_per_group = pages_per_group.max(1);
+        self
+    }
+
+    /// Where a logical page lies; none if it is not mapped.
+    pub fn place(&self, page: u32) -> Option<u32> {
+        self.physical[page as usize].checked_sub(1)
+    }
+
     /// Whether a logical page has been written and not discarded since.
     pub fn is_mapped(&self, page: u32) -> bool {
         self.physical[page as usize] != NOWHERE
@@ -80,8 +96,9 @@ impl Ftl {
         self.program(page);
         // Collecting after the write, so that a write always finds a page.
         while self.free_blocks() <= RESERVE_BLOCKS && self.open_pages == self.pages_per_block {
-            let Some(moved) = self.collect() else { break };
+            let Some((moved, groups)) = self.collect() else { break };
             collected.moved_pages += u64::from(moved);
+            collected.read_groups += u64::from(groups);
             collected.erased_blocks += 1;
         }
         collected
@@ -126,8 +143,9 @@ impl Ftl {
         self.open_pages += 1;
     }
 
-    /// Frees the full block with the fewest valid pages; tells how many moved. None if that would free nothing.
-    fn collect(&mut self) -> Option<u32> {
+    /// Frees the full block with the fewest valid pages; tells how many moved, and of how many groups. None
+    /// if that would free nothing.
+    fn collect(&mut self) -> Option<(u32, u32)> {
         while self.lowest < self.pages_per_block as usize && self.first[self.lowest] == 0 {
             self.lowest += 1;
         }
@@ -137,15 +155,18 @@ impl Ftl {
         let victim = self.first[self.lowest] - 1;
         self.unlist(victim);
         let first = victim * self.pages_per_block;
+        let (mut groups, mut last) = (0, None);
         for at in first..first + self.pages_per_block {
             let page = std::mem::replace(&mut self.logical[at as usize], NOWHERE);
             if page != NOWHERE {
+                let group = at / self.pages_per_group;
+                groups += u32::from(last.replace(group) != Some(group));
                 self.program(page - 1);
             }
         }
         let moved = std::mem::take(&mut self.valid[victim as usize]);
         self.erased.push(victim);
-        Some(moved)
+        Some((moved, groups))
     }
 
     fn free_blocks(&self) -> usize {

@@ -21,8 +21,7 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 use senesce_core::{BlockOp, BlockRequest, Bytes, Nanos, Rng, SECTOR_BYTES, Seed};
 use serde::{Deserialize, Serialize};
 
-use ftl::Ftl;
-pub use ftl::compute_greedy_write_amplification;
+pub use ftl::{Collected, Ftl, compute_greedy_write_amplification};
 
 use crate::{DeviceModel, DeviceSpec, Error, ServiceTimes, Totals};
 

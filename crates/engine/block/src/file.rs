@@ -9,6 +9,7 @@ use std::{
         Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use rustix::{
@@ -35,7 +36,7 @@ pub struct FileOptions {
 }
 
 /// A file or a block device of the system, open alone: a second one on the same file, in this process or another, is
-/// refused, and so is a block device that is mounted.
+/// refused, and so is a block device that is mounted, unless it is only read.
 ///
 /// Its size is that of the file when it was opened (with `direct`, down to a multiple of the alignment).
 #[derive(Debug)]
@@ -72,18 +73,18 @@ impl FileDevice {
         if options.direct {
             flags |= OFlags::DIRECT;
         }
-        if kind.is_block_device() {
+        if kind.is_block_device() && !options.read_only {
             flags |= OFlags::EXCL; // refused while it is mounted or someone else's
         }
         let mut open = OpenOptions::new();
         open.read(true).write(!options.read_only).custom_flags(flags.bits() as i32);
-        let mut file = open.open(path).map_err(failed)?;
+        let mut file = open_patiently(&open, path).map_err(failed)?;
         let lock = match options.read_only {
             true => FlockOperation::NonBlockingLockShared,
             false => FlockOperation::NonBlockingLockExclusive,
         };
         rustix::fs::flock(&file, lock).map_err(|errno| match errno {
-            Errno::WOULDBLOCK => failed(io::Error::other("another has it open")),
+            Errno::WOULDBLOCK => failed(io::Error::new(io::ErrorKind::ResourceBusy, "another has it open")),
             errno => failed(errno.into()),
         })?;
         let mut size = file.seek(SeekFrom::End(0)).map_err(failed)?;
@@ -111,6 +112,17 @@ impl FileDevice {
     fn error(&self, operation: BlockOperation, offset: u64, len: usize, source: io::Error) -> BlockError {
         BlockError::new(&self.name, operation, offset, len as u64, BlockProblem::System(source))
     }
+}
+
+/// Whoever looks for a free loop device claims all of them for a moment: one that is busy is tried again, a tenth of a second.
+fn open_patiently(open: &OpenOptions, path: &Path) -> io::Result<File> {
+    for _ in 0..20 {
+        match open.open(path) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => std::thread::sleep(Duration::from_millis(5)),
+            done => return done,
+        }
+    }
+    open.open(path)
 }
 
 fn failure(path: &Path, source: io::Error) -> BlockError {

@@ -5,9 +5,11 @@
 //!
 //! - [`FileDevice`]: a file or block device of the system, through the page cache or past it.
 //! - [`MemoryDevice`]: in memory; a [fork](MemoryDevice::fork) costs almost nothing.
+//! - [`CompactDevice`]: in memory, for large runs: a block that repeats one word takes 76 bytes.
 //! - [`FaultDevice`]: does what the [faults](Fault) that it was given say: fails, loses, tears, misdirects, flips bits.
 //! - [`Recording`]: of several devices, makes every state that a loss of power may leave.
 //! - [`OverlayDevice`]: looks at another one, and keeps writes to itself.
+//! - [`SliceDevice`]: a part of another one.
 //! - [`TracedDevice`]: counts requests and lists them.
 //!
 //! ```
@@ -28,6 +30,7 @@
 //! None of them knows what lies on it, and none formats: who may be written to is decided elsewhere.
 
 mod aligned;
+mod compact;
 mod crash;
 mod device;
 mod error;
@@ -36,8 +39,10 @@ mod file;
 mod memory;
 mod overlay;
 mod range;
+mod slice;
 mod traced;
 
+pub use compact::CompactDevice;
 pub use crash::{Crash, CrashPlan, RecordedDevice, Recording};
 pub use device::BlockDevice;
 pub use error::{BlockError, BlockOperation, BlockProblem, BlockResult};
@@ -45,4 +50,5 @@ pub use fault::{Effect, Fault, FaultDevice, ParseFaultError, When};
 pub use file::{DIRECT_ALIGNMENT, FileDevice, FileOptions};
 pub use memory::MemoryDevice;
 pub use overlay::OverlayDevice;
+pub use slice::SliceDevice;
 pub use traced::{RequestCounts, TracedDevice};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use senesce_block::{
-    BlockDevice, BlockProblem, DIRECT_ALIGNMENT, FaultDevice, FileDevice, FileOptions, MemoryDevice, OverlayDevice,
-    Recording, TracedDevice,
+    BlockDevice, BlockProblem, CompactDevice, DIRECT_ALIGNMENT, FaultDevice, FileDevice, FileOptions, MemoryDevice,
+    OverlayDevice, Recording, TracedDevice,
 };
 use senesce_core::{BlockOp, Bytes, ManualClock, Nanos};
 
@@ -29,6 +29,23 @@ fn requests(unit: u64) -> impl Strategy<Value = Vec<Request>> {
         Just(Request::Flush),
     ];
     prop::collection::vec(one, 1..40)
+}
+
+/// Writes of slots that repeat a word, with a trailer, some of them cut or shifted by a few bytes.
+fn slot_writes() -> impl Strategy<Value = Vec<(u64, Vec<u8>)>> {
+    let word = prop_oneof![Just(0), Just(1 << 40), any::<u64>()];
+    let slots = prop::collection::vec((word, prop_oneof![Just(0), any::<u8>()]), 1..4);
+    let cut = || prop_oneof![3 => Just(0), 1 => 0..4200_usize];
+    let one = (0..6u64, slots, cut(), cut(), cut()).prop_map(|(first, slots, shift, front, end)| {
+        let all = slots.into_iter().flat_map(|(word, trailer): (u64, u8)| {
+            let payload = word.to_le_bytes().repeat(512);
+            payload.into_iter().chain([trailer; 64])
+        });
+        let mut data: Vec<u8> = all.skip(front).collect();
+        data.truncate(data.len().saturating_sub(end));
+        (first * 4160 + shift as u64, data)
+    });
+    prop::collection::vec(one, 1..12)
 }
 
 /// Does the requests to the device and to an array; what was discarded and not written since is not compared.
@@ -81,6 +98,28 @@ proptest! {
         agree(&OverlayDevice::new(memory()), &requests);
         agree(&TracedDevice::new(Arc::new(memory()), Arc::new(ManualClock::default())), &requests);
         agree(&Recording::new(vec![memory()]).1[0], &requests);
+    }
+
+    #[test]
+    fn a_compact_device_agrees(requests in requests(1)) {
+        agree(&CompactDevice::new("compact", Bytes(SIZE)), &requests);
+    }
+
+    #[test]
+    fn a_compact_device_holds_what_one_in_memory_does(writes in slot_writes()) {
+        const SLOTS: u64 = 6;
+        // The last slot is cut.
+        let size = Bytes(SLOTS * 4160 - 1000);
+        let (compact, memory) = (CompactDevice::new("compact", size), MemoryDevice::new("memory", size));
+        for (offset, data) in writes {
+            prop_assert_eq!(compact.write_at(offset, &data).is_ok(), memory.write_at(offset, &data).is_ok());
+            let (mut one, mut other) = (vec![1; data.len()], vec![2; data.len()]);
+            if compact.read_at(offset / 2, &mut one).is_ok() {
+                memory.read_at(offset / 2, &mut other).unwrap();
+                prop_assert!(one == other, "{} bytes at {}", data.len(), offset / 2);
+            }
+        }
+        prop_assert!(compact.contents() == memory.contents());
     }
 
     #[test]

@@ -33,6 +33,21 @@ pub enum FileKind {
     BlockDevice,
 }
 
+impl FileKind {
+    /// What the type's bits of a mode given to `mknod` say, no bits for a file; nothing for directories and symbolic links,
+    /// which are made otherwise.
+    pub fn from_mode(mode: u32) -> Option<Self> {
+        Some(match mode & 0o170_000 {
+            0 | 0o100_000 => Self::File,
+            0o010_000 => Self::Fifo,
+            0o020_000 => Self::CharDevice,
+            0o060_000 => Self::BlockDevice,
+            0o140_000 => Self::Socket,
+            _ => return None,
+        })
+    }
+}
+
 /// All that `stat` shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {

@@ -2,7 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use crate::{Attributes, Caller, FileKind, FsResult, Ino, NewNode, SetAttributes, SpaceReport, Timestamp};
+use senesce_core::Extent;
+
+use crate::{Attributes, Caller, FileKind, FsError, FsResult, Ino, NewNode, SetAttributes, SpaceReport, Timestamp};
 
 /// One name in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,16 +69,16 @@ pub enum SetXattrHow {
 
 /// A file system at inode level.
 ///
-/// **Every call is atomic**: it is done, or it fails and changes nothing; only a write or a truncation that meets the end
-/// of the space or a device's error may be done in part. Calls come from several threads, and take effect in some order.
+/// **Every call is atomic**: it is done, or it fails and changes nothing; only a write, a clone or a truncation that
+/// meets the end of the space or a device's error may be done in part. Calls come from several threads, and take effect in some order.
 ///
 /// **Names** are bytes ([`check_name`](crate::check_name)). `.` and `..` are never listed, and only `lookup` knows them.
 ///
 /// **Times** come with the [`Caller`]. Where a method changes something, it sets
 /// - *changed* and *modified* of a directory whose names change (both directories of a rename),
 /// - *changed* of an inode whose attributes, extended attributes or number of names change, and of what is renamed,
-/// - *changed* and *modified* of a file that is written (one byte at least), truncated or allocated (whether the length
-///   changes or not),
+/// - *changed* and *modified* of a file that is written or cloned to (one byte at least), truncated or allocated (whether
+///   the length changes or not),
 /// - all three of what is made.
 ///
 /// Reading changes no time.
@@ -159,6 +161,20 @@ pub trait FileSystem: Send + Sync {
     /// Errors: `IsDirectory`, `Invalid` (no regular file, an empty range), `TooLarge`, `NoSpace`, `Unsupported`.
     fn allocate(&self, caller: &Caller, ino: Ino, how: AllocateHow, offset: u64, len: u64) -> FsResult<()>;
 
+    /// Makes a range of a regular file read as one of another (or the same) does now, without copying it where the engine
+    /// can share: from then on each goes its own way. Holes stay holes. `len` bytes, or fewer where the source ends or the
+    /// space; says how many. None: nothing is done.
+    ///
+    /// Both places are multiples of [`CLONE_BYTES`](crate::CLONE_BYTES), and so is `len`, unless it reaches the source's end
+    /// ([`check_clone`](crate::check_clone)).
+    ///
+    /// Errors: `IsDirectory`, `Invalid` (no regular file, other places, ranges of one file that overlap), `TooLarge`,
+    /// `NoSpace` if nothing could be cloned, `Unsupported`.
+    fn clone_range(&self, caller: &Caller, from: (Ino, u64), to: (Ino, u64), len: u64) -> FsResult<u64> {
+        let _ = (caller, from, to, len);
+        Err(FsError::Unsupported)
+    }
+
     /// The first place from `offset` on with data or a hole, as `lseek` has it. Holes may be told as data.
     ///
     /// Errors: `NoData` if `offset` is at or behind the end, or there is no more data; `Invalid` for what is no file.
@@ -208,6 +224,16 @@ pub trait FileSystem: Send + Sync {
 
     /// Makes all that was done durable.
     fn sync_all(&self) -> FsResult<()>;
+
+    /// Where the content of a regular file lies, in the order of the file, without its holes: after writing what waits in
+    /// memory. Positions are bytes of the engine's own addresses; neighbours in number lie behind each other on a device.
+    /// Content inside the inode has no extent.
+    ///
+    /// Errors: `IsDirectory`, `Invalid` for what is neither, `Unsupported` where the engine does not tell, `NoSpace`.
+    /// Cost: reads maps.
+    fn extents(&self, ino: Ino) -> FsResult<Vec<Extent>> {
+        self.attributes(ino).and(Err(FsError::Unsupported))
+    }
 
     /// What it holds and has left. Cost: none that grows.
     fn space(&self) -> FsResult<SpaceReport>;

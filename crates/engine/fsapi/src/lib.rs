@@ -18,6 +18,7 @@
 
 mod attributes;
 mod caller;
+mod clone;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
@@ -27,6 +28,7 @@ mod names;
 
 pub use attributes::{Attributes, FileKind, Ino, NewNode, SetAttributes, SpaceReport, Timestamp};
 pub use caller::Caller;
+pub use clone::{CLONE_BYTES, check_clone};
 pub use error::{FsError, FsResult};
 pub use file_system::{AllocateHow, DirEntry, FileSystem, RenameHow, SeekTo, SetXattrHow};
 pub use model::ModelFs;

@@ -29,6 +29,8 @@ enum Mistake {
     WrongError,
     /// Lists names that are not there.
     ListsGhosts,
+    /// A file keeps its time of modification when it is cloned to.
+    KeepsTimeOfClones,
 }
 
 struct Wrong {
@@ -134,6 +136,16 @@ impl FileSystem for Wrong {
         self.inner.allocate(caller, ino, how, offset, len)
     }
 
+    fn clone_range(&self, caller: &Caller, from: (Ino, u64), to: (Ino, u64), len: u64) -> FsResult<u64> {
+        let before = self.inner.attributes(to.0)?.modified;
+        let done = self.inner.clone_range(caller, from, to, len)?;
+        if self.is(Mistake::KeepsTimeOfClones) && done > 0 {
+            let change = SetAttributes { modified: Some(before), ..SetAttributes::default() };
+            self.inner.set_attributes(caller, to.0, &change)?;
+        }
+        Ok(done)
+    }
+
     fn seek(&self, ino: Ino, offset: u64, what: SeekTo) -> FsResult<u64> {
         let what = match (self.is(Mistake::SeeksBackwards), what) {
             (true, SeekTo::Data) => SeekTo::Hole,
@@ -223,6 +235,7 @@ fn sequences_find_mistakes_and_shorten_them() {
         Mistake::SeeksBackwards,
         Mistake::WrongError,
         Mistake::ListsGhosts,
+        Mistake::KeepsTimeOfClones,
     ] {
         let told = sequences(mistake).unwrap_or_else(|| panic!("{mistake:?} was not found"));
         let operations = told.lines().count() - 1;

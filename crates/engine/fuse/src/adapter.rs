@@ -11,18 +11,20 @@ use std::{
 };
 
 use fuser::{
-    BsdFileFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, LockOwner,
-    OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
-    ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
+    KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
+    TimeOrNow, WriteFlags,
 };
 use senesce_fsapi::{
-    Attributes, Caller, FileSystem, FsError, FsResult, Ino, MAX_NAME_BYTES, NewNode, RenameHow, SeekTo, SetAttributes,
+    Attributes, Caller, FileKind, FileSystem, FsError, FsResult, Ino, MAX_NAME_BYTES, NewNode, SetAttributes,
     SetXattrHow,
 };
 
 use crate::{
-    answer::{attributes, check_xattr, empty, ino, not_there, sized},
-    convert::{allocate_how, errno, file_attr, kind_of, time_or_now, timestamp},
+    answer::{attributes, check_xattr, empty, ino, not_there, sized, written},
+    convert::{allocate_how, errno, file_attr, rename_how, seek_to, time_or_now, timestamp},
+    copy::copy_range,
     holds::Holds,
     mount::{LastSync, Now},
 };
@@ -169,7 +171,7 @@ impl Filesystem for Adapter {
         device: u32,
         reply: ReplyEntry,
     ) {
-        let Some(kind) = kind_of(mode) else { return reply.error(Errno::EINVAL) };
+        let Some(kind) = FileKind::from_mode(mode) else { return reply.error(Errno::EINVAL) };
         let node = NewNode { kind, permissions: mode & 0o7777, device };
         self.entry(reply, self.fs.make_node(&self.caller(request), ino(parent), name.as_bytes(), &node));
     }
@@ -215,12 +217,7 @@ impl Filesystem for Adapter {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        let how = match flags {
-            flags if flags.is_empty() => RenameHow::Replace,
-            RenameFlags::RENAME_NOREPLACE => RenameHow::NoReplace,
-            RenameFlags::RENAME_EXCHANGE => RenameHow::Exchange,
-            _ => return reply.error(Errno::EINVAL),
-        };
+        let Some(how) = rename_how(flags) else { return reply.error(Errno::EINVAL) };
         let (from, to) = ((ino(parent), name.as_bytes()), (ino(new_parent), new_name.as_bytes()));
         empty(reply, self.fs.rename(&self.caller(request), from, to, how));
     }
@@ -291,10 +288,7 @@ impl Filesystem for Adapter {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        match self.fs.write(&self.caller(request), ino(number), offset, bytes) {
-            Ok(written) => reply.written(written as u32),
-            Err(error) => reply.error(errno(&error)),
-        }
+        written(reply, self.fs.write(&self.caller(request), ino(number), offset, bytes).map(|bytes| bytes as u64));
     }
 
     fn fsync(&self, _: &Request, number: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
@@ -379,14 +373,25 @@ impl Filesystem for Adapter {
         empty(reply, self.fs.allocate(&self.caller(request), ino(number), how, offset, len));
     }
 
+    fn copy_file_range(
+        &self,
+        request: &Request,
+        from: INodeNo,
+        _: FileHandle,
+        from_offset: u64,
+        to: INodeNo,
+        _: FileHandle,
+        to_offset: u64,
+        len: u64,
+        _: CopyFileRangeFlags,
+        reply: ReplyWrite,
+    ) {
+        let (from, to) = ((ino(from), from_offset), (ino(to), to_offset));
+        written(reply, copy_range(self.fs(), &self.caller(request), from, to, len));
+    }
+
     fn lseek(&self, _: &Request, number: INodeNo, _: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
-        const SEEK_DATA: i32 = 3;
-        const SEEK_HOLE: i32 = 4;
-        let what = match whence {
-            SEEK_DATA => SeekTo::Data,
-            SEEK_HOLE => SeekTo::Hole,
-            _ => return reply.error(Errno::EINVAL),
-        };
+        let Some(what) = seek_to(whence) else { return reply.error(Errno::EINVAL) };
         let Ok(offset) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };
         match self.fs.seek(ino(number), offset, what) {
             Ok(at) => reply.offset(at as i64),

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
-use fuser::{Errno, FileAttr, INodeNo, ReplyAttr, ReplyEmpty, ReplyXattr};
+use fuser::{Errno, FileAttr, INodeNo, ReplyAttr, ReplyEmpty, ReplyWrite, ReplyXattr};
 use senesce_fsapi::{Attributes, FileKind, FsError, FsResult, Ino};
 
 use crate::{
@@ -17,6 +17,13 @@ pub(crate) fn ino(number: INodeNo) -> Ino {
 pub(crate) fn empty(reply: ReplyEmpty, done: FsResult<()>) {
     match done {
         Ok(()) => reply.ok(),
+        Err(error) => reply.error(errno(&error)),
+    }
+}
+
+pub(crate) fn written(reply: ReplyWrite, done: FsResult<u64>) {
+    match done {
+        Ok(bytes) => reply.written(bytes as u32),
         Err(error) => reply.error(errno(&error)),
     }
 }

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use fuser::{Errno, FileAttr, FileType, INodeNo, TimeOrNow};
+use fuser::{Errno, FileAttr, FileType, INodeNo, RenameFlags, TimeOrNow};
 use rustix::fs::FallocateFlags;
-use senesce_fsapi::{AllocateHow, Attributes, FileKind, FsError, Timestamp};
+use senesce_fsapi::{AllocateHow, Attributes, FileKind, FsError, RenameHow, SeekTo, Timestamp};
 
 /// The unit in which programs are advised to read and write.
 const BLOCK_BYTES: u32 = 4096;
@@ -23,18 +23,6 @@ pub(crate) fn file_type(kind: FileKind) -> FileType {
         FileKind::CharDevice => FileType::CharDevice,
         FileKind::BlockDevice => FileType::BlockDevice,
     }
-}
-
-/// What the type's bits of a mode say; nothing for directories and symbolic links, which are made otherwise.
-pub(crate) fn kind_of(mode: u32) -> Option<FileKind> {
-    Some(match mode & 0o170_000 {
-        0 | 0o100_000 => FileKind::File,
-        0o010_000 => FileKind::Fifo,
-        0o020_000 => FileKind::CharDevice,
-        0o060_000 => FileKind::BlockDevice,
-        0o140_000 => FileKind::Socket,
-        _ => return None,
-    })
 }
 
 pub(crate) fn file_attr(found: &Attributes) -> FileAttr {
@@ -85,6 +73,25 @@ pub(crate) fn time_or_now(time: TimeOrNow, now: Timestamp) -> Timestamp {
     match time {
         TimeOrNow::SpecificTime(time) => timestamp(time),
         TimeOrNow::Now => now,
+    }
+}
+
+/// What a rename does with a name that exists; nothing for what engines do not have.
+pub(crate) fn rename_how(flags: RenameFlags) -> Option<RenameHow> {
+    match flags {
+        flags if flags.is_empty() => Some(RenameHow::Replace),
+        RenameFlags::RENAME_NOREPLACE => Some(RenameHow::NoReplace),
+        RenameFlags::RENAME_EXCHANGE => Some(RenameHow::Exchange),
+        _ => None,
+    }
+}
+
+/// What `lseek` asks an engine for: `SEEK_DATA` and `SEEK_HOLE`.
+pub(crate) fn seek_to(whence: i32) -> Option<SeekTo> {
+    match whence {
+        3 => Some(SeekTo::Data),
+        4 => Some(SeekTo::Hole),
+        _ => None,
     }
 }
 

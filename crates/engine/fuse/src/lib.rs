@@ -12,6 +12,7 @@
 mod adapter;
 mod answer;
 mod convert;
+mod copy;
 mod directory;
 mod error;
 mod holds;

@@ -176,6 +176,29 @@ fn holes_and_attributes_come_through() {
 }
 
 #[test]
+fn copies_are_clones_where_they_can_be() {
+    let Some(bed) = Bed::new(2, false) else { return };
+    let from = File::create_new(bed.path("from")).unwrap();
+    from.write_all_at(&[1; 5000], 1 << 20).unwrap();
+    let copy = |name: &str, mut at: u64, mut to_at: u64| {
+        let to = File::create_new(bed.path(name)).unwrap();
+        while rustix::fs::copy_file_range(&from, Some(&mut at), &to, Some(&mut to_at), 1 << 30).unwrap() > 0 {}
+        to
+    };
+    let (clone, moved) = (copy("clone", 0, 0), copy("moved", 0, 5));
+    // The kernel knows what it became, without having read or written it.
+    assert_eq!(clone.metadata().unwrap().size(), (1 << 20) + 5000);
+    assert_eq!(fs::read(bed.path("clone")).unwrap(), fs::read(bed.path("from")).unwrap());
+    assert_eq!(fs::read(bed.path("moved")).unwrap()[5..], fs::read(bed.path("from")).unwrap());
+    // A copy has no holes; a clone has those of its source.
+    assert_eq!(clone.metadata().unwrap().blocks(), 16);
+    assert!(moved.metadata().unwrap().blocks() > 2048);
+    clone.write_all_at(&[2; 10], 1 << 20).unwrap();
+    assert_eq!(fs::read(bed.path("from")).unwrap()[1 << 20], 1);
+    assert_eq!(fs::read(bed.path("clone")).unwrap()[1 << 20], 2);
+}
+
+#[test]
 fn a_mount_in_use_stays_and_a_read_only_one_takes_nothing() {
     let Some(mut bed) = Bed::new(2, false) else { return };
     fs::write(bed.path("f"), b"x").unwrap();

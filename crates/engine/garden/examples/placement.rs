@@ -1,6 +1,9 @@
-//! How chains shrink without cleaning: a file is written over at random, or as OLTP writes, on 20 data drives in memory.
+//! How chains shrink without cleaning, and with it: a file is written over at random, or as OLTP writes, on 20 data drives in memory.
 //!
-//! `cargo run --release -p senesce-garden --example placement -- [random|oltp] [areas] [turnovers] [fill in thousandths]`
+//! `cargo run --release -p senesce-garden --example placement -- [random|oltp] [areas] [turnovers] [fill in thousandths] [cache in MiB]
+//! [quota]`
+//!
+//! The quota is how many blocks cleaning may move, in hundredths of those written; 0, which is the default, is no cleaning.
 //!
 //! Tetris and allocation areas are 64 stripes deep, a consistency point is as large as an eighth of all areas, eight at most.
 //! Blocks, chains and reads for parity are counted on the real structures, with their metadata. Memory: 6 MB for each area.
@@ -13,7 +16,7 @@ use std::{ops::Range, sync::Arc};
 use senesce_block::{BlockDevice, MemoryDevice};
 use senesce_core::{Bytes, Rng, Seed};
 use senesce_fsapi::{Caller, FileSystem, Ino, NewNode};
-use senesce_garden::{FormatOptions, Garden, Limits, RaidCounts, VolumeOptions};
+use senesce_garden::{Cleaning, Counts, FormatOptions, Garden, Gardening, Limits, RaidCounts, VolumeOptions};
 
 const DRIVES: u64 = 20;
 const STRIPES: u64 = 64;
@@ -27,8 +30,9 @@ fn main() -> Result<(), Failure> {
     let is_oltp = arguments.next().is_some_and(|name| name == "oltp");
     let mut number = |default: u64| arguments.next().map_or(Ok(default), |text| text.parse::<u64>());
     let (areas, turnovers, fill) = (number(64)?, number(7)?, number(765)?);
+    let (cache, quota) = (number(1024)?, number(0)?);
 
-    let (garden, raw) = make(areas)?;
+    let (garden, raw) = make(areas, cache << 20)?;
     let fs = garden.volume(b"volume")?;
     let ino = fs.make_node(&Caller::default(), Ino::ROOT, b"file", &NewNode::file(0o600))?.ino;
     // Pointers of the file and of its container take one block of 170.
@@ -42,9 +46,13 @@ fn main() -> Result<(), Failure> {
     let report = garden.report();
     println!("{areas} areas, {blocks} blocks of a file, {} of {raw} in use", raw - report.free);
     print("written once", report.raid);
+    if quota > 0 {
+        let cleaning = Some(Cleaning { quota_percent: quota, ..Cleaning::default() });
+        garden.set_gardening(Gardening { cleaning, ..Gardening::default() });
+    }
     let mut oltp = Oltp::new(blocks);
     let mut rng = Rng::for_purpose(Seed(1), "placement");
-    let mut before = report.raid;
+    let mut before = report;
     for turnover in 1..=turnovers {
         let mut written = 0;
         while written < blocks {
@@ -52,8 +60,11 @@ fn main() -> Result<(), Failure> {
             fs.write(&Caller::default(), ino, first * BLOCK, &full[..(count * BLOCK) as usize])?;
             written += count;
         }
-        let now = garden.report().raid;
-        print(&format!("turnover {turnover}"), now.since(before));
+        let now = garden.report();
+        print(&format!("turnover {turnover}"), now.raid.since(before.raid));
+        if quota > 0 {
+            print_cleaning(&before.counts, &now.counts);
+        }
         before = now;
     }
     Ok(())
@@ -63,18 +74,30 @@ fn print(what: &str, counts: RaidCounts) {
     let writes = counts.data.writes;
     let reads = counts.data.parity_reads;
     println!(
-        "{what}: write chain {:.2}, parity reads {:.3} a block in chains of {:.2}, {} blocks, {} full and {} partial stripes",
+        "{what}: write chain {:.2}, parity reads {:.3} a block in chains of {:.2}, {} blocks, {} full and {} partial stripes, {} blocks read",
         writes.mean().unwrap_or(0.0),
         reads.blocks as f64 / writes.blocks.max(1) as f64,
         reads.mean().unwrap_or(0.0),
         writes.blocks,
         counts.full_stripes,
         counts.partial_stripes,
+        counts.data.reads.blocks,
+    );
+}
+
+fn print_cleaning(before: &Counts, now: &Counts) {
+    let moved = now.relocations - before.relocations;
+    println!(
+        "    {:.3} blocks moved for each written, {} areas cleaned, {} ready ones and {} others taken",
+        moved as f64 / (now.volume_writes - before.volume_writes).max(1) as f64,
+        now.areas_cleaned - before.areas_cleaned,
+        now.ready_areas_taken - before.ready_areas_taken,
+        now.other_areas_taken - before.other_areas_taken,
     );
 }
 
 /// An aggregate in memory with one volume, and its blocks.
-fn make(areas: u64) -> Result<(Garden, u64), Failure> {
+fn make(areas: u64, cache_bytes: u64) -> Result<(Garden, u64), Failure> {
     let raw = areas * STRIPES * DRIVES;
     let drive = |number| MemoryDevice::new(format!("drive {number}"), Bytes((3 + areas * STRIPES) * SLOT));
     let drives: Vec<Arc<dyn BlockDevice>> =
@@ -88,7 +111,7 @@ fn make(areas: u64) -> Result<(Garden, u64), Failure> {
         zeroed: true,
     };
     Garden::format(&options, drives.clone(), log.clone())?;
-    let limits = Limits { cache_bytes: 1 << 30, dirty_bytes: (areas / 8).clamp(1, 8) * STRIPES * DRIVES * BLOCK };
+    let limits = Limits { cache_bytes, dirty_bytes: (areas / 8).clamp(1, 8) * STRIPES * DRIVES * BLOCK };
     let garden = Garden::open(&drives, log, limits)?;
     garden.create_volume(b"volume", &VolumeOptions { blocks: raw, inodes: 4096, seed: 1 })?;
     Ok((garden, raw))

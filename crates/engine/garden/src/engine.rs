@@ -9,6 +9,7 @@ use std::{
 };
 
 use senesce_block::BlockDevice;
+use senesce_core::Bytes;
 use senesce_fsapi::{Caller, FsResult};
 
 use crate::{
@@ -18,7 +19,7 @@ use crate::{
     log::Log,
     raid::{DriveCounts, DriveState, RaidCounts},
     store::{self, Counts, FormatOptions, LeftOut, Limits, Opened, RebuildStep, ScrubReport, ScrubStep, Store, Worth},
-    volume::{Done, compute_cost},
+    volume::Done,
 };
 
 /// How a volume is to be made.
@@ -85,14 +86,14 @@ pub(crate) struct Shared {
     log: Arc<dyn BlockDevice>,
 }
 
-struct Commits {
+pub(crate) struct Commits {
     /// The last record that is durable.
     durable: u64,
 }
 
 impl Commits {
     /// Makes a consistency point, if it would change anything.
-    fn make_point(&mut self, store: &mut Store) -> Result<()> {
+    pub fn make_point(&mut self, store: &mut Store) -> Result<()> {
         if store.is_waiting() || store.log.last() > store.sb.applied {
             store.consistency_point()?;
             self.durable = store.log.last();
@@ -103,7 +104,7 @@ impl Commits {
 
 /// An open aggregate. What was acknowledged is durable, whether it is closed or not.
 pub struct Garden {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Garden {
@@ -128,20 +129,10 @@ impl Garden {
             store.apply(&operation)?;
         }
         for space in store.spaces() {
-            for ino in store.volume(space)?.orphans.clone() {
-                let reap = Operation { volume: space, caller: Caller::default(), act: Act::Reap { ino } };
-                let (blocks, frees) = compute_cost(&reap.act);
-                if store.is_due() || store.is_waiting() && store.reserve(Some(space), blocks, frees).is_err() {
-                    store.consistency_point()?;
-                }
-                // Without space even now it waits for another opening: an aggregate that is full must open.
-                if store.reserve(Some(space), blocks, frees).is_ok() {
-                    store.apply(&reap)?;
-                }
-            }
+            store.reap_orphans(space)?;
         }
-        // Numbers of consistency points that did not end are left behind for good.
-        if store.is_waiting() || found.unfinished.cp.is_some() || !found.operations.is_empty() {
+        // Numbers of consistency points that did not end are left behind for good, and so is a lap of the log that was begun.
+        if store.is_waiting() || found.unfinished.cp.is_some() || found.begun {
             store.consistency_point()?;
         }
         let (log, durable) = (store.log.device(), store.log.last());
@@ -154,18 +145,7 @@ impl Garden {
     /// Errors: `Invalid` for a name that is taken or a size out of bounds, `NoSpace`.
     pub fn create_volume(&self, name: &[u8], options: &VolumeOptions) -> Result<()> {
         // The log does not say that a volume is made: nobody may use it before it is durable.
-        let mut commits = self.shared.lock_commits();
-        let store = &mut *self.shared.lock();
-        commits.make_point(store)?;
-        store.check_running()?;
-        store.touched = false;
-        if let Err(error) = store.create_volume(name, options.blocks, options.inodes, options.seed) {
-            if store.touched {
-                store.stop(&error);
-            }
-            return Err(error);
-        }
-        commits.make_point(store)
+        self.change(|_, store| store.create_volume(name, options.blocks, options.inodes, options.seed).map(|_| ()))
     }
 
     /// The names of all volumes, in the order of the table.
@@ -176,12 +156,15 @@ impl Garden {
 
     /// A volume as a file system. Errors: `Invalid` if there is none of this name.
     pub fn volume(&self, name: &[u8]) -> Result<VolumeFs> {
-        let found = self.shared.lock().find_volume(name);
-        let space = found.ok_or_else(|| Error::invalid(format!("no volume {}", String::from_utf8_lossy(name))))?;
-        Ok(VolumeFs::new(self.shared.clone(), space))
+        let store = self.shared.lock();
+        let space = store.find_volume(name)?;
+        Ok(VolumeFs::new(self.shared.clone(), space, store.number_of(space)?))
     }
 
-    #[cfg(test)]
+    pub(crate) fn space_of(&self, name: &[u8]) -> Result<u32> {
+        self.shared.lock().find_volume(name)
+    }
+
     pub(crate) fn shared(&self) -> &Shared {
         &self.shared
     }
@@ -198,8 +181,7 @@ impl Garden {
         let mut store = self.shared.lock();
         store.check_running()?;
         let left = store.count_areas(most)?;
-        let limit = store.limits.cache_bytes;
-        store.cache.shrink(limit);
+        store.shrink_cache();
         Ok(left)
     }
 
@@ -224,6 +206,21 @@ impl Garden {
         self.shared.lock().replace_drive(drive, device)
     }
 
+    /// How many bytes from its beginning on a drive takes of the device that it lies on, as its label says; what lies behind
+    /// is not the aggregate's. Errors: no drive of an aggregate, damage. Cost: one read.
+    pub fn drive_length(device: &Arc<dyn BlockDevice>) -> Result<Bytes> {
+        store::drive_length(device)
+    }
+
+    /// How many bytes a drive in this place has at least. Errors: `Invalid` if there is no such place.
+    pub fn drive_bytes(&self, drive: u32) -> Result<Bytes> {
+        let geometry = &self.shared.lock().raid.geometry;
+        match (drive as usize) < geometry.drives() {
+            true => Ok(Bytes(geometry.drive_bytes(geometry.group_of(drive as usize)))),
+            false => Err(Error::invalid(format!("there is no drive {drive}; the aggregate has {}", geometry.drives()))),
+        }
+    }
+
     /// Fills at most so many stripes of a new drive from the others of its group; durable when it returns. `None` if no
     /// drive is being filled. Volumes can be used in between; opening goes on where the last step ended.
     ///
@@ -239,9 +236,20 @@ impl Garden {
     pub fn scrub_step(&self, stripes: u64) -> Result<ScrubStep> {
         let mut store = self.shared.lock();
         let done = store.scrub_step(stripes);
-        let limit = store.limits.cache_bytes;
-        store.cache.shrink(limit);
+        store.shrink_cache();
         done
+    }
+
+    /// The next step of the scrub begins with this stripe, counted over all RAID groups: where a pass ended that was
+    /// interrupted. Errors: `Invalid` if there is no such stripe.
+    pub fn scrub_from(&self, stripe: u64) -> Result<()> {
+        let mut store = self.shared.lock();
+        let of: u64 = store.raid.geometry.groups.iter().map(|group| group.stripes).sum();
+        if stripe >= of {
+            return Err(Error::invalid(format!("there is no stripe {stripe}; the aggregate has {of}")));
+        }
+        store.scrub.done = stripe;
+        Ok(())
     }
 
     /// What it holds and has left.
@@ -295,7 +303,15 @@ impl Shared {
         commits.make_point(&mut self.lock())
     }
 
-    fn lock_commits(&self) -> MutexGuard<'_, Commits> {
+    /// Makes space of what deleted snapshots have left behind, a part of it if there is much.
+    fn reclaim_some(&self) -> Result<()> {
+        let mut commits = self.lock_commits();
+        let store = &mut *self.lock();
+        store.check_running()?;
+        commits.reclaim(store, 64).map(|_| ())
+    }
+
+    pub fn lock_commits(&self) -> MutexGuard<'_, Commits> {
         self.commits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -314,13 +330,20 @@ impl Shared {
             store.check_running()?;
             let operation = Operation { volume, caller: *caller, act: plan(&mut store)? };
             let body = operation.encode();
-            let (blocks, frees) = compute_cost(&operation.act);
+            let (blocks, frees) = store.cost(&operation)?;
             let room = store.reserve(Some(volume), blocks, frees);
             let due = store.is_due() || !store.log.has_room(body.len());
             if (room.is_err() && store.is_waiting() || due) && !fresh {
                 drop(store);
                 self.consistency_point()?;
                 fresh = true;
+                continue;
+            }
+            if room.is_err() && store.may_reclaim(volume, blocks, frees) {
+                drop(store);
+                if self.reclaim_some().is_err() {
+                    room?;
+                }
                 continue;
             }
             room?;
@@ -336,8 +359,7 @@ impl Shared {
                 store.dirty_blocks() - before
             );
             let sequence = store.log.append(&body);
-            let limit = store.limits.cache_bytes;
-            store.cache.shrink(limit);
+            store.shrink_cache();
             drop(store);
             self.commit(sequence)?;
             return Ok(done);

@@ -2,6 +2,7 @@
 
 use std::{ops::ControlFlow, sync::Arc};
 
+use senesce_core::Extent;
 use senesce_fsapi::{
     AllocateHow, Attributes, Caller, DirEntry, FileKind, FileSystem, FsError, FsResult, Ino, MAX_SYMLINK_BYTES,
     NewNode, RenameHow, SeekTo, SetAttributes, SetXattrHow, SpaceReport, Timestamp, check_name,
@@ -10,23 +11,49 @@ use senesce_fsapi::{
 use crate::{
     engine::Shared,
     format::{BLOCK, operation::Act},
-    store::{Store, volume},
+    store::{Store, is_snapshot, volume},
     volume::{MAX_FILE_BYTES, attributes_of, check_end, check_xattr_name},
 };
 
-/// A volume of an open aggregate. Every change is durable when it returns.
+/// Blocks that one operation shares or copies at most.
+const CLONED_AT_ONCE: u64 = 2048;
+/// Blocks that are not on the drives yet and are copied by a clone: with more there is a consistency point before, so that
+/// they can be shared.
+const COPIED_AT_MOST: u64 = 64;
+/// Blocks of a file that a seek looks at under one lock.
+const SEEK_BLOCKS: u64 = 1 << 16;
+
+/// A volume of an open aggregate, or a snapshot of one. Every change is durable when it returns; a snapshot takes none. Once
+/// it is deleted all of it is `Stale`.
 pub struct VolumeFs {
     shared: Arc<Shared>,
     space: u32,
+    /// What tells it from others that may have its place later.
+    number: u64,
 }
 
 impl VolumeFs {
-    pub(crate) fn new(shared: Arc<Shared>, space: u32) -> Self {
-        Self { shared, space }
+    /// `number`: as the store has it where the space was found.
+    pub(crate) fn new(shared: Arc<Shared>, space: u32, number: u64) -> Self {
+        Self { shared, space, number }
+    }
+
+    /// Errors: `Stale`, if it was deleted.
+    fn check_there(&self, store: &Store) -> FsResult<()> {
+        if store.number_of(self.space)? == self.number { Ok(()) } else { Err(FsError::Stale) }
+    }
+
+    /// Errors: `ReadOnly`, for a snapshot.
+    fn check_writable(&self) -> FsResult<()> {
+        if is_snapshot(self.space) { Err(FsError::ReadOnly) } else { Ok(()) }
     }
 
     fn run(&self, caller: &Caller, mut plan: impl FnMut(&mut Store) -> FsResult<Act>) -> FsResult<Option<Attributes>> {
-        self.shared.run(self.space, caller, &mut plan)
+        self.check_writable()?;
+        self.shared.run(self.space, caller, &mut |store| {
+            self.check_there(store)?;
+            plan(store)
+        })
     }
 
     /// Runs an act whose result is what `stat` shows.
@@ -37,17 +64,91 @@ impl VolumeFs {
 
     fn read_only<T>(&self, read: impl FnOnce(&mut Store) -> FsResult<T>) -> FsResult<T> {
         let mut store = self.shared.lock();
+        self.check_there(&store)?;
         let got = read(&mut store);
-        let limit = store.limits.cache_bytes;
-        store.cache.shrink(limit);
+        store.shrink_cache();
         got
     }
 
-    /// Whether the inode that a name leads to is held open.
-    fn is_held(&self, store: &mut Store, directory: Ino, name: &[u8]) -> FsResult<bool> {
-        match store.find_name(self.space, directory.0, name)? {
-            Some(entry) => Ok(store.volume(self.space)?.held.contains_key(&entry.ino)),
-            None => Ok(false),
+    /// Whether the inode that a name leads to must outlive it for a while: it is held open, or long, which is `left` to
+    /// be removed in steps.
+    fn is_held(&self, store: &mut Store, directory: Ino, name: &[u8], left: &mut Option<u64>) -> FsResult<bool> {
+        *left = None;
+        let Some(entry) = store.find_name(self.space, directory.0, name)? else { return Ok(false) };
+        if store.volume(self.space)?.held.contains_key(&entry.ino) {
+            return Ok(true);
+        }
+        let is_long = store.is_long(self.space, entry.ino)?;
+        *left = is_long.then_some(entry.ino);
+        Ok(is_long)
+    }
+
+    /// Removes an inode without a name that is not held, a part of it with each operation; others may come in between.
+    fn reap(&self, caller: &Caller, ino: u64) -> FsResult<()> {
+        loop {
+            let plan = |store: &mut Store| {
+                let volume = store.volume(self.space)?;
+                let is_free = volume.orphans.contains(&ino) && !volume.held.contains_key(&ino);
+                if is_free { Ok(Act::Reap { ino }) } else { Err(FsError::Stale) }
+            };
+            match self.run(caller, plan) {
+                Ok(_) => {}
+                // It is gone, or whoever holds it will remove it; without space, the next opening.
+                Err(FsError::Stale | FsError::NoSpace) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Where a range that is looked for begins, if that is within so many blocks from `from` on.
+    fn seek_step(
+        &self,
+        store: &mut Store,
+        ino: Ino,
+        (offset, from): (u64, u64),
+        what: SeekTo,
+    ) -> FsResult<Option<u64>> {
+        let inode = store.regular(self.space, ino.0)?;
+        if offset >= inode.size {
+            return Err(FsError::NoData);
+        }
+        let block = BLOCK as u64;
+        let end = inode.size.div_ceil(block);
+        let until = end.min(from + SEEK_BLOCKS);
+        let found = match what {
+            SeekTo::Data if inode.inline => Some(offset),
+            SeekTo::Hole if inode.inline => Some(inode.size),
+            _ => {
+                let at = store.find_block(self.space, ino.0, from, until, what == SeekTo::Data)?;
+                at.map(|at| (at * block).max(offset))
+            }
+        };
+        match (found, what) {
+            (Some(at), _) => Ok(Some(at.min(inode.size))),
+            (None, _) if until < end => Ok(None),
+            (None, SeekTo::Hole) => Ok(Some(inode.size)),
+            (None, SeekTo::Data) => Err(FsError::NoData),
+        }
+    }
+
+    /// Clones as much as one operation may, less if the space does not suffice. Says how much.
+    fn clone_piece(&self, caller: &Caller, from: (u64, u64), to: (u64, u64), len: u64) -> FsResult<u64> {
+        let mut most = CLONED_AT_ONCE;
+        if self.read_only(|store| store.plan_clone(self.space, from, to, len, most))? == 0 {
+            return Ok(0);
+        }
+        loop {
+            let mut planned = 0;
+            let done = self.run(caller, |store| {
+                planned = store.plan_clone(self.space, from, to, len, most)?;
+                let ((from, from_offset), (to, to_offset)) = (from, to);
+                Ok(Act::CloneRange { from, from_offset, to, to_offset, len: planned })
+            });
+            match done {
+                Ok(_) => return Ok(planned),
+                Err(FsError::NoSpace) if most > 1 => most = (most / 8).max(1),
+                Err(error) => return Err(error),
+            }
         }
     }
 
@@ -121,43 +222,51 @@ impl FileSystem for VolumeFs {
     }
 
     fn unlink(&self, caller: &Caller, directory: Ino, name: &[u8]) -> FsResult<()> {
+        let mut left = None;
         let plan = |store: &mut Store| {
             store.entry(self.space, (directory.0, name))?;
-            let held = self.is_held(store, directory, name)?;
+            let held = self.is_held(store, directory, name, &mut left)?;
             Ok(Act::Unlink { directory: directory.0, name: name.to_vec(), held })
         };
-        self.run(caller, plan).map(|_| ())
+        self.run(caller, plan)?;
+        left.map_or(Ok(()), |ino| self.reap(caller, ino))
     }
 
     fn rmdir(&self, caller: &Caller, directory: Ino, name: &[u8]) -> FsResult<()> {
+        let mut left = None;
         let plan = |store: &mut Store| {
             store.entry(self.space, (directory.0, name))?;
-            let held = self.is_held(store, directory, name)?;
+            let held = self.is_held(store, directory, name, &mut left)?;
             Ok(Act::Rmdir { directory: directory.0, name: name.to_vec(), held })
         };
-        self.run(caller, plan).map(|_| ())
+        self.run(caller, plan)?;
+        left.map_or(Ok(()), |ino| self.reap(caller, ino))
     }
 
     fn rename(&self, caller: &Caller, from: (Ino, &[u8]), to: (Ino, &[u8]), how: RenameHow) -> FsResult<()> {
+        let mut left = None;
         let plan = |store: &mut Store| {
             store.entry(self.space, (from.0.0, from.1))?;
             check_name(to.1)?;
             store.directory(self.space, to.0.0)?;
-            let held = self.is_held(store, to.0, to.1)?;
+            let held = self.is_held(store, to.0, to.1, &mut left)?;
             let (name, new_name) = (from.1.to_vec(), to.1.to_vec());
             Ok(Act::Rename { from: from.0.0, name, to: to.0.0, new_name, how, held })
         };
-        self.run(caller, plan).map(|_| ())
+        self.run(caller, plan)?;
+        left.map_or(Ok(()), |ino| self.reap(caller, ino))
     }
 
     fn read(&self, ino: Ino, offset: u64, out: &mut [u8]) -> FsResult<usize> {
         self.read_only(|store| {
             store.regular(self.space, ino.0)?;
+            store.read_ahead(self.space, ino.0, offset, out.len() as u64)?;
             Ok(store.read_file(self.space, ino.0, offset, out)?)
         })
     }
 
     fn write(&self, caller: &Caller, ino: Ino, offset: u64, data: &[u8]) -> FsResult<usize> {
+        self.check_writable()?;
         self.read_only(|store| store.regular(self.space, ino.0))?;
         if data.is_empty() {
             return Ok(0);
@@ -179,6 +288,7 @@ impl FileSystem for VolumeFs {
     }
 
     fn allocate(&self, caller: &Caller, ino: Ino, how: AllocateHow, offset: u64, len: u64) -> FsResult<()> {
+        self.check_writable()?;
         let reserves = matches!(how, AllocateHow::Reserve { .. });
         if reserves && len.div_ceil(BLOCK as u64) > self.space()?.free {
             self.read_only(|store| store.regular(self.space, ino.0))?;
@@ -188,29 +298,37 @@ impl FileSystem for VolumeFs {
         self.run(caller, |_| Ok(Act::Allocate { ino: ino.0, how, offset, len })).map(|_| ())
     }
 
+    fn clone_range(&self, caller: &Caller, from: (Ino, u64), to: (Ino, u64), len: u64) -> FsResult<u64> {
+        let (from, to) = ((from.0.0, from.1), (to.0.0, to.1));
+        let (len, waiting) = self.read_only(|store| {
+            let len = store.clone_len(self.space, from, to, len)?;
+            Ok((len, store.dirty_contents(self.space, from.0, from.1, len)))
+        })?;
+        if waiting > COPIED_AT_MOST {
+            self.shared.consistency_point()?;
+        }
+        let mut done = 0;
+        while done < len {
+            let (from, to) = ((from.0, from.1 + done), (to.0, to.1 + done));
+            match self.clone_piece(caller, from, to, len - done) {
+                Ok(0) => break,
+                Ok(cloned) => done += cloned,
+                Err(error) if done == 0 => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(done)
+    }
+
     fn seek(&self, ino: Ino, offset: u64, what: SeekTo) -> FsResult<u64> {
-        self.read_only(|store| {
-            let inode = store.regular(self.space, ino.0)?;
-            if offset >= inode.size {
-                return Err(FsError::NoData);
+        let mut from = offset / BLOCK as u64;
+        loop {
+            // Not all pointers of a long file under one lock.
+            if let Some(found) = self.read_only(|store| self.seek_step(store, ino, (offset, from), what))? {
+                return Ok(found);
             }
-            let block = BLOCK as u64;
-            let found = match what {
-                SeekTo::Data if inode.inline => Some(offset),
-                SeekTo::Hole if inode.inline => Some(inode.size),
-                _ => {
-                    let end = inode.size.div_ceil(block);
-                    let exists = what == SeekTo::Data;
-                    let at = store.find_block(self.space, ino.0, offset / block, end, exists)?;
-                    at.map(|at| (at * block).max(offset))
-                }
-            };
-            match (found, what) {
-                (Some(at), _) => Ok(at.min(inode.size)),
-                (None, SeekTo::Hole) => Ok(inode.size),
-                (None, SeekTo::Data) => Err(FsError::NoData),
-            }
-        })
+            from += SEEK_BLOCKS;
+        }
     }
 
     fn read_dir(
@@ -270,11 +388,11 @@ impl FileSystem for VolumeFs {
                 return Ok(false);
             }
             held.remove(&ino.0);
-            Ok(store.user_inode(self.space, ino.0)?.links == 0)
+            Ok(!is_snapshot(self.space) && store.user_inode(self.space, ino.0)?.links == 0)
         })?;
         if is_last {
             let caller = Caller { now, ..Caller::default() };
-            self.run(&caller, |_| Ok(Act::Reap { ino: ino.0 }))?;
+            self.reap(&caller, ino.0)?;
         }
         Ok(())
     }
@@ -289,17 +407,26 @@ impl FileSystem for VolumeFs {
         Ok(())
     }
 
+    fn extents(&self, ino: Ino) -> FsResult<Vec<Extent>> {
+        self.shared.consistency_point()?;
+        self.read_only(|store| {
+            store.regular(self.space, ino.0)?;
+            Ok(store.file_extents(self.space, ino.0)?)
+        })
+    }
+
     fn space(&self) -> FsResult<SpaceReport> {
         self.read_only(|store| {
             let kept = store.kept() + store.dirty_blocks();
             let of_aggregate = store.sb.free.saturating_sub(kept);
             let record = &store.volume(self.space)?.record;
-            let free = record.blocks.saturating_sub(record.used).min(of_aggregate);
+            let free = record.free().min(of_aggregate);
+            let free = if is_snapshot(self.space) { 0 } else { free };
             let inodes = record.inodes.saturating_sub(volume::FIRST_USER);
             let in_use = record.inodes_used.saturating_sub(volume::FIXED_FILES);
             Ok(SpaceReport {
                 block_bytes: BLOCK as u32,
-                blocks: record.blocks.min(store.raid.geometry.blocks()),
+                blocks: (record.used + record.held + record.free()).min(store.raid.geometry.blocks()),
                 free,
                 available: free,
                 inodes,

@@ -9,27 +9,45 @@
 //! - A drive of each group may fail, and be replaced while the aggregate is in use; a scrub looks at every block and parity.
 //! - Every block has a trailer that says what it is. A block that is not the one wanted is found elsewhere by the
 //!   container map, or put together from the other drives, or the read fails: wrong data are never given.
+//! - Blocks are moved to make room for whole stripes: within consistency points if [`Gardening`] says so, or by steps of a scan.
+//!   No volume's block changes by that; pointers to old places are put right as [`FixUp`] says.
+//! - A *snapshot* keeps the tree of a volume as a consistency point had it. It is a file system that takes no changes; what
+//!   only it used becomes free bit by bit when it is deleted.
 //!
 //! [`Garden`] makes and opens aggregates, [`VolumeFs`] is a volume as a [`senesce_fsapi::FileSystem`]. The bytes are drawn
 //! in docs/garden-format.md.
 //!
-//! Not here: a clock, threads, knowledge of mounts. Not yet: snapshots, moving blocks.
+//! Not here: a clock, threads, knowledge of mounts.
 
 mod check;
+mod dump;
 mod engine;
 mod error;
 mod format;
 mod fs;
+mod gardening;
+mod layout;
 mod log;
 mod raid;
+mod sharing;
+mod snapshots;
 mod store;
+mod trailer;
 mod volume;
 
 pub use check::{CheckReport, Finding, check, collect_used_slots};
+pub use dump::{Dump, DumpTable, DumpValue, DumpWhat, Survey, SurveyedArea, SurveyedFile, SurveyedRun, dump, survey};
 pub use engine::{AggregateReport, DriveReport, Garden, VolumeOptions};
 pub use error::{Error, Result};
 pub use format::Damage;
 pub use format::label::Group;
 pub use fs::VolumeFs;
+pub use layout::{Defrag, DefragFiles};
 pub use raid::{Chains, DriveCounts, DriveState, RaidCounts};
-pub use store::{Counts, FormatOptions, LeftOut, Limits, RebuildStep, ScrubReport, ScrubStep, Worth};
+pub use sharing::Sharing;
+pub use snapshots::SnapshotReport;
+pub use store::{
+    AreaMoves, Change, Cleaning, Counts, DedupStep, DefragCounts, FixUp, FixUpStep, FormatOptions, Gardening, Headroom,
+    InodeChange, LeftOut, Limits, Placing, RebuildStep, ScanStep, ScrubReport, ScrubStep, Worth, WriteAfterRead,
+};
+pub use trailer::{Trailer, read_trailer};

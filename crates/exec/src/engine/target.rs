@@ -225,18 +225,6 @@ fn allocate_how(how: SpaceChange) -> AllocateHow {
     }
 }
 
-/// What the type's bits of a mode say.
-fn kind_of(mode: u32) -> Option<FileKind> {
-    Some(match mode & 0o170_000 {
-        0 | 0o100_000 => FileKind::File,
-        0o010_000 => FileKind::Fifo,
-        0o020_000 => FileKind::CharDevice,
-        0o060_000 => FileKind::BlockDevice,
-        0o140_000 => FileKind::Socket,
-        _ => return None,
-    })
-}
-
 impl Target for EngineTarget {
     fn apply(&mut self, root: &RelPath, op: &Op, payload: Option<&Payload>) -> Done {
         let at = |path: &RelPath| root.join(path).as_bytes().to_vec();
@@ -342,7 +330,7 @@ impl Target for EngineTarget {
                 self.fs.remove_xattr(&caller, ino, name).map_err(nothing_done)
             }
             Op::Mknod { path, mode, device } => {
-                let Some(kind) = kind_of(*mode) else { return refuse(Errno::INVAL) };
+                let Some(kind) = FileKind::from_mode(*mode) else { return refuse(Errno::INVAL) };
                 let device = *device as u32;
                 self.make(&at(path), &NewNode { kind, permissions: mode & 0o7777, device }).map(|_| ())
             }

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use senesce_core::RelPath;
+use senesce_core::{Extent, RelPath};
 use senesce_fsapi::{Attributes, FileKind, FileSystem, FsError, FsResult, Ino};
 
 use crate::{
@@ -47,6 +47,31 @@ pub fn collect_engine_tree(fs: &dyn FileSystem) -> FsResult<Tree> {
         }
     }
     Ok(tree)
+}
+
+/// Gives the size and the extents of every regular file, once for each of its names. `false` if the engine does not tell.
+///
+/// Errors: those of reading. Cost: reads all maps.
+pub fn collect_engine_extents(fs: &dyn FileSystem, each: &mut dyn FnMut(u64, &[Extent])) -> FsResult<bool> {
+    let mut directories = vec![Ino::ROOT];
+    while let Some(directory) = directories.pop() {
+        let mut files = Vec::new();
+        fs.read_dir(directory, 0, &mut |entry| {
+            match entry.kind {
+                FileKind::Directory => directories.push(entry.ino),
+                FileKind::File => files.push(entry.ino),
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        })?;
+        for ino in files {
+            match fs.extents(ino) {
+                Err(FsError::Unsupported) => return Ok(false),
+                extents => each(fs.attributes(ino)?.size, &extents?),
+            }
+        }
+    }
+    Ok(true)
 }
 
 fn hash_file(fs: &dyn FileSystem, path: &RelPath, found: &Attributes, buffer: &mut [u8]) -> FsResult<[u8; 32]> {

@@ -3,27 +3,25 @@
 //! [`plan_aging`] makes a plan of a workload's name and settings, [`age_into`] applies its steps to a directory, with the
 //! executor and the log of experiments. What it is not: nothing is measured on the way, compared or resumed.
 
+mod layout;
 mod plan;
 mod until;
 
 use std::path::Path;
 
 use senesce_core::{Bytes, Clock};
-use senesce_exec::{Latencies, LatencyHistogram, OpKind, PosixTarget, Target, TimedTarget, apply_step_together};
+use senesce_exec::{Latencies, LatencyHistogram, OpKind, Target, TimedTarget, apply_step_together};
 use senesce_oplog::{DoneStep, LogWriter, Op, Outcome, SpaceChange};
-use senesce_probe::{
-    collect::{collect_space, collect_tree_extents},
-    score::LayoutScorer,
-};
 use senesce_workload::Feedback;
 use serde::{Serialize, Serializer};
 
 use crate::{
-    Error, Source,
+    Error, Onto, Source,
     arm::{check_signal, sync_step, written_bytes},
     plan::{Engine, Plan, WorkloadKind},
 };
 
+pub use layout::{Layout, collect_layout};
 pub use plan::plan_aging;
 pub use until::{Ages, Until};
 
@@ -111,23 +109,12 @@ impl AgeLatency {
     }
 }
 
-/// The layout of the files below a directory.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Layout {
-    /// Files with blocks.
-    pub files: u64,
-    /// Aggregate layout score; none if no file has two blocks.
-    pub layout_score: Option<f64>,
-    /// Mean extents per file with blocks.
-    pub extents_per_file: Option<f64>,
-}
-
 /// What to age, and how.
 pub struct AgeOptions<'a> {
     /// The workload is that of its first arm.
     pub plan: &'a Plan,
-    /// Where: an empty directory.
-    pub root: &'a Path,
+    /// Where: an empty directory, or an empty engine in this process.
+    pub onto: Onto<'a>,
     /// The plan's, opened before anything was made that it is to age.
     pub source: &'a Source,
     /// A new operation log.
@@ -153,19 +140,19 @@ pub fn age_into(
     make_anew: &mut dyn FnMut() -> Result<(), Error>,
     each: &mut dyn FnMut(&Ages),
 ) -> Result<AgeEnd, Error> {
-    let AgeOptions { plan, root, source, log, until, threads, apply_threads, clock } = *options;
+    let AgeOptions { plan, onto, source, log, until, threads, apply_threads, clock } = *options;
     let mut arm = plan.arms().swap_remove(0);
     arm.engine = Engine::Native;
     let (mut workload, contents) = source.workload(plan, &arm)?;
     let header = || source.log_header(plan, &arm);
     let mut log = log.map(|path| LogWriter::create(path, &header())).transpose()?;
-    let open = || -> Result<Vec<PosixTarget>, Error> {
-        let open = |_| Ok(PosixTarget::open(root)?.with_direct_io(source.is_direct()));
-        (0..apply_threads.max(1)).map(open).collect()
+    let open = || -> Result<Vec<Box<dyn Target>>, Error> {
+        (0..apply_threads.max(1)).map(|_| onto.open(source.is_direct())).collect()
     };
+    let ask = |target: &mut Box<dyn Target>| target.space().map_err(|error| onto.no_space_told(error));
     let mut targets = open()?;
     let mut latencies = vec![Latencies::default(); targets.len()];
-    let mut volume = Aging { root, threads, ages: Ages::default(), set_up_bytes: None, given_bytes: 0, looked_at: 0 };
+    let mut volume = Aging { onto, threads, ages: Ages::default(), set_up_bytes: None, given_bytes: 0, looked_at: 0 };
     let (mut written, mut reserved) = (0, 0);
     let (mut last, mut unsynced, mut no_space_steps) = (None, 0u64, 0u64);
     let (mut steps, mut operations) = (0u64, 0u64);
@@ -174,7 +161,7 @@ pub fn age_into(
         plan.fills_volume() || plan.workload.overwrite.as_ref().is_some_and(|table| table.fill_percent.is_some());
     // Full-disk git fills the volume, too, but deletes whole copies when it is full.
     let holds = fills && plan.workload.kind != WorkloadKind::History;
-    let mut apply = |targets: &mut [PosixTarget], latencies: &mut [Latencies], number, step| -> Result<_, Error> {
+    let mut apply = |targets: &mut [Box<dyn Target>], latencies: &mut [Latencies], number, step| -> Result<_, Error> {
         let timed = targets.iter_mut().zip(latencies).map(|(target, own)| TimedTarget::new(target, clock, own));
         let done = apply_step_together(&mut timed.collect::<Vec<_>>(), number, step, &*contents)?;
         if let Some(log) = &mut log {
@@ -184,7 +171,7 @@ pub fn age_into(
     };
     let ended = loop {
         check_signal()?;
-        let space = targets[0].space().map_err(Error::io("ask for the free space of", root))?;
+        let space = ask(&mut targets[0])?;
         volume.ages.note_space(space.capacity, space.free);
         if until.is_reached(&volume.ages, fills, holds) {
             break AgeEnded::Reached;
@@ -229,9 +216,9 @@ pub fn age_into(
     if let Some(log) = log {
         log.finish()?;
     }
-    let space = targets[0].space().map_err(Error::io("ask for the free space of", root))?;
+    let space = ask(&mut targets[0])?;
     drop(targets);
-    let layout = collect_layout(root, threads)?;
+    let layout = onto.collect_layout(threads)?;
     let mut ages = volume.ages;
     ages.note_space(space.capacity, space.free);
     ages.layout_score = layout.as_ref().and_then(|layout| layout.layout_score);
@@ -257,7 +244,7 @@ pub fn age_into(
 }
 
 struct Aging<'a> {
-    root: &'a Path,
+    onto: Onto<'a>,
     threads: usize,
     ages: Ages,
     /// What set-up wrote and reserved; none before it is done.
@@ -275,7 +262,7 @@ impl Aging<'_> {
         let since = self.given_bytes - self.looked_at;
         if until.layout_score.is_some() && since * 100 >= set_up.max(Bytes::MIB) * LOOK_EVERY_PERCENT {
             self.looked_at = self.given_bytes;
-            self.ages.layout_score = collect_layout(self.root, self.threads)?.and_then(|layout| layout.layout_score);
+            self.ages.layout_score = self.onto.collect_layout(self.threads)?.and_then(|layout| layout.layout_score);
         }
         Ok(())
     }
@@ -293,19 +280,4 @@ fn reserved_bytes(done: &DoneStep) -> u64 {
         Outcome::Done => done.step.ops.len(),
     };
     done.step.ops.iter().take(end).map(of).sum()
-}
-
-/// Layout score and extents per file of the tree below `root`; none where the file system does not tell where files lie.
-///
-/// Errors: the tree cannot be walked. Cost: one FIEMAP a file.
-pub fn collect_layout(root: &Path, threads: usize) -> Result<Option<Layout>, Error> {
-    let mut scorer = LayoutScorer::new(collect_space(root)?, 4096);
-    match collect_tree_extents(root, threads, &mut |file| scorer.add_file(file.size_bytes, &file.extents)) {
-        Ok(_) => {}
-        Err(senesce_probe::Error::NotSupported { .. }) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    }
-    let figures = scorer.finish();
-    let (layout_score, extents_per_file) = (figures.layout_score, figures.extents_per_file);
-    Ok(Some(Layout { files: figures.files, layout_score, extents_per_file }))
 }

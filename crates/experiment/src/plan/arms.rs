@@ -27,7 +27,7 @@ impl Plan {
         for file_system in &self.file_systems {
             for &engine in &self.workload.engine {
                 for &gc in &self.workload.gc {
-                    let mut name = file_system.name.clone().unwrap_or_else(|| file_system.kind.as_str().to_owned());
+                    let mut name = file_system.name();
                     if engine == Engine::Git {
                         name.push_str("-git");
                     }

@@ -374,6 +374,8 @@ pub enum FileSystemName {
     Xfs,
     /// Btrfs
     Btrfs,
+    /// The garden, senesce's own copy-on-write file system, mounted through FUSE.
+    Garden,
     /// Whatever holds the directories that are named as volumes.
     Host,
 }
@@ -385,9 +387,21 @@ impl FileSystemName {
             Self::Ext4 => "ext4",
             Self::Xfs => "xfs",
             Self::Btrfs => "btrfs",
+            Self::Garden => "garden",
             Self::Host => "host",
         }
     }
+}
+
+/// What a garden does besides what its users ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum GardeningName {
+    /// Nothing.
+    #[default]
+    Off,
+    /// Continuous segment cleaning, and pointers put right that reads find old.
+    Csc,
 }
 
 /// A file system with its options.
@@ -396,7 +410,7 @@ impl FileSystemName {
 pub struct FileSystem {
     /// Which file system.
     pub kind: FileSystemName,
-    /// Name in the results; the kind by default. Must be unique.
+    /// Name in the results; the kind by default, `garden-csc` of a garden that is gardened. Must be unique.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// More arguments for mkfs.
@@ -405,6 +419,25 @@ pub struct FileSystem {
     /// Mount options that replace the defaults (see docs/plans.md).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mount: Option<String>,
+    /// Of a garden: the gardening that is done while it is used.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub gardening: GardeningName,
+}
+
+impl FileSystem {
+    /// Its name in the results.
+    pub fn name(&self) -> String {
+        let usual = || match self.gardening {
+            GardeningName::Off => self.kind.as_str().to_owned(),
+            GardeningName::Csc => format!("{}-csc", self.kind.as_str()),
+        };
+        self.name.clone().unwrap_or_else(usual)
+    }
+}
+
+/// What is as usual is not written, for the same reason as [`is_false`].
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// What is off is not written, so that a plan from before it was known keeps its text, and with it its hash.

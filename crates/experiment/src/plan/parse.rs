@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use senesce_store::Role;
 use serde::de::DeserializeOwned;
 
-use super::{Edition, Engine, FileSystemName, PLAN_FORMAT, Plan, VolumePlan, WorkloadKind};
+use super::{Edition, Engine, FileSystemName, GardeningName, PLAN_FORMAT, Plan, VolumePlan, WorkloadKind};
 
 /// A plan cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -124,6 +124,9 @@ impl Plan {
         }
         if self.file_systems.iter().filter_map(|fs| fs.name.as_ref()).any(|name| !is_name(name)) {
             return wrong("file_system.name", NAMES);
+        }
+        if self.file_systems.iter().any(|fs| fs.gardening != GardeningName::Off && fs.kind != FileSystemName::Garden) {
+            return wrong("file_system.gardening", "goes with kind = \"garden\" only");
         }
         if self.file_systems.is_empty() {
             return wrong("file_system", "names no file system; add [[file_system]] with kind = \"ext4\"");

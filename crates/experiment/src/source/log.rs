@@ -22,7 +22,7 @@ use super::{
 use crate::{
     Error,
     plan::{FileSystem, Plan, ReplayPlan},
-    replay::contents_of,
+    replay::{contents_of, was_direct},
 };
 
 /// Bytes of contents that may be made ahead of their use.
@@ -105,7 +105,7 @@ impl LogSource {
 
     /// Whether its reads and overwrites passed the page cache by.
     pub(super) fn is_direct(&self) -> bool {
-        self.header.workload["parameters"]["io"] == "direct"
+        was_direct(&self.header)
     }
 
     /// The header of the log of what is done now: of the same version, and from where its contents come.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{FRESH, SuitePlan, plan::state_name};
 use crate::{
-    AgeOptions, Error, Source, Until, World, age_into,
+    AgeOptions, Error, Onto, Source, Until, World, age_into,
     arm::{check_signal, collect_free_space},
     durable::write_durably,
     error::chain_text,
@@ -146,7 +146,7 @@ impl Images<'_> {
         };
         let options = AgeOptions {
             plan: &plan,
-            root: volume.root(),
+            onto: Onto::Directory(volume.root()),
             source: &Source::open(&plan, &spool)?,
             log: None,
             until: &Until::default(),

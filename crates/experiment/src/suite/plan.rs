@@ -166,6 +166,12 @@ impl SuitePlan {
             if file_system.kind == FileSystemName::Host {
                 return wrong("file_system.kind", "is \"host\", which cannot be formatted");
             }
+            if file_system.kind == FileSystemName::Garden {
+                return wrong(
+                    "file_system.kind",
+                    "is \"garden\", which plans of `senesce run` know, and suites do not",
+                );
+            }
             let (kind, size) = (volumes::kind(file_system.kind), self.volume.size.0);
             if size < kind.minimum_size() {
                 return wrong("volume.size", &format!("is {size}; {kind} needs {}", kind.minimum_size()));

@@ -89,6 +89,7 @@ fn add_cell(results: &mut Results, key: &CellKey, unaged: f64, growth: f64, chec
             device_read_bytes: Some(300 << 20),
             device_read_requests: Some(24_000 + checkpoint * 900),
             cpu_bound: arm == "btrfs" && key.role == Role::Unaged && checkpoint < 2,
+            fuse_floor_seconds: f64::NAN,
         });
     }
     for (device, factor) in [("model: HDD 7.2K", 11.0), ("model: NVMe", 0.3)] {

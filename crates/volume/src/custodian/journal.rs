@@ -22,8 +22,9 @@ use crate::{
 pub const JOURNAL_FILE_NAME: &str = "resources.ndjson";
 
 /// The journal's version; all earlier ones are read for ever. Version 2 added disks in virtual time, version 3 the boot of
-/// their processes, version 4 mounts that record and homes, version 5 mounts of engines.
-pub(super) const VERSION: u32 = 5;
+/// their processes, version 4 mounts that record and homes, version 5 mounts of engines, version 6 the processes that serve
+/// them.
+pub(super) const VERSION: u32 = 6;
 
 /// A link in the journal's place could lead to any file.
 const NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
@@ -223,6 +224,16 @@ mod tests {
 
     const GOLDEN_4: &[u8] = include_bytes!("../../../../golden/volume/resources-v4.ndjson");
     const GOLDEN_5: &[u8] = include_bytes!("../../../../golden/volume/resources-v5.ndjson");
+    const GOLDEN_6: &[u8] = include_bytes!("../../../../golden/volume/resources-v6.ndjson");
+
+    #[test]
+    fn version_6_with_the_process_of_an_engine_is_read_for_ever() {
+        let state = parse(Path::new("golden"), GOLDEN_6).unwrap();
+        let held: Vec<String> = state.held.iter().map(|held| held.resource.to_string()).collect();
+        assert_eq!(held, ["engine on /mnt/garden-full.1267-181cd-0b1b2f3a"]);
+        let Resource::Engine { server, .. } = &state.held[0].resource else { panic!("{:?}", state.held) };
+        assert_eq!(server.as_ref().map(|server| (server.pid, server.start_ticks)), Some((4712, 98_770)));
+    }
 
     #[test]
     fn version_1_is_read_for_ever() {
@@ -299,7 +310,7 @@ mod tests {
 
     #[test]
     fn the_golden_files_are_what_is_written() {
-        for line in [GOLDEN, GOLDEN_2, GOLDEN_3, GOLDEN_4, GOLDEN_5]
+        for line in [GOLDEN, GOLDEN_2, GOLDEN_3, GOLDEN_4, GOLDEN_5, GOLDEN_6]
             .concat()
             .split(|&byte| byte == b'\n')
             .filter(|line| !line.is_empty())
@@ -323,7 +334,9 @@ mod tests {
     fn damage_in_the_middle_and_newer_versions_are_refused() {
         let bad = b"{\"event\":\"release\",\"id\":1}\ngarbage\n{\"event\":\"release\",\"id\":1}\n";
         assert!(matches!(parse(Path::new("x"), bad), Err(Error::Journal { line: 2, .. })));
-        let newer = String::from_utf8(GOLDEN.to_vec()).unwrap().replace("\"version\":1", "\"version\":6");
+        let newer = String::from_utf8(GOLDEN.to_vec())
+            .unwrap()
+            .replace("\"version\":1", &format!("\"version\":{}", VERSION + 1));
         let error = parse(Path::new("x"), newer.as_bytes()).unwrap_err();
         assert!(error.to_string().contains("newer"), "{error}");
     }

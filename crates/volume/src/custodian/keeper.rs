@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    host::{DiskServer, FileId, Host, ProcessId},
+    host::{DiskServer, EngineServer, FileId, Host, ProcessId},
 };
 
 /// Number of a resource in its journal.
@@ -129,7 +129,8 @@ impl Custodian {
                     Resource::Mount { .. }
                     | Resource::Loop { .. }
                     | Resource::DiskLoop { .. }
-                    | Resource::VirtualDisk { .. } => {
+                    | Resource::VirtualDisk { .. }
+                    | Resource::Engine { .. } => {
                         self.0.abort_if_unserved(&resource);
                         let outcome = release(&*self.0.host, &resource, None, &self.0.token);
                         !matches!(outcome, Outcome::Failed { .. })
@@ -274,6 +275,8 @@ pub(crate) struct Lease {
     ids: Vec<ResourceId>,
     /// Let go of after everything is released: dropped before, it would cut off what is still on its disk.
     server: Option<SharedServer>,
+    /// The same of an engine: dropped before, it would end below its mount.
+    engine: Option<SharedEngine>,
 }
 
 /// The server of a volume's disk, for the volume to ask and for its lease to end.
@@ -296,9 +299,25 @@ impl fmt::Debug for SharedServer {
     }
 }
 
+/// The server of a volume's engine while it is mounted, for the volume to end and start, and for its lease to reap.
+#[derive(Clone, Default)]
+pub(crate) struct SharedEngine(Arc<Mutex<Option<Box<dyn EngineServer>>>>);
+
+impl SharedEngine {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Option<Box<dyn EngineServer>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for SharedEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SharedEngine").field(&self.lock().as_ref().map(|server| server.process().clone())).finish()
+    }
+}
+
 impl Lease {
     pub(crate) fn new(custodian: &Custodian) -> Self {
-        Self { custodian: custodian.clone(), ids: Vec::new(), server: None }
+        Self { custodian: custodian.clone(), ids: Vec::new(), server: None, engine: None }
     }
 
     pub(crate) fn push(&mut self, id: ResourceId) {
@@ -308,6 +327,11 @@ impl Lease {
     /// Keeps the server of the disk until everything is released.
     pub(crate) fn keep(&mut self, server: SharedServer) {
         self.server = Some(server);
+    }
+
+    /// Keeps the server of the engine until everything is released.
+    pub(crate) fn keep_engine(&mut self, engine: SharedEngine) {
+        self.engine = Some(engine);
     }
 
     /// Gives back everything now; the first failure is the error, but all are tried.

@@ -10,7 +10,7 @@ mod resource;
 
 pub use clean::clean;
 pub use keeper::{Custodian, ResourceId};
-pub(crate) use keeper::{Lease, SharedServer, release_everything};
+pub(crate) use keeper::{Lease, SharedEngine, SharedServer, release_everything};
 pub(crate) use registry::hash;
 pub use registry::{Registry, RunCleaned};
 pub use release::{CleanAction, Outcome};

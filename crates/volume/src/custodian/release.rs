@@ -14,7 +14,7 @@ use senesce_vdisk::{Footprint, Released, ServeConfig};
 use super::{MountSource, Resource, disk_mark, journal::Held};
 use crate::{
     Result,
-    host::{DeviceNumber, FileId, Host},
+    host::{DeviceNumber, FileId, Host, ProcessId},
 };
 
 /// What became of a resource.
@@ -70,6 +70,7 @@ impl fmt::Display for CleanAction {
                 write!(f, "recording at {}", point.display())
             }
             Resource::Mount { point, .. } => write!(f, "mount at {}", point.display()),
+            Resource::Engine { point, .. } => write!(f, "engine at {}", point.display()),
         }?;
         match &self.outcome {
             Outcome::Removed => f.write_str(": removed"),
@@ -102,6 +103,7 @@ pub(super) fn release(host: &dyn Host, resource: &Resource, file: Option<FileId>
         }
         Resource::ReadAhead { device, number, kib } => release_read_ahead(host, device, *number, *kib),
         Resource::Mount { point, source } => release_mount(host, point, source),
+        Resource::Engine { point, name, server } => release_engine(host, point, name, server.as_ref()),
     };
     result.unwrap_or_else(|error| {
         let source = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
@@ -211,11 +213,14 @@ fn release_disk(host: &dyn Host, footprint: &Footprint) -> Result<Outcome> {
 /// can be taken down. To be called before `resource` is released; `held` is everything that is held.
 pub(super) fn abort_if_unserved(host: &dyn Host, resource: &Resource, held: &[Held]) {
     let wanted = match resource {
-        Resource::Mount { source: MountSource::Disk { mark }, .. } | Resource::DiskLoop { mark, .. } => mark,
+        Resource::Mount { source: MountSource::Disk { mark }, .. } | Resource::DiskLoop { mark, .. } => Some(mark),
+        // Which disk it is on is not known, and a disk that nobody serves is of no use to anybody.
+        Resource::Engine { .. } => None,
         _ => return,
     };
+    let is_wanted = |footprint: &Footprint| wanted.is_none_or(|mark| disk_mark(&footprint.name) == *mark);
     let disks = held.iter().filter_map(|held| match &held.resource {
-        Resource::VirtualDisk { footprint } if disk_mark(&footprint.name) == *wanted => Some(footprint),
+        Resource::VirtualDisk { footprint } if is_wanted(footprint) => Some(footprint),
         _ => None,
     });
     for footprint in disks.filter(|footprint| !host.is_disk_served(footprint)) {
@@ -230,6 +235,33 @@ fn release_read_ahead(host: &dyn Host, device: &Path, number: DeviceNumber, kib:
     }
     host.set_read_ahead(device, kib)?;
     Ok(Outcome::Removed)
+}
+
+/// Looks at the process of an engine that was unmounted before it is killed: it may have much to write. A minute.
+const ENGINE_TRIES: u32 = 600;
+
+/// The mount, and then the end of who served it, which holds the device below.
+fn release_engine(host: &dyn Host, point: &Path, name: &str, server: Option<&ProcessId>) -> Result<Outcome> {
+    let mounted = release_mount(host, point, &MountSource::Engine { name: name.to_owned() })?;
+    let Some(server) = server.filter(|server| host.is_alive(server)) else { return Ok(mounted) };
+    if matches!(mounted, Outcome::NotOurs { .. } | Outcome::DetachedLazily) {
+        // With its last user it ends by itself.
+        return Ok(mounted);
+    }
+    for _ in 0..ENGINE_TRIES {
+        host.pause(PAUSE);
+        if !host.is_alive(server) {
+            return Ok(Outcome::Removed);
+        }
+    }
+    host.kill(server)?;
+    for _ in 0..TRIES {
+        if !host.is_alive(server) {
+            return Ok(Outcome::Removed);
+        }
+        host.pause(PAUSE);
+    }
+    Ok(Outcome::Failed { why: format!("process {}, which served {}, does not end", server.pid, point.display()) })
 }
 
 fn release_mount(host: &dyn Host, point: &Path, source: &MountSource) -> Result<Outcome> {

@@ -8,7 +8,7 @@ use std::{
 use senesce_vdisk::Footprint;
 use serde::{Deserialize, Serialize};
 
-use crate::host::{DeviceNumber, FileId};
+use crate::host::{DeviceNumber, FileId, ProcessId};
 
 /// Something outside our memory that must not outlive the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +62,16 @@ pub enum Resource {
         number: DeviceNumber,
         /// What it was, KiB.
         kib: u32,
+    },
+    /// A mount of an engine of our own, and the process that serves it. Since version 6.
+    Engine {
+        /// Where.
+        point: PathBuf,
+        /// What the list of mounts calls it; the run's token is in it.
+        name: String,
+        /// Who serves it, once it was known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        server: Option<ProcessId>,
     },
     /// A mount.
     Mount {
@@ -124,7 +134,7 @@ impl Resource {
             Resource::VirtualDisk { footprint } => &footprint.mount_point,
             Resource::DiskLoop { path, .. } => path,
             Resource::ReadAhead { device, .. } => device,
-            Resource::Mount { point, .. } => point,
+            Resource::Mount { point, .. } | Resource::Engine { point, .. } => point,
         }
     }
 
@@ -146,6 +156,7 @@ impl fmt::Display for Resource {
             Resource::ReadAhead { .. } => "read-ahead of",
             Resource::Mount { source: MountSource::Recording { .. }, .. } => "recording on",
             Resource::Mount { .. } => "mount on",
+            Resource::Engine { .. } => "engine on",
         };
         write!(f, "{what} {}", self.path().display())
     }

@@ -14,7 +14,10 @@ use std::{
 use senesce_core::Bytes;
 use senesce_vdisk::{Footprint, ProcessRef, Released, ServeConfig, TimeReport};
 
-use super::{DeviceNumber, DeviceStat, DiskServer, FileId, Host, LoopDevice, MountEntry, ProcessId, ToolOutput};
+use super::{
+    DeviceNumber, DeviceStat, DiskServer, EngineConfig, EngineServer, FileId, Host, LoopDevice, MountEntry, ProcessId,
+    ToolOutput,
+};
 use crate::{Error, FileSystemKind, Result, SCAN_BYTES};
 
 /// What goes wrong.
@@ -113,6 +116,22 @@ impl FakeHost {
     }
 }
 
+struct FakeEngine(ProcessId);
+
+impl EngineServer for FakeEngine {
+    fn process(&self) -> &ProcessId {
+        &self.0
+    }
+
+    fn mount_again(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn wait_end(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
 struct FakeServer(Footprint);
 
 impl DiskServer for FakeServer {
@@ -183,6 +202,10 @@ impl Host for FakeHost {
 
     fn is_alive(&self, _: &ProcessId) -> bool {
         self.owner_lives.load(Ordering::SeqCst)
+    }
+
+    fn kill(&self, _: &ProcessId) -> Result<()> {
+        self.step("kill").map(drop)
     }
 
     fn pause(&self, _: Duration) {}
@@ -307,6 +330,15 @@ impl Host for FakeHost {
         self.detach_loop(device)?;
         self.world().marks.remove(device);
         Ok(())
+    }
+
+    fn engine_program(&self) -> PathBuf {
+        "/fake/senesce".into()
+    }
+
+    fn start_engine(&self, config: &EngineConfig) -> Result<Box<dyn EngineServer>> {
+        self.mount(Path::new(&config.source), &config.point, FileSystemKind::Garden, "")?;
+        Ok(Box::new(FakeEngine(ProcessId { pid: 3, start_ticks: 4, boot_id: "fake".to_owned() })))
     }
 
     fn device_number(&self, _: &Path) -> Result<Option<DeviceNumber>> {

@@ -9,11 +9,11 @@ use std::{
 
 use rustix::{fs::OFlags, io::Errno, mount::UnmountFlags};
 use senesce_core::Bytes;
-use senesce_vdisk::{Footprint, Launch, Released, ServeConfig};
+use senesce_vdisk::{Footprint, Launch, ProcessRef, Released, ServeConfig};
 
 use super::{
-    DeviceNumber, DeviceStat, DiskServer, FileId, Host, LoopDevice, MountEntry, ProcessId, ToolOutput, ioctl,
-    linux_device, linux_disk, linux_file, parse_mount_options, parse_mountinfo,
+    DeviceNumber, DeviceStat, DiskServer, EngineConfig, EngineServer, FileId, Host, LoopDevice, MountEntry, ProcessId,
+    ToolOutput, ioctl, linux_device, linux_disk, linux_engine, linux_file, parse_mount_options, parse_mountinfo,
 };
 use crate::{Error, FileSystemKind, Result, circumstances};
 
@@ -26,6 +26,8 @@ pub struct LinuxHost {
     pub direct_io: bool,
     /// The program that serves disks in virtual time; by default the running one with its hidden verb.
     pub disk_server: Launch,
+    /// The program that serves engines of our own; by default the running one with its hidden verb.
+    pub engine_server: Launch,
 }
 
 impl Default for LinuxHost {
@@ -35,6 +37,7 @@ impl Default for LinuxHost {
             tool_dirs: dirs.into_iter().map(PathBuf::from).collect(),
             direct_io: true,
             disk_server: linux_disk::default_launch(),
+            engine_server: linux_engine::default_launch(),
         }
     }
 }
@@ -66,13 +69,13 @@ impl Host for LinuxHost {
     fn kernel_knows(&self, kind: FileSystemKind) -> Result<bool> {
         let path = "/proc/filesystems";
         let text = fs::read_to_string(path).map_err(Error::std("read", path))?;
-        if text.lines().any(|line| line.split_whitespace().last() == Some(kind.name())) {
+        if text.lines().any(|line| line.split_whitespace().last() == Some(kind.kernel_name())) {
             return Ok(true);
         }
         // mount(2) loads a module by itself if there is one.
         let release = rustix::system::uname().release().to_string_lossy().into_owned();
         let modules = fs::read_to_string(format!("/lib/modules/{release}/modules.dep")).unwrap_or_default();
-        let module = format!("/{}.ko", kind.name());
+        let module = format!("/{}.ko", kind.kernel_name());
         Ok(modules.lines().any(|line| line.split(':').next().is_some_and(|path| path.contains(&module))))
     }
 
@@ -109,6 +112,12 @@ impl Host for LinuxHost {
 
     fn is_alive(&self, owner: &ProcessId) -> bool {
         matches!(process(owner.pid), Ok(Some(found)) if found == *owner)
+    }
+
+    fn kill(&self, owner: &ProcessId) -> Result<()> {
+        let ProcessId { pid, start_ticks, boot_id } = owner;
+        let boot = boot_id.parse().ok();
+        Ok(ProcessRef { pid: *pid, start_ticks: *start_ticks, boot }.kill()?)
     }
 
     fn pause(&self, time: Duration) {
@@ -229,6 +238,14 @@ impl Host for LinuxHost {
 
     fn detach_disk(&self, device: &Path) -> Result<()> {
         linux_disk::detach(device)
+    }
+
+    fn engine_program(&self) -> PathBuf {
+        linux_engine::program(&self.engine_server).to_owned()
+    }
+
+    fn start_engine(&self, config: &EngineConfig) -> Result<Box<dyn EngineServer>> {
+        linux_engine::start(&self.engine_server, config, process)
     }
 
     fn device_number(&self, path: &Path) -> Result<Option<DeviceNumber>> {

@@ -6,13 +6,13 @@ use std::{
 };
 
 use rustix::{
-    fs::{Advice, IFlags, Mode, OFlags, SeekFrom},
+    fs::{Advice, IFlags, Mode, OFlags},
     io::Errno,
 };
 use senesce_core::Bytes;
 
 use super::{FileId, ioctl};
-use crate::{Error, Result};
+use crate::{Error, Result, copy::next_data};
 
 pub(super) fn open(path: &Path, flags: OFlags) -> Result<OwnedFd> {
     rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()).map_err(Error::io("open", path))
@@ -61,14 +61,7 @@ pub(super) fn copy_image(from: &Path, to: &Path) -> Result<&'static str> {
     let size = rustix::fs::fstat(&source).map_err(Error::io("look up", from))?.st_size as u64;
     rustix::fs::ftruncate(&target, size).map_err(Error::io("set the size of", to))?;
     let mut position = 0;
-    while position < size {
-        let data = match rustix::fs::seek(&source, SeekFrom::Data(position)) {
-            Ok(data) => data,
-            // Nothing but a hole up to the end.
-            Err(Errno::NXIO) => break,
-            Err(errno) => return Err(Error::io("find the data of", from)(errno)),
-        };
-        let end = rustix::fs::seek(&source, SeekFrom::Hole(data)).map_err(Error::io("find the holes of", from))?;
+    while let Some((data, end)) = next_data(&source, from, position)? {
         copy_range(&source, &target, data, end, from, to)?;
         position = end;
     }

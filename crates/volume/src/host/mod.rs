@@ -6,6 +6,7 @@ mod ioctl;
 mod linux;
 mod linux_device;
 mod linux_disk;
+mod linux_engine;
 mod linux_file;
 mod mountinfo;
 mod options;
@@ -112,6 +113,44 @@ pub trait DiskServer: Send {
     fn stop_log(&mut self) -> Result<()>;
 }
 
+/// What an engine of our own is to serve, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineConfig {
+    /// What the list of mounts calls it.
+    pub source: String,
+    /// Where it is mounted.
+    pub point: PathBuf,
+    /// What is mounted.
+    pub what: EngineWhat,
+}
+
+/// What an engine serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EngineWhat {
+    /// The garden on a device.
+    Garden {
+        /// The device.
+        device: PathBuf,
+        /// Options of `senesce fs mount`, `name=value`, comma-separated.
+        options: String,
+    },
+    /// An empty file system in memory, which is gone with its server.
+    Memory {
+        /// What it may hold.
+        size: Bytes,
+    },
+}
+
+/// An engine of our own while it serves a mount. Dropped, its process ends.
+pub trait EngineServer: Send {
+    /// The process.
+    fn process(&self) -> &ProcessId;
+    /// Unmounts and mounts again, so that the kernel has nothing of it in memory; only of a file system in memory.
+    fn mount_again(&mut self) -> Result<()>;
+    /// Waits for its end, which begins when it is unmounted. Errors: it did not end well, and why.
+    fn wait_end(&mut self) -> Result<()>;
+}
+
 /// The acts that need privileges or touch the machine. [`LinuxHost`] does them.
 pub trait Host: Send + Sync {
     /// Whether we are root.
@@ -126,6 +165,8 @@ pub trait Host: Send + Sync {
     fn this_process(&self) -> Result<ProcessId>;
     /// Whether that very process still runs.
     fn is_alive(&self, process: &ProcessId) -> bool;
+    /// Kills that very process; that it is gone already is as good.
+    fn kill(&self, process: &ProcessId) -> Result<()>;
     /// Waits, for retries.
     fn pause(&self, time: Duration);
 
@@ -180,6 +221,11 @@ pub trait Host: Send + Sync {
     fn loop_mark(&self, device: &Path) -> Result<Option<String>>;
     /// Detaches the loop device of a disk, and gives its setting back.
     fn detach_disk(&self, device: &Path) -> Result<()>;
+
+    /// The program that makes engines of our own: this one.
+    fn engine_program(&self) -> PathBuf;
+    /// Mounts an engine of our own, served by a process. Leaves nothing behind on failure.
+    fn start_engine(&self, config: &EngineConfig) -> Result<Box<dyn EngineServer>>;
 
     /// Number of a block device; `None` if the path is none.
     fn device_number(&self, path: &Path) -> Result<Option<DeviceNumber>>;

@@ -9,11 +9,11 @@ use std::{
 use senesce_core::Bytes;
 use senesce_vdisk::{BackingSpec, Footprint, ServeConfig};
 
-use super::lifecycle::{MkfsRecord, Place, Volume};
+use super::lifecycle::{EngineMount, MkfsRecord, Place, Volume};
 use crate::{
-    Backend, Custodian, Error, FileId, FileSystemKind, Host, LoopDevice, Resource, Result, SCAN_BYTES, Slot, Uuid,
-    VirtualDevice, VolumeSpec, check_room,
-    custodian::{Lease, SharedServer, disk_mark, hash},
+    Backend, Custodian, EngineConfig, EngineServer, EngineWhat, Error, FileId, FileSystemKind, Host, LoopDevice,
+    Resource, Result, SCAN_BYTES, Slot, Uuid, VirtualDevice, VolumeSpec, check_room,
+    custodian::{Lease, SharedEngine, SharedServer, disk_mark, hash},
     find_signatures, parse_mount_options, plan_mkfs, read_superblock,
     spec::ImageSpec,
 };
@@ -26,6 +26,10 @@ pub(super) fn create(custodian: &Custodian, spec: &VolumeSpec, slot: &Slot) -> R
     }
     check_machine(host, spec)?;
     let tool = find_mkfs(host, spec.file_system)?;
+    if spec.file_system.is_engine() && matches!(spec.backend, Backend::Device { size: Some(_), .. }) {
+        let why = "an engine of our own takes all of its device";
+        return Err(Error::NotPossible { operation: "make a part of", path: slot.name.clone().into(), why });
+    }
     let mut lease = Lease::new(custodian);
     let (place, device, size, force) = match (&spec.backend, spec.backend.image()) {
         (_, Some(image)) => {
@@ -81,7 +85,18 @@ pub(super) fn finish(
     let resource = Resource::Directory { path: root.clone() };
     let (id, _) = custodian.acquire_file(resource, |host| host.create_dir(&root))?;
     lease.push(id);
-    if let Some(resource) = Volume::mount_resource(&place, host, &root)? {
+    let mut engine = None;
+    if spec.file_system.is_engine() {
+        let name = format!("senesce-fs:{}.{}", slot.name, custodian.token());
+        let server = SharedEngine::default();
+        lease.keep_engine(server.clone());
+        let resource = Resource::Engine { point: root.clone(), name: name.clone(), server: None };
+        let (id, started) = custodian.acquire(resource, |host| serve(host, &name, &device, &root, spec))?;
+        lease.push(id);
+        let mount = EngineMount { id, name, server };
+        note_engine(custodian, &mount, &root, started)?;
+        engine = Some(mount);
+    } else if let Some(resource) = Volume::mount_resource(&place, host, &root)? {
         let (id, ()) = custodian.acquire(resource, |host| mount_verified(host, &device, &root, spec))?;
         lease.push(id);
     }
@@ -93,8 +108,42 @@ pub(super) fn finish(
         mounted: true,
         made,
         custodian: custodian.clone(),
+        engine,
         lease,
     })
+}
+
+/// Mounts an engine again.
+pub(super) fn start_engine(
+    custodian: &Custodian,
+    engine: &EngineMount,
+    device: &Path,
+    root: &Path,
+    spec: &VolumeSpec,
+) -> Result<()> {
+    let started = serve(&**custodian.host(), &engine.name, device, root, spec)?;
+    note_engine(custodian, engine, root, started)
+}
+
+/// Starts the server, and looks in the kernel's list whether its mount is what is there.
+fn serve(host: &dyn Host, name: &str, device: &Path, root: &Path, spec: &VolumeSpec) -> Result<Box<dyn EngineServer>> {
+    let what = EngineWhat::Garden { device: device.to_owned(), options: spec.mount_options.clone() };
+    let server = host.start_engine(&EngineConfig { source: name.to_owned(), point: root.to_owned(), what })?;
+    match host.mounts()?.iter().rev().find(|mount| mount.point == root) {
+        Some(mount) if mount.source == Path::new(name) => Ok(server),
+        other => {
+            let there = other.map_or("nothing".to_owned(), |mount| mount.source.display().to_string());
+            let detail = format!("{there} is mounted there");
+            Err(Error::Unverified { operation: "mounting", path: root.to_owned(), detail })
+        }
+    }
+}
+
+/// Writes down who serves from now on.
+fn note_engine(custodian: &Custodian, engine: &EngineMount, root: &Path, started: Box<dyn EngineServer>) -> Result<()> {
+    let (point, name, server) = (root.to_owned(), engine.name.clone(), Some(started.process().clone()));
+    *engine.server.lock() = Some(started);
+    custodian.amend(engine.id, Resource::Engine { point, name, server })
 }
 
 fn create_in_directory(custodian: &Custodian, spec: &VolumeSpec, slot: &Slot, path: &Path) -> Result<Volume> {
@@ -113,6 +162,7 @@ fn create_in_directory(custodian: &Custodian, spec: &VolumeSpec, slot: &Slot, pa
         mounted: true,
         made: None,
         custodian: custodian.clone(),
+        engine: None,
         lease,
     })
 }
@@ -138,6 +188,9 @@ pub(super) fn check_machine(host: &dyn Host, spec: &VolumeSpec) -> Result<()> {
 }
 
 fn find_mkfs(host: &dyn Host, kind: FileSystemKind) -> Result<PathBuf> {
+    if kind.is_engine() {
+        return Ok(host.engine_program());
+    }
     let missing = || Error::ToolMissing { tool: kind.mkfs_tool().to_owned(), package: kind.debian_package() };
     host.find_tool(kind.mkfs_tool()).ok_or_else(missing)
 }
@@ -297,7 +350,11 @@ fn make(
         }
     }
     host.forget_device(device, kind)?;
-    let arguments = plan_mkfs(kind, device, uuid, &spec.mkfs_options, size);
+    let mut arguments = plan_mkfs(kind, device, uuid, &spec.mkfs_options, size);
+    if kind.is_engine() && spec.backend.image().is_some() {
+        // A new sparse file: no zeros need be written, and none should be.
+        arguments.push("--zeroed".to_owned());
+    }
     let command = format!("{} {}", kind.mkfs_tool(), arguments.join(" "));
     let output = host.run_tool(tool, &arguments)?;
     if !output.success {

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::build;
 use crate::{
-    Backend, Custodian, DeviceStat, Error, FileId, Host, LoopDevice, MountSource, Resource, Result, Slot, TimeReport,
-    VolumeSpec,
-    custodian::{Lease, SharedServer},
+    Backend, Custodian, DeviceStat, Error, FileId, Host, LoopDevice, MountSource, Resource, ResourceId, Result, Slot,
+    TimeReport, VolumeSpec,
+    custodian::{Lease, SharedEngine, SharedServer},
 };
 
 /// A mounted (or, between [`unmount`](Volume::unmount) and [`mount`](Volume::mount), unmounted) volume.
@@ -26,6 +26,8 @@ pub struct Volume {
     /// The mkfs command and its tool's version; none for a directory.
     pub(super) made: Option<MkfsRecord>,
     pub(super) custodian: Custodian,
+    /// Who serves it, if its file system is an engine of our own.
+    pub(super) engine: Option<EngineMount>,
     /// Last: what it releases must still be described by the fields above.
     pub(super) lease: Lease,
 }
@@ -41,6 +43,15 @@ pub(super) enum Place {
     Device { path: PathBuf },
     /// A directory of another file system.
     Directory,
+}
+
+/// The mount of an engine of our own, in the journal and as a process.
+#[derive(Clone, Debug)]
+pub(super) struct EngineMount {
+    pub id: ResourceId,
+    /// What the list of mounts calls it.
+    pub name: String,
+    pub server: SharedEngine,
 }
 
 /// How a file system was made.
@@ -160,11 +171,15 @@ impl Volume {
             return Ok(());
         }
         self.sync()?;
-        let Some(device) = self.device() else { return Ok(()) };
+        let Some(device) = self.device().map(Path::to_path_buf) else { return Ok(()) };
         build::unmount_patiently(self.host(), &self.root)?;
-        self.host().flush_device(device)?;
         self.mounted = false;
-        Ok(())
+        if let Some(engine) = &self.engine
+            && let Some(mut server) = engine.server.lock().take()
+        {
+            server.wait_end()?;
+        }
+        self.host().flush_device(&device)
     }
 
     /// Mounts again. Does nothing if it is mounted.
@@ -172,8 +187,12 @@ impl Volume {
         if self.mounted {
             return Ok(());
         }
-        if let Some(device) = self.device() {
-            build::mount_verified(self.host(), device, &self.root, &self.spec)?;
+        match (&self.engine, self.device()) {
+            (Some(engine), Some(device)) => {
+                build::start_engine(&self.custodian, engine, device, &self.root, &self.spec)?;
+            }
+            (None, Some(device)) => build::mount_verified(self.host(), device, &self.root, &self.spec)?,
+            (_, None) => {}
         }
         self.mounted = true;
         Ok(())

@@ -119,17 +119,13 @@ impl Volume {
         };
         // Btrfs prefers the newest generation it has ever seen of a UUID, which a snapshot may be older than.
         host.forget_device(&device, spec.file_system)?;
-        let mut spec = spec.clone();
-        match find_mounted_twin(host, found)? {
-            Some(mount_point) if found.file_system == FileSystemKind::Btrfs => {
-                let (path, uuid) = (snapshot.to_owned(), found.uuid);
-                return Err(Error::TwinMounted { path, file_system: found.file_system, uuid, mount_point });
-            }
-            // XFS refuses it for safety only: their devices differ.
-            Some(_) if found.file_system == FileSystemKind::Xfs => spec.mount_options.push_str(",nouuid"),
-            _ => {}
+        if found.file_system == FileSystemKind::Btrfs
+            && let Some(mount_point) = find_mounted_twin(host, found)?
+        {
+            let (path, uuid) = (snapshot.to_owned(), found.uuid);
+            return Err(Error::TwinMounted { path, file_system: found.file_system, uuid, mount_point });
         }
-        let volume = build::finish(custodian, &spec, slot, lease, place, None)?;
+        let volume = build::finish(custodian, spec, slot, lease, place, None)?;
         Ok((volume, report))
     }
 }

@@ -2,11 +2,10 @@
 
 use anyhow::{Context, Result};
 use senesce_core::Bytes;
-use senesce_fsapi::FileSystem;
-use senesce_garden::{AggregateReport, CheckReport, Garden, Limits};
+use senesce_garden::{AggregateReport, CheckReport, DriveReport, DriveState};
 use serde_json::{Value, json};
 
-use super::place::{self, Devices};
+use super::{chains::report_chains, place::Place, volumes};
 use crate::{args::FsLookArgs, exit::failed};
 
 /// Findings that are shown; more are counted.
@@ -14,15 +13,16 @@ const SHOWN: usize = 20;
 
 /// Checks the last consistency point, and, if the log holds more, what opening makes of it.
 pub fn check(args: &FsLookArgs) -> Result<()> {
-    let devices = place::look(&args.place)?;
+    let place = Place::of(&args.place)?;
+    let devices = place.look()?;
     let look = |what| {
         let report = senesce_garden::check(&devices.drives, &devices.log);
-        report.with_context(|| format!("cannot check {} {what}", args.place.display()))
+        report.with_context(|| format!("cannot check {place} {what}"))
     };
     let mut reports = vec![("as it lies", look("as it lies")?)];
     if reports[0].1.log_operations > 0 && reports[0].1.is_clean() {
         // In memory: the devices are only looked at.
-        drop(open(args, &devices)?);
+        drop(place.garden(&devices)?);
         reports.push(("as opening makes it", look("as opening makes it")?));
     }
     if args.json {
@@ -33,13 +33,8 @@ pub fn check(args: &FsLookArgs) -> Result<()> {
     }
     match reports.iter().map(|(_, report)| report.findings.len()).sum() {
         0usize => Ok(()),
-        findings => Err(failed(format!("{} is damaged: {findings} finding(s)", args.place.display()))),
+        findings => Err(failed(format!("{place} is damaged: {findings} finding(s)"))),
     }
-}
-
-fn open(args: &FsLookArgs, devices: &Devices) -> Result<Garden> {
-    let opened = Garden::open(&devices.drives, devices.log.clone(), Limits::default());
-    opened.with_context(|| format!("cannot open {}", args.place.display()))
 }
 
 fn print(what: &str, report: &CheckReport) {
@@ -82,39 +77,31 @@ fn shown(what: &str, report: &CheckReport) -> Value {
 
 /// Shows the aggregate and its volumes, as opening makes them.
 pub fn stat(args: &FsLookArgs) -> Result<()> {
-    let garden = open(args, &place::look(&args.place)?)?;
+    let place = Place::of(&args.place)?;
+    let garden = place.garden(&place.look()?)?;
     let report = garden.report();
-    let mut volumes = Vec::new();
-    for name in garden.volumes() {
-        let space = garden.volume(&name)?.space()?;
-        volumes.push((String::from_utf8_lossy(&name).into_owned(), space));
-    }
+    let volumes = volumes::collect_volumes(&garden)?;
     if args.json {
-        let volumes: Vec<Value> = volumes
-            .iter()
-            .map(|(name, space)| {
-                json!({
-                    "name": name,
-                    "bytes": space.blocks * u64::from(space.block_bytes),
-                    "free_bytes": space.free * u64::from(space.block_bytes),
-                    "inodes": space.inodes,
-                    "free_inodes": space.free_inodes,
-                })
+        let volumes = volumes::volumes_shown(&volumes);
+        let activity = report_chains(&report);
+        println!(
+            "{}",
+            json!({
+                "format": "senesce-fs-stat/1",
+                "aggregate": aggregate(&report),
+                "volumes": volumes,
+                "activity": activity,
             })
-            .collect();
-        println!("{}", json!({ "format": "senesce-fs-stat/1", "aggregate": aggregate(&report), "volumes": volumes }));
+        );
         return Ok(());
     }
     println!(
-        "{}: {} of {} free, consistency point {}",
-        args.place.display(),
+        "{place}: {} of {} free, consistency point {}",
         Bytes(report.free * 4096),
         Bytes(report.blocks * 4096),
         report.cp
     );
-    if !report.missing_drives.is_empty() {
-        println!("  MISSING drives: {:?}", report.missing_drives);
-    }
+    print_drives(&report);
     for (group, areas) in report.area_free.iter().enumerate() {
         // An opening counts no more of them than it needs.
         let known: Vec<u64> = areas.iter().flatten().copied().collect();
@@ -126,17 +113,41 @@ pub fn stat(args: &FsLookArgs) -> Result<()> {
         };
         println!("  RAID group {group}: {} allocation areas, {} of them counted{range}", areas.len(), known.len());
     }
-    for (name, space) in &volumes {
-        let bytes = |blocks: u64| Bytes(blocks * u64::from(space.block_bytes));
-        println!(
-            "  volume {name}: {} of {} free, {} of {} inodes used",
-            bytes(space.free),
-            bytes(space.blocks),
-            space.inodes - space.free_inodes,
-            space.inodes
-        );
-    }
+    volumes.iter().for_each(|volume| println!("  {}", volumes::line(volume)));
     Ok(())
+}
+
+/// Tells of drives that are not as they should be, and of devices that are not used.
+fn print_drives(report: &AggregateReport) {
+    for (number, drive) in report.drives.iter().enumerate() {
+        let device = drive.device.as_deref().unwrap_or("no device");
+        match &drive.state {
+            DriveState::Here => {}
+            DriveState::Missing { why } => println!("  drive {number} is MISSING: {why}"),
+            DriveState::Filling { done, of } => {
+                println!("  drive {number}, {device}, is being filled: {done} of {of} stripes");
+            }
+        }
+    }
+    for left_out in &report.left_out {
+        println!("  not used: {left_out}");
+    }
+}
+
+fn drive_shown((number, drive): (usize, &DriveReport)) -> Value {
+    let (state, why) = match &drive.state {
+        DriveState::Here => ("here", Value::Null),
+        DriveState::Missing { why } => ("missing", json!(why)),
+        DriveState::Filling { done, of } => ("filling", json!(format!("{done} of {of} stripes"))),
+    };
+    json!({
+        "drive": number,
+        "group": drive.group,
+        "parity": drive.parity,
+        "device": drive.device,
+        "state": state,
+        "why": why,
+    })
 }
 
 fn aggregate(report: &AggregateReport) -> Value {
@@ -146,6 +157,7 @@ fn aggregate(report: &AggregateReport) -> Value {
         "reserved_bytes": report.kept * 4096,
         "consistency_point": report.cp,
         "missing_drives": report.missing_drives,
+        "drives": report.drives.iter().enumerate().map(drive_shown).collect::<Vec<_>>(),
         "area_free_blocks": report.area_free,
     })
 }

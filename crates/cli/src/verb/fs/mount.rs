@@ -1,17 +1,26 @@
 //! `senesce fs mount`.
 
-use std::{fs, sync::Arc, thread, time::Duration};
+use std::{
+    fs,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result};
 use senesce_fuse::{MountOptions, Mounted};
-use senesce_garden::{Garden, Limits};
+use senesce_garden::{DriveState, Garden, Limits, VolumeFs};
 use senesce_volume::{Custodian, MountSource, Outcome, Resource, install_signal_cleanup, interrupted};
 
-use super::place;
-use crate::{args::FsMountArgs, clock::SystemClock, exit::usage, verb::home::with_home};
+use super::{headroom::collect_headroom, place::Place, words::explain};
+use crate::{args::FsMountArgs, clock::SystemClock, verb::home::with_home};
 
 /// How often it is looked whether the mount is still there.
-const LOOK: Duration = Duration::from_millis(20);
+pub(super) const LOOK: Duration = Duration::from_millis(20);
+/// Stripes of a new drive that are filled then: programs wait no longer than it takes.
+const STRIPES: u64 = 64;
+/// How often the engine is told how much time is left.
+const HEADROOM: Duration = Duration::from_secs(1);
 
 /// Serves a volume until somebody unmounts it, or a signal ends it; then everything is in a consistency point.
 pub fn mount(args: &FsMountArgs, quiet: bool) -> Result<()> {
@@ -21,24 +30,25 @@ pub fn mount(args: &FsMountArgs, quiet: bool) -> Result<()> {
 
 fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
     let point = fs::canonicalize(&args.point).with_context(|| format!("cannot look up {}", args.point.display()))?;
+    let place = Place::of(&args.place)?;
     // Opening may do again what the log holds; a read-only mount keeps even that in memory.
-    let devices = if args.read_only { place::look(&args.place)? } else { place::open(&args.place)? };
-    let opened = Garden::open(&devices.drives, devices.log, Limits::default());
-    let garden = opened.with_context(|| format!("cannot open {}", args.place.display()))?;
-    let missing = garden.report().missing_drives;
-    if !missing.is_empty() && !quiet {
-        eprintln!("senesce: drives {missing:?} are missing; their blocks come from parity");
+    let read_only = args.read_only || args.snapshot.is_some();
+    let devices = if read_only { place.look()? } else { place.open()? };
+    let limits = Limits { cache_bytes: args.how.cache.0, ..Limits::default() };
+    let garden = place.garden_within(&devices, limits)?;
+    drop(devices);
+    if !read_only {
+        garden.set_gardening(args.how.gardening.policy());
     }
-    let volume = garden.volume(args.volume.as_bytes()).map_err(|error| {
-        let names = garden.volumes();
-        let names: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name)).collect();
-        usage(error.to_string(), Some(&format!("it has: {}", names.join(", "))))
-    })?;
+    if !quiet {
+        warn(&garden);
+    }
+    let volume = find(&garden, args)?;
     // In the journal before it is there.
     let name = format!("senesce-fs:{}", custodian.token());
     let resource = Resource::Mount { point: point.clone(), source: MountSource::Engine { name: name.clone() } };
     let now = Arc::new(SystemClock::unix_time);
-    let options = MountOptions { source: name, threads: args.threads, now, read_only: args.read_only };
+    let options = MountOptions { source: name, threads: args.how.threads, now, read_only };
     let (id, started) = custodian.acquire(resource, |_| Ok(Mounted::start(Arc::new(volume), &point, options)))?;
     let mounted = match started {
         Ok(mounted) => mounted,
@@ -48,10 +58,14 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
         }
     };
     if !quiet {
-        eprintln!("{} is mounted on {}; Ctrl-C or umount ends it", args.place.display(), point.display());
+        eprintln!("{place} is mounted on {}; Ctrl-C or umount ends it", point.display());
     }
+    let mut chores = Chores::new(&garden, args.how.point_every, quiet);
     while !mounted.is_over() && interrupted().is_none() {
         thread::sleep(LOOK);
+        if !read_only {
+            chores.do_some(&garden);
+        }
     }
     if let Outcome::DetachedLazily = custodian.release(id)?
         && !quiet
@@ -59,5 +73,92 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
         eprintln!("somebody still uses {}; it ends with the last of them", point.display());
     }
     mounted.join()?;
-    garden.consistency_point().with_context(|| format!("cannot close {}", args.place.display()))
+    garden.consistency_point().with_context(|| format!("cannot close {place}"))
+}
+
+/// What is to be served.
+fn find(garden: &Garden, args: &FsMountArgs) -> Result<VolumeFs> {
+    let volume = args.volume.as_bytes();
+    let found = match &args.snapshot {
+        Some(name) => garden.snapshot(volume, name.as_bytes()),
+        None => garden.volume(volume),
+    };
+    found.map_err(|error| explain(garden, volume, error))
+}
+
+/// Says what is not as it should be.
+fn warn(garden: &Garden) {
+    let report = garden.report();
+    for left_out in &report.left_out {
+        eprintln!("senesce: not used: {left_out}");
+    }
+    if !report.missing_drives.is_empty() {
+        eprintln!("senesce: drives {:?} are missing; their blocks come from parity", report.missing_drives);
+    }
+}
+
+/// What is done beside serving.
+pub(super) struct Chores {
+    /// The engine has no clock: whenever so much time went by a consistency point is made. One that changes nothing is none,
+    /// so no change waits longer.
+    every: Duration,
+    last: Instant,
+    /// When the headroom was told, if gardening goes by it.
+    told: Option<Instant>,
+    /// A drive is being filled.
+    filling: bool,
+    failed: bool,
+    quiet: bool,
+}
+
+impl Chores {
+    pub(super) fn new(garden: &Garden, point_every: u64, quiet: bool) -> Self {
+        let filling = garden.report().drives.iter().any(|drive| matches!(drive.state, DriveState::Filling { .. }));
+        let now = Instant::now();
+        let told = garden.gardening().write_after_read.map(|_| now);
+        if told.is_some() {
+            garden.set_headroom(collect_headroom());
+        }
+        Self { every: Duration::from_secs(point_every), last: now, told, filling, failed: false, quiet }
+    }
+
+    /// A failure is told once; what does not work any more then, unmounting tells again.
+    pub(super) fn do_some(&mut self, garden: &Garden) {
+        if self.failed {
+            return;
+        }
+        if self.told.is_some_and(|told| told.elapsed() >= HEADROOM) {
+            garden.set_headroom(collect_headroom());
+            self.told = Some(Instant::now());
+        }
+        if let Err(error) = self.fill(garden).and_then(|()| self.make_point(garden)) {
+            eprintln!("senesce: {error}");
+            self.failed = true;
+        }
+    }
+
+    fn make_point(&mut self, garden: &Garden) -> senesce_garden::Result<()> {
+        if self.last.elapsed() >= self.every {
+            garden.consistency_point()?;
+            self.last = Instant::now();
+        }
+        Ok(())
+    }
+
+    fn fill(&mut self, garden: &Garden) -> senesce_garden::Result<()> {
+        if !self.filling {
+            return Ok(());
+        }
+        let Some(step) = garden.rebuild_step(STRIPES)? else {
+            self.filling = false;
+            return Ok(());
+        };
+        for lost in &step.lost {
+            eprintln!("senesce: lost: {lost}");
+        }
+        if step.done == step.of && !self.quiet {
+            eprintln!("drive {} holds all of its {} stripes", step.drive, step.of);
+        }
+        Ok(())
+    }
 }

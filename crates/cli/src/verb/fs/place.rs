@@ -1,18 +1,24 @@
-//! The directory in which an aggregate lies: an image for each drive, and one for the log.
+//! Where an aggregate lies: a directory with an image for each drive and one for the log, one file or device with a drive and
+//! the log, or drives that are named.
 
 use std::{
-    fs,
+    ffi::OsStr,
+    fmt, fs,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use anyhow::{Context, Result};
-use senesce_block::{BlockDevice, FileDevice, FileOptions, OverlayDevice};
+use senesce_block::{BlockDevice, FileDevice, FileOptions, OverlayDevice, SliceDevice};
 use senesce_core::Bytes;
+use senesce_garden::{Garden, Limits};
 
-use crate::exit::usage;
+use crate::{args::FsPlaceArgs, exit::usage};
 
 const LOG: &str = "log.img";
+/// What a block holds.
+pub const BLOCK_BYTES: u64 = 4096;
 
 /// The devices of an aggregate.
 pub struct Devices {
@@ -20,42 +26,156 @@ pub struct Devices {
     pub log: Arc<dyn BlockDevice>,
 }
 
+/// Where an aggregate lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a directory: drive-*.img and log.img.
+    Directory(PathBuf),
+    /// On one file or device: a drive, and behind it the log.
+    One(PathBuf),
+    /// On files and devices that the command names.
+    Named { drives: Vec<PathBuf>, log: PathBuf },
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Directory(path) | Self::One(path) => write!(f, "{}", path.display()),
+            Self::Named { drives, .. } => {
+                let names: Vec<_> = drives.iter().map(|path| path.display().to_string()).collect();
+                write!(f, "{}", names.join(" + "))
+            }
+        }
+    }
+}
+
+impl Place {
+    /// The one that a command names. Errors: none.
+    pub fn of(args: &FsPlaceArgs) -> Result<Self> {
+        match (&args.place, &args.log) {
+            (Some(path), _) => Ok(Self::at(path)),
+            (None, Some(log)) => Ok(Self::Named { drives: args.drive.clone(), log: log.clone() }),
+            (None, None) => Err(usage("no garden is named", Some("name a directory, or --drive and --log"))),
+        }
+    }
+
+    /// The one at a path: in a directory, or on a file or device.
+    pub fn at(path: &Path) -> Self {
+        let path = directory(path).to_owned();
+        let is_one = fs::metadata(&path).is_ok_and(|found| !found.is_dir());
+        if is_one { Self::One(path) } else { Self::Directory(path) }
+    }
+
+    /// Opens the devices to use them. Nobody else may have them open.
+    pub fn open(&self) -> Result<Devices> {
+        self.open_without(None)
+    }
+
+    /// The same, without a drive that is to be a new one.
+    pub fn open_without(&self, new: Option<&Path>) -> Result<Devices> {
+        let is_other = |path: &Path| new.is_none_or(|new| !is_same(path, new));
+        self.open_as(is_other, |path| Ok(Arc::new(FileDevice::open(path, Bytes(0), FileOptions::default())?)))
+    }
+
+    /// Opens the devices to look at them: what is written stays in memory. Others may look, too.
+    pub fn look(&self) -> Result<Devices> {
+        let options = FileOptions { read_only: true, ..FileOptions::default() };
+        self.open_as(|_| true, |path| Ok(Arc::new(OverlayDevice::new(FileDevice::open(path, Bytes(0), options)?))))
+    }
+
+    /// Opens the aggregate on its devices, with what its log holds.
+    pub fn garden(&self, devices: &Devices) -> Result<Garden> {
+        self.garden_within(devices, Limits::default())
+    }
+
+    /// The same, with so much in memory.
+    pub fn garden_within(&self, devices: &Devices, limits: Limits) -> Result<Garden> {
+        let opened = Garden::open(&devices.drives, devices.log.clone(), limits);
+        opened.with_context(|| format!("cannot open {self}"))
+    }
+
+    /// Where a drive's image is, or is to be made; none if the drives are named.
+    pub fn image(&self, drive: u32) -> Option<PathBuf> {
+        match self {
+            Self::Directory(dir) => Some(dir.join(drive_name(drive))),
+            Self::One(_) | Self::Named { .. } => None,
+        }
+    }
+
+    fn open_as(
+        &self,
+        wanted: impl Fn(&Path) -> bool,
+        open: impl Fn(&Path) -> Result<Arc<dyn BlockDevice>>,
+    ) -> Result<Devices> {
+        let (drives, log) = match self {
+            Self::One(path) => return part(open(path)?),
+            Self::Directory(dir) => find_images(dir)?,
+            Self::Named { drives, log } => (drives.clone(), log.clone()),
+        };
+        let drives = drives.iter().filter(|path| wanted(path)).map(|path| open(path)).collect::<Result<_>>()?;
+        Ok(Devices { drives, log: open(&log)? })
+    }
+}
+
+/// One device, parted as its label says.
+fn part(whole: Arc<dyn BlockDevice>) -> Result<Devices> {
+    let drive = Garden::drive_length(&whole)?;
+    split(whole, drive)
+}
+
+/// One device, parted: so much for the drive, and the rest, from the next block on, for the log.
+pub fn split(whole: Arc<dyn BlockDevice>, drive: Bytes) -> Result<Devices> {
+    let log = drive.0.next_multiple_of(BLOCK_BYTES);
+    let rest = whole.size().0.saturating_sub(log);
+    Ok(Devices {
+        drives: vec![Arc::new(SliceDevice::new(whole.clone(), 0, drive)?)],
+        log: Arc::new(SliceDevice::new(whole, log, Bytes(rest))?),
+    })
+}
+
+/// Whether two paths lead to the same file.
+pub fn is_same(one: &Path, other: &Path) -> bool {
+    let real = |path| fs::canonicalize(path).ok();
+    real(one).is_some_and(|one| real(other) == Some(one))
+}
+
+/// Without the `garden:` that verbs of other places need.
+pub fn directory(given: &Path) -> &Path {
+    let bytes = given.as_os_str().as_bytes();
+    bytes.strip_prefix(b"garden:").map_or(given, |rest| Path::new(OsStr::from_bytes(rest)))
+}
+
+/// The name of a drive's image.
+fn drive_name(drive: u32) -> String {
+    format!("drive-{drive:02}.img")
+}
+
 /// Makes images that hold zeros, in a new directory.
-pub fn create(place: &Path, drives: usize, drive_bytes: Bytes, log_bytes: Bytes) -> Result<Devices> {
-    fs::create_dir(place).with_context(|| format!("cannot make the directory {}", place.display()))?;
+pub fn create(dir: &Path, drives: u32, drive_bytes: Bytes, log_bytes: Bytes) -> Result<Devices> {
+    fs::create_dir(dir).with_context(|| format!("cannot make the directory {}", dir.display()))?;
     let make = |name: &str, bytes| -> Result<Arc<dyn BlockDevice>> {
-        Ok(Arc::new(FileDevice::create(&place.join(name), bytes, FileOptions::default())?))
+        Ok(Arc::new(FileDevice::create(&dir.join(name), bytes, FileOptions::default())?))
     };
-    let drives = (0..drives).map(|drive| make(&format!("drive-{drive:02}.img"), drive_bytes)).collect::<Result<_>>()?;
+    let drives = (0..drives).map(|drive| make(&drive_name(drive), drive_bytes)).collect::<Result<_>>()?;
     Ok(Devices { drives, log: make(LOG, log_bytes)? })
 }
 
-/// Opens the devices to use them.
-pub fn open(place: &Path) -> Result<Devices> {
-    open_as(place, |path| Ok(Arc::new(FileDevice::open(path, Bytes(0), FileOptions::default())?)))
-}
-
-/// Opens the devices to look at them: what is written stays in memory.
-pub fn look(place: &Path) -> Result<Devices> {
-    let options = FileOptions { read_only: true, ..FileOptions::default() };
-    open_as(place, |path| Ok(Arc::new(OverlayDevice::new(FileDevice::open(path, Bytes(0), options)?))))
-}
-
-fn open_as(place: &Path, open: impl Fn(&Path) -> Result<Arc<dyn BlockDevice>>) -> Result<Devices> {
-    let entries = fs::read_dir(place).with_context(|| format!("cannot list {}", place.display()))?;
+/// The images in a directory: of its drives, and of its log.
+fn find_images(dir: &Path) -> Result<(Vec<PathBuf>, PathBuf)> {
+    let entries = fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))?;
     let mut drives: Vec<PathBuf> = Vec::new();
     for entry in entries {
-        let path = entry.with_context(|| format!("cannot list {}", place.display()))?.path();
-        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("drive-")) {
+        let path = entry.with_context(|| format!("cannot list {}", dir.display()))?.path();
+        // A link to a device that is gone is a drive that is missing.
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("drive-")) && path.exists() {
             drives.push(path);
         }
     }
     drives.sort();
-    let log = place.join(LOG);
+    let log = dir.join(LOG);
     if drives.is_empty() || !log.exists() {
-        let message = format!("{} holds no file system of senesce: no drive-*.img and {LOG}", place.display());
+        let message = format!("{} holds no file system of senesce: no drive-*.img and {LOG}", dir.display());
         return Err(usage(message, Some("`senesce fs mkfs garden DIRECTORY` makes one")));
     }
-    let drives = drives.iter().map(|path| open(path)).collect::<Result<_>>()?;
-    Ok(Devices { drives, log: open(&log)? })
+    Ok((drives, log))
 }

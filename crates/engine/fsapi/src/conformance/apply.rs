@@ -118,6 +118,10 @@ impl Player {
             Operation::Allocate { at, how, offset, len } => {
                 done(fs.allocate(caller, self.place(fs, at)?, *how, *offset, *len)?)
             }
+            Operation::CloneRange { from, from_offset, to, to_offset, len } => {
+                let (from, to) = ((self.place(fs, from)?, *from_offset), (self.place(fs, to)?, *to_offset));
+                Answer::Count(fs.clone_range(caller, from, to, *len)? as usize)
+            }
             Operation::SetAttributes { at, seed } => {
                 stat(fs.set_attributes(caller, self.place(fs, at)?, &draw_attributes(*seed))?)
             }

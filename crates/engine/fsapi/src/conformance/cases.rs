@@ -3,10 +3,11 @@
 use super::{Difference, Make, story::tell};
 
 /// Every file of cases: its name and its text. A case begins with a line `== what it shows`, and is a [story](tell).
-pub const CASES: [(&str, &str); 6] = [
+pub const CASES: [(&str, &str); 7] = [
     ("names", include_str!("../../cases/names.txt")),
     ("renames", include_str!("../../cases/renames.txt")),
     ("contents", include_str!("../../cases/contents.txt")),
+    ("clones", include_str!("../../cases/clones.txt")),
     ("attributes", include_str!("../../cases/attributes.txt")),
     ("xattrs", include_str!("../../cases/xattrs.txt")),
     ("orphans", include_str!("../../cases/orphans.txt")),

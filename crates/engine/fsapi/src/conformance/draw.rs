@@ -3,7 +3,7 @@
 use senesce_core::{Rng, Seed};
 
 use super::{Operation, Player, operation::Place};
-use crate::{AllocateHow, FileKind, RenameHow, SetXattrHow};
+use crate::{AllocateHow, CLONE_BYTES, FileKind, RenameHow, SetXattrHow};
 
 /// What a sequence is like.
 #[derive(Clone, Debug)]
@@ -112,6 +112,25 @@ impl<'a> Draw<'a> {
         }
     }
 
+    /// A place for a clone: as a rule one that there can be.
+    fn clone_position(&mut self) -> u64 {
+        let at = self.position();
+        if self.rng.chance(1, 16) { at } else { at / CLONE_BYTES * CLONE_BYTES }
+    }
+
+    fn clone_range(&mut self) -> Operation {
+        let len = match self.rng.below(4) {
+            0 => self.position(),
+            1 => u64::MAX >> 1,
+            _ => self.position().next_multiple_of(CLONE_BYTES),
+        };
+        // Two names seldom are two files: one may be cloned to itself, and from its beginning there is something to clone.
+        let from = self.place();
+        let to = if self.rng.chance(1, 2) { from.clone() } else { self.place() };
+        let from_offset = if self.rng.chance(1, 2) { 0 } else { self.clone_position() };
+        Operation::CloneRange { from, from_offset, to, to_offset: self.clone_position(), len }
+    }
+
     fn node(&mut self) -> Operation {
         let kind = match self.rng.weighted(&[8, 6, 1, 1, 1]) {
             0 => FileKind::File,
@@ -155,7 +174,7 @@ impl Iterator for Draw<'_> {
     /// The next operation; there is always one.
     fn next(&mut self) -> Option<Operation> {
         let reopen = u64::from(self.options.reopen);
-        let weights = [16, 2, 1, 4, 6, 4, 10, 16, 4, 5, 5, 4, 4, 1, 2, 2, 2, 4, 2, 1, 1, reopen];
+        let weights = [16, 2, 1, 4, 6, 4, 10, 16, 4, 5, 5, 4, 4, 1, 2, 2, 2, 4, 2, 1, 1, 10, reopen];
         Some(match self.rng.weighted(&weights) {
             0 => self.node(),
             1 => Operation::Symlink { path: self.path(), target: self.path() },
@@ -188,6 +207,7 @@ impl Iterator for Draw<'_> {
             18 => Operation::Release { slot: self.slot() },
             19 => Operation::Sync { at: self.place() },
             20 => Operation::SyncAll,
+            21 => self.clone_range(),
             _ => Operation::Reopen,
         })
     }

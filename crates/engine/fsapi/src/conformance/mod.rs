@@ -31,7 +31,7 @@ pub use draw::{Draw, SequenceOptions};
 pub use operation::{Operation, Place};
 pub use path::{parent_and_name, resolve};
 pub use read_dir::run_read_dir;
-pub use sequence::{run_operations, run_sequence};
+pub use sequence::{run_operations, run_sequence, set_root};
 pub use story::tell;
 pub use threads::run_threads;
 pub use tree::{Tree, TreeNode, collect_tree, find_difference};

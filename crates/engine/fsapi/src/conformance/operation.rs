@@ -55,6 +55,13 @@ pub enum Operation {
         offset: u64,
         len: u64,
     },
+    CloneRange {
+        from: Place,
+        from_offset: u64,
+        to: Place,
+        to_offset: u64,
+        len: u64,
+    },
     /// Permissions, owner and times, drawn from `seed`; some of them.
     SetAttributes {
         at: Place,

@@ -53,7 +53,9 @@ fn compare(make: Make<'_>, operations: &[Operation], every: usize) -> Result<(),
 }
 
 /// The root's owner and times are the engine's affair: this makes them the same everywhere.
-pub(super) fn set_root(fs: &dyn FileSystem) -> FsResult<()> {
+///
+/// Errors: the file system's.
+pub fn set_root(fs: &dyn FileSystem) -> FsResult<()> {
     let time = Some(Timestamp { seconds: 1000, nanoseconds: 0 });
     let change = SetAttributes {
         permissions: Some(0o755),

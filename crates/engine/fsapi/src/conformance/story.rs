@@ -208,6 +208,10 @@ impl Teller {
             ("allocate", [how, offset, len]) => {
                 fs.allocate(caller, ino, allocate_how(how)?, number(offset)?, number(len)?)?;
             }
+            ("clone", [from, to, to_offset, len]) => {
+                let to = (self.ino(fs, to)?, number(to_offset)?);
+                return Ok(fs.clone_range(caller, (ino, number(from)?), to, number(len)?)?.to_string());
+            }
             ("seek", ["data", offset]) => return Ok(fs.seek(ino, number(offset)?, SeekTo::Data)?.to_string()),
             ("seek", ["hole", offset]) => return Ok(fs.seek(ino, number(offset)?, SeekTo::Hole)?.to_string()),
             ("setxattr", [name, value]) => {

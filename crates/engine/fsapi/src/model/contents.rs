@@ -95,6 +95,34 @@ impl Contents {
         }
     }
 
+    /// The pages of a range, with their places in it, and those that make it as long.
+    pub(super) fn copy_pages(&self, offset: u64, len: u64) -> Self {
+        let first = offset / PAGE_BYTES;
+        let pages = self.pages.range(first..(offset + len).div_ceil(PAGE_BYTES));
+        let mut copy = Self { len, pages: pages.map(|(page, data)| (page - first, data.clone())).collect() };
+        copy.clear(len, len.next_multiple_of(PAGE_BYTES));
+        copy
+    }
+
+    /// How many pages more there are after `put_pages`.
+    pub(super) fn missing_for(&self, offset: u64, other: &Self) -> u64 {
+        let first = offset / PAGE_BYTES;
+        other.pages.keys().filter(|page| !self.pages.contains_key(&(first + *page))).count() as u64
+    }
+
+    /// Makes a range read as `other` does, with its holes; `offset` begins a page.
+    pub(super) fn put_pages(&mut self, offset: u64, other: Self) {
+        let (end, is_last) = (offset + other.len, offset + other.len >= self.len);
+        let whole = if is_last { end.next_multiple_of(PAGE_BYTES) } else { end };
+        self.clear(offset, whole);
+        for (page, data) in other.pages {
+            let start = page * PAGE_BYTES;
+            let bytes = (other.len - start).min(PAGE_BYTES) as usize;
+            self.page(offset / PAGE_BYTES + page)[..bytes].copy_from_slice(&data[..bytes]);
+        }
+        self.len = self.len.max(end);
+    }
+
     pub(super) fn set_len(&mut self, len: u64) {
         if len < self.len {
             self.clear(len, self.len.next_multiple_of(PAGE_BYTES));

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     AllocateHow, Attributes, Caller, DirEntry, FileKind, FileSystem, FsError, FsResult, Ino, MAX_FILE_BYTES,
     MAX_NAME_BYTES, MAX_SYMLINK_BYTES, MAX_XATTR_BYTES, NewNode, RenameHow, SeekTo, SetAttributes, SetXattrHow,
-    SpaceReport, Timestamp,
+    SpaceReport, Timestamp, check_clone,
 };
 
 /// A file system in memory, simple and meant to be obviously right: every operation holds one lock.
@@ -238,6 +238,27 @@ impl FileSystem for ModelFs {
         let attributes = &mut state.inode_mut(ino)?.attributes;
         (attributes.modified, attributes.changed) = (caller.now, caller.now);
         Ok(())
+    }
+
+    fn clone_range(&self, caller: &Caller, from: (Ino, u64), to: (Ino, u64), len: u64) -> FsResult<u64> {
+        let mut state = self.state();
+        let source = state.inode(from.0)?.file()?;
+        state.inode(to.0)?.file()?;
+        let len = check_clone(from, source.len(), to, len)?;
+        if len == 0 {
+            return Ok(0);
+        }
+        let copy = source.copy_pages(from.1, len);
+        state.change_file(to.0, |contents, free| {
+            if contents.missing_for(to.1, &copy) > free {
+                return Err(FsError::NoSpace);
+            }
+            contents.put_pages(to.1, copy);
+            Ok(())
+        })?;
+        let attributes = &mut state.inode_mut(to.0)?.attributes;
+        (attributes.modified, attributes.changed) = (caller.now, caller.now);
+        Ok(len)
     }
 
     fn seek(&self, ino: Ino, offset: u64, what: SeekTo) -> FsResult<u64> {

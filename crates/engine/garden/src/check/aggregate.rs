@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use senesce_fsapi::FileKind;
 
-use super::{Bits, CheckReport, media::Media, top_areas, volume};
+use super::{BITS, Bits, CheckReport, media::Media, snapshots, top_areas, volume};
 use crate::{
     Damage,
     format::{
@@ -21,6 +21,48 @@ use crate::{
 /// Where each of a volume's blocks lies.
 pub(super) type Map = BTreeMap<u64, Physical>;
 
+/// Where the blocks of a volume lie: its own, and those that it has from the volumes that it is a clone of.
+pub(super) struct Places<'a> {
+    /// Of each volume from it on upwards: the first VVBN that is its own, its container, the map of that.
+    homes: Vec<(u64, u64, &'a Map)>,
+}
+
+impl<'a> Places<'a> {
+    fn of(
+        space: u32,
+        records: &BTreeMap<u32, VolumeRecord>,
+        maps: &'a BTreeMap<u32, Map>,
+        snapshots: &snapshots::Snapshots,
+        report: &mut CheckReport,
+    ) -> Self {
+        let (mut homes, mut at) = (Vec::new(), space);
+        while let (Some(record), Some(map)) = (records.get(&at), maps.get(&at)) {
+            homes.push((record.first_own(), container_of(at), map));
+            let Some(origin) = record.origin.filter(|_| homes.len() <= records.len()) else { break };
+            let is_there = |(slot, _): &(u32, _)| *slot == origin.snapshot;
+            let known = snapshots.get(&origin.volume).is_some_and(|own| own.iter().any(is_there));
+            if !known || records.get(&origin.volume).is_none_or(|of| of.blocks != origin.blocks) {
+                let found = format!("snapshot {} of volume {}", origin.snapshot, origin.volume);
+                let damage = Damage::new("volume record", "origin", found, "a snapshot of a volume of that size");
+                report.find(format!("volume {at}"), damage);
+            }
+            at = origin.volume;
+        }
+        Self { homes }
+    }
+
+    /// Where a block lies, and whose container its trailer names.
+    pub fn get(&self, vvbn: u64) -> Option<(Physical, u64)> {
+        let (_, container, map) = self.homes.iter().find(|(first, ..)| vvbn >= *first)?;
+        Some((*map.get(&vvbn)?, *container))
+    }
+
+    /// The VVBNs that the volume's own map has places for.
+    pub fn own(&self) -> impl Iterator<Item = u64> {
+        self.homes.iter().take(1).flat_map(|(.., map)| map.keys().copied())
+    }
+}
+
 /// Checks everything but parity; gives the PVBNs that are reached.
 pub(super) fn check(media: &Media, report: &mut CheckReport) -> Bits {
     let mut walk = Walk { media, report, used: Bits::default() };
@@ -29,8 +71,11 @@ pub(super) fn check(media: &Media, report: &mut CheckReport) -> Bits {
     let bitmap = inode(&mut walk, aggregate::BITMAP).map(|inode| walk.contents(aggregate::BITMAP, &inode));
     let table = inode(&mut walk, aggregate::VOLUMES).map(|inode| walk.contents(aggregate::VOLUMES, &inode));
     let table = table.unwrap_or_default();
+    let snapshots = inode(&mut walk, aggregate::SNAPSHOTS).map(|inode| walk.contents(aggregate::SNAPSHOTS, &inode));
+    let mut snapshots = snapshots::read(walk.report, &snapshots.unwrap_or_default());
     let areas = inode(&mut walk, aggregate::TOP_AREAS).map(|inode| walk.contents(aggregate::TOP_AREAS, &inode));
-    let mut known = vec![aggregate::BITMAP, aggregate::VOLUMES, aggregate::TOP_AREAS];
+    let (mut records, mut maps) = (BTreeMap::new(), BTreeMap::new());
+    let mut known = vec![aggregate::BITMAP, aggregate::VOLUMES, aggregate::TOP_AREAS, aggregate::SNAPSHOTS];
     for space in 0..aggregate::MAX_VOLUMES {
         let (block, at) = (u64::from(space) / 8, space as usize % 8 * VOLUME);
         let Some(bytes) = table.get(&block) else { continue };
@@ -44,7 +89,8 @@ pub(super) fn check(media: &Media, report: &mut CheckReport) -> Bits {
             }
         };
         if space >= media.sb.volumes {
-            walk.report.find(place, Damage::new("superblock", "volumes", media.sb.volumes, "more than its number"));
+            walk.report
+                .find(place.clone(), Damage::new("superblock", "volumes", media.sb.volumes, "more than its number"));
         }
         let container = container_of(space);
         known.push(container);
@@ -57,8 +103,27 @@ pub(super) fn check(media: &Media, report: &mut CheckReport) -> Bits {
             record.blocks * BLOCK as u64,
         );
         let map = walk.container(container, &inode);
+        // Of a volume that was deleted nothing else is looked at any more.
+        if record.deleted {
+            let end = record.reclaim.saturating_sub(1).saturating_mul(BITS);
+            if let Some((last, _)) = map.last_key_value().filter(|(last, _)| **last >= end) {
+                walk.report.find(place, Damage::new("container map", "last VVBN", last, format!("one below {end}")));
+            }
+        } else {
+            records.insert(space, record);
+        }
+        maps.insert(space, map);
+    }
+    for (&space, record) in &records {
         walk.report.volumes += 1;
-        volume::check(media, walk.report, space, &record, &map);
+        let places = Places::of(space, &records, &maps, &snapshots, walk.report);
+        let own = snapshots.get(&space).map_or(&[][..], |own| own);
+        volume::check(media, walk.report, space, record, own, &places);
+    }
+    snapshots.retain(|space, _| !records.contains_key(space));
+    for (_, record) in snapshots.into_values().flatten() {
+        let damage = Damage::new("snapshot record", "volume", record.volume, "the number of a volume");
+        walk.report.find(snapshots::place(record.volume, &record), damage);
     }
     for file in inodes.keys().flat_map(|block| block * PER_BLOCK..(block + 1) * PER_BLOCK) {
         let in_use = inode_bytes(&inodes, file).is_some_and(|bytes| bytes.iter().any(|&byte| byte != 0));

@@ -47,13 +47,13 @@ pub(super) fn check(files: &mut Files<'_>, record: &VolumeRecord, table: &Conten
             inodes.insert(file, inode);
         }
     }
-    let space = files.space;
-    inode_map.compare(&in_use, files.report, "inode in use", &|ino| format!("inode {ino} of volume {space}"));
+    let Files { report, tree, .. } = files;
+    inode_map.compare(&in_use, report, "inode in use", &|ino| format!("inode {ino} of {tree}"));
     let used = in_use.count();
-    files.report.expect(|| format!("volume {space}"), "volume record", "inodes in use", record.inodes_used, used);
+    report.expect(|| tree.clone(), "volume record", "inodes in use", record.inodes_used, used);
     files.report.inodes += inodes.keys().filter(|ino| is_users(**ino)).count() as u64;
 
-    for file in [volume::ACTIVE_MAP, volume::INODE_MAP, volume::ORPHANS] {
+    for file in [volume::ACTIVE_MAP, volume::INODE_MAP, volume::ORPHANS, volume::SUMMARY_MAP, volume::REFERENCES] {
         if let Some(inode) = inodes.get(&file) {
             check_fixed(files, file, inode);
         }
@@ -101,6 +101,7 @@ fn check_fixed(files: &mut Files<'_>, file: u64, inode: &Inode) {
     files.expect(file, "inline", inode.inline.into(), 0);
     files.expect(file, "attributes", inode.xattrs, 0);
     files.expect(file, "parent", inode.parent, 0);
+    files.expect(file, "height", inode.height.into(), Shape::Volume.height(inode.size.div_ceil(BLOCK as u64)).into());
     if file != volume::ORPHANS {
         files.expect(file, "blocks", inode.blocks, 0);
     }

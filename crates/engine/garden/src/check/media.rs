@@ -11,18 +11,17 @@ use crate::{
     format::{
         Block, SLOT,
         label::DriveLabel,
-        record::RecordKind,
         slot::{self, Context, Kind},
         superblock::Superblock,
     },
-    log::{Unfinished, read_halves, read_label},
+    log::{lost_record, read_halves, read_label},
     raid::{Geometry, StripeRange, fixed_context, slot_offset},
 };
 
 /// Stripes that parity is computed of at once.
 const STRIPES_AT_ONCE: u64 = 64;
 
-pub(super) struct Media {
+pub(crate) struct Media {
     pub geometry: Geometry,
     pub sb: Superblock,
     drives: Vec<Option<Arc<dyn BlockDevice>>>,
@@ -83,6 +82,21 @@ impl Media {
 
     /// A block as it lies on its drive, and what its trailer says. No repair: what is damaged is damaged.
     pub fn read(&self, pvbn: u64) -> std::result::Result<(Context, Box<Block>), Damage> {
+        let slot = self.slot(pvbn)?;
+        Ok((slot::decode(&slot)?, slot::payload(&slot)))
+    }
+
+    /// The same, as the other drives of its group tell it.
+    pub fn rebuilt(&self, pvbn: u64) -> std::result::Result<(Context, Box<Block>), Damage> {
+        let place = self.geometry.locate(pvbn).filter(|place| self.geometry.groups[place.group].parity);
+        let place = place.ok_or_else(|| Damage::new("RAID group", "parity", "none", "a drive of it"))?;
+        let mut slot = slot::zero_slot();
+        self.rebuild(place.group, place.stripe, self.geometry.first_drive(place.group) + place.drive, &mut slot)?;
+        Ok((slot::decode(&slot)?, slot::payload(&slot)))
+    }
+
+    /// A block and its trailer as they lie on the drive, whatever they are.
+    pub fn slot(&self, pvbn: u64) -> std::result::Result<slot::Slot, Damage> {
         let end = || format!("less than {}", self.geometry.blocks());
         let place = self.geometry.locate(pvbn).ok_or_else(|| Damage::new("pointer", "PVBN", pvbn, end()))?;
         let mut slot = slot::zero_slot();
@@ -93,7 +107,7 @@ impl Media {
                 .map_err(|error| Damage::new("drive", "answer", error, "a block"))?,
             _ => self.rebuild(place.group, place.stripe, number, &mut slot)?,
         }
-        Ok((slot::decode(&slot)?, slot::payload(&slot)))
+        Ok(slot)
     }
 
     /// The drive and offset of a block.
@@ -230,11 +244,10 @@ fn check_log(log: &Arc<dyn BlockDevice>, sb: &Superblock, report: &mut CheckRepo
             .find(log.name(), Damage::new("log label", "uuid", format!("{:?}", label.uuid), format!("{:?}", sb.uuid)));
         return Ok(Vec::new());
     }
-    let mut unfinished = Unfinished::default();
-    for record in read_halves(log, &label)?.into_iter().flatten() {
-        let waits = record.kind == RecordKind::Operation && record.sequence > sb.applied;
-        report.log_operations += u64::from(waits);
-        unfinished.add(&record, sb.cp);
+    let halves = read_halves(log, &label, sb.point)?;
+    report.log_operations += halves.live(sb.applied).iter().map(|half| half.len() as u64).sum::<u64>();
+    if let Some(record) = halves.find_damaged(sb.applied) {
+        report.find(log.name(), lost_record(record));
     }
-    Ok(unfinished.stripes)
+    Ok(halves.unfinished().stripes)
 }

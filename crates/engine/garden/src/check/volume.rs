@@ -1,10 +1,13 @@
 //! A volume: its files' trees, and its maps.
 
+use std::collections::BTreeMap;
+
 use super::{
     Bits, CheckReport,
-    aggregate::{Contents, Map},
+    aggregate::{Contents, Places},
     inodes,
     media::Media,
+    snapshots,
 };
 use crate::{
     Damage,
@@ -13,19 +16,26 @@ use crate::{
         inode::{INODE, Inode, PER_BLOCK},
         pointer::{Pointer, Shape},
         slot::Kind,
+        snapshot::SnapshotRecord,
         volume::VolumeRecord,
     },
     raid::Want,
-    store::{container_of, volume},
+    store::volume,
 };
 
-/// Reads files of one volume, and keeps account of the blocks it has met.
+/// Reads files of one volume or snapshot, and keeps account of the blocks it has met.
 pub(super) struct Files<'a> {
     media: &'a Media,
     pub report: &'a mut CheckReport,
-    pub space: u32,
-    map: &'a Map,
+    space: u32,
+    /// The volume or the snapshot in words.
+    pub tree: String,
+    places: &'a Places<'a>,
     reached: Bits,
+    /// VVBNs that may be named by several files: how many pointers are counted, and how many were met.
+    shared: BTreeMap<u64, (u64, u64)>,
+    /// If there are several trees: the file and number of blocks of contents that one of them has shown to be right.
+    seen: Option<BTreeMap<u64, (u64, u64)>>,
 }
 
 /// What a walk over a file met.
@@ -38,39 +48,100 @@ pub(super) struct Walked {
     pub end: u64,
 }
 
-pub(super) fn check(media: &Media, report: &mut CheckReport, space: u32, record: &VolumeRecord, map: &Map) {
-    let mut files = Files { media, report, space, map, reached: Bits::default() };
+/// Checks a volume and its snapshots, whose trees use blocks of the same container.
+pub(super) fn check(
+    media: &Media,
+    report: &mut CheckReport,
+    space: u32,
+    record: &VolumeRecord,
+    snapshots: &[(u32, SnapshotRecord)],
+    places: &Places<'_>,
+) {
+    let volume = format!("volume {space}");
+    let seen = (!snapshots.is_empty()).then(BTreeMap::new);
+    let mut files = Files {
+        media,
+        report,
+        space,
+        tree: volume.clone(),
+        places,
+        reached: Bits::default(),
+        shared: BTreeMap::new(),
+        seen,
+    };
+    let (live, summary) = check_tree(&mut files, record);
+    let inodes = files.report.inodes;
+    let mut held = Vec::new();
+    for (_, snapshot) in snapshots {
+        files.tree = snapshots::place(space, snapshot);
+        held.push(check_tree(&mut files, &snapshot.as_volume(record)).0);
+    }
+    report.inodes = inodes;
+
+    snapshots::check_records(report, media.sb.point, space, snapshots);
+    snapshots::check_summary(report, space, record, &summary, &held);
+    let mut used = live.clone();
+    used.insert_all(&summary);
+    // What a clone has from its origin is in another map.
+    let (first_own, mut own) = (record.first_own(), Bits::default());
+    used.iter().filter(|vvbn| *vvbn >= first_own).for_each(|vvbn| {
+        own.insert(vvbn);
+    });
+    let mut mapped = Bits::default();
+    places.own().for_each(|vvbn| {
+        mapped.insert(vvbn);
+    });
+    mapped.compare(&own, report, "container map's place", &|vvbn| format!("VVBN {vvbn} of volume {space}"));
+    let gone = first_own - (used.count() - own.count());
+    let found = record.origin.map_or(0, |origin| origin.gone);
+    report.expect(|| volume.clone(), "volume record", "VVBNs of the origin that are gone", found, gone);
+    report.expect(|| volume, "volume record", "held", record.held, used.count() - live.count());
+}
+
+/// Checks one tree by itself; gives the VVBNs that it reaches, and the summary map in it.
+fn check_tree(files: &mut Files<'_>, record: &VolumeRecord) -> (Bits, Bits) {
     let table = files.walk(volume::INODES, &record.inode_file, true).contents;
-    let inode = |files: &mut Files<'_>, file: u64| files.decode_inode(&table, file);
     let bits = |files: &mut Files<'_>, file: u64, bits: u64| {
-        let Some(inode) = inode(files, file) else { return Bits::default() };
+        let Some(inode) = files.decode_inode(&table, file) else { return Bits::default() };
         files.expect(file, "size", inode.size, bits.div_ceil(8));
         Bits::of_contents(&files.walk(file, &inode, true).contents)
     };
-    let active = bits(&mut files, volume::ACTIVE_MAP, record.blocks);
-    let inode_map = bits(&mut files, volume::INODE_MAP, record.inodes);
+    let active = bits(files, volume::ACTIVE_MAP, record.blocks);
+    files.read_references(&table, record);
+    let inode_map = bits(files, volume::INODE_MAP, record.inodes);
+    let summary = bits(files, volume::SUMMARY_MAP, record.blocks);
     files.expect(volume::INODES, "size", record.inode_file.size, record.inodes.saturating_mul(INODE as u64));
-    inodes::check(&mut files, record, &table, &inode_map);
+    inodes::check(files, record, &table, &inode_map);
+    check_shared(files, record);
 
     let reached = std::mem::take(&mut files.reached);
-    let place = |vvbn| format!("VVBN {vvbn} of volume {space}");
-    active.compare(&reached, report, "VVBN in use", &place);
-    let mut mapped = Bits::default();
-    map.keys().for_each(|&vvbn| {
-        mapped.insert(vvbn);
-    });
-    mapped.compare(&reached, report, "container map's place", &place);
-    report.expect(|| format!("volume {space}"), "volume record", "used", record.used, reached.count());
+    let Files { report, tree, .. } = files;
+    active.compare(&reached, report, "VVBN in use", &|vvbn| format!("VVBN {vvbn} of {tree}"));
+    report.expect(|| tree.clone(), "volume record", "used", record.used, reached.count());
+    (reached, summary)
+}
+
+/// The counts of references, and what the record says of them.
+fn check_shared(files: &mut Files<'_>, record: &VolumeRecord) {
+    let (space, shared) = (files.space, std::mem::take(&mut files.shared));
+    for (vvbn, (counted, met)) in &shared {
+        let place = || format!("VVBN {vvbn} of volume {space}");
+        files.report.expect(place, "references", "pointers", *counted, *met);
+    }
+    let saved = shared.values().map(|(counted, _)| counted - 1).sum();
+    for (field, found, expected) in [("shared", record.shared, shared.len() as u64), ("saved", record.saved, saved)] {
+        files.report.expect(|| format!("volume {space}"), "volume record", field, found, expected);
+    }
 }
 
 impl Files<'_> {
     pub fn find(&mut self, file: u64, damage: Damage) {
-        self.report.find(format!("inode {file} of volume {}", self.space), damage);
+        self.report.find(format!("inode {file} of {}", self.tree), damage);
     }
 
     pub fn expect(&mut self, file: u64, field: &'static str, found: u64, expected: u64) {
-        let space = self.space;
-        self.report.expect(|| format!("inode {file} of volume {space}"), "inode", field, found, expected);
+        let tree = &self.tree;
+        self.report.expect(|| format!("inode {file} of {tree}"), "inode", field, found, expected);
     }
 
     /// The inode of a file that must be in use.
@@ -86,6 +157,21 @@ impl Files<'_> {
             Err(damage) => {
                 self.find(file, damage);
                 None
+            }
+        }
+    }
+
+    /// The counts of pointers to VVBNs that are or were shared.
+    fn read_references(&mut self, table: &Contents, record: &VolumeRecord) {
+        let Some(inode) = self.decode_inode(table, volume::REFERENCES) else { return };
+        self.expect(volume::REFERENCES, "size", inode.size, record.blocks.saturating_mul(2));
+        for (block, data) in self.walk(volume::REFERENCES, &inode, true).contents {
+            let first = block * (data.len() / 2) as u64;
+            for (vvbn, count) in (first..).zip(data.as_chunks::<2>().0) {
+                let count = u16::from_le_bytes(*count);
+                if count > 0 {
+                    self.shared.insert(vvbn, (count.into(), 0));
+                }
             }
         }
     }
@@ -111,7 +197,7 @@ impl Files<'_> {
     ) {
         let read = match pointer {
             Ok(None) => return,
-            Ok(Some(pointer)) => self.block(file, level, index, pointer),
+            Ok(Some(pointer)) => self.block(file, level, index, pointer, keep),
             Err(damage) => Err(damage),
         };
         if level == 0 {
@@ -119,9 +205,10 @@ impl Files<'_> {
             walked.end = walked.end.max(index + 1);
         }
         let data = match read {
-            Ok(data) => data,
+            Ok(Some(data)) => data,
+            Ok(None) => return,
             Err(damage) => {
-                let place = format!("inode {file} of volume {}, level {level}, block {index}", self.space);
+                let place = format!("inode {file} of {}, level {level}, block {index}", self.tree);
                 return self.report.find(place, damage);
             }
         };
@@ -138,28 +225,48 @@ impl Files<'_> {
         }
     }
 
-    /// A block, read where the container map says it is.
-    fn block(&mut self, file: u64, level: u8, index: u64, pointer: Pointer) -> Result<Box<Block>, Damage> {
+    /// A block, read where the container map says it is. `None` if another tree has it in the same place, and it is not kept.
+    fn block(
+        &mut self,
+        file: u64,
+        level: u8,
+        index: u64,
+        pointer: Pointer,
+        keep: bool,
+    ) -> Result<Option<Box<Block>>, Damage> {
         let vvbn = pointer.vvbn.ok_or_else(|| Damage::new("volume pointer", "VVBN", "none", "one"))?;
-        let at = self
-            .map
-            .get(&vvbn)
+        let (at, owner) = self
+            .places
+            .get(vvbn)
             .ok_or_else(|| Damage::new("container map", "place", "none", format!("one for VVBN {vvbn}")))?;
-        if !self.reached.insert(vvbn) {
+        let may_be_shared = level == 0 && file >= volume::FIRST_USER;
+        let shared = self.shared.get_mut(&vvbn).filter(|_| may_be_shared);
+        let is_shared = shared.is_some();
+        if let Some((_, met)) = shared {
+            *met += 1;
+        }
+        if !self.reached.insert(vvbn) && !is_shared {
             return Err(Damage::new("volume pointer", "VVBN", vvbn, "one that nothing else uses"));
         }
-        self.report.stale_pointers += u64::from(*at != pointer.at);
+        self.report.stale_pointers += u64::from(at != pointer.at);
+        let seen = self.seen.as_mut().filter(|_| level == 0 && !keep);
+        if seen.as_ref().is_some_and(|seen| seen.get(&vvbn) == Some(&(file, index))) {
+            return Ok(None);
+        }
         let (context, data) = self.media.read(at.pvbn)?;
-        let owner = container_of(self.space);
         let want = Want { kind: Kind::Volume, level: Some(level), owner, block: vvbn, tag: at.tag };
         want.check(&context, at.pvbn)?;
         for (field, found, expected) in
             [("hint of the file", context.hint_file, file), ("hint of the block", context.hint_block, index)]
         {
-            if found != expected {
+            // That of a block that is or was shared is the first one's.
+            if found != expected && !is_shared {
                 return Err(Damage::new("trailer", field, found, expected));
             }
         }
-        Ok(data)
+        if let Some(seen) = seen {
+            seen.insert(vvbn, (file, index));
+        }
+        Ok(Some(data))
     }
 }

@@ -138,14 +138,14 @@ mod tests {
         let label = DriveLabel { uuid: [7; 16], drive: 3, aa_stripes: 64, tetris_stripes: 16, groups };
         let block = label.encode();
         assert_eq!(DriveLabel::decode(&block).unwrap(), label);
-        assert_eq!(crc32c::crc32c(&block[..]), 2395712032);
+        assert_eq!(crc32c::crc32c(&block[..]), 204372040);
         let log = LogLabel { uuid: [8; 16], half_bytes: 1 << 20 };
         let mut block = log.encode();
         assert_eq!(LogLabel::decode(&block).unwrap(), log);
         assert_eq!(crc32c::crc32c(&block[..]), 1214729159);
         block[40] = 1;
         assert_eq!(LogLabel::decode(&block).unwrap_err().field, "checksum");
-        block[8] = 2;
+        block[8] = 9;
         assert_eq!(LogLabel::decode(&block).unwrap_err().field, "version");
         assert_eq!(DriveLabel::decode(&block).unwrap_err().field, "magic");
     }

@@ -10,6 +10,7 @@ pub(crate) mod operation;
 pub(crate) mod pointer;
 pub(crate) mod record;
 pub(crate) mod slot;
+pub(crate) mod snapshot;
 pub(crate) mod superblock;
 pub(crate) mod top_areas;
 pub(crate) mod volume;
@@ -21,7 +22,7 @@ pub(crate) const TRAILER: usize = 64;
 /// Bytes of a block with its trailer: the unit of drives and of parity.
 pub(crate) const SLOT: usize = BLOCK + TRAILER;
 /// The version of everything here.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// The payload of a block.
 pub(crate) type Block = [u8; BLOCK];
@@ -29,6 +30,12 @@ pub(crate) type Block = [u8; BLOCK];
 /// A block of zeros on the heap.
 pub(crate) fn zero_block() -> Box<Block> {
     Box::new([0; BLOCK])
+}
+
+/// A copy on the heap, which is not filled with zeros before, nor built on the stack.
+pub(crate) fn boxed<const N: usize>(bytes: &[u8; N]) -> Box<[u8; N]> {
+    let all: Box<[u8]> = Box::from(&bytes[..]);
+    all.try_into().unwrap_or_else(|_| unreachable!("it has {N} bytes"))
 }
 
 /// What lies on a device is not what the format says.

@@ -37,6 +37,7 @@ pub(crate) enum Act {
     RemoveXattr { ino: u64, name: Vec<u8> },
     /// An inode without a name that nobody holds any more is removed.
     Reap { ino: u64 },
+    CloneRange { from: u64, from_offset: u64, to: u64, to_offset: u64, len: u64 },
 }
 
 struct Writer(Vec<u8>);
@@ -187,6 +188,10 @@ impl Act {
                 out.byte(12);
                 out.word(*ino);
             }
+            Self::CloneRange { from, from_offset, to, to_offset, len } => {
+                out.byte(13);
+                [from, from_offset, to, to_offset, len].into_iter().for_each(|word| out.word(*word));
+            }
         }
     }
 
@@ -256,7 +261,14 @@ impl Act {
             },
             11 => Self::RemoveXattr { ino: from.u64("ino")?, name: from.sized("name")?.to_vec() },
             12 => Self::Reap { ino: from.u64("ino")? },
-            other => return Err(Damage::new("operation", "act", other, "1 to 12")),
+            13 => Self::CloneRange {
+                from: from.u64("ino")?,
+                from_offset: from.u64("offset")?,
+                to: from.u64("target's ino")?,
+                to_offset: from.u64("target's offset")?,
+                len: from.u64("length")?,
+            },
+            other => return Err(Damage::new("operation", "act", other, "1 to 13")),
         })
     }
 }
@@ -307,6 +319,7 @@ mod tests {
             Act::SetXattr { ino: 16, name: name(), value: vec![9], how: SetXattrHow::Create, file: 18 },
             Act::RemoveXattr { ino: 16, name: name() },
             Act::Reap { ino: 16 },
+            Act::CloneRange { from: 16, from_offset: 4096, to: 17, to_offset: 8192, len: 5000 },
         ]
     }
 
@@ -325,8 +338,8 @@ mod tests {
         }
         assert_eq!(sums, GOLDEN);
     }
-    const GOLDEN: [u32; 12] = [
+    const GOLDEN: [u32; 13] = [
         3270579769, 2300734541, 2272896279, 2365054166, 3542081016, 818894982, 2242043446, 3554925136, 4014699952,
-        3898322359, 1340334074, 1549089763,
+        3898322359, 1340334074, 1549089763, 2298888024,
     ];
 }

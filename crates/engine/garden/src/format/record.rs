@@ -1,11 +1,13 @@
 //! Records of the log: a header of 32 bytes and a body, one behind the other, each chained to the one before.
 //!
-//! A group of records begins at a multiple of the device's unit, so that what is durable is never written again.
+//! A commit begins at a multiple of the device's unit, so that what is durable is never written again. Each unit ends with a
+//! stamp that says which commit it is part of: so a commit that was cut is told from one that was whole and is damaged.
 
 use super::bytes::{put, u32_at, u64_at};
 
 const MAGIC: u32 = 0x474f_4c47;
 const HEADER: usize = 32;
+const STAMP: usize = 24;
 /// Records begin at multiples of this.
 pub(crate) const ALIGN: usize = 8;
 
@@ -35,8 +37,8 @@ pub(crate) fn record_bytes(body: usize) -> usize {
     (HEADER + body).next_multiple_of(ALIGN)
 }
 
-/// Appends a record and gives its checksum, which the next one is chained to. The first in a half is chained to `chain`
-/// of the aggregate ([`chain_start`]).
+/// Appends a record and gives its checksum, which the next one is chained to. The first in a half is chained to the
+/// [seed](Lap::seed) of the lap.
 pub(crate) fn push(out: &mut Vec<u8>, kind: RecordKind, sequence: u64, chain: u32, body: &[u8]) -> u32 {
     let start = out.len();
     out.resize(start + record_bytes(body.len()), 0);
@@ -52,38 +54,160 @@ pub(crate) fn push(out: &mut Vec<u8>, kind: RecordKind, sequence: u64, chain: u3
     sum
 }
 
-/// What the first record of a half is chained to: records of another aggregate never fit.
-pub(crate) fn chain_start(uuid: &[u8; 16]) -> u32 {
-    crc32c::crc32c(uuid)
+/// What a half is used for from one consistency point to the next. Nothing of one lap ever fits another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lap {
+    pub uuid: [u8; 16],
+    /// The consistency point that the lap follows.
+    pub point: u64,
+    /// Not operations: what the next consistency point is about to write.
+    pub intents: bool,
 }
 
-/// Reads all records of a half, up to where the chain ends: behind it lie old bytes, or a write that was cut.
-pub(crate) fn read_half(half: &[u8], uuid: &[u8; 16], unit: usize) -> Vec<Record> {
-    let (mut records, mut at, mut chain) = (Vec::<Record>::new(), 0_usize, chain_start(uuid));
-    loop {
-        let wanted = records.last().map(|record| record.sequence + 1);
-        // A record follows the one before, or begins the next unit.
-        let found = [at, at.next_multiple_of(unit)].into_iter().find_map(|start| {
-            let (record, len, sum) = read(half.get(start..)?, chain)?;
-            wanted.is_none_or(|wanted| wanted == record.sequence).then_some((record, start + len, sum))
-        });
-        let Some((record, end, sum)) = found else { return records };
-        records.push(record);
-        (at, chain) = (end, sum);
+impl Lap {
+    /// What the first record of a half is chained to, and all stamps begin with.
+    pub fn seed(&self) -> u32 {
+        let sum = crc32c::crc32c_append(crc32c::crc32c(&self.uuid), &self.point.to_le_bytes());
+        crc32c::crc32c_append(sum, &[u8::from(self.intents)])
     }
 }
 
-fn read(bytes: &[u8], chain: u32) -> Option<(Record, usize, u32)> {
-    if bytes.len() < HEADER || u32_at(bytes, 0) != MAGIC || u32_at(bytes, 24) != chain {
+/// The end of a unit: which commit it is part of. A commit is written when those before it are durable, so a stamp tells
+/// that they were there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    /// Units of the commit behind this one.
+    left: u32,
+    /// The first and the last record of the commit.
+    first: u64,
+    last: u64,
+}
+
+impl Stamp {
+    fn encode(&self, seed: u32, out: &mut [u8]) {
+        put(out, 4, &self.left.to_le_bytes());
+        put(out, 8, &self.first.to_le_bytes());
+        put(out, 16, &self.last.to_le_bytes());
+        let sum = crc32c::crc32c_append(seed, &out[4..STAMP]);
+        put(out, 0, &sum.to_le_bytes());
+    }
+
+    fn decode(bytes: &[u8], seed: u32) -> Option<Self> {
+        let is_right = u32_at(bytes, 0) == crc32c::crc32c_append(seed, &bytes[4..STAMP]);
+        is_right.then(|| Self { left: u32_at(bytes, 4), first: u64_at(bytes, 8), last: u64_at(bytes, 16) })
+    }
+}
+
+/// Bytes that records take with the stamps of their units.
+pub(crate) fn sealed_bytes(records: usize, unit: usize) -> usize {
+    records.div_ceil(unit - STAMP) * unit
+}
+
+/// Bytes of records that so many bytes have room for.
+pub(crate) fn unsealed_bytes(sealed: usize, unit: usize) -> usize {
+    sealed / unit * (unit - STAMP)
+}
+
+/// Lays the records of a commit, from `first` to `last`, out in units with stamps.
+pub(crate) fn seal(records: &[u8], unit: usize, lap: &Lap, first: u64, last: u64) -> Vec<u8> {
+    let mut out = vec![0; sealed_bytes(records.len(), unit)];
+    let (seed, units) = (lap.seed(), out.len() / unit);
+    for (index, part) in records.chunks(unit - STAMP).enumerate() {
+        let bytes = &mut out[index * unit..][..unit];
+        put(bytes, 0, part);
+        let stamp = Stamp { left: (units - index - 1) as u32, first, last };
+        stamp.encode(seed, &mut bytes[unit - STAMP..]);
+    }
+    out
+}
+
+/// What a half holds of one lap.
+pub(crate) struct Half {
+    /// All records up to where the chain ends: behind it lie old bytes, a commit that was cut, or damage.
+    pub records: Vec<Record>,
+    /// Where it ends, in bytes of records.
+    end: usize,
+    /// Of each unit.
+    stamps: Vec<Option<Stamp>>,
+    /// Bytes of records in a unit.
+    room: usize,
+}
+
+impl Half {
+    pub fn read(half: &[u8], lap: &Lap, unit: usize) -> Self {
+        Self::read_seeded(half, lap.seed(), unit)
+    }
+
+    /// What lies there of whatever lap, for those who look at it.
+    pub fn read_any(half: &[u8], unit: usize) -> Self {
+        Self::read_seeded(half, u32_at(half, 24), unit)
+    }
+
+    fn read_seeded(half: &[u8], seed: u32, unit: usize) -> Self {
+        let room = unit - STAMP;
+        let stamps = half.chunks_exact(unit).map(|unit| Stamp::decode(&unit[room..], seed)).collect();
+        let (mut records, mut at, mut chain) = (Vec::<Record>::new(), 0_usize, seed);
+        loop {
+            let wanted = records.last().map(|record| record.sequence + 1);
+            // A record follows the one before, or begins the next unit.
+            let found = [at, at.next_multiple_of(room)].into_iter().find_map(|start| {
+                let (record, len, sum) = read(&|from, len| unsealed(half, unit, start + from, len), chain)?;
+                wanted.is_none_or(|wanted| wanted == record.sequence).then_some((record, start + len, sum))
+            });
+            let Some((record, end, sum)) = found else { return Self { records, end: at, stamps, room } };
+            records.push(record);
+            (at, chain) = (end, sum);
+        }
+    }
+
+    /// Whether anything was written here in this lap.
+    pub fn is_begun(&self) -> bool {
+        !self.records.is_empty() || self.stamps.iter().any(Option::is_some)
+    }
+
+    /// Whether the record `wanted`, which is not to be read in either half, was written: a later commit was begun, or all
+    /// units of its own are here. Else it may have been cut by a loss of power.
+    pub fn was_written(&self, wanted: u64) -> bool {
+        if self.stamps.iter().flatten().any(|stamp| stamp.first > wanted) {
+            return true;
+        }
+        let at = |unit: usize| self.stamps.get(unit).copied().flatten();
+        // In the unit where the chain ends, if its commit goes on; else in the next one.
+        let goes_on = at(self.end / self.room).is_some_and(|stamp| stamp.last >= wanted);
+        let unit = if goes_on { self.end / self.room } else { self.end.div_ceil(self.room) };
+        let Some(stamp) = at(unit).filter(|stamp| (stamp.first..=stamp.last).contains(&wanted)) else { return false };
+        (0..=stamp.left).all(|index| at(unit + index as usize) == Some(Stamp { left: stamp.left - index, ..stamp }))
+    }
+}
+
+/// Bytes of records, without the stamps between them; `None` behind the end.
+fn unsealed(half: &[u8], unit: usize, start: usize, len: usize) -> Option<Vec<u8>> {
+    let room = unit - STAMP;
+    let mut bytes = Vec::with_capacity(len.min(half.len()));
+    let mut at = start;
+    while bytes.len() < len {
+        let part = half.get(at / room * unit..at / room * unit + room)?;
+        let part = &part[at % room..];
+        let now = part.len().min(len - bytes.len());
+        bytes.extend_from_slice(&part[..now]);
+        at += now;
+    }
+    Some(bytes)
+}
+
+/// The record that begins a stretch of bytes, what it takes of it, and its checksum.
+fn read(bytes: &dyn Fn(usize, usize) -> Option<Vec<u8>>, chain: u32) -> Option<(Record, usize, u32)> {
+    let header = bytes(0, HEADER)?;
+    if u32_at(&header, 0) != MAGIC || u32_at(&header, 24) != chain {
         return None;
     }
-    let len = u32_at(bytes, 8) as usize;
-    let whole = bytes.get(..record_bytes(len))?;
+    let len = u32_at(&header, 8) as usize;
+    let whole = bytes(0, record_bytes(len))?;
     let sum = crc32c::crc32c(&whole[8..]);
-    if sum != u32_at(bytes, 4) {
+    if sum != u32_at(&whole, 4) {
         return None;
     }
-    let kind = match bytes[12] {
+    let kind = match whole[12] {
         1 => RecordKind::Operation,
         2 => RecordKind::Intent,
         3 => RecordKind::Kept,
@@ -91,69 +215,105 @@ fn read(bytes: &[u8], chain: u32) -> Option<(Record, usize, u32)> {
         _ => return None,
     };
     let body = whole[HEADER..HEADER + len].to_vec();
-    Some((Record { kind, sequence: u64_at(bytes, 16), body }, whole.len(), sum))
+    Some((Record { kind, sequence: u64_at(&whole, 16), body }, whole.len(), sum))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const UUID: [u8; 16] = [3; 16];
+    const LAP: Lap = Lap { uuid: [3; 16], point: 9, intents: false };
+    const UNIT: usize = 512;
 
-    /// Groups of records, each beginning a unit of 512 bytes.
-    fn half(groups: &[&[&[u8]]], first: u64) -> Vec<u8> {
-        let (mut out, mut chain, mut sequence) = (Vec::new(), chain_start(&UUID), first);
-        for group in groups {
-            for body in *group {
-                chain = push(&mut out, RecordKind::Operation, sequence, chain, body);
+    /// Commits of records, each beginning a unit.
+    fn half(commits: &[&[&[u8]]], lap: &Lap, first: u64) -> Vec<u8> {
+        let (mut out, mut chain, mut sequence) = (Vec::new(), lap.seed(), first);
+        for commit in commits {
+            let (mut records, begin) = (Vec::new(), sequence);
+            for body in *commit {
+                chain = push(&mut records, RecordKind::Operation, sequence, chain, body);
                 sequence += 1;
             }
-            out.resize(out.len().next_multiple_of(512), 0);
+            out.extend(seal(&records, UNIT, lap, begin, sequence - 1));
         }
         out
+    }
+
+    fn read_all(bytes: &[u8], lap: &Lap) -> Vec<Record> {
+        Half::read(bytes, lap, UNIT).records
     }
 
     #[test]
     fn golden() {
         let mut out = Vec::new();
-        push(&mut out, RecordKind::Intent, 0x0102, chain_start(&UUID), b"abc");
-        let text: String = out.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(text, GOLDEN);
+        push(&mut out, RecordKind::Intent, 0x0102, LAP.seed(), b"abc");
+        let text = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        assert_eq!(text(&out), GOLDEN);
+        let sealed = seal(&out, UNIT, &LAP, 0x0102, 0x0103);
+        assert_eq!(text(&sealed[UNIT - STAMP..]), GOLDEN_STAMP);
+        assert_eq!(sealed.len(), UNIT);
     }
-    const GOLDEN: &str = "474c4f476bf98d1e030000000200000002010000000000009235444a000000006162630000000000";
+    const GOLDEN: &str = "474c4f47041f981403000000020000000201000000000000d2b2d442000000006162630000000000";
+    const GOLDEN_STAMP: &str = "63e0343d0000000002010000000000000301000000000000";
 
     #[test]
-    fn records_come_back_over_the_ends_of_groups() {
-        let bytes = half(&[&[b"one", b"two"], &[&[7; 600]], &[b""]], 5);
-        let records = read_half(&bytes, &UUID, 512);
-        let got: Vec<(u64, usize)> = records.iter().map(|record| (record.sequence, record.body.len())).collect();
+    fn records_come_back_over_the_ends_of_commits() {
+        let bytes = half(&[&[b"one", b"two"], &[&[7; 600]], &[b""]], &LAP, 5);
+        let got: Vec<(u64, usize)> =
+            read_all(&bytes, &LAP).iter().map(|record| (record.sequence, record.body.len())).collect();
         assert_eq!(got, [(5, 3), (6, 3), (7, 600), (8, 0)]);
-        assert_eq!(read_half(&bytes, &[4; 16], 512), []);
+        let other = Lap { uuid: [4; 16], ..LAP };
+        assert_eq!(read_all(&bytes, &other), []);
+        assert!(!Half::read(&bytes, &other, UNIT).is_begun());
     }
 
     #[test]
-    fn what_an_earlier_use_left_is_not_taken() {
-        let mut bytes = half(&[&[b"one"], &[b"two"], &[b"three"]], 5);
-        let newer = half(&[&[b"new"]], 100);
-        bytes[..512].copy_from_slice(&newer);
-        assert_eq!(read_half(&bytes, &UUID, 512).len(), 1);
+    fn what_an_earlier_lap_left_is_not_taken() {
+        let old = Lap { point: 8, ..LAP };
+        let mut bytes = half(&[&[b"one"], &[b"two"], &[b"three"]], &old, 5);
+        assert_eq!(read_all(&bytes, &LAP), []);
+        assert!(!Half::read(&bytes, &LAP, UNIT).is_begun());
+        bytes[..UNIT].copy_from_slice(&half(&[&[b"new"]], &LAP, 5));
+        let read = Half::read(&bytes, &LAP, UNIT);
+        assert_eq!((read.records.len(), read.was_written(6)), (1, false));
     }
 
-    proptest::proptest! {
-        #[test]
-        fn a_cut_or_flipped_half_gives_a_beginning(cut in 0usize..2048, flip in 0usize..2048) {
-            let bytes = half(&[&[b"one", b"two"], &[&[7; 600]], &[b"four"]], 5);
-            let whole = read_half(&bytes, &UUID, 512);
-            for at in [cut.min(bytes.len()), flip.min(bytes.len())] {
-                let got = read_half(&bytes[..at], &UUID, 512);
-                proptest::prop_assert_eq!(&got[..], &whole[..got.len()]);
-            }
+    const COMMITS: &[&[&[u8]]] = &[&[b"one", b"two"], &[&[7; 1300]], &[b"four"], &[b"five", &[8; 700], b"seven"]];
+
+    #[test]
+    fn any_flipped_bit_is_told_and_any_cut_is_silent() {
+        let bytes = half(COMMITS, &LAP, 5);
+        let whole = read_all(&bytes, &LAP);
+        assert_eq!(whole.len(), 7);
+        let old = half(&[&[&[9; 400]], &[&[1; 2000]], &[&[2; 900]]], &Lap { point: 8, ..LAP }, 1);
+        for at in 0..bytes.len() {
             let mut bad = bytes.clone();
-            if flip < bad.len() {
-                bad[flip] ^= 1;
-                let got = read_half(&bad, &UUID, 512);
-                proptest::prop_assert_eq!(&got[..], &whole[..got.len()]);
+            bad[at] ^= 1 << (at % 8);
+            let half = Half::read(&bad, &LAP, UNIT);
+            let told = half.was_written(5 + half.records.len() as u64);
+            assert!(told || half.records == whole, "byte {at}: {} records", half.records.len());
+            assert_eq!(half.records, whole[..half.records.len()]);
+        }
+        // The last commit is cut anywhere: in front of what an earlier lap left, or with any of its units there.
+        let durable = half(&COMMITS[..3], &LAP, 5).len();
+        for cut in durable..bytes.len() {
+            let mut torn = old.clone();
+            torn.resize(bytes.len(), 0);
+            torn[..cut].copy_from_slice(&bytes[..cut]);
+            let half = Half::read(&torn, &LAP, UNIT);
+            assert!(half.records.len() >= 4);
+            let told = half.was_written(5 + half.records.len() as u64);
+            assert!(!told, "cut at {cut}: {} records", half.records.len());
+        }
+        let units = (bytes.len() - durable) / UNIT;
+        for lost in 1..1_usize << units {
+            let mut torn = bytes.clone();
+            for unit in (0..units).filter(|unit| lost >> unit & 1 == 1) {
+                torn[durable + unit * UNIT..][..UNIT].fill(0);
             }
+            let half = Half::read(&torn, &LAP, UNIT);
+            assert!(!half.was_written(5 + half.records.len() as u64), "units {lost:b} are lost");
+            assert!(half.records.len() >= 4);
         }
     }
 }

@@ -48,8 +48,10 @@ pub(crate) fn zero_slot() -> Slot {
 
 /// Puts a payload and its trailer together.
 pub(crate) fn encode(payload: &Block, context: &Context) -> Slot {
-    let mut slot = zero_slot();
-    slot[..BLOCK].copy_from_slice(payload);
+    let mut bytes = Vec::with_capacity(SLOT);
+    bytes.extend_from_slice(payload);
+    bytes.resize(SLOT, 0);
+    let mut slot: Slot = bytes.into_boxed_slice().try_into().unwrap_or_else(|_| unreachable!("it has {SLOT} bytes"));
     let trailer = &mut slot[BLOCK..];
     put(trailer, 0, &crc32c::crc32c(payload).to_le_bytes());
     trailer[8] = context.kind as u8;
@@ -98,9 +100,7 @@ pub(crate) fn decode(slot: &[u8; SLOT]) -> Decoded<Context> {
 }
 
 pub(crate) fn payload(slot: &[u8; SLOT]) -> Box<Block> {
-    let mut out = super::zero_block();
-    out.copy_from_slice(&slot[..BLOCK]);
-    out
+    super::boxed(slot.first_chunk().unwrap_or_else(|| unreachable!("a slot is longer than a block")))
 }
 
 /// Over all of the trailer but the sum itself.

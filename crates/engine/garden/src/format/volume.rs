@@ -5,6 +5,7 @@ use super::{
     bytes::{put, u32_at, u64_at},
     inode::{INODE, Inode},
     pointer::VVBN_END,
+    superblock::MAX_VOLUMES,
 };
 
 /// Bytes of a record.
@@ -16,6 +17,25 @@ pub(crate) const MAX_NAME: usize = 128;
 const MAGIC: u32 = 0x6c6f_7647;
 const NAME_AT: usize = 64;
 const INODES_AT: usize = 192;
+const HELD_AT: usize = 448;
+const RECLAIM_AT: usize = 456;
+const ORIGIN_AT: usize = 464;
+const SHARED_AT: usize = 472;
+const ORIGIN_BLOCKS_AT: usize = 488;
+const DELETED_AT: usize = 504;
+
+/// What a clone is a clone of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// The place in the volume table of the volume that it was made from.
+    pub volume: u32,
+    /// The place in the snapshot table of the snapshot that it began as, which stays as long as the clone.
+    pub snapshot: u32,
+    /// VVBNs below this lie in the container of that volume; the clone never takes one of them.
+    pub blocks: u64,
+    /// Those of them that neither the clone nor a snapshot of it uses.
+    pub gone: u64,
+}
 
 /// A volume, as the aggregate knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,11 +53,36 @@ pub(crate) struct VolumeRecord {
     pub births: u64,
     /// Seeds the hashes of names.
     pub hash_seed: u64,
+    /// VVBNs that only snapshots use.
+    pub held: u64,
+    /// Blocks of the summary map, from the first on, that are still to be looked through for what a snapshot that was
+    /// deleted has left behind.
+    pub reclaim: u64,
+    /// VVBNs that are shared, or were and have one pointer left.
+    pub shared: u64,
+    /// Pointers to these beyond the first of each: blocks that would be in use if nothing were shared.
+    pub saved: u64,
+    /// `None` unless the volume is a clone.
+    pub origin: Option<Origin>,
+    /// It was deleted; its blocks become free bit by bit. Of the container map, the first `reclaim - 1` times 32,768 VVBNs are
+    /// still to be looked at.
+    pub deleted: bool,
     /// The file that holds the inodes of all other files of the volume.
     pub inode_file: Inode,
 }
 
 impl VolumeRecord {
+    /// The first VVBN that the volume may take: those below are a clone's origin's.
+    pub fn first_own(&self) -> u64 {
+        self.origin.map_or(0, |origin| origin.blocks)
+    }
+
+    /// VVBNs that may be taken.
+    pub fn free(&self) -> u64 {
+        let gone = self.origin.map_or(0, |origin| origin.gone);
+        self.blocks.saturating_sub(self.used.saturating_add(self.held).saturating_add(gone))
+    }
+
     pub fn encode(&self, out: &mut [u8]) {
         put(out, 0, &MAGIC.to_le_bytes());
         put(out, 4, &(self.name.len() as u32).to_le_bytes());
@@ -45,9 +90,20 @@ impl VolumeRecord {
         for (index, word) in words.into_iter().enumerate() {
             put(out, 8 + 8 * index, &word.to_le_bytes());
         }
+        put(out, HELD_AT, &self.held.to_le_bytes());
+        put(out, RECLAIM_AT, &self.reclaim.to_le_bytes());
         out[NAME_AT..INODES_AT].fill(0);
         put(out, NAME_AT, &self.name);
         self.inode_file.encode(&mut out[INODES_AT..INODES_AT + INODE]);
+        put(out, SHARED_AT, &self.shared.to_le_bytes());
+        put(out, SHARED_AT + 8, &self.saved.to_le_bytes());
+        let origin = self.origin.map(|origin| (origin.volume + 1, origin.snapshot, origin.blocks, origin.gone));
+        let (volume, snapshot, blocks, gone) = origin.unwrap_or_default();
+        put(out, ORIGIN_AT, &volume.to_le_bytes());
+        put(out, ORIGIN_AT + 4, &snapshot.to_le_bytes());
+        put(out, ORIGIN_BLOCKS_AT, &blocks.to_le_bytes());
+        put(out, ORIGIN_BLOCKS_AT + 8, &gone.to_le_bytes());
+        put(out, DELETED_AT, &u32::from(self.deleted).to_le_bytes());
     }
 
     /// `None` if there is no volume in this place.
@@ -72,11 +128,24 @@ impl VolumeRecord {
             ("inodes", word(1), VVBN_END),
             ("VVBNs in use", word(2), word(0)),
             ("inodes in use", word(3), word(1)),
+            ("VVBNs held", u64_at(bytes, HELD_AT), word(0) - word(2).min(word(0))),
+            ("summary blocks to reclaim", u64_at(bytes, RECLAIM_AT), word(0)),
+            ("VVBNs that are shared", u64_at(bytes, SHARED_AT), word(0)),
+            ("VVBNs of the origin", u64_at(bytes, ORIGIN_BLOCKS_AT), word(0)),
+            ("VVBNs of the origin that are gone", u64_at(bytes, ORIGIN_BLOCKS_AT + 8), u64_at(bytes, ORIGIN_BLOCKS_AT)),
+            ("origin", u32_at(bytes, ORIGIN_AT).into(), MAX_VOLUMES.into()),
+            ("deleted", u32_at(bytes, DELETED_AT).into(), 1),
         ] {
             if found > most {
                 return Err(Damage::new("volume record", field, found, format!("at most {most}")));
             }
         }
+        let origin = u32_at(bytes, ORIGIN_AT).checked_sub(1).map(|volume| Origin {
+            volume,
+            snapshot: u32_at(bytes, ORIGIN_AT + 4),
+            blocks: u64_at(bytes, ORIGIN_BLOCKS_AT),
+            gone: u64_at(bytes, ORIGIN_BLOCKS_AT + 8),
+        });
         Ok(Some(Self {
             name: bytes[NAME_AT..NAME_AT + len].to_vec(),
             blocks: word(0),
@@ -85,6 +154,12 @@ impl VolumeRecord {
             inodes_used: word(3),
             births: word(4),
             hash_seed: word(5),
+            held: u64_at(bytes, HELD_AT),
+            reclaim: u64_at(bytes, RECLAIM_AT),
+            shared: u64_at(bytes, SHARED_AT),
+            saved: u64_at(bytes, SHARED_AT + 8),
+            origin,
+            deleted: u32_at(bytes, DELETED_AT) == 1,
             inode_file,
         }))
     }
@@ -106,13 +181,24 @@ mod tests {
             inodes_used: 2,
             births: 9,
             hash_seed: 11,
+            held: 5,
+            reclaim: 1,
+            shared: 2,
+            saved: 70_000,
+            origin: None,
+            deleted: false,
             inode_file: Inode::new(FileKind::File),
         };
         let mut bytes = [0; VOLUME];
         assert_eq!(VolumeRecord::decode(&bytes).unwrap(), None);
         record.encode(&mut bytes);
-        assert_eq!(VolumeRecord::decode(&bytes).unwrap(), Some(record));
-        assert_eq!(crc32c::crc32c(&bytes), 3503427894);
+        assert_eq!(VolumeRecord::decode(&bytes).unwrap().as_ref(), Some(&record));
+        assert_eq!(crc32c::crc32c(&bytes), 2308364186);
+        let origin = Some(Origin { volume: 0, snapshot: 7, blocks: 1 << 19, gone: 12 });
+        let clone = VolumeRecord { origin, deleted: true, ..record };
+        clone.encode(&mut bytes);
+        assert_eq!(VolumeRecord::decode(&bytes).unwrap(), Some(clone));
+        assert_eq!(crc32c::crc32c(&bytes), 1548625531);
         bytes[4] = 129;
         assert_eq!(VolumeRecord::decode(&bytes).unwrap_err().field, "name length");
         bytes[0] = 0;

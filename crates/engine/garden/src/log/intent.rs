@@ -11,7 +11,7 @@ use crate::{
         SLOT,
         bytes::{array, u32_at, u64_at},
         label::MAX_GROUPS,
-        record::{self, Record, RecordKind, chain_start, record_bytes},
+        record::{self, Record, RecordKind, record_bytes, unsealed_bytes},
         slot::Slot,
     },
     raid::StripeRange,
@@ -48,13 +48,16 @@ pub(crate) struct Unfinished {
 }
 
 impl Unfinished {
-    /// Takes a record, if it is of a consistency point later than `cp`.
-    pub fn add(&mut self, record: &Record, cp: u64) {
+    /// Takes a record. Of several consistency points that did not end, the last one counts: before it began, what those
+    /// before it had left was put right, and it may have written the same stripes since.
+    pub fn add(&mut self, record: &Record) {
         let body = &record.body[..];
-        if record.kind == RecordKind::Operation || body.len() < 8 || u64_at(body, 0) <= cp {
+        if record.kind == RecordKind::Operation || body.len() < 8 || self.cp > Some(u64_at(body, 0)) {
             return;
         }
-        self.cp = self.cp.max(Some(u64_at(body, 0)));
+        if self.cp < Some(u64_at(body, 0)) {
+            *self = Self { cp: Some(u64_at(body, 0)), ..Self::default() };
+        }
         if record.kind == RecordKind::Intent {
             let range =
                 |at: &[u8; RANGE]| StripeRange { group: u32_at(at, 0), first: u64_at(at, 4), count: u64_at(at, 12) };
@@ -71,13 +74,13 @@ impl Unfinished {
 impl Log {
     /// How many stripes can be named at once, if all are written in part.
     pub fn max_stripes(&self) -> u64 {
-        (self.half_bytes - 2 * self.unit as u64 - record_bytes(8 + 4 * MAX_GROUPS) as u64)
-            / (record_bytes(KEPT) + record_bytes(8 + RANGE)) as u64
+        let room = unsealed_bytes(self.half_bytes as usize, self.unit) - record_bytes(8 + 4 * MAX_GROUPS);
+        (room / (record_bytes(KEPT) + record_bytes(8 + RANGE))) as u64
     }
 
     /// The next intent begins the half: what those before it named is durable, or nothing was named yet.
     pub fn rewind_intents(&mut self) {
-        self.intents = Intents { position: 0, chain: chain_start(&self.uuid), next: self.next };
+        self.intents = Intents { position: 0, chain: self.lap(true).seed(), next: self.next };
     }
 
     /// Says, durably, that consistency point `cp` is about to write these stripes, and which drives it writes
@@ -90,10 +93,10 @@ impl Log {
         kept: &BTreeMap<(u32, u64), Kept>,
         without: &[u32],
     ) -> Result<bool> {
-        let mut bytes = Vec::new();
+        let mut records = Vec::new();
         let (mut chain, mut next) = (self.intents.chain, self.intents.next);
         let mut push = |kind, body: &[u8]| {
-            chain = record::push(&mut bytes, kind, next, chain, body);
+            chain = record::push(&mut records, kind, next, chain, body);
             next += 1;
         };
         if !without.is_empty() {
@@ -113,7 +116,7 @@ impl Log {
             body.extend_from_slice(&range.count.to_le_bytes());
         }
         push(RecordKind::Intent, &body);
-        bytes.resize(bytes.len().next_multiple_of(self.unit), 0);
+        let bytes = record::seal(&records, self.unit, &self.lap(true), self.intents.next, next - 1);
         if self.intents.position + bytes.len() as u64 > self.half_bytes {
             return Ok(false);
         }
@@ -121,5 +124,32 @@ impl Log {
         self.device.flush()?;
         self.intents = Intents { position: self.intents.position + bytes.len() as u64, chain, next };
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn intent(cp: u64, first: u64) -> Record {
+        let body = [&cp.to_le_bytes()[..], &0_u32.to_le_bytes(), &first.to_le_bytes(), &2_u64.to_le_bytes()].concat();
+        Record { kind: RecordKind::Intent, sequence: 1, body }
+    }
+
+    fn kept(cp: u64, stripe: u64, byte: u8) -> Record {
+        let body = [&cp.to_le_bytes()[..], &0_u32.to_le_bytes(), &stripe.to_le_bytes(), &1_u64.to_le_bytes()].concat();
+        Record { kind: RecordKind::Kept, sequence: 1, body: [body, vec![byte; SLOT]].concat() }
+    }
+
+    #[test]
+    fn of_several_cut_consistency_points_the_last_one_counts() {
+        let (older, newer) = ([kept(7, 5, 1), intent(7, 5)], [kept(8, 6, 2), intent(8, 6)]);
+        for records in [[&older[..], &newer[..]].concat(), [&newer[..], &older[..]].concat()] {
+            let mut unfinished = Unfinished::default();
+            records.iter().for_each(|record| unfinished.add(record));
+            assert_eq!(unfinished.cp, Some(8));
+            assert_eq!(unfinished.stripes, [StripeRange { group: 0, first: 6, count: 2 }]);
+            assert_eq!(unfinished.kept.keys().collect::<Vec<_>>(), [&(0, 6)]);
+        }
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     format::{
         BLOCK, Damage,
         label::LogLabel,
-        record::{self, Record, RecordKind, chain_start, record_bytes},
+        record::{self, Half, Lap, Record, RecordKind, record_bytes, sealed_bytes},
         zero_block,
     },
 };
@@ -31,6 +31,8 @@ pub(crate) const MIN_HALF_BYTES: u64 = 192 << 10;
 pub(crate) struct Log {
     device: Arc<dyn BlockDevice>,
     uuid: [u8; 16],
+    /// The last consistency point that is durable.
+    point: u64,
     half_bytes: u64,
     unit: usize,
     half: u64,
@@ -39,6 +41,8 @@ pub(crate) struct Log {
     chain: u32,
     next: u64,
     waiting: Vec<u8>,
+    /// The first record that waits.
+    first_waiting: u64,
     intents: Intents,
 }
 
@@ -56,11 +60,41 @@ pub(crate) struct Found {
     pub operations: Vec<(u64, Vec<u8>)>,
     /// What a consistency point that did not end was writing.
     pub unfinished: Unfinished,
+    /// A commit was begun since the last consistency point, whether it ended or not.
+    pub begun: bool,
+}
+
+/// What both halves hold since a consistency point.
+pub(crate) struct Halves {
+    pub operations: [Half; 2],
+    pub intents: [Half; 2],
+}
+
+impl Halves {
+    /// Operations behind the record `applied`, half by half.
+    pub fn live(&self, applied: u64) -> [Vec<&Record>; 2] {
+        self.operations.each_ref().map(|half| half.records.iter().filter(|record| is_live(record, applied)).collect())
+    }
+
+    /// The first record that was acknowledged and cannot be read. `applied`: the last one that the superblock includes.
+    pub fn find_damaged(&self, applied: u64) -> Option<u64> {
+        let last = self.operations.iter().flat_map(|half| &half.records).map(|record| record.sequence).max();
+        let wanted = last.unwrap_or(0).max(applied) + 1;
+        self.operations.iter().any(|half| half.was_written(wanted)).then_some(wanted)
+    }
+
+    /// What a consistency point that did not end was writing.
+    pub fn unfinished(&self) -> Unfinished {
+        let mut unfinished = Unfinished::default();
+        self.intents.iter().flat_map(|half| &half.records).for_each(|record| unfinished.add(record));
+        unfinished
+    }
 }
 
 impl Log {
-    /// Makes an empty log. Errors: the device is too small.
-    pub fn format(device: &Arc<dyn BlockDevice>, uuid: [u8; 16]) -> Result<()> {
+    /// Makes an empty log. `zeroed`: it holds zeros already; what an earlier aggregate of the same identity left must not fit.
+    /// Errors: the device is too small.
+    pub fn format(device: &Arc<dyn BlockDevice>, uuid: [u8; 16], zeroed: bool) -> Result<()> {
         let half_bytes = (device.size().0.saturating_sub(BLOCK as u64) / 2) & !(BLOCK as u64 - 1);
         if half_bytes < MIN_HALF_BYTES {
             return Err(Error::WrongDevice {
@@ -68,58 +102,66 @@ impl Log {
                 what: format!("a log of {} bytes; {} at least", device.size().0, 2 * MIN_HALF_BYTES + BLOCK as u64),
             });
         }
-        for half in 0..2 {
-            device.write_at(BLOCK as u64 + half * half_bytes, &zero_block()[..])?;
+        let zeros = vec![0; 64 * BLOCK];
+        let end = if zeroed { 0 } else { BLOCK as u64 + 2 * half_bytes };
+        for offset in (0..end).step_by(zeros.len()) {
+            device.write_at(offset, &zeros[..(end - offset).min(zeros.len() as u64) as usize])?;
         }
         device.write_at(0, &LogLabel { uuid, half_bytes }.encode()[..])?;
         device.flush()?;
         Ok(())
     }
 
-    /// Opens a log and reads what lies behind the record `applied`.
-    pub fn open(device: Arc<dyn BlockDevice>, uuid: [u8; 16], cp: u64, applied: u64) -> Result<(Self, Found)> {
+    /// Opens a log and reads what lies behind the record `applied`, the last that the consistency point `point` includes.
+    ///
+    /// Errors: `Damaged` with the number of a record that was acknowledged and cannot be read.
+    pub fn open(device: Arc<dyn BlockDevice>, uuid: [u8; 16], point: u64, applied: u64) -> Result<(Self, Found)> {
         let label = read_label(&device)?;
         if label.uuid != uuid {
             let what = "the log of another aggregate".to_owned();
             return Err(Error::WrongDevice { device: device.name().to_owned(), what });
         }
-        let unit = UNIT.max(device.alignment() as usize);
-        let halves = read_halves(&device, &label)?;
-        let live = |half: &Vec<Record>| half.iter().any(|record| is_live(record, applied));
-        if live(&halves[0]) && live(&halves[1]) {
-            let damage = Damage::new("log", "halves with operations", 2, 1);
-            return Err(Error::damaged(device.name().to_owned(), damage));
+        let halves = read_halves(&device, &label, point)?;
+        let live = halves.live(applied);
+        let damaged = |damage| Error::damaged(device.name().to_owned(), damage);
+        if !live[0].is_empty() && !live[1].is_empty() {
+            return Err(damaged(Damage::new("log", "halves with operations", 2, 1)));
         }
-        let half = u64::from(live(&halves[1]));
-        let mut found = Found { operations: Vec::new(), unfinished: Unfinished::default() };
-        for record in halves.into_iter().flatten() {
-            if is_live(&record, applied) {
-                found.operations.push((record.sequence, record.body));
-            } else {
-                found.unfinished.add(&record, cp);
-            }
-        }
-        if let Some((first, _)) = found.operations.first()
+        let half = u64::from(!live[1].is_empty());
+        let operations: Vec<_> =
+            live.into_iter().flatten().map(|record| (record.sequence, record.body.clone())).collect();
+        if let Some((first, _)) = operations.first()
             && *first != applied + 1
         {
-            let damage = Damage::new("log", "first operation", first, applied + 1);
-            return Err(Error::damaged(device.name().to_owned(), damage));
+            return Err(damaged(Damage::new("log", "first operation", first, applied + 1)));
         }
+        if let Some(record) = halves.find_damaged(applied) {
+            return Err(damaged(lost_record(record)));
+        }
+        let begun = halves.operations.iter().any(Half::is_begun);
+        let found = Found { operations, unfinished: halves.unfinished(), begun };
         let next = found.operations.last().map_or(applied, |(sequence, _)| *sequence) + 1;
-        let log = Self {
-            unit,
+        let mut log = Self {
+            unit: unit_of(&device),
             half_bytes: label.half_bytes,
             half,
-            // With operations to be done again, opening ends with a consistency point before anything is appended.
-            position: if found.operations.is_empty() { 0 } else { label.half_bytes },
-            chain: chain_start(&uuid),
+            // What was begun ends with a consistency point before anything is appended: nothing is written behind it.
+            position: if begun { label.half_bytes } else { 0 },
+            chain: 0,
             next,
             waiting: Vec::new(),
+            first_waiting: next,
             intents: Intents::default(),
             device,
             uuid,
+            point,
         };
+        log.chain = log.lap(false).seed();
         Ok((log, found))
+    }
+
+    fn lap(&self, intents: bool) -> Lap {
+        Lap { uuid: self.uuid, point: self.point, intents }
     }
 
     /// The longest record body that always fits an empty half, with room for more.
@@ -128,13 +170,17 @@ impl Log {
     }
 
     pub fn has_room(&self, body: usize) -> bool {
-        self.position + (self.waiting.len() + record_bytes(body) + self.unit) as u64 <= self.half_bytes
+        let records = self.waiting.len() + record_bytes(body);
+        self.position + sealed_bytes(records, self.unit) as u64 <= self.half_bytes
     }
 
     /// Adds an operation to those that wait, and gives its number. There must be room.
     pub fn append(&mut self, body: &[u8]) -> u64 {
         debug_assert!(self.has_room(body.len()), "the caller asks for room first");
         let sequence = self.next;
+        if self.waiting.is_empty() {
+            self.first_waiting = sequence;
+        }
         self.chain = record::push(&mut self.waiting, RecordKind::Operation, sequence, self.chain, body);
         self.next += 1;
         sequence
@@ -150,8 +196,8 @@ impl Log {
         if self.waiting.is_empty() {
             return None;
         }
-        let mut bytes = std::mem::take(&mut self.waiting);
-        bytes.resize(bytes.len().next_multiple_of(self.unit), 0);
+        let records = std::mem::take(&mut self.waiting);
+        let bytes = record::seal(&records, self.unit, &self.lap(false), self.first_waiting, self.last());
         let offset = self.half_start(self.half) + self.position;
         self.position += bytes.len() as u64;
         Some(Batch { offset, bytes, last: self.last() })
@@ -167,11 +213,12 @@ impl Log {
         self.device.clone()
     }
 
-    /// The other half takes over; what waits is part of the consistency point that has just become durable.
-    pub fn swap(&mut self) {
+    /// The other half takes over; what waits is part of the consistency point `point`, which has just become durable.
+    pub fn swap(&mut self, point: u64) {
         self.half = 1 - self.half;
+        self.point = point;
         self.position = 0;
-        self.chain = chain_start(&self.uuid);
+        self.chain = self.lap(false).seed();
         self.waiting.clear();
     }
 
@@ -196,14 +243,38 @@ pub(crate) fn read_label(device: &Arc<dyn BlockDevice>) -> Result<LogLabel> {
     Ok(label)
 }
 
-/// All records of both halves, as far as their chains go.
-pub(crate) fn read_halves(device: &Arc<dyn BlockDevice>, label: &LogLabel) -> Result<[Vec<Record>; 2]> {
-    let unit = UNIT.max(device.alignment() as usize);
-    let mut halves = [Vec::new(), Vec::new()];
-    for (half, records) in (0..).zip(&mut halves) {
-        let mut bytes = vec![0; label.half_bytes as usize];
-        device.read_at(BLOCK as u64 + half * label.half_bytes, &mut bytes)?;
-        *records = record::read_half(&bytes, &label.uuid, unit);
-    }
-    Ok(halves)
+/// All records of both halves that were written since the consistency point `point`.
+pub(crate) fn read_halves(device: &Arc<dyn BlockDevice>, label: &LogLabel, point: u64) -> Result<Halves> {
+    let halves = [read_half(device, label, 0)?, read_half(device, label, 1)?];
+    let of = |intents| {
+        let lap = Lap { uuid: label.uuid, point, intents };
+        halves.each_ref().map(|half| Half::read(half, &lap, unit_of(device)))
+    };
+    Ok(Halves { operations: of(false), intents: of(true) })
+}
+
+/// The records of both halves, whenever they were written.
+pub(crate) fn read_any_halves(device: &Arc<dyn BlockDevice>, label: &LogLabel) -> Result<[Vec<Record>; 2]> {
+    let halves = [read_half(device, label, 0)?, read_half(device, label, 1)?];
+    Ok(halves.map(|half| Half::read_any(&half, unit_of(device)).records))
+}
+
+fn read_half(device: &Arc<dyn BlockDevice>, label: &LogLabel, half: u64) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; label.half_bytes as usize];
+    device.read_at(BLOCK as u64 + half * label.half_bytes, &mut bytes)?;
+    Ok(bytes)
+}
+
+fn unit_of(device: &Arc<dyn BlockDevice>) -> usize {
+    UNIT.max(device.alignment() as usize)
+}
+
+/// What is wrong with a record that was acknowledged and cannot be read.
+pub(crate) fn lost_record(record: u64) -> Damage {
+    Damage::new(
+        "log",
+        "record",
+        format!("damaged ({record})"),
+        "whole: its commit, or a later one, was written to the end",
+    )
 }

@@ -9,7 +9,7 @@ use super::{Place, Raid, Want, counts::Why, slot_offset};
 use crate::{
     error::Result,
     format::{
-        Block, Damage, SLOT,
+        Block, Damage, SLOT, boxed,
         slot::{self, Slot},
     },
 };
@@ -54,13 +54,33 @@ impl Raid {
             return Err(Damage::new("drive", "answer", "an error", "a block"));
         };
         let block = check(&slot, want, pvbn)?;
-        if self.holder(group, drive, stripe).is_none() {
+        self.put_back(place, &slot);
+        Ok(block)
+    }
+
+    /// Slots of a data drive that lie one behind the other, `None` for those that it does not give; read to find out what
+    /// they hold. What a missing drive held is put together by those who ask for it.
+    pub fn read_for_cleaning(&self, group: usize, drive: usize, stripes: std::ops::Range<u64>) -> Vec<Option<Slot>> {
+        let count = (stripes.end - stripes.start) as usize;
+        let Some(device) = self.holder(group, drive, stripes.end.saturating_sub(1)) else {
+            return stripes.map(|stripe| self.read_slot(group, drive, stripe).ok()).collect();
+        };
+        self.counters.note(self.geometry.first_drive(group) + drive, Why::Cleaning, count);
+        let mut bytes = vec![0; count * SLOT];
+        match device.read_at(slot_offset(stripes.start), &mut bytes) {
+            Ok(()) => bytes.as_chunks::<SLOT>().0.iter().map(|slot| Some(boxed(slot))).collect(),
+            Err(_) => stripes.map(|stripe| self.read_slot(group, drive, stripe).ok()).collect(),
+        }
+    }
+
+    /// Writes back what the other drives said, in the place of what its own drive has wrong or does not have.
+    pub fn put_back(&mut self, place: Place, slot: &Slot) {
+        if self.holder(place.group, place.drive, place.stripe).is_none() {
             self.counters.degraded_reads.fetch_add(1, Relaxed);
         } else {
             self.counters.repairs.fetch_add(1, Relaxed);
-            self.write_back(group, drive, stripe, &slot);
+            self.write_back(place.group, place.drive, place.stripe, slot);
         }
-        Ok(block)
     }
 
     /// Reads slots of a group for parity. What cannot be read is left out.
@@ -76,17 +96,17 @@ impl Raid {
             self.counters.note(self.geometry.first_drive(group) + drive, Why::ParityRead, count);
             let mut bytes = vec![0; count * SLOT];
             if device.read_at(slot_offset(first), &mut bytes).is_ok() {
-                let slots = bytes.as_chunks::<SLOT>().0.iter().map(|slot| Box::new(*slot));
+                let slots = bytes.as_chunks::<SLOT>().0.iter().map(boxed);
                 ahead.extend((first..).map(|stripe| (drive, stripe)).zip(slots));
             }
         }
         ahead
     }
 
-    /// A slot for parity: what was read ahead, or else from the drive.
-    pub(super) fn slot_for_parity(&self, ahead: &Ahead, group: usize, drive: usize, stripe: u64) -> Result<Slot> {
-        if let Some(slot) = ahead.get(&(drive, stripe)) {
-            return Ok(slot.clone());
+    /// A slot for parity: what was read ahead, which is taken out, or else from the drive.
+    pub(super) fn slot_for_parity(&self, ahead: &mut Ahead, group: usize, drive: usize, stripe: u64) -> Result<Slot> {
+        if let Some(slot) = ahead.remove(&(drive, stripe)) {
+            return Ok(slot);
         }
         self.counters.note(self.geometry.first_drive(group) + drive, Why::ParityRead, 1);
         self.read_slot(group, drive, stripe)

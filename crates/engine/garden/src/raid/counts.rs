@@ -36,6 +36,8 @@ pub struct DriveCounts {
     pub writes: Chains,
     /// Blocks that were read to compute parity: of data that stay in a stripe, or of data and parity that are replaced.
     pub parity_reads: Chains,
+    /// Blocks that were read to move those among them that are in use.
+    pub cleaning_reads: Chains,
 }
 
 impl DriveCounts {
@@ -44,6 +46,7 @@ impl DriveCounts {
             reads: self.reads.plus(other.reads),
             writes: self.writes.plus(other.writes),
             parity_reads: self.parity_reads.plus(other.parity_reads),
+            cleaning_reads: self.cleaning_reads.plus(other.cleaning_reads),
         }
     }
 
@@ -53,6 +56,7 @@ impl DriveCounts {
             reads: self.reads.since(earlier.reads),
             writes: self.writes.since(earlier.writes),
             parity_reads: self.parity_reads.since(earlier.parity_reads),
+            cleaning_reads: self.cleaning_reads.since(earlier.cleaning_reads),
         }
     }
 }
@@ -91,10 +95,11 @@ pub(super) enum Why {
     Read,
     Write,
     ParityRead,
+    Cleaning,
 }
 
 #[derive(Default)]
-struct DriveCounters([[AtomicU64; 2]; 3]);
+struct DriveCounters([[AtomicU64; 2]; 4]);
 
 /// Counts as they are kept.
 #[derive(Default)]
@@ -124,10 +129,11 @@ impl Counters {
             blocks: blocks.load(Relaxed),
             requests: requests.load(Relaxed),
         };
-        let counts = |DriveCounters([reads, writes, parity_reads]): &DriveCounters| DriveCounts {
+        let counts = |DriveCounters([reads, writes, parity_reads, cleaning_reads]): &DriveCounters| DriveCounts {
             reads: chains(reads),
             writes: chains(writes),
             parity_reads: chains(parity_reads),
+            cleaning_reads: chains(cleaning_reads),
         };
         self.drives.iter().map(counts).collect()
     }

@@ -159,11 +159,14 @@ impl Raid {
 
     /// A slot as it lies on a drive of the group (data drives first, then parity).
     pub fn read_slot(&self, group: usize, drive: usize, stripe: u64) -> Result<Slot> {
-        let missing = || Error::invalid(format!("drive {drive} of RAID group {group} is missing"));
-        let device = self.holder(group, drive, stripe).ok_or_else(missing)?;
+        let device = self.holder(group, drive, stripe).ok_or_else(|| self.missing_drive(group, drive))?;
         let mut slot = slot::zero_slot();
         device.read_at(slot_offset(stripe), &mut slot[..])?;
         Ok(slot)
+    }
+
+    pub(super) fn missing_drive(&self, group: usize, drive: usize) -> Error {
+        Error::invalid(format!("drive {drive} of RAID group {group} is missing or does not answer"))
     }
 
     /// Writes a slot that was put together from the other drives back to its own. A drive that does not take it, or still

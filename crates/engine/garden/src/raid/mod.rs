@@ -28,7 +28,7 @@ pub(crate) use drives::Drive;
 pub use drives::DriveState;
 pub(crate) use geometry::{FIXED_SLOTS, Geometry, Place, slot_offset};
 pub(crate) use rows::Row;
-pub(crate) use stripes::{StripeRange, xor};
+pub(crate) use stripes::{Old, StripeRange, xor};
 
 /// What a reader wants to find: anything else is not its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -27,6 +27,26 @@ pub(crate) struct StripePlan {
 /// A group and stripe, and what is written there, drive by drive.
 type NewBlocks<'a> = ((usize, u64), Vec<(usize, &'a Slot)>);
 
+/// Of stripes that are to be written in part: what stays there.
+#[derive(Default)]
+pub(crate) struct Old {
+    /// Of stripes whose parity is carried over: the sum of the blocks that stay.
+    sums: BTreeMap<(usize, u64), Slot>,
+    /// Of the others: the blocks that stay, as they lie there. Those that cannot be read are not among them.
+    pub stays: BTreeMap<Place, Slot>,
+}
+
+fn by_stripe(writes: &BTreeMap<Place, Slot>) -> Vec<NewBlocks<'_>> {
+    let mut stripes: Vec<NewBlocks<'_>> = Vec::new();
+    for (place, slot) in writes {
+        match stripes.last_mut().filter(|(at, _)| *at == (place.group, place.stripe)) {
+            Some((_, new)) => new.push((place.drive, slot)),
+            None => stripes.push(((place.group, place.stripe), vec![(place.drive, slot)])),
+        }
+    }
+    stripes
+}
+
 /// Stripes of a group that lie behind each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StripeRange {
@@ -57,21 +77,38 @@ impl Raid {
         ranges
     }
 
-    /// Computes the parity of all stripes that are to be written. The places are in order of group, stripe, drive.
+    /// Reads what the parity of stripes that are to be written needs. The places are in order of group, stripe, drive.
     ///
     /// Cost: for each stripe of n data drives of which w are written, no reads if w = n, else min(n - w, w + 1).
-    pub fn plan(&mut self, writes: &BTreeMap<Place, Slot>) -> Result<Vec<StripePlan>> {
-        let mut stripes: Vec<NewBlocks<'_>> = Vec::new();
-        for (place, slot) in writes {
-            match stripes.last_mut().filter(|(at, _)| *at == (place.group, place.stripe)) {
-                Some((_, new)) => new.push((place.drive, slot)),
-                None => stripes.push(((place.group, place.stripe), vec![(place.drive, slot)])),
+    pub fn read_old(&self, writes: &BTreeMap<Place, Slot>) -> Old {
+        let stripes = by_stripe(writes);
+        let (mut ahead, mut old) = (self.read_ahead(&stripes), Old::default());
+        for ((group, stripe), new) in stripes.iter().filter(|((group, stripe), new)| self.needs(*group, *stripe, new)) {
+            let (group, stripe) = (*group, *stripe);
+            let ahead = ahead.entry(group).or_default();
+            // What is subtracted from the old parity must be what was added to it: if the old blocks are not whole, or one
+            // of them is missing, the others are added up instead.
+            if self.is_subtracted(group, stripe, new)
+                && let Some(sum) = self.sum_by_parity(ahead, group, stripe, new)
+            {
+                old.sums.insert((group, stripe), sum);
+                continue;
+            }
+            for drive in self.staying(group, new) {
+                if let Ok(slot) = self.slot_for_parity(ahead, group, drive, stripe) {
+                    old.stays.insert(Place { group, stripe, drive }, slot);
+                }
             }
         }
-        let ahead = self.read_ahead(&stripes);
-        let (nothing, mut plans) = (Ahead::new(), Vec::new());
-        for ((group, number), stripe) in stripes {
-            let kept = self.sum_of_kept(ahead.get(&group).unwrap_or(&nothing), group, number, &stripe)?;
+        old
+    }
+
+    /// Computes the parity of all stripes that are to be written, from what [`read_old`](Self::read_old) gave. What stays
+    /// and is in use must be what it was when parity was computed before; the caller sees to that.
+    pub fn plan(&mut self, writes: &BTreeMap<Place, Slot>, mut old: Old) -> Result<Vec<StripePlan>> {
+        let mut plans = Vec::new();
+        for ((group, number), stripe) in by_stripe(writes) {
+            let kept = self.sum_of_kept(&mut old, group, number, &stripe)?;
             let mut parity = kept.clone().unwrap_or_else(slot::zero_slot);
             stripe.iter().for_each(|(_, slot)| xor(&mut parity, slot));
             let written = stripe.iter().fold(0, |bits, (drive, _)| bits | 1 << drive);
@@ -100,8 +137,9 @@ impl Raid {
         Ok(())
     }
 
-    /// Makes parity right in stripes that were being written when power was lost. A data drive that is missing holds
-    /// what the log says that the stripe keeps; if it was being written itself, nothing that is in use. Not flushed.
+    /// Makes parity right in stripes that were being written when power was lost: of those written in part, the sum that the
+    /// log has kept and what lies in the places that were written. So what stays may be lost, or damaged and not known to
+    /// be. A drive that is missing holds nothing in use where it was being written. Not flushed.
     pub fn recover(&mut self, unfinished: &Unfinished) -> Result<()> {
         for range in &unfinished.stripes {
             for stripe in range.first..range.first + range.count {
@@ -119,21 +157,11 @@ impl Raid {
         if !shape.parity || self.holder(group, data, stripe).is_none() || stripe >= shape.stripes {
             return Ok(());
         }
-        let slots: Vec<Option<Slot>> = (0..data).map(|drive| self.read_slot(group, drive, stripe).ok()).collect();
-        let is_written = |drive: usize| kept.is_none_or(|kept| kept.written >> drive & 1 == 1);
-        let lost: Vec<usize> = (0..data).filter(|&drive| slots[drive].is_none() && !is_written(drive)).collect();
-        if lost.len() > 1 {
-            return Ok(()); // parity may still have what one of them held
-        }
-        let mut sum = slot::zero_slot();
-        for (drive, slot) in slots.iter().enumerate() {
-            // With the lost one, those that stay add up to what the log has kept.
-            if let Some(slot) = slot.as_ref().filter(|_| lost.is_empty() || is_written(drive)) {
-                xor(&mut sum, slot);
+        let mut sum = kept.map_or_else(slot::zero_slot, |kept| kept.sum.clone());
+        for drive in (0..data).filter(|drive| kept.is_none_or(|kept| kept.written >> drive & 1 == 1)) {
+            if let Ok(slot) = self.read_slot(group, drive, stripe) {
+                xor(&mut sum, &slot);
             }
-        }
-        if let ([_], Some(kept)) = (&lost[..], kept) {
-            xor(&mut sum, &kept.sum);
         }
         self.write_runs(group, data, &[(stripe, &sum)])
     }
@@ -170,20 +198,34 @@ impl Raid {
         data - new.len() > new.len() + 1 || missing.is_some_and(stays)
     }
 
+    /// Whether the parity of a stripe needs more than what is written: there is parity, and something stays.
+    fn needs(&self, group: usize, stripe: u64, new: &[(usize, &Slot)]) -> bool {
+        let shape = self.geometry.groups[group];
+        let data = usize::from(shape.data_drives);
+        shape.parity && new.len() < data && self.holder(group, data, stripe).is_some()
+    }
+
+    /// The data drives of a group that are not written.
+    fn staying(&self, group: usize, new: &[(usize, &Slot)]) -> Vec<usize> {
+        let drives = 0..usize::from(self.geometry.groups[group].data_drives);
+        drives.filter(|drive| new.iter().all(|(written, _)| written != drive)).collect()
+    }
+
     /// Reads what parity needs of all stripes that are written, in chains.
     fn read_ahead(&self, stripes: &[NewBlocks<'_>]) -> BTreeMap<usize, Ahead> {
         let mut wanted: BTreeMap<usize, BTreeSet<(usize, u64)>> = BTreeMap::new();
         for ((group, stripe), new) in stripes {
-            let shape = self.geometry.groups[*group];
-            let data = usize::from(shape.data_drives);
-            if !shape.parity || new.len() == data || self.holder(*group, data, *stripe).is_none() {
+            if !self.needs(*group, *stripe, new) {
                 continue;
             }
-            let is_subtracted = self.is_subtracted(*group, *stripe, new);
-            let is_new = |drive: usize| new.iter().any(|(written, _)| *written == drive);
-            let drives = (0..data).filter(|&drive| is_new(drive) == is_subtracted);
-            let drives = drives.chain(is_subtracted.then_some(data));
-            wanted.entry(*group).or_default().extend(drives.map(|drive| (drive, *stripe)));
+            let wanted = wanted.entry(*group).or_default();
+            if self.is_subtracted(*group, *stripe, new) {
+                let parity = usize::from(self.geometry.groups[*group].data_drives);
+                let drives = new.iter().map(|(drive, _)| *drive).chain([parity]);
+                wanted.extend(drives.map(|drive| (drive, *stripe)));
+            } else {
+                wanted.extend(self.staying(*group, new).into_iter().map(|drive| (drive, *stripe)));
+            }
         }
         wanted.into_iter().map(|(group, wanted)| (group, self.read_for_parity(group, &wanted))).collect()
     }
@@ -191,30 +233,23 @@ impl Raid {
     /// The sum of a stripe's data that `new` leaves as they are; `None` if that is nothing, or there is no parity.
     fn sum_of_kept(
         &mut self,
-        ahead: &Ahead,
+        old: &mut Old,
         group: usize,
         stripe: u64,
         new: &[(usize, &Slot)],
     ) -> Result<Option<Slot>> {
-        let shape = self.geometry.groups[group];
-        let data = usize::from(shape.data_drives);
-        let full = new.len() == data;
+        let full = new.len() == usize::from(self.geometry.groups[group].data_drives);
         let counter = if full { &self.counters.full_stripes } else { &self.counters.partial_stripes };
         counter.fetch_add(1, Relaxed);
-        if full || !shape.parity || self.holder(group, data, stripe).is_none() {
+        if !self.needs(group, stripe, new) {
             return Ok(None);
         }
-        let is_new = |drive: usize| new.iter().any(|(written, _)| *written == drive);
-        // What is subtracted from the old parity must be what was added to it: if the old blocks are not whole, or one of
-        // them is missing, the others are added up instead, each put together first if it has to be.
-        if self.is_subtracted(group, stripe, new)
-            && let Some(kept) = self.sum_by_parity(ahead, group, stripe, new)
-        {
-            return Ok(Some(kept));
+        if let Some(sum) = old.sums.remove(&(group, stripe)) {
+            return Ok(Some(sum));
         }
         let (mut sum, mut unknown) = (slot::zero_slot(), None);
-        for drive in (0..data).filter(|&drive| !is_new(drive)) {
-            match self.old_slot(ahead, group, drive, stripe) {
+        for drive in self.staying(group, new) {
+            match self.old_slot(old, group, drive, stripe) {
                 Ok(slot) => xor(&mut sum, &slot),
                 Err(failure) => unknown = Some(failure),
             }
@@ -222,12 +257,12 @@ impl Raid {
         match unknown {
             None => Ok(Some(sum)),
             // Two drives of the stripe do not answer. If parity can be carried over it still holds what they held.
-            Some(failure) => self.sum_by_parity(ahead, group, stripe, new).ok_or(failure).map(Some),
+            Some(failure) => self.sum_by_parity(&mut Ahead::new(), group, stripe, new).ok_or(failure).map(Some),
         }
     }
 
     /// The old parity without what is written over; `None` if one of them cannot be read or is damaged.
-    fn sum_by_parity(&self, ahead: &Ahead, group: usize, stripe: u64, new: &[(usize, &Slot)]) -> Option<Slot> {
+    fn sum_by_parity(&self, ahead: &mut Ahead, group: usize, stripe: u64, new: &[(usize, &Slot)]) -> Option<Slot> {
         let parity = usize::from(self.geometry.groups[group].data_drives);
         let mut sum = self.slot_for_parity(ahead, group, parity, stripe).ok()?;
         for (drive, _) in new {
@@ -241,8 +276,8 @@ impl Raid {
     }
 
     /// What a data drive holds, put together and written back if it is damaged or missing and the others have it.
-    fn old_slot(&mut self, ahead: &Ahead, group: usize, drive: usize, stripe: u64) -> Result<Slot> {
-        let raw = self.slot_for_parity(ahead, group, drive, stripe);
+    fn old_slot(&mut self, old: &mut Old, group: usize, drive: usize, stripe: u64) -> Result<Slot> {
+        let raw = old.stays.remove(&Place { group, stripe, drive }).ok_or_else(|| self.missing_drive(group, drive));
         if let Ok(slot) = &raw
             && self.is_own(group, drive, stripe, slot)
         {
@@ -250,14 +285,19 @@ impl Raid {
         }
         match self.rebuild_slot(group, drive, stripe) {
             Some(rebuilt) if self.is_own(group, drive, stripe, &rebuilt) => {
-                if self.holder(group, drive, stripe).is_some() {
-                    self.counters.repairs.fetch_add(1, Relaxed);
-                    self.write_back(group, drive, stripe, &rebuilt);
-                }
+                self.restore(group, drive, stripe, &rebuilt);
                 Ok(rebuilt)
             }
             // Of what a cut write left there only the bytes count, and if the drive does not answer, those that parity has.
             rebuilt => raw.or_else(|failure| rebuilt.ok_or(failure)),
+        }
+    }
+
+    /// Writes a slot that was put together from the other drives back, if its drive is here.
+    pub fn restore(&mut self, group: usize, drive: usize, stripe: u64, slot: &Slot) {
+        if self.holder(group, drive, stripe).is_some() {
+            self.counters.repairs.fetch_add(1, Relaxed);
+            self.write_back(group, drive, stripe, slot);
         }
     }
 

@@ -4,7 +4,11 @@
 //! consistency point still uses. An opening knows the scores of the areas that are listed and a bound for the others,
 //! which are counted when one of them may be the best, or by steps of a scan ([`Store::count_areas`]).
 
-use std::{cmp::Reverse, ops::Range};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
 use super::{
     AGGREGATE, Key, Store, aggregate,
@@ -23,6 +27,23 @@ use crate::{
 
 /// If fewer are known to be the best, more are counted before a consistency point lists them.
 const LEAST_LISTED: usize = 64;
+
+/// A RAID group, and the number of an allocation area in it.
+pub(super) type AreaId = (usize, u32);
+
+/// What goes on in areas. One that may be picked is cleaned in one consistency point, ready after it, taken from then on until
+/// its end, and may be picked again. Ready is what has no block in use, however it came to that.
+#[derive(Debug, Default)]
+pub(super) struct AreaStates {
+    /// Their blocks move at the next consistency point. Nothing is taken from them before it is durable.
+    pub cleaning: BTreeSet<AreaId>,
+    /// Blocks were taken from them since the last consistency point, or come from there next.
+    pub taken: BTreeSet<AreaId>,
+    /// How many.
+    pub blocks_taken: u64,
+    /// They hold blocks in use that could not be moved, and how many blocks were in use: with other ones it is tried again.
+    pub stuck: BTreeMap<AreaId, u64>,
+}
 
 impl Store {
     /// Begins with a bitmap in which nothing is in use.
@@ -90,18 +111,84 @@ impl Store {
     /// The group and area with most blocks that may be taken; those that might have more are counted.
     pub(super) fn best_area(&mut self) -> Result<(usize, u64)> {
         loop {
-            let tops = self.alloc.groups.iter().enumerate().filter_map(|(group, heap)| Some((group, heap.top()?)));
+            let tops = self.alloc.groups.iter().enumerate().filter_map(|(group, heap)| {
+                let is_cleaned = |area: &Area| self.alloc.states.cleaning.contains(&(group, area.number));
+                let top = heap.top().filter(|area| !is_cleaned(area));
+                let next =
+                    || heap.first(self.alloc.states.cleaning.len() + 1).into_iter().find(|area| !is_cleaned(area));
+                Some((group, top.or_else(next)?))
+            });
             let best = tops.max_by_key(|(group, top)| (top.free, Reverse(*group)));
             match best.filter(|(_, top)| top.free > 0) {
                 // A bound that a damaged list gave may have been too low.
                 None if self.areas().any(|heap| heap.areas().any(|area| !area.counted)) => {
                     self.count_areas(u64::MAX)?;
                 }
+                // Rather a block of an area that is being cleaned than none.
+                None if !self.alloc.states.cleaning.is_empty() => self.alloc.states.cleaning.clear(),
                 None => return Err(Error::NoSpace { wanted: 1, free: self.allocatable() }),
                 Some((group, Area { number, counted: true, .. })) => return Ok((group, number.into())),
                 Some((group, Area { number, .. })) => self.count_area(group, number)?,
             }
         }
+    }
+
+    /// Blocks are taken from an area from now on.
+    pub(super) fn note_taken(&mut self, group: usize, area: u32) {
+        let free = self.alloc.groups[group].get(area).map_or(0, |area| area.free);
+        match free == self.area_size(group, area) {
+            true => self.counts.ready_areas_taken += 1,
+            false => self.counts.other_areas_taken += 1,
+        }
+        self.alloc.states.taken.insert((group, area));
+    }
+
+    /// An area's blocks are to move: nothing is taken from it until they have.
+    pub(super) fn begin_cleaning(&mut self, area: AreaId) {
+        self.alloc.states.cleaning.insert(area);
+        if self.is_current(area) {
+            self.alloc.current = None;
+        }
+    }
+
+    /// Whether it is known that not all of an area's blocks can be moved.
+    pub(super) fn is_stuck(&mut self, area: AreaId) -> Result<bool> {
+        let Some(&used) = self.alloc.states.stuck.get(&area) else { return Ok(false) };
+        let is_stuck = self.count_used(area)? == used;
+        if !is_stuck {
+            self.alloc.states.stuck.remove(&area);
+        }
+        Ok(is_stuck)
+    }
+
+    /// Whether the next blocks are taken from this area.
+    pub(super) fn is_current(&self, area: AreaId) -> bool {
+        self.alloc.current.is_some_and(|at| (at.group, at.area) == (area.0, area.1.into()))
+    }
+
+    /// Blocks of an area.
+    pub(super) fn area_size(&self, group: usize, area: u32) -> u64 {
+        let stripes = self.raid.geometry.area_stripes(group, area.into());
+        (stripes.end - stripes.start) * u64::from(self.raid.geometry.groups[group].data_drives)
+    }
+
+    /// How many blocks of an area are in use, in the state in memory.
+    pub(super) fn count_used(&mut self, (group, area): AreaId) -> Result<u64> {
+        let mut used = 0;
+        for range in self.area_blocks(group, area) {
+            used += self.count_bits(AGGREGATE, aggregate::BITMAP, range)?;
+        }
+        Ok(used)
+    }
+
+    /// The blocks of a range that are in use, in the state in memory.
+    pub(super) fn used_in(&mut self, range: Range<u64>) -> Result<Vec<u64>> {
+        let (mut used, mut next) = (Vec::new(), range.start);
+        while let Some(pvbn) = self.find_bit(AGGREGATE, aggregate::BITMAP, next..range.end, true)? {
+            used.push(pvbn);
+            next = pvbn + 1;
+        }
+        Ok(used)
     }
 
     /// A block of an area was taken. If the area was thought to be full, what said so was wrong, and it is counted.

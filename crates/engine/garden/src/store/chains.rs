@@ -1,15 +1,17 @@
-//! Blocks of a file that are read together: those that lie one behind the other on a drive come with one request.
+//! Blocks of a file that are read together: those that lie one behind the other on a drive come with one request. What moved
+//! since its pointer was written mostly moved together with its neighbours, and comes together from its new place.
 
 use std::ops::Range;
 
-use super::{Key, Store, container_of};
+use super::{Key, Store};
 use crate::{
     error::Result,
-    format::{pointer::Physical, slot::Kind},
-    raid::{CHAIN_SLOTS, Want},
+    format::{Damage, pointer::Physical},
+    raid::Want,
 };
 
-/// A block that is to be read, and where its pointer says that it lies.
+/// A block that is to be read, and where its pointer or the container map says that it lies.
+#[derive(Clone, Copy)]
 struct Wanted {
     at: Physical,
     vvbn: u64,
@@ -17,8 +19,8 @@ struct Wanted {
 }
 
 impl Store {
-    /// Takes those of a file's blocks into memory that are where their pointers say. The others are left to whoever wants
-    /// them: the container map and parity are asked for each by itself.
+    /// Takes a file's blocks into memory. For those that are not where their pointers say the container map is asked, and then parity;
+    /// what cannot be read even so is left to whoever wants it.
     pub fn read_chains(&mut self, space: u32, file: u64, blocks: Range<u64>) -> Result<()> {
         if blocks.end - blocks.start < 2 {
             return Ok(());
@@ -34,26 +36,52 @@ impl Store {
                 wanted.push(Wanted { at: pointer.at, vvbn, key });
             }
         }
+        self.counts.volume_reads += wanted.len() as u64;
+        let mut moved = Vec::new();
+        for (block, why) in self.read_wanted(wanted) {
+            match self.look_up(block.key, block.vvbn) {
+                Ok(at) if at == block.at => self.repair_wanted(&block, why),
+                Ok(at) => {
+                    self.note_redirect(block.key);
+                    moved.push(Wanted { at, ..block });
+                }
+                Err(_) => {}
+            }
+        }
+        for (block, why) in self.read_wanted(moved) {
+            self.repair_wanted(&block, why);
+        }
+        Ok(())
+    }
+
+    /// Takes blocks into memory from where they are said to lie. Gives those that are not there, and why.
+    fn read_wanted(&mut self, mut wanted: Vec<Wanted>) -> Vec<(Wanted, Damage)> {
         wanted.sort_unstable_by_key(|block| block.at.pvbn);
-        let mut rest = &wanted[..];
+        let (mut rest, mut elsewhere) = (&wanted[..], Vec::new());
         while let Some(first) = rest.first() {
-            let stripes_left = self.raid.geometry.stripes_behind(first.at.pvbn);
-            let most = stripes_left.min(CHAIN_SLOTS as u64) as usize;
-            let follows = |(block, pvbn): &(&Wanted, u64)| block.at.pvbn == *pvbn;
-            let count = rest.iter().zip(first.at.pvbn..).take(most.max(1)).take_while(follows).count();
-            let (chain, later) = rest.split_at(count);
-            let owner = container_of(space);
-            let want = |of: &Wanted| Want { kind: Kind::Volume, level: None, owner, block: of.vvbn, tag: of.at.tag };
-            let wants: Vec<Want> = chain.iter().map(want).collect();
+            let (chain, later) = rest.split_at(self.chain_of(rest.iter().map(|block| block.at.pvbn)));
+            let wants: Vec<Want> = chain.iter().map(|block| self.want(block)).collect();
             let found = self.raid.read_chain(first.at.pvbn, &wants);
             for (block, data) in chain.iter().zip(found) {
-                if let Ok(data) = data {
-                    self.counts.volume_reads += 1;
-                    self.cache.insert(block.key, data);
+                match data {
+                    Ok(data) => self.cache.insert(block.key, data),
+                    Err(why) => elsewhere.push((*block, why)),
                 }
             }
             rest = later;
         }
-        Ok(())
+        elsewhere
+    }
+
+    fn want(&self, block: &Wanted) -> Want {
+        self.want_of_volume(block.key.space, block.vvbn, block.at)
+    }
+
+    /// Takes a block into memory that is not where the container map says.
+    fn repair_wanted(&mut self, block: &Wanted, why: Damage) {
+        let want = self.want(block);
+        if let Ok(data) = self.raid.repair(block.at.pvbn, &want, why) {
+            self.cache.insert(block.key, data);
+        }
     }
 }

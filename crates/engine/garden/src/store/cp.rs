@@ -1,7 +1,7 @@
 //! The consistency point: all that changed gets places, is written, and then one superblock makes it the aggregate.
 //!
 //! Phases: what operations freed leaves the maps · files of users in the order of inodes, metadata of volumes, the bits of
-//! VVBNs · volume table, containers, the aggregate's metadata, until nothing new is dirty · stripes are named in the log ·
+//! VVBNs · areas are cleaned ahead · volume table, containers, the aggregate's metadata, until nothing new is dirty · stripes are named in the log ·
 //! drives, flush · superblock, flush · what became free may be used, the log's other half takes over.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ impl Store {
     /// Makes all changes durable. Errors leave the devices at the last consistency point and stop the engine.
     pub fn consistency_point(&mut self) -> Result<()> {
         self.check_running()?;
-        let done = self.try_consistency_point();
+        let done = self.reclaim_along().and_then(|()| self.try_consistency_point());
         if let Err(error) = &done {
             self.stop(error);
         }
@@ -32,25 +32,33 @@ impl Store {
     }
 
     fn try_consistency_point(&mut self) -> Result<()> {
+        self.fix_noted()?;
+        if self.raid.missing() != self.durable.missing {
+            // Before anything is written over that a drive which is not here may hold the newest superblock of.
+            self.commit_drives()?;
+        }
         self.sb.cp += 1;
         self.sb.point = self.sb.cp;
         self.sb.applied = self.log.last();
         for space in self.spaces() {
             let volume = self.volume_mut(space)?;
-            let (freed, changed) = (std::mem::take(&mut volume.freed), volume.dirty > 0 || volume.record_dirty);
+            let changed = volume.dirty > 0 || volume.record_dirty || !volume.released.is_empty();
+            let freed = std::mem::take(&mut volume.freed);
             for &vvbn in &freed {
                 self.give_vvbn(space, vvbn)?;
             }
+            self.release_held(space)?;
             if changed || !freed.is_empty() {
                 self.save_record(space)?;
             }
         }
+        self.settle_fakes()?;
         self.dirty_top_areas()?;
         let placed = self.place_all()?;
         // Nothing is taken any more before the superblock is durable; the lists of areas are those of the time after.
-        self.release_pending();
+        let freed = self.release_pending();
         self.fill_top_areas()?;
-        self.write_all(&placed)?;
+        self.write_all(&placed, &freed)?;
         self.raid.flush()?;
         self.commit_superblock(self.sb.clone())?;
         self.counts.consistency_points += 1;
@@ -58,8 +66,10 @@ impl Store {
         for key in placed.values().map(|(key, _)| *key) {
             self.cache.set_state(key, State::Clean);
         }
-        self.log.swap();
-        self.cache.shrink(self.limits.cache_bytes);
+        self.end_moves();
+        self.end_fakes();
+        self.log.swap(self.sb.point);
+        self.shrink_cache();
         Ok(())
     }
 
@@ -89,12 +99,21 @@ impl Store {
 
     /// Gives every dirty block a place. Doing so dirties blocks of maps, which come later in the order or again.
     fn place_all(&mut self) -> Result<BTreeMap<Place, (Key, Context)>> {
-        let mut placed = BTreeMap::new();
+        let (mut placed, mut cleaned) = (BTreeMap::new(), false);
         loop {
-            while let Some(key) = self.dirty.pop_first() {
+            while let Some(&key) = self.dirty.first() {
                 if key.space != AGGREGATE {
                     self.volume_mut(key.space)?.dirty -= 1;
+                } else if !std::mem::replace(&mut cleaned, true) {
+                    // What volumes wrote and freed is in the maps by now: what is found in use is so after this point too.
+                    match self.clean_ahead(placed.len() as u64) {
+                        // A map that this point has no other need of cannot be read: it goes on with what moves so far.
+                        Err(Error::Damaged { .. }) => {}
+                        done => done?,
+                    }
+                    continue;
                 }
+                self.dirty.remove(&key);
                 if let Some((place, context)) = self.place(key)? {
                     placed.insert(place, (key, context));
                 }
@@ -114,6 +133,12 @@ impl Store {
     /// Gives one block a new place and frees the old one; `None` if it holds nothing and becomes a hole.
     fn place(&mut self, key: Key) -> Result<Option<(Place, Context)>> {
         let old = self.pointer(key)?;
+        if self.moves.contains_key(&key) {
+            return self.place_moved(key, old);
+        }
+        if self.fakes.contains_key(&key) {
+            return self.place_fake(key);
+        }
         let is_hole = key.zeros_are_a_hole() && self.get(key)?.iter().all(|&byte| byte == 0);
         if is_hole {
             self.cache.remove(key);
@@ -145,44 +170,69 @@ impl Store {
             hint_file: key.file,
             hint_block: key.index,
         };
+        Ok(Some((self.place_of(pvbn)?, context)))
+    }
+
+    pub(super) fn place_of(&self, pvbn: u64) -> Result<Place> {
         let unknown = || Error::invalid(format!("PVBN {pvbn} is behind the end of the aggregate"));
-        let place = self.raid.geometry.locate(pvbn).ok_or_else(unknown)?;
-        Ok(Some((place, context)))
+        self.raid.geometry.locate(pvbn).ok_or_else(unknown)
     }
 
     fn free_old(&mut self, key: Key, old: Option<Pointer>) -> Result<()> {
         match old {
             None => Ok(()),
             Some(Pointer { vvbn: Some(vvbn), .. }) => self.give_vvbn(key.space, vvbn),
-            Some(Pointer { vvbn: None, at }) => self.give_pvbn(at.pvbn),
+            Some(Pointer { vvbn: None, at }) => self.give_pvbn(at),
         }
     }
 
-    /// Writes all blocks to their places, and names the stripes in the log before: a power loss between a block and its
-    /// parity is found there.
-    fn write_all(&mut self, placed: &BTreeMap<Place, (Key, Context)>) -> Result<()> {
+    /// Writes all blocks to their places. `freed`: what the last consistency point uses and this one does not.
+    fn write_all(&mut self, placed: &BTreeMap<Place, (Key, Context)>, freed: &BTreeMap<u64, u16>) -> Result<()> {
         let at_once = STRIPES_AT_ONCE.min(self.log.max_stripes());
         self.log.rewind_intents();
-        for range in self.raid.stripes_of(placed.keys()).iter().flat_map(|range| range.split(at_once)) {
-            let mut writes: BTreeMap<Place, Slot> = BTreeMap::new();
-            for (place, (key, context)) in placed.range(range.places()) {
-                let data = self.cache.get(*key).expect("dirty blocks stay");
-                writes.insert(*place, slot::encode(data, context));
-            }
-            let mut plans = self.raid.plan(&writes)?;
-            let kept =
-                plans.iter_mut().filter_map(|plan| Some(((range.group, plan.stripe), plan.kept.take()?))).collect();
-            if !self.log.write_intent(self.sb.cp, &[range], &kept, &self.raid.missing())? {
-                // What was named so far is durable before it is forgotten.
-                self.raid.flush()?;
-                self.log.rewind_intents();
-                if !self.log.write_intent(self.sb.cp, &[range], &kept, &self.raid.missing())? {
-                    return Err(Error::invalid(format!("the log's half does not hold {at_once} stripes")));
-                }
-            }
-            self.raid.write(&writes, &plans)?;
+        let runs = self.raid.stripes_of(placed.keys());
+        let runs: Vec<StripeRange> = runs.iter().flat_map(|run| run.split(at_once)).collect();
+        let mut rest = &runs[..];
+        while !rest.is_empty() {
+            let mut stripes = 0;
+            let fits = |run: &&StripeRange| {
+                stripes += run.count;
+                stripes <= at_once
+            };
+            let (now, later) = rest.split_at(rest.iter().take_while(fits).count());
+            self.write_stripes(now, placed, freed)?;
+            rest = later;
         }
         Ok(())
+    }
+
+    /// Writes the blocks of some runs of stripes, and names the stripes in the log before: a power loss between a block and
+    /// its parity is found there.
+    fn write_stripes(
+        &mut self,
+        runs: &[StripeRange],
+        placed: &BTreeMap<Place, (Key, Context)>,
+        freed: &BTreeMap<u64, u16>,
+    ) -> Result<()> {
+        let mut writes: BTreeMap<Place, Slot> = BTreeMap::new();
+        for (place, (key, context)) in runs.iter().flat_map(|run| placed.range(run.places())) {
+            let data = self.cache.get(*key).expect("dirty blocks stay");
+            writes.insert(*place, slot::encode(data, context));
+        }
+        let mut old = self.raid.read_old(&writes);
+        self.mend_stays(&mut old, freed)?;
+        let mut plans = self.raid.plan(&writes, old)?;
+        let kept =
+            plans.iter_mut().filter_map(|plan| Some(((plan.group as u32, plan.stripe), plan.kept.take()?))).collect();
+        if !self.log.write_intent(self.sb.cp, runs, &kept, &self.raid.missing())? {
+            // What was named so far is durable before it is forgotten.
+            self.raid.flush()?;
+            self.log.rewind_intents();
+            if !self.log.write_intent(self.sb.cp, runs, &kept, &self.raid.missing())? {
+                return Err(Error::invalid(format!("the log's half does not hold {} stripes", plans.len())));
+            }
+        }
+        self.raid.write(&writes, &plans)
     }
 }
 

@@ -7,6 +7,7 @@
 use std::{fmt, sync::Arc};
 
 use senesce_block::BlockDevice;
+use senesce_core::Bytes;
 
 use crate::{
     error::{Error, Result},
@@ -57,13 +58,13 @@ struct Candidate {
 /// Puts devices in their places, in whatever order they come.
 ///
 /// Errors: drives of several aggregates or geometries, two in one place, one that is shorter than it was or that is no drive
-/// at all while none is missing, another version of the format, no superblock.
+/// at all while none is missing, one that does not answer, another version of the format, no superblock.
 pub(super) fn find_drives(devices: &[Arc<dyn BlockDevice>]) -> Result<Drives> {
     let (mut strangers, mut left_out) = (Vec::new(), Vec::new());
     let mut candidates = Vec::new();
     for device in devices {
         check_alignment(device)?;
-        match read_label(device) {
+        match twice(device, || read_label(device))? {
             Ok(label) => candidates.push(read_candidate(device, label)?),
             Err(error) if is_of_another_version(&error) => return Err(error),
             Err(error) => strangers.push(LeftOut { device: device.name().to_owned(), why: error.to_string() }),
@@ -164,7 +165,7 @@ fn is_of_another_version(error: &Error) -> bool {
 fn read_candidate(device: &Arc<dyn BlockDevice>, label: DriveLabel) -> Result<Candidate> {
     let (mut newest, mut found) = (None, None);
     for half in 0..2 {
-        let cp = match read_superblock(device, half, label.uuid) {
+        let cp = match twice(device, || read_superblock(device, half, label.uuid))? {
             Ok(sb) => {
                 let cp = sb.cp;
                 if newest.is_none_or(|newest| newest < cp) {
@@ -179,6 +180,21 @@ fn read_candidate(device: &Arc<dyn BlockDevice>, label: DriveLabel) -> Result<Ca
         newest = newest.max(Some(cp));
     }
     Ok(Candidate { device: device.clone(), label, newest, found })
+}
+
+/// Reads something, again if the device fails. Errors: it fails twice. A drive that does not answer may be whole, and would be
+/// too old as soon as something is written without it: that is for those to decide who can look at it.
+fn twice<T>(device: &Arc<dyn BlockDevice>, read: impl Fn() -> Result<T>) -> Result<Result<T>> {
+    let mut found = read();
+    if matches!(found, Err(Error::Device(_))) {
+        found = read();
+    }
+    match found {
+        Err(Error::Device(failure)) => {
+            Err(wrong(device, &format!("it does not answer ({failure}); to go on without it, open without it")))
+        }
+        found => Ok(found),
+    }
 }
 
 fn is_zero(device: &Arc<dyn BlockDevice>, half: u64) -> bool {
@@ -208,6 +224,16 @@ pub(crate) fn read_label(drive: &Arc<dyn BlockDevice>) -> Result<DriveLabel> {
     let mut slot = slot::zero_slot();
     drive.read_at(0, &mut slot[..])?;
     slot::decode(&slot).and_then(|_| DriveLabel::decode(&slot::payload(&slot))).map_err(damaged)
+}
+
+/// How many bytes a drive takes of its device, as its label says.
+pub(crate) fn drive_length(drive: &Arc<dyn BlockDevice>) -> Result<Bytes> {
+    let label = read_label(drive)?;
+    let geometry = Geometry::of(&label)?;
+    match (label.drive as usize) < geometry.drives() {
+        true => Ok(Bytes(geometry.drive_bytes(geometry.group_of(label.drive as usize)))),
+        false => Err(wrong(drive, "has a label with a place that the aggregate does not have")),
+    }
 }
 
 /// The superblock in a place (0 or 1) of a drive.

@@ -1,9 +1,9 @@
 //! Names of blocks: a file, a level of its tree, and a number on that level. Caches know blocks by these names only,
 //! never by where they lie.
 
-use crate::format::pointer::Shape;
+use crate::format::{pointer::Shape, snapshot::MAX_SNAPSHOTS};
 
-/// The space of the aggregate's own files; smaller numbers are volumes.
+/// The space of the aggregate's own files; smaller numbers are volumes and their snapshots.
 pub(crate) const AGGREGATE: u32 = u32::MAX;
 
 /// Files of the aggregate. That of inodes has its own inode in the superblock.
@@ -16,6 +16,8 @@ pub(crate) mod aggregate {
     pub(crate) const VOLUMES: u64 = 2;
     /// The areas with most free blocks: a block for each RAID group.
     pub(crate) const TOP_AREAS: u64 = 3;
+    /// The records of the snapshots.
+    pub(crate) const SNAPSHOTS: u64 = 4;
     /// The container file of volume 0; the others follow.
     pub(crate) const FIRST_CONTAINER: u64 = 16;
     pub(crate) use crate::format::superblock::MAX_VOLUMES;
@@ -33,8 +35,12 @@ pub(crate) mod volume {
     pub(crate) const INODE_MAP: u64 = 3;
     /// The numbers of inodes without a name, 8 bytes each.
     pub(crate) const ORPHANS: u64 = 4;
-    /// Inodes in use below those of users: the four above.
-    pub(crate) const FIXED_FILES: u64 = 4;
+    /// A bit for each VVBN: a snapshot uses it.
+    pub(crate) const SUMMARY_MAP: u64 = 5;
+    /// How many pointers name each VVBN, 2 bytes each.
+    pub(crate) const REFERENCES: u64 = 6;
+    /// Inodes in use below those of users: those above, but that of inodes.
+    pub(crate) const FIXED_FILES: u64 = 6;
     /// The first inode of a user.
     pub(crate) const FIRST_USER: u64 = 16;
 }
@@ -56,7 +62,7 @@ impl Key {
             (AGGREGATE, _) => 5,
             (_, volume::ACTIVE_MAP) => 3,
             (_, volume::INODES) => 2,
-            (_, volume::INODE_MAP | volume::ORPHANS) => 1,
+            (_, volume::INODE_MAP | volume::ORPHANS | volume::SUMMARY_MAP | volume::REFERENCES) => 1,
             _ => 0,
         };
         Self { phase, space, file, level, index }
@@ -66,7 +72,9 @@ impl Key {
     pub fn zeros_are_a_hole(self) -> bool {
         // What stands in a list of areas is known only when it has a place.
         let is_list = (self.space, self.file) == (AGGREGATE, aggregate::TOP_AREAS);
-        self.level > 0 || self.phase > 0 && !is_list
+        // What lies in a container is a volume's block, whatever it holds.
+        let is_of_volume = self.space == AGGREGATE && self.file >= aggregate::FIRST_CONTAINER;
+        self.level > 0 || self.phase > 0 && !is_list && !is_of_volume
     }
 
     pub fn shape(self) -> Shape {
@@ -84,7 +92,46 @@ pub(crate) fn shape_of(space: u32) -> Shape {
     if space == AGGREGATE { Shape::Aggregate } else { Shape::Volume }
 }
 
-/// The container file of a volume.
+/// The container file of a volume; a snapshot's blocks lie in that of its volume.
 pub(crate) fn container_of(space: u32) -> u64 {
-    aggregate::FIRST_CONTAINER + u64::from(space)
+    aggregate::FIRST_CONTAINER + u64::from(volume_of(space))
+}
+
+/// Spaces of snapshots: the place in the snapshot table, from 1 on, above the number of the volume.
+const VOLUME_BITS: u32 = aggregate::MAX_VOLUMES.ilog2();
+
+/// The space of a snapshot.
+pub(crate) fn snapshot_space(slot: u32, volume: u32) -> u32 {
+    (slot + 1) << VOLUME_BITS | volume
+}
+
+/// Whether a space is a snapshot, which nobody changes.
+pub(crate) fn is_snapshot(space: u32) -> bool {
+    space != AGGREGATE && space >= aggregate::MAX_VOLUMES
+}
+
+/// The volume of a space: its own number, or that of the volume whose snapshot it is.
+pub(crate) fn volume_of(space: u32) -> u32 {
+    space & (aggregate::MAX_VOLUMES - 1)
+}
+
+const _: () = assert!(aggregate::MAX_VOLUMES.is_power_of_two() && MAX_SNAPSHOTS < AGGREGATE >> VOLUME_BITS);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_lies_in_the_container_of_its_volume() {
+        for volume in [0, 1, aggregate::MAX_VOLUMES - 1] {
+            assert!(!is_snapshot(volume));
+            for slot in [0, 7, MAX_SNAPSHOTS - 1] {
+                let space = snapshot_space(slot, volume);
+                assert!(is_snapshot(space));
+                assert_eq!((volume_of(space), container_of(space)), (volume, container_of(volume)));
+                assert_eq!(shape_of(space), Shape::Volume);
+            }
+        }
+        assert!(!is_snapshot(AGGREGATE));
+    }
 }

@@ -3,6 +3,8 @@
 //! A block that is in use is right if its checksums fit, it says that it lies where it lies, and the map that it names has
 //! a pointer to this very place and tag. The last finds writes that never came: what lies there is whole, but old.
 
+use std::collections::BTreeMap;
+
 use super::{AGGREGATE, Key, Store, aggregate};
 use crate::{
     check::Finding,
@@ -12,7 +14,7 @@ use crate::{
         pointer::Physical,
         slot::{self, Context, Kind, Slot},
     },
-    raid::{Place, Row},
+    raid::{Old, Place, Row},
 };
 
 impl Store {
@@ -46,7 +48,10 @@ impl Store {
         drive: usize,
         slot: &Slot,
     ) -> Result<std::result::Result<(), Damage>> {
-        let pvbn = self.raid.geometry.pvbn(Place { group: row.group, stripe: row.stripe, drive });
+        self.judge_at(self.raid.geometry.pvbn(Place { group: row.group, stripe: row.stripe, drive }), slot)
+    }
+
+    fn judge_at(&mut self, pvbn: u64, slot: &Slot) -> Result<std::result::Result<(), Damage>> {
         let context = match slot::decode(slot) {
             Ok(context) => context,
             Err(damage) => return Ok(Err(damage)),
@@ -63,8 +68,36 @@ impl Store {
         Ok(if is_named { Ok(()) } else { Err(unnamed()) })
     }
 
+    /// Puts together anew what stays in stripes that are written in part, is in use, and is not what the maps name: parity
+    /// made from it would not have what the old one still has. What cannot be put together stays as it is. `freed`: what
+    /// the last consistency point uses and the running one does not, with its tags.
+    ///
+    /// Cost: of each block that stays, one look at the map that names it, which is read if it is not in memory.
+    pub(super) fn mend_stays(&mut self, old: &mut Old, freed: &BTreeMap<u64, u16>) -> Result<()> {
+        for (place, slot) in &mut old.stays {
+            if self.is_to_stay(place, slot, freed)? {
+                continue;
+            }
+            let Some(rebuilt) = self.raid.rebuild_slot(place.group, place.drive, place.stripe) else { continue };
+            if self.is_to_stay(place, &rebuilt, freed)? {
+                self.raid.restore(place.group, place.drive, place.stripe, &rebuilt);
+                *slot = rebuilt;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a slot is the one in use in its place, or none is.
+    fn is_to_stay(&mut self, place: &Place, slot: &Slot, freed: &BTreeMap<u64, u16>) -> Result<bool> {
+        let pvbn = self.raid.geometry.pvbn(*place);
+        if let Some(tag) = freed.get(&pvbn) {
+            return Ok(slot::decode(slot).is_ok_and(|context| context.pvbn == pvbn && context.tag == *tag));
+        }
+        Ok(!self.is_used(pvbn)? || self.judge_at(pvbn, slot)?.is_ok())
+    }
+
     /// Whether the map that a trailer names has a pointer to its block.
-    fn is_named(&mut self, context: &Context) -> Result<bool> {
+    pub(super) fn is_named(&mut self, context: &Context) -> Result<bool> {
         let is_container = context.owner >= aggregate::FIRST_CONTAINER;
         let level = match context.kind {
             Kind::Volume if is_container => 0,

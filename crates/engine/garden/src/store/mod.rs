@@ -7,15 +7,29 @@
 mod areas;
 mod cache;
 mod chains;
+mod clean;
+mod clones;
 mod cp;
+mod dedup;
+mod defrag;
+mod deletion;
+mod diff;
+mod fake;
 mod find;
+mod fixup;
 mod heap;
 mod key;
+mod layout;
 mod mend;
 mod open;
+mod reading;
 mod rebuild;
+mod reclaim;
+mod references;
+mod relocate;
 mod reserve;
 mod scrub;
+mod snapshots;
 mod space;
 #[cfg(test)]
 mod tests;
@@ -23,22 +37,41 @@ mod tree;
 mod volumes;
 mod worth;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+use clean::Gardener;
+use fake::Fake;
+use layout::Forecast;
+use relocate::Moves;
 
 pub(crate) use cache::Cache;
+pub use clean::{Cleaning, Gardening, ScanStep};
+pub use dedup::DedupStep;
+pub(crate) use dedup::{Dedup, fingerprint};
+pub use defrag::{DefragCounts, Placing};
+pub use diff::{Change, InodeChange};
 pub use find::LeftOut;
-pub(crate) use key::{AGGREGATE, Key, aggregate, container_of, shape_of, volume};
+pub(crate) use find::drive_length;
+pub use fixup::{FixUp, FixUpStep};
+pub(crate) use key::{
+    AGGREGATE, Key, aggregate, container_of, is_snapshot, shape_of, snapshot_space, volume, volume_of,
+};
+pub(crate) use layout::WINDOW;
 pub use open::FormatOptions;
 pub(crate) use open::{Opened, format, open};
+pub(crate) use reading::Reading;
+pub use reading::{Headroom, WriteAfterRead};
 pub use rebuild::RebuildStep;
+pub use relocate::AreaMoves;
 pub use scrub::{ScrubReport, ScrubStep};
+pub(crate) use snapshots::View;
 pub(crate) use space::Allocator;
 pub(crate) use volumes::Volume;
 pub use worth::Worth;
 
 use crate::{
     error::Error,
-    format::{label::DriveLabel, superblock::Superblock},
+    format::{label::DriveLabel, superblock::Superblock, volume::VolumeRecord},
     log::Log,
     raid::{DriveCounts, Raid, RaidCounts},
 };
@@ -71,6 +104,39 @@ pub struct Counts {
     pub redirects: u64,
     /// Allocation areas whose free blocks were counted in the bitmap.
     pub areas_counted: u64,
+    /// Blocks of volumes that consistency points wrote, without those that only moved to clean an area.
+    pub volume_writes: u64,
+    /// Blocks of volumes that were moved.
+    pub relocations: u64,
+    /// Blocks of the aggregate's own files that cleaning wanted to be written elsewhere.
+    pub metadata_relocations: u64,
+    /// Blocks that were to move, but were freed before they did.
+    pub moves_dropped: u64,
+    /// Blocks in use that could not be moved: they are damaged, or no map names them.
+    pub moves_stuck: u64,
+    /// Allocation areas whose blocks in use were all made to move.
+    pub areas_cleaned: u64,
+    /// Allocation areas that blocks were taken from when none of theirs was in use.
+    pub ready_areas_taken: u64,
+    /// Those of which some were.
+    pub other_areas_taken: u64,
+    /// Pointers of volumes that named an old place and were put right.
+    pub fix_ups: u64,
+    /// Blocks of contents that were made to change their places only.
+    pub fake_dirty: u64,
+    /// Blocks that were written elsewhere under their VVBNs, those of pointers among them.
+    pub fake_writes: u64,
+    /// Reads of files that went on where one before them ended.
+    pub sequential_reads: u64,
+    /// Of these, those with which more was read than they asked for.
+    pub read_aheads: u64,
+    /// Blocks that were read with them, those of memory among them.
+    pub read_ahead_blocks: u64,
+    /// Blocks that were made to change their places because they were read in order and lay badly.
+    pub rewritten_after_read: u64,
+    /// Times that reading in order was not followed by that, because processors or drives had no time or the consistency point had
+    /// enough.
+    pub rewrites_put_off: u64,
 }
 
 /// What the drives were asked for from one consistency point to the next.
@@ -115,12 +181,24 @@ pub(crate) struct Store {
     pub cache: Cache,
     dirty: BTreeSet<Key>,
     pub volumes: Vec<Option<Volume>>,
+    /// Volumes that were deleted and whose blocks are not all free yet, by their places in the table.
+    pub deleted: BTreeMap<u32, VolumeRecord>,
+    /// Snapshots, by their spaces.
+    pub views: BTreeMap<u32, View>,
     alloc: Allocator,
-    /// PVBNs that became free since the last consistency point, which still uses them.
-    pending: BTreeSet<u64>,
+    /// PVBNs that became free since the last consistency point, which still uses them, and the tags of what lies there.
+    pending: BTreeMap<u64, u16>,
     pub limits: Limits,
     pub counts: Counts,
     pub activity: Activity,
+    /// Blocks that move at the next consistency point.
+    moves: Moves,
+    /// Blocks of volumes that only change their places at the next consistency point.
+    fakes: BTreeMap<Key, Fake>,
+    /// Where blocks will lie that get their places next.
+    forecast: Option<Forecast>,
+    pub reading: Reading,
+    pub gardener: Gardener,
     /// Why nothing may be changed any more.
     pub stopped: Option<String>,
     /// Something was changed since this was cleared.
@@ -140,12 +218,26 @@ impl Store {
         }
     }
 
+    /// Lets clean blocks go that are more than may be kept in memory.
+    pub fn shrink_cache(&mut self) {
+        self.cache.shrink(self.limits.cache_bytes);
+    }
+
+    /// A volume, or a snapshot as the volume that it was.
     pub fn volume(&self, space: u32) -> crate::Result<&Volume> {
-        self.volumes.get(space as usize).and_then(Option::as_ref).ok_or_else(|| no_volume(space))
+        let found = match self.views.get(&space) {
+            Some(view) => Some(&view.volume),
+            None => self.volumes.get(space as usize).and_then(Option::as_ref),
+        };
+        found.ok_or_else(|| no_volume(space))
     }
 
     pub fn volume_mut(&mut self, space: u32) -> crate::Result<&mut Volume> {
-        self.volumes.get_mut(space as usize).and_then(Option::as_mut).ok_or_else(|| no_volume(space))
+        let found = match self.views.get_mut(&space) {
+            Some(view) => Some(&mut view.volume),
+            None => self.volumes.get_mut(space as usize).and_then(Option::as_mut),
+        };
+        found.ok_or_else(|| no_volume(space))
     }
 }
 

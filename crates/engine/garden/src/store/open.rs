@@ -1,12 +1,16 @@
 //! Making an aggregate, and finding its last consistency point again.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use senesce_block::BlockDevice;
 use senesce_fsapi::FileKind;
 
 use super::{
-    AGGREGATE, Activity, Allocator, Cache, Counts, LeftOut, Limits, ScrubReport, Store, aggregate, container_of,
+    AGGREGATE, Activity, Allocator, Cache, Counts, Gardener, LeftOut, Limits, Moves, Reading, ScrubReport, Store,
+    aggregate,
     find::{Drives, check_alignment, find_drives, read_superblock},
     volumes::fixed_file,
 };
@@ -17,6 +21,7 @@ use crate::{
         inode::{INODE, Inode},
         label::{DriveLabel, Group},
         slot::{self, Kind},
+        snapshot::{MAX_SNAPSHOTS, SNAPSHOT},
         superblock::Superblock,
         volume::VOLUME,
     },
@@ -35,7 +40,7 @@ pub struct FormatOptions {
     pub aa_stripes: u32,
     /// Stripes that are filled drive by drive.
     pub tetris_stripes: u32,
-    /// The drives hold zeros already; else they are zeroed, which takes as long as writing them.
+    /// The drives and the log hold zeros already; else they are zeroed, which takes as long as writing them.
     pub zeroed: bool,
 }
 
@@ -59,7 +64,7 @@ pub(crate) fn format(
         }
     }
     let raid = Raid::new(geometry.clone(), drives.iter().cloned().map(Drive::Here).collect())?;
-    Log::format(&log, options.uuid)?;
+    Log::format(&log, options.uuid, options.zeroed)?;
     let (log, _) = Log::open(log, options.uuid, 0, 0)?;
     let root = Inode::new(FileKind::File);
     let sb = Superblock {
@@ -83,10 +88,12 @@ pub(crate) fn format(
     };
     let mut store = Store::new(raid, log, label, sb, 1, Limits::default());
     let files = u64::from(aggregate::MAX_VOLUMES);
-    store.sb.root = fixed_file(AGGREGATE, container_of(aggregate::MAX_VOLUMES) * INODE as u64);
+    store.sb.root = fixed_file(AGGREGATE, (aggregate::FIRST_CONTAINER + files) * INODE as u64);
     let bitmap = fixed_file(AGGREGATE, geometry.blocks().div_ceil(8));
     store.put_inode(AGGREGATE, aggregate::BITMAP, &bitmap)?;
     store.put_inode(AGGREGATE, aggregate::VOLUMES, &fixed_file(AGGREGATE, files * VOLUME as u64))?;
+    let snapshots = fixed_file(AGGREGATE, u64::from(MAX_SNAPSHOTS) * SNAPSHOT as u64);
+    store.put_inode(AGGREGATE, aggregate::SNAPSHOTS, &snapshots)?;
     store.new_areas();
     if store.kept() >= geometry.blocks() {
         return Err(Error::invalid(format!("{} blocks are too few for an aggregate", geometry.blocks())));
@@ -103,7 +110,7 @@ pub(crate) fn format(
 /// different aggregates.
 pub(crate) fn open(drives: &[Arc<dyn BlockDevice>], log: Arc<dyn BlockDevice>, limits: Limits) -> Result<Opened> {
     let Drives { label, geometry, sb, sb_slot, mut places, left_out } = find_drives(drives)?;
-    let (log, found) = Log::open(log, label.uuid, sb.cp, sb.applied)?;
+    let (log, found) = Log::open(log, label.uuid, sb.point, sb.applied)?;
     let failed: Vec<u32> =
         found.unfinished.without.iter().copied().filter(|drive| !sb.missing.contains(drive)).collect();
     for &drive in &failed {
@@ -118,19 +125,27 @@ pub(crate) fn open(drives: &[Arc<dyn BlockDevice>], log: Arc<dyn BlockDevice>, l
         raid.write_superblock(sb_slot, sb.cp, &sb.encode())?;
         raid.flush()?;
     }
-    if found.unfinished.cp.is_some() {
-        raid.recover(&found.unfinished)?;
-        raid.flush()?;
-    }
+    let is_degraded = raid.missing() != sb.missing;
     let mut store = Store::new(raid, log, label, sb, sb_slot, limits);
     store.left_out = left_out;
     // Numbers of consistency points are never used twice, not even those of unfinished ones: tags tell them apart.
-    store.sb.cp = found.unfinished.cp.unwrap_or(store.sb.cp);
-    if !failed.is_empty() {
-        store.commit_drives()?; // before another intent takes the place of the one that says it
+    store.sb.cp = found.unfinished.cp.max(Some(store.sb.cp)).unwrap_or_default();
+    if is_degraded {
+        // A drive that is not here may have a superblock that no other has: of the unfinished one, or of drives that came
+        // and went after it. The next number is above both; it is durable before anything is written over.
+        store.sb.cp += 1;
+    }
+    if found.unfinished.cp.is_some() {
+        if is_degraded {
+            store.commit_drives()?;
+        }
+        store.raid.recover(&found.unfinished)?;
+        store.raid.flush()?;
     }
     store.load_areas()?;
     store.load_volumes()?;
+    store.load_snapshots()?;
+    store.check_origins()?;
     Ok(Opened { store, found })
 }
 
@@ -163,11 +178,18 @@ impl Store {
             cache: Cache::default(),
             dirty: BTreeSet::new(),
             volumes: Vec::new(),
+            deleted: BTreeMap::new(),
+            views: BTreeMap::new(),
             alloc: Allocator::default(),
-            pending: BTreeSet::new(),
+            pending: BTreeMap::new(),
             limits,
             counts: Counts::default(),
             activity: Activity::default(),
+            moves: Moves::default(),
+            fakes: BTreeMap::new(),
+            forecast: None,
+            reading: Reading::default(),
+            gardener: Gardener::default(),
             stopped: None,
             touched: false,
         }

@@ -4,10 +4,14 @@
 //! operation may change at most is asked for here, with all that waits already, so that a consistency point never lacks
 //! space. Operations that free leave a part to those that only they may use: a full aggregate can always be emptied.
 
-use super::{Store, space::BITS};
+use super::{
+    Store, Volume,
+    reclaim::{LEAST_RELEASED, RECLAIM_BLOCKS},
+    space::BITS,
+};
 use crate::{
     error::{Error, Result},
-    format::pointer::Shape,
+    format::{pointer::Shape, volume::VolumeRecord},
 };
 
 /// Blocks that an operation which frees may change at most, besides the maps.
@@ -20,62 +24,129 @@ impl Store {
     ///
     /// Errors: `NoSpace`; if [`waiting`](Self::is_waiting), a consistency point may make some.
     pub fn reserve(&self, space: Option<u32>, blocks: u64, frees: bool) -> Result<()> {
-        let kept = if frees { 0 } else { self.kept() };
+        let kept = if frees { self.kept_for_snapshots() } else { self.kept() };
+        // What an operation frees itself is not known before it is done: as much as there is.
+        let released = if frees { u64::MAX / 16 } else { 0 };
+        self.check_aggregate(blocks, released, kept)?;
+        let Some(space) = space else { return Ok(()) };
+        let mut kept = if frees { 0 } else { FREEING_BLOCKS + own_maps(self.volume(space)?) };
+        if self.has_summary(space)? {
+            kept += self.kept_for_snapshots_of(space)?;
+        }
+        self.check_volume(space, blocks, kept)
+    }
+
+    /// Whether what was deleted, and is not free yet, can make room for an operation that has none: all of it if the aggregate is
+    /// short of blocks, only what snapshots of this volume held if the volume is.
+    pub fn may_reclaim(&self, space: u32, blocks: u64, frees: bool) -> bool {
+        match self.reserve(None, blocks, frees) {
+            Err(_) => self.reclaim_left() > 0,
+            Ok(()) => self.volume(space).is_ok_and(|volume| volume.record.reclaim > 0),
+        }
+    }
+
+    /// Whether a snapshot of a volume may be deleted, or so many VVBNs be released that only snapshots used, which changes
+    /// `blocks` blocks at most. Nothing else may use the last of the space.
+    pub fn reserve_reclaim(&self, space: u32, blocks: u64, released: u64) -> Result<()> {
+        self.reserve_release(blocks, released)?;
+        self.check_volume(space, blocks, 0)
+    }
+
+    /// The same if it changes no block of a volume.
+    pub(super) fn reserve_release(&self, blocks: u64, released: u64) -> Result<()> {
+        self.check_aggregate(blocks, released, 0)
+    }
+
+    fn check_aggregate(&self, blocks: u64, released: u64, kept: u64) -> Result<()> {
         let changed = self.dirty_blocks() + blocks;
-        let freed: u64 = self.volumes.iter().flatten().map(|volume| volume.freed.len() as u64).sum();
-        let wanted = changed + self.maps(changed + freed) + kept;
+        let wanted = changed + self.maps(changed + self.freed() + released) + kept;
         if wanted > self.allocatable() {
             return Err(Error::NoSpace { wanted, free: self.allocatable().saturating_sub(kept) });
         }
-        let Some(space) = space else { return Ok(()) };
+        Ok(())
+    }
+
+    fn check_volume(&self, space: u32, blocks: u64, kept: u64) -> Result<()> {
         let volume = self.volume(space)?;
-        let own_maps = map_blocks(Shape::Volume, volume.record.blocks.div_ceil(BITS)) + FIXED_BLOCKS;
-        let kept = if frees { 0 } else { FREEING_BLOCKS + own_maps };
-        let wanted = volume.dirty + blocks + own_maps + kept;
-        let free = volume.record.blocks.saturating_sub(volume.record.used);
+        let wanted = volume.dirty + blocks + own_maps(volume) + kept;
+        let free = volume.record.free();
         if wanted > free {
             return Err(Error::NoSpace { wanted, free: free.saturating_sub(kept) });
         }
         Ok(())
     }
 
+    /// VVBNs that leave the maps with the next consistency point.
+    fn freed(&self) -> u64 {
+        self.volumes.iter().flatten().map(|volume| (volume.freed.len() + volume.released.len()) as u64).sum()
+    }
+
     /// Whether a consistency point would change anything.
     pub fn is_waiting(&self) -> bool {
-        !self.dirty.is_empty() || self.volumes.iter().flatten().any(|volume| !volume.freed.is_empty())
+        !self.dirty.is_empty() || self.freed() > 0
     }
 
     /// Whether so much waits that a consistency point is due.
     pub fn is_due(&self) -> bool {
-        let freed: usize = self.volumes.iter().flatten().map(|volume| volume.freed.len()).sum();
-        self.dirty_blocks() * crate::format::BLOCK as u64 > self.limits.dirty_bytes || freed > 1 << 20
+        self.dirty_blocks() * crate::format::BLOCK as u64 > self.limits.dirty_bytes || self.freed() > 1 << 20
     }
 
     /// Blocks that only operations which free may use.
     pub fn kept(&self) -> u64 {
-        FREEING_BLOCKS + self.maps(u64::MAX / 16)
+        FREEING_BLOCKS + self.maps(u64::MAX / 16) + self.kept_for_snapshots()
     }
 
-    /// Blocks of maps that change at most when `blocks` blocks of volumes are written or freed: bits of VVBNs, containers,
-    /// bits of PVBNs.
+    /// Blocks that only the deleting of snapshots may use. A block that changes the first time after a snapshot does not
+    /// give its old place back; what deleting changes are the maps of the volumes, each block of them once.
+    fn kept_for_snapshots(&self) -> u64 {
+        let with = self.volumes.iter().flatten().filter(|volume| volume.has_summary());
+        let own: u64 = with.map(|volume| summary_maps(&volume.record)).sum();
+        if own == 0 { 0 } else { own + RECLAIM_BLOCKS + self.maps(RECLAIM_BLOCKS + LEAST_RELEASED) }
+    }
+
+    /// VVBNs of a volume with snapshots that only their deleting may use.
+    pub(super) fn kept_for_snapshots_of(&self, space: u32) -> Result<u64> {
+        let volume = self.volume(space)?;
+        Ok(RECLAIM_BLOCKS + own_maps(volume) + summary_maps(&volume.record))
+    }
+
+    /// Blocks of maps that change at most when `blocks` blocks of volumes are written or freed: bits of VVBNs, counts of
+    /// references, containers, bits of PVBNs.
     fn maps(&self, blocks: u64) -> u64 {
-        let (mut active, mut container) = (0, 0);
+        let (mut active, mut references, mut container) = (0, 0, 0);
         for volume in self.volumes.iter().flatten() {
             active += map_blocks(Shape::Volume, volume.record.blocks.div_ceil(BITS));
+            references += volume.reference_blocks();
             // Only as much of the map as the volume can use of the aggregate.
             let mapped = volume.record.blocks.min(self.raid.geometry.blocks());
             container += map_blocks(Shape::Aggregate, mapped.div_ceil(Shape::Aggregate.fanout()));
         }
+        for record in self.deleted.values() {
+            let mapped = record.blocks.min(self.raid.geometry.blocks());
+            container += map_blocks(Shape::Aggregate, mapped.div_ceil(Shape::Aggregate.fanout()));
+        }
         let active = active.min(2 * blocks);
-        let container = container.min(3 * (2 * blocks + 2 * active));
+        let references = references.min(4 * blocks);
+        let container = container.min(3 * (2 * blocks + 2 * active + 2 * references));
         let bitmap = map_blocks(Shape::Aggregate, self.raid.geometry.blocks().div_ceil(BITS));
-        let bitmap = bitmap.min(4 * (blocks + active + container));
+        let bitmap = bitmap.min(4 * (blocks + active + references + container));
         let top_areas = map_blocks(Shape::Aggregate, self.raid.geometry.groups.len() as u64);
-        active + container + bitmap + top_areas + FIXED_BLOCKS
+        active + references + container + bitmap + top_areas + FIXED_BLOCKS
     }
 }
 
+/// Blocks of a volume's maps that change at most with a consistency point.
+fn own_maps(volume: &Volume) -> u64 {
+    map_blocks(Shape::Volume, volume.record.blocks.div_ceil(BITS)) + volume.reference_blocks() + FIXED_BLOCKS
+}
+
+/// The same with the summary map.
+fn summary_maps(record: &VolumeRecord) -> u64 {
+    2 * map_blocks(Shape::Volume, record.blocks.div_ceil(BITS)) + FIXED_BLOCKS
+}
+
 /// All blocks of a tree with as many blocks of contents.
-fn map_blocks(shape: Shape, contents: u64) -> u64 {
+pub(super) fn map_blocks(shape: Shape, contents: u64) -> u64 {
     let (mut all, mut level) = (contents, contents);
     while level > shape.roots() {
         level = level.div_ceil(shape.fanout());

@@ -4,12 +4,12 @@
 //! tetris, and in a tetris drive by drive, so that what is written one after the other lies one behind the other on a
 //! drive, and a tetris that is filled is whole stripes.
 
-use std::ops::Range;
+use std::{collections::BTreeMap, ops::Range};
 
-use super::{AGGREGATE, Key, Store, aggregate, heap::AreaHeap, volume};
+use super::{AGGREGATE, Key, Store, aggregate, areas::AreaStates, heap::AreaHeap, volume};
 use crate::{
     error::{Error, Result},
-    format::{BLOCK, Damage},
+    format::{BLOCK, Damage, pointer::Physical},
     raid::Place,
 };
 
@@ -21,16 +21,24 @@ pub(crate) const BITS: u64 = BLOCK as u64 * 8;
 pub(crate) struct Allocator {
     /// The areas of each group.
     pub(super) groups: Vec<AreaHeap>,
-    current: Option<Cursor>,
+    pub(super) states: AreaStates,
+    pub(super) current: Option<Cursor>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Cursor {
-    group: usize,
-    area: u64,
+pub(super) struct Cursor {
+    pub group: usize,
+    pub area: u64,
     /// The first stripe of the tetris.
     tetris: u64,
     place: Place,
+}
+
+impl Cursor {
+    /// At the beginning of an area.
+    pub fn new(group: usize, area: u64, stripe: u64) -> Self {
+        Self { group, area, tetris: stripe, place: Place { group, drive: 0, stripe } }
+    }
 }
 
 impl Store {
@@ -41,7 +49,7 @@ impl Store {
 
     /// Whether the last consistency point or the state in memory uses a block.
     pub(super) fn is_used(&mut self, pvbn: u64) -> Result<bool> {
-        Ok(self.pending.contains(&pvbn) || self.count_bits(AGGREGATE, aggregate::BITMAP, pvbn..pvbn + 1)? > 0)
+        Ok(self.pending.contains_key(&pvbn) || self.count_bits(AGGREGATE, aggregate::BITMAP, pvbn..pvbn + 1)? > 0)
     }
 
     /// Takes a free PVBN.
@@ -52,6 +60,7 @@ impl Store {
                 self.flip_bit(AGGREGATE, aggregate::BITMAP, pvbn, true)?;
                 self.sb.free = self.sb.free.saturating_sub(1);
                 self.score_taken(pvbn)?;
+                self.alloc.states.blocks_taken += 1;
                 return Ok(pvbn);
             }
             let (group, area) = self.best_area()?;
@@ -60,15 +69,22 @@ impl Store {
                 self.count_area(group, area as u32)?;
                 continue;
             }
+            self.note_taken(group, area as u32);
             let stripe = self.raid.geometry.area_stripes(group, area).start;
-            let place = Place { group, drive: 0, stripe };
-            self.alloc.current = Some(Cursor { group, area, tetris: stripe, place });
+            self.alloc.current = Some(Cursor::new(group, area, stripe));
         }
     }
 
     /// The next free block of the current area; `None` at its end.
     fn advance(&mut self) -> Result<Option<u64>> {
-        let Some(mut at) = self.alloc.current else { return Ok(None) };
+        let Some(at) = self.alloc.current else { return Ok(None) };
+        let next = self.next_free(at)?;
+        self.alloc.current = next.map(|(_, at)| at);
+        Ok(next.map(|(pvbn, _)| pvbn))
+    }
+
+    /// The first block of an area that may be taken from a cursor on, and where to go on behind it; `None` at the area's end.
+    pub(super) fn next_free(&mut self, mut at: Cursor) -> Result<Option<(u64, Cursor)>> {
         let stripes = self.raid.geometry.area_stripes(at.group, at.area);
         let drives = usize::from(self.raid.geometry.groups[at.group].data_drives);
         let depth = self.raid.geometry.tetris_stripes;
@@ -78,15 +94,13 @@ impl Store {
                 let start = self.raid.geometry.pvbn(at.place);
                 if let Some(pvbn) = self.find_clear(start..start + (end - at.place.stripe))? {
                     at.place.stripe += pvbn - start + 1;
-                    self.alloc.current = Some(at);
-                    return Ok(Some(pvbn));
+                    return Ok(Some((pvbn, at)));
                 }
                 at.place = Place { drive: at.place.drive + 1, stripe: at.tetris, ..at.place };
             }
             at.tetris = end;
             at.place = Place { drive: 0, stripe: end, ..at.place };
         }
-        self.alloc.current = None;
         Ok(None)
     }
 
@@ -94,7 +108,7 @@ impl Store {
         let mut next = range.start;
         while next < range.end {
             let Some(found) = self.find_bit(AGGREGATE, aggregate::BITMAP, next..range.end, false)? else { break };
-            if !self.pending.contains(&found) {
+            if !self.pending.contains_key(&found) {
                 return Ok(Some(found));
             }
             next = found + 1;
@@ -103,30 +117,35 @@ impl Store {
     }
 
     /// Gives a PVBN back; the last consistency point uses it until the next one is durable.
-    pub(super) fn give_pvbn(&mut self, pvbn: u64) -> Result<()> {
-        self.flip_bit(AGGREGATE, aggregate::BITMAP, pvbn, false)?;
+    pub(super) fn give_pvbn(&mut self, at: Physical) -> Result<()> {
+        self.flip_bit(AGGREGATE, aggregate::BITMAP, at.pvbn, false)?;
         self.sb.free = self.sb.free.saturating_add(1);
-        self.pending.insert(pvbn);
+        self.pending.insert(at.pvbn, at.tag);
         Ok(())
     }
 
-    /// What became free may be taken from now on.
-    pub(super) fn release_pending(&mut self) {
-        for pvbn in std::mem::take(&mut self.pending) {
+    /// What became free may be taken from now on. Gives it, with the tags of what lies there until it is taken.
+    pub(super) fn release_pending(&mut self) -> BTreeMap<u64, u16> {
+        let freed = std::mem::take(&mut self.pending);
+        for &pvbn in freed.keys() {
             self.score_given(pvbn);
         }
         for volume in self.volumes.iter_mut().flatten() {
             volume.pending.clear();
         }
+        self.end_areas();
+        freed
     }
 
     /// Takes a free VVBN.
     pub(super) fn take_vvbn(&mut self, space: u32) -> Result<u64> {
-        let (cursor, end) = (self.volume(space)?.cursor, self.volume(space)?.record.blocks);
-        for range in [cursor..end, 0..cursor] {
+        let volume = self.volume(space)?;
+        let (first, end) = (volume.record.first_own(), volume.record.blocks);
+        let cursor = volume.cursor.max(first);
+        for range in [cursor..end, first..cursor] {
             let mut next = range.start;
             while next < range.end {
-                let Some(found) = self.find_bit(space, volume::ACTIVE_MAP, next..range.end, false)? else { break };
+                let Some(found) = self.find_free_vvbn(space, next..range.end)? else { break };
                 if !self.volume(space)?.pending.contains(&found) {
                     self.flip_bit(space, volume::ACTIVE_MAP, found, true)?;
                     let volume = self.volume_mut(space)?;
@@ -138,24 +157,40 @@ impl Store {
                 next = found + 1;
             }
         }
-        let used = self.volume(space)?.record.used;
-        Err(Error::NoSpace { wanted: 1, free: end.saturating_sub(used) })
+        Err(Error::NoSpace { wanted: 1, free: self.volume(space)?.record.free() })
     }
 
-    /// Takes a VVBN out of the volume's maps, and gives its PVBN back.
+    /// The first VVBN of the range that neither the volume nor one of its snapshots uses.
+    fn find_free_vvbn(&mut self, space: u32, range: Range<u64>) -> Result<Option<u64>> {
+        let has_summary = self.has_summary(space)?;
+        let mut next = range.start;
+        while next < range.end {
+            let Some(found) = self.find_bit(space, volume::ACTIVE_MAP, next..range.end, false)? else { break };
+            if !has_summary {
+                return Ok(Some(found));
+            }
+            let Some(clear) = self.find_bit(space, volume::SUMMARY_MAP, found..range.end, false)? else { break };
+            if clear == found {
+                return Ok(Some(found));
+            }
+            next = clear;
+        }
+        Ok(None)
+    }
+
+    /// Takes a pointer to a VVBN away; if it was the last one, takes the VVBN out of the volume's map. If no snapshot holds it, it
+    /// leaves the container map too, and its PVBN is given back.
     pub(super) fn give_vvbn(&mut self, space: u32, vvbn: u64) -> Result<()> {
+        if self.unshare(space, vvbn)? {
+            return Ok(());
+        }
         self.flip_bit(space, volume::ACTIVE_MAP, vvbn, false)?;
-        let Some(at) = self.container(space, vvbn)? else {
-            let damage = Damage::new("container map", "place", "none", "one");
-            return Err(Error::damaged(format!("VVBN {vvbn} of volume {space}"), damage));
-        };
-        self.set_container(space, vvbn, None)?;
-        self.give_pvbn(at.pvbn)?;
+        let is_held = self.is_held(space, vvbn)?;
         let volume = self.volume_mut(space)?;
-        volume.pending.insert(vvbn);
         volume.record.used = volume.record.used.saturating_sub(1);
+        volume.record.held += u64::from(is_held);
         volume.record_dirty = true;
-        Ok(())
+        if is_held { Ok(()) } else { self.release_vvbn(space, vvbn) }
     }
 
     /// The lowest number of an inode that is free; it is not taken by this.
@@ -231,6 +266,6 @@ impl Store {
     }
 }
 
-fn bitmap_key(space: u32, file: u64, bit: u64) -> Key {
+pub(super) fn bitmap_key(space: u32, file: u64, bit: u64) -> Key {
     Key::new(space, file, 0, bit / BITS)
 }

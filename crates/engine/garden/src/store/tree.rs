@@ -1,10 +1,10 @@
 //! Trees of files: finding, reading and changing blocks by name.
 
-use super::{AGGREGATE, Key, Store, aggregate, cache::State, container_of, volume};
+use super::{AGGREGATE, Key, Store, aggregate, cache::State, container_of, volume, volume_of};
 use crate::{
     error::{Error, Result},
     format::{
-        Block, Damage,
+        BLOCK, Block, Damage,
         inode::{INODE, Inode, PER_BLOCK},
         pointer::{Physical, Pointer},
         slot::Kind,
@@ -99,6 +99,8 @@ impl Store {
         if self.cache.state(key) == Some(State::Clean) {
             self.dirty_above(key)?;
             self.make_dirty(key)?;
+        } else if !self.fakes.is_empty() {
+            self.change_in_earnest(key)?;
         }
         // Also if it was dirty already: what the caller writes is not what the last operation left.
         self.touched = true;
@@ -116,8 +118,15 @@ impl Store {
         self.modify(key)
     }
 
+    /// A block to be written again as it is: dirty with `data`, which come from elsewhere, and all above it dirty too.
+    pub(super) fn supply(&mut self, key: Key, data: Box<Block>) -> Result<()> {
+        self.dirty_above(key)?;
+        self.cache.insert(key, data);
+        self.make_dirty(key)
+    }
+
     /// Notes that a block in memory changes; all above it is dirty.
-    fn make_dirty(&mut self, key: Key) -> Result<()> {
+    pub(super) fn make_dirty(&mut self, key: Key) -> Result<()> {
         self.cache.set_state(key, State::Dirty);
         self.dirty.insert(key);
         if key.space != AGGREGATE {
@@ -131,6 +140,13 @@ impl Store {
         self.cache.state(key).is_some_and(|state| state != State::Clean)
     }
 
+    /// How many blocks of contents of a range of a file did, without those that only move.
+    pub fn dirty_contents(&self, space: u32, file: u64, offset: u64, len: u64) -> u64 {
+        let block = |at: u64| Key::new(space, file, 0, at / BLOCK as u64);
+        let dirty = self.dirty.range(block(offset)..=block(offset.saturating_add(len)));
+        dirty.filter(|key| self.is_changed(**key)).count() as u64
+    }
+
     /// How many blocks changed since the last consistency point.
     pub fn dirty_blocks(&self) -> u64 {
         self.dirty.len() as u64
@@ -140,6 +156,7 @@ impl Store {
     pub fn forget(&mut self, key: Key) {
         self.touched = true;
         self.cache.remove(key);
+        self.fakes.remove(&key);
         if self.dirty.remove(&key)
             && let Ok(volume) = self.volume_mut(key.space)
         {
@@ -155,7 +172,7 @@ impl Store {
         Ok(())
     }
 
-    fn dirty_above(&mut self, key: Key) -> Result<()> {
+    pub(super) fn dirty_above(&mut self, key: Key) -> Result<()> {
         let inode = self.inode(key.space, key.file)?;
         if key.level < inode.height {
             let (parent, _) = key.parent();
@@ -166,6 +183,25 @@ impl Store {
         }
         // The inode is written when the pointer is; its block has to have a place by then.
         self.put_inode(key.space, key.file, &inode)
+    }
+
+    /// Reads all that [`modify`](Self::modify) reads, and changes nothing.
+    pub(super) fn read_for_change(&mut self, key: Key) -> Result<()> {
+        self.load(key)?;
+        self.read_above(key)
+    }
+
+    /// Reads the blocks above a block, and those above its inode.
+    pub(super) fn read_above(&mut self, mut key: Key) -> Result<()> {
+        let inode = self.inode(key.space, key.file)?;
+        while key.level < inode.height {
+            key = key.parent().0;
+            self.load(key)?;
+        }
+        match (key.space, key.file) {
+            (AGGREGATE, aggregate::INODES) | (_, volume::INODES) => Ok(()),
+            _ => self.read_for_change(inode_place(key.space, key.file).0),
+        }
     }
 
     fn load(&mut self, key: Key) -> Result<()> {
@@ -181,7 +217,7 @@ impl Store {
     }
 
     /// Reads a block from the drives.
-    fn fetch(&mut self, key: Key, pointer: Pointer) -> Result<Box<Block>> {
+    pub(super) fn fetch(&mut self, key: Key, pointer: Pointer) -> Result<Box<Block>> {
         match pointer.vvbn {
             Some(vvbn) => self.fetch_of_volume(key, vvbn, pointer.at),
             None => {
@@ -199,22 +235,22 @@ impl Store {
     /// The read rule: the place in the pointer is good if the block there says that it is the one; else the container map
     /// knows better; and if that says the same, the block is damaged.
     fn fetch_of_volume(&mut self, key: Key, vvbn: u64, guess: Physical) -> Result<Box<Block>> {
-        let owner = container_of(key.space);
-        let want = |at: Physical| Want { kind: Kind::Volume, level: None, owner, block: vvbn, tag: at.tag };
         self.counts.volume_reads += 1;
-        let why = match self.raid.read(guess.pvbn, &want(guess)) {
-            Ok(data) => return Ok(data),
-            Err(why) => why,
-        };
-        self.counts.map_lookups += 1;
-        let Some(at) = self.container(key.space, vvbn)? else {
-            let damage = Damage::new("container map", "place", "none", format!("one for VVBN {vvbn}"));
-            return Err(Error::damaged(place(key), damage));
-        };
+        match self.raid.read(guess.pvbn, &self.want_of_volume(key.space, vvbn, guess)) {
+            Ok(data) => Ok(data),
+            Err(why) => self.fetch_by_map(key, vvbn, guess, why),
+        }
+    }
+
+    /// A block that is not where its pointer says, because of `why`.
+    fn fetch_by_map(&mut self, key: Key, vvbn: u64, guess: Physical, why: Damage) -> Result<Box<Block>> {
+        let owner = container_of(self.home(key.space, vvbn));
+        let want = |at: Physical| Want { kind: Kind::Volume, level: None, owner, block: vvbn, tag: at.tag };
+        let at = self.look_up(key, vvbn)?;
         let why = if at == guess {
             why
         } else {
-            self.counts.redirects += 1;
+            self.note_redirect(key);
             match self.raid.read(at.pvbn, &want(at)) {
                 Ok(data) => return Ok(data),
                 Err(why) => why,
@@ -223,10 +259,39 @@ impl Store {
         self.raid.repair(at.pvbn, &want(at), why)
     }
 
+    /// Where the container map says that a block lies which is not where its pointer says.
+    pub(super) fn look_up(&mut self, key: Key, vvbn: u64) -> Result<Physical> {
+        self.counts.map_lookups += 1;
+        self.container(key.space, vvbn)?.ok_or_else(|| {
+            let damage = Damage::new("container map", "place", "none", format!("one for VVBN {vvbn}"));
+            Error::damaged(place(key), damage)
+        })
+    }
+
     /// The container map: where a volume's block lies.
     pub fn container(&mut self, space: u32, vvbn: u64) -> Result<Option<Physical>> {
-        let pointer = self.pointer(container_key(space, vvbn))?;
+        let pointer = self.pointer(container_key(self.home(space, vvbn), vvbn))?;
         Ok(pointer.map(|pointer| pointer.at))
+    }
+
+    /// The volume in whose container a VVBN of a volume or snapshot lies: another one's, for what a clone has from its origin.
+    pub(super) fn home(&self, space: u32, vvbn: u64) -> u32 {
+        let mut home = volume_of(space);
+        // As often as there are volumes: damaged records may name each other.
+        for _ in &self.volumes {
+            let volume = self.volumes.get(home as usize).and_then(Option::as_ref);
+            match volume.and_then(|volume| volume.record.origin) {
+                Some(origin) if vvbn < origin.blocks => home = origin.volume,
+                _ => break,
+            }
+        }
+        home
+    }
+
+    /// What a volume's block has in its trailer.
+    pub(super) fn want_of_volume(&self, space: u32, vvbn: u64, at: Physical) -> Want {
+        let owner = container_of(self.home(space, vvbn));
+        Want { kind: Kind::Volume, level: None, owner, block: vvbn, tag: at.tag }
     }
 
     pub(super) fn set_container(&mut self, space: u32, vvbn: u64, at: Option<Physical>) -> Result<()> {
@@ -234,12 +299,12 @@ impl Store {
     }
 }
 
-/// A volume's block, seen as the contents of its container file.
-fn container_key(space: u32, vvbn: u64) -> Key {
+/// A volume's own block, seen as the contents of its container file.
+pub(super) fn container_key(space: u32, vvbn: u64) -> Key {
     Key::new(AGGREGATE, container_of(space), 0, vvbn)
 }
 
-fn inode_place(space: u32, file: u64) -> (Key, usize) {
+pub(super) fn inode_place(space: u32, file: u64) -> (Key, usize) {
     let table = if space == AGGREGATE { aggregate::INODES } else { volume::INODES };
     (Key::new(space, table, 0, file / PER_BLOCK), (file % PER_BLOCK) as usize * INODE)
 }

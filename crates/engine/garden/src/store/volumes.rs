@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use senesce_fsapi::{FileKind, Ino};
 
-use super::{AGGREGATE, Key, Store, aggregate, container_of, shape_of, volume};
+use super::{AGGREGATE, Dedup, Key, Store, aggregate, container_of, references, shape_of, volume};
 use crate::{
     error::{Error, Result},
     format::{
@@ -22,11 +22,17 @@ pub(crate) const MIN_BLOCKS: u64 = 256;
 #[derive(Debug)]
 pub(crate) struct Volume {
     pub record: VolumeRecord,
+    /// Tells it from another one that was in its place before, while the aggregate is open.
+    pub number: u64,
     pub record_dirty: bool,
     /// Dirty blocks of its files.
     pub dirty: u64,
     /// VVBNs of blocks that operations freed; the next consistency point takes them out of the maps.
     pub freed: Vec<u64>,
+    /// VVBNs that no snapshot uses any more, nor the volume; the next consistency point takes them out of the container map.
+    pub released: Vec<u64>,
+    /// How many snapshots it has.
+    pub snapshots: u32,
     /// VVBNs that became free in the running consistency point.
     pub pending: HashSet<u64>,
     /// Where the search for a free VVBN goes on.
@@ -37,21 +43,32 @@ pub(crate) struct Volume {
     pub held: HashMap<u64, u64>,
     /// Inodes without a name, in the order of the file of orphans.
     pub orphans: Vec<u64>,
+    /// The running pass that looks for blocks that hold the same.
+    pub dedup: Option<Box<Dedup>>,
 }
 
 impl Volume {
-    fn new(record: VolumeRecord) -> Self {
+    pub(super) fn new(record: VolumeRecord) -> Self {
         Self {
             record,
+            number: 0,
             record_dirty: false,
             dirty: 0,
             freed: Vec::new(),
+            released: Vec::new(),
+            snapshots: 0,
             pending: HashSet::new(),
             cursor: 0,
             ino_hint: volume::FIRST_USER,
             held: HashMap::new(),
             orphans: Vec::new(),
+            dedup: None,
         }
+    }
+
+    /// Whether snapshots may use VVBNs of it.
+    pub fn has_summary(&self) -> bool {
+        self.snapshots > 0 || self.record.reclaim > 0
     }
 }
 
@@ -62,20 +79,31 @@ impl Store {
             let (key, at) = record_place(space);
             let found = VolumeRecord::decode(&self.get(key)?[at..at + VOLUME]);
             let record = found.map_err(|damage| Error::damaged(format!("volume {space}"), damage))?;
+            let (deleted, record) =
+                record.map_or(
+                    (None, None),
+                    |record| {
+                        if record.deleted { (Some(record), None) } else { (None, Some(record)) }
+                    },
+                );
+            self.deleted.extend(deleted.map(|record| (space, record)));
             self.volumes.push(record.map(Volume::new));
         }
-        for space in self.spaces() {
-            let size = self.inode(space, volume::ORPHANS)?.size;
-            let most = self.volume(space)?.record.inodes.saturating_mul(8);
-            if size > most {
-                let damage = Damage::new("orphans", "size", size, format!("at most {most}"));
-                return Err(Error::damaged(format!("volume {space}"), damage));
-            }
-            let mut bytes = vec![0; size as usize];
-            self.read_file(space, volume::ORPHANS, 0, &mut bytes)?;
-            let orphans = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
-            self.volume_mut(space)?.orphans = orphans;
+        self.spaces().into_iter().try_for_each(|space| self.load_orphans(space))
+    }
+
+    /// Reads the numbers of a volume's inodes without a name.
+    pub(super) fn load_orphans(&mut self, space: u32) -> Result<()> {
+        let size = self.inode(space, volume::ORPHANS)?.size;
+        let most = self.volume(space)?.record.inodes.saturating_mul(8);
+        if size > most {
+            let damage = Damage::new("orphans", "size", size, format!("at most {most}"));
+            return Err(Error::damaged(format!("volume {space}"), damage));
         }
+        let mut bytes = vec![0; size as usize];
+        self.read_file(space, volume::ORPHANS, 0, &mut bytes)?;
+        self.volume_mut(space)?.orphans =
+            bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
         Ok(())
     }
 
@@ -84,9 +112,11 @@ impl Store {
         (0..).zip(&self.volumes).filter(|(_, volume)| volume.is_some()).map(|(space, _)| space).collect()
     }
 
-    pub fn find_volume(&self, name: &[u8]) -> Option<u32> {
-        let found = |space: &u32| self.volume(*space).is_ok_and(|volume| volume.record.name == name);
-        self.spaces().into_iter().find(found)
+    /// The volume of a name. Errors: `Invalid` if there is none.
+    pub fn find_volume(&self, name: &[u8]) -> Result<u32> {
+        let is_it = |space: &u32| self.volume(*space).is_ok_and(|volume| volume.record.name == name);
+        let found = self.spaces().into_iter().find(is_it);
+        found.ok_or_else(|| Error::invalid(format!("no volume {}", String::from_utf8_lossy(name))))
     }
 
     /// Writes a volume's record into the table.
@@ -98,14 +128,42 @@ impl Store {
         Ok(())
     }
 
+    /// The first place in the table that is free. Errors: `Invalid` if none is.
+    pub(super) fn free_place(&self) -> Result<u32> {
+        let is_free = |space: &u32| {
+            self.volumes.get(*space as usize).is_none_or(Option::is_none) && !self.deleted.contains_key(space)
+        };
+        let none = || Error::invalid(format!("{} volumes are the most there can be", aggregate::MAX_VOLUMES));
+        (0..aggregate::MAX_VOLUMES).find(is_free).ok_or_else(none)
+    }
+
+    /// Puts a volume in a free place, if there is space for `blocks` blocks and for all that is kept for maps once it is
+    /// there: what frees must go on working.
+    pub(super) fn put_volume(&mut self, space: u32, mut volume: Volume, blocks: u64) -> Result<()> {
+        // There is a consistency point before another volume can have this place.
+        volume.number = self.sb.cp;
+        let places = self.volumes.len();
+        if space as usize == places {
+            self.volumes.push(None);
+        }
+        self.volumes[space as usize] = Some(volume);
+        if let Err(error) = self.reserve(None, blocks, false) {
+            self.volumes[space as usize] = None;
+            self.volumes.truncate(places);
+            return Err(error);
+        }
+        self.sb.volumes = self.volumes.len() as u32;
+        // From here on nothing can be taken back.
+        self.touched = true;
+        Ok(())
+    }
+
     /// Makes an empty volume with a root directory; durable with the next consistency point.
     ///
     /// Errors: a name that is taken, empty or too long, a size out of bounds, no place in the table.
     pub fn create_volume(&mut self, name: &[u8], blocks: u64, inodes: u64, hash_seed: u64) -> Result<u32> {
-        if name.is_empty() || name.len() > MAX_NAME {
-            return Err(Error::invalid(format!("a volume's name of {} bytes; 1 to {MAX_NAME}", name.len())));
-        }
-        if self.find_volume(name).is_some() {
+        check_name("volume", name)?;
+        if self.find_volume(name).is_ok() {
             return Err(Error::invalid(format!("a volume {} exists", String::from_utf8_lossy(name))));
         }
         if !(MIN_BLOCKS..VVBN_END).contains(&blocks) || !(64..1 << 40).contains(&inodes) {
@@ -113,11 +171,7 @@ impl Store {
                 "a volume of {blocks} blocks and {inodes} inodes; {MIN_BLOCKS} to 2^40 blocks, 64 to 2^40 inodes"
             )));
         }
-        let space = self.volumes.iter().position(Option::is_none).unwrap_or(self.volumes.len()) as u32;
-        if space >= aggregate::MAX_VOLUMES {
-            return Err(Error::invalid(format!("{space} volumes are the most there can be")));
-        }
-        self.reserve(None, 64, false)?;
+        let space = self.free_place()?;
         let inode_file = fixed_file(space, inodes * INODE as u64);
         let record = VolumeRecord {
             name: name.to_vec(),
@@ -127,20 +181,27 @@ impl Store {
             inodes_used: 0,
             births: 0,
             hash_seed,
+            held: 0,
+            reclaim: 0,
+            shared: 0,
+            saved: 0,
+            origin: None,
+            deleted: false,
             inode_file,
         };
-        if space as usize == self.volumes.len() {
-            self.volumes.push(None);
-        }
-        self.volumes[space as usize] = Some(Volume::new(record));
-        self.sb.volumes = self.volumes.len() as u32;
+        self.put_volume(space, Volume::new(record), 64)?;
         self.put_inode(AGGREGATE, container_of(space), &fixed_file(AGGREGATE, blocks * BLOCK as u64))?;
-        for (file, bytes) in
-            [(volume::ACTIVE_MAP, blocks.div_ceil(8)), (volume::INODE_MAP, inodes.div_ceil(8)), (volume::ORPHANS, 0)]
-        {
+        for (file, bytes) in [
+            (volume::ACTIVE_MAP, blocks.div_ceil(8)),
+            (volume::INODE_MAP, inodes.div_ceil(8)),
+            (volume::ORPHANS, 0),
+            (volume::SUMMARY_MAP, blocks.div_ceil(8)),
+            (volume::REFERENCES, blocks * references::COUNT),
+        ] {
             self.put_inode(space, file, &fixed_file(space, bytes))?;
         }
-        for file in [Ino::ROOT.0, volume::ACTIVE_MAP, volume::INODE_MAP, volume::ORPHANS] {
+        use volume::{ACTIVE_MAP, INODE_MAP, ORPHANS, REFERENCES, SUMMARY_MAP};
+        for file in [Ino::ROOT.0, ACTIVE_MAP, INODE_MAP, ORPHANS, SUMMARY_MAP, REFERENCES] {
             self.set_inode_used(space, file, true)?;
         }
         let root = Inode { permissions: 0o755, links: 2, parent: volume::ROOT, ..Inode::new(FileKind::Directory) };
@@ -151,13 +212,21 @@ impl Store {
     }
 }
 
+/// Errors: `Invalid` for a name that is empty or too long, of a volume or whatever `what` says.
+pub(super) fn check_name(what: &str, name: &[u8]) -> Result<()> {
+    if name.is_empty() || name.len() > MAX_NAME {
+        return Err(Error::invalid(format!("a {what}'s name of {} bytes; 1 to {MAX_NAME}", name.len())));
+    }
+    Ok(())
+}
+
 /// A file whose tree is as high from the beginning as its size wants it.
 pub(super) fn fixed_file(space: u32, bytes: u64) -> Inode {
     let height = shape_of(space).height(bytes.div_ceil(BLOCK as u64));
     Inode { links: 1, size: bytes, height, ..Inode::new(FileKind::File) }
 }
 
-fn record_place(space: u32) -> (Key, usize) {
+pub(super) fn record_place(space: u32) -> (Key, usize) {
     let (block, within) = (u64::from(space) / PER_BLOCK, u64::from(space) % PER_BLOCK);
     (Key::new(AGGREGATE, aggregate::VOLUMES, 0, block), within as usize * VOLUME)
 }

@@ -1,13 +1,13 @@
 //! Doing an operation, the first time and again.
 
-use senesce_fsapi::{Attributes, FsResult};
+use senesce_fsapi::{Attributes, FsError, FsResult};
 
 use crate::{
     format::{
         BLOCK,
         operation::{Act, Operation},
     },
-    store::Store,
+    store::{Store, is_snapshot},
 };
 
 /// What an operation gives.
@@ -18,6 +18,9 @@ impl Store {
     /// A failure after the first change (a damaged block in the middle) stops the engine.
     pub fn apply(&mut self, operation: &Operation) -> FsResult<Done> {
         self.check_running()?;
+        if is_snapshot(operation.volume) {
+            return Err(FsError::ReadOnly);
+        }
         self.touched = false;
         let done = self.act(operation);
         if let Err(error) = &done
@@ -56,11 +59,33 @@ impl Store {
             }
             Act::RemoveXattr { ino, name } => self.remove_xattr(space, caller, *ino, name).map(|()| None),
             Act::Reap { ino } => self.reap(space, *ino).map(|()| None),
+            Act::CloneRange { from, from_offset, to, to_offset, len } => {
+                self.clone_range(space, caller, (*from, *from_offset), (*to, *to_offset), *len).map(|()| None)
+            }
         }
     }
 }
 
-/// Blocks of a volume that an act changes at most, and whether it is one that frees and may use what is kept for those.
+impl Store {
+    /// Blocks of a volume that an operation changes at most, and whether it is one that frees. Errors: those of reading.
+    pub fn cost(&mut self, operation: &Operation) -> FsResult<(u64, bool)> {
+        match &operation.act {
+            Act::CloneRange { from, from_offset, to, to_offset, len } => {
+                let (from, to) = ((*from, *from_offset), (*to, *to_offset));
+                Ok((self.clone_cost(operation.volume, from, to, *len)?, false))
+            }
+            // Whoever cuts a file frees, wherever it is cut.
+            Act::SetAttributes { ino, change } => {
+                let (blocks, frees) = compute_cost(&operation.act);
+                let size = self.try_inode(operation.volume, *ino)?.map_or(0, |inode| inode.size);
+                Ok((blocks, frees || change.size.is_some_and(|new| new < size)))
+            }
+            act => Ok(compute_cost(act)),
+        }
+    }
+}
+
+/// Blocks of a volume that an act changes at most, whatever the volume is like, and whether it is one that frees and may use what is kept for those.
 pub(crate) fn compute_cost(act: &Act) -> (u64, bool) {
     let blocks = |bytes: usize| {
         let contents = bytes.div_ceil(BLOCK) as u64 + 1;
@@ -74,6 +99,8 @@ pub(crate) fn compute_cost(act: &Act) -> (u64, bool) {
         Act::Rename { .. } => (60, false),
         Act::SetAttributes { change, .. } => (32, change.size.is_none_or(|size| size == 0)),
         Act::Allocate { how, .. } => (40, matches!(how, senesce_fsapi::AllocateHow::Punch)),
+        // All of it copied, and every count in a block of its own. `Store::cost` knows better.
+        Act::CloneRange { len, .. } => (8 * len.div_ceil(BLOCK as u64) + 32, false),
         Act::Unlink { .. } | Act::Rmdir { .. } | Act::RemoveXattr { .. } | Act::Reap { .. } => (48, true),
     }
 }

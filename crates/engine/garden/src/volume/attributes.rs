@@ -98,7 +98,7 @@ impl Store {
         self.stamp_contents(space, caller, ino)
     }
 
-    fn stamp_contents(&mut self, space: u32, caller: &Caller, ino: u64) -> FsResult<()> {
+    pub(super) fn stamp_contents(&mut self, space: u32, caller: &Caller, ino: u64) -> FsResult<()> {
         let mut inode = self.inode(space, ino)?;
         (inode.modified, inode.changed) = (caller.now, caller.now);
         Ok(self.put_inode(space, ino, &inode)?)

@@ -3,9 +3,9 @@
 use senesce_fsapi::{FileKind, FsError};
 
 use crate::{
-    error::Result,
+    error::{Error, Result},
     format::{
-        BLOCK,
+        BLOCK, Block,
         inode::{AREA, Inode},
         pointer::Pointer,
     },
@@ -133,22 +133,71 @@ impl Store {
         self.free_range(space, file, first, last)
     }
 
-    /// The first block from `from` on, below `end`, that exists; or that does not.
+    /// The first block from `from` on, below `end`, that exists; or that does not. Cost: looks at each block of pointers once.
     pub fn find_block(&mut self, space: u32, file: u64, from: u64, end: u64, exists: bool) -> Result<Option<u64>> {
         let inode = self.inode(space, file)?;
+        let fanout = shape_of(space).fanout();
         let mut at = from;
         while at < end {
             let key = Key::new(space, file, 0, at);
-            if self.has_block(key)? == exists {
-                return Ok(Some(at));
+            let hole = self.hole_around(key, inode.height)?;
+            if hole > 1 {
+                if !exists {
+                    return Ok(Some(at));
+                }
+                at += hole;
+                continue;
             }
-            at += if exists { self.hole_around(key, inode.height)? } else { 1 };
+            let (parent, _) = key.parent();
+            let pointers = if inode.height > 0 { Some(*self.get(parent)?) } else { None };
+            for next in at..end.min((at / fanout + 1) * fanout) {
+                let child = Key::new(space, file, 0, next);
+                let is_there = match &pointers {
+                    _ if self.is_dirty(child) => true,
+                    Some(pointers) => is_set(child, pointers)?,
+                    None => self.has_block(child)?,
+                };
+                if is_there == exists {
+                    return Ok(Some(next));
+                }
+            }
+            at = (at / fanout + 1) * fanout;
+        }
+        Ok(None)
+    }
+
+    /// The last block of a file that exists.
+    pub(crate) fn last_block(&mut self, space: u32, file: u64) -> Result<Option<u64>> {
+        let height = self.inode(space, file)?.height;
+        for slot in (0..shape_of(space).roots()).rev() {
+            let found = self.last_below(Key::new(space, file, height, slot))?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    fn last_below(&mut self, key: Key) -> Result<Option<u64>> {
+        if !self.has_block(key)? {
+            return Ok(None);
+        }
+        if key.level == 0 {
+            return Ok(Some(key.index));
+        }
+        let fanout = key.shape().fanout();
+        for slot in (0..fanout).rev() {
+            let child = Key::new(key.space, key.file, key.level - 1, key.index * fanout + slot);
+            let found = self.last_below(child)?;
+            if found.is_some() {
+                return Ok(found);
+            }
         }
         Ok(None)
     }
 
     /// How many blocks from `key` on are known to be a hole, because nothing is above them.
-    fn hole_around(&mut self, key: Key, height: u8) -> Result<u64> {
+    pub(crate) fn hole_around(&mut self, key: Key, height: u8) -> Result<u64> {
         let (mut above, mut covered) = (key, 1);
         while above.level < height {
             let (parent, _) = above.parent();
@@ -167,7 +216,7 @@ impl Store {
     }
 
     /// Moves inline contents into a block; says whether there were any.
-    fn spill(&mut self, space: u32, file: u64) -> Result<bool> {
+    pub(super) fn spill(&mut self, space: u32, file: u64) -> Result<bool> {
         let mut inode = self.inode(space, file)?;
         if !inode.inline {
             return Ok(false);
@@ -181,7 +230,7 @@ impl Store {
     }
 
     /// Makes the tree high enough: the inode's pointers move down into a block.
-    fn grow(&mut self, space: u32, file: u64, blocks: u64) -> Result<()> {
+    pub(crate) fn grow(&mut self, space: u32, file: u64, blocks: u64) -> Result<()> {
         let shape = shape_of(space);
         loop {
             let mut inode = self.inode(space, file)?;
@@ -232,7 +281,7 @@ impl Store {
         self.free_range(space, file, first, shape_of(space).capacity(height))
     }
 
-    fn free_range(&mut self, space: u32, file: u64, first: u64, last: u64) -> Result<()> {
+    pub(super) fn free_range(&mut self, space: u32, file: u64, first: u64, last: u64) -> Result<()> {
         let height = self.inode(space, file)?.height;
         let mut freed = 0;
         for slot in 0..shape_of(space).roots() {
@@ -272,6 +321,14 @@ impl Store {
         }
         Ok(freed)
     }
+}
+
+/// Whether a block of pointers has one to this block.
+fn is_set(key: Key, pointers: &Block) -> Result<bool> {
+    let (_, slot) = key.parent();
+    let decoded = key.shape().decode(pointers, slot);
+    let place = || format!("inode {} of volume {}, block {}", key.file, key.space, key.index);
+    Ok(decoded.map_err(|damage| Error::damaged(place(), damage))?.is_some())
 }
 
 fn may_be_inline(file: u64, inode: &Inode) -> bool {

@@ -2,12 +2,19 @@
 
 use senesce_fsapi::{Caller, FileKind, FsError, FsResult, NewNode};
 
-use super::attributes::attributes_of;
+use super::{attributes::attributes_of, compute_cost};
 use crate::{
     error::Result,
-    format::inode::Inode,
+    format::{
+        BLOCK,
+        inode::Inode,
+        operation::{Act, Operation},
+    },
     store::{Store, volume},
 };
+
+/// Blocks of a file without a name that one operation frees at most: what it needs of pointers is read under the lock.
+const STEP_BLOCKS: u64 = 1 << 16;
 
 impl Store {
     /// The inode that a user names by its number. Errors: `Stale`.
@@ -80,10 +87,44 @@ impl Store {
         self.write_file(space, volume::ORPHANS, at, &ino.to_le_bytes())
     }
 
-    /// Removes an inode without a name. Errors: `Stale` if it is none.
+    /// Whether a file is so long that it is not removed by one operation, which would read all its pointers.
+    pub fn is_long(&mut self, space: u32, ino: u64) -> Result<bool> {
+        let inode = self.inode(space, ino)?;
+        Ok(!inode.inline && inode.size.div_ceil(BLOCK as u64) > STEP_BLOCKS)
+    }
+
+    /// Removes all inodes without a name of a volume of which none is held, as far as there is space. Nothing of it is logged: it is done
+    /// again after a loss of power.
+    pub fn reap_orphans(&mut self, space: u32) -> Result<()> {
+        for ino in self.volume(space)?.orphans.clone() {
+            let reap = Operation { volume: space, caller: Caller::default(), act: Act::Reap { ino } };
+            let (blocks, frees) = compute_cost(&reap.act);
+            // A long one goes in steps.
+            while self.volume(space)?.orphans.contains(&ino) {
+                if self.is_due() || self.is_waiting() && self.reserve(Some(space), blocks, frees).is_err() {
+                    self.consistency_point()?;
+                }
+                // Without space even now it waits for the next opening: an aggregate that is full must open.
+                if self.reserve(Some(space), blocks, frees).is_err() {
+                    break;
+                }
+                self.apply(&reap)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes an inode without a name; of a long one only the end, and it stays. Errors: `Stale` if it is none.
     pub(super) fn reap(&mut self, space: u32, ino: u64) -> FsResult<()> {
+        let mut orphans = self.volume(space)?.orphans.iter();
+        let at = orphans.position(|&orphan| orphan == ino).ok_or(FsError::Stale)?;
+        if self.is_long(space, ino)?
+            && let Some(last) = self.last_block(space, ino)?
+            && last >= STEP_BLOCKS
+        {
+            return Ok(self.resize(space, ino, (last + 1 - STEP_BLOCKS) * BLOCK as u64)?);
+        }
         let orphans = &self.volume(space)?.orphans;
-        let at = orphans.iter().position(|&orphan| orphan == ino).ok_or(FsError::Stale)?;
         let last = orphans.len() - 1;
         let moved = orphans[last];
         self.write_file(space, volume::ORPHANS, 8 * at as u64, &moved.to_le_bytes())?;

@@ -5,8 +5,10 @@
 
 mod apply;
 mod attributes;
+mod clone;
 mod contents;
 mod directory;
+mod extents;
 mod inodes;
 mod names;
 mod xattrs;

@@ -3,28 +3,28 @@
 
 use std::sync::Arc;
 
-use senesce_block::{Crash, CrashPlan, MemoryDevice, Recording};
+use senesce_block::{BlockDevice, CrashPlan, MemoryDevice, Recording};
 use senesce_core::{Bytes, Seed};
 use senesce_fsapi::{
     FileKind, ModelFs, RenameHow, SetXattrHow,
-    conformance::{Draw, Operation, Place, Player, SequenceOptions, Tree, collect_tree, find_difference},
+    conformance::{Draw, Operation, Place, Player, SequenceOptions, Tree, collect_tree, find_difference, set_root},
 };
 use senesce_garden::Limits;
 
-use crate::rig::{Devices, Rig, Shape, VOLUME, findings, open, set_root, shared};
+use crate::rig::{Devices, Rig, SLOT, Shape, VOLUME, findings, open, shared};
 
 pub const TINY: Shape = Shape { groups: &[(2, true)], stripes: 192, log_bytes: 400 << 10 };
 pub const LIMITS: Limits = Limits { cache_bytes: 32 << 12, dirty_bytes: 12 << 12 };
 
-fn path(path: &str) -> String {
+pub fn path(path: &str) -> String {
     path.to_owned()
 }
 
-fn write(to: &str, offset: u64, len: u64) -> Operation {
+pub fn write(to: &str, offset: u64, len: u64) -> Operation {
     Operation::Write { at: Place::Path(path(to)), offset, len, seed: offset + len }
 }
 
-fn make(at: &str, kind: FileKind) -> Operation {
+pub fn make(at: &str, kind: FileKind) -> Operation {
     Operation::MakeNode { path: path(at), kind, permissions: 0o640 }
 }
 
@@ -72,21 +72,26 @@ pub fn story() -> Vec<Operation> {
 }
 
 /// A run on devices that record, and what the tree is after each operation: with no names for what is only held.
-struct Run {
-    recording: Recording,
-    trees: Vec<Tree>,
-    consistency_points: u64,
+pub struct Run {
+    pub recording: Recording,
+    pub trees: Vec<Tree>,
+    pub consistency_points: u64,
 }
 
-fn record(operations: &[Operation]) -> Run {
+pub fn record(operations: &[Operation]) -> Run {
     record_with(operations, None, LIMITS)
 }
 
 /// Of an aggregate that has lost a drive, or with other limits.
 fn record_with(operations: &[Operation], missing: Option<usize>, limits: Limits) -> Run {
+    record_and(operations, missing, limits, &mut |_| {})
+}
+
+/// The same, with something else done after each operation.
+pub fn record_and(operations: &[Operation], missing: Option<usize>, limits: Limits, each: &mut dyn FnMut(&Rig)) -> Run {
     let devices: Vec<Arc<MemoryDevice>> = TINY.devices().into_iter().map(Arc::new).collect();
     let rig = Rig::on(&TINY, devices.iter().map(|device| device.clone() as _).collect(), LIMITS);
-    set_root(rig.fs());
+    set_root(rig.fs()).unwrap();
     rig.garden().consistency_point().unwrap();
     drop(rig);
     let mut forks: Vec<MemoryDevice> = devices.iter().map(|device| device.fork()).collect();
@@ -97,13 +102,14 @@ fn record_with(operations: &[Operation], missing: Option<usize>, limits: Limits)
     let mut rig = Rig { devices: shared(devices), garden: None, fs: None, limits };
     rig.open().unwrap();
     let mut model = ModelFs::new(Bytes(Bytes::GIB));
-    set_root(&model);
+    set_root(&model).unwrap();
     let (mut player, mut model_player) = (Player::default(), Player::default());
     let mut trees = vec![collect_tree(&model).unwrap()];
     for (number, operation) in (1..).zip(operations) {
         let (got, want) = (player.play(&mut rig, operation), model_player.play(&mut model, operation));
         assert_eq!(format!("{got:?}"), format!("{want:?}"), "{operation:?}");
         recording.mark(number);
+        each(&rig);
         trees.push(collect_tree(&model).unwrap());
     }
     let consistency_points = rig.garden().report().counts.consistency_points;
@@ -112,7 +118,7 @@ fn record_with(operations: &[Operation], missing: Option<usize>, limits: Limits)
 
 /// Opens what a loss of power left. What is there must be the state of the last acknowledged operation, or of the one
 /// that was being done.
-fn check_state(devices: &Devices, trees: &[Tree], done: usize, told: &str) {
+pub fn check_state(devices: &Devices, trees: &[Tree], done: usize, told: &str) {
     let garden = open(devices, LIMITS).unwrap_or_else(|error| panic!("{told}: {error}"));
     let fs = garden.volume(VOLUME).unwrap_or_else(|error| panic!("{told}: {error}"));
     let tree = collect_tree(&fs).unwrap_or_else(|error| panic!("{told}: {error}"));
@@ -124,22 +130,23 @@ fn check_state(devices: &Devices, trees: &[Tree], done: usize, told: &str) {
     assert!(found.is_empty(), "{told}: {}", found.join("\n"));
 }
 
-fn check_crash(crash: Crash, trees: &[Tree]) -> Vec<MemoryDevice> {
-    let (told, done) = (crash.to_string(), crash.mark.unwrap_or(0) as usize);
-    let left: Vec<MemoryDevice> = crash.devices.iter().map(MemoryDevice::fork).collect();
-    check_state(&shared(crash.devices), trees, done, &told);
-    left
+/// Opens what each loss of power left, which must hold the tree of an operation at or after the last acknowledged one.
+/// Returns the number of states.
+pub fn check_crashes(recording: &Recording, trees: &[Tree], plan: &CrashPlan) -> u64 {
+    let mut states = 0;
+    recording.for_each_crash(plan, |crash| {
+        states += 1;
+        let (told, done) = (crash.to_string(), crash.mark.unwrap_or(0) as usize);
+        check_state(&shared(crash.devices), trees, done, &told);
+    });
+    states
 }
 
 #[test]
 fn nothing_acknowledged_is_lost_whenever_power_is() {
     let run = record(&story());
     let plan = CrashPlan { exhaustive_up_to: 8, samples: 24, tears: 8, seed: Seed(1) };
-    let mut states = 0;
-    run.recording.for_each_crash(&plan, |crash| {
-        states += 1;
-        check_crash(crash, &run.trees);
-    });
+    let states = check_crashes(&run.recording, &run.trees, &plan);
     assert!(states > 500, "{states} states");
 }
 
@@ -177,11 +184,7 @@ fn drawn_operations_outlive_losses_of_power() {
         let operations: Vec<Operation> = Draw::new(Seed(seed), &options).take(options.operations).collect();
         let run = record(&operations);
         let plan = CrashPlan { exhaustive_up_to: 5, samples: 8, tears: 4, seed: Seed(seed) };
-        let mut states = 0;
-        run.recording.for_each_crash(&plan, |crash| {
-            states += 1;
-            check_crash(crash, &run.trees);
-        });
+        let states = check_crashes(&run.recording, &run.trees, &plan);
         assert!(states > 50, "{states} states");
     }
 }
@@ -191,9 +194,50 @@ fn a_log_that_is_full_makes_a_consistency_point_and_loses_nothing() {
     let run = record_with(&story(), None, Limits { cache_bytes: 32 << 12, ..Limits::default() });
     assert!(run.consistency_points > 0, "the log of {} bytes was never full", TINY.log_bytes);
     let plan = CrashPlan { exhaustive_up_to: 6, samples: 12, tears: 4, seed: Seed(5) };
+    let states = check_crashes(&run.recording, &run.trees, &plan);
+    assert!(states > 100, "{states} states");
+}
+
+/// The number of the newest superblock of a drive.
+fn newest(drive: &MemoryDevice) -> u64 {
+    let cp = |slot: u64| {
+        let mut bytes = [0; 8];
+        drive.read_at(slot * SLOT + 32, &mut bytes).unwrap();
+        u64::from_le_bytes(bytes)
+    };
+    cp(1).max(cp(2))
+}
+
+/// A drive that alone has the newest superblock is away for an opening, in which power is lost again; then it comes back.
+#[test]
+fn a_drive_that_was_away_for_an_opening_is_not_believed() {
+    let run = record(&story());
+    let plan = CrashPlan { exhaustive_up_to: 3, samples: 4, tears: 0, seed: Seed(6) };
+    let (mut tried, mut states) = (0, 0);
     run.recording.for_each_crash(&plan, |crash| {
-        check_crash(crash, &run.trees);
+        let (told, done) = (crash.to_string(), crash.mark.unwrap_or(0) as usize);
+        let numbers: Vec<u64> = crash.devices[..3].iter().map(newest).collect();
+        let Some(away) = (0..3).find(|&drive| (0..3).all(|other| other == drive || numbers[other] < numbers[drive]))
+        else {
+            return;
+        };
+        tried += 1;
+        if tried % 2 == 0 {
+            return;
+        }
+        let mut left = crash.devices;
+        let absent = left.remove(away);
+        let (again, devices) = Recording::new(left);
+        drop(open(&shared(devices), LIMITS).unwrap());
+        again.for_each_crash(&plan, |second| {
+            states += 1;
+            let told = format!("{told}; without drive {away}; then {second}");
+            let mut devices = second.devices;
+            devices.insert(away, absent.fork());
+            check_state(&shared(devices), &run.trees, done, &told);
+        });
     });
+    assert!(states > 100, "{states} states");
 }
 
 /// The write hole: power and a drive are lost at once, in the middle of writing stripes in part.
@@ -218,11 +262,7 @@ fn power_may_be_lost_while_a_drive_is_missing() {
     for missing in 0..3 {
         let run = record_with(&story(), Some(missing), LIMITS);
         let plan = CrashPlan { exhaustive_up_to: 3, samples: 6, tears: 1, seed: Seed(4) };
-        let mut states = 0;
-        run.recording.for_each_crash(&plan, |crash| {
-            states += 1;
-            check_crash(crash, &run.trees);
-        });
+        let states = check_crashes(&run.recording, &run.trees, &plan);
         assert!(states > 150, "{states} states");
     }
 }

@@ -8,21 +8,29 @@ use std::{
 use senesce_block::{BlockDevice, MemoryDevice};
 use senesce_core::{Bytes, Rng, Seed};
 use senesce_fsapi::{
-    FileSystem, FsError, Ino, ModelFs, NewNode,
-    conformance::{collect_tree, find_difference},
+    FileSystem, FsError, Ino, ModelFs, NewNode, Timestamp,
+    conformance::{collect_tree, find_difference, set_root},
 };
 use senesce_garden::{Limits, check, collect_used_slots};
 
-use crate::rig::{Devices, Rig, SLOT, SMALL, Shape, TIGHT, VOLUME, caller, findings, open, set_root, shared};
+use crate::rig::{Devices, Rig, SLOT, SMALL, Shape, TIGHT, VOLUME, caller, findings, open, shared};
 
 const UNPROTECTED: Shape = Shape { groups: &[(3, false)], stripes: 200, log_bytes: 400 << 10 };
 
 pub fn play(fs: &dyn FileSystem) {
-    set_root(fs);
+    set_root(fs).unwrap();
     for number in 0..12_u8 {
         let name = format!("file {number}");
         let ino = fs.make_node(&caller(1), Ino::ROOT, name.as_bytes(), &NewNode::file(0o644)).unwrap().ino;
         fs.write(&caller(1), ino, 0, &vec![number + 1; 6000 * usize::from(number)]).unwrap();
+    }
+    // Their sources are on the drives by now: they share. One that is shared is written, another one has its only pointer
+    // in the clone.
+    for (number, name) in [(7, "clone"), (5, "second")] {
+        let source = fs.lookup(Ino::ROOT, format!("file {number}").as_bytes()).unwrap().ino;
+        let ino = fs.make_node(&caller(1), Ino::ROOT, name.as_bytes(), &NewNode::file(0o644)).unwrap().ino;
+        assert_eq!(fs.clone_range(&caller(1), (source, 0), (ino, 0), 1 << 40).unwrap(), 6000 * number);
+        fs.write(&caller(1), source, 8192, &[number as u8 + 1; 100]).unwrap();
     }
     fs.symlink(&caller(2), Ino::ROOT, b"link", b"to").unwrap();
     fs.set_xattr(&caller(2), Ino::ROOT, b"user.a", &[5; 300], senesce_fsapi::SetXattrHow::Any).unwrap();
@@ -33,6 +41,10 @@ pub fn filled(shape: &Shape) -> Vec<MemoryDevice> {
     let devices: Vec<Arc<MemoryDevice>> = shape.devices().into_iter().map(Arc::new).collect();
     let rig = Rig::on(shape, devices.iter().map(|device| device.clone() as _).collect(), TIGHT);
     play(rig.fs());
+    rig.garden().create_snapshot(VOLUME, b"monday", Timestamp::default()).unwrap();
+    // The same again, elsewhere: what lay there is the snapshot's alone.
+    let ino = rig.fs().lookup(Ino::ROOT, b"file 11").unwrap().ino;
+    rig.fs().write(&caller(1), ino, 0, &[12; 30_000]).unwrap();
     rig.garden().consistency_point().unwrap();
     devices.iter().map(|device| device.fork()).collect()
 }

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use senesce_block::{BlockDevice, CrashPlan, FaultDevice, MemoryDevice, Recording};
+use senesce_block::{BlockDevice, BlockOperation, CrashPlan, FaultDevice, MemoryDevice, Recording};
 use senesce_core::{Bytes, Seed};
 use senesce_fsapi::{
     FileSystem, Ino, ModelFs, NewNode,
-    conformance::{Operation, Player, SequenceOptions, Subject, Tree, collect_tree, find_difference, run_sequence},
+    conformance::{
+        Operation, Player, SequenceOptions, Subject, Tree, collect_tree, find_difference, run_sequence, set_root,
+    },
 };
 use senesce_garden::{DriveState, FormatOptions, Garden};
 
 use crate::{
     crash::{LIMITS, TINY, story},
     damage::{filled, flip, forks, play},
-    rig::{
-        Devices, FIXED_SLOTS, Rig, SLOT, SMALL, Shape, TIGHT, VOLUME, caller, findings, format, open, set_root, shared,
-    },
+    rig::{Devices, FIXED_SLOTS, Rig, SLOT, SMALL, Shape, TIGHT, VOLUME, caller, findings, format, open, shared},
 };
 
 const GROUPS: Shape = Shape { groups: &[(2, true), (3, true)], stripes: 200, log_bytes: 400 << 10 };
@@ -208,10 +208,10 @@ fn power_is_lost_after_a_drive_failed_in_the_middle() {
 
 /// Plays operations on a rig and a model; gives the trees before and after each, marks each in the recording.
 fn play_along(rig: &mut Rig, operations: &[Operation], recording: &Recording) -> Vec<Tree> {
-    set_root(rig.fs());
+    set_root(rig.fs()).unwrap();
     recording.mark(0);
     let mut model = ModelFs::new(Bytes(Bytes::GIB));
-    set_root(&model);
+    set_root(&model).unwrap();
     let (mut player, mut model_player) = (Player::default(), Player::default());
     let mut trees = vec![collect_tree(&model).unwrap()];
     for (number, operation) in (1..).zip(operations) {
@@ -309,6 +309,34 @@ fn power_is_lost_while_a_new_drive_is_filled() {
             }
         });
         assert!(states > 100, "{states} states");
+    }
+}
+
+#[test]
+fn a_drive_that_does_not_answer_is_told_and_not_left_out() {
+    let at_rest = filled(&SMALL);
+    for number in [0, 3] {
+        let devices: Vec<Arc<FaultDevice<MemoryDevice>>> =
+            at_rest.iter().map(|device| Arc::new(FaultDevice::new(device.fork()))).collect();
+        let all: Devices = devices.iter().map(|device| device.clone() as _).collect();
+        // Its label, twice; its first superblock, twice.
+        for first in [1, 2] {
+            devices[number].heal();
+            let at = devices[number].requests(BlockOperation::Read) + first;
+            devices[number].inject(&format!("fail read {at}; fail read {}", at + 1)).unwrap();
+            let told = refused(&all);
+            assert!(told.starts_with(&format!("drive {number}: it does not answer (")), "{told}");
+            assert!(told.ends_with("; to go on without it, open without it"), "{told}");
+        }
+        // Once may happen.
+        devices[number].heal();
+        let before = devices[number].requests(BlockOperation::Read);
+        devices[number].inject(&format!("fail read {}", before + 1)).unwrap();
+        assert_eq!(open(&all, TIGHT).unwrap().report().missing_drives, [0; 0]);
+        assert_eq!(devices[number].struck(), 5);
+        devices[number].inject("fail read 1..").unwrap();
+        refused(&all);
+        assert_eq!(find_difference(&played(), &tree(&without(&all, &[number]))), None);
     }
 }
 
@@ -428,13 +456,13 @@ fn another_version_of_the_format_is_refused() {
         let devices = forks(&filled(&SMALL));
         let mut bytes = vec![0; SLOT as usize];
         devices[2].read_at(slot * SLOT, &mut bytes).unwrap();
-        bytes[8] = 2;
+        bytes[8] = 9;
         let sum = crc32c::crc32c(&bytes[..4096]).to_le_bytes();
         bytes[4096..4100].copy_from_slice(&sum);
         let trailer = crc32c::crc32c_append(crc32c::crc32c(&bytes[4096..4100]), &bytes[4104..]).to_le_bytes();
         bytes[4100..4104].copy_from_slice(&trailer);
         devices[2].write_at(slot * SLOT, &bytes).unwrap();
-        assert!(refused(&devices).contains("version is 2, expected 1"), "{}", refused(&devices));
+        assert!(refused(&devices).contains("version is 9, expected 2"), "{}", refused(&devices));
     }
     let unformatted = shared(SMALL.devices());
     assert!(refused(&unformatted).starts_with("no drive of an aggregate: drive 0 ("), "{}", refused(&unformatted));

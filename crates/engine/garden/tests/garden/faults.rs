@@ -6,13 +6,13 @@ use senesce_block::{BlockDevice, FaultDevice, MemoryDevice};
 use senesce_core::Bytes;
 use senesce_fsapi::{
     FileSystem, Ino, ModelFs, NewNode,
-    conformance::{Answer, Operation, Player, Tree, collect_tree, find_difference},
+    conformance::{Answer, Operation, Player, Tree, collect_tree, find_difference, set_root},
 };
 use senesce_garden::Limits;
 
 use crate::{
     crash::{LIMITS, TINY, story},
-    rig::{Devices, Rig, VOLUME, caller, findings, open, set_root, shared},
+    rig::{Devices, Rig, VOLUME, caller, findings, open, shared},
 };
 
 type Faulty = Arc<FaultDevice<MemoryDevice>>;
@@ -21,7 +21,7 @@ type Faulty = Arc<FaultDevice<MemoryDevice>>;
 fn at_rest() -> Vec<MemoryDevice> {
     let devices: Vec<Arc<MemoryDevice>> = TINY.devices().into_iter().map(Arc::new).collect();
     let rig = Rig::on(&TINY, devices.iter().map(|device| device.clone() as _).collect(), LIMITS);
-    set_root(rig.fs());
+    set_root(rig.fs()).unwrap();
     rig.garden().consistency_point().unwrap();
     drop(rig);
     devices.iter().map(|device| device.fork()).collect()
@@ -41,7 +41,7 @@ fn rig(devices: &[Faulty], limits: Limits) -> Rig {
 /// The tree after each operation of the story, and what each of them answers.
 fn model(operations: &[Operation]) -> (Vec<Tree>, Vec<Answer>) {
     let mut model = ModelFs::new(Bytes(Bytes::GIB));
-    set_root(&model);
+    set_root(&model).unwrap();
     let mut player = Player::default();
     let (mut trees, mut answers) = (vec![collect_tree(&model).unwrap()], Vec::new());
     for operation in operations {

@@ -1,27 +1,30 @@
 //! Damage that checksums do not see: metadata changed by somebody who knows how to sign them. The check finds what
 //! contradicts itself and names it; the engine may refuse or go on, but it comes to an end.
 
+use std::sync::Arc;
+
+use senesce_block::MemoryDevice;
 use senesce_core::{Rng, Seed};
 use senesce_fsapi::{FileSystem, Ino, NewNode, conformance::collect_tree};
 use senesce_garden::{Limits, check};
 
 use crate::{
     damage::{filled, forks, used},
-    rig::{Devices, SLOT, SMALL, VOLUME, caller, open},
+    rig::{Devices, SLOT, SMALL, VOLUME, caller, open, shared},
 };
 
 const BLOCK: usize = 4096;
 /// The parity drive of the shape in use.
 const PARITY: usize = 3;
 
-fn read(devices: &Devices, drive: usize, offset: u64) -> Vec<u8> {
+pub fn read(devices: &Devices, drive: usize, offset: u64) -> Vec<u8> {
     let mut slot = vec![0; SLOT as usize];
     devices[drive].read_at(offset, &mut slot).unwrap();
     slot
 }
 
 /// Flips a bit of a payload, and makes checksums and parity those of the result.
-fn forge(devices: &Devices, (drive, offset): (usize, u64), byte: usize, bit: u32) {
+pub fn forge(devices: &Devices, (drive, offset): (usize, u64), byte: usize, bit: u32) {
     let old = read(devices, drive, offset);
     let mut new = old.clone();
     new[byte] ^= 1 << bit;
@@ -65,7 +68,8 @@ fn must_be_found(what: &What, slot: &[u8], byte: usize) -> bool {
         }
         // The number that tells equal hashes apart may be any.
         (true, 1) => !is_low_cookie(slot, byte),
-        (true, 2..=3) => true,
+        // The summary map of a tree that only a snapshot has means nothing any more.
+        (true, 2..=3 | 6) => true,
         (true, _) => false,
         (false, 1) => true,
         // Containers have no contents of their own; inodes as above, of which links and parents mean nothing.
@@ -75,8 +79,73 @@ fn must_be_found(what: &What, slot: &[u8], byte: usize) -> bool {
             !in_use || at == 0 || at >= 96
         }
         // Volumes: magic, name's length, VVBNs, inodes, counts, root.
-        (false, 2) => matches!(byte % 512, 0..4 | 8..40 | 288..448) && slot[byte / 512 * 512] != 0,
+        (false, 2) => matches!(byte % 512, 0..4 | 8..40 | 288..456 | 472..488) && slot[byte / 512 * 512] != 0,
+        // Snapshots: magic, volume, name's length, counts, seed, root.
+        (false, 4) => matches!(byte % 512, 0..4 | 8..12 | 40..56 | 64..72 | 352..512) && slot[byte / 512 * 512] != 0,
         (false, _) => false,
+    }
+}
+
+/// The newest block of contents of a file of metadata: of the volume, or of the aggregate.
+fn newest(devices: &Devices, of_volume: bool, file: u64) -> (usize, u64) {
+    let places = used(devices).into_iter().filter_map(|place| {
+        let slot = read(devices, place.0, place.1);
+        let found = what(&slot);
+        let cp = u64::from_le_bytes(slot[BLOCK + 40..BLOCK + 48].try_into().unwrap());
+        ((found.of_volume, found.level, found.file) == (of_volume, 0, file)).then_some((cp, place))
+    });
+    places.max().unwrap().1
+}
+
+#[test]
+fn the_check_names_what_is_forged_of_snapshots() {
+    let at_rest = filled(&SMALL);
+    let cases: [(bool, u64, usize, u32, &str); 11] = [
+        (false, 4, 0, 0, "snapshot 0: snapshot record: magic"),
+        (false, 4, 4, 2, "of volume 4: snapshot record: volume is 4"),
+        (false, 4, 8, 7, "snapshot 0: snapshot record: name length is 134"),
+        (false, 4, 39, 7, "snapshot monday of volume 0: snapshot record: CP"),
+        (false, 4, 40, 0, "snapshot monday of volume 0: volume record: used"),
+        (false, 4, 48, 0, "snapshot monday of volume 0: volume record: inodes in use"),
+        (false, 4, 352, 0, "inode 0 of snapshot monday of volume 0"),
+        (false, 2, 448, 0, "volume 0: volume record: held"),
+        (false, 2, 456, 7, "volume 0: volume record: summary blocks to reclaim is 128, expected at most 1"),
+        (true, 5, 0, 0, "of volume 0: map: VVBN that snapshots use is"),
+        (true, 5, 90, 3, "of volume 0: map: container map's place is 0, expected 1"),
+    ];
+    for (of_volume, file, byte, bit, told) in cases {
+        let devices = forks(&at_rest);
+        let place = newest(&devices, of_volume, file);
+        forge(&devices, place, byte, bit);
+        let found = crate::rig::findings(&devices);
+        assert!(found.iter().any(|finding| finding.contains(told)), "{told}: {found:?}");
+        // Whatever the engine makes of it, it comes to an end.
+        use_it(&devices);
+    }
+}
+
+#[test]
+fn the_check_names_what_is_forged_of_clones() {
+    let at_rest: Vec<Arc<MemoryDevice>> = filled(&SMALL).into_iter().map(Arc::new).collect();
+    let devices = at_rest.iter().map(|device| device.clone() as _).collect();
+    open(&devices, Limits::default()).unwrap().clone_volume(VOLUME, b"monday", b"clone").unwrap();
+    assert_eq!(crate::rig::findings(&devices), Vec::<String>::new());
+    let cases: [(usize, u32, &str); 6] = [
+        // A volume that is deleted has no snapshots.
+        (0, 0, "snapshot monday of volume 0: snapshot record: volume is 0"),
+        (464, 1, "volume 1: volume record: origin is snapshot 0 of volume 2"),
+        (468, 3, "volume 1: volume record: origin is snapshot 8 of volume 0"),
+        (488, 0, "volume 1: volume record: origin is snapshot 0 of volume 0"),
+        (495, 7, "volume 1: volume record: VVBNs of the origin is"),
+        (496, 0, "volume 1: volume record: VVBNs of the origin that are gone is"),
+    ];
+    for (byte, bit, told) in cases {
+        let devices = shared(at_rest.iter().map(|device| device.fork()).collect());
+        let place = newest(&devices, false, 2);
+        forge(&devices, place, if byte == 0 { 504 } else { 512 + byte }, bit);
+        let found = crate::rig::findings(&devices);
+        assert!(found.iter().any(|finding| finding.contains(told)), "{told}: {found:?}");
+        use_it(&devices);
     }
 }
 
@@ -96,7 +165,7 @@ fn is_low_cookie(leaf: &[u8], byte: usize) -> bool {
 fn forged_metadata_are_found_and_do_no_more_harm() {
     let at_rest = filled(&SMALL);
     let mut rng = Rng::for_purpose(Seed(1), "forgery");
-    let (mut missed, mut tried, mut refused) = (Vec::new(), 0, 0);
+    let (mut missed, mut tried, mut refused, mut counts) = (Vec::new(), 0, 0, 0);
     for place in used(&forks(&at_rest)) {
         let slot = read(&forks(&at_rest), place.0, place.1);
         let what = what(&slot);
@@ -110,6 +179,7 @@ fn forged_metadata_are_found_and_do_no_more_harm() {
                 continue;
             }
             tried += 1;
+            counts += u32::from((what.of_volume, what.file, what.level) == (true, 6, 0));
             let devices = forks(&at_rest);
             forge(&devices, place, byte, bit);
             let (log, drives) = devices.split_last().unwrap();
@@ -123,7 +193,7 @@ fn forged_metadata_are_found_and_do_no_more_harm() {
             refused += u32::from(!use_it(&devices));
         }
     }
-    assert!(tried > 200, "{tried} forgeries");
+    assert!(tried > 200 && counts > 20, "{tried} forgeries, {counts} of counts of references");
     assert!(missed.is_empty(), "{} of {tried} missed:\n{}", missed.len(), missed.join("\n"));
     assert!(refused > 20, "{refused} of {tried} were refused");
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use senesce_block::{BlockDevice, MemoryDevice};
 use senesce_core::Bytes;
-use senesce_fsapi::{Caller, FileSystem, FsError, FsResult, Ino, SetAttributes, Timestamp, conformance::Subject};
+use senesce_fsapi::{Caller, FileSystem, FsError, FsResult, Timestamp, conformance::Subject};
 use senesce_garden::{FormatOptions, Garden, Limits, VolumeFs, VolumeOptions, check};
 
 /// Bytes of a block with its trailer, and slots of a drive that are no stripes: as docs/garden-format.md has them.
@@ -152,19 +152,4 @@ impl Subject for Rig {
 /// Who does everything in these tests, at some second.
 pub fn caller(second: i64) -> Caller {
     Caller { uid: 1000, gid: 100, now: Timestamp { seconds: second, nanoseconds: 0 } }
-}
-
-/// The root's owner and times are the engine's affair: this makes them the same in the model.
-pub fn set_root(fs: &dyn FileSystem) {
-    let time = Some(Timestamp { seconds: 1000, nanoseconds: 0 });
-    let change = SetAttributes {
-        permissions: Some(0o755),
-        uid: Some(0),
-        gid: Some(0),
-        accessed: time,
-        modified: time,
-        changed: time,
-        size: None,
-    };
-    fs.set_attributes(&Caller::default(), Ino::ROOT, &change).unwrap();
 }

@@ -8,14 +8,14 @@ use crate::{
     rig::{Rig, SMALL, Shape, TIGHT, caller, findings, open, shared},
 };
 
-const NARROW: Shape = Shape { groups: &[(3, true)], stripes: 160, log_bytes: 400 << 10 };
+pub const NARROW: Shape = Shape { groups: &[(3, true)], stripes: 160, log_bytes: 400 << 10 };
 
 fn make(fs: &dyn FileSystem, name: &str) -> FsResult<Ino> {
     fs.make_node(&caller(1), Ino::ROOT, name.as_bytes(), &NewNode::file(0o644)).map(|attributes| attributes.ino)
 }
 
 /// Makes files until nothing fits any more; gives their names.
-fn fill(fs: &dyn FileSystem, bytes: usize) -> Vec<String> {
+pub fn fill(fs: &dyn FileSystem, bytes: usize) -> Vec<String> {
     let mut names = Vec::new();
     loop {
         let name = format!("file {}", names.len());
@@ -58,6 +58,35 @@ fn a_full_aggregate_can_be_emptied_and_filled_again() {
         assert_eq!(filled[0], filled[1]);
         assert_eq!(filled[1], filled[2]);
     }
+}
+
+/// A length above 0 changes a block, which takes a place before it gives one back.
+#[test]
+fn files_on_a_full_aggregate_can_be_cut_to_any_length() {
+    let rig = Rig::on(&NARROW, guard(&shared(NARROW.devices())), TIGHT);
+    let names = fill(rig.fs(), 60_000);
+    // What is left is less than a new file wants, and may be enough for blocks of an old one.
+    let last = rig.fs().lookup(Ino::ROOT, names[0].as_bytes()).unwrap();
+    while rig.fs().write(&caller(2), last.ino, last.size, &[8; 100]).is_ok() {
+        for block in 0.. {
+            if rig.fs().write(&caller(2), last.ino, last.size + 5000 * block, &[8; 5000]).is_err() {
+                break;
+            }
+        }
+        rig.garden().consistency_point().unwrap();
+    }
+    let mut cut = 0;
+    for name in &names {
+        let file = rig.fs().lookup(Ino::ROOT, name.as_bytes()).unwrap();
+        for size in [40_961, 5000, 1].into_iter().filter(|size| *size < file.size) {
+            let change = SetAttributes { size: Some(size), ..SetAttributes::default() };
+            assert_eq!(rig.fs().set_attributes(&caller(3), file.ino, &change).unwrap().size, size);
+            cut += 1;
+        }
+    }
+    assert!(cut > 20, "{cut} cuts");
+    assert_eq!(rig.findings(), Vec::<String>::new());
+    assert!(rig.fs().space().unwrap().free > 10 * names.len() as u64);
 }
 
 #[test]

@@ -11,8 +11,8 @@ use std::{
 use senesce_block::{BlockDevice, FileDevice, FileOptions};
 use senesce_core::{Bytes, Rng, Seed};
 use senesce_fsapi::{
-    Caller, FileSystem, FsError, FsResult, Ino, ModelFs, SetAttributes, Timestamp,
-    conformance::{Draw, Operation, Player, SequenceOptions, Subject, collect_tree, find_difference},
+    FileSystem, FsError, FsResult, ModelFs,
+    conformance::{Draw, Operation, Player, SequenceOptions, Subject, collect_tree, find_difference, set_root},
 };
 use senesce_garden::{FormatOptions, Garden, Limits, VolumeFs, VolumeOptions, check};
 
@@ -76,20 +76,6 @@ impl Subject for Open {
     }
 }
 
-fn set_root(fs: &dyn FileSystem) {
-    let time = Some(Timestamp { seconds: 1000, nanoseconds: 0 });
-    let change = SetAttributes {
-        permissions: Some(0o755),
-        uid: Some(0),
-        gid: Some(0),
-        accessed: time,
-        modified: time,
-        changed: time,
-        size: None,
-    };
-    fs.set_attributes(&Caller::default(), Ino::ROOT, &change).unwrap();
-}
-
 /// Does operations and says after each that it is done.
 fn child(dir: &Path, seed: u64) {
     let mut open = open(dir);
@@ -133,7 +119,7 @@ fn parent(seed: u64) {
     open.0.consistency_point().unwrap();
     drop(open);
     let mut model = ModelFs::new(Bytes(Bytes::GIB));
-    set_root(&model);
+    set_root(&model).unwrap();
     let mut player = Player::default();
     let operations = operations(seed);
     operations[..done].iter().for_each(|operation| drop(player.play(&mut model, operation)));
@@ -152,5 +138,5 @@ fn create_volume(dir: &Path) {
     let (drives, log) = devices(dir, false);
     let garden = Garden::open(&drives, log, LIMITS).unwrap();
     garden.create_volume(b"home", &VolumeOptions { blocks: 12_000, inodes: 4096, seed: 1 }).unwrap();
-    set_root(&garden.volume(b"home").unwrap());
+    set_root(&garden.volume(b"home").unwrap()).unwrap();
 }

@@ -1,5 +1,7 @@
 //! One grep test of a volume: cold, verified, and its rows.
 
+use std::path::Path;
+
 use senesce_probe::collect::{GrepFigures, GrepOptions, Order, collect_gnu_grep, collect_grep, compute_pattern};
 use senesce_store::{CellKey, GrepRow, ModelledRow};
 use senesce_volume::{ColdReport, Volume};
@@ -56,6 +58,8 @@ pub(super) fn grep_rows(
         device_read_bytes: device.as_ref().map(|device| device.bytes),
         device_read_requests: device.as_ref().map(|device| device.requests),
         cpu_bound: figures.is_cpu_bound() && is_paced,
+        // Measured behind the volumes, if there is one.
+        fuse_floor_seconds: f64::NAN,
     };
     Ok((row, modelled))
 }
@@ -123,19 +127,7 @@ fn scan_once(context: &ArmContext<'_>, volume: &mut Volume, is_traced: IsTraced)
     };
     let before = volume.device_stat()?;
     let time_before = volume.disk_time()?;
-    let pattern = compute_pattern(context.plan.seed);
-    let clock = &*context.world.clock;
-    let (scanner, order, figures) = match context.plan.measure.scanner {
-        Scanner::Senesce => {
-            let (order, name) = match context.plan.measure.order {
-                ScanOrder::Readdir => (Order::Readdir, "readdir"),
-                ScanOrder::Sorted => (Order::Sorted, "sorted"),
-                ScanOrder::Inode => (Order::Inode, "inode"),
-            };
-            ("senesce", name, collect_grep(volume.root(), &GrepOptions { order, pattern }, clock)?)
-        }
-        Scanner::Grep => ("grep", "readdir", collect_gnu_grep(volume.root(), &pattern, clock)?),
-    };
+    let (scanner, order, figures) = scan(context, volume.root())?;
     let trace = recorder.map(|recorder| recorder.stop(volume)).transpose()?;
     let after = volume.device_stat()?;
     let time_after = volume.disk_time()?;
@@ -149,8 +141,25 @@ fn scan_once(context: &ArmContext<'_>, volume: &mut Volume, is_traced: IsTraced)
     Ok(Scanned { cold, scanner, order, figures, device, virtual_time, trace })
 }
 
+/// The grep test of the tree below `root` as the plan asks for it: the scanner, its order, its figures.
+pub(super) fn scan(context: &ArmContext<'_>, root: &Path) -> Result<(&'static str, &'static str, GrepFigures), Error> {
+    let pattern = compute_pattern(context.plan.seed);
+    let clock = &*context.world.clock;
+    Ok(match context.plan.measure.scanner {
+        Scanner::Senesce => {
+            let (order, name) = match context.plan.measure.order {
+                ScanOrder::Readdir => (Order::Readdir, "readdir"),
+                ScanOrder::Sorted => (Order::Sorted, "sorted"),
+                ScanOrder::Inode => (Order::Inode, "inode"),
+            };
+            ("senesce", name, collect_grep(root, &GrepOptions { order, pattern }, clock)?)
+        }
+        Scanner::Grep => ("grep", "readdir", collect_gnu_grep(root, &pattern, clock)?),
+    })
+}
+
 /// A scan that left files out, or took no time because the clock went backwards, measures nothing.
-fn verify_grep(figures: &GrepFigures) -> Result<(), Error> {
+pub(super) fn verify_grep(figures: &GrepFigures) -> Result<(), Error> {
     let unverified = |problem: String| Err(Error::Unverified { what: "the grep test".into(), problem });
     if let Some(first) = figures.errors.first() {
         let (count, path) = (figures.errors_count, first.path.display());

@@ -7,7 +7,7 @@ use senesce_inspect::{ModelOptions, ModelledTree, model_tree};
 use senesce_probe::{
     collect::{collect_btrfs_free_space, collect_free_extents, collect_space, collect_tree_extents},
     map::{BtrfsGroupType, FileExtents, FreeExtent},
-    score::{FreeSpaceBucket, FreeSpaceFigures, LayoutScorer, PathOrderScorer, compute_free_space},
+    score::{FreeSpaceBucket, FreeSpaceFigures, LayoutFigures, LayoutScorer, PathOrderScorer, compute_free_space},
 };
 use senesce_store::{CellKey, FreeSpaceRow, LayoutRow, MapRow, ModelledRow};
 use senesce_volume::Volume;
@@ -16,10 +16,10 @@ use super::super::state::ArmContext;
 use crate::{Error, observer::Event, plan::FileSystemName};
 
 /// Blocks of every figure that counts blocks.
-const BLOCK_BYTES: u64 = 4096;
+pub(super) const BLOCK_BYTES: u64 = 4096;
 
 /// Cells on each side of a checkpoint's map: two to the power of it.
-const MAP_ORDER: u32 = 6;
+pub(super) const MAP_ORDER: u32 = 6;
 
 /// The static layout; none if the file system that holds a directory does not tell where files lie.
 pub(super) fn layout_row(context: &ArmContext<'_>, key: &CellKey, root: &Path) -> Result<Option<LayoutRow>, Error> {
@@ -37,8 +37,12 @@ pub(super) fn layout_row(context: &ArmContext<'_>, key: &CellKey, root: &Path) -
         let problem = format!("{}: {}", first.path.display(), first.message);
         return Err(Error::Unverified { what: "the map of the tree".into(), problem });
     }
-    let figures = scorer.finish();
-    Ok(Some(LayoutRow {
+    Ok(Some(layout_row_of(key, &scorer.finish(), by_path.finish())))
+}
+
+/// The row of table `layout`. In: the share of files that begin where the one before in the order of paths ends.
+pub(super) fn layout_row_of(key: &CellKey, figures: &LayoutFigures, by_path: Option<f64>) -> LayoutRow {
+    LayoutRow {
         key: key.clone(),
         space: match figures.space {
             senesce_core::Space::Device => "device".to_owned(),
@@ -51,8 +55,8 @@ pub(super) fn layout_row(context: &ArmContext<'_>, key: &CellKey, root: &Path) -
         extents_per_file: figures.extents_per_file.unwrap_or(f64::NAN),
         layout_score: figures.layout_score.unwrap_or(f64::NAN),
         adjacent_files_share: figures.adjacent_files_share.unwrap_or(f64::NAN),
-        path_adjacent_files_share: by_path.finish().unwrap_or(f64::NAN),
-    }))
+        path_adjacent_files_share: by_path.unwrap_or(f64::NAN),
+    }
 }
 
 /// The modelled costs and the map; nothing if the file system that holds a directory does not tell where files lie.
@@ -88,6 +92,12 @@ pub(super) fn model_rows(
             ),
         });
     }
+    let free = free_of_cells(context, volume.root(), &tree)?;
+    Ok(tree_rows(key, &tree, &free))
+}
+
+/// The rows of tables `modelled` and `maps`. In: free bytes of each cell, nothing if that cannot be told.
+pub(super) fn tree_rows(key: &CellKey, tree: &ModelledTree, free: &[u64]) -> (Vec<ModelledRow>, Vec<MapRow>) {
     let gib = tree.allocated_bytes as f64 / Bytes::GIB as f64;
     let modelled = tree.costs.iter().map(|cost| ModelledRow {
         key: key.clone(),
@@ -99,7 +109,6 @@ pub(super) fn model_rows(
         read_bytes: cost.read_bytes,
     });
     let last = (tree.entries.max(2) - 1) as f64;
-    let free = free_of_cells(context, volume.root(), &tree)?;
     let end = free.iter().rposition(|bytes| *bytes > 0).unwrap_or(0);
     // What is neither used nor free is metadata; behind the last free byte nobody knows.
     let has_any = |at: usize, used: u64| used > 0 || (at < end && free[at] < tree.map.cell_bytes / 2);
@@ -115,7 +124,7 @@ pub(super) fn model_rows(
         place: cell.owner.map_or(f64::NAN, |owner| f64::from(owner) / last),
         path: cell.owner.and_then(|owner| tree.owner_paths.get(&owner).cloned()),
     });
-    Ok((modelled.collect(), map.collect()))
+    (modelled.collect(), map.collect())
 }
 
 /// Free bytes of each cell of a map, as far as the last cell with any; nothing if it cannot be told where they lie.
@@ -132,8 +141,13 @@ fn free_of_cells(context: &ArmContext<'_>, root: &Path, tree: &ModelledTree) -> 
     if is_untold(context, &free) {
         return Ok(Vec::new());
     }
+    Ok(cells_of(free?, tree))
+}
+
+/// Free bytes of each cell of a map, as far as the last cell with any.
+pub(super) fn cells_of(free: Vec<FreeExtent>, tree: &ModelledTree) -> Vec<u64> {
     let (bytes, mut cells) = (tree.map.cell_bytes, vec![0; tree.map.cells.len()]);
-    for extent in free? {
+    for extent in free {
         let (mut at, end) = (extent.start_bytes, extent.start_bytes + extent.length_bytes);
         while let Some(cell) = cells.get_mut((at / bytes) as usize).filter(|_| at < end) {
             let next = ((at / bytes + 1) * bytes).min(end);
@@ -141,7 +155,7 @@ fn free_of_cells(context: &ArmContext<'_>, root: &Path, tree: &ModelledTree) -> 
             at = next;
         }
     }
-    Ok(cells)
+    cells
 }
 
 /// Whether the file system that holds a directory has no way to tell this.
@@ -160,13 +174,12 @@ pub(super) fn free_space_rows(
     if is_untold(context, &figures) {
         return Ok(Vec::new());
     }
-    let row = |bucket: &FreeSpaceBucket| FreeSpaceRow {
-        key: key.clone(),
-        bucket_bytes: bucket.bucket_bytes,
-        extents: bucket.extents,
-        bytes: bucket.bytes,
-    };
-    Ok(figures?.buckets.iter().map(row).collect())
+    Ok(figures?.buckets.iter().map(|bucket| free_space_row(key, bucket)).collect())
+}
+
+/// The row of table `free_space`.
+pub(super) fn free_space_row(key: &CellKey, bucket: &FreeSpaceBucket) -> FreeSpaceRow {
+    FreeSpaceRow { key: key.clone(), bucket_bytes: bucket.bucket_bytes, extents: bucket.extents, bytes: bucket.bytes }
 }
 
 /// The free extents of a mounted file system, by size: of ext4 and XFS on the device, of Btrfs in the logical space of its

@@ -6,6 +6,8 @@
 //! compared: what memory has of them then came from the device, in the grep test behind the remount, and need not be read
 //! again.
 
+mod engine;
+mod floor;
 mod grep;
 mod maps;
 mod trace;
@@ -20,6 +22,8 @@ use senesce_store::{CellKey, CellResults, CellRow, CircumstanceRow, Role};
 use senesce_volume::{Volume, copy_tree};
 
 use self::{
+    engine::engine_rows,
+    floor::Floor,
     grep::grep_rows,
     maps::{free_space_rows, layout_row, model_rows},
     trace::trace_volume,
@@ -28,7 +32,10 @@ use super::{
     check_signal, reason,
     state::{ArmContext, ArmState},
 };
-use crate::{Error, circumstances::add_circumstances, error::chain_text, observer::Event, run::invalid_cell, volumes};
+use crate::{
+    Error, circumstances::add_circumstances, error::chain_text, observer::Event, plan::FileSystemName,
+    run::invalid_cell, volumes,
+};
 
 /// Threads that read a cold volume at least, to hash it: they wait for the device more than they compute.
 const COLD_READERS: usize = 8;
@@ -134,6 +141,14 @@ fn make_twin(context: &mut ArmContext<'_>, key: &CellKey, from: &Path) -> Result
 /// The grep tests, in turn over the volumes; then one more of each that is traced, if the plan asks for it.
 fn read_in_turn(context: &mut ArmContext<'_>, volumes: &mut [&mut Volume], cells: &mut [Cell]) -> Result<(), Error> {
     let (warmups, repetitions) = (context.plan.measure.warmups, context.plan.measure.repetitions);
+    let first = cells.iter().position(|cell| cell.results.is_ok());
+    let mut floor = match first {
+        Some(at) => {
+            let floor = Floor::of_tree(context, volumes[at].root());
+            or_warning(context, floor)?.flatten()
+        }
+        None => None,
+    };
     for run in 0..warmups + repetitions {
         in_turn(context, volumes, cells, |context, key, volume, results| {
             doing(context, "grep test", key.role);
@@ -144,11 +159,37 @@ fn read_in_turn(context: &mut ArmContext<'_>, volumes: &mut [&mut Volume], cells
             }
             Ok(())
         })?;
+        if let Some(one) = &mut floor {
+            let seconds = one.collect_seconds(context);
+            match or_warning(context, seconds)? {
+                Some(seconds) => {
+                    let rows = cells.iter_mut().filter_map(|cell| cell.results.as_mut().ok()?.grep.last_mut());
+                    rows.for_each(|row| row.fuse_floor_seconds = seconds);
+                }
+                None => floor = None,
+            }
+        }
+    }
+    if let Some(floor) = floor {
+        or_warning(context, floor.finish())?;
     }
     if context.plan.measure.trace {
         in_turn(context, volumes, cells, trace_volume)?;
     }
     Ok(())
+}
+
+/// Without the FUSE floor the cells are as good: that it failed is a warning.
+fn or_warning<T>(context: &mut ArmContext<'_>, result: Result<T, Error>) -> Result<Option<T>, Error> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.interrupted().is_some() => Err(error),
+        Err(error) => {
+            let message = format!("the FUSE floor was not measured: {}", chain_text(&error));
+            context.observer.on_event(&Event::Warning { arm: context.arm.name.clone(), message });
+            Ok(None)
+        }
+    }
 }
 
 /// Hashes the trees and compares each with the first; gives what ends the arm: two aged volumes that differ.
@@ -214,11 +255,16 @@ fn differences(a: &Tree, b: &Tree) -> String {
 /// A volume without its aging row, its grep tests and its tree; leaves it mounted.
 fn look_at(context: &mut ArmContext<'_>, key: &CellKey, volume: &mut Volume) -> Result<CellResults, Error> {
     doing(context, "mapping extents", key.role);
-    let layout = layout_row(context, key, volume.root())?;
-    let free_space = free_space_rows(context, key, volume.root())?;
-    // Some metadata lie in the journal only until the volume is unmounted, and a model must find all in their places.
-    volume.remount_cold()?;
-    let (modelled, map) = model_rows(context, key, volume)?;
+    let (layout, free_space, (modelled, map)) = match context.arm.file_system.kind {
+        FileSystemName::Garden => engine_rows(context, key, volume)?,
+        _ => {
+            let layout = layout_row(context, key, volume.root())?;
+            let free_space = free_space_rows(context, key, volume.root())?;
+            // Some metadata lie in the journal only until the volume is unmounted, and a model must find all in their places.
+            volume.remount_cold()?;
+            (layout, free_space, model_rows(context, key, volume)?)
+        }
+    };
     let root = volume.root();
     let space = rustix::fs::statvfs(root).map_err(|error| Error::io("look at", root)(error.into()))?;
     let capacity_bytes = space.f_blocks * space.f_frsize;

@@ -15,6 +15,7 @@ use crate::{
     format::{
         SLOT,
         bytes::u64_at,
+        pointer::Physical,
         slot::{self, Kind},
         top_areas::TopAreas,
     },
@@ -32,7 +33,7 @@ fn check_scores(store: &mut Store) {
         for area in 0..store.raid.geometry.areas(group) as u32 {
             let mut free = 0;
             for range in store.area_blocks(group, area) {
-                let pending = range.clone().filter(|pvbn| store.pending.contains(pvbn)).count() as u64;
+                let pending = range.clone().filter(|pvbn| store.pending.contains_key(pvbn)).count() as u64;
                 let used = store.count_bits(AGGREGATE, aggregate::BITMAP, range.clone()).unwrap();
                 free += range.end - range.start - used - pending;
             }
@@ -89,7 +90,7 @@ proptest! {
                     let mut store = garden.shared().lock();
                     for _ in 0..count.min(taken.len()) {
                         let pvbn = taken.remove(at * (taken.len() - 1) / 100);
-                        store.give_pvbn(pvbn).unwrap();
+                        store.give_pvbn(Physical { pvbn, tag: 0 }).unwrap();
                     }
                 }
                 Step::Point => {

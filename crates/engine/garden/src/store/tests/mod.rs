@@ -1,7 +1,13 @@
 //! What only the inside of an aggregate tells: places of blocks, scores of areas, chains.
 
 mod areas;
+mod dedup;
+mod defrag;
 mod placement;
+mod reading;
+mod reclaim;
+mod relocate;
+mod reserve;
 mod tree;
 
 use std::sync::Arc;

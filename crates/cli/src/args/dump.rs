@@ -1,0 +1,121 @@
+//! Arguments of `fs dump`.
+
+use std::{ops::Range, path::PathBuf, str::FromStr};
+
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Args)]
+pub struct FsDumpArgs {
+    /// The directory that `fs mkfs` made.
+    pub place: PathBuf,
+    #[command(subcommand)]
+    pub what: FsDumpWhat,
+    /// Rows of each table that are shown; more are counted.
+    #[arg(long, value_name = "N", default_value_t = 1000, global = true)]
+    pub most: u64,
+    /// As JSON.
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// Which structure. Volumes are named, paths begin at a volume's root.
+#[derive(Debug, Subcommand)]
+pub enum FsDumpWhat {
+    /// The labels of all drives and of the log.
+    Label,
+    /// Both superblocks of all drives.
+    Superblock,
+    /// The record of every volume.
+    Volumes,
+    /// A file of the aggregate: its inode and pointers.
+    Aggregate {
+        /// 0 inodes, 1 bits of PVBNs, 2 volume table, 3 areas, 16 and up containers.
+        file: u64,
+    },
+    /// An inode of a volume, and its pointers.
+    Inode {
+        /// The volume.
+        volume: String,
+        /// The inode's number.
+        ino: u64,
+    },
+    /// A file or directory by its path: its inode, and where its blocks lie.
+    File {
+        /// The volume.
+        volume: String,
+        /// The path.
+        path: PathBuf,
+    },
+    /// The blocks of a directory.
+    Directory {
+        /// The volume.
+        volume: String,
+        /// The path.
+        path: PathBuf,
+    },
+    /// The container map of a volume: where its VVBNs lie.
+    Vvbn {
+        /// The volume.
+        volume: String,
+        /// One number, or FROM..TO.
+        #[arg(default_value = "..")]
+        range: Numbers,
+    },
+    /// The block at a PVBN, its trailer, and who names it.
+    Pvbn {
+        /// The number.
+        pvbn: u64,
+        /// Also the bytes of its payload.
+        #[arg(long)]
+        hex: bool,
+    },
+    /// The bits that say which blocks are in use.
+    Bitmap {
+        /// One number, or FROM..TO.
+        #[arg(default_value = "..")]
+        range: Numbers,
+        /// The VVBNs of this volume; else PVBNs.
+        #[arg(long, value_name = "NAME")]
+        volume: Option<String>,
+    },
+    /// The areas with most free blocks, for each RAID group.
+    Areas,
+    /// The log, record by record.
+    Log,
+}
+
+/// Some numbers: `7`, `7..20`, `7..`, `..`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Numbers(pub Range<u64>);
+
+impl FromStr for Numbers {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |part: &str, none: u64| if part.is_empty() { Some(none) } else { part.parse().ok() };
+        let range = match text.split_once("..") {
+            Some((from, to)) => number(from, 0).zip(number(to, u64::MAX)),
+            None => text.parse().ok().and_then(|one: u64| Some((one, one.checked_add(1)?))),
+        };
+        match range {
+            Some((from, to)) if from < to => Ok(Self(from..to)),
+            _ => Err(format!("{text:?} names no numbers; write 7, or 7..20 without the last")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_one_or_some() {
+        let parsed = |text: &str| text.parse::<Numbers>().map(|numbers| numbers.0);
+        assert_eq!(parsed("7"), Ok(7..8));
+        assert_eq!(parsed("7..9"), Ok(7..9));
+        assert_eq!((parsed("..9"), parsed("9.."), parsed("..")), (Ok(0..9), Ok(9..u64::MAX), Ok(0..u64::MAX)));
+        for bad in ["", "x", "9..7", "7..7", "-1", "18446744073709551615"] {
+            assert!(parsed(bad).unwrap_err().contains("names no numbers"), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Arguments of what is done with a volume of a garden and its snapshots.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::{Args, Subcommand};
+
+/// The drives of an aggregate, in place of its directory.
+#[derive(Clone, Debug, Args)]
+pub struct FsDrivesArgs {
+    /// In place of a directory: its drives, files or block devices, once for each and in any order; one of each group with
+    /// parity may be missing.
+    #[arg(long, value_name = "FILE|DEVICE", requires = "log")]
+    pub drive: Vec<PathBuf>,
+    /// With --drive: the log.
+    #[arg(long, value_name = "FILE|DEVICE", requires = "drive")]
+    pub log: Option<PathBuf>,
+}
+
+/// A volume of a garden.
+#[derive(Debug, Args)]
+pub struct FsOfVolumeArgs {
+    /// The directory that `fs mkfs` made, not with --drive; the volume.
+    #[arg(value_names = ["DIRECTORY", "VOLUME"], num_args = 1..=2, required = true)]
+    pub words: Vec<OsString>,
+    #[command(flatten)]
+    pub drives: FsDrivesArgs,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A snapshot of a volume of a garden.
+#[derive(Debug, Args)]
+pub struct FsOfSnapshotArgs {
+    /// The directory that `fs mkfs` made, not with --drive; the volume; the snapshot.
+    #[arg(value_names = ["DIRECTORY", "VOLUME", "NAME"], num_args = 1..=3, required = true)]
+    pub words: Vec<OsString>,
+    #[command(flatten)]
+    pub drives: FsDrivesArgs,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct FsCloneArgs {
+    /// The directory that `fs mkfs` made, not with --drive; the volume; its snapshot; the name of the new volume.
+    #[arg(value_names = ["DIRECTORY", "VOLUME", "SNAPSHOT", "NAME"], num_args = 1..=4, required = true)]
+    pub words: Vec<OsString>,
+    #[command(flatten)]
+    pub drives: FsDrivesArgs,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct FsDiffArgs {
+    /// The directory that `fs mkfs` made, not with --drive; the volume; the earlier snapshot; the later one, by default the
+    /// volume as it is.
+    #[arg(value_names = ["DIRECTORY", "VOLUME", "FROM", "TO"], num_args = 1..=4, required = true)]
+    pub words: Vec<OsString>,
+    #[command(flatten)]
+    pub drives: FsDrivesArgs,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Files of a volume that are to lie better.
+#[derive(Debug, Args)]
+pub struct FsDefragArgs {
+    /// The directory that `fs mkfs` made, not with --drive; files and directories in the volume with all below them, by
+    /// default all of it.
+    #[arg(value_names = ["DIRECTORY", "PATH"], num_args = 0..)]
+    pub words: Vec<OsString>,
+    #[command(flatten)]
+    pub drives: FsDrivesArgs,
+    /// Which volume.
+    #[arg(long, value_name = "NAME", default_value = "main")]
+    pub volume: OsString,
+    /// Only tell how files lie, and how they would.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Write blocks as if their bytes were new, as other file systems do: snapshots keep the old ones, and what is shared is no longer.
+    #[arg(long)]
+    pub traditional: bool,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct FsSnapshotArgs {
+    #[command(subcommand)]
+    pub verb: FsSnapshotVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum FsSnapshotVerb {
+    /// Keep a volume as it is, under a name; nothing is copied.
+    Create(FsOfSnapshotArgs),
+    /// The snapshots of a volume, the oldest first, and what they hold; changes nothing.
+    List(FsOfVolumeArgs),
+    /// Delete one, and make free what only it used.
+    Delete(FsOfSnapshotArgs),
+    /// Make the volume what a snapshot of it is: what came later and no snapshot has is lost.
+    Restore(FsOfSnapshotArgs),
+}

@@ -1,0 +1,95 @@
+//! `senesce fs clean`, and what gardening a mount or an aging does.
+
+use anyhow::{Context, Result};
+use senesce_garden::{AreaMoves, Cleaning, FixUp, FixUpStep, Garden, Gardening, ScanStep, WriteAfterRead};
+use senesce_volume::{check_interrupted, install_signal_cleanup, interrupted};
+use serde_json::json;
+
+use super::place::Place;
+use crate::{
+    args::{FsLookArgs, GardeningArg},
+    progress::Stretch,
+};
+
+/// Pointers that are looked at before it is looked whether a signal came.
+const POINTERS: u64 = 4096;
+
+impl GardeningArg {
+    /// As the engine has it.
+    pub fn policy(self) -> Gardening {
+        match self {
+            Self::Off => Gardening::default(),
+            Self::Csc | Self::War | Self::All => Gardening {
+                cleaning: (self != Self::War).then(Cleaning::default),
+                fix_up: FixUp::OnRead,
+                write_after_read: (self != Self::Csc).then(WriteAfterRead::default),
+            },
+        }
+    }
+}
+
+/// One pass over all allocation areas, and then over the pointers of all volumes.
+pub fn clean(args: &FsLookArgs, quiet: bool) -> Result<()> {
+    install_signal_cleanup().context("cannot handle signals")?;
+    let place = Place::of(&args.place)?;
+    let garden = place.garden(&place.open()?)?;
+    let areas = clean_areas(&garden, quiet).with_context(|| format!("cannot clean {place}"))?;
+    garden.consistency_point().with_context(|| format!("cannot close {place}"))?;
+    let pointers = fix_up(&garden, quiet).with_context(|| format!("cannot put pointers of {place} right"))?;
+    garden.consistency_point().with_context(|| format!("cannot close {place}"))?;
+    let ScanStep { done, of, cleaned, moves: AreaMoves { blocks, metadata, stuck }, no_space } = areas;
+    if args.json {
+        let document = json!({
+            "format": "senesce-fs-clean/1",
+            "areas": done,
+            "of": of,
+            "cleaned": cleaned,
+            "moved_blocks": blocks,
+            "moved_metadata_blocks": metadata,
+            "stuck_blocks": stuck,
+            "areas_without_space": no_space,
+            "pointers": pointers.looked,
+            "fixed_pointers": pointers.fixed,
+        });
+        println!("{document}");
+    } else {
+        println!("{place}: {done} of {of} allocation areas; {cleaned} cleaned, for {no_space} there was no space");
+        println!("  blocks moved: {blocks} of volumes, {metadata} of the garden's own; {stuck} could not be");
+        println!("  {} of {} pointers named an old place and were put right", pointers.fixed, pointers.looked);
+    }
+    Ok(check_interrupted("cleaning")?)
+}
+
+fn clean_areas(garden: &Garden, quiet: bool) -> Result<ScanStep> {
+    let mut all = ScanStep::default();
+    let mut bar = None;
+    while interrupted().is_none() {
+        let step = garden.scan_step(1)?;
+        bar.get_or_insert_with(|| Stretch::for_stderr(quiet, "cleaning", "areas", step.of)).reach(step.done);
+        (all.done, all.of) = (step.done, step.of);
+        all.cleaned += step.cleaned;
+        all.moves += step.moves;
+        all.no_space += step.no_space;
+        if step.done == step.of {
+            break;
+        }
+    }
+    Ok(all)
+}
+
+fn fix_up(garden: &Garden, quiet: bool) -> Result<FixUpStep> {
+    let mut all = FixUpStep::default();
+    let mut bar = Stretch::for_stderr(quiet, "looking at pointers", "pointers", garden.report().blocks);
+    for volume in garden.volumes() {
+        while interrupted().is_none() {
+            let step = garden.fix_up_step(&volume, POINTERS)?;
+            all.looked += step.looked;
+            all.fixed += step.fixed;
+            bar.reach(all.looked);
+            if step.ended || step.no_space {
+                break;
+            }
+        }
+    }
+    Ok(all)
+}

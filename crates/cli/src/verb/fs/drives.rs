@@ -1,0 +1,229 @@
+//! `senesce fs replace`, `rebuild` and `scrub`: what is done about drives.
+//!
+//! A signal ends them between two steps, after a consistency point; each can go on where it ended.
+
+use std::{fs, os::unix::fs::symlink, path::Path};
+
+use anyhow::{Context, Result};
+use senesce_core::Bytes;
+use senesce_garden::{DriveState, Finding, Garden, ScrubStep};
+use senesce_volume::{SCAN_BYTES, check_interrupted, install_signal_cleanup, interrupted};
+use serde_json::{Value, json};
+
+use super::{
+    claim,
+    place::{Place, is_same},
+};
+use crate::{
+    args::{FsLookArgs, FsReplaceArgs, FsScrubArgs},
+    exit::{failed, usage},
+    progress::Stretch,
+};
+
+/// Stripes that are filled or looked at before it is looked whether a signal came.
+const STRIPES: u64 = 256;
+/// Findings that are shown; more are counted.
+const SHOWN: usize = 20;
+
+/// Puts a new drive in the place of one that is missing, and fills it.
+pub fn replace(args: &FsReplaceArgs, quiet: bool) -> Result<()> {
+    install_signal_cleanup().context("cannot handle signals")?;
+    let place = Place::of(&args.place)?;
+    let new = match (&args.with, place.image(args.number)) {
+        (Some(with), _) => with.clone(),
+        (None, Some(image)) => image,
+        (None, None) => return Err(usage("no new drive is named", Some("name it: --with FILE|DEVICE"))),
+    };
+    let bytes = check_missing(&place, args.number, &new)?;
+    claim::check(&new, args.force)?;
+    let devices = place.open_without(Some(&new))?;
+    let garden = place.garden(&devices)?;
+    let is_new = !new.exists();
+    let device = claim::open(&new, bytes, bytes, Bytes(SCAN_BYTES as u64))?.wipe(&mut Stretch::hidden())?;
+    if let Err(error) = garden.replace_drive(args.number, device) {
+        if is_new {
+            fs::remove_file(&new).ok(); // nothing of the garden is in it
+        }
+        return Err(error).with_context(|| format!("cannot take {} for drive {}", new.display(), args.number));
+    }
+    link_into(&place, args.number, &new)?;
+    if !quiet {
+        eprintln!("{} is drive {} of {place} now", new.display(), args.number);
+    }
+    fill(&place, &garden, args.json, quiet)
+}
+
+/// The bytes that a missing drive's place wants; nothing is written.
+///
+/// Errors: there is no such place, its drive is here, or the new drive is another one of this garden.
+fn check_missing(place: &Place, number: u32, new: &Path) -> Result<Bytes> {
+    let garden = place.garden(&place.look()?)?;
+    let drives = garden.report().drives;
+    let Some(drive) = drives.get(number as usize) else {
+        let message = format!("there is no drive {number}");
+        return Err(usage(message, Some(&format!("the garden has drives 0 to {}", drives.len() - 1))));
+    };
+    let is_new = |device: &Option<String>| device.as_ref().is_some_and(|name| is_same(Path::new(name), new));
+    if let Some(other) = drives.iter().position(|other| is_new(&other.device)).filter(|&other| other != number as usize)
+    {
+        let message = format!("{} is drive {other} of this garden", new.display());
+        return Err(usage(message, Some("name another one, or none")));
+    }
+    let device = drive.device.as_deref().unwrap_or("a device");
+    match drive.state {
+        DriveState::Missing { .. } => Ok(garden.drive_bytes(number)?),
+        DriveState::Here => {
+            let hint = "only a drive that is missing can be replaced; move its image away, or leave it out of --drive";
+            Err(usage(format!("drive {number} is here: {device}"), Some(hint)))
+        }
+        DriveState::Filling { done, of } => {
+            let message = format!("drive {number}, {device}, was replaced and holds {done} of {of} stripes");
+            Err(usage(message, Some("`senesce fs rebuild` goes on filling it")))
+        }
+    }
+}
+
+/// A drive of a directory is found by its name in there.
+fn link_into(place: &Place, number: u32, new: &Path) -> Result<()> {
+    let Some(image) = place.image(number).filter(|image| image.as_path() != new) else { return Ok(()) };
+    if is_same(&image, new) {
+        return Ok(());
+    }
+    let real = fs::canonicalize(new).with_context(|| format!("cannot look up {}", new.display()))?;
+    if image.symlink_metadata().is_ok() {
+        let old = |count| image.with_file_name(format!("old-{count}-drive-{number:02}.img"));
+        let free = (0..).map(old).find(|path| path.symlink_metadata().is_err());
+        let free = free.context("there is no name for the old image")?;
+        fs::rename(&image, &free).with_context(|| format!("cannot rename {}", image.display()))?;
+    }
+    symlink(&real, &image).with_context(|| format!("cannot link {} to {}", image.display(), real.display()))
+}
+
+/// Fills what is not full yet.
+pub fn rebuild(args: &FsLookArgs, quiet: bool) -> Result<()> {
+    install_signal_cleanup().context("cannot handle signals")?;
+    let place = Place::of(&args.place)?;
+    let devices = place.open()?;
+    let garden = place.garden(&devices)?;
+    fill(&place, &garden, args.json, quiet)
+}
+
+/// Fills all new drives; what was done is durable, however it ends.
+fn fill(place: &Place, garden: &Garden, as_json: bool, quiet: bool) -> Result<()> {
+    let mut filled: Vec<(u32, u64, u64)> = Vec::new();
+    let mut lost: Vec<Finding> = Vec::new();
+    let mut bar = None;
+    while interrupted().is_none() {
+        let step = garden.rebuild_step(STRIPES).with_context(|| format!("cannot fill a drive of {place}"))?;
+        let Some(step) = step else { break };
+        match filled.last_mut() {
+            Some((drive, done, _)) if *drive == step.drive => *done = step.done,
+            _ => {
+                bar = Some(Stretch::for_stderr(quiet, &format!("filling drive {}", step.drive), "stripes", step.of));
+                filled.push((step.drive, step.done, step.of));
+            }
+        }
+        bar.iter_mut().for_each(|bar| bar.reach(step.done));
+        lost.extend(step.lost);
+    }
+    drop(bar);
+    garden.consistency_point().with_context(|| format!("cannot close {place}"))?;
+    let missing = garden.report().missing_drives;
+    if as_json {
+        let drives: Vec<Value> =
+            filled.iter().map(|(drive, done, of)| json!({ "drive": drive, "stripes": done, "of": of })).collect();
+        let document =
+            json!({ "format": "senesce-fs-rebuild/1", "drives": drives, "lost": texts(&lost), "missing": missing });
+        println!("{document}");
+    } else {
+        for (drive, done, of) in &filled {
+            println!("{place}: drive {drive} holds {done} of {of} stripes");
+        }
+        if filled.is_empty() {
+            println!("{place}: no drive is being filled");
+        }
+        if !missing.is_empty() {
+            println!("{place}: drives {missing:?} are missing; `senesce fs replace` puts new ones in their places");
+        }
+        show("lost, another drive's block of the stripe being damaged too", &lost);
+        if interrupted().is_some() {
+            println!("`senesce fs rebuild` goes on from there");
+        }
+    }
+    check_interrupted("filling a drive")?;
+    match lost.len() {
+        0 => Ok(()),
+        lost => Err(failed(format!("{lost} block(s) of {place} are lost"))),
+    }
+}
+
+/// One pass over all stripes.
+pub fn scrub(args: &FsScrubArgs, quiet: bool) -> Result<()> {
+    install_signal_cleanup().context("cannot handle signals")?;
+    let place = Place::of(&args.place)?;
+    let devices = place.open()?;
+    let garden = place.garden(&devices)?;
+    garden.scrub_from(args.from)?;
+    let mut all = ScrubStep { done: args.from, ..ScrubStep::default() };
+    let mut bar = None;
+    while interrupted().is_none() {
+        let step = garden.scrub_step(STRIPES).with_context(|| format!("cannot scrub {place}"))?;
+        bar.get_or_insert_with(|| Stretch::for_stderr(quiet, "scrubbing", "stripes", step.of)).reach(step.done);
+        (all.done, all.of) = (step.done, step.of);
+        all.repaired.extend(step.repaired);
+        all.parity_repaired.extend(step.parity_repaired);
+        all.lost.extend(step.lost);
+        if all.done == all.of {
+            break;
+        }
+    }
+    drop(bar);
+    garden.consistency_point().with_context(|| format!("cannot close {place}"))?;
+    tell(args, &place, &all);
+    check_interrupted("scrubbing")?;
+    match all.lost.len() {
+        0 => Ok(()),
+        lost => Err(failed(format!("{lost} block(s) of {place} are damaged and cannot be put together"))),
+    }
+}
+
+fn tell(args: &FsScrubArgs, place: &Place, all: &ScrubStep) {
+    let ScrubStep { done, of, repaired, parity_repaired, lost } = all;
+    if args.json {
+        let document = json!({
+            "format": "senesce-fs-scrub/1",
+            "from": args.from,
+            "stripes": done,
+            "of": of,
+            "repaired": texts(repaired),
+            "parity_repaired": texts(parity_repaired),
+            "lost": texts(lost),
+        });
+        println!("{document}");
+        return;
+    }
+    let (right, parity) = (repaired.len(), parity_repaired.len());
+    println!(
+        "{place}: {done} of {of} stripes; {right} block(s) and the parity of {parity} stripe(s) put right, {} lost",
+        lost.len()
+    );
+    show("put right", repaired);
+    show("parity put right", parity_repaired);
+    show("lost", lost);
+    if done < of {
+        println!("`senesce fs scrub --from {done}` goes on from there");
+    }
+}
+
+fn texts(findings: &[Finding]) -> Vec<String> {
+    findings.iter().map(ToString::to_string).collect()
+}
+
+fn show(what: &str, findings: &[Finding]) {
+    for finding in findings.iter().take(SHOWN) {
+        println!("  {what}: {finding}");
+    }
+    if findings.len() > SHOWN {
+        println!("  and {} more", findings.len() - SHOWN);
+    }
+}

@@ -1,0 +1,129 @@
+//! `senesce fs serve`, hidden: a mount that a run began, holds in its journal, and talks to by lines.
+//!
+//! It says `{"event":"ready"}` when the mount is there, and `{"event":"ended","problem":...}` last. It ends when it is
+//! unmounted, and unmounts when its input ends: then its run is gone. A file system in memory is unmounted and mounted again by
+//! the line `again`.
+
+use std::{
+    io::{BufRead, Write},
+    path::Path,
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail};
+use senesce_fsapi::{FileSystem, ModelFs};
+use senesce_fuse::{MountOptions, Mounted};
+use senesce_garden::{Garden, Limits};
+use senesce_volume::{Host, LinuxHost};
+use serde_json::json;
+
+use super::{
+    mount::{Chores, LOOK},
+    place::Place,
+};
+use crate::{args::FsServeArgs, clock::SystemClock};
+
+/// Tries to unmount what a run that is gone has left, before it is left to its last user.
+const TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Serves until the mount is gone.
+pub fn serve(args: &FsServeArgs) -> Result<()> {
+    let done = serve_to_end(args);
+    let problem = done.as_ref().err().map(|error| format!("{error:#}"));
+    // Whoever began it may be gone, and with it the reader.
+    let _ = say(&json!({ "event": "ended", "problem": problem }));
+    done
+}
+
+fn say(event: &serde_json::Value) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{event}")?;
+    out.flush()
+}
+
+/// What the run says.
+enum Said {
+    Again,
+    Gone,
+}
+
+fn serve_to_end(args: &FsServeArgs) -> Result<()> {
+    let said = listen();
+    let (fs, garden) = open(args)?;
+    let mut mounted = start(args, fs.clone())?;
+    say(&json!({ "event": "ready" })).context("the run is gone")?;
+    let mut chores = garden.as_ref().map(|garden| Chores::new(garden, args.how.point_every, true));
+    while !mounted.is_over() {
+        match said.recv_timeout(LOOK) {
+            Ok(Said::Again) if garden.is_none() => {
+                unmount(&args.point)?;
+                mounted.join()?;
+                mounted = start(args, fs.clone())?;
+                say(&json!({ "event": "ready" })).context("the run is gone")?;
+            }
+            Ok(Said::Again) => bail!("only a file system in memory is mounted again"),
+            Ok(Said::Gone) | Err(mpsc::RecvTimeoutError::Disconnected) => {
+                unmount(&args.point)?;
+                break;
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+        }
+        if let (Some(chores), Some(garden)) = (&mut chores, &garden) {
+            chores.do_some(garden);
+        }
+    }
+    mounted.join()?;
+    match garden {
+        Some(garden) => garden.consistency_point().context("cannot make the last consistency point"),
+        None => Ok(()),
+    }
+}
+
+fn listen() -> mpsc::Receiver<Said> {
+    let (sender, said) = mpsc::channel();
+    thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            match line {
+                Ok(line) if line == "again" => sender.send(Said::Again).ok(),
+                Ok(_) => continue,
+                Err(_) => break,
+            };
+        }
+        sender.send(Said::Gone).ok();
+    });
+    said
+}
+
+fn open(args: &FsServeArgs) -> Result<(Arc<dyn FileSystem>, Option<Garden>)> {
+    let Some(device) = &args.device else {
+        return Ok((Arc::new(ModelFs::new(args.in_memory.unwrap_or_default())), None));
+    };
+    let place = Place::at(device);
+    let devices = place.open()?;
+    let limits = Limits { cache_bytes: args.how.cache.0, ..Limits::default() };
+    let garden = place.garden_within(&devices, limits)?;
+    garden.set_gardening(args.how.gardening.policy());
+    let name = garden.volumes().into_iter().next().context("the garden has no volume")?;
+    Ok((Arc::new(garden.volume(&name)?), Some(garden)))
+}
+
+fn start(args: &FsServeArgs, fs: Arc<dyn FileSystem>) -> Result<Mounted> {
+    let now = Arc::new(SystemClock::unix_time);
+    let options = MountOptions { source: args.source.clone(), threads: args.how.threads, now, read_only: false };
+    Ok(Mounted::start(fs, &args.point, options)?)
+}
+
+/// Unmounts; somebody who stays in it keeps it, and this process, until he leaves.
+fn unmount(point: &Path) -> Result<()> {
+    let host = LinuxHost::default();
+    for _ in 1..TRIES {
+        if host.unmount(point, false).is_ok() {
+            return Ok(());
+        }
+        host.pause(PAUSE);
+    }
+    Ok(host.unmount(point, true)?)
+}

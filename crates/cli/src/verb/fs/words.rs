@@ -1,0 +1,51 @@
+//! Names of volumes and snapshots as a command gives them: behind a directory, or alone with drives that are named.
+
+use std::{ffi::OsString, ops::RangeInclusive, os::unix::ffi::OsStrExt, path::PathBuf};
+
+use anyhow::Result;
+use senesce_garden::{Error, Garden};
+
+use super::place::Place;
+use crate::{
+    args::{FsDrivesArgs, FsPlaceArgs},
+    exit::usage,
+};
+
+/// Takes a command's words apart: where the garden lies, and so many names. Errors: more or fewer of them.
+pub fn split(words: &[OsString], drives: &FsDrivesArgs, names: RangeInclusive<usize>) -> Result<(Place, Vec<Vec<u8>>)> {
+    let (place, rest) = match drives.drive.is_empty() {
+        true => words.split_first().map_or((None, words), |(first, rest)| (Some(PathBuf::from(first)), rest)),
+        false => (None, words),
+    };
+    if !names.contains(&rest.len()) {
+        let (least, most) = (names.start(), names.end());
+        let wanted = if least == most { format!("{least}") } else { format!("{least} or {most}") };
+        let message = format!("{} name(s) where {wanted} are wanted", rest.len());
+        return Err(usage(message, Some("a directory, or --drive and --log, and then the names; --help has them")));
+    }
+    let place = Place::of(&FsPlaceArgs { place, drive: drives.drive.clone(), log: drives.log.clone() })?;
+    Ok((place, rest.iter().map(|name| name.as_bytes().to_vec()).collect()))
+}
+
+/// A name for people: characters that would move the cursor are told, not sent.
+pub fn show(name: &[u8]) -> String {
+    let text = String::from_utf8_lossy(name);
+    let tell =
+        |letter: char| if letter.is_control() { letter.escape_default().to_string() } else { letter.to_string() };
+    text.chars().map(tell).collect()
+}
+
+/// What cannot be because of a name is the command's matter, and there it helps to know which names there are.
+pub fn explain(garden: &Garden, volume: &[u8], error: Error) -> anyhow::Error {
+    let Error::Invalid { what } = error else { return error.into() };
+    let list = |names: Vec<Vec<u8>>| names.iter().map(|name| show(name)).collect::<Vec<_>>().join(", ");
+    let hint = match garden.snapshots(volume) {
+        Err(_) => format!("it has: {}", list(garden.volumes())),
+        Ok(snapshots) if snapshots.is_empty() => format!("volume {} has no snapshots", show(volume)),
+        Ok(snapshots) => {
+            let names = list(snapshots.into_iter().map(|snapshot| snapshot.name).collect());
+            format!("volume {} has the snapshots: {names}", show(volume))
+        }
+    };
+    usage(what, Some(&hint))
+}

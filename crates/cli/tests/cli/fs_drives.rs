@@ -1,0 +1,283 @@
+//! Drives of a garden as a user has them: gone, replaced, filled, scrubbed, too old; named devices, and what is not touched.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{BufRead, BufReader},
+    os::unix::fs::FileExt,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use senesce_testkit::root_or_skip;
+
+use super::{
+    disk::{Disk, Mount, must},
+    lab::{Done, Lab, mount_points},
+};
+
+/// A garden of three data drives and one of parity.
+fn mkfs(lab: &Lab, name: &str, size: &str, seed: &str) {
+    lab.run(["fs", "mkfs", "garden", name, "--size", size, "--data-drives", "3", "--seed", seed]).good();
+}
+
+/// Files in it, without a mount.
+fn fill(lab: &Lab, name: &str) {
+    let on = format!("garden:{name}");
+    let mut args = vec!["--quiet", "age", "mail", "--on", &on, "--set", "cycles=2", "--set", "mailboxes=3"];
+    args.extend(["--set", "messages=40", "--set", "operations=300", "--dir", "tmp"]);
+    lab.run(&args).good();
+}
+
+fn check(lab: &Lab, args: &[&str]) {
+    let told = lab.run([&["fs", "check"], args].concat()).good().stdout;
+    assert!(told.starts_with("as it lies: clean") && !told.contains("without drive"), "{told}");
+}
+
+/// Writes over blocks of a drive behind its label and superblocks.
+fn ruin(path: &Path, slots: u64) {
+    let file = OpenOptions::new().write(true).open(path).unwrap();
+    file.write_all_at(&vec![0x5a; 4160 * slots as usize], 4160 * 3).unwrap();
+}
+
+fn json(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
+#[test]
+fn a_drive_that_is_gone_is_replaced_and_filled_and_a_scrub_puts_right_what_was_damaged() {
+    let lab = Lab::new();
+    mkfs(&lab, "g", "24MiB", "7");
+    lab.run(["fs", "replace", "g", "1"]).refused(2, &["drive 1 is here: g/drive-01.img", "hint: only a drive that is"]);
+    lab.run(["fs", "replace", "g", "9"]).refused(2, &["there is no drive 9", "has drives 0 to 3"]);
+    lab.run(["fs", "replace", "gone", "1"]).refused(1, &["cannot list gone"]);
+    let told = lab.run(["fs", "rebuild", "garden:g"]).good().stdout;
+    assert_eq!(told, "g: no drive is being filled\n");
+
+    fs::rename(lab.path("g/drive-01.img"), lab.path("old.img")).unwrap();
+    fill(&lab, "g"); // without it
+    let told = lab.run(["fs", "stat", "g"]).good().stdout;
+    assert!(told.contains("drive 1 is MISSING: it was not given"), "{told}");
+    let told = json(&lab.run(["fs", "stat", "g", "--json"]).good().stdout);
+    assert!(told.contains(r#""drive":1,"group":0,"parity":false,"state":"missing""#), "{told}");
+
+    // Drives that cannot take its place, none of which is written to.
+    mkfs(&lab, "other", "24MiB", "8");
+    fs::write(lab.path("short"), [0; 100_000]).unwrap();
+    fs::write(lab.path("letter"), vec![b'x'; 20 << 20]).unwrap();
+    let with = |path: &str, more: &[&str]| lab.run([&["fs", "replace", "g", "1", "--with", path], more].concat());
+    with("short", &[]).refused(1, &["short", "it has 100000 bytes, and ", " are needed"]);
+    with("letter", &[]).refused(3, &["letter holds something; it was not touched", "--force"]);
+    with("other/drive-01.img", &[]).refused(3, &["holds a drive of a garden of senesce", "--force"]);
+    with("g/drive-02.img", &["--force"]).refused(2, &["g/drive-02.img is drive 2 of this garden"]);
+    with("g/log.img", &["--force"]).refused(3, &["another has it open"]);
+    with(".", &[]).refused(2, &["neither a file nor a block device"]);
+    assert!(fs::read(lab.path("letter")).unwrap() == vec![b'x'; 20 << 20]);
+    check(&lab, &["other"]);
+
+    // The old one comes back: too old, and taken only if that is said.
+    fs::rename(lab.path("old.img"), lab.path("g/drive-01.img")).unwrap();
+    let told = lab.run(["fs", "stat", "g"]).good().stdout;
+    assert!(told.contains("not used: g/drive-01.img (too old"), "{told}");
+    lab.run(["fs", "replace", "g", "1"]).refused(3, &["holds a drive of a garden", "--force"]);
+    let told = json(&lab.run(["fs", "replace", "g", "1", "--force", "--json"]).good().stdout);
+    assert!(told.starts_with(r#"{"drives":[{"drive":1,"of":2048,"stripes":2048}]"#), "{told}");
+    check(&lab, &["g"]);
+
+    // A new one, of a place of its own: the directory leads to it.
+    fs::remove_file(lab.path("g/drive-03.img")).unwrap();
+    let done = with_new(&lab, "3", "new.img");
+    assert!(done.stdout.contains("g: drive 3 holds 2048 of 2048 stripes"), "{}", done.stdout);
+    assert_eq!(fs::canonicalize(lab.path("g/drive-03.img")).unwrap(), fs::canonicalize(lab.path("new.img")).unwrap());
+    check(&lab, &["g"]);
+
+    ruin(&lab.path("g/drive-02.img"), 600);
+    lab.run(["fs", "check", "g"]).refused(1, &["is damaged"]);
+    let told = lab.run(["fs", "scrub", "g"]).good().stdout;
+    assert!(told.starts_with("g: 2048 of 2048 stripes; ") && told.ends_with(" more\n"), "{told}");
+    assert!(told.contains("  put right: ") && told.contains(", 0 lost\n"), "{told}");
+    check(&lab, &["g"]);
+    let told = json(&lab.run(["fs", "scrub", "g", "--json", "--from", "2000"]).good().stdout);
+    assert!(told.contains(r#""from":2000"#) && told.contains(r#""repaired":[],"stripes":2048"#), "{told}");
+    lab.run(["fs", "scrub", "g", "--from", "2048"]).refused(1, &["there is no stripe 2048"]);
+
+    // Two of a stripe: told, and nothing is guessed.
+    ruin(&lab.path("g/drive-00.img"), 600);
+    ruin(&lab.path("g/drive-02.img"), 600);
+    let done = lab.run(["fs", "scrub", "g"]);
+    done.refused(1, &["are damaged and cannot be put together"]);
+    assert!(done.stdout.contains("  lost: "), "{}", done.stdout);
+}
+
+fn with_new(lab: &Lab, number: &str, path: &str) -> Done {
+    // It must exist or be made in a directory that does.
+    lab.run(["fs", "replace", "g", number, "--with", path]).good()
+}
+
+#[test]
+fn filling_that_was_interrupted_goes_on_where_it_ended() {
+    let lab = Lab::new();
+    let interrupted = (0..5).any(|round| {
+        let _ = fs::remove_dir_all(lab.path("g"));
+        mkfs(&lab, "g", "192MiB", "7");
+        fill(&lab, "g");
+        fs::remove_file(lab.path("g/drive-02.img")).unwrap();
+        let mut command = lab.command();
+        command.args(["fs", "replace", "g", "2"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.contains("g/drive-02.img is drive 2 of g now"), "{line}");
+        must("kill", &["-INT", &child.id().to_string()]);
+        let done = Done::of(child.wait_with_output().unwrap());
+        println!("round {round}: {} {}", done.code, done.stdout);
+        done.code == 130 && done.stdout.contains("`senesce fs rebuild` goes on from there")
+    });
+    assert!(interrupted, "it is never interrupted in the middle");
+    let told = lab.run(["fs", "stat", "g"]).good().stdout;
+    assert!(told.contains("drive 2, g/drive-02.img, is being filled: "), "{told}");
+    lab.run(["fs", "replace", "g", "2"]).refused(2, &["was replaced and holds", "`senesce fs rebuild` goes on"]);
+    let told = lab.run(["fs", "rebuild", "g"]).good().stdout;
+    assert!(told.contains("g: drive 2 holds 16384 of 16384 stripes"), "{told}");
+    check(&lab, &["g"]);
+}
+
+/// The arguments that name these drives and the log.
+fn named<'a>(drives: &[&'a str], log: &'a str) -> Vec<&'a str> {
+    drives.iter().flat_map(|drive| ["--drive", drive]).chain(["--log", log]).collect()
+}
+
+#[test]
+fn files_that_are_named_become_a_garden_unless_they_hold_something() {
+    let lab = Lab::new();
+    let all = named(&["a", "b", "c"], "l");
+    let mkfs = |args: &[&str], more: &[&str]| lab.run([&["fs", "mkfs", "garden"], args, more].concat());
+    mkfs(&all, &[]).refused(2, &["a is not there, and no size is given", "--size"]);
+    mkfs(&named(&["a", "b", "a"], "l"), &["--size", "16MiB"]).refused(2, &["a and a are the same"]);
+    mkfs(&named(&["a"], "l"), &["--size", "16MiB"])
+        .refused(2, &["1 drive(s) make no RAID groups of 1 of data and one"]);
+    assert!(!lab.path("a").exists() && !lab.path("l").exists());
+    let made = mkfs(&all, &["--size", "16MiB"]).good().stdout;
+    assert!(made.contains("a + b + c: 16.00 MiB in 3 drives, one of them parity"), "{made}");
+    check(&lab, &all);
+
+    mkfs(&all, &[]).refused(3, &["holds a drive of a garden of senesce; it was not touched"]);
+    // Several groups, on files that are there.
+    let six = named(&["a", "b", "c", "d", "e", "f"], "l");
+    for name in ["d", "e", "f"] {
+        fs::File::create(lab.path(name)).unwrap().set_len(12 << 20).unwrap();
+    }
+    let made = mkfs(&six, &["--data-drives", "2", "--force"]).good().stdout;
+    assert!(made.contains("in 6 drives in 2 RAID groups, one of each parity"), "{made}");
+    check(&lab, &six);
+    let five = named(&["a", "b", "d", "e", "f"], "l");
+    let told = lab.run([&["fs", "stat"][..], &five].concat()).good().stdout;
+    assert!(told.contains("drive 2 is MISSING") && told.contains("RAID group 1: "), "{told}");
+
+    // A log that is a text, and one that is too short.
+    fs::write(lab.path("text"), "dear").unwrap();
+    mkfs(&named(&["a", "b"], "text"), &["--force", "--no-parity"]).refused(1, &["text", "it has 4 bytes"]);
+    mkfs(&named(&["text", "b"], "l"), &["--force"]).refused(2, &["is too small"]);
+    assert_eq!(fs::read_to_string(lab.path("text")).unwrap(), "dear");
+}
+
+#[test]
+fn devices_that_are_named_become_a_garden_and_those_in_use_are_never_touched() {
+    if !root_or_skip("loop devices") {
+        return;
+    }
+    let lab = Lab::new();
+    let disks: Vec<Disk> = (0..4).map(|number| Disk::new(&lab.path(format!("disk-{number}")), 16)).collect();
+    let log = Disk::new(&lab.path("disk-log"), 4);
+    let names: Vec<&str> = disks.iter().map(|disk| &*disk.device).collect();
+    let all = named(&names, &log.device);
+    let run = |verb: &[&str], args: &[&str], more: &[&str]| lab.run([&["fs"], verb, args, more].concat());
+    let mkfs = |more: &[&str]| run(&["mkfs", "garden"], &all, more);
+
+    // Somebody's.
+    disks[1].format_ext4();
+    mkfs(&[]).refused(3, &[names[1], "holds an ext2, ext3 or ext4 file system; it was not touched", "--force"]);
+    let mount = Mount::new(&[names[1]], lab.path("precious"));
+    fs::write(mount.point.join("letter"), "dear").unwrap();
+    for force in [&[][..], &["--force"]] {
+        mkfs(force).refused(3, &[names[1], "is in use: mounted on", "it was not touched"]);
+    }
+    assert_eq!(fs::read_to_string(mount.point.join("letter")).unwrap(), "dear");
+    drop(mount);
+    let image = lab.path("disk-0").to_string_lossy().into_owned();
+    run(&["mkfs", "garden"], &named(&[&image, names[1]], &log.device), &["--force"])
+        .refused(3, &["disk-0 is in use: the loop device /dev/loop", "it was not touched"]);
+    run(&["mkfs", "garden"], &named(&[names[0], names[0]], &log.device), &["--force"])
+        .refused(2, &["and", "are the same", "a file or device of their own"]);
+    run(&["mkfs", "garden"], &named(&[names[0], names[2]], names[0]), &[]).refused(2, &["are the same"]);
+    mkfs(&["--size", "16MiB", "--force"]).refused(2, &["--size is about drives that are made"]);
+    mkfs(&["--data-drives", "2", "--force"]).refused(2, &["4 drive(s) make no RAID groups of 2 of data and one of"]);
+
+    let made = mkfs(&["--force"]).good().stdout;
+    assert!(made.contains("in 4 drives, one of them parity and a log of 4.00 MiB; volume main"), "{made}");
+    assert_eq!(must("sh", &["-c", &format!("blkid -p {} || true", names[1])]), "", "nothing of the old is left");
+    run(&["check"], &all, &[]).good();
+    mkfs(&[]).refused(3, &["holds a drive of a garden of senesce", "--force"]);
+
+    // Mounted by their names, in another order.
+    fs::create_dir(lab.path("mnt")).unwrap();
+    let mut other = names.clone();
+    other.reverse();
+    let mut child = lab.command().args(["fs", "mount"]).args(named(&other, &log.device)).arg("mnt").spawn().unwrap();
+    let point = lab.path("mnt").to_string_lossy().into_owned();
+    while !mount_points().contains(&point) {
+        assert!(child.try_wait().unwrap().is_none(), "it ended early");
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    fs::write(lab.path("mnt/file"), vec![7; 3 << 20]).unwrap();
+    for (verb, more) in
+        [(&["mkfs", "garden"][..], &["--force"][..]), (&["check"], &[]), (&["stat"], &[]), (&["scrub"], &[])]
+    {
+        run(verb, &all, more).refused(3, &["hint: "]);
+    }
+    must("umount", &[&point]);
+    assert!(child.wait().unwrap().success());
+    check(&lab, &all);
+
+    // One of them gone, another in its place.
+    let less = named(&names[1..], &log.device);
+    let told = run(&["stat"], &less, &[]).good().stdout;
+    assert!(told.contains("drive 0 is MISSING"), "{told}");
+    run(&["replace"], &less, &["0"]).refused(2, &["no new drive is named", "--with"]);
+    let spare = Disk::new(&lab.path("disk-spare"), 16);
+    run(&["replace"], &less, &["0", "--with", &spare.device]).good();
+    let mut with_spare = names.clone();
+    with_spare[0] = &spare.device;
+    check(&lab, &named(&with_spare, &log.device));
+    run(&["check"], &named(&[], &log.device), &[]).refused(2, &["--drive"]);
+}
+
+#[test]
+fn a_change_is_in_a_consistency_point_a_while_later_though_nobody_asks() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    mkfs(&lab, "g", "24MiB", "7");
+    fs::create_dir(lab.path("mnt")).unwrap();
+    let point = lab.path("mnt").to_string_lossy().into_owned();
+    let mut child = lab.command().args(["fs", "mount", "g", "mnt", "--point-every", "1"]).spawn().unwrap();
+    while !mount_points().contains(&point) {
+        assert!(child.try_wait().unwrap().is_none(), "it ended early");
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    let drive = fs::File::open(lab.path("g/drive-00.img")).unwrap();
+    let superblocks = || {
+        let mut bytes = vec![0; 2 * 4160];
+        drive.read_exact_at(&mut bytes, 4160).unwrap();
+        bytes
+    };
+    let before = superblocks();
+    fs::write(lab.path("mnt/file"), "content").unwrap();
+    while superblocks() == before {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let mut command = Command::new("umount");
+    assert!(command.arg(&point).status().unwrap().success());
+    assert!(child.wait().unwrap().success());
+    check(&lab, &["g"]);
+}

@@ -1,0 +1,233 @@
+//! Files: inodes, the pointers of their trees, directories.
+
+use senesce_fsapi::FileKind;
+
+use super::{
+    aggregate::place,
+    layout::{DIRECTORY, INODE as FIELDS, kind_word, read_fields},
+    reader::{Reader, Tree, Volume},
+    value::{Dump, DumpTable, DumpValue, hex, text},
+    walk::{Met, walk},
+};
+use crate::{
+    Damage,
+    error::{Error, Result},
+    format::{
+        BLOCK, Block,
+        directory::{Entry, Node},
+        inode::Inode,
+    },
+    store::volume::ROOT,
+};
+
+/// An inode of a volume, and where all that it points to lies.
+pub(super) fn inode(reader: &Reader, name: &[u8], ino: u64, most: u64) -> Result<Dump> {
+    let volume = reader.volume(name)?;
+    let title = format!("inode {ino} of volume {} ({})", volume.space, text(name));
+    Ok(file(reader, title, &volume.inodes(), ino, |inode| volume.tree(ino, inode), most))
+}
+
+/// The same of the inode that a path leads to.
+pub(super) fn by_path(reader: &Reader, name: &[u8], path: &[u8], most: u64) -> Result<Dump> {
+    let volume = reader.volume(name)?;
+    let ino = find_path(reader, &volume, path)?;
+    let mut dump = inode(reader, name, ino, most)?;
+    dump.title = format!("{}: {}", text(path), dump.title);
+    Ok(dump)
+}
+
+/// A file of the aggregate.
+pub(super) fn of_aggregate(reader: &Reader, number: u64, most: u64) -> Dump {
+    if number == 0 {
+        let mut dump = Dump::new("file 0 of the aggregate (its inode is in the superblock)");
+        pointers(reader, &reader.aggregate_root(), most, &mut dump);
+        return dump;
+    }
+    let title = format!("file {number} of the aggregate");
+    let tree = |inode| Tree { volume: None, file: number, inode };
+    file(reader, title, &reader.aggregate_root(), number, tree, most)
+}
+
+fn file(
+    reader: &Reader,
+    title: String,
+    inodes: &Tree,
+    number: u64,
+    tree: impl FnOnce(Inode) -> Tree,
+    most: u64,
+) -> Dump {
+    let mut dump = Dump::new(title);
+    let bytes = match reader.inode_bytes(inodes, number) {
+        Ok(bytes) => bytes,
+        Err(damage) => {
+            dump.wrong(damage);
+            return dump;
+        }
+    };
+    read_fields(&mut dump, &bytes, FIELDS);
+    match Inode::decode(&bytes) {
+        Ok(Some(inode)) if inode.inline => {
+            let mut contents = Dump::new("contents");
+            contents.table = Some(hex(&inode.area[..inode.size as usize]));
+            dump.parts.push(contents);
+        }
+        Ok(Some(inode)) => pointers(reader, &tree(inode), most, &mut dump),
+        Ok(None) => {}
+        Err(damage) => dump.wrong(damage),
+    }
+    dump
+}
+
+/// A row of the table of pointers: blocks of one level that follow each other by all their numbers.
+struct Chain {
+    first: Met,
+    blocks: u64,
+}
+
+/// Adds the pointers of all levels, those of the inode first.
+fn pointers(reader: &Reader, tree: &Tree, most: u64, dump: &mut Dump) {
+    let columns =
+        ["level", "block", "blocks", "VVBN", "PVBN", "tag", "PVBN in the map", "RAID group", "drive", "stripe"];
+    let mut table = DumpTable::new(&columns);
+    for level in (0..=tree.inode.height).rev() {
+        let mut open: Option<Chain> = None;
+        let wrong = walk(reader, tree, level, &mut |met| match &mut open {
+            _ if met.level != level => {}
+            Some(before) if before.goes_on_with(reader, &met) => before.blocks += 1,
+            _ => {
+                if let Some(done) = open.replace(Chain { first: met, blocks: 1 }) {
+                    table.push(most, done.row(reader, tree));
+                }
+            }
+        });
+        if let Some(last) = open {
+            table.push(most, last.row(reader, tree));
+        }
+        if level == 0 {
+            dump.wrong.extend(wrong); // all that the other levels found, too
+        }
+    }
+    if !table.rows.is_empty() {
+        dump.table = Some(table);
+    }
+}
+
+impl Chain {
+    fn goes_on_with(&self, reader: &Reader, next: &Met) -> bool {
+        let Self { first, blocks } = self;
+        first.index + blocks == next.index
+            && first.pointer.vvbn.map(|vvbn| vvbn + blocks) == next.pointer.vvbn
+            && first.pointer.at.pvbn + blocks == next.pointer.at.pvbn
+            && first.pointer.at.tag == next.pointer.at.tag
+            && first.at.pvbn + blocks == next.at.pvbn
+            && reader.media.geometry.stripes_behind(first.at.pvbn) > *blocks
+    }
+
+    fn row(&self, reader: &Reader, tree: &Tree) -> Vec<DumpValue> {
+        let Met { level, index, pointer, at } = self.first;
+        let mapped = tree.volume.is_some().then_some(at.pvbn);
+        let mut row: Vec<DumpValue> = vec![
+            u64::from(level).into(),
+            index.into(),
+            self.blocks.into(),
+            pointer.vvbn.into(),
+            pointer.at.pvbn.into(),
+            u64::from(pointer.at.tag).into(),
+            mapped.into(),
+        ];
+        row.extend(place(reader, Some(at.pvbn)));
+        row
+    }
+}
+
+/// Every block of a directory.
+pub(super) fn directory(reader: &Reader, name: &[u8], path: &[u8], most: u64) -> Result<Dump> {
+    let volume = reader.volume(name)?;
+    let ino = find_path(reader, &volume, path)?;
+    let tree = find_directory(reader, &volume, ino)?;
+    let title = format!("{}: directory {ino} of volume {} ({})", text(path), volume.space, text(name));
+    let mut all = Dump::new(title);
+    if tree.inode.size != tree.inode.blocks.saturating_mul(BLOCK as u64) {
+        all.wrong(Damage::new("directory", "size", tree.inode.size, format!("{} blocks", tree.inode.blocks)));
+    }
+    for index in 0..tree.directory_blocks() {
+        let mut dump = Dump::new(format!("block {index}"));
+        match reader.contents(&tree, index) {
+            Ok(Some(block)) => directory_block(&mut dump, &block, most),
+            Ok(None) => dump.wrong(Damage::new("directory", "block", "a hole", "a block")),
+            Err(damage) => dump.wrong(damage),
+        }
+        all.parts.push(dump);
+    }
+    Ok(all)
+}
+
+fn directory_block(dump: &mut Dump, block: &Block, most: u64) {
+    read_fields(dump, &block[..], DIRECTORY);
+    match Node::decode(block) {
+        Ok(Node::Leaf(entries)) => {
+            let mut table = DumpTable::new(&["cookie", "inode", "kind", "length", "name"]);
+            for entry in entries {
+                let kind = kind_word(entry.kind);
+                let length = entry.name.len() as u64;
+                let row =
+                    vec![entry.cookie.into(), entry.ino.into(), kind.into(), length.into(), text(&entry.name).into()];
+                table.push(most, row);
+            }
+            dump.table = Some(table);
+        }
+        Ok(Node::Index { children, .. }) => {
+            let mut table = DumpTable::new(&["first cookie", "block"]);
+            for child in children {
+                table.push(most, vec![child.first.into(), u64::from(child.block).into()]);
+            }
+            dump.table = Some(table);
+        }
+        Ok(Node::Free { .. }) => {}
+        Err(damage) => dump.wrong(damage),
+    }
+}
+
+/// The inode that a path from the root leads to. Links are not followed.
+fn find_path(reader: &Reader, volume: &Volume, path: &[u8]) -> Result<u64> {
+    let mut ino = ROOT;
+    for part in path.split(|&byte| byte == b'/').filter(|part| !part.is_empty() && *part != b".") {
+        let tree = find_directory(reader, volume, ino)?;
+        let (entries, wrong) = entries(reader, &tree);
+        ino = match entries.into_iter().find(|entry| entry.name == part) {
+            Some(entry) => entry.ino,
+            None => {
+                let also = wrong.first().map(|wrong| format!("; and {wrong}")).unwrap_or_default();
+                return Err(Error::invalid(format!("no {} in directory {ino}{also}", text(part))));
+            }
+        };
+    }
+    Ok(ino)
+}
+
+fn find_directory(reader: &Reader, volume: &Volume, ino: u64) -> Result<Tree> {
+    let place = || format!("inode {ino} of volume {}", volume.space);
+    match reader.inode(&volume.inodes(), ino).map_err(|damage| Error::damaged(place(), damage))? {
+        Some(inode) if inode.kind == FileKind::Directory => Ok(volume.tree(ino, inode)),
+        Some(inode) => Err(Error::invalid(format!("{} is no directory but {}", place(), kind_word(inode.kind)))),
+        None => Err(Error::invalid(format!("{} is free", place()))),
+    }
+}
+
+/// All names of a directory in the order of their cookies, from whatever blocks can be read, and what is wrong.
+pub(super) fn entries(reader: &Reader, tree: &Tree) -> (Vec<Entry>, Vec<String>) {
+    let (mut all, mut wrong) = (Vec::new(), Vec::new());
+    for index in 0..tree.directory_blocks() {
+        let node = reader.contents(tree, index).and_then(|block| match block {
+            Some(block) => Node::decode(&block).map(Some),
+            None => Ok(None),
+        });
+        match node {
+            Ok(Some(Node::Leaf(entries))) => all.extend(entries),
+            Ok(_) => {}
+            Err(damage) => wrong.push(format!("block {index} of directory {}: {damage}", tree.file)),
+        }
+    }
+    all.sort_by_key(|entry: &Entry| entry.cookie);
+    (all, wrong)
+}

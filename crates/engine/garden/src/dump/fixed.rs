@@ -1,0 +1,133 @@
+//! What lies at fixed places: labels, superblocks, on each drive.
+
+use std::sync::Arc;
+
+use senesce_block::BlockDevice;
+
+use super::{
+    layout::{INODE as INODE_FIELDS, LABEL, LOG_LABEL, SUPERBLOCK, read_fields},
+    slot::trailer,
+    value::{Dump, DumpTable},
+};
+use crate::{
+    error::Result,
+    format::{
+        BLOCK, Block, SLOT,
+        bytes::{u16_at, u32_at, u64_at},
+        inode::INODE,
+        label::{DriveLabel, LogLabel},
+        slot::{self, Slot},
+        superblock::Superblock,
+        zero_block,
+    },
+};
+
+/// Where the inode of file 0 stands in a superblock, and what is behind it; where the groups stand in a label.
+const ROOT_AT: usize = 128;
+const MISSING_AT: usize = 512;
+const FILLING_AT: usize = 1024;
+const GROUPS_AT: usize = 64;
+/// As many entries as each of these lists has room for.
+const MOST: usize = 64;
+
+/// The labels of all drives and of the log.
+pub(super) fn labels(drives: &[Arc<dyn BlockDevice>], log: &Arc<dyn BlockDevice>) -> Result<Dump> {
+    let mut all = Dump::new("labels");
+    for drive in drives {
+        let slot = read_slot(drive, 0)?;
+        let mut dump = Dump::new(format!("label of {}", drive.name()));
+        read_fields(&mut dump, &slot[..], LABEL);
+        let mut groups = DumpTable::new(&["group", "data drives", "parity", "stripes"]);
+        for group in 0..(u32_at(&slot[..], 40) as usize).min(MOST) {
+            let at = GROUPS_AT + 16 * group;
+            let row = [group as u64, u16_at(&slot[..], at).into(), slot[at + 2].into(), u64_at(&slot[..], at + 8)];
+            groups.rows.push(row.map(Into::into).into());
+        }
+        dump.table = Some(groups);
+        judge(&mut dump, &slot, |block| DriveLabel::decode(block).map(drop));
+        dump.parts.push(trailer(&slot));
+        all.parts.push(dump);
+    }
+    let mut block = zero_block();
+    log.read_at(0, &mut block[..])?;
+    let mut dump = Dump::new(format!("label of {}", log.name()));
+    read_fields(&mut dump, &block[..], LOG_LABEL);
+    if let Err(damage) = LogLabel::decode(&block) {
+        dump.wrong(damage);
+    }
+    all.parts.push(dump);
+    Ok(all)
+}
+
+/// Both superblocks of all drives; those that are the same, once.
+pub(super) fn superblocks(drives: &[Arc<dyn BlockDevice>]) -> Result<Dump> {
+    let mut newest = None;
+    let mut parts: Vec<(usize, Slot, Vec<String>)> = Vec::new();
+    for place in 0..2 {
+        for drive in drives {
+            let slot = read_slot(drive, 1 + place as u64)?;
+            if let Ok(sb) = slot::decode(&slot).and_then(|_| Superblock::decode(&slot::payload(&slot))) {
+                newest = newest.max(Some(sb.cp));
+            }
+            match parts.iter_mut().find(|(at, other, _)| *at == place && other[..] == slot[..]) {
+                Some((_, _, names)) => names.push(drive.name().to_owned()),
+                None => parts.push((place, slot, vec![drive.name().to_owned()])),
+            }
+        }
+    }
+    let mut all = Dump::new("superblocks");
+    for (place, slot, names) in parts {
+        let is_newest = newest == Some(u64_at(&slot[..], 32));
+        let name = if place == 0 { "A" } else { "B" };
+        let kind = if is_newest { ", the newest" } else { "" };
+        let mut dump = Dump::new(format!("superblock {name}{kind}, of {}", names.join(", ")));
+        if slot[..].iter().all(|&byte| byte == 0) {
+            dump.field("slot", "zeros: never written");
+        } else {
+            superblock(&mut dump, &slot);
+        }
+        all.parts.push(dump);
+    }
+    Ok(all)
+}
+
+fn superblock(dump: &mut Dump, slot: &Slot) {
+    let bytes = &slot[..];
+    read_fields(dump, bytes, SUPERBLOCK);
+    judge(dump, slot, |block| Superblock::decode(block).map(drop));
+    let mut root = Dump::new("inode of file 0");
+    read_fields(&mut root, &bytes[ROOT_AT..ROOT_AT + INODE], INODE_FIELDS);
+    dump.parts.push(root);
+    let missing = (u32_at(bytes, MISSING_AT) as usize).min(MOST);
+    if missing > 0 {
+        let mut part = Dump::new("drives that are missing");
+        let mut table = DumpTable::new(&["drive"]);
+        table.rows.extend((0..missing).map(|at| vec![u64::from(u32_at(bytes, MISSING_AT + 4 + 4 * at)).into()]));
+        part.table = Some(table);
+        dump.parts.push(part);
+    }
+    let filling = (u32_at(bytes, FILLING_AT) as usize).min(MOST);
+    if filling > 0 {
+        let mut part = Dump::new("drives being filled");
+        let mut table = DumpTable::new(&["drive", "stripes that it holds"]);
+        let places = (0..filling).map(|index| FILLING_AT + 16 * (index + 1));
+        table.rows.extend(places.map(|at| vec![u64::from(u32_at(bytes, at)).into(), u64_at(bytes, at + 8).into()]));
+        part.table = Some(table);
+        dump.parts.push(part);
+    }
+    dump.parts.push(trailer(slot));
+}
+
+/// Adds what the codecs say against it.
+fn judge(dump: &mut Dump, slot: &Slot, decode: impl Fn(&Block) -> std::result::Result<(), crate::Damage>) {
+    for damage in [slot::decode(slot).err(), decode(&slot::payload(slot)).err()].into_iter().flatten() {
+        dump.wrong(damage);
+    }
+}
+
+fn read_slot(drive: &Arc<dyn BlockDevice>, number: u64) -> Result<Slot> {
+    let mut slot = slot::zero_slot();
+    drive.read_at(number * SLOT as u64, &mut slot[..])?;
+    debug_assert!(slot.len() > BLOCK);
+    Ok(slot)
+}

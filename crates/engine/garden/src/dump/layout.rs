@@ -1,0 +1,237 @@
+//! Where each field of a structure lies, under the word of docs/garden-format.md. Read here from the bytes, not by the
+//! codecs: of a structure that a codec refuses, everything is shown all the same.
+
+use senesce_fsapi::FileKind;
+
+use super::value::{Dump, DumpValue, text};
+use crate::format::{
+    bytes::{u16_at, u32_at, u64_at},
+    inode::number_kind,
+};
+
+/// How a field's bytes are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    U8,
+    U16,
+    U32,
+    U64,
+    /// A number of seconds since 1970 and, elsewhere, its nanoseconds (u32).
+    Time(usize),
+    /// Permissions, in octal digits.
+    Octal,
+    /// A checksum or magic number.
+    Hex32,
+    Uuid,
+    /// Letters, up to the zeros behind them.
+    Text(usize),
+    /// The kind of an inode.
+    Kind,
+}
+
+/// A field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Field {
+    pub word: &'static str,
+    pub at: usize,
+    pub form: Form,
+}
+
+const fn field(word: &'static str, at: usize, form: Form) -> Field {
+    Field { word, at, form }
+}
+
+#[rustfmt::skip] // one field a line
+pub(super) const LABEL: &[Field] = &[
+    field("magic", 0, Form::Text(8)),
+    field("version", 8, Form::U32),
+    field("drive", 12, Form::U32),
+    field("uuid", 16, Form::Uuid),
+    field("stripes of an allocation area", 32, Form::U32),
+    field("stripes of a tetris", 36, Form::U32),
+    field("groups", 40, Form::U32),
+];
+
+#[rustfmt::skip]
+pub(super) const SUPERBLOCK: &[Field] = &[
+    field("magic", 0, Form::Text(8)),
+    field("version", 8, Form::U32),
+    field("places in the volume table", 12, Form::U32),
+    field("uuid", 16, Form::Uuid),
+    field("CP number", 32, Form::U64),
+    field("last log record included", 40, Form::U64),
+    field("free PVBNs", 48, Form::U64),
+    field("number of the superblock before", 56, Form::U64),
+    field("CP that wrote what it names", 64, Form::U64),
+    field("drives that are missing", 512, Form::U32),
+    field("drives being filled", 1024, Form::U32),
+];
+
+#[rustfmt::skip]
+pub(super) const VOLUME: &[Field] = &[
+    field("magic", 0, Form::Hex32),
+    field("length of the name", 4, Form::U32),
+    field("VVBNs", 8, Form::U64),
+    field("inodes", 16, Form::U64),
+    field("VVBNs in use", 24, Form::U64),
+    field("inodes in use", 32, Form::U64),
+    field("inodes made so far", 40, Form::U64),
+    field("seed of hashes", 48, Form::U64),
+    field("name", 64, Form::Text(128)),
+    field("VVBNs that only snapshots use", 448, Form::U64),
+    field("blocks of file 5 to look through", 456, Form::U64),
+    field("clone: of volume, plus 1", 464, Form::U32),
+    field("clone: of snapshot", 468, Form::U32),
+    field("VVBNs with a count in file 6", 472, Form::U64),
+    field("what these counts are above 1, all together", 480, Form::U64),
+    field("clone: VVBNs of the origin", 488, Form::U64),
+    field("clone: those that are gone", 496, Form::U64),
+    field("deleted", 504, Form::U32),
+];
+
+#[rustfmt::skip]
+pub(super) const INODE: &[Field] = &[
+    field("kind", 0, Form::Kind),
+    field("contents in the inode", 1, Form::U8),
+    field("permissions", 2, Form::Octal),
+    field("uid", 4, Form::U32),
+    field("gid", 8, Form::U32),
+    field("links", 12, Form::U32),
+    field("size", 16, Form::U64),
+    field("blocks of contents", 24, Form::U64),
+    field("read", 32, Form::Time(56)),
+    field("modified", 40, Form::Time(60)),
+    field("changed", 48, Form::Time(64)),
+    field("generation", 68, Form::U32),
+    field("height of the tree", 72, Form::U8),
+    field("device", 76, Form::U32),
+    field("xattrs", 80, Form::U64),
+    field("parent", 88, Form::U64),
+];
+
+#[rustfmt::skip]
+pub(super) const TRAILER: &[Field] = &[
+    field("payload CRC", 0, Form::Hex32),
+    field("trailer CRC", 4, Form::Hex32),
+    field("kind", 8, Form::U8),
+    field("level", 9, Form::U8),
+    field("tag", 10, Form::U16),
+    field("owner file", 16, Form::U64),
+    field("block number", 24, Form::U64),
+    field("own PVBN", 32, Form::U64),
+    field("CP number", 40, Form::U64),
+    field("hint: file", 48, Form::U64),
+    field("hint: block", 56, Form::U64),
+];
+
+#[rustfmt::skip]
+pub(super) const DIRECTORY: &[Field] = &[
+    field("magic", 0, Form::U16),
+    field("level", 2, Form::U8),
+    field("count", 4, Form::U16),
+    field("next free", 8, Form::U32),
+];
+
+#[rustfmt::skip]
+pub(super) const AREAS: &[Field] = &[
+    field("magic", 0, Form::Text(8)),
+    field("version", 8, Form::U32),
+    field("group", 12, Form::U32),
+    field("CP number", 16, Form::U64),
+    field("areas", 24, Form::U32),
+    field("listed", 28, Form::U32),
+    field("rest", 32, Form::U32),
+];
+
+#[rustfmt::skip]
+pub(super) const LOG_LABEL: &[Field] = &[
+    field("magic", 0, Form::Text(8)),
+    field("version", 8, Form::U32),
+    field("uuid", 16, Form::Uuid),
+    field("bytes of a half", 32, Form::U64),
+    field("CRC", 4092, Form::Hex32),
+];
+
+/// Adds all fields of a structure to a dump.
+pub(super) fn read_fields(dump: &mut Dump, bytes: &[u8], fields: &[Field]) {
+    dump.fields.extend(fields.iter().map(|field| (field.word, read(bytes, field))));
+}
+
+fn read(bytes: &[u8], &Field { at, form, .. }: &Field) -> DumpValue {
+    match form {
+        Form::U8 => u64::from(bytes[at]).into(),
+        Form::U16 => u64::from(u16_at(bytes, at)).into(),
+        Form::U32 => u64::from(u32_at(bytes, at)).into(),
+        Form::U64 => u64_at(bytes, at).into(),
+        Form::Time(nanoseconds) => format!("{}.{:09}", u64_at(bytes, at) as i64, u32_at(bytes, nanoseconds)).into(),
+        Form::Octal => format!("{:04o}", u16_at(bytes, at)).into(),
+        Form::Hex32 => format!("{:08x}h", u32_at(bytes, at)).into(),
+        Form::Uuid => uuid(&bytes[at..at + 16]).into(),
+        Form::Text(len) => {
+            let all = &bytes[at..at + len];
+            text(&all[..all.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1)]).into()
+        }
+        Form::Kind => match bytes[at] {
+            0 => "0 (free)".into(),
+            number => number_kind(number).map_or(format!("{number} (none)"), |kind| kind_word(kind).to_owned()).into(),
+        },
+    }
+}
+
+/// The kind of a file, as docs/garden-format.md has it.
+pub(super) fn kind_word(kind: FileKind) -> &'static str {
+    match kind {
+        FileKind::File => "1 (file)",
+        FileKind::Directory => "2 (directory)",
+        FileKind::Symlink => "3 (symbolic link)",
+        FileKind::Fifo => "4 (fifo)",
+        FileKind::Socket => "5 (socket)",
+        FileKind::CharDevice => "6 (character device)",
+        FileKind::BlockDevice => "7 (block device)",
+    }
+}
+
+fn uuid(bytes: &[u8]) -> String {
+    let part = |from: usize, to: usize| bytes[from..to].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    [part(0, 4), part(4, 6), part(6, 8), part(8, 10), part(10, 16)].join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORMAT: &str = include_str!("../../../../../docs/garden-format.md");
+
+    /// Fields with one number in the three tables side by side: what stands there is what is dumped, at the same place.
+    #[test]
+    fn the_words_and_places_are_those_of_the_format() {
+        let head = FORMAT.lines().position(|line| line.starts_with("| label | at |")).unwrap();
+        let mut met = [0; 3];
+        for line in FORMAT.lines().skip(head + 2).take_while(|line| line.starts_with('|')) {
+            let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+            for (number, fields) in [LABEL, SUPERBLOCK, VOLUME].iter().enumerate() {
+                let (what, at) = (cells[3 * number], cells[3 * number + 1]);
+                let Some((word, bits)) = what.rsplit_once(" u") else { continue };
+                let (Ok(bits), Ok(at)) = (bits.parse::<usize>(), at.parse::<usize>()) else { continue };
+                let found = fields.iter().find(|field| field.word == word);
+                let found = found.unwrap_or_else(|| panic!("{word:?} is not dumped"));
+                let form = match bits {
+                    32 => Form::U32,
+                    _ => Form::U64,
+                };
+                assert_eq!((found.at, found.form), (at, form), "{word}");
+                met[number] += 1;
+            }
+        }
+        assert!(met[0] >= 5 && met[1] >= 7 && met[2] >= 7, "{met:?}");
+    }
+
+    #[test]
+    fn fields_lie_behind_each_other() {
+        for fields in [LABEL, SUPERBLOCK, VOLUME, INODE, TRAILER, DIRECTORY, AREAS, LOG_LABEL] {
+            for pair in fields.windows(2) {
+                assert!(pair[0].at < pair[1].at, "{} and {}", pair[0].word, pair[1].word);
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Dumps: every structure of an aggregate that is not open, field by field, as it lies on the devices.
+//!
+//! It reads as the check does, without the engine, and writes nothing. What is damaged is shown as far as it can be read,
+//! with what is wrong; blocks that cannot be read on the way to it are put together from the other drives.
+
+mod aggregate;
+mod file;
+mod fixed;
+mod layout;
+mod log;
+mod reader;
+mod slot;
+mod survey;
+mod value;
+mod walk;
+
+use std::{ops::Range, sync::Arc};
+
+use senesce_block::BlockDevice;
+
+use crate::error::Result;
+use reader::Reader;
+pub use survey::{Survey, SurveyedArea, SurveyedFile, SurveyedRun, survey};
+pub use value::{Dump, DumpTable, DumpValue};
+
+/// What is to be shown. Volumes have names; paths begin at a volume's root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DumpWhat {
+    /// The labels of drives and log.
+    Labels,
+    /// Both superblocks of every drive.
+    Superblocks,
+    /// The record of every volume.
+    Volumes,
+    /// A file of the aggregate: its inode and pointers.
+    AggregateFile {
+        /// Its number.
+        file: u64,
+    },
+    /// An inode of a volume, and its pointers.
+    Inode {
+        /// The volume's name.
+        volume: Vec<u8>,
+        /// Its number.
+        ino: u64,
+    },
+    /// The same by a path.
+    File {
+        /// The volume's name.
+        volume: Vec<u8>,
+        /// The path.
+        path: Vec<u8>,
+    },
+    /// The blocks of a directory.
+    Directory {
+        /// The volume's name.
+        volume: Vec<u8>,
+        /// The path.
+        path: Vec<u8>,
+    },
+    /// A part of the container map of a volume.
+    Vvbns {
+        /// The volume's name.
+        volume: Vec<u8>,
+        /// Which VVBNs.
+        range: Range<u64>,
+    },
+    /// The slot at a PVBN.
+    Pvbn {
+        /// The number.
+        pvbn: u64,
+        /// Also the bytes of its payload.
+        hex: bool,
+    },
+    /// Bits that say which blocks are in use.
+    Bitmap {
+        /// The name of the volume whose VVBNs they are; `None` for PVBNs.
+        volume: Option<Vec<u8>>,
+        /// Which blocks.
+        range: Range<u64>,
+    },
+    /// The lists of areas with most free blocks.
+    Areas,
+    /// The log: label and records.
+    Log,
+}
+
+/// Shows a structure of an aggregate that is not open; tables have at most `most` rows.
+///
+/// Errors: what keeps from looking at all (no label or superblock that can be read, where one is needed; devices'
+/// errors); `Invalid` for a volume or path that is not there. Damage is in the dump. Cost: reads what is shown and the
+/// blocks above it; the whole tree of a file.
+pub fn dump(drives: &[Arc<dyn BlockDevice>], log: &Arc<dyn BlockDevice>, what: &DumpWhat, most: u64) -> Result<Dump> {
+    match what {
+        DumpWhat::Labels => return fixed::labels(drives, log),
+        DumpWhat::Superblocks => return fixed::superblocks(drives),
+        DumpWhat::Log => {
+            let applied = Reader::open(drives, log).ok().map(|reader| reader.media.sb.applied);
+            return log::log(log, applied, most);
+        }
+        _ => {}
+    }
+    let reader = Reader::open(drives, log)?;
+    let mut dump = match what {
+        DumpWhat::Volumes => aggregate::volumes(&reader),
+        DumpWhat::AggregateFile { file } => file::of_aggregate(&reader, *file, most),
+        DumpWhat::Inode { volume, ino } => file::inode(&reader, volume, *ino, most)?,
+        DumpWhat::File { volume, path } => file::by_path(&reader, volume, path, most)?,
+        DumpWhat::Directory { volume, path } => file::directory(&reader, volume, path, most)?,
+        DumpWhat::Vvbns { volume, range } => aggregate::container(&reader, volume, range.clone(), most)?,
+        DumpWhat::Pvbn { pvbn, hex } => slot::at_pvbn(&reader, *pvbn, *hex),
+        DumpWhat::Bitmap { volume, range } => aggregate::bitmap(&reader, volume.as_deref(), range.clone(), most)?,
+        DumpWhat::Labels | DumpWhat::Superblocks | DumpWhat::Log | DumpWhat::Areas => aggregate::areas(&reader, most),
+    };
+    dump.wrong.extend(reader.notes.iter().cloned());
+    if reader.repaired.get() > 0 {
+        dump.wrong(format!("{} blocks on the way here come from the other drives", reader.repaired.get()));
+    }
+    Ok(dump)
+}

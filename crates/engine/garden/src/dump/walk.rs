@@ -1,0 +1,60 @@
+//! Going through the pointers of a file.
+
+use super::reader::{Reader, Tree};
+use crate::format::{
+    Decoded,
+    pointer::{Physical, Pointer},
+};
+
+/// A pointer, and where what it points to lies.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Met {
+    pub level: u8,
+    /// The block's number on its level.
+    pub index: u64,
+    pub pointer: Pointer,
+    /// Of a volume's file: what the container map says; else what the pointer does.
+    pub at: Physical,
+}
+
+/// Goes through all pointers of a file down to those to level `least`, each before those below it, and gives what is wrong.
+/// Cost: reads the blocks of pointers.
+pub(super) fn walk(reader: &Reader, tree: &Tree, least: u8, each: &mut dyn FnMut(Met)) -> Vec<String> {
+    let mut walk = Walk { reader, tree, least, each, wrong: Vec::new() };
+    if !tree.inode.inline && tree.inode.height >= least {
+        for slot in 0..tree.shape().roots() {
+            walk.pointer(tree.inode.height, slot, tree.shape().decode(&tree.inode.area, slot));
+        }
+    }
+    walk.wrong
+}
+
+struct Walk<'a> {
+    reader: &'a Reader,
+    tree: &'a Tree,
+    least: u8,
+    each: &'a mut dyn FnMut(Met),
+    wrong: Vec<String>,
+}
+
+impl Walk<'_> {
+    fn pointer(&mut self, level: u8, index: u64, pointer: Decoded<Option<Pointer>>) {
+        if let Err(damage) = pointer.and_then(|pointer| pointer.map_or(Ok(()), |at| self.below(level, index, at))) {
+            self.wrong.push(format!("level {level}, block {index}: {damage}"));
+        }
+    }
+
+    fn below(&mut self, level: u8, index: u64, pointer: Pointer) -> Decoded<()> {
+        let (at, _) = self.reader.wanted(self.tree, level, index, pointer)?;
+        (self.each)(Met { level, index, pointer, at });
+        if level == self.least {
+            return Ok(());
+        }
+        let block = self.reader.block(self.tree, level, index, pointer)?;
+        let shape = self.tree.shape();
+        for slot in 0..shape.fanout() {
+            self.pointer(level - 1, index * shape.fanout() + slot, shape.decode(&block[..], slot));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,120 @@
+//! Clones of volumes: a snapshot that goes on as a volume of its own.
+//!
+//! Nothing is copied. A clone's root is that of the snapshot, and its VVBNs up to the size of the volume that it came from
+//! are that volume's: they lie in its container, where their blocks may be moved as ever. What the clone writes takes VVBNs
+//! behind those, which lie in a container of its own. So a VVBN tells by its size whose it is, and a block is the one that was
+//! wanted if its trailer names the container of that volume. The snapshot cannot be deleted before the clone is.
+
+use std::collections::BTreeSet;
+
+use super::{
+    AGGREGATE, Key, Store, Volume, container_of, references, snapshot_space,
+    snapshots::slot_of,
+    space::BITS,
+    volume, volume_of,
+    volumes::{check_name, fixed_file},
+};
+use crate::{
+    error::{Error, Result},
+    format::{
+        BLOCK, Damage,
+        pointer::VVBN_END,
+        volume::{Origin, VolumeRecord},
+    },
+};
+
+/// Blocks that change at most besides those of maps that grow: tables, inodes.
+const CLONE_BLOCKS: u64 = 64;
+
+impl Store {
+    /// Makes a volume of a snapshot, as large and as full as it; durable with the next consistency point. Nothing may have
+    /// changed since the last one.
+    ///
+    /// Errors: `Invalid` for a name that is taken, empty or too long, and if there would be too many volumes or VVBNs;
+    /// `NoSpace`. Cost: reads the maps of VVBNs of the snapshot.
+    pub fn create_clone(&mut self, space: u32, name: &[u8]) -> Result<u32> {
+        debug_assert!(!self.is_waiting(), "the snapshot's blocks are all on the drives");
+        check_name("volume", name)?;
+        if self.find_volume(name).is_ok() {
+            return Err(Error::invalid(format!("a volume {} exists", String::from_utf8_lossy(name))));
+        }
+        let (parent, was) = (volume_of(space), self.volume(space)?.record.clone());
+        let behind = was.blocks;
+        // As many of its own as its origin has of its own.
+        let blocks = behind.saturating_add(behind - was.first_own());
+        if blocks >= VVBN_END {
+            return Err(Error::invalid(format!("a clone would have {blocks} VVBNs; fewer than {VVBN_END}")));
+        }
+        let clone = self.free_place()?;
+        let (held, used_or_held) = self.count_kept(space, behind)?;
+        let origin = Origin { volume: parent, snapshot: slot_of(space), blocks: behind, gone: behind - used_or_held };
+        let record = VolumeRecord {
+            name: name.to_vec(),
+            blocks,
+            held,
+            // What other snapshots of the origin use is none of the clone's.
+            reclaim: if held > 0 || !self.blocks_of_map(space, volume::SUMMARY_MAP)?.is_empty() {
+                blocks.div_ceil(BITS)
+            } else {
+                0
+            },
+            origin: Some(origin),
+            ..was
+        };
+        self.put_volume(clone, Volume::new(record), CLONE_BLOCKS)?;
+        self.put_inode(AGGREGATE, container_of(clone), &fixed_file(AGGREGATE, blocks * BLOCK as u64))?;
+        for (file, bytes) in [
+            (volume::ACTIVE_MAP, blocks.div_ceil(8)),
+            (volume::SUMMARY_MAP, blocks.div_ceil(8)),
+            (volume::REFERENCES, blocks * references::COUNT),
+        ] {
+            self.grow(clone, file, bytes.div_ceil(BLOCK as u64))?;
+            let mut inode = self.inode(clone, file)?;
+            inode.size = bytes;
+            self.put_inode(clone, file, &inode)?;
+        }
+        self.load_orphans(clone)?;
+        self.save_record(clone)?;
+        self.volume_mut(clone)?.record_dirty = true;
+        Ok(clone)
+    }
+
+    /// Of the VVBNs below `end`: those that only snapshots use as a tree's summary map has it, and those in use by whomever.
+    pub(super) fn count_kept(&mut self, space: u32, end: u64) -> Result<(u64, u64)> {
+        let (mut held, mut kept) = (0, 0);
+        let mut blocks: BTreeSet<u64> = self.blocks_of_map(space, volume::ACTIVE_MAP)?.into_iter().collect();
+        blocks.extend(self.blocks_of_map(space, volume::SUMMARY_MAP)?);
+        for &block in blocks.range(..end.div_ceil(BITS)) {
+            let summary = *self.get(Key::new(space, volume::SUMMARY_MAP, 0, block))?;
+            let active = self.get(Key::new(space, volume::ACTIVE_MAP, 0, block))?;
+            for (byte, (summary, active)) in (0..).zip(summary.iter().zip(active)) {
+                let below = (end - block * BITS).saturating_sub(8 * byte).min(8);
+                let mask = ((1_u32 << below) - 1) as u8;
+                held += u64::from((summary & !active & mask).count_ones());
+                kept += u64::from(((summary | active) & mask).count_ones());
+            }
+        }
+        Ok((held, kept))
+    }
+
+    /// The volume that was made from a snapshot and is still there.
+    pub fn clone_of(&self, snapshot: u32) -> Option<&Volume> {
+        let slot = slot_of(snapshot);
+        self.volumes.iter().flatten().find(|volume| volume.record.origin.is_some_and(|origin| origin.snapshot == slot))
+    }
+
+    /// What clones say of their origins against what there is, when all is read.
+    pub(super) fn check_origins(&self) -> Result<()> {
+        for space in self.spaces() {
+            let Some(origin) = self.volume(space)?.record.origin else { continue };
+            let of = self.volumes.get(origin.volume as usize).and_then(Option::as_ref);
+            let snapshot = snapshot_space(origin.snapshot, origin.volume);
+            if of.is_none_or(|of| of.record.blocks != origin.blocks) || !self.views.contains_key(&snapshot) {
+                let found = format!("snapshot {} of volume {}", origin.snapshot, origin.volume);
+                let damage = Damage::new("volume record", "origin", found, "a snapshot of a volume of that size");
+                return Err(Error::damaged(format!("volume {space}"), damage));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,145 @@
+//! What a volume that was deleted leaves behind becomes free: little by little, with the consistency points that come.
+//!
+//! Its record says that it is deleted; from then on nobody finds it, and nothing of its tree is read. Its container map
+//! names all blocks that it and snapshots of it had, and is gone through from its end to its beginning: each place is
+//! given back and leaves the map. How far that is stands in the record, so power may be lost at any time. When the map is
+//! empty, the container and the record go.
+
+use senesce_fsapi::FsError;
+
+use super::{
+    AGGREGATE, Key, Store, container_of,
+    reclaim::{LEAST_RELEASED, RECLAIM_BLOCKS},
+    space::BITS,
+    tree::container_key,
+    volumes::record_place,
+};
+use crate::{
+    error::{Error, Result},
+    format::volume::VOLUME,
+};
+
+/// Blocks of the aggregate that change at most when a volume is deleted.
+const DELETION_BLOCKS: u64 = 16;
+
+impl Store {
+    /// Deletes a volume; durable with the next consistency point. Nothing may have changed since the last one. Its blocks become
+    /// free later, by [`reclaim_step`](Self::reclaim_step).
+    ///
+    /// Errors: `Busy` if inodes are held; `Invalid` if it has snapshots; `NoSpace` if not even the space that is kept for
+    /// this is left.
+    pub fn delete_volume(&mut self, space: u32) -> Result<()> {
+        debug_assert!(!self.is_waiting(), "blocks of the volume leave memory");
+        let volume = self.volume(space)?;
+        if !volume.held.is_empty() {
+            return Err(FsError::Busy.into());
+        }
+        if volume.snapshots > 0 {
+            let name = String::from_utf8_lossy(&volume.record.name);
+            let what = format!("volume {name} has {} snapshot(s): delete them first", volume.snapshots);
+            return Err(Error::invalid(what));
+        }
+        let mut record = volume.record.clone();
+        self.reserve_release(DELETION_BLOCKS, 0)?;
+        // A failure from here on would leave a volume that is neither there nor deleted.
+        self.read_for_change(record_place(space).0)?;
+        (record.deleted, record.reclaim) = (true, record.blocks.div_ceil(BITS) + 1);
+        self.cache.remove_space(space);
+        self.gardener.fixing.forget(space);
+        self.reading.forget(space);
+        self.volumes[space as usize] = None;
+        self.deleted.insert(space, record);
+        self.save_deleted(space)
+    }
+
+    fn save_deleted(&mut self, space: u32) -> Result<()> {
+        let (key, at) = record_place(space);
+        if let Some(record) = self.deleted.get(&space).cloned() {
+            record.encode(&mut self.modify(key)?[at..at + VOLUME]);
+        }
+        Ok(())
+    }
+
+    /// Takes the next part of a deleted volume out of its container map; `false` if that was not all that the record counts
+    /// as one step, for want of space or of a consistency point.
+    pub(super) fn delete_step(&mut self, space: u32) -> Result<bool> {
+        self.read_for_change(record_place(space).0)?;
+        // The end of a map is mostly a hole. What the record says is for those who ask how much is left.
+        let last = self.last_block(AGGREGATE, container_of(space))?;
+        let left = last.map_or(1, |last| last / BITS + 2);
+        if left <= 1 {
+            self.note_left(space, 1)?;
+            return self.end_deletion(space);
+        }
+        let whole = self.release_part(space, left - 2)?;
+        self.note_left(space, left - u64::from(whole))?;
+        Ok(whole)
+    }
+
+    fn note_left(&mut self, space: u32, left: u64) -> Result<()> {
+        match self.deleted.get_mut(&space) {
+            Some(record) if record.reclaim != left => record.reclaim = left,
+            _ => return Ok(()),
+        }
+        self.save_deleted(space)
+    }
+
+    /// Gives back what the container map has of one block's worth of VVBNs, as far as space suffices; says whether that is all.
+    fn release_part(&mut self, space: u32, part: u64) -> Result<bool> {
+        let Some(end) = self.deleted.get(&space).map(|record| record.blocks.min((part + 1) * BITS)) else {
+            return Ok(true);
+        };
+        let mut most = BITS;
+        while self.reserve_release(RECLAIM_BLOCKS, most).is_err() {
+            if most <= LEAST_RELEASED {
+                return Ok(false);
+            }
+            most = (most / 2).max(LEAST_RELEASED);
+        }
+        let found = self.find_places(space, part * BITS..end, most)?;
+        self.read_for_release(space, found.iter().copied())?;
+        for &vvbn in &found {
+            if let Some(at) = self.container(space, vvbn)? {
+                self.set_container(space, vvbn, None)?;
+                self.give_pvbn(at)?;
+            }
+        }
+        Ok((found.len() as u64) < most || most == BITS)
+    }
+
+    /// The first VVBNs of a range that the container map has places for.
+    fn find_places(&mut self, space: u32, range: std::ops::Range<u64>, most: u64) -> Result<Vec<u64>> {
+        let height = self.inode(AGGREGATE, container_of(space))?.height;
+        let (mut found, mut at) = (Vec::new(), range.start);
+        while at < range.end && (found.len() as u64) < most {
+            let key = container_key(space, at);
+            let hole = self.hole_around(key, height)?;
+            if hole > 1 {
+                at += hole;
+                continue;
+            }
+            if self.pointer(key)?.is_some() {
+                found.push(at);
+            }
+            at += 1;
+        }
+        Ok(found)
+    }
+
+    /// Removes the container and the record, if the consistency points have made a hole of all blocks of the map.
+    fn end_deletion(&mut self, space: u32) -> Result<bool> {
+        let file = container_of(space);
+        let inode = self.inode(AGGREGATE, file)?;
+        let last = Key::new(AGGREGATE, file, u8::MAX, u64::MAX);
+        let waits = self.dirty.range(Key::new(AGGREGATE, file, 0, 0)..=last).next().is_some();
+        if waits || inode.area.iter().any(|&byte| byte != 0) {
+            return Ok(false);
+        }
+        self.reserve_release(DELETION_BLOCKS, 0)?;
+        self.clear_inode(AGGREGATE, file)?;
+        let (key, at) = record_place(space);
+        self.modify(key)?[at..at + VOLUME].fill(0);
+        self.deleted.remove(&space);
+        Ok(true)
+    }
+}

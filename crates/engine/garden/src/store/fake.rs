@@ -1,0 +1,181 @@
+//! Fake dirty: a block that changes its place and nothing else.
+//!
+//! The next consistency point gives it another PVBN and leaves it its VVBN, so that no snapshot sees a difference and none
+//! holds a block more. The same is done with the blocks above it, in which only the places of pointers change: so the
+//! volume itself finds everything where its pointers say, at once. A snapshot that has the same blocks reads its pointers as they
+//! were, or as they are now; the read rule serves both.
+//!
+//! What is changed in earnest before that is dirty like any other block, and so is all above it.
+
+use std::collections::BTreeMap;
+
+use super::{
+    AGGREGATE, Key, Store, aggregate,
+    cache::State,
+    container_of,
+    space::bitmap_key,
+    tree::{container_key, inode_place, place},
+    volume,
+};
+use crate::{
+    error::{Error, Result},
+    format::{
+        Damage,
+        pointer::{Physical, Pointer},
+        slot::{Context, Kind},
+    },
+    raid::Place,
+};
+
+/// What is known of a block that only changes its place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fake {
+    /// Where the container map had it.
+    old: Physical,
+    /// It holds what it held; else the places in its pointers change.
+    is_same: bool,
+}
+
+impl Store {
+    /// Makes a block get another place at the next consistency point. Nothing happens to one that changed: it gets one anyway.
+    /// Says whether it does.
+    ///
+    /// Errors: those of reading it and what is above it. Cost: reads them, and the container map for each.
+    pub(super) fn fake_dirty(&mut self, key: Key) -> Result<bool> {
+        debug_assert!(key.space < aggregate::MAX_VOLUMES, "snapshots have no places of their own");
+        let done = self.fake(key, true)?;
+        self.counts.fake_dirty += u64::from(done);
+        Ok(done)
+    }
+
+    fn fake(&mut self, key: Key, is_same: bool) -> Result<bool> {
+        if self.is_dirty(key) {
+            return Ok(false);
+        }
+        let Some(Pointer { vvbn: Some(vvbn), .. }) = self.pointer(key)? else { return Ok(false) };
+        let Some(old) = self.container(key.space, vvbn)? else {
+            let damage = Damage::new("container map", "place", "none", format!("one for VVBN {vvbn}"));
+            return Err(Error::damaged(place(key), damage));
+        };
+        // The consistency point is not to fail by what it could have been known before that it cannot be read.
+        self.get(key)?;
+        self.read_above(container_key(self.home(key.space, vvbn), vvbn))?;
+        self.read_for_change(bitmap_key(AGGREGATE, aggregate::BITMAP, old.pvbn))?;
+        self.fake_above(key)?;
+        self.make_dirty(key)?;
+        self.fakes.insert(key, Fake { old, is_same });
+        Ok(true)
+    }
+
+    /// What holds the pointer to a block is written as well, under the VVBN that it has.
+    fn fake_above(&mut self, key: Key) -> Result<()> {
+        let height = self.inode(key.space, key.file)?.height;
+        if key.level < height {
+            self.fake(key.parent().0, false)?;
+        } else if key.file == volume::INODES {
+            self.volume_mut(key.space)?.record_dirty = true;
+        } else {
+            self.fake(inode_place(key.space, key.file).0, false)?;
+        }
+        Ok(())
+    }
+
+    /// Names another place in the pointer to a block, which keeps its VVBN; durable with the next consistency point.
+    ///
+    /// Errors: those of reading what is above it.
+    pub(super) fn put_place(&mut self, key: Key, vvbn: u64, at: Physical) -> Result<()> {
+        self.fake_above(key)?;
+        self.set_place(key, Pointer { vvbn: Some(vvbn), at })
+    }
+
+    /// Whether a block is another one than at the last consistency point.
+    pub fn is_changed(&self, key: Key) -> bool {
+        self.is_dirty(key) && !self.fakes.contains_key(&key)
+    }
+
+    /// A block that was to change its place only is changed: so are those above it.
+    pub(super) fn change_in_earnest(&mut self, key: Key) -> Result<()> {
+        if self.fakes.contains_key(&key) {
+            self.dirty_above(key)?;
+            self.fakes.remove(&key);
+        }
+        Ok(())
+    }
+
+    /// Before blocks get places: where some change in earnest VVBNs are taken and given back, and the inodes of the maps
+    /// change with that. Those lie in the first block of inodes, which must not have its place by then under its old VVBN.
+    pub(super) fn settle_fakes(&mut self) -> Result<()> {
+        let mut fakes: BTreeMap<u32, u64> = BTreeMap::new();
+        for key in self.fakes.keys() {
+            *fakes.entry(key.space).or_default() += 1;
+        }
+        for (space, count) in fakes {
+            if self.volume(space)?.dirty > count {
+                self.modify(inode_place(space, volume::ACTIVE_MAP).0)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a block its new place, as `place` does for others. `None` if it has one already, by another pointer that names it.
+    pub(super) fn place_fake(&mut self, key: Key) -> Result<Option<(Place, Context)>> {
+        let fake = self.fakes.get(&key).copied();
+        let (Some(fake), Some(Pointer { vvbn: Some(vvbn), .. })) = (fake, self.pointer(key)?) else {
+            return Err(Error::invalid(format!("{}: no block that only moves", place(key))));
+        };
+        let now = self.container(key.space, vvbn)?;
+        if let Some(now) = now.filter(|now| fake.is_same && *now != fake.old) {
+            self.set_place(key, Pointer { vvbn: Some(vvbn), at: now })?;
+            self.cache.set_state(key, State::Clean);
+            return Ok(None);
+        }
+        self.cache.set_state(key, State::Placed);
+        let at = Physical { pvbn: self.take_pvbn()?, tag: self.sb.cp as u16 };
+        let home = self.home(key.space, vvbn);
+        self.set_container(home, vvbn, Some(at))?;
+        self.set_place(key, Pointer { vvbn: Some(vvbn), at })?;
+        self.give_pvbn(now.unwrap_or(fake.old))?;
+        self.counts.fake_writes += 1;
+        let context = Context {
+            kind: Kind::Volume,
+            level: key.level,
+            tag: at.tag,
+            owner: container_of(home),
+            block: vvbn,
+            pvbn: at.pvbn,
+            cp: self.sb.cp,
+            hint_file: key.file,
+            hint_block: key.index,
+        };
+        Ok(Some((self.place_of(at.pvbn)?, context)))
+    }
+
+    /// What got other places is durable there, and where the next ones will be taken has to be looked at anew.
+    pub(super) fn end_fakes(&mut self) {
+        self.fakes.clear();
+        self.reading.rewritten = 0;
+        self.forecast = None;
+    }
+
+    /// Writes a pointer into the block above, which is dirty already, in earnest or not.
+    fn set_place(&mut self, key: Key, pointer: Pointer) -> Result<()> {
+        let mut inode = self.inode(key.space, key.file)?;
+        let lost = || Error::invalid(format!("{}: what is above it is not dirty", place(key)));
+        if key.level < inode.height {
+            let (parent, slot) = key.parent();
+            let block = self.cache.get_mut(parent).ok_or_else(lost)?;
+            key.shape().encode(&mut block[..], slot, Some(pointer));
+            return Ok(());
+        }
+        key.shape().encode(&mut inode.area, key.index, Some(pointer));
+        if key.file == volume::INODES {
+            let volume = self.volume_mut(key.space)?;
+            (volume.record.inode_file, volume.record_dirty) = (inode, true);
+            return Ok(());
+        }
+        let (above, at) = inode_place(key.space, key.file);
+        let block = self.cache.get_mut(above).ok_or_else(lost)?;
+        inode.encode(&mut block[at..at + crate::format::inode::INODE]);
+        Ok(())
+    }
+}

@@ -1,0 +1,139 @@
+//! How files lie: how many requests it takes to read them, and how many it would take if they were written now.
+//!
+//! It is judged by windows of as many blocks as a block of pointers names, which is what is read ahead at once at most. A request reads
+//! blocks that lie one behind the other on a drive, in whatever order the file has them.
+
+use std::{cmp::Reverse, ops::Range, sync::Arc};
+
+use super::{Key, Store, areas::AreaId, space::Cursor};
+use crate::{
+    error::{Error, Result},
+    format::{Damage, pointer::Physical},
+    raid::CHAIN_SLOTS,
+};
+
+/// Blocks whose layout is judged together.
+pub(crate) const WINDOW: u64 = 256;
+
+/// A block of a file that is as the drives have it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lying {
+    pub key: Key,
+    pub vvbn: u64,
+    /// Where its pointer says that it lies.
+    pub told: Physical,
+    /// Where it lies.
+    pub at: Physical,
+}
+
+/// The places that come next, if nothing else is written or freed.
+#[derive(Clone, Debug)]
+pub(super) struct Forecast {
+    at: Option<Cursor>,
+    /// The areas behind that, the best one first.
+    areas: Arc<[AreaId]>,
+    next: usize,
+}
+
+impl Store {
+    /// The blocks of contents in a range of a file that have not changed since the last consistency point. Cost: reads blocks of
+    /// pointers, and the container map for each.
+    pub(super) fn look_at_places(&mut self, space: u32, file: u64, blocks: Range<u64>) -> Result<Vec<Lying>> {
+        let mut found = Vec::new();
+        for key in blocks.map(|block| Key::new(space, file, 0, block)) {
+            if self.is_dirty(key) {
+                continue;
+            }
+            let Some(pointer) = self.pointer(key)? else { continue };
+            let Some(vvbn) = pointer.vvbn else { continue };
+            let none = || Damage::new("container map", "place", "none", format!("one for VVBN {vvbn}"));
+            let at = self.container(space, vvbn)?.ok_or_else(|| Error::damaged(super::tree::place(key), none()))?;
+            found.push(Lying { key, vvbn, told: pointer.at, at });
+        }
+        Ok(found)
+    }
+
+    /// How many requests read blocks in these places.
+    pub(super) fn count_requests(&self, places: impl Iterator<Item = u64>) -> u64 {
+        let mut places: Vec<u64> = places.collect();
+        places.sort_unstable();
+        places.dedup();
+        let (mut rest, mut requests) = (&places[..], 0);
+        while !rest.is_empty() {
+            rest = &rest[self.chain_of(rest.iter().copied())..];
+            requests += 1;
+        }
+        requests
+    }
+
+    /// How many of the first blocks one request reads, of blocks in ascending order; at least one.
+    pub(super) fn chain_of(&self, mut pvbns: impl Iterator<Item = u64>) -> usize {
+        let Some(first) = pvbns.next() else { return 0 };
+        let most = self.raid.geometry.stripes_behind(first).clamp(1, CHAIN_SLOTS as u64);
+        1 + pvbns.zip(first + 1..first + most).take_while(|(pvbn, next)| pvbn == next).count()
+    }
+
+    /// How many requests would read as many blocks if they were the next to get places, and what comes behind them then. `None`
+    /// if there are not so many.
+    pub(super) fn predict(&mut self, blocks: u64) -> Result<Option<(u64, Forecast)>> {
+        let mut forecast = match self.forecast.take() {
+            Some(forecast) => forecast,
+            None => {
+                let mut forecast = self.make_forecast()?;
+                // What waits already gets its places before, or not long after.
+                for _ in 0..self.dirty_blocks() {
+                    self.foresee(&mut forecast)?;
+                }
+                forecast
+            }
+        };
+        self.forecast = Some(forecast.clone());
+        let mut places = Vec::new();
+        while (places.len() as u64) < blocks {
+            let Some(pvbn) = self.foresee(&mut forecast)? else {
+                // Freed blocks may be taken after the next consistency point: begin anew.
+                self.forecast = None;
+                return Ok(None);
+            };
+            places.push(pvbn);
+        }
+        Ok(Some((self.count_requests(places.into_iter()), forecast)))
+    }
+
+    /// Leaves the area that blocks are taken from, as an opening does: the best one is next, and that is what is foreseen.
+    pub fn begin_in_best_area(&mut self) {
+        self.alloc.current = None;
+        self.forecast = None;
+    }
+
+    fn make_forecast(&mut self) -> Result<Forecast> {
+        let mut areas: Vec<(u64, AreaId)> = Vec::new();
+        for (group, heap) in self.areas().enumerate() {
+            areas.extend(heap.areas().map(|area| (area.free, (group, area.number))));
+        }
+        let at = self.alloc.current;
+        let is_next = |&(free, (group, area)): &(u64, AreaId)| {
+            let is_current = at.is_some_and(|at| (at.group, at.area) == (group, area.into()));
+            free > 0 && !is_current && !self.alloc.states.cleaning.contains(&(group, area))
+        };
+        areas.retain(is_next);
+        areas.sort_unstable_by_key(|&(free, area)| (Reverse(free), area));
+        Ok(Forecast { at, areas: areas.into_iter().map(|(_, area)| area).collect(), next: 0 })
+    }
+
+    /// The next place of a forecast.
+    fn foresee(&mut self, forecast: &mut Forecast) -> Result<Option<u64>> {
+        loop {
+            if let Some(at) = forecast.at
+                && let Some((pvbn, behind)) = self.next_free(at)?
+            {
+                forecast.at = Some(behind);
+                return Ok(Some(pvbn));
+            }
+            let Some(&(group, area)) = forecast.areas.get(forecast.next) else { return Ok(None) };
+            forecast.next += 1;
+            let stripe = self.raid.geometry.area_stripes(group, area.into()).start;
+            forecast.at = Some(Cursor::new(group, area.into(), stripe));
+        }
+    }
+}

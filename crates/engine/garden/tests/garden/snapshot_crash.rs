@@ -1,0 +1,289 @@
+//! Snapshots and losses of power, random runs against a model that keeps a tree for each of them.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use senesce_block::{CrashPlan, MemoryDevice, Recording};
+use senesce_core::{Bytes, Rng, Seed};
+use senesce_fsapi::{
+    ModelFs, Timestamp,
+    conformance::{Draw, Operation, Player, SequenceOptions, Subject, Tree, collect_tree, find_difference, set_root},
+};
+use senesce_garden::{Error, Gardening, Limits};
+
+use crate::{
+    crash::{LIMITS, story},
+    guard::guard,
+    rig::{Devices, LARGE, Rig, Shape, TIGHT, VOLUME, findings, open, shared},
+};
+
+pub const NOW: Timestamp = Timestamp { seconds: 5, nanoseconds: 0 };
+pub const SHAPE: Shape = Shape { groups: &[(2, true)], stripes: 512, log_bytes: 400 << 10 };
+
+/// What is done to an aggregate with snapshots.
+#[derive(Clone, Debug)]
+pub enum Event {
+    Do(Operation),
+    Create(String),
+    Delete(String),
+    Restore(String),
+    Reclaim(u64),
+    Point,
+    /// Gardening: an area, or the step of a pass. None of it changes what anybody sees.
+    MoveArea(u64),
+    Scan(u64),
+    FixUp(u64),
+    Dedup(u64),
+}
+
+/// A volume and its snapshots, as they must be.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    pub tree: Tree,
+    pub snapshots: BTreeMap<String, Tree>,
+}
+
+impl State {
+    /// What of it an aggregate does not have.
+    pub fn find_difference(&self, garden: &senesce_garden::Garden) -> Option<String> {
+        let names = garden.snapshots(VOLUME).unwrap();
+        let names: Vec<String> = names.into_iter().map(|one| String::from_utf8(one.name).unwrap()).collect();
+        let mut sorted = names.clone();
+        sorted.sort();
+        if !sorted.iter().eq(self.snapshots.keys()) {
+            return Some(format!("snapshots {sorted:?}, not {:?}", self.snapshots.keys()));
+        }
+        let live = collect_tree(&garden.volume(VOLUME).unwrap()).unwrap();
+        let own = find_difference(&self.tree, &live).map(|difference| format!("the volume: {difference}"));
+        own.or_else(|| {
+            self.snapshots.iter().find_map(|(name, want)| {
+                let tree = collect_tree(&garden.snapshot(VOLUME, name.as_bytes()).unwrap()).unwrap();
+                find_difference(want, &tree).map(|difference| format!("snapshot {name}: {difference}"))
+            })
+        })
+    }
+}
+
+/// Plays events on an aggregate and on a model of it.
+pub struct Play {
+    model: ModelFs,
+    players: [Player; 2],
+    pub state: State,
+    /// Blocks that moved, pointers that were put right, blocks that were shared.
+    pub gardened: [u64; 3],
+    gardening: Gardening,
+}
+
+impl Play {
+    pub fn new(gardening: Gardening) -> Self {
+        let model = ModelFs::new(Bytes(Bytes::GIB));
+        set_root(&model).unwrap();
+        let state = State { tree: collect_tree(&model).unwrap(), ..State::default() };
+        Self { model, players: [Player::default(), Player::default()], state, gardened: [0; 3], gardening }
+    }
+
+    pub fn play(&mut self, rig: &mut Rig, event: &Event) {
+        if rig.garden().gardening() != self.gardening {
+            rig.garden().set_gardening(self.gardening);
+        }
+        let before = rig.garden().report().counts;
+        match event {
+            Event::Do(operation) => {
+                let got = self.players[0].play(rig, operation);
+                let want = self.players[1].play(&mut self.model, operation);
+                assert_eq!(format!("{got:?}"), format!("{want:?}"), "{operation:?}");
+                self.state.tree = collect_tree(&self.model).unwrap();
+            }
+            Event::Create(name) => {
+                rig.garden().create_snapshot(VOLUME, name.as_bytes(), NOW).unwrap();
+                self.state.snapshots.insert(name.clone(), self.state.tree.clone());
+            }
+            Event::Delete(name) => {
+                rig.garden().delete_snapshot(VOLUME, name.as_bytes()).unwrap();
+                self.state.snapshots.remove(name);
+            }
+            // Only at the end: the model cannot go back.
+            Event::Restore(name) => {
+                rig.garden().restore_snapshot(VOLUME, name.as_bytes()).unwrap();
+                self.state.tree = self.state.snapshots[name].clone();
+            }
+            Event::Reclaim(blocks) => {
+                rig.garden().reclaim_step(*blocks).unwrap();
+            }
+            Event::Point => rig.garden().consistency_point().unwrap(),
+            Event::MoveArea(area) => match rig.garden().move_area(0, *area) {
+                Ok(moves) => assert_eq!(moves.stuck, 0),
+                Err(Error::NoSpace { .. }) => {}
+                Err(error) => panic!("{error}"),
+            },
+            Event::Scan(areas) => drop(rig.garden().scan_step(*areas).unwrap()),
+            Event::FixUp(pointers) => drop(rig.garden().fix_up_step(VOLUME, *pointers).unwrap()),
+            Event::Dedup(blocks) => self.gardened[2] += rig.garden().dedup_step(VOLUME, *blocks).unwrap().shared,
+        }
+        let after = rig.garden().report().counts;
+        // An opening counts from 0.
+        self.gardened[0] += after.relocations.saturating_sub(before.relocations);
+        self.gardened[1] += after.fix_ups.saturating_sub(before.fix_ups);
+    }
+}
+
+/// The run that meets everything, with snapshots that come and go in the middle of it.
+pub fn events() -> Vec<Event> {
+    let mut events: Vec<Event> = story().into_iter().map(Event::Do).collect();
+    let name = |name: &str| name.to_owned();
+    let last = events.len();
+    for (at, event) in [
+        (last, Event::Restore(name("c"))),
+        (last, Event::Delete(name("d"))),
+        (24, Event::Reclaim(1)),
+        (23, Event::Delete(name("b"))),
+        (22, Event::Create(name("d"))),
+        (18, Event::Create(name("c"))),
+        (16, Event::Point),
+        (15, Event::Delete(name("a"))),
+        (12, Event::Create(name("b"))),
+        (5, Event::Create(name("a"))),
+    ] {
+        events.insert(at, event);
+    }
+    events
+}
+
+pub struct Run {
+    recording: Recording,
+    states: Vec<State>,
+    pub gardened: [u64; 3],
+}
+
+fn record(events: &[Event], missing: Option<usize>) -> Run {
+    record_with(events, missing, Gardening::default())
+}
+
+pub fn record_with(events: &[Event], missing: Option<usize>, gardening: Gardening) -> Run {
+    let devices: Vec<Arc<MemoryDevice>> = SHAPE.devices().into_iter().map(Arc::new).collect();
+    let rig = Rig::on(&SHAPE, devices.iter().map(|device| device.clone() as _).collect(), LIMITS);
+    set_root(rig.fs()).unwrap();
+    rig.garden().consistency_point().unwrap();
+    drop(rig);
+    let mut forks: Vec<MemoryDevice> = devices.iter().map(|device| device.fork()).collect();
+    missing.into_iter().for_each(|missing| drop(forks.remove(missing)));
+    let (recording, devices) = Recording::new(forks);
+    let mut rig = Rig { devices: shared(devices), garden: None, fs: None, limits: LIMITS };
+    rig.open().unwrap();
+    let mut play = Play::new(gardening);
+    let mut states = vec![play.state.clone()];
+    for (number, event) in (1..).zip(events) {
+        play.play(&mut rig, event);
+        recording.mark(number);
+        states.push(play.state.clone());
+    }
+    assert_eq!(play.state.find_difference(rig.garden()), None);
+    Run { recording, states, gardened: play.gardened }
+}
+
+/// Opens what a loss of power left: the volume and its snapshots are as after the last event that ended, or as after the
+/// one that was being done.
+fn check_state(devices: &Devices, states: &[State], done: usize, told: &str) {
+    let garden = open(devices, LIMITS).unwrap_or_else(|error| panic!("{told}: {error}"));
+    let after = states.get(done..=done + 1).unwrap_or(&states[done..]);
+    let differences: Vec<String> = after.iter().map_while(|state| state.find_difference(&garden)).collect();
+    assert!(differences.len() < after.len(), "{told}: {}", differences.join("; or "));
+    let found = findings(devices);
+    assert!(found.is_empty(), "{told}: {}", found.join("\n"));
+    // And what is left to reclaim can be.
+    assert_eq!(garden.reclaim_step(u64::MAX).unwrap(), 0, "{told}");
+    let found = findings(devices);
+    assert!(found.is_empty(), "{told}, reclaimed: {}", found.join("\n"));
+}
+
+pub fn check_run(run: &Run, plan: &CrashPlan, lose: impl Fn(usize, &mut Devices)) -> usize {
+    let mut count = 0;
+    run.recording.for_each_crash(plan, |crash| {
+        count += 1;
+        let (told, done) = (crash.to_string(), crash.mark.unwrap_or(0) as usize);
+        let mut devices = shared(crash.devices);
+        lose(count, &mut devices);
+        check_state(&devices, &run.states, done, &told);
+    });
+    count
+}
+
+#[test]
+fn snapshots_are_whole_or_not_there_whenever_power_is_lost() {
+    let run = record(&events(), None);
+    let plan = CrashPlan { exhaustive_up_to: 2, samples: 3, tears: 1, seed: Seed(11) };
+    let count = check_run(&run, &plan, |_, _| {});
+    assert!(count > 200, "{count} states");
+}
+
+#[test]
+fn snapshots_outlive_a_drive_that_is_lost_with_the_power() {
+    let run = record(&events(), None);
+    let plan = CrashPlan { exhaustive_up_to: 1, samples: 2, tears: 0, seed: Seed(12) };
+    let count = check_run(&run, &plan, |count, devices| drop(devices.remove(count % 3)));
+    assert!(count > 100, "{count} states");
+    let run = record(&events(), Some(1));
+    let count = check_run(&run, &plan, |_, _| {});
+    assert!(count > 100, "{count} states");
+}
+
+/// Operations as they are drawn, and snapshots made, deleted and reclaimed at random.
+fn draw(seed: Seed, options: &SequenceOptions) -> Vec<Event> {
+    let mut rng = Rng::for_purpose(seed, "snapshots");
+    let (mut events, mut names, mut number) = (Vec::new(), Vec::new(), 0);
+    for operation in Draw::new(seed, options).take(options.operations) {
+        events.push(Event::Do(operation));
+        match rng.below(40) {
+            0..=2 if names.len() < 5 => {
+                names.push(format!("snapshot {number}"));
+                number += 1;
+                events.extend(names.last().cloned().map(Event::Create));
+            }
+            3..=4 if !names.is_empty() => {
+                let at = rng.below(names.len() as u64) as usize;
+                events.push(Event::Delete(names.remove(at)));
+            }
+            5 => events.push(Event::Reclaim(1)),
+            6 => events.push(Event::Point),
+            _ => {}
+        }
+    }
+    // Nothing is held any more.
+    events.push(Event::Do(Operation::Reopen));
+    events.extend(names.first().cloned().map(Event::Restore));
+    events
+}
+
+#[test]
+fn snapshots_are_those_of_a_model_that_keeps_its_trees() {
+    let shape = Shape { stripes: 2 * LARGE.stripes, ..LARGE };
+    for seed in 0..4 {
+        let options = SequenceOptions {
+            boundaries: vec![0, 1, 160, 4096, 8192, 40_960, 256 * 4096],
+            operations: 250,
+            ..SequenceOptions::default()
+        };
+        let limits = if seed % 2 == 0 { TIGHT } else { Limits::default() };
+        let mut rig = Rig::on(&shape, guard(&shared(shape.devices())), limits);
+        set_root(rig.fs()).unwrap();
+        let mut play = Play::new(Gardening::default());
+        let (mut created, mut deleted) = (0, 0);
+        for (number, event) in (1..).zip(draw(Seed(seed), &options)) {
+            play.play(&mut rig, &event);
+            created += u32::from(matches!(event, Event::Create(_)));
+            deleted += u32::from(matches!(event, Event::Delete(_)));
+            if number % 60 == 0 {
+                assert_eq!(play.state.find_difference(rig.garden()), None, "seed {seed}, event {number}");
+                assert_eq!(rig.check(), Ok(()), "seed {seed}, event {number}");
+            }
+        }
+        assert!(created > 5 && deleted > 3, "seed {seed}: {created} created, {deleted} deleted");
+        for reopened in [false, true] {
+            assert_eq!(play.state.find_difference(rig.garden()), None, "seed {seed}, reopened: {reopened}");
+            assert_eq!(rig.check(), Ok(()), "seed {seed}");
+            rig.open().unwrap();
+        }
+        assert_eq!(rig.garden().reclaim_step(u64::MAX).unwrap(), 0);
+        assert_eq!(rig.check(), Ok(()), "seed {seed}, reclaimed");
+        assert_eq!(play.state.find_difference(rig.garden()), None, "seed {seed}, reclaimed");
+    }
+}

@@ -1,0 +1,184 @@
+//! Everything at once: snapshots come and go, areas are cleaned ahead and by a scan, pointers are put right, blocks are cloned and
+//! found to be the same, power is lost. What a snapshot shows never changes, and all space comes back.
+
+use senesce_block::CrashPlan;
+use senesce_core::{Rng, Seed};
+use senesce_fsapi::{
+    FileKind, FileSystem, Ino,
+    conformance::{Operation, Place, Subject, collect_tree, find_difference, set_root},
+};
+use senesce_garden::FixUp;
+
+use crate::{
+    crash::{make, path, write},
+    dedup::draw,
+    gardening::EAGER,
+    guard::guard,
+    rig::{LARGE, Rig, Shape, TIGHT, VOLUME, caller, shared},
+    snapshot_crash::{Event, NOW, Play, check_run, record_with},
+};
+
+const SHAPE: Shape = Shape { stripes: 1024, ..LARGE };
+const AREAS: u64 = 16;
+
+/// What happens next, and the snapshots that there are then.
+fn draw_event(rng: &mut Rng, names: &mut Vec<String>, number: u64) -> Event {
+    match rng.below(24) {
+        0 | 1 if names.len() < 5 => {
+            names.push(format!("snapshot {number}"));
+            Event::Create(names[names.len() - 1].clone())
+        }
+        2 if !names.is_empty() => Event::Delete(names.remove(rng.below(names.len() as u64) as usize)),
+        3 | 4 => Event::MoveArea(rng.below(AREAS)),
+        5 => Event::Scan(1 + rng.below(AREAS)),
+        6 => Event::FixUp(1 + rng.below(300)),
+        7 | 8 => Event::Dedup(1 + rng.below(200)),
+        9 => Event::Reclaim(1),
+        10 | 11 => Event::Point,
+        12 if rng.chance(1, 4) => Event::Do(Operation::Reopen),
+        _ => Event::Do(draw(rng)),
+    }
+}
+
+#[test]
+fn snapshots_stay_what_they_are_and_all_space_comes_back_whatever_goes_on() {
+    for (seed, fix_up) in [FixUp::OnRead, FixUp::Scan, FixUp::Never].into_iter().enumerate() {
+        let mut rig = Rig::on(&SHAPE, guard(&shared(SHAPE.devices())), TIGHT);
+        set_root(rig.fs()).unwrap();
+        let free = |rig: &Rig| {
+            rig.garden().consistency_point().unwrap();
+            rig.garden().report().free
+        };
+        let before = free(&rig);
+        let mut play = Play::new(senesce_garden::Gardening { fix_up, ..EAGER });
+        let mut rng = Rng::for_purpose(Seed(seed as u64), "together");
+        let (mut names, mut deleted) = (Vec::new(), 0);
+        for number in 0..600 {
+            let event = draw_event(&mut rng, &mut names, number);
+            play.play(&mut rig, &event);
+            deleted += u32::from(matches!(event, Event::Delete(_)));
+            if number % 100 == 99 {
+                assert_eq!(play.state.find_difference(rig.garden()), None, "seed {seed}, event {number}");
+                assert_eq!(rig.check(), Ok(()), "seed {seed}, event {number}");
+            }
+        }
+        let [moved, fixed, shared] = play.gardened;
+        assert!(
+            moved > 300 && shared > 30 && deleted > 5,
+            "seed {seed}: {moved} moved, {shared} shared, {deleted} deleted"
+        );
+        assert!(fixed > 10, "seed {seed}: {fixed} put right");
+        rig.open().unwrap();
+        assert_eq!(play.state.find_difference(rig.garden()), None, "seed {seed}, opened again");
+
+        for name in names {
+            rig.garden().delete_snapshot(VOLUME, name.as_bytes()).unwrap();
+        }
+        for number in 0..5 {
+            // One that is not there is none.
+            let _ = rig.fs().unlink(&caller(9), Ino::ROOT, format!("file {number}").as_bytes());
+        }
+        assert_eq!(rig.garden().reclaim_step(u64::MAX).unwrap(), 0);
+        assert_eq!(rig.check(), Ok(()), "seed {seed}, emptied");
+        // Some blocks of maps more, for the VVBNs in use are others.
+        let lost = before.saturating_sub(free(&rig));
+        assert!(lost <= 8, "seed {seed}: {lost} blocks did not come back");
+    }
+}
+
+/// Two files of which the second one is a clone of the first in part, snapshots of both, and everything that moves blocks in between.
+fn events() -> Vec<Event> {
+    let clone = |from: &str, to: &str, len| {
+        let place = |at: &str| Place::Path(path(at));
+        Event::Do(Operation::CloneRange { from: place(from), from_offset: 0, to: place(to), to_offset: 0, len })
+    };
+    let name = |name: &str| name.to_owned();
+    vec![
+        Event::Do(make("one", FileKind::File)),
+        Event::Do(write("one", 0, 60_000)),
+        Event::Do(make("two", FileKind::File)),
+        Event::Point,
+        clone("one", "two", 40_960),
+        Event::Create(name("a")),
+        Event::Do(write("one", 8192, 20_000)),
+        Event::MoveArea(0),
+        Event::Do(write("two", 40_960, 20_000)),
+        Event::Point,
+        Event::MoveArea(1),
+        Event::Create(name("b")),
+        Event::Dedup(200),
+        Event::Scan(8),
+        Event::Do(write("one", 0, 60_000)),
+        Event::MoveArea(2),
+        Event::Point,
+        Event::FixUp(100),
+        Event::Delete(name("a")),
+        Event::MoveArea(0),
+        Event::Do(Operation::Unlink { path: path("two") }),
+        Event::Reclaim(1),
+        Event::MoveArea(3),
+        Event::Point,
+        Event::FixUp(100),
+        Event::Delete(name("b")),
+        Event::Scan(8),
+        Event::Point,
+    ]
+}
+
+#[test]
+fn power_may_be_lost_while_everything_goes_on() {
+    let run = record_with(&events(), None, EAGER);
+    let [moved, fixed, _] = run.gardened;
+    assert!(moved > 60 && fixed > 5, "{moved} moved, {fixed} put right");
+    let plan = CrashPlan { exhaustive_up_to: 2, samples: 2, tears: 1, seed: Seed(21) };
+    let states = check_run(&run, &plan, |_, _| {});
+    assert!(states > 200, "{states} states");
+}
+
+#[test]
+fn a_drive_and_the_power_may_be_lost_while_everything_goes_on() {
+    let run = record_with(&events(), None, EAGER);
+    let plan = CrashPlan { exhaustive_up_to: 1, samples: 1, tears: 0, seed: Seed(22) };
+    let states = check_run(&run, &plan, |count, devices| drop(devices.remove(count % 3)));
+    assert!(states > 60, "{states} states");
+}
+
+/// Blocks that only a snapshot uses move like all others, and its readers find them.
+#[test]
+fn what_only_a_snapshot_uses_moves() {
+    let mut rig = Rig::on(&SHAPE, guard(&shared(SHAPE.devices())), TIGHT);
+    let fs = rig.fs();
+    let ino = fs.make_node(&caller(1), Ino::ROOT, b"file", &senesce_fsapi::NewNode::file(0o600)).unwrap().ino;
+    let contents =
+        |round: u64| -> Vec<u8> { (0..300 * 512_u64).flat_map(|at| (at * 3 + round).to_le_bytes()).collect() };
+    fs.write(&caller(1), ino, 0, &contents(0)).unwrap();
+    rig.garden().create_snapshot(VOLUME, b"a", NOW).unwrap();
+    let tree = collect_tree(&rig.garden().snapshot(VOLUME, b"a").unwrap()).unwrap();
+    rig.fs().write(&caller(2), ino, 0, &contents(1)).unwrap();
+    rig.garden().consistency_point().unwrap();
+    let held = rig.garden().held_blocks(VOLUME).unwrap();
+    assert!(held >= 300, "{held} blocks that only the snapshot uses");
+
+    let mut moved = 0;
+    for area in 0..AREAS {
+        let moves = rig.garden().move_area(0, area).unwrap();
+        assert_eq!(moves.stuck, 0);
+        moved += moves.blocks;
+        rig.garden().consistency_point().unwrap();
+    }
+    assert!(moved >= held + 300, "{moved} moved of {held} and 300");
+    assert_eq!(rig.garden().held_blocks(VOLUME).unwrap(), held);
+    assert_eq!(rig.garden().diff(VOLUME, b"a", None).unwrap().len(), 1, "the file, and nothing that moved");
+    assert_eq!(rig.findings(), Vec::<String>::new());
+    // The old places are used again.
+    for round in 2..6 {
+        rig.fs().write(&caller(3), ino, 0, &contents(round)).unwrap();
+        rig.garden().consistency_point().unwrap();
+    }
+    rig.open().unwrap();
+    let snapshot = rig.garden().snapshot(VOLUME, b"a").unwrap();
+    assert_eq!(find_difference(&tree, &collect_tree(&snapshot).unwrap()), None);
+    let counts = rig.garden().report().counts;
+    assert!(counts.redirects >= 100 && counts.redirects == counts.map_lookups, "{counts:?}");
+    assert_eq!(rig.findings(), Vec::<String>::new());
+}

@@ -1,0 +1,68 @@
+//! What data share: a channel or the link.
+
+use std::collections::BTreeMap;
+
+use senesce_core::Nanos;
+
+/// Times at which a lane is taken.
+///
+/// A page that waits for its die does not keep others from the lane before: each takes the first gap that is long enough.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lane {
+    /// End of each taken time, by its beginning.
+    taken: BTreeMap<u64, u64>,
+}
+
+impl Lane {
+    /// Takes `time` from `at` on or as soon as there is a gap; gives its end. Nobody asks for times before `now` any more.
+    pub fn reserve(&mut self, now: Nanos, at: Nanos, time: u64) -> Nanos {
+        while let Some(first) = self.taken.first_entry()
+            && *first.get() <= now.0
+        {
+            first.remove();
+        }
+        let mut start = at.0;
+        // From the one before `at` on: those before it have ended.
+        let first = self.taken.range(..=start).next_back().map_or(start, |(&begin, _)| begin);
+        for (&begin, &end) in self.taken.range(first..) {
+            if begin >= start + time {
+                break;
+            }
+            start = start.max(end);
+        }
+        let mut end = start + time;
+        if let Some(next) = self.taken.remove(&end) {
+            end = next;
+        }
+        match self.taken.range_mut(..start).next_back() {
+            Some((_, before)) if *before == start => *before = end,
+            _ if time > 0 => drop(self.taken.insert(start, end)),
+            _ => {}
+        }
+        Nanos(start + time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn each_gets_the_first_gap_and_none_overlap(
+            asked in prop::collection::vec((0u64..8, 0u64..60, 1u64..10), 1..60),
+        ) {
+            let (mut lane, mut now, mut used) = (Lane::default(), 0, vec![false; 2000]);
+            for (later, ahead, time) in asked {
+                now += later;
+                let end = lane.reserve(Nanos(now), Nanos(now + ahead), time).0;
+                let free = |start: u64| (start..start + time).all(|at| !used[at as usize]);
+                let want = (now + ahead..).find(|&start| free(start)).unwrap();
+                prop_assert_eq!(end - time, want);
+                (want..end).for_each(|at| used[at as usize] = true);
+            }
+        }
+    }
+}

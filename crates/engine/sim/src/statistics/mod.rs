@@ -1,0 +1,9 @@
+//! Figures of a run: distributions of spans, means over time, and how sure a mean is.
+
+mod batches;
+mod histogram;
+mod level;
+
+pub use batches::{BatchMeans, Interval};
+pub use histogram::{Histogram, Spans};
+pub use level::Level;

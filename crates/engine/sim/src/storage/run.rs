@@ -1,0 +1,320 @@
+//! The run: events of clients, processors, the log and drives, one after the other.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use senesce_core::{BlockOp, Nanos, Rng};
+
+use super::{
+    drive::{Drive, Request},
+    figures::{Accounts, StorageFigures},
+    operation::Open,
+    point::Running,
+    setup::{StorageLoad, StorageSetup},
+    steps::{PointWork, cut},
+    trace::{Chain, Trace},
+};
+use crate::{Arrivals, Class, CpuEvents, Discipline, Distribution, Error, EventQueue, Order, Station, Ticket};
+
+/// What happens in a run, for whoever looks on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Happening {
+    /// An operation came: its number.
+    Arrived(u64),
+    /// An operation waits for the log to have room: both halves wait for consistency points.
+    Held(u64),
+    /// An operation was answered.
+    Answered(u64),
+    /// A drive began with a request.
+    Request {
+        /// The drive.
+        drive: usize,
+        /// What it does.
+        op: BlockOp,
+        /// From which block on.
+        block: u64,
+        /// How many.
+        blocks: u32,
+    },
+    /// A consistency point began: its number, counted from the beginning of the run.
+    PointBegan(u64),
+    /// A consistency point was durable.
+    PointDone(u64),
+}
+
+/// Runs a trace on a system. Same trace, system and load: same figures.
+///
+/// Errors: a trace, system or description that cannot be; Little's law broken at any station or for all of it. Cost: a few
+/// microseconds for each operation and chain.
+pub fn compute_storage(setup: &StorageSetup, trace: &Trace, load: &StorageLoad) -> Result<StorageFigures, Error> {
+    compute_storage_observed(setup, trace, load, &mut |_, _| {})
+}
+
+/// The same at each of some rates, operations a second (Poisson); each on a system of its own.
+pub fn compute_load_curve(
+    setup: &StorageSetup,
+    trace: &Trace,
+    load: &StorageLoad,
+    rates: &[u64],
+) -> Result<Vec<StorageFigures>, Error> {
+    let at = |rate: &u64| {
+        let between = Nanos(1_000_000_000 / (*rate).max(1));
+        let arrivals = Arrivals::Open(Distribution::Exponential(between));
+        compute_storage(setup, trace, &StorageLoad { arrivals, ..*load })
+    };
+    rates.iter().map(at).collect()
+}
+
+/// The same, and tells what happens, in order.
+pub fn compute_storage_observed(
+    setup: &StorageSetup,
+    trace: &Trace,
+    load: &StorageLoad,
+    observer: &mut dyn FnMut(Nanos, Happening),
+) -> Result<StorageFigures, Error> {
+    setup.check()?;
+    trace.check(setup.drives())?;
+    if load.operations == 0 {
+        return Err(Error::absurd("load", "0 operations have no figures; 1 would".into()));
+    }
+    Run::new(setup, trace, load, observer)?.go()
+}
+
+/// Who is told of an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    Operation(u64),
+    Step { group: usize, step: usize },
+    Flush,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Event {
+    Arrival,
+    Processor(Ticket, Owner),
+    /// A record is written to the log.
+    Log(Ticket, u64),
+    /// It is durable there.
+    Logged(u64),
+    Drive(usize, Ticket, Owner),
+}
+
+pub(super) struct Run<'a> {
+    pub setup: &'a StorageSetup,
+    pub trace: &'a Trace,
+    pub works: Vec<PointWork>,
+    load: &'a StorageLoad,
+    observer: &'a mut dyn FnMut(Nanos, Happening),
+    events: EventQueue<Event>,
+    rng: Rng,
+    /// Jobs are nanoseconds.
+    processors: Station<(Owner, u64)>,
+    log: Station<u64>,
+    drives: Vec<Drive<Owner>>,
+    /// Drives that may begin something.
+    touched: Vec<usize>,
+
+    /// Operations that came so far, and the point and place in it of the next.
+    came: u64,
+    next: (u64, usize),
+    pub open: BTreeMap<u64, Open<'a>>,
+    /// Operations that wait for room in the log.
+    pub held: VecDeque<u64>,
+    /// Consistency points that are durable.
+    pub durable: u64,
+    /// Operations in the log, of each point from the first that is not durable on.
+    pub logged: VecDeque<u64>,
+    pub running: Option<Running>,
+    pub accounts: Accounts,
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        setup: &'a StorageSetup,
+        trace: &'a Trace,
+        load: &'a StorageLoad,
+        observer: &'a mut dyn FnMut(Nanos, Happening),
+    ) -> Result<Self, Error> {
+        let groups =
+            setup.groups.iter().enumerate().flat_map(|(group, drives)| (0..drives.count).map(move |_| (group, drives)));
+        let drives = groups.enumerate().map(|(number, (group, drives))| Drive::new(group, number, drives, setup));
+        let mut drives = drives.collect::<Result<Vec<_>, Error>>()?;
+        trace.before.iter().for_each(|chain| drives[chain.drive as usize].prime(chain.block, chain.blocks));
+        Ok(Self {
+            setup,
+            trace,
+            works: trace.points.iter().map(|point| cut(point, setup)).collect(),
+            load,
+            observer,
+            events: EventQueue::new(),
+            rng: Rng::for_purpose(load.seed, "operations"),
+            processors: Station::new(
+                "processors",
+                setup.cores,
+                Discipline { order: Order::Arrival, favour: Some(setup.favour) },
+            ),
+            log: Station::new("log", 1, Discipline::FIFO),
+            drives,
+            touched: Vec::new(),
+            came: 0,
+            next: (0, 0),
+            open: BTreeMap::new(),
+            held: VecDeque::new(),
+            durable: 0,
+            logged: VecDeque::new(),
+            running: None,
+            accounts: Accounts::new(),
+        })
+    }
+
+    fn go(mut self) -> Result<StorageFigures, Error> {
+        let first = match self.load.arrivals {
+            Arrivals::Open(_) => 1,
+            Arrivals::Closed { customers, .. } => customers,
+        };
+        (0..first).for_each(|_| self.schedule_arrival(Nanos(0)));
+        while let Some((now, event)) = self.events.take() {
+            match event {
+                Event::Arrival => self.arrive(now),
+                Event::Processor(ticket, owner) => {
+                    self.processors.finish(now, ticket);
+                    self.tell(now, owner);
+                }
+                Event::Log(ticket, number) => {
+                    self.log.finish(now, ticket);
+                    self.events.schedule(Nanos(now.0 + self.setup.log.latency.0), Event::Logged(number));
+                }
+                Event::Logged(number) => self.logged(now, number),
+                Event::Drive(drive, ticket, owner) => {
+                    self.drives[drive].finish(now, ticket);
+                    self.touched.push(drive);
+                    self.tell(now, owner);
+                }
+            }
+            self.start_all(now);
+            if self.accounts.answered == self.load.warm_up + self.load.operations {
+                return self.figures(now);
+            }
+        }
+        Err(Error::absurd("load", "no operations come any more".into()))
+    }
+
+    fn schedule_arrival(&mut self, now: Nanos) {
+        let (Arrivals::Open(span) | Arrivals::Closed { think: span, .. }) = self.load.arrivals;
+        let at = Nanos(now.0 + span.draw(&mut self.rng).0);
+        self.events.schedule(at, Event::Arrival);
+    }
+
+    fn arrive(&mut self, now: Nanos) {
+        if let Arrivals::Open(_) = self.load.arrivals {
+            self.schedule_arrival(now);
+        }
+        let (number, (point, place)) = (self.came, self.next);
+        let operations = &self.trace.points[(point % self.trace.points.len() as u64) as usize].operations;
+        self.came += 1;
+        self.next = if place + 1 == operations.len() { (point + 1, 0) } else { (point, place + 1) };
+        self.open.insert(number, Open::new(now, point, &operations[place]));
+        self.accounts.there.rise(now);
+        self.note(now, Happening::Arrived(number));
+        self.begin_operation(now, number);
+    }
+
+    /// An operation is done.
+    pub fn answer(&mut self, now: Nanos, number: u64) {
+        let Some(open) = self.open.remove(&number) else { return };
+        self.note(now, Happening::Answered(number));
+        self.accounts.answer(now, open.arrived, open.operation.write);
+        if let Arrivals::Closed { .. } = self.load.arrivals {
+            self.schedule_arrival(now);
+        }
+        if self.accounts.answered == self.load.warm_up {
+            self.accounts.restart(now);
+            self.processors.restart(now);
+            self.log.restart(now);
+            self.drives.iter_mut().for_each(|drive| drive.restart(now));
+        }
+    }
+
+    fn tell(&mut self, now: Nanos, owner: Owner) {
+        match owner {
+            Owner::Operation(number) => self.part_of_operation_done(now, number),
+            Owner::Step { group, step } => self.part_of_step_done(now, group, step),
+            Owner::Flush => self.flush_done(now),
+        }
+    }
+
+    /// Whoever waits for something that is free begins.
+    fn start_all(&mut self, now: Nanos) {
+        while let Some((ticket, (owner, time))) = self.processors.start(now) {
+            self.events.schedule(Nanos(now.0 + time), Event::Processor(ticket, owner));
+        }
+        while let Some((ticket, number)) = self.log.start(now) {
+            let blocks = self.open.get(&number).map_or(0, |open| open.operation.blocks);
+            let time = u64::from(blocks) * 4096 * 1000 / u64::from(self.setup.log.rate);
+            self.events.schedule(Nanos(now.0 + time), Event::Log(ticket, number));
+        }
+        while let Some(drive) = self.touched.pop() {
+            while let Some((ticket, request, done)) = self.drives[drive].start(now) {
+                let Request { op, block, blocks, owner } = request;
+                self.note(now, Happening::Request { drive, op, block, blocks });
+                self.events.schedule(done, Event::Drive(drive, ticket, owner));
+            }
+        }
+    }
+
+    pub fn note(&mut self, now: Nanos, happening: Happening) {
+        (self.observer)(now, happening);
+    }
+
+    /// Work for a processor. A client's is one job; others' is cut into turns. Gives the number of jobs.
+    pub fn compute(&mut self, now: Nanos, owner: Owner, time: u64) -> u32 {
+        let class = class_of(owner);
+        let turn = if class == Class::Client { time.max(1) } else { self.setup.turn.0 };
+        let jobs = time.div_ceil(turn);
+        for job in 0..jobs {
+            self.processors.arrive(now, class, 0, (owner, turn.min(time - job * turn)));
+        }
+        jobs as u32
+    }
+
+    /// Chains for drives. Gives the number of requests.
+    pub fn request(&mut self, now: Nanos, owner: Owner, op: BlockOp, chains: &[Chain]) -> u32 {
+        for &Chain { drive, block, blocks } in chains {
+            let drive = drive as usize;
+            self.drives[drive].arrive(now, class_of(owner), Request { op, block, blocks, owner });
+            self.touched.push(drive);
+        }
+        chains.len() as u32
+    }
+
+    /// A flush for each drive. Gives their number.
+    pub fn request_flushes(&mut self, now: Nanos) -> u32 {
+        let flush = |drive| Chain { drive, block: 0, blocks: 0 };
+        let chains: Vec<Chain> = (0..self.drives.len() as u32).map(flush).collect();
+        self.request(now, Owner::Flush, BlockOp::Flush, &chains)
+    }
+
+    pub fn append(&mut self, now: Nanos, number: u64) {
+        self.log.arrive(now, Class::Client, 0, number);
+    }
+
+    pub fn charge(&mut self, class: Class, events: &CpuEvents) -> u64 {
+        self.accounts.charge(class, events);
+        self.setup.cpu.cost(events)
+    }
+
+    fn figures(&self, now: Nanos) -> Result<StorageFigures, Error> {
+        let time = now.since(self.accounts.from);
+        let drives = self.drives.iter().map(|drive| Ok((drive.group, drive.figures(now, time)?)));
+        let offered = match self.load.arrivals {
+            Arrivals::Open(between) => Some(1e9 / between.mean()),
+            Arrivals::Closed { .. } => None,
+        };
+        let open = self.open.values().map(|open| open.arrived);
+        let stations = (self.processors.figures(now)?, self.log.figures(now)?, drives.collect::<Result<_, Error>>()?);
+        self.accounts.figures(now, self.setup, offered, open, stations)
+    }
+}
+
+fn class_of(owner: Owner) -> Class {
+    if let Owner::Operation(_) = owner { Class::Client } else { Class::Background }
+}

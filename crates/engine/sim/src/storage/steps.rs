@@ -1,0 +1,122 @@
+//! A consistency point cut into steps: what is written of one tetris of one group.
+
+use std::collections::BTreeMap;
+
+use super::{
+    setup::StorageSetup,
+    trace::{Chain, PointTrace},
+};
+use crate::CpuEvents;
+
+/// A part of a consistency point's work: processors, reads, parity, writes, one after the other.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Step {
+    /// Processors before the reads, ns.
+    pub before: u64,
+    pub reads: Vec<Chain>,
+    /// Processors between reads and writes, ns: parity.
+    pub between: u64,
+    pub writes: Vec<Chain>,
+}
+
+/// A consistency point's work.
+#[derive(Clone, Debug)]
+pub(super) struct PointWork {
+    /// Of each group, in their order.
+    pub groups: Vec<Vec<Step>>,
+    /// What processors do for all of it.
+    pub events: CpuEvents,
+    /// Operations that write.
+    pub writes: u64,
+}
+
+/// Cuts a point into steps. A chain that goes on into the next tetris stays whole: it is one request, of the tetris in which it
+/// begins. The processors' work is shared out by blocks.
+pub(super) fn cut(point: &PointTrace, setup: &StorageSetup) -> PointWork {
+    let group_of: Vec<usize> =
+        setup.groups.iter().enumerate().flat_map(|(group, drives)| (0..drives.count).map(move |_| group)).collect();
+    let mut steps: Vec<BTreeMap<u64, Step>> = vec![BTreeMap::new(); setup.groups.len()];
+    for (chains, write) in [(&point.reads, false), (&point.writes, true)] {
+        for chain in chains {
+            let tetris = chain.block / u64::from(setup.step_blocks);
+            let step = steps[group_of[chain.drive as usize]].entry(tetris).or_default();
+            if write { step.writes.push(*chain) } else { step.reads.push(*chain) }
+        }
+    }
+    let issued = CpuEvents { chain_issue: (point.reads.len() + point.writes.len()) as u64, ..CpuEvents::default() };
+    let events = point.events.plus(&issued);
+    let parity = setup.cpu.cost(&CpuEvents { xor: events.xor, ..CpuEvents::default() });
+    let others = setup.cpu.cost(&events) - parity;
+    let mut groups: Vec<Vec<Step>> = steps.into_iter().map(|steps| steps.into_values().collect()).collect();
+    share(others, groups.iter_mut().flatten(), |step, part| step.before = part);
+    share(parity, groups.iter_mut().flatten(), |step, part| step.between = part);
+    if groups.iter().all(Vec::is_empty) {
+        // Nothing reaches a drive, and still somebody has to do the work.
+        groups[0].push(Step { before: others, between: parity, ..Step::default() });
+    }
+    let writes = point.operations.iter().filter(|operation| operation.write).count() as u64;
+    PointWork { groups, events, writes }
+}
+
+/// Shares a number out by blocks; the parts add up to it exactly.
+fn share<'a>(all: u64, steps: impl Iterator<Item = &'a mut Step>, set: impl Fn(&mut Step, u64)) {
+    let steps: Vec<&mut Step> = steps.collect();
+    let blocks =
+        |step: &Step| step.reads.iter().chain(&step.writes).map(|chain| u128::from(chain.blocks)).sum::<u128>();
+    let total = steps.iter().map(|step| blocks(step)).sum::<u128>().max(1);
+    let (mut passed, mut given) = (0, 0);
+    for step in steps {
+        passed += blocks(step);
+        let until = (u128::from(all) * passed / total) as u64;
+        set(step, until - given);
+        given = until;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        CpuProfile,
+        storage::{Drives, Model},
+    };
+
+    proptest! {
+        #[test]
+        fn steps_hold_every_chain_once_and_all_the_work(
+            chains in prop::collection::vec((0u32..6, 0u64..1000, 1u32..100, any::<bool>()), 0..60),
+            block_clean in 0u64..500,
+            xor in 0u64..500,
+        ) {
+            let spec = senesce_device::find_preset("hdd-10k").unwrap();
+            let group = |count| Drives { count, model: Model::Disk { spec: spec.clone(), spread: None } };
+            let setup = StorageSetup::new(vec![group(2), group(4)], 1, CpuProfile::paper20());
+            let mut point = PointTrace { events: CpuEvents { block_clean, xor, ..Default::default() }, ..Default::default() };
+            for (drive, block, blocks, write) in chains {
+                let chain = Chain { drive, block, blocks };
+                if write { point.writes.push(chain) } else { point.reads.push(chain) }
+            }
+            let work = cut(&point, &setup);
+            let steps: Vec<&Step> = work.groups.iter().flatten().collect();
+            prop_assert!(!steps.is_empty());
+            let time: u64 = steps.iter().map(|step| step.before + step.between).sum();
+            prop_assert_eq!(time, setup.cpu.cost(&work.events));
+            let parity: u64 = steps.iter().map(|step| step.between).sum();
+            prop_assert_eq!(parity, xor * setup.cpu.times.xor);
+            for (group, steps) in work.groups.iter().enumerate() {
+                for step in steps {
+                    let all: Vec<&Chain> = step.reads.iter().chain(&step.writes).collect();
+                    prop_assert!(all.iter().all(|chain| (chain.drive >= 2) == (group == 1)));
+                    prop_assert!(all.windows(2).all(|pair| pair[0].block / 64 == pair[1].block / 64));
+                }
+            }
+            let mut writes: Vec<Chain> = steps.iter().flat_map(|step| step.writes.clone()).collect();
+            let key = |chain: &Chain| (chain.drive, chain.block, chain.blocks);
+            writes.sort_by_key(key);
+            point.writes.sort_by_key(key);
+            prop_assert_eq!(writes, point.writes);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The machines of the published experiments, as far as they are told.
+
+use senesce_core::{Nanos, Seed};
+use senesce_device::find_preset;
+use senesce_sim::{
+    Arrivals, CpuProfile, Distribution, SsdFill, SsdSpec,
+    storage::{Drives, Model, Spread, StorageLoad, StorageSetup},
+};
+use senesce_trials::Setup;
+
+use crate::{Error, Result};
+
+/// Processors of the system with flash.
+pub const FLASH_CORES: u32 = 20;
+/// Processors of the system with disks.
+pub const DISK_CORES: u32 = 8;
+/// Requests that an SSD is given at a time: what its interface takes.
+const DEPTH: u32 = 32;
+/// Blocks of a page of flash: 8 KiB, as the preset has it.
+const PAGE_BLOCKS: u32 = 2;
+
+/// Blocks that a drive of the simulation needs for one of a trial: a unit before the first stripe.
+fn drive_blocks(setup: &Setup) -> u64 {
+    (setup.areas + 1) * u64::from(setup.area_stripes)
+}
+
+/// The trial's drives as SSDs (`sata-ssd`). An SSD as small as one of a small trial has too few blocks for its dies; then a larger one
+/// stands for it, and nothing that it says of collection means anything (`Spread`).
+pub fn flash(setup: &Setup, cpu: CpuProfile) -> Result<StorageSetup> {
+    let device = preset("sata-ssd")?;
+    let (wanted, unit) = (drive_blocks(setup), u64::from(setup.area_stripes));
+    let mut factor = 1;
+    let spec = loop {
+        match SsdSpec::from_device(&device, wanted * factor, PAGE_BLOCKS) {
+            Ok(spec) => break spec,
+            Err(error) if factor > 1 << 12 => return Err(error.into()),
+            Err(_) => factor += 1,
+        }
+    };
+    let spread = (factor > 1).then_some(Spread { drive_blocks: wanted, unit_blocks: unit });
+    let model = Model::Ssd { spec, fill: SsdFill::Erased, depth: DEPTH, spread };
+    Ok(system(setup, model, FLASH_CORES, cpu))
+}
+
+/// Whether what the SSDs of this system say of collection means something.
+pub fn is_collection_meant(setup: &StorageSetup) -> bool {
+    setup.groups.iter().all(|group| matches!(group.model, Model::Ssd { spread: None, .. }))
+}
+
+/// The trial's drives as disks (`hdd-10k`), areas spread over all of each.
+pub fn disks(setup: &Setup, cpu: CpuProfile) -> Result<StorageSetup> {
+    let spec = preset("hdd-10k")?;
+    let spread = Some(Spread { drive_blocks: drive_blocks(setup), unit_blocks: setup.area_stripes.into() });
+    Ok(system(setup, Model::Disk { spec, spread }, DISK_CORES, cpu))
+}
+
+fn system(setup: &Setup, model: Model, cores: u32, cpu: CpuProfile) -> StorageSetup {
+    let drives = Drives { count: u32::from(setup.data_drives) + 1, model };
+    StorageSetup { step_blocks: setup.area_stripes, ..StorageSetup::new(vec![drives], cores, cpu) }
+}
+
+fn preset(name: &str) -> Result<senesce_device::DeviceSpec> {
+    find_preset(name).ok_or_else(|| Error::Unknown { what: format!("no preset {name:?}") })
+}
+
+/// Poisson arrivals at a rate; an eighth of the operations is done before figures are taken.
+pub fn open(per_second: u64, operations: u64) -> StorageLoad {
+    let arrivals = Arrivals::Open(Distribution::Exponential(Nanos(1_000_000_000 / per_second.max(1))));
+    StorageLoad { arrivals, warm_up: operations / 8, operations: operations - operations / 8, seed: Seed(1) }
+}
+
+/// A fixed number of clients that do not think.
+pub fn closed(customers: u32, operations: u64) -> StorageLoad {
+    let arrivals = Arrivals::Closed { customers, think: Distribution::Exact(Nanos(0)) };
+    StorageLoad { arrivals, warm_up: operations / 8, operations: operations - operations / 8, seed: Seed(1) }
+}

@@ -1,0 +1,62 @@
+//! Experiments run from one end to the other, and say the same each time.
+
+use senesce_sim::{CpuOrigin, CpuProfile};
+use senesce_timed::{Experiment, TimedTrial, calibrate};
+use senesce_trials::{LoadKind, Scale, Setup};
+
+const TINY: Scale = Scale { areas: 16, areas_per_point: 1, turnover_percent: 3 };
+
+#[test]
+fn the_table_is_fitted_by_one_factor_and_nothing_else() {
+    let setup = Setup { data_drives: 6, area_stripes: 16, areas: 32, ..Setup::published(TINY) };
+    let mut trial = TimedTrial::new(setup.clone(), LoadKind::Oltp { units: 1 }, true).unwrap();
+    let window = trial.collect(30).unwrap();
+    let found = calibrate(&setup, &window).unwrap();
+    assert_eq!(found, calibrate(&setup, &window).unwrap());
+    assert_eq!(found.profile.origin, CpuOrigin::Calibrated);
+    assert!(found.latency > 0.0 && found.latency < 3.0e6, "{found:?}");
+    for ((event, time), (_, assumed)) in found.profile.times.list().into_iter().zip(CpuProfile::assumed().times.list())
+    {
+        assert_eq!(time, (assumed * found.factor_per_mille + 500) / 1000, "{event}");
+    }
+}
+
+#[test]
+fn the_table_that_is_used_is_the_assumed_one_times_a_factor() {
+    let (used, assumed) = (CpuProfile::paper20().times.list(), CpuProfile::assumed().times.list());
+    let factor = used[0].1 as f64 / assumed[0].1 as f64;
+    for ((event, time), (_, before)) in used.into_iter().zip(assumed) {
+        assert!((time as f64 - factor * before as f64).abs() <= 1.0, "{event}: {time} of {before}");
+    }
+}
+
+#[test]
+fn an_experiment_tells_all_of_its_stages_and_loads() {
+    let outcome = Experiment::E5.run(TINY, &CpuProfile::measured()).unwrap();
+    assert_eq!(
+        outcome.stages.iter().map(|stage| stage.name.as_str()).collect::<Vec<_>>(),
+        ["without cleaning", "with cleaning"]
+    );
+    for stage in &outcome.stages {
+        assert!(!stage.collection_is_meant, "drives of this size stand for larger ones");
+        let loads: Vec<u64> = stage.runs.iter().map(|run| run.load).collect();
+        assert!(loads.len() > 5 && loads.is_sorted());
+        assert!(
+            stage.runs.iter().all(|run| run.figures.origin == CpuOrigin::Measured && run.figures.latency.count > 0)
+        );
+        let busy = |load: usize| stage.runs[load].figures.group_busy[0];
+        assert!(busy(3) > busy(0), "more operations keep drives more busy");
+        assert_eq!(stage.runs[0].cleaning_cores > 0.0, stage.name == "with cleaning");
+    }
+    assert!(outcome.figures.iter().all(|figure| !figure.ours.is_nan()), "{:?}", outcome.figures);
+    let text = serde_json::to_string(&outcome).unwrap();
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap()["experiment"], "E5");
+}
+
+#[test]
+fn names_of_experiments_are_read_in_either_case_and_others_are_refused() {
+    for experiment in Experiment::ALL {
+        assert_eq!(experiment.to_string().to_lowercase().parse::<Experiment>().unwrap(), experiment);
+    }
+    assert!("E2".parse::<Experiment>().unwrap_err().to_string().contains("E1, E4, E5, E6, E7"));
+}

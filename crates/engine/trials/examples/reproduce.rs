@@ -1,0 +1,89 @@
+//! Published experiments, as tables.
+//!
+//! `cargo run --release -p senesce-trials --example reproduce -- E5 [small|quarter|full|AREAS/AREAS A POINT] [percent of the turnovers] [--json]`
+
+use senesce_trials::{Experiment, Outcome, Scale};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let (flags, words): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|word| word.starts_with("--"));
+    let mut words = words.iter();
+    let experiment: Experiment = words.next().ok_or("which experiment? E1, E4, E5, E12 or E14")?.parse()?;
+    let mut scale = match words.next().map(String::as_str) {
+        None | Some("small") => Scale::SMALL,
+        Some("quarter") => Scale::QUARTER,
+        Some("full") => Scale::FULL,
+        Some(other) => {
+            let (areas, per_point) = other.split_once('/').ok_or("small, quarter, full, or such as 256/4")?;
+            Scale { areas: areas.parse()?, areas_per_point: per_point.parse()?, turnover_percent: 100 }
+        }
+    };
+    if let Some(percent) = words.next() {
+        scale.turnover_percent = percent.parse()?;
+    }
+    let outcome = experiment.run(scale)?;
+    if flags.iter().any(|flag| flag == "--json") {
+        println!("{}", serde_json::to_string(&outcome)?);
+    } else {
+        print(&outcome);
+    }
+    Ok(())
+}
+
+fn print(outcome: &Outcome) {
+    let Outcome { experiment, scale, .. } = outcome;
+    println!(
+        "{experiment}: {}; {} areas, {} for each consistency point",
+        experiment.title(),
+        scale.areas,
+        scale.areas_per_point
+    );
+    for stage in &outcome.stages {
+        println!(
+            "\n{}: {} blocks of a file, {} on data drives",
+            stage.name, stage.series.turnover, stage.series.blocks
+        );
+        println!(
+            "{:>8} {:>7} {:>11} {:>10} {:>12} {:>7} {:>8} {:>9} {:>6} {:>7} {:>6}",
+            "turnover",
+            "points",
+            "write chain",
+            "read chain",
+            "parity reads",
+            "whole %",
+            "written",
+            "redirects",
+            "moved",
+            "ready %",
+            "used %"
+        );
+        for (turnover, point) in (1..).zip(stage.series.turnovers()) {
+            println!(
+                "{turnover:>8} {:>7} {:>11.2} {:>10.2} {:>12.3} {:>7.1} {:>8.2} {:>9} {:>6.2} {:>7.1} {:>6.1}",
+                point.points,
+                point.write_chain(),
+                point.read_chain(),
+                point.parity_reads_per_block(),
+                100.0 * point.full_stripe_share(),
+                point.written_per_client_block(),
+                point.redirects,
+                point.relocations_per_client_block(),
+                100.0 * point.ready_area_share(),
+                100.0 * point.used as f64 / stage.series.blocks as f64,
+            );
+        }
+    }
+    println!("\n{:<60} {:>10} {:>10}  inside", "figure", "ours", "band");
+    for figure in &outcome.figures {
+        let inside = if figure.inside { "yes" } else { "NO" };
+        println!(
+            "{:<60} {:>10.3} {:>10}  {inside}  (paper: {})",
+            figure.name,
+            figure.ours,
+            figure.band.to_string(),
+            figure.paper
+        );
+    }
+    for note in &outcome.notes {
+        println!("note: {note}");
+    }
+}

@@ -1,0 +1,115 @@
+//! The published experiments, as far as they are structure.
+
+mod fullness;
+mod oltp;
+mod random;
+mod secondary;
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{CleaningPolicy, Error, Figure, LoadKind, Result, Scale, Series, Setup, Trial};
+
+/// A published experiment. Numbers are those of the design's table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Experiment {
+    /// OLTP on drives that turn, for 62 days.
+    E1,
+    /// OLTP on flash, 85 % full.
+    E4,
+    /// Random overwrites on flash, 85 % full.
+    E5,
+    /// Chains against fullness.
+    E12,
+    /// Secondary volumes: large overwrites.
+    E14,
+}
+
+/// A part of an experiment: one load on one aggregate under one policy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stage {
+    /// What is special about it.
+    pub name: String,
+    /// The aggregate.
+    pub setup: Setup,
+    /// What clients did.
+    pub load: LoadKind,
+    /// How areas were cleaned.
+    pub cleaning: CleaningPolicy,
+    /// What was counted.
+    pub series: Series,
+}
+
+/// What came out of an experiment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Which one it is.
+    pub experiment: Experiment,
+    /// Its scale.
+    pub scale: Scale,
+    /// Its parts.
+    pub stages: Vec<Stage>,
+    /// Figures beside the published ones.
+    pub figures: Vec<Figure>,
+    /// What of the published experiment is not here, or other than there.
+    pub notes: Vec<String>,
+}
+
+impl Experiment {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::E1, Self::E4, Self::E5, Self::E12, Self::E14];
+
+    /// What it is about.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::E1 => "OLTP for 39 turnovers on 21 drives",
+            Self::E4 => "OLTP on 21 drives, 85 % full, aged to a plateau",
+            Self::E5 => "random overwrites on 21 drives, 85 % full",
+            Self::E12 => "write chains against fullness",
+            Self::E14 => "large overwrites in order, as of secondary volumes",
+        }
+    }
+
+    /// Does it. Cost: see docs/garden-trials.md; minutes at full scale.
+    pub fn run(self, scale: Scale) -> Result<Outcome> {
+        match self {
+            Self::E1 => oltp::long(scale),
+            Self::E4 => oltp::plateau(scale),
+            Self::E5 => random::run(scale),
+            Self::E12 => fullness::run(scale),
+            Self::E14 => secondary::run(scale),
+        }
+    }
+}
+
+impl fmt::Display for Experiment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+}
+
+impl FromStr for Experiment {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let found = Self::ALL.into_iter().find(|experiment| experiment.to_string().eq_ignore_ascii_case(text));
+        found.ok_or_else(|| Error::Setup { what: format!("no experiment {text:?}; there are E1, E4, E5, E12, E14") })
+    }
+}
+
+/// A load for so many turnovers on a trial that may have had others; a stage of these alone.
+fn go_on(name: &str, trial: &mut Trial, cleaning: CleaningPolicy, turnovers: u64, scale: Scale) -> Result<Stage> {
+    let before = trial.series().points.len();
+    trial.set_cleaning(cleaning);
+    trial.run(turnovers * 10 * scale.turnover_percent)?;
+    let mut series = trial.series().clone();
+    series.points.drain(..before);
+    let (setup, load) = (trial.setup().clone(), trial.load());
+    Ok(Stage { name: name.to_owned(), setup, load, cleaning, series })
+}
+
+/// The same on a fresh aggregate without cleaning.
+fn run_stage(name: &str, setup: &Setup, load: LoadKind, turnovers: u64, scale: Scale) -> Result<Stage> {
+    go_on(name, &mut Trial::new(setup.clone(), load)?, CleaningPolicy::Off, turnovers, scale)
+}

@@ -1,0 +1,37 @@
+//! E14: secondary volumes, kept up to date by large overwrites in order and read back from snapshots, fragment slowly.
+
+use super::{Experiment, Outcome, Stage, run_stage};
+use crate::{Band, Figure, LoadKind, Result, Rotation, Scale, Setup};
+
+/// Blocks of the longest overwrite: 16 MiB, the shortest is an eighth of it.
+const LONGEST: u64 = 4096;
+/// A snapshot after each tenth of the file, and two of them.
+const SNAPSHOTS: Rotation = Rotation { every_percent: 10, kept: 2 };
+/// Turnovers of all.
+const TURNOVERS: u64 = 7;
+
+pub fn run(scale: Scale) -> Result<Outcome> {
+    let setup = Setup::published(scale);
+    let with_snapshots = Setup { snapshots: Some(SNAPSHOTS), ..setup.clone() };
+    let runs = LoadKind::Runs { longest: LONGEST };
+    let rotated = run_stage("large overwrites, snapshots in turn", &with_snapshots, runs, TURNOVERS, scale)?;
+    let secondary = run_stage("large overwrites, no snapshots", &setup, runs, TURNOVERS, scale)?;
+    let oltp = run_stage("OLTP, for comparison", &setup, LoadKind::Oltp { units: 1 }, TURNOVERS, scale)?;
+    let chain = |stage: &Stage| stage.series.last_turnover().write_chain();
+    let slowly = "secondary volumes fragment slowly";
+    let figures = vec![
+        Figure::new(
+            "write chain over that of OLTP after as many turnovers",
+            slowly,
+            chain(&rotated) / chain(&oltp),
+            Band::at_least(2.0),
+        ),
+        Figure::new("the same without snapshots", slowly, chain(&secondary) / chain(&oltp), Band::at_least(2.0)),
+    ];
+    let notes = vec![
+        "Overwrites of 2 to 16 MiB. A snapshot is made after each tenth of the file, and the oldest of two is deleted; the file is \
+         smaller for what they hold. No cleaning."
+            .to_owned(),
+    ];
+    Ok(Outcome { experiment: Experiment::E14, scale, stages: vec![rotated, secondary, oltp], figures, notes })
+}

@@ -1,0 +1,29 @@
+//! Published experiments with the garden as code: a load, an aggregate in memory, and what its drives are asked for.
+//!
+//! Everything here is structure: chains, parity reads, relocations, redirects, space. There are no seconds; what the structure costs
+//! on drives is another room's question. The blocks are real, with their trailers, maps and parity; only the clients' payload
+//! says little, so that [`CompactDevice`](senesce_block::CompactDevice) keeps it in little memory. It is read back and compared.
+//!
+//! - [`Setup`] says what the aggregate is, [`LoadKind`] what clients do; a [`Trial`] does it and gives a [`Series`] of [`Point`]s,
+//!   one for each consistency point.
+//! - [`Experiment`] is a published one: it runs trials and holds [`Figure`]s against the published values and their bands.
+//!
+//! Deterministic: the same set-up, load and seed give the same series on every machine.
+
+mod error;
+mod experiments;
+mod figure;
+mod load;
+mod rig;
+mod series;
+mod setup;
+mod trial;
+
+pub use error::{Error, Result};
+pub use experiments::{Experiment, Outcome, Stage};
+pub use figure::{Band, Figure};
+pub use load::{Load, LoadKind, Oltp, Request, Runs, UNIT_RATE, Way, exponential, mixed_size};
+pub use rig::Rig;
+pub use series::{Chain, Point, Series};
+pub use setup::{Rotation, Scale, Setup};
+pub use trial::{CleaningPolicy, Trial};

@@ -1,0 +1,116 @@
+//! Loads: who reads and writes which blocks next.
+
+mod oltp;
+mod samplers;
+mod walk;
+
+use std::ops::Range;
+
+use senesce_core::{Nanos, Rng, Seed};
+use serde::{Deserialize, Serialize};
+
+pub use oltp::{Oltp, UNIT_RATE};
+pub use samplers::{exponential, mixed_size};
+
+/// Whether a stream goes through blocks in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// Where it goes next does not follow from where it was.
+    Random,
+    /// Behind where it was.
+    Sequential,
+}
+
+/// One operation of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// When it comes, in virtual time.
+    pub at: Nanos,
+    /// It reads; else it writes.
+    pub is_read: bool,
+    /// Whether its stream is in order.
+    pub way: Way,
+    /// The blocks; one at least.
+    pub blocks: Range<u64>,
+}
+
+/// What is known of a load before it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoadKind {
+    /// Single blocks are written, each as likely as the others.
+    Random,
+    /// Eight streams as data bases make them, in units of 50 operations a second.
+    Oltp {
+        /// Units.
+        units: u64,
+    },
+    /// Runs are written in order, each beginning anywhere: what keeps a second copy of a volume up to date.
+    Runs {
+        /// Blocks of the longest run. They are as likely to be of any length from an eighth of that on.
+        longest: u64,
+    },
+}
+
+/// A load. Deterministic by its seed.
+#[derive(Clone, Debug)]
+pub enum Load {
+    /// See [`LoadKind::Random`].
+    Random(Rng, u64),
+    /// See [`LoadKind::Oltp`].
+    Oltp(Box<Oltp>),
+    /// See [`LoadKind::Runs`].
+    Runs(Runs),
+}
+
+/// Blocks that a write of a run has at most.
+const RUN_WRITE: u64 = 64;
+
+/// The state of [`LoadKind::Runs`].
+#[derive(Clone, Debug)]
+pub struct Runs {
+    rng: Rng,
+    blocks: u64,
+    longest: u64,
+    left: Range<u64>,
+}
+
+impl Load {
+    /// A load over blocks from 0 on. Panics if they are too few for it.
+    pub fn new(kind: LoadKind, blocks: u64, seed: Seed) -> Self {
+        match kind {
+            LoadKind::Random => Self::Random(Rng::for_purpose(seed, "random"), blocks),
+            LoadKind::Oltp { units } => Self::Oltp(Box::new(Oltp::new(blocks, units, seed))),
+            LoadKind::Runs { longest } => {
+                let rng = Rng::for_purpose(seed, "runs");
+                Self::Runs(Runs { rng, blocks, longest: longest.clamp(1, blocks), left: 0..0 })
+            }
+        }
+    }
+
+    /// The next operation. Loads other than OLTP know no time.
+    pub fn next_request(&mut self) -> Request {
+        match self {
+            Self::Random(rng, blocks) => {
+                let block = rng.below(*blocks);
+                Request { at: Nanos(0), is_read: false, way: Way::Random, blocks: block..block + 1 }
+            }
+            Self::Oltp(oltp) => oltp.next_request(),
+            Self::Runs(runs) => runs.next_request(),
+        }
+    }
+}
+
+impl Runs {
+    fn next_request(&mut self) -> Request {
+        if self.left.is_empty() {
+            let count = self.rng.between((self.longest / 8).max(1), self.longest);
+            let start = self.rng.below(self.blocks - count + 1);
+            self.left = start..start + count;
+        }
+        let start = self.left.start;
+        self.left.start = self.left.end.min(start + RUN_WRITE);
+        Request { at: Nanos(0), is_read: false, way: Way::Sequential, blocks: start..self.left.start }
+    }
+}

@@ -1,0 +1,222 @@
+//! What the drives were asked for, consistency point by consistency point.
+
+use senesce_garden::{AggregateReport, Chains};
+use serde::{Deserialize, Serialize};
+
+/// Blocks, and the requests that moved them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chain {
+    /// Blocks.
+    pub blocks: u64,
+    /// Requests.
+    pub requests: u64,
+}
+
+impl Chain {
+    /// Mean blocks of a request; 0 if there was none.
+    pub fn mean(self) -> f64 {
+        ratio(self.blocks, self.requests)
+    }
+
+    fn since(now: Chains, before: Chains) -> Self {
+        Self { blocks: now.blocks - before.blocks, requests: now.requests - before.requests }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self { blocks: self.blocks + other.blocks, requests: self.requests + other.requests }
+    }
+}
+
+/// What happened from the end of one consistency point to the end of another one. Blocks of metadata are among those of drives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Point {
+    /// The consistency point at its end.
+    pub cp: u64,
+    /// Consistency points in it.
+    pub points: u64,
+    /// Operations of clients that wrote.
+    pub client_writes: u64,
+    /// Blocks that clients wrote.
+    pub client_blocks: u64,
+    /// Operations of clients that read.
+    pub client_reads: u64,
+    /// Blocks that clients read, without those read ahead.
+    pub client_blocks_read: u64,
+    /// Data drives, written.
+    pub writes: Chain,
+    /// Data drives, read for contents.
+    pub reads: Chain,
+    /// Read to compute parity.
+    pub parity_reads: Chain,
+    /// Read to move blocks away from areas that are cleaned.
+    pub cleaning_reads: Chain,
+    /// Stripes written whole.
+    pub full_stripes: u64,
+    /// Stripes written in part.
+    pub partial_stripes: u64,
+    /// Reads that found their block elsewhere than its pointer said.
+    pub redirects: u64,
+    /// Pointers to old places that were put right.
+    pub fix_ups: u64,
+    /// Blocks of volumes that were moved.
+    pub relocations: u64,
+    /// Blocks of metadata of the aggregate that were moved.
+    pub metadata_relocations: u64,
+    /// Areas taken that were empty.
+    pub ready_areas: u64,
+    /// Areas taken that were not.
+    pub other_areas: u64,
+    /// Blocks in use at its end.
+    pub used: u64,
+}
+
+impl Point {
+    /// Mean blocks of a write chain.
+    pub fn write_chain(&self) -> f64 {
+        self.writes.mean()
+    }
+
+    /// Mean blocks of a read chain.
+    pub fn read_chain(&self) -> f64 {
+        self.reads.mean()
+    }
+
+    /// Mean blocks of all chains that data drives read for contents, whoever asked: clients, or cleaning for what it moves.
+    pub fn all_read_chain(&self) -> f64 {
+        self.reads.plus(self.cleaning_reads).mean()
+    }
+
+    /// Blocks read for parity, for each block written.
+    pub fn parity_reads_per_block(&self) -> f64 {
+        ratio(self.parity_reads.blocks, self.writes.blocks)
+    }
+
+    /// Blocks read for parity, for each block that clients wrote.
+    pub fn parity_reads_per_client_block(&self) -> f64 {
+        ratio(self.parity_reads.blocks, self.client_blocks)
+    }
+
+    /// Blocks moved, for each block that clients wrote.
+    pub fn relocations_per_client_block(&self) -> f64 {
+        ratio(self.relocations + self.metadata_relocations, self.client_blocks)
+    }
+
+    /// Areas taken that were empty, over all that were taken.
+    pub fn ready_area_share(&self) -> f64 {
+        ratio(self.ready_areas, self.ready_areas + self.other_areas)
+    }
+
+    /// Blocks that data drives wrote, for each block that clients wrote.
+    pub fn written_per_client_block(&self) -> f64 {
+        ratio(self.writes.blocks, self.client_blocks)
+    }
+
+    /// Stripes written whole, over all stripes written.
+    pub fn full_stripe_share(&self) -> f64 {
+        ratio(self.full_stripes, self.full_stripes + self.partial_stripes)
+    }
+
+    /// Adds what drives were asked for between two reports.
+    pub(crate) fn note(&mut self, now: &AggregateReport, before: &AggregateReport) {
+        let (raid, earlier) = (&now.raid, &before.raid);
+        self.cp = now.cp;
+        self.points = now.counts.consistency_points - before.counts.consistency_points;
+        self.writes = Chain::since(raid.data.writes, earlier.data.writes);
+        self.reads = Chain::since(raid.data.reads, earlier.data.reads);
+        self.parity_reads = Chain::since(raid.data.parity_reads, earlier.data.parity_reads);
+        self.cleaning_reads = Chain::since(raid.data.cleaning_reads, earlier.data.cleaning_reads);
+        self.full_stripes = raid.full_stripes - earlier.full_stripes;
+        self.partial_stripes = raid.partial_stripes - earlier.partial_stripes;
+        let (counts, earlier) = (&now.counts, &before.counts);
+        self.redirects = counts.redirects - earlier.redirects;
+        self.fix_ups = counts.fix_ups - earlier.fix_ups;
+        self.relocations = counts.relocations - earlier.relocations;
+        self.metadata_relocations = counts.metadata_relocations - earlier.metadata_relocations;
+        self.ready_areas = counts.ready_areas_taken - earlier.ready_areas_taken;
+        self.other_areas = counts.other_areas_taken - earlier.other_areas_taken;
+        self.used = now.blocks - now.free;
+    }
+
+    /// One after the other.
+    fn plus(self, later: Self) -> Self {
+        Self {
+            cp: later.cp,
+            points: self.points + later.points,
+            client_writes: self.client_writes + later.client_writes,
+            client_blocks: self.client_blocks + later.client_blocks,
+            client_reads: self.client_reads + later.client_reads,
+            client_blocks_read: self.client_blocks_read + later.client_blocks_read,
+            writes: self.writes.plus(later.writes),
+            reads: self.reads.plus(later.reads),
+            parity_reads: self.parity_reads.plus(later.parity_reads),
+            cleaning_reads: self.cleaning_reads.plus(later.cleaning_reads),
+            full_stripes: self.full_stripes + later.full_stripes,
+            partial_stripes: self.partial_stripes + later.partial_stripes,
+            redirects: self.redirects + later.redirects,
+            fix_ups: self.fix_ups + later.fix_ups,
+            relocations: self.relocations + later.relocations,
+            metadata_relocations: self.metadata_relocations + later.metadata_relocations,
+            ready_areas: self.ready_areas + later.ready_areas,
+            other_areas: self.other_areas + later.other_areas,
+            used: later.used,
+        }
+    }
+}
+
+fn ratio(of: u64, to: u64) -> f64 {
+    if to == 0 { 0.0 } else { of as f64 / to as f64 }
+}
+
+fn sum(points: &[Point]) -> Point {
+    points.iter().fold(Point::default(), |sum, point| sum.plus(*point))
+}
+
+/// All points of a trial, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Series {
+    /// Blocks of all data drives.
+    pub blocks: u64,
+    /// Blocks of the file: what a turnover writes.
+    pub turnover: u64,
+    /// One for each consistency point of the runner.
+    pub points: Vec<Point>,
+}
+
+impl Series {
+    /// The sum of all points.
+    pub fn sum(&self) -> Point {
+        self.sum_from(0)
+    }
+
+    /// The sum of the points from a number on.
+    pub fn sum_from(&self, first: usize) -> Point {
+        sum(&self.points[first.min(self.points.len())..])
+    }
+
+    /// The points that write a turnover at the end; all, if they are too few.
+    pub fn last_points(&self) -> &[Point] {
+        let (mut first, mut written) = (self.points.len(), 0);
+        while first > 0 && written < self.turnover {
+            first -= 1;
+            written += self.points[first].client_blocks;
+        }
+        &self.points[first..]
+    }
+
+    /// The sum of the last points that write a turnover together; of all, if they are too few.
+    pub fn last_turnover(&self) -> Point {
+        sum(self.last_points())
+    }
+
+    /// Sums of as many points as write a turnover at least, one after the other. What is left at the end is not among them.
+    pub fn turnovers(&self) -> Vec<Point> {
+        let (mut turnovers, mut sum) = (Vec::new(), Point::default());
+        for point in &self.points {
+            sum = sum.plus(*point);
+            if sum.client_blocks >= self.turnover {
+                turnovers.push(std::mem::take(&mut sum));
+            }
+        }
+        turnovers
+    }
+}

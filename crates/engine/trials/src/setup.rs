@@ -1,0 +1,156 @@
+//! What the aggregate of a trial is.
+
+use senesce_core::{Bytes, Seed};
+use senesce_garden::{FormatOptions, Limits};
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result};
+
+pub(crate) const BLOCK: u64 = 4096;
+/// A block on a drive, with its trailer.
+pub(crate) const SLOT: u64 = 4160;
+/// Slots of a drive before its first stripe.
+const FIXED_SLOTS: u64 = 3;
+
+/// How large a trial is. What counts stays: drives, depth of a tetris, raw fill, parts of the working set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scale {
+    /// Allocation areas.
+    pub areas: u64,
+    /// Areas whose blocks clients write from one consistency point to the next.
+    pub areas_per_point: u64,
+    /// How often as many blocks as the file has are written, in percent of what the experiment asks for.
+    pub turnover_percent: u64,
+}
+
+impl Scale {
+    /// The scale of figures: 2,048 areas, 10 GiB of data drives.
+    pub const FULL: Self = Self { areas: 2048, areas_per_point: 8, turnover_percent: 100 };
+    /// A quarter of it.
+    pub const QUARTER: Self = Self { areas: 512, areas_per_point: 8, turnover_percent: 100 };
+    /// For tests and a first look: some seconds.
+    pub const SMALL: Self = Self { areas: 128, areas_per_point: 4, turnover_percent: 100 };
+}
+
+/// An aggregate in memory with one volume and a file in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setup {
+    /// Drives of the RAID group that hold data; one more holds parity.
+    pub data_drives: u16,
+    /// Stripes of an allocation area, and of a tetris.
+    pub area_stripes: u32,
+    /// Allocation areas.
+    pub areas: u64,
+    /// Blocks in use over all blocks of data drives, in thousandths: the file, and what it needs of metadata.
+    pub fill: u64,
+    /// Blocks that clients write from one consistency point to the next, in areas.
+    pub areas_per_point: u64,
+    /// Blocks that are kept in memory, in hundredths of all blocks, besides those that wait for a consistency point.
+    pub cache_percent: u64,
+    /// Blocks that are read together when a client reads in order; 1 for no reading ahead.
+    pub read_ahead: u64,
+    /// Snapshots that are made and deleted in turn, if any are.
+    pub snapshots: Option<Rotation>,
+    /// From which everything random follows.
+    pub seed: u64,
+}
+
+/// Snapshots in turn, as of a second copy of a volume that is brought up to date: each time that so much was written the oldest is
+/// deleted, if there are enough, and one is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rotation {
+    /// Blocks that are written from one to the next, in hundredths of the file. It ends with a consistency point, so it may be more.
+    pub every_percent: u64,
+    /// Snapshots that there are at most.
+    pub kept: u64,
+}
+
+impl Rotation {
+    /// Blocks that only snapshots use, in hundredths of the file, at most: each block that is written is another one.
+    fn most_held(self) -> u64 {
+        self.every_percent * self.kept
+    }
+}
+
+impl Setup {
+    /// The aggregate of most experiments: 20 drives of data and one of parity, areas and tetrises of 64 stripes, 85 % full
+    /// where a tenth of the blocks are a reserve, so 76.5 % of all blocks.
+    pub fn published(scale: Scale) -> Self {
+        Self {
+            data_drives: 20,
+            area_stripes: 64,
+            areas: scale.areas,
+            fill: 765,
+            areas_per_point: scale.areas_per_point,
+            cache_percent: 3,
+            read_ahead: 32,
+            snapshots: None,
+            seed: 1,
+        }
+    }
+
+    /// Blocks of all data drives.
+    pub fn blocks(&self) -> u64 {
+        self.areas * u64::from(self.area_stripes) * u64::from(self.data_drives)
+    }
+
+    /// Blocks that clients write from one consistency point to the next.
+    pub fn blocks_per_point(&self) -> u64 {
+        self.areas_per_point * u64::from(self.area_stripes) * u64::from(self.data_drives)
+    }
+
+    /// Blocks of the file: with its pointers and those of its container (one block of 170), the bits of both, and what snapshots hold,
+    /// the aggregate is filled as wanted.
+    pub fn file_blocks(&self) -> u64 {
+        let bits = 3 * self.blocks() / (8 * BLOCK) + 16;
+        let held = self.snapshots.map_or(0, Rotation::most_held);
+        (self.blocks() * self.fill / 1000).saturating_sub(bits) * 169 / 170 * 100 / (100 + held)
+    }
+
+    /// What the runner cannot do. Errors: `Setup`.
+    pub(crate) fn check(&self) -> Result<()> {
+        let wrong = |what: String| Err(Error::Setup { what });
+        if self.areas < 8 || self.areas_per_point == 0 || self.areas_per_point > self.areas / 8 {
+            let (areas, per_point) = (self.areas, self.areas_per_point);
+            return wrong(format!("{per_point} of {areas} areas in a consistency point; 1 to an eighth of 8 or more"));
+        }
+        if !(50..=950).contains(&self.fill) || self.read_ahead == 0 {
+            return wrong(format!("{} thousandths full, {} blocks read ahead", self.fill, self.read_ahead));
+        }
+        if let Some(Rotation { every_percent, kept }) = self.snapshots
+            && (every_percent == 0 || kept == 0)
+        {
+            return wrong(format!("{kept} snapshots, one for each {every_percent} % written"));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn format_options(&self) -> FormatOptions {
+        FormatOptions {
+            uuid: [1; 16],
+            groups: vec![(self.data_drives, true)],
+            aa_stripes: self.area_stripes,
+            tetris_stripes: self.area_stripes,
+            zeroed: true,
+        }
+    }
+
+    pub(crate) fn drive_bytes(&self) -> Bytes {
+        Bytes((FIXED_SLOTS + self.areas * u64::from(self.area_stripes)) * SLOT)
+    }
+
+    /// Each half holds the records of a consistency point with room to spare: a write of one block takes nine units of 512 bytes.
+    pub(crate) fn log_bytes(&self) -> Bytes {
+        Bytes(2 * ((8 << 20) + self.blocks_per_point() * 6144))
+    }
+
+    /// The runner says when there is a consistency point, so the garden shall not.
+    pub(crate) fn limits(&self) -> Limits {
+        let waiting = 4 * self.blocks_per_point() * BLOCK;
+        Limits { cache_bytes: self.blocks() * self.cache_percent / 100 * BLOCK + waiting, dirty_bytes: waiting }
+    }
+
+    pub(crate) fn seed(&self) -> Seed {
+        Seed(self.seed)
+    }
+}

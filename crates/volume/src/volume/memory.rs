@@ -1,0 +1,64 @@
+//! A file system in memory behind the same FUSE adapter as the engines: what FUSE itself costs.
+
+use std::path::{Path, PathBuf};
+
+use senesce_core::Bytes;
+
+use crate::{
+    Custodian, EngineConfig, EngineWhat, Error, Resource, Result,
+    custodian::{Lease, SharedEngine},
+};
+
+/// An empty file system of our own that lies in the memory of its server, mounted as engines are. When it is dropped, it is
+/// unmounted, and gone with its contents.
+#[derive(Debug)]
+pub struct MemoryMount {
+    root: PathBuf,
+    server: SharedEngine,
+    lease: Lease,
+}
+
+impl MemoryMount {
+    /// Mounts one that may hold `size`, in a new directory in `dir` whose name begins with `name`.
+    ///
+    /// Errors: not root, no FUSE. Cost: memory as it is filled.
+    pub fn create(custodian: &Custodian, dir: &Path, name: &str, size: Bytes) -> Result<Self> {
+        let dir = std::fs::canonicalize(dir).map_err(Error::std("look up", dir))?;
+        let root = dir.join(format!("{name}.{}", custodian.token()));
+        let source = format!("senesce-fs:{name}.{}", custodian.token());
+        let mut lease = Lease::new(custodian);
+        let resource = Resource::Directory { path: root.clone() };
+        let (id, _) = custodian.acquire_file(resource, |host| host.create_dir(&root))?;
+        lease.push(id);
+        let config = EngineConfig { source: source.clone(), point: root.clone(), what: EngineWhat::Memory { size } };
+        let server = SharedEngine::default();
+        lease.keep_engine(server.clone());
+        let resource = Resource::Engine { point: root.clone(), name: source.clone(), server: None };
+        let (id, started) = custodian.acquire(resource, |host| host.start_engine(&config))?;
+        lease.push(id);
+        let process = Some(started.process().clone());
+        *server.lock() = Some(started);
+        custodian.amend(id, Resource::Engine { point: root.clone(), name: source, server: process })?;
+        Ok(Self { root, server, lease })
+    }
+
+    /// The directory that it is.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Unmounts it and mounts it again, so that the kernel has nothing of it in its caches: what is read comes through FUSE.
+    ///
+    /// Errors: somebody uses it for five seconds; its server is gone.
+    pub fn remount_cold(&mut self) -> Result<()> {
+        match self.server.lock().as_mut() {
+            Some(server) => server.mount_again(),
+            None => Ok(()),
+        }
+    }
+
+    /// Unmounts it; its contents are gone.
+    pub fn destroy(mut self) -> Result<()> {
+        self.lease.release()
+    }
+}
