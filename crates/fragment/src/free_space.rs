@@ -1,6 +1,6 @@
 //! The free space of a volume in pieces as they were asked for.
 
-use std::{ffi::OsStr, path::Path};
+use std::{ffi::OsStr, path::Path, time::Duration};
 
 use rustix::io::Errno;
 use senesce_core::{Bytes, Rng, Seed};
@@ -23,6 +23,9 @@ pub const FILLER_NAME: &str = "senesce-free-space.filler";
 
 /// The largest single allocation of the filler.
 const LARGEST_BYTES: u64 = 1 << 30;
+/// How often freed space is looked for, and how long apart.
+const SETTLE_LOOKS: u32 = 50;
+const SETTLE_PAUSE: Duration = Duration::from_millis(20);
 /// Allocations of the filler on Btrfs; more would take minutes and much metadata.
 const MOST_ALLOCATIONS: u64 = 2_000_000;
 
@@ -75,7 +78,7 @@ pub fn fragment_free_space(
     if smallest < block {
         return refuse(format!("free extents of {} are shorter than its blocks of {}", Bytes(smallest), Bytes(block)));
     }
-    let before = collect_free(dir, kind)?;
+    let before = collect_settled(dir, kind)?;
     // What can be allocated together can be let go only together on Btrfs: the filler is made of smallest extents there.
     let unit = if kind == Kind::Btrfs { smallest } else { block };
     if kind == Kind::Btrfs && before.bytes / unit > MOST_ALLOCATIONS {
@@ -146,6 +149,21 @@ pub fn fragment_free_space(
 fn available(dir: &Path, before: &FreeSpaceFigures) -> u64 {
     let told = rustix::fs::statvfs(dir).map_or(before.bytes, |info| info.f_bavail * info.f_frsize);
     told.min(before.bytes).max(1) / 2
+}
+
+/// The free space once its map is as large as what the file system says is free, or after a second: ext4 takes freed blocks
+/// into its map at the end of a commit, which may be a moment after the sync that waited for it has returned. What it has set
+/// aside for writers is never in the map, so the two may differ for good.
+fn collect_settled(dir: &Path, kind: Kind) -> Result<FreeSpaceFigures> {
+    for _ in 0..if kind == Kind::Ext4 { SETTLE_LOOKS } else { 0 } {
+        let found = collect_free(dir, kind)?;
+        if rustix::fs::statvfs(dir).is_ok_and(|told| found.bytes >= told.f_bavail * told.f_frsize) {
+            return Ok(found);
+        }
+        check_interrupted("the wait for freed space")?;
+        std::thread::sleep(SETTLE_PAUSE);
+    }
+    collect_free(dir, kind)
 }
 
 fn collect_free(dir: &Path, kind: Kind) -> Result<FreeSpaceFigures> {
