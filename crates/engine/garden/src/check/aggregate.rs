@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use senesce_fsapi::FileKind;
 
-use super::{BITS, Bits, CheckReport, media::Media, snapshots, top_areas, volume};
+use super::{BITS, Bits, CheckReport, chunks, media::Media, snapshots, top_areas, volume};
 use crate::{
     Damage,
     format::{
         BLOCK, Block,
         inode::{INODE, Inode, PER_BLOCK},
-        pointer::{Physical, Pointer, Shape},
+        pointer::{Form, Physical, Pointer, Shape},
         slot::Kind,
         volume::{VOLUME, VolumeRecord},
     },
@@ -74,8 +74,10 @@ pub(super) fn check(media: &Media, report: &mut CheckReport) -> Bits {
     let snapshots = inode(&mut walk, aggregate::SNAPSHOTS).map(|inode| walk.contents(aggregate::SNAPSHOTS, &inode));
     let mut snapshots = snapshots::read(walk.report, &snapshots.unwrap_or_default());
     let areas = inode(&mut walk, aggregate::TOP_AREAS).map(|inode| walk.contents(aggregate::TOP_AREAS, &inode));
+    let counts = inode(&mut walk, aggregate::CHUNKS).map(|inode| walk.contents(aggregate::CHUNKS, &inode));
     let (mut records, mut maps) = (BTreeMap::new(), BTreeMap::new());
-    let mut known = vec![aggregate::BITMAP, aggregate::VOLUMES, aggregate::TOP_AREAS, aggregate::SNAPSHOTS];
+    use aggregate::{BITMAP, CHUNKS, SNAPSHOTS, TOP_AREAS, VOLUMES};
+    let mut known = vec![BITMAP, VOLUMES, TOP_AREAS, SNAPSHOTS, CHUNKS];
     for space in 0..aggregate::MAX_VOLUMES {
         let (block, at) = (u64::from(space) / 8, space as usize % 8 * VOLUME);
         let Some(bytes) = table.get(&block) else { continue };
@@ -113,6 +115,12 @@ pub(super) fn check(media: &Media, report: &mut CheckReport) -> Bits {
             records.insert(space, record);
         }
         maps.insert(space, map);
+    }
+    for pvbn in chunks::check(media, walk.report, &maps, &counts.unwrap_or_default()) {
+        if !walk.used.insert(pvbn) {
+            let damage = Damage::new("container map", "PVBN", pvbn, "one that only chunks use");
+            walk.report.find(format!("compacted block at PVBN {pvbn}"), damage);
+        }
     }
     for (&space, record) in &records {
         walk.report.volumes += 1;
@@ -208,7 +216,8 @@ impl Walk<'_> {
     fn container(&mut self, file: u64, inode: &Inode) -> Map {
         let mut map = Map::new();
         self.below(file, inode, &mut |walk, vvbn, at| {
-            if !walk.used.insert(at.pvbn) {
+            // Compacted blocks are looked at when all maps are known.
+            if at.form == Form::Block && !walk.used.insert(at.pvbn) {
                 let damage = Damage::new("container map", "PVBN", at.pvbn, "one that nothing else uses");
                 walk.report.find(format!("file {file} of the aggregate, VVBN {vvbn}"), damage);
             }

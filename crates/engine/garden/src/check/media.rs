@@ -9,13 +9,14 @@ use crate::{
     Damage,
     error::{Error, Result},
     format::{
-        Block, SLOT,
+        Block, SLOT, compacted,
         label::DriveLabel,
+        pointer::{Form, Physical},
         slot::{self, Context, Kind},
         superblock::Superblock,
     },
     log::{lost_record, read_halves, read_label},
-    raid::{Geometry, StripeRange, fixed_context, slot_offset},
+    raid::{Geometry, StripeRange, Want, fixed_context, slot_offset},
 };
 
 /// Stripes that parity is computed of at once.
@@ -84,6 +85,25 @@ impl Media {
     pub fn read(&self, pvbn: u64) -> std::result::Result<(Context, Box<Block>), Damage> {
         let slot = self.slot(pvbn)?;
         Ok((slot::decode(&slot)?, slot::payload(&slot)))
+    }
+
+    /// A block of a container from where the map says that it lies.
+    pub fn read_volume_block(
+        &self,
+        vvbn: u64,
+        owner: u64,
+        at: Physical,
+    ) -> std::result::Result<(Context, Box<Block>), Damage> {
+        let (context, block) = self.read(at.pvbn)?;
+        let want = match at.form {
+            Form::Block => Want { kind: Kind::Volume, level: None, owner, block: vvbn, tag: at.tag },
+            Form::Compacted => Want::compacted(owner, at.tag),
+        };
+        want.check(&context, at.pvbn)?;
+        match at.form {
+            Form::Block => Ok((context, block)),
+            Form::Compacted => Ok((context, compacted::extract(&block, vvbn)?)),
+        }
     }
 
     /// The same, as the other drives of its group tell it.

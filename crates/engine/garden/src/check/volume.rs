@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     Bits, CheckReport,
     aggregate::{Contents, Places},
+    groups::Group,
     inodes,
     media::Media,
     snapshots,
@@ -14,12 +15,10 @@ use crate::{
     format::{
         Block,
         inode::{INODE, Inode, PER_BLOCK},
-        pointer::{Pointer, Shape},
-        slot::Kind,
+        pointer::{Form, Part, Pointer, Shape},
         snapshot::SnapshotRecord,
         volume::VolumeRecord,
     },
-    raid::Want,
     store::volume,
 };
 
@@ -36,6 +35,8 @@ pub(super) struct Files<'a> {
     shared: BTreeMap<u64, (u64, u64)>,
     /// If there are several trees: the file and number of blocks of contents that one of them has shown to be right.
     seen: Option<BTreeMap<u64, (u64, u64)>>,
+    /// The compression group that the walk is in.
+    pub(super) group: Option<Group>,
 }
 
 /// What a walk over a file met.
@@ -68,6 +69,7 @@ pub(super) fn check(
         reached: Bits::default(),
         shared: BTreeMap::new(),
         seen,
+        group: None,
     };
     let (live, summary) = check_tree(&mut files, record);
     let inodes = files.report.inodes;
@@ -179,10 +181,12 @@ impl Files<'_> {
     /// Reads all blocks of a file; keeps contents only if asked to.
     pub fn walk(&mut self, file: u64, inode: &Inode, keep: bool) -> Walked {
         let mut walked = Walked::default();
+        self.group = None;
         for slot in 0..Shape::Volume.roots() {
             let pointer = Shape::Volume.decode(&inode.area, slot);
             self.pointer(file, inode.height, slot, pointer, keep, &mut walked);
         }
+        self.end_groups(file);
         walked
     }
 
@@ -195,8 +199,16 @@ impl Files<'_> {
         keep: bool,
         walked: &mut Walked,
     ) {
+        if level == 0 {
+            self.meet_in_group(file, index, pointer.as_ref().ok().copied().flatten(), keep, walked);
+        }
         let read = match pointer {
             Ok(None) => return,
+            Ok(Some(pointer)) if level == 0 && pointer.part != Part::Whole => {
+                walked.blocks += 1;
+                walked.end = walked.end.max(index + 1);
+                return;
+            }
             Ok(Some(pointer)) => self.block(file, level, index, pointer, keep),
             Err(damage) => Err(damage),
         };
@@ -226,7 +238,7 @@ impl Files<'_> {
     }
 
     /// A block, read where the container map says it is. `None` if another tree has it in the same place, and it is not kept.
-    fn block(
+    pub(super) fn block(
         &mut self,
         file: u64,
         level: u8,
@@ -253,9 +265,16 @@ impl Files<'_> {
         if seen.as_ref().is_some_and(|seen| seen.get(&vvbn) == Some(&(file, index))) {
             return Ok(None);
         }
-        let (context, data) = self.media.read(at.pvbn)?;
-        let want = Want { kind: Kind::Volume, level: Some(level), owner, block: vvbn, tag: at.tag };
-        want.check(&context, at.pvbn)?;
+        let (context, data) = self.media.read_volume_block(vvbn, owner, at)?;
+        if context.level != level {
+            return Err(Damage::new("trailer", "level", context.level, level));
+        }
+        if at.form == Form::Compacted {
+            if level > 0 || file < volume::FIRST_USER {
+                return Err(Damage::new("container map", "flags", 2, "1, for this is no contents of a user"));
+            }
+            return Ok(Some(data));
+        }
         for (field, found, expected) in
             [("hint of the file", context.hint_file, file), ("hint of the block", context.hint_block, index)]
         {

@@ -14,7 +14,7 @@ use crate::{
         BLOCK, Decoded,
         bytes::u32_at,
         inode::INODE,
-        pointer::Physical,
+        pointer::{Form, Physical},
         top_areas::{MAX_LISTED, TopAreas},
         volume::VolumeRecord,
     },
@@ -66,7 +66,7 @@ pub(super) fn container(reader: &Reader, name: &[u8], range: Range<u64>, most: u
     let volume = reader.volume(name)?;
     let mut dump =
         Dump::new(format!("container map of volume {} ({}), file {}", volume.space, text(name), volume.container.file));
-    let columns = ["VVBN", "blocks", "PVBN", "tag", "RAID group", "drive", "stripe", "bit of file 2"];
+    let columns = ["VVBN", "blocks", "PVBN", "tag", "RAID group", "drive", "stripe", "bit of file 2", "f"];
     let mut table = DumpTable::new(&columns);
     let active = reader.inode(&volume.inodes(), volume::ACTIVE_MAP);
     let active = active.and_then(|inode| inode.ok_or_else(|| Damage::new("inode", "kind", "free", "in use")));
@@ -132,7 +132,8 @@ fn goes_on(reader: &Reader, run: &Run, vvbn: u64, at: Option<Physical>, in_use: 
     match (run.at, at) {
         (None, None) => true,
         (Some(first), Some(at)) => {
-            first.pvbn + run.blocks == at.pvbn
+            (first.form, at.form) == (Form::Block, Form::Block)
+                && first.pvbn + run.blocks == at.pvbn
                 && first.tag == at.tag
                 && reader.media.geometry.stripes_behind(first.pvbn) > run.blocks
         }
@@ -145,7 +146,18 @@ fn push_run(reader: &Reader, table: &mut DumpTable, most: u64, run: &Run) {
     let tag = run.at.map(|at| u64::from(at.tag));
     let pvbn = run.at.map(|at| at.pvbn);
     let in_use = u64::from(run.in_use);
-    let row = vec![run.first.into(), run.blocks.into(), pvbn.into(), tag.into(), group, drive, stripe, in_use.into()];
+    let form = run.at.map(|at| at.form as u64);
+    let row = vec![
+        run.first.into(),
+        run.blocks.into(),
+        pvbn.into(),
+        tag.into(),
+        group,
+        drive,
+        stripe,
+        in_use.into(),
+        form.into(),
+    ];
     table.push(most, row);
 }
 

@@ -16,6 +16,7 @@ use crate::{
         BLOCK, Block,
         directory::{Entry, Node},
         inode::Inode,
+        pointer::{Form, Part, Physical, Pointer},
     },
     store::volume::ROOT,
 };
@@ -87,7 +88,7 @@ struct Chain {
 /// Adds the pointers of all levels, those of the inode first.
 fn pointers(reader: &Reader, tree: &Tree, most: u64, dump: &mut Dump) {
     let columns =
-        ["level", "block", "blocks", "VVBN", "PVBN", "tag", "PVBN in the map", "RAID group", "drive", "stripe"];
+        ["level", "block", "blocks", "VVBN", "PVBN", "tag", "PVBN in the map", "RAID group", "drive", "stripe", "kind"];
     let mut table = DumpTable::new(&columns);
     for level in (0..=tree.inode.height).rev() {
         let mut open: Option<Chain> = None;
@@ -116,6 +117,8 @@ impl Chain {
     fn goes_on_with(&self, reader: &Reader, next: &Met) -> bool {
         let Self { first, blocks } = self;
         first.index + blocks == next.index
+            && first.pointer.is_plain()
+            && next.pointer.is_plain()
             && first.pointer.vvbn.map(|vvbn| vvbn + blocks) == next.pointer.vvbn
             && first.pointer.at.pvbn + blocks == next.pointer.at.pvbn
             && first.pointer.at.tag == next.pointer.at.tag
@@ -125,18 +128,31 @@ impl Chain {
 
     fn row(&self, reader: &Reader, tree: &Tree) -> Vec<DumpValue> {
         let Met { level, index, pointer, at } = self.first;
-        let mapped = tree.volume.is_some().then_some(at.pvbn);
+        let is_saved = matches!(pointer.part, Part::Saved { .. });
+        let place_of = |at: Physical| (!is_saved).then_some(at);
+        let mapped = tree.volume.is_some().then_some(at).and_then(place_of).map(|at| at.pvbn);
         let mut row: Vec<DumpValue> = vec![
             u64::from(level).into(),
             index.into(),
             self.blocks.into(),
             pointer.vvbn.into(),
-            pointer.at.pvbn.into(),
-            u64::from(pointer.at.tag).into(),
+            place_of(pointer.at).map(|at| at.pvbn).into(),
+            place_of(pointer.at).map(|at| u64::from(at.tag)).into(),
             mapped.into(),
         ];
-        row.extend(place(reader, Some(at.pvbn)));
+        row.extend(place(reader, place_of(at).map(|at| at.pvbn)));
+        row.push(kind_of(&pointer, at).into());
         row
+    }
+}
+
+/// What stands at a pointer, in words.
+fn kind_of(pointer: &Pointer, at: Physical) -> String {
+    let form = if at.form == Form::Compacted { "chunk" } else { "block" };
+    match pointer.part {
+        Part::Whole => form.to_owned(),
+        Part::Stored { at, of } => format!("{form}, {} of a group of {of}", at + 1),
+        Part::Saved { at, of, .. } => format!("saved, {} of a group of {of}", at + 1),
     }
 }
 

@@ -87,6 +87,9 @@ pub(super) const VOLUME: &[Field] = &[
     field("clone: VVBNs of the origin", 488, Form::U64),
     field("clone: those that are gone", 496, Form::U64),
     field("deleted", 504, Form::U32),
+    field("blocks of a compression group", 508, Form::U8),
+    field("partial blocks share a block", 509, Form::U8),
+    field("one of both was so once", 510, Form::U8),
 ];
 
 #[rustfmt::skip]
@@ -216,6 +219,7 @@ mod tests {
                 let found = fields.iter().find(|field| field.word == word);
                 let found = found.unwrap_or_else(|| panic!("{word:?} is not dumped"));
                 let form = match bits {
+                    8 => Form::U8,
                     32 => Form::U32,
                     _ => Form::U64,
                 };

@@ -15,10 +15,10 @@ use crate::{
     check::{CheckReport, Media},
     error::{Error, Result},
     format::{
-        BLOCK, Block, Decoded,
+        BLOCK, Block, Decoded, compacted,
         inode::{INODE, Inode, PER_BLOCK},
-        pointer::{Physical, Pointer, Shape},
-        slot::Kind,
+        pointer::{Form, Physical, Pointer, Shape},
+        slot::{Context, Kind},
         superblock::MAX_VOLUMES,
         volume::{PER_BLOCK as RECORDS, VOLUME, VolumeRecord},
     },
@@ -222,11 +222,17 @@ impl Reader {
     /// The block that a pointer means, where the container map has it.
     pub fn block(&self, tree: &Tree, level: u8, index: u64, pointer: Pointer) -> Decoded<Rc<Block>> {
         let (at, want) = self.wanted(tree, level, index, pointer)?;
-        let name = (at.pvbn, want.owner, want.block);
+        let name = (at.pvbn, want.owner, pointer.vvbn.unwrap_or(index));
         if let Some(block) = self.kept.borrow().get(&name) {
             return Ok(block.clone());
         }
-        let fits = |(context, block)| want.check(&context, at.pvbn).map(|()| block);
+        let fits = |(context, block): (Context, Box<Block>)| {
+            want.check(&context, at.pvbn)?;
+            match (at.form, pointer.vvbn) {
+                (Form::Compacted, Some(vvbn)) => compacted::extract(&block, vvbn),
+                _ => Ok(block),
+            }
+        };
         let block = self.media.read(at.pvbn).and_then(fits).or_else(|damage| {
             let again = self.media.rebuilt(at.pvbn).and_then(fits).map_err(|_| damage)?;
             self.repaired.set(self.repaired.get() + 1);
@@ -252,6 +258,9 @@ impl Reader {
         let none = || Damage::new("container map", "place", "none", format!("one for VVBN {vvbn}"));
         let (at, owner) = self.map(container, vvbn)?;
         let at = at.ok_or_else(none)?;
+        if at.form == Form::Compacted {
+            return Ok((at, Want::compacted(owner, at.tag)));
+        }
         Ok((at, Want { kind: Kind::Volume, level: Some(level), owner, block: vvbn, tag: at.tag }))
     }
 }

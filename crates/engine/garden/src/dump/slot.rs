@@ -8,7 +8,7 @@ use super::{
 use crate::{
     Damage,
     format::{
-        BLOCK,
+        BLOCK, compacted,
         inode::INODE,
         pointer::Shape,
         slot::{self, Context, Kind, Slot},
@@ -85,12 +85,13 @@ fn in_use(reader: &Reader, pvbn: u64) -> Result<bool, Damage> {
 fn named_by(reader: &Reader, pvbn: u64, context: &Context, dump: &mut Dump) {
     let named = match context.kind {
         Kind::Label | Kind::Superblock => {
-            return dump.wrong(Damage::new("trailer", "kind", "of a fixed place", "3 or 4"));
+            return dump.wrong(Damage::new("trailer", "kind", "of a fixed place", "3 to 5"));
         }
         Kind::Aggregate => reader.aggregate_file(context.owner).and_then(|tree| {
             let pointer = reader.pointer(&tree, context.level.min(tree.inode.height + 1), context.block)?;
             Ok(pointer.map(|pointer| pointer.at))
         }),
+        Kind::Compacted => return chunks_left(reader, pvbn, dump),
         Kind::Volume => reader.aggregate_file(context.owner).and_then(|tree| {
             let pointer = reader.pointer(&tree, 0, context.block)?;
             Ok(pointer.map(|pointer| pointer.at))
@@ -107,8 +108,42 @@ fn named_by(reader: &Reader, pvbn: u64, context: &Context, dump: &mut Dump) {
     dump.field("where its owner has it", value);
 }
 
+/// How many of its chunks are meant.
+fn chunks_left(reader: &Reader, pvbn: u64, dump: &mut Dump) {
+    let per_block = (BLOCK / 2) as u64;
+    let counts = reader.aggregate_file(aggregate::CHUNKS).and_then(|tree| reader.contents(&tree, pvbn / per_block));
+    match counts {
+        Ok(counts) => {
+            let at = (pvbn % per_block * 2) as usize;
+            let [initial, left] = counts.map_or([0; 2], |block| [block[at], block[at + 1]]);
+            dump.field("chunks at first", u64::from(initial));
+            dump.field("chunks left", u64::from(left));
+        }
+        Err(damage) => dump.wrong(damage),
+    }
+}
+
+/// Whose parts of a compacted block are.
+fn tuples(slot: &Slot) -> Dump {
+    let mut dump = Dump::new("chunks");
+    let mut table = DumpTable::new(&["VVBN", "offset", "length"]);
+    match compacted::decode(&slot::payload(slot)) {
+        Ok(tuples) => table.rows.extend(
+            tuples
+                .into_iter()
+                .map(|tuple| vec![tuple.vvbn.into(), u64::from(tuple.offset).into(), u64::from(tuple.length).into()]),
+        ),
+        Err(damage) => dump.wrong(damage),
+    }
+    dump.table = Some(table);
+    dump
+}
+
 /// What a block says that is not contents of users.
 fn payload(slot: &Slot, context: &Context) -> Option<Dump> {
+    if context.kind == Kind::Compacted {
+        return Some(tuples(slot));
+    }
     let shape = if context.kind == Kind::Volume { Shape::Volume } else { Shape::Aggregate };
     if context.level > 0 {
         let mut dump = Dump::new("pointers");

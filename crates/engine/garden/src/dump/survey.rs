@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    format::{BLOCK, inode::Inode, inode::PER_BLOCK},
+    format::{BLOCK, inode::Inode, inode::PER_BLOCK, pointer::Part},
     store::{aggregate, volume},
 };
 
@@ -258,6 +258,9 @@ fn add_runs(reader: &Reader, tree: &Tree, file: &mut SurveyedFile) -> Vec<String
     let SurveyedFile { runs, metadata, pointer_blocks, .. } = file;
     walk(reader, tree, 0, &mut |met| {
         let at = met.at.pvbn;
+        if let Part::Saved { .. } = met.pointer.part {
+            return;
+        }
         if met.level > 0 {
             *pointer_blocks += 1;
             return metadata.push(at);

@@ -3,7 +3,7 @@
 use super::reader::{Reader, Tree};
 use crate::format::{
     Decoded,
-    pointer::{Physical, Pointer},
+    pointer::{Part, Physical, Pointer},
 };
 
 /// A pointer, and where what it points to lies.
@@ -13,7 +13,7 @@ pub(super) struct Met {
     /// The block's number on its level.
     pub index: u64,
     pub pointer: Pointer,
-    /// Of a volume's file: what the container map says; else what the pointer does.
+    /// Of a volume's file: what the container map says; else what the pointer does. Of a saved hole it means nothing.
     pub at: Physical,
 }
 
@@ -45,6 +45,12 @@ impl Walk<'_> {
     }
 
     fn below(&mut self, level: u8, index: u64, pointer: Pointer) -> Decoded<()> {
+        if let Part::Saved { .. } = pointer.part {
+            if level == self.least {
+                (self.each)(Met { level, index, pointer, at: pointer.at });
+            }
+            return Ok(());
+        }
         let (at, _) = self.reader.wanted(self.tree, level, index, pointer)?;
         (self.each)(Met { level, index, pointer, at });
         if level == self.least {

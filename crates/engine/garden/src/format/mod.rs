@@ -3,7 +3,9 @@
 //! All numbers are little-endian. Every codec reads back what it wrote, refuses what it did not, and names the field.
 
 pub(crate) mod bytes;
+pub(crate) mod compacted;
 pub(crate) mod directory;
+pub(crate) mod group;
 pub(crate) mod inode;
 pub(crate) mod label;
 pub(crate) mod operation;
@@ -22,7 +24,7 @@ pub(crate) const TRAILER: usize = 64;
 /// Bytes of a block with its trailer: the unit of drives and of parity.
 pub(crate) const SLOT: usize = BLOCK + TRAILER;
 /// The version of everything here.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// The payload of a block.
 pub(crate) type Block = [u8; BLOCK];

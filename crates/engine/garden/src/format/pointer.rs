@@ -1,7 +1,8 @@
 //! Pointers: 8 bytes in files of the aggregate, 16 in files of volumes.
 //!
-//! A physical pointer says where a block lies (PVBN) and which tag its trailer has. A pointer of a volume says where it
-//! lies in the container file (VVBN), and where that was when the pointer was written: a guess that saves asking the map.
+//! A physical pointer says where a block lies (PVBN), which tag its trailer has, and whether it has the place for itself. A pointer
+//! of a volume says where it lies in the container file (VVBN), and where that was when the pointer was written: a guess that
+//! saves asking the map. Pointers of a compression group say which of the group they are; some of them name no block.
 
 use super::{
     Damage, Decoded,
@@ -12,21 +13,87 @@ use super::{
 pub(crate) const PVBN_END: u64 = 1 << 44;
 /// VVBNs are below this.
 pub(crate) const VVBN_END: u64 = 1 << 40;
-const MAPPED: u64 = 1;
 const KIND_BLOCK: u64 = 1;
+const KIND_STORED: u64 = 2;
+const KIND_SAVED: u64 = 3;
+/// Blocks of a compression group, at most.
+pub(crate) const MAX_GROUP: u8 = 8;
 
-/// Where a block lies, and its tag.
+/// How a block lies in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Form {
+    /// It has the place for itself.
+    Block = 1,
+    /// It is a chunk of the compacted block there.
+    Compacted = 2,
+}
+
+/// Where a block lies, the tag of what lies there, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Physical {
     pub pvbn: u64,
     pub tag: u16,
+    pub form: Form,
 }
 
-/// A pointer in either kind of file; those of the aggregate's files have no VVBN.
+impl Physical {
+    /// Of what has no place.
+    const NOWHERE: Self = Self::block(0, 0);
+
+    /// A place that a block has for itself.
+    pub const fn block(pvbn: u64, tag: u16) -> Self {
+        Self { pvbn, tag, form: Form::Block }
+    }
+}
+
+/// What a pointer is to a compression group: blocks of a file that were compressed together. `at`: the place in the group, which
+/// has `of` blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Part {
+    /// The block is in no group.
+    Whole,
+    /// The VVBN holds the next 4,096 bytes of what the group was compressed to.
+    Stored { at: u8, of: u8 },
+    /// A saved hole: no VVBN is used. `first` is the first one of the group, so that two groups differ in all their pointers.
+    Saved { at: u8, of: u8, first: u64 },
+}
+
+/// A pointer in either kind of file; those of the aggregate's files have no VVBN, nor have saved holes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Pointer {
     pub vvbn: Option<u64>,
     pub at: Physical,
+    pub part: Part,
+}
+
+impl Pointer {
+    /// A pointer of a file of the aggregate.
+    pub fn physical(at: Physical) -> Self {
+        Self { vvbn: None, at, part: Part::Whole }
+    }
+
+    /// A pointer of a volume to a block that is in no group.
+    pub fn whole(vvbn: u64, at: Physical) -> Self {
+        Self { vvbn: Some(vvbn), at, part: Part::Whole }
+    }
+
+    /// A pointer of a volume that names no block.
+    pub fn saved(at: u8, of: u8, first: u64) -> Self {
+        Self { vvbn: None, at: Physical::NOWHERE, part: Part::Saved { at, of, first } }
+    }
+
+    /// The place in a compression group, and how many blocks that has; `None` if it is in none.
+    pub fn in_group(&self) -> Option<(u8, u8)> {
+        match self.part {
+            Part::Whole => None,
+            Part::Stored { at, of } | Part::Saved { at, of, .. } => Some((at, of)),
+        }
+    }
+
+    /// Whether the block is in no group, and has its place for itself.
+    pub fn is_plain(&self) -> bool {
+        self.part == Part::Whole && self.at.form == Form::Block
+    }
 }
 
 /// How pointers of a file look: their size, how many a block and an inode hold.
@@ -68,7 +135,7 @@ impl Shape {
     pub fn decode(self, bytes: &[u8], slot: u64) -> Decoded<Option<Pointer>> {
         let at = slot as usize * self.bytes();
         match self {
-            Self::Aggregate => Ok(decode_physical(u64_at(bytes, at))?.map(|at| Pointer { vvbn: None, at })),
+            Self::Aggregate => Ok(decode_physical(u64_at(bytes, at))?.map(Pointer::physical)),
             Self::Volume => decode_volume(u64_at(bytes, at), u64_at(bytes, at + 8)),
         }
     }
@@ -76,11 +143,13 @@ impl Shape {
     /// Writes it.
     pub fn encode(self, bytes: &mut [u8], slot: u64, pointer: Option<Pointer>) {
         let at = slot as usize * self.bytes();
-        let physical = encode_physical(pointer.map(|pointer| pointer.at));
         match self {
-            Self::Aggregate => put(bytes, at, &physical.to_le_bytes()),
+            Self::Aggregate => {
+                let physical = pointer.map_or(0, |pointer| encode_physical(pointer.at));
+                put(bytes, at, &physical.to_le_bytes());
+            }
             Self::Volume => {
-                let virt = pointer.and_then(|pointer| pointer.vvbn).map_or(0, |vvbn| vvbn | KIND_BLOCK << 40);
+                let (virt, physical) = pointer.map_or((0, 0), encode_volume);
                 put(bytes, at, &virt.to_le_bytes());
                 put(bytes, at + 8, &physical.to_le_bytes());
             }
@@ -88,24 +157,45 @@ impl Shape {
     }
 }
 
-fn encode_physical(at: Option<Physical>) -> u64 {
-    at.map_or(0, |at| at.pvbn | u64::from(at.tag) << 44 | MAPPED << 60)
+fn encode_physical(at: Physical) -> u64 {
+    at.pvbn | u64::from(at.tag) << 44 | (at.form as u64) << 60
 }
 
 fn decode_physical(word: u64) -> Decoded<Option<Physical>> {
-    match word >> 60 {
-        0 if word == 0 => Ok(None),
-        MAPPED => Ok(Some(Physical { pvbn: word & (PVBN_END - 1), tag: (word >> 44) as u16 })),
-        flags => Err(Damage::new("pointer", "flags", flags, "1, or all zeros")),
+    let form = match word >> 60 {
+        0 if word == 0 => return Ok(None),
+        1 => Form::Block,
+        2 => Form::Compacted,
+        flags => return Err(Damage::new("pointer", "flags", flags, "1 or 2, or all zeros")),
+    };
+    Ok(Some(Physical { pvbn: word & (PVBN_END - 1), tag: (word >> 44) as u16, form }))
+}
+
+fn encode_volume(pointer: Pointer) -> (u64, u64) {
+    let group = |at: u8, of: u8| u64::from(at) << 48 | u64::from(of) << 56;
+    let vvbn = pointer.vvbn.unwrap_or_default();
+    match pointer.part {
+        Part::Whole => (vvbn | KIND_BLOCK << 40, encode_physical(pointer.at)),
+        Part::Stored { at, of } => (vvbn | KIND_STORED << 40 | group(at, of), encode_physical(pointer.at)),
+        Part::Saved { at, of, first } => (first | KIND_SAVED << 40 | group(at, of), 0),
     }
 }
 
 fn decode_volume(virt: u64, physical: u64) -> Decoded<Option<Pointer>> {
-    let at = decode_physical(physical)?;
-    match (virt >> 40, at) {
+    let place = decode_physical(physical)?;
+    let (kind, vvbn, at, of) = (virt >> 40 & 0xff, virt & (VVBN_END - 1), (virt >> 48) as u8, (virt >> 56) as u8);
+    if matches!(kind, KIND_STORED | KIND_SAVED) && (!(2..=MAX_GROUP).contains(&of) || at >= of) {
+        return Err(Damage::new("volume pointer", "place in its group", format!("{at} of {of}"), "0 to 7 of 2 to 8"));
+    }
+    match (kind, place) {
         (0, None) if virt == 0 => Ok(None),
-        (KIND_BLOCK, Some(at)) => Ok(Some(Pointer { vvbn: Some(virt & (VVBN_END - 1)), at })),
-        (kind, _) => Err(Damage::new("volume pointer", "kind", kind, "1 with a place, or all zeros")),
+        (KIND_BLOCK, Some(place)) if virt >> 48 == 0 => Ok(Some(Pointer::whole(vvbn, place))),
+        (KIND_STORED, Some(place)) => Ok(Some(Pointer { vvbn: Some(vvbn), at: place, part: Part::Stored { at, of } })),
+        (KIND_SAVED, None) if at > 0 => Ok(Some(Pointer::saved(at, of, vvbn))),
+        _ => {
+            let found = format!("{kind} of a group's {of}, with a place: {}", place.is_some());
+            Err(Damage::new("volume pointer", "kind", found, "1 or 2 with a place, 3 without, or all zeros"))
+        }
     }
 }
 
@@ -115,13 +205,38 @@ mod tests {
 
     #[test]
     fn golden() {
-        let at = Physical { pvbn: 0x0abc_def0_1234, tag: 0xbeef };
+        let at = Physical::block(0x0abc_def0_1234, 0xbeef);
         let mut bytes = [0xff; 32];
-        Shape::Aggregate.encode(&mut bytes, 1, Some(Pointer { vvbn: None, at }));
+        Shape::Aggregate.encode(&mut bytes, 1, Some(Pointer::physical(at)));
         assert_eq!(bytes[8..16], [0x34, 0x12, 0xf0, 0xde, 0xbc, 0xfa, 0xee, 0x1b]);
-        Shape::Volume.encode(&mut bytes, 1, Some(Pointer { vvbn: Some(0x12_3456_789a), at }));
+        Shape::Volume.encode(&mut bytes, 1, Some(Pointer::whole(0x12_3456_789a, at)));
         assert_eq!(bytes[16..24], [0x9a, 0x78, 0x56, 0x34, 0x12, 1, 0, 0]);
         assert_eq!(bytes[24..], [0x34, 0x12, 0xf0, 0xde, 0xbc, 0xfa, 0xee, 0x1b]);
+        let at = Physical { form: Form::Compacted, ..at };
+        let stored = Pointer { vvbn: Some(0x12_3456_789a), at, part: Part::Stored { at: 1, of: 3 } };
+        Shape::Volume.encode(&mut bytes, 1, Some(stored));
+        assert_eq!(bytes[16..24], [0x9a, 0x78, 0x56, 0x34, 0x12, 2, 1, 3]);
+        assert_eq!(bytes[24..], [0x34, 0x12, 0xf0, 0xde, 0xbc, 0xfa, 0xee, 0x2b]);
+        Shape::Volume.encode(&mut bytes, 1, Some(Pointer::saved(2, 3, 0x12_3456_789a)));
+        assert_eq!(bytes[16..24], [0x9a, 0x78, 0x56, 0x34, 0x12, 3, 2, 3]);
+        assert_eq!(bytes[24..], [0; 8]);
+    }
+
+    #[test]
+    fn what_no_group_has_is_refused() {
+        let place = encode_physical(Physical::block(7, 7));
+        for (virt, physical) in [
+            (KIND_STORED << 40 | 2 << 48 | 2 << 56, place),
+            (KIND_STORED << 40 | 9 << 56, place),
+            (KIND_STORED << 40 | 1 << 56, place),
+            (KIND_STORED << 40 | 2 << 56, 0),
+            (KIND_SAVED << 40 | 1 << 48 | 2 << 56, place),
+            (KIND_SAVED << 40 | 2 << 56, 0),
+            (KIND_BLOCK << 40 | 1 << 48, place),
+            (4 << 40, place),
+        ] {
+            assert!(decode_volume(virt, physical).is_err(), "{virt:#x} {physical:#x}");
+        }
     }
 
     #[test]
@@ -145,10 +260,16 @@ mod tests {
         #[test]
         fn pointers_come_back(vvbn in 0..VVBN_END, pvbn in 0..PVBN_END, tag: u16, slot in 0u64..256) {
             let mut block = [0; crate::format::BLOCK];
-            let at = Physical { pvbn, tag };
-            for (shape, vvbn) in [(Shape::Aggregate, None), (Shape::Volume, Some(vvbn))] {
-                shape.encode(&mut block, slot, Some(Pointer { vvbn, at }));
-                proptest::prop_assert_eq!(shape.decode(&block, slot).unwrap(), Some(Pointer { vvbn, at }));
+            let at = Physical { pvbn, tag, form: if tag % 2 == 0 { Form::Block } else { Form::Compacted } };
+            let stored = Pointer { part: Part::Stored { at: 0, of: 2 }, ..Pointer::whole(vvbn, at) };
+            for (shape, pointer) in [
+                (Shape::Aggregate, Pointer::physical(at)),
+                (Shape::Volume, Pointer::whole(vvbn, at)),
+                (Shape::Volume, stored),
+                (Shape::Volume, Pointer::saved(7, 8, vvbn)),
+            ] {
+                shape.encode(&mut block, slot, Some(pointer));
+                proptest::prop_assert_eq!(shape.decode(&block, slot).unwrap(), Some(pointer));
                 shape.encode(&mut block, slot, None);
                 proptest::prop_assert_eq!(shape.decode(&block, slot).unwrap(), None);
             }

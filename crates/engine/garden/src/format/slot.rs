@@ -17,6 +17,8 @@ pub(crate) enum Kind {
     Aggregate = 3,
     /// A block of a volume, whatever file of it: what lies in a container file.
     Volume = 4,
+    /// Chunks of blocks of a volume, many in one.
+    Compacted = 5,
 }
 
 /// Where a block belongs: the part of the trailer that is not a checksum.
@@ -84,7 +86,8 @@ pub(crate) fn decode(slot: &[u8; SLOT]) -> Decoded<Context> {
         2 => Kind::Superblock,
         3 => Kind::Aggregate,
         4 => Kind::Volume,
-        other => return Err(Damage::new("slot", "kind", other, "1 to 4")),
+        5 => Kind::Compacted,
+        other => return Err(Damage::new("slot", "kind", other, "1 to 5")),
     };
     Ok(Context {
         kind,

@@ -113,6 +113,7 @@ impl SnapshotRecord {
             reclaim: 0,
             origin: now.origin,
             deleted: false,
+            packing: now.packing,
             inode_file: self.inode_file.clone(),
         }
     }

@@ -4,7 +4,7 @@ use super::{
     Damage, Decoded,
     bytes::{put, u32_at, u64_at},
     inode::{INODE, Inode},
-    pointer::VVBN_END,
+    pointer::{MAX_GROUP, VVBN_END},
     superblock::MAX_VOLUMES,
 };
 
@@ -23,6 +23,18 @@ const ORIGIN_AT: usize = 464;
 const SHARED_AT: usize = 472;
 const ORIGIN_BLOCKS_AT: usize = 488;
 const DELETED_AT: usize = 504;
+const PACKING_AT: usize = 508;
+
+/// How the contents of a volume's files are made smaller when they are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Packing {
+    /// Blocks that are compressed together; 0: none are.
+    pub group_blocks: u8,
+    /// Whether partial blocks share a block.
+    pub compaction: bool,
+    /// Some may be packed by one of both, because one of both was on once.
+    pub was_on: bool,
+}
 
 /// What a clone is a clone of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +79,8 @@ pub(crate) struct VolumeRecord {
     /// It was deleted; its blocks become free bit by bit. Of the container map, the first `reclaim - 1` times 32,768 VVBNs are
     /// still to be looked at.
     pub deleted: bool,
+    /// How contents that are written from now on are made smaller.
+    pub packing: Packing,
     /// The file that holds the inodes of all other files of the volume.
     pub inode_file: Inode,
 }
@@ -104,6 +118,8 @@ impl VolumeRecord {
         put(out, ORIGIN_BLOCKS_AT, &blocks.to_le_bytes());
         put(out, ORIGIN_BLOCKS_AT + 8, &gone.to_le_bytes());
         put(out, DELETED_AT, &u32::from(self.deleted).to_le_bytes());
+        let Packing { group_blocks, compaction, was_on } = self.packing;
+        put(out, PACKING_AT, &[group_blocks, compaction.into(), was_on.into(), 0]);
     }
 
     /// `None` if there is no volume in this place.
@@ -135,6 +151,9 @@ impl VolumeRecord {
             ("VVBNs of the origin that are gone", u64_at(bytes, ORIGIN_BLOCKS_AT + 8), u64_at(bytes, ORIGIN_BLOCKS_AT)),
             ("origin", u32_at(bytes, ORIGIN_AT).into(), MAX_VOLUMES.into()),
             ("deleted", u32_at(bytes, DELETED_AT).into(), 1),
+            ("blocks of a compression group", bytes[PACKING_AT].into(), MAX_GROUP.into()),
+            ("compaction", bytes[PACKING_AT + 1].into(), 1),
+            ("packed once", bytes[PACKING_AT + 2].into(), 1),
         ] {
             if found > most {
                 return Err(Damage::new("volume record", field, found, format!("at most {most}")));
@@ -160,6 +179,11 @@ impl VolumeRecord {
             saved: u64_at(bytes, SHARED_AT + 8),
             origin,
             deleted: u32_at(bytes, DELETED_AT) == 1,
+            packing: Packing {
+                group_blocks: bytes[PACKING_AT],
+                compaction: bytes[PACKING_AT + 1] == 1,
+                was_on: bytes[PACKING_AT + 2] == 1,
+            },
             inode_file,
         }))
     }
@@ -187,6 +211,7 @@ mod tests {
             saved: 70_000,
             origin: None,
             deleted: false,
+            packing: Packing::default(),
             inode_file: Inode::new(FileKind::File),
         };
         let mut bytes = [0; VOLUME];
@@ -195,10 +220,11 @@ mod tests {
         assert_eq!(VolumeRecord::decode(&bytes).unwrap().as_ref(), Some(&record));
         assert_eq!(crc32c::crc32c(&bytes), 2308364186);
         let origin = Some(Origin { volume: 0, snapshot: 7, blocks: 1 << 19, gone: 12 });
-        let clone = VolumeRecord { origin, deleted: true, ..record };
+        let packing = Packing { group_blocks: 8, compaction: true, was_on: true };
+        let clone = VolumeRecord { origin, deleted: true, packing, ..record };
         clone.encode(&mut bytes);
         assert_eq!(VolumeRecord::decode(&bytes).unwrap(), Some(clone));
-        assert_eq!(crc32c::crc32c(&bytes), 1548625531);
+        assert_eq!(crc32c::crc32c(&bytes), 485052308);
         bytes[4] = 129;
         assert_eq!(VolumeRecord::decode(&bytes).unwrap_err().field, "name length");
         bytes[0] = 0;

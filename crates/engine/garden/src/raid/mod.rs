@@ -41,6 +41,11 @@ pub(crate) struct Want {
 }
 
 impl Want {
+    /// A compacted block of a container.
+    pub fn compacted(owner: u64, tag: u16) -> Self {
+        Self { kind: Kind::Compacted, level: Some(0), owner, block: 0, tag }
+    }
+
     /// Whether it is that block, at that place.
     pub fn check(&self, context: &Context, pvbn: u64) -> std::result::Result<(), Damage> {
         let fields = [

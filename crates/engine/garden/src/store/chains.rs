@@ -6,7 +6,10 @@ use std::ops::Range;
 use super::{Key, Store};
 use crate::{
     error::Result,
-    format::{Damage, pointer::Physical},
+    format::{
+        Damage,
+        pointer::{Physical, Pointer},
+    },
     raid::Want,
 };
 
@@ -30,7 +33,8 @@ impl Store {
             if self.cache.contains(key) {
                 continue;
             }
-            if let Some(pointer) = self.pointer(key)?
+            // Groups and chunks are read by whoever wants them.
+            if let Some(pointer) = self.pointer(key)?.filter(Pointer::is_plain)
                 && let Some(vvbn) = pointer.vvbn
             {
                 wanted.push(Wanted { at: pointer.at, vvbn, key });

@@ -1,16 +1,16 @@
 //! The consistency point: all that changed gets places, is written, and then one superblock makes it the aggregate.
 //!
 //! Phases: what operations freed leaves the maps · files of users in the order of inodes, metadata of volumes, the bits of
-//! VVBNs · areas are cleaned ahead · volume table, containers, the aggregate's metadata, until nothing new is dirty · stripes are named in the log ·
+//! VVBNs · areas are cleaned ahead, blocks of containers move · compacted blocks are put together · volume table, containers, the aggregate's metadata, until nothing new is dirty · stripes are named in the log ·
 //! drives, flush · superblock, flush · what became free may be used, the log's other half takes over.
 
 use std::collections::BTreeMap;
 
-use super::{AGGREGATE, Key, Store, cache::State, container_of};
+use super::{AGGREGATE, Key, Store, aggregate, cache::State, container_of, packing::Placed};
 use crate::{
     error::{Error, Result},
     format::{
-        pointer::{Physical, Pointer},
+        pointer::{Part, Physical, Pointer},
         slot::{self, Context, Kind, Slot},
         superblock::Superblock,
     },
@@ -67,6 +67,7 @@ impl Store {
             self.cache.set_state(key, State::Clean);
         }
         self.end_moves();
+        self.end_packing();
         self.end_fakes();
         self.log.swap(self.sb.point);
         self.shrink_cache();
@@ -98,19 +99,24 @@ impl Store {
     }
 
     /// Gives every dirty block a place. Doing so dirties blocks of maps, which come later in the order or again.
-    fn place_all(&mut self) -> Result<BTreeMap<Place, (Key, Context)>> {
-        let (mut placed, mut cleaned) = (BTreeMap::new(), false);
+    fn place_all(&mut self) -> Result<Placed> {
+        let (mut placed, mut cleaned) = (Placed::new(), false);
         loop {
             while let Some(&key) = self.dirty.first() {
                 if key.space != AGGREGATE {
+                    if self.place_group(key, &mut placed)? {
+                        continue;
+                    }
                     self.volume_mut(key.space)?.dirty -= 1;
                 } else if !std::mem::replace(&mut cleaned, true) {
                     // What volumes wrote and freed is in the maps by now: what is found in use is so after this point too.
-                    match self.clean_ahead(placed.len() as u64) {
+                    match self.clean_ahead((placed.len() + self.packing.blocks()) as u64) {
                         // A map that this point has no other need of cannot be read: it goes on with what moves so far.
                         Err(Error::Damaged { .. }) => {}
                         done => done?,
                     }
+                    continue;
+                } else if key.file < aggregate::FIRST_CONTAINER && self.close_compacted(&mut placed)? {
                     continue;
                 }
                 self.dirty.remove(&key);
@@ -124,7 +130,7 @@ impl Store {
                     self.save_record(space)?;
                 }
             }
-            if self.dirty.is_empty() {
+            if self.dirty.is_empty() && !self.close_compacted(&mut placed)? {
                 return Ok(placed);
             }
         }
@@ -148,16 +154,25 @@ impl Store {
         }
         self.cache.set_state(key, State::Placed);
         let tag = self.sb.cp as u16;
-        let pvbn = self.take_pvbn()?;
-        let at = Physical { pvbn, tag };
-        let (vvbn, kind, owner, block) = if key.space == AGGREGATE {
-            (None, Kind::Aggregate, key.file, key.index)
-        } else {
-            let vvbn = self.take_vvbn(key.space)?;
+        let vvbn = if key.space == AGGREGATE { None } else { Some(self.take_vvbn(key.space)?) };
+        if let Some(vvbn) = vvbn
+            && let Some(at) = self.place_chunk(key, vvbn)?
+        {
             self.set_container(key.space, vvbn, Some(at))?;
-            (Some(vvbn), Kind::Volume, container_of(key.space), vvbn)
+            self.set_pointer(key, Some(Pointer::whole(vvbn, at)))?;
+            self.free_old(key, old)?;
+            return Ok(None);
+        }
+        let pvbn = self.take_pvbn()?;
+        let at = Physical::block(pvbn, tag);
+        let (kind, owner, block) = match vvbn {
+            None => (Kind::Aggregate, key.file, key.index),
+            Some(vvbn) => (Kind::Volume, container_of(key.space), vvbn),
         };
-        self.set_pointer(key, Some(Pointer { vvbn, at }))?;
+        if let Some(vvbn) = vvbn {
+            self.set_container(key.space, vvbn, Some(at))?;
+        }
+        self.set_pointer(key, Some(vvbn.map_or(Pointer::physical(at), |vvbn| Pointer::whole(vvbn, at))))?;
         self.free_old(key, old)?;
         let context = Context {
             kind,
@@ -178,16 +193,16 @@ impl Store {
         self.raid.geometry.locate(pvbn).ok_or_else(unknown)
     }
 
-    fn free_old(&mut self, key: Key, old: Option<Pointer>) -> Result<()> {
+    pub(super) fn free_old(&mut self, key: Key, old: Option<Pointer>) -> Result<()> {
         match old {
-            None => Ok(()),
+            None | Some(Pointer { part: Part::Saved { .. }, .. }) => Ok(()),
             Some(Pointer { vvbn: Some(vvbn), .. }) => self.give_vvbn(key.space, vvbn),
-            Some(Pointer { vvbn: None, at }) => self.give_pvbn(at),
+            Some(Pointer { vvbn: None, at, .. }) => self.give_pvbn(at),
         }
     }
 
     /// Writes all blocks to their places. `freed`: what the last consistency point uses and this one does not.
-    fn write_all(&mut self, placed: &BTreeMap<Place, (Key, Context)>, freed: &BTreeMap<u64, u16>) -> Result<()> {
+    fn write_all(&mut self, placed: &Placed, freed: &BTreeMap<u64, u16>) -> Result<()> {
         let at_once = STRIPES_AT_ONCE.min(self.log.max_stripes());
         self.log.rewind_intents();
         let runs = self.raid.stripes_of(placed.keys());
@@ -208,12 +223,7 @@ impl Store {
 
     /// Writes the blocks of some runs of stripes, and names the stripes in the log before: a power loss between a block and
     /// its parity is found there.
-    fn write_stripes(
-        &mut self,
-        runs: &[StripeRange],
-        placed: &BTreeMap<Place, (Key, Context)>,
-        freed: &BTreeMap<u64, u16>,
-    ) -> Result<()> {
+    fn write_stripes(&mut self, runs: &[StripeRange], placed: &Placed, freed: &BTreeMap<u64, u16>) -> Result<()> {
         let mut writes: BTreeMap<Place, Slot> = BTreeMap::new();
         for (place, (key, context)) in runs.iter().flat_map(|run| placed.range(run.places())) {
             let data = self.cache.get(*key).expect("dirty blocks stay");

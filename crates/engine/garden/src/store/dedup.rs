@@ -11,7 +11,10 @@ use senesce_fsapi::FileKind;
 use super::{Key, Store, volume};
 use crate::{
     error::{Error, Result},
-    format::{BLOCK, Block, pointer::Pointer},
+    format::{
+        BLOCK, Block,
+        pointer::{Part, Pointer},
+    },
 };
 
 /// Fingerprints that a pass remembers at once: with their places some 10 MiB.
@@ -208,9 +211,9 @@ impl Store {
         done.map(|()| true)
     }
 
-    /// The pointer to a block that is as the drives have it.
+    /// The pointer to a block that is as the drives have it. One that was compressed with others cannot be shared without them.
     fn clean_pointer(&mut self, key: Key) -> Result<Option<Pointer>> {
-        if self.is_dirty(key) { Ok(None) } else { self.pointer(key) }
+        if self.is_dirty(key) { Ok(None) } else { Ok(self.pointer(key)?.filter(|pointer| pointer.part == Part::Whole)) }
     }
 
     /// A block's contents, without keeping them in memory; `None` if it cannot be read.

@@ -52,7 +52,8 @@ impl Store {
         if self.is_dirty(key) {
             return Ok(false);
         }
-        let Some(Pointer { vvbn: Some(vvbn), .. }) = self.pointer(key)? else { return Ok(false) };
+        let Some(pointer) = self.pointer(key)?.filter(Pointer::is_plain) else { return Ok(false) };
+        let Pointer { vvbn: Some(vvbn), .. } = pointer else { return Ok(false) };
         let Some(old) = self.container(key.space, vvbn)? else {
             let damage = Damage::new("container map", "place", "none", format!("one for VVBN {vvbn}"));
             return Err(Error::damaged(place(key), damage));
@@ -85,7 +86,7 @@ impl Store {
     /// Errors: those of reading what is above it.
     pub(super) fn put_place(&mut self, key: Key, vvbn: u64, at: Physical) -> Result<()> {
         self.fake_above(key)?;
-        self.set_place(key, Pointer { vvbn: Some(vvbn), at })
+        self.set_place(key, Pointer::whole(vvbn, at))
     }
 
     /// Whether a block is another one than at the last consistency point.
@@ -125,15 +126,15 @@ impl Store {
         };
         let now = self.container(key.space, vvbn)?;
         if let Some(now) = now.filter(|now| fake.is_same && *now != fake.old) {
-            self.set_place(key, Pointer { vvbn: Some(vvbn), at: now })?;
+            self.set_place(key, Pointer::whole(vvbn, now))?;
             self.cache.set_state(key, State::Clean);
             return Ok(None);
         }
         self.cache.set_state(key, State::Placed);
-        let at = Physical { pvbn: self.take_pvbn()?, tag: self.sb.cp as u16 };
+        let at = Physical::block(self.take_pvbn()?, self.sb.cp as u16);
         let home = self.home(key.space, vvbn);
         self.set_container(home, vvbn, Some(at))?;
-        self.set_place(key, Pointer { vvbn: Some(vvbn), at })?;
+        self.set_place(key, Pointer::whole(vvbn, at))?;
         self.give_pvbn(now.unwrap_or(fake.old))?;
         self.counts.fake_writes += 1;
         let context = Context {

@@ -101,10 +101,11 @@ impl Store {
         if self.try_inode(key.space, key.file)?.is_none_or(|inode| inode.inline) {
             return Ok(false);
         }
-        let Some(Pointer { vvbn: Some(vvbn), at }) = self.pointer(key)? else { return Ok(false) };
+        let Some(pointer) = self.pointer(key)? else { return Ok(false) };
+        let Pointer { vvbn: Some(vvbn), at, .. } = pointer else { return Ok(false) };
         let Some(place) = self.container(key.space, vvbn)?.filter(|place| *place != at) else { return Ok(false) };
         self.reserve(Some(key.space), FIX_BLOCKS, false)?;
-        self.set_pointer(key, Some(Pointer { vvbn: Some(vvbn), at: place }))?;
+        self.set_pointer(key, Some(Pointer { at: place, ..pointer }))?;
         self.counts.fix_ups += 1;
         Ok(true)
     }

@@ -18,6 +18,10 @@ pub(crate) mod aggregate {
     pub(crate) const TOP_AREAS: u64 = 3;
     /// The records of the snapshots.
     pub(crate) const SNAPSHOTS: u64 = 4;
+    /// How many chunks each compacted block had at first and has left, a byte each for every PVBN.
+    pub(crate) const CHUNKS: u64 = 5;
+    /// No file: compacted blocks on their way to the drives, by their PVBNs.
+    pub(crate) const COMPACTED: u64 = 6;
     /// The container file of volume 0; the others follow.
     pub(crate) const FIRST_CONTAINER: u64 = 16;
     pub(crate) use crate::format::superblock::MAX_VOLUMES;
@@ -79,6 +83,11 @@ impl Key {
 
     pub fn shape(self) -> Shape {
         shape_of(self.space)
+    }
+
+    /// Another block of the same level.
+    pub fn neighbour(self, index: u64) -> Self {
+        Self { index, ..self }
     }
 
     /// The block one level up, and the place in it.

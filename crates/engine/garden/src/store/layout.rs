@@ -8,7 +8,10 @@ use std::{cmp::Reverse, ops::Range, sync::Arc};
 use super::{Key, Store, areas::AreaId, space::Cursor};
 use crate::{
     error::{Error, Result},
-    format::{Damage, pointer::Physical},
+    format::{
+        Damage,
+        pointer::{Physical, Pointer},
+    },
     raid::CHAIN_SLOTS,
 };
 
@@ -44,7 +47,8 @@ impl Store {
             if self.is_dirty(key) {
                 continue;
             }
-            let Some(pointer) = self.pointer(key)? else { continue };
+            // What shares its place with others is not laid better for one of them.
+            let Some(pointer) = self.pointer(key)?.filter(Pointer::is_plain) else { continue };
             let Some(vvbn) = pointer.vvbn else { continue };
             let none = || Damage::new("container map", "place", "none", format!("one for VVBN {vvbn}"));
             let at = self.container(space, vvbn)?.ok_or_else(|| Error::damaged(super::tree::place(key), none()))?;

@@ -59,7 +59,7 @@ impl Store {
         if context.pvbn != pvbn {
             return Ok(Err(Damage::new("trailer", "PVBN", context.pvbn, pvbn)));
         }
-        let is_named = match self.is_named(&context) {
+        let is_named = match self.is_named(&context, slot) {
             // The map is damaged itself, which is found where it lies.
             Err(Error::Damaged { .. }) => true,
             other => other?,
@@ -96,8 +96,11 @@ impl Store {
         Ok(!self.is_used(pvbn)? || self.judge_at(pvbn, slot)?.is_ok())
     }
 
-    /// Whether the map that a trailer names has a pointer to its block.
-    pub(super) fn is_named(&mut self, context: &Context) -> Result<bool> {
+    /// Whether the map that a trailer names has a pointer to its block, or to one of its chunks.
+    pub(super) fn is_named(&mut self, context: &Context, slot: &Slot) -> Result<bool> {
+        if context.kind == Kind::Compacted {
+            return Ok(!self.live_chunks(context, &slot::payload(slot))?.is_empty());
+        }
         let is_container = context.owner >= aggregate::FIRST_CONTAINER;
         let level = match context.kind {
             Kind::Volume if is_container => 0,
@@ -108,7 +111,7 @@ impl Store {
             return Ok(false);
         }
         let pointer = self.pointer(Key::new(AGGREGATE, context.owner, level, context.block))?;
-        Ok(pointer.is_some_and(|pointer| pointer.at == Physical { pvbn: context.pvbn, tag: context.tag }))
+        Ok(pointer.is_some_and(|pointer| pointer.at == Physical::block(context.pvbn, context.tag)))
     }
 
     /// A finding on a drive of a stripe, with its place in words.

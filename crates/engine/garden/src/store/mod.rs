@@ -7,6 +7,7 @@
 mod areas;
 mod cache;
 mod chains;
+mod chunks;
 mod clean;
 mod clones;
 mod cp;
@@ -17,11 +18,13 @@ mod diff;
 mod fake;
 mod find;
 mod fixup;
+mod groups;
 mod heap;
 mod key;
 mod layout;
 mod mend;
 mod open;
+mod packing;
 mod reading;
 mod rebuild;
 mod reclaim;
@@ -42,6 +45,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use clean::Gardener;
 use fake::Fake;
 use layout::Forecast;
+use packing::Packing;
 use relocate::Moves;
 
 pub(crate) use cache::Cache;
@@ -53,6 +57,7 @@ pub use diff::{Change, InodeChange};
 pub use find::LeftOut;
 pub(crate) use find::drive_length;
 pub use fixup::{FixUp, FixUpStep};
+pub(crate) use groups::THAWED;
 pub(crate) use key::{
     AGGREGATE, Key, aggregate, container_of, is_snapshot, shape_of, snapshot_space, volume, volume_of,
 };
@@ -137,6 +142,14 @@ pub struct Counts {
     /// Times that reading in order was not followed by that, because processors or drives had no time or the consistency point had
     /// enough.
     pub rewrites_put_off: u64,
+    /// Groups of blocks that were compressed.
+    pub groups_written: u64,
+    /// VVBNs that were not used because of that.
+    pub blocks_saved: u64,
+    /// Partial blocks that were written as chunks, those among them that only moved.
+    pub chunks_written: u64,
+    /// Blocks that were put together from them.
+    pub compacted_blocks_written: u64,
 }
 
 /// What the drives were asked for from one consistency point to the next.
@@ -195,6 +208,8 @@ pub(crate) struct Store {
     moves: Moves,
     /// Blocks of volumes that only change their places at the next consistency point.
     fakes: BTreeMap<Key, Fake>,
+    /// What the running consistency point packs.
+    packing: Packing,
     /// Where blocks will lie that get their places next.
     forecast: Option<Forecast>,
     pub reading: Reading,

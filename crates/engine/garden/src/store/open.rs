@@ -9,8 +9,8 @@ use senesce_block::BlockDevice;
 use senesce_fsapi::FileKind;
 
 use super::{
-    AGGREGATE, Activity, Allocator, Cache, Counts, Gardener, LeftOut, Limits, Moves, Reading, ScrubReport, Store,
-    aggregate,
+    AGGREGATE, Activity, Allocator, Cache, Counts, Gardener, LeftOut, Limits, Moves, Packing, Reading, ScrubReport,
+    Store, aggregate, chunks,
     find::{Drives, check_alignment, find_drives, read_superblock},
     volumes::fixed_file,
 };
@@ -94,6 +94,8 @@ pub(crate) fn format(
     store.put_inode(AGGREGATE, aggregate::VOLUMES, &fixed_file(AGGREGATE, files * VOLUME as u64))?;
     let snapshots = fixed_file(AGGREGATE, u64::from(MAX_SNAPSHOTS) * SNAPSHOT as u64);
     store.put_inode(AGGREGATE, aggregate::SNAPSHOTS, &snapshots)?;
+    let chunks = fixed_file(AGGREGATE, geometry.blocks() * chunks::COUNTS);
+    store.put_inode(AGGREGATE, aggregate::CHUNKS, &chunks)?;
     store.new_areas();
     if store.kept() >= geometry.blocks() {
         return Err(Error::invalid(format!("{} blocks are too few for an aggregate", geometry.blocks())));
@@ -187,6 +189,7 @@ impl Store {
             activity: Activity::default(),
             moves: Moves::default(),
             fakes: BTreeMap::new(),
+            packing: Packing::default(),
             forecast: None,
             reading: Reading::default(),
             gardener: Gardener::default(),

@@ -11,7 +11,8 @@
 use std::collections::BTreeSet;
 
 use super::{
-    AGGREGATE, Key, Store, aggregate,
+    Key, Store,
+    chunks::PER_BLOCK,
     space::{BITS, bitmap_key},
     tree::container_key,
     volume,
@@ -149,8 +150,8 @@ impl Store {
                 self.read_above(key)?;
             }
             let at = self.container(space, vvbn)?.ok_or_else(|| no_place(space, vvbn))?;
-            if bits.insert(at.pvbn / BITS) {
-                self.read_for_change(bitmap_key(AGGREGATE, aggregate::BITMAP, at.pvbn))?;
+            if bits.insert((at.form, at.pvbn / PER_BLOCK)) {
+                self.read_for_give(at)?;
             }
         }
         Ok(())

@@ -13,8 +13,8 @@ use super::{AGGREGATE, Key, Store, areas::AreaId, cache::State};
 use crate::{
     error::{Error, Result},
     format::{
-        Block,
-        pointer::{Physical, Pointer},
+        Block, compacted,
+        pointer::{Form, Physical, Pointer},
         slot::{self, Context, Kind, Slot},
     },
     raid::{CHAIN_SLOTS, Place},
@@ -94,6 +94,11 @@ impl Store {
                     self.move_block(&context, data)?;
                     moves.blocks += 1;
                 }
+                Some((context, data)) if context.kind == Kind::Compacted => match self.move_chunks(&context, &data) {
+                    Ok(()) => moves.blocks += 1,
+                    Err(Error::NoSpace { .. }) => moves.stuck += 1,
+                    Err(error) => return Err(error),
+                },
                 Some((context, _)) => {
                     self.modify(Key::new(AGGREGATE, context.owner, context.level, context.block))?;
                     moves.metadata += 1;
@@ -121,7 +126,7 @@ impl Store {
         if context.pvbn != self.raid.geometry.pvbn(place) {
             return Ok(None);
         }
-        match self.is_named(&context) {
+        match self.is_named(&context, slot) {
             // A map that is damaged names nothing: its blocks stay where they are.
             Err(Error::Damaged { .. }) => Ok(None),
             named => Ok(named?.then_some(context)),
@@ -132,7 +137,25 @@ impl Store {
     pub(super) fn move_block(&mut self, context: &Context, data: Box<Block>) -> Result<()> {
         let key = Key::new(AGGREGATE, context.owner, 0, context.block);
         let Context { level, hint_file, hint_block, pvbn, tag, .. } = *context;
-        let own = Move { level, hint_file, hint_block, old: Physical { pvbn, tag } };
+        let own = Move { level, hint_file, hint_block, old: Physical::block(pvbn, tag) };
+        self.supply_move(key, own, data)
+    }
+
+    /// Makes the chunks of a compacted block that the map means move, as blocks of their own that share their next places again.
+    ///
+    /// Errors: `NoSpace`, before anything changed, for each of them may want a block.
+    pub(super) fn move_chunks(&mut self, context: &Context, block: &Block) -> Result<()> {
+        let live = self.live_chunks(context, block)?;
+        self.reserve(None, live.len() as u64, false)?;
+        let old = Physical { pvbn: context.pvbn, tag: context.tag, form: Form::Compacted };
+        for tuple in live {
+            let key = Key::new(AGGREGATE, context.owner, 0, tuple.vvbn);
+            self.supply_move(key, Move { level: 0, hint_file: 0, hint_block: 0, old }, tuple.padded(block))?;
+        }
+        Ok(())
+    }
+
+    fn supply_move(&mut self, key: Key, own: Move, data: Box<Block>) -> Result<()> {
         if self.moves.insert(key, own).is_none() {
             self.supply(key, data)?;
         }
@@ -150,8 +173,16 @@ impl Store {
             return Ok(None);
         };
         self.cache.set_state(key, State::Placed);
-        let at = Physical { pvbn: self.take_pvbn()?, tag: self.sb.cp as u16 };
-        self.set_pointer(key, Some(Pointer { vvbn: None, at }))?;
+        if own.old.form == Form::Compacted {
+            let chunk = compacted::trim(self.get(key)?).to_vec();
+            let at = self.pack(key.file, true, key.index, &chunk)?;
+            self.set_pointer(key, Some(Pointer::physical(at)))?;
+            self.give_pvbn(own.old)?;
+            self.counts.relocations += 1;
+            return Ok(None);
+        }
+        let at = Physical::block(self.take_pvbn()?, self.sb.cp as u16);
+        self.set_pointer(key, Some(Pointer::physical(at)))?;
         self.give_pvbn(own.old)?;
         self.counts.relocations += 1;
         let context = Context {

@@ -130,8 +130,9 @@ impl Store {
         let container = container.min(3 * (2 * blocks + 2 * active + 2 * references));
         let bitmap = map_blocks(Shape::Aggregate, self.raid.geometry.blocks().div_ceil(BITS));
         let bitmap = bitmap.min(4 * (blocks + active + references + container));
+        let chunks = self.chunk_map_blocks(blocks + active + references);
         let top_areas = map_blocks(Shape::Aggregate, self.raid.geometry.groups.len() as u64);
-        active + references + container + bitmap + top_areas + FIXED_BLOCKS
+        active + references + container + bitmap + chunks + top_areas + FIXED_BLOCKS
     }
 }
 

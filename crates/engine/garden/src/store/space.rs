@@ -9,7 +9,10 @@ use std::{collections::BTreeMap, ops::Range};
 use super::{AGGREGATE, Key, Store, aggregate, areas::AreaStates, heap::AreaHeap, volume};
 use crate::{
     error::{Error, Result},
-    format::{BLOCK, Damage, pointer::Physical},
+    format::{
+        BLOCK, Damage,
+        pointer::{Form, Physical},
+    },
     raid::Place,
 };
 
@@ -116,8 +119,11 @@ impl Store {
         Ok(None)
     }
 
-    /// Gives a PVBN back; the last consistency point uses it until the next one is durable.
+    /// Gives a PVBN back, if it is not a compacted block of which others are left; the last consistency point uses it until the next one is durable.
     pub(super) fn give_pvbn(&mut self, at: Physical) -> Result<()> {
+        if at.form == Form::Compacted && !self.give_chunk(at.pvbn)? {
+            return Ok(());
+        }
         self.flip_bit(AGGREGATE, aggregate::BITMAP, at.pvbn, false)?;
         self.sb.free = self.sb.free.saturating_add(1);
         self.pending.insert(at.pvbn, at.tag);

@@ -6,7 +6,7 @@ use crate::{
     format::{
         BLOCK, Block, Damage,
         inode::{INODE, Inode, PER_BLOCK},
-        pointer::{Physical, Pointer},
+        pointer::{Part, Physical, Pointer},
         slot::Kind,
         zero_block,
     },
@@ -97,6 +97,9 @@ impl Store {
     pub fn modify(&mut self, key: Key) -> Result<&mut Block> {
         self.load(key)?;
         if self.cache.state(key) == Some(State::Clean) {
+            self.thaw(key)?;
+        }
+        if self.cache.state(key) == Some(State::Clean) {
             self.dirty_above(key)?;
             self.make_dirty(key)?;
         } else if !self.fakes.is_empty() {
@@ -109,6 +112,9 @@ impl Store {
 
     /// A block to be written whole: as [`modify`](Self::modify), but one that is not in memory is not read and holds zeros.
     pub fn replace(&mut self, key: Key) -> Result<&mut Block> {
+        if !self.cache.contains(key) {
+            self.thaw(key)?;
+        }
         if !self.cache.contains(key) {
             // Before the zeros are there: if this fails, readers must find what the devices have.
             self.dirty_above(key)?;
@@ -218,10 +224,13 @@ impl Store {
 
     /// Reads a block from the drives.
     pub(super) fn fetch(&mut self, key: Key, pointer: Pointer) -> Result<Box<Block>> {
+        if pointer.part != Part::Whole {
+            return self.fetch_group(key, pointer);
+        }
         match pointer.vvbn {
             Some(vvbn) => self.fetch_of_volume(key, vvbn, pointer.at),
             None => {
-                let Physical { pvbn, tag } = pointer.at;
+                let Physical { pvbn, tag, .. } = pointer.at;
                 let want =
                     Want { kind: Kind::Aggregate, level: Some(key.level), owner: key.file, block: key.index, tag };
                 match self.raid.read(pvbn, &want) {
@@ -234,9 +243,9 @@ impl Store {
 
     /// The read rule: the place in the pointer is good if the block there says that it is the one; else the container map
     /// knows better; and if that says the same, the block is damaged.
-    fn fetch_of_volume(&mut self, key: Key, vvbn: u64, guess: Physical) -> Result<Box<Block>> {
+    pub(super) fn fetch_of_volume(&mut self, key: Key, vvbn: u64, guess: Physical) -> Result<Box<Block>> {
         self.counts.volume_reads += 1;
-        match self.raid.read(guess.pvbn, &self.want_of_volume(key.space, vvbn, guess)) {
+        match self.read_at(key.space, vvbn, guess) {
             Ok(data) => Ok(data),
             Err(why) => self.fetch_by_map(key, vvbn, guess, why),
         }
@@ -244,19 +253,17 @@ impl Store {
 
     /// A block that is not where its pointer says, because of `why`.
     fn fetch_by_map(&mut self, key: Key, vvbn: u64, guess: Physical, why: Damage) -> Result<Box<Block>> {
-        let owner = container_of(self.home(key.space, vvbn));
-        let want = |at: Physical| Want { kind: Kind::Volume, level: None, owner, block: vvbn, tag: at.tag };
         let at = self.look_up(key, vvbn)?;
         let why = if at == guess {
             why
         } else {
             self.note_redirect(key);
-            match self.raid.read(at.pvbn, &want(at)) {
+            match self.read_at(key.space, vvbn, at) {
                 Ok(data) => return Ok(data),
                 Err(why) => why,
             }
         };
-        self.raid.repair(at.pvbn, &want(at), why)
+        self.repair_at(key.space, vvbn, at, why)
     }
 
     /// Where the container map says that a block lies which is not where its pointer says.
@@ -295,7 +302,7 @@ impl Store {
     }
 
     pub(super) fn set_container(&mut self, space: u32, vvbn: u64, at: Option<Physical>) -> Result<()> {
-        self.set_pointer(container_key(space, vvbn), at.map(|at| Pointer { vvbn: None, at }))
+        self.set_pointer(container_key(space, vvbn), at.map(Pointer::physical))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
         BLOCK, Damage,
         inode::{INODE, Inode},
         pointer::VVBN_END,
-        volume::{MAX_NAME, PER_BLOCK, VOLUME, VolumeRecord},
+        volume::{MAX_NAME, PER_BLOCK, Packing, VOLUME, VolumeRecord},
     },
 };
 
@@ -158,6 +158,20 @@ impl Store {
         Ok(())
     }
 
+    /// Says how contents are packed from now on; durable with the next consistency point.
+    ///
+    /// Errors: `NoSpace` for what is to be kept for the map of chunks.
+    pub fn set_packing(&mut self, space: u32, group_blocks: u8, compaction: bool) -> Result<()> {
+        let before = self.volume(space)?.record.packing;
+        let was_on = before.was_on || group_blocks > 0 || compaction;
+        self.volume_mut(space)?.record.packing = Packing { group_blocks, compaction, was_on };
+        if let Err(error) = self.reserve(None, 16, false) {
+            self.volume_mut(space)?.record.packing = before;
+            return Err(error);
+        }
+        self.save_record(space)
+    }
+
     /// Makes an empty volume with a root directory; durable with the next consistency point.
     ///
     /// Errors: a name that is taken, empty or too long, a size out of bounds, no place in the table.
@@ -187,6 +201,7 @@ impl Store {
             saved: 0,
             origin: None,
             deleted: false,
+            packing: Packing::default(),
             inode_file,
         };
         self.put_volume(space, Volume::new(record), 64)?;

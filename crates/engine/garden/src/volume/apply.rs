@@ -7,7 +7,7 @@ use crate::{
         BLOCK,
         operation::{Act, Operation},
     },
-    store::{Store, is_snapshot},
+    store::{Store, THAWED, is_snapshot},
 };
 
 /// What an operation gives.
@@ -69,19 +69,24 @@ impl Store {
 impl Store {
     /// Blocks of a volume that an operation changes at most, and whether it is one that frees. Errors: those of reading.
     pub fn cost(&mut self, operation: &Operation) -> FsResult<(u64, bool)> {
-        match &operation.act {
+        let changes_contents =
+            matches!(operation.act, Act::Write { .. } | Act::SetAttributes { .. } | Act::Allocate { .. });
+        let is_packed = changes_contents && self.volume(operation.volume)?.record.packing.was_on;
+        let thawed = if is_packed { THAWED } else { 0 };
+        let (blocks, frees) = match &operation.act {
             Act::CloneRange { from, from_offset, to, to_offset, len } => {
                 let (from, to) = ((*from, *from_offset), (*to, *to_offset));
-                Ok((self.clone_cost(operation.volume, from, to, *len)?, false))
+                (self.clone_cost(operation.volume, from, to, *len)?, false)
             }
             // Whoever cuts a file frees, wherever it is cut.
             Act::SetAttributes { ino, change } => {
                 let (blocks, frees) = compute_cost(&operation.act);
                 let size = self.try_inode(operation.volume, *ino)?.map_or(0, |inode| inode.size);
-                Ok((blocks, frees || change.size.is_some_and(|new| new < size)))
+                (blocks, frees || change.size.is_some_and(|new| new < size))
             }
-            act => Ok(compute_cost(act)),
-        }
+            act => compute_cost(act),
+        };
+        Ok((blocks + thawed, frees))
     }
 }
 

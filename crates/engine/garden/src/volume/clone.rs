@@ -8,8 +8,11 @@ use senesce_fsapi::{Caller, FsResult, Ino, check_clone};
 use super::contents::check_end;
 use crate::{
     error::Result,
-    format::BLOCK,
-    store::{Key, Store},
+    format::{
+        BLOCK,
+        pointer::{Part, Pointer},
+    },
+    store::{Key, Store, THAWED},
 };
 
 const BLOCK_BYTES: u64 = BLOCK as u64;
@@ -72,13 +75,15 @@ impl Store {
             before = target;
             at = block + 1;
         }
-        Ok(copied + pointers + 2 * self.volume(space)?.counted_blocks(shared))
+        let thawed = if self.volume(space)?.record.packing.was_on { THAWED } else { 0 };
+        Ok(thawed + copied + pointers + 2 * self.volume(space)?.counted_blocks(shared))
     }
 
-    /// Whether a block on the drives has as many pointers as can be counted.
+    /// Whether a block on the drives has as many pointers as can be counted, or was compressed with others: it is copied.
     fn is_full(&mut self, key: Key) -> Result<bool> {
-        match self.pointer(key)?.and_then(|pointer| pointer.vvbn) {
-            Some(vvbn) => Ok(self.owners(key.space, vvbn)? == u16::MAX),
+        match self.pointer(key)? {
+            Some(Pointer { vvbn: Some(vvbn), part: Part::Whole, .. }) => Ok(self.owners(key.space, vvbn)? == u16::MAX),
+            Some(_) => Ok(true),
             None => Ok(false),
         }
     }
@@ -109,6 +114,7 @@ impl Store {
         let target = |block| Key::new(space, to.0, 0, to.1 / BLOCK_BYTES + (block - first));
         let mut bytes = vec![0; tail];
         self.look_at(space, from.0, first..first + whole)?;
+        self.look_at_groups(space, to.0, target(first).index..target(first + whole).index)?;
         self.read_file(space, from.0, from.1 + whole * BLOCK_BYTES, &mut bytes)?;
         let has_tail = tail > 0 && self.has_block(source(first + whole))?;
 
@@ -151,12 +157,28 @@ impl Store {
         Ok(())
     }
 
+    /// Takes groups that blocks of a range are in into memory, for the same reason.
+    fn look_at_groups(&mut self, space: u32, file: u64, blocks: std::ops::Range<u64>) -> Result<()> {
+        if self.inode(space, file)?.inline || !self.volume(space)?.record.packing.was_on {
+            return Ok(());
+        }
+        let mut at = blocks.start;
+        while let Some(block) = self.find_block(space, file, at, blocks.end, true)? {
+            if self.is_in_group(Key::new(space, file, 0, block))? {
+                self.get(Key::new(space, file, 0, block))?;
+            }
+            at = block + 1;
+        }
+        Ok(())
+    }
+
     /// Makes a block the same as another one, by sharing it or as a copy.
     fn clone_block(&mut self, from: Key, to: Key) -> Result<()> {
         if !self.is_changed(from)
-            && let Some(pointer) = self.pointer(from)?
+            && let Some(pointer) = self.pointer(from)?.filter(|pointer| pointer.part == Part::Whole)
             && let Some(vvbn) = pointer.vvbn
         {
+            self.thaw(to)?;
             let old = self.pointer(to)?;
             if !self.is_changed(to) && old.is_some_and(|old| old.vvbn == Some(vvbn)) {
                 return Ok(());

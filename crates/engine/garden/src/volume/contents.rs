@@ -69,7 +69,7 @@ impl Store {
             let key = Key::new(space, file, 0, block);
             let exists = !inode.inline && self.has_block(key)?;
             new += u64::from(!exists);
-            if exists && (within != 0 || range.len() != BLOCK) {
+            if exists && (within != 0 || range.len() != BLOCK || self.is_in_group(key)?) {
                 self.get(key)?;
             }
         }
@@ -282,6 +282,7 @@ impl Store {
     }
 
     pub(super) fn free_range(&mut self, space: u32, file: u64, first: u64, last: u64) -> Result<()> {
+        self.thaw_ends(space, file, first, last)?;
         let height = self.inode(space, file)?.height;
         let mut freed = 0;
         for slot in 0..shape_of(space).roots() {

@@ -9,6 +9,7 @@ use crate::{
         BLOCK,
         inode::Inode,
         operation::{Act, Operation},
+        pointer::MAX_GROUP,
     },
     store::{Store, volume},
 };
@@ -122,7 +123,9 @@ impl Store {
             && let Some(last) = self.last_block(space, ino)?
             && last >= STEP_BLOCKS
         {
-            return Ok(self.resize(space, ino, (last + 1 - STEP_BLOCKS) * BLOCK as u64)?);
+            // No group of blocks loses a part, which would have to be read.
+            let left = (last + 1 - STEP_BLOCKS).next_multiple_of(MAX_GROUP.into());
+            return Ok(self.resize(space, ino, left * BLOCK as u64)?);
         }
         let orphans = &self.volume(space)?.orphans;
         let last = orphans.len() - 1;

@@ -15,6 +15,7 @@ mod gardening;
 mod guard;
 mod log;
 mod long;
+mod packing;
 mod rig;
 mod scrub;
 mod snapshot_crash;

@@ -90,7 +90,7 @@ proptest! {
                     let mut store = garden.shared().lock();
                     for _ in 0..count.min(taken.len()) {
                         let pvbn = taken.remove(at * (taken.len() - 1) / 100);
-                        store.give_pvbn(Physical { pvbn, tag: 0 }).unwrap();
+                        store.give_pvbn(Physical::block(pvbn, 0)).unwrap();
                     }
                 }
                 Step::Point => {

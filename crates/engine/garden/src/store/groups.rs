@@ -1,0 +1,139 @@
+//! Compression groups as files have them: read whole, and changed whole.
+//!
+//! A block of a group cannot be read without the others. One that changes makes all of them dirty, with the bytes that they had: from
+//! then on they are blocks like any other, and the consistency point looks anew at what can be compressed.
+
+use super::{AGGREGATE, Key, Store, aggregate, cache::State, container_of, tree::place};
+use crate::{
+    error::{Error, Result},
+    format::{
+        BLOCK, Block, Damage, compacted, group,
+        pointer::{Form, MAX_GROUP, Part, Physical, Pointer},
+    },
+    raid::Want,
+};
+
+/// Blocks that an operation changes at most besides its own because they are in groups with those at both ends of its range.
+pub(crate) const THAWED: u64 = 2 * (MAX_GROUP as u64 - 1);
+
+impl Store {
+    /// The first block of the group that a block is in as the drives have it, and how many there are.
+    fn group_of(&mut self, key: Key) -> Result<Option<(u64, u8)>> {
+        if key.level > 0 || key.space == AGGREGATE {
+            return Ok(None);
+        }
+        let found = self.pointer(key)?.and_then(|pointer| pointer.in_group());
+        Ok(found.and_then(|(at, of)| Some((key.index.checked_sub(at.into())?, of))))
+    }
+
+    /// Whether the others of its group have to be read for a block to change.
+    pub(crate) fn is_in_group(&mut self, key: Key) -> Result<bool> {
+        Ok(!self.is_dirty(key) && self.group_of(key)?.is_some())
+    }
+
+    /// Makes all blocks of the group dirty that a block is in, so that each may change for itself.
+    ///
+    /// Errors: those of reading the group, before anything changed.
+    pub(crate) fn thaw(&mut self, key: Key) -> Result<()> {
+        if key.level > 0 || key.space >= aggregate::MAX_VOLUMES || !self.volume(key.space)?.record.packing.was_on {
+            return Ok(());
+        }
+        if self.is_dirty(key) {
+            return Ok(()); // and so are the others
+        }
+        let Some((first, of)) = self.group_of(key)? else { return Ok(()) };
+        let keys = (first..first + u64::from(of)).map(|index| key.neighbour(index));
+        for key in keys.clone() {
+            self.get(key)?;
+        }
+        for key in keys {
+            if self.cache.state(key) == Some(State::Clean) {
+                self.dirty_above(key)?;
+                self.make_dirty(key)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Before blocks from `first` to `last` of a file go: groups that lose only a part of their blocks are no groups any more.
+    pub(crate) fn thaw_ends(&mut self, space: u32, file: u64, first: u64, last: u64) -> Result<()> {
+        if first >= last || !self.volume(space)?.record.packing.was_on {
+            return Ok(());
+        }
+        let at = |index| Key::new(space, file, 0, index);
+        if self.group_of(at(first))?.is_some_and(|(start, _)| start < first) {
+            self.thaw(at(first))?;
+        }
+        if self.group_of(at(last - 1))?.is_some_and(|(start, of)| start + u64::from(of) > last) {
+            self.thaw(at(last - 1))?;
+        }
+        Ok(())
+    }
+
+    /// Reads a group and takes its blocks into memory; gives the one that was asked for.
+    pub(super) fn fetch_group(&mut self, key: Key, pointer: Pointer) -> Result<Box<Block>> {
+        let damaged = |damage| Error::damaged(place(key), damage);
+        let Some((at, of)) = pointer.in_group() else { return self.fetch(key, pointer) };
+        let none = || Damage::new("volume pointer", "place in its group", at, format!("{} at most", key.index));
+        let first = key.index.checked_sub(at.into()).ok_or_else(|| damaged(none()))?;
+        let (mut stored, mut head) = (Vec::new(), None);
+        for number in 0..of {
+            let member = key.neighbour(first + u64::from(number));
+            let found = self.pointer(member)?;
+            let is_end = !stored.len().is_multiple_of(BLOCK) || stored.len() < usize::from(number) * BLOCK;
+            match found.map(|found| (found.vvbn, found.at, found.part)) {
+                Some((Some(vvbn), guess, Part::Stored { at, of: same })) if (at, same) == (number, of) && !is_end => {
+                    head.get_or_insert(vvbn);
+                    stored.extend_from_slice(&self.fetch_of_volume(member, vvbn, guess)?[..]);
+                }
+                Some((None, _, Part::Saved { at, of: same, first }))
+                    if (at, same) == (number, of) && Some(first) == head => {}
+                _ => {
+                    let found = format!("{:?}", found.map(|found| found.part));
+                    let expected = format!("{number} of the {of} of the group at block {first}");
+                    return Err(damaged(Damage::new("volume pointer", "place in its group", found, expected)));
+                }
+            }
+        }
+        let blocks = group::decompress(&stored, of).map_err(damaged)?;
+        let mut own = None;
+        for (number, block) in (0..).zip(blocks) {
+            let member = key.neighbour(first + number);
+            if member == key {
+                own = Some(block);
+            } else if !self.cache.contains(member) {
+                self.cache.insert(member, block);
+            }
+        }
+        own.ok_or_else(|| damaged(none()))
+    }
+
+    /// A block of a volume from a place, if it is there; else what speaks against it.
+    pub(super) fn read_at(&mut self, space: u32, vvbn: u64, at: Physical) -> std::result::Result<Box<Block>, Damage> {
+        let want = self.want_at(space, vvbn, at);
+        let block = self.raid.read(at.pvbn, &want)?;
+        match at.form {
+            Form::Block => Ok(block),
+            Form::Compacted => compacted::extract(&block, vvbn),
+        }
+    }
+
+    /// The same from the other drives; what they say is written back.
+    pub(super) fn repair_at(&mut self, space: u32, vvbn: u64, at: Physical, why: Damage) -> Result<Box<Block>> {
+        let want = self.want_at(space, vvbn, at);
+        let block = self.raid.repair(at.pvbn, &want, why)?;
+        match at.form {
+            Form::Block => Ok(block),
+            Form::Compacted => compacted::extract(&block, vvbn).map_err(|damage| {
+                Error::damaged(format!("block {vvbn} of volume {space} at PVBN {}", at.pvbn), damage)
+            }),
+        }
+    }
+
+    fn want_at(&self, space: u32, vvbn: u64, at: Physical) -> Want {
+        match at.form {
+            Form::Block => self.want_of_volume(space, vvbn, at),
+            Form::Compacted => Want::compacted(container_of(self.home(space, vvbn)), at.tag),
+        }
+    }
+}

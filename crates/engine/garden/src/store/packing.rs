@@ -1,0 +1,241 @@
+//! What a consistency point makes smaller: blocks of a file that are compressed together, and partial blocks that share one.
+//!
+//! A *group* is a run of as many blocks of a file as the volume's record says, from a multiple of that on, that all changed since the last
+//! consistency point. Compressed, they take fewer VVBNs, and the pointers of the others are saved holes. A group that saves less
+//! than a quarter of a block stays plain, and so does one of which a part did not change: nobody waits for reading the rest.
+//!
+//! A *chunk* is what a block holds before the zeros at its end. The last block of a group, and a plain block, that leave at least a quarter of
+//! a block to others get their places as chunks of *compacted blocks*. These are put together when the volumes' blocks and those that
+//! move have their VVBNs; their places are taken with their first chunks, so that pointers know them. What was just written and what
+//! was moved do not share blocks: the former is more likely to be written again soon.
+
+use std::collections::BTreeMap;
+
+use senesce_fsapi::FileKind;
+
+use super::{AGGREGATE, Key, Store, aggregate, cache::State, container_of, tree::container_key, volume};
+use crate::{
+    error::Result,
+    format::{
+        BLOCK, Block,
+        compacted::{self, Builder, MAX_CHUNK},
+        group,
+        pointer::{Form, Part, Physical, Pointer},
+        slot::{Context, Kind},
+    },
+    raid::Place,
+};
+
+/// What the consistency point writes that has been placed so far.
+pub(super) type Placed = BTreeMap<Place, (Key, Context)>;
+
+/// Bytes that compressing a group must save.
+const LEAST_SAVED: usize = BLOCK / 4;
+/// Compacted blocks of a container that chunks are put into at once. With more, the fullest is given up.
+const OPEN_BLOCKS: usize = 8;
+
+/// A compacted block that has a place, and takes chunks.
+#[derive(Debug)]
+struct Open {
+    pvbn: u64,
+    builder: Builder,
+}
+
+/// What the running consistency point packs.
+#[derive(Debug, Default)]
+pub(super) struct Packing {
+    /// Blocks that take chunks, by their containers and whether the chunks only move.
+    open: BTreeMap<(u64, bool), Vec<Open>>,
+    /// Blocks that take no more.
+    full: Vec<(u64, Open)>,
+    /// Blocks of files that are as the drives will have them, in groups or chunks.
+    packed: Vec<Key>,
+    /// What is in memory only to be written.
+    written: Vec<Key>,
+}
+
+impl Packing {
+    /// Compacted blocks that have places.
+    pub fn blocks(&self) -> usize {
+        self.full.len() + self.open.values().map(Vec::len).sum::<usize>()
+    }
+}
+
+impl Store {
+    /// Gives a group that begins with a block its places, if it is one; else nothing is done.
+    pub(super) fn place_group(&mut self, key: Key, placed: &mut Placed) -> Result<bool> {
+        let packing = self.volume(key.space)?.record.packing;
+        let Some(keys) = self.changed_group(key, packing.group_blocks)? else { return Ok(false) };
+        let of = keys.len();
+        let mut bytes = Vec::with_capacity(of * BLOCK);
+        for &key in &keys {
+            bytes.extend_from_slice(self.get(key)?);
+        }
+        let Some(stored) = group::compress(&bytes, of * BLOCK - LEAST_SAVED) else { return Ok(false) };
+        let tail = stored.len() % BLOCK;
+        let is_chunk = packing.compaction && (1..=MAX_CHUNK).contains(&tail);
+        let used = stored.len().div_ceil(BLOCK);
+        if used == of && !is_chunk {
+            return Ok(false);
+        }
+        let mut first = None;
+        for (at, &key) in keys.iter().enumerate() {
+            let old = self.pointer(key)?;
+            let (number, group) = (at as u8, of as u8);
+            let pointer = match stored.get(at * BLOCK..) {
+                Some(rest) if !rest.is_empty() => {
+                    let rest = &rest[..rest.len().min(BLOCK)];
+                    let vvbn = self.take_vvbn(key.space)?;
+                    first.get_or_insert(vvbn);
+                    let place = if is_chunk && at + 1 == used {
+                        self.pack(container_of(key.space), false, vvbn, rest)?
+                    } else {
+                        self.place_stored(key, vvbn, rest, placed)?
+                    };
+                    self.set_container(key.space, vvbn, Some(place))?;
+                    Pointer { vvbn: Some(vvbn), at: place, part: Part::Stored { at: number, of: group } }
+                }
+                _ => Pointer::saved(number, group, first.unwrap_or_default()),
+            };
+            self.set_pointer(key, Some(pointer))?;
+            self.free_old(key, old)?;
+            self.cache.set_state(key, State::Placed);
+            self.dirty.remove(&key);
+        }
+        self.volume_mut(key.space)?.dirty -= of as u64;
+        self.counts.groups_written += 1;
+        self.counts.blocks_saved += (of - used) as u64;
+        self.packing.packed.extend(keys);
+        Ok(true)
+    }
+
+    /// The blocks of the group that begins with this one, if they all changed, and there is no hole before the last.
+    fn changed_group(&mut self, key: Key, blocks: u8) -> Result<Option<Vec<Key>>> {
+        let blocks = u64::from(blocks);
+        if blocks < 2 || key.level > 0 || !key.index.is_multiple_of(blocks) || !self.is_packable(key)? {
+            return Ok(None);
+        }
+        let all: Vec<Key> = (key.index..key.index + blocks).map(|index| key.neighbour(index)).collect();
+        let changes = |key: &&Key| self.dirty.contains(key) && !self.fakes.contains_key(key);
+        let count = all.iter().take_while(changes).count();
+        for &key in &all[count..] {
+            if self.has_block(key)? {
+                return Ok(None);
+            }
+        }
+        Ok((count > 1).then(|| all[..count].to_vec()))
+    }
+
+    /// Whether a block is of the contents of a regular file of a user.
+    fn is_packable(&mut self, key: Key) -> Result<bool> {
+        if key.space == AGGREGATE || key.level > 0 || key.file < volume::FIRST_USER {
+            return Ok(false);
+        }
+        let inode = self.try_inode(key.space, key.file)?;
+        Ok(inode.is_some_and(|inode| inode.kind == FileKind::File && inode.parent == 0))
+    }
+
+    /// Gives a whole block of a group its place.
+    fn place_stored(&mut self, key: Key, vvbn: u64, bytes: &[u8], placed: &mut Placed) -> Result<Physical> {
+        let at = Physical::block(self.take_pvbn()?, self.sb.cp as u16);
+        let mut block = crate::format::zero_block();
+        block[..bytes.len()].copy_from_slice(bytes);
+        let context = Context {
+            kind: Kind::Volume,
+            level: 0,
+            tag: at.tag,
+            owner: container_of(key.space),
+            block: vvbn,
+            pvbn: at.pvbn,
+            cp: self.sb.cp,
+            hint_file: key.file,
+            hint_block: key.index,
+        };
+        self.write_only(container_key(key.space, vvbn), block, context, placed)?;
+        Ok(at)
+    }
+
+    /// Notes a block to be written that no file has in memory.
+    fn write_only(&mut self, key: Key, block: Box<Block>, context: Context, placed: &mut Placed) -> Result<()> {
+        self.cache.insert(key, block);
+        self.cache.set_state(key, State::Placed);
+        self.packing.written.push(key);
+        placed.insert(self.place_of(context.pvbn)?, (key, context));
+        Ok(())
+    }
+
+    /// Gives a plain block its place as a chunk, if it is short enough and the volume wants that.
+    pub(super) fn place_chunk(&mut self, key: Key, vvbn: u64) -> Result<Option<Physical>> {
+        if key.space == AGGREGATE || !self.volume(key.space)?.record.packing.compaction || !self.is_packable(key)? {
+            return Ok(None);
+        }
+        let chunk = compacted::trim(self.get(key)?);
+        if chunk.len() > MAX_CHUNK {
+            return Ok(None);
+        }
+        let chunk = chunk.to_vec();
+        self.packing.packed.push(key);
+        self.pack(container_of(key.space), false, vvbn, &chunk).map(Some)
+    }
+
+    /// Puts a chunk into the compacted block of its container that it fills best. `is_cold`: it only moves.
+    pub(super) fn pack(&mut self, container: u64, is_cold: bool, vvbn: u64, chunk: &[u8]) -> Result<Physical> {
+        let tag = self.sb.cp as u16;
+        self.counts.chunks_written += 1;
+        let chunk = &chunk[..chunk.iter().rposition(|&byte| byte != 0).unwrap_or(0) + 1];
+        let open = self.packing.open.entry((container, is_cold)).or_default();
+        let fits = open.iter_mut().filter(|open| open.builder.room() >= chunk.len());
+        if let Some(best) = fits.min_by_key(|open| open.builder.room()) {
+            best.builder.push(vvbn, chunk);
+            return Ok(Physical { pvbn: best.pvbn, tag, form: Form::Compacted });
+        }
+        let pvbn = self.take_pvbn()?;
+        self.counts.compacted_blocks_written += 1;
+        let mut builder = Builder::default();
+        builder.push(vvbn, chunk);
+        let open = self.packing.open.entry((container, is_cold)).or_default();
+        open.push(Open { pvbn, builder });
+        if open.len() > OPEN_BLOCKS
+            && let Some(fullest) = (0..open.len()).min_by_key(|&at| open[at].builder.room())
+        {
+            self.packing.full.push((container, open.swap_remove(fullest)));
+        }
+        Ok(Physical { pvbn, tag, form: Form::Compacted })
+    }
+
+    /// The phase of compaction: no chunk comes any more. Says whether there were any.
+    pub(super) fn close_compacted(&mut self, placed: &mut Placed) -> Result<bool> {
+        let mut all = std::mem::take(&mut self.packing.full);
+        for ((container, _), open) in std::mem::take(&mut self.packing.open) {
+            all.extend(open.into_iter().map(|open| (container, open)));
+        }
+        for (container, Open { pvbn, builder }) in &all {
+            let context = compacted_context(*container, *pvbn, self.sb.cp);
+            let key = Key::new(AGGREGATE, aggregate::COMPACTED, 0, *pvbn);
+            self.write_only(key, builder.encode(), context, placed)?;
+            self.set_chunks(*pvbn, (builder.len() as u8, builder.len() as u8))?;
+        }
+        Ok(!all.is_empty())
+    }
+
+    /// What was packed is durable.
+    pub(super) fn end_packing(&mut self) {
+        let Packing { packed, written, .. } = std::mem::take(&mut self.packing);
+        packed.into_iter().for_each(|key| self.cache.set_state(key, State::Clean));
+        written.into_iter().for_each(|key| self.cache.remove(key));
+    }
+}
+
+fn compacted_context(container: u64, pvbn: u64, cp: u64) -> Context {
+    Context {
+        kind: Kind::Compacted,
+        level: 0,
+        tag: cp as u16,
+        owner: container,
+        block: 0,
+        pvbn,
+        cp,
+        hint_file: 0,
+        hint_block: 0,
+    }
+}

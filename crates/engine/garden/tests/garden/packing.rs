@@ -1,0 +1,180 @@
+//! Contents that are compressed together and partial blocks that share a block: what they save, and that nobody sees a difference.
+
+use senesce_core::{Rng, Seed};
+use senesce_fsapi::{
+    AllocateHow, FileSystem, Ino, NewNode,
+    conformance::{SequenceOptions, Subject, run_cases, run_sequence, set_root},
+};
+use senesce_garden::{Limits, Packing};
+
+use crate::{
+    guard::guard,
+    rig::{LARGE, Rig, Shape, TIGHT, VOLUME, caller, shared},
+};
+
+pub const SHAPE: Shape = Shape { stripes: 1024, ..LARGE };
+const BLOCK: u64 = 4096;
+/// All ways to pack, and none.
+const WAYS: [Packing; 5] = [
+    Packing { group_blocks: 2, compaction: false },
+    Packing { group_blocks: 2, compaction: true },
+    Packing { group_blocks: 8, compaction: false },
+    Packing { group_blocks: 8, compaction: true },
+    Packing { group_blocks: 0, compaction: true },
+];
+
+pub fn packed(limits: Limits, packing: Packing) -> Rig {
+    let rig = Rig::on(&SHAPE, guard(&shared(SHAPE.devices())), limits);
+    rig.garden().set_packing(VOLUME, packing).unwrap();
+    rig
+}
+
+/// Bytes that compress to some more than the part of them that is drawn, in percent.
+pub fn bytes(seed: u64, blocks: u64, percent: usize) -> Vec<u8> {
+    let mut rng = Rng::for_purpose(Seed(seed), "packing");
+    let mut all = vec![0; (blocks * BLOCK) as usize];
+    for piece in all.chunks_mut(256) {
+        rng.fill(&mut piece[..256 * percent / 100]);
+    }
+    all
+}
+
+pub fn make(rig: &Rig, name: &str) -> Ino {
+    rig.fs().make_node(&caller(1), Ino::ROOT, name.as_bytes(), &NewNode::file(0o600)).unwrap().ino
+}
+
+pub fn contents(rig: &Rig, ino: Ino) -> Vec<u8> {
+    let mut all = vec![0; rig.fs().attributes(ino).unwrap().size as usize];
+    assert_eq!(rig.fs().read(ino, 0, &mut all).unwrap(), all.len());
+    all
+}
+
+/// Blocks that the volume's contents take, with the first file's written and then freed.
+fn free(rig: &Rig) -> u64 {
+    rig.garden().consistency_point().unwrap();
+    rig.garden().report().free
+}
+
+#[test]
+fn eight_kib_that_become_five_take_two_blocks_or_one_and_a_chunk() {
+    let five = bytes(1, 2, 60);
+    for (packing, files, blocks, saved) in [
+        (Packing { group_blocks: 2, compaction: false }, 12, 24, 0),
+        (Packing { group_blocks: 2, compaction: true }, 12, 12 + 4, 0),
+        (Packing { group_blocks: 0, compaction: true }, 12, 24, 0),
+    ] {
+        let rig = packed(Limits::default(), packing);
+        let all: Vec<Ino> = (0..files).map(|number| make(&rig, &format!("file {number}"))).collect();
+        let before = free(&rig);
+        for &ino in &all {
+            rig.fs().write(&caller(2), ino, 0, &five).unwrap();
+        }
+        // The files' own inodes have room for their pointers.
+        assert_eq!(before - free(&rig), blocks, "{packing:?}");
+        let counts = rig.garden().report().counts;
+        assert_eq!(counts.blocks_saved, saved, "{packing:?}");
+        assert_eq!(rig.findings(), Vec::<String>::new(), "{packing:?}");
+        all.iter().for_each(|&ino| assert_eq!(contents(&rig, ino), five));
+    }
+}
+
+#[test]
+fn groups_save_blocks_and_read_the_same_after_opening() {
+    for packing in WAYS {
+        let mut rig = packed(TIGHT, packing);
+        let mut files = Vec::new();
+        for (number, (blocks, percent)) in
+            [(1, 3), (2, 3), (3, 30), (9, 5), (64, 10), (65, 45), (300, 8), (40, 100)].into_iter().enumerate()
+        {
+            let ino = make(&rig, &format!("file {number}"));
+            let mut data = bytes(number as u64, blocks, percent);
+            data.truncate(data.len() - number * 100);
+            rig.fs().write(&caller(2), ino, 0, &data).unwrap();
+            files.push((ino, data));
+        }
+        assert_eq!(rig.findings(), Vec::<String>::new(), "{packing:?}");
+        let counts = rig.garden().report().counts;
+        assert_eq!(counts.groups_written > 0, packing.group_blocks > 0, "{packing:?} {counts:?}");
+        assert_eq!(counts.chunks_written > 0, packing.compaction, "{packing:?} {counts:?}");
+        rig.open().unwrap();
+        for (ino, data) in &files {
+            assert!(contents(&rig, *ino) == *data, "{packing:?}");
+        }
+        // Parts of groups are written over, cut, freed.
+        let mut rng = Rng::for_purpose(Seed(5), "parts");
+        for round in 0..60 {
+            let (ino, data) = &mut files[rng.below(8) as usize];
+            let at = rng.below(data.len() as u64 + 5000);
+            let new = bytes(100 + round, 1 + rng.below(6), [5, 50, 100][rng.below(3) as usize]);
+            let new = &new[..new.len() - rng.below(4096) as usize];
+            match rng.below(4) {
+                0 => {
+                    data.resize(at as usize, 0);
+                    let change = senesce_fsapi::SetAttributes { size: Some(at), ..Default::default() };
+                    rig.fs().set_attributes(&caller(3), *ino, &change).unwrap();
+                }
+                1 => {
+                    let end = data.len().min(at as usize + new.len());
+                    data[(at as usize).min(end)..end].fill(0);
+                    rig.fs().allocate(&caller(3), *ino, AllocateHow::Punch, at, new.len() as u64).unwrap();
+                }
+                _ => {
+                    data.resize(data.len().max(at as usize + new.len()), 0);
+                    data[at as usize..at as usize + new.len()].copy_from_slice(new);
+                    assert_eq!(rig.fs().write(&caller(3), *ino, at, new).unwrap(), new.len());
+                }
+            }
+            if round % 7 == 0 {
+                rig.garden().consistency_point().unwrap();
+            }
+            if round % 20 == 19 {
+                assert_eq!(rig.findings(), Vec::<String>::new(), "{packing:?}, round {round}");
+                rig.open().unwrap();
+            }
+        }
+        for (ino, data) in &files {
+            assert!(contents(&rig, *ino) == *data, "{packing:?}");
+        }
+    }
+}
+
+#[test]
+fn conformance() {
+    run_cases(&|| Box::new(packed(Limits::default(), Packing { group_blocks: 8, compaction: true }))).unwrap();
+    for (seed, packing) in (0..).zip(WAYS) {
+        let boundaries = vec![0, 1, 160, 4096, 8192, 8 * 4096, 10 * 4096, 256 * 4096];
+        let options = SequenceOptions { boundaries, operations: 150, compare_every: 50, ..SequenceOptions::default() };
+        run_sequence(&|| Box::new(packed(TIGHT, packing)), Seed(300 + seed), &options).unwrap();
+    }
+}
+
+#[test]
+fn all_space_comes_back() {
+    for packing in WAYS {
+        let mut rig = packed(TIGHT, packing);
+        set_root(rig.fs()).unwrap();
+        let first = free(&rig);
+        let write = |rig: &Rig, round: u64| {
+            for number in 0..40 {
+                let ino = make(rig, &format!("file {round} {number}"));
+                rig.fs()
+                    .write(&caller(2), ino, 0, &bytes(number, 1 + number % 20, 10 * (number % 8) as usize))
+                    .unwrap();
+            }
+        };
+        let remove = |rig: &Rig, round: u64| {
+            for number in 0..40 {
+                rig.fs().unlink(&caller(3), Ino::ROOT, format!("file {round} {number}").as_bytes()).unwrap();
+            }
+        };
+        write(&rig, 0);
+        rig.garden().consistency_point().unwrap();
+        write(&rig, 1);
+        remove(&rig, 0);
+        rig.garden().consistency_point().unwrap();
+        remove(&rig, 1);
+        assert_eq!(rig.check(), Ok(()), "{packing:?}");
+        let lost = first.saturating_sub(free(&rig));
+        assert!(lost <= 8, "{packing:?}: {lost} blocks did not come back");
+    }
+}
