@@ -44,12 +44,13 @@ pub use format::Damage;
 pub use format::label::Group;
 pub use fs::VolumeFs;
 pub use layout::{Defrag, DefragFiles};
-pub use packing::Packing;
+pub use packing::{Packing, RECOMPACTED_BELOW_PERCENT};
 pub use raid::{Chains, DriveCounts, DriveState, RaidCounts};
 pub use sharing::Sharing;
 pub use snapshots::SnapshotReport;
 pub use store::{
     AreaMoves, Change, Cleaning, Counts, DedupStep, DefragCounts, FixUp, FixUpStep, FormatOptions, Gardening, Headroom,
-    InodeChange, LeftOut, Limits, Placing, RebuildStep, ScanStep, ScrubReport, ScrubStep, Worth, WriteAfterRead,
+    InodeChange, LeftOut, Limits, PackingSurvey, Placing, RebuildStep, RecompactStep, ScanStep, ScrubReport, ScrubStep,
+    Worth, WriteAfterRead,
 };
 pub use trailer::{Trailer, read_trailer};

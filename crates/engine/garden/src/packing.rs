@@ -4,6 +4,7 @@ use crate::{
     engine::Garden,
     error::{Error, Result},
     format::{pointer::MAX_GROUP, volume},
+    store::{PackingSurvey, RecompactStep},
 };
 
 /// How the contents of a volume's regular files are made smaller when they are written. Nothing is, by default.
@@ -20,6 +21,12 @@ impl Packing {
     /// What suits most: groups of two blocks, since writing over one of them then costs at most one more; and compaction.
     pub const USUAL: Self = Self { group_blocks: 2, compaction: true };
 }
+
+/// A compacted block is worth reading if fewer than this many hundredths of its chunks are left, unless somebody says otherwise: of four such
+/// blocks three can be made.
+pub const RECOMPACTED_BELOW_PERCENT: u64 = 75;
+/// VVBNs that are looked at while nobody else may use the aggregate.
+const AT_ONCE: u64 = 1024;
 
 impl Garden {
     /// Says how contents of a volume that are written from now on are made smaller; durable when it returns. What is written
@@ -43,5 +50,52 @@ impl Garden {
         let store = self.shared.lock();
         let volume::Packing { group_blocks, compaction, .. } = store.volume(store.find_volume(volume)?)?.record.packing;
         Ok(Packing { group_blocks, compaction })
+    }
+
+    /// Looks at `most` VVBNs of a volume at most, and writes compacted blocks together of which few chunks are left: fewer than
+    /// `threshold_percent` hundredths (see [`RECOMPACTED_BELOW_PERCENT`]). Goes on where the last step ended; durable with the next
+    /// consistency point. No block of the volume changes by it, nor of its snapshots.
+    ///
+    /// Errors: `Invalid` if there is no such volume; `NoSpace`: the next step goes on there. Cost: reads the container map, and each
+    /// block of which enough chunks are gone.
+    pub fn recompact_step(&self, volume: &[u8], most: u64, threshold_percent: u64) -> Result<RecompactStep> {
+        let space = self.space_of(volume)?;
+        let (mut all, mut fresh) = (RecompactStep::default(), false);
+        while all.looked_at < most && !all.is_done {
+            let mut store = self.shared.lock();
+            store.check_running()?;
+            let (step, done) = store.recompact_step(space, AT_ONCE.min(most - all.looked_at), threshold_percent);
+            store.shrink_cache();
+            let (waits, due) = (store.is_waiting(), store.is_due());
+            drop(store);
+            all += step;
+            let is_stuck = fresh && step.looked_at == 0;
+            match done {
+                Err(Error::NoSpace { .. }) if waits && !is_stuck => {}
+                Err(error) => return Err(error),
+                Ok(()) if due => {}
+                Ok(()) => {
+                    fresh = false;
+                    continue;
+                }
+            }
+            self.consistency_point()?;
+            fresh = true;
+        }
+        Ok(all)
+    }
+
+    /// What the contents of a volume's regular files take, and would take if nothing were packed; what snapshots hold is not
+    /// in it.
+    ///
+    /// Errors: `Invalid` if there is no such volume; those of a consistency point, which is made before. Cost: reads all pointers and
+    /// the container map, and nobody can use the aggregate meanwhile.
+    pub fn survey_packing(&self, volume: &[u8]) -> Result<PackingSurvey> {
+        self.consistency_point()?;
+        let mut store = self.shared.lock();
+        let space = store.find_volume(volume)?;
+        let found = store.survey_packing(space);
+        store.shrink_cache();
+        found
     }
 }

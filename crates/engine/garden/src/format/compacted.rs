@@ -116,6 +116,11 @@ pub(crate) fn trim(block: &Block) -> &[u8] {
 }
 
 impl Tuple {
+    /// What it takes of a block, with its chunk.
+    pub fn bytes(&self) -> u64 {
+        (TUPLE + usize::from(self.length)) as u64
+    }
+
     /// The block that the chunk stands for. The tuple is one of those that [`decode`] gave.
     pub fn padded(&self, block: &Block) -> Box<Block> {
         let (start, length) = (usize::from(self.offset), usize::from(self.length));

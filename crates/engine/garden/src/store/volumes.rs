@@ -45,6 +45,8 @@ pub(crate) struct Volume {
     pub orphans: Vec<u64>,
     /// The running pass that looks for blocks that hold the same.
     pub dedup: Option<Box<Dedup>>,
+    /// The VVBN at which the pass goes on that writes chunks together.
+    pub recompacted: u64,
 }
 
 impl Volume {
@@ -63,6 +65,7 @@ impl Volume {
             held: HashMap::new(),
             orphans: Vec::new(),
             dedup: None,
+            recompacted: 0,
         }
     }
 

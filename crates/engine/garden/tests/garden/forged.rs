@@ -199,7 +199,7 @@ fn forged_metadata_are_found_and_do_no_more_harm() {
 }
 
 /// Reads all and changes something; says whether nothing was refused.
-fn use_it(devices: &Devices) -> bool {
+pub fn use_it(devices: &Devices) -> bool {
     let Ok(garden) = open(devices, Limits::default()) else { return false };
     let Ok(fs) = garden.volume(VOLUME) else { return false };
     let mut whole = collect_tree(&fs).is_ok();

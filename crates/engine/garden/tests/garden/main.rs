@@ -16,6 +16,7 @@ mod guard;
 mod log;
 mod long;
 mod packing;
+mod packing_damage;
 mod rig;
 mod scrub;
 mod snapshot_crash;

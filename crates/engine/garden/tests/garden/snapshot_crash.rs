@@ -8,7 +8,7 @@ use senesce_fsapi::{
     ModelFs, Timestamp,
     conformance::{Draw, Operation, Player, SequenceOptions, Subject, Tree, collect_tree, find_difference, set_root},
 };
-use senesce_garden::{Error, Gardening, Limits};
+use senesce_garden::{Error, Gardening, Limits, Packing};
 
 use crate::{
     crash::{LIMITS, story},
@@ -33,6 +33,7 @@ pub enum Event {
     Scan(u64),
     FixUp(u64),
     Dedup(u64),
+    Recompact(u64),
 }
 
 /// A volume and its snapshots, as they must be.
@@ -70,6 +71,8 @@ pub struct Play {
     pub state: State,
     /// Blocks that moved, pointers that were put right, blocks that were shared.
     pub gardened: [u64; 3],
+    /// Chunks that recompaction moved.
+    pub recompacted: u64,
     gardening: Gardening,
 }
 
@@ -78,7 +81,14 @@ impl Play {
         let model = ModelFs::new(Bytes(Bytes::GIB));
         set_root(&model).unwrap();
         let state = State { tree: collect_tree(&model).unwrap(), ..State::default() };
-        Self { model, players: [Player::default(), Player::default()], state, gardened: [0; 3], gardening }
+        Self {
+            model,
+            players: [Player::default(), Player::default()],
+            state,
+            gardened: [0; 3],
+            recompacted: 0,
+            gardening,
+        }
     }
 
     pub fn play(&mut self, rig: &mut Rig, event: &Event) {
@@ -117,6 +127,11 @@ impl Play {
             },
             Event::Scan(areas) => drop(rig.garden().scan_step(*areas).unwrap()),
             Event::FixUp(pointers) => drop(rig.garden().fix_up_step(VOLUME, *pointers).unwrap()),
+            Event::Recompact(vvbns) => {
+                let step = rig.garden().recompact_step(VOLUME, *vvbns, 100).unwrap();
+                assert_eq!(step.unread, 0);
+                self.recompacted += step.chunks;
+            }
             Event::Dedup(blocks) => self.gardened[2] += rig.garden().dedup_step(VOLUME, *blocks).unwrap().shared,
         }
         let after = rig.garden().report().counts;
@@ -152,6 +167,7 @@ pub struct Run {
     recording: Recording,
     states: Vec<State>,
     pub gardened: [u64; 3],
+    pub recompacted: u64,
 }
 
 fn record(events: &[Event], missing: Option<usize>) -> Run {
@@ -159,9 +175,17 @@ fn record(events: &[Event], missing: Option<usize>) -> Run {
 }
 
 pub fn record_with(events: &[Event], missing: Option<usize>, gardening: Gardening) -> Run {
+    record_packed(events, missing, gardening, Packing::default())
+}
+
+/// The same of a volume whose contents are packed.
+pub fn record_packed(events: &[Event], missing: Option<usize>, gardening: Gardening, packing: Packing) -> Run {
     let devices: Vec<Arc<MemoryDevice>> = SHAPE.devices().into_iter().map(Arc::new).collect();
     let rig = Rig::on(&SHAPE, devices.iter().map(|device| device.clone() as _).collect(), LIMITS);
     set_root(rig.fs()).unwrap();
+    if packing != Packing::default() {
+        rig.garden().set_packing(VOLUME, packing).unwrap();
+    }
     rig.garden().consistency_point().unwrap();
     drop(rig);
     let mut forks: Vec<MemoryDevice> = devices.iter().map(|device| device.fork()).collect();
@@ -177,7 +201,7 @@ pub fn record_with(events: &[Event], missing: Option<usize>, gardening: Gardenin
         states.push(play.state.clone());
     }
     assert_eq!(play.state.find_difference(rig.garden()), None);
-    Run { recording, states, gardened: play.gardened }
+    Run { recording, states, gardened: play.gardened, recompacted: play.recompacted }
 }
 
 /// Opens what a loss of power left: the volume and its snapshots are as after the last event that ended, or as after the

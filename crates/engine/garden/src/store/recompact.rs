@@ -1,0 +1,191 @@
+//! Recompaction: compacted blocks of which many chunks are gone are written together into fewer.
+//!
+//! A pass goes over a volume's container map in the order of VVBNs, so blocks that only snapshots use are not left out. Of a compacted
+//! block the counts of its chunks tell first whether enough are gone; then it is read, and what its chunks really take decides. Its chunks
+//! move like all blocks of containers: as contents of theirs, which the next consistency point packs again.
+
+use std::{collections::BTreeSet, ops::AddAssign};
+
+use senesce_fsapi::FileKind;
+
+use super::{AGGREGATE, Key, Store, container_of, tree::container_key, volume};
+use crate::{
+    error::Result,
+    format::{
+        BLOCK,
+        compacted::{self, Tuple},
+        pointer::{Form, Part, Physical},
+        slot::{Context, Kind},
+    },
+    raid::Want,
+};
+
+/// A block whose chunks take more than this many hundredths of it is left alone, however many are gone: there is no room to gain.
+const MOST_TAKEN_PERCENT: u64 = 75;
+
+/// What a step of a pass did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecompactStep {
+    /// VVBNs that were looked at, of those that have places.
+    pub looked_at: u64,
+    /// Compacted blocks that were read because enough of their chunks are gone.
+    pub read: u64,
+    /// Of these, those that are given up: their chunks move at the next consistency point.
+    pub rewritten: u64,
+    /// These chunks.
+    pub chunks: u64,
+    /// Compacted blocks that could not be read; they are left as they are.
+    pub unread: u64,
+    /// The pass has ended; the next step begins another one.
+    pub is_done: bool,
+}
+
+impl AddAssign for RecompactStep {
+    fn add_assign(&mut self, other: Self) {
+        self.looked_at += other.looked_at;
+        self.read += other.read;
+        self.rewritten += other.rewritten;
+        self.chunks += other.chunks;
+        self.unread += other.unread;
+        self.is_done |= other.is_done;
+    }
+}
+
+/// What the contents of a volume's regular files take, in blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PackingSurvey {
+    /// Blocks that the files have.
+    pub blocks: u64,
+    /// Blocks of them that no VVBN is used for, because they were compressed with others.
+    pub saved_holes: u64,
+    /// PVBNs that hold one block each.
+    pub whole: u64,
+    /// Chunks of compacted blocks.
+    pub chunks: u64,
+    /// PVBNs that hold compacted blocks with chunks of these files.
+    pub compacted: u64,
+}
+
+impl PackingSurvey {
+    /// Blocks of the drives that the files take.
+    pub fn taken(&self) -> u64 {
+        self.whole + self.compacted
+    }
+
+    /// What part of the files' blocks is saved, in percent; `None` if there are none.
+    pub fn saved_percent(&self) -> Option<f64> {
+        let saved = self.blocks as f64 - self.taken() as f64;
+        (self.blocks > 0).then(|| 100.0 * saved / self.blocks as f64)
+    }
+
+    /// Chunks in use of a compacted block, in the mean; `None` if there is none.
+    pub fn chunks_a_block(&self) -> Option<f64> {
+        (self.compacted > 0).then(|| self.chunks as f64 / self.compacted as f64)
+    }
+}
+
+impl Store {
+    /// Looks at `most` VVBNs at most, going on where the last step ended. A compacted block is read if fewer than
+    /// `threshold_percent` hundredths of its chunks are left. Ends early, with the error, if there must be a consistency point first.
+    ///
+    /// Errors: besides the early end, those of maps that cannot be read.
+    pub fn recompact_step(&mut self, space: u32, most: u64, threshold_percent: u64) -> (RecompactStep, Result<()>) {
+        let mut step = RecompactStep::default();
+        let done = self.recompact(space, most, threshold_percent, &mut step);
+        (step, done)
+    }
+
+    fn recompact(&mut self, space: u32, most: u64, threshold_percent: u64, step: &mut RecompactStep) -> Result<()> {
+        let end = self.volume(space)?.record.blocks;
+        let height = self.inode(AGGREGATE, container_of(space))?.height;
+        while step.looked_at < most {
+            let vvbn = self.volume(space)?.recompacted;
+            if vvbn >= end {
+                self.volume_mut(space)?.recompacted = 0;
+                step.is_done = true;
+                break;
+            }
+            let key = container_key(space, vvbn);
+            let hole = self.hole_around(key, height)?;
+            if hole == 1
+                && let Some(at) = self.pointer(key)?.map(|pointer| pointer.at)
+            {
+                if at.form == Form::Compacted && !self.moves.contains_key(&key) {
+                    self.recompact_block(key, at, threshold_percent, step)?;
+                }
+                step.looked_at += 1;
+            }
+            self.volume_mut(space)?.recompacted = vvbn + hole;
+        }
+        Ok(())
+    }
+
+    /// Makes the chunks of a compacted block move if that is worth it.
+    fn recompact_block(&mut self, key: Key, at: Physical, threshold: u64, step: &mut RecompactStep) -> Result<()> {
+        let (initial, left) = self.chunks(at.pvbn)?;
+        if u64::from(left) * 100 >= u64::from(initial) * threshold {
+            return Ok(());
+        }
+        let want = Want::compacted(key.file, at.tag);
+        let read = self.raid.read(at.pvbn, &want).or_else(|why| self.raid.repair(at.pvbn, &want, why));
+        let Ok(block) = read else {
+            step.unread += 1;
+            return Ok(());
+        };
+        step.read += 1;
+        let context = Context {
+            kind: Kind::Compacted,
+            level: 0,
+            tag: at.tag,
+            owner: key.file,
+            block: 0,
+            pvbn: at.pvbn,
+            cp: 0,
+            hint_file: 0,
+            hint_block: 0,
+        };
+        let live = self.live_chunks(&context, &block)?;
+        let bytes: u64 = live.iter().map(Tuple::bytes).sum();
+        if bytes * 100 > BLOCK as u64 * MOST_TAKEN_PERCENT
+            || live.len() == compacted::decode(&block).map_or(0, |all| all.len())
+        {
+            return Ok(());
+        }
+        self.move_chunks(&context, &block)?;
+        step.rewritten += 1;
+        step.chunks += live.len() as u64;
+        Ok(())
+    }
+
+    /// What the contents of a volume's regular files take, where the container map has them. Cost: reads all pointers, and the
+    /// container map for each.
+    pub fn survey_packing(&mut self, space: u32) -> Result<PackingSurvey> {
+        let (mut found, mut compacted, mut whole) = (PackingSurvey::default(), BTreeSet::new(), BTreeSet::new());
+        let (mut from, inodes) = (volume::FIRST_USER, self.volume(space)?.record.inodes);
+        while let Some(ino) = self.find_bit(space, volume::INODE_MAP, from..inodes, true)? {
+            from = ino + 1;
+            let inode = self.inode(space, ino)?;
+            if inode.kind != FileKind::File || inode.parent != 0 || inode.inline {
+                continue;
+            }
+            let (end, mut at) = (super::shape_of(space).capacity(inode.height), 0);
+            while let Some(block) = self.find_block(space, ino, at, end, true)? {
+                at = block + 1;
+                found.blocks += 1;
+                let Some(pointer) = self.pointer(Key::new(space, ino, 0, block))? else { continue };
+                found.saved_holes += u64::from(matches!(pointer.part, Part::Saved { .. }));
+                let Some(vvbn) = pointer.vvbn else { continue };
+                match self.container(space, vvbn)? {
+                    Some(Physical { form: Form::Compacted, pvbn, .. }) => {
+                        found.chunks += 1;
+                        compacted.insert(pvbn);
+                    }
+                    Some(Physical { pvbn, .. }) => drop(whole.insert(pvbn)),
+                    None => {}
+                }
+            }
+        }
+        (found.whole, found.compacted) = (whole.len() as u64, compacted.len() as u64);
+        Ok(found)
+    }
+}
