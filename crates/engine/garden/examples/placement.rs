@@ -11,19 +11,15 @@
 //! With 256 areas, the same on every machine: random 1.71 blocks a write chain and 1.03 parity reads a block from the second turnover
 //! on; OLTP 10.3 and 0.45 in the seventh. A model of the placement alone, larger, had said 1.73, and 11.7 and 0.65.
 
+mod aggregate;
+
 use std::{ops::Range, sync::Arc};
 
+use aggregate::{BLOCK, DRIVES, Failure, STRIPES, VOLUME};
 use senesce_block::{BlockDevice, MemoryDevice};
 use senesce_core::{Bytes, Rng, Seed};
 use senesce_fsapi::{Caller, FileSystem, Ino, NewNode};
-use senesce_garden::{Cleaning, Counts, FormatOptions, Garden, Gardening, Limits, RaidCounts, VolumeOptions};
-
-const DRIVES: u64 = 20;
-const STRIPES: u64 = 64;
-const BLOCK: u64 = 4096;
-const SLOT: u64 = 4160;
-
-type Failure = Box<dyn std::error::Error>;
+use senesce_garden::{Cleaning, Counts, Gardening, RaidCounts};
 
 fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
@@ -32,8 +28,10 @@ fn main() -> Result<(), Failure> {
     let (areas, turnovers, fill) = (number(64)?, number(7)?, number(765)?);
     let (cache, quota) = (number(1024)?, number(0)?);
 
-    let (garden, raw) = make(areas, cache << 20)?;
-    let fs = garden.volume(b"volume")?;
+    let raw = areas * STRIPES * DRIVES;
+    let drive = |name, size| Arc::new(MemoryDevice::new(name, size)) as Arc<dyn BlockDevice>;
+    let garden = aggregate::make(areas, &drive, Bytes(512 << 20), |_| cache << 20)?;
+    let fs = garden.volume(VOLUME)?;
     let ino = fs.make_node(&Caller::default(), Ino::ROOT, b"file", &NewNode::file(0o600))?.ino;
     // Pointers of the file and of its container take one block of 170.
     let blocks = raw * fill / 1000 * 169 / 170;
@@ -94,27 +92,6 @@ fn print_cleaning(before: &Counts, now: &Counts) {
         now.ready_areas_taken - before.ready_areas_taken,
         now.other_areas_taken - before.other_areas_taken,
     );
-}
-
-/// An aggregate in memory with one volume, and its blocks.
-fn make(areas: u64, cache_bytes: u64) -> Result<(Garden, u64), Failure> {
-    let raw = areas * STRIPES * DRIVES;
-    let drive = |number| MemoryDevice::new(format!("drive {number}"), Bytes((3 + areas * STRIPES) * SLOT));
-    let drives: Vec<Arc<dyn BlockDevice>> =
-        (0..=DRIVES).map(|number| Arc::new(drive(number)) as Arc<dyn BlockDevice>).collect();
-    let log: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("log", Bytes(512 << 20)));
-    let options = FormatOptions {
-        uuid: [1; 16],
-        groups: vec![(DRIVES as u16, true)],
-        aa_stripes: STRIPES as u32,
-        tetris_stripes: STRIPES as u32,
-        zeroed: true,
-    };
-    Garden::format(&options, drives.clone(), log.clone())?;
-    let limits = Limits { cache_bytes, dirty_bytes: (areas / 8).clamp(1, 8) * STRIPES * DRIVES * BLOCK };
-    let garden = Garden::open(&drives, log, limits)?;
-    garden.create_volume(b"volume", &VolumeOptions { blocks: raw, inodes: 4096, seed: 1 })?;
-    Ok((garden, raw))
 }
 
 /// The writes of an OLTP load in eight streams over three parts of the file (45, 45 and 10 %), one of them sequential.

@@ -8,28 +8,23 @@
 //! is; with write after read, pass by pass, until a pass writes nothing; and with the defragmenter. There is a
 //! consistency point whenever a 256th of all blocks was written, or 16 MiB were read.
 
+mod aggregate;
+
 use std::sync::Arc;
 
-use senesce_block::{BlockDevice, CompactDevice, MemoryDevice};
+use aggregate::{BLOCK, DRIVES, Failure, STRIPES, VOLUME};
+use senesce_block::{BlockDevice, CompactDevice};
 use senesce_core::{Bytes, Rng, Seed};
 use senesce_fsapi::{Caller, FileSystem, Ino, NewNode};
 use senesce_garden::{
-    AggregateReport, Cleaning, DefragFiles, FixUp, FormatOptions, Garden, Gardening, Limits, Placing, VolumeFs,
-    VolumeOptions, WriteAfterRead,
+    AggregateReport, Cleaning, DefragFiles, FixUp, Garden, Gardening, Placing, VolumeFs, WriteAfterRead,
 };
 
-const DRIVES: u64 = 20;
-const STRIPES: u64 = 64;
-const BLOCK: u64 = 4096;
-const SLOT: u64 = 4160;
 /// Blocks of a call that reads.
 const CALL: u64 = 16;
 /// Blocks that are read from one consistency point to the next.
 const POINT: u64 = 4096;
 const MOST_PASSES: u32 = 8;
-const VOLUME: &[u8] = b"volume";
-
-type Failure = Box<dyn std::error::Error>;
 
 struct Rig {
     garden: Garden,
@@ -157,23 +152,9 @@ fn word(block: u64, written: u32) -> [u8; 8] {
 
 fn make(areas: u64, fill: u64) -> Result<Rig, Failure> {
     let raw = areas * STRIPES * DRIVES;
-    let drive = |number| CompactDevice::new(format!("drive {number}"), Bytes((3 + areas * STRIPES) * SLOT));
-    let drives: Vec<Arc<dyn BlockDevice>> =
-        (0..=DRIVES).map(|number| Arc::new(drive(number)) as Arc<dyn BlockDevice>).collect();
-    let log: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("log", Bytes(256 << 20)));
-    let options = FormatOptions {
-        uuid: [1; 16],
-        groups: vec![(DRIVES as u16, true)],
-        aa_stripes: STRIPES as u32,
-        tetris_stripes: STRIPES as u32,
-        zeroed: true,
-    };
-    Garden::format(&options, drives.clone(), log.clone())?;
-    let dirty_bytes = (areas / 8).clamp(1, 8) * STRIPES * DRIVES * BLOCK;
+    let drive = |name, size| Arc::new(CompactDevice::new(name, size)) as Arc<dyn BlockDevice>;
     // Three blocks of a hundred besides those that wait.
-    let limits = Limits { cache_bytes: dirty_bytes + raw * 3 / 100 * BLOCK, dirty_bytes };
-    let garden = Garden::open(&drives, log, limits)?;
-    garden.create_volume(VOLUME, &VolumeOptions { blocks: raw, inodes: 4096, seed: 1 })?;
+    let garden = aggregate::make(areas, &drive, Bytes(256 << 20), |dirty| dirty + raw * 3 / 100 * BLOCK)?;
     let fs = garden.volume(VOLUME)?;
     let file = fs.make_node(&Caller::default(), Ino::ROOT, b"file", &NewNode::file(0o600))?.ino;
     let blocks = raw * fill / 1000 * 169 / 170;

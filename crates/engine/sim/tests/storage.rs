@@ -43,6 +43,12 @@ fn open(per_second: u64, operations: u64) -> StorageLoad {
     StorageLoad { arrivals, warm_up: operations / 5, operations, seed: Seed(1) }
 }
 
+/// One client, who thinks for so many ns after each answer.
+fn alone(think: u64, operations: u64) -> StorageLoad {
+    let arrivals = Arrivals::Closed { customers: 1, think: Distribution::Exact(Nanos(think)) };
+    StorageLoad { arrivals, warm_up: 0, operations, seed: Seed(1) }
+}
+
 /// 8,000 operations: a run that goes around would find what disks still have in their buffers.
 fn synthetic(write_chain: u32) -> SyntheticTrace {
     SyntheticTrace {
@@ -115,8 +121,7 @@ fn an_operation_alone_takes_the_sum_of_its_parts() {
     ] {
         let read = !operation.reads.is_empty();
         let point = PointTrace { operations: vec![operation, write(1)], ..PointTrace::default() };
-        let arrivals = Arrivals::Closed { customers: 1, think: Distribution::Exact(Nanos(50_000_000)) };
-        let load = StorageLoad { arrivals, warm_up: 0, operations: 1, seed: Seed(1) };
+        let load = alone(50_000_000, 1);
         let figures = compute_storage(&disks(3), &Trace { points: vec![point], before: Vec::new() }, &load).unwrap();
         let got = figures.latency.max;
         match read {
@@ -128,12 +133,7 @@ fn an_operation_alone_takes_the_sum_of_its_parts() {
 
 #[test]
 fn stale_pointers_cost_another_read() {
-    let load = StorageLoad {
-        arrivals: Arrivals::Closed { customers: 1, think: Distribution::Exact(Nanos(1_000_000)) },
-        warm_up: 0,
-        operations: 400,
-        seed: Seed(1),
-    };
+    let load = alone(1_000_000, 400);
     let latency = |redirects: usize| {
         let reads = vec![chain(1, 90_000, 1)];
         let redirected = vec![chain(2, 40_000, 1); redirects];
@@ -151,12 +151,7 @@ fn stale_pointers_cost_another_read() {
 
 #[test]
 fn blocks_of_pointers_and_maps_are_read_one_after_the_other() {
-    let load = StorageLoad {
-        arrivals: Arrivals::Closed { customers: 1, think: Distribution::Exact(Nanos(1_000_000)) },
-        warm_up: 0,
-        operations: 50,
-        seed: Seed(1),
-    };
+    let load = alone(1_000_000, 50);
     let mean = |operation: Operation| {
         let point = PointTrace { operations: vec![operation], ..PointTrace::default() };
         let trace = Trace { points: vec![point], before: Vec::new() };

@@ -1,24 +1,18 @@
 //! Published experiments in time, as tables.
 //!
-//! `cargo run --release -p senesce-timed --example in_time -- E4 [tiny|small|quarter|full] [percent of the turnovers] [--measured] [--json]`
+//! `cargo run --release -p senesce-timed --example in_time -- E4 [tiny|small|quarter|full|AREAS/AREAS A POINT] [percent of the turnovers] [--measured] [--json]`
 //!
 //! `... -- calibrate [scale] [percent]` fits the table `paper20` to E4 without cleaning, and prints it.
 
 use senesce_sim::CpuProfile;
 use senesce_timed::{Experiment, MAXIMUM_PER_SECOND, Outcome, Run, calibrate};
-use senesce_trials::Scale;
+use senesce_trials::{Scale, render_figures};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (flags, words): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|word| word.starts_with("--"));
     let mut words = words.iter();
     let what = words.next().ok_or("which experiment? E1, E4, E5, E6, E7, or calibrate")?;
-    let mut scale = match words.next().map(String::as_str) {
-        Some("tiny") => Scale { areas: 64, areas_per_point: 2, turnover_percent: 100 },
-        None | Some("small") => Scale::SMALL,
-        Some("quarter") => Scale::QUARTER,
-        Some("full") => Scale::FULL,
-        Some(other) => return Err(format!("{other:?} is not tiny, small, quarter or full").into()),
-    };
+    let mut scale: Scale = words.next().map_or(Ok(Scale::SMALL), |word| word.parse())?;
     if let Some(percent) = words.next() {
         scale.turnover_percent = percent.parse()?;
     }
@@ -107,18 +101,5 @@ fn print(outcome: &Outcome) {
             );
         }
     }
-    println!("\n{:<62} {:>10} {:>10}  inside", "figure", "ours", "band");
-    for figure in &outcome.figures {
-        let inside = if figure.inside { "yes" } else { "NO" };
-        println!(
-            "{:<62} {:>10.3} {:>10}  {inside}  (paper: {})",
-            figure.name,
-            figure.ours,
-            figure.band.to_string(),
-            figure.paper
-        );
-    }
-    for note in &outcome.notes {
-        println!("note: {note}");
-    }
+    print!("\n{}", render_figures(&outcome.figures, &outcome.notes));
 }

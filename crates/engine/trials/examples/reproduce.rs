@@ -1,22 +1,14 @@
 //! Published experiments, as tables.
 //!
-//! `cargo run --release -p senesce-trials --example reproduce -- E5 [small|quarter|full|AREAS/AREAS A POINT] [percent of the turnovers] [--json]`
+//! `cargo run --release -p senesce-trials --example reproduce -- E5 [tiny|small|quarter|full|AREAS/AREAS A POINT] [percent of the turnovers] [--json]`
 
-use senesce_trials::{Experiment, Outcome, Scale};
+use senesce_trials::{Experiment, Outcome, Scale, render_figures};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (flags, words): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|word| word.starts_with("--"));
     let mut words = words.iter();
     let experiment: Experiment = words.next().ok_or("which experiment? E1, E4, E5, E12 or E14")?.parse()?;
-    let mut scale = match words.next().map(String::as_str) {
-        None | Some("small") => Scale::SMALL,
-        Some("quarter") => Scale::QUARTER,
-        Some("full") => Scale::FULL,
-        Some(other) => {
-            let (areas, per_point) = other.split_once('/').ok_or("small, quarter, full, or such as 256/4")?;
-            Scale { areas: areas.parse()?, areas_per_point: per_point.parse()?, turnover_percent: 100 }
-        }
-    };
+    let mut scale: Scale = words.next().map_or(Ok(Scale::SMALL), |word| word.parse())?;
     if let Some(percent) = words.next() {
         scale.turnover_percent = percent.parse()?;
     }
@@ -72,18 +64,5 @@ fn print(outcome: &Outcome) {
             );
         }
     }
-    println!("\n{:<60} {:>10} {:>10}  inside", "figure", "ours", "band");
-    for figure in &outcome.figures {
-        let inside = if figure.inside { "yes" } else { "NO" };
-        println!(
-            "{:<60} {:>10.3} {:>10}  {inside}  (paper: {})",
-            figure.name,
-            figure.ours,
-            figure.band.to_string(),
-            figure.paper
-        );
-    }
-    for note in &outcome.notes {
-        println!("note: {note}");
-    }
+    print!("\n{}", render_figures(&outcome.figures, &outcome.notes));
 }

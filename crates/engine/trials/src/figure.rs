@@ -73,6 +73,19 @@ impl Figure {
     }
 }
 
+/// Figures as a table with their bands, and notes below.
+pub fn render_figures(figures: &[Figure], notes: &[String]) -> String {
+    let mut text = format!("{:<62} {:>10} {:>10}  inside\n", "figure", "ours", "band");
+    for Figure { name, paper, ours, band, inside } in figures {
+        let (band, inside) = (band.to_string(), if *inside { "yes" } else { "NO" });
+        text.push_str(&format!("{name:<62} {ours:>10.3} {band:>10}  {inside}  (paper: {paper})\n"));
+    }
+    for note in notes {
+        text.push_str(&format!("note: {note}\n"));
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

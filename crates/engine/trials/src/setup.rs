@@ -1,5 +1,7 @@
 //! What the aggregate of a trial is.
 
+use std::str::FromStr;
+
 use senesce_core::{Bytes, Seed};
 use senesce_garden::{FormatOptions, Limits};
 use serde::{Deserialize, Serialize};
@@ -28,8 +30,32 @@ impl Scale {
     pub const FULL: Self = Self { areas: 2048, areas_per_point: 8, turnover_percent: 100 };
     /// A quarter of it.
     pub const QUARTER: Self = Self { areas: 512, areas_per_point: 8, turnover_percent: 100 };
-    /// For tests and a first look: some seconds.
+    /// For a first look: some seconds for each turnover.
     pub const SMALL: Self = Self { areas: 128, areas_per_point: 4, turnover_percent: 100 };
+    /// Half of that.
+    pub const TINY: Self = Self { areas: 64, areas_per_point: 2, turnover_percent: 100 };
+}
+
+impl FromStr for Scale {
+    type Err = Error;
+
+    /// One of the names, or areas and those of a consistency point: `256/4`.
+    fn from_str(text: &str) -> Result<Self> {
+        let number = |digits: &str| digits.parse::<u64>().ok();
+        match text {
+            "tiny" => Ok(Self::TINY),
+            "small" => Ok(Self::SMALL),
+            "quarter" => Ok(Self::QUARTER),
+            "full" => Ok(Self::FULL),
+            other => {
+                let numbers = other.split_once('/').and_then(|(areas, each)| number(areas).zip(number(each)));
+                let (areas, areas_per_point) = numbers.ok_or_else(|| Error::Setup {
+                    what: format!("no scale {other:?}; there are tiny, small, quarter, full, and such as 256/4"),
+                })?;
+                Ok(Self { areas, areas_per_point, turnover_percent: 100 })
+            }
+        }
+    }
 }
 
 /// An aggregate in memory with one volume and a file in it.

@@ -7,7 +7,7 @@ mod sequential;
 use std::{fmt, str::FromStr};
 
 use senesce_sim::{CpuProfile, storage::StorageFigures};
-use senesce_trials::{Figure, Point, Scale};
+use senesce_trials::{Figure, Point, Scale, find_experiment};
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result, Window};
@@ -105,7 +105,7 @@ impl Experiment {
 
 impl fmt::Display for Experiment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self:?}")
+        fmt::Debug::fmt(self, f)
     }
 }
 
@@ -113,8 +113,7 @@ impl FromStr for Experiment {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let found = Self::ALL.into_iter().find(|experiment| experiment.to_string().eq_ignore_ascii_case(text));
-        found.ok_or_else(|| Error::Unknown { what: format!("no experiment {text:?}; there are E1, E4, E5, E6, E7") })
+        Ok(find_experiment(&Self::ALL, text)?)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The published experiments, as far as they are structure.
 
 mod fullness;
+mod naming;
 mod oltp;
 mod random;
 mod secondary;
@@ -10,6 +11,8 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use crate::{CleaningPolicy, Error, Figure, LoadKind, Result, Scale, Series, Setup, Trial};
+
+pub use naming::find_experiment;
 
 /// A published experiment. Numbers are those of the design's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -85,7 +88,7 @@ impl Experiment {
 
 impl fmt::Display for Experiment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self:?}")
+        fmt::Debug::fmt(self, f)
     }
 }
 
@@ -93,8 +96,7 @@ impl FromStr for Experiment {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let found = Self::ALL.into_iter().find(|experiment| experiment.to_string().eq_ignore_ascii_case(text));
-        found.ok_or_else(|| Error::Setup { what: format!("no experiment {text:?}; there are E1, E4, E5, E12, E14") })
+        find_experiment(&Self::ALL, text)
     }
 }
 

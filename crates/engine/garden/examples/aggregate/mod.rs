@@ -1,0 +1,41 @@
+//! An aggregate in memory that examples share: 20 drives of data and one of parity, areas and tetrises of 64 stripes, one volume as
+//! large as all of it.
+
+use std::sync::Arc;
+
+use senesce_block::{BlockDevice, MemoryDevice};
+use senesce_core::Bytes;
+use senesce_garden::{FormatOptions, Garden, Limits, VolumeOptions};
+
+pub const DRIVES: u64 = 20;
+pub const STRIPES: u64 = 64;
+pub const BLOCK: u64 = 4096;
+const SLOT: u64 = 4160;
+pub const VOLUME: &[u8] = b"volume";
+
+pub type Failure = Box<dyn std::error::Error>;
+
+/// Makes it on drives that `drive` gives by name and size. What waits for a consistency point is at most what an eighth of
+/// the areas hold, eight at most; `cache_bytes` says by that what is kept in memory.
+pub fn make(
+    areas: u64,
+    drive: &dyn Fn(String, Bytes) -> Arc<dyn BlockDevice>,
+    log_bytes: Bytes,
+    cache_bytes: impl Fn(u64) -> u64,
+) -> Result<Garden, Failure> {
+    let size = Bytes((3 + areas * STRIPES) * SLOT);
+    let drives: Vec<Arc<dyn BlockDevice>> = (0..=DRIVES).map(|number| drive(format!("drive {number}"), size)).collect();
+    let log: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("log", log_bytes));
+    let options = FormatOptions {
+        uuid: [1; 16],
+        groups: vec![(DRIVES as u16, true)],
+        aa_stripes: STRIPES as u32,
+        tetris_stripes: STRIPES as u32,
+        zeroed: true,
+    };
+    Garden::format(&options, drives.clone(), log.clone())?;
+    let dirty_bytes = (areas / 8).clamp(1, 8) * STRIPES * DRIVES * BLOCK;
+    let garden = Garden::open(&drives, log, Limits { cache_bytes: cache_bytes(dirty_bytes), dirty_bytes })?;
+    garden.create_volume(VOLUME, &VolumeOptions { blocks: areas * STRIPES * DRIVES, inodes: 4096, seed: 1 })?;
+    Ok(garden)
+}
