@@ -74,6 +74,8 @@ const WALLS: &[(&str, &[&str])] = &[
             "senesce-fuse",
             "senesce-garden",
             "senesce-sim",
+            "senesce-timed",
+            "senesce-trials",
         ],
     ),
     ("xtask", &[]),

@@ -47,6 +47,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<()> {
         Verb::Fragment(args) => verb::fragment::fragment(args),
         Verb::Image(args) => verb::image::image(args, quiet),
         Verb::Fs(args) => verb::fs::fs(args, quiet),
+        Verb::Garden(args) => verb::garden::garden(args, quiet),
         Verb::Log(args) => verb::log::log(args),
         Verb::Grep(args) => verb::grep::grep(args),
         Verb::Synth(args) => verb::synth::synth(args),

@@ -4,6 +4,7 @@ mod aged;
 mod dump;
 mod experiment;
 mod fs;
+mod garden;
 mod look;
 mod record;
 mod words;
@@ -16,6 +17,7 @@ pub use aged::*;
 pub use dump::*;
 pub use experiment::*;
 pub use fs::*;
+pub use garden::*;
 pub use look::*;
 pub use record::*;
 pub use words::*;
@@ -159,6 +161,13 @@ pub enum Verb {
         senesce fs replace /srv/garden 2                       a new drive for the missing one; rebuild goes on\n  \
         sudo senesce fs mkfs garden --drive /dev/sdb --drive /dev/sdc --drive /dev/sdd --log /dev/nvme0n1p3")]
     Fs(FsArgs),
+    /// The published experiments with the garden, run here.
+    #[command(after_help = "Examples:\n  \
+        senesce garden reproduce --out published               all of them, on every processor; again to go on\n  \
+        senesce garden reproduce E5 E12 --scale small          a first look, in minutes\n  \
+        senesce garden reproduce E4 --json | jq '.experiments[3].parts[].figures'\n\n\
+        Aggregates are in memory; nothing is mounted. Structure is counted, time is a model's.")]
+    Garden(GardenArgs),
     /// Look into an operation log.
     #[command(after_help = "Examples:\n  \
         senesce log show demo/arms/ext4/oplog.senesce-log -n 3\n  \

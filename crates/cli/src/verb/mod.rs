@@ -9,6 +9,7 @@ pub mod device;
 pub mod export;
 pub mod fragment;
 pub mod fs;
+pub mod garden;
 pub mod generate;
 pub mod grep;
 pub mod home;

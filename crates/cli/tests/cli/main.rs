@@ -16,6 +16,7 @@ mod fs_defrag;
 mod fs_drives;
 mod fs_snapshots;
 mod garden_plans;
+mod garden_reproduce;
 mod image;
 mod inspect;
 mod killed;

@@ -1,6 +1,6 @@
 //! Published experiments in time, as tables.
 //!
-//! `cargo run --release -p senesce-timed --example in_time -- E4 [tiny|small|quarter|full|AREAS/AREAS A POINT] [percent of the turnovers] [--measured] [--json]`
+//! `cargo run --release -p senesce-timed --example in_time -- E4 [small|eighth|quarter|full|AREAS/AREAS A POINT] [percent of the turnovers] [--measured] [--json]`
 //!
 //! `... -- calibrate [scale] [percent]` fits the table `paper20` to E4 without cleaning, and prints it.
 

@@ -4,6 +4,8 @@
 //! - [`TimedTrial`] is a trial of `senesce-trials` on such drives: it ages, and collects a [`Window`] of consistency points.
 //! - [`machine`] describes the systems, [`calibrate`] fits the table of processors to one published figure, and to that alone.
 //! - [`Experiment`] puts it together; an [`Outcome`] has figures of ours beside published ones.
+//! - [`published`] is the table of all experiments, whatever of them is structure or time.
+//! - [`scheduler`] says when gardening may do how much; experiment E13 tries it.
 //!
 //! Pure: no files, clocks or threads. What is in milliseconds, cores or GiB/s here is a *model's*. docs/timed.md has the figures.
 
@@ -12,6 +14,8 @@ mod collect;
 mod error;
 mod experiments;
 pub mod machine;
+pub mod published;
+pub mod scheduler;
 mod tape;
 mod timed;
 

@@ -19,6 +19,8 @@ use crate::{
 pub struct TimedTrial {
     trial: Trial,
     tape: Tape,
+    /// Blocks that the garden reads ahead at most.
+    garden_ahead: u64,
 }
 
 /// A trace, and what was counted while it was made.
@@ -40,7 +42,7 @@ impl TimedTrial {
             let number = next.replace(next.get() + 1);
             Arc::new(TapedDrive::new(CompactDevice::new(name, size), number, tape.clone())) as Arc<dyn BlockDevice>
         })?;
-        Ok(Self { trial: Trial::on(setup, load, rig)?, tape })
+        Ok(Self { trial: Trial::on(setup, load, rig)?, tape, garden_ahead: 0 })
     }
 
     /// The trial: what it has counted, and the aggregate.
@@ -53,6 +55,12 @@ impl TimedTrial {
         self.trial.set_cleaning(cleaning);
     }
 
+    /// Lets the garden read ahead for clients that read in order, so many blocks at most, besides what the runner does.
+    pub fn set_read_ahead(&mut self, blocks: u64) {
+        self.garden_ahead = blocks;
+        self.trial.rig().garden().set_read_ahead(blocks);
+    }
+
     /// Goes on until clients have written as many thousandths of the file, to the end of a point. Nothing is collected.
     pub fn age(&mut self, turnover_thousandths: u64) -> Result<()> {
         Ok(self.trial.run(turnover_thousandths)?)
@@ -61,20 +69,34 @@ impl TimedTrial {
     /// Goes on for so many consistency points and collects them. Cost: about a tenth more than without, and some 150 bytes for
     /// each operation.
     pub fn collect(&mut self, points: usize) -> Result<Window> {
+        self.collect_gardened(points, &mut |_| Ok(()))
+    }
+
+    /// The same; `garden` does something before each point's operations, of which all that drives are asked for is the point's.
+    pub fn collect_gardened(
+        &mut self,
+        points: usize,
+        garden: &mut dyn FnMut(&mut Trial) -> Result<()>,
+    ) -> Result<Window> {
         let (file, unit) = (self.trial.rig().file(), self.trial.setup().read_ahead);
-        let blocks = self.trial.rig().blocks();
+        let (blocks, garden_ahead) = (self.trial.rig().blocks(), self.garden_ahead);
         let mut window =
             Window { trace: Trace { points: Vec::new(), before: self.tape.history() }, counted: Point::default() };
         let first = self.trial.series().points.len();
         self.tape.set_recording(true);
         for _ in 0..points {
+            garden(&mut self.trial)?;
+            let mut background = self.tape.take();
             let (tape, mut operations) = (self.tape.clone(), Vec::new());
             self.trial.run_point_watched(&mut |request| {
-                let ahead = read_ahead(request, unit, blocks);
+                let Range { start, end } = read_ahead(request, unit, blocks);
+                // It begins to read the next window before the last one ends.
+                let ahead = start..blocks.min(end + 2 * garden_ahead);
                 operations.push(compute_operation(request, file, &ahead, tape.take()));
             })?;
             let counted = self.trial.series().points.last().copied().unwrap_or_default();
-            window.trace.points.push(compute_point(operations, &counted, self.tape.take()));
+            background.extend(self.tape.take());
+            window.trace.points.push(compute_point(operations, &counted, background));
         }
         self.tape.set_recording(false);
         window.counted = self.trial.series().sum_from(first);

@@ -1,6 +1,6 @@
 //! Published experiments, as tables.
 //!
-//! `cargo run --release -p senesce-trials --example reproduce -- E5 [tiny|small|quarter|full|AREAS/AREAS A POINT] [percent of the turnovers] [--json]`
+//! `cargo run --release -p senesce-trials --example reproduce -- E5 [small|eighth|quarter|full|AREAS/AREAS A POINT] [percent of the turnovers] [--json]`
 
 use senesce_trials::{Experiment, Outcome, Scale, render_figures};
 

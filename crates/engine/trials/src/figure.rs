@@ -43,6 +43,7 @@ impl Band {
 impl fmt::Display for Band {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.least, self.most) {
+            (Some(least), Some(most)) if least == most => write!(f, "{least}"),
             (Some(least), Some(most)) => write!(f, "{least}..{most}"),
             (Some(least), None) => write!(f, ">= {least}"),
             (None, Some(most)) => write!(f, "<= {most}"),

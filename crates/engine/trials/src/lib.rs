@@ -22,7 +22,7 @@ mod trial;
 pub use error::{Error, Result};
 pub use experiments::{Experiment, Outcome, Stage, find_experiment};
 pub use figure::{Band, Figure, render_figures};
-pub use load::{Load, LoadKind, Oltp, Request, Runs, UNIT_RATE, Way, exponential, mixed_size};
+pub use load::{Load, LoadKind, Oltp, Request, Runs, Streams, UNIT_RATE, Way, exponential, mixed_size};
 pub use rig::Rig;
 pub use series::{Chain, Point, Series};
 pub use setup::{Rotation, Scale, Setup};

@@ -12,8 +12,6 @@ use crate::{
     setup::{BLOCK, SLOT},
 };
 
-/// The volume of all trials.
-pub(crate) const VOLUME: &[u8] = b"volume";
 /// Blocks of the longest request.
 const MOST: u64 = 64;
 
@@ -48,8 +46,9 @@ impl Rig {
         let garden = Garden::open(&drives, log.clone(), setup.limits())?;
         // The runner does: its loads say which reads are in order.
         garden.set_read_ahead(0);
-        garden.create_volume(VOLUME, &VolumeOptions { blocks: setup.blocks(), inodes: 4096, seed: setup.seed })?;
-        let fs = garden.volume(VOLUME)?;
+        garden
+            .create_volume(Self::VOLUME, &VolumeOptions { blocks: setup.blocks(), inodes: 4096, seed: setup.seed })?;
+        let fs = garden.volume(Self::VOLUME)?;
         let file = fs.make_node(&Caller::default(), Ino::ROOT, b"file", &NewNode::file(0o600))?.ino;
         let written = vec![0; setup.file_blocks() as usize];
         Ok(Self { garden, fs, file, drives, log, written, buffer: vec![0; (MOST * BLOCK) as usize], snapshots: 0..0 })
@@ -103,10 +102,10 @@ impl Rig {
     pub(crate) fn rotate_snapshots(&mut self, kept: u64) -> Result<()> {
         let name = |number: u64| format!("snapshot {number}").into_bytes();
         if self.snapshots.end - self.snapshots.start >= kept {
-            self.garden.delete_snapshot(VOLUME, &name(self.snapshots.start))?;
+            self.garden.delete_snapshot(Self::VOLUME, &name(self.snapshots.start))?;
             self.snapshots.start += 1;
         }
-        self.garden.create_snapshot(VOLUME, &name(self.snapshots.end), Timestamp::default())?;
+        self.garden.create_snapshot(Self::VOLUME, &name(self.snapshots.end), Timestamp::default())?;
         self.snapshots.end += 1;
         Ok(())
     }
@@ -127,6 +126,9 @@ impl Rig {
         }
         Ok(())
     }
+
+    /// The volume of all trials.
+    pub const VOLUME: &[u8] = b"volume";
 
     /// Bytes of a block on a drive: what drives are compared in.
     pub const SLOT_BYTES: u64 = SLOT;

@@ -60,6 +60,8 @@ pub struct Point {
     pub fix_ups: u64,
     /// Blocks of volumes that were moved.
     pub relocations: u64,
+    /// Blocks written together again after they were read.
+    pub rewritten: u64,
     /// Blocks of metadata of the aggregate that were moved.
     pub metadata_relocations: u64,
     /// Areas taken that were empty.
@@ -131,6 +133,7 @@ impl Point {
         self.redirects = counts.redirects - earlier.redirects;
         self.fix_ups = counts.fix_ups - earlier.fix_ups;
         self.relocations = counts.relocations - earlier.relocations;
+        self.rewritten = counts.rewritten_after_read - earlier.rewritten_after_read;
         self.metadata_relocations = counts.metadata_relocations - earlier.metadata_relocations;
         self.ready_areas = counts.ready_areas_taken - earlier.ready_areas_taken;
         self.other_areas = counts.other_areas_taken - earlier.other_areas_taken;
@@ -155,6 +158,7 @@ impl Point {
             redirects: self.redirects + later.redirects,
             fix_ups: self.fix_ups + later.fix_ups,
             relocations: self.relocations + later.relocations,
+            rewritten: self.rewritten + later.rewritten,
             metadata_relocations: self.metadata_relocations + later.metadata_relocations,
             ready_areas: self.ready_areas + later.ready_areas,
             other_areas: self.other_areas + later.other_areas,

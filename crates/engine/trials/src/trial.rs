@@ -6,7 +6,7 @@ use senesce_garden::{AggregateReport, Cleaning, FixUp, Gardening};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Load, LoadKind, Point, Request, Result, Rig, Rotation, Series, Setup, Way, rig::VOLUME};
+use crate::{Load, LoadKind, Point, Request, Result, Rig, Rotation, Series, Setup, Way};
 
 /// How areas are cleaned during a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +70,12 @@ impl Trial {
         self.kind
     }
 
+    /// Clients do something else from now on, from its beginning.
+    pub fn set_load(&mut self, kind: LoadKind) {
+        self.kind = kind;
+        self.load = Load::new(kind, self.rig.blocks(), self.setup.seed());
+    }
+
     /// The aggregate and its file.
     pub fn rig(&mut self) -> &mut Rig {
         &mut self.rig
@@ -117,7 +123,7 @@ impl Trial {
         }
         if self.rig.garden().gardening().fix_up == FixUp::Scan {
             // It ends early where there is no space, and goes on there the next time.
-            self.rig.garden().fix_up_step(VOLUME, u64::MAX)?;
+            self.rig.garden().fix_up_step(Rig::VOLUME, u64::MAX)?;
         }
         self.rig.garden().consistency_point()?;
         if let Some(Rotation { every_percent, kept }) = self.setup.snapshots {

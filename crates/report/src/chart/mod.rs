@@ -5,6 +5,7 @@ mod histogram;
 mod line;
 mod map;
 mod pairs;
+mod plot;
 mod scale;
 mod stack;
 
@@ -13,6 +14,7 @@ pub(crate) use histogram::{Distribution, HistogramPanel};
 pub(crate) use line::{LinePanel, Point, Series};
 pub(crate) use map::{MapPanel, PLACE_COLOURS, colour, hilbert_place};
 pub(crate) use pairs::PairsPanel;
+pub(crate) use plot::{PlotLine, PlotPanel};
 pub(crate) use scale::Axis;
 pub(crate) use stack::{Bar, CLASS_NAMES, StackPanel};
 

@@ -2,6 +2,8 @@
 
 mod disks;
 mod flash;
+mod mixed;
+mod nights;
 mod sequential;
 
 use std::{fmt, str::FromStr};
@@ -17,6 +19,8 @@ use crate::{Error, Result, Window};
 pub enum Experiment {
     /// OLTP on disks, 3,000 operations a second, turnover by turnover.
     E1,
+    /// Overwrites on a tier of 12 SSDs.
+    E3,
     /// OLTP on flash at rising load.
     E4,
     /// Random overwrites on flash at rising load.
@@ -25,6 +29,10 @@ pub enum Experiment {
     E6,
     /// The same on flash.
     E7,
+    /// Reads and writes in order on aged flash, and writing after reads.
+    E8,
+    /// A load of days and nights, and gardening that goes by what is left.
+    E13,
 }
 
 /// The simulation at one load.
@@ -72,16 +80,19 @@ pub struct Outcome {
 
 impl Experiment {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::E1, Self::E4, Self::E5, Self::E6, Self::E7];
+    pub const ALL: [Self; 8] = [Self::E1, Self::E3, Self::E4, Self::E5, Self::E6, Self::E7, Self::E8, Self::E13];
 
     /// What it is about.
     pub fn title(self) -> &'static str {
         match self {
             Self::E1 => "OLTP on 21 disks, 3,000 operations a second",
+            Self::E3 => "random overwrites on 12 SSDs",
             Self::E4 => "OLTP on 21 SSDs at rising load",
             Self::E5 => "random overwrites on 21 SSDs at rising load",
             Self::E6 => "reads of 64 KiB in order on 21 disks",
             Self::E7 => "reads of 64 KiB in order on 21 SSDs",
+            Self::E8 => "reads and writes of 64 KiB in order on 21 aged SSDs",
+            Self::E13 => "OLTP on 21 SSDs by day and by night",
         }
     }
 
@@ -90,10 +101,13 @@ impl Experiment {
     pub fn run(self, scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
         match self {
             Self::E1 => disks::long(scale, profile),
+            Self::E3 => flash::tier(scale, profile),
             Self::E4 => flash::oltp(scale, profile),
             Self::E5 => flash::random(scale, profile),
             Self::E6 => sequential::on_disks(scale, profile),
             Self::E7 => sequential::on_flash(scale, profile),
+            Self::E8 => mixed::run(scale, profile),
+            Self::E13 => nights::run(scale, profile),
         }
     }
 
@@ -152,9 +166,9 @@ fn compute_ratio((one_kept_up, one): (bool, f64), (other_kept_up, other): (bool,
     }
 }
 
-/// Operations that are simulated: those of the window, but enough for a tail.
-fn operations(window: &Window) -> u64 {
-    window.operations().max(40_000)
+/// Operations that are simulated: those of the window, but enough for a tail; fewer where a trial is cut down.
+fn operations(window: &Window, scale: Scale) -> u64 {
+    window.operations().max(40_000 * scale.turnover_percent.min(100) / 100)
 }
 
 #[cfg(test)]

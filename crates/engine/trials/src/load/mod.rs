@@ -51,6 +51,15 @@ pub enum LoadKind {
         /// Blocks of the longest run. They are as likely to be of any length from an eighth of that on.
         longest: u64,
     },
+    /// Clients that read in order and clients that write in order, in turn, each from a place of its own and around the file.
+    Streams {
+        /// Those that read.
+        readers: u64,
+        /// Those that write.
+        writers: u64,
+        /// Blocks of each operation.
+        blocks: u64,
+    },
 }
 
 /// A load. Deterministic by its seed.
@@ -62,6 +71,8 @@ pub enum Load {
     Oltp(Box<Oltp>),
     /// See [`LoadKind::Runs`].
     Runs(Runs),
+    /// See [`LoadKind::Streams`].
+    Streams(Streams),
 }
 
 /// Blocks that a write of a run has at most.
@@ -76,6 +87,17 @@ pub struct Runs {
     left: Range<u64>,
 }
 
+/// The state of [`LoadKind::Streams`].
+#[derive(Clone, Debug)]
+pub struct Streams {
+    readers: u64,
+    clients: u64,
+    each: u64,
+    /// Operations so far.
+    done: u64,
+    blocks: u64,
+}
+
 impl Load {
     /// A load over blocks from 0 on. Panics if they are too few for it.
     pub fn new(kind: LoadKind, blocks: u64, seed: Seed) -> Self {
@@ -85,6 +107,9 @@ impl Load {
             LoadKind::Runs { longest } => {
                 let rng = Rng::for_purpose(seed, "runs");
                 Self::Runs(Runs { rng, blocks, longest: longest.clamp(1, blocks), left: 0..0 })
+            }
+            LoadKind::Streams { readers, writers, blocks: each } => {
+                Self::Streams(Streams { readers, clients: readers + writers, each, done: 0, blocks })
             }
         }
     }
@@ -98,6 +123,7 @@ impl Load {
             }
             Self::Oltp(oltp) => oltp.next_request(),
             Self::Runs(runs) => runs.next_request(),
+            Self::Streams(streams) => streams.next_request(),
         }
     }
 }
@@ -112,5 +138,45 @@ impl Runs {
         let start = self.left.start;
         self.left.start = self.left.end.min(start + RUN_WRITE);
         Request { at: Nanos(0), is_read: false, way: Way::Sequential, blocks: start..self.left.start }
+    }
+}
+
+impl Streams {
+    fn next_request(&mut self) -> Request {
+        // Readers and writers mixed as evenly as their numbers allow: what goes by is in proportion at any time.
+        let (client, round) = (self.done % self.clients, self.done / self.clients);
+        self.done += 1;
+        let is_read = (client + 1) * self.readers / self.clients > client * self.readers / self.clients;
+        let span = self.blocks / self.clients;
+        // A client goes on into the part where the next one began.
+        let start = (span * client + round * self.each) % self.blocks;
+        let blocks = start..self.blocks.min(start + self.each);
+        Request { at: Nanos(0), is_read, way: Way::Sequential, blocks }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_go_on_where_they_were_and_mix_as_they_are_told() {
+        let kind = LoadKind::Streams { readers: 2, writers: 4, blocks: 16 };
+        let mut load = Load::new(kind, 6000, Seed(1));
+        let requests: Vec<Request> = (0..6 * 400).map(|_| load.next_request()).collect();
+        assert_eq!(requests.iter().filter(|request| request.is_read).count(), 2 * 400);
+        for client in 0..6 {
+            let own: Vec<&Request> = requests.iter().skip(client).step_by(6).collect();
+            assert_eq!(own[0].blocks.start, client as u64 * 1000);
+            assert!(own.iter().all(|request| request.is_read == own[0].is_read && request.way == Way::Sequential));
+            for pair in own.windows(2) {
+                let next = if pair[0].blocks.end == 6000 {
+                    pair[1].blocks.start < 16
+                } else {
+                    pair[1].blocks.start == pair[0].blocks.end
+                };
+                assert!(next, "{pair:?}");
+            }
+        }
     }
 }

@@ -1,0 +1,80 @@
+//! Parts of experiments, some at a time.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{RecvTimeoutError, Sender, channel},
+    },
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+use senesce_timed::published::{Part, Record};
+use senesce_trials::Scale;
+use senesce_volume::check_interrupted;
+
+use crate::exit::failed;
+
+/// What is heard of a part.
+pub enum Ended {
+    /// It has begun.
+    Began(Part),
+    /// It is done.
+    Done(Record),
+    /// It cannot be done, and why.
+    Failed(Part, String),
+}
+
+/// How soon a signal is seen.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Runs parts on as many threads, those that take longest first, and tells of each on this one. Errors: a signal, which leaves
+/// at once whatever runs (it holds nothing but memory); what `hear` says.
+pub fn run_parts(
+    mut parts: Vec<Part>,
+    scale: Scale,
+    jobs: usize,
+    hear: &mut dyn FnMut(Ended) -> Result<()>,
+) -> Result<()> {
+    parts.sort_by_key(|part| std::cmp::Reverse(part.weight()));
+    let mut left = parts.len();
+    let queue = Arc::new(Mutex::new(VecDeque::from(parts)));
+    let (sender, receiver) = channel();
+    for number in 0..jobs.min(left) {
+        let (queue, sender) = (Arc::clone(&queue), sender.clone());
+        let work = move || work(&queue, scale, &sender);
+        thread::Builder::new().name(format!("experiment {number}")).spawn(work).context("cannot start a thread")?;
+    }
+    drop(sender);
+    while left > 0 {
+        check_interrupted("the experiments")?;
+        match receiver.recv_timeout(PATIENCE) {
+            Ok(ended) => {
+                left -= usize::from(!matches!(ended, Ended::Began(_)));
+                hear(ended)?;
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err(failed(format!("{left} parts were given up"))),
+        }
+    }
+    Ok(())
+}
+
+fn work(queue: &Mutex<VecDeque<Part>>, scale: Scale, sender: &Sender<Ended>) {
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    while let Some(part) = next() {
+        // Nobody listens any more when a signal came: then this thread is over as well.
+        if sender.send(Ended::Began(part)).is_err() {
+            return;
+        }
+        let ended = match part.run(scale) {
+            Ok(record) => Ended::Done(record),
+            Err(error) => Ended::Failed(part, error.to_string()),
+        };
+        if sender.send(ended).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Parts that have ended, a file of JSON each, so that a second run goes on from them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use senesce_timed::published::{Part, Record};
+use senesce_trials::Scale;
+use serde::{Deserialize, Serialize};
+
+use crate::exit::usage;
+
+const SCHEMA: &str = "senesce-reproduction-part/1";
+
+/// A directory of them.
+pub struct Kept {
+    dir: PathBuf,
+    scale: Scale,
+}
+
+#[derive(Serialize, Deserialize)]
+struct File {
+    schema: String,
+    senesce_version: String,
+    record: Record,
+}
+
+impl Kept {
+    /// Makes the directory if it is not there.
+    pub fn open(dir: &Path, scale: Scale) -> Result<Self> {
+        fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+        Ok(Self { dir: dir.to_owned(), scale })
+    }
+
+    /// A part that has ended, if it has. Errors: what is there is of another scale or version.
+    pub fn read(&self, part: Part) -> Result<Option<Record>> {
+        let path = self.path(&part.experiment(), part.kind());
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+        };
+        let refuse = |what: String| {
+            let hint = "name another directory, or remove what is in this one";
+            usage(format!("{} {what}", path.display()), Some(hint))
+        };
+        let file: File = serde_json::from_str(&text).map_err(|error| refuse(format!("is no part: {error}")))?;
+        if (file.schema.as_str(), file.senesce_version.as_str()) != (SCHEMA, env!("CARGO_PKG_VERSION")) {
+            return Err(refuse(format!("is {} of senesce {}", file.schema, file.senesce_version)));
+        }
+        if file.record.scale != self.scale {
+            let (there, wanted) = (tell_scale(file.record.scale), tell_scale(self.scale));
+            return Err(refuse(format!("is of {there}, and {wanted} is asked for")));
+        }
+        Ok(Some(file.record))
+    }
+
+    /// Keeps one: whole or not at all.
+    pub fn write(&self, record: &Record) -> Result<()> {
+        let path = self.path(&record.experiment, &record.kind);
+        let file = File {
+            schema: SCHEMA.to_owned(),
+            senesce_version: env!("CARGO_PKG_VERSION").to_owned(),
+            record: record.clone(),
+        };
+        let new = path.with_extension("json.new");
+        let put = |text: String| fs::write(&new, text).and_then(|()| fs::rename(&new, &path));
+        put(serde_json::to_string_pretty(&file)?).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    fn path(&self, experiment: &str, kind: &str) -> PathBuf {
+        self.dir.join(format!("{experiment}-{kind}.json"))
+    }
+}
+
+/// A scale in a few letters.
+pub fn tell_scale(scale: Scale) -> String {
+    let Scale { areas, areas_per_point, turnover_percent } = scale;
+    let cut = if turnover_percent == 100 { String::new() } else { format!(", {turnover_percent} % of the turnovers") };
+    format!("scale {areas}/{areas_per_point}{cut}")
+}

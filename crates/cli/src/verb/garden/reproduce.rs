@@ -1,0 +1,150 @@
+//! `senesce garden reproduce`: the published experiments, run here, beside what was published.
+
+use std::{fs, num::NonZeroUsize, path::Path, time::Instant};
+
+use anyhow::{Context, Result};
+use senesce_report::{ReproductionOptions, render_reproduction};
+use senesce_timed::published::{PUBLISHED, Published};
+use senesce_trials::Scale;
+use senesce_volume::install_signal_cleanup;
+
+use super::{
+    jobs::{Ended, run_parts},
+    kept::Kept,
+    table::{Reproduction, render},
+};
+use crate::{
+    args::ReproduceArgs,
+    exit::{failed, usage},
+};
+
+/// Runs what is asked for and is not there yet, and shows the table of all.
+pub fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<()> {
+    let scale: Scale = args.scale.parse().map_err(|error: senesce_trials::Error| usage(error.to_string(), None))?;
+    let wanted = choose(&args.experiments)?;
+    install_signal_cleanup().context("cannot handle signals")?;
+    let kept = args.out.as_deref().map(|dir| Kept::open(dir, scale)).transpose()?;
+    let mut records = Vec::new();
+    let mut open = Vec::new();
+    for part in wanted.iter().flat_map(|published| published.parts()) {
+        match kept.as_ref().map_or(Ok(None), |kept| kept.read(part))? {
+            Some(record) => records.push(record),
+            None => open.push(part),
+        }
+    }
+    let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+    let mut failures = Vec::new();
+    let progress = Progress { quiet, started: Instant::now(), of: open.len() };
+    let mut done = 0;
+    if !open.is_empty() && !records.is_empty() {
+        progress.tell(&format!("{} parts are there already, {} to go", records.len(), open.len()));
+    }
+    let ran = run_parts(open, scale, jobs, &mut |ended| {
+        match ended {
+            Ended::Began(part) => progress.tell(&format!("{part}: {}, begun", part.title())),
+            Ended::Failed(part, reason) => {
+                done += 1;
+                progress.tell(&format!("{part}: failed: {reason} ({done} of {})", progress.of));
+                failures.push((part, reason));
+            }
+            Ended::Done(record) => {
+                done += 1;
+                let judged = record.figures.iter().filter(|figure| figure.judged);
+                let (all, inside) = (judged.clone().count(), judged.filter(|figure| figure.inside).count());
+                let (experiment, kind, of) = (&record.experiment, &record.kind, progress.of);
+                progress.tell(&format!("{experiment} {kind}: {inside} of {all} inside ({done} of {of})"));
+                if let Some(kept) = &kept {
+                    kept.write(&record)?;
+                }
+                records.push(record);
+            }
+        }
+        Ok(())
+    });
+    if let (Err(_), Some(dir)) = (&ran, &args.out) {
+        progress.tell(&format!("what has ended is in {}; the same command goes on from there", dir.display()));
+    }
+    ran?;
+    let table = Reproduction::new(scale, &wanted, records, &failures);
+    if let Some(dir) = &args.out {
+        write(dir, &table)?;
+    }
+    match args.json {
+        true => println!("{}", serde_json::to_string(&table)?),
+        false => print!("{}", render(&table)),
+    }
+    if let Some(dir) = args.out.as_ref().filter(|_| !args.json) {
+        println!("\ntable: {}\npage:  {}", dir.join("table.json").display(), dir.join("report.html").display());
+    }
+    match failures.is_empty() {
+        true => Ok(()),
+        false => Err(failed(format!("{} parts failed; the table says why", failures.len()))),
+    }
+}
+
+/// Experiments by their names; all if none is named.
+fn choose(names: &[String]) -> Result<Vec<Published>> {
+    let all = || PUBLISHED.iter().map(|published| published.name).collect::<Vec<_>>().join(", ");
+    let known = |name: &String| PUBLISHED.iter().any(|published| published.name.eq_ignore_ascii_case(name));
+    if let Some(unknown) = names.iter().find(|name| !known(name)) {
+        return Err(usage(format!("no experiment {unknown:?}; there are {}", all()), None));
+    }
+    let asked =
+        |published: &&Published| names.is_empty() || names.iter().any(|name| published.name.eq_ignore_ascii_case(name));
+    Ok(PUBLISHED.iter().filter(asked).copied().collect())
+}
+
+/// The table as JSON and as a page.
+fn write(dir: &Path, table: &Reproduction) -> Result<()> {
+    let json = serde_json::to_value(table)?;
+    let page = render_reproduction(&json, &ReproductionOptions::default())?;
+    let put = |name: &str, text: &str| {
+        let path = dir.join(name);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    };
+    put("table.json", &serde_json::to_string_pretty(table)?)?;
+    put("report.html", &page)
+}
+
+/// Lines on stderr with the time that has gone by.
+struct Progress {
+    quiet: bool,
+    started: Instant,
+    of: usize,
+}
+
+impl Progress {
+    fn tell(&self, text: &str) {
+        if !self.quiet {
+            eprintln!("[{:>5.0} s] {text}", self.started.elapsed().as_secs_f64());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use senesce_timed::published::Part;
+
+    use super::*;
+
+    #[test]
+    fn every_part_that_is_code_belongs_to_a_published_experiment() {
+        let parts: Vec<Part> = PUBLISHED.iter().flat_map(Published::parts).collect();
+        let code = senesce_trials::Experiment::ALL.len() + senesce_timed::Experiment::ALL.len();
+        assert_eq!(parts.len(), code);
+        for published in PUBLISHED {
+            assert!(!published.parts().is_empty() || !published.missing.is_empty(), "{} says nothing", published.name);
+        }
+    }
+
+    #[test]
+    fn experiments_are_named_in_either_case_and_stand_in_order() {
+        let names = |given: &[&str]| {
+            let given: Vec<String> = given.iter().map(|&name| name.to_owned()).collect();
+            choose(&given).map(|chosen| chosen.iter().map(|published| published.name).collect::<Vec<_>>())
+        };
+        assert_eq!(names(&[]).unwrap().len(), 14);
+        assert_eq!(names(&["e12", "E4"]).unwrap(), ["E4", "E12"]);
+        assert!(names(&["E15"]).unwrap_err().to_string().contains("E13, E14"));
+    }
+}

@@ -1,0 +1,122 @@
+//! All experiments with what came out, for the screen, as JSON and for the page.
+
+use senesce_timed::published::{PUBLISHED, Part, Published, Record, Told};
+use senesce_trials::Scale;
+use serde::Serialize;
+
+use super::kept::tell_scale;
+use crate::table::render_table;
+
+/// The table.
+#[derive(Debug, Serialize)]
+pub struct Reproduction {
+    schema: &'static str,
+    senesce_version: &'static str,
+    scale: Scale,
+    experiments: Vec<Row>,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    name: &'static str,
+    setup: &'static str,
+    paper: &'static str,
+    band: &'static str,
+    /// inside, outside, told (nothing is judged) or not run.
+    verdict: &'static str,
+    /// Why it is not run or outside, as far as that is known.
+    why: String,
+    parts: Vec<Record>,
+}
+
+impl Reproduction {
+    /// All published experiments, with what came out of parts; `wanted` were asked for.
+    pub fn new(scale: Scale, wanted: &[Published], records: Vec<Record>, failures: &[(Part, String)]) -> Self {
+        let row = |published: &Published| {
+            let of = |kind: &str| {
+                records.iter().find(|record| record.experiment == published.name && record.kind == kind).cloned()
+            };
+            let parts: Vec<Record> = ["structure", "time"].into_iter().filter_map(of).collect();
+            let verdict = judge(&parts);
+            let is_wanted = wanted.iter().any(|wanted| wanted.name == published.name);
+            let why = explain(published, verdict, is_wanted, failures);
+            let Published { name, setup, paper, band, .. } = *published;
+            Row { name, setup, paper, band, verdict, why, parts }
+        };
+        Self {
+            schema: "senesce-reproduction/1",
+            senesce_version: env!("CARGO_PKG_VERSION"),
+            scale,
+            experiments: PUBLISHED.iter().map(row).collect(),
+        }
+    }
+}
+
+fn judge(parts: &[Record]) -> &'static str {
+    let mut judged = parts.iter().flat_map(|part| &part.figures).filter(|figure| figure.judged).peekable();
+    match (parts.is_empty(), judged.peek().is_none()) {
+        (true, _) => "not run",
+        (_, true) => "told",
+        _ if judged.all(|figure| figure.inside) => "inside",
+        _ => "outside",
+    }
+}
+
+fn explain(published: &Published, verdict: &str, is_wanted: bool, failures: &[(Part, String)]) -> String {
+    let mut said = Vec::new();
+    if !is_wanted {
+        said.push("Not asked for.".to_owned());
+    }
+    for (part, reason) in failures.iter().filter(|(part, _)| part.experiment() == published.name) {
+        said.push(format!("The part on {} failed: {reason}.", part.kind()));
+    }
+    if is_wanted && !published.missing.is_empty() {
+        said.push(format!("Not here: {}.", published.missing));
+    }
+    match (verdict, published.cause) {
+        ("outside", "") => said.push("The cause is not known.".to_owned()),
+        ("outside", cause) => said.push(format!("Known causes at scales that were looked into: {cause}")),
+        _ => {}
+    }
+    said.join(" ")
+}
+
+/// The table as text: a heading for each experiment, a line for each figure.
+pub fn render(table: &Reproduction) -> String {
+    let mut text = format!(
+        "Published experiments (Storage Gardening, FAST 2019) and ours; {}. Times are a model's.\n",
+        tell_scale(table.scale)
+    );
+    for Row { name, setup, verdict, why, parts, paper, band } in &table.experiments {
+        text.push_str(&format!("\n{name}  {verdict}: {setup}\n"));
+        if parts.is_empty() {
+            text.push_str(&format!("     published: {paper}\n     accepted:  {band}\n"));
+        }
+        if !why.is_empty() {
+            text.push_str(&format!("     {why}\n"));
+        }
+        let lines: Vec<Vec<String>> =
+            parts.iter().flat_map(|part| part.figures.iter().map(|figure| line(figure, &part.kind))).collect();
+        let heading = ["", "figure", "", "published", "accepted", "ours", ""].map(str::to_owned).to_vec();
+        if !lines.is_empty() {
+            text.push_str(&render_table(&[vec![heading], lines].concat()));
+        }
+    }
+    let figures = || table.experiments.iter().flat_map(|row| &row.parts).flat_map(|part| &part.figures);
+    let judged = figures().filter(|figure| figure.judged).count();
+    let inside = figures().filter(|figure| figure.judged && figure.inside).count();
+    let of = |verdict: &str| table.experiments.iter().filter(|row| row.verdict == verdict).count();
+    let (whole, some, none) = (of("inside"), of("outside"), of("not run"));
+    text.push_str(&format!("\n{inside} of {judged} figures with a band are inside it. Experiments: {whole} inside, {some} outside, {none} not run.\n"));
+    text
+}
+
+fn line(figure: &Told, kind: &str) -> Vec<String> {
+    let Told { name, paper, ours, band, judged, inside, .. } = figure;
+    let (band, verdict) = match (judged, inside) {
+        (false, _) => ("", "told"),
+        (true, true) => (band.as_str(), "inside"),
+        (true, false) => (band.as_str(), "OUTSIDE"),
+    };
+    ["   ", name, kind, paper, band, ours, verdict].map(str::to_owned).to_vec()
+}

@@ -1,0 +1,96 @@
+//! E8: reads and writes in order on aged flash, while what is read is written together again (WAR), and while it is not.
+
+use senesce_garden::{Gardening, WriteAfterRead};
+use senesce_sim::{
+    CpuProfile,
+    storage::{StorageFigures, StorageSetup},
+};
+use senesce_trials::{Band, CleaningPolicy, Figure, LoadKind, Scale, Setup};
+
+use super::{Experiment, Outcome, Stage, run_at};
+use crate::{Result, TimedTrial, machine};
+
+/// Turnovers at random, and then with cleaning, so that there are empty areas to write in order to.
+const TURNOVERS: u64 = 2;
+const CLEANED: u64 = 1;
+/// Clients that read and clients that write; none of them thinks. 2 GiB/s at 1.7 ms, as published, are 56 operations at a time.
+const READERS: u64 = 28;
+const WRITERS: u64 = 28;
+/// Blocks of an operation: 64 KiB.
+const BLOCKS: u64 = 16;
+/// Blocks that the garden reads ahead at most: its default.
+const READ_AHEAD: u64 = 256;
+/// Consistency points that are collected.
+const POINTS: usize = 8;
+
+/// E8.
+pub fn run(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
+    let without = stage("without WAR", false, scale, profile)?;
+    let with = stage("with WAR", true, scale, profile)?;
+    let figures_of = |stage: &Stage| stage.runs[0].figures.clone();
+    let (one, other) = (figures_of(&without), figures_of(&with));
+    let rate = |per_second: f64| per_second * (BLOCKS * 4096) as f64 / f64::from(1 << 30);
+    // Busy ones, not what was charged: near the end of all cores work is charged that is not done yet.
+    let cores = |figures: &StorageFigures| figures.processors.utilisation * f64::from(machine::FLASH_CORES);
+    let share = with.counted.rewritten as f64 / with.counted.client_blocks_read.max(1) as f64;
+    // 40 % of what was published to either side, and not beyond the sign.
+    let figures = vec![
+        Figure::new("ms without WAR", "1.7", one.latency.mean / 1e6, Band::any()),
+        Figure::new("ms with WAR", "2.5", other.latency.mean / 1e6, Band::any()),
+        Figure::new(
+            "latency with WAR over without",
+            "1.47",
+            other.latency.mean / one.latency.mean,
+            Band::between(1.0, 2.06),
+        ),
+        Figure::new("GiB/s without WAR", "2", rate(one.per_second), Band::any()),
+        Figure::new("GiB/s with WAR", "1.7", rate(other.per_second), Band::any()),
+        Figure::new(
+            "throughput with WAR over without",
+            "0.85",
+            other.per_second / one.per_second,
+            Band::between(0.51, 1.0),
+        ),
+        Figure::new("cores more with WAR", "1.6", cores(&other) - cores(&one), Band::between(0.96, 2.24)),
+        Figure::new("blocks rewritten for each that was read", "", share, Band::any()),
+    ];
+    let notes = vec![
+        format!("{READERS} clients that read and {WRITERS} that write 64 KiB in order, each from a place of its own, and do not think."),
+        "Both begin on an aggregate that was written at random twice and cleaned for a turnover; the garden reads 256 blocks ahead.".to_owned(),
+    ];
+    Ok(Outcome {
+        experiment: Experiment::E8,
+        scale,
+        profile: profile.clone(),
+        stages: vec![without, with],
+        figures,
+        notes,
+    })
+}
+
+fn stage(name: &str, writes_after_read: bool, scale: Scale, profile: &CpuProfile) -> Result<Stage> {
+    // The garden itself reads ahead: it is what tells WAR that somebody reads in order.
+    let setup = Setup { read_ahead: 1, ..Setup::published(scale) };
+    let system: StorageSetup = machine::flash(&setup, profile.clone())?;
+    let mut trial = TimedTrial::new(setup, LoadKind::Random, true)?;
+    trial.age(TURNOVERS * 10 * scale.turnover_percent)?;
+    trial.set_cleaning(CleaningPolicy::Default);
+    trial.age(CLEANED * 10 * scale.turnover_percent)?;
+    trial.set_read_ahead(READ_AHEAD);
+    trial.trial().set_load(LoadKind::Streams { readers: READERS, writers: WRITERS, blocks: BLOCKS });
+    if writes_after_read {
+        let garden = trial.trial().rig().garden();
+        garden.set_gardening(Gardening { write_after_read: Some(WriteAfterRead::default()), ..garden.gardening() });
+    }
+    let window = trial.collect(POINTS)?;
+    let clients = READERS + WRITERS;
+    let run = run_at(clients, &system, &window, &machine::closed(clients as u32, window.operations()))?;
+    let series = trial.trial().series();
+    Ok(Stage {
+        name: name.to_owned(),
+        turnovers: series.sum().client_blocks as f64 / series.turnover as f64,
+        counted: window.counted,
+        collection_is_meant: machine::is_collection_meant(&system),
+        runs: vec![run],
+    })
+}

@@ -1,0 +1,146 @@
+//! The lines that are drawn of a part: write chains over turnovers, latencies over turnovers or load.
+
+use senesce_trials::Point;
+use serde::{Deserialize, Serialize};
+
+use super::record::shorten;
+use crate::Stage;
+
+/// A place on a line.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    /// Along.
+    pub x: f64,
+    /// Up.
+    pub y: f64,
+    /// Whether it says how long the run was and nothing else: it did not keep up.
+    pub unkept: bool,
+}
+
+impl Place {
+    fn new(x: f64, y: f64, unkept: bool) -> Self {
+        Self { x: shorten(x), y: shorten(y), unkept }
+    }
+}
+
+/// A line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// What it is of.
+    pub name: String,
+    /// From left to right.
+    pub places: Vec<Place>,
+}
+
+/// Some lines with the same axes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Chart {
+    /// What is drawn.
+    pub title: String,
+    /// What is along, with its unit.
+    pub x: String,
+    /// What is up, with its unit.
+    pub y: String,
+    /// Whether steps upwards are factors.
+    pub logarithmic: bool,
+    /// The lines.
+    pub lines: Vec<Line>,
+}
+
+impl Chart {
+    fn new(title: &str, x: &str, y: &str, lines: Vec<Line>) -> Self {
+        // Chains and latencies of one aggregate differ by factors.
+        Self { title: title.to_owned(), x: x.to_owned(), y: y.to_owned(), logarithmic: true, lines }
+    }
+
+    /// Whether a line has two places.
+    fn is_drawable(&self) -> bool {
+        self.lines.iter().any(|line| line.places.len() > 1)
+    }
+}
+
+/// Of what was counted: chains over turnovers; over fullness, if stages differ in that alone.
+pub(super) fn of_structure(outcome: &senesce_trials::Outcome) -> Vec<Chart> {
+    let stages = &outcome.stages;
+    let at = |x: f64, y: f64| Place::new(x, y, false);
+    if outcome.experiment == senesce_trials::Experiment::E12 {
+        let mut lines: Vec<Line> = Vec::new();
+        for stage in stages {
+            let name = stage.name.split(',').next().unwrap_or_default();
+            // A tenth of all blocks is the reserve.
+            let place = at(stage.setup.fill as f64 / 9.0, stage.series.last_turnover().write_chain());
+            match lines.iter_mut().find(|line| line.name == name) {
+                Some(line) => line.places.push(place),
+                None => lines.push(Line { name: name.to_owned(), places: vec![place] }),
+            }
+        }
+        return vec![Chart::new("Write chains by fullness", "% full", "blocks a write chain", lines)];
+    }
+    let over_turnovers = |of: fn(&Point) -> f64| -> Vec<Line> {
+        let line = |stage: &senesce_trials::Stage| {
+            let turnovers = stage.series.turnovers();
+            let places = (1..).zip(&turnovers).map(|(turnover, point)| at(f64::from(turnover), of(point)));
+            Line { name: stage.name.clone(), places: places.filter(|place| place.y > 0.0).collect() }
+        };
+        stages.iter().map(line).collect()
+    };
+    let x = "turnovers of the stage";
+    let charts = [
+        Chart::new("Write chains", x, "blocks a write chain", over_turnovers(Point::write_chain)),
+        Chart::new(
+            "Reads for parity",
+            x,
+            "blocks for each of clients",
+            over_turnovers(Point::parity_reads_per_client_block),
+        ),
+    ];
+    charts.into_iter().filter(Chart::is_drawable).collect()
+}
+
+/// Of what was simulated: latency over load where stages have several loads, over turnovers where there are many stages of a name.
+pub(super) fn of_time(outcome: &crate::Outcome) -> Vec<Chart> {
+    type Latency = fn(&crate::Run) -> f64;
+    let mean: Latency = |run| run.figures.latency.mean / 1e6;
+    let tail: Latency = |run| run.figures.latency.p99 as f64 / 1e6;
+    let is_load = outcome.stages.iter().any(|stage| stage.runs.len() > 1);
+    let x = if is_load { "thousand operations a second" } else { "turnovers" };
+    let lines = |of: Latency| -> Vec<Line> {
+        let mut lines: Vec<Line> = Vec::new();
+        for stage in &outcome.stages {
+            let places = stage.runs.iter().map(|run| {
+                let x = if is_load { run.load as f64 / 1e3 } else { stage.turnovers };
+                Place::new(x, of(run), !run.figures.kept_up)
+            });
+            match lines.iter_mut().find(|line| line.name == stage.name) {
+                Some(line) => line.places.extend(places),
+                None => lines.push(Line { name: stage.name.clone(), places: places.collect() }),
+            }
+        }
+        lines
+    };
+    let mut charts = vec![
+        Chart::new("Mean latency (model)", x, "ms", lines(mean)),
+        Chart::new("Latency of one in a hundred (model)", x, "ms, p99", lines(tail)),
+    ];
+    if !is_load {
+        let chains = chains_of(&outcome.stages);
+        charts.push(Chart::new("Write chains", x, "blocks a write chain", chains));
+    }
+    charts.retain(Chart::is_drawable);
+    charts
+}
+
+fn chains_of(stages: &[Stage]) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    for stage in stages {
+        let place = Place::new(stage.turnovers, stage.counted.write_chain(), false);
+        if place.y <= 0.0 {
+            continue;
+        }
+        match lines.iter_mut().find(|line| line.name == stage.name) {
+            Some(line) => line.places.push(place),
+            None => lines.push(Line { name: stage.name.clone(), places: vec![place] }),
+        }
+    }
+    lines
+}

@@ -1,0 +1,152 @@
+//! A panel of numbers over numbers: one line for each of some names, explained by a legend outside.
+
+use std::fmt::Write as _;
+
+use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH};
+use crate::format::{escape, number};
+
+const LEFT: f64 = 44.0;
+const RIGHT: f64 = 14.0;
+const TOP: f64 = 46.0;
+const BOTTOM: f64 = 40.0;
+/// Places nearer to each other along than this part of the axis share a tooltip.
+const SAME: f64 = 0.012;
+
+/// A line.
+#[derive(Clone, Debug)]
+pub(crate) struct PlotLine {
+    /// Of its colour and dash: `curve-1`.
+    pub class: String,
+    pub name: String,
+    /// Along, up, and whether the value says less than others do; from left to right.
+    pub points: Vec<(f64, f64, bool)>,
+}
+
+/// The panel.
+#[derive(Clone, Debug)]
+pub(crate) struct PlotPanel {
+    pub title: String,
+    pub x_label: String,
+    pub y_label: String,
+    pub is_logarithmic: bool,
+    /// What a tooltip adds to a value that says less.
+    pub mark: &'static str,
+    pub lines: Vec<PlotLine>,
+}
+
+impl PlotPanel {
+    /// The panel's elements, for an area of [`PANEL_WIDTH`] by [`PANEL_HEIGHT`].
+    pub(crate) fn draw(&self) -> String {
+        let mut svg = String::new();
+        let _ = write!(svg, r#"<text class="panel-title" x="0" y="14">{}</text>"#, escape(&self.title));
+        let scale = if self.is_logarithmic { ", logarithmic" } else { "" };
+        let _ = write!(svg, r#"<text class="axis-label" x="0" y="32">{}{scale}</text>"#, escape(&self.y_label));
+        let Some(place) = Place::of(self) else {
+            let (x, y) = (PANEL_WIDTH / 2.0, PANEL_HEIGHT / 2.0);
+            let _ = write!(svg, r#"<text class="no-data" x="{x}" y="{y}" text-anchor="middle">no data</text>"#);
+            return svg;
+        };
+        place.draw_axes(&mut svg);
+        for line in &self.lines {
+            place.draw_line(&mut svg, line);
+        }
+        place.draw_columns(&mut svg);
+        svg
+    }
+}
+
+/// The panel with its axes.
+struct Place<'p> {
+    panel: &'p PlotPanel,
+    x: Axis,
+    y: Axis,
+}
+
+impl<'p> Place<'p> {
+    /// None without values.
+    fn of(panel: &'p PlotPanel) -> Option<Self> {
+        let points = || panel.lines.iter().flat_map(|line| &line.points);
+        points().next()?;
+        let span = |of: fn(&(f64, f64, bool)) -> f64| {
+            points().map(of).fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)))
+        };
+        let ((left, right), (low, high)) = (span(|point| point.0), span(|point| point.1));
+        let y = if panel.is_logarithmic && low > 0.0 { Axis::logarithmic(low, high) } else { Axis::from_zero(high) };
+        // What begins near its left end begins at zero.
+        let x = if left < 0.3 * right { Axis::from_zero(right) } else { Axis::between(left, right) };
+        Some(Self { panel, x, y })
+    }
+
+    fn x(&self, value: f64) -> f64 {
+        LEFT + self.x.position(value) * (PANEL_WIDTH - RIGHT - LEFT)
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        PANEL_HEIGHT - BOTTOM - self.y.position(value) * (PANEL_HEIGHT - BOTTOM - TOP)
+    }
+
+    fn draw_axes(&self, svg: &mut String) {
+        let (right, base) = (PANEL_WIDTH - RIGHT, PANEL_HEIGHT - BOTTOM);
+        for tick in self.y.ticks() {
+            let (y, label) = (self.y(tick), number(tick));
+            let _ = write!(svg, r#"<line class="grid" x1="{LEFT}" x2="{right}" y1="{y:.1}" y2="{y:.1}"/>"#);
+            let (x, y) = (LEFT - 7.0, y + 4.0);
+            let _ = write!(svg, r#"<text class="tick" x="{x}" y="{y:.1}" text-anchor="end">{label}</text>"#);
+        }
+        let _ = write!(svg, r#"<line class="axis" x1="{LEFT}" x2="{right}" y1="{base}" y2="{base}"/>"#);
+        for tick in self.x.ticks() {
+            let (x, label) = (self.x(tick), number(tick));
+            let _ = write!(svg, r#"<line class="axis" x1="{x:.1}" x2="{x:.1}" y1="{base}" y2="{}"/>"#, base + 4.0);
+            let y = base + 17.0;
+            let _ = write!(svg, r#"<text class="tick" x="{x:.1}" y="{y}" text-anchor="middle">{label}</text>"#);
+        }
+        let (x, y, label) = ((LEFT + right) / 2.0, base + 34.0, escape(&self.panel.x_label));
+        let _ = write!(svg, r#"<text class="axis-label" x="{x}" y="{y}" text-anchor="middle">{label}</text>"#);
+    }
+
+    fn draw_line(&self, svg: &mut String, line: &PlotLine) {
+        let _ = write!(svg, r#"<g class="series {}">"#, line.class);
+        if line.points.len() > 1 {
+            let place = |(x, y, _): &(f64, f64, bool)| format!("{:.1},{:.1}", self.x(*x), self.y(*y));
+            let path: Vec<String> = line.points.iter().map(place).collect();
+            let _ = write!(svg, r#"<polyline class="line" points="{}"/>"#, path.join(" "));
+        }
+        for (x, y, is_less) in &line.points {
+            let class = if *is_less { "dot less" } else { "dot" };
+            let (x, y) = (self.x(*x), self.y(*y));
+            let _ = write!(svg, r#"<circle class="{class}" cx="{x:.1}" cy="{y:.1}" r="2.4"/>"#);
+        }
+        svg.push_str("</g>");
+    }
+
+    /// An invisible column for each place along, which carries what a tooltip says.
+    fn draw_columns(&self, svg: &mut String) {
+        let mut places: Vec<f64> =
+            self.panel.lines.iter().flat_map(|line| line.points.iter().map(|point| point.0)).collect();
+        places.sort_by(f64::total_cmp);
+        let near = |one: f64, other: f64| (self.x.position(one) - self.x.position(other)).abs() < SAME;
+        places.dedup_by(|later, earlier| near(*later, *earlier));
+        for (at, &place) in places.iter().enumerate() {
+            let middle = |other: &f64| (self.x(place) + self.x(*other)) / 2.0;
+            let left = if at == 0 { LEFT - 6.0 } else { middle(&places[at - 1]) };
+            let right = places.get(at + 1).map_or(PANEL_WIDTH - RIGHT + 6.0, middle);
+            let told: Vec<String> = self.panel.lines.iter().filter_map(|line| self.tell(line, place, near)).collect();
+            let tip = format!("{} {}\n{}", number(place), self.panel.x_label, told.join("\n"));
+            let _ = write!(
+                svg,
+                r#"<rect class="column" x="{left:.1}" y="{TOP}" width="{:.1}" height="{:.1}" data-x="{:.1}" data-tip="{}"/>"#,
+                right - left,
+                PANEL_HEIGHT - TOP - BOTTOM,
+                self.x(place),
+                escape(&tip)
+            );
+        }
+    }
+
+    /// Class, name and value, apart by tabs.
+    fn tell(&self, line: &PlotLine, place: f64, near: impl Fn(f64, f64) -> bool) -> Option<String> {
+        let (_, value, is_less) = line.points.iter().find(|point| near(point.0, place))?;
+        let mark = if *is_less { self.panel.mark } else { "" };
+        Some(format!("{}\t{}\t{}{mark}", line.class, line.name, number(*value)))
+    }
+}
