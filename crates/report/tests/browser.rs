@@ -1,6 +1,8 @@
 //! The page in a real browser: no console errors, charts present, no texts over each other, nothing wider than the screen.
 
 mod common;
+#[path = "common/reproduction.rs"]
+mod reproduction_sample;
 #[path = "common/suite.rs"]
 mod suite_sample;
 #[path = "common/transfer.rs"]
@@ -9,7 +11,10 @@ mod transfer_sample;
 use std::path::Path;
 use std::process::Command;
 
-use senesce_report::{ReportOptions, SuiteOptions, TransferOptions, render_report, render_suite, render_transfer};
+use senesce_report::{
+    ReportOptions, ReproductionOptions, SuiteOptions, TransferOptions, render_report, render_reproduction,
+    render_suite, render_transfer,
+};
 use senesce_store::Role;
 
 /// Opens everything, and defines `check`, which adds to `overlaps` what is over something else, cut, or too wide.
@@ -112,6 +117,26 @@ const CHECK_SUITE: &str = r#"
   const verdict = document.createElement("pre");
   verdict.id = "verdict";
   verdict.textContent = "VERDICT" + JSON.stringify({ overlaps, bars, texts, shares: shares.map((cell) => cell.innerText), before, after }) + "END";
+  document.body.append(verdict);
+"#;
+
+/// The same for the page of published experiments: its table and its panels.
+const CHECK_REPRODUCTION: &str = r#"
+  check("first");
+  const lines = document.querySelectorAll("tr.inside, tr.outside, tr.told").length;
+  const first = document.querySelector("svg.panel");
+  first.focus();
+  first.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight" }));
+  const tooltip = document.getElementById("tip").innerText;
+  const dot = () => getComputedStyle(document.querySelector("svg.panel .dot")).fill;
+  const before = dot();
+  document.getElementById("theme").click();
+  const after = dot();
+  const hollow = getComputedStyle(document.querySelector("svg.panel .dot.less")).fill;
+  const paper = getComputedStyle(document.body).backgroundColor;
+  const verdict = document.createElement("pre");
+  verdict.id = "verdict";
+  verdict.textContent = "VERDICT" + JSON.stringify({ overlaps, lines, tooltip, before, after, hollow, paper }) + "END";
   document.body.append(verdict);
 "#;
 
@@ -240,5 +265,24 @@ fn the_page_of_a_suite_opens_without_errors_or_overlaps() {
         let expected = ["", "", "", "100", "75", "<1", "", "25", "", "", "", ""];
         assert_eq!(verdict["shares"], serde_json::json!(expected), "{width} px");
         assert_ne!(verdict["before"], verdict["after"], "{width} px: the tint follows the theme");
+    }
+}
+
+#[test]
+fn the_page_of_published_experiments_opens_without_errors_or_overlaps() {
+    let Some(chromium) = chromium_or_skip() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let page = render_reproduction(&reproduction_sample::reproduction(), &ReproductionOptions::default()).unwrap();
+    std::fs::write(dir.path().join("page.html"), with_check(&page, CHECK_REPRODUCTION)).unwrap();
+    for (width, dark) in [(1280, false), (390, true)] {
+        let (verdict, log) = open(chromium, dir.path(), width, dark);
+        let console: Vec<_> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
+        assert!(console.is_empty(), "{width} px: {console:?}");
+        assert_eq!(verdict["overlaps"], serde_json::json!([]), "{width} px");
+        assert_eq!(verdict["lines"], 4, "{width} px");
+        let tooltip = verdict["tooltip"].as_str().unwrap();
+        assert!(tooltip.contains("1 turnovers") && tooltip.contains("with cleaning"), "{verdict}");
+        assert_ne!(verdict["before"], verdict["after"], "{width} px: dots follow the theme");
+        assert_eq!(verdict["hollow"], verdict["paper"], "{width} px");
     }
 }

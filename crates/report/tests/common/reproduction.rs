@@ -1,0 +1,41 @@
+//! A made-up table of published experiments.
+
+use serde_json::{Value, json};
+
+/// Three experiments: one with figures of all kinds and charts, one that did not keep up, one that was not run.
+pub fn reproduction() -> Value {
+    let figure = |name: &str, ours: &str, judged: bool, inside: bool| {
+        let band = if judged { "7..16" } else { "any" };
+        json!({ "name": name, "paper": "-> 10.9", "value": 1.0, "ours": ours, "band": band, "judged": judged, "inside": inside })
+    };
+    let line = |name: &str, unkept: u32| {
+        let place = |at: u32| json!({ "x": at, "y": 64.0 / f64::from(at + 1), "unkept": at > 6 - unkept });
+        json!({ "name": name, "places": (1..=6).map(place).collect::<Vec<_>>() })
+    };
+    let chart = |title: &str, unkept: u32| {
+        let lines = [line("without <cleaning>", unkept), line("with cleaning", 0)];
+        json!({ "title": title, "x": "turnovers", "y": "blocks a write chain", "logarithmic": true, "lines": lines })
+    };
+    let part = |kind: &str, figures: Vec<Value>, charts: Vec<Value>| json!({ "kind": kind, "title": "OLTP on drives", "figures": figures, "charts": charts, "notes": ["One parity drive."] });
+    let experiment = |name: &str, verdict: &str, why: &str, parts: Vec<Value>| {
+        json!({
+            "name": name, "setup": "OLTP <on> disks", "paper": "chains go to 1", "band": "<= 2.5", "verdict": verdict,
+            "why": why, "parts": parts,
+        })
+    };
+    let counted = part(
+        "structure",
+        vec![figure("write chain", "9.7", true, true), figure("read chain", "0.8", true, false)],
+        vec![chart("Write chains", 0), chart("Reads for parity", 0)],
+    );
+    let timed = part("time", vec![figure("latency", "did not keep up", false, true)], vec![chart("Mean latency", 2)]);
+    json!({
+        "schema": "senesce-reproduction/1", "senesce_version": "1.2.3",
+        "scale": { "areas": 256, "areas_per_point": 4, "turnover_percent": 100 },
+        "experiments": [
+            experiment("E4", "outside", "Known causes: cores.", vec![counted, timed.clone()]),
+            experiment("E6", "told", "", vec![timed]),
+            experiment("E9", "not run", "Not here: compaction.", Vec::new()),
+        ],
+    })
+}

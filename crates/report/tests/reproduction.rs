@@ -1,0 +1,66 @@
+//! The page of published experiments.
+
+#[path = "common/reproduction.rs"]
+mod sample;
+
+use senesce_report::{ReproductionOptions, render_reproduction};
+use serde_json::json;
+
+#[test]
+fn the_page_has_every_figure_with_its_verdict_and_loads_nothing() {
+    let options = ReproductionOptions { made_at: Some("today".into()) };
+    let page = render_reproduction(&sample::reproduction(), &options).unwrap();
+    assert_eq!(page, render_reproduction(&sample::reproduction(), &options).unwrap());
+    for outside in ["http:", "https:", "//cdn", "@import", "url(", "<link rel=\"stylesheet", " src="] {
+        assert!(!page.contains(outside), "the page refers to `{outside}`");
+    }
+    for said in [
+        "1 of 2 figures that have a band are inside it.",
+        "Of 3 published experiments 0 are inside with all their figures, 1 have some outside, 1 were not run.",
+        "256 allocation areas, 4 a consistency point, today",
+        "OLTP &lt;on&gt; disks",
+        "→ 10.9",
+        "7 to 16",
+        "Not here: compaction.",
+        "without &lt;cleaning&gt;",
+        "(did not keep up)",
+    ] {
+        assert!(page.contains(said), "{said}\n{page}");
+    }
+    let count = |text: &str| page.matches(text).count();
+    assert_eq!(
+        (count("<tr class=\"experiment"), count("<tr class=\"inside\""), count("<tr class=\"outside\"")),
+        (3, 1, 1)
+    );
+    assert_eq!((count("<tr class=\"told\""), count("<svg class=\"panel\""), count("<polyline")), (2, 4, 8));
+    // Two runs at the end of one line, in two charts.
+    assert_eq!(count("class=\"dot less\""), 4);
+    assert!(!page.contains("<on>") && !page.contains("NaN"));
+    assert_eq!(page.matches("</script>").count(), 2);
+    let data = page.split("id=\"senesce-data\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    assert_eq!(
+        data["experiments"][0]["parts"][0]["figures"],
+        sample::reproduction()["experiments"][0]["parts"][0]["figures"]
+    );
+}
+
+#[test]
+fn a_trial_that_was_cut_down_is_told() {
+    let mut cut = sample::reproduction();
+    cut["scale"]["turnover_percent"] = json!(3);
+    let page = render_reproduction(&cut, &ReproductionOptions::default()).unwrap();
+    assert!(page.contains("Cut down to 3 % of the turnovers: bands are not meant for that."));
+}
+
+#[test]
+fn what_is_missing_or_absurd_is_a_dash_and_no_figure() {
+    let absurd = json!({ "experiments": [{ "parts": [{ "figures": [7], "charts": [
+        { "lines": [{ "places": [{ "x": 1e300, "y": -1 }, { "x": "a", "y": 2 }] }, 3], "logarithmic": true },
+        { "lines": [{ "places": [{ "x": 1, "y": -1 }, { "x": 2, "y": 0 }] }], "logarithmic": true },
+    ] }] }] });
+    for input in [json!({}), json!(7), absurd] {
+        let page = render_reproduction(&input, &ReproductionOptions::default()).unwrap();
+        assert!(!page.contains("NaN") && !page.contains("inf "), "{page}");
+    }
+}
