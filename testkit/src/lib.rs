@@ -6,4 +6,4 @@ mod volume;
 
 pub use root::{found_or_skip, root_or_skip};
 pub use tracefs::tracefs;
-pub use volume::{Volume, VolumeOptions, run};
+pub use volume::{Volume, VolumeOptions, run, scratch_directory};

@@ -27,6 +27,16 @@ pub fn run(program: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+/// A directory for images, in memory if there is room for some: a test that is not about disks need not wait for one.
+pub fn scratch_directory() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    let room = rustix::fs::statvfs(memory).map_or(0, |info| info.f_bavail * info.f_frsize);
+    if room < SCRATCH_ROOM_BYTES { tempfile::tempdir() } else { tempfile::tempdir_in(memory) }.unwrap()
+}
+
+/// What is to be free in memory for that.
+const SCRATCH_ROOM_BYTES: u64 = 4 << 30;
+
 /// What volume a test wants.
 #[derive(Debug, Clone)]
 pub struct VolumeOptions<'a> {
@@ -42,7 +52,7 @@ pub struct VolumeOptions<'a> {
     pub direct_io: bool,
     /// Readahead of the device, KiB; `None`: what the host gives.
     pub read_ahead_kib: Option<u32>,
-    /// Where the image lies; `/dev/shm` keeps it in memory. `None`: where temporary files do.
+    /// Where the image lies. `None`: in memory if there is room ([`scratch_directory`]), with direct I/O where temporary files do.
     pub image_in: Option<&'a Path>,
 }
 
@@ -76,7 +86,12 @@ impl Volume {
     /// Makes the image and the file system, and mounts it. Panics with what a tool said if one fails; needs root.
     #[track_caller]
     pub fn with(options: &VolumeOptions<'_>) -> Self {
-        let directory = options.image_in.map_or_else(tempfile::tempdir, tempfile::tempdir_in).unwrap();
+        let directory = match options.image_in {
+            Some(place) => tempfile::tempdir_in(place).unwrap(),
+            // Direct I/O is asked for to see a disk.
+            None if options.direct_io => tempfile::tempdir().unwrap(),
+            None => scratch_directory(),
+        };
         // Some tests look at the volume with nobody's rights.
         fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
         let (image, mountpoint) = (directory.path().join("image"), directory.path().join("mnt"));

@@ -8,6 +8,7 @@ use std::{
 
 use senesce_ext4::FileSystem;
 pub use senesce_testkit::run;
+use senesce_testkit::scratch_directory;
 
 /// A formatted image in a directory of its own.
 pub struct Image {
@@ -18,7 +19,7 @@ pub struct Image {
 impl Image {
     /// Makes a file of `mib` MiB and runs `mkfs.ext4` with `arguments` (parted by spaces) on it.
     pub fn new(mib: u64, arguments: &str) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = scratch_directory();
         let path = directory.path().join("image");
         File::create(&path).unwrap().set_len(mib << 20).unwrap();
         let mut all: Vec<&str> = arguments.split_whitespace().collect();
