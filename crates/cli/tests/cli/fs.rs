@@ -54,6 +54,9 @@ fn one_is_made_and_looked_at_without_root() {
     let before: Vec<Vec<u8>> = ["g/drive-00.img", "g/drive-03.img", "g/log.img"].map(bytes).into();
     lab.run(["fs", "mkfs", "garden", "g"]).refused(1, &["cannot make the directory", "File exists"]);
     lab.run(["fs", "mkfs", "garden", "h", "--size", "1MiB"]).refused(2, &["too small", "8.00 MiB"]);
+    for word in ["--force", "--zeroed"] {
+        lab.run(["fs", "mkfs", "garden", "h", word]).refused(2, &[word, "a directory is made"]);
+    }
     lab.run(["fs", "check", "tmp"]).refused(2, &["holds no file system of senesce", "senesce fs mkfs garden"]);
     assert_eq!(["g/drive-00.img", "g/drive-03.img", "g/log.img"].map(bytes).to_vec(), before, "it was only looked at");
 

@@ -37,6 +37,7 @@ const AREA_STRIPES: u64 = 1024;
 pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
     let EngineKind::Garden = args.engine;
     let place = Place::of(&args.place)?;
+    check_words(args, &place)?;
     let log_size = args.log_size.unwrap_or(USUAL_LOG);
     if log_size < LEAST_LOG {
         return Err(too_small("--log-size", log_size));
@@ -87,6 +88,20 @@ pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
     })?;
     println!("{place}: {} in {shape} and a log of {log_bytes}; volume {}", Bytes(blocks * 4096), args.volume);
     Ok(())
+}
+
+/// Errors: what is said means nothing for this place.
+fn check_words(args: &FsMkfsArgs, place: &Place) -> Result<()> {
+    match place {
+        Place::Directory(_) if args.force => {
+            Err(usage("--force is about drives that are there, and a directory is made", None))
+        }
+        Place::Directory(_) | Place::Named { .. } if args.zeroed => Err(usage(
+            "--zeroed is about one file or device that is there; a directory is made, and drives that are named are looked at",
+            None,
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The RAID groups of an aggregate that is to be made, all alike.
