@@ -40,8 +40,9 @@ const WALLS: &[(&str, &[&str])] = &[
     ("senesce-record", &["senesce-core", "senesce-oplog"]),
     ("senesce-block", &["senesce-core"]),
     ("senesce-fsapi", &["senesce-core"]),
-    ("senesce-garden", &["senesce-core", "senesce-block", "senesce-fsapi"]),
-    ("senesce-trials", &["senesce-core", "senesce-block", "senesce-fsapi", "senesce-garden"]),
+    ("senesce-objects", &[]),
+    ("senesce-garden", &["senesce-core", "senesce-block", "senesce-fsapi", "senesce-objects"]),
+    ("senesce-trials", &["senesce-core", "senesce-block", "senesce-fsapi", "senesce-garden", "senesce-objects"]),
     ("senesce-fuse", &["senesce-fsapi"]),
     ("senesce-sim", &["senesce-core", "senesce-device"]),
     (
@@ -73,6 +74,7 @@ const WALLS: &[(&str, &[&str])] = &[
             "senesce-fsapi",
             "senesce-fuse",
             "senesce-garden",
+            "senesce-objects",
             "senesce-sim",
             "senesce-timed",
             "senesce-trials",
@@ -88,6 +90,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("resvg", &["senesce-report"]),
     ("minijinja", &["senesce-report"]),
     ("fuser", &["senesce-fuse", "senesce-record", "senesce-vdisk"]),
+    ("object_store", &["senesce-objects"]),
+    ("tokio", &["senesce-objects"]),
     ("clap", &["senesce"]),
     ("indicatif", &["senesce"]),
 ];

@@ -11,6 +11,7 @@ use std::{
 use senesce_block::BlockDevice;
 use senesce_core::Bytes;
 use senesce_fsapi::{Caller, FsResult};
+use senesce_objects::ObjectStore;
 
 use crate::{
     error::{Error, Result},
@@ -84,6 +85,8 @@ pub(crate) struct Shared {
     commits: Mutex<Commits>,
     store: Mutex<Store>,
     log: Arc<dyn BlockDevice>,
+    /// Locked before the others by whoever changes objects.
+    pub objects: Mutex<()>,
 }
 
 pub(crate) struct Commits {
@@ -121,8 +124,22 @@ impl Garden {
     /// The drives come in any order; one of each group with parity may be missing. Errors: devices of several aggregates or
     /// of none, damage. Cost: reads the log, and one block for each RAID group
     /// to know where to write.
+    ///
+    /// Cold blocks in objects cannot be read; all else is as ever.
     pub fn open(drives: &[Arc<dyn BlockDevice>], log: Arc<dyn BlockDevice>, limits: Limits) -> Result<Self> {
-        let Opened { mut store, found } = store::open(drives, log, limits)?;
+        Self::open_with(drives, log, limits, None)
+    }
+
+    /// The same with the store of its objects, if it is there. Nothing is put there or deleted unless it is asked for.
+    ///
+    /// Errors: also if an operation of the log has to read a cold block, and cannot.
+    pub fn open_with(
+        drives: &[Arc<dyn BlockDevice>],
+        log: Arc<dyn BlockDevice>,
+        limits: Limits,
+        objects: Option<Arc<dyn ObjectStore>>,
+    ) -> Result<Self> {
+        let Opened { mut store, found } = store::open(drives, log, limits, objects)?;
         for (sequence, bytes) in &found.operations {
             let place = || format!("record {sequence} of the log");
             let operation = Operation::decode(bytes).map_err(|damage| Error::damaged(place(), damage))?;
@@ -137,7 +154,7 @@ impl Garden {
         }
         let (log, durable) = (store.log.device(), store.log.last());
         let commits = Mutex::new(Commits { durable });
-        Ok(Self { shared: Arc::new(Shared { commits, store: Mutex::new(store), log }) })
+        Ok(Self { shared: Arc::new(Shared { commits, store: Mutex::new(store), log, objects: Mutex::default() }) })
     }
 
     /// Makes an empty volume; it is durable.

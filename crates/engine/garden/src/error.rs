@@ -27,6 +27,14 @@ pub enum Error {
         /// How many there are, without those that are kept for deleting.
         free: u64,
     },
+    /// Cold blocks are not to be had now. They are not lost: what is wrong is the way to them.
+    #[error("cold blocks are in object {object}, which cannot be had: {why}")]
+    ColdStore {
+        /// The object's key.
+        object: String,
+        /// Why not.
+        why: String,
+    },
     /// What was asked for cannot be.
     #[error("{what}")]
     Invalid {
@@ -72,6 +80,7 @@ impl From<Error> for FsError {
             Error::NoSpace { .. } => FsError::NoSpace,
             Error::Damaged { .. } => FsError::Corrupt { what: error.to_string() },
             Error::Stopped { .. } => FsError::ReadOnly,
+            Error::ColdStore { .. } => FsError::Io { what: "a cold block cannot be had", source: Box::new(error) },
             Error::Device(_) => FsError::Io { what: "a device failed", source: Box::new(error) },
             Error::Invalid { .. } | Error::WrongDevice { .. } => {
                 FsError::Io { what: "the engine refuses", source: Box::new(error) }

@@ -92,7 +92,7 @@ impl Garden {
     }
 
     /// Does something that may lack space, a second time after a consistency point.
-    fn with_space<T>(&self, mut act: impl FnMut(&mut Store) -> Result<T>) -> Result<T> {
+    pub(crate) fn with_space<T>(&self, mut act: impl FnMut(&mut Store) -> Result<T>) -> Result<T> {
         let mut fresh = false;
         loop {
             let mut store = self.shared().lock();

@@ -14,6 +14,9 @@
 //! - A *snapshot* keeps the tree of a volume as a consistency point had it. It is a file system that takes no changes; what
 //!   only it used becomes free bit by bit when it is deleted.
 //!
+//! - Blocks that are *cold* may be written to objects of an object store, and leave the drives: to those who read them nothing
+//!   changes, but that it takes longer, and fails while the store is away.
+//!
 //! [`Garden`] makes and opens aggregates, [`VolumeFs`] is a volume as a [`senesce_fsapi::FileSystem`]. The bytes are drawn
 //! in docs/garden-format.md.
 //!
@@ -28,15 +31,17 @@ mod fs;
 mod gardening;
 mod layout;
 mod log;
+mod object_defrag;
 mod packing;
 mod raid;
 mod sharing;
 mod snapshots;
 mod store;
+mod tiering;
 mod trailer;
 mod volume;
 
-pub use check::{CheckReport, Finding, check, collect_used_slots};
+pub use check::{CheckReport, Finding, check, check_with, collect_used_slots};
 pub use dump::{Dump, DumpTable, DumpValue, DumpWhat, Survey, SurveyedArea, SurveyedFile, SurveyedRun, dump, survey};
 pub use engine::{AggregateReport, DriveReport, Garden, VolumeOptions};
 pub use error::{Error, Result};
@@ -44,6 +49,7 @@ pub use format::Damage;
 pub use format::label::Group;
 pub use fs::VolumeFs;
 pub use layout::{Defrag, DefragFiles};
+pub use object_defrag::ObjectDefrag;
 pub use packing::{Packing, RECOMPACTED_BELOW_PERCENT};
 pub use raid::{Chains, DriveCounts, DriveState, RaidCounts};
 pub use sharing::Sharing;
@@ -51,6 +57,7 @@ pub use snapshots::SnapshotReport;
 pub use store::{
     AreaMoves, Change, Cleaning, Counts, DedupStep, DefragCounts, FixUp, FixUpStep, FormatOptions, Gardening, Headroom,
     InodeChange, LeftOut, Limits, PackingSurvey, Placing, RebuildStep, RecompactStep, ScanStep, ScrubReport, ScrubStep,
-    Worth, WriteAfterRead,
+    Tiering, Worth, WriteAfterRead,
 };
+pub use tiering::{ColdReport, Tier, TierCounts};
 pub use trailer::{Trailer, read_trailer};

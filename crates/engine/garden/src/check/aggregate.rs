@@ -1,12 +1,19 @@
 //! The files of the aggregate: from the superblock to the maps of the volumes.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use senesce_fsapi::FileKind;
+use senesce_objects::ObjectStore;
 
-use super::{BITS, Bits, CheckReport, chunks, media::Media, snapshots, top_areas, volume};
+use super::{
+    BITS, Bits, CheckReport, chunks,
+    media::Media,
+    objects::{self, ColdBlocks, Named},
+    snapshots, top_areas, volume,
+};
 use crate::{
     Damage,
+    error::Result as Looked,
     format::{
         BLOCK, Block,
         inode::{INODE, Inode, PER_BLOCK},
@@ -25,6 +32,8 @@ pub(super) type Map = BTreeMap<u64, Physical>;
 pub(super) struct Places<'a> {
     /// Of each volume from it on upwards: the first VVBN that is its own, its container, the map of that.
     homes: Vec<(u64, u64, &'a Map)>,
+    /// Those that lie in objects.
+    pub cold: &'a ColdBlocks,
 }
 
 impl<'a> Places<'a> {
@@ -33,6 +42,7 @@ impl<'a> Places<'a> {
         records: &BTreeMap<u32, VolumeRecord>,
         maps: &'a BTreeMap<u32, Map>,
         snapshots: &snapshots::Snapshots,
+        cold: &'a ColdBlocks,
         report: &mut CheckReport,
     ) -> Self {
         let (mut homes, mut at) = (Vec::new(), space);
@@ -48,7 +58,7 @@ impl<'a> Places<'a> {
             }
             at = origin.volume;
         }
-        Self { homes }
+        Self { homes, cold }
     }
 
     /// Where a block lies, and whose container its trailer names.
@@ -63,9 +73,9 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Checks everything but parity; gives the PVBNs that are reached.
-pub(super) fn check(media: &Media, report: &mut CheckReport) -> Bits {
-    let mut walk = Walk { media, report, used: Bits::default() };
+/// Checks everything but parity; gives the PVBNs that are reached. Errors: those of the object store.
+pub(super) fn check(media: &Media, report: &mut CheckReport, store: Option<&Arc<dyn ObjectStore>>) -> Looked<Bits> {
+    let mut walk = Walk { media, report, used: Bits::default(), cold: Named::new() };
     let inodes = walk.contents(aggregate::INODES, &media.sb.root.clone());
     let inode = |walk: &mut Walk<'_>, file: u64| walk.inode(&inodes, file);
     let bitmap = inode(&mut walk, aggregate::BITMAP).map(|inode| walk.contents(aggregate::BITMAP, &inode));
@@ -75,9 +85,10 @@ pub(super) fn check(media: &Media, report: &mut CheckReport) -> Bits {
     let mut snapshots = snapshots::read(walk.report, &snapshots.unwrap_or_default());
     let areas = inode(&mut walk, aggregate::TOP_AREAS).map(|inode| walk.contents(aggregate::TOP_AREAS, &inode));
     let counts = inode(&mut walk, aggregate::CHUNKS).map(|inode| walk.contents(aggregate::CHUNKS, &inode));
+    let objects = inode(&mut walk, aggregate::OBJECTS).map(|inode| walk.contents(aggregate::OBJECTS, &inode));
     let (mut records, mut maps) = (BTreeMap::new(), BTreeMap::new());
-    use aggregate::{BITMAP, CHUNKS, SNAPSHOTS, TOP_AREAS, VOLUMES};
-    let mut known = vec![BITMAP, VOLUMES, TOP_AREAS, SNAPSHOTS, CHUNKS];
+    use aggregate::{BITMAP, CHUNKS, OBJECTS, SNAPSHOTS, TOP_AREAS, VOLUMES};
+    let mut known = vec![BITMAP, VOLUMES, TOP_AREAS, SNAPSHOTS, CHUNKS, OBJECTS];
     for space in 0..aggregate::MAX_VOLUMES {
         let (block, at) = (u64::from(space) / 8, space as usize % 8 * VOLUME);
         let Some(bytes) = table.get(&block) else { continue };
@@ -122,9 +133,10 @@ pub(super) fn check(media: &Media, report: &mut CheckReport) -> Bits {
             walk.report.find(format!("compacted block at PVBN {pvbn}"), damage);
         }
     }
+    let cold = objects::check(media, walk.report, &objects.unwrap_or_default(), &walk.cold, store)?;
     for (&space, record) in &records {
         walk.report.volumes += 1;
-        let places = Places::of(space, &records, &maps, &snapshots, walk.report);
+        let places = Places::of(space, &records, &maps, &snapshots, &cold, walk.report);
         let own = snapshots.get(&space).map_or(&[][..], |own| own);
         volume::check(media, walk.report, space, record, own, &places);
     }
@@ -155,7 +167,7 @@ pub(super) fn check(media: &Media, report: &mut CheckReport) -> Bits {
         media.geometry.blocks().saturating_sub(used.count()),
     );
     report.blocks = used.count();
-    used
+    Ok(used)
 }
 
 /// The blocks of a file's contents that are no holes.
@@ -181,6 +193,8 @@ struct Walk<'a> {
     media: &'a Media,
     report: &'a mut CheckReport,
     used: Bits,
+    /// Places in objects.
+    cold: Named,
 }
 
 impl Walk<'_> {
@@ -216,8 +230,12 @@ impl Walk<'_> {
     fn container(&mut self, file: u64, inode: &Inode) -> Map {
         let mut map = Map::new();
         self.below(file, inode, &mut |walk, vvbn, at| {
-            // Compacted blocks are looked at when all maps are known.
-            if at.form == Form::Block && !walk.used.insert(at.pvbn) {
+            let is_new = match at.form {
+                Form::Block => walk.used.insert(at.pvbn),
+                Form::Compacted => true, // looked at when all maps are known
+                Form::Object => walk.cold.insert(at.pvbn, (file, vvbn, at.tag)).is_none(),
+            };
+            if !is_new {
                 let damage = Damage::new("container map", "PVBN", at.pvbn, "one that nothing else uses");
                 walk.report.find(format!("file {file} of the aggregate, VVBN {vvbn}"), damage);
             }

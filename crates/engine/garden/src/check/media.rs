@@ -23,6 +23,7 @@ use crate::{
 const STRIPES_AT_ONCE: u64 = 64;
 
 pub(crate) struct Media {
+    pub uuid: [u8; 16],
     pub geometry: Geometry,
     pub sb: Superblock,
     drives: Vec<Option<Arc<dyn BlockDevice>>>,
@@ -78,7 +79,7 @@ impl Media {
         }
         let unfinished = check_log(log, &sb, report)?;
         report.cp = sb.cp;
-        Ok(Self { geometry, sb, drives: places, held, unfinished })
+        Ok(Self { uuid: first.uuid, geometry, sb, drives: places, held, unfinished })
     }
 
     /// A block as it lies on its drive, and what its trailer says. No repair: what is damaged is damaged.
@@ -96,12 +97,12 @@ impl Media {
     ) -> std::result::Result<(Context, Box<Block>), Damage> {
         let (context, block) = self.read(at.pvbn)?;
         let want = match at.form {
-            Form::Block => Want { kind: Kind::Volume, level: None, owner, block: vvbn, tag: at.tag },
+            Form::Block | Form::Object => Want { kind: Kind::Volume, level: None, owner, block: vvbn, tag: at.tag },
             Form::Compacted => Want::compacted(owner, at.tag),
         };
         want.check(&context, at.pvbn)?;
         match at.form {
-            Form::Block => Ok((context, block)),
+            Form::Block | Form::Object => Ok((context, block)),
             Form::Compacted => Ok((context, compacted::extract(&block, vvbn)?)),
         }
     }

@@ -265,7 +265,20 @@ impl Files<'_> {
         if seen.as_ref().is_some_and(|seen| seen.get(&vvbn) == Some(&(file, index))) {
             return Ok(None);
         }
-        let (context, data) = self.media.read_volume_block(vvbn, owner, at)?;
+        let (context, data) = match at.form {
+            Form::Block | Form::Compacted => self.media.read_volume_block(vvbn, owner, at)?,
+            // What is kept is metadata, which lie on drives.
+            Form::Object if keep || level > 0 => {
+                return Err(Damage::new("container map", "place", "an object", "a drive"));
+            }
+            Form::Object => match self.places.cold.get(at.pvbn) {
+                Some(context) => (*context, crate::format::zero_block()),
+                None => {
+                    self.report.cold_unread += u64::from(!self.places.cold.seen);
+                    return Ok(None);
+                }
+            },
+        };
         if context.level != level {
             return Err(Damage::new("trailer", "level", context.level, level));
         }
@@ -286,6 +299,7 @@ impl Files<'_> {
         if let Some(seen) = seen {
             seen.insert(vvbn, (file, index));
         }
-        Ok(Some(data))
+        // Of what lies in an object the trailer is enough: its bytes were held against that with the object.
+        Ok((at.form != Form::Object).then_some(data))
     }
 }

@@ -14,6 +14,7 @@ use crate::{
         BLOCK, Decoded,
         bytes::u32_at,
         inode::INODE,
+        object::{self, MAX_OBJECTS, ObjectRecord, PER_BLOCK, RECORD},
         pointer::{Form, Physical},
         top_areas::{MAX_LISTED, TopAreas},
         volume::VolumeRecord,
@@ -135,7 +136,7 @@ fn goes_on(reader: &Reader, run: &Run, vvbn: u64, at: Option<Physical>, in_use: 
             (first.form, at.form) == (Form::Block, Form::Block)
                 && first.pvbn + run.blocks == at.pvbn
                 && first.tag == at.tag
-                && reader.media.geometry.stripes_behind(first.pvbn) > run.blocks
+                && (first.in_object().is_some() || reader.media.geometry.stripes_behind(first.pvbn) > run.blocks)
         }
         _ => false,
     }
@@ -144,13 +145,13 @@ fn goes_on(reader: &Reader, run: &Run, vvbn: u64, at: Option<Physical>, in_use: 
 fn push_run(reader: &Reader, table: &mut DumpTable, most: u64, run: &Run) {
     let [group, drive, stripe] = place(reader, run.at.map(|at| at.pvbn));
     let tag = run.at.map(|at| u64::from(at.tag));
-    let pvbn = run.at.map(|at| at.pvbn);
+    let pvbn = run.at.map(shown);
     let in_use = u64::from(run.in_use);
     let form = run.at.map(|at| at.form as u64);
     let row = vec![
         run.first.into(),
         run.blocks.into(),
-        pvbn.into(),
+        pvbn.unwrap_or(DumpValue::None),
         tag.into(),
         group,
         drive,
@@ -159,6 +160,14 @@ fn push_run(reader: &Reader, table: &mut DumpTable, most: u64, run: &Run) {
         form.into(),
     ];
     table.push(most, row);
+}
+
+/// A place as it is told: a PVBN, or one in an object.
+pub(super) fn shown(at: Physical) -> DumpValue {
+    match at.in_object() {
+        None => at.pvbn.into(),
+        Some(place) => format!("object {}, block {}", place.object, place.slot).into(),
+    }
 }
 
 /// RAID group, drive and stripe of a block.
@@ -232,6 +241,50 @@ pub(super) fn bitmap(reader: &Reader, name: Option<&[u8]>, range: Range<u64>, mo
     dump.field("in use", used);
     dump.table = Some(table);
     Ok(dump)
+}
+
+/// The records of objects. What the objects hold themselves is not on the drives.
+pub(super) fn objects(reader: &Reader, most: u64) -> Dump {
+    let mut dump = Dump::new("objects that hold cold blocks (file 7 of the aggregate)");
+    dump.field("folder", object::folder(reader.media.uuid));
+    let tree = match reader.aggregate_file(aggregate::OBJECTS) {
+        Ok(tree) => tree,
+        Err(damage) => {
+            dump.wrong(damage);
+            return dump;
+        }
+    };
+    let (mut table, mut block) = (DumpTable::new(&["object", "living blocks", "blocks", "CP number"]), 0);
+    while block < MAX_OBJECTS / PER_BLOCK {
+        match reader.contents(&tree, block) {
+            Ok(Some(data)) => {
+                for (number, bytes) in (block * PER_BLOCK..).zip(data.as_chunks::<RECORD>().0) {
+                    match ObjectRecord::decode(bytes) {
+                        Ok(None) => {}
+                        Ok(Some(ObjectRecord { live, blocks, cp })) => {
+                            let row = [number, live.into(), blocks.into(), cp];
+                            table.push(most, row.map(Into::into).into());
+                        }
+                        Err(damage) => dump.wrong(format!("object {number}: {damage}")),
+                    }
+                }
+                block += 1;
+            }
+            Ok(None) => match reader.hole_end(&tree, block) {
+                Ok(end) => block = end.unwrap_or(block + 1),
+                Err(damage) => {
+                    dump.wrong(format!("block {block}: {damage}"));
+                    break;
+                }
+            },
+            Err(damage) => {
+                dump.wrong(format!("block {block}: {damage}"));
+                block += 1;
+            }
+        }
+    }
+    dump.table = Some(table);
+    dump
 }
 
 fn push_bits(table: &mut DumpTable, most: u64, (first, count, is_used): (u64, u64, bool)) {

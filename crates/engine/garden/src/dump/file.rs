@@ -3,7 +3,7 @@
 use senesce_fsapi::FileKind;
 
 use super::{
-    aggregate::place,
+    aggregate::{place, shown},
     layout::{DIRECTORY, INODE as FIELDS, kind_word, read_fields},
     reader::{Reader, Tree, Volume},
     value::{Dump, DumpTable, DumpValue, hex, text},
@@ -123,22 +123,22 @@ impl Chain {
             && first.pointer.at.pvbn + blocks == next.pointer.at.pvbn
             && first.pointer.at.tag == next.pointer.at.tag
             && first.at.pvbn + blocks == next.at.pvbn
-            && reader.media.geometry.stripes_behind(first.at.pvbn) > *blocks
+            && (first.at.in_object().is_some() || reader.media.geometry.stripes_behind(first.at.pvbn) > *blocks)
     }
 
     fn row(&self, reader: &Reader, tree: &Tree) -> Vec<DumpValue> {
         let Met { level, index, pointer, at } = self.first;
         let is_saved = matches!(pointer.part, Part::Saved { .. });
         let place_of = |at: Physical| (!is_saved).then_some(at);
-        let mapped = tree.volume.is_some().then_some(at).and_then(place_of).map(|at| at.pvbn);
+        let told = |at: Option<Physical>| at.and_then(place_of).map_or(DumpValue::None, shown);
         let mut row: Vec<DumpValue> = vec![
             u64::from(level).into(),
             index.into(),
             self.blocks.into(),
             pointer.vvbn.into(),
-            place_of(pointer.at).map(|at| at.pvbn).into(),
+            told(Some(pointer.at)),
             place_of(pointer.at).map(|at| u64::from(at.tag)).into(),
-            mapped.into(),
+            told(tree.volume.is_some().then_some(at)),
         ];
         row.extend(place(reader, place_of(at).map(|at| at.pvbn)));
         row.push(kind_of(&pointer, at).into());
@@ -148,7 +148,11 @@ impl Chain {
 
 /// What stands at a pointer, in words.
 fn kind_of(pointer: &Pointer, at: Physical) -> String {
-    let form = if at.form == Form::Compacted { "chunk" } else { "block" };
+    let form = match at.form {
+        Form::Block => "block",
+        Form::Compacted => "chunk",
+        Form::Object => "cold",
+    };
     match pointer.part {
         Part::Whole => form.to_owned(),
         Part::Stored { at, of } => format!("{form}, {} of a group of {of}", at + 1),

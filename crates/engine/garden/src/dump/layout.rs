@@ -63,6 +63,8 @@ pub(super) const SUPERBLOCK: &[Field] = &[
     field("free PVBNs", 48, Form::U64),
     field("number of the superblock before", 56, Form::U64),
     field("CP that wrote what it names", 64, Form::U64),
+    field("number of the next object", 72, Form::U64),
+    field("blocks in objects", 80, Form::U64),
     field("drives that are missing", 512, Form::U32),
     field("drives being filled", 1024, Form::U32),
 ];

@@ -81,6 +81,8 @@ pub enum DumpWhat {
     },
     /// The lists of areas with most free blocks.
     Areas,
+    /// The records of the objects that hold cold blocks.
+    Objects,
     /// The log: label and records.
     Log,
 }
@@ -110,6 +112,7 @@ pub fn dump(drives: &[Arc<dyn BlockDevice>], log: &Arc<dyn BlockDevice>, what: &
         DumpWhat::Vvbns { volume, range } => aggregate::container(&reader, volume, range.clone(), most)?,
         DumpWhat::Pvbn { pvbn, hex } => slot::at_pvbn(&reader, *pvbn, *hex),
         DumpWhat::Bitmap { volume, range } => aggregate::bitmap(&reader, volume.as_deref(), range.clone(), most)?,
+        DumpWhat::Objects => aggregate::objects(&reader, most),
         DumpWhat::Labels | DumpWhat::Superblocks | DumpWhat::Log | DumpWhat::Areas => aggregate::areas(&reader, most),
     };
     dump.wrong.extend(reader.notes.iter().cloned());

@@ -1,6 +1,7 @@
 //! A slot of a drive: the trailer, what the block holds, who names it.
 
 use super::{
+    aggregate::shown,
     layout::{INODE as INODE_FIELDS, TRAILER, read_fields},
     reader::Reader,
     value::{Dump, DumpTable, DumpValue, hex},
@@ -100,7 +101,7 @@ fn named_by(reader: &Reader, pvbn: u64, context: &Context, dump: &mut Dump) {
     let here = format!("{pvbn}: this block");
     let value: DumpValue = match named {
         Ok(Some(at)) if at.pvbn == pvbn => here.into(),
-        Ok(Some(at)) => format!("{}: this is an older one", at.pvbn).into(),
+        Ok(Some(at)) => format!("{}: this is an older one", shown(at)).into(),
         Ok(None) => "a hole: this is an older one".into(),
         // The file is gone.
         Err(damage) => format!("no such file ({damage})").into(),
@@ -154,7 +155,7 @@ fn payload(slot: &Slot, context: &Context) -> Option<Dump> {
                 Ok(Some(pointer)) => table.rows.push(vec![
                     number.into(),
                     pointer.vvbn.into(),
-                    pointer.at.pvbn.into(),
+                    shown(pointer.at),
                     u64::from(pointer.at.tag).into(),
                 ]),
                 Err(damage) => dump.wrong(format!("pointer {number}: {damage}")),

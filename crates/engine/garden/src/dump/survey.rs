@@ -258,7 +258,9 @@ fn add_runs(reader: &Reader, tree: &Tree, file: &mut SurveyedFile) -> Vec<String
     let SurveyedFile { runs, metadata, pointer_blocks, .. } = file;
     walk(reader, tree, 0, &mut |met| {
         let at = met.at.pvbn;
-        if let Part::Saved { .. } = met.pointer.part {
+        let is_saved = matches!(met.pointer.part, Part::Saved { .. });
+        // What lies in objects costs no drive anything.
+        if is_saved || met.at.in_object().is_some() {
             return;
         }
         if met.level > 0 {

@@ -138,7 +138,7 @@ mod tests {
         let label = DriveLabel { uuid: [7; 16], drive: 3, aa_stripes: 64, tetris_stripes: 16, groups };
         let block = label.encode();
         assert_eq!(DriveLabel::decode(&block).unwrap(), label);
-        assert_eq!(crc32c::crc32c(&block[..]), 2396447807);
+        assert_eq!(crc32c::crc32c(&block[..]), 201960041);
         let log = LogLabel { uuid: [8; 16], half_bytes: 1 << 20 };
         let mut block = log.encode();
         assert_eq!(LogLabel::decode(&block).unwrap(), log);

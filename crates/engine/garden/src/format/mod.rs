@@ -8,6 +8,7 @@ pub(crate) mod directory;
 pub(crate) mod group;
 pub(crate) mod inode;
 pub(crate) mod label;
+pub(crate) mod object;
 pub(crate) mod operation;
 pub(crate) mod pointer;
 pub(crate) mod record;
@@ -24,7 +25,7 @@ pub(crate) const TRAILER: usize = 64;
 /// Bytes of a block with its trailer: the unit of drives and of parity.
 pub(crate) const SLOT: usize = BLOCK + TRAILER;
 /// The version of everything here.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 
 /// The payload of a block.
 pub(crate) type Block = [u8; BLOCK];

@@ -16,6 +16,8 @@ pub(crate) const VVBN_END: u64 = 1 << 40;
 const KIND_BLOCK: u64 = 1;
 const KIND_STORED: u64 = 2;
 const KIND_SAVED: u64 = 3;
+/// Bits of a block's number in an object.
+const SLOT_BITS: u32 = 10;
 /// Blocks of a compression group, at most.
 pub(crate) const MAX_GROUP: u8 = 8;
 
@@ -26,9 +28,11 @@ pub(crate) enum Form {
     Block = 1,
     /// It is a chunk of the compacted block there.
     Compacted = 2,
+    /// The place is in an object.
+    Object = 3,
 }
 
-/// Where a block lies, the tag of what lies there, and how.
+/// Where a block lies, the tag of what lies there, and how. Numbers from [`PVBN_END`] on are no places on drives but in objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Physical {
     pub pvbn: u64,
@@ -43,6 +47,36 @@ impl Physical {
     /// A place that a block has for itself.
     pub const fn block(pvbn: u64, tag: u16) -> Self {
         Self { pvbn, tag, form: Form::Block }
+    }
+
+    /// The place in an object, if it is in one.
+    pub fn in_object(self) -> Option<ObjectPlace> {
+        ObjectPlace::of(self.pvbn)
+    }
+}
+
+/// The place of a block in an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ObjectPlace {
+    pub object: u64,
+    pub slot: u64,
+}
+
+impl ObjectPlace {
+    /// The number that the place has among those of all places.
+    pub fn pvbn(self) -> u64 {
+        PVBN_END | self.object << SLOT_BITS | self.slot
+    }
+
+    /// The place that a number is, if it is in an object.
+    pub fn of(pvbn: u64) -> Option<Self> {
+        let within = pvbn.checked_sub(PVBN_END)?;
+        Some(Self { object: within >> SLOT_BITS, slot: within & ((1 << SLOT_BITS) - 1) })
+    }
+
+    /// The same as the place of a block with a tag.
+    pub fn with(self, tag: u16) -> Physical {
+        Physical { pvbn: self.pvbn(), tag, form: Form::Object }
     }
 }
 
@@ -158,7 +192,7 @@ impl Shape {
 }
 
 fn encode_physical(at: Physical) -> u64 {
-    at.pvbn | u64::from(at.tag) << 44 | (at.form as u64) << 60
+    at.pvbn & (PVBN_END - 1) | u64::from(at.tag) << 44 | (at.form as u64) << 60
 }
 
 fn decode_physical(word: u64) -> Decoded<Option<Physical>> {
@@ -166,9 +200,11 @@ fn decode_physical(word: u64) -> Decoded<Option<Physical>> {
         0 if word == 0 => return Ok(None),
         1 => Form::Block,
         2 => Form::Compacted,
-        flags => return Err(Damage::new("pointer", "flags", flags, "1 or 2, or all zeros")),
+        3 => Form::Object,
+        flags => return Err(Damage::new("pointer", "flags", flags, "1, 2 or 3, or all zeros")),
     };
-    Ok(Some(Physical { pvbn: word & (PVBN_END - 1), tag: (word >> 44) as u16, form }))
+    let first = if form == Form::Object { PVBN_END } else { 0 };
+    Ok(Some(Physical { pvbn: first | word & (PVBN_END - 1), tag: (word >> 44) as u16, form }))
 }
 
 fn encode_volume(pointer: Pointer) -> (u64, u64) {
@@ -220,6 +256,10 @@ mod tests {
         Shape::Volume.encode(&mut bytes, 1, Some(Pointer::saved(2, 3, 0x12_3456_789a)));
         assert_eq!(bytes[16..24], [0x9a, 0x78, 0x56, 0x34, 0x12, 3, 2, 3]);
         assert_eq!(bytes[24..], [0; 8]);
+        let cold = ObjectPlace { object: 0x0003_0201, slot: 0x3eb };
+        Shape::Aggregate.encode(&mut bytes, 0, Some(Pointer::physical(cold.with(0xbeef))));
+        assert_eq!(bytes[..8], [0xeb, 0x07, 0x08, 0x0c, 0x00, 0xf0, 0xee, 0x3b]);
+        assert_eq!(cold.with(7).in_object(), Some(cold));
     }
 
     #[test]
@@ -260,7 +300,11 @@ mod tests {
         #[test]
         fn pointers_come_back(vvbn in 0..VVBN_END, pvbn in 0..PVBN_END, tag: u16, slot in 0u64..256) {
             let mut block = [0; crate::format::BLOCK];
-            let at = Physical { pvbn, tag, form: if tag % 2 == 0 { Form::Block } else { Form::Compacted } };
+            let at = match tag % 3 {
+                0 => Physical::block(pvbn, tag),
+                1 => Physical { form: Form::Compacted, ..Physical::block(pvbn, tag) },
+                _ => Physical { pvbn: PVBN_END | pvbn, tag, form: Form::Object },
+            };
             let stored = Pointer { part: Part::Stored { at: 0, of: 2 }, ..Pointer::whole(vvbn, at) };
             for (shape, pointer) in [
                 (Shape::Aggregate, Pointer::physical(at)),

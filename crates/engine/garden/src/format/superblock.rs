@@ -12,6 +12,8 @@ const ROOT_AT: usize = 128;
 pub(crate) const MAX_VOLUMES: u32 = 4096;
 const PREVIOUS_AT: usize = 56;
 const POINT_AT: usize = 64;
+const NEXT_OBJECT_AT: usize = 72;
+const COLD_AT: usize = 80;
 const MISSING_AT: usize = 512;
 const FILLING_AT: usize = 1024;
 const FILLING_BYTES: usize = 16;
@@ -32,6 +34,10 @@ pub(crate) struct Superblock {
     pub applied: u64,
     /// Blocks that are free.
     pub free: u64,
+    /// The number of the object that is made next. Numbers are never used twice.
+    pub next_object: u64,
+    /// Blocks that lie in objects.
+    pub cold: u64,
     /// Places in the volume table, in use or not.
     pub volumes: u32,
     /// The file that holds the inodes of all other files of the aggregate.
@@ -54,6 +60,8 @@ impl Superblock {
         put(&mut out[..], 48, &self.free.to_le_bytes());
         put(&mut out[..], POINT_AT, &self.point.to_le_bytes());
         put(&mut out[..], PREVIOUS_AT, &self.previous.to_le_bytes());
+        put(&mut out[..], NEXT_OBJECT_AT, &self.next_object.to_le_bytes());
+        put(&mut out[..], COLD_AT, &self.cold.to_le_bytes());
         self.root.encode(&mut out[ROOT_AT..ROOT_AT + INODE]);
         put(&mut out[..], MISSING_AT, &(self.missing.len() as u32).to_le_bytes());
         for (index, drive) in self.missing.iter().enumerate() {
@@ -103,6 +111,8 @@ impl Superblock {
             previous: u64_at(block, PREVIOUS_AT),
             applied: u64_at(block, 40),
             free: u64_at(block, 48),
+            next_object: u64_at(block, NEXT_OBJECT_AT),
+            cold: u64_at(block, COLD_AT),
             volumes,
             root,
             missing: (0..missing).map(|index| u32_at(block, MISSING_AT + 4 + 4 * index)).collect(),
@@ -127,6 +137,8 @@ mod tests {
             previous: 4,
             applied: 77,
             free: 1000,
+            next_object: 5,
+            cold: 300,
             volumes: 3,
             root,
             missing: vec![2],
@@ -134,7 +146,7 @@ mod tests {
         };
         let bytes = block.encode();
         assert_eq!(Superblock::decode(&bytes).unwrap(), block);
-        assert_eq!(crc32c::crc32c(&bytes[..]), 756015520);
+        assert_eq!(crc32c::crc32c(&bytes[..]), 2186502896);
         assert_eq!(Superblock::decode(&super::super::zero_block()).unwrap_err().field, "magic");
     }
 }

@@ -3,13 +3,10 @@
 
 use std::ops::Range;
 
-use super::{Key, Store};
+use super::{Key, Store, objects::Unread};
 use crate::{
     error::Result,
-    format::{
-        Damage,
-        pointer::{Physical, Pointer},
-    },
+    format::pointer::{Form, Part, Physical},
     raid::Want,
 };
 
@@ -34,7 +31,8 @@ impl Store {
                 continue;
             }
             // Groups and chunks are read by whoever wants them.
-            if let Some(pointer) = self.pointer(key)?.filter(Pointer::is_plain)
+            if let Some(pointer) =
+                self.pointer(key)?.filter(|pointer| pointer.part == Part::Whole && pointer.at.form != Form::Compacted)
                 && let Some(vvbn) = pointer.vvbn
             {
                 wanted.push(Wanted { at: pointer.at, vvbn, key });
@@ -59,13 +57,19 @@ impl Store {
     }
 
     /// Takes blocks into memory from where they are said to lie. Gives those that are not there, and why.
-    fn read_wanted(&mut self, mut wanted: Vec<Wanted>) -> Vec<(Wanted, Damage)> {
+    fn read_wanted(&mut self, mut wanted: Vec<Wanted>) -> Vec<(Wanted, Unread)> {
         wanted.sort_unstable_by_key(|block| block.at.pvbn);
         let (mut rest, mut elsewhere) = (&wanted[..], Vec::new());
         while let Some(first) = rest.first() {
             let (chain, later) = rest.split_at(self.chain_of(rest.iter().map(|block| block.at.pvbn)));
             let wants: Vec<Want> = chain.iter().map(|block| self.want(block)).collect();
-            let found = self.raid.read_chain(first.at.pvbn, &wants);
+            let found = match first.at.in_object() {
+                Some(place) => self.read_cold(place, &wants),
+                None => {
+                    let found = self.raid.read_chain(first.at.pvbn, &wants);
+                    found.into_iter().map(|data| data.map_err(Unread::Wrong)).collect()
+                }
+            };
             for (block, data) in chain.iter().zip(found) {
                 match data {
                     Ok(data) => self.cache.insert(block.key, data),
@@ -82,9 +86,8 @@ impl Store {
     }
 
     /// Takes a block into memory that is not where the container map says.
-    fn repair_wanted(&mut self, block: &Wanted, why: Damage) {
-        let want = self.want(block);
-        if let Ok(data) = self.raid.repair(block.at.pvbn, &want, why) {
+    fn repair_wanted(&mut self, block: &Wanted, why: Unread) {
+        if let Ok(data) = self.repair_place(block.key.space, block.vvbn, block.at, why) {
             self.cache.insert(block.key, data);
         }
     }

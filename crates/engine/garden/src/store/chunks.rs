@@ -46,10 +46,13 @@ impl Store {
 
     /// Reads what changes when a place is given back.
     pub(super) fn read_for_give(&mut self, at: Physical) -> Result<()> {
+        if let Some(place) = at.in_object() {
+            return self.read_for_change(super::objects::record_place(place.object).0);
+        }
         self.read_for_change(super::space::bitmap_key(AGGREGATE, aggregate::BITMAP, at.pvbn))?;
         match at.form {
-            Form::Block => Ok(()),
             Form::Compacted => self.read_for_change(place(at.pvbn).0),
+            _ => Ok(()),
         }
     }
 

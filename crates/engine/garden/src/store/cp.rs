@@ -69,6 +69,7 @@ impl Store {
         self.end_moves();
         self.end_packing();
         self.end_fakes();
+        self.objects.end_point();
         self.log.swap(self.sb.point);
         self.shrink_cache();
         Ok(())

@@ -211,9 +211,17 @@ impl Store {
         done.map(|()| true)
     }
 
-    /// The pointer to a block that is as the drives have it. One that was compressed with others cannot be shared without them.
+    /// The pointer to a block that is as the drives have it. One that was compressed with others cannot be shared without them, and
+    /// to read one that is cold costs money.
     fn clean_pointer(&mut self, key: Key) -> Result<Option<Pointer>> {
-        if self.is_dirty(key) { Ok(None) } else { Ok(self.pointer(key)?.filter(|pointer| pointer.part == Part::Whole)) }
+        if self.is_dirty(key) {
+            return Ok(None);
+        }
+        let pointer = self.pointer(key)?.filter(|pointer| pointer.part == Part::Whole);
+        match pointer.and_then(|pointer| pointer.vvbn) {
+            Some(vvbn) if self.sb.cold > 0 && self.is_cold(key.space, vvbn)? => Ok(None),
+            _ => Ok(pointer),
+        }
     }
 
     /// A block's contents, without keeping them in memory; `None` if it cannot be read.

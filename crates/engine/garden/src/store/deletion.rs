@@ -108,7 +108,7 @@ impl Store {
     }
 
     /// The first VVBNs of a range that the container map has places for.
-    fn find_places(&mut self, space: u32, range: std::ops::Range<u64>, most: u64) -> Result<Vec<u64>> {
+    pub(super) fn find_places(&mut self, space: u32, range: std::ops::Range<u64>, most: u64) -> Result<Vec<u64>> {
         let height = self.inode(AGGREGATE, container_of(space))?.height;
         let (mut found, mut at) = (Vec::new(), range.start);
         while at < range.end && (found.len() as u64) < most {

@@ -58,6 +58,9 @@ impl Store {
             let damage = Damage::new("container map", "place", "none", format!("one for VVBN {vvbn}"));
             return Err(Error::damaged(place(key), damage));
         };
+        if old.in_object().is_some() {
+            return Ok(false); // cold blocks stay where they are until they are written
+        }
         // The consistency point is not to fail by what it could have been known before that it cannot be read.
         self.get(key)?;
         self.read_above(container_key(self.home(key.space, vvbn), vvbn))?;

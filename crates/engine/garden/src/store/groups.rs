@@ -113,7 +113,7 @@ impl Store {
         let want = self.want_at(space, vvbn, at);
         let block = self.raid.read(at.pvbn, &want)?;
         match at.form {
-            Form::Block => Ok(block),
+            Form::Block | Form::Object => Ok(block),
             Form::Compacted => compacted::extract(&block, vvbn),
         }
     }
@@ -123,7 +123,7 @@ impl Store {
         let want = self.want_at(space, vvbn, at);
         let block = self.raid.repair(at.pvbn, &want, why)?;
         match at.form {
-            Form::Block => Ok(block),
+            Form::Block | Form::Object => Ok(block),
             Form::Compacted => compacted::extract(&block, vvbn).map_err(|damage| {
                 Error::damaged(format!("block {vvbn} of volume {space} at PVBN {}", at.pvbn), damage)
             }),
@@ -132,7 +132,7 @@ impl Store {
 
     fn want_at(&self, space: u32, vvbn: u64, at: Physical) -> Want {
         match at.form {
-            Form::Block => self.want_of_volume(space, vvbn, at),
+            Form::Block | Form::Object => self.want_of_volume(space, vvbn, at),
             Form::Compacted => Want::compacted(container_of(self.home(space, vvbn)), at.tag),
         }
     }

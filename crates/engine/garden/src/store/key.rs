@@ -22,6 +22,8 @@ pub(crate) mod aggregate {
     pub(crate) const CHUNKS: u64 = 5;
     /// No file: compacted blocks on their way to the drives, by their PVBNs.
     pub(crate) const COMPACTED: u64 = 6;
+    /// The records of the objects that hold cold blocks.
+    pub(crate) const OBJECTS: u64 = 7;
     /// The container file of volume 0; the others follow.
     pub(crate) const FIRST_CONTAINER: u64 = 16;
     pub(crate) use crate::format::superblock::MAX_VOLUMES;

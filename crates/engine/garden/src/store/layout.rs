@@ -10,7 +10,8 @@ use crate::{
     error::{Error, Result},
     format::{
         Damage,
-        pointer::{Physical, Pointer},
+        object::SLOTS,
+        pointer::{Form, ObjectPlace, Physical, Pointer},
     },
     raid::CHAIN_SLOTS,
 };
@@ -52,7 +53,10 @@ impl Store {
             let Some(vvbn) = pointer.vvbn else { continue };
             let none = || Damage::new("container map", "place", "none", format!("one for VVBN {vvbn}"));
             let at = self.container(space, vvbn)?.ok_or_else(|| Error::damaged(super::tree::place(key), none()))?;
-            found.push(Lying { key, vvbn, told: pointer.at, at });
+            // What is cold is left where it is.
+            if at.form == Form::Block {
+                found.push(Lying { key, vvbn, told: pointer.at, at });
+            }
         }
         Ok(found)
     }
@@ -73,7 +77,11 @@ impl Store {
     /// How many of the first blocks one request reads, of blocks in ascending order; at least one.
     pub(super) fn chain_of(&self, mut pvbns: impl Iterator<Item = u64>) -> usize {
         let Some(first) = pvbns.next() else { return 0 };
-        let most = self.raid.geometry.stripes_behind(first).clamp(1, CHAIN_SLOTS as u64);
+        let behind = match ObjectPlace::of(first) {
+            Some(place) => SLOTS as u64 - place.slot.min(SLOTS as u64),
+            None => self.raid.geometry.stripes_behind(first),
+        };
+        let most = behind.clamp(1, CHAIN_SLOTS as u64);
         1 + pvbns.zip(first + 1..first + most).take_while(|(pvbn, next)| pvbn == next).count()
     }
 

@@ -23,6 +23,7 @@ mod heap;
 mod key;
 mod layout;
 mod mend;
+mod objects;
 mod open;
 mod packing;
 mod reading;
@@ -37,6 +38,7 @@ mod snapshots;
 mod space;
 #[cfg(test)]
 mod tests;
+mod tier;
 mod tree;
 mod volumes;
 mod worth;
@@ -63,6 +65,7 @@ pub(crate) use key::{
     AGGREGATE, Key, aggregate, container_of, is_snapshot, shape_of, snapshot_space, volume, volume_of,
 };
 pub(crate) use layout::WINDOW;
+pub(crate) use objects::Objects;
 pub use open::FormatOptions;
 pub(crate) use open::{Opened, format, open};
 pub(crate) use reading::Reading;
@@ -73,6 +76,8 @@ pub use relocate::AreaMoves;
 pub use scrub::{ScrubReport, ScrubStep};
 pub(crate) use snapshots::View;
 pub(crate) use space::Allocator;
+pub(crate) use tier::Filling;
+pub use tier::Tiering;
 pub(crate) use volumes::Volume;
 pub use worth::Worth;
 
@@ -152,6 +157,16 @@ pub struct Counts {
     pub chunks_written: u64,
     /// Blocks that were put together from them.
     pub compacted_blocks_written: u64,
+    /// Blocks that were written to objects.
+    pub tiered: u64,
+    /// Objects that were put.
+    pub object_puts: u64,
+    /// Ranges of objects that were read.
+    pub object_gets: u64,
+    /// Blocks that were in them.
+    pub cold_reads: u64,
+    /// Objects that were deleted.
+    pub object_deletes: u64,
 }
 
 /// What the drives were asked for from one consistency point to the next.
@@ -215,6 +230,7 @@ pub(crate) struct Store {
     /// Where blocks will lie that get their places next.
     forecast: Option<Forecast>,
     pub reading: Reading,
+    pub objects: Objects,
     pub gardener: Gardener,
     /// Why nothing may be changed any more.
     pub stopped: Option<String>,

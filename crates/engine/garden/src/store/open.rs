@@ -7,10 +7,11 @@ use std::{
 
 use senesce_block::BlockDevice;
 use senesce_fsapi::FileKind;
+use senesce_objects::ObjectStore;
 
 use super::{
-    AGGREGATE, Activity, Allocator, Cache, Counts, Gardener, LeftOut, Limits, Moves, Packing, Reading, ScrubReport,
-    Store, aggregate, chunks,
+    AGGREGATE, Activity, Allocator, Cache, Counts, Gardener, LeftOut, Limits, Moves, Objects, Packing, Reading,
+    ScrubReport, Store, aggregate, chunks,
     find::{Drives, check_alignment, find_drives, read_superblock},
     volumes::fixed_file,
 };
@@ -20,6 +21,7 @@ use crate::{
         BLOCK, SLOT,
         inode::{INODE, Inode},
         label::{DriveLabel, Group},
+        object::{MAX_OBJECTS, RECORD},
         slot::{self, Kind},
         snapshot::{MAX_SNAPSHOTS, SNAPSHOT},
         superblock::Superblock,
@@ -74,6 +76,8 @@ pub(crate) fn format(
         previous: 0,
         applied: 0,
         free: geometry.blocks(),
+        next_object: 0,
+        cold: 0,
         volumes: 0,
         root,
         missing: vec![],
@@ -96,6 +100,7 @@ pub(crate) fn format(
     store.put_inode(AGGREGATE, aggregate::SNAPSHOTS, &snapshots)?;
     let chunks = fixed_file(AGGREGATE, geometry.blocks() * chunks::COUNTS);
     store.put_inode(AGGREGATE, aggregate::CHUNKS, &chunks)?;
+    store.put_inode(AGGREGATE, aggregate::OBJECTS, &fixed_file(AGGREGATE, MAX_OBJECTS * RECORD as u64))?;
     store.new_areas();
     if store.kept() >= geometry.blocks() {
         return Err(Error::invalid(format!("{} blocks are too few for an aggregate", geometry.blocks())));
@@ -110,7 +115,12 @@ pub(crate) fn format(
 ///
 /// The drives may come in any order; those of a group but one suffice. Errors: as [`find_drives`], too many missing, logs of
 /// different aggregates.
-pub(crate) fn open(drives: &[Arc<dyn BlockDevice>], log: Arc<dyn BlockDevice>, limits: Limits) -> Result<Opened> {
+pub(crate) fn open(
+    drives: &[Arc<dyn BlockDevice>],
+    log: Arc<dyn BlockDevice>,
+    limits: Limits,
+    objects: Option<Arc<dyn ObjectStore>>,
+) -> Result<Opened> {
     let Drives { label, geometry, sb, sb_slot, mut places, left_out } = find_drives(drives)?;
     let (log, found) = Log::open(log, label.uuid, sb.point, sb.applied)?;
     let failed: Vec<u32> =
@@ -130,6 +140,7 @@ pub(crate) fn open(drives: &[Arc<dyn BlockDevice>], log: Arc<dyn BlockDevice>, l
     let is_degraded = raid.missing() != sb.missing;
     let mut store = Store::new(raid, log, label, sb, sb_slot, limits);
     store.left_out = left_out;
+    store.objects.door = objects;
     // Numbers of consistency points are never used twice, not even those of unfinished ones: tags tell them apart.
     store.sb.cp = found.unfinished.cp.max(Some(store.sb.cp)).unwrap_or_default();
     if is_degraded {
@@ -148,6 +159,7 @@ pub(crate) fn open(drives: &[Arc<dyn BlockDevice>], log: Arc<dyn BlockDevice>, l
     store.load_volumes()?;
     store.load_snapshots()?;
     store.check_origins()?;
+    store.load_objects()?;
     Ok(Opened { store, found })
 }
 
@@ -192,6 +204,7 @@ impl Store {
             packing: Packing::default(),
             forecast: None,
             reading: Reading::default(),
+            objects: Objects::default(),
             gardener: Gardener::default(),
             stopped: None,
             touched: false,

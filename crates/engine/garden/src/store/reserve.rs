@@ -111,7 +111,7 @@ impl Store {
     }
 
     /// Blocks of maps that change at most when `blocks` blocks of volumes are written or freed: bits of VVBNs, counts of
-    /// references, containers, bits of PVBNs.
+    /// references, containers, bits of PVBNs, records of objects.
     fn maps(&self, blocks: u64) -> u64 {
         let (mut active, mut references, mut container) = (0, 0, 0);
         for volume in self.volumes.iter().flatten() {
@@ -131,8 +131,9 @@ impl Store {
         let bitmap = map_blocks(Shape::Aggregate, self.raid.geometry.blocks().div_ceil(BITS));
         let bitmap = bitmap.min(4 * (blocks + active + references + container));
         let chunks = self.chunk_map_blocks(blocks + active + references);
+        let objects = self.objects.table_blocks().min(3 * blocks);
         let top_areas = map_blocks(Shape::Aggregate, self.raid.geometry.groups.len() as u64);
-        active + references + container + bitmap + chunks + top_areas + FIXED_BLOCKS
+        active + references + container + bitmap + chunks + objects + top_areas + FIXED_BLOCKS
     }
 }
 

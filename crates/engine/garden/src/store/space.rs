@@ -121,6 +121,9 @@ impl Store {
 
     /// Gives a PVBN back, if it is not a compacted block of which others are left; the last consistency point uses it until the next one is durable.
     pub(super) fn give_pvbn(&mut self, at: Physical) -> Result<()> {
+        if let Some(place) = at.in_object() {
+            return self.leave_object(place.object);
+        }
         if at.form == Form::Compacted && !self.give_chunk(at.pvbn)? {
             return Ok(());
         }

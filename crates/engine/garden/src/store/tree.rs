@@ -1,6 +1,6 @@
 //! Trees of files: finding, reading and changing blocks by name.
 
-use super::{AGGREGATE, Key, Store, aggregate, cache::State, container_of, volume, volume_of};
+use super::{AGGREGATE, Key, Store, aggregate, cache::State, container_of, objects::Unread, volume, volume_of};
 use crate::{
     error::{Error, Result},
     format::{
@@ -245,25 +245,25 @@ impl Store {
     /// knows better; and if that says the same, the block is damaged.
     pub(super) fn fetch_of_volume(&mut self, key: Key, vvbn: u64, guess: Physical) -> Result<Box<Block>> {
         self.counts.volume_reads += 1;
-        match self.read_at(key.space, vvbn, guess) {
+        match self.read_place(key.space, vvbn, guess) {
             Ok(data) => Ok(data),
             Err(why) => self.fetch_by_map(key, vvbn, guess, why),
         }
     }
 
     /// A block that is not where its pointer says, because of `why`.
-    fn fetch_by_map(&mut self, key: Key, vvbn: u64, guess: Physical, why: Damage) -> Result<Box<Block>> {
+    fn fetch_by_map(&mut self, key: Key, vvbn: u64, guess: Physical, why: Unread) -> Result<Box<Block>> {
         let at = self.look_up(key, vvbn)?;
         let why = if at == guess {
             why
         } else {
             self.note_redirect(key);
-            match self.read_at(key.space, vvbn, at) {
+            match self.read_place(key.space, vvbn, at) {
                 Ok(data) => return Ok(data),
                 Err(why) => why,
             }
         };
-        self.repair_at(key.space, vvbn, at, why)
+        self.repair_place(key.space, vvbn, at, why)
     }
 
     /// Where the container map says that a block lies which is not where its pointer says.

@@ -128,6 +128,13 @@ impl Store {
         if first > last {
             return self.zero_part(space, file, offset..end);
         }
+        // Both ends are read before anything changes: a failure here does no harm.
+        for edge in [offset, end].into_iter().filter(|edge| !edge.is_multiple_of(BLOCK_BYTES)) {
+            let key = Key::new(space, file, 0, edge / BLOCK_BYTES);
+            if self.has_block(key)? {
+                self.get(key)?;
+            }
+        }
         self.zero_part(space, file, offset..first * BLOCK_BYTES)?;
         self.zero_part(space, file, (last * BLOCK_BYTES).min(end)..end)?;
         self.free_range(space, file, first, last)

@@ -23,6 +23,8 @@ mod snapshot_crash;
 mod snapshots;
 mod space;
 mod stale;
+mod tier_crash;
+mod tiers;
 mod together;
 mod volume_clones;
 mod volumes;

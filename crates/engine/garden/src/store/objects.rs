@@ -1,0 +1,237 @@
+//! Objects as the aggregate knows them: how many blocks of each are wanted, and reading them.
+//!
+//! The container map names a place in an object like one on a drive. What leaves the map makes the object's count less; an object
+//! that nothing names is deleted when the consistency point that says so is durable, and forgotten when it is deleted. So an
+//! object that something names is there, whatever fails; one that was put and never named is found by its number.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use senesce_objects::ObjectStore;
+
+use super::{AGGREGATE, Key, Store, aggregate};
+use crate::{
+    error::{Error, Result},
+    format::{
+        Block, Damage, SLOT,
+        object::{self, MAX_OBJECTS, ObjectHead, ObjectRecord, PER_BLOCK, RECORD},
+        pointer::{ObjectPlace, Physical},
+        slot::{self, Context},
+    },
+    raid::Want,
+};
+
+/// Blocks that change at most when an object is forgotten.
+const FORGETTING_BLOCKS: u64 = 8;
+
+/// What is known of objects.
+#[derive(Default)]
+pub(crate) struct Objects {
+    /// Where they are.
+    pub door: Option<Arc<dyn ObjectStore>>,
+    /// All that there are.
+    records: BTreeMap<u64, ObjectRecord>,
+    /// Those that nothing names any more, since the last consistency point.
+    emptied: BTreeSet<u64>,
+    /// Those that the last consistency point does not need.
+    pub deletable: BTreeSet<u64>,
+    /// How far the passes over container maps are, by volume.
+    pub(super) passes: BTreeMap<u32, u64>,
+}
+
+impl Objects {
+    /// Blocks of the file of records that can change, with those above them.
+    pub fn table_blocks(&self) -> u64 {
+        let (first, last) = (self.records.keys().next(), self.records.keys().next_back());
+        match (first, last) {
+            (Some(first), Some(last)) => 3 * (last / PER_BLOCK - first / PER_BLOCK + 1),
+            _ => 0,
+        }
+    }
+
+    /// A consistency point is durable: what nothing names in it is not needed.
+    pub(super) fn end_point(&mut self) {
+        self.deletable.append(&mut self.emptied);
+    }
+
+    /// The next pass over a volume begins with its first block.
+    pub fn begin_pass(&mut self, space: u32) {
+        self.passes.remove(&space);
+    }
+
+    /// All objects, by their numbers.
+    pub fn records(&self) -> &BTreeMap<u64, ObjectRecord> {
+        &self.records
+    }
+}
+
+/// Why a block was not where it was looked for.
+pub(super) enum Unread {
+    /// It is not the one wanted.
+    Wrong(Damage),
+    /// It cannot be looked at.
+    Away(Error),
+}
+
+impl Store {
+    /// Reads the records of all objects.
+    pub(super) fn load_objects(&mut self) -> Result<()> {
+        let mut from = 0;
+        while let Some(block) = self.find_block(AGGREGATE, aggregate::OBJECTS, from, MAX_OBJECTS / PER_BLOCK, true)? {
+            let data = *self.get(Key::new(AGGREGATE, aggregate::OBJECTS, 0, block))?;
+            for (number, bytes) in (block * PER_BLOCK..).zip(data.as_chunks::<RECORD>().0) {
+                let found = ObjectRecord::decode(bytes);
+                let found = found.map_err(|damage| Error::damaged(format!("object {number}"), damage))?;
+                let Some(record) = found else { continue };
+                self.objects.records.insert(number, record);
+                if record.live == 0 {
+                    self.objects.deletable.insert(number);
+                }
+            }
+            from = block + 1;
+        }
+        Ok(())
+    }
+
+    /// The key of an object.
+    pub fn object_key(&self, object: u64) -> String {
+        object::key(self.label.uuid, object)
+    }
+
+    /// Whether a volume's block lies in an object.
+    pub(super) fn is_cold(&mut self, space: u32, vvbn: u64) -> Result<bool> {
+        Ok(self.container(space, vvbn)?.is_some_and(|at| at.in_object().is_some()))
+    }
+
+    /// Notes a new object, all blocks of which are named from now on; `None` forgets it.
+    pub(super) fn put_object_record(&mut self, object: u64, record: Option<ObjectRecord>) -> Result<()> {
+        let (key, at) = record_place(object);
+        self.modify(key)?[at..at + RECORD].copy_from_slice(&ObjectRecord::encode(record));
+        match record {
+            Some(record) => self.objects.records.insert(object, record),
+            None => self.objects.records.remove(&object),
+        };
+        Ok(())
+    }
+
+    /// A block of an object is not named any more.
+    pub(super) fn leave_object(&mut self, object: u64) -> Result<()> {
+        let Some(record) = self.objects.records.get(&object).copied().filter(|record| record.live > 0) else {
+            let damage = Damage::new("object record", "living blocks", 0, "1 at least");
+            return Err(Error::damaged(format!("object {object}"), damage));
+        };
+        let record = ObjectRecord { live: record.live - 1, ..record };
+        self.put_object_record(object, Some(record))?;
+        self.sb.cold = self.sb.cold.saturating_sub(1);
+        if record.live == 0 {
+            self.objects.emptied.insert(object);
+        }
+        Ok(())
+    }
+
+    /// What tells the aggregate from others.
+    pub fn uuid(&self) -> [u8; 16] {
+        self.label.uuid
+    }
+
+    /// Forgets an object that was deleted. Errors: `NoSpace`, before anything changes.
+    pub fn forget_object(&mut self, object: u64) -> Result<()> {
+        self.reserve_release(FORGETTING_BLOCKS, 0)?;
+        self.objects.deletable.remove(&object);
+        self.counts.object_deletes += 1;
+        self.put_object_record(object, None)
+    }
+
+    /// A range of an object. Errors: `ColdStore`.
+    pub fn read_object(&mut self, object: u64, start: u64, bytes: u64) -> Result<Vec<u8>> {
+        let key = self.object_key(object);
+        self.counts.object_gets += 1;
+        let away = |why: String| Error::ColdStore { object: key.clone(), why };
+        let none = "no object store was given: name the one that it was put in with --objects";
+        let door = self.objects.door.clone().ok_or_else(|| away(none.to_owned()))?;
+        door.get_range(&key, start..start + bytes).map_err(|error| away(error.to_string()))
+    }
+
+    /// Blocks that lie one behind the other in an object, each if it is the one wanted.
+    pub(super) fn read_cold(
+        &mut self,
+        first: ObjectPlace,
+        wants: &[Want],
+    ) -> Vec<std::result::Result<Box<Block>, Unread>> {
+        let bytes = match self.read_object(first.object, object::slot_at(first.slot), (wants.len() * SLOT) as u64) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                let why = error.to_string();
+                let key = self.object_key(first.object);
+                let again = || Error::ColdStore { object: key.clone(), why: why.clone() };
+                let mut all: Vec<_> = wants[1..].iter().map(|_| Err(Unread::Away(again()))).collect();
+                all.insert(0, Err(Unread::Away(error)));
+                return all;
+            }
+        };
+        self.counts.cold_reads += wants.len() as u64;
+        let one = |(at, want): (usize, &Want)| {
+            let place = ObjectPlace { slot: first.slot + at as u64, ..first };
+            let slot = object::slot_of(bytes.get(at * SLOT..).unwrap_or_default()).map_err(Unread::Wrong)?;
+            let judged = slot::decode(&slot).and_then(|context| want.check(&context, place.pvbn()));
+            judged.map(|()| slot::payload(&slot)).map_err(Unread::Wrong)
+        };
+        wants.iter().enumerate().map(one).collect()
+    }
+
+    /// One block of an object, with its trailer. Errors: `ColdStore`; `Damaged` if it is not the one wanted.
+    pub(super) fn read_cold_slot(&mut self, place: ObjectPlace, want: &Want) -> Result<(Context, Box<Block>)> {
+        let bytes = self.read_object(place.object, object::slot_at(place.slot), SLOT as u64)?;
+        self.counts.cold_reads += 1;
+        let judged = object::slot_of(&bytes).and_then(|slot| {
+            let context = slot::decode(&slot)?;
+            want.check(&context, place.pvbn()).map(|()| (context, slot::payload(&slot)))
+        });
+        judged.map_err(|damage| self.damaged_object(place, damage))
+    }
+
+    fn damaged_object(&self, place: ObjectPlace, damage: Damage) -> Error {
+        Error::damaged(format!("block {} of object {}", place.slot, self.object_key(place.object)), damage)
+    }
+
+    /// A block of a volume from a place, on a drive or in an object, if it is the one wanted.
+    pub(super) fn read_place(
+        &mut self,
+        space: u32,
+        vvbn: u64,
+        at: Physical,
+    ) -> std::result::Result<Box<Block>, Unread> {
+        let Some(place) = at.in_object() else { return self.read_at(space, vvbn, at).map_err(Unread::Wrong) };
+        let want = self.want_of_volume(space, vvbn, at);
+        let none = || Err(Unread::Wrong(Damage::new("object", "answer", "nothing", "a block")));
+        self.read_cold(place, std::slice::from_ref(&want)).pop().unwrap_or_else(none)
+    }
+
+    /// A block that is not what it should be in the place where the container map has it, from elsewhere: parity. Errors: there
+    /// is nothing else.
+    pub(super) fn repair_place(&mut self, space: u32, vvbn: u64, at: Physical, why: Unread) -> Result<Box<Block>> {
+        match (why, at.in_object()) {
+            (Unread::Away(error), _) => Err(error),
+            (Unread::Wrong(damage), None) => self.repair_at(space, vvbn, at, damage),
+            (Unread::Wrong(damage), Some(place)) => Err(self.damaged_object(place, damage)),
+        }
+    }
+
+    /// What an object holds. Errors: `ColdStore`, damage.
+    pub fn read_object_head(&mut self, object: u64) -> Result<ObjectHead> {
+        let bytes = self.read_object(object, 0, object::HEAD as u64)?;
+        let head = ObjectHead::decode(&bytes).and_then(|head| {
+            let is_own = head.uuid == self.label.uuid && head.object == object;
+            if is_own { Ok(head) } else { Err(Damage::new("object", "number", head.object, object)) }
+        });
+        head.map_err(|damage| Error::damaged(format!("object {}", self.object_key(object)), damage))
+    }
+}
+
+/// Where the record of an object is.
+pub(super) fn record_place(object: u64) -> (Key, usize) {
+    let (block, within) = (object / PER_BLOCK, object % PER_BLOCK);
+    (Key::new(AGGREGATE, aggregate::OBJECTS, 0, block), within as usize * RECORD)
+}

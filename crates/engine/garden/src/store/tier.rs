@@ -1,0 +1,262 @@
+//! Which blocks are cold, and naming them where they are put: in objects.
+//!
+//! Cold are blocks of contents of regular files that have not been written or moved for a number of consistency points, and
+//! those that only snapshots use. Metadata stay on the drives: without the store everything but cold contents works. A block keeps its
+//! VVBN and its trailer; only the container map changes, as when a block moves. The object is durable before the map names it.
+
+use senesce_fsapi::FileKind;
+
+use super::{Key, Store, container_of, objects, snapshots::slot_of, tree::container_key, volume};
+use crate::{
+    error::{Error, Result},
+    format::{
+        Block, Damage,
+        object::{self, MAX_OBJECTS, ObjectHead, ObjectRecord, SLOTS},
+        pointer::{Form, ObjectPlace, Physical, Pointer},
+        slot::{Context, Kind, Slot},
+    },
+};
+
+/// Blocks that change at most when an object is named, besides maps: its record, and what is above that.
+const NAMING_BLOCKS: u64 = 8;
+
+/// What is cold enough to leave the drives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tiering {
+    /// Consistency points since a block was written, or moved, at least. Blocks that only snapshots use leave at once, unless the
+    /// volume has clones. Ages count up to 65,535.
+    pub age: u16,
+    /// Also blocks that are in memory, because somebody read them lately.
+    pub with_cached: bool,
+}
+
+impl Default for Tiering {
+    fn default() -> Self {
+        Self { age: 64, with_cached: false }
+    }
+}
+
+/// A block that is to lie in an object.
+#[derive(Clone, Debug)]
+pub(crate) struct Cold {
+    vvbn: u64,
+    /// Where the container map has it.
+    old: Physical,
+    context: Context,
+    data: Box<Block>,
+}
+
+/// An object that is being filled.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Filling {
+    blocks: Vec<Cold>,
+}
+
+impl Filling {
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// Blocks that it may still hold.
+    pub fn room(&self) -> u64 {
+        (SLOTS - self.blocks.len()) as u64
+    }
+
+    pub fn blocks(&self) -> u64 {
+        self.blocks.len() as u64
+    }
+
+    pub fn push(&mut self, cold: Cold) {
+        self.blocks.push(cold);
+    }
+
+    /// The object, under a number.
+    pub fn encode(&self, uuid: [u8; 16], object: u64) -> Vec<u8> {
+        let place = |slot: usize| ObjectPlace { object, slot: slot as u64 }.pvbn();
+        let slots: Vec<Slot> = self
+            .blocks
+            .iter()
+            .enumerate()
+            .map(|(at, cold)| object::placed(&cold.data, &cold.context, place(at)))
+            .collect();
+        let blocks = self.blocks.iter().map(|cold| (cold.context.owner, cold.vvbn)).collect();
+        ObjectHead { uuid, object, blocks }.with(&slots)
+    }
+}
+
+impl Store {
+    /// Looks at blocks of a volume, going on where the last step ended, as many as the object has room for and `most` at most, and takes
+    /// those that are cold. Says how many it looked at, how many could not be read, and whether the pass has ended.
+    ///
+    /// Cost: reads maps, and each block that is old enough.
+    pub fn collect_cold(
+        &mut self,
+        space: u32,
+        tiering: Tiering,
+        most: u64,
+        filling: &mut Filling,
+    ) -> Result<(u64, u64, bool)> {
+        self.check_running()?;
+        let (from, end) = (self.objects.passes.remove(&space).unwrap_or(0), self.volume(space)?.record.blocks);
+        let most = most.min(filling.room()).max(1);
+        let found = self.find_places(space, from..end, most)?;
+        let ended = (found.len() as u64) < most;
+        if let (Some(last), false) = (found.last(), ended) {
+            self.objects.passes.insert(space, last + 1);
+        }
+        let (looked, mut old) = (found.len() as u64, Vec::new());
+        for vvbn in found {
+            if let Some(at) = self.container(space, vvbn)?
+                && self.may_be_cold(space, vvbn, at, tiering)?
+            {
+                old.push((at, vvbn));
+            }
+        }
+        old.sort_unstable_by_key(|(at, _)| at.pvbn);
+        let (mut rest, mut unread) = (&old[..], 0);
+        while let Some(&(first, _)) = rest.first() {
+            let (run, later) = rest.split_at(self.chain_of(rest.iter().map(|(at, _)| at.pvbn)));
+            rest = later;
+            let place = self.place_of(first.pvbn)?;
+            let slots =
+                self.raid.read_for_cleaning(place.group, place.drive, place.stripe..place.stripe + run.len() as u64);
+            for ((&(at, vvbn), slot), stripe) in run.iter().zip(slots).zip(place.stripe..) {
+                match self.identify(crate::raid::Place { stripe, ..place }, slot)? {
+                    None => unread += 1,
+                    Some((context, data)) => {
+                        if self.is_cold_contents(space, vvbn, &context, tiering)? {
+                            filling.push(Cold { vvbn, old: at, context, data });
+                        }
+                    }
+                }
+            }
+        }
+        Ok((looked, unread, ended))
+    }
+
+    /// What the maps say: it lies on a drive, will not move, and is old enough.
+    fn may_be_cold(&mut self, space: u32, vvbn: u64, at: Physical, tiering: Tiering) -> Result<bool> {
+        let key = container_key(space, vvbn);
+        // Compacted blocks are small already.
+        if at.form != Form::Block || self.moves.contains_key(&key) {
+            return Ok(false);
+        }
+        let age = (self.sb.cp as u16).wrapping_sub(at.tag);
+        let only_snapshots = !self.is_active(space, vvbn)? && !self.has_clones(space);
+        Ok(age >= tiering.age || only_snapshots)
+    }
+
+    /// What its trailer says: it is contents of a regular file, that nobody changes or has in memory.
+    fn is_cold_contents(&mut self, space: u32, vvbn: u64, context: &Context, tiering: Tiering) -> Result<bool> {
+        if context.kind != Kind::Volume || context.level > 0 || context.hint_file < volume::FIRST_USER {
+            return Ok(false);
+        }
+        let key = Key::new(space, context.hint_file, 0, context.hint_block);
+        if self.is_dirty(key) || !tiering.with_cached && self.cache.contains(key) {
+            return Ok(false);
+        }
+        if self.is_active(space, vvbn)? {
+            // Only contents of regular files are shared, and the first of them may be gone.
+            return Ok(self.is_regular(space, context.hint_file)? || self.owners(space, vvbn)? > 0);
+        }
+        for view in self.snapshots_of(space) {
+            if self.is_active(view, vvbn)? {
+                return Ok(self.is_regular(view, context.hint_file)? || self.owners(view, vvbn)? > 0);
+            }
+        }
+        Ok(false) // nobody uses it: it is about to be free
+    }
+
+    fn is_regular(&mut self, space: u32, file: u64) -> Result<bool> {
+        let inode = self.try_inode(space, file)?;
+        Ok(inode.is_some_and(|inode| inode.kind == FileKind::File && inode.parent == 0 && !inode.inline))
+    }
+
+    fn is_active(&mut self, space: u32, vvbn: u64) -> Result<bool> {
+        Ok(self.count_bits(space, volume::ACTIVE_MAP, vvbn..vvbn + 1)? > 0)
+    }
+
+    /// Whether a volume was made from one of its snapshots.
+    fn has_clones(&self, space: u32) -> bool {
+        let own: Vec<u32> = self.snapshots_of(space).into_iter().map(slot_of).collect();
+        let mut origins = self.volumes.iter().flatten().filter_map(|volume| volume.record.origin);
+        origins.any(|origin| own.contains(&origin.snapshot))
+    }
+
+    /// A number for an object that is to be put. Errors: `Invalid` if there are none left.
+    pub fn take_object_number(&mut self) -> Result<u64> {
+        self.check_running()?;
+        let object = self.sb.next_object;
+        if object >= MAX_OBJECTS {
+            return Err(Error::invalid(format!("{MAX_OBJECTS} objects are the most that an aggregate can put")));
+        }
+        self.sb.next_object += 1;
+        Ok(object)
+    }
+
+    /// Names the blocks of an object that was put where the container map has their old places still, and gives these back. Durable
+    /// with the next consistency point. Says how many; if none, nobody will ever ask for the object.
+    ///
+    /// Errors: `NoSpace` for maps, those of reading them, before anything changes.
+    pub fn name_object(&mut self, number: u64, filling: &Filling) -> Result<u64> {
+        self.check_running()?;
+        self.reserve_release(NAMING_BLOCKS, filling.blocks())?;
+        let mut named = Vec::new();
+        for (slot, cold) in (0..).zip(&filling.blocks) {
+            let space = (cold.context.owner - container_of(0)) as u32;
+            let is_there = self.volume(space).is_ok_and(|volume| cold.vvbn >= volume.record.first_own());
+            if !is_there || self.container(space, cold.vvbn)? != Some(cold.old) {
+                continue;
+            }
+            self.read_above(container_key(space, cold.vvbn))?;
+            self.read_for_give(cold.old)?;
+            let at = ObjectPlace { object: number, slot }.with(cold.old.tag);
+            named.push((container_key(space, cold.vvbn), cold.old, at));
+        }
+        if named.is_empty() {
+            return Ok(0);
+        }
+        self.read_for_change(objects::record_place(number).0)?;
+        let live = named.len() as u64;
+        let done = self.name_all(number, filling, named);
+        if let Err(error) = &done {
+            self.stop(error);
+        }
+        done.map(|()| live)
+    }
+
+    fn name_all(&mut self, number: u64, filling: &Filling, named: Vec<(Key, Physical, Physical)>) -> Result<()> {
+        let live = named.len() as u16;
+        let record = ObjectRecord { live, blocks: filling.blocks() as u16, cp: self.sb.cp + 1 };
+        self.put_object_record(number, Some(record))?;
+        self.sb.cold += u64::from(live);
+        self.counts.tiered += u64::from(live);
+        for (key, old, at) in named {
+            self.set_pointer(key, Some(Pointer::physical(at)))?;
+            self.give_pvbn(old)?;
+        }
+        Ok(())
+    }
+
+    /// The blocks of an object that the container maps still name there. Errors: `ColdStore`, damage. Cost: a GET for the list of its
+    /// blocks and one for each that lives; reads maps.
+    pub fn read_living(&mut self, number: u64) -> Result<Vec<Cold>> {
+        let head = self.read_object_head(number)?;
+        let mut living = Vec::new();
+        for (slot, (owner, vvbn)) in (0..).zip(head.blocks) {
+            let place = ObjectPlace { object: number, slot };
+            let Some(space) = owner.checked_sub(container_of(0)).and_then(|space| u32::try_from(space).ok()) else {
+                let damage = Damage::new("object", "owner", owner, "a container");
+                return Err(Error::damaged(format!("object {}", self.object_key(number)), damage));
+            };
+            if self.volume(space).is_ok()
+                && let Some(old) = self.container(space, vvbn)?.filter(|at| at.in_object() == Some(place))
+            {
+                let want = self.want_of_volume(space, vvbn, old);
+                let (context, data) = self.read_cold_slot(place, &want)?;
+                living.push(Cold { vvbn, old, context, data });
+            }
+        }
+        Ok(living)
+    }
+}

@@ -1,0 +1,208 @@
+//! What an open aggregate offers about cold blocks: writing them to objects, and what becomes of these.
+//!
+//! The object store is asked while nobody waits for the aggregate, one call after the other; only reading a cold block is
+//! waited for. What the store does not do costs nothing but the space that would have become free.
+
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use senesce_objects::ObjectStore;
+
+use crate::{
+    engine::Garden,
+    error::{Error, Result},
+    format::object,
+    store::{Filling, Tiering},
+};
+
+/// Blocks that are looked at before others may use the aggregate.
+const AT_ONCE: u64 = 256;
+
+/// What a pass over a volume did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TierCounts {
+    /// Blocks of the volume that were looked at, cold ones among them.
+    pub looked: u64,
+    /// Blocks that lie in objects from now on.
+    pub tiered: u64,
+    /// Objects that were put.
+    pub objects: u64,
+    /// Blocks that could not be read; they stay.
+    pub unread: u64,
+}
+
+/// A pass over a volume that writes cold blocks to objects. It is asked for step by step.
+#[derive(Clone, Debug)]
+pub struct Tier {
+    space: u32,
+    tiering: Tiering,
+    filling: Filling,
+    counts: TierCounts,
+    looked_at_all: bool,
+}
+
+impl Tier {
+    /// What was looked at and done so far.
+    pub fn counts(&self) -> TierCounts {
+        self.counts
+    }
+
+    /// Whether all blocks were looked at, and what was found is in objects.
+    pub fn is_done(&self) -> bool {
+        self.looked_at_all && self.filling.is_empty()
+    }
+}
+
+/// The blocks in objects, as the state in memory has them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ColdReport {
+    /// Objects, with those that wait to be deleted.
+    pub objects: u64,
+    /// Objects that nothing needs and that were not deleted yet.
+    pub deletable: u64,
+    /// Blocks that they hold.
+    pub blocks: u64,
+    /// Of these, blocks that are still wanted.
+    pub live: u64,
+}
+
+impl Garden {
+    /// Begins a pass over a volume. Errors: `Invalid` if there is no such volume, or no object store was given; those of a consistency
+    /// point, which is made before, so that all blocks lie somewhere.
+    pub fn begin_tier(&self, volume: &[u8], tiering: Tiering) -> Result<Tier> {
+        let space = self.space_of(volume)?;
+        self.objects()?;
+        self.consistency_point()?;
+        self.shared().lock().objects.begin_pass(space);
+        Ok(Tier { space, tiering, filling: Filling::default(), counts: TierCounts::default(), looked_at_all: false })
+    }
+
+    /// Goes on with a pass, over so many blocks at most; others may use the aggregate in between. An object is put when it is full, and
+    /// at the end of the pass. The drives' space is free after the next consistency point, which the caller makes.
+    ///
+    /// Errors: `ColdStore`, after which the step may be asked for again; `NoSpace` for maps. Cost: reads maps, and what is cold.
+    pub fn tier_step(&self, tier: &mut Tier, blocks: u64) -> Result<()> {
+        let turn = self.lock_objects();
+        let until = tier.counts.looked.saturating_add(blocks.max(1));
+        while !tier.is_done() && tier.counts.looked < until {
+            if !tier.looked_at_all && tier.filling.room() > 0 {
+                let mut store = self.shared().lock();
+                let most = AT_ONCE.min(until - tier.counts.looked);
+                let (looked, unread, ended) = store.collect_cold(tier.space, tier.tiering, most, &mut tier.filling)?;
+                store.shrink_cache();
+                tier.counts.looked += looked;
+                tier.counts.unread += unread;
+                tier.looked_at_all = ended;
+            }
+            if tier.filling.room() == 0 || tier.looked_at_all && !tier.filling.is_empty() {
+                tier.counts.tiered += self.put_object(&turn, &tier.filling)?;
+                tier.counts.objects += 1;
+                tier.filling = Filling::default();
+            }
+        }
+        Ok(())
+    }
+
+    /// Whole passes over all volumes, with a consistency point, and deletes what is not needed any more. Errors: those of the steps.
+    pub fn tier(&self, tiering: Tiering) -> Result<TierCounts> {
+        let mut all = TierCounts::default();
+        for volume in self.volumes() {
+            let mut tier = self.begin_tier(&volume, tiering)?;
+            while !tier.is_done() {
+                self.tier_step(&mut tier, u64::MAX)?;
+            }
+            let TierCounts { looked, tiered, objects, unread } = tier.counts();
+            all.looked += looked;
+            all.tiered += tiered;
+            all.objects += objects;
+            all.unread += unread;
+        }
+        self.consistency_point()?;
+        self.delete_objects()?;
+        Ok(all)
+    }
+
+    /// Puts an object, and lets the container maps name it.
+    pub(crate) fn put_object(&self, _turn: &MutexGuard<'_, ()>, filling: &Filling) -> Result<u64> {
+        let door = self.objects()?;
+        let (number, key, bytes) = {
+            let mut store = self.shared().lock();
+            let number = store.take_object_number()?;
+            (number, store.object_key(number), filling.encode(store.uuid(), number))
+        };
+        door.put(&key, &bytes).map_err(|error| away(&key, &error))?;
+        self.shared().lock().counts.object_puts += 1;
+        let named = self.with_space(|store| store.name_object(number, filling));
+        if !matches!(named, Ok(live) if live > 0) {
+            // Nobody knows of it. If it cannot be deleted now, it is found later.
+            let _ = door.delete(&key);
+        }
+        if self.shared().lock().is_due() {
+            self.consistency_point()?;
+        }
+        named
+    }
+
+    /// Deletes the objects that the last consistency point does not need, and says how many. That they are gone is durable with
+    /// the next one.
+    ///
+    /// Errors: `ColdStore`; what is not deleted is so the next time.
+    pub fn delete_objects(&self) -> Result<u64> {
+        let _turn = self.lock_objects();
+        let mut deleted = 0;
+        while let Some(number) = self.next_deletable() {
+            let key = self.shared().lock().object_key(number);
+            self.objects()?.delete(&key).map_err(|error| away(&key, &error))?;
+            self.with_space(|store| store.forget_object(number))?;
+            deleted += 1;
+        }
+        Ok(deleted)
+    }
+
+    /// Deletes objects of this aggregate that it does not know: they were put, and power was lost before a consistency point named
+    /// them. Says how many. Errors: `ColdStore`. Cost: lists all objects.
+    pub fn reclaim_objects(&self) -> Result<u64> {
+        let _turn = self.lock_objects();
+        let (door, uuid) = (self.objects()?, self.shared().lock().uuid());
+        let keys = door.list(&object::folder(uuid)).map_err(|error| away(&object::folder(uuid), &error))?;
+        let mut deleted = 0;
+        for key in keys {
+            let Some(number) = object::number(uuid, &key) else { continue };
+            if !self.shared().lock().objects.records().contains_key(&number) {
+                door.delete(&key).map_err(|error| away(&key, &error))?;
+                deleted += 1;
+            }
+        }
+        Ok(deleted)
+    }
+
+    /// What lies in objects. Cost: with their number.
+    pub fn cold(&self) -> ColdReport {
+        let store = self.shared().lock();
+        let records = store.objects.records();
+        ColdReport {
+            objects: records.len() as u64,
+            deletable: store.objects.deletable.len() as u64,
+            blocks: records.values().map(|record| u64::from(record.blocks)).sum(),
+            live: store.sb.cold,
+        }
+    }
+
+    fn next_deletable(&self) -> Option<u64> {
+        self.shared().lock().objects.deletable.first().copied()
+    }
+
+    /// The object store. Errors: `Invalid` if none was given.
+    fn objects(&self) -> Result<Arc<dyn ObjectStore>> {
+        let door = self.shared().lock().objects.door.clone();
+        door.ok_or_else(|| Error::invalid("no object store was given: name one with --objects"))
+    }
+
+    /// Whoever changes objects does so alone.
+    pub(crate) fn lock_objects(&self) -> MutexGuard<'_, ()> {
+        self.shared().objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn away(key: &str, error: &senesce_objects::ObjectError) -> Error {
+    Error::ColdStore { object: key.to_owned(), why: error.to_string() }
+}
