@@ -43,8 +43,8 @@ fn arm_spec(arm: &Arm, backend: Backend) -> VolumeSpec {
     if let Some(options) = &file_system.mount {
         spec.mount_options.clone_from(options);
     }
-    if file_system.gardening == plan::GardeningName::Csc {
-        spec.mount_options.push_str(",gardening=csc");
+    if file_system.gardening != plan::GardeningName::Off {
+        spec.mount_options.push_str(&format!(",gardening={}", file_system.gardening.as_str()));
     }
     spec
 }

@@ -9,7 +9,7 @@ use super::lab::{Lab, SMALL};
 /// A full volume that runs out of space, on ext4 and on gardens with and without gardening.
 fn plan(lab: &Lab) -> std::path::PathBuf {
     let gardens = "kind = \"ext4\"\n[[file_system]]\nkind = \"garden\"\n[[file_system]]\nkind = \"garden\"\n\
-                   gardening = \"csc\"\n";
+                   gardening = \"all\"\n";
     lab.plan(&SMALL.replace("34MiB", "40MiB").replace("kind = \"ext4\"\n", gardens))
 }
 
@@ -71,7 +71,7 @@ fn a_plan_ages_gardens_beside_ext4_and_a_killed_one_goes_on() {
     lab.assert_nothing_left();
 
     let cells = table(&lab, "cells");
-    for arm in ["ext4", "garden", "garden-csc"] {
+    for arm in ["ext4", "garden", "garden-all"] {
         let valid = column(&cells, arm, "valid");
         assert_eq!(valid, vec!["true"; 9], "{arm}: {:?}", column(&cells, arm, "reason"));
         // The roles of a checkpoint hold one tree.
@@ -95,5 +95,5 @@ fn a_plan_ages_gardens_beside_ext4_and_a_killed_one_goes_on() {
     let page = fs::read_to_string(lab.path("out/report.html")).unwrap();
     assert!(page.contains("FUSE floor") && page.contains("FUSE alone takes"), "the report shows what FUSE costs");
     let circumstances = table(&lab, "circumstances").concat().join(" ");
-    assert!(circumstances.contains("gardening=csc"), "what was done for a volume is written down");
+    assert!(circumstances.contains("gardening=all"), "what was done for a volume is written down");
 }

@@ -402,6 +402,22 @@ pub enum GardeningName {
     Off,
     /// Continuous segment cleaning, and pointers put right that reads find old.
     Csc,
+    /// Write after read: what is read in order and lies apart is written together again, also by the reads of a measurement.
+    War,
+    /// Both.
+    All,
+}
+
+impl GardeningName {
+    /// As plans and the option of a mount spell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Csc => "csc",
+            Self::War => "war",
+            Self::All => "all",
+        }
+    }
 }
 
 /// A file system with its options.
@@ -429,7 +445,7 @@ impl FileSystem {
     pub fn name(&self) -> String {
         let usual = || match self.gardening {
             GardeningName::Off => self.kind.as_str().to_owned(),
-            GardeningName::Csc => format!("{}-csc", self.kind.as_str()),
+            gardening => format!("{}-{}", self.kind.as_str(), gardening.as_str()),
         };
         self.name.clone().unwrap_or_else(usual)
     }

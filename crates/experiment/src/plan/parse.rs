@@ -7,6 +7,9 @@ use serde::de::DeserializeOwned;
 
 use super::{Edition, Engine, FileSystemName, GardeningName, PLAN_FORMAT, Plan, VolumePlan, WorkloadKind};
 
+/// What the mount of a garden may be told, besides its gardening, which has a key of its own.
+const GARDEN_OPTIONS: [&str; 3] = ["threads", "cache", "point-every"];
+
 /// A plan cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
@@ -127,6 +130,18 @@ impl Plan {
         }
         if self.file_systems.iter().any(|fs| fs.gardening != GardeningName::Off && fs.kind != FileSystemName::Garden) {
             return wrong("file_system.gardening", "goes with kind = \"garden\" only");
+        }
+        let gardens = self.file_systems.iter().filter(|fs| fs.kind == FileSystemName::Garden);
+        for option in gardens
+            .filter_map(|fs| fs.mount.as_ref())
+            .flat_map(|options| options.split(','))
+            .filter(|option| !option.is_empty())
+        {
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            if !GARDEN_OPTIONS.contains(&name) || value.is_empty() {
+                let known = GARDEN_OPTIONS.map(|name| format!("{name}=…")).join(", ");
+                return wrong("file_system.mount", &format!("has {option:?}; a garden's mount takes {known}"));
+            }
         }
         if self.file_systems.is_empty() {
             return wrong("file_system", "names no file system; add [[file_system]] with kind = \"ext4\"");
@@ -321,11 +336,23 @@ mod tests {
                 "measure.trace",
             ),
             ("kind = \"ext4\"", "kind = \"host\"", "file_system.kind"),
+            ("kind = \"ext4\"", "kind = \"ext4\"\ngardening = \"all\"", "file_system.gardening"),
+            ("kind = \"ext4\"", "kind = \"garden\"\nmount = \"cache=1MiB,noatime\"", "file_system.mount"),
+            ("kind = \"ext4\"", "kind = \"garden\"\nmount = \"threads\"", "file_system.mount"),
             ("kind = \"ext4\"", "kind = \"ext4\"\n[[file_system]]\nkind = \"ext4\"", "file_system"),
         ] {
             let said = error(&SMALL.replace(from, to));
             assert!(said.contains(&format!(": {key}: ")), "{to}: {said}");
         }
+    }
+
+    #[test]
+    fn gardens_are_named_after_their_gardening() {
+        let named = |gardening| {
+            let kind = format!("kind = \"garden\"\nmount = \"threads=1,point-every=2\"\ngardening = \"{gardening}\"");
+            Plan::parse(Path::new("p.toml"), &SMALL.replace("kind = \"ext4\"", &kind)).unwrap().file_systems[0].name()
+        };
+        assert_eq!(["off", "csc", "war", "all"].map(named), ["garden", "garden-csc", "garden-war", "garden-all"]);
     }
 
     #[test]
