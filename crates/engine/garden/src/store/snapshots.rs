@@ -196,16 +196,14 @@ impl Store {
             summary.push((block, bits));
         }
         self.take_root(space)?;
-        let mut held = 0;
         for (block, bits) in summary {
-            let active = self.get(Key::new(volume, volume::ACTIVE_MAP, 0, block))?;
-            held += bits.iter().zip(active).map(|(held, used)| u64::from((held & !used).count_ones())).sum::<u64>();
             let key = Key::new(volume, volume::SUMMARY_MAP, 0, block);
             if *self.get(key)? != bits {
                 *self.modify(key)? = bits;
             }
         }
-        let first_own = self.volume(volume)?.record.first_own();
+        let (blocks, first_own) = (self.volume(volume)?.record.blocks, self.volume(volume)?.record.first_own());
+        let (held, _) = self.count_kept(volume, blocks)?;
         let (_, kept) = self.count_kept(volume, first_own)?;
         let record = &mut self.volume_mut(volume)?.record;
         record.held = held;
