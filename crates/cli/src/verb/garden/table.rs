@@ -70,7 +70,7 @@ fn explain(published: &Published, verdict: &str, is_wanted: bool, failures: &[(P
     for (part, reason) in failures.iter().filter(|(part, _)| part.experiment() == published.name) {
         said.push(format!("The part on {} failed: {reason}.", part.kind()));
     }
-    if is_wanted && !published.missing.is_empty() {
+    if is_wanted && published.parts().is_empty() {
         said.push(format!("Not here: {}.", published.missing));
     }
     match (verdict, published.cause) {

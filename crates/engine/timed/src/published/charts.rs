@@ -1,6 +1,6 @@
 //! The lines that are drawn of a part: write chains over turnovers, latencies over turnovers or load.
 
-use senesce_trials::Point;
+use senesce_trials::{Point, Series};
 use serde::{Deserialize, Serialize};
 
 use super::record::shorten;
@@ -77,14 +77,20 @@ pub(super) fn of_structure(outcome: &senesce_trials::Outcome) -> Vec<Chart> {
         return vec![Chart::new("Write chains by fullness", "% full", "blocks a write chain", lines)];
     }
     let over_turnovers = |of: fn(&Point) -> f64| -> Vec<Line> {
-        let line = |stage: &senesce_trials::Stage| {
-            let turnovers = stage.series.turnovers();
-            let places = (1..).zip(&turnovers).map(|(turnover, point)| at(f64::from(turnover), of(point)));
-            Line { name: stage.name.clone(), places: places.filter(|place| place.y > 0.0).collect() }
-        };
-        stages.iter().map(line).collect()
+        let (mut lines, mut ended) = (Vec::new(), (0, 0.0));
+        for stage in stages {
+            let points = &stage.series.points;
+            let (first, last) = (points.first().map_or(0, |point| point.cp), points.last().map_or(0, |point| point.cp));
+            // A stage whose consistency points are numbered on goes on with the same aggregate.
+            let from = if first > ended.0 && ended.0 > 0 { ended.1 } else { 0.0 };
+            let course = compute_course(&stage.series);
+            ended = (last, from + course.last().map_or(0.0, |(turnovers, _)| *turnovers));
+            let places = course.iter().map(|(turnovers, point)| at(from + turnovers, of(point)));
+            lines.push(Line { name: stage.name.clone(), places: places.filter(|place| place.y > 0.0).collect() });
+        }
+        lines
     };
-    let x = "turnovers of the stage";
+    let x = "turnovers";
     let charts = [
         Chart::new("Write chains", x, "blocks a write chain", over_turnovers(Point::write_chain)),
         Chart::new(
@@ -95,6 +101,23 @@ pub(super) fn of_structure(outcome: &senesce_trials::Outcome) -> Vec<Chart> {
         ),
     ];
     charts.into_iter().filter(Chart::is_drawable).collect()
+}
+
+/// Turnovers until then, and the sum of points since the last place: a quarter of a turnover, or a fortieth of all.
+fn compute_course(series: &Series) -> Vec<(f64, Point)> {
+    let all: u64 = series.points.iter().map(|point| point.client_blocks).sum();
+    let each = (series.turnover / 4).max(all / 40);
+    let (mut course, mut first, mut written, mut since) = (Vec::new(), 0, 0, 0);
+    for (number, point) in series.points.iter().enumerate() {
+        written += point.client_blocks;
+        since += point.client_blocks;
+        if since >= each {
+            let part = Series { points: series.points[first..=number].to_vec(), ..*series };
+            course.push((written as f64 / series.turnover as f64, part.sum()));
+            (first, since) = (number + 1, 0);
+        }
+    }
+    course
 }
 
 /// Of what was simulated: latency over load where stages have several loads, over turnovers where there are many stages of a name.
@@ -143,4 +166,24 @@ fn chains_of(stages: &[Stage]) -> Vec<Line> {
         }
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_course_has_places_of_quarters_of_a_turnover_and_forty_at_most() {
+        let series = |points: u64| Series {
+            blocks: 2000,
+            turnover: 1000,
+            points: (1..=points).map(|cp| Point { cp, client_blocks: 100, ..Point::default() }).collect(),
+        };
+        let course = compute_course(&series(20));
+        let places: Vec<(f64, u64)> = course.iter().map(|(at, point)| (*at, point.client_blocks)).collect();
+        assert_eq!(places, [(0.3, 300), (0.6, 300), (0.9, 300), (1.2, 300), (1.5, 300), (1.8, 300)]);
+        let long = compute_course(&series(2000));
+        assert_eq!((long.len(), long[39].0), (40, 200.0));
+        assert!(compute_course(&series(2)).is_empty());
+    }
 }
