@@ -42,7 +42,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("senesce-fsapi", &["senesce-core"]),
     ("senesce-objects", &[]),
     ("senesce-garden", &["senesce-core", "senesce-block", "senesce-fsapi", "senesce-objects"]),
-    ("senesce-trials", &["senesce-core", "senesce-block", "senesce-fsapi", "senesce-garden", "senesce-objects"]),
+    ("senesce-trials", &["senesce-core", "senesce-block", "senesce-fsapi", "senesce-garden"]),
     ("senesce-fuse", &["senesce-fsapi"]),
     ("senesce-sim", &["senesce-core", "senesce-device"]),
     (

@@ -80,6 +80,8 @@ pub enum FsDumpWhat {
     },
     /// The areas with most free blocks, for each RAID group.
     Areas,
+    /// The records of the objects that hold cold blocks.
+    Objects,
     /// The log, record by record.
     Log,
 }

@@ -21,9 +21,9 @@ pub enum FsVerb {
     /// Mount it, until it is unmounted or interrupted.
     Mount(FsMountArgs),
     /// Check it, as it lies and as opening makes it; changes nothing.
-    Check(FsLookArgs),
+    Check(FsWithObjectsArgs),
     /// What it holds and has left; changes nothing.
-    Stat(FsLookArgs),
+    Stat(FsWithObjectsArgs),
     /// Put a new drive in the place of one that is missing, and fill it from the others.
     Replace(FsReplaceArgs),
     /// Go on filling new drives where it was interrupted.
@@ -42,6 +42,8 @@ pub enum FsVerb {
     Defrag(FsDefragArgs),
     /// Clean allocation areas whose blocks lie scattered, and put pointers to old places right.
     Clean(FsLookArgs),
+    /// Write cold blocks to objects, and delete the objects that nothing needs; contents stay what they are.
+    Tier(FsTierArgs),
     /// Serve a mount for a run, which began it and holds it.
     #[command(hide = true)]
     Serve(FsServeArgs),
@@ -134,6 +136,8 @@ pub struct FsMountArgs {
     #[arg(long)]
     pub read_only: bool,
     #[command(flatten)]
+    pub objects: FsObjectsArgs,
+    #[command(flatten)]
     pub how: FsServedArgs,
 }
 
@@ -177,6 +181,49 @@ pub struct FsServedArgs {
 pub struct FsLookArgs {
     #[command(flatten)]
     pub place: FsPlaceArgs,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Where the objects of an aggregate are.
+#[derive(Clone, Debug, Args)]
+pub struct FsObjectsArgs {
+    /// The directory with the objects that `fs tier` put. Without it cold blocks cannot be read; nothing else changes.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub objects: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct FsWithObjectsArgs {
+    #[command(flatten)]
+    pub look: FsLookArgs,
+    #[command(flatten)]
+    pub objects: FsObjectsArgs,
+}
+
+/// Whose price list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PricesArg {
+    /// Amazon S3 Standard.
+    S3,
+    /// Azure Blob Storage, hot.
+    Azure,
+}
+
+#[derive(Debug, Args)]
+pub struct FsTierArgs {
+    #[command(flatten)]
+    pub place: FsPlaceArgs,
+    /// The directory for objects, which is made the first time. Whoever wants cold blocks names it again.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub objects: PathBuf,
+    /// Cold is what was not written or moved for so many consistency points, and what only snapshots use.
+    #[arg(long, value_name = "POINTS", default_value_t = 64)]
+    pub age: u16,
+    /// Also write the living blocks of objects anew where that costs less, by this price list, than a month of what it saves.
+    #[arg(long, value_enum, value_name = "LIST")]
+    pub prices: Option<PricesArg>,
     /// As JSON.
     #[arg(long)]
     pub json: bool,

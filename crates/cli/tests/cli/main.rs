@@ -15,6 +15,7 @@ mod fs_bad;
 mod fs_defrag;
 mod fs_drives;
 mod fs_snapshots;
+mod fs_tier;
 mod garden_plans;
 mod garden_reproduce;
 mod image;

@@ -3,7 +3,10 @@
 //! The object store is asked while nobody waits for the aggregate, one call after the other; only reading a cold block is
 //! waited for. What the store does not do costs nothing but the space that would have become free.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::{
+    ops::AddAssign,
+    sync::{Arc, MutexGuard, PoisonError},
+};
 
 use senesce_objects::ObjectStore;
 
@@ -28,6 +31,15 @@ pub struct TierCounts {
     pub objects: u64,
     /// Blocks that could not be read; they stay.
     pub unread: u64,
+}
+
+impl AddAssign for TierCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.looked += other.looked;
+        self.tiered += other.tiered;
+        self.objects += other.objects;
+        self.unread += other.unread;
+    }
 }
 
 /// A pass over a volume that writes cold blocks to objects. It is asked for step by step.
@@ -110,11 +122,7 @@ impl Garden {
             while !tier.is_done() {
                 self.tier_step(&mut tier, u64::MAX)?;
             }
-            let TierCounts { looked, tiered, objects, unread } = tier.counts();
-            all.looked += looked;
-            all.tiered += tiered;
-            all.objects += objects;
-            all.unread += unread;
+            all += tier.counts();
         }
         self.consistency_point()?;
         self.delete_objects()?;

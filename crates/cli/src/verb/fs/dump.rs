@@ -44,6 +44,7 @@ fn what(what: &FsDumpWhat) -> DumpWhat {
             DumpWhat::Bitmap { volume: volume.as_ref().map(name), range: range.0.clone() }
         }
         FsDumpWhat::Areas => DumpWhat::Areas,
+        FsDumpWhat::Objects => DumpWhat::Objects,
         FsDumpWhat::Log => DumpWhat::Log,
     }
 }

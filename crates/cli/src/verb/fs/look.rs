@@ -2,27 +2,29 @@
 
 use anyhow::{Context, Result};
 use senesce_core::Bytes;
-use senesce_garden::{AggregateReport, CheckReport, DriveReport, DriveState};
+use senesce_garden::{AggregateReport, CheckReport, ColdReport, DriveReport, DriveState, Limits};
 use serde_json::{Value, json};
 
 use super::{chains::report_chains, place::Place, volumes};
-use crate::{args::FsLookArgs, exit::failed};
+use crate::{args::FsWithObjectsArgs, exit::failed};
 
 /// Findings that are shown; more are counted.
 const SHOWN: usize = 20;
 
 /// Checks the last consistency point, and, if the log holds more, what opening makes of it.
-pub fn check(args: &FsLookArgs) -> Result<()> {
+pub fn check(args: &FsWithObjectsArgs) -> Result<()> {
+    let objects = args.objects.open()?;
+    let args = &args.look;
     let place = Place::of(&args.place)?;
     let devices = place.look()?;
     let look = |what| {
-        let report = senesce_garden::check(&devices.drives, &devices.log);
+        let report = senesce_garden::check_with(&devices.drives, &devices.log, objects.as_ref());
         report.with_context(|| format!("cannot check {place} {what}"))
     };
     let mut reports = vec![("as it lies", look("as it lies")?)];
     if reports[0].1.log_operations > 0 && reports[0].1.is_clean() {
         // In memory: the devices are only looked at.
-        drop(place.garden(&devices)?);
+        drop(place.garden_with(&devices, Limits::default(), objects.clone())?);
         reports.push(("as opening makes it", look("as opening makes it")?));
     }
     if args.json {
@@ -44,6 +46,14 @@ fn print(what: &str, report: &CheckReport) {
         "  consistency point {}: {} blocks, {} volume(s), {} inodes, {} stripes of parity, {} operations in the log",
         report.cp, report.blocks, report.volumes, report.inodes, report.stripes, report.log_operations
     );
+    if report.objects > 0 {
+        let not_looked =
+            if report.cold_unread > 0 { ", which were not looked at: name them with --objects" } else { "" };
+        println!("  {} cold blocks in {} objects{not_looked}", report.cold_blocks, report.objects);
+    }
+    if report.orphan_objects > 0 {
+        println!("  {} objects that no consistency point names; `fs tier` deletes them", report.orphan_objects);
+    }
     if !report.missing_drives.is_empty() {
         println!(
             "  without drive(s) {:?}: nothing is lost, and one more drive of their group would be too many",
@@ -72,13 +82,20 @@ fn shown(what: &str, report: &CheckReport) -> Value {
         "stale_pointers": report.stale_pointers,
         "stripes": report.stripes,
         "log_operations": report.log_operations,
+        "objects": report.objects,
+        "cold_blocks": report.cold_blocks,
+        "cold_blocks_not_looked_at": report.cold_unread,
+        "orphan_objects": report.orphan_objects,
     })
 }
 
 /// Shows the aggregate and its volumes, as opening makes them.
-pub fn stat(args: &FsLookArgs) -> Result<()> {
+pub fn stat(args: &FsWithObjectsArgs) -> Result<()> {
+    let objects = args.objects.open()?;
+    let args = &args.look;
     let place = Place::of(&args.place)?;
-    let garden = place.garden(&place.look()?)?;
+    let garden = place.garden_with(&place.look()?, Limits::default(), objects)?;
+    let cold = garden.cold();
     let report = garden.report();
     let volumes = volumes::collect_volumes(&garden)?;
     if args.json {
@@ -89,6 +106,7 @@ pub fn stat(args: &FsLookArgs) -> Result<()> {
             json!({
                 "format": "senesce-fs-stat/1",
                 "aggregate": aggregate(&report),
+                "cold": cold_shown(&cold),
                 "volumes": volumes,
                 "activity": activity,
             })
@@ -102,6 +120,15 @@ pub fn stat(args: &FsLookArgs) -> Result<()> {
         report.cp
     );
     print_drives(&report);
+    if cold.objects > 0 {
+        println!(
+            "  cold: {} in {} objects, {} of which is wanted; {} objects to be deleted",
+            Bytes(cold.blocks * 4096),
+            cold.objects,
+            Bytes(cold.live * 4096),
+            cold.deletable
+        );
+    }
     for (group, areas) in report.area_free.iter().enumerate() {
         // An opening counts no more of them than it needs.
         let known: Vec<u64> = areas.iter().flatten().copied().collect();
@@ -132,6 +159,15 @@ fn print_drives(report: &AggregateReport) {
     for left_out in &report.left_out {
         println!("  not used: {left_out}");
     }
+}
+
+fn cold_shown(cold: &ColdReport) -> Value {
+    json!({
+        "objects": cold.objects,
+        "blocks": cold.blocks,
+        "wanted_blocks": cold.live,
+        "objects_to_delete": cold.deletable,
+    })
 }
 
 fn drive_shown((number, drive): (usize, &DriveReport)) -> Value {

@@ -19,6 +19,7 @@ mod reclaim;
 mod serve;
 mod snapshots;
 mod survey;
+mod tier;
 mod volumes;
 mod words;
 
@@ -48,6 +49,7 @@ pub fn fs(args: FsArgs, quiet: bool) -> Result<()> {
         FsVerb::Dedup(args) => dedup::dedup(&args, quiet),
         FsVerb::Defrag(args) => defrag::defrag(&args, quiet),
         FsVerb::Clean(args) => clean::clean(&args, quiet),
+        FsVerb::Tier(args) => tier::tier(&args, quiet),
         FsVerb::Scrub(args) => drives::scrub(&args, quiet),
     }
 }

@@ -35,13 +35,17 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
     let read_only = args.read_only || args.snapshot.is_some();
     let devices = if read_only { place.look()? } else { place.open()? };
     let limits = Limits { cache_bytes: args.how.cache.0, ..Limits::default() };
-    let garden = place.garden_within(&devices, limits)?;
+    let garden = place.garden_with(&devices, limits, args.objects.open()?)?;
     drop(devices);
     if !read_only {
         garden.set_gardening(args.how.gardening.policy());
     }
     if !quiet {
         warn(&garden);
+        let cold = garden.cold().live;
+        if args.objects.objects.is_none() && cold > 0 {
+            eprintln!("senesce: {cold} blocks lie in objects and cannot be read: --objects names where they are");
+        }
     }
     let volume = find(&garden, args)?;
     // In the journal before it is there.
@@ -61,6 +65,7 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
         eprintln!("{place} is mounted on {}; Ctrl-C or umount ends it", point.display());
     }
     let mut chores = Chores::new(&garden, args.how.point_every, quiet);
+    chores.deletes = args.objects.objects.is_some();
     while !mounted.is_over() && interrupted().is_none() {
         thread::sleep(LOOK);
         if !read_only {
@@ -109,6 +114,8 @@ pub(super) struct Chores {
     filling: bool,
     failed: bool,
     quiet: bool,
+    /// Objects that nothing needs any more are deleted; not after the first time that the store did not.
+    deletes: bool,
 }
 
 impl Chores {
@@ -119,7 +126,7 @@ impl Chores {
         if told.is_some() {
             garden.set_headroom(collect_headroom());
         }
-        Self { every: Duration::from_secs(point_every), last: now, told, filling, failed: false, quiet }
+        Self { every: Duration::from_secs(point_every), last: now, told, filling, failed: false, quiet, deletes: false }
     }
 
     /// A failure is told once; what does not work any more then, unmounting tells again.
@@ -141,8 +148,19 @@ impl Chores {
         if self.last.elapsed() >= self.every {
             garden.consistency_point()?;
             self.last = Instant::now();
+            self.delete_objects(garden);
         }
         Ok(())
+    }
+
+    /// What is not deleted now is so by the next mount, or by `fs tier`.
+    fn delete_objects(&mut self, garden: &Garden) {
+        if self.deletes
+            && let Err(error) = garden.delete_objects()
+        {
+            eprintln!("senesce: {error}");
+            self.deletes = false;
+        }
     }
 
     fn fill(&mut self, garden: &Garden) -> senesce_garden::Result<()> {

@@ -13,8 +13,12 @@ use anyhow::{Context, Result};
 use senesce_block::{BlockDevice, FileDevice, FileOptions, OverlayDevice, SliceDevice};
 use senesce_core::Bytes;
 use senesce_garden::{Garden, Limits};
+use senesce_objects::{LibraryObjects, ObjectStore};
 
-use crate::{args::FsPlaceArgs, exit::usage};
+use crate::{
+    args::{FsObjectsArgs, FsPlaceArgs},
+    exit::usage,
+};
 
 const LOG: &str = "log.img";
 /// What a block holds.
@@ -24,6 +28,13 @@ pub const BLOCK_BYTES: u64 = 4096;
 pub struct Devices {
     pub drives: Vec<Arc<dyn BlockDevice>>,
     pub log: Arc<dyn BlockDevice>,
+}
+
+impl FsObjectsArgs {
+    /// The store that is named, if any.
+    pub fn open(&self) -> Result<Option<Arc<dyn ObjectStore>>> {
+        self.objects.as_deref().map(|dir| open_objects(dir, false)).transpose()
+    }
 }
 
 /// Where an aggregate lies.
@@ -90,7 +101,17 @@ impl Place {
 
     /// The same, with so much in memory.
     pub fn garden_within(&self, devices: &Devices, limits: Limits) -> Result<Garden> {
-        let opened = Garden::open(&devices.drives, devices.log.clone(), limits);
+        self.garden_with(devices, limits, None)
+    }
+
+    /// The same, with the store of its objects.
+    pub fn garden_with(
+        &self,
+        devices: &Devices,
+        limits: Limits,
+        objects: Option<Arc<dyn ObjectStore>>,
+    ) -> Result<Garden> {
+        let opened = Garden::open_with(&devices.drives, devices.log.clone(), limits, objects);
         opened.with_context(|| format!("cannot open {self}"))
     }
 
@@ -115,6 +136,18 @@ impl Place {
         let drives = drives.iter().filter(|path| wanted(path)).map(|path| open(path)).collect::<Result<_>>()?;
         Ok(Devices { drives, log: open(&log)? })
     }
+}
+
+/// The store of objects in a directory. Errors: a new one, unless it `may_be_new`.
+pub fn open_objects(dir: &Path, may_be_new: bool) -> Result<Arc<dyn ObjectStore>> {
+    if !may_be_new && !dir.is_dir() {
+        let message = format!("there is no directory {} with objects", dir.display());
+        return Err(usage(
+            message,
+            Some("name the one that `fs tier` was given, or none to go on without cold blocks"),
+        ));
+    }
+    Ok(Arc::new(LibraryObjects::directory(dir)?))
 }
 
 /// One device, parted as its label says.

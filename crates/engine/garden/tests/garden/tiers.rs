@@ -259,6 +259,50 @@ fn without_the_store_all_but_cold_contents_goes_on() {
 }
 
 #[test]
+fn blocks_that_move_while_an_object_is_filled_lie_in_one_place_after_it() {
+    for point in [false, true] {
+        let mut tiered = Tiered::new(&SMALL);
+        let data = bytes(100, 12);
+        let ino = tiered.make(b"file", &data);
+        let garden = tiered.garden();
+        let mut tier = garden.begin_tier(VOLUME, ALL).unwrap();
+        garden.tier_step(&mut tier, 60).unwrap();
+        assert_eq!((tier.counts().tiered, tier.is_done()), (0, false));
+        let moved: u64 = (0..4).map(|area| garden.move_area(0, area).unwrap().blocks).sum();
+        assert!(moved > 100, "{moved}");
+        if point {
+            garden.consistency_point().unwrap();
+        }
+        garden.tier_step(&mut tier, u64::MAX).unwrap();
+        // What has moved by then is not where it was taken from, and stays; what only waits to move leaves.
+        let tiered_blocks = tier.counts().tiered;
+        assert!(tier.is_done() && if point { tiered_blocks < 60 } else { tiered_blocks > 50 }, "{tiered_blocks}");
+        assert_eq!(tiered.findings(), [""; 0]);
+        tiered.forget_drives();
+        assert_eq!(tiered.read(ino, 0, data.len()).unwrap(), data);
+        assert_eq!(tiered.garden().cold().live, tiered_blocks);
+    }
+}
+
+#[test]
+fn a_part_of_a_cold_block_in_the_log_wants_the_store_at_the_opening() {
+    let mut tiered = Tiered::new(&SMALL);
+    let mut data = bytes(20, 11);
+    let ino = tiered.make(b"file", &data);
+    tiered.garden().tier(ALL).unwrap();
+    tiered.forget_drives();
+    data[BLOCK + 7..BLOCK + 10].copy_from_slice(b"new");
+    tiered.write(ino, BLOCK as u64 + 7, b"new").unwrap();
+    tiered.with_store = false;
+    let told = tiered.open_garden().map(drop).unwrap_err().to_string();
+    assert!(told.contains("a cold block cannot be had"), "{told}");
+    tiered.with_store = true;
+    tiered.open();
+    assert_eq!(tiered.read(ino, 0, data.len()).unwrap(), data);
+    assert_eq!(tiered.findings(), [""; 0]);
+}
+
+#[test]
 fn an_object_is_deleted_when_the_point_is_durable_that_does_not_need_it() {
     let mut tiered = Tiered::new(&SMALL);
     let data = bytes(40, 5);

@@ -1,0 +1,95 @@
+//! Cold blocks of a garden in objects, as a user has them.
+
+use std::{fs, io, process::Child, process::Stdio, time::Duration};
+
+use senesce_testkit::root_or_skip;
+use serde_json::Value;
+
+use super::{
+    disk::must,
+    lab::{Lab, mount_points},
+};
+
+const BLOCK: usize = 4096;
+
+fn mount(lab: &Lab, more: &[&str]) -> Child {
+    fs::create_dir_all(lab.path("mnt")).unwrap();
+    let mut command = lab.command();
+    command.args(["--quiet", "fs", "mount", "g", "mnt"]).args(more).stdout(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let point = lab.path("mnt").to_string_lossy().into_owned();
+    while !mount_points().contains(&point) {
+        assert!(child.try_wait().unwrap().is_none(), "it ended early");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child
+}
+
+fn unmount(lab: &Lab, mut child: Child) {
+    must("umount", &[&lab.path("mnt").to_string_lossy()]);
+    assert!(child.wait().unwrap().success());
+}
+
+fn contents(blocks: usize, seed: u8) -> Vec<u8> {
+    (0..blocks * BLOCK).map(|at| (at / BLOCK) as u8 ^ (at / BLOCK / 256) as u8 ^ (at % 251) as u8 ^ seed).collect()
+}
+
+fn tier(lab: &Lab, more: &[&str]) -> Value {
+    let mut words = vec!["fs", "tier", "g", "--objects", "o", "--age", "0", "--json"];
+    words.extend(more);
+    serde_json::from_str(&lab.run(words).good().stdout).unwrap()
+}
+
+#[test]
+fn cold_files_go_to_a_directory_and_are_read_from_there() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    lab.run(["fs", "mkfs", "garden", "g", "--size", "64MiB", "--data-drives", "3", "--seed", "7"]).good();
+    let at = |name: &str| lab.path(format!("mnt/{name}"));
+    let mounted = mount(&lab, &[]);
+    fs::write(at("cold"), contents(1500, 1)).unwrap();
+    fs::write(at("small"), b"in its inode").unwrap();
+    unmount(&lab, mounted);
+
+    let told = tier(&lab, &[]);
+    assert_eq!((&told["tiered_blocks"], &told["objects_put"]), (&1500.into(), &2.into()), "{told}");
+    // Pointers that still name the drives, where the blocks lie until they are written over, are put right.
+    lab.run(["fs", "clean", "g"]).good();
+    let told = lab.run(["fs", "stat", "g"]).good().stdout;
+    assert!(
+        told.contains("cold: 5.86 MiB in 2 objects, 5.86 MiB of which is wanted; 0 objects to be deleted"),
+        "{told}"
+    );
+    let told = lab.run(["fs", "check", "g"]).good().stdout;
+    assert!(told.contains("1500 cold blocks in 2 objects, which were not looked at"), "{told}");
+    let told = lab.run(["fs", "check", "g", "--objects", "o"]).good().stdout;
+    assert!(told.contains("clean") && told.contains("1500 cold blocks in 2 objects\n"), "{told}");
+    let told = lab.run(["fs", "dump", "g", "objects"]).good().stdout;
+    assert!(told.contains("1004") && told.contains("496"), "{told}");
+
+    let mounted = mount(&lab, &[]);
+    assert_eq!(fs::read(at("small")).unwrap(), b"in its inode");
+    assert_eq!(fs::metadata(at("cold")).unwrap().len() as usize, 1500 * BLOCK);
+    assert_eq!(fs::read(at("cold")).unwrap_err().kind(), io::Error::from_raw_os_error(5).kind());
+    unmount(&lab, mounted);
+    let mounted = mount(&lab, &["--objects", "o"]);
+    assert!(fs::read(at("cold")).unwrap() == contents(1500, 1));
+    // Of the second object little is left, of the first nothing.
+    fs::write(at("new"), &contents(1500, 1)[1400 * BLOCK..]).unwrap();
+    fs::remove_file(at("cold")).unwrap();
+    unmount(&lab, mounted);
+    let told = tier(&lab, &["--prices", "s3"]);
+    assert_eq!((&told["objects_deleted"], &told["wanted_cold_blocks"]), (&2.into(), &100.into()), "{told}");
+    lab.run(["fs", "check", "g", "--objects", "o"]).good();
+
+    lab.run(["fs", "check", "g", "--objects", "nowhere"]).refused(2, &["no directory nowhere", "fs tier"]);
+    lab.run(["fs", "tier", "g", "--objects", "other"]).refused(2, &["none of their objects are in other"]);
+    let object = fs::read_dir(lab.path("o")).unwrap().next().unwrap().unwrap().path();
+    let object = fs::read_dir(object).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = fs::read(&object).unwrap();
+    bytes[20_000] ^= 1;
+    fs::write(&object, bytes).unwrap();
+    lab.run(["fs", "check", "g", "--objects", "o"]).refused(1, &["is damaged"]);
+}
