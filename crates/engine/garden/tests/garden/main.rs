@@ -24,6 +24,7 @@ mod snapshots;
 mod space;
 mod stale;
 mod tier_crash;
+mod tier_rig;
 mod tiers;
 mod together;
 mod volume_clones;

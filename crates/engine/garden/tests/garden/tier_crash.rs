@@ -17,7 +17,7 @@ use senesce_objects::{FaultObjects, MemoryObjects, ObjectCall, ObjectResult, Obj
 
 use crate::{
     rig::{Devices, Shape, VOLUME, caller, shared},
-    tiers::{ALL, Store, Tiered, bytes, read},
+    tier_rig::{ALL, Store, Tiered, bytes, read},
 };
 
 const SHAPE: Shape = Shape { groups: &[(2, true)], stripes: 256, log_bytes: 400 << 10 };

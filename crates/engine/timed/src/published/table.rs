@@ -123,7 +123,7 @@ pub const PUBLISHED: [Published; 14] = [
         paper: "breaks even within a month",
         band: "the decision is the formula's; the ledger is never negative over 30 days",
         cause: "",
-        missing: "the object tier has no trial here yet",
+        missing: "it is no part of this: the example `ledger` of the garden runs it (docs/garden-trials.md)",
     },
     Published {
         name: "E12",
