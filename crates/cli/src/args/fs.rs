@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use senesce_core::Bytes;
 
-use super::{FsCloneArgs, FsDefragArgs, FsDiffArgs, FsDumpArgs, FsOfVolumeArgs, FsSnapshotArgs};
+use super::{
+    FsCloneArgs, FsDefragArgs, FsDiffArgs, FsDumpArgs, FsOfVolumeArgs, FsPackArgs, FsRecompactArgs, FsSnapshotArgs,
+};
 
 #[derive(Debug, Args)]
 pub struct FsArgs {
@@ -40,6 +42,8 @@ pub enum FsVerb {
     Dedup(FsOfVolumeArgs),
     /// Write files together again whose blocks lie scattered; only places change, nothing that a file or snapshot holds.
     Defrag(FsDefragArgs),
+    /// Write together what is left of blocks that held chunks of many; for volumes that are made with --compress.
+    Recompact(FsRecompactArgs),
     /// Clean allocation areas whose blocks lie scattered, and put pointers to old places right.
     Clean(FsLookArgs),
     /// Write cold blocks to objects, and delete the objects that nothing needs; contents stay what they are.
@@ -104,6 +108,8 @@ pub struct FsMkfsArgs {
     /// The name of its first volume.
     #[arg(long, value_name = "NAME", default_value = "main")]
     pub volume: String,
+    #[command(flatten)]
+    pub pack: FsPackArgs,
     /// What its identity and the order of names in directories follow from; the time of day by default.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -304,6 +310,8 @@ pub struct FsVolumeCreateArgs {
     /// How many files and directories it may hold; by default one for every two blocks.
     #[arg(long, value_name = "N")]
     pub inodes: Option<u64>,
+    #[command(flatten)]
+    pub pack: FsPackArgs,
     /// What the order of names in its directories follows from; its name by default.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

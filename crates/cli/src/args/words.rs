@@ -3,6 +3,7 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Subcommand};
+use senesce_core::Bytes;
 
 /// The drives of an aggregate, in place of its directory.
 #[derive(Clone, Debug, Args)]
@@ -27,6 +28,24 @@ pub struct FsOfVolumeArgs {
     /// As JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// How contents of a volume are made smaller.
+#[derive(Debug, Args)]
+pub struct FsPackArgs {
+    /// Compress what files hold, so many bytes together (8KiB if nothing is said, 16KiB or 32KiB), and let partial blocks share a block. To
+    /// write over one block all that were compressed with it are read and written.
+    #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "8KiB")]
+    pub compress: Option<Bytes>,
+}
+
+#[derive(Debug, Args)]
+pub struct FsRecompactArgs {
+    #[command(flatten)]
+    pub of: FsOfVolumeArgs,
+    /// Look into a block if fewer than this many percent of its chunks are left.
+    #[arg(long, value_name = "PERCENT", default_value_t = senesce_garden::RECOMPACTED_BELOW_PERCENT, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub below: u64,
 }
 
 /// A snapshot of a volume of a garden.

@@ -334,3 +334,48 @@ fn a_clone_is_a_volume_of_its_own_and_a_deleted_volume_gives_its_space_back() {
     assert!(told["free_bytes"].as_u64().unwrap() > after, "{told}");
     check(&lab);
 }
+
+#[test]
+fn contents_are_compressed_and_what_is_left_of_chunks_is_written_together() {
+    let lab = Lab::new();
+    lab.run(["fs", "mkfs", "garden", "h", "--compress=12KiB"]).refused(2, &["12.00 KiB are not compressed together"]);
+    if !root_or_skip("mounting") {
+        return;
+    }
+    lab.run(["fs", "mkfs", "garden", "g", "--size=64MiB", "--data-drives=3", "--seed=7", "--compress"]).good();
+    lab.run(["fs", "recompact", "g", "other"]).refused(2, &["no volume other", "it has: main"]);
+    let mounted = mount(&lab, &[]);
+    let path = lab.path("mnt").join("file");
+    let mut wanted = contents(400, 3);
+    fs::write(&path, &wanted).unwrap();
+    mounted.unmount();
+    let told = json(&lab, &["fs", "recompact", "g", "main"]);
+    assert_eq!((&told["before"]["file_blocks"], &told["chunks_moved"]), (&400.into(), &0.into()), "{told}");
+    let saved = told["before"]["saved_percent"].as_f64().unwrap();
+    assert!(saved > 90.0, "{told}");
+    // Most pages become such that nothing makes shorter.
+    let mounted = mount(&lab, &[]);
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    let mut word = 1_u64;
+    for page in (0..200).filter(|page| page % 8 != 0) {
+        let bytes: Vec<u8> = std::iter::repeat_with(|| {
+            word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (word >> 56) as u8
+        })
+        .take(2 * BLOCK)
+        .collect();
+        let at = page * 2 * BLOCK;
+        file.write_all_at(&bytes, at as u64).unwrap();
+        wanted[at..at + 2 * BLOCK].copy_from_slice(&bytes);
+    }
+    drop(file);
+    mounted.unmount();
+    let told = json(&lab, &["fs", "recompact", "g", "main", "--below", "100"]);
+    assert!(told["chunks_moved"].as_u64().unwrap() > 0 && told["whole"] == true, "{told}");
+    let again = lab.run(["fs", "recompact", "g", "main"]).good().stdout;
+    assert!(again.contains(" 0 chunks of 0 moved together") && again.contains(" % saved"), "{again}");
+    let mounted = mount(&lab, &[]);
+    assert!(fs::read(&path).unwrap() == wanted);
+    mounted.unmount();
+    check(&lab);
+}

@@ -4,12 +4,13 @@ use std::{fs, os::unix::fs::FileTypeExt, path::Path};
 
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Clock, Rng, Seed};
-use senesce_garden::{FormatOptions, Garden, Limits, VolumeOptions};
+use senesce_garden::{FormatOptions, Garden, Limits, Packing, VolumeOptions};
 use senesce_volume::{Host, LinuxHost, install_signal_cleanup};
 
 use super::{
     claim,
     place::{self, Devices, Place},
+    recompact::packing,
 };
 use crate::{
     args::{EngineKind, FsMkfsArgs},
@@ -36,6 +37,7 @@ const AREA_STRIPES: u64 = 1024;
 /// Makes an aggregate with one volume.
 pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
     let EngineKind::Garden = args.engine;
+    packing(args.pack.compress)?;
     let place = Place::of(&args.place)?;
     check_words(args, &place)?;
     let log_size = args.log_size.unwrap_or(USUAL_LOG);
@@ -248,6 +250,9 @@ fn fill(args: &FsMkfsArgs, options: &FormatOptions, devices: Devices, names: See
     let blocks = garden.report().blocks;
     let volume = VolumeOptions { blocks, inodes: (blocks / 2).max(1024), seed: names.0 };
     garden.create_volume(args.volume.as_bytes(), &volume)?;
+    if let packing @ Packing { compaction: true, .. } = packing(args.pack.compress)? {
+        garden.set_packing(args.volume.as_bytes(), packing)?;
+    }
     Ok(blocks)
 }
 

@@ -16,6 +16,7 @@ mod mount;
 mod paths;
 mod place;
 mod reclaim;
+mod recompact;
 mod serve;
 mod snapshots;
 mod survey;
@@ -48,6 +49,7 @@ pub fn fs(args: FsArgs, quiet: bool) -> Result<()> {
         FsVerb::Diff(args) => diff::diff(&args),
         FsVerb::Dedup(args) => dedup::dedup(&args, quiet),
         FsVerb::Defrag(args) => defrag::defrag(&args, quiet),
+        FsVerb::Recompact(args) => recompact::recompact(&args, quiet),
         FsVerb::Clean(args) => clean::clean(&args, quiet),
         FsVerb::Tier(args) => tier::tier(&args, quiet),
         FsVerb::Scrub(args) => drives::scrub(&args, quiet),

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{
     place::Place,
     reclaim::reclaim_and_tell,
+    recompact::packing,
     words::{explain, show, split},
 };
 use crate::{
@@ -68,6 +69,7 @@ fn delete(args: &FsOfVolumeArgs, quiet: bool) -> Result<()> {
 
 fn create(args: &FsVolumeCreateArgs) -> Result<()> {
     let place = Place::of(&args.place)?;
+    let packing = packing(args.pack.compress)?;
     let garden = place.garden(&place.open()?)?;
     let all = garden.report().blocks;
     let blocks = args.size.map_or(all, |size| size.0.div_ceil(4096));
@@ -79,6 +81,9 @@ fn create(args: &FsVolumeCreateArgs) -> Result<()> {
         error => error.into(),
     })
     .with_context(|| format!("cannot make volume {} in {place}", args.name))?;
+    if packing.compaction {
+        garden.set_packing(args.name.as_bytes(), packing)?;
+    }
     println!("{place}: volume {}, {} for {inodes} files and directories", args.name, Bytes(blocks * 4096));
     Ok(())
 }

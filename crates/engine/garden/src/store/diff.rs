@@ -12,7 +12,7 @@ use crate::{
     error::{Error, Result},
     format::{
         inode::{INODE, Inode, PER_BLOCK},
-        pointer::Shape,
+        pointer::{Part, Shape},
     },
 };
 
@@ -40,7 +40,7 @@ pub struct InodeChange {
     /// What became of it.
     pub change: Change,
     /// Of its contents, the blocks of 4,096 bytes that are others, are new or are gone; of a new one, those that it has. A
-    /// block that was written with what it held counts as another.
+    /// block that was written with what it held counts as another, and so do all that were compressed with it.
     pub blocks: Vec<Range<u64>>,
 }
 
@@ -55,7 +55,8 @@ struct Side {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Node {
     Hole,
-    Block(Option<u64>),
+    /// With what it is to a group: pointers of two groups differ in that, where none of them has a VVBN.
+    Block(Option<u64>, Part),
     /// The other tree is higher: here are all pointers of the inode.
     Inode,
 }
@@ -198,7 +199,7 @@ impl Store {
         } else {
             self.pointer(Key::new(side.space, side.file, level, index))?
         };
-        Ok(pointer.map_or(Node::Hole, |pointer| Node::Block(pointer.vvbn)))
+        Ok(pointer.map_or(Node::Hole, |pointer| Node::Block(pointer.vvbn, pointer.part)))
     }
 }
 

@@ -178,3 +178,76 @@ fn all_space_comes_back() {
         assert!(lost <= 8, "{packing:?}: {lost} blocks did not come back");
     }
 }
+
+#[test]
+fn without_space_nothing_breaks_and_files_can_be_cut_and_removed() {
+    let shape = Shape { stripes: 256, ..LARGE };
+    let mut rig = Rig::on(&shape, guard(&shared(shape.devices())), TIGHT);
+    rig.garden().set_packing(VOLUME, Packing { group_blocks: 8, compaction: true }).unwrap();
+    let (mut names, mut refused) = (0, 0);
+    while refused < 3 {
+        let name = format!("file {names}");
+        let made = rig.fs().make_node(&caller(1), Ino::ROOT, name.as_bytes(), &NewNode::file(0o600));
+        let written = made.and_then(|made| {
+            names += 1;
+            rig.fs().write(&caller(2), made.ino, 0, &bytes(names, 16, [5, 30, 100][(names % 3) as usize]))
+        });
+        refused += u64::from(written.is_err());
+    }
+    assert!(names > 30, "{names} files");
+    assert_eq!(rig.check(), Ok(()), "full");
+    // Parts of groups go, which makes the others blocks again.
+    for number in 0..names {
+        let ino = rig.fs().lookup(Ino::ROOT, format!("file {number}").as_bytes()).unwrap().ino;
+        let cut = senesce_fsapi::SetAttributes { size: Some(12 * BLOCK + number % 2), ..Default::default() };
+        match number % 3 {
+            0 => drop(rig.fs().set_attributes(&caller(3), ino, &cut).unwrap()),
+            1 => rig.fs().allocate(&caller(3), ino, AllocateHow::Punch, BLOCK, 2 * BLOCK).unwrap(),
+            _ => rig.fs().unlink(&caller(3), Ino::ROOT, format!("file {number}").as_bytes()).unwrap(),
+        }
+    }
+    assert_eq!(rig.check(), Ok(()), "cut");
+    let ino = make(&rig, "new");
+    assert_eq!(rig.fs().write(&caller(4), ino, 0, &bytes(9, 32, 100)).unwrap(), 32 * BLOCK as usize);
+    assert_eq!(rig.check(), Ok(()), "written again");
+}
+
+#[test]
+fn a_clone_and_its_origin_go_their_own_ways() {
+    let mut rig = packed(TIGHT, Packing { group_blocks: 4, compaction: true });
+    let (ino, first) = (make(&rig, "file"), bytes(1, 30, 12));
+    rig.fs().write(&caller(2), ino, 0, &first).unwrap();
+    rig.garden().create_snapshot(VOLUME, b"one", crate::snapshot_crash::NOW).unwrap();
+    rig.garden().clone_volume(VOLUME, b"one", b"clone").unwrap();
+    let (second, third) = (bytes(2, 3, 12), bytes(3, 5, 100));
+    rig.fs().write(&caller(3), ino, 5 * BLOCK, &second).unwrap();
+    let clone = rig.garden().volume(b"clone").unwrap();
+    clone.write(&caller(3), ino, 13 * BLOCK, &third).unwrap();
+    rig.garden().consistency_point().unwrap();
+    for area in 0..16 {
+        assert_eq!(rig.garden().move_area(0, area).unwrap().stuck, 0);
+        rig.garden().consistency_point().unwrap();
+    }
+    rig.garden().recompact_step(VOLUME, u64::MAX, 100).unwrap();
+    assert_eq!(rig.check(), Ok(()));
+    rig.open().unwrap();
+    let with = |at: usize, part: &[u8]| {
+        let mut all = first.clone();
+        all[at * 4096..at * 4096 + part.len()].copy_from_slice(part);
+        all
+    };
+    assert!(contents(&rig, ino) == with(5, &second));
+    let mut found = vec![0; first.len()];
+    rig.garden().volume(b"clone").unwrap().read(ino, 0, &mut found).unwrap();
+    assert!(found == with(13, &third));
+    // All blocks of the group count as others.
+    let changes = rig.garden().diff(VOLUME, b"one", None).unwrap();
+    assert_eq!(changes.iter().map(|change| change.blocks.clone()).collect::<Vec<_>>(), vec![vec![4..8]]);
+    // A range of a file is cloned by copying what was compressed.
+    let copy = make(&rig, "copy");
+    assert_eq!(rig.fs().clone_range(&caller(4), (ino, 0), (copy, 0), 30 * BLOCK).unwrap(), 30 * BLOCK);
+    assert!(contents(&rig, copy) == with(5, &second));
+    rig.garden().delete_volume(b"clone").unwrap();
+    assert_eq!(rig.garden().reclaim_step(u64::MAX).unwrap(), 0);
+    assert_eq!(rig.check(), Ok(()));
+}

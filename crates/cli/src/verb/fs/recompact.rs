@@ -1,0 +1,85 @@
+//! `senesce fs recompact`: what is left of compacted blocks is written together.
+
+use anyhow::{Context, Result};
+use senesce_core::Bytes;
+use senesce_garden::{Packing, PackingSurvey, RecompactStep};
+use senesce_volume::{check_interrupted, install_signal_cleanup, interrupted};
+use serde_json::json;
+
+use super::{
+    place::BLOCK_BYTES,
+    words::{explain, show, split},
+};
+use crate::{args::FsRecompactArgs, exit::usage, progress::Stretch};
+
+/// VVBNs that are looked at before it is looked whether a signal came.
+const VVBNS: u64 = 16_384;
+
+/// One pass over a volume. What was written together until a signal stays so.
+pub fn recompact(args: &FsRecompactArgs, quiet: bool) -> Result<()> {
+    install_signal_cleanup().context("cannot handle signals")?;
+    let (place, names) = split(&args.of.words, &args.of.drives, 1..=1)?;
+    let volume = &names[0];
+    let garden = place.garden(&place.open()?)?;
+    garden.packing(volume).map_err(|error| explain(&garden, volume, error))?;
+    let before = garden.survey_packing(volume)?;
+    let mut bar = Stretch::for_stderr(quiet, "writing chunks together", "VVBNs", garden.report().blocks);
+    let mut all = RecompactStep::default();
+    while !all.is_done && interrupted().is_none() {
+        let step = garden.recompact_step(volume, VVBNS, args.below);
+        all += step.with_context(|| format!("cannot look through {place}"))?;
+        bar.reach(all.looked_at);
+    }
+    drop(bar);
+    garden.consistency_point().with_context(|| format!("cannot close {place}"))?;
+    let after = garden.survey_packing(volume)?;
+    let RecompactStep { looked_at, read, rewritten, chunks, unread, is_done } = all;
+    if args.of.json {
+        let survey = |found: &PackingSurvey| {
+            json!({
+                "file_blocks": found.blocks,
+                "taken_blocks": found.taken(),
+                "compacted_blocks": found.compacted,
+                "chunks": found.chunks,
+                "saved_percent": found.saved_percent(),
+            })
+        };
+        let document = json!({
+            "format": "senesce-fs-recompact/1",
+            "volume": String::from_utf8_lossy(volume),
+            "looked_at": looked_at,
+            "compacted_blocks_read": read,
+            "compacted_blocks_given_up": rewritten,
+            "chunks_moved": chunks,
+            "unread": unread,
+            "whole": is_done,
+            "before": survey(&before),
+            "after": survey(&after),
+        });
+        println!("{document}");
+    } else {
+        println!("{place}: volume {}: {looked_at} blocks, {chunks} chunks of {rewritten} moved together", show(volume));
+        println!("  before: {}", told(&before));
+        println!("  now:    {}", told(&after));
+        println!("  {read} compacted blocks were read, {unread} could not be");
+    }
+    Ok(check_interrupted("writing chunks together")?)
+}
+
+fn told(found: &PackingSurvey) -> String {
+    let bytes = |blocks: u64| Bytes(blocks * BLOCK_BYTES);
+    let saved = found.saved_percent().map_or_else(String::new, |percent| format!(", {percent:.1} % saved"));
+    let chunks = found.chunks_a_block().map_or_else(String::new, |chunks| format!(", {chunks:.1} chunks a block"));
+    format!("{} of files in {}{saved}{chunks}", bytes(found.blocks), bytes(found.taken()))
+}
+
+/// How a volume is to be packed. Errors: no size of a group.
+pub fn packing(compress: Option<Bytes>) -> Result<Packing> {
+    let Some(size) = compress else { return Ok(Packing::default()) };
+    match size.0 / BLOCK_BYTES {
+        blocks @ (2 | 4 | 8) if size.0.is_multiple_of(BLOCK_BYTES) => {
+            Ok(Packing { group_blocks: blocks as u8, compaction: true })
+        }
+        _ => Err(usage(format!("{size} are not compressed together"), Some("8KiB, 16KiB or 32KiB are"))),
+    }
+}
