@@ -180,8 +180,9 @@ impl Store {
                         found.chunks += 1;
                         compacted.insert(pvbn);
                     }
-                    Some(Physical { pvbn, .. }) => drop(whole.insert(pvbn)),
-                    None => {}
+                    Some(Physical { form: Form::Block, pvbn, .. }) => drop(whole.insert(pvbn)),
+                    // What lies in objects takes none of the drives.
+                    Some(Physical { form: Form::Object, .. }) | None => {}
                 }
             }
         }
