@@ -27,9 +27,11 @@ pub enum FsDumpWhat {
     Superblock,
     /// The record of every volume.
     Volumes,
+    /// The record of every snapshot.
+    Snapshots,
     /// A file of the aggregate: its inode and pointers.
     Aggregate {
-        /// 0 inodes, 1 bits of PVBNs, 2 volume table, 3 areas, 16 and up containers.
+        /// 0 inodes, 1 bits of PVBNs, 2 volume table, 3 areas, 4 snapshot table, 5 counts of chunks, 7 objects, 16 and up containers.
         file: u64,
     },
     /// An inode of a volume, and its pointers.
@@ -77,6 +79,23 @@ pub enum FsDumpWhat {
         /// The VVBNs of this volume; else PVBNs.
         #[arg(long, value_name = "NAME")]
         volume: Option<String>,
+        /// Of the volume: those that its snapshots use, all together.
+        #[arg(long, requires = "volume")]
+        snapshots: bool,
+    },
+    /// How many pointers of a volume name each VVBN that is or was shared.
+    References {
+        /// The volume.
+        volume: String,
+        /// One number, or FROM..TO.
+        #[arg(default_value = "..")]
+        range: Numbers,
+    },
+    /// How many chunks each compacted block had at first, and how many are left.
+    Chunks {
+        /// PVBNs: one number, or FROM..TO.
+        #[arg(default_value = "..")]
+        range: Numbers,
     },
     /// The areas with most free blocks, for each RAID group.
     Areas,

@@ -40,9 +40,14 @@ fn what(what: &FsDumpWhat) -> DumpWhat {
         }
         FsDumpWhat::Vvbn { volume, range } => DumpWhat::Vvbns { volume: name(volume), range: range.0.clone() },
         FsDumpWhat::Pvbn { pvbn, hex } => DumpWhat::Pvbn { pvbn: *pvbn, hex: *hex },
-        FsDumpWhat::Bitmap { range, volume } => {
-            DumpWhat::Bitmap { volume: volume.as_ref().map(name), range: range.0.clone() }
+        FsDumpWhat::Bitmap { range, volume, snapshots } => {
+            DumpWhat::Bitmap { volume: volume.as_ref().map(name), held: *snapshots, range: range.0.clone() }
         }
+        FsDumpWhat::Snapshots => DumpWhat::Snapshots,
+        FsDumpWhat::References { volume, range } => {
+            DumpWhat::References { volume: name(volume), range: range.0.clone() }
+        }
+        FsDumpWhat::Chunks { range } => DumpWhat::Chunks { range: range.0.clone() },
         FsDumpWhat::Areas => DumpWhat::Areas,
         FsDumpWhat::Objects => DumpWhat::Objects,
         FsDumpWhat::Log => DumpWhat::Log,

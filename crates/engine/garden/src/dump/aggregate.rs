@@ -14,7 +14,6 @@ use crate::{
         BLOCK, Decoded,
         bytes::u32_at,
         inode::INODE,
-        object::{self, MAX_OBJECTS, ObjectRecord, PER_BLOCK, RECORD},
         pointer::{Form, Physical},
         top_areas::{MAX_LISTED, TopAreas},
         volume::VolumeRecord,
@@ -182,8 +181,8 @@ pub(super) fn place(reader: &Reader, pvbn: Option<u64>) -> [DumpValue; 3] {
     }
 }
 
-/// The bits of PVBNs, or of a volume's VVBNs, as runs of equal ones.
-pub(super) fn bitmap(reader: &Reader, name: Option<&[u8]>, range: Range<u64>, most: u64) -> Result<Dump> {
+/// The bits of PVBNs, or of a volume's VVBNs, as runs of equal ones. `held`: those of the volume that snapshots use.
+pub(super) fn bitmap(reader: &Reader, name: Option<&[u8]>, held: bool, range: Range<u64>, most: u64) -> Result<Dump> {
     let (mut dump, what, end, tree) = match name {
         None => {
             let dump = Dump::new("PVBNs in use (file 1 of the aggregate)");
@@ -191,10 +190,14 @@ pub(super) fn bitmap(reader: &Reader, name: Option<&[u8]>, range: Range<u64>, mo
         }
         Some(name) => {
             let volume = reader.volume(name)?;
-            let inode = reader.inode(&volume.inodes(), volume::ACTIVE_MAP);
+            let (file, what) = match held {
+                false => (volume::ACTIVE_MAP, "VVBNs in use"),
+                true => (volume::SUMMARY_MAP, "VVBNs that snapshots use"),
+            };
+            let inode = reader.inode(&volume.inodes(), file);
             let free = || Damage::new("inode", "kind", "free", "in use");
-            let tree = inode.and_then(|inode| Ok(volume.tree(volume::ACTIVE_MAP, inode.ok_or_else(free)?)));
-            let title = format!("VVBNs in use (file 2 of volume {})", text(name));
+            let tree = inode.and_then(|inode| Ok(volume.tree(file, inode.ok_or_else(free)?)));
+            let title = format!("{what} (file {file} of volume {})", text(name));
             (Dump::new(title), "VVBN", volume.record.blocks, tree)
         }
     };
@@ -241,50 +244,6 @@ pub(super) fn bitmap(reader: &Reader, name: Option<&[u8]>, range: Range<u64>, mo
     dump.field("in use", used);
     dump.table = Some(table);
     Ok(dump)
-}
-
-/// The records of objects. What the objects hold themselves is not on the drives.
-pub(super) fn objects(reader: &Reader, most: u64) -> Dump {
-    let mut dump = Dump::new("objects that hold cold blocks (file 7 of the aggregate)");
-    dump.field("folder", object::folder(reader.media.uuid));
-    let tree = match reader.aggregate_file(aggregate::OBJECTS) {
-        Ok(tree) => tree,
-        Err(damage) => {
-            dump.wrong(damage);
-            return dump;
-        }
-    };
-    let (mut table, mut block) = (DumpTable::new(&["object", "living blocks", "blocks", "CP number"]), 0);
-    while block < MAX_OBJECTS / PER_BLOCK {
-        match reader.contents(&tree, block) {
-            Ok(Some(data)) => {
-                for (number, bytes) in (block * PER_BLOCK..).zip(data.as_chunks::<RECORD>().0) {
-                    match ObjectRecord::decode(bytes) {
-                        Ok(None) => {}
-                        Ok(Some(ObjectRecord { live, blocks, cp })) => {
-                            let row = [number, live.into(), blocks.into(), cp];
-                            table.push(most, row.map(Into::into).into());
-                        }
-                        Err(damage) => dump.wrong(format!("object {number}: {damage}")),
-                    }
-                }
-                block += 1;
-            }
-            Ok(None) => match reader.hole_end(&tree, block) {
-                Ok(end) => block = end.unwrap_or(block + 1),
-                Err(damage) => {
-                    dump.wrong(format!("block {block}: {damage}"));
-                    break;
-                }
-            },
-            Err(damage) => {
-                dump.wrong(format!("block {block}: {damage}"));
-                block += 1;
-            }
-        }
-    }
-    dump.table = Some(table);
-    dump
 }
 
 fn push_bits(table: &mut DumpTable, most: u64, (first, count, is_used): (u64, u64, bool)) {

@@ -95,6 +95,22 @@ pub(super) const VOLUME: &[Field] = &[
 ];
 
 #[rustfmt::skip]
+pub(super) const SNAPSHOT: &[Field] = &[
+    field("magic", 0, Form::Hex32),
+    field("place of its volume in the volume table", 4, Form::U32),
+    field("length of the name", 8, Form::U32),
+    field("made", 16, Form::Time(24)),
+    field("CP number", 32, Form::U64),
+    field("VVBNs", 40, Form::U64),
+    field("inodes in use", 48, Form::U64),
+    field("inodes made so far", 56, Form::U64),
+    field("seed of hashes", 64, Form::U64),
+    field("VVBNs with a count in file 6", 72, Form::U64),
+    field("what these counts are above 1, all together", 80, Form::U64),
+    field("name", 128, Form::Text(128)),
+];
+
+#[rustfmt::skip]
 pub(super) const INODE: &[Field] = &[
     field("kind", 0, Form::Kind),
     field("contents in the inode", 1, Form::U8),
@@ -234,7 +250,7 @@ mod tests {
 
     #[test]
     fn fields_lie_behind_each_other() {
-        for fields in [LABEL, SUPERBLOCK, VOLUME, INODE, TRAILER, DIRECTORY, AREAS, LOG_LABEL] {
+        for fields in [LABEL, SUPERBLOCK, VOLUME, SNAPSHOT, INODE, TRAILER, DIRECTORY, AREAS, LOG_LABEL] {
             for pair in fields.windows(2) {
                 assert!(pair[0].at < pair[1].at, "{} and {}", pair[0].word, pair[1].word);
             }

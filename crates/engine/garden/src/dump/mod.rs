@@ -4,6 +4,7 @@
 //! with what is wrong; blocks that cannot be read on the way to it are put together from the other drives.
 
 mod aggregate;
+mod counts;
 mod file;
 mod fixed;
 mod layout;
@@ -32,6 +33,8 @@ pub enum DumpWhat {
     Superblocks,
     /// The record of every volume.
     Volumes,
+    /// The record of every snapshot.
+    Snapshots,
     /// A file of the aggregate: its inode and pointers.
     AggregateFile {
         /// Its number.
@@ -76,7 +79,21 @@ pub enum DumpWhat {
     Bitmap {
         /// The name of the volume whose VVBNs they are; `None` for PVBNs.
         volume: Option<Vec<u8>>,
+        /// Of a volume: those that snapshots use, all together.
+        held: bool,
         /// Which blocks.
+        range: Range<u64>,
+    },
+    /// How many pointers of a volume name each VVBN that is or was shared.
+    References {
+        /// The volume's name.
+        volume: Vec<u8>,
+        /// Which VVBNs.
+        range: Range<u64>,
+    },
+    /// How many chunks each compacted block had at first, and how many are left.
+    Chunks {
+        /// Which PVBNs.
         range: Range<u64>,
     },
     /// The lists of areas with most free blocks.
@@ -111,8 +128,13 @@ pub fn dump(drives: &[Arc<dyn BlockDevice>], log: &Arc<dyn BlockDevice>, what: &
         DumpWhat::Directory { volume, path } => file::directory(&reader, volume, path, most)?,
         DumpWhat::Vvbns { volume, range } => aggregate::container(&reader, volume, range.clone(), most)?,
         DumpWhat::Pvbn { pvbn, hex } => slot::at_pvbn(&reader, *pvbn, *hex),
-        DumpWhat::Bitmap { volume, range } => aggregate::bitmap(&reader, volume.as_deref(), range.clone(), most)?,
-        DumpWhat::Objects => aggregate::objects(&reader, most),
+        DumpWhat::Bitmap { volume, held, range } => {
+            aggregate::bitmap(&reader, volume.as_deref(), *held, range.clone(), most)?
+        }
+        DumpWhat::Snapshots => counts::snapshots(&reader),
+        DumpWhat::References { volume, range } => counts::references(&reader, volume, range, most)?,
+        DumpWhat::Chunks { range } => counts::chunks(&reader, range, most),
+        DumpWhat::Objects => counts::objects(&reader, most),
         DumpWhat::Labels | DumpWhat::Superblocks | DumpWhat::Log | DumpWhat::Areas => aggregate::areas(&reader, most),
     };
     dump.wrong.extend(reader.notes.iter().cloned());

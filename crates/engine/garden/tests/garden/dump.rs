@@ -2,8 +2,8 @@
 
 use senesce_block::BlockDevice;
 use senesce_core::{Rng, Seed};
-use senesce_fsapi::{FileKind, FileSystem, Ino, NewNode};
-use senesce_garden::{Dump, DumpValue, DumpWhat, Limits, Survey, SurveyedFile, check, dump, survey};
+use senesce_fsapi::{FileKind, FileSystem, Ino, NewNode, Timestamp};
+use senesce_garden::{Dump, DumpValue, DumpWhat, Limits, Packing, Survey, SurveyedFile, check, dump, survey};
 
 use crate::{
     damage::{filled, flip, forks, used},
@@ -135,10 +135,11 @@ fn maps_bits_and_areas_count_the_same_blocks() {
     let rig = small();
     let (log, drives) = rig.devices.split_last().unwrap();
     let report = check(drives, log).unwrap();
-    let bits = shown(&rig.devices, &DumpWhat::Bitmap { volume: None, range: 0..u64::MAX });
+    let bits = shown(&rig.devices, &DumpWhat::Bitmap { volume: None, held: false, range: 0..u64::MAX });
     assert_eq!(number(&bits, "in use"), report.blocks);
     assert_eq!(column(&bits, "blocks").iter().sum::<u64>(), 3 * 256);
-    let bits = shown(&rig.devices, &DumpWhat::Bitmap { volume: Some(VOLUME.to_vec()), range: 0..u64::MAX });
+    let bits =
+        shown(&rig.devices, &DumpWhat::Bitmap { volume: Some(VOLUME.to_vec()), held: false, range: 0..u64::MAX });
     let map = shown(&rig.devices, &DumpWhat::Vvbns { volume: VOLUME.to_vec(), range: 0..u64::MAX });
     let mapped: u64 =
         column(&map, "blocks").iter().zip(column(&map, "bit of file 2")).map(|(blocks, used)| blocks * used).sum();
@@ -158,6 +159,45 @@ fn maps_bits_and_areas_count_the_same_blocks() {
         let file = shown(&rig.devices, &what);
         assert!(file.is_sound() && file.table.is_some(), "{file}");
     }
+}
+
+#[test]
+fn snapshots_and_counts_are_those_that_were_made() {
+    let rig = small();
+    let all = || 0..u64::MAX;
+    let held = |rig: &Rig| {
+        let what = DumpWhat::Bitmap { volume: Some(VOLUME.to_vec()), held: true, range: all() };
+        number(&shown(&rig.devices, &what), "in use")
+    };
+    let used = number(&shown(&rig.devices, &DumpWhat::Volumes).parts[0], "VVBNs in use");
+    assert_eq!((held(&rig), shown(&rig.devices, &DumpWhat::Snapshots).parts.len()), (0, 0));
+    rig.garden().create_snapshot(VOLUME, b"first", Timestamp { seconds: 12, nanoseconds: 34 }).unwrap();
+    let table = shown(&rig.devices, &DumpWhat::Snapshots);
+    assert!(table.is_sound() && table.parts[0].title == "place 0, first", "{table}");
+    assert!(table.to_string().contains("12.000000034"), "{table}");
+    assert_eq!((number(&table.parts[0], "VVBNs"), held(&rig)), (used, used));
+
+    let fs = rig.fs();
+    let from = fs.lookup(fs.lookup(Ino::ROOT, b"dir").unwrap().ino, b"three").unwrap().ino;
+    for name in [&b"one"[..], b"two"] {
+        let to = fs.make_node(&caller(30), Ino::ROOT, name, &NewNode::file(0o600)).unwrap().ino;
+        assert_eq!(fs.clone_range(&caller(31), (from, 0), (to, 0), 3 * 4096).unwrap(), 3 * 4096);
+    }
+    rig.garden().set_packing(VOLUME, Packing { group_blocks: 2, compaction: true }).unwrap();
+    for name in [&b"packed"[..], b"beside"] {
+        let ino = fs.make_node(&caller(32), Ino::ROOT, name, &NewNode::file(0o600)).unwrap().ino;
+        fs.write(&caller(33), ino, 0, &[7; 8192]).unwrap();
+    }
+    rig.garden().consistency_point().unwrap();
+    let shares = shown(&rig.devices, &DumpWhat::References { volume: VOLUME.to_vec(), range: all() });
+    assert_eq!((column(&shares, "pointers"), number(&shares, "VVBNs with a count")), (vec![3; 3], 3), "{shares}");
+    assert_eq!(number(&shares, "pointers beyond the first of each"), rig.garden().sharing(VOLUME).unwrap().saved);
+    let chunks = shown(&rig.devices, &DumpWhat::Chunks { range: all() });
+    assert_eq!((column(&chunks, "chunks at first"), column(&chunks, "chunks left")), (vec![2], vec![2]), "{chunks}");
+    let pvbn = column(&chunks, "PVBN")[0];
+    assert_eq!(number(&shown(&rig.devices, &DumpWhat::Pvbn { pvbn, hex: false }), "chunks left"), 2);
+    let beside = shown(&rig.devices, &DumpWhat::Chunks { range: pvbn + 1..u64::MAX });
+    assert!(beside.is_sound() && column(&beside, "PVBN").is_empty(), "{beside}");
 }
 
 #[test]
@@ -240,7 +280,10 @@ fn forged_bits_stop_no_dump() {
         .chain([1, 2, 3, 4, 20].map(|ino| DumpWhat::Inode { volume: volume(), ino }))
         .chain([file("/file 9"), DumpWhat::Directory { volume: volume(), path: b"/".to_vec() }])
         .chain([DumpWhat::Vvbns { volume: volume(), range: 0..u64::MAX }])
-        .chain([None, Some(volume())].map(|volume| DumpWhat::Bitmap { volume, range: 0..u64::MAX }))
+        .chain([None, Some(volume())].map(|volume| DumpWhat::Bitmap { volume, held: false, range: 0..u64::MAX }))
+        .chain([DumpWhat::Bitmap { volume: Some(volume()), held: true, range: 0..u64::MAX }])
+        .chain([DumpWhat::Snapshots, DumpWhat::Objects, DumpWhat::Chunks { range: 0..u64::MAX }])
+        .chain([DumpWhat::References { volume: volume(), range: 0..u64::MAX }])
         .collect();
     let mut wrong = 0;
     let places = used(&forks(&at_rest));
@@ -284,7 +327,7 @@ fn a_survey_has_every_file_and_every_block() {
     assert_eq!(tree.metadata.last(), column(&dumped, "PVBN in the map").first(), "its block of pointers");
     assert_eq!(tree.runs.iter().map(|run| run.blocks).sum::<u64>(), tree.blocks);
     assert_eq!(tree.runs.iter().map(|run| run.block).collect::<Vec<_>>(), [0, 20]);
-    let bits = shown(&rig.devices, &DumpWhat::Bitmap { volume: None, range: 0..u64::MAX });
+    let bits = shown(&rig.devices, &DumpWhat::Bitmap { volume: None, held: false, range: 0..u64::MAX });
     let free: u64 = found.free.iter().map(|free| free.end - free.start).sum();
     assert_eq!(free, 3 * 256 - number(&bits, "in use"));
     assert_eq!(found.areas.iter().map(|area| area.free).sum::<u64>(), free);
