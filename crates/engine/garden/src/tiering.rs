@@ -49,7 +49,8 @@ pub struct Tier {
     tiering: Tiering,
     filling: Filling,
     counts: TierCounts,
-    looked_at_all: bool,
+    /// The VVBN to go on with; `None` if all blocks were looked at.
+    next: Option<u64>,
 }
 
 impl Tier {
@@ -60,7 +61,7 @@ impl Tier {
 
     /// Whether all blocks were looked at, and what was found is in objects.
     pub fn is_done(&self) -> bool {
-        self.looked_at_all && self.filling.is_empty()
+        self.next.is_none() && self.filling.is_empty()
     }
 }
 
@@ -84,8 +85,7 @@ impl Garden {
         let space = self.space_of(volume)?;
         self.objects()?;
         self.consistency_point()?;
-        self.shared().lock().objects.begin_pass(space);
-        Ok(Tier { space, tiering, filling: Filling::default(), counts: TierCounts::default(), looked_at_all: false })
+        Ok(Tier { space, tiering, filling: Filling::default(), counts: TierCounts::default(), next: Some(0) })
     }
 
     /// Goes on with a pass, over so many blocks at most; others may use the aggregate in between. An object is put when it is full, and
@@ -96,16 +96,16 @@ impl Garden {
         let turn = self.lock_objects();
         let until = tier.counts.looked.saturating_add(blocks.max(1));
         while !tier.is_done() && tier.counts.looked < until {
-            if !tier.looked_at_all && tier.filling.room() > 0 {
+            if let Some(from) = tier.next.filter(|_| tier.filling.room() > 0) {
                 let mut store = self.shared().lock();
                 let most = AT_ONCE.min(until - tier.counts.looked);
-                let (looked, unread, ended) = store.collect_cold(tier.space, tier.tiering, most, &mut tier.filling)?;
+                let done = store.collect_cold(tier.space, from, tier.tiering, most, &mut tier.filling)?;
                 store.shrink_cache();
-                tier.counts.looked += looked;
-                tier.counts.unread += unread;
-                tier.looked_at_all = ended;
+                tier.counts.looked += done.looked;
+                tier.counts.unread += done.unread;
+                tier.next = done.next;
             }
-            if tier.filling.room() == 0 || tier.looked_at_all && !tier.filling.is_empty() {
+            if tier.filling.room() == 0 || tier.next.is_none() && !tier.filling.is_empty() {
                 tier.counts.tiered += self.put_object(&turn, &tier.filling)?;
                 tier.counts.objects += 1;
                 tier.filling = Filling::default();

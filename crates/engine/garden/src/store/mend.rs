@@ -51,6 +51,7 @@ impl Store {
         self.judge_at(self.raid.geometry.pvbn(Place { group: row.group, stripe: row.stripe, drive }), slot)
     }
 
+    /// What left the maps since the last consistency point is still in use by that, and right if it has the tag that it had.
     fn judge_at(&mut self, pvbn: u64, slot: &Slot) -> Result<std::result::Result<(), Damage>> {
         let context = match slot::decode(slot) {
             Ok(context) => context,
@@ -58,6 +59,10 @@ impl Store {
         };
         if context.pvbn != pvbn {
             return Ok(Err(Damage::new("trailer", "PVBN", context.pvbn, pvbn)));
+        }
+        if let Some(&tag) = self.pending.get(&pvbn) {
+            let other = || Damage::new("trailer", "tag", context.tag, tag);
+            return Ok(if context.tag == tag { Ok(()) } else { Err(other()) });
         }
         let is_named = match self.is_named(&context, slot) {
             // The map is damaged itself, which is found where it lies.

@@ -37,8 +37,6 @@ pub(crate) struct Objects {
     emptied: BTreeSet<u64>,
     /// Those that the last consistency point does not need.
     pub deletable: BTreeSet<u64>,
-    /// How far the passes over container maps are, by volume.
-    pub(super) passes: BTreeMap<u32, u64>,
 }
 
 impl Objects {
@@ -54,11 +52,6 @@ impl Objects {
     /// A consistency point is durable: what nothing names in it is not needed.
     pub(super) fn end_point(&mut self) {
         self.deletable.append(&mut self.emptied);
-    }
-
-    /// The next pass over a volume begins with its first block.
-    pub fn begin_pass(&mut self, space: u32) {
-        self.passes.remove(&space);
     }
 
     /// All objects, by their numbers.

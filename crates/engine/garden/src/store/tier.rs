@@ -4,6 +4,8 @@
 //! those that only snapshots use. Metadata stay on the drives: without the store everything but cold contents works. A block keeps its
 //! VVBN and its trailer; only the container map changes, as when a block moves. The object is durable before the map names it.
 
+use std::collections::BTreeSet;
+
 use senesce_fsapi::FileKind;
 
 use super::{Key, Store, container_of, objects, snapshots::slot_of, tree::container_key, volume};
@@ -46,6 +48,16 @@ pub(crate) struct Cold {
     data: Box<Block>,
 }
 
+/// What a step over a volume's blocks came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Collected {
+    pub looked: u64,
+    /// Blocks that could not be read.
+    pub unread: u64,
+    /// The VVBN to go on with; `None` at the end.
+    pub next: Option<u64>,
+}
+
 /// An object that is being filled.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filling {
@@ -85,26 +97,25 @@ impl Filling {
 }
 
 impl Store {
-    /// Looks at blocks of a volume, going on where the last step ended, as many as the object has room for and `most` at most, and takes
-    /// those that are cold. Says how many it looked at, how many could not be read, and whether the pass has ended.
+    /// Looks at blocks of a volume from a VVBN on, as many as the object has room for and `most` at most, and takes those that are
+    /// cold. Errors leave the object as it was, so the step may be done again.
     ///
     /// Cost: reads maps, and each block that is old enough.
     pub fn collect_cold(
         &mut self,
         space: u32,
+        from: u64,
         tiering: Tiering,
         most: u64,
         filling: &mut Filling,
-    ) -> Result<(u64, u64, bool)> {
+    ) -> Result<Collected> {
         self.check_running()?;
-        let (from, end) = (self.objects.passes.remove(&space).unwrap_or(0), self.volume(space)?.record.blocks);
+        let end = self.volume(space)?.record.blocks;
         let most = most.min(filling.room()).max(1);
         let found = self.find_places(space, from..end, most)?;
-        let ended = (found.len() as u64) < most;
-        if let (Some(last), false) = (found.last(), ended) {
-            self.objects.passes.insert(space, last + 1);
-        }
-        let (looked, mut old) = (found.len() as u64, Vec::new());
+        let looked = found.len() as u64;
+        let next = found.last().map(|last| last + 1).filter(|_| looked == most);
+        let (mut old, mut taken) = (Vec::new(), Vec::new());
         for vvbn in found {
             if let Some(at) = self.container(space, vvbn)?
                 && self.may_be_cold(space, vvbn, at, tiering)?
@@ -125,13 +136,14 @@ impl Store {
                     None => unread += 1,
                     Some((context, data)) => {
                         if self.is_cold_contents(space, vvbn, &context, tiering)? {
-                            filling.push(Cold { vvbn, old: at, context, data });
+                            taken.push(Cold { vvbn, old: at, context, data });
                         }
                     }
                 }
             }
         }
-        Ok((looked, unread, ended))
+        filling.blocks.append(&mut taken);
+        Ok(Collected { looked, unread, next })
     }
 
     /// What the maps say: it lies on a drive, will not move, and is old enough.
@@ -195,23 +207,28 @@ impl Store {
     }
 
     /// Names the blocks of an object that was put where the container map has their old places still, and gives these back. Durable
-    /// with the next consistency point. Says how many; if none, nobody will ever ask for the object.
+    /// with the next consistency point. A block that is in the object twice is named once. Says how many; if none, nobody will ever
+    /// ask for the object.
     ///
     /// Errors: `NoSpace` for maps, those of reading them, before anything changes.
     pub fn name_object(&mut self, number: u64, filling: &Filling) -> Result<u64> {
         self.check_running()?;
         self.reserve_release(NAMING_BLOCKS, filling.blocks())?;
-        let mut named = Vec::new();
+        let (mut named, mut keys) = (Vec::new(), BTreeSet::new());
         for (slot, cold) in (0..).zip(&filling.blocks) {
             let space = (cold.context.owner - container_of(0)) as u32;
             let is_there = self.volume(space).is_ok_and(|volume| cold.vvbn >= volume.record.first_own());
             if !is_there || self.container(space, cold.vvbn)? != Some(cold.old) {
                 continue;
             }
-            self.read_above(container_key(space, cold.vvbn))?;
+            let key = container_key(space, cold.vvbn);
+            if !keys.insert(key) {
+                continue;
+            }
+            self.read_above(key)?;
             self.read_for_give(cold.old)?;
             let at = ObjectPlace { object: number, slot }.with(cold.old.tag);
-            named.push((container_key(space, cold.vvbn), cold.old, at));
+            named.push((key, cold.old, at));
         }
         if named.is_empty() {
             return Ok(0);

@@ -10,7 +10,7 @@ use crate::{
 
 impl Store {
     /// The extents of a file whose blocks are all written, where the container map says they are; what pointers say may be
-    /// old. Positions count all blocks, with one that no file has behind each drive, so that no extent goes over its end.
+    /// old. Blocks in objects lie nowhere on the drives, and have no extent. Positions count all blocks, with one that no file has behind each drive, so that no extent goes over its end.
     ///
     /// Cost: reads the file's blocks of pointers and the map's.
     pub fn file_extents(&mut self, space: u32, file: u64) -> Result<Vec<Extent>> {
@@ -39,6 +39,9 @@ impl Store {
         let nowhere = || Damage::new("container map", "place", "none", format!("one for VVBN {vvbn}"));
         let place = || format!("inode {} of volume {}, block {}", key.file, key.space, key.index);
         let at = self.container(key.space, vvbn)?.ok_or_else(|| Error::damaged(place(), nowhere()))?;
+        if at.in_object().is_some() {
+            return Ok(None);
+        }
         let outside = || Damage::new("container map", "PVBN", at.pvbn, "a block of the aggregate");
         let found = self.raid.geometry.locate(at.pvbn).ok_or_else(|| Error::damaged(place(), outside()))?;
         let drive = self.raid.geometry.first_drive(found.group) + found.drive;

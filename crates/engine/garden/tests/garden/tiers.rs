@@ -9,8 +9,9 @@ use senesce_garden::{DefragFiles, Packing, Placing, Tiering};
 use senesce_objects::{AZURE_HOT, ObjectStore, S3_STANDARD};
 
 use crate::{
+    damage::flip,
     guard::guard,
-    rig::{LARGE, SMALL, TIGHT, VOLUME, caller, shared},
+    rig::{FIXED_SLOTS, LARGE, SLOT, SMALL, TIGHT, VOLUME, caller, shared},
     tier_rig::{ALL, Tiered, bytes, read, why},
 };
 
@@ -151,6 +152,58 @@ fn blocks_that_move_while_an_object_is_filled_lie_in_one_place_after_it() {
         assert_eq!(tiered.read(ino, 0, data.len()).unwrap(), data);
         assert_eq!(tiered.garden().cold().live, tiered_blocks);
     }
+}
+
+#[test]
+fn two_passes_over_a_volume_do_not_disturb_each_other() {
+    let mut tiered = Tiered::new(&SMALL);
+    let data = bytes(100, 13);
+    let ino = tiered.make(b"file", &data);
+    let garden = tiered.garden();
+    let mut first = garden.begin_tier(VOLUME, ALL).unwrap();
+    garden.tier_step(&mut first, 60).unwrap();
+    let mut second = garden.begin_tier(VOLUME, ALL).unwrap();
+    garden.tier_step(&mut second, 10).unwrap();
+    garden.tier_step(&mut first, u64::MAX).unwrap();
+    assert!(first.is_done() && first.counts().tiered == 100, "{first:?}");
+    garden.tier_step(&mut second, u64::MAX).unwrap();
+    // It holds some that have left since: they are not named again.
+    assert!(second.is_done() && second.counts().tiered == 0, "{second:?}");
+    assert_eq!(tiered.findings(), [""; 0]);
+    tiered.forget_drives();
+    assert_eq!(tiered.read(ino, 0, data.len()).unwrap(), data);
+    assert_eq!(tiered.garden().cold().live, 100);
+}
+
+#[test]
+fn what_has_left_the_drives_is_scrubbed_until_the_next_point() {
+    let tiered = Tiered::new(&SMALL);
+    let ino = tiered.make(b"file", &bytes(100, 14));
+    let garden = tiered.garden();
+    // The last consistency point still has them, and power may be lost.
+    let position = tiered.fs().extents(ino).unwrap()[0].physical / BLOCK as u64;
+    let (drive, stripe) = (position / (SMALL.stripes + 1), position % (SMALL.stripes + 1));
+    let mut tier = garden.begin_tier(VOLUME, ALL).unwrap();
+    garden.tier_step(&mut tier, u64::MAX).unwrap();
+    assert_eq!(tier.counts().tiered, 100);
+    flip(&tiered.devices[drive as usize], (FIXED_SLOTS + stripe) * SLOT + 1234);
+    let scrubbed = garden.scrub_step(u64::MAX).unwrap();
+    let places: Vec<&str> = scrubbed.repaired.iter().map(|finding| &finding.place[..]).collect();
+    assert_eq!(places, [format!("drive {drive}, stripe {stripe} of RAID group 0")]);
+    assert_eq!((scrubbed.lost, scrubbed.parity_repaired), (vec![], vec![]));
+    assert_eq!(tiered.looked().findings, [], "as the last point has it");
+    assert_eq!(tiered.findings(), [""; 0]);
+}
+
+#[test]
+fn cold_blocks_have_no_extents() {
+    let tiered = Tiered::new(&SMALL);
+    let ino = tiered.make(b"file", &bytes(100, 15));
+    tiered.garden().tier(ALL).unwrap();
+    tiered.write(ino, 40 * BLOCK as u64, &bytes(10, 16)).unwrap();
+    let extents = tiered.fs().extents(ino).unwrap();
+    assert_eq!(extents.iter().map(|extent| extent.length).sum::<u64>(), 10 * BLOCK as u64, "{extents:?}");
+    assert_eq!(extents[0].logical, 40 * BLOCK as u64);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod reading;
 mod reclaim;
 mod relocate;
 mod reserve;
+mod tier;
 mod tree;
 
 use std::sync::Arc;
