@@ -97,7 +97,8 @@ pub(crate) struct Commits {
 impl Commits {
     /// Makes a consistency point, if it would change anything.
     pub fn make_point(&mut self, store: &mut Store) -> Result<()> {
-        if store.is_waiting() || store.log.last() > store.sb.applied {
+        let is_newer = store.sb.next_object != store.durable.next_object;
+        if store.is_waiting() || is_newer || store.log.last() > store.sb.applied {
             store.consistency_point()?;
             self.durable = store.log.last();
         }

@@ -5,8 +5,11 @@ use senesce_objects::{Emptied, PriceList};
 use crate::{
     engine::Garden,
     error::{Error, Result},
-    format::object::{SLOTS, slot_at},
-    store::Filling,
+    format::{
+        SLOT,
+        object::{HEAD, SLOTS, slot_at},
+    },
+    store::{Cold, Filling},
 };
 
 /// What a pass over the objects did.
@@ -50,7 +53,7 @@ impl Garden {
             if record.live == 0 || !prices.is_worth(&object) {
                 continue;
             }
-            let blocks = match self.shared().lock().read_living(number) {
+            let blocks = match self.read_living(number) {
                 Ok(blocks) => blocks,
                 Err(Error::Damaged { .. }) => {
                     done.unread += 1;
@@ -75,5 +78,19 @@ impl Garden {
             done.puts += 1;
         }
         Ok(done)
+    }
+
+    /// The blocks of an object that the container maps name. What becomes of them meanwhile is seen when they are named elsewhere.
+    /// Errors: `ColdStore`, damage. Cost: a GET for the list of its blocks and one for each that lives; reads maps.
+    fn read_living(&self, number: u64) -> Result<Vec<Cold>> {
+        let head = self.get_range(number, 0..HEAD as u64)?;
+        let found = self.shared().lock().find_living(number, &head)?;
+        let mut living = Vec::new();
+        for block in found {
+            let at = slot_at(block.place.slot);
+            let bytes = self.get_range(number, at..at + SLOT as u64)?;
+            living.push(self.shared().lock().judge_living(&block, &bytes)?);
+        }
+        Ok(living)
     }
 }

@@ -4,7 +4,7 @@
 //! waited for. What the store does not do costs nothing but the space that would have become free.
 
 use std::{
-    ops::AddAssign,
+    ops::{AddAssign, Range},
     sync::{Arc, MutexGuard, PoisonError},
 };
 
@@ -84,6 +84,7 @@ impl Garden {
     pub fn begin_tier(&self, volume: &[u8], tiering: Tiering) -> Result<Tier> {
         let space = self.space_of(volume)?;
         self.objects()?;
+        self.shared().lock().reserve_object_numbers();
         self.consistency_point()?;
         Ok(Tier { space, tiering, filling: Filling::default(), counts: TierCounts::default(), next: Some(0) })
     }
@@ -132,10 +133,13 @@ impl Garden {
     /// Puts an object, and lets the container maps name it.
     pub(crate) fn put_object(&self, _turn: &MutexGuard<'_, ()>, filling: &Filling) -> Result<u64> {
         let door = self.objects()?;
-        let (number, key, bytes) = {
+        let (number, key, bytes) = loop {
             let mut store = self.shared().lock();
-            let number = store.take_object_number()?;
-            (number, store.object_key(number), filling.encode(store.uuid(), number))
+            if let Some(number) = store.take_object_number()? {
+                break (number, store.object_key(number), filling.encode(store.uuid(), number));
+            }
+            drop(store);
+            self.consistency_point()?;
         };
         door.put(&key, &bytes).map_err(|error| away(&key, &error))?;
         self.shared().lock().counts.object_puts += 1;
@@ -148,6 +152,17 @@ impl Garden {
             self.consistency_point()?;
         }
         named
+    }
+
+    /// A range of an object. Others may use the aggregate meanwhile. Errors: `ColdStore`; `Invalid` if no object store was given.
+    pub(crate) fn get_range(&self, object: u64, range: Range<u64>) -> Result<Vec<u8>> {
+        let door = self.objects()?;
+        let key = {
+            let mut store = self.shared().lock();
+            store.counts.object_gets += 1;
+            store.object_key(object)
+        };
+        door.get_range(&key, range).map_err(|error| away(&key, &error))
     }
 
     /// Deletes the objects that the last consistency point does not need, and says how many. That they are gone is durable with

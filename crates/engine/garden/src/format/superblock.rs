@@ -34,7 +34,7 @@ pub(crate) struct Superblock {
     pub applied: u64,
     /// Blocks that are free.
     pub free: u64,
-    /// The number of the object that is made next. Numbers are never used twice.
+    /// The number of the first object that is put after the next opening: those below it may have been used. No number is used twice.
     pub next_object: u64,
     /// Blocks that lie in objects.
     pub cold: u64,

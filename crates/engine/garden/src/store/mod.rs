@@ -76,8 +76,8 @@ pub use relocate::AreaMoves;
 pub use scrub::{ScrubReport, ScrubStep};
 pub(crate) use snapshots::View;
 pub(crate) use space::Allocator;
-pub(crate) use tier::Filling;
 pub use tier::Tiering;
+pub(crate) use tier::{Cold, Filling};
 pub(crate) use volumes::Volume;
 pub use worth::Worth;
 

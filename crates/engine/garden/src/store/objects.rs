@@ -18,7 +18,7 @@ use crate::{
         Block, Damage, SLOT,
         object::{self, MAX_OBJECTS, ObjectHead, ObjectRecord, PER_BLOCK, RECORD},
         pointer::{ObjectPlace, Physical},
-        slot::{self, Context},
+        slot,
     },
     raid::Want,
 };
@@ -37,6 +37,8 @@ pub(crate) struct Objects {
     emptied: BTreeSet<u64>,
     /// Those that the last consistency point does not need.
     pub deletable: BTreeSet<u64>,
+    /// The number of the next one.
+    pub next: u64,
 }
 
 impl Objects {
@@ -71,6 +73,7 @@ pub(super) enum Unread {
 impl Store {
     /// Reads the records of all objects.
     pub(super) fn load_objects(&mut self) -> Result<()> {
+        self.objects.next = self.sb.next_object;
         let mut from = 0;
         while let Some(block) = self.find_block(AGGREGATE, aggregate::OBJECTS, from, MAX_OBJECTS / PER_BLOCK, true)? {
             let data = *self.get(Key::new(AGGREGATE, aggregate::OBJECTS, 0, block))?;
@@ -174,18 +177,7 @@ impl Store {
         wants.iter().enumerate().map(one).collect()
     }
 
-    /// One block of an object, with its trailer. Errors: `ColdStore`; `Damaged` if it is not the one wanted.
-    pub(super) fn read_cold_slot(&mut self, place: ObjectPlace, want: &Want) -> Result<(Context, Box<Block>)> {
-        let bytes = self.read_object(place.object, object::slot_at(place.slot), SLOT as u64)?;
-        self.counts.cold_reads += 1;
-        let judged = object::slot_of(&bytes).and_then(|slot| {
-            let context = slot::decode(&slot)?;
-            want.check(&context, place.pvbn()).map(|()| (context, slot::payload(&slot)))
-        });
-        judged.map_err(|damage| self.damaged_object(place, damage))
-    }
-
-    fn damaged_object(&self, place: ObjectPlace, damage: Damage) -> Error {
+    pub(super) fn damaged_object(&self, place: ObjectPlace, damage: Damage) -> Error {
         Error::damaged(format!("block {} of object {}", place.slot, self.object_key(place.object)), damage)
     }
 
@@ -212,10 +204,9 @@ impl Store {
         }
     }
 
-    /// What an object holds. Errors: `ColdStore`, damage.
-    pub fn read_object_head(&mut self, object: u64) -> Result<ObjectHead> {
-        let bytes = self.read_object(object, 0, object::HEAD as u64)?;
-        let head = ObjectHead::decode(&bytes).and_then(|head| {
+    /// What an object holds, from its beginning. Errors: damage.
+    pub(super) fn decode_object_head(&self, object: u64, bytes: &[u8]) -> Result<ObjectHead> {
+        let head = ObjectHead::decode(bytes).and_then(|head| {
             let is_own = head.uuid == self.label.uuid && head.object == object;
             if is_own { Ok(head) } else { Err(Damage::new("object", "number", head.object, object)) }
         });

@@ -15,12 +15,15 @@ use crate::{
         Block, Damage,
         object::{self, MAX_OBJECTS, ObjectHead, ObjectRecord, SLOTS},
         pointer::{Form, ObjectPlace, Physical, Pointer},
-        slot::{Context, Kind, Slot},
+        slot::{self, Context, Kind, Slot},
     },
+    raid::Want,
 };
 
 /// Blocks that change at most when an object is named, besides maps: its record, and what is above that.
 const NAMING_BLOCKS: u64 = 8;
+/// Objects that are put from one consistency point to the next at most. As many numbers are left out when power is lost.
+const NUMBERS_AHEAD: u64 = 16;
 
 /// What is cold enough to leave the drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +49,15 @@ pub(crate) struct Cold {
     old: Physical,
     context: Context,
     data: Box<Block>,
+}
+
+/// A block in an object that a container map names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Living {
+    vvbn: u64,
+    old: Physical,
+    pub place: ObjectPlace,
+    want: Want,
 }
 
 /// What a step over a volume's blocks came to.
@@ -195,15 +207,29 @@ impl Store {
         origins.any(|origin| own.contains(&origin.snapshot))
     }
 
-    /// A number for an object that is to be put. Errors: `Invalid` if there are none left.
-    pub fn take_object_number(&mut self) -> Result<u64> {
+    /// A number for an object that is to be put. No other one ever had it, whatever became of that: numbers are taken only below the
+    /// one that a durable superblock says openings begin with. `None` if there are no more of those; a consistency point makes some.
+    ///
+    /// Errors: `Invalid` if there are none left at all.
+    pub fn take_object_number(&mut self) -> Result<Option<u64>> {
         self.check_running()?;
-        let object = self.sb.next_object;
+        let object = self.objects.next;
         if object >= MAX_OBJECTS {
             return Err(Error::invalid(format!("{MAX_OBJECTS} objects are the most that an aggregate can put")));
         }
-        self.sb.next_object += 1;
-        Ok(object)
+        if object >= self.durable.next_object {
+            self.reserve_object_numbers();
+            return Ok(None);
+        }
+        self.objects.next += 1;
+        Ok(Some(object))
+    }
+
+    /// The next consistency point makes some numbers of objects ready to be taken, if few are.
+    pub fn reserve_object_numbers(&mut self) {
+        if self.objects.next + NUMBERS_AHEAD / 2 > self.sb.next_object {
+            self.sb.next_object = (self.objects.next + NUMBERS_AHEAD).min(MAX_OBJECTS);
+        }
     }
 
     /// Names the blocks of an object that was put where the container map has their old places still, and gives these back. Durable
@@ -255,10 +281,10 @@ impl Store {
         Ok(())
     }
 
-    /// The blocks of an object that the container maps still name there. Errors: `ColdStore`, damage. Cost: a GET for the list of its
-    /// blocks and one for each that lives; reads maps.
-    pub fn read_living(&mut self, number: u64) -> Result<Vec<Cold>> {
-        let head = self.read_object_head(number)?;
+    /// The blocks of an object that the container maps still name there, from its beginning. Errors: damage. Cost: reads maps.
+    pub fn find_living(&mut self, number: u64, head: &[u8]) -> Result<Vec<Living>> {
+        self.check_running()?;
+        let head = self.decode_object_head(number, head)?;
         let mut living = Vec::new();
         for (slot, (owner, vvbn)) in (0..).zip(head.blocks) {
             let place = ObjectPlace { object: number, slot };
@@ -269,11 +295,20 @@ impl Store {
             if self.volume(space).is_ok()
                 && let Some(old) = self.container(space, vvbn)?.filter(|at| at.in_object() == Some(place))
             {
-                let want = self.want_of_volume(space, vvbn, old);
-                let (context, data) = self.read_cold_slot(place, &want)?;
-                living.push(Cold { vvbn, old, context, data });
+                living.push(Living { vvbn, old, place, want: self.want_of_volume(space, vvbn, old) });
             }
         }
         Ok(living)
+    }
+
+    /// One of these blocks, from its bytes. Errors: it is not the one that the map names.
+    pub fn judge_living(&mut self, living: &Living, bytes: &[u8]) -> Result<Cold> {
+        self.counts.cold_reads += 1;
+        let judged = object::slot_of(bytes).and_then(|slot| {
+            let context = slot::decode(&slot)?;
+            living.want.check(&context, living.place.pvbn()).map(|()| (context, slot::payload(&slot)))
+        });
+        let (context, data) = judged.map_err(|damage| self.damaged_object(living.place, damage))?;
+        Ok(Cold { vvbn: living.vvbn, old: living.old, context, data })
     }
 }

@@ -1,18 +1,23 @@
 //! Cold blocks in objects: what they hold stays what it was, whatever the store does.
 
+use std::{
+    ops::Range,
+    sync::{Arc, Mutex},
+};
+
 use senesce_core::Seed;
 use senesce_fsapi::{
     AllocateHow, FileSystem, FsError, FsResult, Ino,
     conformance::{SequenceOptions, Subject, run_sequence},
 };
-use senesce_garden::{DefragFiles, Packing, Placing, Tiering};
-use senesce_objects::{AZURE_HOT, ObjectStore, S3_STANDARD};
+use senesce_garden::{DefragFiles, Limits, Packing, Placing, Tiering};
+use senesce_objects::{AZURE_HOT, FaultObjects, MemoryObjects, ObjectResult, ObjectStore, PriceList, S3_STANDARD};
 
 use crate::{
     damage::flip,
     guard::guard,
     rig::{FIXED_SLOTS, LARGE, SLOT, SMALL, TIGHT, VOLUME, caller, shared},
-    tier_rig::{ALL, Tiered, bytes, read, why},
+    tier_rig::{ALL, Store, Tiered, bytes, read, why},
 };
 
 const BLOCK: usize = 4096;
@@ -365,6 +370,68 @@ fn objects_are_written_anew_where_the_price_list_says() {
         }
     }
     assert_eq!(tiered.findings(), [""; 0]);
+}
+
+/// A store during one read of which something else is done.
+struct Meddled {
+    store: Store,
+    meddle: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl ObjectStore for Meddled {
+    fn name(&self) -> &str {
+        self.store.name()
+    }
+
+    fn put(&self, key: &str, bytes: &[u8]) -> ObjectResult<()> {
+        self.store.put(key, bytes)
+    }
+
+    fn get_range(&self, key: &str, range: Range<u64>) -> ObjectResult<Vec<u8>> {
+        // The list of what it holds is read before.
+        let meddle = if range.start > 0 { self.meddle.lock().unwrap().take() } else { None };
+        if let Some(meddle) = meddle {
+            meddle();
+        }
+        self.store.get_range(key, range)
+    }
+
+    fn delete(&self, key: &str) -> ObjectResult<()> {
+        self.store.delete(key)
+    }
+
+    fn list(&self, under: &str) -> ObjectResult<Vec<String>> {
+        self.store.list(under)
+    }
+}
+
+#[test]
+fn others_use_the_aggregate_while_objects_are_written_anew() {
+    let devices = shared(SMALL.devices());
+    drop(Tiered::on(&SMALL, devices.clone(), Limits::default()));
+    let store: Store = Arc::new(FaultObjects::new(MemoryObjects::default()));
+    let door = Arc::new(Meddled { store: store.clone(), meddle: Mutex::new(None) });
+    let mut tiered = Tiered::behind(devices, store, door.clone(), Limits::default());
+    let mut data = bytes(100, 17);
+    let ino = tiered.make(b"file", &data);
+    tiered.garden().tier(ALL).unwrap();
+    data[10 * BLOCK..].copy_from_slice(&bytes(90, 18));
+    tiered.write(ino, 10 * BLOCK as u64, &data[10 * BLOCK..]).unwrap();
+    tiered.garden().consistency_point().unwrap();
+    // It would wait for ever if the aggregate were not free; and the block has left by the time that it is named.
+    let (fs, new) = (tiered.garden().volume(VOLUME).unwrap(), bytes(1, 19));
+    data[5 * BLOCK..6 * BLOCK].copy_from_slice(&new);
+    *door.meddle.lock().unwrap() = Some(Box::new(move || {
+        fs.write(&caller(3), ino, 5 * BLOCK as u64, &new).unwrap();
+        fs.extents(ino).unwrap(); // makes a consistency point
+    }));
+    let free = PriceList { name: "free requests", date: "never", gb_month: 1000, put: 0, get: 0 };
+    let done = tiered.garden().defrag_objects(&free).unwrap();
+    assert!(door.meddle.lock().unwrap().is_none());
+    assert_eq!((done.emptied, done.blocks), (1, 9));
+    assert_eq!(tiered.findings(), [""; 0]);
+    tiered.forget_drives();
+    assert_eq!(tiered.read(ino, 0, data.len()).unwrap(), data);
 }
 
 /// A subject all of whose contents go to objects each time that it is checked, and which is gardened then.
