@@ -14,7 +14,7 @@ use crate::{
     format::{
         object::{self, HEAD, MAX_OBJECTS, ObjectHead, ObjectRecord, PER_BLOCK, RECORD, SLOTS},
         pointer::ObjectPlace,
-        slot::{self, Context},
+        slot::{self, Context, Kind},
     },
 };
 
@@ -133,8 +133,8 @@ fn check_object(
         let judged = object::slot_of(bytes.get(at..).unwrap_or_default())
             .and_then(|slot| slot::decode(&slot))
             .and_then(|context| {
-                let found = (context.pvbn, context.owner, context.block, context.tag, listed);
-                let expected = (pvbn, owner, vvbn, tag, Some((owner, vvbn)));
+                let found = (context.kind, context.pvbn, context.owner, context.block, context.tag, listed);
+                let expected = (Kind::Volume, pvbn, owner, vvbn, tag, Some((owner, vvbn)));
                 let damage = || Damage::new("trailer", "context", format!("{found:?}"), format!("{expected:?}"));
                 if found == expected { Ok(context) } else { Err(damage()) }
             });

@@ -26,9 +26,14 @@ impl Store {
         Ok(found.and_then(|(at, of)| Some((key.index.checked_sub(at.into())?, of))))
     }
 
-    /// Whether the others of its group have to be read for a block to change.
-    pub(crate) fn is_in_group(&mut self, key: Key) -> Result<bool> {
-        Ok(!self.is_dirty(key) && self.group_of(key)?.is_some())
+    /// Takes into memory what [`thaw`](Self::thaw) will want to know: a failure here does no harm. That a block is in memory does
+    /// not mean that the others of its group are.
+    pub(crate) fn read_group(&mut self, key: Key) -> Result<()> {
+        if self.is_dirty(key) {
+            return Ok(());
+        }
+        let Some((first, of)) = self.group_of(key)? else { return Ok(()) };
+        (first..first + u64::from(of)).try_for_each(|index| self.get(key.neighbour(index)).map(drop))
     }
 
     /// Makes all blocks of the group dirty that a block is in, so that each may change for itself.
@@ -42,11 +47,8 @@ impl Store {
             return Ok(()); // and so are the others
         }
         let Some((first, of)) = self.group_of(key)? else { return Ok(()) };
-        let keys = (first..first + u64::from(of)).map(|index| key.neighbour(index));
-        for key in keys.clone() {
-            self.get(key)?;
-        }
-        for key in keys {
+        self.read_group(key)?;
+        for key in (first..first + u64::from(of)).map(|index| key.neighbour(index)) {
             if self.cache.state(key) == Some(State::Clean) {
                 self.dirty_above(key)?;
                 self.make_dirty(key)?;
@@ -57,17 +59,27 @@ impl Store {
 
     /// Before blocks from `first` to `last` of a file go: groups that lose only a part of their blocks are no groups any more.
     pub(crate) fn thaw_ends(&mut self, space: u32, file: u64, first: u64, last: u64) -> Result<()> {
+        let cut = self.cut_groups(space, file, first, last)?;
+        cut.into_iter().flatten().try_for_each(|key| self.thaw(key))
+    }
+
+    /// Takes into memory what [`thaw_ends`](Self::thaw_ends) will want to know: a failure here does no harm.
+    pub(crate) fn read_ends(&mut self, space: u32, file: u64, first: u64, last: u64) -> Result<()> {
+        let cut = self.cut_groups(space, file, first, last)?;
+        cut.into_iter().flatten().try_for_each(|key| self.read_group(key))
+    }
+
+    /// A block of each group that has blocks from `first` to `last` and others.
+    fn cut_groups(&mut self, space: u32, file: u64, first: u64, last: u64) -> Result<[Option<Key>; 2]> {
         if first >= last || !self.volume(space)?.record.packing.was_on {
-            return Ok(());
+            return Ok([None; 2]);
         }
-        let at = |index| Key::new(space, file, 0, index);
-        if self.group_of(at(first))?.is_some_and(|(start, _)| start < first) {
-            self.thaw(at(first))?;
-        }
-        if self.group_of(at(last - 1))?.is_some_and(|(start, of)| start + u64::from(of) > last) {
-            self.thaw(at(last - 1))?;
-        }
-        Ok(())
+        let (head, tail) = (Key::new(space, file, 0, first), Key::new(space, file, 0, last - 1));
+        let is_cut = |group: (u64, u8)| group.0 < first || group.0 + u64::from(group.1) > last;
+        Ok([
+            self.group_of(head)?.filter(|group| is_cut(*group)).map(|_| head),
+            self.group_of(tail)?.filter(|group| is_cut(*group)).map(|_| tail),
+        ])
     }
 
     /// Reads a group and takes its blocks into memory; gives the one that was asked for.

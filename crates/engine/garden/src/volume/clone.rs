@@ -115,6 +115,10 @@ impl Store {
         let mut bytes = vec![0; tail];
         self.look_at(space, from.0, first..first + whole)?;
         self.look_at_groups(space, to.0, target(first).index..target(first + whole).index)?;
+        if tail > 0 && !self.inode(space, to.0)?.inline && self.has_block(target(first + whole))? {
+            self.get(target(first + whole))?;
+            self.read_group(target(first + whole))?;
+        }
         self.read_file(space, from.0, from.1 + whole * BLOCK_BYTES, &mut bytes)?;
         let has_tail = tail > 0 && self.has_block(source(first + whole))?;
 
@@ -164,9 +168,7 @@ impl Store {
         }
         let mut at = blocks.start;
         while let Some(block) = self.find_block(space, file, at, blocks.end, true)? {
-            if self.is_in_group(Key::new(space, file, 0, block))? {
-                self.get(Key::new(space, file, 0, block))?;
-            }
+            self.read_group(Key::new(space, file, 0, block))?;
             at = block + 1;
         }
         Ok(())

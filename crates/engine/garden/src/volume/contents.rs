@@ -69,8 +69,11 @@ impl Store {
             let key = Key::new(space, file, 0, block);
             let exists = !inode.inline && self.has_block(key)?;
             new += u64::from(!exists);
-            if exists && (within != 0 || range.len() != BLOCK || self.is_in_group(key)?) {
+            if exists && (within != 0 || range.len() != BLOCK) {
                 self.get(key)?;
+            }
+            if exists {
+                self.read_group(key)?;
             }
         }
         if self.spill(space, file)? && offset < BLOCK_BYTES {
@@ -128,15 +131,19 @@ impl Store {
         if first > last {
             return self.zero_part(space, file, offset..end);
         }
-        // Both ends are read before anything changes: a failure here does no harm.
-        for edge in [offset, end].into_iter().filter(|edge| !edge.is_multiple_of(BLOCK_BYTES)) {
-            let key = Key::new(space, file, 0, edge / BLOCK_BYTES);
+        let parts = [offset..first * BLOCK_BYTES, (last * BLOCK_BYTES).min(end)..end];
+        // Both ends are read before anything changes, with the groups that they cut: a failure here does no harm.
+        for part in parts.iter().filter(|part| !part.is_empty()) {
+            let key = Key::new(space, file, 0, part.start / BLOCK_BYTES);
             if self.has_block(key)? {
                 self.get(key)?;
+                self.read_group(key)?;
             }
         }
-        self.zero_part(space, file, offset..first * BLOCK_BYTES)?;
-        self.zero_part(space, file, (last * BLOCK_BYTES).min(end)..end)?;
+        self.read_ends(space, file, first, last)?;
+        for part in parts {
+            self.zero_part(space, file, part)?;
+        }
         self.free_range(space, file, first, last)
     }
 

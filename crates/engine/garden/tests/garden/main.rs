@@ -23,6 +23,7 @@ mod snapshot_crash;
 mod snapshots;
 mod space;
 mod stale;
+mod tier_away;
 mod tier_crash;
 mod tier_rig;
 mod tiers;
