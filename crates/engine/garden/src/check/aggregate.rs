@@ -116,6 +116,10 @@ pub(super) fn check(media: &Media, report: &mut CheckReport, store: Option<&Arc<
             record.blocks * BLOCK as u64,
         );
         let map = walk.container(container, &inode);
+        if !record.packing.was_on && map.values().any(|at| at.form == Form::Compacted) {
+            let damage = Damage::new("volume record", "packing", "never on", "on once, for there are chunks");
+            walk.report.find(place.clone(), damage);
+        }
         // Of a volume that was deleted nothing else is looked at any more.
         if record.deleted {
             let end = record.reclaim.saturating_sub(1).saturating_mul(BITS);
@@ -275,6 +279,12 @@ impl Walk<'_> {
     }
 
     fn block(&mut self, file: u64, level: u8, index: u64, at: Physical) -> Option<Box<Block>> {
+        if at.form != Form::Block {
+            let damage =
+                Damage::new("pointer", "flags", at.form as u8, "1, for metadata have their places for themselves");
+            self.report.find(place(file, level, index), damage);
+            return None;
+        }
         if !self.used.insert(at.pvbn) {
             let damage = Damage::new("pointer", "PVBN", at.pvbn, "one that nothing else uses");
             self.report.find(place(file, level, index), damage);

@@ -1,4 +1,5 @@
-//! Compression groups: whole, one pointer behind the other, and such that they can be decompressed.
+//! Compression groups: whole, one pointer behind the other, and such that they can be decompressed. Of a group of which a part lies in
+//! objects the pointers are looked at, and the blocks by their checksums; it is not decompressed, which would take one request for each.
 
 use super::volume::{Files, Walked};
 use crate::{
@@ -19,7 +20,7 @@ pub(super) struct Group {
     met: u8,
     /// Its first VVBN.
     first: u64,
-    /// What its VVBNs hold; `None` if another tree has shown it to be right, or it cannot be read.
+    /// What its VVBNs hold; `None` if another tree has shown it to be right, or some of it lies in an object or cannot be read.
     stored: Option<Vec<Box<Block>>>,
     /// A pointer that saves a VVBN was met: none that stores may follow.
     saves: bool,
@@ -47,6 +48,11 @@ impl Files<'_> {
         let damage = |found: String, expected: &str| Damage::new("compression group", "pointer", found, expected);
         if self.group.is_none() && (at > 0 || pointer.vvbn.is_none()) {
             return self.find(file, damage(format!("{at} of {of} at block {index}"), "behind those before it"));
+        }
+        // What changes such files asks for that first: it would take one block and leave the others without it.
+        if self.group.is_none() && !self.may_have_groups {
+            let expected = "on once, for there are compression groups";
+            self.find_in(file, index, Damage::new("volume record", "packing", "never on", expected));
         }
         let first = pointer.vvbn.unwrap_or_default();
         let new = Group { start: index, of, met: 0, first, stored: Some(Vec::new()), saves: false };

@@ -4,7 +4,7 @@
 //! What it holds to be true: every block that is reached is the one that its pointer says, and is reached once (by the tree of
 //! a volume and those of its snapshots once each); maps and
 //! bitmaps name exactly the blocks that are reached; counts and lists of areas are what counting gives; names, links and directories agree;
-//! compressed groups are whole and can be decompressed; chunks of compacted blocks are whose the maps say, and counted; parity is the XOR of its stripe.
+//! compressed groups are whole and can be decompressed, unless a part of them lies in objects; chunks of compacted blocks are whose the maps say, and counted; parity is the XOR of its stripe.
 
 mod aggregate;
 mod chunks;

@@ -35,6 +35,8 @@ pub(super) struct Files<'a> {
     shared: BTreeMap<u64, (u64, u64)>,
     /// If there are several trees: the file and number of blocks of contents that one of them has shown to be right.
     seen: Option<BTreeMap<u64, (u64, u64)>>,
+    /// Whether the volume's record says that there may be groups.
+    pub(super) may_have_groups: bool,
     /// The compression group that the walk is in.
     pub(super) group: Option<Group>,
 }
@@ -69,6 +71,7 @@ pub(super) fn check(
         reached: Bits::default(),
         shared: BTreeMap::new(),
         seen,
+        may_have_groups: record.packing.was_on,
         group: None,
     };
     let (live, summary) = check_tree(&mut files, record);

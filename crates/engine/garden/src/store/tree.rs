@@ -6,7 +6,7 @@ use crate::{
     format::{
         BLOCK, Block, Damage,
         inode::{INODE, Inode, PER_BLOCK},
-        pointer::{Part, Physical, Pointer},
+        pointer::{Form, Part, Physical, Pointer},
         slot::Kind,
         zero_block,
     },
@@ -230,7 +230,11 @@ impl Store {
         match pointer.vvbn {
             Some(vvbn) => self.fetch_of_volume(key, vvbn, pointer.at),
             None => {
-                let Physical { pvbn, tag, .. } = pointer.at;
+                let Physical { pvbn, tag, form } = pointer.at;
+                if form != Form::Block {
+                    let damage = Damage::new("pointer", "flags", form as u8, "1");
+                    return Err(Error::damaged(place(key), damage));
+                }
                 let want =
                     Want { kind: Kind::Aggregate, level: Some(key.level), owner: key.file, block: key.index, tag };
                 match self.raid.read(pvbn, &want) {

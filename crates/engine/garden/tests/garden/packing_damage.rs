@@ -7,7 +7,7 @@ use senesce_fsapi::{
     FileSystem, Ino,
     conformance::{Tree, collect_tree, find_difference},
 };
-use senesce_garden::{Packing, RECOMPACTED_BELOW_PERCENT};
+use senesce_garden::{Error, Limits, Packing, RECOMPACTED_BELOW_PERCENT};
 
 use crate::{
     damage::{flip, forks, used},
@@ -108,6 +108,7 @@ fn the_check_names_what_is_forged() {
     let chunk = of_kind(&forks(&at_rest), 5)[0];
     let devices = forks(&at_rest);
     let counts = of_file(&devices, 5);
+    let volumes = of_file(&devices, 2);
     let count_at = read(&devices, counts.0, counts.1)[..BLOCK].iter().position(|&byte| byte > 1).unwrap();
     // A block of a volume that begins a group: four blocks, by Zstandard.
     let group = of_kind(&devices, 4).into_iter().find(|&(drive, offset)| {
@@ -124,6 +125,13 @@ fn the_check_names_what_is_forged() {
         (counts, count_at, 0, "chunk counts: chunks at first"),
         (counts, count_at + 1, 0, "chunk counts: chunks left"),
         (counts, (count_at + 64) % BLOCK, 0, "chunk counts: chunks"),
+        (volumes, 510, 0, "volume 0: volume record: packing is never on, expected on once, for there are chunks"),
+        (
+            volumes,
+            510,
+            0,
+            "block 0: volume record: packing is never on, expected on once, for there are compression groups",
+        ),
     ];
     cases.extend(group.into_iter().flat_map(|group| {
         [
@@ -133,13 +141,39 @@ fn the_check_names_what_is_forged() {
             (group, 9, 0, "compression group: frame"),
         ]
     }));
-    assert!(cases.len() > 9, "no group begins with a whole block");
+    assert!(cases.len() > 11, "no group begins with a whole block");
     for (place, byte, bit, told) in cases {
         let devices = forks(&at_rest);
         forge(&devices, place, byte, bit);
         let found = findings(&devices);
         assert!(found.iter().any(|finding| finding.contains(told)), "{told}, byte {byte}: {found:?}");
         use_it(&devices);
+    }
+}
+
+#[test]
+fn metadata_that_a_pointer_says_are_chunks_or_cold_are_refused() {
+    let at_rest = packed();
+    let inodes = of_file(&forks(&at_rest), 0);
+    // The pointers in the inodes of the aggregate's bitmap, volumes and counts of chunks.
+    for (file, bits, flags) in [(1, &[4, 5][..], 2), (2, &[4, 5], 2), (2, &[5], 3), (5, &[4, 5], 2), (5, &[5], 3)] {
+        let devices = forks(&at_rest);
+        bits.iter().for_each(|bit| forge(&devices, inodes, file * 256 + 96 + 7, *bit));
+        let told = |text: &str| {
+            text.contains(&format!("file {file} of the aggregate, level"))
+                && text.contains(&format!("pointer: flags is {flags}, expected 1"))
+        };
+        let found = findings(&devices);
+        assert!(found.iter().any(|finding| told(finding)), "{file}: {found:?}");
+        // It is not read, so it cannot be what is written next.
+        let refused = open(&devices, TIGHT).and_then(|garden| {
+            let fs = garden.volume(VOLUME)?;
+            let ino = fs.lookup(Ino::ROOT, b"file 0").map_err(Error::from)?.ino;
+            fs.write(&caller(5), ino, 16_384, &bytes(9, 4, 12)).map_err(Error::from)?;
+            garden.consistency_point()
+        });
+        let refused = refused.expect_err("it was read").to_string();
+        assert!(told(&refused), "{file}: {refused}");
     }
 }
 
@@ -185,6 +219,26 @@ fn what_is_left_of_compacted_blocks_is_written_together_and_nobody_sees_it() {
     );
     assert_eq!(find_difference(&two, &collect_tree(rig.fs()).unwrap()), None);
     assert_ne!(find_difference(&whole[0], &two), None);
+}
+
+#[test]
+fn recompaction_waits_for_consistency_points_when_they_are_due() {
+    let mut points = Vec::new();
+    for dirty_bytes in [1 << 30, 1 << 12] {
+        let rig = Rig::new(&SMALL, Limits { cache_bytes: 64 << 12, dirty_bytes });
+        let files = fill(&rig);
+        for &ino in &files {
+            rig.fs().write(&caller(4), ino, 0, &bytes(70, 3, 100)).unwrap();
+        }
+        rig.garden().delete_snapshot(VOLUME, b"monday").unwrap();
+        assert_eq!(rig.garden().reclaim_step(u64::MAX).unwrap(), 0);
+        rig.garden().consistency_point().unwrap();
+        let before = rig.garden().report().cp;
+        let step = rig.garden().recompact_step(VOLUME, u64::MAX, 100).unwrap();
+        assert!(step.is_done && step.rewritten > 1, "{step:?}");
+        points.push(rig.garden().report().cp - before);
+    }
+    assert!(points[0] == 0 && points[1] > 1, "{points:?}");
 }
 
 #[test]
