@@ -86,7 +86,8 @@ impl PackingSurvey {
 
 impl Store {
     /// Looks at `most` VVBNs at most, going on where the last step ended. A compacted block is read if fewer than
-    /// `threshold_percent` hundredths of its chunks are left. Ends early, with the error, if there must be a consistency point first.
+    /// `threshold_percent` hundredths of its chunks are left. Ends early when a consistency point is due, and with the error if there
+    /// must be one first.
     ///
     /// Errors: besides the early end, those of maps that cannot be read.
     pub fn recompact_step(&mut self, space: u32, most: u64, threshold_percent: u64) -> (RecompactStep, Result<()>) {
@@ -116,6 +117,10 @@ impl Store {
                 step.looked_at += 1;
             }
             self.volume_mut(space)?.recompacted = vvbn + hole;
+            // One block may make hundreds change. Asked behind it, so that every step goes on.
+            if self.is_due() {
+                break;
+            }
         }
         Ok(())
     }

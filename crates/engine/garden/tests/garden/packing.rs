@@ -213,6 +213,23 @@ fn without_space_nothing_breaks_and_files_can_be_cut_and_removed() {
 }
 
 #[test]
+fn all_blocks_of_a_group_differ_whichever_was_written() {
+    for (group_blocks, written) in [(2, 0), (2, 1), (8, 0), (8, 1), (8, 7)] {
+        let rig = packed(TIGHT, Packing { group_blocks, compaction: false });
+        let ino = make(&rig, "file");
+        rig.fs().write(&caller(2), ino, 0, &bytes(1, 24, 5)).unwrap();
+        rig.garden().create_snapshot(VOLUME, b"one", crate::snapshot_crash::NOW).unwrap();
+        rig.fs().write(&caller(2), ino, (8 + written) * BLOCK, &bytes(2, 1, 5)).unwrap();
+        let changes = rig.garden().diff(VOLUME, b"one", None).unwrap();
+        // Of each group one block is stored, before and after.
+        let (of, counts) = (u64::from(group_blocks), rig.garden().report().counts);
+        assert_eq!((counts.groups_written, counts.blocks_saved), (24 / of + 1, (24 / of + 1) * (of - 1)));
+        let runs = changes.into_iter().flat_map(|change| change.blocks).map(|run| (run.start, run.end));
+        assert_eq!(runs.collect::<Vec<_>>(), [(8, 8 + of)], "{group_blocks} blocks, {written} written");
+    }
+}
+
+#[test]
 fn a_clone_and_its_origin_go_their_own_ways() {
     let mut rig = packed(TIGHT, Packing { group_blocks: 4, compaction: true });
     let (ino, first) = (make(&rig, "file"), bytes(1, 30, 12));
