@@ -1,5 +1,7 @@
 //! Objects of which little is wanted: their living blocks go to new ones, if that pays for itself within a month.
 
+use std::{cmp::Reverse, collections::BTreeMap};
+
 use senesce_objects::{Emptied, PriceList};
 
 use crate::{
@@ -7,7 +9,7 @@ use crate::{
     error::{Error, Result},
     format::{
         SLOT,
-        object::{HEAD, SLOTS, slot_at},
+        object::{HEAD, ObjectRecord, SLOTS, slot_at},
     },
     store::{Cold, Filling},
 };
@@ -17,7 +19,7 @@ use crate::{
 pub struct ObjectDefrag {
     /// Objects that were looked at, by their counts only.
     pub objects: u64,
-    /// Objects that it pays to empty, and all of whose living blocks are elsewhere from now on.
+    /// Objects that it paid to empty, and that nothing names any more.
     pub emptied: u64,
     /// These blocks.
     pub blocks: u64,
@@ -25,16 +27,16 @@ pub struct ObjectDefrag {
     pub puts: u64,
     /// Objects that could not be read, or not whole; they stay.
     pub unread: u64,
-    /// What this costs by the price list, in dollars.
+    /// What the requests cost by the price list, in dollars.
     pub cost: f64,
-    /// What a month will cost less, in dollars.
+    /// What a month of the bytes of the emptied objects costs, less that of the new ones, in dollars.
     pub saved_in_a_month: f64,
 }
 
 impl Garden {
     /// Looks at all objects, and puts the living blocks of those into new ones where a month of the space that is saved is worth more
-    /// than one GET for each block, one for the list of them, and the PUT. The old ones can be deleted after the next
-    /// consistency point, which the caller makes.
+    /// than one GET for each block, one for the list of them, and the PUT; of which those that only begin another new object pay for
+    /// the whole. The old ones can be deleted after the next consistency point, which the caller makes.
     ///
     /// Errors: `ColdStore`, `NoSpace` for maps. Cost: with the number of objects; for those that it pays for, reads all living
     /// blocks.
@@ -42,17 +44,10 @@ impl Garden {
         let turn = self.lock_objects();
         let (mut done, mut filling) = (ObjectDefrag::default(), Filling::default());
         let records = self.shared().lock().objects.records().clone();
-        for (number, record) in records {
-            done.objects += 1;
-            let object = Emptied {
-                bytes: slot_at(record.blocks.into()),
-                live: record.live.into(),
-                full_bytes: slot_at(SLOTS as u64),
-                full_blocks: SLOTS as u64,
-            };
-            if record.live == 0 || !prices.is_worth(&object) {
-                continue;
-            }
+        done.objects = records.len() as u64;
+        let chosen = choose(&records, prices);
+        let (mut gets, mut new_bytes) = (0, 0);
+        for &number in &chosen {
             let blocks = match self.read_living(number) {
                 Ok(blocks) => blocks,
                 Err(Error::Damaged { .. }) => {
@@ -61,22 +56,29 @@ impl Garden {
                 }
                 Err(error) => return Err(error),
             };
-            done.emptied += 1;
-            done.cost += prices.cost(&object);
-            done.saved_in_a_month += prices.saved_in_a_month(&object);
+            gets += 1 + blocks.len() as u64;
             for block in blocks {
                 filling.push(block);
                 if filling.room() == 0 {
                     done.blocks += self.put_object(&turn, &filling)?;
-                    done.puts += 1;
+                    (done.puts, new_bytes) = (done.puts + 1, new_bytes + slot_at(filling.blocks()));
                     filling = Filling::default();
                 }
             }
         }
         if !filling.is_empty() {
             done.blocks += self.put_object(&turn, &filling)?;
-            done.puts += 1;
+            (done.puts, new_bytes) = (done.puts + 1, new_bytes + slot_at(filling.blocks()));
         }
+        // Some may live on: blocks of deleted volumes, those that could not be read.
+        let store = self.shared().lock();
+        let now = store.objects.records();
+        let is_empty = |number: &&u64| now.get(number).is_none_or(|record| record.live == 0);
+        let emptied: Vec<u64> = chosen.iter().filter(is_empty).map(|number| records[number].blocks.into()).collect();
+        done.emptied = emptied.len() as u64;
+        done.cost = prices.requests(done.puts, gets);
+        let old_bytes = emptied.into_iter().map(slot_at).sum();
+        done.saved_in_a_month = prices.storage(old_bytes, 1.0) - prices.storage(new_bytes, 1.0);
         Ok(done)
     }
 
@@ -93,4 +95,24 @@ impl Garden {
         }
         Ok(living)
     }
+}
+
+/// The objects that it pays to write anew together, those first that pay most.
+fn choose(records: &BTreeMap<u64, ObjectRecord>, prices: &PriceList) -> Vec<u64> {
+    let mut worthy: Vec<(Emptied, u64)> = Vec::new();
+    for (&number, record) in records.iter().filter(|(_, record)| record.live > 0) {
+        let object = Emptied {
+            bytes: slot_at(record.blocks.into()),
+            live: record.live.into(),
+            full_bytes: slot_at(SLOTS as u64),
+            full_blocks: SLOTS as u64,
+        };
+        if prices.is_worth(&object) {
+            worthy.push((object, number));
+        }
+    }
+    worthy.sort_by_key(|(object, number)| (Reverse(prices.gain(object)), *number));
+    let (objects, mut numbers): (Vec<Emptied>, Vec<u64>) = worthy.into_iter().unzip();
+    numbers.truncate(prices.best(&objects, slot_at));
+    numbers
 }
