@@ -373,7 +373,7 @@ fn contents_are_compressed_and_what_is_left_of_chunks_is_written_together() {
     let told = json(&lab, &["fs", "recompact", "g", "main", "--below", "100"]);
     assert!(told["chunks_moved"].as_u64().unwrap() > 0 && told["whole"] == true, "{told}");
     let again = lab.run(["fs", "recompact", "g", "main"]).good().stdout;
-    assert!(again.contains(" 0 chunks of 0 moved together") && again.contains(" % saved"), "{again}");
+    assert!(again.contains(" 0 chunks of 0 compacted blocks moved together") && again.contains(" % saved"), "{again}");
     let mounted = mount(&lab, &[]);
     assert!(fs::read(&path).unwrap() == wanted);
     mounted.unmount();

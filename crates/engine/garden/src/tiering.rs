@@ -4,6 +4,7 @@
 //! waited for. What the store does not do costs nothing but the space that would have become free.
 
 use std::{
+    collections::BTreeSet,
     ops::{AddAssign, Range},
     sync::{Arc, MutexGuard, PoisonError},
 };
@@ -13,7 +14,7 @@ use senesce_objects::ObjectStore;
 use crate::{
     engine::Garden,
     error::{Error, Result},
-    format::object,
+    format::object::{self, ObjectRecord},
     store::{Filling, Tiering},
 };
 
@@ -182,20 +183,50 @@ impl Garden {
     }
 
     /// Deletes objects of this aggregate that it does not know: they were put, and power was lost before a consistency point named
-    /// them. Says how many. Errors: `ColdStore`. Cost: lists all objects.
+    /// them. Says how many.
+    ///
+    /// Errors: `ColdStore`; `Invalid`, and nothing is deleted, for a store that is not this aggregate's as it is: an object that
+    /// is wanted is not there, or one is that this aggregate cannot have put yet. Of two aggregates with one identity, an older
+    /// copy among them, that tells the one that has put less. Cost: lists all objects.
     pub fn reclaim_objects(&self) -> Result<u64> {
         let _turn = self.lock_objects();
         let (door, uuid) = (self.objects()?, self.shared().lock().uuid());
         let keys = door.list(&object::folder(uuid)).map_err(|error| away(&object::folder(uuid), &error))?;
+        let listed: BTreeSet<u64> = keys.iter().filter_map(|key| object::number(uuid, key)).collect();
+        self.check_listed(&listed)?;
         let mut deleted = 0;
-        for key in keys {
-            let Some(number) = object::number(uuid, &key) else { continue };
-            if !self.shared().lock().objects.records().contains_key(&number) {
+        for number in listed {
+            let (is_known, key) = {
+                let store = self.shared().lock();
+                (store.objects.records().contains_key(&number), store.object_key(number))
+            };
+            if !is_known {
                 door.delete(&key).map_err(|error| away(&key, &error))?;
                 deleted += 1;
             }
         }
         Ok(deleted)
+    }
+
+    /// Errors: `Invalid`, if these cannot be all objects of this aggregate.
+    fn check_listed(&self, listed: &BTreeSet<u64>) -> Result<()> {
+        let store = self.shared().lock();
+        let (folder, next) = (object::folder(store.uuid()), store.durable.next_object);
+        if let Some(number) = listed.last().filter(|number| **number >= next) {
+            return Err(Error::invalid(format!(
+                "{folder} has object {number}, and this garden has put none from {next} on: they are those of another one of \
+                 its identity, or of a later state of it; nothing was deleted"
+            )));
+        }
+        let wanted = |(_, record): &(&u64, &ObjectRecord)| record.live > 0;
+        match store.objects.records().iter().filter(wanted).find(|(number, _)| !listed.contains(number)) {
+            None => Ok(()),
+            Some((number, record)) => Err(Error::invalid(format!(
+                "{folder} does not have object {number}, in which {} cold blocks lie: this is not the store they were put \
+                 into, or it has lost some; nothing was deleted",
+                record.live
+            ))),
+        }
     }
 
     /// What lies in objects. Cost: with their number.

@@ -58,7 +58,10 @@ pub fn recompact(args: &FsRecompactArgs, quiet: bool) -> Result<()> {
         });
         println!("{document}");
     } else {
-        println!("{place}: volume {}: {looked_at} blocks, {chunks} chunks of {rewritten} moved together", show(volume));
+        println!(
+            "{place}: volume {}: {looked_at} VVBNs, {chunks} chunks of {rewritten} compacted blocks moved together",
+            show(volume)
+        );
         println!("  before: {}", told(&before));
         println!("  now:    {}", told(&after));
         println!("  {read} compacted blocks were read, {unread} could not be");

@@ -1,5 +1,7 @@
 //! `senesce fs tier`: cold blocks leave the drives for objects.
 
+use std::fs;
+
 use anyhow::{Context, Result};
 use senesce_core::Bytes;
 use senesce_garden::{Garden, Limits, ObjectDefrag, TierCounts, Tiering};
@@ -35,10 +37,13 @@ pub fn tier(args: &FsTierArgs, quiet: bool) -> Result<()> {
     let store = open_objects(&args.objects, true)?;
     let garden = place.garden_with(&place.open()?, Limits::default(), Some(store))?;
     if is_new && garden.cold().live > 0 {
+        // It was made for nothing, and the next call must not take it for one that was there.
+        let _ = fs::remove_dir(&args.objects);
         let message = format!("{place} has cold blocks, and none of their objects are in {}", args.objects.display());
         return Err(usage(message, Some("name the directory that `fs tier` was given before")));
     }
-    let orphans = garden.reclaim_objects().with_context(|| format!("cannot list objects of {place}"))?;
+    let orphans =
+        garden.reclaim_objects().with_context(|| format!("cannot use the objects in {}", args.objects.display()))?;
     let counts = tier_all(&garden, args.age, quiet).with_context(|| format!("cannot tier {place}"))?;
     let close = || garden.consistency_point().with_context(|| format!("cannot close {place}"));
     close()?;

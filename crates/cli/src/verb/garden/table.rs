@@ -22,7 +22,7 @@ struct Row {
     setup: &'static str,
     paper: &'static str,
     band: &'static str,
-    /// inside, outside, told (nothing is judged) or not run.
+    /// inside, outside, told (nothing is judged), failed (a part of it, whatever the other says) or not run.
     verdict: &'static str,
     /// Why it is not run or outside, as far as that is known.
     why: String,
@@ -37,7 +37,8 @@ impl Reproduction {
                 records.iter().find(|record| record.experiment == published.name && record.kind == kind).cloned()
             };
             let parts: Vec<Record> = ["structure", "time"].into_iter().filter_map(of).collect();
-            let verdict = judge(&parts);
+            let has_failed = failures.iter().any(|(part, _)| part.experiment() == published.name);
+            let verdict = if has_failed { "failed" } else { judge(&parts) };
             let is_wanted = wanted.iter().any(|wanted| wanted.name == published.name);
             let why = explain(published, verdict, is_wanted, failures);
             let Published { name, setup, paper, band, .. } = *published;
@@ -67,9 +68,12 @@ fn explain(published: &Published, verdict: &str, is_wanted: bool, failures: &[(P
     if !is_wanted {
         said.push("Not asked for.".to_owned());
     }
-    for (part, reason) in failures.iter().filter(|(part, _)| part.experiment() == published.name) {
-        said.push(format!("The part on {} failed: {reason}.", part.kind()));
-    }
+    let failed = failures.iter().filter(|(part, _)| part.experiment() == published.name);
+    let mut failed: Vec<String> =
+        failed.map(|(part, reason)| format!("The part on {} failed: {reason}.", part.kind())).collect();
+    // They come in the order in which they ended.
+    failed.sort();
+    said.extend(failed);
     if is_wanted && published.parts().is_empty() {
         said.push(format!("Not here: {}.", published.missing));
     }
@@ -100,6 +104,9 @@ pub fn render(table: &Reproduction) -> String {
         let heading = ["", "figure", "", "published", "accepted", "ours", ""].map(str::to_owned).to_vec();
         if !lines.is_empty() {
             text.push_str(&render_table(&[vec![heading], lines].concat()));
+        }
+        for note in parts.iter().flat_map(|part| &part.notes) {
+            text.push_str(&format!("     note: {note}\n"));
         }
     }
     let figures = || table.experiments.iter().flat_map(|row| &row.parts).flat_map(|part| &part.figures);
