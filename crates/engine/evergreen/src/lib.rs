@@ -1,0 +1,20 @@
+//! Evergreen: a file system that does not age, because what is related lies together in big nodes of a B-epsilon-tree, and
+//! because updates wait in buffers on their way down, so that big nodes do not mean much writing.
+//!
+//! Two halves meet at the trait [`KeyValue`]: above it a file system puts names, inodes and blocks under keys whose order is
+//! the order in which they are read; below it a tree keeps keys and values on a device. Each half is tested without the other:
+//! the file system over [`ModelStore`], the tree against it.
+//!
+//! It is not a store for everything: keys are short, values are a block at most ([`MAX_KEY_BYTES`], [`MAX_VALUE_BYTES`]).
+
+mod batch;
+mod error;
+mod key_value;
+mod message;
+mod model;
+
+pub use batch::{Batch, Change};
+pub use error::{Error, Result};
+pub use key_value::{Claim, KeyValue, Live, MAX_KEY_BYTES, MAX_VALUE_BYTES};
+pub use message::{Edit, Message};
+pub use model::ModelStore;
