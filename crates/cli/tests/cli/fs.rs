@@ -5,13 +5,13 @@ use std::{
     os::unix::fs::FileExt,
     path::Path,
     process::{Child, Stdio},
-    time::Duration,
 };
 
 use senesce_testkit::root_or_skip;
 
 use super::{
     disk::must,
+    garden_mount::start,
     lab::{Done, Lab, mount_points},
 };
 
@@ -22,16 +22,9 @@ fn mkfs(lab: &Lab) {
 
 /// Mounts `g` on `mnt` and waits until it is there.
 fn mount(lab: &Lab, more: &[&str]) -> Child {
-    fs::create_dir_all(lab.path("mnt")).unwrap();
     let mut command = lab.command();
     command.args(["fs", "mount", "g", "mnt"]).args(more).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let point = lab.path("mnt").to_string_lossy().into_owned();
-    while !mount_points().contains(&point) {
-        assert!(child.try_wait().unwrap().is_none(), "it ended early");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    child
+    start(lab, &mut command)
 }
 
 /// What the check says, if it is clean.

@@ -3,59 +3,17 @@
 use std::{
     fs::{self, OpenOptions},
     os::unix::fs::FileExt,
-    process::{Child, Stdio},
-    time::Duration,
 };
 
 use senesce_testkit::root_or_skip;
 use serde_json::Value;
 
-use super::{
-    disk::must,
-    lab::{Lab, mount_points},
-};
+use super::{garden_mount::mount, lab::Lab};
 
 const BLOCK: usize = 4096;
 
 fn mkfs(lab: &Lab, size: &str) {
     lab.run(["fs", "mkfs", "garden", "g", "--size", size, "--data-drives", "3", "--seed", "7"]).good();
-}
-
-/// A garden that is mounted on `mnt` until this is unmounted.
-struct Mounted<'a> {
-    lab: &'a Lab,
-    child: Child,
-}
-
-fn mount<'a>(lab: &'a Lab, more: &[&str]) -> Mounted<'a> {
-    fs::create_dir_all(lab.path("mnt")).unwrap();
-    let mut command = lab.command();
-    command.args(["--quiet", "fs", "mount", "g", "mnt"]).args(more).stdout(Stdio::null());
-    let mut child = command.spawn().unwrap();
-    let point = lab.path("mnt").to_string_lossy().into_owned();
-    while !mount_points().contains(&point) {
-        assert!(child.try_wait().unwrap().is_none(), "it ended early");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    Mounted { lab, child }
-}
-
-impl Mounted<'_> {
-    fn unmount(mut self) {
-        must("umount", &[&self.lab.path("mnt").to_string_lossy()]);
-        assert!(self.child.wait().unwrap().success());
-    }
-}
-
-impl Drop for Mounted<'_> {
-    /// A test that failed leaves nothing behind.
-    fn drop(&mut self) {
-        if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-            let _ = std::process::Command::new("umount").arg("-l").arg(self.lab.path("mnt")).status();
-        }
-    }
 }
 
 fn check(lab: &Lab) {

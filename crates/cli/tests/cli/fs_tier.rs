@@ -1,34 +1,13 @@
 //! Cold blocks of a garden in objects, as a user has them.
 
-use std::{fs, io, process::Child, process::Stdio, time::Duration};
+use std::{fs, io};
 
 use senesce_testkit::root_or_skip;
 use serde_json::Value;
 
-use super::{
-    disk::must,
-    lab::{Lab, mount_points},
-};
+use super::{garden_mount::mount, lab::Lab};
 
 const BLOCK: usize = 4096;
-
-fn mount(lab: &Lab, more: &[&str]) -> Child {
-    fs::create_dir_all(lab.path("mnt")).unwrap();
-    let mut command = lab.command();
-    command.args(["--quiet", "fs", "mount", "g", "mnt"]).args(more).stdout(Stdio::null());
-    let mut child = command.spawn().unwrap();
-    let point = lab.path("mnt").to_string_lossy().into_owned();
-    while !mount_points().contains(&point) {
-        assert!(child.try_wait().unwrap().is_none(), "it ended early");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    child
-}
-
-fn unmount(lab: &Lab, mut child: Child) {
-    must("umount", &[&lab.path("mnt").to_string_lossy()]);
-    assert!(child.wait().unwrap().success());
-}
 
 fn contents(blocks: usize, seed: u8) -> Vec<u8> {
     (0..blocks * BLOCK).map(|at| (at / BLOCK) as u8 ^ (at / BLOCK / 256) as u8 ^ (at % 251) as u8 ^ seed).collect()
@@ -51,7 +30,7 @@ fn cold_files_go_to_a_directory_and_are_read_from_there() {
     let mounted = mount(&lab, &[]);
     fs::write(at("cold"), contents(1500, 1)).unwrap();
     fs::write(at("small"), b"in its inode").unwrap();
-    unmount(&lab, mounted);
+    mounted.unmount();
 
     let told = tier(&lab, &[]);
     assert_eq!((&told["tiered_blocks"], &told["objects_put"]), (&1500.into(), &2.into()), "{told}");
@@ -73,13 +52,13 @@ fn cold_files_go_to_a_directory_and_are_read_from_there() {
     assert_eq!(fs::read(at("small")).unwrap(), b"in its inode");
     assert_eq!(fs::metadata(at("cold")).unwrap().len() as usize, 1500 * BLOCK);
     assert_eq!(fs::read(at("cold")).unwrap_err().kind(), io::Error::from_raw_os_error(5).kind());
-    unmount(&lab, mounted);
+    mounted.unmount();
     let mounted = mount(&lab, &["--objects", "o"]);
     assert!(fs::read(at("cold")).unwrap() == contents(1500, 1));
     // Of the second object little is left, of the first nothing.
     fs::write(at("new"), &contents(1500, 1)[1400 * BLOCK..]).unwrap();
     fs::remove_file(at("cold")).unwrap();
-    unmount(&lab, mounted);
+    mounted.unmount();
     let told = tier(&lab, &["--prices", "s3"]);
     assert_eq!((&told["objects_deleted"], &told["wanted_cold_blocks"]), (&2.into(), &100.into()), "{told}");
     lab.run(["fs", "check", "g", "--objects", "o"]).good();

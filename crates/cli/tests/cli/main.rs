@@ -16,6 +16,7 @@ mod fs_defrag;
 mod fs_drives;
 mod fs_snapshots;
 mod fs_tier;
+mod garden_mount;
 mod garden_plans;
 mod garden_reproduce;
 mod image;

@@ -1,9 +1,11 @@
 //! What is done for an aggregate besides what its users ask for, as they start it: cleaning, and putting pointers right.
 
+use std::ops::AddAssign;
+
 use crate::{
     Garden,
     error::{Error, Result},
-    store::{AreaMoves, FixUpStep, Gardening, Headroom, ScanStep, Store},
+    store::{AreaMoves, DedupStep, FixUpStep, Gardening, Headroom, RecompactStep, ScanStep, Store},
 };
 
 /// Pointers that are looked at before others may use the aggregate.
@@ -91,6 +93,39 @@ impl Garden {
         Ok(all)
     }
 
+    /// Takes steps of a pass, `at_once` at most under one lock, until `most` were looked at or it has ended; with consistency points
+    /// where one is due or space is wanted. Errors: those of `step`; `NoSpace` if one makes no room.
+    pub(crate) fn take_steps<T: PassStep>(
+        &self,
+        most: u64,
+        at_once: u64,
+        mut step: impl FnMut(&mut Store, u64) -> (T, Result<()>),
+    ) -> Result<T> {
+        let (mut all, mut fresh) = (T::default(), false);
+        while all.looked_at() < most && !all.is_done() {
+            let mut store = self.shared().lock();
+            store.check_running()?;
+            let (now, done) = step(&mut store, at_once.min(most - all.looked_at()));
+            store.shrink_cache();
+            let (waits, due) = (store.is_waiting(), store.is_due());
+            drop(store);
+            all += now;
+            let is_stuck = fresh && now.looked_at() == 0;
+            match done {
+                Err(Error::NoSpace { .. }) if waits && !is_stuck => {}
+                Err(error) => return Err(error),
+                Ok(()) if due => {}
+                Ok(()) => {
+                    fresh = false;
+                    continue;
+                }
+            }
+            self.consistency_point()?;
+            fresh = true;
+        }
+        Ok(all)
+    }
+
     /// Does something that may lack space, a second time after a consistency point.
     pub(crate) fn with_space<T>(&self, mut act: impl FnMut(&mut Store) -> Result<T>) -> Result<T> {
         let mut fresh = false;
@@ -106,5 +141,31 @@ impl Garden {
             self.consistency_point()?;
             fresh = true;
         }
+    }
+}
+
+/// What a step of a pass over a volume did.
+pub(crate) trait PassStep: AddAssign + Copy + Default {
+    fn looked_at(&self) -> u64;
+    fn is_done(&self) -> bool;
+}
+
+impl PassStep for DedupStep {
+    fn looked_at(&self) -> u64 {
+        self.looked_at
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
+    }
+}
+
+impl PassStep for RecompactStep {
+    fn looked_at(&self) -> u64 {
+        self.looked_at
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
     }
 }

@@ -60,29 +60,7 @@ impl Garden {
     /// block of which enough chunks are gone.
     pub fn recompact_step(&self, volume: &[u8], most: u64, threshold_percent: u64) -> Result<RecompactStep> {
         let space = self.space_of(volume)?;
-        let (mut all, mut fresh) = (RecompactStep::default(), false);
-        while all.looked_at < most && !all.is_done {
-            let mut store = self.shared.lock();
-            store.check_running()?;
-            let (step, done) = store.recompact_step(space, AT_ONCE.min(most - all.looked_at), threshold_percent);
-            store.shrink_cache();
-            let (waits, due) = (store.is_waiting(), store.is_due());
-            drop(store);
-            all += step;
-            let is_stuck = fresh && step.looked_at == 0;
-            match done {
-                Err(Error::NoSpace { .. }) if waits && !is_stuck => {}
-                Err(error) => return Err(error),
-                Ok(()) if due => {}
-                Ok(()) => {
-                    fresh = false;
-                    continue;
-                }
-            }
-            self.consistency_point()?;
-            fresh = true;
-        }
-        Ok(all)
+        self.take_steps(most, AT_ONCE, |store, most| store.recompact_step(space, most, threshold_percent))
     }
 
     /// What the contents of a volume's regular files take, and would take if nothing were packed; what snapshots hold is not

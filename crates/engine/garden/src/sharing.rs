@@ -2,7 +2,7 @@
 
 use crate::{
     engine::Garden,
-    error::{Error, Result},
+    error::Result,
     store::{self, DedupStep},
 };
 
@@ -26,26 +26,7 @@ impl Garden {
     /// block once, and once more for each one that looks the same.
     pub fn dedup_step(&self, volume: &[u8], most: u64) -> Result<DedupStep> {
         let space = self.space_of(volume)?;
-        let (mut all, mut fresh) = (DedupStep::default(), false);
-        while all.looked_at < most && !all.is_done {
-            let mut store = self.shared.lock();
-            store.check_running()?;
-            let (step, done) = store.dedup_step(space, AT_ONCE.min(most - all.looked_at), store::fingerprint);
-            store.shrink_cache();
-            let (waits, due) = (store.is_waiting(), store.is_due());
-            drop(store);
-            all += step;
-            let is_stuck = fresh && step.looked_at == 0;
-            match done {
-                Err(Error::NoSpace { .. }) if waits && !is_stuck => {}
-                Err(error) => return Err(error),
-                Ok(()) if due => {}
-                Ok(()) => continue,
-            }
-            self.consistency_point()?;
-            fresh = true;
-        }
-        Ok(all)
+        self.take_steps(most, AT_ONCE, |store, most| store.dedup_step(space, most, store::fingerprint))
     }
 
     /// Ends the pass that [`dedup_step`](Self::dedup_step) would go on with, and forgets what it remembers. What is shared
