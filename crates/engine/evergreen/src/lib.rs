@@ -8,8 +8,10 @@
 //! It is not a store for everything: keys are short, values are a block at most ([`MAX_KEY_BYTES`], [`MAX_VALUE_BYTES`]).
 
 mod batch;
+pub mod disk;
 mod error;
 mod key_value;
+pub mod log;
 mod message;
 mod model;
 

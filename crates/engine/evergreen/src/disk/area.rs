@@ -1,0 +1,132 @@
+//! Reading and writing units.
+
+use std::{fmt, sync::Arc};
+
+use bytes::Bytes;
+use senesce_block::BlockDevice;
+
+use super::{BLOCK, Extent, Geometry};
+use crate::{Error, Result};
+
+/// The units of a device, in which nodes and the map of nodes lie.
+#[derive(Clone)]
+pub struct Area {
+    device: Arc<dyn BlockDevice>,
+    geometry: Geometry,
+}
+
+impl Area {
+    /// The area of a device that is divided so.
+    pub fn new(device: Arc<dyn BlockDevice>, geometry: Geometry) -> Self {
+        Self { device, geometry }
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Arc<dyn BlockDevice> {
+        &self.device
+    }
+
+    /// How it is divided.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// `len` bytes from `offset` on of what lies in the extents, one behind the other.
+    ///
+    /// Errors: `Device`; `Invalid` for more than there is. Cost: a request for each extent that has a part of it, of whole blocks.
+    pub fn read(&self, extents: &[Extent], offset: u64, len: usize) -> Result<Bytes> {
+        let (block, end) = (BLOCK as u64, offset + len as u64);
+        self.expect_room(extents, end)?;
+        let (from, to) = (offset / block * block, end.next_multiple_of(block));
+        let mut bytes = vec![0; (to - from) as usize];
+        self.for_each_piece(extents, from, to, |at, part| {
+            let part = (part.start - from) as usize..(part.end - from) as usize;
+            Ok(self.device.read_at(at, &mut bytes[part])?)
+        })?;
+        let skipped = (offset - from) as usize;
+        Ok(Bytes::from(bytes).slice(skipped..skipped + len))
+    }
+
+    /// Writes bytes to the extents, one behind the other; zeros behind them to the end of the block. Not durable before the next flush.
+    ///
+    /// Errors: `Device`; `Invalid` for more than there is room for.
+    pub fn write(&self, extents: &[Extent], mut bytes: Vec<u8>) -> Result<()> {
+        bytes.resize(bytes.len().next_multiple_of(BLOCK), 0);
+        let len = bytes.len() as u64;
+        self.expect_room(extents, len)?;
+        self.for_each_piece(extents, 0, len, |at, part| {
+            Ok(self.device.write_at(at, &bytes[part.start as usize..part.end as usize])?)
+        })
+    }
+
+    fn expect_room(&self, extents: &[Extent], bytes: u64) -> Result<()> {
+        let units: u64 = extents.iter().map(|extent| u64::from(extent.count)).sum();
+        let room = units * u64::from(self.geometry.unit_bytes);
+        if bytes <= room {
+            return Ok(());
+        }
+        Err(Error::Invalid { what: format!("{bytes} bytes of {units} units, which have {room}") })
+    }
+
+    /// The places on the device of the bytes from `from` to `to`, and which of them lie there.
+    fn for_each_piece(
+        &self,
+        extents: &[Extent],
+        from: u64,
+        to: u64,
+        mut each: impl FnMut(u64, std::ops::Range<u64>) -> Result<()>,
+    ) -> Result<()> {
+        let mut start = 0;
+        for extent in extents {
+            let end = start + u64::from(extent.count) * u64::from(self.geometry.unit_bytes);
+            let part = from.max(start)..to.min(end);
+            if part.start < part.end {
+                each(self.geometry.unit_at(extent.first) + (part.start - start), part)?;
+            }
+            start = end;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Area {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Area").field("device", &self.device.name()).field("geometry", &self.geometry).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use senesce_block::{MemoryDevice, TracedDevice};
+    use senesce_core::{Bytes as Size, ManualClock};
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_to_pieces_is_read_from_any_byte() {
+        let device = Arc::new(MemoryDevice::new("disk", Size(4 << 20)));
+        let area = Area::new(device, Geometry::plan(4 << 20, 8192, Some(64 << 10)).unwrap());
+        let extents = [Extent { first: 7, count: 2 }, Extent { first: 3, count: 1 }];
+        let bytes: Vec<u8> = (0..20_000_u32).map(|at| (at / 7) as u8).collect();
+        area.write(&extents, bytes.clone()).unwrap();
+        for (offset, len) in [(0, 20_000), (1, 5), (8190, 9000), (16_000, 4000), (19_999, 1), (5, 0)] {
+            assert_eq!(area.read(&extents, offset as u64, len).unwrap(), bytes[offset..offset + len], "{offset}+{len}");
+        }
+        assert_eq!(area.read(&extents[1..], 20_000 - 16_384, 400).unwrap(), [0; 400][..], "zeros to the block's end");
+        assert!(area.read(&extents, 24_570, 7).is_err());
+        assert!(area.write(&extents, vec![1; 24_577]).is_err());
+    }
+
+    #[test]
+    fn a_piece_is_one_request() {
+        let device =
+            Arc::new(TracedDevice::new(MemoryDevice::new("disk", Size(4 << 20)), Arc::new(ManualClock::default())));
+        let area = Area::new(device.clone(), Geometry::plan(4 << 20, 8192, Some(64 << 10)).unwrap());
+        let extents = [Extent { first: 7, count: 2 }, Extent { first: 3, count: 1 }];
+        area.write(&extents, vec![1; 24_000]).unwrap();
+        area.read(&extents, 100, 20_000).unwrap();
+        area.read(&extents, 100, 5).unwrap();
+        let counts = device.counts();
+        assert_eq!((counts.writes, counts.reads), (2, 3));
+    }
+}

@@ -1,0 +1,55 @@
+//! A message in bytes, as the log and the buffers of nodes hold it.
+
+use bytes::Bytes;
+
+use super::{Decoded, Reader, push_sized};
+use crate::{Edit, Message};
+
+const PUT: u8 = 1;
+const DELETE: u8 = 2;
+const EDIT: u8 = 3;
+
+/// Appends a message: a byte that says which, then what it carries.
+pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
+    match message {
+        Message::Put(value) => {
+            out.push(PUT);
+            push_sized(out, value);
+        }
+        Message::Delete => out.push(DELETE),
+        Message::Edit(edit) => {
+            out.push(EDIT);
+            out.extend_from_slice(&edit.cut().to_le_bytes());
+            out.extend_from_slice(&edit.least().to_le_bytes());
+            out.extend_from_slice(&(edit.patches().len() as u16).to_le_bytes());
+            for (offset, bytes) in edit.patches() {
+                out.extend_from_slice(&offset.to_le_bytes());
+                push_sized(out, bytes);
+            }
+        }
+    }
+}
+
+/// Reads what [`encode_message`] wrote; its bytes share the memory of the reader's. Errors: a kind of message that there is not, an
+/// empty value, patches out of order.
+pub fn decode_message(reader: &mut Reader) -> Decoded<Message> {
+    match reader.u8("message")? {
+        PUT => {
+            let value = reader.sized("value")?;
+            if value.is_empty() {
+                return Err(reader.damage("value", "empty", "some bytes"));
+            }
+            Ok(Message::Put(value))
+        }
+        DELETE => Ok(Message::Delete),
+        EDIT => {
+            let (cut, least) = (reader.u32("cut")?, reader.u32("least")?);
+            let count = reader.u16("patches")?;
+            let patch = |reader: &mut Reader| Ok((reader.u32("patch")?, reader.sized("patch")?));
+            let patches = (0..count).map(|_| patch(reader)).collect::<Decoded<Vec<(u32, Bytes)>>>()?;
+            let edit = Edit::from_parts(cut, least, patches);
+            edit.map(Message::Edit).map_err(|what| reader.damage("patches", what, "patches in order"))
+        }
+        other => Err(reader.damage("message", other, "put (1), delete (2) or edit (3)")),
+    }
+}

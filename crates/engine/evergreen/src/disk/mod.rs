@@ -1,0 +1,38 @@
+//! What the device is made of: two superblocks, the ring of the log, and an area of units in which nodes and the map of nodes lie.
+//!
+//! Nothing here knows what a node holds. From the superblock the map is reached, from the map the nodes; what neither names is
+//! free, so no list of free space can disagree. Nothing that a durable superblock names is written over.
+//!
+//! All numbers on the device are little-endian; checksums are XXH3, 64 bits. docs/evergreen-format.md draws it to scale.
+
+mod area;
+mod bytes;
+mod damage;
+mod geometry;
+mod map;
+mod message;
+mod place;
+mod shape;
+mod slots;
+mod space;
+mod superblock;
+
+pub use area::Area;
+pub use bytes::{Reader, push_sized};
+pub(crate) use bytes::{put_at, u32_at, u64_at};
+pub use damage::{Damage, Decoded};
+pub use geometry::Geometry;
+pub use map::NodeMap;
+pub use message::{decode_message, encode_message};
+pub use place::{Extent, Extents, MAX_PIECES, NodeId, Place};
+pub use shape::{KeyOrder, Shape};
+pub use slots::{Slots, clear_slots, read_newest, read_slots, write_superblock};
+pub use space::{Space, SpaceStatistics};
+pub use superblock::{MAX_MAP_PIECES, MapPlace, Superblock};
+
+/// The version of everything on the device.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// Bytes of a superblock, of a chunk of the map, and what a frame of the log is a multiple of. All requests to the device
+/// begin and end at multiples of it.
+pub const BLOCK: usize = 4096;

@@ -1,0 +1,67 @@
+//! How the tree is shaped: chosen when the file system is made, and never changed.
+
+use super::{BLOCK, Damage, Decoded};
+
+/// The order in which the file system lays out what it keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeyOrder {
+    /// By the path under which things were made: what is read together lies together.
+    #[default]
+    BirthPath,
+    /// By the number of the inode, as others do: to show what the order is worth.
+    InodeNumber,
+}
+
+/// How the tree is shaped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Bytes of a node at most, of what it holds.
+    pub node_bytes: u32,
+    /// Bytes of a basement, the part of a leaf that is read alone.
+    pub basement_bytes: u32,
+    /// Children of an internal node, about.
+    pub fanout: u32,
+    /// The order of keys.
+    pub key_order: KeyOrder,
+}
+
+impl Default for Shape {
+    /// Nodes of 4 MiB, basements of 128 KiB, 16 children.
+    fn default() -> Self {
+        Self { node_bytes: 4 << 20, basement_bytes: 128 << 10, fanout: 16, key_order: KeyOrder::BirthPath }
+    }
+}
+
+impl Shape {
+    /// Whether a tree can have it. Errors: the first field that cannot be.
+    pub fn validate(&self) -> Decoded<()> {
+        let damage = |field, found, expected: String| Err(Damage::new("superblock", field, found, expected));
+        if !(BLOCK as u32..=64 << 20).contains(&self.node_bytes) {
+            return damage("node bytes", self.node_bytes, format!("{BLOCK} to {}", 64 << 20));
+        }
+        if !(512..=self.node_bytes).contains(&self.basement_bytes) {
+            return damage("basement bytes", self.basement_bytes, format!("512 to {}", self.node_bytes));
+        }
+        if !(4..=1024).contains(&self.fanout) {
+            return damage("fanout", self.fanout, "4 to 1024".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl KeyOrder {
+    pub(super) fn code(self) -> u32 {
+        match self {
+            Self::BirthPath => 1,
+            Self::InodeNumber => 2,
+        }
+    }
+
+    pub(super) fn from_code(code: u32) -> Decoded<Self> {
+        match code {
+            1 => Ok(Self::BirthPath),
+            2 => Ok(Self::InodeNumber),
+            _ => Err(Damage::new("superblock", "key order", code, "birth path (1) or inode number (2)")),
+        }
+    }
+}

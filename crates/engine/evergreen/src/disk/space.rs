@@ -1,0 +1,361 @@
+//! Which units are free: what neither the map of nodes nor a superblock that may be needed names.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Damage, Decoded, Extent, Extents, MAX_PIECES};
+
+/// The free units of the area, and those that will be free when a superblock is durable.
+///
+/// Units are taken near a hint, in one piece if there is one: from the hint on, then from the beginning. If there is none, they are taken
+/// from the largest free extents, so that the pieces are few.
+#[derive(Clone, Debug)]
+pub struct Space {
+    units: u32,
+    /// First unit of each free extent, and how many it has. No two of them touch.
+    free: BTreeMap<u32, u32>,
+    /// The same by size.
+    sizes: BTreeSet<(u32, u32)>,
+    /// Not free yet: by the generation of the newest superblock that names them.
+    held: BTreeMap<u64, Vec<Extent>>,
+    free_units: u64,
+    held_units: u64,
+}
+
+/// What is free, and in which pieces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpaceStatistics {
+    /// All units of the area.
+    pub units: u64,
+    /// Units that are free.
+    pub free: u64,
+    /// Units that will be free when a superblock is durable.
+    pub held: u64,
+    /// Free extents.
+    pub free_extents: u64,
+    /// Units of the largest.
+    pub largest: u64,
+}
+
+impl Space {
+    /// An area all of whose units are free.
+    pub fn new(units: u32) -> Self {
+        let mut space = Self {
+            units,
+            free: BTreeMap::new(),
+            sizes: BTreeSet::new(),
+            held: BTreeMap::new(),
+            free_units: 0,
+            held_units: 0,
+        };
+        space.insert(Extent { first: 0, count: units });
+        space
+    }
+
+    /// An area of which these units are in use. Errors: extents that reach out of the area or into each other.
+    pub fn complement(units: u32, used: impl IntoIterator<Item = Extent>) -> Decoded<Self> {
+        let mut used: Vec<Extent> = used.into_iter().filter(|extent| extent.count > 0).collect();
+        used.sort_unstable();
+        let mut space = Self::new(0);
+        space.units = units;
+        let mut end = 0;
+        for extent in used {
+            if extent.first < end {
+                let found = format!("{} units from {}", extent.count, extent.first);
+                return Err(Damage::new(
+                    "node map",
+                    "extent",
+                    found,
+                    format!("units from {end} on: those before are used"),
+                ));
+            }
+            if extent.first.checked_add(extent.count).is_none_or(|end| end > units) {
+                let found = format!("{} units from {}", extent.count, extent.first);
+                return Err(Damage::new("node map", "extent", found, format!("some of {units} units")));
+            }
+            space.insert(Extent { first: end, count: extent.first - end });
+            end = extent.end();
+        }
+        space.insert(Extent { first: end, count: units - end });
+        Ok(space)
+    }
+
+    /// Takes units for a node, near `near` (the end of what should lie before it). `None`: there are not as many, or in too many
+    /// pieces.
+    pub fn take(&mut self, units: u32, near: u32) -> Option<Extents> {
+        Extents::new(&self.take_pieces(units, near, MAX_PIECES)?)
+    }
+
+    /// The same in `most` pieces at most, in ascending order.
+    pub fn take_pieces(&mut self, units: u32, near: u32, most: usize) -> Option<Vec<Extent>> {
+        if units == 0 {
+            return Some(Vec::new());
+        }
+        let taken = match self.find_whole(units, near) {
+            Some(first) => vec![Extent { first, count: units }],
+            None => self.find_pieces(units, most)?,
+        };
+        for extent in &taken {
+            self.remove(*extent);
+        }
+        Some(taken)
+    }
+
+    /// Units that no superblock names are free at once.
+    pub fn give_back(&mut self, extents: &[Extent]) {
+        for extent in extents {
+            self.insert(*extent);
+        }
+    }
+
+    /// Units are not used any more, but the superblock `generation`, durable or being written, names them: they are free when a newer
+    /// one is [durable](Self::release).
+    pub fn hold_back(&mut self, generation: u64, extents: &[Extent]) {
+        self.held_units += extents.iter().map(|extent| u64::from(extent.count)).sum::<u64>();
+        self.held.entry(generation).or_default().extend_from_slice(extents);
+    }
+
+    /// The superblock `durable` is durable: units that only older ones name are free.
+    pub fn release(&mut self, durable: u64) {
+        let still = self.held.split_off(&durable);
+        for extent in std::mem::replace(&mut self.held, still).into_values().flatten() {
+            self.held_units -= u64::from(extent.count);
+            self.insert(extent);
+        }
+    }
+
+    /// What is free. Cost: none that grows.
+    pub fn statistics(&self) -> SpaceStatistics {
+        SpaceStatistics {
+            units: u64::from(self.units),
+            free: self.free_units,
+            held: self.held_units,
+            free_extents: self.free.len() as u64,
+            largest: self.sizes.last().map_or(0, |(count, _)| u64::from(*count)),
+        }
+    }
+
+    /// The free extents, in order.
+    pub fn free_extents(&self) -> impl Iterator<Item = Extent> + '_ {
+        self.free.iter().map(|(&first, &count)| Extent { first, count })
+    }
+
+    /// The first of so many free units in a row, from `near` on, then from the beginning.
+    fn find_whole(&self, units: u32, near: u32) -> Option<u32> {
+        if self.sizes.last()?.0 < units {
+            return None;
+        }
+        // The extent in which the hint lies counts from the hint on only.
+        let before = self.free.range(..near).next_back().map(|(&first, &count)| Extent { first, count });
+        if let Some(around) = before.filter(|extent| extent.end() > near && extent.end() - near >= units) {
+            debug_assert!(around.first < near, "the hint lies in it");
+            return Some(near);
+        }
+        let fits = |(&first, &count): (&u32, &u32)| (count >= units).then_some(first);
+        self.free.range(near..).find_map(fits).or_else(|| self.free.range(..near).find_map(fits))
+    }
+
+    /// So many units from the largest free extents, of the last one as many as are wanted.
+    fn find_pieces(&self, units: u32, most: usize) -> Option<Vec<Extent>> {
+        let (mut pieces, mut left) = (Vec::new(), units);
+        for &(count, first) in self.sizes.iter().rev().take(most) {
+            if count < left {
+                pieces.push(Extent { first, count });
+                left -= count;
+                continue;
+            }
+            // The smallest that has them all: the larger ones may be wanted whole.
+            let &(_, first) = self.sizes.range((left, 0)..).next()?;
+            pieces.push(Extent { first, count: left });
+            pieces.sort_unstable();
+            return Some(pieces);
+        }
+        None
+    }
+
+    /// Units become free; they must not be.
+    fn insert(&mut self, extent: Extent) {
+        if extent.count == 0 {
+            return;
+        }
+        let mut whole = extent;
+        if let Some((&first, &count)) = self.free.range(..=extent.first).next_back() {
+            assert!(first + count <= extent.first, "units {extent} are free already");
+            if first + count == extent.first {
+                self.forget(first, count);
+                whole = Extent { first, count: count + extent.count };
+            }
+        }
+        if let Some((&first, &count)) = self.free.range(extent.first..).next() {
+            assert!(extent.end() <= first, "units {extent} are free already");
+            if extent.end() == first {
+                self.forget(first, count);
+                whole.count += count;
+            }
+        }
+        self.free.insert(whole.first, whole.count);
+        self.sizes.insert((whole.count, whole.first));
+        self.free_units += u64::from(extent.count);
+    }
+
+    /// Units are taken; they must be free.
+    fn remove(&mut self, extent: Extent) {
+        let around = self.free.range(..=extent.first).next_back().map(|(&first, &count)| Extent { first, count });
+        let around = around.filter(|around| around.end() >= extent.end());
+        let Some(around) = around else { unreachable!("units {extent} are not free") };
+        self.forget(around.first, around.count);
+        self.free_units -= u64::from(extent.count);
+        let (before, behind) = (extent.first - around.first, around.end() - extent.end());
+        for (first, count) in [(around.first, before), (extent.end(), behind)] {
+            if count > 0 {
+                self.free.insert(first, count);
+                self.sizes.insert((count, first));
+            }
+        }
+    }
+
+    fn forget(&mut self, first: u32, count: u32) {
+        self.free.remove(&first);
+        self.sizes.remove(&(count, first));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn extent(first: u32, count: u32) -> Extent {
+        Extent { first, count }
+    }
+
+    /// Free extents as a bitmap has them.
+    fn runs(free: &[bool]) -> Vec<Extent> {
+        let mut runs: Vec<Extent> = Vec::new();
+        for unit in (0..free.len()).filter(|unit| free[*unit]) {
+            match runs.last_mut() {
+                Some(run) if run.end() == unit as u32 => run.count += 1,
+                _ => runs.push(extent(unit as u32, 1)),
+            }
+        }
+        runs
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Take { units: u32, near: u32 },
+        GiveBack { which: usize },
+        HoldBack { which: usize },
+        Durable,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => (1u32..9, 0u32..70).prop_map(|(units, near)| Step::Take { units, near }),
+            1 => (0usize..100).prop_map(|which| Step::GiveBack { which }),
+            3 => (0usize..100).prop_map(|which| Step::HoldBack { which }),
+            1 => Just(Step::Durable),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn it_does_what_a_bitmap_does(steps in proptest::collection::vec(step(), 1..80)) {
+            let (mut space, mut bitmap) = (Space::new(64), [true; 64]);
+            let (mut taken, mut held) = (Vec::new(), Vec::new());
+            let mut generation = 1;
+            for step in steps {
+                match step {
+                    Step::Take { units, near } => {
+                        let before = runs(&bitmap);
+                        let got = space.take(units, near);
+                        let mut sizes: Vec<u32> = before.iter().map(|run| run.count).collect();
+                        sizes.sort_unstable();
+                        let possible = sizes.iter().rev().take(MAX_PIECES).sum::<u32>() >= units;
+                        prop_assert_eq!(got.is_some(), possible);
+                        let Some(got) = got else { continue };
+                        prop_assert_eq!(got.units(), u64::from(units));
+                        if sizes.last().is_some_and(|largest| *largest >= units) {
+                            prop_assert_eq!(got.len(), 1, "there was one piece");
+                            // The first that fits from the hint on, if any does.
+                            let behind = before.iter().filter_map(|run| {
+                                let first = run.first.max(near);
+                                (first + units <= run.end()).then_some(first)
+                            });
+                            let around = before.iter().filter(|run| run.count >= units).map(|run| run.first);
+                            prop_assert_eq!(Some(got[0].first), behind.min().or(around.min()));
+                        }
+                        for unit in got.iter().flat_map(|extent| extent.first..extent.end()) {
+                            prop_assert!(bitmap[unit as usize], "unit {} was in use", unit);
+                            bitmap[unit as usize] = false;
+                        }
+                        taken.push(got);
+                    }
+                    Step::GiveBack { which } if !taken.is_empty() => {
+                        let extents = taken.swap_remove(which % taken.len());
+                        space.give_back(&extents);
+                        extents.iter().flat_map(|extent| extent.first..extent.end()).for_each(|unit| bitmap[unit as usize] = true);
+                    }
+                    Step::HoldBack { which } if !taken.is_empty() => {
+                        let extents = taken.swap_remove(which % taken.len());
+                        space.hold_back(generation, &extents);
+                        held.push((generation, extents));
+                    }
+                    Step::GiveBack { .. } | Step::HoldBack { .. } => {}
+                    Step::Durable => {
+                        // The one that was being written is durable; the next one begins.
+                        space.release(generation);
+                        for (_, extents) in held.extract_if(.., |(named, _)| *named < generation) {
+                            extents.iter().flat_map(|extent| extent.first..extent.end()).for_each(|unit| bitmap[unit as usize] = true);
+                        }
+                        generation += 1;
+                    }
+                }
+                let wanted = runs(&bitmap);
+                prop_assert_eq!(space.free_extents().collect::<Vec<_>>(), wanted.clone());
+                let statistics = SpaceStatistics {
+                    units: 64,
+                    free: bitmap.iter().filter(|free| **free).count() as u64,
+                    held: held.iter().map(|(_, extents)| extents.units()).sum(),
+                    free_extents: wanted.len() as u64,
+                    largest: wanted.iter().map(|run| u64::from(run.count)).max().unwrap_or(0),
+                };
+                prop_assert_eq!(space.statistics(), statistics);
+                let used = runs(&bitmap.map(|free| !free));
+                let again = Space::complement(64, used).unwrap();
+                prop_assert_eq!(again.free_extents().collect::<Vec<_>>(), wanted);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_in_use_twice_or_outside_is_told() {
+        let refusal = |used: &[Extent]| Space::complement(10, used.iter().copied()).unwrap_err().to_string();
+        assert_eq!(
+            refusal(&[extent(4, 3), extent(6, 1)]),
+            "node map: extent is 1 units from 6, expected units from 7 on: those before are used"
+        );
+        assert_eq!(refusal(&[extent(8, 3)]), "node map: extent is 3 units from 8, expected some of 10 units");
+        assert!(refusal(&[extent(u32::MAX, 3)]).contains("some of 10 units"));
+    }
+
+    #[test]
+    #[should_panic(expected = "free already")]
+    fn nothing_is_given_back_twice() {
+        let mut space = Space::new(10);
+        let taken = space.take(4, 0).unwrap();
+        space.give_back(&taken);
+        space.give_back(&taken);
+    }
+
+    #[test]
+    fn pieces_are_few_and_the_last_is_from_where_it_fits() {
+        let mut space = Space::complement(30, [extent(5, 1), extent(9, 1), extent(20, 1)]).unwrap();
+        // Free: 0..5, 6..9, 10..20, 21..30.
+        let taken = space.take(12, 0).unwrap();
+        assert_eq!(&taken[..], [extent(6, 2), extent(10, 10)]);
+        assert_eq!(space.take(16, 0), None, "15 are free");
+        assert_eq!(space.take_pieces(15, 0, 2), None, "they lie in three pieces");
+        assert_eq!(space.take_pieces(15, 0, 3).unwrap(), [extent(0, 5), extent(8, 1), extent(21, 9)]);
+    }
+}

@@ -1,0 +1,87 @@
+//! A frame: a header of 64 bytes, records, and zeros to the end of the block.
+
+use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
+
+use crate::disk::{BLOCK, Damage, Decoded};
+use crate::disk::{put_at, u32_at, u64_at};
+
+const MAGIC: &[u8; 8] = b"SNSCfram";
+/// Bytes of a frame before its records.
+pub const FRAME_HEADER: usize = 64;
+const HEADER_SUM_AT: usize = 56;
+const STRUCTURE: &str = "log frame";
+
+/// What a frame says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameHeader {
+    /// Where it lies, in bytes since the file system was made.
+    pub position: u64,
+    /// All before was durable when it was written.
+    pub durable: u64,
+    /// The number of its first record.
+    pub sequence: u64,
+    /// How many it has.
+    pub records: u32,
+    /// Bytes of its records.
+    pub body_bytes: u32,
+    /// The checksum of the frame before.
+    pub chain: u64,
+    /// The checksum of this one: of its numbers, but for `durable`, and of all bytes behind the header.
+    pub sum: u64,
+}
+
+impl FrameHeader {
+    /// Bytes of the whole frame.
+    pub fn frame_bytes(&self) -> u64 {
+        frame_bytes(self.body_bytes as usize)
+    }
+
+    /// Reads a header. `seed`: of the file system. Errors: the first field that is not as it must be.
+    pub(super) fn decode(bytes: &[u8], seed: u64) -> Decoded<Self> {
+        if bytes[..8] != MAGIC[..] {
+            return Err(Damage::new(STRUCTURE, "magic", bytes[..8].escape_ascii(), MAGIC.escape_ascii()));
+        }
+        let (found, sum) = (u64_at(bytes, HEADER_SUM_AT), xxh3_64_with_seed(&bytes[..HEADER_SUM_AT], seed));
+        if found != sum {
+            return Err(Damage::new(STRUCTURE, "header checksum", format!("{found:#018x}"), format!("{sum:#018x}")));
+        }
+        Ok(Self {
+            position: u64_at(bytes, 8),
+            durable: u64_at(bytes, 16),
+            sequence: u64_at(bytes, 24),
+            records: u32_at(bytes, 32),
+            body_bytes: u32_at(bytes, 36),
+            chain: u64_at(bytes, 40),
+            sum: u64_at(bytes, 48),
+        })
+    }
+
+    /// Writes the header into the first bytes of its frame.
+    pub(super) fn encode(&self, frame: &mut [u8], seed: u64) {
+        put_at(frame, 0, MAGIC);
+        put_at(frame, 8, &self.position.to_le_bytes());
+        put_at(frame, 16, &self.durable.to_le_bytes());
+        put_at(frame, 24, &self.sequence.to_le_bytes());
+        put_at(frame, 32, &self.records.to_le_bytes());
+        put_at(frame, 36, &self.body_bytes.to_le_bytes());
+        put_at(frame, 40, &self.chain.to_le_bytes());
+        put_at(frame, 48, &self.sum.to_le_bytes());
+        let sum = xxh3_64_with_seed(&frame[..HEADER_SUM_AT], seed);
+        put_at(frame, HEADER_SUM_AT, &sum.to_le_bytes());
+    }
+
+    /// The checksum that a frame with these bytes behind the header must have.
+    pub(super) fn compute_sum(&self, body: &[u8], seed: u64) -> u64 {
+        let mut hasher = Xxh3::with_seed(seed);
+        for number in [self.position, self.sequence, u64::from(self.records), u64::from(self.body_bytes), self.chain] {
+            hasher.update(&number.to_le_bytes());
+        }
+        hasher.update(body);
+        hasher.digest()
+    }
+}
+
+/// Bytes of a frame with so many bytes of records.
+pub(super) fn frame_bytes(body: usize) -> u64 {
+    (FRAME_HEADER + body).next_multiple_of(BLOCK) as u64
+}

@@ -1,0 +1,60 @@
+//! Bytes of the ring by their position.
+
+use std::sync::Arc;
+
+use senesce_block::BlockDevice;
+
+use crate::{Result, disk::Geometry};
+
+/// The ring of the log on its device: position *p* lies at byte *p* modulo its length.
+#[derive(Clone)]
+pub(super) struct Ring {
+    device: Arc<dyn BlockDevice>,
+    at: u64,
+    bytes: u64,
+}
+
+impl Ring {
+    pub fn new(device: Arc<dyn BlockDevice>, geometry: &Geometry) -> Self {
+        Self { device, at: geometry.log_at, bytes: geometry.log_bytes }
+    }
+
+    /// Its length.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Where a position lies, in words.
+    pub fn describe(&self, position: u64) -> String {
+        format!("{}, log, position {position} (byte {})", self.device.name(), self.at + position % self.bytes)
+    }
+
+    /// No more than its length.
+    pub fn write(&self, position: u64, data: &[u8]) -> Result<()> {
+        let (first, rest) = data.split_at(self.until_end(position, data.len()));
+        self.device.write_at(self.at + position % self.bytes, first)?;
+        if !rest.is_empty() {
+            self.device.write_at(self.at, rest)?;
+        }
+        Ok(())
+    }
+
+    /// No more than its length.
+    pub fn read(&self, position: u64, len: usize) -> Result<Vec<u8>> {
+        let mut out = vec![0; len];
+        let (first, rest) = out.split_at_mut(self.until_end(position, len));
+        self.device.read_at(self.at + position % self.bytes, first)?;
+        if !rest.is_empty() {
+            self.device.read_at(self.at, rest)?;
+        }
+        Ok(out)
+    }
+
+    pub fn flush(&self) -> Result<()> {
+        Ok(self.device.flush()?)
+    }
+
+    fn until_end(&self, position: u64, len: usize) -> usize {
+        len.min((self.bytes - position % self.bytes) as usize)
+    }
+}

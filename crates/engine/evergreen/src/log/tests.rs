@@ -1,0 +1,354 @@
+//! The log on devices that lose their power, flip bits and fail.
+
+use std::sync::{Arc, Mutex};
+
+use proptest::prelude::*;
+use senesce_block::{BlockDevice, CrashPlan, FaultDevice, MemoryDevice, RecordedDevice, Recording};
+use senesce_core::{Bytes, Rng, Seed};
+
+use super::{Log, LogStart, Replay};
+use crate::{Batch, Error, Result, disk::Geometry};
+
+const UUID: [u8; 16] = *b"evergreen's logs";
+const RING: u64 = 128 << 10;
+
+fn geometry() -> Geometry {
+    Geometry::plan(2 << 20, 4096, Some(RING)).unwrap()
+}
+
+fn device() -> MemoryDevice {
+    MemoryDevice::new("disk", Bytes(2 << 20))
+}
+
+/// A batch that tells its number, of about so many bytes.
+fn batch(number: u64, bytes: usize) -> Batch {
+    let mut batch = Batch::new();
+    batch.put(number.to_le_bytes().to_vec(), vec![number as u8 | 1; 1 + bytes % 4000]);
+    for block in 0..bytes / 4000 {
+        batch.put((block as u64).to_be_bytes().to_vec(), vec![block as u8 | 1; 4000]);
+    }
+    batch.claim.bytes = number as i64;
+    batch
+}
+
+fn first() -> LogStart {
+    LogStart::first(&UUID, 1)
+}
+
+fn log_on(device: &Arc<dyn BlockDevice>, start: LogStart) -> Log {
+    Log::new(device.clone(), &geometry(), &UUID, start)
+}
+
+/// All that replays from a start, and where the log goes on.
+fn replay(device: &Arc<dyn BlockDevice>, start: LogStart, generation: u64) -> Result<(Vec<(u64, Batch)>, LogStart)> {
+    let mut replay = Replay::new(device.clone(), &geometry(), UUID, start);
+    let batches = replay.by_ref().collect::<Result<Vec<_>>>()?;
+    Ok((batches, replay.end(generation)))
+}
+
+fn shared(device: impl BlockDevice + 'static) -> Arc<dyn BlockDevice> {
+    Arc::new(device)
+}
+
+/// Stands for a superblock in tests that lose power: written whole or not at all, in the first block of the device.
+fn write_start(device: &Arc<dyn BlockDevice>, start: &LogStart) {
+    let mut bytes = [0; 512];
+    for (index, number) in [start.position, start.sequence, start.chain].into_iter().enumerate() {
+        bytes[8 * index..][..8].copy_from_slice(&number.to_le_bytes());
+    }
+    device.write_at(0, &bytes).unwrap();
+    device.flush().unwrap();
+}
+
+fn read_start(device: &Arc<dyn BlockDevice>) -> LogStart {
+    let mut bytes = [0; 512];
+    device.read_at(0, &mut bytes).unwrap();
+    let number = |index: usize| u64::from_le_bytes(bytes[8 * index..][..8].try_into().unwrap());
+    LogStart { position: number(0), sequence: number(1), chain: number(2) }
+}
+
+#[test]
+fn what_was_synced_comes_back() {
+    let device = shared(device());
+    let log = log_on(&device, first());
+    for number in 1..=40 {
+        assert_eq!(log.append(&batch(number, number as usize * 37)).unwrap(), number);
+        if number % 7 == 0 {
+            log.sync().unwrap();
+        }
+    }
+    assert_eq!(log.durable_sequence(), 36);
+    assert!(log.waiting_bytes() > 0);
+    let (batches, end) = replay(&device, first(), 2).unwrap();
+    assert_eq!(batches, (1..=35).map(|number| (number, batch(number, number as usize * 37))).collect::<Vec<_>>());
+    assert_eq!(end.sequence, 36);
+    log.sync().unwrap();
+    assert_eq!((log.durable_sequence(), log.waiting_bytes()), (41, 0));
+    assert_eq!(replay(&device, first(), 2).unwrap().0.len(), 40);
+}
+
+#[test]
+fn golden() {
+    let device = shared(device());
+    let log = log_on(&device, LogStart { position: 4096, sequence: 7, chain: 5 });
+    log.append(&batch(7, 10)).unwrap();
+    log.append(&batch(8, 20)).unwrap();
+    log.sync().unwrap();
+    let mut frame = [0; 4096];
+    device.read_at(geometry().log_at + 4096, &mut frame).unwrap();
+    assert_eq!(xxhash_rust::xxh3::xxh3_64(&frame), 4_536_714_008_215_535_312);
+    assert_eq!(first().chain, 3_551_398_220_535_173_526);
+}
+
+#[test]
+fn nothing_to_sync_writes_nothing() {
+    let (recording, devices) = Recording::new(vec![device()]);
+    let device = shared(devices.into_iter().next().unwrap());
+    let log = log_on(&device, first());
+    log.sync().unwrap();
+    assert_eq!(recording.events(), 0);
+    assert_eq!((log.cut(), log.used_bytes()), (first(), 0));
+}
+
+#[test]
+fn a_full_ring_says_so_and_goes_on_when_it_is_trimmed() {
+    let device = shared(device());
+    let log = log_on(&device, first());
+    let (mut number, mut start) = (1, first());
+    // Ten times round.
+    for lap in 0..10 {
+        while log.has_room(3100) {
+            assert!(log.used_bytes() <= RING);
+            log.append(&batch(number, 3000)).unwrap();
+            number += 1;
+            if number % 3 == 0 {
+                log.sync().unwrap();
+            }
+        }
+        assert!(log.is_half_full());
+        let refusal = log.append(&batch(number, 3000)).unwrap_err();
+        assert!(matches!(refusal, Error::NoSpace { .. }), "{refusal}");
+        log.sync().unwrap();
+        let (batches, _) = replay(&device, start, 0).unwrap();
+        assert_eq!(batches.last().unwrap().0, number - 1, "lap {lap}");
+        start = log.cut();
+        log.trim(&start);
+        assert_eq!(log.used_bytes(), 0);
+    }
+    assert!(start.position > 9 * RING);
+    assert_eq!(replay(&device, start, 0).unwrap().0, [], "what earlier laps left is not taken");
+}
+
+#[test]
+fn a_batch_that_no_ring_takes_is_refused() {
+    let log = log_on(&shared(device()), first());
+    let most = log.max_record_bytes();
+    assert_eq!(most, 32 * 1024 - 64 - 4);
+    assert!(log.append_record(&vec![0; most]).is_ok());
+    let refusal = log.append_record(&vec![0; most + 1]).unwrap_err();
+    assert_eq!(refusal.to_string(), "a batch of 32701 bytes; the log takes 32700 at most");
+}
+
+#[test]
+fn callers_share_flushes() {
+    let (recording, devices) = Recording::new(vec![device()]);
+    let device = shared(devices.into_iter().next().unwrap());
+    let log = log_on(&device, first());
+    let written = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (log, written) = (&log, &written);
+            scope.spawn(move || {
+                for round in 0..5 {
+                    let batch = batch(100 * thread + round, 30);
+                    let number = log.append(&batch).unwrap();
+                    log.sync().unwrap();
+                    assert!(log.durable_sequence() > number);
+                    written.lock().unwrap().push((number, batch));
+                }
+            });
+        }
+    });
+    let mut written = written.into_inner().unwrap();
+    written.sort_by_key(|(number, _)| *number);
+    assert_eq!(replay(&device, first(), 0).unwrap().0, written);
+    assert!(recording.events() <= 40, "a write and a flush for each at most");
+}
+
+#[test]
+fn what_an_earlier_opening_left_behind_is_never_taken() {
+    // Batches 1 and 2; the frame of 2 is lost, that of 3 is not: both were on their way together.
+    let device = shared(device());
+    let log = log_on(&device, first());
+    log.append(&batch(1, 30)).unwrap();
+    log.sync().unwrap();
+    for number in 2..4 {
+        log.append(&batch(number, 30)).unwrap();
+        log.cut();
+    }
+    let lost = geometry().log_at + 4096;
+    log.sync().unwrap();
+    device.write_at(lost, &[0; 4096]).unwrap();
+    let (batches, end) = replay(&device, first(), 2).unwrap();
+    assert_eq!((batches.len(), end.sequence, end.position), (1, 2, 4096));
+    // The very same batch is applied again at the same place.
+    let log = log_on(&device, end);
+    log.append(&batch(2, 30)).unwrap();
+    log.sync().unwrap();
+    assert_eq!(replay(&device, end, 3).unwrap().0, [(2, batch(2, 30))], "batch 3 was never applied");
+}
+
+#[test]
+fn damage_of_what_was_durable_is_told() {
+    let device = shared(device());
+    let log = log_on(&device, first());
+    for number in 1..=6 {
+        log.append(&batch(number, 5000)).unwrap();
+        log.sync().unwrap();
+    }
+    let flip = |at: u64| {
+        let mut byte = [0];
+        device.read_at(at, &mut byte).unwrap();
+        device.write_at(at, &[byte[0] ^ 16]).unwrap();
+    };
+    let log_at = geometry().log_at;
+    // Each frame is two blocks. Any byte of the third: header, records, zeros behind them.
+    for at in [0, 9, 30, 60, 64, 3000, 5000, 8191] {
+        flip(log_at + 2 * 8192 + at);
+        let told = replay(&device, first(), 2).unwrap_err().to_string();
+        assert_eq!(
+            told,
+            format!(
+                "disk, log, position 16384 (byte {}): log: frame is damaged (batch 3), expected whole: it was durable when \
+                 batch 4 was written, at 24576",
+                log_at + 16_384
+            )
+        );
+        flip(log_at + 2 * 8192 + at);
+    }
+    // The last one may have been cut by a loss of power: nobody can know.
+    flip(log_at + 5 * 8192 + 100);
+    assert_eq!(replay(&device, first(), 2).unwrap().0.len(), 5);
+}
+
+#[test]
+fn after_a_failure_nothing_is_promised() {
+    for fault in ["fail write 1", "fail flush 1"] {
+        let faulty = Arc::new(FaultDevice::new(device()));
+        faulty.inject(fault).unwrap();
+        let device: Arc<dyn BlockDevice> = faulty;
+        let log = log_on(&device, first());
+        log.append(&batch(1, 10)).unwrap();
+        assert!(matches!(log.sync().unwrap_err(), Error::Device(_)));
+        assert!(matches!(log.sync().unwrap_err(), Error::Stopped { .. }));
+        assert!(matches!(log.append(&batch(2, 10)).unwrap_err(), Error::Stopped { .. }));
+        assert_eq!(log.durable_sequence(), 1);
+    }
+}
+
+/// Appends, syncs and checkpoints as they are drawn; the marks say up to which batch all is promised.
+fn record_run(seed: u64, recording: &Recording, device: RecordedDevice) -> u64 {
+    let device = shared(device);
+    let mut rng = Rng::for_purpose(Seed(seed), "log");
+    let mut generation = 2;
+    write_start(&device, &first());
+    let mut log = log_on(&device, first());
+    for number in 1..60 {
+        let bytes = [10, 600, 5000, 20_000][rng.below(4) as usize];
+        while log.append(&batch(number, bytes)).is_err() {
+            let start = log.cut();
+            write_start(&device, &start);
+            log.trim(&start);
+            recording.mark(start.sequence - 1);
+        }
+        match rng.below(12) {
+            0..=3 => {
+                log.sync().unwrap();
+                recording.mark(number);
+            }
+            4 => drop(log.cut()),
+            5 => {
+                // A checkpoint while batches go on: what waits before the cut is never written.
+                let start = log.cut();
+                write_start(&device, &start);
+                log.trim(&start);
+                recording.mark(number);
+            }
+            6 => {
+                // It is closed and opened again.
+                log.sync().unwrap();
+                recording.mark(number);
+                let (_, start) = replay(&device, read_start(&device), generation).unwrap();
+                generation += 1;
+                write_start(&device, &start);
+                log = log_on(&device, start);
+            }
+            _ => {}
+        }
+    }
+    log.next_sequence()
+}
+
+#[test]
+fn what_was_promised_outlives_every_loss_of_power() {
+    let mut states = 0;
+    for seed in 0..4 {
+        let (recording, devices) = Recording::new(vec![device()]);
+        let next = record_run(seed, &recording, devices.into_iter().next().unwrap());
+        let plan = CrashPlan { exhaustive_up_to: 6, samples: 12, tears: 6, seed: Seed(seed) };
+        recording.for_each_crash(&plan, |crash| {
+            states += 1;
+            let (told, promised) = (crash.to_string(), crash.mark.unwrap_or(0));
+            let device = shared(crash.devices.into_iter().next().unwrap());
+            let start = read_start(&device);
+            if start.sequence == 0 {
+                assert_eq!(promised, 0, "{told}");
+                return;
+            }
+            let (batches, end) = replay(&device, start, 99).unwrap_or_else(|error| panic!("{told}: {error}"));
+            let numbers: Vec<u64> = batches.iter().map(|(number, _)| *number).collect();
+            assert_eq!(numbers, (start.sequence..end.sequence).collect::<Vec<_>>(), "{told}");
+            assert!(
+                end.sequence > promised && end.sequence <= next,
+                "{told}: {promised} promised, {} there",
+                end.sequence
+            );
+            for (number, batch) in batches {
+                assert_eq!(batch.claim.bytes, number as i64, "{told}");
+            }
+        });
+    }
+    assert!(states > 1000, "{states} states");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever is changed, what is read are the batches from the first on, as they were written.
+    #[test]
+    fn changed_bytes_are_never_taken_for_batches(
+        sizes in proptest::collection::vec(1usize..9000, 1..12),
+        changes in proptest::collection::vec((0u64..RING / 2, any::<u8>()), 1..4),
+    ) {
+        let device = shared(device());
+        let log = log_on(&device, first());
+        let mut written = Vec::new();
+        for (number, bytes) in (1..).zip(sizes) {
+            let batch = batch(number, bytes);
+            if log.append(&batch).is_ok() {
+                written.push((number, batch));
+                log.sync().unwrap();
+            }
+        }
+        for (at, value) in changes {
+            device.write_at(geometry().log_at + at, &[value]).unwrap();
+        }
+        match replay(&device, first(), 2) {
+            Ok((batches, _)) => {
+                prop_assert_eq!(&batches[..], &written[..batches.len()]);
+                prop_assert!(batches.len() + 1 >= written.len(), "only the last may be lost in silence");
+            }
+            Err(error) => prop_assert!(matches!(error, Error::Damaged { .. }), "{}", error),
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Appending to the log, and making it durable.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use senesce_block::BlockDevice;
+
+use super::{
+    LogStart,
+    frame::{FRAME_HEADER, FrameHeader, frame_bytes},
+    record::encode_batch,
+    ring::Ring,
+    seed,
+};
+use crate::{
+    Batch, Error, Result,
+    disk::{BLOCK, Geometry},
+};
+
+/// A frame is closed before it has more bytes of records, if it has several.
+const FRAME_BYTES: usize = 256 << 10;
+const WINDOW_BYTES: u64 = 4 << 20;
+const MAX_RECORD_BYTES: u64 = 16 << 20;
+
+/// The end of the log to which batches are appended.
+///
+/// Calls come from several threads. Those that want their batches durable at the same time share one write and one flush.
+pub struct Log {
+    ring: Ring,
+    seed: u64,
+    state: Mutex<State>,
+    synced: Condvar,
+}
+
+struct State {
+    /// What is in the ring begins here: the start of the last durable superblock.
+    tail: u64,
+    /// Where the open frame begins, the number of its first batch, and the checksum of the frame before.
+    open: LogStart,
+    /// Its bytes, with room for the header, and how many batches it has.
+    bytes: Vec<u8>,
+    records: u32,
+    /// Frames that are closed and not written, in order.
+    closed: Vec<(FrameHeader, Vec<u8>)>,
+    /// All before this position, and all batches before this number, are durable.
+    durable: u64,
+    durable_sequence: u64,
+    /// Somebody writes and flushes now.
+    is_busy: bool,
+    /// Why nothing can be written any more.
+    failed: Option<String>,
+}
+
+impl Log {
+    /// A log that goes on at `start`, which a durable superblock names: else what is appended would not be found, or be taken for what
+    /// it is not.
+    pub fn new(device: Arc<dyn BlockDevice>, geometry: &Geometry, uuid: &[u8; 16], start: LogStart) -> Self {
+        let state = State {
+            tail: start.position,
+            open: start,
+            bytes: vec![0; FRAME_HEADER],
+            records: 0,
+            closed: Vec::new(),
+            durable: start.position,
+            durable_sequence: start.sequence,
+            is_busy: false,
+            failed: None,
+        };
+        Self { ring: Ring::new(device, geometry), seed: seed(uuid), state: Mutex::new(state), synced: Condvar::new() }
+    }
+
+    /// Bytes of an [encoded](encode_batch) batch at most.
+    pub fn max_record_bytes(&self) -> usize {
+        max_body_bytes(self.ring.bytes()) - 4
+    }
+
+    /// Whether a batch of so many encoded bytes has room.
+    pub fn has_room(&self, record_bytes: usize) -> bool {
+        self.lock().has_room(record_bytes, self.ring.bytes())
+    }
+
+    /// Adds a batch to those that wait in memory, and gives its number. Not durable before a [`sync`](Self::sync).
+    ///
+    /// Errors: `NoSpace` if the ring is full: a checkpoint must make room first. `Invalid` for a batch that is too large. `Stopped`.
+    pub fn append(&self, batch: &Batch) -> Result<u64> {
+        self.append_record(&encode_batch(batch))
+    }
+
+    /// The same with an encoded batch.
+    pub fn append_record(&self, record: &[u8]) -> Result<u64> {
+        let (len, most) = (record.len(), self.max_record_bytes());
+        if len > most {
+            return Err(Error::Invalid { what: format!("a batch of {len} bytes; the log takes {most} at most") });
+        }
+        let mut state = self.lock();
+        state.expect_working()?;
+        if !state.has_room(len, self.ring.bytes()) {
+            let free = self.ring.bytes() - state.used();
+            return Err(Error::NoSpace { wanted: len as u64, free });
+        }
+        if state.is_closed_by(len, self.ring.bytes()) {
+            state.close(self.seed);
+        }
+        state.bytes.extend_from_slice(&(len as u32).to_le_bytes());
+        state.bytes.extend_from_slice(record);
+        state.records += 1;
+        Ok(state.next_sequence() - 1)
+    }
+
+    /// All batches that were appended before are durable when it returns.
+    ///
+    /// Errors: `Device`; `Stopped` for all who come behind a failure, for nobody knows what it left.
+    pub fn sync(&self) -> Result<()> {
+        let mut state = self.lock();
+        let wanted = state.next_sequence();
+        while state.durable_sequence < wanted {
+            state.expect_working()?;
+            if state.is_busy {
+                state = self.synced.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            state.close(self.seed);
+            let frames = std::mem::take(&mut state.closed);
+            let (end, durable) = (state.open, state.durable);
+            state.is_busy = true;
+            drop(state);
+            let written = self.write(frames, durable);
+            state = self.lock();
+            state.is_busy = false;
+            match &written {
+                Ok(()) => state.raise_durable(&end),
+                Err(error) => state.failed = Some(error.to_string()),
+            }
+            self.synced.notify_all();
+            written?;
+        }
+        Ok(())
+    }
+
+    /// Ends the frame: where replaying begins if all that was appended so far is in a tree.
+    pub fn cut(&self) -> LogStart {
+        let mut state = self.lock();
+        state.close(self.seed);
+        state.open
+    }
+
+    /// A superblock with this start is durable: what lies before is needed no more, and what of it waits is durable as it is.
+    pub fn trim(&self, start: &LogStart) {
+        let mut state = self.lock();
+        assert!(state.tail <= start.position && start.position <= state.open.position, "a start from a cut");
+        state.tail = start.position;
+        state.closed.retain(|(header, _)| header.position >= start.position);
+        state.raise_durable(start);
+    }
+
+    /// Bytes of the ring in use: since the last trim.
+    pub fn used_bytes(&self) -> u64 {
+        self.lock().used()
+    }
+
+    /// Bytes of the ring.
+    pub fn ring_bytes(&self) -> u64 {
+        self.ring.bytes()
+    }
+
+    /// It is time for a checkpoint.
+    pub fn is_half_full(&self) -> bool {
+        self.used_bytes() * 2 >= self.ring.bytes()
+    }
+
+    /// Bytes that wait in memory.
+    pub fn waiting_bytes(&self) -> u64 {
+        let state = self.lock();
+        state.used() - (state.durable - state.tail)
+    }
+
+    /// The number of the next batch.
+    pub fn next_sequence(&self) -> u64 {
+        self.lock().next_sequence()
+    }
+
+    /// Batches before this number are durable.
+    pub fn durable_sequence(&self) -> u64 {
+        self.lock().durable_sequence
+    }
+
+    /// Writes frames and flushes; in windows, so that a later frame tells that one a window before it was durable.
+    fn write(&self, frames: Vec<(FrameHeader, Vec<u8>)>, durable: u64) -> Result<()> {
+        let (mut durable, mut window, mut position) = (durable, Vec::new(), None);
+        for (header, mut bytes) in frames {
+            let header = FrameHeader { durable, ..header };
+            header.encode(&mut bytes, self.seed);
+            position.get_or_insert(header.position);
+            window.append(&mut bytes);
+            if window.len() as u64 >= window_bytes(self.ring.bytes()) {
+                durable = self.write_window(position.take(), &mut window)?;
+            }
+        }
+        self.write_window(position, &mut window)?;
+        Ok(())
+    }
+
+    /// Gives the position behind it.
+    fn write_window(&self, position: Option<u64>, window: &mut Vec<u8>) -> Result<u64> {
+        let Some(position) = position else { return Ok(0) };
+        self.ring.write(position, window)?;
+        self.ring.flush()?;
+        let end = position + window.len() as u64;
+        window.clear();
+        Ok(end)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn expect_working(&self) -> Result<()> {
+        match &self.failed {
+            Some(reason) => Err(Error::Stopped { reason: reason.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    fn next_sequence(&self) -> u64 {
+        self.open.sequence + u64::from(self.records)
+    }
+
+    /// All before `start` is durable.
+    fn raise_durable(&mut self, start: &LogStart) {
+        self.durable = self.durable.max(start.position);
+        self.durable_sequence = self.durable_sequence.max(start.sequence);
+    }
+
+    /// Bytes of the ring up to the end of the open frame.
+    fn used(&self) -> u64 {
+        let open = if self.records == 0 { 0 } else { frame_bytes(self.bytes.len() - FRAME_HEADER) };
+        self.open.position + open - self.tail
+    }
+
+    /// Whether the open frame is closed before a record of so many bytes.
+    fn is_closed_by(&self, record: usize, ring: u64) -> bool {
+        let most = FRAME_BYTES.min(max_body_bytes(ring));
+        self.records > 0 && self.bytes.len() + 4 + record > FRAME_HEADER + most
+    }
+
+    fn has_room(&self, record: usize, ring: u64) -> bool {
+        let added = if self.is_closed_by(record, ring) {
+            self.used() + frame_bytes(4 + record)
+        } else {
+            self.open.position - self.tail + frame_bytes(self.bytes.len() - FRAME_HEADER + 4 + record)
+        };
+        added <= ring
+    }
+
+    /// The open frame, if it has anything, is one of those that wait.
+    fn close(&mut self, seed: u64) {
+        if self.records == 0 {
+            return;
+        }
+        let mut bytes = std::mem::replace(&mut self.bytes, vec![0; FRAME_HEADER]);
+        let body_bytes = (bytes.len() - FRAME_HEADER) as u32;
+        bytes.resize(bytes.len().next_multiple_of(BLOCK), 0);
+        let mut header = FrameHeader {
+            position: self.open.position,
+            durable: 0,
+            sequence: self.open.sequence,
+            records: std::mem::take(&mut self.records),
+            body_bytes,
+            chain: self.open.chain,
+            sum: 0,
+        };
+        header.sum = header.compute_sum(&bytes[FRAME_HEADER..], seed);
+        self.open = LogStart {
+            position: self.open.position + bytes.len() as u64,
+            sequence: self.open.sequence + u64::from(header.records),
+            chain: header.sum,
+        };
+        self.closed.push((header, bytes));
+    }
+}
+
+/// Bytes of the records of a frame at most: four frames fit the ring.
+fn max_body_bytes(ring: u64) -> usize {
+    (ring / 4).min(MAX_RECORD_BYTES) as usize / BLOCK * BLOCK - FRAME_HEADER
+}
+
+/// Bytes of a frame at most.
+pub(super) fn max_frame_bytes(ring: u64) -> u64 {
+    frame_bytes(max_body_bytes(ring))
+}
+
+/// So much is written between two flushes, but for the frame that makes it more.
+pub(super) fn window_bytes(ring: u64) -> u64 {
+    WINDOW_BYTES.min(ring / 4)
+}
