@@ -120,9 +120,10 @@ fn row(experiment: &Json) -> Value {
     }
 }
 
-/// The parts of an experiment that have something to draw.
+/// The parts of an experiment that have something to draw or to note.
 fn drawn(experiment: &Json) -> Vec<Value> {
-    let parts = list(&experiment["parts"]).filter(|part| list(&part["charts"]).next().is_some());
+    let parts = list(&experiment["parts"])
+        .filter(|part| list(&part["charts"]).next().is_some() || list(&part["notes"]).next().is_some());
     parts
         .map(|part| {
             let mut names: Vec<&str> = Vec::new();

@@ -5,7 +5,7 @@ use std::{fs, io};
 use senesce_testkit::root_or_skip;
 use serde_json::Value;
 
-use super::{garden_mount::mount, lab::Lab};
+use super::{disk::must, garden_mount::mount, lab::Lab};
 
 const BLOCK: usize = 4096;
 
@@ -13,8 +13,8 @@ fn contents(blocks: usize, seed: u8) -> Vec<u8> {
     (0..blocks * BLOCK).map(|at| (at / BLOCK) as u8 ^ (at / BLOCK / 256) as u8 ^ (at % 251) as u8 ^ seed).collect()
 }
 
-fn tier(lab: &Lab, more: &[&str]) -> Value {
-    let mut words = vec!["fs", "tier", "g", "--objects", "o", "--age", "0", "--json"];
+fn tier(lab: &Lab, garden: &str, objects: &str, more: &[&str]) -> Value {
+    let mut words = vec!["fs", "tier", garden, "--objects", objects, "--age", "0", "--json"];
     words.extend(more);
     serde_json::from_str(&lab.run(words).good().stdout).unwrap()
 }
@@ -32,7 +32,7 @@ fn cold_files_go_to_a_directory_and_are_read_from_there() {
     fs::write(at("small"), b"in its inode").unwrap();
     mounted.unmount();
 
-    let told = tier(&lab, &[]);
+    let told = tier(&lab, "g", "o", &[]);
     assert_eq!((&told["tiered_blocks"], &told["objects_put"]), (&1500.into(), &2.into()), "{told}");
     // Pointers that still name the drives, where the blocks lie until they are written over, are put right.
     lab.run(["fs", "clean", "g"]).good();
@@ -55,12 +55,18 @@ fn cold_files_go_to_a_directory_and_are_read_from_there() {
     mounted.unmount();
     let mounted = mount(&lab, &["--objects", "o"]);
     assert!(fs::read(at("cold")).unwrap() == contents(1500, 1));
-    // Of the second object little is left, of the first nothing.
-    fs::write(at("new"), &contents(1500, 1)[1400 * BLOCK..]).unwrap();
-    fs::remove_file(at("cold")).unwrap();
+    // Of the first object little is left, of the second nothing.
+    fs::OpenOptions::new().write(true).open(at("cold")).unwrap().set_len(100 * BLOCK as u64).unwrap();
     mounted.unmount();
-    let told = tier(&lab, &["--prices", "s3"]);
-    assert_eq!((&told["objects_deleted"], &told["wanted_cold_blocks"]), (&2.into(), &100.into()), "{told}");
+    let copy =
+        |from: &str, to: &str| must("cp", &["-r", &lab.path(from).to_string_lossy(), &lab.path(to).to_string_lossy()]);
+    copy("g", "kept");
+    copy("o", "kept-objects");
+    let told = tier(&lab, "kept", "kept-objects", &[]);
+    assert_eq!((&told["objects_deleted"], &told["objects_written_anew"]), (&1.into(), &0.into()), "{told}");
+    let told = tier(&lab, "g", "o", &["--prices", "s3"]);
+    assert_eq!((&told["objects_written_anew"], &told["wanted_cold_blocks"]), (&1.into(), &100.into()), "{told}");
+    assert_eq!(told["objects_deleted"], 2, "{told}");
     lab.run(["fs", "check", "g", "--objects", "o"]).good();
 
     lab.run(["fs", "check", "g", "--objects", "nowhere"]).refused(2, &["no directory nowhere", "fs tier"]);

@@ -48,13 +48,27 @@ fn all_experiments_are_in_the_table_whatever_runs_at_a_time_and_a_second_run_goe
     assert_eq!(second, first);
     assert_eq!(told.matches(", begun").count(), 2, "{told}");
     // As text, of parts that are there.
-    let some = lab.run(["garden", "reproduce", "e5", "E2", "--scale", "tiny", "--out", "all"]).good().stdout;
-    for said in ["E5  ", "E2  not run", "Not asked for.", "write chain without cleaning", "page:"] {
+    let some = lab.run(["garden", "reproduce", "e5", "E9", "--scale", "tiny", "--out", "all"]).good().stdout;
+    for said in ["E5  ", "E9  not run", "Not here:", "write chain without cleaning", "page:"] {
         assert!(some.contains(said), "{said}\n{some}");
     }
+    // What was not asked for and is there stays in the table; what is not there is said not to have been asked for.
+    let missing = rows.iter().filter(|row| row["verdict"] == "not run" && row["name"] != "E9").count();
+    let unasked = |text: &str| text.matches("Not asked for.").count();
+    assert_eq!(unasked(&some), missing, "{some}");
+    fs::remove_file(lab.path("all/E14-structure.json")).unwrap();
+    let some = lab.run(["garden", "reproduce", "e5", "E9", "--scale", "tiny", "--out", "all"]).good().stdout;
+    assert_eq!(unasked(&some), missing + 1, "{some}");
+    // Figures are of the code that made them.
+    let file = fs::read_to_string(lab.path("all/E5-time.json")).unwrap();
+    let start = file.find("senesce_build\": \"").unwrap() + 17;
+    fs::write(lab.path("all/E5-time.json"), [&file[..start], "0", &file[start + 1..]].concat()).unwrap();
+    let again = ["garden", "reproduce", "E5", "--scale", "tiny", "--out", "all"];
+    lab.run(again).refused(2, &["E5-time.json is of another build", "name another directory"]);
+    fs::write(lab.path("all/E5-time.json"), file).unwrap();
     let other = ["garden", "reproduce", "E5", "--scale", "small", "--out", "all"];
     lab.run(other)
-        .refused(2, &["E5-structure.json is of scale 16/1, 3 % of the turnovers", "scale 128/4 is asked for"]);
+        .refused(2, &["E1-structure.json is of scale 16/1, 3 % of the turnovers", "scale 128/4 is asked for"]);
 }
 
 #[test]
@@ -62,6 +76,9 @@ fn what_is_not_there_is_refused() {
     let lab = Lab::new();
     lab.run(["garden", "reproduce", "E15"]).refused(2, &["no experiment \"E15\"", "E13, E14"]);
     lab.run(["garden", "reproduce", "E5", "--scale", "huge"]).refused(2, &["no scale \"huge\"", "quarter"]);
+    for impossible in ["16/0", "16/2", "0/0", "99999999/1"] {
+        lab.run(["garden", "reproduce", "E5", "--scale", impossible]).refused(2, &[impossible, "a consistency point"]);
+    }
 }
 
 #[test]

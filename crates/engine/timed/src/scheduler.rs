@@ -155,7 +155,8 @@ impl Scheduler {
     pub fn refill(&mut self, span: Nanos) {
         let mut new = self.pace() * span.0 as f64 / 1e9;
         for (tokens, task) in self.tokens.iter_mut().zip(Task::ALL) {
-            let room = self.caution.burst - *tokens;
+            // A bucket may hold more than it takes: what another task handed over. That is not taken back.
+            let room = (self.caution.burst - *tokens).max(0.0);
             if task == Task::Space {
                 *tokens += room;
                 continue;
@@ -283,5 +284,10 @@ mod tests {
         assert_eq!(tokens(&scheduler), [100, 0, 50, 0, 0, 0, 0]);
         (0..20).for_each(|_| scheduler.refill(SECOND));
         assert_eq!(tokens(&scheduler), [100; 7]);
+        // What was handed over lies above the brim, and is nobody else's.
+        scheduler.hand_over(Task::Cleaning, Task::FixUp, 50);
+        scheduler.spend(Task::Scrub, 100);
+        scheduler.refill(Nanos(SECOND.0 / 2));
+        assert_eq!(tokens(&scheduler), [100, 100, 150, 100, 100, 100, 10]);
     }
 }

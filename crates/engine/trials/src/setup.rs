@@ -38,6 +38,11 @@ impl Scale {
     pub const TINY: Self = Self { areas: 16, areas_per_point: 1, turnover_percent: 3 };
 }
 
+/// Consistency points that fill an aggregate, at least: with fewer there is no room for what is freed only after the next.
+const LEAST_POINTS: u64 = 16;
+/// Sixteen times the full scale.
+const MOST_AREAS: u64 = 32_768;
+
 impl FromStr for Scale {
     type Err = Error;
 
@@ -57,6 +62,13 @@ impl FromStr for Scale {
                         "no scale {other:?}; there are tiny, small, eighth, quarter, full, and such as 256/4"
                     ),
                 })?;
+                if areas_per_point == 0 || areas / LEAST_POINTS < areas_per_point || areas > MOST_AREAS {
+                    let what = format!(
+                        "scale {other}: a consistency point takes an area at least and a {LEAST_POINTS}th of all at most, of \
+                         {MOST_AREAS} at most"
+                    );
+                    return Err(Error::Setup { what });
+                }
                 Ok(Self { areas, areas_per_point, turnover_percent: 100 })
             }
         }

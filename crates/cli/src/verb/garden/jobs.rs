@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{
         Arc, Mutex, PoisonError,
         mpsc::{RecvTimeoutError, Sender, channel},
@@ -52,6 +53,8 @@ pub fn run_parts(
         check_interrupted("the experiments")?;
         match receiver.recv_timeout(PATIENCE) {
             Ok(ended) => {
+                // A fault of ours ends it all, with its exit code; the hook has told of it already.
+                let ended = ended.unwrap_or_else(|fault| resume_unwind(fault));
                 left -= usize::from(!matches!(ended, Ended::Began(_)));
                 hear(ended)?;
             }
@@ -62,16 +65,17 @@ pub fn run_parts(
     Ok(())
 }
 
-fn work(queue: &Mutex<VecDeque<Part>>, scale: Scale, sender: &Sender<Ended>) {
+fn work(queue: &Mutex<VecDeque<Part>>, scale: Scale, sender: &Sender<thread::Result<Ended>>) {
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     while let Some(part) = next() {
         // Nobody listens any more when a signal came: then this thread is over as well.
-        if sender.send(Ended::Began(part)).is_err() {
+        if sender.send(Ok(Ended::Began(part))).is_err() {
             return;
         }
-        let ended = match part.run(scale) {
-            Ok(record) => Ended::Done(record),
-            Err(error) => Ended::Failed(part, error.to_string()),
+        let ended = match catch_unwind(AssertUnwindSafe(|| part.run(scale))) {
+            Ok(Ok(record)) => Ok(Ended::Done(record)),
+            Ok(Err(error)) => Ok(Ended::Failed(part, error.to_string())),
+            Err(fault) => Err(fault),
         };
         if sender.send(ended).is_err() {
             return;

@@ -1,4 +1,5 @@
-//! Parts that have ended, a file of JSON each, so that a second run goes on from them.
+//! Parts that have ended, a file of JSON each, so that a second run goes on from them. Figures come from code, so they are of one
+//! executable: another build is another garden, whatever its version says.
 
 use std::{
     fs,
@@ -12,18 +13,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::usage;
 
-const SCHEMA: &str = "senesce-reproduction-part/1";
+const SCHEMA: &str = "senesce-reproduction-part/2";
 
 /// A directory of them.
 pub struct Kept {
     dir: PathBuf,
     scale: Scale,
+    build: String,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    schema: String,
 }
 
 #[derive(Serialize, Deserialize)]
 struct File {
     schema: String,
     senesce_version: String,
+    /// BLAKE3 of the executable.
+    senesce_build: String,
     record: Record,
 }
 
@@ -31,10 +40,10 @@ impl Kept {
     /// Makes the directory if it is not there.
     pub fn open(dir: &Path, scale: Scale) -> Result<Self> {
         fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
-        Ok(Self { dir: dir.to_owned(), scale })
+        Ok(Self { dir: dir.to_owned(), scale, build: hash_executable()? })
     }
 
-    /// A part that has ended, if it has. Errors: what is there is of another scale or version.
+    /// A part that has ended, if it has. Errors: what is there is of another scale or build.
     pub fn read(&self, part: Part) -> Result<Option<Record>> {
         let path = self.path(&part.experiment(), part.kind());
         let text = match fs::read_to_string(&path) {
@@ -46,9 +55,14 @@ impl Kept {
             let hint = "name another directory, or remove what is in this one";
             usage(format!("{} {what}", path.display()), Some(hint))
         };
+        let Named { schema } = serde_json::from_str(&text).map_err(|error| refuse(format!("is no part: {error}")))?;
+        if schema != SCHEMA {
+            return Err(refuse(format!("is {schema}, and this senesce makes {SCHEMA}")));
+        }
         let file: File = serde_json::from_str(&text).map_err(|error| refuse(format!("is no part: {error}")))?;
-        if (file.schema.as_str(), file.senesce_version.as_str()) != (SCHEMA, env!("CARGO_PKG_VERSION")) {
-            return Err(refuse(format!("is {} of senesce {}", file.schema, file.senesce_version)));
+        if file.senesce_build != self.build {
+            let (version, ours) = (file.senesce_version, env!("CARGO_PKG_VERSION"));
+            return Err(refuse(format!("is of another build (senesce {version}; this is one of {ours})")));
         }
         if file.record.scale != self.scale {
             let (there, wanted) = (tell_scale(file.record.scale), tell_scale(self.scale));
@@ -63,6 +77,7 @@ impl Kept {
         let file = File {
             schema: SCHEMA.to_owned(),
             senesce_version: env!("CARGO_PKG_VERSION").to_owned(),
+            senesce_build: self.build.clone(),
             record: record.clone(),
         };
         let new = path.with_extension("json.new");
@@ -73,6 +88,14 @@ impl Kept {
     fn path(&self, experiment: &str, kind: &str) -> PathBuf {
         self.dir.join(format!("{experiment}-{kind}.json"))
     }
+}
+
+fn hash_executable() -> Result<String> {
+    let path = std::env::current_exe().context("cannot find the executable")?;
+    let mut hasher = blake3::Hasher::new();
+    let mut file = fs::File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+    std::io::copy(&mut file, &mut hasher).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(hasher.finalize().to_hex().to_string())
 }
 
 /// A scale in a few letters.

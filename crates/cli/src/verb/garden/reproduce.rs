@@ -26,10 +26,14 @@ pub fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<()> {
     let kept = args.out.as_deref().map(|dir| Kept::open(dir, scale)).transpose()?;
     let mut records = Vec::new();
     let mut open = Vec::new();
-    for part in wanted.iter().flat_map(|published| published.parts()) {
-        match kept.as_ref().map_or(Ok(None), |kept| kept.read(part))? {
-            Some(record) => records.push(record),
-            None => open.push(part),
+    // What is there already is in the table, whoever asked for it.
+    for published in PUBLISHED {
+        for part in published.parts() {
+            match kept.as_ref().map_or(Ok(None), |kept| kept.read(part))? {
+                Some(record) => records.push(record),
+                None if wanted.iter().any(|wanted| wanted.name == published.name) => open.push(part),
+                None => {}
+            }
         }
     }
     let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
@@ -83,7 +87,7 @@ pub fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<()> {
 }
 
 /// Experiments by their names; all if none is named.
-fn choose(names: &[String]) -> Result<Vec<Published>> {
+fn choose(names: &[String]) -> Result<Vec<&'static Published>> {
     let all = || PUBLISHED.iter().map(|published| published.name).collect::<Vec<_>>().join(", ");
     let known = |name: &String| PUBLISHED.iter().any(|published| published.name.eq_ignore_ascii_case(name));
     if let Some(unknown) = names.iter().find(|name| !known(name)) {
@@ -91,7 +95,7 @@ fn choose(names: &[String]) -> Result<Vec<Published>> {
     }
     let asked =
         |published: &&Published| names.is_empty() || names.iter().any(|name| published.name.eq_ignore_ascii_case(name));
-    Ok(PUBLISHED.iter().filter(asked).copied().collect())
+    Ok(PUBLISHED.iter().filter(asked).collect())
 }
 
 /// The table as JSON and as a page.

@@ -31,7 +31,7 @@ struct Row {
 
 impl Reproduction {
     /// All published experiments, with what came out of parts; `wanted` were asked for.
-    pub fn new(scale: Scale, wanted: &[Published], records: Vec<Record>, failures: &[(Part, String)]) -> Self {
+    pub fn new(scale: Scale, wanted: &[&Published], records: Vec<Record>, failures: &[(Part, String)]) -> Self {
         let row = |published: &Published| {
             let of = |kind: &str| {
                 records.iter().find(|record| record.experiment == published.name && record.kind == kind).cloned()
@@ -40,7 +40,7 @@ impl Reproduction {
             let has_failed = failures.iter().any(|(part, _)| part.experiment() == published.name);
             let verdict = if has_failed { "failed" } else { judge(&parts) };
             let is_wanted = wanted.iter().any(|wanted| wanted.name == published.name);
-            let why = explain(published, verdict, is_wanted, failures);
+            let why = explain(published, verdict, is_wanted || !parts.is_empty(), failures);
             let Published { name, setup, paper, band, .. } = *published;
             Row { name, setup, paper, band, verdict, why, parts }
         };

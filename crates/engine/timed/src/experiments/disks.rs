@@ -53,10 +53,11 @@ pub fn long(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
 }
 
 /// After which turnovers the one that was slower is slower no more. Means of three turnovers are held against 1, so that
-/// one turnover's chance does not count twice.
+/// one turnover's chance does not count twice. Where neither kept up nothing is known, and nothing changes.
 fn compute_crossings(ratios: &[f64]) -> Vec<usize> {
-    let smooth: Vec<bool> = ratios.windows(3).map(|three| three.iter().sum::<f64>() > 3.0).collect();
-    smooth.windows(2).zip(2..).filter(|(pair, _)| pair[0] != pair[1]).map(|(_, turnover)| turnover).collect()
+    let means = ratios.windows(3).map(|three| three.iter().sum::<f64>()).zip(1..);
+    let slower: Vec<(bool, usize)> = means.filter(|(sum, _)| !sum.is_nan()).map(|(sum, at)| (sum > 3.0, at)).collect();
+    slower.windows(2).filter(|pair| pair[0].0 != pair[1].0).map(|pair| pair[1].1).collect()
 }
 
 fn turnovers(name: &str, cleaning: CleaningPolicy, scale: Scale, profile: &CpuProfile) -> Result<Vec<Stage>> {
@@ -95,6 +96,9 @@ mod tests {
             (&[0.8, 0.8, 0.8, 0.8], &[]),
             (&[1.3, 1.3, 1.3, 0.5, 0.5, 0.5, 1.5, 1.5, 1.5], &[3, 6]),
             (&[1.0], &[]),
+            (&[1.2, 1.2, 1.2, f64::NAN, 1.2, 1.2, 1.2], &[]),
+            (&[1.2, 1.2, 1.2, f64::NAN, 0.8, 0.8, 0.8], &[5]),
+            (&[f64::INFINITY, f64::INFINITY, 1.2, 0.5, 0.5, 0.5], &[3]),
         ] {
             assert_eq!(compute_crossings(ratios), crossings, "{ratios:?}");
         }

@@ -124,7 +124,10 @@ fn days(name: &str, arm: Arm, scale: Scale, profile: &CpuProfile) -> Result<Days
             // Only what is used: its p99 is of what was gardened under another load.
             scheduler.observe(&Observed { p99: None, ..observe(&figures, true) });
         }
-        let span = Nanos(trial.trial().setup().blocks_per_point() * 1_000_000_000 / rate);
+        // As long as it takes clients to fill a point: by their operations of the stretch before, for not every one of them writes.
+        let span = before.as_ref().map_or(Nanos(0), |window| {
+            Nanos(window.operations() * 1_000_000_000 / (window.trace.points.len().max(1) as u64 * rate))
+        });
         let window = trial.collect_gardened(points, &mut |trial| match &mut scheduler {
             Some(scheduler) => garden(trial, scheduler, span),
             None => Ok(()),
@@ -194,13 +197,15 @@ fn play(system: &StorageSetup, window: &Window, rate: u64, scale: Scale) -> Resu
 
 fn observe(figures: &StorageFigures, gardened: bool) -> Observed {
     let points_a_second = figures.points.count as f64 * 1e9 / figures.time as f64;
+    let point = (points_a_second * figures.points.mean / 1e9).min(1.0);
     Observed {
         span: STRETCH,
         per_second: figures.offered_per_second.unwrap_or(figures.per_second),
         processors: figures.processors.utilisation,
         drives: figures.group_busy.iter().copied().fold(0.0, f64::max),
-        log: figures.log.utilisation,
-        point: (points_a_second * figures.points.mean / 1e9).min(1.0),
+        // A half is full when its point begins, so the next one is as full as the point before took of the time.
+        log: point,
+        point,
         p99: Some(Nanos(figures.latency.p99)),
         gardened,
     }

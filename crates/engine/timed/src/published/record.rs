@@ -1,9 +1,12 @@
 //! What is kept of a part that ran.
 
+use std::collections::BTreeMap;
+
 use senesce_trials::{Band, Figure, Scale};
 use serde::{Deserialize, Serialize};
 
 use super::{Chart, Part, charts};
+use crate::Stage;
 
 /// A figure of ours beside the published one, as it is shown and kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,7 +54,8 @@ impl Record {
 
     pub(super) fn of_time(outcome: &crate::Outcome) -> Self {
         let part = Part::Time(outcome.experiment);
-        Self::new(part, outcome.scale, &outcome.figures, &outcome.notes, charts::of_time(outcome))
+        let notes: Vec<String> = outcome.notes.iter().cloned().chain(tell_unkept(&outcome.stages)).collect();
+        Self::new(part, outcome.scale, &outcome.figures, &notes, charts::of_time(outcome))
     }
 
     fn new(part: Part, scale: Scale, figures: &[Figure], notes: &[String], charts: Vec<Chart>) -> Self {
@@ -82,6 +86,22 @@ impl Told {
     }
 }
 
+/// Which runs did not keep up: why a latency has no figure, or none that means more than that.
+fn tell_unkept(stages: &[Stage]) -> Option<String> {
+    let mut unkept: BTreeMap<(&str, u64), [usize; 2]> = BTreeMap::new();
+    for stage in stages {
+        for run in &stage.runs {
+            let [not, all] = unkept.entry((&stage.name, run.load)).or_default();
+            *not += usize::from(!run.figures.kept_up);
+            *all += 1;
+        }
+    }
+    let told = unkept.into_iter().filter(|(_, [not, _])| *not > 0);
+    let told: Vec<String> =
+        told.map(|((name, load), [not, all])| format!("{name} at {load}: {not} of {all}")).collect();
+    (!told.is_empty()).then(|| format!("Runs that did not keep up with their load: {}.", told.join("; ")))
+}
+
 /// Six digits that count: as many survive being written and read anywhere, bit by bit.
 pub(super) fn shorten(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
@@ -90,10 +110,10 @@ pub(super) fn shorten(value: f64) -> f64 {
 /// Three digits that count.
 fn tell(value: f64) -> String {
     if value.is_nan() {
-        return "neither kept up".to_owned();
+        return "no figure".to_owned();
     }
     if value.is_infinite() {
-        return "did not keep up".to_owned();
+        return "no bound".to_owned();
     }
     let magnitude = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 };
     format!("{value:.*}", (2 - magnitude).clamp(0, 4) as usize)
@@ -111,8 +131,8 @@ mod tests {
             (12.345, Some(12.345), "12.3"),
             (123_456.0, Some(123_456.0), "123456"),
             (1.0 / 3.0, Some(0.333333), "0.333"),
-            (f64::INFINITY, None, "did not keep up"),
-            (f64::NAN, None, "neither kept up"),
+            (f64::INFINITY, None, "no bound"),
+            (f64::NAN, None, "no figure"),
         ] {
             let figure = Told::of(&Figure::new("f", "", ours, Band::at_most(1.0)));
             assert_eq!((figure.value, figure.ours.as_str(), figure.inside), (value, told, ours <= 1.0), "{ours}");
