@@ -10,13 +10,17 @@
 mod batch;
 pub mod disk;
 mod error;
+mod fs;
 mod key_value;
+mod keys;
 pub mod log;
 mod message;
 mod model;
 
 pub use batch::{Batch, Change};
 pub use error::{Error, Result};
+pub use fs::{EvergreenFs, FsOptions, check_files};
 pub use key_value::{Claim, KeyValue, Live, MAX_KEY_BYTES, MAX_VALUE_BYTES};
+pub use keys::KeyLayout;
 pub use message::{Edit, Message};
 pub use model::ModelStore;

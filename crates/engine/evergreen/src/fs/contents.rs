@@ -1,0 +1,197 @@
+//! Reading and writing files, and cutting them.
+
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
+use senesce_fsapi::{Caller, FsError, FsResult, Ino, MAX_FILE_BYTES};
+
+use super::{
+    evergreen::EvergreenFs,
+    inode::{BLOCK, Body, Inode},
+    names::touch,
+    table::Object,
+};
+use crate::{
+    Batch, KeyValue, Message,
+    keys::{Home, Key},
+};
+
+/// Blocks that one batch writes at most: longer writes are several batches.
+pub const BATCH_BLOCKS: u64 = 1024;
+/// Up to so many blocks are read one by one: a store reads less for a key than for a range.
+const READ_ONE_BY_ONE: u64 = 2;
+
+/// The parts of a range by block: block, first byte in it, bytes.
+pub fn parts(offset: u64, end: u64) -> impl Iterator<Item = (u64, usize, usize)> {
+    let mut at = offset;
+    std::iter::from_fn(move || {
+        (at < end).then(|| {
+            let (block, first) = (at / BLOCK, at % BLOCK);
+            let bytes = (BLOCK - first).min(end - at);
+            at += bytes;
+            (block, first as usize, bytes as usize)
+        })
+    })
+}
+
+/// Errors: `TooLarge` for a range that ends where no file does.
+pub fn check_end(offset: u64, len: u64) -> FsResult<u64> {
+    match offset.checked_add(len) {
+        Some(end) if end <= MAX_FILE_BYTES => Ok(end),
+        end => Err(FsError::TooLarge { bytes: end.unwrap_or(u64::MAX), max: MAX_FILE_BYTES }),
+    }
+}
+
+impl<S: KeyValue> EvergreenFs<S> {
+    pub(super) fn do_read(&self, ino: Ino, offset: u64, out: &mut [u8]) -> FsResult<usize> {
+        let node = self.table.get(ino);
+        let object = self.reading(&node)?;
+        object.inode.file()?;
+        let end = object.inode.size.min(offset.saturating_add(out.len() as u64));
+        if end <= offset {
+            return Ok(0);
+        }
+        let out = &mut out[..(end - offset) as usize];
+        out.fill(0);
+        let mut put = |block: u64, value: &[u8]| {
+            let start = block * BLOCK;
+            let from = offset.max(start);
+            let to = end.min(start + value.len() as u64);
+            if from < to {
+                let value = &value[(from - start) as usize..(to - start) as usize];
+                out[(from - offset) as usize..(to - offset) as usize].copy_from_slice(value);
+            }
+        };
+        let (first, behind) = (offset / BLOCK, end.div_ceil(BLOCK));
+        if behind - first <= READ_ONE_BY_ONE {
+            for block in first..behind {
+                if let Some(value) = self.block(&object.home, block)? {
+                    put(block, &value);
+                }
+            }
+        } else {
+            self.for_each_block(&object.home, first, behind, &mut |block, value| {
+                put(block, &value);
+                ControlFlow::Continue(())
+            })?;
+        }
+        Ok((end - offset) as usize)
+    }
+
+    /// A block of a file, if there is one.
+    pub(super) fn block(&self, home: &Home, block: u64) -> FsResult<Option<Bytes>> {
+        Ok(self.store.get(&home.block_key(block))?)
+    }
+
+    /// Gives the blocks of a range that are there.
+    pub(super) fn for_each_block(
+        &self,
+        home: &Home,
+        from: u64,
+        to: u64,
+        sink: &mut dyn FnMut(u64, Bytes) -> ControlFlow<()>,
+    ) -> FsResult<()> {
+        self.scan(home.blocks(from, to), &mut |key, value| match key {
+            Key::Block(_, block) => Ok(sink(block, value)),
+            _ => Ok(ControlFlow::Continue(())),
+        })
+    }
+
+    /// How many blocks of a range are there: without looking, if the file has no holes.
+    pub(super) fn count_blocks(&self, object: &Object, from: u64, to: u64) -> FsResult<u64> {
+        let (blocks, _) = object.inode.file()?;
+        if let Some(all) = object.inode.dense_blocks() {
+            return Ok(to.min(all).saturating_sub(from));
+        }
+        if from == 0 && to >= object.inode.size.div_ceil(BLOCK) {
+            return Ok(blocks); // none lies behind the end
+        }
+        let mut count = 0;
+        if blocks > 0 {
+            self.for_each_block(&object.home, from, to, &mut |_, _| {
+                count += 1;
+                ControlFlow::Continue(())
+            })?;
+        }
+        Ok(count)
+    }
+
+    pub(super) fn do_write(&self, caller: &Caller, ino: Ino, offset: u64, data: &[u8]) -> FsResult<usize> {
+        let node = self.table.get(ino);
+        let mut object = self.writing(&node)?;
+        object.inode.file()?;
+        let end = check_end(offset, data.len() as u64)?;
+        let (mut at, mut blocks) = (offset, BATCH_BLOCKS);
+        while at < end {
+            let to = end.min((at / BLOCK + blocks) * BLOCK);
+            match self.write_batch(caller, ino, &object, at, &data[(at - offset) as usize..(to - offset) as usize]) {
+                Ok(inode) => {
+                    object.inode = inode;
+                    at = to;
+                }
+                // What fits is written: as many blocks as there is space for.
+                Err(FsError::NoSpace) if to.div_ceil(BLOCK) - at / BLOCK > 1 => {
+                    blocks = (to.div_ceil(BLOCK) - at / BLOCK) / 2;
+                }
+                Err(error) if at == offset => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok((at - offset) as usize)
+    }
+
+    /// Writes at most [`BATCH_BLOCKS`] blocks; gives the inode as it is then.
+    fn write_batch(&self, caller: &Caller, ino: Ino, object: &Object, offset: u64, data: &[u8]) -> FsResult<Inode> {
+        let end = offset + data.len() as u64;
+        let (first, behind) = (offset / BLOCK, end.div_ceil(BLOCK));
+        let there = self.count_blocks(object, first, behind)?;
+        let mut inode = object.inode;
+        touch(&mut inode, caller.now);
+        inode.size = inode.size.max(end);
+        change_blocks(&mut inode, behind - first - there, 0);
+        let mut batch = Batch::new();
+        let mut done = 0;
+        for (block, first, bytes) in parts(offset, end) {
+            let part = Bytes::copy_from_slice(&data[done..done + bytes]);
+            done += bytes;
+            let is_whole = first == 0 && block * BLOCK + bytes as u64 >= object.inode.size.min((block + 1) * BLOCK);
+            let message = if is_whole { Message::put(part) } else { Message::patch(first as u32, part) };
+            batch.send(object.home.block_key(block), message);
+        }
+        self.change_inode(&mut batch, ino, object, &inode);
+        self.store.apply(batch)?;
+        Ok(inode)
+    }
+
+    /// Changes a file's length, in `inode`.
+    pub(super) fn set_size(&self, batch: &mut Batch, object: &Object, inode: &mut Inode, size: u64) -> FsResult<()> {
+        check_end(0, size)?;
+        if size < object.inode.size {
+            let kept = size.div_ceil(BLOCK);
+            let gone = self.count_blocks(object, kept, object.inode.size.div_ceil(BLOCK))?;
+            if gone > 0 {
+                let range = object.home.blocks_from(kept);
+                batch.delete_range(range.start, range.end);
+            }
+            if !size.is_multiple_of(BLOCK) {
+                // Where there is no block, nothing is cut.
+                batch.send(object.home.block_key(kept - 1), Message::cut((size % BLOCK) as u32));
+            }
+            change_blocks(inode, 0, gone);
+            if let Body::File { reserved, .. } = &mut inode.body {
+                *reserved = 0; // what was reserved behind the end goes too
+            }
+            batch.claim.is_removal = true;
+        }
+        inode.size = size;
+        Ok(())
+    }
+}
+
+/// Blocks come to a file, and go: with those that go, what was reserved for them.
+pub fn change_blocks(inode: &mut Inode, more: u64, fewer: u64) {
+    if let Body::File { blocks, reserved } = &mut inode.body {
+        *blocks = *blocks + more - fewer.min(*blocks);
+        *reserved = reserved.saturating_sub(fewer);
+    }
+}

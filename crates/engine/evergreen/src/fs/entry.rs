@@ -1,0 +1,62 @@
+//! The record of a name.
+
+use senesce_fsapi::{FileKind, Ino};
+
+use super::inode::{kind_byte, kind_of_byte};
+use crate::keys::{Home, put_number, take_number};
+
+/// What a name leads to, and its place in its directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub ino: Ino,
+    pub kind: FileKind,
+    /// What readings of the directory go on behind: see [`super::labels`].
+    pub label: u64,
+    /// Labels above this one and below its own are free.
+    pub floor: u64,
+    /// The inode's home, unless it is the one that this name gives at birth.
+    pub home: Option<Home>,
+}
+
+/// Where the floor stands in the record.
+pub const FLOOR_AT: u32 = 9;
+
+impl Entry {
+    /// Its record.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = vec![kind_byte(self.kind)];
+        out.extend_from_slice(&self.label.to_le_bytes());
+        out.extend_from_slice(&self.floor.to_le_bytes());
+        put_number(&mut out, self.ino.0);
+        out.extend(self.home.iter().flat_map(|home| home.bytes()));
+        out
+    }
+
+    /// From its record. Errors: what is not so, in words.
+    pub fn decode(record: &[u8]) -> Result<Self, String> {
+        let (kind, rest) = record.split_first().ok_or("an empty record of a name")?;
+        let kind = kind_of_byte(*kind).ok_or(format!("a name of kind {kind}"))?;
+        let (label, rest) = rest.split_first_chunk().ok_or("a name without a label")?;
+        let (floor, rest) = rest.split_first_chunk().ok_or("a name without a floor")?;
+        let (ino, rest) = take_number(rest).ok_or("a name without an inode")?;
+        let home = if rest.is_empty() { None } else { Some(Home::from_bytes(rest)?) };
+        Ok(Self { ino: Ino(ino), kind, label: u64::from_le_bytes(*label), floor: u64::from_le_bytes(*floor), home })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::KeyLayout;
+
+    #[test]
+    fn records_of_names_come_back() {
+        for home in [None, Some(Home::root().child(KeyLayout::BirthPath, b"name", 1000))] {
+            let entry = Entry { ino: Ino(1000), kind: FileKind::Symlink, label: 1 << 60, floor: 77, home };
+            let record = entry.encode();
+            assert_eq!(Entry::decode(&record), Ok(entry));
+            assert_eq!(record[FLOOR_AT as usize..][..8], 77u64.to_le_bytes());
+            assert!((0..20).all(|bytes| Entry::decode(&record[..bytes]).is_err()));
+        }
+    }
+}

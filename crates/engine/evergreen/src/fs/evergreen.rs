@@ -1,0 +1,261 @@
+//! A file system in a store: making it, opening it, and the steps that its calls share.
+
+use std::{
+    ops::ControlFlow,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use bytes::Bytes;
+use senesce_fsapi::{FileKind, FsResult, Ino, Timestamp};
+
+use super::{
+    entry::Entry,
+    inode::{Body, Inode},
+    table::{Node, Object, Reading, Table, Writing},
+};
+use crate::{
+    Batch, Error, KeyValue, Result,
+    keys::{self, Home, Key, KeyLayout},
+};
+
+/// What the record of the layout begins with: the version.
+const VERSION: u8 = 1;
+/// So many numbers of inodes are taken at once: those that were not used are lost at the next opening.
+const INOS_AT_ONCE: u64 = 1024;
+
+/// How a file system is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FsOptions {
+    /// What the homes of its keys are.
+    pub keys: KeyLayout,
+}
+
+/// A file system over any store.
+pub struct EvergreenFs<S> {
+    pub(super) store: S,
+    pub(super) layout: KeyLayout,
+    pub(super) table: Table,
+    /// Held by renames between directories.
+    pub(super) renames: Mutex<()>,
+    numbers: Mutex<Numbers>,
+}
+
+/// The next number of an inode, and the first that is not taken.
+struct Numbers {
+    next: u64,
+    taken: u64,
+}
+
+impl<S: KeyValue> EvergreenFs<S> {
+    /// Makes one in an empty store; the root belongs to user and group 0. Durable after the next sync.
+    ///
+    /// Errors: `Invalid` if the store holds something; those of the store.
+    pub fn format(store: S, options: FsOptions) -> Result<Self> {
+        let mut first = None;
+        store.scan(&[], &[u8::MAX], &mut |key, _| {
+            first = Some(key.to_vec());
+            ControlFlow::Break(())
+        })?;
+        if let Some(key) = first {
+            return Err(Error::Invalid { what: format!("the store holds the key {}", key.escape_ascii()) });
+        }
+        let root = Inode {
+            kind: FileKind::Directory,
+            permissions: 0o755,
+            links: 2,
+            uid: 0,
+            gid: 0,
+            xattr_pieces: 0,
+            xattr_bytes: 0,
+            size: 0,
+            accessed: Timestamp::default(),
+            modified: Timestamp::default(),
+            changed: Timestamp::default(),
+            body: Body::Directory { parent: Ino::ROOT, last_label: 0, unordered: 0 },
+        };
+        let home = Home::root();
+        let mut batch = Batch::new();
+        let layout = match options.keys {
+            KeyLayout::BirthPath => 0,
+            KeyLayout::InodeNumber => 1,
+        };
+        batch.put(keys::layout_key(), vec![VERSION, layout]);
+        batch.put(keys::next_ino_key(), (Ino::ROOT.0 + 1).to_le_bytes().to_vec());
+        batch.put(home.inode_key(), root.encode());
+        batch.put(keys::home_of_key(Ino::ROOT.0), home.bytes().to_vec());
+        batch.claim.bytes = root.claim(Ino::ROOT, &home) + SYSTEM_BYTES;
+        store.apply(batch)?;
+        Self::open(store)
+    }
+
+    /// Opens one: inodes without a name are removed.
+    ///
+    /// Errors: `Invalid` if the store holds no file system, or one of another version; `Damaged`; those of the store.
+    /// Cost: a few readings, and one batch for each inode without a name.
+    pub fn open(store: S) -> Result<Self> {
+        let record = store.get(&keys::layout_key())?;
+        let layout = match record.as_deref() {
+            Some([VERSION, 0]) => KeyLayout::BirthPath,
+            Some([VERSION, 1]) => KeyLayout::InodeNumber,
+            None => return Err(Error::Invalid { what: "there is no file system in the store".to_owned() }),
+            Some(other) => {
+                let what = format!("the file system has layout {other:?}; this is version {VERSION}");
+                return Err(Error::Invalid { what });
+            }
+        };
+        let next = store.get(&keys::next_ino_key())?;
+        let next = next.and_then(|next| Some(u64::from_le_bytes(next.as_ref().try_into().ok()?)));
+        let next = next.ok_or_else(|| damaged("the next inode's number", "it is no number".to_owned()))?;
+        let fs = Self {
+            store,
+            layout,
+            table: Table::new(),
+            renames: Mutex::new(()),
+            numbers: Mutex::new(Numbers { next, taken: next }),
+        };
+        fs.remove_orphans()?;
+        Ok(fs)
+    }
+
+    /// The store below it.
+    pub fn store(&self) -> &S {
+        &self.store
+    }
+
+    /// Gives the store back.
+    pub fn into_store(self) -> S {
+        self.store
+    }
+
+    /// What the homes of its keys are.
+    pub fn key_layout(&self) -> KeyLayout {
+        self.layout
+    }
+
+    fn remove_orphans(&self) -> Result<()> {
+        let mut found = Vec::new();
+        let range = keys::orphans();
+        self.store.scan(&range.start, &range.end, &mut |key, _| {
+            found.push(key.to_vec());
+            ControlFlow::Continue(())
+        })?;
+        for key in found {
+            let Ok(Key::Orphan(ino)) = Key::decode(&key) else {
+                return Err(damaged("inodes without a name", format!("the key {}", key.escape_ascii())));
+            };
+            let node = self.table.get(Ino(ino));
+            let object = node.write(&self.store)?;
+            self.remove_orphan(&node, object)?;
+        }
+        Ok(())
+    }
+
+    /// Removes an inode that has no name and is not held.
+    pub(super) fn remove_orphan(&self, node: &Node, object: Writing<'_>) -> FsResult<()> {
+        let mut batch = Batch::new();
+        batch.claim.is_removal = true;
+        self.remove_object(&mut batch, node.ino, &object);
+        batch.delete(keys::orphan_key(node.ino.0));
+        batch.claim.bytes -= orphan_bytes(node.ino);
+        self.store.apply(batch)?;
+        object.set_gone();
+        Ok(())
+    }
+
+    /// Takes away all that an object has, and what it claims. Its children's homes lie behind its own keys, and stay.
+    pub(super) fn remove_object(&self, batch: &mut Batch, ino: Ino, object: &Object) {
+        let own = object.home.metadata();
+        batch.delete_range(own.start, own.end);
+        if matches!(object.inode.body, Body::File { blocks: 1.., .. }) {
+            let blocks = object.home.blocks_from(0);
+            batch.delete_range(blocks.start, blocks.end);
+        }
+        batch.delete(keys::home_of_key(ino.0));
+        batch.claim.bytes -= object.inode.claim(ino, &object.home);
+    }
+
+    /// A number that no inode ever had.
+    pub(super) fn new_ino(&self) -> FsResult<Ino> {
+        let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        if numbers.next == numbers.taken {
+            // Written before any of them is used: of two makers the second may be durable alone.
+            let taken = numbers.taken + INOS_AT_ONCE;
+            let mut batch = Batch::new();
+            batch.put(keys::next_ino_key(), taken.to_le_bytes().to_vec());
+            self.store.apply(batch)?;
+            numbers.taken = taken;
+        }
+        numbers.next += 1;
+        Ok(Ino(numbers.next - 1))
+    }
+
+    /// Sends what changes an inode's record, and claims the difference.
+    pub(super) fn change_inode(&self, batch: &mut Batch, ino: Ino, object: &Object, new: &Inode) {
+        if let Some(message) = object.inode.message_to(new) {
+            batch.send(object.home.inode_key(), message);
+        }
+        batch.claim.bytes += new.claim(ino, &object.home) - object.inode.claim(ino, &object.home);
+    }
+
+    pub(super) fn reading<'a>(&self, node: &'a Node) -> FsResult<Reading<'a>> {
+        node.read(&self.store)
+    }
+
+    pub(super) fn writing<'a>(&self, node: &'a Node) -> FsResult<Writing<'a>> {
+        node.write(&self.store)
+    }
+
+    /// The inode that a name of a locked directory leads to.
+    pub(super) fn node_of(&self, directory: &Home, name: &[u8], entry: &Entry) -> FsResult<Arc<Node>> {
+        let node = self.table.get(entry.ino);
+        node.load(&self.store, || self.home_of(directory, name, entry))?;
+        Ok(node)
+    }
+
+    /// The home of what a name leads to.
+    pub(super) fn home_of(&self, directory: &Home, name: &[u8], entry: &Entry) -> Home {
+        entry.home.clone().unwrap_or_else(|| directory.child(self.layout, name, entry.ino.0))
+    }
+
+    /// What stands in a name's record for a home: nothing if the name gives it.
+    pub(super) fn told_home(&self, directory: &Home, name: &[u8], ino: Ino, home: &Home) -> Option<Home> {
+        (*home != directory.child(self.layout, name, ino.0)).then(|| home.clone())
+    }
+
+    /// Locks out all other renames between directories.
+    pub(super) fn lock_renames(&self) -> MutexGuard<'_, ()> {
+        self.renames.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the values of a range to `sink`, with what their keys stand for, until it breaks.
+    pub(super) fn scan(
+        &self,
+        range: std::ops::Range<Vec<u8>>,
+        sink: &mut dyn FnMut(Key, Bytes) -> FsResult<ControlFlow<()>>,
+    ) -> FsResult<()> {
+        let mut done = Ok(());
+        self.store.scan(&range.start, &range.end, &mut |key, value| {
+            let given = Key::decode(key).map_err(|what| damaged("a key", what).into());
+            match given.and_then(|key| sink(key, value)) {
+                Ok(flow) => flow,
+                Err(error) => {
+                    done = Err(error);
+                    ControlFlow::Break(())
+                }
+            }
+        })?;
+        done
+    }
+}
+
+/// What the system's own records claim.
+pub const SYSTEM_BYTES: i64 = 2 + 2 + 2 + 8;
+
+/// What the record of an inode without a name claims.
+pub fn orphan_bytes(ino: Ino) -> i64 {
+    keys::orphan_key(ino.0).len() as i64 + 1
+}
+
+pub fn damaged(place: impl Into<String>, what: String) -> Error {
+    Error::Damaged { place: place.into(), what }
+}

@@ -1,0 +1,290 @@
+//! What a record of an inode holds, and what an object claims of the space.
+
+use bytes::Bytes;
+use senesce_fsapi::{Attributes, FileKind, FsError, FsResult, Ino, Timestamp};
+
+use crate::{Message, keys::Home};
+
+/// The unit of a file's content, in bytes.
+pub const BLOCK: u64 = 4096;
+
+/// What all records begin with; what comes behind depends on the kind.
+const COMMON_BYTES: usize = 80;
+
+/// An inode. Each field has its place in the record, so that a change is a message of a few bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inode {
+    pub kind: FileKind,
+    pub permissions: u32,
+    pub links: u32,
+    pub uid: u32,
+    pub gid: u32,
+    /// Pieces of extended attributes, and their bytes without the home in their keys.
+    pub xattr_pieces: u32,
+    pub xattr_bytes: u64,
+    /// Length in bytes; of a directory, how many names it has.
+    pub size: u64,
+    pub accessed: Timestamp,
+    pub modified: Timestamp,
+    pub changed: Timestamp,
+    pub body: Body,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body {
+    File {
+        /// How many blocks are there: holes are not.
+        blocks: u64,
+        /// How many blocks the file may come to without needing space; no promise if it has more.
+        reserved: u64,
+    },
+    Directory {
+        /// Itself, of the root.
+        parent: Ino,
+        /// The last label in the order of names that is not to be given again.
+        last_label: u64,
+        /// How many names without a place in the order there were.
+        unordered: u64,
+    },
+    Symlink,
+    Special {
+        device: u32,
+    },
+}
+
+const KINDS: [FileKind; 7] = [
+    FileKind::File,
+    FileKind::Directory,
+    FileKind::Symlink,
+    FileKind::Fifo,
+    FileKind::Socket,
+    FileKind::CharDevice,
+    FileKind::BlockDevice,
+];
+
+/// The byte that stands for a kind.
+pub fn kind_byte(kind: FileKind) -> u8 {
+    KINDS.iter().position(|known| *known == kind).map_or(0, |at| at as u8 + 1)
+}
+
+/// The kind that a byte stands for.
+pub fn kind_of_byte(byte: u8) -> Option<FileKind> {
+    KINDS.get(usize::from(byte).checked_sub(1)?).copied()
+}
+
+impl Inode {
+    /// Its record.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(COMMON_BYTES + 24);
+        out.extend_from_slice(&[kind_byte(self.kind), 0]);
+        out.extend_from_slice(&(self.permissions as u16).to_le_bytes());
+        for number in [self.links, self.uid, self.gid, self.xattr_pieces] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        for number in [self.xattr_bytes, self.size] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        for time in [self.modified, self.changed, self.accessed] {
+            out.extend_from_slice(&time.seconds.to_le_bytes());
+            out.extend_from_slice(&time.nanoseconds.to_le_bytes());
+        }
+        out.resize(COMMON_BYTES, 0);
+        let (numbers, device) = match self.body {
+            Body::File { blocks, reserved } => (vec![blocks, reserved], None),
+            Body::Directory { parent, last_label, unordered } => (vec![parent.0, last_label, unordered], None),
+            Body::Symlink => (Vec::new(), None),
+            Body::Special { device } => (Vec::new(), Some(device)),
+        };
+        numbers.iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+        out.extend(device.iter().flat_map(|device| device.to_le_bytes()));
+        out
+    }
+
+    /// From its record. Errors: what is not so, in words.
+    pub fn decode(record: &[u8]) -> Result<Self, String> {
+        let mut at = Reader(record);
+        let [kind, zero] = at.take()?;
+        let kind = kind_of_byte(kind).ok_or(format!("an inode of kind {kind}"))?;
+        if zero != 0 {
+            return Err(format!("an inode of layout {zero}"));
+        }
+        let mut inode = Self {
+            kind,
+            permissions: u32::from(u16::from_le_bytes(at.take()?)),
+            links: at.u32()?,
+            uid: at.u32()?,
+            gid: at.u32()?,
+            xattr_pieces: at.u32()?,
+            xattr_bytes: at.u64()?,
+            size: at.u64()?,
+            accessed: Timestamp::default(),
+            modified: at.time()?,
+            changed: at.time()?,
+            body: Body::Symlink,
+        };
+        inode.accessed = at.time()?;
+        let _: [u8; COMMON_BYTES - 72] = at.take()?;
+        inode.body = match kind {
+            FileKind::File => Body::File { blocks: at.u64()?, reserved: at.u64()? },
+            FileKind::Directory => {
+                Body::Directory { parent: Ino(at.u64()?), last_label: at.u64()?, unordered: at.u64()? }
+            }
+            FileKind::Symlink => Body::Symlink,
+            _ => Body::Special { device: at.u32()? },
+        };
+        if !at.0.is_empty() || inode.encode() != record {
+            return Err(format!("an inode's record of {} bytes that no inode has", record.len()));
+        }
+        Ok(inode)
+    }
+
+    /// The message that makes this inode's record one of `new`: the bytes from the first to the last that differ.
+    pub fn message_to(&self, new: &Self) -> Option<Message> {
+        let (old, new) = (self.encode(), new.encode());
+        let first = old.iter().zip(&new).position(|(old, new)| old != new)?;
+        let last = old.iter().zip(&new).rposition(|(old, new)| old != new)?;
+        Some(Message::patch(first as u32, Bytes::copy_from_slice(&new[first..=last])))
+    }
+
+    pub fn stat(&self, ino: Ino) -> Attributes {
+        let (allocated, device) = match self.body {
+            Body::File { blocks, reserved } => (blocks.max(reserved) * BLOCK, 0),
+            Body::Special { device } => (0, device),
+            Body::Directory { .. } | Body::Symlink => (0, 0),
+        };
+        Attributes {
+            ino,
+            generation: 0, // numbers do not come again
+            kind: self.kind,
+            permissions: self.permissions,
+            links: self.links,
+            uid: self.uid,
+            gid: self.gid,
+            size: self.size,
+            allocated,
+            device,
+            accessed: self.accessed,
+            modified: self.modified,
+            changed: self.changed,
+        }
+    }
+
+    /// Bytes of keys and values that the object claims, names not among them.
+    ///
+    /// It follows from the record alone, so that it can be given back without looking: a block counts as if it went up to
+    /// its own end or the file's, a key of a block as if its number were long, a reserved block as if it were there.
+    pub fn claim(&self, ino: Ino, home: &Home) -> i64 {
+        let home = home.byte_count() as u64;
+        let record = 2 + home + self.encode().len() as u64;
+        let home_of = crate::keys::home_of_key(ino.0).len() as u64 + home;
+        let xattrs = self.xattr_bytes + u64::from(self.xattr_pieces) * (1 + home);
+        let content = match self.body {
+            Body::File { blocks, reserved } if reserved > blocks => reserved * (BLOCK + block_key_bytes(home)),
+            Body::File { blocks, .. } => (blocks * BLOCK).min(self.size) + blocks * block_key_bytes(home),
+            Body::Symlink => 3 + home + self.size,
+            Body::Directory { .. } | Body::Special { .. } => 0,
+        };
+        (record + home_of + xattrs + content) as i64
+    }
+
+    /// The blocks that are there and that may come without needing space. Errors: what a file alone can, is asked for.
+    pub fn file(&self) -> FsResult<(u64, u64)> {
+        match self.body {
+            Body::File { blocks, reserved } => Ok((blocks, reserved)),
+            Body::Directory { .. } => Err(FsError::IsDirectory),
+            Body::Symlink | Body::Special { .. } => Err(FsError::Invalid { what: "it is no regular file" }),
+        }
+    }
+
+    /// Whether a file has no holes, with how many blocks; nothing if it has holes.
+    pub fn dense_blocks(&self) -> Option<u64> {
+        let all = self.size.div_ceil(BLOCK);
+        matches!(self.body, Body::File { blocks, .. } if blocks == all).then_some(all)
+    }
+
+    pub fn is_directory(&self) -> bool {
+        self.kind == FileKind::Directory
+    }
+
+    /// Errors: `NotDirectory`.
+    pub fn check_directory(&self) -> FsResult<()> {
+        if self.is_directory() { Ok(()) } else { Err(FsError::NotDirectory) }
+    }
+
+    /// The directory that `..` is. Errors: `NotDirectory`.
+    pub fn parent(&self) -> FsResult<Ino> {
+        match self.body {
+            Body::Directory { parent, .. } => Ok(parent),
+            _ => Err(FsError::NotDirectory),
+        }
+    }
+}
+
+/// What the key of a block counts as.
+fn block_key_bytes(home: u64) -> u64 {
+    home + 6
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], String> {
+        let (taken, rest) = self.0.split_first_chunk().ok_or("an inode's record that is too short")?;
+        self.0 = rest;
+        Ok(*taken)
+    }
+
+    fn u32(&mut self) -> Result<u32, String> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64, String> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    fn time(&mut self) -> Result<Timestamp, String> {
+        Ok(Timestamp { seconds: i64::from_le_bytes(self.take()?), nanoseconds: self.u32()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_back_and_messages_make_them() {
+        let time = |seconds| Timestamp { seconds, nanoseconds: 999_999_999 };
+        let file = Inode {
+            kind: FileKind::File,
+            permissions: 0o7777,
+            links: 3,
+            uid: u32::MAX,
+            gid: 5,
+            xattr_pieces: 6,
+            xattr_bytes: 1 << 40,
+            size: u64::MAX,
+            accessed: time(-7),
+            modified: time(i64::MAX),
+            changed: time(i64::MIN),
+            body: Body::File { blocks: 8, reserved: 9 },
+        };
+        let bodies = [
+            (FileKind::Directory, Body::Directory { parent: Ino(4), last_label: 5, unordered: 6 }),
+            (FileKind::Symlink, Body::Symlink),
+            (FileKind::BlockDevice, Body::Special { device: 0x105 }),
+            (FileKind::File, file.body),
+        ];
+        for (kind, body) in bodies {
+            let inode = Inode { kind, body, ..file };
+            let record = inode.encode();
+            assert_eq!(Inode::decode(&record), Ok(inode));
+            assert!(Inode::decode(&record[1..]).is_err());
+            assert!(Inode::decode(&[&record[..], &[0]].concat()).is_err());
+            let written = Inode { size: 5, modified: time(6), changed: time(6), ..inode };
+            let message = inode.message_to(&written).unwrap();
+            assert!(message.payload_bytes() <= 32, "size and two times lie together: {message:?}");
+            assert_eq!(message.apply(Some(&Bytes::from(record))), Some(Bytes::from(written.encode())));
+            assert_eq!(inode.message_to(&inode), None);
+        }
+    }
+}

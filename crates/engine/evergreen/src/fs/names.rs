@@ -1,0 +1,376 @@
+//! Names: finding, making and removing them.
+
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
+use senesce_fsapi::{
+    Attributes, Caller, FileKind, FsError, FsResult, Ino, MAX_SYMLINK_BYTES, NewNode, Timestamp, check_name,
+};
+
+use super::{
+    entry::{Entry, FLOOR_AT},
+    evergreen::{EvergreenFs, damaged, orphan_bytes},
+    inode::{Body, Inode},
+    labels::LABELS,
+    table::{Node, Object, Writing},
+};
+use crate::{
+    Batch, KeyValue, Message,
+    keys::{Home, Key, home_of_key, orphan_key},
+};
+
+/// Names that one inode can have.
+const MAX_LINKS: u32 = u32::MAX;
+
+/// What is at a name, and the name behind it.
+pub struct Found {
+    pub entry: Option<Entry>,
+    pub next: Option<Next>,
+}
+
+/// The next name that has a place in the order.
+#[derive(Clone)]
+pub struct Next {
+    pub name: Vec<u8>,
+    pub label: u64,
+    pub floor: u64,
+}
+
+/// What is made behind a name: its inode's number, kind and home.
+pub struct Target<'a> {
+    pub ino: Ino,
+    pub kind: FileKind,
+    pub home: &'a Home,
+}
+
+/// A label that a new name got, and those between which it lies.
+pub struct NewLabel {
+    pub label: u64,
+    pub between: (u64, u64),
+}
+
+pub fn touch(inode: &mut Inode, now: Timestamp) {
+    (inode.modified, inode.changed) = (now, now);
+}
+
+/// A directory has one name more, or one fewer.
+pub fn count_name(directory: &mut Inode, kind: FileKind, sign: i32) {
+    directory.size = directory.size.saturating_add_signed(sign.into());
+    if kind == FileKind::Directory {
+        directory.links = directory.links.saturating_add_signed(sign);
+    }
+}
+
+impl<S: KeyValue> EvergreenFs<S> {
+    pub(super) fn decode_entry(directory: &Home, name: &[u8], record: &[u8]) -> FsResult<Entry> {
+        Entry::decode(record).map_err(|what| {
+            let at = Key::Name(directory.clone(), name.to_vec());
+            damaged(format!("{at:?}"), what).into()
+        })
+    }
+
+    /// What a name leads to.
+    pub(super) fn find(&self, directory: &Object, name: &[u8]) -> FsResult<Option<Entry>> {
+        directory.inode.check_directory()?;
+        check_name(name)?;
+        let record = self.store.get(&directory.home.name_key(name))?;
+        record.map(|record| Self::decode_entry(&directory.home, name, &record)).transpose()
+    }
+
+    /// What a name leads to, and the name behind it: what is needed to make or remove it.
+    pub(super) fn find_place(&self, directory: &Object, name: &[u8]) -> FsResult<Found> {
+        directory.inode.check_directory()?;
+        check_name(name)?;
+        let mut found = Found { entry: None, next: None };
+        self.scan(directory.home.name_key(name)..directory.home.names().end, &mut |key, value| {
+            let Key::Name(home, at) = key else { return Ok(ControlFlow::Continue(())) };
+            let entry = Self::decode_entry(&home, &at, &value)?;
+            if at == name {
+                found.entry = Some(entry);
+            } else if entry.label < LABELS {
+                found.next = Some(Next { name: at, label: entry.label, floor: entry.floor });
+                return Ok(ControlFlow::Break(()));
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(found)
+    }
+
+    /// Writes a new name down. `inode`: the directory's, as it will be. Gives what is to be remembered of its label.
+    pub(super) fn add_name(
+        &self,
+        batch: &mut Batch,
+        (directory, inode): (&Object, &mut Inode),
+        (name, next): (&[u8], Option<&Next>),
+        target: &Target<'_>,
+    ) -> NewLabel {
+        count_name(inode, target.kind, 1);
+        let Body::Directory { last_label, unordered, .. } = &mut inode.body else { unreachable!("it was looked at") };
+        let (floor, above) = next.map_or((*last_label, LABELS), |next| (next.floor, next.label));
+        let (label, floor) = match directory.labels.choose(floor, above) {
+            Some(label) => {
+                match next {
+                    Some(next) => set_floor(batch, &directory.home, &next.name, label),
+                    None => *last_label = label,
+                }
+                (label, floor)
+            }
+            None => {
+                let number = *unordered;
+                *unordered += 1;
+                batch.put(directory.home.unordered_key(number), name.to_vec());
+                batch.claim.bytes += unordered_bytes(&directory.home, number, name);
+                (LABELS + number, 0)
+            }
+        };
+        self.put_entry(batch, &directory.home, name, label, floor, target);
+        NewLabel { label, between: (floor, above) }
+    }
+
+    /// Writes the record of a name, new or in the place of another, whose claim is given back elsewhere.
+    pub(super) fn put_entry(
+        &self,
+        batch: &mut Batch,
+        directory: &Home,
+        name: &[u8],
+        label: u64,
+        floor: u64,
+        target: &Target<'_>,
+    ) {
+        let home = self.told_home(directory, name, target.ino, target.home);
+        let entry = Entry { ino: target.ino, kind: target.kind, label, floor, home };
+        batch.claim.bytes += entry_bytes(directory, name, &entry);
+        batch.put(directory.name_key(name), entry.encode());
+    }
+
+    /// Strikes a name out; the name behind it gets its labels. Gives that name, as it is now.
+    pub(super) fn strike_name(
+        &self,
+        batch: &mut Batch,
+        (directory, inode): (&Object, &mut Inode),
+        name: &[u8],
+        entry: &Entry,
+        next: Option<&Next>,
+    ) -> Option<Next> {
+        count_name(inode, entry.kind, -1);
+        batch.delete(directory.home.name_key(name));
+        batch.claim.bytes -= entry_bytes(&directory.home, name, entry);
+        let Body::Directory { last_label, .. } = &mut inode.body else { unreachable!("it was looked at") };
+        if let Some(number) = entry.label.checked_sub(LABELS) {
+            batch.delete(directory.home.unordered_key(number));
+            batch.claim.bytes -= unordered_bytes(&directory.home, number, name);
+            return next.cloned();
+        }
+        match next {
+            Some(next) => {
+                set_floor(batch, &directory.home, &next.name, entry.floor);
+                Some(Next { floor: entry.floor, ..next.clone() })
+            }
+            None => {
+                *last_label = entry.floor;
+                None
+            }
+        }
+    }
+
+    /// An inode loses a name: it lives on if it has another one or is held. Says whether it is gone.
+    pub(super) fn lose_name(&self, batch: &mut Batch, caller: &Caller, node: &Node, object: &Object) -> Option<Inode> {
+        let mut inode = object.inode;
+        inode.changed = caller.now;
+        inode.links = if inode.is_directory() { 0 } else { inode.links.saturating_sub(1) };
+        if inode.links == 0 && !node.is_held() {
+            self.remove_object(batch, node.ino, object);
+            return None;
+        }
+        if inode.links == 0 {
+            batch.put(orphan_key(node.ino.0), vec![1]);
+            batch.claim.bytes += orphan_bytes(node.ino);
+        }
+        self.change_inode(batch, node.ino, object, &inode);
+        Some(inode)
+    }
+
+    pub(super) fn do_lookup(&self, directory: Ino, name: &[u8]) -> FsResult<Attributes> {
+        let node = self.table.get(directory);
+        let object = self.reading(&node)?;
+        match name {
+            b"." => object.inode.check_directory().map(|()| object.inode.stat(directory)),
+            b".." => {
+                let parent = object.inode.parent()?;
+                check_alive(&object)?;
+                drop(object); // locks are never taken upwards
+                Ok(self.reading(&self.table.get(parent))?.inode.stat(parent))
+            }
+            name => {
+                let entry = self.find(&object, name)?.ok_or(FsError::NotFound)?;
+                let child = self.node_of(&object.home, name, &entry)?;
+                Ok(self.reading(&child)?.inode.stat(entry.ino))
+            }
+        }
+    }
+
+    pub(super) fn make(
+        &self,
+        caller: &Caller,
+        directory: Ino,
+        name: &[u8],
+        node: &NewNode,
+        target: &[u8],
+    ) -> FsResult<Attributes> {
+        let parent = self.table.get(directory);
+        let mut parent = self.writing(&parent)?;
+        let found = self.find_place(&parent, name)?;
+        if found.entry.is_some() {
+            return Err(FsError::Exists);
+        }
+        check_alive(&parent)?;
+        if parent.inode.links == MAX_LINKS {
+            return Err(FsError::TooManyLinks { max: MAX_LINKS });
+        }
+        let ino = self.new_ino()?;
+        let home = parent.home.child(self.layout, name, ino.0);
+        let inode = new_inode(caller, &parent.inode.stat(directory), node, target);
+        let mut batch = Batch::new();
+        let mut changed = parent.inode;
+        touch(&mut changed, caller.now);
+        let made = Target { ino, kind: node.kind, home: &home };
+        let label = self.add_name(&mut batch, (&parent, &mut changed), (name, found.next.as_ref()), &made);
+        self.change_inode(&mut batch, directory, &parent, &changed);
+        batch.put(home.inode_key(), inode.encode());
+        batch.put(home_of_key(ino.0), home.bytes().to_vec());
+        if !target.is_empty() {
+            batch.put(home.target_key(), Bytes::copy_from_slice(target));
+        }
+        batch.claim.bytes += inode.claim(ino, &home);
+        self.store.apply(batch)?;
+        parent.inode = changed;
+        parent.labels.note_new(label.label, label.between, name);
+        self.table.insert(ino, Object::new(home, inode));
+        Ok(inode.stat(ino))
+    }
+
+    pub(super) fn do_link(&self, caller: &Caller, ino: Ino, directory: Ino, name: &[u8]) -> FsResult<Attributes> {
+        let node = self.table.get(ino);
+        if self.reading(&node)?.inode.is_directory() {
+            return Err(FsError::NotPermitted);
+        }
+        let parent = self.table.get(directory);
+        // Kinds never change: only a directory is locked before what it names.
+        let is_directory = self.reading(&parent).and_then(|parent| parent.inode.check_directory());
+        if let Err(error) = is_directory {
+            return self.reading(&node).and_then(|object| check_alive(&object)).and(Err(error));
+        }
+        let mut parent = self.writing(&parent)?;
+        let mut object = self.writing(&node)?;
+        check_alive(&object)?;
+        let found = self.find_place(&parent, name)?;
+        if found.entry.is_some() {
+            return Err(FsError::Exists);
+        }
+        check_alive(&parent)?;
+        let mut inode = object.inode;
+        inode.links = inode.links.checked_add(1).ok_or(FsError::TooManyLinks { max: MAX_LINKS })?;
+        inode.changed = caller.now;
+        let mut batch = Batch::new();
+        let mut changed = parent.inode;
+        touch(&mut changed, caller.now);
+        let target = Target { ino, kind: inode.kind, home: &object.home };
+        let label = self.add_name(&mut batch, (&parent, &mut changed), (name, found.next.as_ref()), &target);
+        self.change_inode(&mut batch, directory, &parent, &changed);
+        self.change_inode(&mut batch, ino, &object, &inode);
+        self.store.apply(batch)?;
+        parent.inode = changed;
+        parent.labels.note_new(label.label, label.between, name);
+        object.inode = inode;
+        Ok(inode.stat(ino))
+    }
+
+    /// Removes a name, of a directory or of anything else.
+    pub(super) fn remove(&self, caller: &Caller, directory: Ino, name: &[u8], is_rmdir: bool) -> FsResult<()> {
+        let parent = self.table.get(directory);
+        let mut parent = self.writing(&parent)?;
+        let found = self.find_place(&parent, name)?;
+        let entry = found.entry.ok_or(FsError::NotFound)?;
+        match (entry.kind == FileKind::Directory, is_rmdir) {
+            (true, false) => return Err(FsError::IsDirectory),
+            (false, true) => return Err(FsError::NotDirectory),
+            _ => {}
+        }
+        let node = self.node_of(&parent.home, name, &entry)?;
+        let object = self.writing(&node)?;
+        if is_rmdir && object.inode.size > 0 {
+            return Err(FsError::NotEmpty);
+        }
+        let mut batch = Batch::new();
+        batch.claim.is_removal = true;
+        let mut changed = parent.inode;
+        touch(&mut changed, caller.now);
+        self.strike_name(&mut batch, (&parent, &mut changed), name, &entry, found.next.as_ref());
+        let left = self.lose_name(&mut batch, caller, &node, &object);
+        self.change_inode(&mut batch, directory, &parent, &changed);
+        self.store.apply(batch)?;
+        parent.inode = changed;
+        set_left(object, left);
+        Ok(())
+    }
+}
+
+/// Puts down in memory what became of an inode.
+pub fn set_left(mut object: Writing<'_>, left: Option<Inode>) {
+    match left {
+        Some(inode) => object.inode = inode,
+        None => object.set_gone(),
+    }
+}
+
+/// Errors: `NotFound` for an inode without a name.
+pub fn check_alive(object: &Object) -> FsResult<()> {
+    if object.inode.links == 0 { Err(FsError::NotFound) } else { Ok(()) }
+}
+
+/// Errors: what is wrong with a symbolic link's target.
+pub fn check_target(target: &[u8]) -> FsResult<()> {
+    match target.len() {
+        0 => Err(FsError::NotFound),
+        bytes if bytes > MAX_SYMLINK_BYTES => Err(FsError::TooLong { what: "a target", bytes, max: MAX_SYMLINK_BYTES }),
+        _ => Ok(()),
+    }
+}
+
+fn new_inode(caller: &Caller, parent: &Attributes, node: &NewNode, target: &[u8]) -> Inode {
+    let (uid, gid, permissions) = node.ownership(caller, parent);
+    let is_device = matches!(node.kind, FileKind::CharDevice | FileKind::BlockDevice);
+    Inode {
+        kind: node.kind,
+        permissions,
+        links: if node.kind == FileKind::Directory { 2 } else { 1 },
+        uid,
+        gid,
+        xattr_pieces: 0,
+        xattr_bytes: 0,
+        size: target.len() as u64,
+        accessed: caller.now,
+        modified: caller.now,
+        changed: caller.now,
+        body: match node.kind {
+            FileKind::File => Body::File { blocks: 0, reserved: 0 },
+            FileKind::Directory => Body::Directory { parent: parent.ino, last_label: 0, unordered: 0 },
+            FileKind::Symlink => Body::Symlink,
+            _ => Body::Special { device: if is_device { node.device } else { 0 } },
+        },
+    }
+}
+
+fn set_floor(batch: &mut Batch, directory: &Home, name: &[u8], floor: u64) {
+    batch.send(directory.name_key(name), Message::patch(FLOOR_AT, Bytes::copy_from_slice(&floor.to_le_bytes())));
+}
+
+/// What a name claims.
+pub fn entry_bytes(directory: &Home, name: &[u8], entry: &Entry) -> i64 {
+    (2 + directory.byte_count() + name.len() + entry.encode().len()) as i64
+}
+
+/// What the record of an unordered name's number claims.
+pub fn unordered_bytes(directory: &Home, number: u64, name: &[u8]) -> i64 {
+    (directory.unordered_key(number).len() + name.len()) as i64
+}

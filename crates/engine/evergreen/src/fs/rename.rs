@@ -1,0 +1,294 @@
+//! Renames.
+
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
+use senesce_fsapi::{Caller, FileKind, FsError, FsResult, Ino, RenameHow};
+
+use super::{
+    entry::Entry,
+    evergreen::EvergreenFs,
+    inode::{Body, Inode},
+    names::{Next, Target, check_alive, count_name, entry_bytes, set_left, touch},
+    table::{Object, Writing},
+};
+use crate::{
+    Batch, KeyValue,
+    keys::{Home, home_of_key},
+};
+
+/// A file of one name and up to so many bytes moves to where its new name says, so that it lies there where it is read.
+const REHOMED_BYTES: u64 = 128 << 10;
+
+type Name<'a> = (Ino, &'a [u8]);
+
+/// The directories of a rename, locked: one if they are the same. With their inodes as they will be.
+struct Directories<'a> {
+    from: Writing<'a>,
+    to: Option<Writing<'a>>,
+    from_inode: Inode,
+    to_inode: Inode,
+}
+
+impl Directories<'_> {
+    fn to(&self) -> &Object {
+        self.to.as_deref().unwrap_or(&self.from)
+    }
+
+    /// The directory with the new name, and its inode as it will be.
+    fn target(&mut self) -> (&Object, &mut Inode) {
+        match &self.to {
+            Some(to) => (to, &mut self.to_inode),
+            None => (&self.from, &mut self.from_inode),
+        }
+    }
+}
+
+impl<S: KeyValue> EvergreenFs<S> {
+    pub(super) fn do_rename(&self, caller: &Caller, from: Name<'_>, to: Name<'_>, how: RenameHow) -> FsResult<()> {
+        if from.0 == to.0 {
+            let node = self.table.get(from.0);
+            let object = self.writing(&node)?;
+            let (from_inode, to_inode) = (object.inode, object.inode);
+            let directories = Directories { from: object, to: None, from_inode, to_inode };
+            return self.rename_between(caller, directories, (from, &[]), (to, &[]), how);
+        }
+        // From here on no directory gets another parent but by this call.
+        let _alone = self.lock_renames();
+        let (above_from, above_to) = (self.ancestors(from.0)?, self.ancestors(to.0)?);
+        let (first, second) = (self.table.get(from.0), self.table.get(to.0));
+        if !self.reading(&second)?.inode.is_directory() {
+            // Kinds never change: only directories are locked before others.
+            self.find(&*self.reading(&first)?, from.1)?.ok_or(FsError::NotFound)?;
+            return Err(FsError::NotDirectory);
+        }
+        self.reading(&first)?.inode.check_directory()?;
+        let to_is_above = above_from.contains(&to.0) || (!above_to.contains(&from.0) && to.0 < from.0);
+        let (object, other) = if to_is_above {
+            let other = self.writing(&second)?;
+            (self.writing(&first)?, other)
+        } else {
+            (self.writing(&first)?, self.writing(&second)?)
+        };
+        let (from_inode, to_inode) = (object.inode, other.inode);
+        let directories = Directories { from: object, to: Some(other), from_inode, to_inode };
+        self.rename_between(caller, directories, (from, &above_from), (to, &above_to), how)
+    }
+
+    /// An inode and the directories above it.
+    fn ancestors(&self, mut ino: Ino) -> FsResult<Vec<Ino>> {
+        let mut all = vec![ino];
+        loop {
+            let node = self.table.get(ino);
+            let object = self.reading(&node)?;
+            match object.inode.parent() {
+                Ok(parent) if parent != ino && object.inode.links > 0 => ino = parent,
+                _ => return Ok(all),
+            }
+            all.push(ino);
+        }
+    }
+
+    fn rename_between(
+        &self,
+        caller: &Caller,
+        mut directories: Directories<'_>,
+        (from, above_from): (Name<'_>, &[Ino]),
+        (to, above_to): (Name<'_>, &[Ino]),
+        how: RenameHow,
+    ) -> FsResult<()> {
+        let found = self.find_place(&directories.from, from.1)?;
+        let moved = found.entry.ok_or(FsError::NotFound)?;
+        let place = self.find_place(directories.to(), to.1)?;
+        check_alive(directories.to())?;
+        match (how, &place.entry) {
+            (RenameHow::NoReplace, Some(_)) => return Err(FsError::Exists),
+            (RenameHow::Exchange, None) => return Err(FsError::NotFound),
+            (_, Some(there)) if there.ino == moved.ino => return Ok(()),
+            _ => {}
+        }
+        let loops = FsError::Invalid { what: "a directory cannot come below itself" };
+        if above_to.contains(&moved.ino) {
+            return Err(loops);
+        }
+        match &place.entry {
+            Some(there) if how == RenameHow::Exchange && above_from.contains(&there.ino) => return Err(loops),
+            Some(there) if how != RenameHow::Exchange => match (moved.kind, there.kind) {
+                (FileKind::Directory, FileKind::Directory) if above_from.contains(&there.ino) => {
+                    return Err(FsError::NotEmpty);
+                }
+                (FileKind::Directory, FileKind::Directory) => {}
+                (FileKind::Directory, _) => return Err(FsError::NotDirectory),
+                (_, FileKind::Directory) => return Err(FsError::IsDirectory),
+                _ => {}
+            },
+            _ => {}
+        }
+        let moved_node = self.node_of(&directories.from.home, from.1, &moved)?;
+        let mut moved_object = self.writing(&moved_node)?;
+        let mut batch = Batch::new();
+        touch(&mut directories.from_inode, caller.now);
+        touch(&mut directories.to_inode, caller.now);
+        let there = match &place.entry {
+            Some(there) => Some((there, self.node_of(&directories.to().home, to.1, there)?)),
+            None => None,
+        };
+        let (new_home, inode) =
+            self.move_object(&mut batch, caller, &moved_object, moved.ino, (directories.to(), to))?;
+        let target = Target { ino: moved.ino, kind: moved.kind, home: &new_home };
+        let mut label = None;
+        match &there {
+            Some((there, node)) if how == RenameHow::Exchange => {
+                let mut there_object = self.writing(node)?;
+                let (there_home, there_inode) =
+                    self.move_object(&mut batch, caller, &there_object, there.ino, (&directories.from, from))?;
+                let back = Target { ino: there.ino, kind: there.kind, home: &there_home };
+                self.replace(&mut batch, &directories.from, from.1, &moved, moved.floor, &back);
+                self.replace(&mut batch, directories.to(), to.1, there, there.floor, &target);
+                change_kind(&mut directories.from_inode, moved.kind, there.kind);
+                change_kind(directories.target().1, there.kind, moved.kind);
+                self.finish(batch, &mut directories, (from, to))?;
+                there_object.home = there_home;
+                there_object.inode = there_inode;
+            }
+            Some((there, node)) => {
+                let there_object = self.writing(node)?;
+                if there_object.inode.is_directory() && there_object.inode.size > 0 {
+                    return Err(FsError::NotEmpty);
+                }
+                batch.claim.is_removal = true;
+                let next = self.strike_name(
+                    &mut batch,
+                    (&directories.from, &mut directories.from_inode),
+                    from.1,
+                    &moved,
+                    found.next.as_ref(),
+                );
+                // The name behind the one that is struck out may be the one that is replaced.
+                let is_next = directories.to.is_none() && next.as_ref().is_some_and(|next| next.name == to.1);
+                let floor = next.filter(|_| is_next).map_or(there.floor, |next| next.floor);
+                self.replace(&mut batch, directories.to(), to.1, there, floor, &target);
+                change_kind(directories.target().1, there.kind, moved.kind);
+                let left = self.lose_name(&mut batch, caller, node, &there_object);
+                self.finish(batch, &mut directories, (from, to))?;
+                set_left(there_object, left);
+            }
+            None => {
+                let next = self.strike_name(
+                    &mut batch,
+                    (&directories.from, &mut directories.from_inode),
+                    from.1,
+                    &moved,
+                    found.next.as_ref(),
+                );
+                let behind =
+                    if directories.to.is_some() { place.next } else { behind_new_name(from.1, place.next, next) };
+                label = Some(self.add_name(&mut batch, directories.target(), (to.1, behind.as_ref()), &target));
+                self.finish(batch, &mut directories, (from, to))?;
+            }
+        }
+        if let Some(label) = label {
+            let directory = directories.to.as_mut().unwrap_or(&mut directories.from);
+            directory.labels.note_new(label.label, label.between, to.1);
+        }
+        moved_object.home = new_home;
+        moved_object.inode = inode;
+        Ok(())
+    }
+
+    /// Sends what becomes of the directories, and does it all.
+    fn finish(
+        &self,
+        mut batch: Batch,
+        directories: &mut Directories<'_>,
+        (from, to): (Name<'_>, Name<'_>),
+    ) -> FsResult<()> {
+        self.change_inode(&mut batch, from.0, &directories.from, &directories.from_inode);
+        if let Some(other) = &directories.to {
+            self.change_inode(&mut batch, to.0, other, &directories.to_inode);
+        }
+        self.store.apply(batch)?;
+        directories.from.inode = directories.from_inode;
+        if let Some(other) = &mut directories.to {
+            other.inode = directories.to_inode;
+        }
+        Ok(())
+    }
+
+    /// Writes a name's record in the place of another, which keeps its label.
+    fn replace(
+        &self,
+        batch: &mut Batch,
+        directory: &Object,
+        name: &[u8],
+        old: &Entry,
+        floor: u64,
+        target: &Target<'_>,
+    ) {
+        batch.claim.bytes -= entry_bytes(&directory.home, name, old);
+        self.put_entry(batch, &directory.home, name, old.label, floor, target);
+    }
+
+    /// What becomes of an inode that gets a name in another place: its home and its record.
+    fn move_object(
+        &self,
+        batch: &mut Batch,
+        caller: &Caller,
+        object: &Object,
+        ino: Ino,
+        (directory, to): (&Object, Name<'_>),
+    ) -> FsResult<(Home, Inode)> {
+        let mut inode = object.inode;
+        inode.changed = caller.now;
+        if let Body::Directory { parent, .. } = &mut inode.body {
+            *parent = to.0;
+        }
+        let born = directory.home.child(self.layout, to.1, ino.0);
+        let moves = !inode.is_directory() && inode.links == 1 && inode.size <= REHOMED_BYTES && born != object.home;
+        if !moves {
+            self.change_inode(batch, ino, object, &inode);
+            return Ok((object.home.clone(), inode));
+        }
+        batch.claim.bytes += inode.claim(ino, &born) - object.inode.claim(ino, &object.home);
+        self.copy_range(batch, object, &born, object.home.metadata())?;
+        if matches!(inode.body, Body::File { blocks: 1.., .. }) {
+            self.copy_range(batch, object, &born, object.home.blocks_from(0))?;
+        }
+        batch.put(born.inode_key(), inode.encode());
+        batch.put(home_of_key(ino.0), born.bytes().to_vec());
+        Ok((born, inode))
+    }
+
+    /// Moves the keys of a range from an object's home to another.
+    fn copy_range(
+        &self,
+        batch: &mut Batch,
+        object: &Object,
+        to: &Home,
+        range: std::ops::Range<Vec<u8>>,
+    ) -> FsResult<()> {
+        let behind = 1 + object.home.byte_count();
+        self.store.scan(&range.start, &range.end, &mut |key, value| {
+            batch.put(Bytes::from([&key[..1], to.bytes(), &key[behind..]].concat()), value);
+            ControlFlow::Continue(())
+        })?;
+        batch.delete_range(range.start, range.end);
+        Ok(())
+    }
+}
+
+/// A name of a directory leads to something else.
+fn change_kind(inode: &mut Inode, old: FileKind, new: FileKind) {
+    count_name(inode, old, -1);
+    count_name(inode, new, 1);
+}
+
+/// The name behind a new one, where a name of the same directory was struck out: `next` is what is behind the new name, as
+/// it was before, `behind` what was behind the one struck out, as it is now.
+fn behind_new_name(struck: &[u8], next: Option<Next>, behind: Option<Next>) -> Option<Next> {
+    match (next, behind) {
+        (Some(next), behind) if next.name == struck => behind,
+        (Some(next), Some(behind)) if next.name == behind.name => Some(behind),
+        (next, _) => next,
+    }
+}

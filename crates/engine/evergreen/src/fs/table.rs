@@ -1,0 +1,215 @@
+//! Inodes in memory: each is read once, is there once, and has a lock of its own.
+//!
+//! Locks are taken from a directory to what it names, and a rename between directories excludes all others: then nobody
+//! waits for someone who waits for him. A file's lock is the last that is taken.
+
+use std::{
+    collections::HashMap,
+    ops::{Deref, DerefMut},
+    sync::{
+        Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use senesce_fsapi::{FsError, FsResult, Ino};
+
+use super::{inode::Inode, labels::Labels};
+use crate::{Error, KeyValue, keys::Home, keys::home_of_key};
+
+/// So many inodes are kept, and more only while they are held.
+const KEPT: usize = 1 << 16;
+
+/// An inode in memory.
+pub struct Node {
+    pub ino: Ino,
+    /// How often it is held. Changed under its lock.
+    pub held: AtomicU64,
+    is_used: AtomicBool,
+    state: RwLock<State>,
+}
+
+enum State {
+    Unknown,
+    There(Box<Object>),
+    Gone,
+}
+
+/// What is known of an inode: as its record has it.
+pub struct Object {
+    pub home: Home,
+    pub inode: Inode,
+    /// Of a directory.
+    pub labels: Labels,
+}
+
+impl Object {
+    pub fn new(home: Home, inode: Inode) -> Self {
+        Self { home, inode, labels: Labels::default() }
+    }
+}
+
+/// An inode that is there, and does not change meanwhile.
+pub struct Reading<'a>(RwLockReadGuard<'a, State>);
+
+/// An inode that is there, for oneself alone.
+pub struct Writing<'a>(RwLockWriteGuard<'a, State>);
+
+impl Deref for Reading<'_> {
+    type Target = Object;
+
+    fn deref(&self) -> &Object {
+        match &*self.0 {
+            State::There(object) => object,
+            State::Unknown | State::Gone => unreachable!("only what is there is given"),
+        }
+    }
+}
+
+impl Deref for Writing<'_> {
+    type Target = Object;
+
+    fn deref(&self) -> &Object {
+        match &*self.0 {
+            State::There(object) => object,
+            State::Unknown | State::Gone => unreachable!("only what is there is given"),
+        }
+    }
+}
+
+impl DerefMut for Writing<'_> {
+    fn deref_mut(&mut self) -> &mut Object {
+        match &mut *self.0 {
+            State::There(object) => object,
+            State::Unknown | State::Gone => unreachable!("only what is there is given"),
+        }
+    }
+}
+
+impl Writing<'_> {
+    /// The inode was removed.
+    pub fn set_gone(mut self) {
+        *self.0 = State::Gone;
+    }
+}
+
+impl Node {
+    fn new(ino: Ino, state: State) -> Arc<Self> {
+        Arc::new(Self { ino, held: AtomicU64::new(0), is_used: AtomicBool::new(true), state: RwLock::new(state) })
+    }
+
+    pub fn is_held(&self) -> bool {
+        self.held.load(Ordering::Relaxed) > 0
+    }
+
+    /// For reading. Errors: `NotFound`; those of the store.
+    pub fn read(&self, store: &impl KeyValue) -> FsResult<Reading<'_>> {
+        loop {
+            let guard = self.state.read().unwrap_or_else(PoisonError::into_inner);
+            match *guard {
+                State::There(_) => return Ok(Reading(guard)),
+                State::Gone => return Err(FsError::NotFound),
+                State::Unknown => drop(guard),
+            }
+            self.write(store)?;
+        }
+    }
+
+    /// For changing. Errors: `NotFound`; those of the store.
+    pub fn write(&self, store: &impl KeyValue) -> FsResult<Writing<'_>> {
+        self.write_at(store, None)
+    }
+
+    /// Reads it, if it was not yet. With its home, one reading is saved.
+    pub fn load(&self, store: &impl KeyValue, home: impl FnOnce() -> Home) -> FsResult<()> {
+        let is_known = !matches!(*self.state.read().unwrap_or_else(PoisonError::into_inner), State::Unknown);
+        if is_known { Ok(()) } else { self.write_at(store, Some(home())).map(|_| ()) }
+    }
+
+    fn write_at(&self, store: &impl KeyValue, home: Option<Home>) -> FsResult<Writing<'_>> {
+        let mut guard = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        match *guard {
+            State::There(_) => {}
+            State::Gone => return Err(FsError::NotFound),
+            State::Unknown => *guard = State::There(Box::new(load(store, self.ino, home)?)),
+        }
+        Ok(Writing(guard))
+    }
+}
+
+fn load(store: &impl KeyValue, ino: Ino, home: Option<Home>) -> FsResult<Object> {
+    let damaged = |what| Error::Damaged { place: format!("inode {}", ino.0), what };
+    let home = match home {
+        Some(home) => home,
+        None => {
+            let bytes = store.get(&home_of_key(ino.0))?.ok_or(FsError::NotFound)?;
+            Home::from_bytes(&bytes).map_err(damaged)?
+        }
+    };
+    let record = store.get(&home.inode_key())?.ok_or_else(|| damaged("it has a home and no record".to_owned()))?;
+    Ok(Object::new(home, Inode::decode(&record).map_err(damaged)?))
+}
+
+/// All inodes in memory.
+pub struct Table {
+    nodes: Mutex<Nodes>,
+    kept: usize,
+}
+
+struct Nodes {
+    by_ino: HashMap<Ino, Arc<Node>>,
+    sweep_at: usize,
+}
+
+impl Table {
+    pub fn new() -> Self {
+        Self::with_kept(KEPT)
+    }
+
+    fn with_kept(kept: usize) -> Self {
+        Self { nodes: Mutex::new(Nodes { by_ino: HashMap::new(), sweep_at: kept }), kept }
+    }
+
+    /// An inode that may be there.
+    pub fn get(&self, ino: Ino) -> Arc<Node> {
+        self.get_or(ino, || Node::new(ino, State::Unknown))
+    }
+
+    /// Puts in an inode that was made just now.
+    pub fn insert(&self, ino: Ino, object: Object) {
+        self.get_or(ino, || Node::new(ino, State::There(Box::new(object))));
+    }
+
+    fn get_or(&self, ino: Ino, make: impl FnOnce() -> Arc<Node>) -> Arc<Node> {
+        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        if nodes.by_ino.len() >= nodes.sweep_at {
+            // Whoever has a node has it from here: what only the table has is nobody's.
+            nodes.by_ino.retain(|_, node| {
+                Arc::strong_count(node) > 1 || node.is_held() || node.is_used.swap(false, Ordering::Relaxed)
+            });
+            nodes.sweep_at = self.kept.max(nodes.by_ino.len() + self.kept / 4);
+        }
+        let node = nodes.by_ino.entry(ino).or_insert_with(make).clone();
+        node.is_used.store(true, Ordering::Relaxed);
+        node
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_or_had_stays_and_the_rest_goes() {
+        let table = Table::with_kept(100);
+        let had = table.get(Ino(1));
+        table.get(Ino(2)).held.store(1, Ordering::Relaxed);
+        for ino in 3..10_000 {
+            table.get(Ino(ino));
+        }
+        let same = table.get(Ino(1));
+        assert!(Arc::ptr_eq(&had, &same));
+        assert!(table.get(Ino(2)).is_held());
+        assert!(table.nodes.lock().unwrap().by_ino.len() < 300);
+    }
+}

@@ -1,0 +1,112 @@
+//! What the keys of an object begin with.
+
+use super::number::{put_number, take_number};
+
+/// How much of a name a home holds.
+pub const BIRTH_NAME_BYTES: usize = 16;
+
+/// A home that would be longer begins anew: what is born so deep lies in a zone of its own.
+pub const MAX_HOME_BYTES: usize = 1024;
+
+/// What begins a home.
+const ROOT: u8 = 1;
+const ZONE: u8 = 2;
+const NUMBER: u8 = 3;
+
+/// Bytes of names below this one, and this one, are escaped by it: what is lower tells what a key is.
+const ESCAPE: u8 = 3;
+
+/// What the homes of a file system are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeyLayout {
+    /// The path at birth: what is read together lies together.
+    #[default]
+    BirthPath,
+    /// The inode's number alone: for showing what the other is good for.
+    InodeNumber,
+}
+
+/// The home of an object. It outlives renames; no other object has the same.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Home(Vec<u8>);
+
+impl Home {
+    /// That of the root directory.
+    pub fn root() -> Self {
+        Self(vec![ROOT])
+    }
+
+    /// That of an inode born under this one with this name.
+    pub fn child(&self, layout: KeyLayout, name: &[u8], ino: u64) -> Self {
+        if layout == KeyLayout::InodeNumber {
+            return Self::begin(NUMBER, ino);
+        }
+        let mut home = self.0.clone();
+        for &byte in name.iter().take(BIRTH_NAME_BYTES) {
+            if byte <= ESCAPE {
+                home.push(ESCAPE);
+            }
+            home.push(byte);
+        }
+        home.push(0);
+        put_number(&mut home, ino);
+        if home.len() > MAX_HOME_BYTES { Self::begin(ZONE, ino) } else { Self(home) }
+    }
+
+    fn begin(first: u8, ino: u64) -> Self {
+        let mut home = vec![first];
+        put_number(&mut home, ino);
+        Self(home)
+    }
+
+    /// From its bytes. Errors: what is not so, in words.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        match Self::take(bytes) {
+            Ok((home, [])) => Ok(home),
+            Ok((_, rest)) => Err(format!("{} bytes behind a home", rest.len())),
+            Err(problem) => Err(problem),
+        }
+    }
+
+    /// The home that a key begins with, and what comes behind it.
+    pub(super) fn take(bytes: &[u8]) -> Result<(Self, &[u8]), String> {
+        let (first, mut rest) = bytes.split_first().ok_or("no home")?;
+        match *first {
+            ROOT => {}
+            ZONE | NUMBER => rest = take_number(rest).ok_or("a zone without a number")?.1,
+            other => return Err(format!("a home that begins with {other}")),
+        }
+        while rest.first().is_some_and(|&byte| byte >= ESCAPE) {
+            let mut bytes = 0;
+            while let Some((&byte, behind)) = rest.split_first().filter(|(byte, _)| **byte > 0) {
+                rest = match (byte, behind) {
+                    (ESCAPE, [1..=ESCAPE, behind @ ..]) => behind,
+                    (ESCAPE, _) => return Err("an escape before what needs none".to_owned()),
+                    (..ESCAPE, _) => return Err("a byte of a name that is not escaped".to_owned()),
+                    (_, behind) => behind,
+                };
+                bytes += 1;
+            }
+            let number = rest.strip_prefix(&[0]).and_then(take_number);
+            rest = number.ok_or("a name of a home without a number")?.1;
+            if bytes > BIRTH_NAME_BYTES {
+                return Err(format!("a name of {bytes} bytes in a home; at most {BIRTH_NAME_BYTES}"));
+            }
+        }
+        let home = &bytes[..bytes.len() - rest.len()];
+        if home.len() > MAX_HOME_BYTES {
+            return Err(format!("a home of {} bytes; at most {MAX_HOME_BYTES}", home.len()));
+        }
+        Ok((Self(home.to_vec()), rest))
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// How long it is: never 0.
+    pub fn byte_count(&self) -> usize {
+        self.0.len()
+    }
+}

@@ -1,0 +1,46 @@
+//! The suite that every engine runs.
+
+use senesce_core::Seed;
+use senesce_fsapi::conformance::{SequenceOptions, run_cases, run_read_dir, run_sequence, run_threads};
+
+use super::rig::{make, make_by_number};
+
+/// Sizes at which a block, a batch, or the files that move with their names end.
+fn options() -> SequenceOptions {
+    let boundaries = vec![0, 1, 4096, 8192, 128 << 10, 1 << 20];
+    SequenceOptions { boundaries, operations: 400, compare_every: 25, ..SequenceOptions::default() }
+}
+
+#[test]
+fn cases() {
+    run_cases(&make).unwrap();
+    run_cases(&make_by_number).unwrap();
+}
+
+#[test]
+fn directories_that_change_while_they_are_read() {
+    for seed in 0..4 {
+        run_read_dir(&make, Seed(seed), 400).unwrap();
+    }
+}
+
+#[test]
+fn threads() {
+    for seed in 0..4 {
+        run_threads(&make, Seed(seed), 4, 200).unwrap();
+    }
+}
+
+#[test]
+fn sequences() {
+    for seed in 0..12 {
+        run_sequence(&make, Seed(seed), &options()).unwrap();
+    }
+}
+
+#[test]
+fn sequences_with_keys_by_number() {
+    for seed in 100..104 {
+        run_sequence(&make_by_number, Seed(seed), &options()).unwrap();
+    }
+}

@@ -1,0 +1,4 @@
+//! The file system over the store in memory.
+
+mod conformance;
+mod rig;

@@ -1,0 +1,47 @@
+//! A file system over the store in memory, that is closed and opened, and checked.
+
+use senesce_evergreen::{EvergreenFs, FsOptions, KeyLayout, KeyValue, ModelStore, check_files};
+use senesce_fsapi::{FileSystem, FsResult, conformance::Subject};
+
+/// A file system over a store.
+pub struct Rig<S: KeyValue>(Option<EvergreenFs<S>>);
+
+impl<S: KeyValue> Rig<S> {
+    pub fn new(store: S, keys: KeyLayout) -> Self {
+        Self(Some(EvergreenFs::format(store, FsOptions { keys }).unwrap()))
+    }
+
+    pub fn fs(&self) -> &EvergreenFs<S> {
+        self.0.as_ref().expect("it is open")
+    }
+}
+
+impl<S: KeyValue + 'static> Subject for Rig<S> {
+    fn file_system(&self) -> &dyn FileSystem {
+        self.fs()
+    }
+
+    fn reopen(&mut self) -> FsResult<()> {
+        let store = self.0.take().expect("it is open").into_store();
+        self.0 = Some(EvergreenFs::open(store)?);
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<(), String> {
+        let findings = check_files(self.fs().store()).map_err(|error| error.to_string())?;
+        if findings.is_empty() { Ok(()) } else { Err(findings.join("\n")) }
+    }
+}
+
+/// Space for all that is no test of space.
+pub fn large() -> ModelStore {
+    ModelStore::new(1 << 40, 1 << 20)
+}
+
+pub fn make() -> Box<dyn Subject> {
+    Box::new(Rig::new(large(), KeyLayout::BirthPath))
+}
+
+pub fn make_by_number() -> Box<dyn Subject> {
+    Box::new(Rig::new(large(), KeyLayout::InodeNumber))
+}
