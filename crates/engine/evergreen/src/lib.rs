@@ -9,6 +9,7 @@
 
 mod batch;
 pub mod disk;
+mod dump;
 mod error;
 mod fs;
 mod key_value;
@@ -18,6 +19,7 @@ mod message;
 mod model;
 
 pub use batch::{Batch, Change};
+pub use dump::{Dump, DumpTable, DumpValue, DumpWhat, dump};
 pub use error::{Error, Result};
 pub use fs::{EvergreenFs, FsOptions, check_files};
 pub use key_value::{Claim, KeyValue, Live, MAX_KEY_BYTES, MAX_VALUE_BYTES};

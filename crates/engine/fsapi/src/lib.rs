@@ -21,6 +21,7 @@ mod caller;
 mod clone;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod dump;
 mod error;
 mod file_system;
 mod model;

@@ -1,6 +1,6 @@
 //! How the tree is shaped: chosen when the file system is made, and never changed.
 
-use super::{BLOCK, Damage, Decoded};
+use super::{Damage, Decoded};
 
 /// The order in which the file system lays out what it keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,11 +36,11 @@ impl Shape {
     /// Whether a tree can have it. Errors: the first field that cannot be.
     pub fn validate(&self) -> Decoded<()> {
         let damage = |field, found, expected: String| Err(Damage::new("superblock", field, found, expected));
-        if !(BLOCK as u32..=64 << 20).contains(&self.node_bytes) {
-            return damage("node bytes", self.node_bytes, format!("{BLOCK} to {}", 64 << 20));
+        if !(512..=64 << 20).contains(&self.node_bytes) {
+            return damage("node bytes", self.node_bytes, format!("512 to {}", 64 << 20));
         }
-        if !(512..=self.node_bytes).contains(&self.basement_bytes) {
-            return damage("basement bytes", self.basement_bytes, format!("512 to {}", self.node_bytes));
+        if !(256..=self.node_bytes).contains(&self.basement_bytes) {
+            return damage("basement bytes", self.basement_bytes, format!("256 to {}", self.node_bytes));
         }
         if !(4..=1024).contains(&self.fanout) {
             return damage("fanout", self.fanout, "4 to 1024".to_owned());

@@ -6,7 +6,7 @@ use super::{BLOCK, Damage, Decoded, FORMAT_VERSION, Superblock, geometry::SECOND
 use crate::{Error, Result};
 
 /// Where the slots lie.
-const SLOTS_AT: [u64; 2] = [0, SECOND_SLOT_AT];
+pub(crate) const SLOTS_AT: [u64; 2] = [0, SECOND_SLOT_AT];
 
 /// What both slots hold.
 #[derive(Debug)]

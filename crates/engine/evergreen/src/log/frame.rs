@@ -37,7 +37,7 @@ impl FrameHeader {
     }
 
     /// Reads a header. `seed`: of the file system. Errors: the first field that is not as it must be.
-    pub(super) fn decode(bytes: &[u8], seed: u64) -> Decoded<Self> {
+    pub(crate) fn decode(bytes: &[u8], seed: u64) -> Decoded<Self> {
         if bytes[..8] != MAGIC[..] {
             return Err(Damage::new(STRUCTURE, "magic", bytes[..8].escape_ascii(), MAGIC.escape_ascii()));
         }
@@ -71,7 +71,7 @@ impl FrameHeader {
     }
 
     /// The checksum that a frame with these bytes behind the header must have.
-    pub(super) fn compute_sum(&self, body: &[u8], seed: u64) -> u64 {
+    pub(crate) fn compute_sum(&self, body: &[u8], seed: u64) -> u64 {
         let mut hasher = Xxh3::with_seed(seed);
         for number in [self.position, self.sequence, u64::from(self.records), u64::from(self.body_bytes), self.chain] {
             hasher.update(&number.to_le_bytes());

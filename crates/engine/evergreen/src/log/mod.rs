@@ -21,6 +21,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 pub use frame::{FRAME_HEADER, FrameHeader};
 pub use record::{decode_batch, encode_batch};
 pub use replay::Replay;
+pub(crate) use ring::Ring;
 pub use writer::Log;
 
 /// Where replaying begins, and what the first frame there must be.
@@ -51,6 +52,6 @@ impl LogStart {
 }
 
 /// What the checksums of a file system's frames begin with.
-fn seed(uuid: &[u8; 16]) -> u64 {
+pub(crate) fn seed(uuid: &[u8; 16]) -> u64 {
     xxh3_64(uuid)
 }

@@ -112,18 +112,24 @@ impl Replay {
         Ok(false)
     }
 
-    /// No frame behind this position may say that the one here was durable. What is written between two flushes is no more than a
-    /// window and the frame that fills it, so the search may end.
+    /// No frame near this position may say that the one here was durable, or that the ring was used again behind it. What is written
+    /// between two flushes is no more than a window and the frame that fills it, so the search may end.
     fn expect_nothing_behind(&mut self, position: u64, room: u64) -> Result<()> {
-        let seed = seed(&self.uuid);
-        let end = position + room.min(window_bytes(self.ring.bytes()) + max_frame_bytes(self.ring.bytes()));
-        for at in (position + BLOCK as u64..end).step_by(BLOCK) {
+        let (seed, ring) = (seed(&self.uuid), self.ring.bytes());
+        let from = self.start.max(position.saturating_sub(max_frame_bytes(ring)));
+        let end = position + room.min(window_bytes(ring) + max_frame_bytes(ring));
+        for at in (from..end).step_by(BLOCK) {
             let Ok(header) = FrameHeader::decode(&self.read(at, BLOCK as u64)?, seed) else { continue };
-            if header.position == at && header.durable > position {
-                let found = format!("damaged (batch {})", self.next.sequence);
-                let expected = format!("whole: it was durable when batch {} was written, at {at}", header.sequence);
-                return Err(Damage::new("log", "frame", found, expected).at(self.ring.describe(position)));
-            }
+            let (lap, place) = (header.position / ring, header.position % ring);
+            let why = if header.position == at && header.durable > position {
+                format!("it was durable when batch {} was written, at {at}", header.sequence)
+            } else if place == at % ring && lap > at / ring {
+                format!("batch {} took its place, so a newer superblock was durable", header.sequence)
+            } else {
+                continue;
+            };
+            let found = format!("damaged (batch {})", self.next.sequence);
+            return Err(Damage::new("log", "frame", found, format!("whole: {why}")).at(self.ring.describe(position)));
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::{Result, disk::Geometry};
 
 /// The ring of the log on its device: position *p* lies at byte *p* modulo its length.
 #[derive(Clone)]
-pub(super) struct Ring {
+pub(crate) struct Ring {
     device: Arc<dyn BlockDevice>,
     at: u64,
     bytes: u64,

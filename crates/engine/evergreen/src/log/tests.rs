@@ -232,6 +232,23 @@ fn damage_of_what_was_durable_is_told() {
 }
 
 #[test]
+fn a_start_that_is_too_old_is_told() {
+    // The ring is used again behind a checkpoint; then the superblock of before is all that can be read.
+    let device = shared(device());
+    let log = log_on(&device, first());
+    for number in 1..=60 {
+        if log.append(&batch(number, 3000)).is_err() {
+            log.trim(&log.cut());
+            log.append(&batch(number, 3000)).unwrap();
+        }
+        log.sync().unwrap();
+    }
+    let told = replay(&device, first(), 2).unwrap_err().to_string();
+    assert!(told.contains("frame is damaged (batch 1), expected whole: batch 3"), "{told}");
+    assert!(told.ends_with("took its place, so a newer superblock was durable"), "{told}");
+}
+
+#[test]
 fn after_a_failure_nothing_is_promised() {
     for fault in ["fail write 1", "fail flush 1"] {
         let faulty = Arc::new(FaultDevice::new(device()));

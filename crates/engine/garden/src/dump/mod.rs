@@ -12,12 +12,12 @@ mod log;
 mod reader;
 mod slot;
 mod survey;
-mod value;
 mod walk;
 
 use std::{ops::Range, sync::Arc};
 
 use senesce_block::BlockDevice;
+use senesce_fsapi::dump as value;
 
 use crate::error::Result;
 use reader::Reader;

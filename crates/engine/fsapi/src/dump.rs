@@ -1,4 +1,4 @@
-//! What a structure on the devices says, as a value: fields, a table, parts; shown as indented text.
+//! What an engine shows of a structure on its devices, as a value: fields, a table, parts; shown as indented text.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub struct DumpTable {
     pub more: u64,
 }
 
-/// A structure on the devices, field by field, under the words of docs/garden-format.md.
+/// A structure on the devices, field by field, under the words of the document that draws the engine's format.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dump {
     /// What it is, and where it lies.
@@ -41,15 +41,17 @@ pub struct Dump {
 
 impl Dump {
     /// One that says nothing yet.
-    pub(super) fn new(title: impl Into<String>) -> Self {
+    pub fn new(title: impl Into<String>) -> Self {
         Self { title: title.into(), ..Self::default() }
     }
 
-    pub(super) fn field(&mut self, word: &'static str, value: impl Into<DumpValue>) {
+    /// Adds a field.
+    pub fn field(&mut self, word: &'static str, value: impl Into<DumpValue>) {
         self.fields.push((word, value.into()));
     }
 
-    pub(super) fn wrong(&mut self, what: impl ToString) {
+    /// Adds something that is wrong.
+    pub fn wrong(&mut self, what: impl ToString) {
         self.wrong.push(what.to_string());
     }
 
@@ -82,12 +84,13 @@ impl fmt::Display for Dump {
 }
 
 impl DumpTable {
-    pub(super) fn new(columns: &[&'static str]) -> Self {
+    /// One without rows.
+    pub fn new(columns: &[&'static str]) -> Self {
         Self { columns: columns.to_vec(), ..Self::default() }
     }
 
     /// Adds a row; one for which `most` rows leave no room is counted.
-    pub(super) fn push(&mut self, most: u64, row: Vec<DumpValue>) {
+    pub fn push(&mut self, most: u64, row: Vec<DumpValue>) {
         debug_assert_eq!(row.len(), self.columns.len());
         if (self.rows.len() as u64) < most { self.rows.push(row) } else { self.more += 1 }
     }
@@ -155,7 +158,7 @@ impl<T: Into<DumpValue>> From<Option<T>> for DumpValue {
 }
 
 /// Bytes that may be a name: what is no text is written as `\x1b`.
-pub(super) fn text(bytes: &[u8]) -> String {
+pub fn text(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.chars().any(char::is_control) => text.to_owned(),
         _ => bytes.escape_ascii().to_string(),
@@ -163,7 +166,7 @@ pub(super) fn text(bytes: &[u8]) -> String {
 }
 
 /// Lines of 32 bytes, as `0020  00 11 ...`; rows that are all zeros are left out.
-pub(super) fn hex(bytes: &[u8]) -> DumpTable {
+pub fn hex(bytes: &[u8]) -> DumpTable {
     const ROW: usize = 32;
     let mut table = DumpTable::new(&["at", "bytes"]);
     for (number, row) in bytes.chunks(ROW).enumerate().filter(|(_, row)| row.iter().any(|&byte| byte != 0)) {
