@@ -42,6 +42,11 @@ impl Batch {
         &self.changes
     }
 
+    /// The changes alone, in their order.
+    pub(crate) fn into_changes(self) -> Vec<Change> {
+        self.changes
+    }
+
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()

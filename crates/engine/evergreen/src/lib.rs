@@ -17,6 +17,9 @@ mod keys;
 pub mod log;
 mod message;
 mod model;
+mod node;
+mod store;
+mod tree;
 
 pub use batch::{Batch, Change};
 pub use dump::{Dump, DumpTable, DumpValue, DumpWhat, dump};
@@ -26,3 +29,4 @@ pub use key_value::{Claim, KeyValue, Live, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 pub use keys::KeyLayout;
 pub use message::{Edit, Message};
 pub use model::ModelStore;
+pub use store::{Evergreen, Figures, Limits, MakeOptions};

@@ -29,6 +29,15 @@ pub fn push_sized(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
+/// Appends what [`Reader::number`] reads.
+pub fn push_number(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
 /// Reads one value behind the other; what is cut short is damage of the field that was wanted. Bytes that it gives share the
 /// memory of those it reads.
 #[derive(Clone, Debug)]
@@ -72,6 +81,22 @@ impl Reader {
     /// A number of eight bytes that may be negative.
     pub fn i64(&mut self, field: &'static str) -> Decoded<i64> {
         Ok(i64::from_le_bytes(self.array(field)?))
+    }
+
+    /// A number of as few bytes as it needs: seven bits a byte, the lowest first, the eighth says that more follow. At most `most`.
+    pub fn number(&mut self, field: &'static str, most: u64) -> Decoded<u64> {
+        let mut number = 0;
+        for shift in (0..u64::BITS).step_by(7) {
+            let byte = self.u8(field)?;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                if number > most {
+                    return Err(self.damage(field, number, format!("at most {most}")));
+                }
+                return Ok(number);
+            }
+        }
+        Err(self.damage(field, "a number without an end", format!("at most {most}")))
     }
 
     /// A length in two bytes, and as many bytes.

@@ -18,7 +18,7 @@ mod space;
 mod superblock;
 
 pub use area::Area;
-pub use bytes::{Reader, push_sized};
+pub use bytes::{Reader, push_number, push_sized};
 pub(crate) use bytes::{put_at, u32_at, u64_at};
 pub use damage::{Damage, Decoded};
 pub use geometry::Geometry;

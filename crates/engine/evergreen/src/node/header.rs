@@ -1,0 +1,199 @@
+//! The header of a node in bytes.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0..8 | `EVGRNODE` |
+//! | 8..16 | xxh3 of the header's other bytes, from 16 on |
+//! | 16..20 | bytes of the header |
+//! | 20 | version of the format |
+//! | 21 | levels above the leaves; 0: a leaf |
+//! | 22..24 | 0 |
+//! | 24..32 | the node's number |
+//! | 32..40 | the checkpoint that wrote it |
+//! | then | lower bound; 1 and upper bound, or 0; number of parts |
+//! | each part | its first key (of a child: lower bound), without what it shares with the one before; of a child: its number; weight; bytes; xxh3 (8 bytes) |
+//!
+//! Parts follow, without gaps. Numbers without a size have as few bytes as they need. So a node says by itself where it
+//! belongs: a tree can be found again without its map.
+
+use bytes::Bytes;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::{
+    Body, Child, Inner, Leaf, Node, NodeId, Part, Stored,
+    keys::{push_key, read_key},
+    leaf::LeafPart,
+};
+use crate::{
+    MAX_KEY_BYTES,
+    disk::{Damage, Decoded, FORMAT_VERSION, Reader, push_number, put_at, u32_at, u64_at},
+};
+
+const MAGIC: &[u8; 8] = b"EVGRNODE";
+const STRUCTURE: &str = "node";
+
+/// The fixed part of a header.
+const FIXED_BYTES: usize = 40;
+
+/// The sum does not count itself, nor what is before it.
+const SUMMED_FROM: usize = 16;
+
+/// No node has more parts, and no header is longer than these with the longest keys.
+const MOST_PARTS: usize = 1 << 16;
+
+/// How many bytes are read first of a node of which one part is wanted: most headers are not longer.
+pub(crate) const FIRST_READ_BYTES: usize = 16 << 10;
+
+/// What a header says.
+#[derive(Debug)]
+pub(crate) struct Header {
+    /// Which node it is.
+    pub(crate) id: NodeId,
+    /// The checkpoint that wrote it.
+    pub(crate) generation: u64,
+    /// The header's xxh3.
+    pub(crate) sum: u64,
+    /// The bytes of header and parts together.
+    pub(crate) bytes: usize,
+    /// The node, no part of which is in memory.
+    pub(crate) node: Node,
+}
+
+impl Header {
+    /// How many bytes a header has, by its first ones.
+    pub(crate) fn bytes(start: &[u8]) -> Decoded<usize> {
+        let magic = &start[..start.len().min(MAGIC.len())];
+        if magic != MAGIC || start.len() < FIXED_BYTES {
+            return Err(Damage::new(STRUCTURE, "magic", magic.escape_ascii(), MAGIC.escape_ascii()));
+        }
+        match u32_at(start, 16) as usize {
+            bytes if (FIXED_BYTES..=MOST_PARTS * MAX_KEY_BYTES).contains(&bytes) => Ok(bytes),
+            bytes => Err(Damage::new(STRUCTURE, "header bytes", bytes, format!("at least {FIXED_BYTES}"))),
+        }
+    }
+
+    /// Reads a header from its bytes, all of them and no others. Errors: the first field that is not as it must be.
+    pub(crate) fn decode(bytes: Bytes) -> Decoded<Self> {
+        let header_bytes = Self::bytes(&bytes)?;
+        if header_bytes != bytes.len() {
+            return Err(Damage::new(STRUCTURE, "header bytes", header_bytes, bytes.len()));
+        }
+        let (sum, found) = (u64_at(&bytes, 8), xxh3_64(&bytes[SUMMED_FROM..]));
+        if sum != found {
+            return Err(Damage::new(STRUCTURE, "header sum", format!("{sum:#018x}"), format!("{found:#018x}")));
+        }
+        let (version, height) = (bytes[20], bytes[21]);
+        if u32::from(version) != FORMAT_VERSION {
+            return Err(Damage::new(STRUCTURE, "version", version, FORMAT_VERSION));
+        }
+        let (id, generation) = (NodeId(u64_at(&bytes, 24)), u64_at(&bytes, 32));
+        let mut reader = Reader::new(STRUCTURE, bytes.slice(FIXED_BYTES..));
+        let lower = read_key(&mut reader, "lower bound", b"")?;
+        let upper = match reader.u8("upper bound")? {
+            0 => None,
+            1 => Some(read_key(&mut reader, "upper bound", &lower)?),
+            other => return Err(reader.damage("upper bound", other, "none (0) or one (1)")),
+        };
+        if let Some(upper) = upper.as_ref().filter(|upper| **upper <= lower) {
+            let expected = format!("more than {}, the lower", lower.escape_ascii());
+            return Err(reader.damage("upper bound", upper.escape_ascii(), expected));
+        }
+        let (body, end) = decode_parts(&mut reader, height, &lower, upper.as_ref(), header_bytes)?;
+        reader.end()?;
+        Ok(Self { id, generation, sum, bytes: end, node: Node { lower, upper, body } })
+    }
+}
+
+/// The parts of a header, and where the last one ends.
+fn decode_parts(
+    reader: &mut Reader,
+    height: u8,
+    lower: &Bytes,
+    upper: Option<&Bytes>,
+    header_bytes: usize,
+) -> Decoded<(Body, usize)> {
+    let count = reader.number("parts", MOST_PARTS as u64)?;
+    if height > 0 && count == 0 {
+        return Err(reader.damage("parts", 0, "a child at least"));
+    }
+    let (mut parts, mut children) = (Vec::new(), Vec::new());
+    let (mut before, mut at) = (lower.clone(), header_bytes);
+    for number in 0..count {
+        let first = read_key(reader, "first key", &before)?;
+        let is_behind = match (number, height) {
+            (0, 0) => first >= before,
+            (0, _) => first == before,
+            _ => first > before,
+        };
+        if !is_behind || upper.is_some_and(|upper| first >= *upper) {
+            let expected = format!("behind {}, before the upper bound", before.escape_ascii());
+            return Err(reader.damage("first key", format!("{} (part {number})", first.escape_ascii()), expected));
+        }
+        let id = NodeId(if height == 0 { 0 } else { reader.number("child", u64::MAX)? });
+        let weight = reader.number("weight", u64::from(u32::MAX))? as usize;
+        let bytes = reader.number("bytes", u64::from(u32::MAX))? as usize;
+        let stored = Stored { at, bytes, sum: reader.u64("sum")? };
+        at += bytes;
+        if height == 0 {
+            parts.push(LeafPart { first: first.clone(), weight, body: Part::Away(stored) });
+        } else {
+            children.push(Child { lower: first.clone(), id, weight, body: Part::Away(stored) });
+        }
+        before = first;
+    }
+    let body =
+        if height == 0 { Body::Leaf(Leaf::from_parts(parts)) } else { Body::Inner(Inner::new(height, children)) };
+    Ok((body, at))
+}
+
+/// A node's header in bytes, when its parts will lie as they are said to; and its xxh3.
+pub(super) fn encode(node: &Node, id: NodeId, generation: u64, parts: &[Stored]) -> (Vec<u8>, u64) {
+    let mut out = vec![0; FIXED_BYTES];
+    put_at(&mut out, 0, MAGIC);
+    out[20] = FORMAT_VERSION as u8;
+    out[21] = node.height();
+    put_at(&mut out, 24, &id.0.to_le_bytes());
+    put_at(&mut out, 32, &generation.to_le_bytes());
+    push_key(&mut out, b"", &node.lower);
+    match &node.upper {
+        None => out.push(0),
+        Some(upper) => {
+            out.push(1);
+            push_key(&mut out, &node.lower, upper);
+        }
+    }
+    push_number(&mut out, parts.len() as u64);
+    let mut before = &node.lower;
+    for (number, stored) in parts.iter().enumerate() {
+        let (first, child, weight) = match &node.body {
+            Body::Leaf(leaf) => (&leaf.parts()[number].first, None, leaf.parts()[number].weight),
+            Body::Inner(inner) => {
+                let child = &inner.children()[number];
+                (&child.lower, Some(child.id), child.weight)
+            }
+        };
+        push_key(&mut out, before, first);
+        if let Some(child) = child {
+            push_number(&mut out, child.0);
+        }
+        push_number(&mut out, weight as u64);
+        push_number(&mut out, stored.bytes as u64);
+        out.extend_from_slice(&stored.sum.to_le_bytes());
+        before = first;
+    }
+    let bytes = out.len() as u32;
+    put_at(&mut out, 16, &bytes.to_le_bytes());
+    let sum = xxh3_64(&out[SUMMED_FROM..]);
+    put_at(&mut out, 8, &sum.to_le_bytes());
+    (out, sum)
+}
+
+/// The most bytes that the header of a node takes.
+pub(super) fn most_bytes(node: &Node) -> usize {
+    const EACH: usize = 4 + 10 + 5 + 5 + 8;
+    let firsts: usize = match &node.body {
+        Body::Leaf(leaf) => leaf.parts().iter().map(|part| part.first.len() + EACH).sum(),
+        Body::Inner(inner) => inner.children().iter().map(|child| child.lower.len() + EACH).sum(),
+    };
+    FIXED_BYTES + 16 + node.lower.len() + node.upper.as_ref().map_or(0, Bytes::len) + firsts
+}

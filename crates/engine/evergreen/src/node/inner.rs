@@ -1,0 +1,122 @@
+//! Inner nodes: children, and for each of them what waits for it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{Buffer, NodeId, part::Part};
+
+/// An inner node. Invariant: children in the order of their lower bounds, at least one.
+#[derive(Clone, Debug)]
+pub(crate) struct Inner {
+    height: u8,
+    children: Vec<Child>,
+}
+
+/// A child of an inner node.
+#[derive(Clone, Debug)]
+pub(crate) struct Child {
+    /// Its keys are not before this one, and before the next child's.
+    pub(crate) lower: Bytes,
+    /// Which node it is.
+    pub(crate) id: NodeId,
+    /// The most bytes that what waits takes when it is encoded.
+    pub(crate) weight: usize,
+    /// What waits.
+    pub(crate) body: Part<Buffer>,
+}
+
+impl Child {
+    /// A child for which `buffer` waits.
+    pub(crate) fn new(lower: Bytes, id: NodeId, buffer: Buffer) -> Self {
+        Self { lower, id, weight: buffer.weight(), body: Part::Here(Arc::new(buffer)) }
+    }
+
+    /// Takes away what waits, which must be in memory.
+    pub(crate) fn take(&mut self) -> Buffer {
+        self.weight = 0;
+        Arc::unwrap_or_clone(std::mem::take(self.body.here_mut()))
+    }
+
+    /// Changes what waits, which must be in memory.
+    pub(crate) fn change(&mut self, change: impl FnOnce(&mut Buffer)) {
+        let buffer = Arc::make_mut(self.body.here_mut());
+        change(buffer);
+        self.weight = buffer.weight();
+    }
+}
+
+impl Inner {
+    /// A node `height` levels above the leaves, 1 or more.
+    pub(crate) fn new(height: u8, children: Vec<Child>) -> Self {
+        Self { height, children }
+    }
+
+    /// How many levels it is above the leaves.
+    pub(crate) fn height(&self) -> u8 {
+        self.height
+    }
+
+    /// Its children in order.
+    pub(crate) fn children(&self) -> &[Child] {
+        &self.children
+    }
+
+    pub(crate) fn children_mut(&mut self) -> &mut Vec<Child> {
+        &mut self.children
+    }
+
+    /// The most bytes that all that waits takes when it is encoded.
+    pub(crate) fn weight(&self) -> usize {
+        self.children.iter().map(|child| child.weight).sum()
+    }
+
+    /// The child under which a key is.
+    pub(crate) fn index(&self, key: &[u8]) -> usize {
+        self.children.partition_point(|child| &child.lower[..] <= key).saturating_sub(1)
+    }
+
+    /// The first key behind a child, if another child follows.
+    pub(crate) fn end(&self, index: usize) -> Option<&Bytes> {
+        self.children.get(index + 1).map(|child| &child.lower)
+    }
+
+    /// What a buffer does waits from now on, each part of it for its child. All parts must be in memory.
+    pub(crate) fn receive(&mut self, buffer: Buffer) {
+        for (from, to) in buffer.ranges().iter() {
+            let mut index = self.index(from);
+            loop {
+                let end = self.end(index).filter(|end| *end < to).cloned();
+                let first = from.max(&self.children[index].lower).clone();
+                let last = end.clone().unwrap_or_else(|| to.clone());
+                self.children[index].change(|waiting| waiting.delete_range(first, last));
+                if end.is_none() {
+                    break;
+                }
+                index += 1;
+            }
+        }
+        let mut messages = buffer.into_messages().into_iter().peekable();
+        while let Some((key, _)) = messages.peek() {
+            let index = self.index(key);
+            let end = self.end(index).cloned();
+            self.children[index].change(|waiting| {
+                while let Some((key, message)) = messages.next_if(|(key, _)| end.as_ref().is_none_or(|end| key < end)) {
+                    waiting.send(key, message);
+                }
+            });
+        }
+    }
+
+    /// Cuts it into nodes of about `target` children, equally many each, or full ones and the rest.
+    pub(crate) fn split(self, target: usize, is_appended: bool) -> Vec<Inner> {
+        let count = self.children.len();
+        let each = if is_appended { target } else { count.div_ceil(count.div_ceil(target)) };
+        self.children.chunks(each).map(|children| Inner::new(self.height, children.to_vec())).collect()
+    }
+
+    /// Appends a node all children of which are behind its own.
+    pub(crate) fn join(&mut self, right: Inner) {
+        self.children.extend(right.children);
+    }
+}

@@ -1,0 +1,236 @@
+//! Leaves: entries in the order of their keys, in pieces (basements) that are read one by one.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{Buffer, part::Part, weight::entry_weight};
+
+/// A key and its value.
+pub(crate) type Entry = (Bytes, Bytes);
+
+/// How large the pieces of a leaf are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BasementSizes {
+    /// A piece that is smaller becomes one with its neighbour, if it is rewritten anyway and they fit.
+    pub(crate) least: usize,
+    /// The most, if there is more than one entry.
+    pub(crate) most: usize,
+}
+
+/// A piece of a leaf. Invariants: not empty, ascending, no empty value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Basement {
+    entries: Vec<Entry>,
+    weight: usize,
+}
+
+/// A leaf: basements one behind the other.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Leaf {
+    parts: Vec<LeafPart>,
+}
+
+/// What a leaf knows of one of its basements without having read it.
+#[derive(Clone, Debug)]
+pub(crate) struct LeafPart {
+    /// Its first key.
+    pub(crate) first: Bytes,
+    /// The most bytes that it takes when it is encoded.
+    pub(crate) weight: usize,
+    /// It itself.
+    pub(crate) body: Part<Basement>,
+}
+
+impl Basement {
+    /// A piece of entries in order; not none.
+    pub(crate) fn new(entries: Vec<Entry>) -> Self {
+        let weight = entries.iter().map(|(key, value)| entry_weight(key, value)).sum();
+        Self { entries, weight }
+    }
+
+    /// Its entries in order.
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The most bytes that it takes when it is encoded.
+    pub(crate) fn weight(&self) -> usize {
+        self.weight
+    }
+
+    /// The value of a key.
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&Bytes> {
+        let found = self.entries.binary_search_by(|(other, _)| other[..].cmp(key)).ok()?;
+        Some(&self.entries[found].1)
+    }
+
+    /// The entries from a key on, up to another (no end: all).
+    pub(crate) fn within(&self, from: &[u8], to: Option<&[u8]>) -> &[Entry] {
+        let first = self.entries.partition_point(|(key, _)| &key[..] < from);
+        let end = to.map_or(self.entries.len(), |to| self.entries.partition_point(|(key, _)| &key[..] < to));
+        &self.entries[first..end.max(first)]
+    }
+}
+
+impl Leaf {
+    /// From pieces as they are decoded.
+    pub(super) fn from_parts(parts: Vec<LeafPart>) -> Self {
+        Self { parts }
+    }
+
+    /// What it knows of its pieces.
+    pub(crate) fn parts(&self) -> &[LeafPart] {
+        &self.parts
+    }
+
+    pub(crate) fn parts_mut(&mut self) -> &mut [LeafPart] {
+        &mut self.parts
+    }
+
+    /// The most bytes that its pieces take when they are encoded.
+    pub(crate) fn weight(&self) -> usize {
+        self.parts.iter().map(|part| part.weight).sum()
+    }
+
+    /// The piece in which a key is, if it is in the leaf; none if the leaf is empty.
+    pub(crate) fn index(&self, key: &[u8]) -> Option<usize> {
+        let behind = self.parts.partition_point(|part| &part.first[..] <= key);
+        (!self.parts.is_empty()).then(|| behind.saturating_sub(1))
+    }
+
+    /// What waited for it takes effect. All pieces must be in memory. Returns whether all of it came behind the last key.
+    pub(crate) fn receive(&mut self, buffer: &Buffer, sizes: BasementSizes) -> bool {
+        let last = self.parts.last().and_then(|part| part.body.here().entries.last()).map(|(key, _)| key.clone());
+        let is_appended = buffer.ranges().is_empty()
+            && last.as_ref().is_none_or(|last| buffer.messages().first_key_value().is_none_or(|(key, _)| key > last));
+        let old = std::mem::take(&mut self.parts);
+        let mut packer = Packer { parts: Vec::with_capacity(old.len() + 1), sizes, is_last_new: false };
+        if old.is_empty() {
+            packer.add(overlay(&[], buffer, b"", None));
+        }
+        for (number, part) in old.iter().enumerate() {
+            let from: &[u8] = if number == 0 { b"" } else { &part.first };
+            let to = old.get(number + 1).map(|next| &next.first[..]);
+            if buffer.touches(from, to) {
+                packer.add(overlay(part.body.here().entries(), buffer, from, to));
+            } else {
+                packer.keep(part.clone());
+            }
+        }
+        self.parts = packer.parts;
+        is_appended
+    }
+
+    /// Cuts it, between pieces, into leaves of about `target` bytes: of equal weight, or full ones and the rest. None has more than
+    /// `most`, unless it is one piece.
+    pub(crate) fn split(self, target: usize, most: usize, is_appended: bool) -> Vec<Leaf> {
+        let weight = self.weight();
+        let target = if is_appended { target } else { weight.div_ceil(weight.div_ceil(target.max(1)).max(1)) };
+        let mut leaves: Vec<Leaf> = Vec::new();
+        let mut filled = 0;
+        for part in self.parts {
+            // The piece goes where the larger half of it belongs.
+            if leaves.is_empty() || filled + part.weight / 2 >= target || filled + part.weight > most {
+                leaves.push(Leaf::default());
+                filled = 0;
+            }
+            filled += part.weight;
+            leaves.last_mut().expect("one was pushed").parts.push(part);
+        }
+        leaves
+    }
+
+    /// Appends a leaf all keys of which are behind its own.
+    pub(crate) fn join(&mut self, right: Leaf) {
+        self.parts.extend(right.parts);
+    }
+}
+
+/// The entries of a buffer's target, from `from` up to `to`, when its messages for these keys have taken effect: `entries` have
+/// no others.
+pub(crate) fn overlay(entries: &[Entry], buffer: &Buffer, from: &[u8], to: Option<&[u8]>) -> Vec<Entry> {
+    let is_cut = buffer.ranges().touch(from, to);
+    let mut messages = buffer.messages_within(from, to).peekable();
+    let mut new = Vec::with_capacity(entries.len());
+    let mut push = |key: &Bytes, value: Option<Bytes>| {
+        if let Some(value) = value {
+            new.push((key.clone(), value));
+        }
+    };
+    for (key, value) in entries {
+        while let Some((before, message)) = messages.next_if(|(other, _)| *other < key) {
+            push(before, message.apply(None));
+        }
+        let value = (!is_cut || !buffer.ranges().has(key)).then_some(value);
+        match messages.next_if(|(other, _)| *other == key) {
+            Some((_, message)) => push(key, message.apply(value)),
+            None => push(key, value.cloned()),
+        }
+    }
+    for (key, message) in messages {
+        push(key, message.apply(None));
+    }
+    new
+}
+
+/// Makes pieces of entries that come in order.
+struct Packer {
+    parts: Vec<LeafPart>,
+    sizes: BasementSizes,
+    is_last_new: bool,
+}
+
+impl Packer {
+    /// A piece that is as it was.
+    fn keep(&mut self, part: LeafPart) {
+        if self.is_last_new && self.should_join(part.weight) {
+            self.join(part.body.here().entries());
+        } else {
+            self.parts.push(part);
+            self.is_last_new = false;
+        }
+    }
+
+    /// Entries that are others than they were, perhaps none.
+    fn add(&mut self, entries: Vec<Entry>) {
+        let weight: usize = entries.iter().map(|(key, value)| entry_weight(key, value)).sum();
+        if weight == 0 {
+            return;
+        }
+        if self.should_join(weight) {
+            return self.join(&entries);
+        }
+        let pieces = if weight <= self.sizes.most { 1 } else { weight.div_ceil((self.sizes.most / 4 * 3).max(1)) };
+        let target = weight.div_ceil(pieces);
+        let (mut piece, mut filled) = (Vec::new(), 0);
+        for (key, value) in entries {
+            let more = entry_weight(&key, &value);
+            if !piece.is_empty() && (filled >= target || filled + more > self.sizes.most) {
+                self.push(std::mem::take(&mut piece));
+                filled = 0;
+            }
+            filled += more;
+            piece.push((key, value));
+        }
+        self.push(piece);
+    }
+
+    fn should_join(&self, weight: usize) -> bool {
+        self.parts
+            .last()
+            .is_some_and(|last| last.weight.min(weight) < self.sizes.least && last.weight + weight <= self.sizes.most)
+    }
+
+    fn join(&mut self, entries: &[Entry]) {
+        let last = self.parts.pop().expect("it should join");
+        self.push([last.body.here().entries(), entries].concat());
+    }
+
+    fn push(&mut self, entries: Vec<Entry>) {
+        let basement = Basement::new(entries);
+        let (first, weight) = (basement.entries[0].0.clone(), basement.weight);
+        self.parts.push(LeafPart { first, weight, body: Part::Here(Arc::new(basement)) });
+        self.is_last_new = true;
+    }
+}

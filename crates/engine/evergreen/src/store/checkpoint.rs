@@ -1,0 +1,164 @@
+//! A checkpoint: all that is dirty goes to places where nothing lies that is needed, then a superblock names it.
+
+use std::sync::Arc;
+
+use super::{Core, Durable, State};
+use crate::{
+    Error, Result,
+    disk::{MAX_MAP_PIECES, MapPlace, NodeId, NodeMap, Place, Superblock, write_superblock},
+    log::LogStart,
+    node::{Encoded, Node},
+    tree::Source,
+};
+
+/// The tree between two batches.
+struct Frozen {
+    /// Its dirty nodes, leaves first, in the order of their keys.
+    nodes: Vec<(NodeId, Arc<Node>)>,
+    /// The generation that it will have.
+    generation: u64,
+    /// Where the log goes on.
+    start: LogStart,
+    live: u64,
+    root: NodeId,
+    next: NodeId,
+}
+
+impl Core {
+    /// Makes one, if anything is not on the device. `cut` is asked, between two batches, where the log goes on. Returns that.
+    ///
+    /// Errors: as [`Evergreen::checkpoint`](super::Evergreen::checkpoint).
+    pub(super) fn checkpoint(&self, durable: &mut Durable, cut: impl FnOnce() -> LogStart) -> Result<LogStart> {
+        let (frozen, freed) = {
+            let mut state = self.lock();
+            state.expect_working()?;
+            state.tree.settle()?;
+            freeze(&mut state, cut(), durable.generation + 1)
+        };
+        if frozen.nodes.is_empty() && freed.is_empty() && frozen.start == durable.replay {
+            return Ok(frozen.start);
+        }
+        let placed = self.write_nodes(&frozen).inspect_err(|_| self.unfreeze(&frozen, &freed))?;
+        // From here on nobody names what the nodes' old places hold. If the new ones are not durable, all is written again.
+        let superblock =
+            self.write_map(durable, &frozen, placed, &freed).inspect_err(|_| self.unfreeze(&frozen, &[]))?;
+        let device = self.area.device();
+        let written = write_superblock(device, &superblock).and_then(|()| Ok(device.flush()?));
+        let mut state = self.lock();
+        if let Err(error) = written {
+            state.failed = Some(error.to_string());
+            return Err(error);
+        }
+        state.space.hold_back(durable.generation, &durable.map.extents);
+        state.space.release(superblock.generation);
+        state.tree.nodes.written(frozen.nodes.iter().map(|(id, _)| *id));
+        *durable = Durable::from(&superblock);
+        self.counters.note_checkpoint(superblock.map.bytes);
+        Ok(frozen.start)
+    }
+
+    /// Writes all frozen nodes. If one cannot be written, the places of all are free again.
+    fn write_nodes(&self, frozen: &Frozen) -> Result<Vec<(NodeId, Place)>> {
+        let mut placed: Vec<(NodeId, Place)> = Vec::with_capacity(frozen.nodes.len());
+        for (id, node) in &frozen.nodes {
+            if let Err(error) = self.write_node(*id, node, frozen.generation, &mut placed) {
+                let mut state = self.lock();
+                for (_, place) in placed {
+                    state.space.give_back(&place.extents);
+                }
+                return Err(error);
+            }
+        }
+        Ok(placed)
+    }
+
+    fn write_node(&self, id: NodeId, node: &Node, generation: u64, placed: &mut Vec<(NodeId, Place)>) -> Result<()> {
+        let Encoded { bytes, header_sum } = node.encode(id, generation);
+        let (len, units) = (bytes.len(), self.area.geometry().units_for(bytes.len() as u64));
+        let extents = {
+            let mut state = self.lock();
+            let near = near(&state, node, placed);
+            let Some(extents) = state.space.take(units, near) else {
+                return Err(self.no_extents(&state, len as u64));
+            };
+            state.unplaced -= state.tree.nodes.source().room_bytes(node.most_bytes());
+            extents
+        };
+        placed.push((id, Place { extents, bytes: len as u32, header_sum }));
+        self.area.write(&extents, bytes)?;
+        self.counters.note_write(node.height() == 0, len);
+        Ok(())
+    }
+
+    /// The nodes lie where they were placed from now on. Writes the map of nodes that says so, and makes it and them durable.
+    /// Returns the superblock that is to name it.
+    fn write_map(
+        &self,
+        durable: &Durable,
+        frozen: &Frozen,
+        placed: Vec<(NodeId, Place)>,
+        freed: &[NodeId],
+    ) -> Result<Superblock> {
+        let geometry = *self.area.geometry();
+        let (bytes, extents) = {
+            let mut state = self.lock();
+            let State { tree, space, .. } = &mut *state;
+            let map = &mut tree.nodes.source_mut().map;
+            let old = placed.into_iter().map(|(id, place)| map.insert(id, place)).collect::<Vec<_>>();
+            for place in old.into_iter().chain(freed.iter().map(|id| map.remove(*id))).flatten() {
+                space.hold_back(durable.generation, &place.extents);
+            }
+            let bytes = map.encode(frozen.generation);
+            let extents = space.take_pieces(geometry.units_for(bytes.len() as u64), 0, MAX_MAP_PIECES);
+            let Some(extents) = extents else { return Err(self.no_extents(&state, bytes.len() as u64)) };
+            (bytes, extents)
+        };
+        let map = MapPlace { extents, bytes: bytes.len() as u64, sum: NodeMap::sum(&bytes) };
+        let written = self.area.write(&map.extents, bytes).and_then(|()| Ok(self.area.device().flush()?));
+        if let Err(error) = written {
+            self.lock().space.give_back(&map.extents);
+            return Err(error);
+        }
+        Ok(Superblock {
+            uuid: self.uuid,
+            geometry,
+            shape: self.shape,
+            generation: frozen.generation,
+            map,
+            root: frozen.root,
+            next_node: frozen.next.0,
+            live_bytes: frozen.live,
+            replay: frozen.start,
+        })
+    }
+
+    fn unfreeze(&self, frozen: &Frozen, freed: &[NodeId]) {
+        let mut state = self.lock();
+        state.unplaced = 0;
+        state.tree.nodes.unfreeze(frozen.nodes.iter().map(|(id, _)| *id), freed);
+    }
+
+    fn no_extents(&self, state: &State, wanted: u64) -> Error {
+        Error::NoSpace { wanted, free: state.space.statistics().free * u64::from(self.area.geometry().unit_bytes) }
+    }
+}
+
+fn freeze(state: &mut State, start: LogStart, generation: u64) -> (Frozen, Vec<NodeId>) {
+    let (live, root, next) = (state.live, state.tree.root(), state.tree.nodes.next());
+    state.unplaced = state.tree.nodes.dirty_bytes();
+    let (mut nodes, freed) = state.tree.nodes.freeze();
+    nodes.sort_by(|(_, a), (_, b)| (a.height(), &a.lower).cmp(&(b.height(), &b.lower)));
+    (Frozen { nodes, generation, start, live, root, next }, freed)
+}
+
+/// Where a node should lie: behind its left neighbour, else behind the one that was placed before it.
+fn near(state: &State, node: &Node, placed: &[(NodeId, Place)]) -> u32 {
+    let last = placed.last();
+    let left = state.tree.left_of(node.height(), &node.lower);
+    let place = match (left, last) {
+        (Some(left), Some((id, place))) if left == *id => Some(place),
+        (Some(left), _) => state.tree.nodes.source().map.get(left).or(last.map(|(_, place)| place)),
+        (None, _) => last.map(|(_, place)| place),
+    };
+    place.and_then(|place| place.extents.last()).map_or(0, |extent| extent.end())
+}

@@ -1,0 +1,87 @@
+//! What was read and written, by kind.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+/// What was read and written since a store was opened. A read of a node is one reading of its header, of a part of it, or of all of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Readings of leaves.
+    pub leaf_reads: u64,
+    /// Bytes of these.
+    pub leaf_read_bytes: u64,
+    /// Readings of inner nodes.
+    pub inner_reads: u64,
+    /// Bytes of these.
+    pub inner_read_bytes: u64,
+    /// Leaves that were written.
+    pub leaf_writes: u64,
+    /// Bytes of these.
+    pub leaf_write_bytes: u64,
+    /// Inner nodes that were written.
+    pub inner_writes: u64,
+    /// Bytes of these.
+    pub inner_write_bytes: u64,
+    /// Bytes of maps of nodes that were written.
+    pub map_write_bytes: u64,
+    /// Checkpoints that were made.
+    pub checkpoints: u64,
+}
+
+/// Two figures, of leaves and of inner nodes.
+type ByKind = [AtomicU64; 2];
+
+/// The same while it is counted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counters(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    reads: ByKind,
+    read_bytes: ByKind,
+    writes: ByKind,
+    write_bytes: ByKind,
+    map_write_bytes: AtomicU64,
+    checkpoints: AtomicU64,
+}
+
+impl Counters {
+    pub(super) fn note_read(&self, is_leaf: bool, bytes: usize) {
+        let kind = usize::from(!is_leaf);
+        self.0.reads[kind].fetch_add(1, Relaxed);
+        self.0.read_bytes[kind].fetch_add(bytes as u64, Relaxed);
+    }
+
+    pub(super) fn note_write(&self, is_leaf: bool, bytes: usize) {
+        let kind = usize::from(!is_leaf);
+        self.0.writes[kind].fetch_add(1, Relaxed);
+        self.0.write_bytes[kind].fetch_add(bytes as u64, Relaxed);
+    }
+
+    pub(super) fn note_checkpoint(&self, map_bytes: u64) {
+        self.0.map_write_bytes.fetch_add(map_bytes, Relaxed);
+        self.0.checkpoints.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn figures(&self) -> Figures {
+        let counts = &self.0;
+        let [leaf_reads, inner_reads] = counts.reads.each_ref().map(|count| count.load(Relaxed));
+        let [leaf_read_bytes, inner_read_bytes] = counts.read_bytes.each_ref().map(|count| count.load(Relaxed));
+        let [leaf_writes, inner_writes] = counts.writes.each_ref().map(|count| count.load(Relaxed));
+        let [leaf_write_bytes, inner_write_bytes] = counts.write_bytes.each_ref().map(|count| count.load(Relaxed));
+        Figures {
+            leaf_reads,
+            leaf_read_bytes,
+            inner_reads,
+            inner_read_bytes,
+            leaf_writes,
+            leaf_write_bytes,
+            inner_writes,
+            inner_write_bytes,
+            map_write_bytes: counts.map_write_bytes.load(Relaxed),
+            checkpoints: counts.checkpoints.load(Relaxed),
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! The tree on a device: keys and values that outlive losses of power.
+//!
+//! A batch is appended to the log, then it is in the tree, in memory. A **checkpoint** takes the tree as it is between two batches,
+//! writes its dirty nodes where nothing lies that a durable superblock names, then the map of nodes, flushes, writes the superblock,
+//! and flushes; only then is free what it no longer names, and the log before it. Opening takes the newest superblock and does the
+//! batches again that the log has behind it. What happens inside the tree is never logged: it follows from the batches.
+//!
+//! **Space** is refused before anything is done: so much is always free that a checkpoint of all that is dirty fits. See `room`.
+
+mod checkpoint;
+mod figures;
+mod open;
+mod pool;
+mod room;
+
+use std::{
+    ops::ControlFlow,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use bytes::Bytes;
+
+pub use figures::Figures;
+pub use open::MakeOptions;
+
+use crate::{
+    Batch, Error, KeyValue, Live, Result,
+    disk::{Area, MapPlace, Shape, Space, Superblock},
+    log::{Log, LogStart, encode_batch},
+    model::check_lengths,
+    tree::Tree,
+};
+use figures::Counters;
+use pool::Pool;
+
+/// How much memory a store takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of nodes that are kept in memory, about. What is dirty is kept in any case.
+    pub cache_bytes: usize,
+    /// Bytes of dirty nodes at which a checkpoint begins.
+    pub dirty_bytes: u64,
+}
+
+impl Default for Limits {
+    /// 256 MiB, a quarter of which may be dirty.
+    fn default() -> Self {
+        Self { cache_bytes: 256 << 20, dirty_bytes: 64 << 20 }
+    }
+}
+
+/// A B-epsilon-tree on a device: [`KeyValue`] with [checkpoints](Self::checkpoint).
+///
+/// It makes no threads. A checkpoint is made by who asks for it, or by the one whose batch comes when the log is half full or too much
+/// is dirty; others may read and write meanwhile. Whoever wants little to be replayed after a loss of power asks every few seconds.
+pub struct Evergreen {
+    core: Core,
+    log: Log,
+    /// Held by the one that makes a checkpoint.
+    turn: Mutex<Durable>,
+}
+
+/// All but the log.
+struct Core {
+    area: Area,
+    uuid: [u8; 16],
+    shape: Shape,
+    limits: Limits,
+    state: Mutex<State>,
+    counters: Counters,
+}
+
+/// What the newest superblock says.
+struct Durable {
+    generation: u64,
+    replay: LogStart,
+    map: MapPlace,
+}
+
+/// What changes with a batch.
+struct State {
+    tree: Tree<Pool>,
+    space: Space,
+    /// The sum of all claims.
+    live: u64,
+    /// Bytes of nodes that a checkpoint writes, and that have no place yet.
+    unplaced: u64,
+    /// Why nothing can go on.
+    failed: Option<String>,
+}
+
+impl Evergreen {
+    /// Writes all that is dirty, so that nothing is left to be replayed. Cost: the dirty nodes and the map of nodes are written.
+    ///
+    /// Errors: `Device` for a request that failed: nothing is lost, and it may be tried again; unless it was the superblock's, then
+    /// the state is unknown, and all that follows is `Stopped`.
+    pub fn checkpoint(&self) -> Result<()> {
+        let mut durable = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.checkpoint_in_turn(&mut durable)
+    }
+
+    fn checkpoint_in_turn(&self, durable: &mut Durable) -> Result<()> {
+        let start = self.core.checkpoint(durable, || self.log.cut())?;
+        self.log.trim(&start);
+        Ok(())
+    }
+
+    /// What was read and written since it was opened.
+    pub fn figures(&self) -> Figures {
+        self.core.counters.figures()
+    }
+
+    /// Which store it is.
+    pub fn uuid(&self) -> [u8; 16] {
+        self.core.uuid
+    }
+
+    /// The shape that it was made with.
+    pub fn shape(&self) -> Shape {
+        self.core.shape
+    }
+
+    /// A checkpoint, if one is due and nobody makes one.
+    fn checkpoint_if_due(&self) -> Result<()> {
+        let is_due =
+            self.log.is_half_full() || self.core.lock().tree.nodes.dirty_bytes() > self.core.limits.dirty_bytes;
+        if is_due && let Ok(mut durable) = self.turn.try_lock() {
+            self.checkpoint_in_turn(&mut durable)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a batch can be done now, with so many bytes in the log; then it is.
+    fn try_apply(&self, batch: &mut Batch, record: &[u8]) -> Result<bool> {
+        let mut state = self.core.lock();
+        state.expect_working()?;
+        let live = self.core.claim(&state, &batch.claim)?;
+        state.tree.settle()?;
+        if !self.log.has_room(record.len())
+            || state.tree.nodes.dirty_bytes() > 2 * self.core.limits.dirty_bytes
+            || !self.core.has_room(&state, record.len(), batch.claim.is_removal)
+        {
+            return Ok(false);
+        }
+        self.log.append_record(record)?;
+        state.live = live;
+        state.tree.ingest(std::mem::take(batch).into());
+        state.tree.trim(self.core.limits.cache_bytes);
+        Ok(true)
+    }
+}
+
+impl KeyValue for Evergreen {
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        let mut state = self.core.lock();
+        state.expect_working()?;
+        let value = state.tree.get(key);
+        state.tree.trim(self.core.limits.cache_bytes);
+        value
+    }
+
+    fn scan(&self, from: &[u8], to: &[u8], sink: &mut dyn FnMut(&[u8], Bytes) -> ControlFlow<()>) -> Result<()> {
+        // The first steps are small: many want one key only.
+        const FIRST: usize = 16;
+        const MOST: usize = 1024;
+        let to = Bytes::copy_from_slice(to);
+        let mut next = (*from < to[..]).then(|| Bytes::copy_from_slice(from));
+        let mut most = FIRST;
+        while let Some(at) = next {
+            let step = {
+                let mut state = self.core.lock();
+                state.expect_working()?;
+                let step = state.tree.scan_step(&at, &to, most, most > FIRST);
+                state.tree.trim(self.core.limits.cache_bytes);
+                step?
+            };
+            for (key, value) in step.entries {
+                if sink(&key, value).is_break() {
+                    return Ok(());
+                }
+            }
+            next = step.next;
+            most = (most * 4).min(MOST);
+        }
+        Ok(())
+    }
+
+    fn apply(&self, mut batch: Batch) -> Result<()> {
+        check_lengths(&batch)?;
+        let record = encode_batch(&batch);
+        let most = self.log.max_record_bytes();
+        if record.len() > most {
+            return Err(Error::Invalid {
+                what: format!("a batch of {} bytes; the log takes {most} at most", record.len()),
+            });
+        }
+        self.checkpoint_if_due()?;
+        if self.try_apply(&mut batch, &record)? {
+            return Ok(());
+        }
+        self.checkpoint()?;
+        while !self.try_apply(&mut batch, &record)? {
+            if !self.core.reclaim()? {
+                return Err(self.core.no_space(record.len()));
+            }
+            self.checkpoint()?;
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.core.lock().expect_working()?;
+        self.log.sync()
+    }
+
+    fn live(&self) -> Live {
+        let most = self.core.most_live(false);
+        Live { bytes: self.core.lock().live, most }
+    }
+}
+
+impl Core {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn expect_working(&self) -> Result<()> {
+        match &self.failed {
+            Some(reason) => Err(Error::Stopped { reason: reason.clone() }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl From<&Superblock> for Durable {
+    fn from(superblock: &Superblock) -> Self {
+        Self { generation: superblock.generation, replay: superblock.replay, map: superblock.map.clone() }
+    }
+}

@@ -1,0 +1,93 @@
+//! Making a store, and opening it: the newest superblock, the map of nodes, then the batches of the log behind it.
+
+use std::sync::{Arc, Mutex};
+
+use senesce_block::BlockDevice;
+
+use super::{Core, Durable, Evergreen, Limits, State, figures::Counters, pool::Pool};
+use crate::{
+    Error, Result,
+    disk::{Area, Geometry, NodeMap, Shape, Space, clear_slots, read_newest},
+    log::{Log, LogStart, Replay},
+    tree::Tree,
+};
+
+/// How a store is made.
+#[derive(Clone, Copy, Debug)]
+pub struct MakeOptions {
+    /// Which store it will be: drawn, so that no two are the same.
+    pub uuid: [u8; 16],
+    /// The shape of the tree.
+    pub shape: Shape,
+    /// Bytes of a unit of space: a power of two from 4096 on.
+    pub unit_bytes: u32,
+    /// Bytes of the log; none: what [`Geometry::plan`] takes.
+    pub log_bytes: Option<u64>,
+}
+
+impl MakeOptions {
+    /// As usual: nodes of 4 MiB, units of 64 KiB.
+    pub fn new(uuid: [u8; 16]) -> Self {
+        Self { uuid, shape: Shape::default(), unit_bytes: 64 << 10, log_bytes: None }
+    }
+}
+
+impl Evergreen {
+    /// Makes an empty store on a device. **What lies there is lost.** Durable when it returns.
+    ///
+    /// Errors: `Invalid` for options that cannot be or a device that is too small; `Device`.
+    pub fn make(device: Arc<dyn BlockDevice>, options: &MakeOptions) -> Result<()> {
+        let geometry = Geometry::plan(device.size().0, options.unit_bytes, options.log_bytes)?;
+        options.shape.validate().map_err(|damage| Error::Invalid { what: damage.to_string() })?;
+        clear_slots(&device)?;
+        let (area, counters) = (Area::new(device, geometry), Counters::default());
+        let pool = Pool::new(area.clone(), NodeMap::new(), counters.clone());
+        let state = State {
+            tree: Tree::new(pool, &options.shape),
+            space: Space::new(geometry.units),
+            live: 0,
+            unplaced: 0,
+            failed: None,
+        };
+        let start = LogStart::first(&options.uuid, 1);
+        let mut durable = Durable { generation: 0, replay: start, map: Default::default() };
+        let limits = Limits::default();
+        let core = Core { area, uuid: options.uuid, shape: options.shape, limits, state: Mutex::new(state), counters };
+        core.checkpoint(&mut durable, || start).map(drop)
+    }
+
+    /// Opens what lies on a device: with all batches up to one of them, at or behind the last that was
+    /// [synced](crate::KeyValue::sync). Cost: reads the map of nodes, and the log behind the last checkpoint, which is done again;
+    /// then a checkpoint.
+    ///
+    /// Errors: `Device`; `WrongDevice`; `Damaged`.
+    pub fn open(device: Arc<dyn BlockDevice>, limits: Limits) -> Result<Self> {
+        let superblock = read_newest(&device)?;
+        let (geometry, shape, uuid) = (superblock.geometry, superblock.shape, superblock.uuid);
+        let (area, counters) = (Area::new(device.clone(), geometry), Counters::default());
+        let map = NodeMap::load(&area, &superblock)?;
+        let used = map.iter().flat_map(|(_, place)| place.extents.iter()).chain(&superblock.map.extents).copied();
+        let space = Space::complement(geometry.units, used.collect::<Vec<_>>())
+            .map_err(|damage| damage.at(format!("{}, superblock {}", device.name(), superblock.generation)))?;
+        let pool = Pool::new(area.clone(), map, counters.clone());
+        let next = crate::disk::NodeId(superblock.next_node);
+        let mut tree = Tree::open(pool, &shape, superblock.root, next)?;
+        let mut live = superblock.live_bytes;
+        let mut replay = Replay::new(device.clone(), &geometry, uuid, superblock.replay);
+        for batch in &mut replay {
+            let (_, batch) = batch?;
+            tree.settle()?;
+            live = live.saturating_add_signed(batch.claim.bytes);
+            tree.ingest(batch.into());
+            tree.trim(limits.cache_bytes);
+        }
+        let state = State { tree, space, live, unplaced: 0, failed: None };
+        let core = Core { area, uuid, shape, limits, state: Mutex::new(state), counters };
+        let mut durable = Durable::from(&superblock);
+        let end = replay.end(superblock.generation + 1);
+        // Only behind a superblock that names it, the log may go on there.
+        let start = core.checkpoint(&mut durable, || end)?;
+        let log = Log::new(device, &geometry, &uuid, start);
+        Ok(Self { core, log, turn: Mutex::new(durable) })
+    }
+}

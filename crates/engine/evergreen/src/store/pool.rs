@@ -1,0 +1,52 @@
+//! Nodes are read from the units where the map of nodes says that they lie.
+
+use super::figures::Counters;
+use crate::{
+    Result,
+    disk::{Area, Damage, NodeId, NodeMap},
+    tree::{Known, Source},
+};
+
+/// The nodes on a device.
+pub(super) struct Pool {
+    area: Area,
+    /// Where each one lies that is not only in memory.
+    pub(super) map: NodeMap,
+    counters: Counters,
+}
+
+impl Pool {
+    pub(super) fn new(area: Area, map: NodeMap, counters: Counters) -> Self {
+        Self { area, map, counters }
+    }
+}
+
+impl Source for Pool {
+    fn known(&self, id: NodeId) -> Option<Known> {
+        self.map.get(id).map(|place| Known { bytes: place.bytes as usize, header_sum: place.header_sum })
+    }
+
+    fn read(&self, id: NodeId, at: usize, bytes: usize) -> Result<bytes::Bytes> {
+        let Some(place) = self.map.get(id) else {
+            return Err(Damage::new("node map", "node", "none", "one, for it is named").at(self.place(id)));
+        };
+        self.area.read(&place.extents, at as u64, bytes)
+    }
+
+    fn note_read(&self, is_leaf: bool, bytes: usize) {
+        self.counters.note_read(is_leaf, bytes);
+    }
+
+    fn place(&self, id: NodeId) -> String {
+        let device = self.area.device().name();
+        match self.map.get(id) {
+            Some(place) => format!("{device}, node {id}, units {}", place.extents),
+            None => format!("{device}, node {id}"),
+        }
+    }
+
+    fn room_bytes(&self, bytes: usize) -> u64 {
+        let geometry = self.area.geometry();
+        u64::from(geometry.units_for(bytes as u64)) * u64::from(geometry.unit_bytes)
+    }
+}

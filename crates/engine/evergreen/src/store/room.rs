@@ -1,0 +1,71 @@
+//! Whether there is room: by what is claimed, and by what is free.
+//!
+//! **By claims**: the sum of what is live may be 90% of the area, and 92% for removals. The rest is for what waits in inner nodes, for
+//! units that are not full, and for writing anew what is there.
+//!
+//! **By what is free**: before a batch is done, free are the most bytes that all dirty nodes take, the map of nodes, and a headroom: what
+//! one batch can make dirty, by a flush to each level. So a checkpoint always fits. If that is not so, a checkpoint is made, which
+//! gives back what was written anew; and if that is not enough, what waits is brought down, which gives back what it deletes.
+
+use super::{Core, State};
+use crate::{Claim, Error, Result, disk::NodeMap};
+
+impl Core {
+    /// What may be claimed by all.
+    pub(super) fn most_live(&self, is_removal: bool) -> u64 {
+        let percent = if is_removal { 92 } else { 90 };
+        self.area.geometry().data_bytes() / 100 * percent
+    }
+
+    /// What is live after a claim. Errors: `NoSpace`.
+    pub(super) fn claim(&self, state: &State, claim: &Claim) -> Result<u64> {
+        let live = state.live.saturating_add_signed(claim.bytes);
+        let most = self.most_live(claim.is_removal);
+        if claim.bytes > 0 && live > most {
+            let free = most.saturating_sub(state.live);
+            return Err(Error::NoSpace { wanted: claim.bytes as u64, free });
+        }
+        Ok(live)
+    }
+
+    /// Whether so much is free that a batch of so many bytes may come.
+    pub(super) fn has_room(&self, state: &State, batch_bytes: usize, is_removal: bool) -> bool {
+        let kept = if is_removal { 0 } else { self.area.geometry().data_bytes() / 50 };
+        self.free_bytes(state) >= self.needed_bytes(state) + self.headroom(state, batch_bytes) + kept
+    }
+
+    /// There is not. Only behind [`reclaim`](Self::reclaim), when nothing more can be given back.
+    pub(super) fn no_space(&self, batch_bytes: usize) -> Error {
+        let state = self.lock();
+        let free = self.free_bytes(&state).saturating_sub(self.needed_bytes(&state));
+        Error::NoSpace { wanted: self.headroom(&state, batch_bytes), free }
+    }
+
+    /// Brings down what waits for one child of the root, behind a checkpoint. Returns whether there was any, and room to do it.
+    pub(super) fn reclaim(&self) -> Result<bool> {
+        let mut state = self.lock();
+        // It may write anew all that is below the child, so it stops when half of what is free is wanted.
+        if self.free_bytes(&state) < self.needed_bytes(&state) + self.headroom(&state, 0) / 2 {
+            return Ok(false);
+        }
+        state.tree.flush_one_down()
+    }
+
+    fn free_bytes(&self, state: &State) -> u64 {
+        state.space.statistics().free * u64::from(self.area.geometry().unit_bytes)
+    }
+
+    /// What a checkpoint would take now.
+    fn needed_bytes(&self, state: &State) -> u64 {
+        let nodes = &state.tree.nodes;
+        let map = NodeMap::most_bytes(nodes.source().map.len() + nodes.dirty_count());
+        nodes.dirty_bytes() + state.unplaced + map + u64::from(self.area.geometry().unit_bytes)
+    }
+
+    /// What one batch can make dirty: itself in the root, and on each level a child, a neighbour, and what they are split into.
+    fn headroom(&self, state: &State, batch_bytes: usize) -> u64 {
+        let levels = u64::from(state.tree.height()) + 1;
+        let node = u64::from(self.shape.node_bytes) + 2 * u64::from(self.area.geometry().unit_bytes);
+        3 * levels * node + 2 * batch_bytes as u64
+    }
+}

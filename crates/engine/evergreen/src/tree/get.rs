@@ -1,0 +1,41 @@
+//! One key is read.
+
+use bytes::Bytes;
+
+use super::{Source, Tree};
+use crate::{
+    Message, Result,
+    node::{Body, Known},
+};
+
+impl<S: Source> Tree<S> {
+    /// The value of a key. Cost: of each node on the way its header and one part, if they are not in memory.
+    pub(crate) fn get(&mut self, key: &[u8]) -> Result<Option<Bytes>> {
+        let mut id = self.root;
+        // Changes of a value that lies further down, the newest first.
+        let mut edits: Vec<Message> = Vec::new();
+        let base = loop {
+            match &self.nodes.peek(id)?.body {
+                Body::Inner(inner) => {
+                    let index = inner.index(key);
+                    let (next, weight) = (inner.children()[index].id, inner.children()[index].weight);
+                    if weight > 0 {
+                        match self.nodes.buffer(id, index)?.get(key) {
+                            Known::All(value) => break value.cloned(),
+                            Known::Part(edit) => edits.push(edit.clone()),
+                            Known::Nothing => {}
+                        }
+                    }
+                    id = next;
+                }
+                Body::Leaf(leaf) => match leaf.index(key) {
+                    None => break None,
+                    Some(index) => break self.nodes.basement(id, index)?.get(key).cloned(),
+                },
+            }
+        };
+        let value = edits.iter().rev().fold(base, |value, edit| edit.apply(value.as_ref()));
+        // A copy, so that whoever keeps it does not keep the memory of the whole basement.
+        Ok(value.map(|value| Bytes::copy_from_slice(&value)))
+    }
+}

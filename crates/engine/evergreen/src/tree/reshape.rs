@@ -1,0 +1,158 @@
+//! Nodes that are too large are split, neighbours that are small become one, and the root grows and shrinks.
+
+use bytes::Bytes;
+
+use super::{Source, Tree};
+use crate::{
+    Result,
+    node::{Body, Buffer, Child, Inner, Node, NodeId},
+};
+
+impl<S: Source> Tree<S> {
+    /// Splits a child that is too large, or joins it with a neighbour if both are small. `is_appended`: what came to it last came
+    /// behind all it had, and so will more; what is split off to the left is filled well then.
+    ///
+    /// Errors: of reading the neighbour.
+    pub(super) fn reshape(&mut self, parent: NodeId, index: usize, is_appended: bool) -> Result<()> {
+        let child = self.nodes.here(parent).inner().children()[index].id;
+        if self.is_too_large(self.nodes.here(child)) {
+            self.split(parent, index, is_appended);
+            return Ok(());
+        }
+        for left in [index.checked_sub(1), Some(index)].into_iter().flatten() {
+            if self.should_join(parent, left)? {
+                return self.join(parent, left);
+            }
+        }
+        Ok(())
+    }
+
+    /// A root that is too large gets a root above it; one with a single child gives way to it. Returns whether it did.
+    pub(super) fn fit_root(&mut self) -> Result<bool> {
+        let root = self.nodes.here(self.root);
+        if self.is_too_large(root) {
+            let child = Child::new(Bytes::new(), self.root, Buffer::default());
+            let body = Body::Inner(Inner::new(root.height() + 1, vec![child]));
+            self.root = self.nodes.create(Node { lower: Bytes::new(), upper: None, body });
+            self.split(self.root, 0, false);
+            return Ok(true);
+        }
+        match &root.body {
+            Body::Inner(inner) if inner.children().len() == 1 => {
+                let child = inner.children()[0].id;
+                self.push_down(self.root, 0)?;
+                self.nodes.free(self.root);
+                self.root = child;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    fn is_too_large(&self, node: &Node) -> bool {
+        match &node.body {
+            Body::Leaf(leaf) => leaf.weight() > self.sizes.node_bytes && leaf.parts().len() > 1,
+            Body::Inner(inner) => inner.children().len() > self.sizes.fanout,
+        }
+    }
+
+    /// Makes several nodes of a child, all of which is in memory, as its parent is. It cannot fail.
+    fn split(&mut self, parent: NodeId, index: usize, is_appended: bool) {
+        let child = self.nodes.here(parent).inner().children()[index].id;
+        let pieces = self.pieces((**self.nodes.here(child)).clone(), is_appended);
+        let (mut lowers, mut ids) = (Vec::new(), Vec::new());
+        for (number, piece) in pieces.into_iter().enumerate() {
+            lowers.push(piece.lower.clone());
+            if number == 0 {
+                self.nodes.edit(child, |node| *node = piece);
+                ids.push(child);
+            } else {
+                ids.push(self.nodes.create(piece));
+            }
+        }
+        self.nodes.edit(parent, |parent| {
+            let children = parent.inner_mut().children_mut();
+            let waiting = children[index].take();
+            let new: Vec<Child> = (0..ids.len())
+                .map(|number| {
+                    Child::new(
+                        lowers[number].clone(),
+                        ids[number],
+                        waiting.within(&lowers[number], lowers.get(number + 1)),
+                    )
+                })
+                .collect();
+            children.splice(index..=index, new);
+        });
+    }
+
+    fn pieces(&self, node: Node, is_appended: bool) -> Vec<Node> {
+        let Node { lower, upper, body } = node;
+        let (firsts, bodies): (Vec<Bytes>, Vec<Body>) = match body {
+            Body::Leaf(leaf) => leaf
+                .split(self.sizes.leaf_target(is_appended), self.sizes.node_bytes, is_appended)
+                .into_iter()
+                .map(|leaf| (leaf.parts()[0].first.clone(), Body::Leaf(leaf)))
+                .unzip(),
+            Body::Inner(inner) => inner
+                .split(self.sizes.fanout_target(is_appended), is_appended)
+                .into_iter()
+                .map(|inner| (inner.children()[0].lower.clone(), Body::Inner(inner)))
+                .unzip(),
+        };
+        let mut pieces: Vec<Node> = Vec::with_capacity(bodies.len());
+        for (number, body) in bodies.into_iter().enumerate() {
+            let lower = if number == 0 { lower.clone() } else { firsts[number].clone() };
+            pieces.push(Node { lower, upper: firsts.get(number + 1).or(upper.as_ref()).cloned(), body });
+        }
+        pieces
+    }
+
+    /// Whether a child and the next one are small enough together.
+    fn should_join(&mut self, parent: NodeId, left: usize) -> Result<bool> {
+        let children = self.nodes.here(parent).inner().children();
+        let (Some(a), Some(b)) = (children.get(left), children.get(left + 1)) else { return Ok(false) };
+        let (a, b) = (a.id, b.id);
+        if self.nodes.here(parent).height() == 1 {
+            return Ok(self.leaf_bytes(a) + self.leaf_bytes(b) <= self.sizes.node_bytes / 2);
+        }
+        let (mut children, mut weight) = (0, 0);
+        for id in [a, b] {
+            let inner = self.nodes.peek(id)?.inner();
+            children += inner.children().len();
+            weight += inner.weight();
+        }
+        Ok(children <= self.sizes.fanout / 2 && weight <= self.sizes.node_bytes / 2)
+    }
+
+    /// What a leaf takes on the device, or will; not what of it is in memory, so that replaying a log does what was done.
+    fn leaf_bytes(&self, id: NodeId) -> usize {
+        match self.nodes.source().known(id) {
+            Some(known) if !self.nodes.is_dirty(id) => known.bytes,
+            _ => self.nodes.get(id).map_or(usize::MAX / 2, |node| node.weight()),
+        }
+    }
+
+    /// Makes one node of a child and the next one.
+    fn join(&mut self, parent: NodeId, left: usize) -> Result<()> {
+        let children = self.nodes.here(parent).inner().children();
+        let (into, from) = (children[left].id, children[left + 1].id);
+        self.nodes.whole(into)?;
+        let right = (**self.nodes.whole(from)?).clone();
+        self.nodes.edit(into, |node| {
+            node.upper = right.upper;
+            match (&mut node.body, right.body) {
+                (Body::Leaf(leaf), Body::Leaf(right)) => leaf.join(right),
+                (Body::Inner(inner), Body::Inner(right)) => inner.join(right),
+                _ => unreachable!("neighbours are equally high"),
+            }
+        });
+        self.nodes.edit(parent, |parent| {
+            let mut right = parent.inner_mut().children_mut().remove(left + 1);
+            let waiting = right.take();
+            parent.inner_mut().children_mut()[left].change(|buffer| buffer.receive(waiting));
+        });
+        self.nodes.free(from);
+        Ok(())
+    }
+}

@@ -1,0 +1,132 @@
+//! Where nodes are read from, and how: a header and one part, or all in one reading.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::{
+    Result,
+    disk::{Damage, Decoded, NodeId},
+    node::{FIRST_READ_BYTES, Header, Node, Stored},
+};
+
+/// What is known of a node's bytes on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// How many there are.
+    pub(crate) bytes: usize,
+    /// The xxh3 of its header.
+    pub(crate) header_sum: u64,
+}
+
+/// Where nodes are read from.
+pub(crate) trait Source: Send {
+    /// What is known of a node; none: it is not there.
+    fn known(&self, id: NodeId) -> Option<Known>;
+
+    /// So many bytes of a node from `at` on.
+    fn read(&self, id: NodeId, at: usize, bytes: usize) -> Result<Bytes>;
+
+    /// Notes what was read, when it is known to be a leaf or not.
+    fn note_read(&self, is_leaf: bool, bytes: usize);
+
+    /// Where a node lies, in words.
+    fn place(&self, id: NodeId) -> String;
+
+    /// The room that a node of so many bytes takes.
+    fn room_bytes(&self, bytes: usize) -> u64;
+}
+
+fn known(source: &impl Source, id: NodeId) -> Result<Known> {
+    source.known(id).ok_or_else(|| Damage::new("node map", "node", "none", "one, for it is named").at(source.place(id)))
+}
+
+/// The header, of which `start` was read; what is missing of it is read now.
+fn header(source: &impl Source, id: NodeId, known: Known, start: &Bytes) -> Result<Header> {
+    let told = |damage: Damage| damage.at(source.place(id));
+    let wrong = |field, found: String, expected: String| Err(told(Damage::new("node", field, found, expected)));
+    let bytes = Header::bytes(start).map_err(told)?;
+    if bytes > known.bytes {
+        return wrong("header bytes", bytes.to_string(), format!("at most {}, those of the node", known.bytes));
+    }
+    let all = if bytes > start.len() {
+        Bytes::from([&start[..], &source.read(id, start.len(), bytes - start.len())?].concat())
+    } else {
+        start.slice(..bytes)
+    };
+    let header = Header::decode(all).map_err(told)?;
+    if header.id != id {
+        return wrong("number", format!("{} of checkpoint {}", header.id, header.generation), id.to_string());
+    }
+    if header.sum != known.header_sum {
+        let found = format!("{:#018x} of checkpoint {}", header.sum, header.generation);
+        return wrong("header sum", found, format!("{:#018x} as in the node map", known.header_sum));
+    }
+    if header.bytes != known.bytes {
+        return wrong("bytes", header.bytes.to_string(), format!("{} as in the node map", known.bytes));
+    }
+    Ok(header)
+}
+
+/// Reads a node's header; and, since they come with it, the parts that are in the first bytes.
+pub(super) fn read_header(source: &impl Source, id: NodeId) -> Result<Arc<Node>> {
+    let known = known(source, id)?;
+    let start = source.read(id, 0, known.bytes.min(FIRST_READ_BYTES))?;
+    let header = header(source, id, known, &start)?;
+    let mut node = header.node;
+    source.note_read(node.height() == 0, start.len());
+    load_parts(source, id, &mut node, 0, &start)?;
+    Ok(Arc::new(node))
+}
+
+/// Reads one part of a node.
+pub(super) fn read_part(
+    source: &impl Source,
+    id: NodeId,
+    node: &mut Node,
+    number: usize,
+    stored: Stored,
+) -> Result<()> {
+    let bytes = source.read(id, stored.at, stored.bytes)?;
+    source.note_read(node.height() == 0, bytes.len());
+    loaded(source, id, node.load(number, bytes))
+}
+
+/// Reads what is missing of a node in one reading; all of it, if nothing is in memory.
+pub(super) fn read_whole(source: &impl Source, id: NodeId, here: Option<&Arc<Node>>) -> Result<Arc<Node>> {
+    let (mut node, at, bytes) = match here {
+        None => {
+            let known = known(source, id)?;
+            let bytes = source.read(id, 0, known.bytes)?;
+            (header(source, id, known, &bytes)?.node, 0, bytes)
+        }
+        Some(here) => {
+            let away = || (0..here.parts()).filter_map(|number| here.stored(number));
+            let at = away().map(|stored| stored.at).min().unwrap_or(0);
+            let end = away().map(|stored| stored.at + stored.bytes).max().unwrap_or(0);
+            ((**here).clone(), at, source.read(id, at, end - at)?)
+        }
+    };
+    source.note_read(node.height() == 0, bytes.len());
+    load_parts(source, id, &mut node, at, &bytes)?;
+    Ok(Arc::new(node))
+}
+
+/// Takes all parts into memory that lie within bytes of the node that were read from `at` on. Each has its own memory, which
+/// goes when it goes.
+fn load_parts(source: &impl Source, id: NodeId, node: &mut Node, at: usize, bytes: &[u8]) -> Result<()> {
+    for number in 0..node.parts() {
+        if let Some(stored) = node.stored(number)
+            && stored.at >= at
+            && stored.at + stored.bytes <= at + bytes.len()
+        {
+            let part = Bytes::copy_from_slice(&bytes[stored.at - at..][..stored.bytes]);
+            loaded(source, id, node.load(number, part))?;
+        }
+    }
+    Ok(())
+}
+
+fn loaded(source: &impl Source, id: NodeId, decoded: Decoded<()>) -> Result<()> {
+    decoded.map_err(|damage| damage.at(source.place(id)))
+}

@@ -1,0 +1,20 @@
+//! Where a node stands among the others, as far as is known in memory.
+
+use super::{Source, Tree};
+use crate::node::{Body, NodeId};
+
+impl<S: Source> Tree<S> {
+    /// The node left of the one of a height that begins at `lower`, under the same parent, if all above it are in memory.
+    pub(crate) fn left_of(&self, height: u8, lower: &[u8]) -> Option<NodeId> {
+        let mut id = self.root;
+        loop {
+            let node = self.nodes.get(id)?;
+            let Body::Inner(inner) = &node.body else { return None };
+            let index = inner.index(lower);
+            if inner.height() == height + 1 {
+                return index.checked_sub(1).map(|left| inner.children()[left].id);
+            }
+            id = inner.children()[index].id;
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Requests that fail: a clear error, and nothing durable is lost.

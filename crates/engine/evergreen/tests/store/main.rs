@@ -1,0 +1,7 @@
+//! The tree on a device, from outside.
+
+mod crash;
+mod faults;
+mod rig;
+mod runs;
+mod space;

@@ -1,0 +1,70 @@
+//! Long runs, with checkpoints and reopening, against the model.
+
+use senesce_core::{Rng, Seed};
+use senesce_evergreen::{Evergreen, KeyValue, ModelStore};
+
+use crate::rig::{LITTLE, TINY, draw, entries, key, made, open};
+
+fn run(seed: u64, batches: u64, keys: u64) {
+    let device = made(8 << 20, &TINY);
+    let model = ModelStore::new(u64::MAX, 0);
+    let mut store = open(&device);
+    let mut rng = Rng::for_purpose(Seed(seed), "store");
+    let mut checkpoints = 0;
+    for number in 0..batches {
+        let batch = draw(&mut rng, keys);
+        model.apply(batch.clone()).unwrap();
+        store.apply(batch).unwrap();
+        let at = key(rng.below(keys));
+        assert_eq!(store.get(&at).unwrap(), model.get(&at).unwrap(), "batch {number}");
+        match rng.below(200) {
+            0 => store.checkpoint().unwrap(),
+            1 => assert_eq!(entries(&store).unwrap(), model.entries(), "batch {number}"),
+            2 => {
+                store.sync().unwrap();
+                checkpoints += store.figures().checkpoints;
+                drop(store);
+                store = open(&device);
+                assert_eq!(entries(&store).unwrap(), model.entries(), "batch {number}");
+                assert_eq!(store.live().bytes, model.live().bytes);
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(entries(&store).unwrap(), model.entries());
+    checkpoints += store.figures().checkpoints;
+    assert!(checkpoints > 20, "{checkpoints} checkpoints");
+}
+
+#[test]
+fn long_runs_with_reopening_are_what_the_model_is() {
+    for seed in 0..3 {
+        run(seed, 2000, 1500);
+    }
+}
+
+#[test]
+fn what_was_not_synced_may_be_gone_but_not_what_a_checkpoint_wrote() {
+    let device = made(8 << 20, &TINY);
+    let store = open(&device);
+    let mut batch = senesce_evergreen::Batch::new();
+    batch.put(key(1), vec![1; 10]);
+    store.apply(batch.clone()).unwrap();
+    store.checkpoint().unwrap();
+    let mut second = senesce_evergreen::Batch::new();
+    second.put(key(2), vec![1; 10]);
+    store.apply(second).unwrap();
+    drop(store);
+    let store = open(&device);
+    assert!(store.get(&key(1)).unwrap().is_some());
+    assert!(store.get(&key(2)).unwrap().is_none());
+}
+
+#[test]
+fn only_a_store_is_opened() {
+    let device = made(8 << 20, &TINY);
+    Evergreen::open(device.clone(), LITTLE).unwrap();
+    senesce_evergreen::disk::clear_slots(&device).unwrap();
+    let Err(error) = Evergreen::open(device, LITTLE) else { panic!("nothing lies there") };
+    assert!(error.to_string().contains("no evergreen lies there"), "{error}");
+}
