@@ -134,6 +134,10 @@ impl Files {
         let mut links: BTreeMap<u64, (u32, u32)> = BTreeMap::from([(Ino::ROOT.0, (0, 0))]);
         let mut open = vec![(Ino::ROOT, Home::root())];
         let mut findings = Vec::new();
+        let root = self.homes.get(&Home::root()).and_then(|found| found.inode);
+        if root.is_none_or(|root| !matches!(root.parent(), Ok(Ino::ROOT))) {
+            findings.push("the root is no directory, or has another parent".to_owned());
+        }
         while let Some((ino, home)) = open.pop() {
             let Some(found) = self.homes.get(&home) else { continue };
             for (name, entry) in &found.names {

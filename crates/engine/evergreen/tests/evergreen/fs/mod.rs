@@ -1,4 +1,12 @@
 //! The file system over the store in memory.
 
+mod blind;
 mod conformance;
+mod failing;
+mod found;
+mod prefixes;
 mod rig;
+mod space;
+mod together;
+mod unordered;
+mod watched;

@@ -1,0 +1,112 @@
+//! The check finds what is wrong: each entry that is missing, and each field that says something else.
+
+use bytes::Bytes;
+use senesce_evergreen::{Batch, EvergreenFs, FsOptions, KeyValue, Message, ModelStore, check_files};
+use senesce_fsapi::{Caller, FileSystem, Ino, NewNode, RenameHow, SetXattrHow};
+
+use super::rig::large;
+
+/// A file system with one of each.
+fn sample() -> ModelStore {
+    let fs = EvergreenFs::format(large(), FsOptions::default()).unwrap();
+    let caller = Caller::default();
+    let directory = fs.make_node(&caller, Ino::ROOT, b"directory", &NewNode::directory(0o755)).unwrap().ino;
+    let file = fs.make_node(&caller, directory, b"file", &NewNode::file(0o644)).unwrap().ino;
+    fs.write(&caller, file, 0, &[5; 9000]).unwrap();
+    fs.set_xattr(&caller, file, b"user.a", &[1; 5000], SetXattrHow::Any).unwrap();
+    fs.link(&caller, file, Ino::ROOT, b"second").unwrap();
+    fs.symlink(&caller, directory, b"link", b"target").unwrap();
+    fs.rename(&caller, (Ino::ROOT, b"directory"), (Ino::ROOT, b"renamed"), RenameHow::Replace).unwrap();
+    let orphan = fs.make_node(&caller, Ino::ROOT, b"orphan", &NewNode::file(0o644)).unwrap().ino;
+    fs.open(orphan).unwrap();
+    fs.unlink(&caller, Ino::ROOT, b"orphan").unwrap();
+    fs.into_store()
+}
+
+fn copy(of: &ModelStore) -> ModelStore {
+    let (store, mut batch) = (large(), Batch::new());
+    of.entries().into_iter().for_each(|(key, value)| batch.put(key, value));
+    batch.claim.bytes = of.live().bytes as i64;
+    store.apply(batch).unwrap();
+    store
+}
+
+fn with(store: &ModelStore, key: &[u8], message: Message) -> Vec<String> {
+    let (store, mut batch) = (copy(store), Batch::new());
+    batch.send(Bytes::copy_from_slice(key), message);
+    store.apply(batch).unwrap();
+    check_files(&store).unwrap()
+}
+
+#[test]
+fn every_entry_that_is_missing_is_found() {
+    let store = sample();
+    assert_eq!(check_files(&store).unwrap(), [""; 0]);
+    let entries = store.entries();
+    assert_eq!(entries.len(), 23);
+    for (key, _) in &entries {
+        if key[..] == *b"s\0" {
+            continue; // no layout is that of birth paths; such a store is not opened
+        }
+        assert!(!with(&store, key, Message::Delete).is_empty(), "{}", key.escape_ascii());
+    }
+}
+
+#[test]
+fn entries_that_belong_to_nothing_are_found() {
+    let store = sample();
+    for key in [
+        &b"x"[..],
+        b"m",
+        b"m\x01x\0\x09\0",
+        b"m\x01\x00\x01",
+        b"d\x01\0\0",
+        b"d\x01x\0\x09\0\0",
+        b"s\x02\x09",
+        b"s\x03\x09",
+        b"s\x04",
+    ] {
+        let findings = with(&store, key, Message::put(Bytes::from_static(b"\x01")));
+        assert!(!findings.is_empty(), "{}", key.escape_ascii());
+    }
+}
+
+/// A byte of a record that is another, and what the check says then.
+#[test]
+fn every_field_that_is_another_is_named() {
+    let store = sample();
+    let key = |ino: u8| {
+        let home = store.get(&[b's', 2, ino]).unwrap().unwrap();
+        [b"m", &home[..], &[0]].concat()
+    };
+    let (root, file, link) = (key(1), key(3), key(4));
+    let cases: [(&[u8], u32, &str); 13] = [
+        (&root, 0, "an inode of kind"),
+        (&root, 4, "links and not"),
+        (&root, 28, "names and says"),
+        (&root, 80, "another parent"),
+        (&root, 88 + 7, "has labels up to"),
+        (&file, 4, "links and not 2"),
+        (&file, 16, "attributes of 2 pieces"),
+        (&file, 20, "attributes of 2 pieces"),
+        (&file, 28 + 1, "has bytes up to 9000"),
+        (&file, 80, "has 3 blocks and says"),
+        (&file, 88, "are claimed"),
+        (&link, 28, "has a target of"),
+        (&link, 1, "an inode of layout"),
+    ];
+    for (key, at, want) in cases {
+        let value = store.get(key).unwrap().unwrap()[at as usize];
+        let other = if want.starts_with("has bytes") { 0 } else { value ^ 0x21 };
+        let findings = with(&store, key, Message::patch(at, Bytes::from(vec![other])));
+        assert!(findings.iter().any(|finding| finding.contains(want)), "{at}, {want}: {findings:?}");
+    }
+    let name = [b"m\x01", &b"\x01second"[..]].concat();
+    for (at, want) in
+        [(0, "is a "), (1, "label"), (9 + 7, "label"), (17, "is not at home"), (18, "a home that begins with")]
+    {
+        let value = store.get(&name).unwrap().unwrap()[at];
+        let findings = with(&store, &name, Message::patch(at as u32, Bytes::from(vec![value ^ 0x07])));
+        assert!(findings.iter().any(|finding| finding.contains(want)), "{at}, {want}: {findings:?}");
+    }
+}
