@@ -78,7 +78,9 @@ impl KeyValue for ModelStore {
                     None => drop(state.values.remove(key)),
                 },
                 Change::DeleteRange { from, to } => {
-                    state.values.retain(|key, _| key < from || key >= to);
+                    let behind = state.values.range::<Bytes, _>(from..);
+                    let gone: Vec<Bytes> = behind.map(|(key, _)| key).take_while(|key| *key < to).cloned().collect();
+                    gone.iter().for_each(|key| drop(state.values.remove(key)));
                 }
             }
         }

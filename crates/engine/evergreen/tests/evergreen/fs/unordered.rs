@@ -100,7 +100,8 @@ fn readings_go_on_where_names_were_removed() {
         let mut names = Vec::new();
         rig.fs()
             .read_dir(Ino::ROOT, cookie, &mut |entry| {
-                (names.push(entry.name.to_vec()), cookie = entry.cookie).0;
+                names.push(entry.name.to_vec());
+                cookie = entry.cookie;
                 if names.len() < 70 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             })
             .unwrap();
