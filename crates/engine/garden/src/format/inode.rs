@@ -92,8 +92,8 @@ impl Inode {
         put(out, HEADER, &self.area);
     }
 
-    /// Reads 256 bytes; `None` if they hold no inode.
-    pub fn decode(bytes: &[u8]) -> Decoded<Option<Self>> {
+    /// Whether 256 bytes hold an inode, and of which kind.
+    fn check(bytes: &[u8]) -> Decoded<Option<FileKind>> {
         let damage = |field, found: u64, expected| Err(Damage::new("inode", field, found, expected));
         if bytes[0] == 0 {
             return match bytes[..INODE].iter().position(|&byte| byte != 0) {
@@ -105,11 +105,35 @@ impl Inode {
         if bytes[1] & !FLAG_INLINE != 0 {
             return damage("flags", bytes[1].into(), "0 or 1".to_owned());
         }
+        let (size, height) = (u64_at(bytes, 16), bytes[72]);
+        // No file is larger: figures computed from these never overflow.
+        for (field, found, most) in
+            [("size", size, MAX_SIZE), ("blocks", u64_at(bytes, 24), MAX_SIZE), ("height", height.into(), MAX_HEIGHT)]
+        {
+            if found > most {
+                return damage(field, found, format!("at most {most}"));
+            }
+        }
+        if bytes[1] & FLAG_INLINE != 0 && size > AREA as u64 {
+            return damage("size", size, format!("at most {AREA}, for it is inline"));
+        }
+        Ok(Some(kind))
+    }
+
+    /// Of 256 bytes only the height of the tree and the area; `None` if they hold no inode. Errors: those of decoding all.
+    pub fn tree(bytes: &[u8]) -> Decoded<Option<(u8, &[u8; AREA])>> {
+        let area = || bytes[HEADER..].first_chunk().unwrap_or_else(|| unreachable!("it has {INODE} bytes"));
+        Ok(Self::check(bytes)?.map(|_| (bytes[72], area())))
+    }
+
+    /// Reads 256 bytes; `None` if they hold no inode.
+    pub fn decode(bytes: &[u8]) -> Decoded<Option<Self>> {
+        let Some(kind) = Self::check(bytes)? else { return Ok(None) };
         let time = |index: usize| Timestamp {
             seconds: u64_at(bytes, 32 + 8 * index) as i64,
             nanoseconds: u32_at(bytes, 56 + 4 * index),
         };
-        let inode = Self {
+        Ok(Some(Self {
             kind,
             permissions: u16_at(bytes, 2),
             uid: u32_at(bytes, 4),
@@ -127,21 +151,7 @@ impl Inode {
             xattrs: u64_at(bytes, 80),
             parent: u64_at(bytes, 88),
             area: array(bytes, HEADER),
-        };
-        // No file is larger: figures computed from these never overflow.
-        for (field, found, most) in [
-            ("size", inode.size, MAX_SIZE),
-            ("blocks", inode.blocks, MAX_SIZE),
-            ("height", inode.height.into(), MAX_HEIGHT),
-        ] {
-            if found > most {
-                return damage(field, found, format!("at most {most}"));
-            }
-        }
-        if inode.inline && inode.size > AREA as u64 {
-            return damage("size", inode.size, format!("at most {AREA}, for it is inline"));
-        }
-        Ok(Some(inode))
+        }))
     }
 }
 

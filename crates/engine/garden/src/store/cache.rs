@@ -21,6 +21,7 @@ pub(crate) enum State {
 }
 
 struct Buffer {
+    key: Key,
     data: Box<Block>,
     state: State,
     used: bool,
@@ -28,17 +29,24 @@ struct Buffer {
     queued: bool,
 }
 
+/// Where a block is in memory, until it leaves: what is done to it then is done without looking for its name again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct At(u32);
+
 /// All blocks in memory.
 #[derive(Default)]
 pub(crate) struct Cache {
-    buffers: HashMap<Key, Buffer, BuildHasherDefault<KeyHasher>>,
+    places: HashMap<Key, At, BuildHasherDefault<KeyHasher>>,
+    /// `None` where a block left.
+    buffers: Vec<Option<Buffer>>,
+    free: Vec<At>,
     clean: VecDeque<Key>,
 }
 
 /// Names of blocks are looked up some dozens of times for each block that is written. They are numbers of the engine's own, so
 /// a hash that resists an enemy, as the library's, is not wanted.
-#[derive(Default)]
-struct KeyHasher(u64);
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct KeyHasher(u64);
 
 impl Hasher for KeyHasher {
     fn finish(&self) -> u64 {
@@ -64,78 +72,128 @@ impl Hasher for KeyHasher {
 }
 
 impl Cache {
+    /// Where a block is, if it is in memory.
+    pub fn find(&self, key: Key) -> Option<At> {
+        self.places.get(&key).copied()
+    }
+
+    fn at(&self, At(at): At) -> &Buffer {
+        self.buffers[at as usize].as_ref().expect("a block that left is not asked for")
+    }
+
+    fn at_mut(&mut self, At(at): At) -> &mut Buffer {
+        self.buffers[at as usize].as_mut().expect("a block that left is not asked for")
+    }
+
+    /// What a block holds that somebody wants: it stays longer.
+    pub fn read(&mut self, at: At) -> &Block {
+        let buffer = self.at_mut(at);
+        buffer.used = true;
+        &buffer.data
+    }
+
+    pub fn write(&mut self, at: At) -> &mut Block {
+        &mut self.at_mut(at).data
+    }
+
+    pub fn state_at(&self, at: At) -> State {
+        self.at(at).state
+    }
+
     pub fn contains(&self, key: Key) -> bool {
-        self.buffers.contains_key(&key)
+        self.places.contains_key(&key)
     }
 
     pub fn get(&mut self, key: Key) -> Option<&Block> {
-        let buffer = self.buffers.get_mut(&key)?;
-        buffer.used = true;
-        Some(&buffer.data)
+        let at = self.find(key)?;
+        Some(self.read(at))
     }
 
     pub fn get_mut(&mut self, key: Key) -> Option<&mut Block> {
-        self.buffers.get_mut(&key).map(|buffer| &mut *buffer.data)
+        let at = self.find(key)?;
+        Some(self.write(at))
     }
 
     pub fn state(&self, key: Key) -> Option<State> {
-        self.buffers.get(&key).map(|buffer| buffer.state)
+        self.find(key).map(|at| self.state_at(at))
     }
 
     pub fn set_state(&mut self, key: Key, state: State) {
-        if let Some(buffer) = self.buffers.get_mut(&key) {
-            buffer.state = state;
-            if state == State::Clean && !buffer.queued {
-                buffer.queued = true;
-                self.enqueue(key);
-            }
-        }
-    }
-
-    /// Adds a block as the devices have it.
-    pub fn insert(&mut self, key: Key, data: Box<Block>) {
-        let buffer = Buffer { data, state: State::Clean, used: true, queued: true };
-        if self.buffers.insert(key, buffer).is_none_or(|before| !before.queued) {
+        let Some(at) = self.find(key) else { return };
+        let buffer = self.at_mut(at);
+        buffer.state = state;
+        if state == State::Clean && !std::mem::replace(&mut buffer.queued, true) {
             self.enqueue(key);
         }
     }
 
+    /// Adds a block as the devices have it.
+    pub fn insert(&mut self, key: Key, data: Box<Block>) -> At {
+        if let Some(at) = self.find(key) {
+            let buffer = self.at_mut(at);
+            (buffer.data, buffer.state, buffer.used) = (data, State::Clean, true);
+            if !std::mem::replace(&mut buffer.queued, true) {
+                self.enqueue(key);
+            }
+            return at;
+        }
+        let buffer = Some(Buffer { key, data, state: State::Clean, used: true, queued: true });
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.buffers[at.0 as usize] = buffer;
+                at
+            }
+            None => {
+                self.buffers.push(buffer);
+                At(self.buffers.len() as u32 - 1)
+            }
+        };
+        self.places.insert(key, at);
+        self.enqueue(key);
+        at
+    }
+
     pub fn remove(&mut self, key: Key) {
-        self.buffers.remove(&key);
+        if let Some(at) = self.places.remove(&key) {
+            self.buffers[at.0 as usize] = None;
+            self.free.push(at);
+        }
     }
 
     /// Names of blocks that left stay in the queue, until there are as many as blocks.
     fn enqueue(&mut self, key: Key) {
         self.clean.push_back(key);
-        if self.clean.len() < 64 + 2 * self.buffers.len() {
+        if self.clean.len() < 64 + 2 * self.places.len() {
             return;
         }
-        self.buffers.values_mut().for_each(|buffer| buffer.queued = false);
-        self.clean.retain(|key| {
-            let buffer = self.buffers.get_mut(key);
+        self.buffers.iter_mut().flatten().for_each(|buffer| buffer.queued = false);
+        let Self { clean, places, buffers, .. } = self;
+        clean.retain(|key| {
+            let buffer = places.get(key).and_then(|at| buffers[at.0 as usize].as_mut());
             buffer.is_some_and(|buffer| buffer.state == State::Clean && !std::mem::replace(&mut buffer.queued, true))
         });
     }
 
     /// Lets all blocks of a space go; none of them may be dirty. Cost: linear in blocks in memory.
     pub fn remove_space(&mut self, space: u32) {
-        self.buffers.retain(|key, _| key.space != space);
+        let keys: Vec<Key> = self.buffers.iter().flatten().map(|buffer| buffer.key).collect();
+        keys.into_iter().filter(|key| key.space == space).for_each(|key| self.remove(key));
     }
 
     /// Lets clean blocks go until all that is kept is at most `bytes`. Dirty ones count, but stay.
     pub fn shrink(&mut self, bytes: u64) {
         let mut tries = 2 * self.clean.len();
-        while (self.buffers.len() * BLOCK) as u64 > bytes && tries > 0 {
+        while (self.places.len() * BLOCK) as u64 > bytes && tries > 0 {
             tries -= 1;
             let Some(key) = self.clean.pop_front() else { return };
-            match self.buffers.get_mut(&key) {
-                Some(buffer) if buffer.state == State::Clean && buffer.used => {
-                    buffer.used = false;
-                    self.clean.push_back(key);
-                }
-                Some(buffer) if buffer.state == State::Clean => self.remove(key),
-                Some(buffer) => buffer.queued = false, // comes back to the queue when it is clean again
-                None => {}
+            let Some(at) = self.find(key) else { continue };
+            let buffer = self.at_mut(at);
+            if buffer.state != State::Clean {
+                buffer.queued = false; // comes back to the queue when it is clean again
+            } else if std::mem::take(&mut buffer.used) {
+                self.clean.push_back(key);
+            } else {
+                self.remove(key);
             }
         }
     }
@@ -154,15 +212,15 @@ mod tests {
         }
         cache.set_state(key(0), State::Dirty);
         cache.shrink(8 * BLOCK as u64);
-        assert_eq!(cache.buffers.len(), 8);
+        assert_eq!(cache.places.len(), 8);
         cache.shrink(4 * BLOCK as u64);
-        assert_eq!(cache.buffers.len(), 4);
+        assert_eq!(cache.places.len(), 4);
         assert!(cache.contains(key(0)) && cache.contains(key(7)));
         cache.shrink(0);
-        assert_eq!(cache.buffers.len(), 1);
+        assert_eq!(cache.places.len(), 1);
         cache.set_state(key(0), State::Clean);
         cache.shrink(0);
-        assert_eq!(cache.buffers.len(), 0);
+        assert_eq!(cache.places.len(), 0);
     }
 
     #[test]
@@ -176,10 +234,10 @@ mod tests {
             if round % 3 == 0 {
                 cache.remove(key(round % 7));
             }
-            assert!(cache.clean.len() <= 64 + 2 * 7, "{} names of {} blocks", cache.clean.len(), cache.buffers.len());
+            assert!(cache.clean.len() <= 64 + 2 * 7, "{} names of {} blocks", cache.clean.len(), cache.places.len());
         }
         // None was forgotten.
         cache.shrink(0);
-        assert_eq!(cache.buffers.len(), 0);
+        assert_eq!(cache.places.len(), 0);
     }
 }

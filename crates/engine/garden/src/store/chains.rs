@@ -72,7 +72,9 @@ impl Store {
             };
             for (block, data) in chain.iter().zip(found) {
                 match data {
-                    Ok(data) => self.cache.insert(block.key, data),
+                    Ok(data) => {
+                        self.cache.insert(block.key, data);
+                    }
                     Err(why) => elsewhere.push((*block, why)),
                 }
             }

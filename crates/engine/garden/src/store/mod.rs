@@ -51,7 +51,7 @@ use layout::Forecast;
 use packing::Packing;
 use relocate::Moves;
 
-pub(crate) use cache::Cache;
+pub(crate) use cache::{Cache, KeyHasher};
 pub use clean::{Cleaning, Gardening, ScanStep};
 pub use dedup::DedupStep;
 pub(crate) use dedup::{Dedup, fingerprint};

@@ -1,11 +1,17 @@
 //! Trees of files: finding, reading and changing blocks by name.
 
-use super::{AGGREGATE, Key, Store, aggregate, cache::State, container_of, objects::Unread, volume, volume_of};
+use super::{
+    AGGREGATE, Key, Store, aggregate,
+    cache::{At, State},
+    container_of,
+    objects::Unread,
+    volume, volume_of,
+};
 use crate::{
     error::{Error, Result},
     format::{
         BLOCK, Block, Damage,
-        inode::{INODE, Inode, PER_BLOCK},
+        inode::{AREA, INODE, Inode, PER_BLOCK},
         pointer::{Form, Part, Physical, Pointer},
         slot::Kind,
         zero_block,
@@ -59,26 +65,51 @@ impl Store {
         Ok(())
     }
 
+    /// How high the tree of a file is, and the area of its inode: what is wanted of it for every block.
+    fn tree(&mut self, space: u32, file: u64) -> Result<(u8, &[u8; AREA])> {
+        match (space, file) {
+            (AGGREGATE, aggregate::INODES) => Ok((self.sb.root.height, &self.sb.root.area)),
+            (_, volume::INODES) => {
+                let inode = &self.volume(space)?.record.inode_file;
+                Ok((inode.height, &inode.area))
+            }
+            _ => {
+                let (key, at) = inode_place(space, file);
+                let found = Inode::tree(&self.get(key)?[at..at + INODE]);
+                let none = || Damage::new("inode", "kind", 0, "an inode in use");
+                let found = found.and_then(|found| found.ok_or_else(none));
+                found.map_err(|damage| Error::damaged(file_place(space, file), damage))
+            }
+        }
+    }
+
+    /// Levels of pointers above a file's contents, those of the inode itself not counted.
+    pub(super) fn height(&mut self, space: u32, file: u64) -> Result<u8> {
+        self.tree(space, file).map(|(height, _)| height)
+    }
+
     /// The pointer to a block, `None` for a hole (also behind the end of the tree).
     pub fn pointer(&mut self, key: Key) -> Result<Option<Pointer>> {
-        let inode = self.inode(key.space, key.file)?;
-        let decoded = if key.level >= inode.height {
-            let beyond = key.level > inode.height || key.index >= key.shape().roots();
-            if beyond { Ok(None) } else { key.shape().decode(&inode.area, key.index) }
+        let (height, area) = self.tree(key.space, key.file)?;
+        let decoded = if key.level >= height {
+            let beyond = key.level > height || key.index >= key.shape().roots();
+            if beyond { Ok(None) } else { key.shape().decode(area, key.index) }
         } else {
             let (parent, slot) = key.parent();
-            if !self.cache.contains(parent) && self.pointer(parent)?.is_none() {
-                return Ok(None);
-            }
-            key.shape().decode(self.get(parent)?, slot)
+            let at = match self.cache.find(parent) {
+                Some(at) => at,
+                None if self.pointer(parent)?.is_none() => return Ok(None),
+                None => self.load(parent)?,
+            };
+            key.shape().decode(self.cache.read(at), slot)
         };
         decoded.map_err(|damage| Error::damaged(place(key), damage))
     }
 
     /// Sets the pointer to a block; what is above becomes dirty.
     pub fn set_pointer(&mut self, key: Key, pointer: Option<Pointer>) -> Result<()> {
-        let mut inode = self.inode(key.space, key.file)?;
-        if key.level >= inode.height {
+        if key.level >= self.height(key.space, key.file)? {
+            let mut inode = self.inode(key.space, key.file)?;
             key.shape().encode(&mut inode.area, key.index, pointer);
             return self.put_inode(key.space, key.file, &inode);
         }
@@ -89,17 +120,18 @@ impl Store {
 
     /// A block. A hole is a block of zeros.
     pub fn get(&mut self, key: Key) -> Result<&Block> {
-        self.load(key)?;
-        Ok(self.cache.get(key).expect("it was loaded"))
+        let at = self.load(key)?;
+        Ok(self.cache.read(at))
     }
 
     /// A block to be changed: it and all above it are dirty.
     pub fn modify(&mut self, key: Key) -> Result<&mut Block> {
-        self.load(key)?;
-        if self.cache.state(key) == Some(State::Clean) {
+        let mut at = self.load(key)?;
+        if self.cache.state_at(at) == State::Clean {
             self.thaw(key)?;
+            at = self.load(key)?;
         }
-        if self.cache.state(key) == Some(State::Clean) {
+        if self.cache.state_at(at) == State::Clean {
             self.dirty_above(key)?;
             self.make_dirty(key)?;
         } else if !self.fakes.is_empty() {
@@ -107,7 +139,7 @@ impl Store {
         }
         // Also if it was dirty already: what the caller writes is not what the last operation left.
         self.touched = true;
-        Ok(self.cache.get_mut(key).expect("it was loaded"))
+        Ok(self.cache.write(at))
     }
 
     /// A block to be written whole: as [`modify`](Self::modify), but one that is not in memory is not read and holds zeros.
@@ -179,14 +211,15 @@ impl Store {
     }
 
     pub(super) fn dirty_above(&mut self, key: Key) -> Result<()> {
-        let inode = self.inode(key.space, key.file)?;
-        if key.level < inode.height {
+        let height = self.height(key.space, key.file)?;
+        if key.level < height {
             let (parent, _) = key.parent();
             return self.modify(parent).map(|_| ());
         }
-        if key.level > inode.height || key.index >= key.shape().roots() {
-            return Err(Error::invalid(format!("{}: behind the end of a tree {} high", place(key), inode.height)));
+        if key.level > height || key.index >= key.shape().roots() {
+            return Err(Error::invalid(format!("{}: behind the end of a tree {height} high", place(key))));
         }
+        let inode = self.inode(key.space, key.file)?;
         // The inode is written when the pointer is; its block has to have a place by then.
         self.put_inode(key.space, key.file, &inode)
     }
@@ -199,8 +232,8 @@ impl Store {
 
     /// Reads the blocks above a block, and those above its inode.
     pub(super) fn read_above(&mut self, mut key: Key) -> Result<()> {
-        let inode = self.inode(key.space, key.file)?;
-        while key.level < inode.height {
+        let height = self.height(key.space, key.file)?;
+        while key.level < height {
             key = key.parent().0;
             self.load(key)?;
         }
@@ -210,16 +243,15 @@ impl Store {
         }
     }
 
-    fn load(&mut self, key: Key) -> Result<()> {
-        if self.cache.contains(key) {
-            return Ok(());
+    fn load(&mut self, key: Key) -> Result<At> {
+        if let Some(at) = self.cache.find(key) {
+            return Ok(at);
         }
         let data = match self.pointer(key)? {
             None => zero_block(),
             Some(pointer) => self.fetch(key, pointer)?,
         };
-        self.cache.insert(key, data);
-        Ok(())
+        Ok(self.cache.insert(key, data))
     }
 
     /// Reads a block from the drives.

@@ -1,10 +1,13 @@
 //! Volumes in memory, and the volume table.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    hash::BuildHasherDefault,
+};
 
 use senesce_fsapi::{FileKind, Ino};
 
-use super::{AGGREGATE, Dedup, Key, Store, aggregate, container_of, references, shape_of, volume};
+use super::{AGGREGATE, Dedup, Key, KeyHasher, Store, aggregate, container_of, references, shape_of, volume};
 use crate::{
     error::{Error, Result},
     format::{
@@ -34,7 +37,7 @@ pub(crate) struct Volume {
     /// How many snapshots it has.
     pub snapshots: u32,
     /// VVBNs that became free in the running consistency point.
-    pub pending: HashSet<u64>,
+    pub pending: HashSet<u64, BuildHasherDefault<KeyHasher>>,
     /// Where the search for a free VVBN goes on.
     pub cursor: u64,
     /// No inode below this is free.
@@ -59,7 +62,7 @@ impl Volume {
             freed: Vec::new(),
             released: Vec::new(),
             snapshots: 0,
-            pending: HashSet::new(),
+            pending: HashSet::default(),
             cursor: 0,
             ino_hint: volume::FIRST_USER,
             held: HashMap::new(),
