@@ -92,6 +92,8 @@ pub(crate) struct Shared {
 pub(crate) struct Commits {
     /// The last record that is durable.
     durable: u64,
+    /// Memory for the records of another commit.
+    memory: Vec<u8>,
 }
 
 impl Commits {
@@ -154,7 +156,7 @@ impl Garden {
             store.consistency_point()?;
         }
         let (log, durable) = (store.log.device(), store.log.last());
-        let commits = Mutex::new(Commits { durable });
+        let commits = Mutex::new(Commits { durable, memory: Vec::new() });
         Ok(Self { shared: Arc::new(Shared { commits, store: Mutex::new(store), log, objects: Mutex::default() }) })
     }
 
@@ -336,11 +338,11 @@ impl Shared {
     /// Does an operation and makes it durable. `plan` says what it is, from the state, and may be asked more than once.
     ///
     /// Errors: what the operation gives; `NoSpace` if it might not be able to end.
-    pub fn run(
+    pub fn run<'a>(
         &self,
         volume: u32,
         caller: &Caller,
-        plan: &mut dyn FnMut(&mut Store) -> FsResult<Act>,
+        plan: &mut dyn FnMut(&mut Store) -> FsResult<Act<'a>>,
     ) -> FsResult<Done> {
         let mut fresh = false;
         loop {
@@ -398,14 +400,14 @@ impl Shared {
         let batch = {
             let mut store = self.lock();
             store.check_running()?;
-            store.log.take_batch()
+            store.log.take_batch(std::mem::take(&mut commits.memory))
         };
         let Some(batch) = batch else { return Ok(()) };
         if let Err(error) = Log::commit(&self.log, &batch) {
             self.lock().stop(&error);
             return Err(error);
         }
-        commits.durable = batch.last;
+        (commits.durable, commits.memory) = (batch.last, batch.bytes);
         Ok(())
     }
 }

@@ -48,7 +48,11 @@ impl VolumeFs {
         if is_snapshot(self.space) { Err(FsError::ReadOnly) } else { Ok(()) }
     }
 
-    fn run(&self, caller: &Caller, mut plan: impl FnMut(&mut Store) -> FsResult<Act>) -> FsResult<Option<Attributes>> {
+    fn run<'a>(
+        &self,
+        caller: &Caller,
+        mut plan: impl FnMut(&mut Store) -> FsResult<Act<'a>>,
+    ) -> FsResult<Option<Attributes>> {
         self.check_writable()?;
         self.shared.run(self.space, caller, &mut |store| {
             self.check_there(store)?;
@@ -57,7 +61,7 @@ impl VolumeFs {
     }
 
     /// Runs an act whose result is what `stat` shows.
-    fn make(&self, caller: &Caller, plan: impl FnMut(&mut Store) -> FsResult<Act>) -> FsResult<Attributes> {
+    fn make<'a>(&self, caller: &Caller, plan: impl FnMut(&mut Store) -> FsResult<Act<'a>>) -> FsResult<Attributes> {
         let done = self.run(caller, plan)?;
         done.ok_or(FsError::Invalid { what: "the act gives no attributes" })
     }
@@ -157,7 +161,7 @@ impl VolumeFs {
         let mut len = data.len();
         loop {
             let piece = &data[..len];
-            match self.run(caller, |_| Ok(Act::Write { ino: ino.0, offset, data: piece.to_vec() })) {
+            match self.run(caller, |_| Ok(Act::Write { ino: ino.0, offset, data: piece })) {
                 Ok(_) => return Ok(len),
                 Err(FsError::NoSpace) if len > BLOCK => len = (len / 2).next_multiple_of(BLOCK).min(len - 1),
                 Err(error) => return Err(error),

@@ -94,12 +94,12 @@ fn body(record: &Record) -> crate::format::Decoded<String> {
     })
 }
 
-fn operation(operation: &Operation) -> String {
+fn operation(operation: &Operation<'_>) -> String {
     let Operation { volume, caller, act } = operation;
     format!("volume {volume}, {}:{} at {}: {}", caller.uid, caller.gid, time(caller.now), said(act))
 }
 
-fn said(act: &Act) -> String {
+fn said(act: &Act<'_>) -> String {
     match act {
         Act::SetAttributes { ino, change } => format!("set attributes of {ino}: {}", attributes(change)),
         Act::MakeNode { directory, name, node, ino } => format!(

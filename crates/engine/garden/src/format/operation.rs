@@ -13,16 +13,16 @@ use super::{
 
 /// What was done, to which volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Operation {
+pub(crate) struct Operation<'a> {
     pub volume: u32,
     pub caller: Caller,
-    pub act: Act,
+    pub act: Act<'a>,
 }
 
 /// One change. Directories and inodes are numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[rustfmt::skip] // one act a line
-pub(crate) enum Act {
+pub(crate) enum Act<'a> {
     SetAttributes { ino: u64, change: SetAttributes },
     MakeNode { directory: u64, name: Vec<u8>, node: NewNode, ino: u64 },
     Symlink { directory: u64, name: Vec<u8>, target: Vec<u8>, ino: u64 },
@@ -30,7 +30,7 @@ pub(crate) enum Act {
     Unlink { directory: u64, name: Vec<u8>, held: bool },
     Rmdir { directory: u64, name: Vec<u8>, held: bool },
     Rename { from: u64, name: Vec<u8>, to: u64, new_name: Vec<u8>, how: RenameHow, held: bool },
-    Write { ino: u64, offset: u64, data: Vec<u8> },
+    Write { ino: u64, offset: u64, data: &'a [u8] },
     Allocate { ino: u64, how: AllocateHow, offset: u64, len: u64 },
     /// `file` is the number of the file for attributes that is made if the inode has none.
     SetXattr { ino: u64, name: Vec<u8>, value: Vec<u8>, how: SetXattrHow, file: u64 },
@@ -38,6 +38,18 @@ pub(crate) enum Act {
     /// An inode without a name that nobody holds any more is removed.
     Reap { ino: u64 },
     CloneRange { from: u64, from_offset: u64, to: u64, to_offset: u64, len: u64 },
+}
+
+/// An operation as the log keeps it: `data` lie behind the rest. They are the caller's, and copied only to the log.
+pub(crate) struct Body<'a> {
+    pub head: Vec<u8>,
+    pub data: &'a [u8],
+}
+
+impl Body<'_> {
+    pub fn len(&self) -> usize {
+        self.head.len() + self.data.len()
+    }
 }
 
 struct Writer(Vec<u8>);
@@ -82,18 +94,19 @@ impl Writer {
     }
 }
 
-impl Operation {
-    pub fn encode(&self) -> Vec<u8> {
+impl<'a> Operation<'a> {
+    pub fn encode(&self) -> Body<'a> {
         let mut out = Writer(Vec::with_capacity(96));
         out.half(self.volume);
         out.half(self.caller.uid);
         out.half(self.caller.gid);
         out.time(self.caller.now);
         self.act.encode(&mut out);
-        out.0
+        let data = if let Act::Write { data, .. } = self.act { data } else { &[] };
+        Body { head: out.0, data }
     }
 
-    pub fn decode(bytes: &[u8]) -> Decoded<Self> {
+    pub fn decode(bytes: &'a [u8]) -> Decoded<Self> {
         let mut from = Reader::new("operation", bytes);
         let volume = from.u32("volume")?;
         let caller = Caller { uid: from.u32("uid")?, gid: from.u32("gid")?, now: time(&mut from)? };
@@ -103,7 +116,8 @@ impl Operation {
     }
 }
 
-impl Act {
+impl<'a> Act<'a> {
+    /// All but the data of a write, which come last.
     fn encode(&self, out: &mut Writer) {
         match self {
             Self::SetAttributes { ino, change } => {
@@ -154,7 +168,7 @@ impl Act {
                 out.byte(8);
                 out.word(*ino);
                 out.word(*offset);
-                out.bytes(data);
+                out.half(data.len() as u32);
             }
             Self::Allocate { ino, how, offset, len } => {
                 out.byte(9);
@@ -195,7 +209,7 @@ impl Act {
         }
     }
 
-    fn decode(from: &mut Reader<'_>) -> Decoded<Self> {
+    fn decode(from: &mut Reader<'a>) -> Decoded<Self> {
         Ok(match from.u8("act")? {
             1 => Self::SetAttributes { ino: from.u64("ino")?, change: change(from)? },
             2 => Self::MakeNode {
@@ -233,7 +247,7 @@ impl Act {
                 },
                 held: from.u8("held")? != 0,
             },
-            8 => Self::Write { ino: from.u64("ino")?, offset: from.u64("offset")?, data: from.sized("data")?.to_vec() },
+            8 => Self::Write { ino: from.u64("ino")?, offset: from.u64("offset")?, data: from.sized("data")? },
             9 => Self::Allocate {
                 ino: from.u64("ino")?,
                 how: match from.u8("how")? {
@@ -301,7 +315,7 @@ fn change(from: &mut Reader<'_>) -> Decoded<SetAttributes> {
 mod tests {
     use super::*;
 
-    fn all() -> Vec<Act> {
+    fn all() -> Vec<Act<'static>> {
         let name = || b"name".to_vec();
         let time = Timestamp { seconds: -5, nanoseconds: 6 };
         let change = SetAttributes { uid: Some(3), size: Some(9), changed: Some(time), ..SetAttributes::default() };
@@ -314,7 +328,7 @@ mod tests {
             Act::Unlink { directory: 1, name: name(), held: true },
             Act::Rmdir { directory: 1, name: name(), held: false },
             Act::Rename { from: 1, name: name(), to: 2, new_name: name(), how: RenameHow::Exchange, held: true },
-            Act::Write { ino: 16, offset: 5, data: vec![1, 2, 3] },
+            Act::Write { ino: 16, offset: 5, data: &[1, 2, 3] },
             Act::Allocate { ino: 16, how: AllocateHow::Zero { keep_size: true }, offset: 1, len: 2 },
             Act::SetXattr { ino: 16, name: name(), value: vec![9], how: SetXattrHow::Create, file: 18 },
             Act::RemoveXattr { ino: 16, name: name() },
@@ -329,7 +343,8 @@ mod tests {
         let mut sums = Vec::new();
         for act in all() {
             let operation = Operation { volume: 3, caller, act };
-            let bytes = operation.encode();
+            let body = operation.encode();
+            let bytes = [&body.head, body.data].concat();
             assert_eq!(Operation::decode(&bytes).unwrap(), operation);
             for cut in 0..bytes.len() {
                 Operation::decode(&bytes[..cut]).unwrap_err();

@@ -37,23 +37,6 @@ pub(crate) fn record_bytes(body: usize) -> usize {
     (HEADER + body).next_multiple_of(ALIGN)
 }
 
-/// Appends a record and gives its checksum, which the next one is chained to. The first in a half is chained to the
-/// [seed](Lap::seed) of the lap.
-pub(crate) fn push(out: &mut Vec<u8>, kind: RecordKind, sequence: u64, chain: u32, body: &[u8]) -> u32 {
-    let start = out.len();
-    out.resize(start + record_bytes(body.len()), 0);
-    let bytes = &mut out[start..];
-    put(bytes, 0, &MAGIC.to_le_bytes());
-    put(bytes, 8, &(body.len() as u32).to_le_bytes());
-    bytes[12] = kind as u8;
-    put(bytes, 16, &sequence.to_le_bytes());
-    put(bytes, 24, &chain.to_le_bytes());
-    put(bytes, HEADER, body);
-    let sum = crc32c::crc32c(&bytes[8..]);
-    put(bytes, 4, &sum.to_le_bytes());
-    sum
-}
-
 /// What a half is used for from one consistency point to the next. Nothing of one lap ever fits another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lap {
@@ -108,17 +91,76 @@ pub(crate) fn unsealed_bytes(sealed: usize, unit: usize) -> usize {
     sealed / unit * (unit - STAMP)
 }
 
-/// Lays the records of a commit, from `first` to `last`, out in units with stamps.
-pub(crate) fn seal(records: &[u8], unit: usize, lap: &Lap, first: u64, last: u64) -> Vec<u8> {
-    let mut out = vec![0; sealed_bytes(records.len(), unit)];
-    let (seed, units) = (lap.seed(), out.len() / unit);
-    for (index, part) in records.chunks(unit - STAMP).enumerate() {
-        let bytes = &mut out[index * unit..][..unit];
-        put(bytes, 0, part);
-        let stamp = Stamp { left: (units - index - 1) as u32, first, last };
-        stamp.encode(seed, &mut bytes[unit - STAMP..]);
+/// Records that are to be written together, laid out in units from the beginning: what they hold is copied once.
+pub(crate) struct Commit {
+    bytes: Vec<u8>,
+    unit: usize,
+    /// Bytes of records, without the stamps between them.
+    len: usize,
+}
+
+impl Commit {
+    /// An empty one in memory that was used before, of which the contents are lost.
+    pub fn new(unit: usize, mut bytes: Vec<u8>) -> Self {
+        bytes.clear();
+        Self { bytes, unit, len: 0 }
     }
-    out
+
+    /// Takes all records out.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.len = 0;
+    }
+
+    /// Bytes of records in it.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Appends a record whose body comes in parts, and gives its checksum, which the next one is chained to. The first in a half is
+    /// chained to the [seed](Lap::seed) of the lap.
+    pub fn push(&mut self, kind: RecordKind, sequence: u64, chain: u32, body: &[&[u8]]) -> u32 {
+        let len: usize = body.iter().map(|part| part.len()).sum();
+        let mut header = [0; HEADER];
+        put(&mut header, 0, &MAGIC.to_le_bytes());
+        put(&mut header, 8, &(len as u32).to_le_bytes());
+        header[12] = kind as u8;
+        put(&mut header, 16, &sequence.to_le_bytes());
+        put(&mut header, 24, &chain.to_le_bytes());
+        let padding = &[0; ALIGN][..record_bytes(len) - HEADER - len];
+        let sum = crc32c::crc32c(&header[8..]);
+        let sum = body.iter().fold(sum, |sum, part| crc32c::crc32c_append(sum, part));
+        let sum = crc32c::crc32c_append(sum, padding);
+        put(&mut header, 4, &sum.to_le_bytes());
+        self.extend(&header);
+        body.iter().for_each(|part| self.extend(part));
+        self.extend(padding);
+        sum
+    }
+
+    fn extend(&mut self, mut bytes: &[u8]) {
+        let room = self.unit - STAMP;
+        while !bytes.is_empty() {
+            let (now, later) = bytes.split_at(bytes.len().min(room - self.len % room));
+            self.bytes.extend_from_slice(now);
+            self.len += now.len();
+            if self.len.is_multiple_of(room) {
+                self.bytes.extend_from_slice(&[0; STAMP]);
+            }
+            bytes = later;
+        }
+    }
+
+    /// Ends it, with the records from `first` to `last` in it, and stamps its units.
+    pub fn seal(mut self, lap: &Lap, first: u64, last: u64) -> Vec<u8> {
+        self.bytes.resize(sealed_bytes(self.len, self.unit), 0);
+        let (seed, units) = (lap.seed(), self.bytes.len() / self.unit);
+        for (index, unit) in self.bytes.chunks_exact_mut(self.unit).enumerate() {
+            let stamp = Stamp { left: (units - index - 1) as u32, first, last };
+            stamp.encode(seed, &mut unit[self.unit - STAMP..]);
+        }
+        self.bytes
+    }
 }
 
 /// What a half holds of one lap.
@@ -229,12 +271,13 @@ mod tests {
     fn half(commits: &[&[&[u8]]], lap: &Lap, first: u64) -> Vec<u8> {
         let (mut out, mut chain, mut sequence) = (Vec::new(), lap.seed(), first);
         for commit in commits {
-            let (mut records, begin) = (Vec::new(), sequence);
+            let (mut records, begin) = (Commit::new(UNIT, Vec::new()), sequence);
             for body in *commit {
-                chain = push(&mut records, RecordKind::Operation, sequence, chain, body);
+                let (one, other) = body.split_at(body.len() / 3);
+                chain = records.push(RecordKind::Operation, sequence, chain, &[one, other]);
                 sequence += 1;
             }
-            out.extend(seal(&records, UNIT, lap, begin, sequence - 1));
+            out.extend(records.seal(lap, begin, sequence - 1));
         }
         out
     }
@@ -245,11 +288,13 @@ mod tests {
 
     #[test]
     fn golden() {
-        let mut out = Vec::new();
-        push(&mut out, RecordKind::Intent, 0x0102, LAP.seed(), b"abc");
+        let mut records = Commit::new(UNIT, vec![9; 7]);
+        records.push(RecordKind::Intent, 0x0102, LAP.seed(), &[b"a", b"bc"]);
         let text = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        assert_eq!(text(&out), GOLDEN);
-        let sealed = seal(&out, UNIT, &LAP, 0x0102, 0x0103);
+        let len = records.len();
+        let sealed = records.seal(&LAP, 0x0102, 0x0103);
+        assert_eq!(text(&sealed[..len]), GOLDEN);
+        assert!(sealed[len..UNIT - STAMP].iter().all(|&byte| byte == 0));
         assert_eq!(text(&sealed[UNIT - STAMP..]), GOLDEN_STAMP);
         assert_eq!(sealed.len(), UNIT);
     }

@@ -11,7 +11,7 @@ use crate::{
         SLOT,
         bytes::{array, u32_at, u64_at},
         label::MAX_GROUPS,
-        record::{self, Record, RecordKind, record_bytes, unsealed_bytes},
+        record::{Commit, Record, RecordKind, record_bytes, unsealed_bytes},
         slot::Slot,
     },
     raid::StripeRange,
@@ -93,21 +93,21 @@ impl Log {
         kept: &BTreeMap<(u32, u64), Kept>,
         without: &[u32],
     ) -> Result<bool> {
-        let mut records = Vec::new();
+        let mut records = Commit::new(self.unit, Vec::new());
         let (mut chain, mut next) = (self.intents.chain, self.intents.next);
-        let mut push = |kind, body: &[u8]| {
-            chain = record::push(&mut records, kind, next, chain, body);
+        let mut push = |kind, body: &[&[u8]]| {
+            chain = records.push(kind, next, chain, body);
             next += 1;
         };
         if !without.is_empty() {
             let drives = without.iter().flat_map(|drive| drive.to_le_bytes());
-            push(RecordKind::Without, &cp.to_le_bytes().into_iter().chain(drives).collect::<Vec<u8>>());
+            push(RecordKind::Without, &[&cp.to_le_bytes().into_iter().chain(drives).collect::<Vec<u8>>()]);
         }
         // First what stays: whoever can read which stripes are written can read this too.
         for ((group, stripe), kept) in kept {
             let head =
                 [&cp.to_le_bytes()[..], &group.to_le_bytes(), &stripe.to_le_bytes(), &kept.written.to_le_bytes()];
-            push(RecordKind::Kept, &[&head.concat()[..], &kept.sum[..]].concat());
+            push(RecordKind::Kept, &[&head.concat(), &kept.sum[..]]);
         }
         let mut body = cp.to_le_bytes().to_vec();
         for range in ranges {
@@ -115,8 +115,8 @@ impl Log {
             body.extend_from_slice(&range.first.to_le_bytes());
             body.extend_from_slice(&range.count.to_le_bytes());
         }
-        push(RecordKind::Intent, &body);
-        let bytes = record::seal(&records, self.unit, &self.lap(true), self.intents.next, next - 1);
+        push(RecordKind::Intent, &[&body]);
+        let bytes = records.seal(&self.lap(true), self.intents.next, next - 1);
         if self.intents.position + bytes.len() as u64 > self.half_bytes {
             return Ok(false);
         }

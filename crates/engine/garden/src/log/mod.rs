@@ -15,7 +15,8 @@ use crate::{
     format::{
         BLOCK, Damage,
         label::LogLabel,
-        record::{self, Half, Lap, Record, RecordKind, record_bytes, sealed_bytes},
+        operation::Body,
+        record::{Commit, Half, Lap, Record, RecordKind, record_bytes, sealed_bytes},
         zero_block,
     },
 };
@@ -40,7 +41,7 @@ pub(crate) struct Log {
     position: u64,
     chain: u32,
     next: u64,
-    waiting: Vec<u8>,
+    waiting: Commit,
     /// The first record that waits.
     first_waiting: u64,
     intents: Intents,
@@ -49,7 +50,7 @@ pub(crate) struct Log {
 /// Records on their way to the device.
 pub(crate) struct Batch {
     offset: u64,
-    bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
     /// The last record in it.
     pub last: u64,
 }
@@ -149,7 +150,7 @@ impl Log {
             position: if begun { label.half_bytes } else { 0 },
             chain: 0,
             next,
-            waiting: Vec::new(),
+            waiting: Commit::new(unit_of(&device), Vec::new()),
             first_waiting: next,
             intents: Intents::default(),
             device,
@@ -175,13 +176,13 @@ impl Log {
     }
 
     /// Adds an operation to those that wait, and gives its number. There must be room.
-    pub fn append(&mut self, body: &[u8]) -> u64 {
+    pub fn append(&mut self, body: &Body<'_>) -> u64 {
         debug_assert!(self.has_room(body.len()), "the caller asks for room first");
         let sequence = self.next;
-        if self.waiting.is_empty() {
+        if self.waiting.len() == 0 {
             self.first_waiting = sequence;
         }
-        self.chain = record::push(&mut self.waiting, RecordKind::Operation, sequence, self.chain, body);
+        self.chain = self.waiting.push(RecordKind::Operation, sequence, self.chain, &[&body.head, body.data]);
         self.next += 1;
         sequence
     }
@@ -191,13 +192,13 @@ impl Log {
         self.next - 1
     }
 
-    /// Takes all records that wait.
-    pub fn take_batch(&mut self) -> Option<Batch> {
-        if self.waiting.is_empty() {
+    /// Takes all records that wait. `memory`, which another one had, is for those that come next.
+    pub fn take_batch(&mut self, memory: Vec<u8>) -> Option<Batch> {
+        if self.waiting.len() == 0 {
             return None;
         }
-        let records = std::mem::take(&mut self.waiting);
-        let bytes = record::seal(&records, self.unit, &self.lap(false), self.first_waiting, self.last());
+        let records = std::mem::replace(&mut self.waiting, Commit::new(self.unit, memory));
+        let bytes = records.seal(&self.lap(false), self.first_waiting, self.last());
         let offset = self.half_start(self.half) + self.position;
         self.position += bytes.len() as u64;
         Some(Batch { offset, bytes, last: self.last() })

@@ -16,7 +16,7 @@ pub(crate) type Done = Option<Attributes>;
 impl Store {
     /// Does an operation, whole or not at all: it looks first, and changes only what it has found to be in order.
     /// A failure after the first change (a damaged block in the middle) stops the engine.
-    pub fn apply(&mut self, operation: &Operation) -> FsResult<Done> {
+    pub fn apply(&mut self, operation: &Operation<'_>) -> FsResult<Done> {
         self.check_running()?;
         if is_snapshot(operation.volume) {
             return Err(FsError::ReadOnly);
@@ -32,7 +32,7 @@ impl Store {
         done
     }
 
-    fn act(&mut self, operation: &Operation) -> FsResult<Done> {
+    fn act(&mut self, operation: &Operation<'_>) -> FsResult<Done> {
         let (space, caller) = (operation.volume, &operation.caller);
         match &operation.act {
             Act::SetAttributes { ino, change } => self.set_attributes(space, caller, *ino, change).map(Some),
@@ -68,7 +68,7 @@ impl Store {
 
 impl Store {
     /// Blocks of a volume that an operation changes at most, and whether it is one that frees. Errors: those of reading.
-    pub fn cost(&mut self, operation: &Operation) -> FsResult<(u64, bool)> {
+    pub fn cost(&mut self, operation: &Operation<'_>) -> FsResult<(u64, bool)> {
         let changes_contents =
             matches!(operation.act, Act::Write { .. } | Act::SetAttributes { .. } | Act::Allocate { .. });
         let is_packed = changes_contents && self.volume(operation.volume)?.record.packing.was_on;
@@ -91,7 +91,7 @@ impl Store {
 }
 
 /// Blocks of a volume that an act changes at most, whatever the volume is like, and whether it is one that frees and may use what is kept for those.
-pub(crate) fn compute_cost(act: &Act) -> (u64, bool) {
+pub(crate) fn compute_cost(act: &Act<'_>) -> (u64, bool) {
     let blocks = |bytes: usize| {
         let contents = bytes.div_ceil(BLOCK) as u64 + 1;
         contents + contents.div_ceil(256) + 24
