@@ -1,6 +1,7 @@
 //! A device in memory for large runs whose payload says nothing: a block that repeats one word takes little.
 
 use std::{
+    io::{IoSlice, IoSliceMut},
     mem::size_of,
     sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
@@ -243,6 +244,26 @@ impl BlockDevice for CompactDevice {
     fn write_at(&self, offset: u64, data: &[u8]) -> BlockResult<()> {
         check_range(self, BlockOperation::Write, offset, data.len() as u64)?;
         self.write().copy_in(offset, data);
+        Ok(())
+    }
+
+    fn read_parts_at(&self, offset: u64, parts: &mut [IoSliceMut<'_>]) -> BlockResult<()> {
+        check_range(self, BlockOperation::Read, offset, parts.iter().map(|part| part.len() as u64).sum())?;
+        let (slots, mut at) = (self.read(), offset);
+        for part in parts {
+            slots.copy_out(at, part);
+            at += part.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn write_parts_at(&self, offset: u64, parts: &[IoSlice<'_>]) -> BlockResult<()> {
+        check_range(self, BlockOperation::Write, offset, parts.iter().map(|part| part.len() as u64).sum())?;
+        let (mut slots, mut at) = (self.write(), offset);
+        for part in parts {
+            slots.copy_in(at, part);
+            at += part.len() as u64;
+        }
         Ok(())
     }
 

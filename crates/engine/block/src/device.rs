@@ -1,6 +1,9 @@
 //! The trait.
 
-use std::sync::Arc;
+use std::{
+    io::{IoSlice, IoSliceMut},
+    sync::Arc,
+};
 
 use senesce_core::Bytes;
 
@@ -35,6 +38,28 @@ pub trait BlockDevice: Send + Sync {
     /// Writes all of `data` at `offset`. Not durable before the next flush.
     fn write_at(&self, offset: u64, data: &[u8]) -> BlockResult<()>;
 
+    /// Fills all of `parts`, one behind the other, from `offset` on: one request as [`read_at`](Self::read_at). A device that can do
+    /// it without copying does.
+    fn read_parts_at(&self, offset: u64, parts: &mut [IoSliceMut<'_>]) -> BlockResult<()> {
+        let mut all = vec![0; parts.iter().map(|part| part.len()).sum()];
+        self.read_at(offset, &mut all)?;
+        let mut rest = &all[..];
+        for part in parts {
+            let (now, later) = rest.split_at(part.len());
+            part.copy_from_slice(now);
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// Writes all of `parts`, one behind the other, at `offset`: one request as [`write_at`](Self::write_at). A device that can do
+    /// it without copying does.
+    fn write_parts_at(&self, offset: u64, parts: &[IoSlice<'_>]) -> BlockResult<()> {
+        let mut all = Vec::with_capacity(parts.iter().map(|part| part.len()).sum());
+        parts.iter().for_each(|part| all.extend_from_slice(part));
+        self.write_at(offset, &all)
+    }
+
     /// Everything written or discarded before is durable when it returns.
     fn flush(&self) -> BlockResult<()>;
 
@@ -63,6 +88,14 @@ macro_rules! passes_on {
 
             fn write_at(&self, offset: u64, data: &[u8]) -> BlockResult<()> {
                 (**self).write_at(offset, data)
+            }
+
+            fn read_parts_at(&self, offset: u64, parts: &mut [IoSliceMut<'_>]) -> BlockResult<()> {
+                (**self).read_parts_at(offset, parts)
+            }
+
+            fn write_parts_at(&self, offset: u64, parts: &[IoSlice<'_>]) -> BlockResult<()> {
+                (**self).write_parts_at(offset, parts)
             }
 
             fn flush(&self) -> BlockResult<()> {

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{File, OpenOptions},
-    io::{self, Seek, SeekFrom},
+    io::{self, IoSlice, IoSliceMut, Seek, SeekFrom},
     os::unix::fs::{FileTypeExt, OpenOptionsExt},
     path::Path,
     sync::{
@@ -184,6 +184,72 @@ impl BlockDevice for FileDevice {
             write(data)
         };
         done.map_err(|source| self.error(BlockOperation::Write, offset, data.len(), source))
+    }
+
+    fn read_parts_at(&self, offset: u64, parts: &mut [IoSliceMut<'_>]) -> BlockResult<()> {
+        let len: usize = parts.iter().map(|part| part.len()).sum();
+        check_range(self, BlockOperation::Read, offset, len as u64)?;
+        let failed = |source| self.error(BlockOperation::Read, offset, len, source);
+        if self.options.direct {
+            let done = self.with_aligned(len, |memory| {
+                whole(len, |done| rustix::io::pread(&self.file, &mut memory[done..], offset + done as u64))?;
+                let mut at = 0;
+                for part in parts {
+                    let len = part.len();
+                    part.copy_from_slice(&memory[at..at + len]);
+                    at += len;
+                }
+                Ok(())
+            });
+            return done.map_err(failed);
+        }
+        let done = match rustix::io::preadv(&self.file, parts, offset) {
+            Ok(bytes) => bytes,
+            Err(Errno::INTR) => 0,
+            Err(errno) => return Err(failed(errno.into())),
+        };
+        // What one call does not give comes part by part.
+        let mut at = 0;
+        for part in parts {
+            let from = done.saturating_sub(at).min(part.len());
+            if from < part.len() {
+                self.read_at(offset + (at + from) as u64, &mut part[from..])?;
+            }
+            at += part.len();
+        }
+        Ok(())
+    }
+
+    fn write_parts_at(&self, offset: u64, parts: &[IoSlice<'_>]) -> BlockResult<()> {
+        let len: usize = parts.iter().map(|part| part.len()).sum();
+        check_range(self, BlockOperation::Write, offset, len as u64)?;
+        let failed = |source| self.error(BlockOperation::Write, offset, len, source);
+        if self.options.direct {
+            let done = self.with_aligned(len, |memory| {
+                let mut at = 0;
+                for part in parts {
+                    memory[at..at + part.len()].copy_from_slice(part);
+                    at += part.len();
+                }
+                whole(len, |done| rustix::io::pwrite(&self.file, &memory[done..], offset + done as u64))
+            });
+            return done.map_err(failed);
+        }
+        let done = match rustix::io::pwritev(&self.file, parts, offset) {
+            Ok(bytes) => bytes,
+            Err(Errno::INTR) => 0,
+            Err(errno) => return Err(failed(errno.into())),
+        };
+        // What one call does not take goes part by part.
+        let mut at = 0;
+        for part in parts {
+            let from = done.saturating_sub(at).min(part.len());
+            if from < part.len() {
+                self.write_at(offset + (at + from) as u64, &part[from..])?;
+            }
+            at += part.len();
+        }
+        Ok(())
     }
 
     fn flush(&self) -> BlockResult<()> {

@@ -1,6 +1,9 @@
 //! A device in memory, of which a copy costs almost nothing.
 
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::{
+    io::{IoSlice, IoSliceMut},
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+};
 
 use senesce_core::Bytes;
 
@@ -92,6 +95,15 @@ fn copy_out(chunks: &[Chunk], offset: u64, out: &mut [u8]) {
     }
 }
 
+fn copy_in(chunks: &mut [Chunk], offset: u64, data: &[u8]) {
+    let mut done = 0;
+    for (chunk, first, bytes) in pieces(offset, data.len()) {
+        let memory = chunks[chunk].get_or_insert_with(|| Arc::new([0; CHUNK_BYTES]));
+        Arc::make_mut(memory)[first..first + bytes].copy_from_slice(&data[done..done + bytes]);
+        done += bytes;
+    }
+}
+
 impl BlockDevice for MemoryDevice {
     fn name(&self) -> &str {
         &self.name
@@ -109,12 +121,26 @@ impl BlockDevice for MemoryDevice {
 
     fn write_at(&self, offset: u64, data: &[u8]) -> BlockResult<()> {
         check_range(self, BlockOperation::Write, offset, data.len() as u64)?;
-        let mut chunks = self.write();
-        let mut done = 0;
-        for (chunk, first, bytes) in pieces(offset, data.len()) {
-            let memory = chunks[chunk].get_or_insert_with(|| Arc::new([0; CHUNK_BYTES]));
-            Arc::make_mut(memory)[first..first + bytes].copy_from_slice(&data[done..done + bytes]);
-            done += bytes;
+        copy_in(&mut self.write(), offset, data);
+        Ok(())
+    }
+
+    fn read_parts_at(&self, offset: u64, parts: &mut [IoSliceMut<'_>]) -> BlockResult<()> {
+        check_range(self, BlockOperation::Read, offset, parts.iter().map(|part| part.len() as u64).sum())?;
+        let (chunks, mut at) = (self.read(), offset);
+        for part in parts {
+            copy_out(&chunks, at, part);
+            at += part.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn write_parts_at(&self, offset: u64, parts: &[IoSlice<'_>]) -> BlockResult<()> {
+        check_range(self, BlockOperation::Write, offset, parts.iter().map(|part| part.len() as u64).sum())?;
+        let (mut chunks, mut at) = (self.write(), offset);
+        for part in parts {
+            copy_in(&mut chunks, at, part);
+            at += part.len() as u64;
         }
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! A part of a device.
 
+use std::io::{IoSlice, IoSliceMut};
+
 use senesce_core::Bytes;
 
 use crate::{BlockDevice, BlockOperation, BlockResult, range::check_range};
@@ -48,6 +50,16 @@ impl<D: BlockDevice> BlockDevice for SliceDevice<D> {
         self.inner.write_at(self.start + offset, data)
     }
 
+    fn read_parts_at(&self, offset: u64, parts: &mut [IoSliceMut<'_>]) -> BlockResult<()> {
+        check_range(self, BlockOperation::Read, offset, parts.iter().map(|part| part.len() as u64).sum())?;
+        self.inner.read_parts_at(self.start + offset, parts)
+    }
+
+    fn write_parts_at(&self, offset: u64, parts: &[IoSlice<'_>]) -> BlockResult<()> {
+        check_range(self, BlockOperation::Write, offset, parts.iter().map(|part| part.len() as u64).sum())?;
+        self.inner.write_parts_at(self.start + offset, parts)
+    }
+
     fn flush(&self) -> BlockResult<()> {
         self.inner.flush()
     }
@@ -78,6 +90,7 @@ mod tests {
         second.read_at(20, &mut got).unwrap();
         assert_eq!((got, second.size(), second.name()), ([0; 20], Bytes(40), "disk from byte 60"));
         assert!(first.write_at(55, &[3; 6]).is_err(), "it would reach into the second");
+        assert!(first.write_parts_at(55, &[IoSlice::new(&[3; 4]), IoSlice::new(&[3; 2])]).is_err(), "so would these");
         assert!(second.read_at(u64::MAX, &mut [0]).is_err());
         assert!(slice(60, 41).is_err());
     }

@@ -1,6 +1,9 @@
 //! Every device that keeps what it is given agrees with an array of bytes.
 
-use std::sync::Arc;
+use std::{
+    io::{IoSlice, IoSliceMut},
+    sync::Arc,
+};
 
 use proptest::prelude::*;
 use senesce_block::{
@@ -55,7 +58,12 @@ fn agree(device: &dyn BlockDevice, requests: &[Request]) {
         match *request {
             Request::Read(offset, len) => {
                 let mut got = vec![0; len];
-                let done = device.read_at(offset, &mut got);
+                // Every other one in parts.
+                let (first, rest) = got.split_at_mut(len / 3);
+                let done = match offset / 4096 % 2 {
+                    0 => device.read_parts_at(offset, &mut [first, rest].map(IoSliceMut::new)),
+                    _ => device.read_at(offset, &mut got),
+                };
                 if offset + len as u64 > SIZE {
                     assert!(matches!(done.unwrap_err().problem, BlockProblem::OutOfRange { size: Bytes(SIZE) }));
                     continue;
@@ -66,7 +74,11 @@ fn agree(device: &dyn BlockDevice, requests: &[Request]) {
             }
             Request::Write(offset, len, byte) => {
                 let data: Vec<u8> = (0..len).map(|at| byte.wrapping_add(at as u8)).collect();
-                let done = device.write_at(offset, &data);
+                let (first, rest) = data.split_at(len / 3);
+                let done = match byte % 2 {
+                    0 => device.write_parts_at(offset, &[first, rest].map(IoSlice::new)),
+                    _ => device.write_at(offset, &data),
+                };
                 if offset + len as u64 > SIZE {
                     done.unwrap_err();
                     continue;

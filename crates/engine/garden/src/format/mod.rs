@@ -10,6 +10,7 @@ pub(crate) mod inode;
 pub(crate) mod label;
 pub(crate) mod object;
 pub(crate) mod operation;
+pub(crate) mod page;
 pub(crate) mod pointer;
 pub(crate) mod record;
 pub(crate) mod slot;

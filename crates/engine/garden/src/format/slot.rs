@@ -45,16 +45,22 @@ pub(crate) struct Context {
 pub(crate) type Slot = Box<[u8; SLOT]>;
 
 pub(crate) fn zero_slot() -> Slot {
-    Box::new([0; SLOT])
+    // From memory that is zeros already, if there is some; not built on the stack.
+    vec![0; SLOT].into_boxed_slice().try_into().unwrap_or_else(|_| unreachable!("it has {SLOT} bytes"))
 }
 
 /// Puts a payload and its trailer together.
 pub(crate) fn encode(payload: &Block, context: &Context) -> Slot {
-    let mut bytes = Vec::with_capacity(SLOT);
-    bytes.extend_from_slice(payload);
-    bytes.resize(SLOT, 0);
-    let mut slot: Slot = bytes.into_boxed_slice().try_into().unwrap_or_else(|_| unreachable!("it has {SLOT} bytes"));
-    let trailer = &mut slot[BLOCK..];
+    let mut slot = zero_slot();
+    slot[..BLOCK].copy_from_slice(payload);
+    seal(&mut slot, context);
+    slot
+}
+
+/// Writes the trailer behind a payload that is in its place.
+pub(crate) fn seal(slot: &mut [u8; SLOT], context: &Context) {
+    let (payload, trailer) = slot.split_at_mut(BLOCK);
+    trailer.fill(0);
     put(trailer, 0, &crc32c::crc32c(payload).to_le_bytes());
     trailer[8] = context.kind as u8;
     trailer[9] = context.level;
@@ -67,7 +73,6 @@ pub(crate) fn encode(payload: &Block, context: &Context) -> Slot {
     put(trailer, 56, &context.hint_block.to_le_bytes());
     let sum = trailer_sum(trailer);
     put(trailer, 4, &sum.to_le_bytes());
-    slot
 }
 
 /// Reads the trailer after checking both checksums. Not checked: that the context is the one wanted.

@@ -2,14 +2,18 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io::IoSliceMut,
     sync::atomic::Ordering::Relaxed,
 };
+
+use senesce_block::BlockDevice;
 
 use super::{Place, Raid, Want, counts::Why, slot_offset};
 use crate::{
     error::Result,
     format::{
-        Block, Damage, SLOT, boxed,
+        Damage,
+        page::Page,
         slot::{self, Slot},
     },
 };
@@ -23,15 +27,13 @@ pub(super) type Ahead = BTreeMap<(usize, u64), Slot>;
 impl Raid {
     /// The blocks from `pvbn` on, all on one drive, each if it is the one wanted; else what speaks against it. Those that the
     /// drive does not give come from the others.
-    pub fn read_chain(&mut self, pvbn: u64, wants: &[Want]) -> Vec<std::result::Result<Box<Block>, Damage>> {
+    pub fn read_chain(&mut self, pvbn: u64, wants: &[Want]) -> Vec<std::result::Result<Page, Damage>> {
         let outside = || Damage::new("pointer", "PVBN", pvbn, format!("less than {}", self.geometry.blocks()));
         let Some(place) = self.geometry.locate(pvbn) else { return vec![Err(outside()); wants.len()] };
         let last = place.stripe + wants.len().saturating_sub(1) as u64;
         if let Some(device) = self.holder(place.group, place.drive, last) {
             self.counters.note(self.geometry.first_drive(place.group) + place.drive, Why::Read, wants.len());
-            let mut bytes = vec![0; wants.len() * SLOT];
-            if device.read_at(slot_offset(place.stripe), &mut bytes).is_ok() {
-                let slots = bytes.as_chunks::<SLOT>().0.iter();
+            if let Some(slots) = read_slots(&*device, place.stripe, wants.len()) {
                 return slots.zip(wants).zip(pvbn..).map(|((slot, want), pvbn)| check(slot, want, pvbn)).collect();
             }
         }
@@ -45,17 +47,17 @@ impl Raid {
     }
 
     /// A block of a drive that is missing or fails, which is as good as a wrong block: the others have it.
-    fn read_around(&mut self, place: Place, pvbn: u64, want: &Want) -> std::result::Result<Box<Block>, Damage> {
+    fn read_around(&mut self, place: Place, pvbn: u64, want: &Want) -> std::result::Result<Page, Damage> {
         let Place { group, drive, stripe } = place;
         if let Ok(slot) = self.read_slot(group, drive, stripe) {
-            return check(&slot, want, pvbn);
+            return check(slot, want, pvbn);
         }
         let Some(slot) = self.rebuild_slot(group, drive, stripe) else {
             return Err(Damage::new("drive", "answer", "an error", "a block"));
         };
-        let block = check(&slot, want, pvbn)?;
+        slot::decode(&slot).and_then(|context| want.check(&context, pvbn))?;
         self.put_back(place, &slot);
-        Ok(block)
+        Ok(slot.into())
     }
 
     /// Slots of a data drive that lie one behind the other, `None` for those that it does not give; read to find out what
@@ -66,10 +68,9 @@ impl Raid {
             return stripes.map(|stripe| self.read_slot(group, drive, stripe).ok()).collect();
         };
         self.counters.note(self.geometry.first_drive(group) + drive, Why::Cleaning, count);
-        let mut bytes = vec![0; count * SLOT];
-        match device.read_at(slot_offset(stripes.start), &mut bytes) {
-            Ok(()) => bytes.as_chunks::<SLOT>().0.iter().map(|slot| Some(boxed(slot))).collect(),
-            Err(_) => stripes.map(|stripe| self.read_slot(group, drive, stripe).ok()).collect(),
+        match read_slots(&*device, stripes.start, count) {
+            Some(slots) => slots.map(Some).collect(),
+            None => stripes.map(|stripe| self.read_slot(group, drive, stripe).ok()).collect(),
         }
     }
 
@@ -94,9 +95,7 @@ impl Raid {
             }
             let Some(device) = self.holder(group, drive, first + count as u64 - 1) else { continue };
             self.counters.note(self.geometry.first_drive(group) + drive, Why::ParityRead, count);
-            let mut bytes = vec![0; count * SLOT];
-            if device.read_at(slot_offset(first), &mut bytes).is_ok() {
-                let slots = bytes.as_chunks::<SLOT>().0.iter().map(boxed);
+            if let Some(slots) = read_slots(&*device, first, count) {
                 ahead.extend((first..).map(|stripe| (drive, stripe)).zip(slots));
             }
         }
@@ -113,6 +112,14 @@ impl Raid {
     }
 }
 
-fn check(slot: &[u8; SLOT], want: &Want, pvbn: u64) -> std::result::Result<Box<Block>, Damage> {
-    slot::decode(slot).and_then(|context| want.check(&context, pvbn)).map(|()| slot::payload(slot))
+/// Slots that lie one behind the other, read into a place for each; `None` if the device fails.
+fn read_slots(device: &dyn BlockDevice, first: u64, count: usize) -> Option<impl Iterator<Item = Slot>> {
+    let mut slots: Vec<Slot> = (0..count).map(|_| slot::zero_slot()).collect();
+    let mut parts: Vec<IoSliceMut<'_>> = slots.iter_mut().map(|slot| IoSliceMut::new(&mut slot[..])).collect();
+    device.read_parts_at(slot_offset(first), &mut parts).ok()?;
+    Some(slots.into_iter())
+}
+
+fn check(slot: Slot, want: &Want, pvbn: u64) -> std::result::Result<Page, Damage> {
+    slot::decode(&slot).and_then(|context| want.check(&context, pvbn)).map(|()| slot.into())
 }

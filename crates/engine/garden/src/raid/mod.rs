@@ -17,7 +17,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::{
     error::{Error, Result},
     format::{
-        Block, Damage,
+        Damage,
+        page::Page,
         slot::{self, Context, Kind, Slot},
     },
 };
@@ -28,7 +29,7 @@ pub(crate) use drives::Drive;
 pub use drives::DriveState;
 pub(crate) use geometry::{FIXED_SLOTS, Geometry, Place, slot_offset};
 pub(crate) use rows::Row;
-pub(crate) use stripes::{Old, StripeRange, xor};
+pub(crate) use stripes::{Old, StripeRange, Write, xor};
 
 /// What a reader wants to find: anything else is not its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +112,7 @@ impl Raid {
     }
 
     /// The block at `pvbn` if it is the one wanted; else what speaks against it.
-    pub fn read(&mut self, pvbn: u64, want: &Want) -> std::result::Result<Box<Block>, Damage> {
+    pub fn read(&mut self, pvbn: u64, want: &Want) -> std::result::Result<Page, Damage> {
         let nothing = || Damage::new("drive", "answer", "nothing", "a block");
         self.read_chain(pvbn, std::slice::from_ref(want)).pop().unwrap_or_else(|| Err(nothing()))
     }
@@ -119,7 +120,7 @@ impl Raid {
     /// The block at `pvbn` from the other drives, if that is the one wanted; it is written back.
     ///
     /// Errors: `Damaged` with `why` (what was wrong with the block itself) if there is nothing that fits.
-    pub fn repair(&mut self, pvbn: u64, want: &Want, why: Damage) -> Result<Box<Block>> {
+    pub fn repair(&mut self, pvbn: u64, want: &Want, why: Damage) -> Result<Page> {
         let lost = |why| Error::damaged(format!("block {} of file {} at PVBN {pvbn}", want.block, want.owner), why);
         let Some(place) = self.geometry.locate(pvbn) else { return Err(lost(why)) };
         let Some(slot) = self.rebuild_slot(place.group, place.drive, place.stripe) else { return Err(lost(why)) };
@@ -128,7 +129,7 @@ impl Raid {
         }
         self.counters.repairs.fetch_add(1, Relaxed);
         self.write_back(place.group, place.drive, place.stripe, &slot);
-        Ok(slot::payload(&slot))
+        Ok(slot.into())
     }
 
     /// A slot as the other drives tell it; `None` if one of them is missing, fails, or none is parity.
@@ -139,7 +140,7 @@ impl Raid {
         }
         let mut sum = slot::zero_slot();
         for other in (0..shape.drives()).filter(|&other| other != drive) {
-            stripes::xor(&mut sum, &self.read_slot(group, other, stripe).ok()?);
+            stripes::xor(&mut sum, &*self.read_slot(group, other, stripe).ok()?);
         }
         Some(sum)
     }

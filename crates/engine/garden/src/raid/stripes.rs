@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io::IoSlice,
     sync::atomic::Ordering::Relaxed,
 };
 
@@ -24,8 +25,8 @@ pub(crate) struct StripePlan {
     pub kept: Option<Kept>,
 }
 
-/// A group and stripe, and what is written there, drive by drive.
-type NewBlocks<'a> = ((usize, u64), Vec<(usize, &'a Slot)>);
+/// A place and what is written there; all that is written together, in order of group, stripe, drive.
+pub(crate) type Write<'a> = (Place, &'a [u8; SLOT]);
 
 /// Of stripes that are to be written in part: what stays there.
 #[derive(Default)]
@@ -36,15 +37,10 @@ pub(crate) struct Old {
     pub stays: BTreeMap<Place, Slot>,
 }
 
-fn by_stripe(writes: &BTreeMap<Place, Slot>) -> Vec<NewBlocks<'_>> {
-    let mut stripes: Vec<NewBlocks<'_>> = Vec::new();
-    for (place, slot) in writes {
-        match stripes.last_mut().filter(|(at, _)| *at == (place.group, place.stripe)) {
-            Some((_, new)) => new.push((place.drive, slot)),
-            None => stripes.push(((place.group, place.stripe), vec![(place.drive, slot)])),
-        }
-    }
-    stripes
+/// Places, stripe by stripe.
+fn by_stripe(places: &[Place]) -> impl Iterator<Item = (usize, u64, &[Place])> {
+    let stripes = places.chunk_by(|one, other| (one.group, one.stripe) == (other.group, other.stripe));
+    stripes.map(|new| (new[0].group, new[0].stripe, new))
 }
 
 /// Stripes of a group that lie behind each other.
@@ -56,7 +52,7 @@ pub(crate) struct StripeRange {
 }
 
 /// Adds a slot to a sum.
-pub(crate) fn xor(sum: &mut Slot, other: &Slot) {
+pub(crate) fn xor(sum: &mut [u8; SLOT], other: &[u8; SLOT]) {
     for (sum, other) in sum.as_chunks_mut::<8>().0.iter_mut().zip(other.as_chunks::<8>().0) {
         *sum = (u64::from_ne_bytes(*sum) ^ u64::from_ne_bytes(*other)).to_ne_bytes();
     }
@@ -80,11 +76,9 @@ impl Raid {
     /// Reads what the parity of stripes that are to be written needs. The places are in order of group, stripe, drive.
     ///
     /// Cost: for each stripe of n data drives of which w are written, no reads if w = n, else min(n - w, w + 1).
-    pub fn read_old(&self, writes: &BTreeMap<Place, Slot>) -> Old {
-        let stripes = by_stripe(writes);
-        let (mut ahead, mut old) = (self.read_ahead(&stripes), Old::default());
-        for ((group, stripe), new) in stripes.iter().filter(|((group, stripe), new)| self.needs(*group, *stripe, new)) {
-            let (group, stripe) = (*group, *stripe);
+    pub fn read_old(&self, places: &[Place]) -> Old {
+        let (mut ahead, mut old) = (self.read_ahead(places), Old::default());
+        for (group, stripe, new) in by_stripe(places).filter(|(group, stripe, new)| self.needs(*group, *stripe, new)) {
             let ahead = ahead.entry(group).or_default();
             // What is subtracted from the old parity must be what was added to it: if the old blocks are not whole, or one
             // of them is missing, the others are added up instead.
@@ -105,13 +99,21 @@ impl Raid {
 
     /// Computes the parity of all stripes that are to be written, from what [`read_old`](Self::read_old) gave. What stays
     /// and is in use must be what it was when parity was computed before; the caller sees to that.
-    pub fn plan(&mut self, writes: &BTreeMap<Place, Slot>, mut old: Old) -> Result<Vec<StripePlan>> {
-        let mut plans = Vec::new();
-        for ((group, number), stripe) in by_stripe(writes) {
-            let kept = self.sum_of_kept(&mut old, group, number, &stripe)?;
-            let mut parity = kept.clone().unwrap_or_else(slot::zero_slot);
-            stripe.iter().for_each(|(_, slot)| xor(&mut parity, slot));
-            let written = stripe.iter().fold(0, |bits, (drive, _)| bits | 1 << drive);
+    /// `add` adds what is written to a place, by its number among them, to a sum, if there is parity; it is asked once for each.
+    pub fn plan(
+        &mut self,
+        places: &[Place],
+        mut old: Old,
+        mut add: impl FnMut(usize, Option<&mut [u8; SLOT]>),
+    ) -> Result<Vec<StripePlan>> {
+        let (mut plans, mut done) = (Vec::new(), 0);
+        for (group, number, stripe) in by_stripe(places) {
+            let kept = self.sum_of_kept(&mut old, group, number, stripe)?;
+            let mut parity = self.geometry.groups[group].parity.then(|| kept.clone().unwrap_or_else(slot::zero_slot));
+            (done..done + stripe.len()).for_each(|at| add(at, parity.as_deref_mut()));
+            done += stripe.len();
+            let Some(parity) = parity else { continue };
+            let written = stripe.iter().fold(0, |bits, place| bits | 1 << place.drive);
             let kept = kept.map(|sum| Kept { written, sum });
             plans.push(StripePlan { group, stripe: number, parity, kept });
         }
@@ -121,8 +123,8 @@ impl Raid {
     /// Writes blocks and the parity of their stripes. Not flushed.
     ///
     /// Errors: a drive fails that its group cannot do without; else it is taken out.
-    pub fn write(&mut self, writes: &BTreeMap<Place, Slot>, plans: &[StripePlan]) -> Result<()> {
-        let mut runs: BTreeMap<(usize, usize), Vec<(u64, &Slot)>> = BTreeMap::new();
+    pub fn write(&mut self, writes: &[Write<'_>], plans: &[StripePlan]) -> Result<()> {
+        let mut runs: BTreeMap<(usize, usize), Vec<(u64, &[u8; SLOT])>> = BTreeMap::new();
         for (place, slot) in writes {
             runs.entry((place.group, place.drive)).or_default().push((place.stripe, slot));
         }
@@ -131,7 +133,7 @@ impl Raid {
         }
         for (group, shape) in self.geometry.groups.clone().into_iter().enumerate().filter(|(_, shape)| shape.parity) {
             let own = plans.iter().filter(|plan| plan.group == group);
-            let slots: Vec<(u64, &Slot)> = own.map(|plan| (plan.stripe, &plan.parity)).collect();
+            let slots: Vec<_> = own.map(|plan| (plan.stripe, &*plan.parity)).collect();
             self.write_runs(group, usize::from(shape.data_drives), &slots)?;
         }
         Ok(())
@@ -167,22 +169,20 @@ impl Raid {
     }
 
     /// Slots of one drive, in order of stripes, in chains, as far as it holds them.
-    fn write_runs(&mut self, group: usize, drive: usize, slots: &[(u64, &Slot)]) -> Result<()> {
+    fn write_runs(&mut self, group: usize, drive: usize, slots: &[(u64, &[u8; SLOT])]) -> Result<()> {
         let place = self.geometry.first_drive(group) + drive;
-        let (mut buffer, mut rest) = (Vec::new(), slots);
+        let mut rest = slots;
         while let Some(&(first, _)) = rest.first() {
             let run =
                 rest.iter().zip(first..).take(CHAIN_SLOTS).take_while(|((stripe, _), want)| stripe == want).count();
             let (now, later) = rest.split_at(run);
             rest = later;
             // A drive that is being filled holds the beginning of a run, or none of it.
-            let held: Vec<_> =
-                now.iter().map_while(|(at, slot)| Some((self.holder(group, drive, *at)?, slot))).collect();
-            let Some((device, _)) = held.first() else { continue };
-            buffer.clear();
-            held.iter().for_each(|(_, slot)| buffer.extend_from_slice(&slot[..]));
-            self.counters.note(place, Why::Write, held.len());
-            if let Err(failure) = device.write_at(slot_offset(first), &buffer) {
+            let Some(device) = self.holder(group, drive, first) else { continue };
+            let held = now.iter().take_while(|(at, _)| self.holder(group, drive, *at).is_some());
+            let parts: Vec<IoSlice<'_>> = held.map(|(_, slot)| IoSlice::new(&slot[..])).collect();
+            self.counters.note(place, Why::Write, parts.len());
+            if let Err(failure) = device.write_parts_at(slot_offset(first), &parts) {
                 self.fail(place, failure.into())?;
             }
         }
@@ -191,53 +191,47 @@ impl Raid {
 
     /// Whether parity is computed from that on the drive, with the old blocks of those that are written; else from the blocks
     /// that stay. It is what reads less, or what is possible.
-    fn is_subtracted(&self, group: usize, stripe: u64, new: &[(usize, &Slot)]) -> bool {
+    fn is_subtracted(&self, group: usize, stripe: u64, new: &[Place]) -> bool {
         let data = usize::from(self.geometry.groups[group].data_drives);
         let missing = (0..data).find(|&drive| self.holder(group, drive, stripe).is_none());
-        let stays = |drive| new.iter().all(|(written, _)| *written != drive);
+        let stays = |drive| new.iter().all(|place| place.drive != drive);
         data - new.len() > new.len() + 1 || missing.is_some_and(stays)
     }
 
     /// Whether the parity of a stripe needs more than what is written: there is parity, and something stays.
-    fn needs(&self, group: usize, stripe: u64, new: &[(usize, &Slot)]) -> bool {
+    fn needs(&self, group: usize, stripe: u64, new: &[Place]) -> bool {
         let shape = self.geometry.groups[group];
         let data = usize::from(shape.data_drives);
         shape.parity && new.len() < data && self.holder(group, data, stripe).is_some()
     }
 
     /// The data drives of a group that are not written.
-    fn staying(&self, group: usize, new: &[(usize, &Slot)]) -> Vec<usize> {
+    fn staying(&self, group: usize, new: &[Place]) -> Vec<usize> {
         let drives = 0..usize::from(self.geometry.groups[group].data_drives);
-        drives.filter(|drive| new.iter().all(|(written, _)| written != drive)).collect()
+        drives.filter(|drive| new.iter().all(|place| place.drive != *drive)).collect()
     }
 
     /// Reads what parity needs of all stripes that are written, in chains.
-    fn read_ahead(&self, stripes: &[NewBlocks<'_>]) -> BTreeMap<usize, Ahead> {
+    fn read_ahead(&self, places: &[Place]) -> BTreeMap<usize, Ahead> {
         let mut wanted: BTreeMap<usize, BTreeSet<(usize, u64)>> = BTreeMap::new();
-        for ((group, stripe), new) in stripes {
-            if !self.needs(*group, *stripe, new) {
+        for (group, stripe, new) in by_stripe(places) {
+            if !self.needs(group, stripe, new) {
                 continue;
             }
-            let wanted = wanted.entry(*group).or_default();
-            if self.is_subtracted(*group, *stripe, new) {
-                let parity = usize::from(self.geometry.groups[*group].data_drives);
-                let drives = new.iter().map(|(drive, _)| *drive).chain([parity]);
-                wanted.extend(drives.map(|drive| (drive, *stripe)));
+            let wanted = wanted.entry(group).or_default();
+            if self.is_subtracted(group, stripe, new) {
+                let parity = usize::from(self.geometry.groups[group].data_drives);
+                let drives = new.iter().map(|place| place.drive).chain([parity]);
+                wanted.extend(drives.map(|drive| (drive, stripe)));
             } else {
-                wanted.extend(self.staying(*group, new).into_iter().map(|drive| (drive, *stripe)));
+                wanted.extend(self.staying(group, new).into_iter().map(|drive| (drive, stripe)));
             }
         }
         wanted.into_iter().map(|(group, wanted)| (group, self.read_for_parity(group, &wanted))).collect()
     }
 
     /// The sum of a stripe's data that `new` leaves as they are; `None` if that is nothing, or there is no parity.
-    fn sum_of_kept(
-        &mut self,
-        old: &mut Old,
-        group: usize,
-        stripe: u64,
-        new: &[(usize, &Slot)],
-    ) -> Result<Option<Slot>> {
+    fn sum_of_kept(&mut self, old: &mut Old, group: usize, stripe: u64, new: &[Place]) -> Result<Option<Slot>> {
         let full = new.len() == usize::from(self.geometry.groups[group].data_drives);
         let counter = if full { &self.counters.full_stripes } else { &self.counters.partial_stripes };
         counter.fetch_add(1, Relaxed);
@@ -262,12 +256,12 @@ impl Raid {
     }
 
     /// The old parity without what is written over; `None` if one of them cannot be read or is damaged.
-    fn sum_by_parity(&self, ahead: &mut Ahead, group: usize, stripe: u64, new: &[(usize, &Slot)]) -> Option<Slot> {
+    fn sum_by_parity(&self, ahead: &mut Ahead, group: usize, stripe: u64, new: &[Place]) -> Option<Slot> {
         let parity = usize::from(self.geometry.groups[group].data_drives);
         let mut sum = self.slot_for_parity(ahead, group, parity, stripe).ok()?;
-        for (drive, _) in new {
-            let slot = self.slot_for_parity(ahead, group, *drive, stripe).ok()?;
-            if !self.is_own(group, *drive, stripe, &slot) {
+        for &Place { drive, .. } in new {
+            let slot = self.slot_for_parity(ahead, group, drive, stripe).ok()?;
+            if !self.is_own(group, drive, stripe, &slot) {
                 return None;
             }
             xor(&mut sum, &slot);

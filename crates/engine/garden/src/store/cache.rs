@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::Key;
-use crate::format::{BLOCK, Block};
+use crate::format::{BLOCK, Block, page::Page};
 
 /// What is known of a block in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(crate) enum State {
 
 struct Buffer {
     key: Key,
-    data: Box<Block>,
+    data: Page,
     state: State,
     used: bool,
     /// Its name is in the queue of clean blocks.
@@ -100,6 +100,15 @@ impl Cache {
         self.at(at).state
     }
 
+    /// A block with the room behind it.
+    pub fn page(&self, at: At) -> &Page {
+        &self.at(at).data
+    }
+
+    pub fn page_mut(&mut self, at: At) -> &mut Page {
+        &mut self.at_mut(at).data
+    }
+
     pub fn contains(&self, key: Key) -> bool {
         self.places.contains_key(&key)
     }
@@ -128,7 +137,8 @@ impl Cache {
     }
 
     /// Adds a block as the devices have it.
-    pub fn insert(&mut self, key: Key, data: Box<Block>) -> At {
+    pub fn insert(&mut self, key: Key, data: impl Into<Page>) -> At {
+        let data = data.into();
         if let Some(at) = self.find(key) {
             let buffer = self.at_mut(at);
             (buffer.data, buffer.state, buffer.used) = (data, State::Clean, true);

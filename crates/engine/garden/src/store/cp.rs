@@ -11,10 +11,10 @@ use crate::{
     error::{Error, Result},
     format::{
         pointer::{Part, Physical, Pointer},
-        slot::{self, Context, Kind, Slot},
+        slot::{Context, Kind},
         superblock::Superblock,
     },
-    raid::{Place, StripeRange},
+    raid::{Place, StripeRange, Write, xor},
 };
 
 /// Stripes that are put together in memory at once.
@@ -225,14 +225,21 @@ impl Store {
     /// Writes the blocks of some runs of stripes, and names the stripes in the log before: a power loss between a block and
     /// its parity is found there.
     fn write_stripes(&mut self, runs: &[StripeRange], placed: &Placed, freed: &BTreeMap<u64, u16>) -> Result<()> {
-        let mut writes: BTreeMap<Place, Slot> = BTreeMap::new();
+        let (mut places, mut blocks) = (Vec::new(), Vec::new());
         for (place, (key, context)) in runs.iter().flat_map(|run| placed.range(run.places())) {
-            let data = self.cache.get(*key).expect("dirty blocks stay");
-            writes.insert(*place, slot::encode(data, context));
+            places.push(*place);
+            blocks.push((self.cache.find(*key).expect("dirty blocks stay"), context));
         }
-        let mut old = self.raid.read_old(&writes);
+        let mut old = self.raid.read_old(&places);
         self.mend_stays(&mut old, freed)?;
-        let mut plans = self.raid.plan(&writes, old)?;
+        let Self { cache, raid, .. } = self;
+        let mut plans = raid.plan(&places, old, |number, sum| {
+            let (at, context) = blocks[number];
+            let slot = cache.page_mut(at).seal(context);
+            if let Some(sum) = sum {
+                xor(sum, slot);
+            }
+        })?;
         let kept =
             plans.iter_mut().filter_map(|plan| Some(((plan.group as u32, plan.stripe), plan.kept.take()?))).collect();
         if !self.log.write_intent(self.sb.cp, runs, &kept, &self.raid.missing())? {
@@ -243,6 +250,8 @@ impl Store {
                 return Err(Error::invalid(format!("the log's half does not hold {} stripes", plans.len())));
             }
         }
+        let slots = blocks.iter().map(|(at, _)| self.cache.page(*at).slot());
+        let writes: Vec<Write<'_>> = places.iter().copied().zip(slots).collect();
         self.raid.write(&writes, &plans)
     }
 }

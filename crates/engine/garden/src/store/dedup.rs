@@ -13,6 +13,7 @@ use crate::{
     error::{Error, Result},
     format::{
         BLOCK, Block,
+        page::Page,
         pointer::{Part, Pointer},
     },
 };
@@ -225,9 +226,9 @@ impl Store {
     }
 
     /// A block's contents, without keeping them in memory; `None` if it cannot be read.
-    fn read_past_cache(&mut self, key: Key, pointer: Pointer, step: &mut DedupStep) -> Option<Box<Block>> {
+    fn read_past_cache(&mut self, key: Key, pointer: Pointer, step: &mut DedupStep) -> Option<Page> {
         if let Some(data) = self.cache.get(key) {
-            return Some(Box::new(*data));
+            return Some(data.into());
         }
         let read = self.fetch(key, pointer);
         step.unread += u64::from(read.is_err());

@@ -7,7 +7,8 @@ use super::{AGGREGATE, Key, Store, aggregate, cache::State, container_of, tree::
 use crate::{
     error::{Error, Result},
     format::{
-        BLOCK, Block, Damage, compacted, group,
+        BLOCK, Damage, compacted, group,
+        page::Page,
         pointer::{Form, MAX_GROUP, Part, Physical, Pointer},
     },
     raid::Want,
@@ -83,7 +84,7 @@ impl Store {
     }
 
     /// Reads a group and takes its blocks into memory; gives the one that was asked for.
-    pub(super) fn fetch_group(&mut self, key: Key, pointer: Pointer) -> Result<Box<Block>> {
+    pub(super) fn fetch_group(&mut self, key: Key, pointer: Pointer) -> Result<Page> {
         let damaged = |damage| Error::damaged(place(key), damage);
         let Some((at, of)) = pointer.in_group() else { return self.fetch(key, pointer) };
         let none = || Damage::new("volume pointer", "place in its group", at, format!("{} at most", key.index));
@@ -112,7 +113,7 @@ impl Store {
         for (number, block) in (0..).zip(blocks) {
             let member = key.neighbour(first + number);
             if member == key {
-                own = Some(block);
+                own = Some(block.into());
             } else if !self.cache.contains(member) {
                 self.cache.insert(member, block);
             }
@@ -121,22 +122,22 @@ impl Store {
     }
 
     /// A block of a volume from a place, if it is there; else what speaks against it.
-    pub(super) fn read_at(&mut self, space: u32, vvbn: u64, at: Physical) -> std::result::Result<Box<Block>, Damage> {
+    pub(super) fn read_at(&mut self, space: u32, vvbn: u64, at: Physical) -> std::result::Result<Page, Damage> {
         let want = self.want_at(space, vvbn, at);
         let block = self.raid.read(at.pvbn, &want)?;
         match at.form {
             Form::Block | Form::Object => Ok(block),
-            Form::Compacted => compacted::extract(&block, vvbn),
+            Form::Compacted => compacted::extract(&block, vvbn).map(Page::from),
         }
     }
 
     /// The same from the other drives; what they say is written back.
-    pub(super) fn repair_at(&mut self, space: u32, vvbn: u64, at: Physical, why: Damage) -> Result<Box<Block>> {
+    pub(super) fn repair_at(&mut self, space: u32, vvbn: u64, at: Physical, why: Damage) -> Result<Page> {
         let want = self.want_at(space, vvbn, at);
         let block = self.raid.repair(at.pvbn, &want, why)?;
         match at.form {
             Form::Block | Form::Object => Ok(block),
-            Form::Compacted => compacted::extract(&block, vvbn).map_err(|damage| {
+            Form::Compacted => compacted::extract(&block, vvbn).map(Page::from).map_err(|damage| {
                 Error::damaged(format!("block {vvbn} of volume {space} at PVBN {}", at.pvbn), damage)
             }),
         }

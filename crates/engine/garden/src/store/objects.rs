@@ -15,8 +15,9 @@ use super::{AGGREGATE, Key, Store, aggregate};
 use crate::{
     error::{Error, Result},
     format::{
-        Block, Damage, SLOT,
+        Damage, SLOT,
         object::{self, MAX_OBJECTS, ObjectHead, ObjectRecord, PER_BLOCK, RECORD},
+        page::Page,
         pointer::{ObjectPlace, Physical},
         slot,
     },
@@ -151,11 +152,7 @@ impl Store {
     }
 
     /// Blocks that lie one behind the other in an object, each if it is the one wanted.
-    pub(super) fn read_cold(
-        &mut self,
-        first: ObjectPlace,
-        wants: &[Want],
-    ) -> Vec<std::result::Result<Box<Block>, Unread>> {
+    pub(super) fn read_cold(&mut self, first: ObjectPlace, wants: &[Want]) -> Vec<std::result::Result<Page, Unread>> {
         let bytes = match self.read_object(first.object, object::slot_at(first.slot), (wants.len() * SLOT) as u64) {
             Ok(bytes) => bytes,
             Err(error) => {
@@ -172,7 +169,7 @@ impl Store {
             let place = ObjectPlace { slot: first.slot + at as u64, ..first };
             let slot = object::slot_of(bytes.get(at * SLOT..).unwrap_or_default()).map_err(Unread::Wrong)?;
             let judged = slot::decode(&slot).and_then(|context| want.check(&context, place.pvbn()));
-            judged.map(|()| slot::payload(&slot)).map_err(Unread::Wrong)
+            judged.map(|()| slot.into()).map_err(Unread::Wrong)
         };
         wants.iter().enumerate().map(one).collect()
     }
@@ -182,12 +179,7 @@ impl Store {
     }
 
     /// A block of a volume from a place, on a drive or in an object, if it is the one wanted.
-    pub(super) fn read_place(
-        &mut self,
-        space: u32,
-        vvbn: u64,
-        at: Physical,
-    ) -> std::result::Result<Box<Block>, Unread> {
+    pub(super) fn read_place(&mut self, space: u32, vvbn: u64, at: Physical) -> std::result::Result<Page, Unread> {
         let Some(place) = at.in_object() else { return self.read_at(space, vvbn, at).map_err(Unread::Wrong) };
         let want = self.want_of_volume(space, vvbn, at);
         let none = || Err(Unread::Wrong(Damage::new("object", "answer", "nothing", "a block")));
@@ -196,7 +188,7 @@ impl Store {
 
     /// A block that is not what it should be in the place where the container map has it, from elsewhere: parity. Errors: there
     /// is nothing else.
-    pub(super) fn repair_place(&mut self, space: u32, vvbn: u64, at: Physical, why: Unread) -> Result<Box<Block>> {
+    pub(super) fn repair_place(&mut self, space: u32, vvbn: u64, at: Physical, why: Unread) -> Result<Page> {
         match (why, at.in_object()) {
             (Unread::Away(error), _) => Err(error),
             (Unread::Wrong(damage), None) => self.repair_at(space, vvbn, at, damage),

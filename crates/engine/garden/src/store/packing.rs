@@ -17,9 +17,10 @@ use super::{AGGREGATE, Key, Store, aggregate, cache::State, container_of, tree::
 use crate::{
     error::Result,
     format::{
-        BLOCK, Block,
+        BLOCK,
         compacted::{self, Builder, MAX_CHUNK},
         group,
+        page::Page,
         pointer::{Form, Part, Physical, Pointer},
         slot::{Context, Kind},
     },
@@ -138,7 +139,7 @@ impl Store {
     /// Gives a whole block of a group its place.
     fn place_stored(&mut self, key: Key, vvbn: u64, bytes: &[u8], placed: &mut Placed) -> Result<Physical> {
         let at = Physical::block(self.take_pvbn()?, self.sb.cp as u16);
-        let mut block = crate::format::zero_block();
+        let mut block = Page::zeros();
         block[..bytes.len()].copy_from_slice(bytes);
         let context = Context {
             kind: Kind::Volume,
@@ -156,7 +157,7 @@ impl Store {
     }
 
     /// Notes a block to be written that no file has in memory.
-    fn write_only(&mut self, key: Key, block: Box<Block>, context: Context, placed: &mut Placed) -> Result<()> {
+    fn write_only(&mut self, key: Key, block: impl Into<Page>, context: Context, placed: &mut Placed) -> Result<()> {
         self.cache.insert(key, block);
         self.cache.set_state(key, State::Placed);
         self.packing.written.push(key);

@@ -14,6 +14,7 @@ use crate::{
     error::{Error, Result},
     format::{
         Block, compacted,
+        page::Page,
         pointer::{Form, Physical, Pointer},
         slot::{self, Context, Kind, Slot},
     },
@@ -109,16 +110,16 @@ impl Store {
     }
 
     /// What a slot holds, if that is the block that a map has in this place; else what the other drives say that it held.
-    pub(super) fn identify(&mut self, place: Place, slot: Option<Slot>) -> Result<Option<(Context, Box<Block>)>> {
+    pub(super) fn identify(&mut self, place: Place, slot: Option<Slot>) -> Result<Option<(Context, Page)>> {
         if let Some(slot) = slot
             && let Some(context) = self.believe(place, &slot)?
         {
-            return Ok(Some((context, slot::payload(&slot))));
+            return Ok(Some((context, slot.into())));
         }
         let Some(slot) = self.raid.rebuild_slot(place.group, place.drive, place.stripe) else { return Ok(None) };
         let Some(context) = self.believe(place, &slot)? else { return Ok(None) };
         self.raid.put_back(place, &slot);
-        Ok(Some((context, slot::payload(&slot))))
+        Ok(Some((context, slot.into())))
     }
 
     fn believe(&mut self, place: Place, slot: &Slot) -> Result<Option<Context>> {
@@ -134,7 +135,7 @@ impl Store {
     }
 
     /// Makes a block of a volume move at the next consistency point. `context` is its trailer, which the map confirms.
-    pub(super) fn move_block(&mut self, context: &Context, data: Box<Block>) -> Result<()> {
+    pub(super) fn move_block(&mut self, context: &Context, data: Page) -> Result<()> {
         let key = Key::new(AGGREGATE, context.owner, 0, context.block);
         let Context { level, hint_file, hint_block, pvbn, tag, .. } = *context;
         let own = Move { level, hint_file, hint_block, old: Physical::block(pvbn, tag) };
@@ -155,7 +156,7 @@ impl Store {
         Ok(())
     }
 
-    fn supply_move(&mut self, key: Key, own: Move, data: Box<Block>) -> Result<()> {
+    fn supply_move(&mut self, key: Key, own: Move, data: impl Into<Page>) -> Result<()> {
         if self.moves.insert(key, own).is_none() {
             self.supply(key, data)?;
         }

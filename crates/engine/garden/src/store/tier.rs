@@ -12,8 +12,9 @@ use super::{Key, Store, container_of, objects, snapshots::slot_of, tree::contain
 use crate::{
     error::{Error, Result},
     format::{
-        Block, Damage,
+        Damage,
         object::{self, MAX_OBJECTS, ObjectHead, ObjectRecord, SLOTS},
+        page::Page,
         pointer::{Form, ObjectPlace, Physical, Pointer},
         slot::{self, Context, Kind, Slot},
     },
@@ -48,7 +49,7 @@ pub(crate) struct Cold {
     /// Where the container map has it.
     old: Physical,
     context: Context,
-    data: Box<Block>,
+    data: Page,
 }
 
 /// A block in an object that a container map names.
@@ -306,7 +307,7 @@ impl Store {
         self.counts.cold_reads += 1;
         let judged = object::slot_of(bytes).and_then(|slot| {
             let context = slot::decode(&slot)?;
-            living.want.check(&context, living.place.pvbn()).map(|()| (context, slot::payload(&slot)))
+            living.want.check(&context, living.place.pvbn()).map(|()| (context, slot.into()))
         });
         let (context, data) = judged.map_err(|damage| self.damaged_object(living.place, damage))?;
         Ok(Cold { vvbn: living.vvbn, old: living.old, context, data })

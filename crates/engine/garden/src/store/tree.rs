@@ -12,9 +12,9 @@ use crate::{
     format::{
         BLOCK, Block, Damage,
         inode::{AREA, INODE, Inode, PER_BLOCK},
+        page::Page,
         pointer::{Form, Part, Physical, Pointer},
         slot::Kind,
-        zero_block,
     },
     raid::Want,
 };
@@ -150,14 +150,14 @@ impl Store {
         if !self.cache.contains(key) {
             // Before the zeros are there: if this fails, readers must find what the devices have.
             self.dirty_above(key)?;
-            self.cache.insert(key, zero_block());
+            self.cache.insert(key, Page::zeros());
             self.make_dirty(key)?;
         }
         self.modify(key)
     }
 
     /// A block to be written again as it is: dirty with `data`, which come from elsewhere, and all above it dirty too.
-    pub(super) fn supply(&mut self, key: Key, data: Box<Block>) -> Result<()> {
+    pub(super) fn supply(&mut self, key: Key, data: impl Into<Page>) -> Result<()> {
         self.dirty_above(key)?;
         self.cache.insert(key, data);
         self.make_dirty(key)
@@ -248,14 +248,14 @@ impl Store {
             return Ok(at);
         }
         let data = match self.pointer(key)? {
-            None => zero_block(),
+            None => Page::zeros(),
             Some(pointer) => self.fetch(key, pointer)?,
         };
         Ok(self.cache.insert(key, data))
     }
 
     /// Reads a block from the drives.
-    pub(super) fn fetch(&mut self, key: Key, pointer: Pointer) -> Result<Box<Block>> {
+    pub(super) fn fetch(&mut self, key: Key, pointer: Pointer) -> Result<Page> {
         if pointer.part != Part::Whole {
             return self.fetch_group(key, pointer);
         }
@@ -279,7 +279,7 @@ impl Store {
 
     /// The read rule: the place in the pointer is good if the block there says that it is the one; else the container map
     /// knows better; and if that says the same, the block is damaged.
-    pub(super) fn fetch_of_volume(&mut self, key: Key, vvbn: u64, guess: Physical) -> Result<Box<Block>> {
+    pub(super) fn fetch_of_volume(&mut self, key: Key, vvbn: u64, guess: Physical) -> Result<Page> {
         self.counts.volume_reads += 1;
         match self.read_place(key.space, vvbn, guess) {
             Ok(data) => Ok(data),
@@ -288,7 +288,7 @@ impl Store {
     }
 
     /// A block that is not where its pointer says, because of `why`.
-    fn fetch_by_map(&mut self, key: Key, vvbn: u64, guess: Physical, why: Unread) -> Result<Box<Block>> {
+    fn fetch_by_map(&mut self, key: Key, vvbn: u64, guess: Physical, why: Unread) -> Result<Page> {
         let at = self.look_up(key, vvbn)?;
         let why = if at == guess {
             why
