@@ -10,7 +10,7 @@ use senesce_fsapi::{
 
 use crate::{
     engine::Shared,
-    format::{BLOCK, operation::Act},
+    format::{BLOCK, data::Data, operation::Act},
     store::{Store, is_snapshot, volume},
     volume::{MAX_FILE_BYTES, attributes_of, check_end, check_xattr_name},
 };
@@ -158,9 +158,10 @@ impl VolumeFs {
 
     /// Writes one piece, less of it if the space does not suffice for all. Says how much.
     fn write_piece(&self, caller: &Caller, ino: Ino, offset: u64, data: &[u8]) -> FsResult<usize> {
+        let sums = Data::sums_of(data);
         let mut len = data.len();
         loop {
-            let piece = &data[..len];
+            let piece = Data { bytes: &data[..len], sums: &sums[..len / BLOCK] };
             match self.run(caller, |_| Ok(Act::Write { ino: ino.0, offset, data: piece })) {
                 Ok(_) => return Ok(len),
                 Err(FsError::NoSpace) if len > BLOCK => len = (len / 2).next_multiple_of(BLOCK).min(len - 1),

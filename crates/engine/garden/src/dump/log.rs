@@ -128,7 +128,7 @@ fn said(act: &Act<'_>) -> String {
             },
             is_held(*held)
         ),
-        Act::Write { ino, offset, data } => format!("write {} bytes at {offset} of {ino}", data.len()),
+        Act::Write { ino, offset, data } => format!("write {} bytes at {offset} of {ino}", data.bytes.len()),
         Act::Allocate { ino, how, offset, len } => format!(
             "{} {len} bytes at {offset} of {ino}{}",
             match how {

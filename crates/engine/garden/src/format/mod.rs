@@ -4,6 +4,7 @@
 
 pub(crate) mod bytes;
 pub(crate) mod compacted;
+pub(crate) mod data;
 pub(crate) mod directory;
 pub(crate) mod group;
 pub(crate) mod inode;

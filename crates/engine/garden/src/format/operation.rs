@@ -8,6 +8,7 @@ use senesce_fsapi::{AllocateHow, Caller, NewNode, RenameHow, SetAttributes, SetX
 use super::{
     Damage, Decoded,
     bytes::{Reader, push_sized},
+    data::Data,
     inode::{kind_number, number_kind},
 };
 
@@ -30,7 +31,7 @@ pub(crate) enum Act<'a> {
     Unlink { directory: u64, name: Vec<u8>, held: bool },
     Rmdir { directory: u64, name: Vec<u8>, held: bool },
     Rename { from: u64, name: Vec<u8>, to: u64, new_name: Vec<u8>, how: RenameHow, held: bool },
-    Write { ino: u64, offset: u64, data: &'a [u8] },
+    Write { ino: u64, offset: u64, data: Data<'a> },
     Allocate { ino: u64, how: AllocateHow, offset: u64, len: u64 },
     /// `file` is the number of the file for attributes that is made if the inode has none.
     SetXattr { ino: u64, name: Vec<u8>, value: Vec<u8>, how: SetXattrHow, file: u64 },
@@ -43,12 +44,12 @@ pub(crate) enum Act<'a> {
 /// An operation as the log keeps it: `data` lie behind the rest. They are the caller's, and copied only to the log.
 pub(crate) struct Body<'a> {
     pub head: Vec<u8>,
-    pub data: &'a [u8],
+    pub data: Data<'a>,
 }
 
 impl Body<'_> {
     pub fn len(&self) -> usize {
-        self.head.len() + self.data.len()
+        self.head.len() + self.data.bytes.len()
     }
 }
 
@@ -102,7 +103,7 @@ impl<'a> Operation<'a> {
         out.half(self.caller.gid);
         out.time(self.caller.now);
         self.act.encode(&mut out);
-        let data = if let Act::Write { data, .. } = self.act { data } else { &[] };
+        let data = if let Act::Write { data, .. } = self.act { data } else { Data::from(&[][..]) };
         Body { head: out.0, data }
     }
 
@@ -168,7 +169,7 @@ impl<'a> Act<'a> {
                 out.byte(8);
                 out.word(*ino);
                 out.word(*offset);
-                out.half(data.len() as u32);
+                out.half(data.bytes.len() as u32);
             }
             Self::Allocate { ino, how, offset, len } => {
                 out.byte(9);
@@ -247,7 +248,7 @@ impl<'a> Act<'a> {
                 },
                 held: from.u8("held")? != 0,
             },
-            8 => Self::Write { ino: from.u64("ino")?, offset: from.u64("offset")?, data: from.sized("data")? },
+            8 => Self::Write { ino: from.u64("ino")?, offset: from.u64("offset")?, data: from.sized("data")?.into() },
             9 => Self::Allocate {
                 ino: from.u64("ino")?,
                 how: match from.u8("how")? {
@@ -328,7 +329,7 @@ mod tests {
             Act::Unlink { directory: 1, name: name(), held: true },
             Act::Rmdir { directory: 1, name: name(), held: false },
             Act::Rename { from: 1, name: name(), to: 2, new_name: name(), how: RenameHow::Exchange, held: true },
-            Act::Write { ino: 16, offset: 5, data: &[1, 2, 3] },
+            Act::Write { ino: 16, offset: 5, data: [1, 2, 3][..].into() },
             Act::Allocate { ino: 16, how: AllocateHow::Zero { keep_size: true }, offset: 1, len: 2 },
             Act::SetXattr { ino: 16, name: name(), value: vec![9], how: SetXattrHow::Create, file: 18 },
             Act::RemoveXattr { ino: 16, name: name() },
@@ -344,7 +345,7 @@ mod tests {
         for act in all() {
             let operation = Operation { volume: 3, caller, act };
             let body = operation.encode();
-            let bytes = [&body.head, body.data].concat();
+            let bytes = [&body.head, body.data.bytes].concat();
             assert_eq!(Operation::decode(&bytes).unwrap(), operation);
             for cut in 0..bytes.len() {
                 Operation::decode(&bytes[..cut]).unwrap_err();

@@ -9,23 +9,40 @@ use super::{
 
 /// A block with room for its trailer behind it: it is read from a drive and written to one without being copied.
 #[derive(Clone, Debug)]
-pub(crate) struct Page(Slot);
+pub(crate) struct Page {
+    slot: Slot,
+    /// The checksum of the block, if it is known.
+    sum: Option<u32>,
+}
 
 impl Page {
     /// Zeros.
     pub fn zeros() -> Self {
-        Self(slot::zero_slot())
+        slot::zero_slot().into()
+    }
+
+    /// A block whose checksum may be known.
+    pub fn with(block: &Block, sum: Option<u32>) -> Self {
+        Self { sum, ..block.into() }
     }
 
     /// Ends with the trailer that says where it belongs, and is then as it lies on a drive.
     pub fn seal(&mut self, context: &Context) -> &[u8; SLOT] {
-        slot::seal(&mut self.0, context);
-        &self.0
+        let sum = self.sum.unwrap_or_else(|| crc32c::crc32c(&self[..]));
+        slot::seal(&mut self.slot, sum, context);
+        self.sum = Some(sum);
+        &self.slot
+    }
+
+    /// Fills all of the block, whose checksum may be known.
+    pub fn put(&mut self, block: &Block, sum: Option<u32>) {
+        **self = *block;
+        self.sum = sum;
     }
 
     /// As it lies on a drive, if nothing changed since it was sealed.
     pub fn slot(&self) -> &[u8; SLOT] {
-        &self.0
+        &self.slot
     }
 }
 
@@ -33,19 +50,20 @@ impl Deref for Page {
     type Target = Block;
 
     fn deref(&self) -> &Block {
-        self.0.first_chunk().unwrap_or_else(|| unreachable!("a slot is longer than a block"))
+        self.slot.first_chunk().unwrap_or_else(|| unreachable!("a slot is longer than a block"))
     }
 }
 
 impl DerefMut for Page {
     fn deref_mut(&mut self) -> &mut Block {
-        self.0.first_chunk_mut().unwrap_or_else(|| unreachable!("a slot is longer than a block"))
+        self.sum = None;
+        self.slot.first_chunk_mut().unwrap_or_else(|| unreachable!("a slot is longer than a block"))
     }
 }
 
 impl From<Slot> for Page {
     fn from(slot: Slot) -> Self {
-        Self(slot)
+        Self { slot, sum: None }
     }
 }
 
@@ -54,7 +72,8 @@ impl From<&Block> for Page {
         let mut bytes = Vec::with_capacity(SLOT);
         bytes.extend_from_slice(block);
         bytes.resize(SLOT, 0);
-        Self(bytes.into_boxed_slice().try_into().unwrap_or_else(|_| unreachable!("it has {SLOT} bytes")))
+        let slot: Slot = bytes.into_boxed_slice().try_into().unwrap_or_else(|_| unreachable!("it has {SLOT} bytes"));
+        slot.into()
     }
 }
 

@@ -3,7 +3,10 @@
 //! A commit begins at a multiple of the device's unit, so that what is durable is never written again. Each unit ends with a
 //! stamp that says which commit it is part of: so a commit that was cut is told from one that was whole and is damaged.
 
-use super::bytes::{put, u32_at, u64_at};
+use super::{
+    bytes::{put, u32_at, u64_at},
+    data::Data,
+};
 
 const MAGIC: u32 = 0x474f_4c47;
 const HEADER: usize = 32;
@@ -119,8 +122,8 @@ impl Commit {
 
     /// Appends a record whose body comes in parts, and gives its checksum, which the next one is chained to. The first in a half is
     /// chained to the [seed](Lap::seed) of the lap.
-    pub fn push(&mut self, kind: RecordKind, sequence: u64, chain: u32, body: &[&[u8]]) -> u32 {
-        let len: usize = body.iter().map(|part| part.len()).sum();
+    pub fn push(&mut self, kind: RecordKind, sequence: u64, chain: u32, body: &[Data<'_>]) -> u32 {
+        let len: usize = body.iter().map(|part| part.bytes.len()).sum();
         let mut header = [0; HEADER];
         put(&mut header, 0, &MAGIC.to_le_bytes());
         put(&mut header, 8, &(len as u32).to_le_bytes());
@@ -129,11 +132,11 @@ impl Commit {
         put(&mut header, 24, &chain.to_le_bytes());
         let padding = &[0; ALIGN][..record_bytes(len) - HEADER - len];
         let sum = crc32c::crc32c(&header[8..]);
-        let sum = body.iter().fold(sum, |sum, part| crc32c::crc32c_append(sum, part));
+        let sum = body.iter().fold(sum, |sum, part| part.append_to(sum));
         let sum = crc32c::crc32c_append(sum, padding);
         put(&mut header, 4, &sum.to_le_bytes());
         self.extend(&header);
-        body.iter().for_each(|part| self.extend(part));
+        body.iter().for_each(|part| self.extend(part.bytes));
         self.extend(padding);
         sum
     }
@@ -274,7 +277,7 @@ mod tests {
             let (mut records, begin) = (Commit::new(UNIT, Vec::new()), sequence);
             for body in *commit {
                 let (one, other) = body.split_at(body.len() / 3);
-                chain = records.push(RecordKind::Operation, sequence, chain, &[one, other]);
+                chain = records.push(RecordKind::Operation, sequence, chain, &[one.into(), other.into()]);
                 sequence += 1;
             }
             out.extend(records.seal(lap, begin, sequence - 1));
@@ -289,7 +292,7 @@ mod tests {
     #[test]
     fn golden() {
         let mut records = Commit::new(UNIT, vec![9; 7]);
-        records.push(RecordKind::Intent, 0x0102, LAP.seed(), &[b"a", b"bc"]);
+        records.push(RecordKind::Intent, 0x0102, LAP.seed(), &[b"a"[..].into(), b"bc"[..].into()]);
         let text = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         let len = records.len();
         let sealed = records.seal(&LAP, 0x0102, 0x0103);

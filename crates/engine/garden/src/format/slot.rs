@@ -53,15 +53,15 @@ pub(crate) fn zero_slot() -> Slot {
 pub(crate) fn encode(payload: &Block, context: &Context) -> Slot {
     let mut slot = zero_slot();
     slot[..BLOCK].copy_from_slice(payload);
-    seal(&mut slot, context);
+    seal(&mut slot, crc32c::crc32c(payload), context);
     slot
 }
 
-/// Writes the trailer behind a payload that is in its place.
-pub(crate) fn seal(slot: &mut [u8; SLOT], context: &Context) {
-    let (payload, trailer) = slot.split_at_mut(BLOCK);
+/// Writes the trailer behind a payload that is in its place and has the checksum `sum`.
+pub(crate) fn seal(slot: &mut [u8; SLOT], sum: u32, context: &Context) {
+    let trailer = &mut slot[BLOCK..];
     trailer.fill(0);
-    put(trailer, 0, &crc32c::crc32c(payload).to_le_bytes());
+    put(trailer, 0, &sum.to_le_bytes());
     trailer[8] = context.kind as u8;
     trailer[9] = context.level;
     put(trailer, 10, &context.tag.to_le_bytes());

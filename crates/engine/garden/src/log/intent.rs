@@ -10,6 +10,7 @@ use crate::{
     format::{
         SLOT,
         bytes::{array, u32_at, u64_at},
+        data::Data,
         label::MAX_GROUPS,
         record::{Commit, Record, RecordKind, record_bytes, unsealed_bytes},
         slot::Slot,
@@ -96,7 +97,8 @@ impl Log {
         let mut records = Commit::new(self.unit, Vec::new());
         let (mut chain, mut next) = (self.intents.chain, self.intents.next);
         let mut push = |kind, body: &[&[u8]]| {
-            chain = records.push(kind, next, chain, body);
+            let body: Vec<_> = body.iter().map(|part| Data::from(*part)).collect();
+            chain = records.push(kind, next, chain, &body);
             next += 1;
         };
         if !without.is_empty() {

@@ -182,7 +182,7 @@ impl Log {
         if self.waiting.len() == 0 {
             self.first_waiting = sequence;
         }
-        self.chain = self.waiting.push(RecordKind::Operation, sequence, self.chain, &[&body.head, body.data]);
+        self.chain = self.waiting.push(RecordKind::Operation, sequence, self.chain, &[body.head[..].into(), body.data]);
         self.next += 1;
         sequence
     }

@@ -126,6 +126,10 @@ impl Store {
 
     /// A block to be changed: it and all above it are dirty.
     pub fn modify(&mut self, key: Key) -> Result<&mut Block> {
+        self.modify_page(key).map(|page| &mut **page)
+    }
+
+    fn modify_page(&mut self, key: Key) -> Result<&mut Page> {
         let mut at = self.load(key)?;
         if self.cache.state_at(at) == State::Clean {
             self.thaw(key)?;
@@ -139,7 +143,7 @@ impl Store {
         }
         // Also if it was dirty already: what the caller writes is not what the last operation left.
         self.touched = true;
-        Ok(self.cache.write(at))
+        Ok(self.cache.page_mut(at))
     }
 
     /// A block to be written whole: as [`modify`](Self::modify), but one that is not in memory is not read and holds zeros.
@@ -154,6 +158,21 @@ impl Store {
             self.make_dirty(key)?;
         }
         self.modify(key)
+    }
+
+    /// Writes a block whole, whose checksum may be known.
+    pub fn put(&mut self, key: Key, block: &Block, sum: Option<u32>) -> Result<()> {
+        if !self.cache.contains(key) {
+            self.thaw(key)?;
+        }
+        if self.cache.contains(key) {
+            self.modify_page(key)?.put(block, sum);
+            return Ok(());
+        }
+        self.dirty_above(key)?;
+        self.touched = true;
+        self.cache.insert(key, Page::with(block, sum));
+        self.make_dirty(key)
     }
 
     /// A block to be written again as it is: dirty with `data`, which come from elsewhere, and all above it dirty too.

@@ -50,7 +50,7 @@ impl Store {
             Act::Rename { from, name, to, new_name, how, held } => {
                 self.rename(space, caller, (*from, name), (*to, new_name), *how, *held).map(|()| None)
             }
-            Act::Write { ino, offset, data } => self.write(space, caller, *ino, *offset, data).map(|()| None),
+            Act::Write { ino, offset, data } => self.write(space, caller, *ino, *offset, *data).map(|()| None),
             Act::Allocate { ino, how, offset, len } => {
                 self.allocate(space, caller, *ino, *how, *offset, *len).map(|()| None)
             }
@@ -97,7 +97,7 @@ pub(crate) fn compute_cost(act: &Act<'_>) -> (u64, bool) {
         contents + contents.div_ceil(256) + 24
     };
     match act {
-        Act::Write { data, .. } => (blocks(data.len()), false),
+        Act::Write { data, .. } => (blocks(data.bytes.len()), false),
         Act::SetXattr { name, value, .. } => (blocks(name.len() + value.len()) + 40, false),
         Act::MakeNode { .. } | Act::Symlink { .. } | Act::Link { .. } => (56, false),
         // A tree can be made so high by one new length.

@@ -4,7 +4,7 @@ use senesce_fsapi::{AllocateHow, Attributes, Caller, FileKind, FsError, FsResult
 
 use super::contents::check_end;
 use crate::{
-    format::{BLOCK, inode::Inode},
+    format::{BLOCK, data::Data, inode::Inode},
     store::Store,
 };
 
@@ -63,9 +63,9 @@ impl Store {
         Ok(attributes_of(ino, &inode))
     }
 
-    pub(super) fn write(&mut self, space: u32, caller: &Caller, ino: u64, offset: u64, data: &[u8]) -> FsResult<()> {
+    pub(super) fn write(&mut self, space: u32, caller: &Caller, ino: u64, offset: u64, data: Data<'_>) -> FsResult<()> {
         self.regular(space, ino)?;
-        check_end(offset, data.len() as u64)?;
+        check_end(offset, data.bytes.len() as u64)?;
         self.write_file(space, ino, offset, data)?;
         self.stamp_contents(space, caller, ino)
     }

@@ -96,7 +96,7 @@ impl Store {
         if self.inode(space, from.0)?.inline {
             let mut bytes = vec![0; len as usize];
             self.read_file(space, from.0, from.1, &mut bytes)?;
-            self.write_file(space, to.0, to.1, &bytes)?;
+            self.write_file(space, to.0, to.1, &bytes[..])?;
         } else {
             self.clone_blocks(space, from, to, len)?;
         }
@@ -143,7 +143,7 @@ impl Store {
         self.put_inode(space, to.0, &inode)?;
         match tail {
             0 => Ok(()),
-            _ if has_tail => self.write_file(space, to.0, end - tail as u64, &bytes),
+            _ if has_tail => self.write_file(space, to.0, end - tail as u64, &bytes[..]),
             _ => self.punch(space, to.0, end - tail as u64, tail as u64),
         }
     }

@@ -6,6 +6,7 @@ use crate::{
     error::{Error, Result},
     format::{
         BLOCK, Block,
+        data::Data,
         inode::{AREA, Inode},
         pointer::Pointer,
     },
@@ -54,7 +55,8 @@ impl Store {
     }
 
     /// Writes at `offset`; the file grows to hold it.
-    pub fn write_file(&mut self, space: u32, file: u64, offset: u64, data: &[u8]) -> Result<()> {
+    pub fn write_file<'a>(&mut self, space: u32, file: u64, offset: u64, data: impl Into<Data<'a>>) -> Result<()> {
+        let Data { bytes: data, sums } = data.into();
         let mut inode = self.inode(space, file)?;
         let end = offset + data.len() as u64;
         if inode.size.max(end) <= AREA as u64 && (inode.inline || may_be_inline(file, &inode)) {
@@ -82,8 +84,13 @@ impl Store {
         self.grow(space, file, end.div_ceil(BLOCK_BYTES))?;
         for (block, within, range) in pieces(offset, data.len()) {
             let key = Key::new(space, file, 0, block);
-            let block = if range.len() == BLOCK { self.replace(key)? } else { self.modify(key)? };
-            block[within..within + range.len()].copy_from_slice(&data[range]);
+            if range.len() < BLOCK {
+                self.modify(key)?[within..within + range.len()].copy_from_slice(&data[range]);
+                continue;
+            }
+            let sum = if range.start.is_multiple_of(BLOCK) { sums.get(range.start / BLOCK).copied() } else { None };
+            let block = data[range].first_chunk().unwrap_or_else(|| unreachable!("it has {BLOCK} bytes"));
+            self.put(key, block, sum)?;
         }
         let mut inode = self.inode(space, file)?;
         inode.size = inode.size.max(end);

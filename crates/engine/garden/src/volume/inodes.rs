@@ -85,7 +85,7 @@ impl Store {
         let volume = self.volume_mut(space)?;
         let at = 8 * volume.orphans.len() as u64;
         volume.orphans.push(ino);
-        self.write_file(space, volume::ORPHANS, at, &ino.to_le_bytes())
+        self.write_file(space, volume::ORPHANS, at, &ino.to_le_bytes()[..])
     }
 
     /// Whether a file is so long that it is not removed by one operation, which would read all its pointers.
@@ -130,7 +130,7 @@ impl Store {
         let orphans = &self.volume(space)?.orphans;
         let last = orphans.len() - 1;
         let moved = orphans[last];
-        self.write_file(space, volume::ORPHANS, 8 * at as u64, &moved.to_le_bytes())?;
+        self.write_file(space, volume::ORPHANS, 8 * at as u64, &moved.to_le_bytes()[..])?;
         self.resize(space, volume::ORPHANS, 8 * last as u64)?;
         self.volume_mut(space)?.orphans.swap_remove(at);
         Ok(self.remove_inode(space, ino)?)

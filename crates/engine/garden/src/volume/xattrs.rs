@@ -88,7 +88,7 @@ impl Store {
     fn write_xattrs(&mut self, space: u32, file: u64, all: &Xattrs) -> Result<()> {
         let bytes = encode(all);
         self.resize(space, file, 0)?;
-        self.write_file(space, file, 0, &bytes)
+        self.write_file(space, file, 0, &bytes[..])
     }
 }
 

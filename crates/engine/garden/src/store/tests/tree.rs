@@ -40,7 +40,7 @@ fn a_block_that_cannot_be_replaced_stays_as_it_is() {
     store.cache.remove(above);
     faulty.iter().for_each(|device| device.inject("fail read 1..").unwrap());
     store.touched = false;
-    store.write_file(0, ino.0, 0, &[9; BLOCK]).unwrap_err();
+    store.write_file(0, ino.0, 0, &[9; BLOCK][..]).unwrap_err();
     assert!(!store.touched);
     faulty.iter().for_each(|device| device.heal());
     let mut got = [0; BLOCK];
