@@ -28,6 +28,9 @@ pub(crate) struct StripePlan {
 /// A place and what is written there; all that is written together, in order of group, stripe, drive.
 pub(crate) type Write<'a> = (Place, &'a [u8; SLOT]);
 
+/// A stripe of a drive and what is written there.
+type OfDrive<'a> = (u64, &'a [u8; SLOT]);
+
 /// Of stripes that are to be written in part: what stays there.
 #[derive(Default)]
 pub(crate) struct Old {
@@ -124,7 +127,7 @@ impl Raid {
     ///
     /// Errors: a drive fails that its group cannot do without; else it is taken out.
     pub fn write(&mut self, writes: &[Write<'_>], plans: &[StripePlan]) -> Result<()> {
-        let mut runs: BTreeMap<(usize, usize), Vec<(u64, &[u8; SLOT])>> = BTreeMap::new();
+        let mut runs: BTreeMap<(usize, usize), Vec<OfDrive<'_>>> = BTreeMap::new();
         for (place, slot) in writes {
             runs.entry((place.group, place.drive)).or_default().push((place.stripe, slot));
         }
@@ -169,7 +172,7 @@ impl Raid {
     }
 
     /// Slots of one drive, in order of stripes, in chains, as far as it holds them.
-    fn write_runs(&mut self, group: usize, drive: usize, slots: &[(u64, &[u8; SLOT])]) -> Result<()> {
+    fn write_runs(&mut self, group: usize, drive: usize, slots: &[OfDrive<'_>]) -> Result<()> {
         let place = self.geometry.first_drive(group) + drive;
         let mut rest = slots;
         while let Some(&(first, _)) = rest.first() {
