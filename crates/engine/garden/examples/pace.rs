@@ -67,7 +67,7 @@ impl Writer {
     fn write(&mut self, first: u64, count: u64) -> Result<(), Failure> {
         let bytes = &mut self.buffer[..(count * BLOCK) as usize];
         for (block, payload) in (first..).zip(bytes.chunks_exact_mut(BLOCK as usize)) {
-            let word = (block << 32 | self.written + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let word = ((block << 32) + self.written + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             payload.as_chunks_mut::<8>().0.fill(word.to_le_bytes());
         }
         self.fs.write(&Caller::default(), self.ino, first * BLOCK, bytes)?;
