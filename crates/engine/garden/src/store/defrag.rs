@@ -172,11 +172,11 @@ impl Store {
         let (mut moved, mut unread) = (0, 0);
         for block in lying {
             let done = match placing {
-                Placing::FakeDirty => self.fake_dirty(block.key).map(|_| ()),
-                Placing::Traditional => self.modify(block.key).map(|_| ()),
+                Placing::FakeDirty => self.fake_dirty(block.key),
+                Placing::Traditional => self.modify(block.key).map(|_| true),
             };
             match done {
-                Ok(()) => moved += 1,
+                Ok(is_moved) => moved += u64::from(is_moved),
                 Err(Error::Damaged { .. }) => unread += 1,
                 Err(error) => return Err(error),
             }

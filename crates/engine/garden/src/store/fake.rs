@@ -34,6 +34,8 @@ pub(super) struct Fake {
     old: Physical,
     /// It holds what it held; else the places in its pointers change.
     is_same: bool,
+    /// The file and the block that its trailer names.
+    hint: (u64, u64),
 }
 
 impl Store {
@@ -63,12 +65,28 @@ impl Store {
         }
         // The consistency point is not to fail by what it could have been known before that it cannot be read.
         self.get(key)?;
+        let Some(hint) = self.hint(key, vvbn, old)? else { return Ok(false) };
         self.read_above(container_key(self.home(key.space, vvbn), vvbn))?;
         self.read_for_change(bitmap_key(AGGREGATE, aggregate::BITMAP, old.pvbn))?;
         self.fake_above(key)?;
         self.make_dirty(key)?;
-        self.fakes.insert(key, Fake { old, is_same });
+        self.fakes.insert(key, Fake { old, is_same, hint });
         Ok(true)
+    }
+
+    /// The pointer that a trailer is to name when its block has moved. Of several it is the first one, whichever makes the block move: a
+    /// snapshot may have no other, and does not know that there are more. `None` if nothing tells it: a chunk has no trailer.
+    ///
+    /// Cost: of a block that is or was shared, reads it.
+    fn hint(&mut self, key: Key, vvbn: u64, at: Physical) -> Result<Option<(u64, u64)>> {
+        if key.level > 0 || self.owners(key.space, vvbn)? == 0 {
+            return Ok(Some((key.file, key.index)));
+        }
+        let place = self.place_of(at.pvbn)?;
+        let slot =
+            self.raid.read_for_cleaning(place.group, place.drive, place.stripe..place.stripe + 1).pop().flatten();
+        let found = self.identify(place, slot)?.filter(|(context, _)| context.kind == Kind::Volume);
+        Ok(found.map(|(context, _)| (context.hint_file, context.hint_block)))
     }
 
     /// What holds the pointer to a block is written as well, under the VVBN that it has.
@@ -148,8 +166,8 @@ impl Store {
             block: vvbn,
             pvbn: at.pvbn,
             cp: self.sb.cp,
-            hint_file: key.file,
-            hint_block: key.index,
+            hint_file: fake.hint.0,
+            hint_block: fake.hint.1,
         };
         Ok(Some((self.place_of(at.pvbn)?, context)))
     }

@@ -99,7 +99,7 @@ pub fn record_and(operations: &[Operation], missing: Option<usize>, limits: Limi
         forks.remove(missing);
     }
     let (recording, devices) = Recording::new(forks);
-    let mut rig = Rig { devices: shared(devices), garden: None, fs: None, limits };
+    let mut rig = Rig::closed(shared(devices), limits);
     rig.open().unwrap();
     let mut model = ModelFs::new(Bytes(Bytes::GIB));
     set_root(&model).unwrap();

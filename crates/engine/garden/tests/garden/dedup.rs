@@ -169,7 +169,7 @@ fn a_pass_outlives_losses_of_power() {
     let mut trees = vec![collect_tree(rig.fs()).unwrap()];
     drop(rig);
     let (recording, devices) = Recording::new(devices.iter().map(|device| device.fork()).collect());
-    let mut rig = Rig { devices: shared(devices), garden: None, fs: None, limits: LIMITS };
+    let mut rig = Rig::closed(shared(devices), LIMITS);
     rig.open().unwrap();
     for step in 0..4 {
         let done = rig.garden().dedup_step(VOLUME, 13).unwrap();

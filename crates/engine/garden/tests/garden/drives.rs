@@ -104,7 +104,7 @@ fn a_drive_that_was_replaced_is_too_old_even_if_the_new_one_is_away() {
 fn degraded(missing: usize) -> impl Fn() -> Box<dyn Subject> {
     move || {
         let all = Rig::new(&SMALL, TIGHT).devices;
-        let mut rig = Rig { devices: without(&all, &[missing]), garden: None, fs: None, limits: TIGHT };
+        let mut rig = Rig::closed(without(&all, &[missing]), TIGHT);
         rig.open().unwrap();
         Box::new(rig)
     }
@@ -180,12 +180,7 @@ fn power_is_lost_after_a_drive_failed_in_the_middle() {
         let (recording, devices) = Recording::new(at_rest.iter().map(MemoryDevice::fork).collect());
         let devices: Vec<_> = devices.into_iter().map(|device| Arc::new(FaultDevice::new(device))).collect();
         devices[failing].inject(&format!("fail write {first}..; fail read 30..")).unwrap();
-        let mut rig = Rig {
-            devices: devices.iter().map(|device| device.clone() as _).collect(),
-            garden: None,
-            fs: None,
-            limits: LIMITS,
-        };
+        let mut rig = Rig::closed(devices.iter().map(|device| device.clone() as _).collect(), LIMITS);
         rig.open().unwrap();
         let trees = play_along(&mut rig, &story()[..12], &recording);
         assert_eq!(rig.garden().report().missing_drives, [failing as u32]);
@@ -281,7 +276,7 @@ fn power_is_lost_while_a_new_drive_is_filled() {
         start[replaced] = MemoryDevice::new("new", start[0].size());
         let (recording, devices) = Recording::new(start);
         let all = shared(devices);
-        let mut rig = Rig { devices: without(&all, &[replaced]), garden: None, fs: None, limits: LIMITS };
+        let mut rig = Rig::closed(without(&all, &[replaced]), LIMITS);
         rig.open().unwrap();
         rig.garden().replace_drive(replaced as u32, all[replaced].clone()).unwrap();
         let trees = play_along(&mut rig, &story()[..14], &recording);

@@ -33,7 +33,7 @@ fn faulty(devices: &[MemoryDevice]) -> Vec<Faulty> {
 
 fn rig(devices: &[Faulty], limits: Limits) -> Rig {
     let devices: Devices = devices.iter().map(|device| device.clone() as _).collect();
-    let mut rig = Rig { devices, garden: None, fs: None, limits };
+    let mut rig = Rig::closed(devices, limits);
     rig.open().unwrap();
     rig
 }

@@ -82,7 +82,7 @@ fn a_commit_that_was_cut_is_silent_and_leaves_nothing_behind() {
             devices[3].write_at(*unit, &[0; 512]).unwrap();
         }
         assert_eq!(findings(&devices), [""; 0], "units {lost:b} are lost");
-        let mut rig = Rig { devices, garden: None, fs: None, limits: Limits::default() };
+        let mut rig = Rig::closed(devices, Limits::default());
         rig.open().unwrap_or_else(|error| panic!("units {lost:b} are lost: {error}"));
         assert_eq!(rig.fs().lookup(Ino::ROOT, b"before").unwrap().size, 10);
         for number in 0..5 {

@@ -71,7 +71,7 @@ fn power_may_be_lost_while_a_long_file_is_removed() {
     rig.garden().consistency_point().unwrap();
     drop(rig);
     let (recording, devices) = Recording::new(devices.iter().map(|device| device.fork()).collect());
-    let mut rig = Rig { devices: shared(devices), garden: None, fs: None, limits: LIMITS };
+    let mut rig = Rig::closed(shared(devices), LIMITS);
     rig.open().unwrap();
     rig.fs().unlink(&caller(2), Ino::ROOT, b"long").unwrap();
     recording.mark(1);

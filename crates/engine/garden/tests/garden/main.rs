@@ -28,5 +28,6 @@ mod tier_crash;
 mod tier_rig;
 mod tiers;
 mod together;
+mod together_cold;
 mod volume_clones;
 mod volumes;

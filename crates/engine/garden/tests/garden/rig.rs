@@ -5,7 +5,8 @@ use std::sync::Arc;
 use senesce_block::{BlockDevice, MemoryDevice};
 use senesce_core::Bytes;
 use senesce_fsapi::{Caller, FileSystem, FsError, FsResult, Timestamp, conformance::Subject};
-use senesce_garden::{FormatOptions, Garden, Limits, VolumeFs, VolumeOptions, check};
+use senesce_garden::{FormatOptions, Garden, Limits, VolumeFs, VolumeOptions, check_with};
+use senesce_objects::ObjectStore;
 
 /// Bytes of a block with its trailer, and slots of a drive that are no stripes: as docs/garden-format.md has them.
 pub const SLOT: u64 = 4160;
@@ -68,14 +69,28 @@ pub fn shared<D: BlockDevice + 'static>(devices: Vec<D>) -> Devices {
 
 /// Opens an aggregate; the last device is the log.
 pub fn open(devices: &Devices, limits: Limits) -> senesce_garden::Result<Garden> {
+    open_with(devices, limits, None)
+}
+
+/// The same with a store of objects.
+pub fn open_with(
+    devices: &Devices,
+    limits: Limits,
+    store: Option<Arc<dyn ObjectStore>>,
+) -> senesce_garden::Result<Garden> {
     let (log, drives) = devices.split_last().unwrap();
-    Garden::open(drives, log.clone(), limits)
+    Garden::open_with(drives, log.clone(), limits, store)
 }
 
 /// What the independent check finds on devices.
 pub fn findings(devices: &Devices) -> Vec<String> {
+    findings_with(devices, None)
+}
+
+/// The same, with the objects of a store.
+pub fn findings_with(devices: &Devices, store: Option<&Arc<dyn ObjectStore>>) -> Vec<String> {
     let (log, drives) = devices.split_last().unwrap();
-    let report = check(drives, log).unwrap();
+    let report = check_with(drives, log, store).unwrap();
     report.findings.iter().map(ToString::to_string).collect()
 }
 
@@ -93,9 +108,16 @@ pub struct Rig {
     pub garden: Option<Garden>,
     pub fs: Option<VolumeFs>,
     pub limits: Limits,
+    /// Where cold blocks go, if they may.
+    pub store: Option<Arc<dyn ObjectStore>>,
 }
 
 impl Rig {
+    /// One that was formatted before, not open yet.
+    pub fn closed(devices: Devices, limits: Limits) -> Self {
+        Self { devices, garden: None, fs: None, limits, store: None }
+    }
+
     pub fn new(shape: &Shape, limits: Limits) -> Self {
         Self::on(shape, shared(shape.devices()), limits)
     }
@@ -103,7 +125,7 @@ impl Rig {
     pub fn on(shape: &Shape, devices: Devices, limits: Limits) -> Self {
         format(shape, &devices);
         open(&devices, limits).unwrap().create_volume(VOLUME, &shape.volume()).unwrap();
-        let mut rig = Self { devices, garden: None, fs: None, limits };
+        let mut rig = Self::closed(devices, limits);
         rig.open().unwrap();
         rig
     }
@@ -111,7 +133,7 @@ impl Rig {
     /// Opens it as it lies on the devices, whatever is open: nothing is closed before.
     pub fn open(&mut self) -> senesce_garden::Result<()> {
         (self.garden, self.fs) = (None, None);
-        let garden = open(&self.devices, self.limits)?;
+        let garden = open_with(&self.devices, self.limits, self.store.clone())?;
         self.fs = Some(garden.volume(VOLUME)?);
         self.garden = Some(garden);
         Ok(())
@@ -120,7 +142,7 @@ impl Rig {
     /// Makes a consistency point and gives what the independent check finds.
     pub fn findings(&self) -> Vec<String> {
         self.garden().consistency_point().unwrap();
-        findings(&self.devices)
+        findings_with(&self.devices, self.store.as_ref())
     }
 
     pub fn garden(&self) -> &Garden {

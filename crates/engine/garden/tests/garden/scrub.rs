@@ -151,7 +151,7 @@ fn writes_that_a_drive_loses_tears_misdirects_or_flips_are_put_right() {
         let devices: Vec<Arc<FaultDevice<MemoryDevice>>> =
             filled(&SMALL).into_iter().map(|device| Arc::new(FaultDevice::new(device))).collect();
         let all: Devices = devices.iter().map(|device| device.clone() as _).collect();
-        let mut rig = Rig { devices: all.clone(), garden: None, fs: None, limits: TIGHT };
+        let mut rig = Rig::closed(all.clone(), TIGHT);
         rig.open().unwrap();
         let ino = rig.fs().make_node(&caller(3), Ino::ROOT, b"new", &NewNode::file(0o600)).unwrap().ino;
         rig.fs().write(&caller(3), ino, 0, &[3; 90_000]).unwrap();

@@ -1,19 +1,27 @@
 //! Snapshots and losses of power, random runs against a model that keeps a tree for each of them.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
 
 use senesce_block::{CrashPlan, MemoryDevice, Recording};
 use senesce_core::{Bytes, Rng, Seed};
 use senesce_fsapi::{
-    ModelFs, Timestamp,
+    FileSystem, Ino, ModelFs, Timestamp,
     conformance::{Draw, Operation, Player, SequenceOptions, Subject, Tree, collect_tree, find_difference, set_root},
 };
-use senesce_garden::{Error, Gardening, Limits, Packing};
+use senesce_garden::{DefragFiles, Error, Gardening, Limits, Packing, Placing, Tiering, VolumeFs, check_with};
+use senesce_objects::{ObjectCall, ObjectStore};
 
 use crate::{
     crash::{LIMITS, story},
     guard::guard,
-    rig::{Devices, LARGE, Rig, Shape, TIGHT, VOLUME, findings, open, shared},
+    rig::{Devices, LARGE, Rig, Shape, TIGHT, VOLUME, findings_with, open_with, shared},
+    tier_crash::{FREE, Marked, new_store, store_after},
 };
 
 pub const NOW: Timestamp = Timestamp { seconds: 5, nanoseconds: 0 };
@@ -34,6 +42,16 @@ pub enum Event {
     FixUp(u64),
     Dedup(u64),
     Recompact(u64),
+    /// Files are laid together again.
+    Defrag,
+    /// Somebody reads so many blocks of a file in order, from one on; what lies apart may be written again for it.
+    Read(String, u64, u64),
+    /// Objects: blocks that were written so many consistency points ago go there, those that are mostly empty are put together, what
+    /// is not needed is deleted, and what no consistency point names.
+    Tier(u16),
+    DefragObjects,
+    DeleteObjects,
+    Orphans,
 }
 
 /// A volume and its snapshots, as they must be.
@@ -73,6 +91,8 @@ pub struct Play {
     pub gardened: [u64; 3],
     /// Chunks that recompaction moved.
     pub recompacted: u64,
+    /// Blocks that went to objects, from objects to others, and that were written again after reading; objects that were deleted.
+    pub cold: [u64; 4],
     gardening: Gardening,
 }
 
@@ -87,6 +107,7 @@ impl Play {
             state,
             gardened: [0; 3],
             recompacted: 0,
+            cold: [0; 4],
             gardening,
         }
     }
@@ -132,12 +153,38 @@ impl Play {
                 assert_eq!(step.unread, 0);
                 self.recompacted += step.chunks;
             }
+            Event::Defrag => {
+                rig.garden().defragment(VOLUME, DefragFiles::All, Placing::FakeDirty).unwrap();
+            }
+            Event::Read(name, first, blocks) => read_in_order(rig.fs(), name, *first, *blocks),
+            Event::Tier(age) => {
+                let done = rig.garden().tier(Tiering { age: *age, with_cached: true }).unwrap();
+                assert_eq!(done.unread, 0);
+                self.cold[0] += done.tiered;
+            }
+            Event::DefragObjects => {
+                let done = rig.garden().defrag_objects(&FREE).unwrap();
+                assert_eq!(done.unread, 0);
+                self.cold[1] += done.blocks;
+            }
+            Event::DeleteObjects => self.cold[3] += rig.garden().delete_objects().unwrap(),
+            Event::Orphans => drop(rig.garden().reclaim_objects().unwrap()),
             Event::Dedup(blocks) => self.gardened[2] += rig.garden().dedup_step(VOLUME, *blocks).unwrap().shared,
         }
         let after = rig.garden().report().counts;
         // An opening counts from 0.
         self.gardened[0] += after.relocations.saturating_sub(before.relocations);
         self.gardened[1] += after.fix_ups.saturating_sub(before.fix_ups);
+        self.cold[2] += after.rewritten_after_read.saturating_sub(before.rewritten_after_read);
+    }
+}
+
+/// Reads blocks of a file, if there is such a file, as a program does that wants them one after the other.
+fn read_in_order(fs: &VolumeFs, name: &str, first: u64, blocks: u64) {
+    let Ok(found) = fs.lookup(Ino::ROOT, name.as_bytes()) else { return };
+    let mut data = vec![0; 4 << 12];
+    for block in (first..first + blocks).step_by(4) {
+        fs.read(found.ino, block << 12, &mut data).unwrap();
     }
 }
 
@@ -163,9 +210,32 @@ pub fn events() -> Vec<Event> {
     events
 }
 
+/// What events are played on.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// A drive that is not there.
+    pub missing: Option<usize>,
+    pub gardening: Gardening,
+    pub packing: Packing,
+    pub limits: Limits,
+    /// Whether there is a store of objects.
+    pub has_objects: bool,
+}
+
+impl Default for Setting {
+    fn default() -> Self {
+        let (gardening, packing) = (Gardening::default(), Packing::default());
+        Self { missing: None, gardening, packing, limits: LIMITS, has_objects: false }
+    }
+}
+
 pub struct Run {
     recording: Recording,
     states: Vec<State>,
+    limits: Limits,
+    /// What was done to the store of objects, if there is one.
+    calls: Option<Vec<ObjectCall>>,
+    pub cold: [u64; 4],
     pub gardened: [u64; 3],
     pub recompacted: u64,
 }
@@ -180,6 +250,11 @@ pub fn record_with(events: &[Event], missing: Option<usize>, gardening: Gardenin
 
 /// The same of a volume whose contents are packed.
 pub fn record_packed(events: &[Event], missing: Option<usize>, gardening: Gardening, packing: Packing) -> Run {
+    record_as(events, &Setting { missing, gardening, packing, ..Setting::default() })
+}
+
+pub fn record_as(events: &[Event], setting: &Setting) -> Run {
+    let Setting { missing, gardening, packing, limits, has_objects } = setting.clone();
     let devices: Vec<Arc<MemoryDevice>> = SHAPE.devices().into_iter().map(Arc::new).collect();
     let rig = Rig::on(&SHAPE, devices.iter().map(|device| device.clone() as _).collect(), LIMITS);
     set_root(rig.fs()).unwrap();
@@ -191,42 +266,60 @@ pub fn record_packed(events: &[Event], missing: Option<usize>, gardening: Garden
     let mut forks: Vec<MemoryDevice> = devices.iter().map(|device| device.fork()).collect();
     missing.into_iter().for_each(|missing| drop(forks.remove(missing)));
     let (recording, devices) = Recording::new(forks);
-    let mut rig = Rig { devices: shared(devices), garden: None, fs: None, limits: LIMITS };
+    let mut rig = Rig::closed(shared(devices), limits);
+    let marked = Arc::new(Marked { store: new_store(), recording: recording.clone(), steps: AtomicU64::new(0) });
+    rig.store = has_objects.then(|| marked.clone() as _);
     rig.open().unwrap();
     let mut play = Play::new(gardening);
     let mut states = vec![play.state.clone()];
     for (number, event) in (1..).zip(events) {
         play.play(&mut rig, event);
-        recording.mark(number);
+        marked.steps.store(number, Relaxed);
+        marked.mark();
         states.push(play.state.clone());
     }
     assert_eq!(play.state.find_difference(rig.garden()), None);
-    Run { recording, states, gardened: play.gardened, recompacted: play.recompacted }
+    let calls = has_objects.then(|| marked.store.calls());
+    let Play { gardened, recompacted, cold, .. } = play;
+    Run { recording, states, limits, calls, cold, gardened, recompacted }
 }
 
 /// Opens what a loss of power left: the volume and its snapshots are as after the last event that ended, or as after the
 /// one that was being done.
-fn check_state(devices: &Devices, states: &[State], done: usize, told: &str) {
-    let garden = open(devices, LIMITS).unwrap_or_else(|error| panic!("{told}: {error}"));
+fn check_state(devices: &Devices, store: Option<&Arc<dyn ObjectStore>>, run: &Run, done: usize, told: &str) {
+    let (states, limits) = (&run.states, run.limits);
+    let garden = open_with(devices, limits, store.cloned()).unwrap_or_else(|error| panic!("{told}: {error}"));
     let after = states.get(done..=done + 1).unwrap_or(&states[done..]);
     let differences: Vec<String> = after.iter().map_while(|state| state.find_difference(&garden)).collect();
     assert!(differences.len() < after.len(), "{told}: {}", differences.join("; or "));
-    let found = findings(devices);
+    let found = findings_with(devices, store);
     assert!(found.is_empty(), "{told}: {}", found.join("\n"));
     // And what is left to reclaim can be.
     assert_eq!(garden.reclaim_step(u64::MAX).unwrap(), 0, "{told}");
-    let found = findings(devices);
+    let found = findings_with(devices, store);
     assert!(found.is_empty(), "{told}, reclaimed: {}", found.join("\n"));
+    if let Some(store) = store {
+        garden.reclaim_objects().unwrap_or_else(|error| panic!("{told}: {error}"));
+        garden.consistency_point().unwrap();
+        garden.delete_objects().unwrap();
+        garden.consistency_point().unwrap();
+        let (log, drives) = devices.split_last().unwrap();
+        let looked = check_with(drives, log, Some(store)).unwrap();
+        assert_eq!((looked.findings.len(), looked.orphan_objects), (0, 0), "{told}: {:?}", looked.findings);
+        assert_eq!(garden.cold().deletable, 0, "{told}");
+    }
 }
 
 pub fn check_run(run: &Run, plan: &CrashPlan, lose: impl Fn(usize, &mut Devices)) -> usize {
     let mut count = 0;
     run.recording.for_each_crash(plan, |crash| {
         count += 1;
-        let (told, done) = (crash.to_string(), crash.mark.unwrap_or(0) as usize);
+        let (told, mark) = (crash.to_string(), crash.mark.unwrap_or(0));
+        let (done, changes) = ((mark >> 16) as usize, (mark & 0xffff) as usize);
+        let store = run.calls.as_ref().map(|calls| store_after(&calls[..changes]) as Arc<dyn ObjectStore>);
         let mut devices = shared(crash.devices);
         lose(count, &mut devices);
-        check_state(&devices, &run.states, done, &told);
+        check_state(&devices, store.as_ref(), run, done, &told);
     });
     count
 }

@@ -128,7 +128,7 @@ fn small_volume(shape: &Shape, blocks: u64) -> Rig {
     crate::rig::format(shape, &devices);
     let garden = crate::rig::open(&devices, TIGHT).unwrap();
     garden.create_volume(VOLUME, &VolumeOptions { blocks, inodes: 200, seed: 3 }).unwrap();
-    Rig { devices, fs: Some(garden.volume(VOLUME).unwrap()), garden: Some(garden), limits: TIGHT }
+    Rig { fs: Some(garden.volume(VOLUME).unwrap()), garden: Some(garden), ..Rig::closed(devices, TIGHT) }
 }
 
 const NARROW: Shape = Shape { groups: &[(3, true)], stripes: 240, log_bytes: 400 << 10 };

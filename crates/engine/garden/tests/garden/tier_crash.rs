@@ -23,7 +23,7 @@ use crate::{
 const SHAPE: Shape = Shape { groups: &[(2, true)], stripes: 256, log_bytes: 400 << 10 };
 const LIMITS: Limits = Limits { cache_bytes: 16 << 12, dirty_bytes: 64 << 12 };
 /// Requests are for nothing: all that is not whole is worth it.
-const FREE: PriceList = PriceList { name: "free requests", date: "never", gb_month: 1000, put: 0, get: 0 };
+pub const FREE: PriceList = PriceList { name: "free requests", date: "never", gb_month: 1000, put: 0, get: 0 };
 const BLOCK: usize = 4096;
 
 /// What is done, each either one operation or something that nobody sees.
@@ -136,14 +136,14 @@ fn play(tiered: &Tiered, step: Step) -> Result<(), Error> {
 }
 
 /// Marks each change of a store in a recording: in the lower bits how many there were, in the upper ones the steps that are done.
-struct Marked {
-    store: Store,
-    recording: Recording,
-    steps: AtomicU64,
+pub struct Marked {
+    pub store: Store,
+    pub recording: Recording,
+    pub steps: AtomicU64,
 }
 
 impl Marked {
-    fn mark(&self) {
+    pub fn mark(&self) {
         self.recording.mark(self.steps.load(Relaxed) << 16 | self.store.calls().len() as u64);
     }
 }
@@ -176,8 +176,20 @@ fn formatted() -> Vec<Arc<MemoryDevice>> {
     devices
 }
 
-fn new_store() -> Store {
+pub fn new_store() -> Store {
     Arc::new(FaultObjects::new(MemoryObjects::default()))
+}
+
+/// A store to which just this was done.
+pub fn store_after(calls: &[ObjectCall]) -> Store {
+    let store = new_store();
+    for call in calls {
+        match call {
+            ObjectCall::Put(key, bytes) => store.inner().put(key, bytes).unwrap(),
+            ObjectCall::Delete(key) => store.inner().delete(key).unwrap(),
+        }
+    }
+    store
 }
 
 /// Nothing is missing that somebody wants, and what nobody wants can be found and goes.
@@ -217,13 +229,7 @@ fn nothing_is_lost_whenever_power_is() {
         count += 1;
         let (told, mark) = (crash.to_string(), crash.mark.unwrap_or(0));
         let (done, changes) = ((mark >> 16) as usize, (mark & 0xffff) as usize);
-        let store = new_store();
-        for call in &calls[..changes] {
-            match call {
-                ObjectCall::Put(key, bytes) => store.inner().put(key, bytes).unwrap(),
-                ObjectCall::Delete(key) => store.inner().delete(key).unwrap(),
-            }
-        }
+        let store = store_after(&calls[..changes]);
         let tiered = Tiered::of(shared(crash.devices), store, LIMITS);
         orphans += tiered.looked().orphan_objects;
         let found = collect(tiered.garden());

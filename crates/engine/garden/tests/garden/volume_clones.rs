@@ -317,7 +317,7 @@ fn clones_and_deletions_outlive_losses_of_power() {
     rig.garden().consistency_point().unwrap();
     drop(rig);
     let (recording, devices) = Recording::new(devices.iter().map(|device| device.fork()).collect());
-    let mut rig = Rig { devices: shared(devices), garden: None, fs: None, limits: LIMITS };
+    let mut rig = Rig::closed(shared(devices), LIMITS);
     rig.open().unwrap();
     let mut player = Player::default();
     let mut in_home = |rig: &mut Rig, operation: Operation| {

@@ -157,6 +157,24 @@ fn what_is_changed_in_between_is_changed_in_earnest() {
     assert_eq!(stale_pointers(&devices), 2 * 255 + 1);
 }
 
+/// The file that had a block first gives it up, and the one that got it later makes it move: a snapshot of before knows of one pointer only,
+/// and the trailer goes on to name that.
+#[test]
+fn a_trailer_names_the_first_pointer_whichever_makes_the_block_move() {
+    let (devices, garden, fs, ino) = with_random_file();
+    garden.create_snapshot(NAME, b"before", Timestamp::default()).unwrap();
+    let other = make(&fs, "clone");
+    fs.clone_range(&Caller::default(), (ino, 0), (other, 0), BLOCKS * BLOCK).unwrap();
+    fs.unlink(&Caller::default(), Ino::ROOT, b"file").unwrap();
+    garden.consistency_point().unwrap();
+    assert_eq!(defragment(&garden, Placing::FakeDirty).moved, BLOCKS);
+    assert_eq!(findings(&devices), Vec::<String>::new());
+    fs.unlink(&Caller::default(), Ino::ROOT, b"clone").unwrap();
+    garden.consistency_point().unwrap();
+    assert_eq!(findings(&devices), Vec::<String>::new());
+    check_contents(&garden.snapshot(NAME, b"before").unwrap(), ino, BLOCKS);
+}
+
 /// A block that several pointers name moves once. The file that was not asked for finds it by the map, and is put right.
 #[test]
 fn a_shared_block_moves_once_and_stays_shared() {
