@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
-    Area, BLOCK, Damage, Decoded, Extent, Extents, Geometry, MAX_PIECES, NodeId, Place, Superblock,
+    Area, BLOCK, Damage, Decoded, Extent, Extents, FEW_PIECES, Geometry, MAX_PIECES, NodeId, Place, Superblock,
     bytes::{put_at, u32_at, u64_at},
 };
 use crate::Result;
@@ -61,9 +61,9 @@ impl NodeMap {
         self.places.is_empty()
     }
 
-    /// How many bytes [`encode`](Self::encode) gives for so many nodes at most, whatever their pieces.
+    /// How many bytes [`encode`](Self::encode) gives for so many nodes at most, if they have [few pieces](FEW_PIECES) each.
     pub fn most_bytes(nodes: usize) -> u64 {
-        let in_chunk = (SUM_AT - HEADER) / (ENTRY + MAX_PIECES * PIECE);
+        let in_chunk = (SUM_AT - HEADER) / (ENTRY + FEW_PIECES * PIECE);
         (nodes.div_ceil(in_chunk).max(1) * BLOCK) as u64
     }
 
@@ -208,7 +208,8 @@ mod tests {
     fn place(pieces: u32, at: u32) -> Place {
         let pieces: Vec<Extent> = (0..pieces).map(|piece| Extent { first: at + 5 * piece, count: 1 + piece }).collect();
         let extents = Extents::new(&pieces).unwrap();
-        Place { extents, bytes: extents.units() as u32 * 4096 - at % 4096, header_sum: u64::from(at) << 20 }
+        let bytes = extents.units() as u32 * 4096 - at % 4096;
+        Place { extents, bytes, header_sum: u64::from(at) << 20 }
     }
 
     fn example() -> NodeMap {
@@ -242,7 +243,7 @@ mod tests {
             (40, 0, "bytes"),
             (40, 1 << 20, "bytes"),
             (44, 0, "pieces"),
-            (44, 5, "pieces"),
+            (44, 501, "pieces"),
             (48, 1 << 30, "extent"),
             (52, 0, "extent"),
             (52, u32::MAX, "extent"),

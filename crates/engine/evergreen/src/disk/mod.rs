@@ -24,7 +24,7 @@ pub use damage::{Damage, Decoded};
 pub use geometry::Geometry;
 pub use map::NodeMap;
 pub use message::{decode_message, encode_message};
-pub use place::{Extent, Extents, MAX_PIECES, NodeId, Place};
+pub use place::{Extent, Extents, FEW_PIECES, MAX_PIECES, NodeId, Place};
 pub use shape::{KeyOrder, Shape};
 pub(crate) use slots::SLOTS_AT;
 pub use slots::{Slots, clear_slots, read_newest, read_slots, write_superblock};

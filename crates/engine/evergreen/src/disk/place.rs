@@ -2,8 +2,12 @@
 
 use std::{fmt, ops::Deref};
 
-/// Pieces of one node at most.
-pub const MAX_PIECES: usize = 4;
+/// Pieces of one node at most: what an entry of the map of nodes has room for. So many are needed only where hardly anything is free,
+/// and it in small pieces; then a node must not be refused a place though there is enough for it.
+pub const MAX_PIECES: usize = 500;
+
+/// Pieces that most nodes have at most.
+pub const FEW_PIECES: usize = 4;
 
 /// The number of a node. It never changes, is never used twice, and is never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,18 +42,13 @@ impl fmt::Display for Extent {
 }
 
 /// Up to [`MAX_PIECES`] extents, in the order of the bytes that lie in them.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub struct Extents {
-    pieces: [Extent; MAX_PIECES],
-    len: u8,
-}
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Extents(Box<[Extent]>);
 
 impl Extents {
     /// These; `None` if there are too many.
     pub fn new(pieces: &[Extent]) -> Option<Self> {
-        let mut all = Self { len: pieces.len() as u8, ..Self::default() };
-        all.pieces.get_mut(..pieces.len())?.copy_from_slice(pieces);
-        Some(all)
+        (pieces.len() <= MAX_PIECES).then(|| Self(pieces.into()))
     }
 
     /// How many units they are together.
@@ -62,7 +61,7 @@ impl Deref for Extents {
     type Target = [Extent];
 
     fn deref(&self) -> &[Extent] {
-        &self.pieces[..usize::from(self.len)]
+        &self.0
     }
 }
 
@@ -82,7 +81,7 @@ impl fmt::Display for Extents {
 }
 
 /// Where a node lies, and how it is known again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Its units.
     pub extents: Extents,

@@ -84,7 +84,7 @@ impl Core {
             state.unplaced -= state.tree.nodes.source().room_bytes(node.most_bytes());
             extents
         };
-        placed.push((id, Place { extents, bytes: len as u32, header_sum }));
+        placed.push((id, Place { extents: extents.clone(), bytes: len as u32, header_sum }));
         self.area.write(&extents, bytes)?;
         self.counters.note_write(node.height() == 0, len);
         Ok(())

@@ -41,14 +41,18 @@ impl Core {
         Error::NoSpace { wanted: self.headroom(&state, batch_bytes), free }
     }
 
-    /// Brings down what waits for one child of the root, behind a checkpoint. Returns whether there was any, and room to do it.
+    /// Brings down what waits, behind a checkpoint, as long as there is room for what that makes dirty: the next checkpoint gives back
+    /// what was there before. Returns whether anything was done.
     pub(super) fn reclaim(&self) -> Result<bool> {
         let mut state = self.lock();
-        // It may write anew all that is below the child, so it stops when half of what is free is wanted.
-        if self.free_bytes(&state) < self.needed_bytes(&state) + self.headroom(&state, 0) / 2 {
-            return Ok(false);
+        let mut was_any = false;
+        while self.free_bytes(&state) >= self.needed_bytes(&state) + self.headroom(&state, 0) {
+            if !state.tree.flush_one_way()? {
+                break;
+            }
+            was_any = true;
         }
-        state.tree.flush_one_down()
+        Ok(was_any)
     }
 
     fn free_bytes(&self, state: &State) -> u64 {

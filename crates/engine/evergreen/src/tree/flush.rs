@@ -23,43 +23,33 @@ impl<S: Source> Tree<S> {
         }
     }
 
-    /// Brings to the leaves what waits under one child of some inner node, the highest that has any. Returns whether there was one.
-    /// It gives back the space of what was overwritten or deleted.
-    pub(crate) fn flush_one_down(&mut self) -> Result<bool> {
-        let was_any = self.bring_down(self.root)?;
+    /// Flushes on one way down to a leaf, from the highest inner node in which anything waits, where most does. Returns whether there
+    /// was one. Done again and again, it gives back all the space of what was overwritten or deleted, and little is dirty each time.
+    pub(crate) fn flush_one_way(&mut self) -> Result<bool> {
+        let was_any = self.flush_way(self.root)?;
         self.settle()?;
         Ok(was_any)
     }
 
-    fn bring_down(&mut self, id: NodeId) -> Result<bool> {
+    fn flush_way(&mut self, id: NodeId) -> Result<bool> {
         let Body::Inner(inner) = &self.nodes.peek(id)?.body else { return Ok(false) };
-        if let Some(index) = heaviest(inner, |_| 1) {
-            self.nodes.whole(id)?;
-            self.flush_all_below(id, index)?;
-            return Ok(true);
-        }
-        let children: Vec<NodeId> = inner.children().iter().map(|child| child.id).collect();
-        if inner.height() > 1 {
-            for (index, child) in children.into_iter().enumerate() {
-                if self.bring_down(child)? {
-                    self.nodes.whole(id)?;
-                    self.reshape(id, index, false)?;
-                    return Ok(true);
-                }
+        let (height, children) = (inner.height(), inner.children().len());
+        let heaviest = heaviest(inner, |_| 1);
+        let ways = heaviest.map_or(0..if height > 1 { children } else { 0 }, |index| index..index + 1);
+        for index in ways {
+            let mut is_appended = false;
+            if heaviest.is_some() {
+                is_appended = self.push_down(id, index)?;
+            }
+            let child = self.nodes.here(id).inner().children()[index].id;
+            if self.flush_way(child)? || heaviest.is_some() {
+                self.nodes.whole(id)?;
+                self.nodes.whole(child)?;
+                self.reshape(id, index, is_appended)?;
+                return Ok(true);
             }
         }
         Ok(false)
-    }
-
-    fn flush_all_below(&mut self, parent: NodeId, index: usize) -> Result<()> {
-        let child = self.nodes.here(parent).inner().children()[index].id;
-        let is_appended = self.push_down(parent, index)?;
-        while let Body::Inner(inner) = &self.nodes.here(child).body
-            && let Some(next) = heaviest(inner, |_| 1)
-        {
-            self.flush_all_below(child, next)?;
-        }
-        self.reshape(parent, index, is_appended)
     }
 
     /// Flushes from a node until what waits in it is within the limit. Returns whether all that went came behind the last key.

@@ -208,7 +208,7 @@ fn long_runs_are_what_the_model_is() {
 fn what_is_brought_down_is_what_it_was() {
     let mut pair = Pair::new(TINY);
     play(&mut pair, 5, 800, 900, 50);
-    while pair.tree.flush_one_down().unwrap() {
+    while pair.tree.flush_one_way().unwrap() {
         pair.audit();
         pair.same();
     }
@@ -249,7 +249,7 @@ fn ascending_keys_fill_their_leaves() {
         batch.put(format!("{number:06}"), vec![1; 30]);
         pair.apply(batch);
     }
-    while pair.tree.flush_one_down().unwrap() {}
+    while pair.tree.flush_one_way().unwrap() {}
     pair.shelve();
     pair.same();
     let leaves = pair.tree.nodes.source().nodes.values().filter(|(bytes, _)| bytes[21] == 0).count();

@@ -1,1 +1,150 @@
-//! Little space.
+//! Little space: it is refused before anything is done, a checkpoint always fits, and what is deleted can be used again.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use senesce_block::MemoryDevice;
+use senesce_core::{Rng, Seed};
+use senesce_evergreen::{
+    Batch, Claim, Error, Evergreen, KeyValue, Limits, MakeOptions, ModelStore,
+    disk::{KeyOrder, Shape},
+};
+
+use crate::rig::{TINY, entries, made};
+
+/// Units are small against nodes, as they are usually.
+const SMALL: MakeOptions = MakeOptions {
+    shape: Shape { node_bytes: 64 << 10, basement_bytes: 8 << 10, fanout: 8, key_order: KeyOrder::BirthPath },
+    ..TINY
+};
+const LIMITS: Limits = Limits { cache_bytes: 256 << 10, dirty_bytes: 256 << 10 };
+const VALUE: usize = 900;
+
+struct Full {
+    device: Arc<MemoryDevice>,
+    store: Evergreen,
+    model: ModelStore,
+}
+
+fn name(number: u64) -> Bytes {
+    Bytes::from(format!("file {number:07}"))
+}
+
+impl Full {
+    fn new(bytes: u64) -> Self {
+        let device = made(bytes, &SMALL);
+        let store = Evergreen::open(device.clone(), LIMITS).unwrap();
+        Self { device, store, model: ModelStore::new(u64::MAX, 0) }
+    }
+
+    fn apply(&self, batch: Batch) -> Result<(), Error> {
+        self.store.apply(batch.clone())?;
+        self.model.apply(batch).map(drop)
+    }
+
+    /// A file at a number at which there is none, or another one if there is.
+    fn write(&self, number: u64, seed: u64, is_new: bool) -> Result<(), Error> {
+        let mut value = vec![0; VALUE];
+        Rng::for_purpose(Seed(seed), "value").fill(&mut value);
+        let mut batch = Batch::new();
+        batch.put(name(number), value);
+        batch.claim.bytes = if is_new { (VALUE + name(number).len()) as i64 } else { 0 };
+        self.apply(batch)
+    }
+
+    /// Deletes files one by one, or all of them at once.
+    fn delete(&self, numbers: std::ops::Range<u64>, is_at_once: bool) {
+        let claim = |count: u64| Claim { bytes: -((count * (VALUE + name(0).len()) as u64) as i64), is_removal: true };
+        if is_at_once {
+            let mut batch = Batch::new();
+            batch.delete_range(name(numbers.start), name(numbers.end));
+            batch.claim = claim(numbers.end - numbers.start);
+            return self.apply(batch).unwrap();
+        }
+        for number in numbers {
+            let mut batch = Batch::new();
+            batch.delete(name(number));
+            batch.claim = claim(1);
+            self.apply(batch).unwrap();
+        }
+    }
+
+    /// How many files fit, from a number on.
+    fn fill(&self, from: u64) -> u64 {
+        for number in from.. {
+            match self.write(number, number, true) {
+                Ok(()) => {}
+                Err(Error::NoSpace { .. }) => return number - from,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        unreachable!()
+    }
+
+    fn percent(&self) -> u64 {
+        self.store.live().bytes * 100 / (self.store.live().most * 10 / 9)
+    }
+
+    /// A checkpoint fits, and all is there when it is opened again.
+    fn reopened(self) -> Self {
+        self.store.checkpoint().unwrap();
+        self.store.sync().unwrap();
+        let Self { device, store, model } = self;
+        let live = store.live();
+        drop(store);
+        let store = Evergreen::open(device.clone(), LIMITS).unwrap();
+        assert_eq!(store.live(), live);
+        assert!(entries(&store).unwrap() == model.entries());
+        Self { device, store, model }
+    }
+}
+
+#[test]
+fn it_is_filled_and_emptied_again_and_again() {
+    let mut full = Full::new(20 << 20);
+    let most = full.fill(0);
+    assert!(full.percent() >= 85, "{most} files, {}%", full.percent());
+    for round in 0..3 {
+        full = full.reopened();
+        let (from, to) = (most * round / 8, most * (round + 3) / 8);
+        full.delete(from..to, round % 2 == 0);
+        for number in from..to {
+            let written = full.write(number, round, true);
+            assert!(written.is_ok(), "round {round}, file {number}: {} % are live: {written:?}", full.percent());
+        }
+    }
+    full.delete(0..most, true);
+    full = full.reopened();
+    let again = full.fill(0);
+    assert!(again >= most * 98 / 100, "{most} files at first, {again} then");
+}
+
+#[test]
+fn a_full_one_can_be_written_over() {
+    let full = Full::new(12 << 20);
+    let most = full.fill(0);
+    full.delete(most * 95 / 100..most, false);
+    let mut rng = Rng::for_purpose(Seed(3), "overwrite");
+    for number in 0..3 * most {
+        let written = full.write(rng.below(most * 95 / 100), number, false);
+        assert!(written.is_ok(), "{number} of {most} files: {} % are live: {written:?}", full.percent());
+    }
+    full.reopened();
+}
+
+#[test]
+fn it_opens_after_power_is_lost_while_it_is_full() {
+    let full = Full::new(12 << 20);
+    let most = full.fill(0);
+    let mut rng = Rng::for_purpose(Seed(5), "full");
+    for number in 0..300 {
+        // Refused or not, it goes on.
+        let _ = full.write(rng.below(most), number, false);
+        if number % 20 == 0 {
+            full.store.sync().unwrap();
+            let fork = Arc::new(full.device.fork());
+            let store = Evergreen::open(fork, LIMITS).unwrap();
+            assert!(entries(&store).unwrap() == full.model.entries(), "{number}");
+        }
+    }
+}
