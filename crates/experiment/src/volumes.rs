@@ -233,6 +233,7 @@ pub fn kind(name: FileSystemName) -> FileSystemKind {
         FileSystemName::Xfs => FileSystemKind::Xfs,
         FileSystemName::Btrfs => FileSystemKind::Btrfs,
         FileSystemName::Garden => FileSystemKind::Garden,
+        FileSystemName::Evergreen => FileSystemKind::Evergreen,
         // A directory is neither formatted nor mounted; whatever stands here is not looked at.
         FileSystemName::Host => FileSystemKind::Ext4,
     }

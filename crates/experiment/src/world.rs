@@ -28,7 +28,7 @@ pub struct World {
 
 /// Reads engines of our own straight from their devices. No room that an experiment imports knows them.
 pub trait EngineTeller: Send + Sync {
-    /// Surveys the first volume of the garden on a device that no engine has open; writes nothing.
+    /// Surveys the evergreen, or the first volume of the garden, on a device that no engine has open; writes nothing.
     ///
     /// Errors: why not. Cost: reads maps and bits, no contents.
     fn collect_told(&self, device: &Path) -> Result<Told, String>;

@@ -157,7 +157,7 @@ pub(crate) fn examine(path: &Path, file_system: FileSystemKind, host: &dyn Host)
                 Err(problem) => return Err(found.not_mountable(problem)),
             }
         }
-        FileSystemKind::Ext4 | FileSystemKind::Garden => {}
+        FileSystemKind::Ext4 | FileSystemKind::Garden | FileSystemKind::Evergreen => {}
     }
     Ok(found)
 }

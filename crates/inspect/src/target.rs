@@ -97,6 +97,7 @@ pub fn find_target(path: &Path, access: Access, host: &dyn Host) -> Result<Targe
             Ok(Target::Ext4 { mounted, path })
         }
         Some(FileSystemKind::Garden) => Err(Error::HoldsOther { path, holds: "a drive of a garden of senesce" }),
+        Some(FileSystemKind::Evergreen) => Err(Error::HoldsOther { path, holds: "an evergreen of senesce" }),
         Some(other) if access == Access::Offline => {
             let problem = format!("it holds {}", other.name());
             Err(Error::NotOffline { path, problem })

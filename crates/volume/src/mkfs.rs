@@ -53,9 +53,9 @@ pub fn plan_mkfs(
             arguments.extend(options.iter().cloned());
             arguments.push(device);
         }
-        FileSystemKind::Garden => {
+        FileSystemKind::Garden | FileSystemKind::Evergreen => {
             // It takes all of its device. Who comes here may write there: that was decided before.
-            add(&["fs", "mkfs", "garden", &device, "--force", "--uuid", &uuid]);
+            add(&["fs", "mkfs", kind.name(), &device, "--force", "--uuid", &uuid]);
             arguments.extend(options.iter().cloned());
         }
     }

@@ -49,14 +49,14 @@ impl ReadOnlyMount {
             return Err(Error::NotRoot { operation: "mount a file system" });
         }
         if kind.is_engine() {
-            let why = "the kernel knows nothing of an engine of our own; `senesce inspect garden:PATH` reads it";
+            let why = "the kernel knows nothing of an engine of our own; `senesce inspect garden:PATH` or evergreen:PATH reads it";
             return Err(Error::NotPossible { operation: "mount", path: path.to_owned(), why });
         }
         let (options, list): (&str, &[(&str, Option<&str>)]) = match kind {
             FileSystemKind::Ext4 => ("ro,noload", &[("ro", None), ("noload", None)]),
             // A copy of a volume has its UUID, which may be mounted already.
             FileSystemKind::Xfs => ("ro,norecovery,nouuid", &[("ro", None), ("norecovery", None), ("nouuid", None)]),
-            FileSystemKind::Garden => unreachable!("refused above"),
+            FileSystemKind::Garden | FileSystemKind::Evergreen => unreachable!("refused above"),
             FileSystemKind::Btrfs => ("ro,rescue=nologreplay", &[("ro", None), ("rescue", Some("nologreplay"))]),
         };
         let is_device = rustix::fs::stat(path)

@@ -11,7 +11,7 @@ const LARGEST_IMAGE: Bytes = Bytes(16 << 40);
 
 impl FileSystemKind {
     /// What its mkfs keeps for itself with default options, bytes: a lower bound, so that what does not fit beside it fits
-    /// nowhere. An image takes as much from the start, but for Btrfs and the garden.
+    /// nowhere. An image takes as much from the start, but for Btrfs and engines of our own.
     ///
     /// Sources: mke2fs.conf of e2fsprogs 1.47 (256 bytes an inode; one inode for 4 KiB below 512 MiB, 16 KiB below 4 TiB,
     /// 32 KiB below 16 TiB; a journal of 1,024 blocks at least), and the log of xfsprogs 6.1 (64 MiB at least, a 2,048th).
@@ -26,6 +26,10 @@ impl FileSystemKind {
             FileSystemKind::Btrfs => 0,
             // Its log, and 64 bytes beside each block.
             FileSystemKind::Garden => (size / 16).clamp(Bytes::MIB, 32 * Bytes::MIB) + size / 70,
+            // Its log, and what a checkpoint writes anew before the old may go.
+            FileSystemKind::Evergreen => {
+                (size / 64).clamp(64 * Bytes::MIB, 1024 * Bytes::MIB).min(size / 8) + size / 10
+            }
         })
     }
 }

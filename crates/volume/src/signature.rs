@@ -35,6 +35,7 @@ const AT_START: &[(usize, &[u8], &str)] = &[
     (65_526, b"SWAPSPACE2", "a swap area"),
     (0, b"SNSCdriv", "a drive of a garden of senesce"),
     (0, b"SNSClog\0", "the log of a garden of senesce"),
+    (0, b"SNSCevrg", "an evergreen of senesce"),
     (0, b"LUKS\xba\xbe", "a LUKS container"),
     (0, b"LABELONE", "an LVM physical volume"),
     (512, b"LABELONE", "an LVM physical volume"),

@@ -22,16 +22,23 @@ pub enum FileSystemKind {
     Btrfs,
     /// The garden, an engine of our own: a drive and its log on one device, served through FUSE by a process of its own.
     Garden,
+    /// Evergreen, the other one: on one device, served in the same way.
+    Evergreen,
 }
 
 impl FileSystemKind {
     /// All of them.
-    pub const ALL: [FileSystemKind; 4] =
-        [FileSystemKind::Ext4, FileSystemKind::Xfs, FileSystemKind::Btrfs, FileSystemKind::Garden];
+    pub const ALL: [FileSystemKind; 5] = [
+        FileSystemKind::Ext4,
+        FileSystemKind::Xfs,
+        FileSystemKind::Btrfs,
+        FileSystemKind::Garden,
+        FileSystemKind::Evergreen,
+    ];
 
     /// Whether it is an engine of our own, which a process serves, and not the kernel.
     pub fn is_engine(self) -> bool {
-        self == FileSystemKind::Garden
+        matches!(self, FileSystemKind::Garden | FileSystemKind::Evergreen)
     }
 
     /// What the kernel must know to mount it.
@@ -46,6 +53,7 @@ impl FileSystemKind {
             FileSystemKind::Xfs => "xfs",
             FileSystemKind::Btrfs => "btrfs",
             FileSystemKind::Garden => "garden",
+            FileSystemKind::Evergreen => "evergreen",
         }
     }
 
@@ -55,7 +63,7 @@ impl FileSystemKind {
             FileSystemKind::Ext4 => "mkfs.ext4",
             FileSystemKind::Xfs => "mkfs.xfs",
             FileSystemKind::Btrfs => "mkfs.btrfs",
-            FileSystemKind::Garden => "senesce",
+            FileSystemKind::Garden | FileSystemKind::Evergreen => "senesce",
         }
     }
 
@@ -65,7 +73,7 @@ impl FileSystemKind {
             FileSystemKind::Ext4 => "e2fsprogs",
             FileSystemKind::Xfs => "xfsprogs",
             FileSystemKind::Btrfs => "btrfs-progs",
-            FileSystemKind::Garden => "senesce",
+            FileSystemKind::Garden | FileSystemKind::Evergreen => "senesce",
         }
     }
 
@@ -74,14 +82,14 @@ impl FileSystemKind {
     /// `noatime` everywhere: reading must not write. A commit interval of 300 s, so that the layout depends on the
     /// operations and on explicit syncs rather than on how fast the machine is. Btrfs discards asynchronously by
     /// default, which punches the image at moments of its own: not while aging. Nothing here changes how a file
-    /// system allocates. A garden's are those of `senesce fs mount`, `name=value`: a consistency point after 300 s at the
-    /// latest, else when half of the log is full or 64 MiB changed.
+    /// system allocates. Those of engines of our own are options of `senesce fs mount`, `name=value`: a consistency point (evergreen: a
+    /// checkpoint) after 300 s at the latest, else when half of the log is full or much changed.
     pub fn default_mount_options(self) -> &'static str {
         match self {
             FileSystemKind::Ext4 => "noatime,commit=300",
             FileSystemKind::Xfs => "noatime,logbsize=256k",
             FileSystemKind::Btrfs => "noatime,nodiscard,commit=300",
-            FileSystemKind::Garden => "point-every=300",
+            FileSystemKind::Garden | FileSystemKind::Evergreen => "point-every=300",
         }
     }
 
@@ -92,6 +100,7 @@ impl FileSystemKind {
             FileSystemKind::Xfs => Bytes(300 * Bytes::MIB),
             FileSystemKind::Btrfs => Bytes(114_294_784),
             FileSystemKind::Garden => Bytes(16 * Bytes::MIB),
+            FileSystemKind::Evergreen => Bytes(64 * Bytes::MIB),
         }
     }
 }
@@ -106,10 +115,9 @@ impl FromStr for FileSystemKind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.name() == text)
-            .ok_or_else(|| format!("{text:?} is not a file system senesce makes; it makes ext4, xfs, btrfs and garden"))
+        Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| {
+            format!("{text:?} is not a file system senesce makes; it makes ext4, xfs, btrfs, garden and evergreen")
+        })
     }
 }
 

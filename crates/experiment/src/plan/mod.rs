@@ -376,6 +376,8 @@ pub enum FileSystemName {
     Btrfs,
     /// The garden, senesce's own copy-on-write file system, mounted through FUSE.
     Garden,
+    /// Evergreen, senesce's own B-epsilon-tree file system, mounted through FUSE.
+    Evergreen,
     /// Whatever holds the directories that are named as volumes.
     Host,
 }
@@ -388,8 +390,16 @@ impl FileSystemName {
             Self::Xfs => "xfs",
             Self::Btrfs => "btrfs",
             Self::Garden => "garden",
+            Self::Evergreen => "evergreen",
             Self::Host => "host",
         }
+    }
+}
+
+impl FileSystemName {
+    /// Whether it is an engine of our own, mounted through FUSE.
+    pub fn is_engine(self) -> bool {
+        matches!(self, Self::Garden | Self::Evergreen)
     }
 }
 

@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 
 use super::{Edition, Engine, FileSystemName, GardeningName, PLAN_FORMAT, Plan, VolumePlan, WorkloadKind};
 
-/// What the mount of a garden may be told, besides its gardening, which has a key of its own.
-const GARDEN_OPTIONS: [&str; 3] = ["threads", "cache", "point-every"];
+/// What the mount of an engine of our own may be told, besides a garden's gardening, which has a key of its own.
+const ENGINE_OPTIONS: [&str; 3] = ["threads", "cache", "point-every"];
 
 /// A plan cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -131,16 +131,16 @@ impl Plan {
         if self.file_systems.iter().any(|fs| fs.gardening != GardeningName::Off && fs.kind != FileSystemName::Garden) {
             return wrong("file_system.gardening", "goes with kind = \"garden\" only");
         }
-        let gardens = self.file_systems.iter().filter(|fs| fs.kind == FileSystemName::Garden);
-        for option in gardens
-            .filter_map(|fs| fs.mount.as_ref())
-            .flat_map(|options| options.split(','))
-            .filter(|option| !option.is_empty())
+        let engines = self.file_systems.iter().filter(|fs| fs.kind.is_engine());
+        for (kind, option) in engines
+            .filter_map(|fs| Some((fs.kind.as_str(), fs.mount.as_ref()?)))
+            .flat_map(|(kind, options)| options.split(',').map(move |option| (kind, option)))
+            .filter(|(_, option)| !option.is_empty())
         {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
-            if !GARDEN_OPTIONS.contains(&name) || value.is_empty() {
-                let known = GARDEN_OPTIONS.map(|name| format!("{name}=…")).join(", ");
-                return wrong("file_system.mount", &format!("has {option:?}; a garden's mount takes {known}"));
+            if !ENGINE_OPTIONS.contains(&name) || value.is_empty() {
+                let known = ENGINE_OPTIONS.map(|name| format!("{name}=…")).join(", ");
+                return wrong("file_system.mount", &format!("has {option:?}; the mount of {kind} takes {known}"));
             }
         }
         if self.file_systems.is_empty() {
@@ -339,6 +339,8 @@ mod tests {
             ("kind = \"ext4\"", "kind = \"ext4\"\ngardening = \"all\"", "file_system.gardening"),
             ("kind = \"ext4\"", "kind = \"garden\"\nmount = \"cache=1MiB,noatime\"", "file_system.mount"),
             ("kind = \"ext4\"", "kind = \"garden\"\nmount = \"threads\"", "file_system.mount"),
+            ("kind = \"ext4\"", "kind = \"evergreen\"\nmount = \"noatime\"", "file_system.mount"),
+            ("kind = \"ext4\"", "kind = \"evergreen\"\ngardening = \"csc\"", "file_system.gardening"),
             ("kind = \"ext4\"", "kind = \"ext4\"\n[[file_system]]\nkind = \"ext4\"", "file_system"),
         ] {
             let said = error(&SMALL.replace(from, to));

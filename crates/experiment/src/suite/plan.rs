@@ -166,11 +166,10 @@ impl SuitePlan {
             if file_system.kind == FileSystemName::Host {
                 return wrong("file_system.kind", "is \"host\", which cannot be formatted");
             }
-            if file_system.kind == FileSystemName::Garden {
-                return wrong(
-                    "file_system.kind",
-                    "is \"garden\", which plans of `senesce run` know, and suites do not",
-                );
+            if file_system.kind.is_engine() {
+                let what =
+                    format!("is {:?}, which plans of `senesce run` know, and suites do not", file_system.kind.as_str());
+                return wrong("file_system.kind", &what);
             }
             let (kind, size) = (volumes::kind(file_system.kind), self.volume.size.0);
             if size < kind.minimum_size() {

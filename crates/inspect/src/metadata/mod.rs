@@ -151,7 +151,9 @@ fn open_metadata(
         FileSystemKind::Ext4 => Box::new(ext4::Ext4Metadata::open(device, threads)?),
         FileSystemKind::Xfs => Box::new(xfs::XfsMetadata::open(device)?),
         FileSystemKind::Btrfs => Box::new(btrfs::BtrfsMetadata::open(device, root)?),
-        FileSystemKind::Garden => return Err("an engine of our own tells them itself".to_owned()),
+        FileSystemKind::Garden | FileSystemKind::Evergreen => {
+            return Err("an engine of our own tells them itself".to_owned());
+        }
     })
 }
 

@@ -62,7 +62,7 @@ pub(super) fn start(
     let mut command = Command::new(&launch.executable);
     command.args(&launch.arguments).arg("--source").arg(&config.source);
     match &config.what {
-        EngineWhat::Garden { device, options } => {
+        EngineWhat::OnDevice { device, options } => {
             command.arg(device).arg(&config.point);
             for option in options.split(',').filter(|option| !option.is_empty()) {
                 let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));

@@ -127,8 +127,8 @@ pub struct EngineConfig {
 /// What an engine serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EngineWhat {
-    /// The garden on a device.
-    Garden {
+    /// The engine that its device says it is of.
+    OnDevice {
         /// The device.
         device: PathBuf,
         /// Options of `senesce fs mount`, `name=value`, comma-separated.

@@ -127,7 +127,7 @@ pub(super) fn start_engine(
 
 /// Starts the server, and looks in the kernel's list whether its mount is what is there.
 fn serve(host: &dyn Host, name: &str, device: &Path, root: &Path, spec: &VolumeSpec) -> Result<Box<dyn EngineServer>> {
-    let what = EngineWhat::Garden { device: device.to_owned(), options: spec.mount_options.clone() };
+    let what = EngineWhat::OnDevice { device: device.to_owned(), options: spec.mount_options.clone() };
     let server = host.start_engine(&EngineConfig { source: name.to_owned(), point: root.to_owned(), what })?;
     match host.mounts()?.iter().rev().find(|mount| mount.point == root) {
         Some(mount) if mount.source == Path::new(name) => Ok(server),

@@ -12,7 +12,7 @@ use super::{
     super::state::ArmContext,
     grep::{scan, verify_grep},
 };
-use crate::{Error, observer::Event, plan::FileSystemName};
+use crate::{Error, observer::Event};
 
 /// The copy may take so much of the machine's memory: a part in this.
 const MEMORY_PART: u64 = 4;
@@ -24,7 +24,7 @@ impl Floor {
     /// Copies the tree below `from`, if the arm's file system is mounted through FUSE. None, with a warning, if it is too
     /// large for the memory.
     pub(super) fn of_tree(context: &mut ArmContext<'_>, from: &Path) -> Result<Option<Self>, Error> {
-        if context.arm.file_system.kind != FileSystemName::Garden {
+        if !context.arm.file_system.kind.is_engine() {
             return Ok(None);
         }
         let space = rustix::fs::statvfs(from).map_err(|errno| Error::io("look at", from)(errno.into()))?;

@@ -32,10 +32,7 @@ use super::{
     check_signal, reason,
     state::{ArmContext, ArmState},
 };
-use crate::{
-    Error, circumstances::add_circumstances, error::chain_text, observer::Event, plan::FileSystemName,
-    run::invalid_cell, volumes,
-};
+use crate::{Error, circumstances::add_circumstances, error::chain_text, observer::Event, run::invalid_cell, volumes};
 
 /// Threads that read a cold volume at least, to hash it: they wait for the device more than they compute.
 const COLD_READERS: usize = 8;
@@ -256,7 +253,7 @@ fn differences(a: &Tree, b: &Tree) -> String {
 fn look_at(context: &mut ArmContext<'_>, key: &CellKey, volume: &mut Volume) -> Result<CellResults, Error> {
     doing(context, "mapping extents", key.role);
     let (layout, free_space, (modelled, map)) = match context.arm.file_system.kind {
-        FileSystemName::Garden => engine_rows(context, key, volume)?,
+        name if name.is_engine() => engine_rows(context, key, volume)?,
         _ => {
             let layout = layout_row(context, key, volume.root())?;
             let free_space = free_space_rows(context, key, volume.root())?;
