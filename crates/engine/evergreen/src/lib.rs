@@ -24,7 +24,7 @@ mod tree;
 pub use batch::{Batch, Change};
 pub use dump::{Dump, DumpTable, DumpValue, DumpWhat, dump};
 pub use error::{Error, Result};
-pub use fs::{EvergreenFs, FsOptions, check_files};
+pub use fs::{EvergreenFs, FsOptions, Survey, SurveyedFile, check_files, survey};
 pub use key_value::{Claim, KeyValue, Live, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 pub use keys::KeyLayout;
 pub use message::{Edit, Message};

@@ -21,8 +21,10 @@ mod labels;
 mod listing;
 mod names;
 mod rename;
+mod survey;
 mod table;
 mod xattrs;
 
 pub use check::check_files;
 pub use evergreen::{EvergreenFs, FsOptions};
+pub use survey::{Survey, SurveyedFile, survey};

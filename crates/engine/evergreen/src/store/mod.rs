@@ -9,6 +9,7 @@
 
 mod checkpoint;
 mod figures;
+mod locate;
 mod open;
 mod pool;
 mod room;

@@ -1,0 +1,139 @@
+//! Where values lie on the device.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::{Evergreen, State};
+use crate::{
+    Result,
+    disk::{Extent, Geometry, NodeId},
+    node::{Body, Buffer, Inner, Leaf, Node},
+};
+
+/// A value, and the byte of the device at which it lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Located {
+    pub(crate) key: Bytes,
+    pub(crate) value: Bytes,
+    /// As if nothing but values lay in a node, from its first byte on: keys and headers between them take no place. A value that waits in
+    /// an inner node, all of it, lies there; one that only waits to be changed lies in its leaf.
+    pub(crate) at: u64,
+}
+
+/// What is found on the way down.
+struct Walk<'a> {
+    state: &'a mut State,
+    geometry: Geometry,
+    cache_bytes: usize,
+    /// What waits for the node that is looked at, the root's first, each with the place of its first value.
+    waiting: Vec<(Buffer, Place)>,
+    sink: &'a mut dyn FnMut(Located),
+}
+
+/// Bytes in a node as places on the device.
+#[derive(Clone)]
+struct Place {
+    /// First bytes and lengths.
+    pieces: Vec<(u64, u64)>,
+    /// Values before.
+    skipped: u64,
+}
+
+impl Evergreen {
+    /// Gives every value with its place, in the order of keys. All must be in a checkpoint; others wait. Cost: reads all nodes.
+    pub(crate) fn locate(&self, sink: &mut dyn FnMut(Located)) -> Result<()> {
+        let mut state = self.core.lock();
+        state.expect_working()?;
+        let root = state.tree.root();
+        let geometry = *self.core.area.geometry();
+        let cache_bytes = self.core.limits.cache_bytes;
+        Walk { state: &mut state, geometry, cache_bytes, waiting: Vec::new(), sink }.visit(root)
+    }
+}
+
+impl Evergreen {
+    /// The area of nodes, and what is free of it: first bytes of the device and lengths.
+    pub(crate) fn free_places(&self) -> ((u64, u64), Vec<(u64, u64)>) {
+        let geometry = self.core.area.geometry();
+        let unit = u64::from(geometry.unit_bytes);
+        let state = self.core.lock();
+        let place = |extent: Extent| (geometry.unit_at(extent.first), u64::from(extent.count) * unit);
+        ((geometry.data_at, geometry.data_bytes()), state.space.free_extents().map(place).collect())
+    }
+}
+
+impl Walk<'_> {
+    fn visit(&mut self, id: NodeId) -> Result<()> {
+        let node = Node::clone(self.state.tree.nodes.whole(id)?);
+        let place = self.place(id);
+        match &node.body {
+            Body::Leaf(leaf) => self.visit_leaf(&node, leaf, place),
+            Body::Inner(inner) => self.visit_inner(inner, place)?,
+        }
+        self.state.tree.trim(self.cache_bytes);
+        Ok(())
+    }
+
+    fn place(&self, id: NodeId) -> Place {
+        let extents = self.state.tree.nodes.source().map.get(id).map(|place| place.extents).unwrap_or_default();
+        let unit = u64::from(self.geometry.unit_bytes);
+        let piece = |extent: &Extent| (self.geometry.unit_at(extent.first), u64::from(extent.count) * unit);
+        Place { pieces: extents.iter().map(piece).collect(), skipped: 0 }
+    }
+
+    fn visit_inner(&mut self, inner: &Inner, mut place: Place) -> Result<()> {
+        for child in inner.children() {
+            let buffer = Buffer::clone(child.body.here());
+            let bytes: usize = buffer.messages().values().map(|message| message.payload_bytes()).sum();
+            self.waiting.push((buffer, place.clone()));
+            self.visit(child.id)?;
+            self.waiting.pop();
+            place.skipped += bytes as u64;
+        }
+        Ok(())
+    }
+
+    fn visit_leaf(&mut self, node: &Node, leaf: &Leaf, mut place: Place) {
+        let mut values: BTreeMap<Bytes, (Bytes, u64)> = BTreeMap::new();
+        for (key, value) in leaf.parts().iter().flat_map(|part| part.body.here().entries()) {
+            values.insert(key.clone(), (value.clone(), place.next(value.len())));
+        }
+        for (buffer, place) in self.waiting.iter().rev() {
+            let mut place = place.clone();
+            for (from, to) in buffer.ranges().iter() {
+                let covered: Vec<Bytes> = values.range(from.clone()..to.clone()).map(|(key, _)| key.clone()).collect();
+                covered.iter().for_each(|key| drop(values.remove(key)));
+            }
+            for (key, message) in buffer.messages() {
+                let at = place.next(message.payload_bytes());
+                if *key < node.lower || node.upper.as_ref().is_some_and(|upper| key >= upper) {
+                    continue;
+                }
+                let old = values.remove(key);
+                let at = old.as_ref().filter(|_| !message.is_whole()).map_or(at, |(_, at)| *at);
+                if let Some(value) = message.apply(old.as_ref().map(|(value, _)| value)) {
+                    values.insert(key.clone(), (value, at));
+                }
+            }
+        }
+        for (key, (value, at)) in values {
+            (self.sink)(Located { key, value, at });
+        }
+    }
+}
+
+impl Place {
+    /// Where a value of so many bytes lies that is the next one.
+    fn next(&mut self, bytes: usize) -> u64 {
+        let mut skipped = self.skipped;
+        self.skipped += bytes as u64;
+        for (at, length) in &self.pieces {
+            if skipped < *length {
+                return at + skipped;
+            }
+            skipped -= length;
+        }
+        0
+    }
+}
