@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Damage, Decoded, Extent, Extents, MAX_PIECES};
 
-/// The free units of the area, and those that will be free when a superblock is durable.
+/// The free units of the area.
 ///
 /// Units are taken near a hint, in one piece if there is one: from the hint on, then from the beginning. If there is none, they are taken
 /// from the largest free extents, so that the pieces are few.
@@ -15,10 +15,7 @@ pub struct Space {
     free: BTreeMap<u32, u32>,
     /// The same by size.
     sizes: BTreeSet<(u32, u32)>,
-    /// Not free yet: by the generation of the newest superblock that names them.
-    held: BTreeMap<u64, Vec<Extent>>,
     free_units: u64,
-    held_units: u64,
 }
 
 /// What is free, and in which pieces.
@@ -28,8 +25,6 @@ pub struct SpaceStatistics {
     pub units: u64,
     /// Units that are free.
     pub free: u64,
-    /// Units that will be free when a superblock is durable.
-    pub held: u64,
     /// Free extents.
     pub free_extents: u64,
     /// Units of the largest.
@@ -43,9 +38,7 @@ impl Space {
             units,
             free: BTreeMap::new(),
             sizes: BTreeSet::new(),
-            held: BTreeMap::new(),
             free_units: 0,
-            held_units: 0,
         };
         space.insert(Extent { first: 0, count: units });
         space
@@ -100,26 +93,10 @@ impl Space {
         Some(taken)
     }
 
-    /// Units that no superblock names are free at once.
+    /// Units are free again. No superblock may name them that is durable, or will be.
     pub fn give_back(&mut self, extents: &[Extent]) {
         for extent in extents {
             self.insert(*extent);
-        }
-    }
-
-    /// Units are not used any more, but the superblock `generation`, durable or being written, names them: they are free when a newer
-    /// one is [durable](Self::release).
-    pub fn hold_back(&mut self, generation: u64, extents: &[Extent]) {
-        self.held_units += extents.iter().map(|extent| u64::from(extent.count)).sum::<u64>();
-        self.held.entry(generation).or_default().extend_from_slice(extents);
-    }
-
-    /// The superblock `durable` is durable: units that only older ones name are free.
-    pub fn release(&mut self, durable: u64) {
-        let still = self.held.split_off(&durable);
-        for extent in std::mem::replace(&mut self.held, still).into_values().flatten() {
-            self.held_units -= u64::from(extent.count);
-            self.insert(extent);
         }
     }
 
@@ -128,7 +105,6 @@ impl Space {
         SpaceStatistics {
             units: u64::from(self.units),
             free: self.free_units,
-            held: self.held_units,
             free_extents: self.free.len() as u64,
             largest: self.sizes.last().map_or(0, |(count, _)| u64::from(*count)),
         }
@@ -245,16 +221,12 @@ mod tests {
     enum Step {
         Take { units: u32, near: u32 },
         GiveBack { which: usize },
-        HoldBack { which: usize },
-        Durable,
     }
 
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
             4 => (1u32..9, 0u32..70).prop_map(|(units, near)| Step::Take { units, near }),
-            1 => (0usize..100).prop_map(|which| Step::GiveBack { which }),
-            3 => (0usize..100).prop_map(|which| Step::HoldBack { which }),
-            1 => Just(Step::Durable),
+            3 => (0usize..100).prop_map(|which| Step::GiveBack { which }),
         ]
     }
 
@@ -262,8 +234,7 @@ mod tests {
         #[test]
         fn it_does_what_a_bitmap_does(steps in proptest::collection::vec(step(), 1..80)) {
             let (mut space, mut bitmap) = (Space::new(64), [true; 64]);
-            let (mut taken, mut held) = (Vec::new(), Vec::new());
-            let mut generation = 1;
+            let mut taken = Vec::new();
             for step in steps {
                 match step {
                     Step::Take { units, near } => {
@@ -296,27 +267,13 @@ mod tests {
                         space.give_back(&extents);
                         extents.iter().flat_map(|extent| extent.first..extent.end()).for_each(|unit| bitmap[unit as usize] = true);
                     }
-                    Step::HoldBack { which } if !taken.is_empty() => {
-                        let extents = taken.swap_remove(which % taken.len());
-                        space.hold_back(generation, &extents);
-                        held.push((generation, extents));
-                    }
-                    Step::GiveBack { .. } | Step::HoldBack { .. } => {}
-                    Step::Durable => {
-                        // The one that was being written is durable; the next one begins.
-                        space.release(generation);
-                        for (_, extents) in held.extract_if(.., |(named, _)| *named < generation) {
-                            extents.iter().flat_map(|extent| extent.first..extent.end()).for_each(|unit| bitmap[unit as usize] = true);
-                        }
-                        generation += 1;
-                    }
+                    Step::GiveBack { .. } => {}
                 }
                 let wanted = runs(&bitmap);
                 prop_assert_eq!(space.free_extents().collect::<Vec<_>>(), wanted.clone());
                 let statistics = SpaceStatistics {
                     units: 64,
                     free: bitmap.iter().filter(|free| **free).count() as u64,
-                    held: held.iter().map(|(_, extents)| extents.units()).sum(),
                     free_extents: wanted.len() as u64,
                     largest: wanted.iter().map(|run| u64::from(run.count)).max().unwrap_or(0),
                 };

@@ -39,9 +39,16 @@ impl Core {
             return Ok(frozen.start);
         }
         let placed = self.write_nodes(&frozen).inspect_err(|_| self.unfreeze(&frozen, &freed))?;
-        // From here on nobody names what the nodes' old places hold. If the new ones are not durable, all is written again.
-        let superblock =
-            self.write_map(durable, &frozen, placed, &freed).inspect_err(|_| self.unfreeze(&frozen, &[]))?;
+        let replaced = self.install(placed, &freed);
+        let superblock = match self.write_map(&frozen) {
+            Ok(superblock) => superblock,
+            Err(error) => {
+                // What was written may not be durable: all is written again, and elsewhere.
+                self.uninstall(replaced);
+                self.unfreeze(&frozen, &freed);
+                return Err(error);
+            }
+        };
         let device = self.area.device();
         let written = write_superblock(device, &superblock).and_then(|()| Ok(device.flush()?));
         let mut state = self.lock();
@@ -49,8 +56,10 @@ impl Core {
             state.failed = Some(error.to_string());
             return Err(error);
         }
-        state.space.hold_back(durable.generation, &durable.map.extents);
-        state.space.release(superblock.generation);
+        for (_, place) in replaced {
+            state.space.give_back(place.as_ref().map_or(&[], |place| &place.extents));
+        }
+        state.space.give_back(&durable.map.extents);
         state.tree.nodes.written(frozen.nodes.iter().map(|(id, _)| *id));
         *durable = Durable::from(&superblock);
         self.counters.note_checkpoint(superblock.map.bytes);
@@ -90,26 +99,34 @@ impl Core {
         Ok(())
     }
 
-    /// The nodes lie where they were placed from now on. Writes the map of nodes that says so, and makes it and them durable.
-    /// Returns the superblock that is to name it.
-    fn write_map(
-        &self,
-        durable: &Durable,
-        frozen: &Frozen,
-        placed: Vec<(NodeId, Place)>,
-        freed: &[NodeId],
-    ) -> Result<Superblock> {
+    /// The nodes lie where they were placed from now on, and those that were freed nowhere. Returns where they lay before: that is
+    /// not free yet.
+    fn install(&self, placed: Vec<(NodeId, Place)>, freed: &[NodeId]) -> Vec<(NodeId, Option<Place>)> {
+        let mut state = self.lock();
+        let map = &mut state.tree.nodes.source_mut().map;
+        let placed = placed.into_iter().map(|(id, place)| (id, Some(place)));
+        let changes = placed.chain(freed.iter().map(|id| (*id, None)));
+        changes.map(|(id, place)| (id, set(map, id, place))).collect()
+    }
+
+    /// The nodes lie where they lay before.
+    fn uninstall(&self, replaced: Vec<(NodeId, Option<Place>)>) {
+        let mut state = self.lock();
+        let State { tree, space, .. } = &mut *state;
+        for (id, place) in replaced {
+            if let Some(place) = set(&mut tree.nodes.source_mut().map, id, place) {
+                space.give_back(&place.extents);
+            }
+        }
+    }
+
+    /// Writes the map of nodes, and makes it and them durable. Returns the superblock that is to name it.
+    fn write_map(&self, frozen: &Frozen) -> Result<Superblock> {
         let geometry = *self.area.geometry();
         let (bytes, extents) = {
             let mut state = self.lock();
-            let State { tree, space, .. } = &mut *state;
-            let map = &mut tree.nodes.source_mut().map;
-            let old = placed.into_iter().map(|(id, place)| map.insert(id, place)).collect::<Vec<_>>();
-            for place in old.into_iter().chain(freed.iter().map(|id| map.remove(*id))).flatten() {
-                space.hold_back(durable.generation, &place.extents);
-            }
-            let bytes = map.encode(frozen.generation);
-            let extents = space.take_pieces(geometry.units_for(bytes.len() as u64), 0, MAX_MAP_PIECES);
+            let bytes = state.tree.nodes.source().map.encode(frozen.generation);
+            let extents = state.space.take_pieces(geometry.units_for(bytes.len() as u64), 0, MAX_MAP_PIECES);
             let Some(extents) = extents else { return Err(self.no_extents(&state, bytes.len() as u64)) };
             (bytes, extents)
         };
@@ -149,6 +166,14 @@ fn freeze(state: &mut State, start: LogStart, generation: u64) -> (Frozen, Vec<N
     let (mut nodes, freed) = state.tree.nodes.freeze();
     nodes.sort_by(|(_, a), (_, b)| (a.height(), &a.lower).cmp(&(b.height(), &b.lower)));
     (Frozen { nodes, generation, start, live, root, next }, freed)
+}
+
+/// A node lies there now, or nowhere; gives where it lay before.
+fn set(map: &mut NodeMap, id: NodeId, place: Option<Place>) -> Option<Place> {
+    match place {
+        Some(place) => map.insert(id, place),
+        None => map.remove(id),
+    }
 }
 
 /// Where a node should lie: behind its left neighbour, else behind the one that was placed before it.
