@@ -34,12 +34,7 @@ pub struct SpaceStatistics {
 impl Space {
     /// An area all of whose units are free.
     pub fn new(units: u32) -> Self {
-        let mut space = Self {
-            units,
-            free: BTreeMap::new(),
-            sizes: BTreeSet::new(),
-            free_units: 0,
-        };
+        let mut space = Self { units, free: BTreeMap::new(), sizes: BTreeSet::new(), free_units: 0 };
         space.insert(Extent { first: 0, count: units });
         space
     }

@@ -76,7 +76,7 @@ impl Walk<'_> {
     }
 
     fn place(&self, id: NodeId) -> Place {
-        let extents = self.state.tree.nodes.source().map.get(id).map(|place| place.extents).unwrap_or_default();
+        let extents = self.state.tree.nodes.source().map.get(id).map(|place| place.extents.clone()).unwrap_or_default();
         let unit = u64::from(self.geometry.unit_bytes);
         let piece = |extent: &Extent| (self.geometry.unit_at(extent.first), u64::from(extent.count) * unit);
         Place { pieces: extents.iter().map(piece).collect(), skipped: 0 }
