@@ -12,6 +12,9 @@ pub const MAX_KEY_BYTES: usize = 2048;
 /// The longest value: a block of a file, or an extended attribute.
 pub const MAX_VALUE_BYTES: usize = 4096;
 
+/// What a change counts beside its key and what it carries.
+pub const CHANGE_BYTES: usize = 64;
+
 /// What a batch claims of the space, by what its maker knows: a blind write does not look at what it replaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
@@ -53,6 +56,10 @@ pub trait KeyValue: Send + Sync {
 
     /// All batches whose `apply` has returned are durable when it returns.
     fn sync(&self) -> Result<()>;
+
+    /// What a batch may come to at most: the bytes of its keys and of what its messages carry, and [`CHANGE_BYTES`] for each
+    /// change. Never below 15 KiB.
+    fn max_batch_bytes(&self) -> usize;
 
     /// What is claimed and can be. Cost: none that grows.
     fn live(&self) -> Live;

@@ -91,6 +91,10 @@ impl KeyValue for ModelStore {
         Ok(())
     }
 
+    fn max_batch_bytes(&self) -> usize {
+        usize::MAX
+    }
+
     fn live(&self) -> Live {
         Live { bytes: self.lock().live, most: self.most - self.kept }
     }

@@ -17,7 +17,8 @@ use super::{
 };
 use crate::{
     KeyValue, Result,
-    keys::{Home, Key, KeyLayout},
+    disk::KeyOrder,
+    keys::{Home, Key},
 };
 
 /// What lies under one home.
@@ -36,7 +37,7 @@ struct Found {
 
 #[derive(Default)]
 struct Files {
-    layout: KeyLayout,
+    layout: KeyOrder,
     next_ino: u64,
     homes: BTreeMap<Home, Found>,
     home_of: BTreeMap<u64, Home>,
@@ -70,8 +71,8 @@ impl Files {
         match Key::decode(key)? {
             Key::Layout => {
                 self.layout = match value[..] {
-                    [1, 0] => KeyLayout::BirthPath,
-                    [1, 1] => KeyLayout::InodeNumber,
+                    [1, 0] => KeyOrder::BirthPath,
+                    [1, 1] => KeyOrder::InodeNumber,
                     _ => return Err(format!("a layout {value:?}")),
                 }
             }

@@ -12,12 +12,14 @@ use super::{
     table::Object,
 };
 use crate::{
-    Batch, KeyValue, Message,
+    Batch, CHANGE_BYTES, KeyValue, MAX_KEY_BYTES, MAX_VALUE_BYTES, Message,
     keys::{Home, Key},
 };
 
-/// Blocks that one batch writes at most: longer writes are several batches.
+/// Blocks that one batch writes at most, if the store takes so many: longer writes are several batches.
 pub const BATCH_BLOCKS: u64 = 1024;
+/// What a batch has beside blocks or pieces: records of inodes, names and the like.
+const BESIDE_BYTES: usize = 4 * (MAX_KEY_BYTES / 2 + CHANGE_BYTES);
 /// Up to so many blocks are read one by one: a store reads less for a key than for a range.
 const READ_ONE_BY_ONE: u64 = 2;
 
@@ -121,7 +123,7 @@ impl<S: KeyValue> EvergreenFs<S> {
         let mut object = self.writing(&node)?;
         object.inode.file()?;
         let end = check_end(offset, data.len() as u64)?;
-        let (mut at, mut blocks) = (offset, BATCH_BLOCKS);
+        let (mut at, mut blocks) = (offset, self.batch_blocks(&object.home));
         while at < end {
             let to = end.min((at / BLOCK + blocks) * BLOCK);
             match self.write_batch(caller, ino, &object, at, &data[(at - offset) as usize..(to - offset) as usize]) {
@@ -140,7 +142,18 @@ impl<S: KeyValue> EvergreenFs<S> {
         Ok((at - offset) as usize)
     }
 
-    /// Writes at most [`BATCH_BLOCKS`] blocks; gives the inode as it is then.
+    /// How many whole values under keys of so many bytes a batch may have.
+    pub(super) fn batch_values(&self, key_bytes: usize) -> usize {
+        let most = self.store.max_batch_bytes().saturating_sub(BESIDE_BYTES);
+        (most / (MAX_VALUE_BYTES + CHANGE_BYTES + key_bytes)).max(1)
+    }
+
+    /// How many blocks of a file one batch writes at most.
+    pub(super) fn batch_blocks(&self, home: &Home) -> u64 {
+        (self.batch_values(home.block_key(u64::MAX).len()) as u64).min(BATCH_BLOCKS)
+    }
+
+    /// Writes no more blocks than a batch takes; gives the inode as it is then.
     fn write_batch(&self, caller: &Caller, ino: Ino, object: &Object, offset: u64, data: &[u8]) -> FsResult<Inode> {
         let end = offset + data.len() as u64;
         let (first, behind) = (offset / BLOCK, end.div_ceil(BLOCK));

@@ -47,11 +47,11 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keys::KeyLayout;
+    use crate::disk::KeyOrder;
 
     #[test]
     fn records_of_names_come_back() {
-        for home in [None, Some(Home::root().child(KeyLayout::BirthPath, b"name", 1000))] {
+        for home in [None, Some(Home::root().child(KeyOrder::BirthPath, b"name", 1000))] {
             let entry = Entry { ino: Ino(1000), kind: FileKind::Symlink, label: 1 << 60, floor: 77, home };
             let record = entry.encode();
             assert_eq!(Entry::decode(&record), Ok(entry));

@@ -15,7 +15,8 @@ use super::{
 };
 use crate::{
     Batch, Error, KeyValue, Result,
-    keys::{self, Home, Key, KeyLayout},
+    disk::KeyOrder,
+    keys::{self, Home, Key},
 };
 
 /// What the record of the layout begins with: the version.
@@ -27,13 +28,13 @@ const INOS_AT_ONCE: u64 = 1024;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FsOptions {
     /// What the homes of its keys are.
-    pub keys: KeyLayout,
+    pub keys: KeyOrder,
 }
 
 /// A file system over any store.
 pub struct EvergreenFs<S> {
     pub(super) store: S,
-    pub(super) layout: KeyLayout,
+    pub(super) layout: KeyOrder,
     pub(super) table: Table,
     /// Held by renames between directories.
     pub(super) renames: Mutex<()>,
@@ -76,8 +77,8 @@ impl<S: KeyValue> EvergreenFs<S> {
         let home = Home::root();
         let mut batch = Batch::new();
         let layout = match options.keys {
-            KeyLayout::BirthPath => 0,
-            KeyLayout::InodeNumber => 1,
+            KeyOrder::BirthPath => 0,
+            KeyOrder::InodeNumber => 1,
         };
         batch.put(keys::layout_key(), vec![VERSION, layout]);
         batch.put(keys::next_ino_key(), (Ino::ROOT.0 + 1).to_le_bytes().to_vec());
@@ -95,8 +96,8 @@ impl<S: KeyValue> EvergreenFs<S> {
     pub fn open(store: S) -> Result<Self> {
         let record = store.get(&keys::layout_key())?;
         let layout = match record.as_deref() {
-            Some([VERSION, 0]) => KeyLayout::BirthPath,
-            Some([VERSION, 1]) => KeyLayout::InodeNumber,
+            Some([VERSION, 0]) => KeyOrder::BirthPath,
+            Some([VERSION, 1]) => KeyOrder::InodeNumber,
             None => return Err(Error::Invalid { what: "there is no file system in the store".to_owned() }),
             Some(other) => {
                 let what = format!("the file system has layout {other:?}; this is version {VERSION}");
@@ -128,7 +129,7 @@ impl<S: KeyValue> EvergreenFs<S> {
     }
 
     /// What the homes of its keys are.
-    pub fn key_layout(&self) -> KeyLayout {
+    pub fn key_order(&self) -> KeyOrder {
         self.layout
     }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use senesce_fsapi::{AllocateHow, Caller, FsError, FsResult, Ino, SeekTo, check_clone};
 
 use super::{
-    contents::{BATCH_BLOCKS, change_blocks, check_end},
+    contents::{change_blocks, check_end},
     evergreen::EvergreenFs,
     inode::{BLOCK, Body, Inode},
     names::touch,
@@ -161,9 +161,9 @@ impl<S: KeyValue> EvergreenFs<S> {
         read.inode.file()?;
         target.inode.file()?;
         let len = check_clone(from, read.inode.size, to, len)?;
-        let mut done = 0;
+        let (mut done, most) = (0, self.batch_blocks(&target.home) * BLOCK);
         while done < len {
-            let step = (len - done).min(BATCH_BLOCKS * BLOCK);
+            let step = (len - done).min(most);
             let read = source.unwrap_or(target);
             match self.copy_batch(caller, read, from.1 + done, target, (to.0, to.1 + done), step) {
                 Ok(inode) => target.inode = inode,
@@ -175,7 +175,7 @@ impl<S: KeyValue> EvergreenFs<S> {
         Ok(done)
     }
 
-    /// Copies at most [`BATCH_BLOCKS`] blocks; gives the target's inode as it is then.
+    /// Copies no more blocks than a batch takes; gives the target's inode as it is then.
     fn copy_batch(
         &self,
         caller: &Caller,

@@ -12,6 +12,7 @@
 
 mod check;
 mod contents;
+mod device;
 mod entry;
 mod evergreen;
 mod file_system;

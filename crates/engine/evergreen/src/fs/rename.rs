@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
-use senesce_fsapi::{Caller, FileKind, FsError, FsResult, Ino, RenameHow};
+use senesce_fsapi::{Caller, FileKind, FsError, FsResult, Ino, MAX_NAME_BYTES, RenameHow};
 
 use super::{
     entry::Entry,
@@ -244,8 +244,8 @@ impl<S: KeyValue> EvergreenFs<S> {
             *parent = to.0;
         }
         let born = directory.home.child(self.layout, to.1, ino.0);
-        let moves = !inode.is_directory() && inode.links == 1 && inode.size <= REHOMED_BYTES && born != object.home;
-        if !moves {
+        let may_move = !inode.is_directory() && inode.links == 1 && inode.size <= REHOMED_BYTES;
+        if !may_move || born == object.home || !self.fits_a_batch(&inode, &born) {
             self.change_inode(batch, ino, object, &inode);
             return Ok((object.home.clone(), inode));
         }
@@ -257,6 +257,13 @@ impl<S: KeyValue> EvergreenFs<S> {
         batch.put(born.inode_key(), inode.encode());
         batch.put(home_of_key(ino.0), born.bytes().to_vec());
         Ok((born, inode))
+    }
+
+    /// Whether one batch can move all of an object.
+    fn fits_a_batch(&self, inode: &Inode, to: &Home) -> bool {
+        let (blocks, _) = inode.file().unwrap_or_default();
+        let values = blocks + u64::from(inode.xattr_pieces) + 1;
+        values <= self.batch_values(to.byte_count() + MAX_NAME_BYTES + 4) as u64
     }
 
     /// Moves the keys of a range from an object's home to another.

@@ -80,6 +80,10 @@ impl<S: KeyValue> EvergreenFs<S> {
         }
         let node = self.table.get(ino);
         let mut object = self.writing(&node)?;
+        let most = self.batch_values(object.home.xattr_key(name, 0).len());
+        if pieces(value.len()) > most {
+            return Err(FsError::ValueTooLong { bytes: value.len(), max: most * MAX_VALUE_BYTES - LENGTH_BYTES });
+        }
         let old = self.first_piece(&object, name)?.map(|(bytes, _)| bytes);
         match (how, old) {
             (SetXattrHow::Create, Some(_)) => return Err(FsError::Exists),

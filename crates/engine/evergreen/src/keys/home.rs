@@ -1,6 +1,7 @@
 //! What the keys of an object begin with.
 
 use super::number::{put_number, take_number};
+use crate::disk::KeyOrder;
 
 /// How much of a name a home holds.
 pub const BIRTH_NAME_BYTES: usize = 16;
@@ -16,16 +17,6 @@ const NUMBER: u8 = 3;
 /// Bytes of names below this one, and this one, are escaped by it: what is lower tells what a key is.
 const ESCAPE: u8 = 3;
 
-/// What the homes of a file system are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum KeyLayout {
-    /// The path at birth: what is read together lies together.
-    #[default]
-    BirthPath,
-    /// The inode's number alone: for showing what the other is good for.
-    InodeNumber,
-}
-
 /// The home of an object. It outlives renames; no other object has the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Home(Vec<u8>);
@@ -37,8 +28,8 @@ impl Home {
     }
 
     /// That of an inode born under this one with this name.
-    pub fn child(&self, layout: KeyLayout, name: &[u8], ino: u64) -> Self {
-        if layout == KeyLayout::InodeNumber {
+    pub fn child(&self, layout: KeyOrder, name: &[u8], ino: u64) -> Self {
+        if layout == KeyOrder::InodeNumber {
             return Self::begin(NUMBER, ino);
         }
         let mut home = self.0.clone();

@@ -207,10 +207,8 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{
-        super::home::{KeyLayout, MAX_HOME_BYTES},
-        *,
-    };
+    use super::{super::home::MAX_HOME_BYTES, *};
+    use crate::disk::KeyOrder;
 
     /// Names of low bytes, of equal beginnings, and of any bytes.
     fn name() -> impl Strategy<Value = Vec<u8>> {
@@ -229,7 +227,7 @@ mod tests {
     }
 
     fn home(path: &Path) -> Home {
-        path.iter().fold(Home::root(), |home, (name, ino)| home.child(KeyLayout::BirthPath, name, *ino))
+        path.iter().fold(Home::root(), |home, (name, ino)| home.child(KeyOrder::BirthPath, name, *ino))
     }
 
     /// The order of paths, each name as far as a home holds it.
@@ -316,12 +314,12 @@ mod tests {
     fn homes_that_grow_too_long_begin_anew() {
         let (mut home, mut anew) = (Home::root(), 0);
         for ino in 1000..1200 {
-            let child = home.child(KeyLayout::BirthPath, &[b'n'; 255], ino);
+            let child = home.child(KeyOrder::BirthPath, &[b'n'; 255], ino);
             anew += u64::from(child.byte_count() < home.byte_count());
             assert!(child.byte_count() <= MAX_HOME_BYTES);
             home = child;
         }
         assert_eq!(anew, 3, "200 directories of 20 bytes each are more than three zones");
-        assert_eq!(home.child(KeyLayout::InodeNumber, b"name", 5).bytes(), [3, 5]);
+        assert_eq!(home.child(KeyOrder::InodeNumber, b"name", 5).bytes(), [3, 5]);
     }
 }

@@ -21,6 +21,6 @@ mod home;
 mod key;
 mod number;
 
-pub use home::{Home, KeyLayout};
+pub use home::Home;
 pub use key::{Key, home_of_key, layout_key, next_ino_key, orphan_key, orphans};
 pub(crate) use number::{put_number, take_number};

@@ -214,6 +214,10 @@ impl KeyValue for Evergreen {
         self.log.sync()
     }
 
+    fn max_batch_bytes(&self) -> usize {
+        self.log.max_record_bytes()
+    }
+
     fn live(&self) -> Live {
         let most = self.core.most_live(false);
         Live { bytes: self.core.lock().live, most }

@@ -1,4 +1,5 @@
 //! The engine as its users see it.
 
+mod device;
 mod fs;
 mod survey;

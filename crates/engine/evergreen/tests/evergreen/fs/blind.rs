@@ -1,7 +1,7 @@
 //! What the store is asked for: writing reads nothing, and what is large is not much work.
 
 use senesce_core::{Rng, Seed};
-use senesce_evergreen::KeyLayout;
+use senesce_evergreen::disk::KeyOrder;
 use senesce_fsapi::{
     AllocateHow, Caller, FileSystem, Ino, NewNode, RenameHow, SetAttributes,
     conformance::{Subject, resolve},
@@ -13,7 +13,7 @@ use super::{
 };
 
 fn rig(keeps: Keeps) -> Rig<Watched> {
-    Rig::new(Watched::new(keeps), KeyLayout::BirthPath)
+    Rig::new(Watched::new(keeps), KeyOrder::BirthPath)
 }
 
 const CALLER: Caller = Caller { uid: 0, gid: 0, now: senesce_fsapi::Timestamp { seconds: 9, nanoseconds: 9 } };
@@ -136,7 +136,7 @@ fn order_of_blocks(fs: &senesce_evergreen::EvergreenFs<Watched>) -> Vec<u8> {
 
 #[test]
 fn small_files_lie_where_their_new_names_say() {
-    for (layout, want) in [(KeyLayout::BirthPath, b"cbaLd"), (KeyLayout::InodeNumber, b"abcdL")] {
+    for (layout, want) in [(KeyOrder::BirthPath, b"cbaLd"), (KeyOrder::InodeNumber, b"abcdL")] {
         let mut rig = Rig::new(Watched::new(Keeps::Entries), layout);
         let fs = rig.fs();
         let directory = fs.make_node(&CALLER, Ino::ROOT, b"directory", &NewNode::directory(0o755)).unwrap().ino;

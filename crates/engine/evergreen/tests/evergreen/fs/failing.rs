@@ -1,7 +1,7 @@
 //! A call that fails changes nothing, neither in the store nor in memory.
 
 use senesce_core::{Bytes, Seed};
-use senesce_evergreen::KeyLayout;
+use senesce_evergreen::disk::KeyOrder;
 use senesce_fsapi::{
     ModelFs,
     conformance::{Answer, Draw, Operation, Player, SequenceOptions, Subject, collect_tree, find_difference, set_root},
@@ -16,7 +16,7 @@ use super::{
 fn what_fails_is_not_done_in_part() {
     let mut failures = 0;
     for seed in 0..4 {
-        let mut rig = Rig::new(Watched::new(Keeps::Entries), KeyLayout::BirthPath);
+        let mut rig = Rig::new(Watched::new(Keeps::Entries), KeyOrder::BirthPath);
         let mut model = ModelFs::new(Bytes(Bytes::GIB));
         set_root(rig.fs()).and_then(|()| set_root(&model)).unwrap();
         let (mut player, mut model_player) = (Player::default(), Player::default());

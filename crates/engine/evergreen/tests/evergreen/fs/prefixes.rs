@@ -1,7 +1,7 @@
 //! After a loss of power the store has the first batches up to one: each of these states is one that the file system was in.
 
 use senesce_core::{Bytes, Seed};
-use senesce_evergreen::{EvergreenFs, KeyLayout, KeyValue, check_files};
+use senesce_evergreen::{EvergreenFs, KeyValue, check_files, disk::KeyOrder};
 use senesce_fsapi::{
     ModelFs,
     conformance::{Draw, Player, SequenceOptions, collect_tree, find_difference, set_root},
@@ -15,7 +15,7 @@ use super::{
 #[test]
 fn the_first_batches_are_the_first_calls() {
     for seed in 0..4 {
-        let mut rig = Rig::new(Watched::new(Keeps::Batches), KeyLayout::BirthPath);
+        let mut rig = Rig::new(Watched::new(Keeps::Batches), KeyOrder::BirthPath);
         let mut model = ModelFs::new(Bytes(Bytes::GIB));
         set_root(rig.fs()).and_then(|()| set_root(&model)).unwrap();
         // After so many batches the tree is this one.

@@ -1,13 +1,13 @@
 //! A file system over the store in memory, that is closed and opened, and checked.
 
-use senesce_evergreen::{EvergreenFs, FsOptions, KeyLayout, KeyValue, ModelStore, check_files};
+use senesce_evergreen::{EvergreenFs, FsOptions, KeyValue, ModelStore, check_files, disk::KeyOrder};
 use senesce_fsapi::{FileSystem, FsResult, conformance::Subject};
 
 /// A file system over a store.
 pub struct Rig<S: KeyValue>(Option<EvergreenFs<S>>);
 
 impl<S: KeyValue> Rig<S> {
-    pub fn new(store: S, keys: KeyLayout) -> Self {
+    pub fn new(store: S, keys: KeyOrder) -> Self {
         Self(Some(EvergreenFs::format(store, FsOptions { keys }).unwrap()))
     }
 
@@ -39,9 +39,9 @@ pub fn large() -> ModelStore {
 }
 
 pub fn make() -> Box<dyn Subject> {
-    Box::new(Rig::new(large(), KeyLayout::BirthPath))
+    Box::new(Rig::new(large(), KeyOrder::BirthPath))
 }
 
 pub fn make_by_number() -> Box<dyn Subject> {
-    Box::new(Rig::new(large(), KeyLayout::InodeNumber))
+    Box::new(Rig::new(large(), KeyOrder::InodeNumber))
 }

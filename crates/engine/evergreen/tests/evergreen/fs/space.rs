@@ -1,7 +1,7 @@
 //! Space: what is claimed is given back, to the byte, and a full store still lets things go.
 
 use senesce_core::{Bytes, Rng, Seed};
-use senesce_evergreen::{KeyLayout, KeyValue, ModelStore};
+use senesce_evergreen::{KeyValue, ModelStore, disk::KeyOrder};
 use senesce_fsapi::{
     AllocateHow, Caller, FileSystem, FsError, Ino, NewNode, SetAttributes, SetXattrHow,
     conformance::{Draw, Player, SequenceOptions, Subject, collect_tree},
@@ -30,7 +30,7 @@ fn empty(fs: &dyn FileSystem) {
 #[test]
 fn what_is_removed_is_given_back_to_the_byte() {
     for seed in 0..6 {
-        let mut rig = Rig::new(large(), KeyLayout::BirthPath);
+        let mut rig = Rig::new(large(), KeyOrder::BirthPath);
         let before = live(&rig);
         let mut player = Player::default();
         let options = SequenceOptions { boundaries: vec![0, 1, 4096, 8192, 200_000], ..SequenceOptions::default() };
@@ -51,7 +51,7 @@ fn what_is_removed_is_given_back_to_the_byte() {
 
 #[test]
 fn a_file_is_counted_by_what_it_has() {
-    let mut rig = Rig::new(large(), KeyLayout::BirthPath);
+    let mut rig = Rig::new(large(), KeyOrder::BirthPath);
     let file = rig.fs().make_node(&CALLER, Ino::ROOT, b"f", &NewNode::file(0o644)).unwrap().ino;
     let (empty, mut rng) = (live(&rig), Rng::for_purpose(Seed(2), "space of a file"));
     for _ in 0..400 {
@@ -77,7 +77,7 @@ fn a_file_is_counted_by_what_it_has() {
 #[test]
 fn reserved_space_is_there_when_it_is_written() {
     const BLOCKS: u64 = 64;
-    let rig = Rig::new(ModelStore::new(1 << 20, 1 << 16), KeyLayout::BirthPath);
+    let rig = Rig::new(ModelStore::new(1 << 20, 1 << 16), KeyOrder::BirthPath);
     let make = |name: &[u8]| rig.fs().make_node(&CALLER, Ino::ROOT, name, &NewNode::file(0o644)).unwrap().ino;
     let (reserved, other) = (make(b"reserved"), make(b"other"));
     let keep_size = AllocateHow::Reserve { keep_size: true };
@@ -97,7 +97,7 @@ fn reserved_space_is_there_when_it_is_written() {
 #[test]
 fn a_full_store_refuses_without_a_trace_and_lets_everything_go() {
     let store = || ModelStore::new(3 << 20, 1 << 20);
-    let mut rig = Rig::new(store(), KeyLayout::BirthPath);
+    let mut rig = Rig::new(store(), KeyOrder::BirthPath);
     let filler = rig.fs().make_node(&CALLER, Ino::ROOT, b"filler", &NewNode::file(0o644)).unwrap().ino;
     rig.fs().make_node(&CALLER, Ino::ROOT, b"d", &NewNode::directory(0o755)).unwrap();
     let sparse = rig.fs().make_node(&CALLER, Ino::ROOT, b"sparse", &NewNode::file(0o644)).unwrap().ino;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, ops::ControlFlow};
 
 use senesce_core::{Rng, Seed};
-use senesce_evergreen::KeyLayout;
+use senesce_evergreen::disk::KeyOrder;
 use senesce_fsapi::{
     Caller, FileSystem, Ino, NewNode, RenameHow,
     conformance::{Subject, resolve},
@@ -40,7 +40,7 @@ fn list(fs: &dyn FileSystem, directory: Ino) -> Vec<(Vec<u8>, u64)> {
 
 #[test]
 fn where_no_label_is_left_names_are_listed_all_the_same() {
-    let mut rig = Rig::new(large(), KeyLayout::BirthPath);
+    let mut rig = Rig::new(large(), KeyOrder::BirthPath);
     let caller = Caller::default();
     let directory = rig.fs().make_node(&caller, Ino::ROOT, b"d", &NewNode::directory(0o755)).unwrap().ino;
     let names = inwards(100);
@@ -89,7 +89,7 @@ fn where_no_label_is_left_names_are_listed_all_the_same() {
 
 #[test]
 fn readings_go_on_where_names_were_removed() {
-    let mut rig = Rig::new(large(), KeyLayout::BirthPath);
+    let mut rig = Rig::new(large(), KeyOrder::BirthPath);
     let caller = Caller::default();
     for n in 0..1000 {
         rig.fs().make_node(&caller, Ino::ROOT, format!("{n:04}").as_bytes(), &NewNode::file(0o644)).unwrap();
@@ -123,7 +123,7 @@ fn readings_go_on_where_names_were_removed() {
 
 #[test]
 fn deep_trees_begin_anew() {
-    let mut rig = Rig::new(large(), KeyLayout::BirthPath);
+    let mut rig = Rig::new(large(), KeyOrder::BirthPath);
     let caller = Caller::default();
     let name = [b'n'; 255];
     let (mut directory, mut path) = (Ino::ROOT, Vec::new());

@@ -120,6 +120,10 @@ impl KeyValue for Watched {
         self.inner.sync()
     }
 
+    fn max_batch_bytes(&self) -> usize {
+        self.inner.max_batch_bytes()
+    }
+
     fn live(&self) -> Live {
         self.inner.live()
     }

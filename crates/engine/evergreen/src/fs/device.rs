@@ -1,0 +1,33 @@
+//! A file system in the tree on a device.
+
+use std::sync::Arc;
+
+use senesce_block::BlockDevice;
+
+use super::evergreen::{EvergreenFs, FsOptions, damaged};
+use crate::{Evergreen, Limits, MakeOptions, Result};
+
+impl EvergreenFs<Evergreen> {
+    /// Makes an empty file system on a device: **what lies there is lost.** Durable when it returns.
+    ///
+    /// Errors: as [`Evergreen::make`] has them.
+    pub fn make_on(device: Arc<dyn BlockDevice>, options: &MakeOptions) -> Result<()> {
+        Evergreen::make(device.clone(), options)?;
+        let store = Evergreen::open(device, Limits::default())?;
+        let fs = Self::format(store, FsOptions { keys: options.shape.key_order })?;
+        fs.store().checkpoint()
+    }
+
+    /// Opens the file system on a device: as it was after some call that is not before the last sync.
+    ///
+    /// Errors: as [`Evergreen::open`] and [`open`](Self::open) have them; `Damaged` if its keys are not as the superblock says.
+    pub fn open_on(device: Arc<dyn BlockDevice>, limits: Limits) -> Result<Self> {
+        let name = device.name().to_owned();
+        let fs = Self::open(Evergreen::open(device, limits)?)?;
+        let (told, found) = (fs.store().shape().key_order, fs.key_order());
+        if told == found {
+            return Ok(fs);
+        }
+        Err(damaged(name, format!("the file system's keys are in the order {found:?}, its superblock says {told:?}")))
+    }
+}

@@ -1,0 +1,6 @@
+//! The file system in the tree on a device.
+
+mod conformance;
+mod crash;
+mod rig;
+mod space;
