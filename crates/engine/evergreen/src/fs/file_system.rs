@@ -7,11 +7,7 @@ use senesce_fsapi::{
     SeekTo, SetAttributes, SetXattrHow, SpaceReport, Timestamp,
 };
 
-use super::{
-    evergreen::{EvergreenFs, damaged},
-    inode::{BLOCK, Body},
-    names::check_target,
-};
+use super::{evergreen::EvergreenFs, inode::BLOCK, nodes::check_target};
 use crate::{Batch, KeyValue};
 
 impl<S: KeyValue> FileSystem for EvergreenFs<S> {
@@ -61,15 +57,7 @@ impl<S: KeyValue> FileSystem for EvergreenFs<S> {
     fn read_link(&self, ino: Ino) -> FsResult<Vec<u8>> {
         let node = self.table.get(ino);
         let object = self.reading(&node)?;
-        if object.inode.body != Body::Symlink {
-            return Err(FsError::Invalid { what: "it is no symbolic link" });
-        }
-        let target = self.store.get(&object.home.target_key())?.unwrap_or_default();
-        if target.len() as u64 != object.inode.size {
-            let what = format!("its target has {} bytes and not {}", target.len(), object.inode.size);
-            return Err(damaged(format!("inode {}", ino.0), what).into());
-        }
-        Ok(target.to_vec())
+        Ok(self.target(&object)?.to_vec())
     }
 
     fn link(&self, caller: &Caller, ino: Ino, directory: Ino, name: &[u8]) -> FsResult<Attributes> {

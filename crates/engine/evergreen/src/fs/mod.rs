@@ -21,6 +21,7 @@ mod inode;
 mod labels;
 mod listing;
 mod names;
+mod nodes;
 mod rename;
 mod survey;
 mod table;

@@ -1,11 +1,9 @@
-//! Names: finding, making and removing them.
+//! Names: their records, and their places among the others.
 
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
-use senesce_fsapi::{
-    Attributes, Caller, FileKind, FsError, FsResult, Ino, MAX_SYMLINK_BYTES, NewNode, Timestamp, check_name,
-};
+use senesce_fsapi::{Caller, FileKind, FsError, FsResult, Ino, Timestamp, check_name};
 
 use super::{
     entry::{Entry, FLOOR_AT},
@@ -16,11 +14,8 @@ use super::{
 };
 use crate::{
     Batch, KeyValue, Message,
-    keys::{Home, Key, home_of_key, orphan_key},
+    keys::{Home, Key, orphan_key},
 };
-
-/// Names that one inode can have.
-const MAX_LINKS: u32 = u32::MAX;
 
 /// What is at a name, and the name behind it.
 pub struct Found {
@@ -75,6 +70,19 @@ impl<S: KeyValue> EvergreenFs<S> {
         check_name(name)?;
         let record = self.store.get(&directory.home.name_key(name))?;
         record.map(|record| Self::decode_entry(&directory.home, name, &record)).transpose()
+    }
+
+    /// The target of a symbolic link. Errors: `Invalid` for anything else.
+    pub(super) fn target(&self, object: &Object) -> FsResult<Bytes> {
+        if object.inode.body != Body::Symlink {
+            return Err(FsError::Invalid { what: "it is no symbolic link" });
+        }
+        let target = self.store.get(&object.home.target_key())?.unwrap_or_default();
+        if target.len() as u64 != object.inode.size {
+            let what = format!("its target has {} bytes and not {}", target.len(), object.inode.size);
+            return Err(damaged(format!("{:?}", object.home), what).into());
+        }
+        Ok(target)
     }
 
     /// What a name leads to, and the name behind it: what is needed to make or remove it.
@@ -189,130 +197,6 @@ impl<S: KeyValue> EvergreenFs<S> {
         self.change_inode(batch, node.ino, object, &inode);
         Some(inode)
     }
-
-    pub(super) fn do_lookup(&self, directory: Ino, name: &[u8]) -> FsResult<Attributes> {
-        let node = self.table.get(directory);
-        let object = self.reading(&node)?;
-        match name {
-            b"." => object.inode.check_directory().map(|()| object.inode.stat(directory)),
-            b".." => {
-                let parent = object.inode.parent()?;
-                check_alive(&object)?;
-                drop(object); // locks are never taken upwards
-                Ok(self.reading(&self.table.get(parent))?.inode.stat(parent))
-            }
-            name => {
-                let entry = self.find(&object, name)?.ok_or(FsError::NotFound)?;
-                let child = self.node_of(&object.home, name, &entry)?;
-                Ok(self.reading(&child)?.inode.stat(entry.ino))
-            }
-        }
-    }
-
-    pub(super) fn make(
-        &self,
-        caller: &Caller,
-        directory: Ino,
-        name: &[u8],
-        node: &NewNode,
-        target: &[u8],
-    ) -> FsResult<Attributes> {
-        let parent = self.table.get(directory);
-        let mut parent = self.writing(&parent)?;
-        let found = self.find_place(&parent, name)?;
-        if found.entry.is_some() {
-            return Err(FsError::Exists);
-        }
-        check_alive(&parent)?;
-        if parent.inode.links == MAX_LINKS {
-            return Err(FsError::TooManyLinks { max: MAX_LINKS });
-        }
-        let ino = self.new_ino()?;
-        let home = parent.home.child(self.layout, name, ino.0);
-        let inode = new_inode(caller, &parent.inode.stat(directory), node, target);
-        let mut batch = Batch::new();
-        let mut changed = parent.inode;
-        touch(&mut changed, caller.now);
-        let made = Target { ino, kind: node.kind, home: &home };
-        let label = self.add_name(&mut batch, (&parent, &mut changed), (name, found.next.as_ref()), &made);
-        self.change_inode(&mut batch, directory, &parent, &changed);
-        batch.put(home.inode_key(), inode.encode());
-        batch.put(home_of_key(ino.0), home.bytes().to_vec());
-        if !target.is_empty() {
-            batch.put(home.target_key(), Bytes::copy_from_slice(target));
-        }
-        batch.claim.bytes += inode.claim(ino, &home);
-        self.store.apply(batch)?;
-        parent.inode = changed;
-        parent.labels.note_new(label.label, label.between, name);
-        self.table.insert(ino, Object::new(home, inode));
-        Ok(inode.stat(ino))
-    }
-
-    pub(super) fn do_link(&self, caller: &Caller, ino: Ino, directory: Ino, name: &[u8]) -> FsResult<Attributes> {
-        let node = self.table.get(ino);
-        if self.reading(&node)?.inode.is_directory() {
-            return Err(FsError::NotPermitted);
-        }
-        let parent = self.table.get(directory);
-        // Kinds never change: only a directory is locked before what it names.
-        let is_directory = self.reading(&parent).and_then(|parent| parent.inode.check_directory());
-        if let Err(error) = is_directory {
-            return self.reading(&node).and_then(|object| check_alive(&object)).and(Err(error));
-        }
-        let mut parent = self.writing(&parent)?;
-        let mut object = self.writing(&node)?;
-        check_alive(&object)?;
-        let found = self.find_place(&parent, name)?;
-        if found.entry.is_some() {
-            return Err(FsError::Exists);
-        }
-        check_alive(&parent)?;
-        let mut inode = object.inode;
-        inode.links = inode.links.checked_add(1).ok_or(FsError::TooManyLinks { max: MAX_LINKS })?;
-        inode.changed = caller.now;
-        let mut batch = Batch::new();
-        let mut changed = parent.inode;
-        touch(&mut changed, caller.now);
-        let target = Target { ino, kind: inode.kind, home: &object.home };
-        let label = self.add_name(&mut batch, (&parent, &mut changed), (name, found.next.as_ref()), &target);
-        self.change_inode(&mut batch, directory, &parent, &changed);
-        self.change_inode(&mut batch, ino, &object, &inode);
-        self.store.apply(batch)?;
-        parent.inode = changed;
-        parent.labels.note_new(label.label, label.between, name);
-        object.inode = inode;
-        Ok(inode.stat(ino))
-    }
-
-    /// Removes a name, of a directory or of anything else.
-    pub(super) fn remove(&self, caller: &Caller, directory: Ino, name: &[u8], is_rmdir: bool) -> FsResult<()> {
-        let parent = self.table.get(directory);
-        let mut parent = self.writing(&parent)?;
-        let found = self.find_place(&parent, name)?;
-        let entry = found.entry.ok_or(FsError::NotFound)?;
-        match (entry.kind == FileKind::Directory, is_rmdir) {
-            (true, false) => return Err(FsError::IsDirectory),
-            (false, true) => return Err(FsError::NotDirectory),
-            _ => {}
-        }
-        let node = self.node_of(&parent.home, name, &entry)?;
-        let object = self.writing(&node)?;
-        if is_rmdir && object.inode.size > 0 {
-            return Err(FsError::NotEmpty);
-        }
-        let mut batch = Batch::new();
-        batch.claim.is_removal = true;
-        let mut changed = parent.inode;
-        touch(&mut changed, caller.now);
-        self.strike_name(&mut batch, (&parent, &mut changed), name, &entry, found.next.as_ref());
-        let left = self.lose_name(&mut batch, caller, &node, &object);
-        self.change_inode(&mut batch, directory, &parent, &changed);
-        self.store.apply(batch)?;
-        parent.inode = changed;
-        set_left(object, left);
-        Ok(())
-    }
 }
 
 /// Puts down in memory what became of an inode.
@@ -326,39 +210,6 @@ pub fn set_left(mut object: Writing<'_>, left: Option<Inode>) {
 /// Errors: `NotFound` for an inode without a name.
 pub fn check_alive(object: &Object) -> FsResult<()> {
     if object.inode.links == 0 { Err(FsError::NotFound) } else { Ok(()) }
-}
-
-/// Errors: what is wrong with a symbolic link's target.
-pub fn check_target(target: &[u8]) -> FsResult<()> {
-    match target.len() {
-        0 => Err(FsError::NotFound),
-        bytes if bytes > MAX_SYMLINK_BYTES => Err(FsError::TooLong { what: "a target", bytes, max: MAX_SYMLINK_BYTES }),
-        _ => Ok(()),
-    }
-}
-
-fn new_inode(caller: &Caller, parent: &Attributes, node: &NewNode, target: &[u8]) -> Inode {
-    let (uid, gid, permissions) = node.ownership(caller, parent);
-    let is_device = matches!(node.kind, FileKind::CharDevice | FileKind::BlockDevice);
-    Inode {
-        kind: node.kind,
-        permissions,
-        links: if node.kind == FileKind::Directory { 2 } else { 1 },
-        uid,
-        gid,
-        xattr_pieces: 0,
-        xattr_bytes: 0,
-        size: target.len() as u64,
-        accessed: caller.now,
-        modified: caller.now,
-        changed: caller.now,
-        body: match node.kind {
-            FileKind::File => Body::File { blocks: 0, reserved: 0 },
-            FileKind::Directory => Body::Directory { parent: parent.ino, last_label: 0, unordered: 0 },
-            FileKind::Symlink => Body::Symlink,
-            _ => Body::Special { device: if is_device { node.device } else { 0 } },
-        },
-    }
 }
 
 fn set_floor(batch: &mut Batch, directory: &Home, name: &[u8], floor: u64) {

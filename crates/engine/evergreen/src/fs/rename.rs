@@ -1,13 +1,13 @@
 //! Renames.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use bytes::Bytes;
 use senesce_fsapi::{Caller, FileKind, FsError, FsResult, Ino, MAX_NAME_BYTES, RenameHow};
 
 use super::{
     entry::Entry,
-    evergreen::EvergreenFs,
+    evergreen::{EvergreenFs, damaged},
     inode::{Body, Inode},
     names::{Next, Target, check_alive, count_name, entry_bytes, set_left, touch},
     table::{Object, Writing},
@@ -250,10 +250,7 @@ impl<S: KeyValue> EvergreenFs<S> {
             return Ok((object.home.clone(), inode));
         }
         batch.claim.bytes += inode.claim(ino, &born) - object.inode.claim(ino, &object.home);
-        self.copy_range(batch, object, &born, object.home.metadata())?;
-        if matches!(inode.body, Body::File { blocks: 1.., .. }) {
-            self.copy_range(batch, object, &born, object.home.blocks_from(0))?;
-        }
+        self.move_content(batch, object, &born)?;
         batch.put(born.inode_key(), inode.encode());
         batch.put(home_of_key(ino.0), born.bytes().to_vec());
         Ok((born, inode))
@@ -266,21 +263,42 @@ impl<S: KeyValue> EvergreenFs<S> {
         values <= self.batch_values(to.byte_count() + MAX_NAME_BYTES + 4) as u64
     }
 
-    /// Moves the keys of a range from an object's home to another.
-    fn copy_range(
-        &self,
-        batch: &mut Batch,
-        object: &Object,
-        to: &Home,
-        range: std::ops::Range<Vec<u8>>,
-    ) -> FsResult<()> {
-        let behind = 1 + object.home.byte_count();
-        self.store.scan(&range.start, &range.end, &mut |key, value| {
+    /// Moves all that lies under an object's home to another, but for its record.
+    ///
+    /// What is known to be there is asked for by its key: as a rule it was written lately, and need not be looked for further down.
+    fn move_content(&self, batch: &mut Batch, object: &Object, to: &Home) -> FsResult<()> {
+        let home = &object.home;
+        match (object.inode.body, object.inode.dense_blocks()) {
+            (Body::File { blocks: 0, .. }, _) => {}
+            (Body::File { .. }, Some(blocks)) => {
+                for block in 0..blocks {
+                    let value = self.block(home, block)?;
+                    let lost = || damaged(format!("{home:?}"), format!("block {block} of {blocks} is not there"));
+                    batch.put(to.block_key(block), value.ok_or_else(lost)?);
+                }
+            }
+            (Body::File { .. }, None) => self.copy_range(batch, home, to, home.blocks_from(0))?,
+            (Body::Symlink, _) => batch.put(to.target_key(), self.target(object)?),
+            (Body::Directory { .. } | Body::Special { .. }, _) => {}
+        }
+        if object.inode.xattr_pieces > 0 {
+            self.copy_range(batch, home, to, home.xattrs())?;
+        }
+        let (own, blocks) = (home.metadata(), home.blocks_from(0));
+        batch.delete_range(own.start, own.end);
+        if matches!(object.inode.body, Body::File { blocks: 1.., .. }) {
+            batch.delete_range(blocks.start, blocks.end);
+        }
+        Ok(())
+    }
+
+    /// Puts what a range has under another home.
+    fn copy_range(&self, batch: &mut Batch, home: &Home, to: &Home, range: Range<Vec<u8>>) -> FsResult<()> {
+        let behind = 1 + home.byte_count();
+        Ok(self.store.scan(&range.start, &range.end, &mut |key, value| {
             batch.put(Bytes::from([&key[..1], to.bytes(), &key[behind..]].concat()), value);
             ControlFlow::Continue(())
-        })?;
-        batch.delete_range(range.start, range.end);
-        Ok(())
+        })?)
     }
 }
 

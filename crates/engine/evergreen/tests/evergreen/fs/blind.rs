@@ -128,6 +128,22 @@ fn what_is_used_is_not_read_again() {
     assert_eq!(fs.store().take(), Asked { syncs: 2, ..Asked::default() });
 }
 
+#[test]
+fn a_small_file_that_moves_is_read_by_its_keys() {
+    let rig = rig(Keeps::Entries);
+    let fs = rig.fs();
+    let directory = fs.make_node(&CALLER, Ino::ROOT, b"d", &NewNode::directory(0o755)).unwrap().ino;
+    let file = fs.make_node(&CALLER, directory, b"new", &NewNode::file(0o644)).unwrap().ino;
+    fs.write(&CALLER, file, 0, &[5; 9000]).unwrap();
+    fs.store().take();
+    fs.rename(&CALLER, (directory, b"new"), (directory, b"file"), RenameHow::Replace).unwrap();
+    let asked = fs.store().take();
+    assert_eq!((asked.gets, asked.scans, asked.scanned), (3, 2, 2), "three blocks; each name and what is behind it");
+    let target = fs.symlink(&CALLER, directory, b"link", &[b't'; 4095]).unwrap().ino;
+    fs.rename(&CALLER, (directory, b"link"), (Ino::ROOT, b"there"), RenameHow::Replace).unwrap();
+    assert_eq!(fs.read_link(target).unwrap(), [b't'; 4095]);
+}
+
 /// The paths whose files have blocks, in the order of the keys of the blocks.
 fn order_of_blocks(fs: &senesce_evergreen::EvergreenFs<Watched>) -> Vec<u8> {
     let entries = fs.store().entries();
