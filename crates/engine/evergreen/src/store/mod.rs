@@ -166,12 +166,12 @@ impl KeyValue for Evergreen {
         const MOST: usize = 1024;
         let to = Bytes::copy_from_slice(to);
         let mut next = (*from < to[..]).then(|| Bytes::copy_from_slice(from));
-        let mut most = FIRST;
+        let (mut most, mut is_long) = (FIRST, false);
         while let Some(at) = next {
             let step = {
                 let mut state = self.core.lock();
                 state.expect_working()?;
-                let step = state.tree.scan_step(&at, &to, most, most > FIRST);
+                let step = state.tree.scan_step(&at, &to, most, is_long);
                 state.tree.trim(self.core.limits.cache_bytes);
                 step?
             };
@@ -181,6 +181,7 @@ impl KeyValue for Evergreen {
                 }
             }
             next = step.next;
+            is_long |= step.is_at_end;
             most = (most * 4).min(MOST);
         }
         Ok(())

@@ -2,10 +2,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    ops::Range,
     sync::Arc,
 };
 
-use super::source::{Source, read_header, read_part, read_whole};
+use super::source::{Source, read_header, read_part, read_parts, read_whole};
 use crate::{
     Result,
     node::{Basement, Body, Buffer, Node, NodeId, Part},
@@ -124,16 +125,27 @@ impl<S: Source> Nodes<S> {
         Ok(self.slots[&id].node.leaf().parts()[number].body.here().clone())
     }
 
+    /// Takes some parts of a node into memory. Cost: one read, if one of them is not there.
+    pub(crate) fn parts(&mut self, id: NodeId, parts: Range<usize>) -> Result<()> {
+        let node = self.peek(id)?;
+        if parts.clone().any(|number| node.stored(number).is_some()) {
+            let node = node.clone();
+            let node = read_parts(&self.source, id, &node, parts)?;
+            self.replace(id, node);
+        }
+        Ok(())
+    }
+
     /// A node, all of it. Cost: one read, if something of it is not in memory.
     pub(crate) fn whole(&mut self, id: NodeId) -> Result<&Arc<Node>> {
         match self.slots.get(&id) {
             Some(slot) if is_whole(&slot.node) => self.touch(id),
             Some(slot) => {
-                let node = read_whole(&self.source, id, Some(&slot.node))?;
+                let node = read_parts(&self.source, id, &slot.node, 0..slot.node.parts())?;
                 self.replace(id, node);
             }
             None => {
-                let node = read_whole(&self.source, id, None)?;
+                let node = read_whole(&self.source, id)?;
                 self.insert(id, node);
             }
         }

@@ -17,36 +17,47 @@ pub(crate) struct Step {
     pub(crate) entries: Vec<Entry>,
     /// Where the next step begins; none if it was the last one.
     pub(crate) next: Option<Bytes>,
+    /// There, another basement begins.
+    pub(crate) is_at_end: bool,
 }
 
 impl<S: Source> Tree<S> {
-    /// Reads keys from `from` on, up to `to`: about `most` at most, all of one basement. `is_long`: it is not the first step; then
-    /// whole leaves are read, each in one reading.
+    /// Reads keys from `from` on, up to `to`: about `most` at most, all of one basement. `is_long`: it has read all of a basement before;
+    /// then what it will need of a node is read in one reading.
     pub(crate) fn scan_step(&mut self, from: &Bytes, to: &Bytes, most: usize, is_long: bool) -> Result<Step> {
         let mut id = self.root;
         let mut waiting: Vec<Arc<Buffer>> = Vec::new();
         let mut limit = to.clone();
+        let mut is_at_end = true;
         let mut entries = loop {
             match &self.nodes.peek(id)?.body {
                 Body::Inner(inner) => {
+                    let is_above_leaves = inner.height() == 1;
                     let index = inner.index(from);
                     let (next, weight) = (inner.children()[index].id, inner.children()[index].weight);
                     limit = inner.end(index).map_or(limit.clone(), |end| limit.min(end.clone()));
                     if weight > 0 {
                         waiting.push(self.nodes.buffer(id, index)?);
                     }
+                    // Of a leaf, all is wanted if the scan goes on behind it; of an inner node, what waits for each child.
+                    if is_long && (!is_above_leaves || limit < *to) && self.nodes.get(next).is_none() {
+                        self.nodes.whole(next)?;
+                    }
                     id = next;
                 }
                 Body::Leaf(leaf) => {
                     let Some(index) = leaf.index(from) else { break Vec::new() };
-                    limit = leaf.parts().get(index + 1).map_or(limit.clone(), |next| limit.min(next.first.clone()));
                     if is_long {
-                        self.nodes.whole(id)?;
+                        let behind = leaf.parts().partition_point(|part| part.first < *to);
+                        self.nodes.parts(id, index..behind)?;
                     }
                     let basement = self.nodes.basement(id, index)?;
+                    let next = self.nodes.here(id).leaf().parts().get(index + 1);
+                    limit = next.map_or(limit.clone(), |next| limit.min(next.first.clone()));
                     let within = basement.within(from, Some(&limit));
                     if let Some((key, _)) = within.get(most) {
                         limit = key.clone();
+                        is_at_end = false;
                     }
                     break within[..within.len().min(most)].to_vec();
                 }
@@ -58,6 +69,6 @@ impl<S: Source> Tree<S> {
             }
         }
         let next = (limit < *to).then_some(limit);
-        Ok(Step { entries, next })
+        Ok(Step { entries, next, is_at_end })
     }
 }

@@ -1,6 +1,6 @@
 //! Where nodes are read from, and how: a header and one part, or all in one reading.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
 
@@ -92,22 +92,24 @@ pub(super) fn read_part(
     loaded(source, id, node.load(number, bytes))
 }
 
-/// Reads what is missing of a node in one reading; all of it, if nothing is in memory.
-pub(super) fn read_whole(source: &impl Source, id: NodeId, here: Option<&Arc<Node>>) -> Result<Arc<Node>> {
-    let (mut node, at, bytes) = match here {
-        None => {
-            let known = known(source, id)?;
-            let bytes = source.read(id, 0, known.bytes)?;
-            (header(source, id, known, &bytes)?.node, 0, bytes)
-        }
-        Some(here) => {
-            let away = || (0..here.parts()).filter_map(|number| here.stored(number));
-            let at = away().map(|stored| stored.at).min().unwrap_or(0);
-            let end = away().map(|stored| stored.at + stored.bytes).max().unwrap_or(0);
-            ((**here).clone(), at, source.read(id, at, end - at)?)
-        }
-    };
+/// Reads all of a node in one reading.
+pub(super) fn read_whole(source: &impl Source, id: NodeId) -> Result<Arc<Node>> {
+    let known = known(source, id)?;
+    let bytes = source.read(id, 0, known.bytes)?;
+    let mut node = header(source, id, known, &bytes)?.node;
     source.note_read(node.height() == 0, bytes.len());
+    load_parts(source, id, &mut node, 0, &bytes)?;
+    Ok(Arc::new(node))
+}
+
+/// Reads what is missing of some parts of a node in one reading, with all that lies between.
+pub(super) fn read_parts(source: &impl Source, id: NodeId, node: &Node, parts: Range<usize>) -> Result<Arc<Node>> {
+    let away = || parts.clone().filter_map(|number| node.stored(number));
+    let at = away().map(|stored| stored.at).min().unwrap_or(0);
+    let end = away().map(|stored| stored.at + stored.bytes).max().unwrap_or(0);
+    let bytes = source.read(id, at, end - at)?;
+    source.note_read(node.height() == 0, bytes.len());
+    let mut node = node.clone();
     load_parts(source, id, &mut node, at, &bytes)?;
     Ok(Arc::new(node))
 }

@@ -99,12 +99,13 @@ impl Pair {
     }
 
     /// Invariants: bounds, depth, sizes, normal form, nothing unreachable, nothing freed that is reached.
-    fn audit(&mut self) {
+    fn audit(&mut self) -> BTreeSet<NodeId> {
         let mut reached = BTreeSet::new();
         let root = self.tree.root();
         let height = self.tree.nodes.whole(root).unwrap().height();
         self.audit_node(root, height, &Bytes::new(), None, &mut reached);
         assert_eq!(self.tree.nodes.whole(root).unwrap().upper, None);
+        reached
     }
 
     fn audit_node(
@@ -188,9 +189,14 @@ fn play(pair: &mut Pair, seed: u64, operations: u64, keys: u64, shelve_every: u6
         assert_eq!(pair.tree.get(&at).unwrap(), pair.model.get(&at).unwrap(), "operation {number}");
         if number % shelve_every == 0 {
             pair.tree.settle().unwrap();
-            pair.audit();
+            let reached = pair.audit();
             pair.same();
             pair.shelve();
+            assert_eq!(
+                pair.tree.nodes.source().nodes.keys().copied().collect::<BTreeSet<_>>(),
+                reached,
+                "none is lost, none left"
+            );
         }
     }
     pair.same();

@@ -5,3 +5,4 @@ mod faults;
 mod rig;
 mod runs;
 mod space;
+mod threads;
