@@ -1,6 +1,6 @@
 //! The door between the file system and the tree.
 
-use std::ops::ControlFlow;
+use std::{ops::ControlFlow, sync::Arc};
 
 use bytes::Bytes;
 
@@ -64,3 +64,41 @@ pub trait KeyValue: Send + Sync {
     /// What is claimed and can be. Cost: none that grows.
     fn live(&self) -> Live;
 }
+
+macro_rules! passes_on {
+    ($pointer:ty) => {
+        impl<T: KeyValue + ?Sized> KeyValue for $pointer {
+            fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+                (**self).get(key)
+            }
+
+            fn scan(
+                &self,
+                from: &[u8],
+                to: &[u8],
+                sink: &mut dyn FnMut(&[u8], Bytes) -> ControlFlow<()>,
+            ) -> Result<()> {
+                (**self).scan(from, to, sink)
+            }
+
+            fn apply(&self, batch: Batch) -> Result<()> {
+                (**self).apply(batch)
+            }
+
+            fn sync(&self) -> Result<()> {
+                (**self).sync()
+            }
+
+            fn live(&self) -> Live {
+                (**self).live()
+            }
+
+            fn max_batch_bytes(&self) -> usize {
+                (**self).max_batch_bytes()
+            }
+        }
+    };
+}
+
+passes_on!(Arc<T>);
+passes_on!(&T);

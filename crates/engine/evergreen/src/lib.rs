@@ -8,6 +8,7 @@
 //! It is not a store for everything: keys are short, values are a block at most ([`MAX_KEY_BYTES`], [`MAX_VALUE_BYTES`]).
 
 mod batch;
+mod check;
 pub mod disk;
 mod dump;
 mod error;
@@ -22,6 +23,7 @@ mod store;
 mod tree;
 
 pub use batch::{Batch, Change};
+pub use check::{CheckReport, Finding, check, check_store};
 pub use dump::{Dump, DumpTable, DumpValue, DumpWhat, dump};
 pub use error::{Error, Result};
 pub use fs::{EvergreenFs, FsOptions, Survey, SurveyedFile, check_files, survey};

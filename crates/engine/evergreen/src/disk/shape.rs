@@ -1,5 +1,7 @@
 //! How the tree is shaped: chosen when the file system is made, and never changed.
 
+use std::fmt;
+
 use super::{Damage, Decoded};
 
 /// The order in which the file system lays out what it keeps.
@@ -46,6 +48,15 @@ impl Shape {
             return damage("fanout", self.fanout, "4 to 1024".to_owned());
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for KeyOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BirthPath => "birth path",
+            Self::InodeNumber => "inode number",
+        })
     }
 }
 

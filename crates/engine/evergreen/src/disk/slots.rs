@@ -2,7 +2,7 @@
 
 use senesce_block::BlockDevice;
 
-use super::{BLOCK, Damage, Decoded, FORMAT_VERSION, Superblock, geometry::SECOND_SLOT_AT};
+use super::{BLOCK, Damage, Decoded, FORMAT_VERSION, Superblock, geometry::SECOND_SLOT_AT, superblock::MAGIC};
 use crate::{Error, Result};
 
 /// Where the slots lie.
@@ -27,6 +27,13 @@ pub fn read_slots(device: &dyn BlockDevice) -> Result<Slots> {
         Ok(Superblock::decode(&block))
     };
     Ok(Slots { slots: [read(SLOTS_AT[0])?, read(SLOTS_AT[1])?] })
+}
+
+/// Whether an evergreen lies on a device, of whatever version, damaged or not: as far as can be told.
+pub fn is_evergreen(device: &dyn BlockDevice) -> bool {
+    let mut block = [0; BLOCK];
+    let mut is_at = |at| device.read_at(at, &mut block).is_ok() && block.starts_with(MAGIC);
+    SLOTS_AT.into_iter().any(&mut is_at)
 }
 
 /// The newest superblock of a device.
@@ -109,6 +116,16 @@ mod tests {
         let device = device_with(&[4, 5]);
         device.write_at(SECOND_SLOT_AT + 40, &[1]).unwrap();
         assert_eq!(read_newest(&device).unwrap().generation, 4, "the newer one was torn");
+    }
+
+    #[test]
+    fn what_lies_there_is_told_by_either_slot() {
+        let device = device_with(&[5]);
+        assert!(is_evergreen(&device) && !is_evergreen(&device_with(&[])));
+        assert!(!is_evergreen(&MemoryDevice::new("disk", Bytes(512))));
+        write_superblock(&device, &example()).unwrap();
+        device.write_at(0, &[1; 4096]).unwrap();
+        assert!(is_evergreen(&device));
     }
 
     #[test]

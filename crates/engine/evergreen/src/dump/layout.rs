@@ -8,6 +8,7 @@ use crate::disk::{u32_at, u64_at};
 /// How a field's bytes are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
+    U8,
     U32,
     U64,
     /// A checksum.
@@ -82,6 +83,17 @@ pub(super) const FRAME: &[Field] = &[
     field("header checksum", 56, Form::Hex64),
 ];
 
+#[rustfmt::skip]
+pub(super) const NODE: &[Field] = &[
+    field("magic", 0, Form::Text(8)),
+    field("header sum", 8, Form::Hex64),
+    field("header bytes", 16, Form::U32),
+    field("version", 20, Form::U8),
+    field("height", 21, Form::U8),
+    field("number", 24, Form::U64),
+    field("generation", 32, Form::U64),
+];
+
 /// Adds all fields of a structure to a dump.
 pub(super) fn read_fields(dump: &mut Dump, bytes: &[u8], fields: &[Field]) {
     for Field { word, at, form } in fields {
@@ -91,6 +103,7 @@ pub(super) fn read_fields(dump: &mut Dump, bytes: &[u8], fields: &[Field]) {
 
 fn read(bytes: &[u8], at: usize, form: Form) -> DumpValue {
     match form {
+        Form::U8 => u64::from(bytes[at]).into(),
         Form::U32 => u64::from(u32_at(bytes, at)).into(),
         Form::U64 => u64_at(bytes, at).into(),
         Form::Hex64 => sum_text(u64_at(bytes, at)).into(),

@@ -7,6 +7,7 @@ mod fixed;
 mod layout;
 mod log;
 mod map;
+mod node;
 #[cfg(test)]
 mod tests;
 
@@ -17,7 +18,7 @@ pub use senesce_fsapi::dump::{Dump, DumpTable, DumpValue};
 
 use crate::{
     Result,
-    disk::{Area, Superblock, read_newest},
+    disk::{Area, NodeId, Superblock, read_newest},
 };
 
 /// What is to be shown.
@@ -31,11 +32,19 @@ pub enum DumpWhat {
     Space,
     /// The log: what opening will do again.
     Log,
+    /// All nodes from the root on, with their bounds, in the order of keys.
+    Tree,
+    /// A node: its header, its parts and what is in them.
+    Node {
+        /// Its number.
+        id: u64,
+    },
 }
 
 /// Shows a structure of an evergreen that is not open; tables have at most `most` rows.
 ///
-/// Errors: what keeps from looking at all (no superblock that can be read, where one is needed; the device's errors). Damage is in the
+/// Errors: what keeps from looking at all (no superblock that can be read, where one is needed, no map where a node is looked for;
+/// the device's errors); `Invalid` for a node that is not there. Damage is in the
 /// dump. Cost: reads what is shown; nothing is written.
 pub fn dump(device: &Arc<dyn BlockDevice>, what: &DumpWhat, most: u64) -> Result<Dump> {
     match what {
@@ -43,6 +52,8 @@ pub fn dump(device: &Arc<dyn BlockDevice>, what: &DumpWhat, most: u64) -> Result
         DumpWhat::Map => map::map(&Media::open(device)?, most),
         DumpWhat::Space => map::space(&Media::open(device)?, most),
         DumpWhat::Log => log::log(&Media::open(device)?, most),
+        DumpWhat::Tree => node::tree(&Media::open(device)?, most),
+        DumpWhat::Node { id } => node::node(&Media::open(device)?, NodeId(*id), most),
     }
 }
 

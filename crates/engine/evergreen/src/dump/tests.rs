@@ -8,7 +8,7 @@ use senesce_core::Bytes as Size;
 
 use super::*;
 use crate::{
-    Batch, Message,
+    Batch, Evergreen, KeyValue, Limits, MakeOptions, Message,
     disk::{Extent, Extents, Geometry, KeyOrder, MapPlace, NodeId, NodeMap, Place, Shape, write_superblock},
     log::{Log, LogStart},
 };
@@ -93,6 +93,44 @@ fn golden() {
         assert!(shown.is_sound());
         expect(name, &shown);
     }
+}
+
+/// A tree of two levels in which messages and a range wait.
+fn grown() -> Arc<dyn BlockDevice> {
+    let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("disk", Size(4 << 20)));
+    let shape = Shape { node_bytes: 1024, basement_bytes: 512, fanout: 4, key_order: KeyOrder::BirthPath };
+    let options = MakeOptions { uuid: UUID, shape, unit_bytes: 4096, log_bytes: Some(256 << 10) };
+    Evergreen::make(device.clone(), &options).unwrap();
+    let store = Evergreen::open(device.clone(), Limits::default()).unwrap();
+    for number in 0..30u32 {
+        let mut batch = Batch::new();
+        batch.put(format!("key {number:02}"), vec![1; 90]);
+        store.apply(batch).unwrap();
+    }
+    let mut batch = Batch::new();
+    batch.delete_range(&b"key 01"[..], &b"key 03"[..]);
+    batch.send(&b"key 04"[..], Message::cut(5));
+    batch.delete(&b"key 29"[..]);
+    store.apply(batch).unwrap();
+    store.checkpoint().unwrap();
+    device
+}
+
+#[test]
+fn golden_nodes() {
+    let device = grown();
+    let tree = shown(&device, DumpWhat::Tree);
+    expect("tree.txt", &tree);
+    let rows = tree.table.unwrap().rows;
+    let number = |row: &[DumpValue]| match row[1] {
+        DumpValue::Number(id) => id,
+        _ => unreachable!("a number"),
+    };
+    let leaf = rows.iter().find(|row| row[0] == DumpValue::Number(0)).unwrap();
+    expect("inner.txt", &shown(&device, DumpWhat::Node { id: number(&rows[0]) }));
+    expect("leaf.txt", &shown(&device, DumpWhat::Node { id: number(leaf) }));
+    let refusal = dump(&device, &DumpWhat::Node { id: 99 }, 9).unwrap_err().to_string();
+    assert!(refusal.starts_with("there is no node 99; the root is"), "{refusal}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use bytes::Bytes;
 use senesce_block::{BlockDevice, CrashPlan, MemoryDevice, Recording};
 use senesce_core::{Rng, Seed};
-use senesce_evergreen::{Evergreen, KeyValue, Limits, MakeOptions, ModelStore};
+use senesce_evergreen::{Evergreen, KeyValue, Limits, MakeOptions, ModelStore, check_store};
 
 use crate::rig::{LITTLE, TINY, draw, entries, made};
 
@@ -66,9 +66,17 @@ fn name(state: &Entries) -> u64 {
     hasher.finish()
 }
 
+/// What the check finds, without the engine.
+fn expect_clean(device: &Arc<MemoryDevice>, told: &str) {
+    let device: Arc<dyn BlockDevice> = device.clone();
+    let report = check_store(&device).unwrap_or_else(|error| panic!("{told}: {error}"));
+    assert!(report.is_clean(), "{told}: {:?}", report.findings);
+}
+
 /// Opens what is left; the batches up to one at or behind `promised` are there, and it goes on.
 fn check(device: MemoryDevice, states: &BTreeMap<u64, Vec<usize>>, promised: usize, told: &str) {
     let device = Arc::new(device);
+    expect_clean(&device, told);
     let store = Evergreen::open(device.clone(), LITTLE).unwrap_or_else(|error| panic!("{told}: {error}"));
     let found = entries(&store).unwrap_or_else(|error| panic!("{told}: {error}"));
     let after = states.get(&name(&found)).unwrap_or_else(|| panic!("{told}: {} entries of no moment", found.len()));
@@ -76,6 +84,8 @@ fn check(device: MemoryDevice, states: &BTreeMap<u64, Vec<usize>>, promised: usi
     assert!(last >= promised, "{told}: the state after batch {last}; {promised} was promised");
     let live = store.live().bytes as usize;
     assert!(after.contains(&live), "{told}: {live} batches are claimed for, {after:?} are there");
+    drop(store);
+    expect_clean(&device, told);
 }
 
 /// Gives the number of states.

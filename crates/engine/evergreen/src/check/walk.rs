@@ -1,0 +1,269 @@
+//! The walk over all nodes from the root, and what keys have in the end.
+
+use std::{collections::BTreeSet, ops::ControlFlow};
+
+use bytes::Bytes;
+
+use super::CheckReport;
+use crate::{
+    MAX_KEY_BYTES, MAX_VALUE_BYTES, Message, Result,
+    disk::{Area, Damage, NodeId, NodeMap, Place, Superblock},
+    node::{Body, Buffer, Header, Inner, Leaf, Node},
+};
+
+/// Where keys and values go.
+pub(super) type Sink<'a> = dyn FnMut(&[u8], Bytes) -> ControlFlow<()> + 'a;
+
+/// A walk.
+pub(super) struct Walk<'a> {
+    pub area: &'a Area,
+    pub superblock: &'a Superblock,
+    pub map: &'a NodeMap,
+    pub report: &'a mut CheckReport,
+    pub reached: BTreeSet<NodeId>,
+    /// What waits for the node that is looked at, the root's last.
+    waiting: Vec<Buffer>,
+    /// The sink wants no more.
+    is_over: bool,
+}
+
+/// What a parent says of its child.
+struct Expected {
+    id: NodeId,
+    lower: Bytes,
+    upper: Option<Bytes>,
+    /// Levels above the leaves; not known of the root.
+    height: Option<u8>,
+}
+
+impl<'a> Walk<'a> {
+    pub fn new(area: &'a Area, superblock: &'a Superblock, map: &'a NodeMap, report: &'a mut CheckReport) -> Self {
+        Self { area, superblock, map, report, reached: BTreeSet::new(), waiting: Vec::new(), is_over: false }
+    }
+
+    /// Walks over the tree; keys with a value come in order. Errors: `Device`.
+    pub fn walk(&mut self, sink: &mut Sink<'_>) -> Result<()> {
+        let root = Expected { id: self.superblock.root, lower: Bytes::new(), upper: None, height: None };
+        self.visit(&root, sink)?;
+        if self.is_over {
+            return Ok(());
+        }
+        for (node, _) in self.map.iter().filter(|(node, _)| !self.reached.contains(node)) {
+            self.report
+                .find(format!("node {node}"), Damage::new("node map", "node", "there", "gone: no node names it"));
+        }
+        Ok(())
+    }
+
+    fn visit(&mut self, expected: &Expected, sink: &mut Sink<'_>) -> Result<()> {
+        let id = expected.id;
+        if !self.reached.insert(id) {
+            self.find(id, "child", "named twice", "named by one node");
+            return Ok(());
+        }
+        let Some(place) = self.map.get(id).cloned() else {
+            self.find(id, "child", "not in the map of nodes", "in it");
+            return Ok(());
+        };
+        let Some(node) = self.read(id, &place)? else { return Ok(()) };
+        self.check_header(expected, &node);
+        self.report.nodes += 1;
+        self.report.levels = self.report.levels.max(u64::from(node.height()) + 1);
+        match &node.body {
+            Body::Leaf(leaf) => self.visit_leaf(id, &node, leaf, sink),
+            Body::Inner(inner) => self.visit_inner(id, &node, inner, sink)?,
+        }
+        Ok(())
+    }
+
+    /// A node with all its parts. `None`: it is damaged, and that was told.
+    fn read(&mut self, id: NodeId, place: &Place) -> Result<Option<Node>> {
+        let bytes = self.area.read(&place.extents, 0, place.bytes as usize)?;
+        let header = Header::bytes(&bytes).and_then(|header| match bytes.get(..header) {
+            Some(_) => Header::decode(bytes.slice(..header)),
+            None => Err(Damage::new("node", "header bytes", header, format!("at most {}", bytes.len()))),
+        });
+        let header = match header {
+            Ok(header) => header,
+            Err(damage) => {
+                self.report.find(self.place(id), damage);
+                return Ok(None);
+            }
+        };
+        let whole = [
+            ("number", header.id.0, id.0),
+            ("header sum", header.sum, place.header_sum),
+            ("bytes", header.bytes as u64, u64::from(place.bytes)),
+        ];
+        for (field, found, wanted) in whole {
+            if found != wanted {
+                self.find(id, field, &found.to_string(), &format!("{wanted} as in the map of nodes"));
+                return Ok(None);
+            }
+        }
+        if header.generation > self.superblock.generation {
+            let expected = format!("at most {}, that of the superblock", self.superblock.generation);
+            self.find(id, "generation", &header.generation.to_string(), &expected);
+        }
+        let mut node = header.node;
+        for number in 0..node.parts() {
+            let Some(stored) = node.stored(number) else { continue };
+            let part = bytes.slice(stored.at..stored.at + stored.bytes);
+            if let Err(damage) = node.load(number, part) {
+                self.report.find(self.place(id), damage);
+                return Ok(None);
+            }
+        }
+        Ok(Some(node))
+    }
+
+    fn check_header(&mut self, expected: &Expected, node: &Node) {
+        let id = expected.id;
+        if node.lower != expected.lower {
+            self.find(id, "lower bound", &shown(&node.lower), &shown(&expected.lower));
+        }
+        if node.upper != expected.upper {
+            let shown = |bound: &Option<Bytes>| bound.as_ref().map_or("none".to_owned(), |bound| shown(bound));
+            self.find(id, "upper bound", &shown(&node.upper), &shown(&expected.upper));
+        }
+        if expected.height.is_some_and(|height| height != node.height()) {
+            let wanted = expected.height.unwrap_or(0);
+            self.find(id, "height", &node.height().to_string(), &format!("{wanted}, one less than its parent's"));
+        }
+    }
+
+    fn visit_inner(&mut self, id: NodeId, node: &Node, inner: &Inner, sink: &mut Sink<'_>) -> Result<()> {
+        let children = inner.children();
+        for (number, child) in children.iter().enumerate() {
+            let buffer = Buffer::clone(child.body.here());
+            let upper = children.get(number + 1).map(|next| &next.lower).or(node.upper.as_ref());
+            self.check_buffer(id, &buffer, &child.lower, upper);
+            self.waiting.push(buffer);
+            let height = Some(node.height() - 1);
+            let expected = Expected { id: child.id, lower: child.lower.clone(), upper: upper.cloned(), height };
+            self.visit(&expected, sink)?;
+            self.waiting.pop();
+            if self.is_over {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Normal form: ranges apart, in order; at most one message for a key, a whole value where a range covers it; all within the child's
+    /// bounds.
+    fn check_buffer(&mut self, id: NodeId, buffer: &Buffer, lower: &Bytes, upper: Option<&Bytes>) {
+        self.report.waiting += (buffer.ranges().iter().count() + buffer.messages().len()) as u64;
+        let is_inside = |from: &Bytes, to: Option<&Bytes>| {
+            from >= lower && upper.is_none_or(|upper| to.map_or(from < upper, |to| to <= upper))
+        };
+        let mut end: Option<&Bytes> = None;
+        for (from, to) in buffer.ranges().iter() {
+            if from >= to || end.is_some_and(|end| end >= from) {
+                self.find(id, "range from", &shown(from), "behind the range before, and before its own end");
+            }
+            if !is_inside(from, Some(to)) {
+                self.find(id, "range to", &shown(to), "within the bounds of the child");
+            }
+            end = Some(to);
+        }
+        for (key, message) in buffer.messages() {
+            if !is_inside(key, None) {
+                self.find(id, "key", &shown(key), "within the bounds of the child");
+            }
+            let covered = buffer.ranges().iter().any(|(from, to)| from <= key && key < to);
+            if covered && !matches!(message, Message::Put(_)) {
+                self.find(
+                    id,
+                    "message",
+                    &format!("no value for {}", shown(key)),
+                    "a value, for a range covers the key",
+                );
+            }
+            let value = match message {
+                Message::Put(value) => value.len(),
+                Message::Delete => 0,
+                Message::Edit(edit) => edit.least() as usize,
+            };
+            self.check_lengths(id, key, value);
+        }
+    }
+
+    fn check_lengths(&mut self, id: NodeId, key: &Bytes, value: usize) {
+        if key.len() > MAX_KEY_BYTES {
+            self.find(id, "key", &format!("{} bytes", key.len()), &format!("at most {MAX_KEY_BYTES}"));
+        }
+        if value > MAX_VALUE_BYTES {
+            let found = format!("{value} bytes for {}", shown(key));
+            self.find(id, "value", &found, &format!("at most {MAX_VALUE_BYTES}"));
+        }
+    }
+
+    fn visit_leaf(&mut self, id: NodeId, node: &Node, leaf: &Leaf, sink: &mut Sink<'_>) {
+        self.report.leaves += 1;
+        let mut entries: Vec<(Bytes, Bytes)> = Vec::new();
+        for part in leaf.parts() {
+            for (key, value) in part.body.here().entries() {
+                let is_first = entries.is_empty() && *key >= node.lower;
+                if !is_first && entries.last().is_none_or(|(last, _)| last >= key) {
+                    self.find(id, "key", &shown(key), "behind the key before, and not before the lower bound");
+                }
+                if node.upper.as_ref().is_some_and(|upper| key >= upper) {
+                    self.find(id, "key", &shown(key), "before the upper bound");
+                }
+                self.check_lengths(id, key, value.len());
+                entries.push((key.clone(), value.clone()));
+            }
+        }
+        for buffer in self.waiting.iter().rev() {
+            entries = merged(&entries, buffer, &node.lower, node.upper.as_ref());
+        }
+        for (key, value) in entries {
+            self.report.keys += 1;
+            if value.len() > MAX_VALUE_BYTES {
+                self.find(
+                    id,
+                    "value",
+                    &format!("{} bytes for {}", value.len(), shown(&key)),
+                    "at most 4096 with what waits",
+                );
+            }
+            if sink(&key, value).is_break() {
+                self.is_over = true;
+                return;
+            }
+        }
+    }
+
+    fn find(&mut self, id: NodeId, field: &'static str, found: &str, expected: &str) {
+        self.report.find(self.place(id), Damage::new("node", field, found, expected));
+    }
+
+    fn place(&self, id: NodeId) -> String {
+        match self.map.get(id).and_then(|place| place.extents.first()) {
+            Some(extent) => format!("node {id} at byte {}", self.superblock.geometry.unit_at(extent.first)),
+            None => format!("node {id}"),
+        }
+    }
+}
+
+/// Entries of a leaf when what waits for it in one buffer has been done: ranges first, then messages, key by key.
+fn merged(entries: &[(Bytes, Bytes)], buffer: &Buffer, lower: &Bytes, upper: Option<&Bytes>) -> Vec<(Bytes, Bytes)> {
+    let covered = |key: &Bytes| buffer.ranges().iter().any(|(from, to)| from <= key && key < to);
+    let mut values: std::collections::BTreeMap<Bytes, Bytes> =
+        entries.iter().filter(|(key, _)| !covered(key)).cloned().collect();
+    for (key, message) in
+        buffer.messages().iter().filter(|(key, _)| *key >= lower && upper.is_none_or(|upper| *key < upper))
+    {
+        match message.apply(values.get(key)) {
+            Some(value) => drop(values.insert(key.clone(), value)),
+            None => drop(values.remove(key)),
+        }
+    }
+    values.into_iter().collect()
+}
+
+/// A key in words.
+fn shown(key: &[u8]) -> String {
+    key.escape_ascii().to_string()
+}
