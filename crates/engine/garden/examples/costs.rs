@@ -108,7 +108,14 @@ fn make(cache_bytes: u64) -> Result<(VolumeFs, Ino, Garden), Failure> {
         (0..5).map(|number| Arc::new(drive(number)) as Arc<dyn BlockDevice>).collect();
     let log: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("log", Bytes(512 << 20)));
     let groups = vec![(4, true)];
-    let options = FormatOptions { uuid: [1; 16], groups, aa_stripes: AREA as u32, tetris_stripes: 64, zeroed: true };
+    let options = FormatOptions {
+        uuid: [1; 16],
+        groups,
+        media: vec![],
+        aa_stripes: AREA as u32,
+        tetris_stripes: 64,
+        zeroed: true,
+    };
     Garden::format(&options, drives.clone(), log.clone())?;
     let garden = Garden::open(&drives, log, Limits { cache_bytes, dirty_bytes: 256 << 20 })?;
     garden.create_volume(b"volume", &VolumeOptions { blocks: 3 * BLOCKS, inodes: 4096, seed: 1 })?;

@@ -87,8 +87,14 @@ impl Arm {
         let device = |name: &str, bytes| Arc::new(MemoryDevice::new(name, Bytes(bytes))) as Arc<dyn BlockDevice>;
         let drives: Vec<_> = (0..5).map(|_| device("drive", (3 + STRIPES) * SLOT)).collect();
         let log = device("log", 64 << 20);
-        let options =
-            FormatOptions { uuid: [7; 16], groups: vec![(4, true)], aa_stripes: 64, tetris_stripes: 64, zeroed: true };
+        let options = FormatOptions {
+            uuid: [7; 16],
+            groups: vec![(4, true)],
+            media: vec![],
+            aa_stripes: 64,
+            tetris_stripes: 64,
+            zeroed: true,
+        };
         Garden::format(&options, drives.clone(), log.clone())?;
         let store = Arc::new(FaultObjects::new(MemoryObjects::default()));
         let limits = Limits { cache_bytes: 4 << 20, ..Limits::default() };

@@ -206,6 +206,7 @@ fn make(kind: Kind, mib: u64, group_blocks: u8, point: u64) -> Result<Rig, Failu
     let options = FormatOptions {
         uuid: [1; 16],
         groups: vec![(DRIVES as u16, true)],
+        media: vec![],
         aa_stripes: STRIPES as u32,
         tetris_stripes: STRIPES as u32,
         zeroed: true,

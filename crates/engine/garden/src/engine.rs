@@ -15,11 +15,17 @@ use senesce_objects::ObjectStore;
 
 use crate::{
     error::{Error, Result},
-    format::operation::{Act, Operation},
+    format::{
+        label::Group,
+        operation::{Act, Operation},
+    },
     fs::VolumeFs,
     log::Log,
     raid::{DriveCounts, DriveState, RaidCounts},
-    store::{self, Counts, FormatOptions, LeftOut, Limits, Opened, RebuildStep, ScrubReport, ScrubStep, Store, Worth},
+    store::{
+        self, Counts, FormatOptions, Gardening, LeftOut, Limits, Opened, RebuildStep, ScrubReport, ScrubStep, Store,
+        Worth,
+    },
     volume::Done,
 };
 
@@ -45,6 +51,8 @@ pub struct AggregateReport {
     pub kept: u64,
     /// The last consistency point.
     pub cp: u64,
+    /// The RAID groups, as the drives' labels have them.
+    pub groups: Vec<Group>,
     /// Blocks of each allocation area that may be taken now, by RAID group; `None` where they were not counted yet.
     pub area_free: Vec<Vec<Option<u64>>>,
     /// Drives that are missing, by their place.
@@ -155,6 +163,7 @@ impl Garden {
         if store.is_waiting() || found.unfinished.cp.is_some() || found.begun {
             store.consistency_point()?;
         }
+        store.gardener.gardening = Gardening::of(&store.raid.geometry);
         let (log, durable) = (store.log.device(), store.log.last());
         let commits = Mutex::new(Commits { durable, memory: Vec::new() });
         Ok(Self { shared: Arc::new(Shared { commits, store: Mutex::new(store), log, objects: Mutex::default() }) })
@@ -280,6 +289,7 @@ impl Garden {
             free: store.sb.free,
             kept: store.kept(),
             cp: store.durable.cp,
+            groups: store.raid.geometry.groups.clone(),
             area_free: store
                 .areas()
                 .map(|heap| heap.areas().map(|area| area.counted.then_some(area.free)).collect())

@@ -12,7 +12,8 @@ use crate::{
 const POINTERS_AT_ONCE: u64 = 256;
 
 impl Garden {
-    /// Says what gardening is done from now on. It is not kept on the drives: an aggregate that is opened does none.
+    /// Says what gardening is done from now on. It is not kept on the drives: an aggregate that is opened does none, but for one with
+    /// disks and flash, which takes cold blocks away from its flash and cleans that.
     pub fn set_gardening(&self, gardening: Gardening) {
         self.shared().lock().gardener.gardening = gardening;
     }

@@ -46,7 +46,7 @@ pub use dump::{Dump, DumpTable, DumpValue, DumpWhat, Survey, SurveyedArea, Surve
 pub use engine::{AggregateReport, DriveReport, Garden, VolumeOptions};
 pub use error::{Error, Result};
 pub use format::Damage;
-pub use format::label::Group;
+pub use format::label::{Group, Medium};
 pub use fs::VolumeFs;
 pub use layout::{Defrag, DefragFiles};
 pub use object_defrag::ObjectDefrag;
@@ -55,9 +55,9 @@ pub use raid::{Chains, DriveCounts, DriveState, RaidCounts};
 pub use sharing::Sharing;
 pub use snapshots::SnapshotReport;
 pub use store::{
-    AreaMoves, Change, Cleaning, Counts, DedupStep, DefragCounts, FixUp, FixUpStep, FormatOptions, Gardening, Headroom,
-    InodeChange, LeftOut, Limits, PackingSurvey, Placing, RebuildStep, RecompactStep, ScanStep, ScrubReport, ScrubStep,
-    Tiering, Worth, WriteAfterRead,
+    AreaMoves, Change, Cleaning, Counts, DedupStep, DefragCounts, Demotion, FixUp, FixUpStep, FormatOptions, Gardening,
+    Headroom, InodeChange, LeftOut, Limits, PackingSurvey, Placing, RebuildStep, RecompactStep, ScanStep, ScrubReport,
+    ScrubStep, Tiering, Worth, WriteAfterRead,
 };
 pub use tiering::{ColdReport, Tier, TierCounts};
 pub use trailer::{Trailer, read_trailer};

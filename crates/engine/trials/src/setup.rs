@@ -172,6 +172,7 @@ impl Setup {
         FormatOptions {
             uuid: [1; 16],
             groups: vec![(self.data_drives, true)],
+            media: vec![],
             aa_stripes: self.area_stripes,
             tetris_stripes: self.area_stripes,
             zeroed: true,

@@ -79,6 +79,7 @@ pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
     let options = FormatOptions {
         uuid,
         groups: vec![(shape.data_drives, shape.parity); shape.groups],
+        media: vec![],
         aa_stripes: (shape.stripes / 8).clamp(1, AREA_STRIPES) as u32,
         tetris_stripes: 64,
         zeroed: true,

@@ -29,6 +29,7 @@ pub fn make(
     let options = FormatOptions {
         uuid: [1; 16],
         groups: vec![(DRIVES as u16, true)],
+        media: vec![],
         aa_stripes: STRIPES as u32,
         tetris_stripes: STRIPES as u32,
         zeroed: true,

@@ -7,7 +7,7 @@ use senesce_block::BlockDevice;
 use super::{
     layout::{INODE as INODE_FIELDS, LABEL, LOG_LABEL, SUPERBLOCK, read_fields},
     slot::trailer,
-    value::{Dump, DumpTable},
+    value::{Dump, DumpTable, DumpValue},
 };
 use crate::{
     error::Result,
@@ -37,11 +37,21 @@ pub(super) fn labels(drives: &[Arc<dyn BlockDevice>], log: &Arc<dyn BlockDevice>
         let slot = read_slot(drive, 0)?;
         let mut dump = Dump::new(format!("label of {}", drive.name()));
         read_fields(&mut dump, &slot[..], LABEL);
-        let mut groups = DumpTable::new(&["group", "data drives", "parity", "stripes"]);
+        let mut groups = DumpTable::new(&["group", "data drives", "parity", "medium", "stripes"]);
         for group in 0..(u32_at(&slot[..], 40) as usize).min(MOST) {
             let at = GROUPS_AT + 16 * group;
-            let row = [group as u64, u16_at(&slot[..], at).into(), slot[at + 2].into(), u64_at(&slot[..], at + 8)];
-            groups.rows.push(row.map(Into::into).into());
+            let medium = match slot[at + 3] {
+                1 => "hdd".into(),
+                2 => "ssd".into(),
+                other => DumpValue::Number(other.into()),
+            };
+            groups.rows.push(vec![
+                (group as u64).into(),
+                u64::from(u16_at(&slot[..], at)).into(),
+                u64::from(slot[at + 2]).into(),
+                medium,
+                u64_at(&slot[..], at + 8).into(),
+            ]);
         }
         dump.table = Some(groups);
         judge(&mut dump, &slot, |block| DriveLabel::decode(block).map(drop));

@@ -1,5 +1,7 @@
 //! Labels: what a drive or log device is part of. On a drive, slot 0; on the log device, its first block.
 
+use std::fmt;
+
 use super::{
     BLOCK, Block, Damage, Decoded, VERSION,
     bytes::{array, put, u16_at, u32_at, u64_at},
@@ -12,13 +14,44 @@ const GROUP_BYTES: usize = 16;
 /// RAID groups of an aggregate.
 pub(crate) const MAX_GROUPS: usize = 64;
 
-/// A RAID group: drives of equal size, as many blocks deep as it has stripes.
+/// What the drives of a RAID group are, as whoever makes an aggregate says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Medium {
+    /// Disks: dear where they are, cheap what follows.
+    #[default]
+    Hdd = 1,
+    /// Flash.
+    Ssd = 2,
+}
+
+impl Medium {
+    /// Both of them.
+    pub const ALL: [Self; 2] = [Self::Hdd, Self::Ssd];
+
+    fn decode(byte: u8) -> Decoded<Self> {
+        let found = Self::ALL.into_iter().find(|medium| *medium as u8 == byte);
+        found.ok_or_else(|| Damage::new("drive label", "medium", byte, "1 (hdd) or 2 (ssd)"))
+    }
+}
+
+impl fmt::Display for Medium {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Hdd => "hdd",
+            Self::Ssd => "ssd",
+        })
+    }
+}
+
+/// A RAID group: drives of equal size and medium, as many blocks deep as it has stripes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
     /// Drives that hold data.
     pub data_drives: u16,
     /// Whether one more drive holds their parity; else the group is unprotected.
     pub parity: bool,
+    /// What its drives are.
+    pub medium: Medium,
     /// Blocks of each drive.
     pub stripes: u64,
 }
@@ -60,6 +93,7 @@ impl DriveLabel {
             let at = GROUPS_AT + index * GROUP_BYTES;
             put(&mut out[..], at, &group.data_drives.to_le_bytes());
             out[at + 2] = u8::from(group.parity);
+            out[at + 3] = group.medium as u8;
             put(&mut out[..], at + 8, &group.stripes.to_le_bytes());
         }
         out
@@ -73,14 +107,15 @@ impl DriveLabel {
         }
         let group = |index| {
             let at = GROUPS_AT + index * GROUP_BYTES;
-            Group { data_drives: u16_at(block, at), parity: block[at + 2] != 0, stripes: u64_at(block, at + 8) }
+            let (data_drives, parity, stripes) = (u16_at(block, at), block[at + 2] != 0, u64_at(block, at + 8));
+            Ok(Group { data_drives, parity, medium: Medium::decode(block[at + 3])?, stripes })
         };
         Ok(Self {
             uuid: array(block, 16),
             drive: u32_at(block, 12),
             aa_stripes: u32_at(block, 32),
             tetris_stripes: u32_at(block, 36),
-            groups: (0..count).map(group).collect(),
+            groups: (0..count).map(group).collect::<Decoded<_>>()?,
         })
     }
 }
@@ -132,13 +167,15 @@ mod tests {
     #[test]
     fn labels_come_back_and_look_as_they_always_did() {
         let groups = vec![
-            Group { data_drives: 4, parity: true, stripes: 256 },
-            Group { data_drives: 1, parity: false, stripes: 0x0102_0304 },
+            Group { data_drives: 4, parity: true, medium: Medium::Ssd, stripes: 256 },
+            Group { data_drives: 1, parity: false, medium: Medium::Hdd, stripes: 0x0102_0304 },
         ];
         let label = DriveLabel { uuid: [7; 16], drive: 3, aa_stripes: 64, tetris_stripes: 16, groups };
-        let block = label.encode();
+        let mut block = label.encode();
         assert_eq!(DriveLabel::decode(&block).unwrap(), label);
-        assert_eq!(crc32c::crc32c(&block[..]), 201960041);
+        assert_eq!(crc32c::crc32c(&block[..]), 1584417515);
+        block[67] = 0;
+        assert_eq!(DriveLabel::decode(&block).unwrap_err().field, "medium");
         let log = LogLabel { uuid: [8; 16], half_bytes: 1 << 20 };
         let mut block = log.encode();
         assert_eq!(LogLabel::decode(&block).unwrap(), log);

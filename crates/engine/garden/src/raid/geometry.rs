@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use crate::{
-    Group,
+    Group, Medium,
     error::{Error, Result},
     format::{SLOT, label::DriveLabel, label::MAX_GROUPS, pointer::PVBN_END},
 };
@@ -124,6 +124,27 @@ impl Geometry {
         Some((place.group, (place.stripe / self.aa_stripes) as u32))
     }
 
+    /// The medium of the only groups there are, or where there are both, of those that `wanted` names.
+    pub fn pool(&self, wanted: Medium) -> Medium {
+        if self.is_mixed() { wanted } else { self.groups[0].medium }
+    }
+
+    /// The groups of a medium.
+    pub fn groups_of(&self, medium: Medium) -> Vec<usize> {
+        (0..self.groups.len()).filter(|&group| self.groups[group].medium == medium).collect()
+    }
+
+    /// Whether there are groups of disks and of flash.
+    pub fn is_mixed(&self) -> bool {
+        self.groups.iter().any(|group| group.medium != self.groups[0].medium)
+    }
+
+    /// The medium that a block lies on; behind the end, that of the last group.
+    pub fn medium_of(&self, pvbn: u64) -> Medium {
+        let group = self.bases[1..].partition_point(|&end| end <= pvbn).min(self.groups.len() - 1);
+        self.groups[group].medium
+    }
+
     /// Bytes that a drive of the group needs.
     pub fn drive_bytes(&self, group: usize) -> u64 {
         slot_offset(self.groups[group].stripes)
@@ -141,8 +162,10 @@ mod tests {
 
     #[test]
     fn places_and_numbers_are_one_to_one() {
-        let group = |data_drives, parity, stripes| Group { data_drives, parity, stripes };
-        let geometry = Geometry::new(vec![group(3, true, 7), group(1, false, 5), group(2, true, 4)], 3, 2).unwrap();
+        use Medium::{Hdd, Ssd};
+        let group = |data_drives, parity, medium, stripes| Group { data_drives, parity, medium, stripes };
+        let groups = vec![group(3, true, Hdd, 7), group(1, false, Ssd, 5), group(2, true, Hdd, 4)];
+        let geometry = Geometry::new(groups, 3, 2).unwrap();
         assert_eq!(geometry.blocks(), 21 + 5 + 8);
         assert_eq!(geometry.drives(), 4 + 1 + 3);
         let places: Vec<Place> = (0..geometry.blocks()).map(|pvbn| geometry.locate(pvbn).unwrap()).collect();
@@ -155,6 +178,9 @@ mod tests {
         assert_eq!(geometry.areas(0), 3);
         assert_eq!(geometry.area_stripes(0, 2), 6..7);
         assert_eq!([5, 6, 13, 34].map(|pvbn| geometry.area_of(pvbn)), [Some((0, 1)), Some((0, 2)), Some((0, 2)), None]);
+        assert_eq!([0, 20, 21, 25, 26, 33].map(|pvbn| geometry.medium_of(pvbn)), [Hdd, Hdd, Ssd, Ssd, Hdd, Hdd]);
+        assert!(geometry.is_mixed() && geometry.pool(Ssd) == Ssd);
+        assert_eq!(Geometry::new(vec![group(1, false, Ssd, 5)], 3, 2).unwrap().pool(Hdd), Ssd);
         assert_eq!((geometry.group_of(3), geometry.group_of(4), geometry.group_of(5)), (0, 1, 2));
     }
 }

@@ -13,10 +13,12 @@ use std::{
 use super::{
     AGGREGATE, Key, Store, aggregate,
     heap::{Area, AreaHeap},
+    media::PerMedium,
     volumes::fixed_file,
     worth::{Worth, compute_worth},
 };
 use crate::{
+    Medium,
     error::{Error, Result},
     format::{
         BLOCK, Block,
@@ -39,8 +41,8 @@ pub(super) struct AreaStates {
     pub cleaning: BTreeSet<AreaId>,
     /// Blocks were taken from them since the last consistency point, or come from there next.
     pub taken: BTreeSet<AreaId>,
-    /// How many.
-    pub blocks_taken: u64,
+    /// How many, of each medium.
+    pub blocks_taken: PerMedium<u64>,
     /// They hold blocks in use that could not be moved, and how many blocks were in use: with other ones it is tried again.
     pub stuck: BTreeMap<AreaId, u64>,
 }
@@ -108,8 +110,9 @@ impl Store {
         Ok((unknown.len() - now) as u64)
     }
 
-    /// The group and area with most blocks that may be taken; those that might have more are counted.
-    pub(super) fn best_area(&mut self) -> Result<(usize, u64)> {
+    /// The group and area with most blocks that may be taken, of a medium if any of it has one; those that might have more are
+    /// counted.
+    pub(super) fn best_area(&mut self, wanted: Medium) -> Result<(usize, u64)> {
         loop {
             let tops = self.alloc.groups.iter().enumerate().filter_map(|(group, heap)| {
                 let is_cleaned = |area: &Area| self.alloc.states.cleaning.contains(&(group, area.number));
@@ -118,7 +121,8 @@ impl Store {
                     || heap.first(self.alloc.states.cleaning.len() + 1).into_iter().find(|area| !is_cleaned(area));
                 Some((group, top.or_else(next)?))
             });
-            let best = tops.max_by_key(|(group, top)| (top.free, Reverse(*group)));
+            let is_wanted = |group: usize| self.raid.geometry.groups[group].medium == wanted;
+            let best = tops.max_by_key(|(group, top)| (top.free > 0 && is_wanted(*group), top.free, Reverse(*group)));
             match best.filter(|(_, top)| top.free > 0) {
                 // A bound that a damaged list gave may have been too low.
                 None if self.areas().any(|heap| heap.areas().any(|area| !area.counted)) => {
@@ -146,8 +150,8 @@ impl Store {
     /// An area's blocks are to move: nothing is taken from it until they have.
     pub(super) fn begin_cleaning(&mut self, area: AreaId) {
         self.alloc.states.cleaning.insert(area);
-        if self.is_current(area) {
-            self.alloc.current = None;
+        for current in self.alloc.current.iter_mut() {
+            current.take_if(|at| at.area_id() == area);
         }
     }
 
@@ -163,7 +167,7 @@ impl Store {
 
     /// Whether the next blocks are taken from this area.
     pub(super) fn is_current(&self, area: AreaId) -> bool {
-        self.alloc.current.is_some_and(|at| (at.group, at.area) == (area.0, area.1.into()))
+        self.alloc.current.iter().flatten().any(|at| at.area_id() == area)
     }
 
     /// Blocks of an area.

@@ -7,8 +7,14 @@
 //!
 //! The older method is a scan over all areas that cleans those worth it.
 
-use super::{Store, WriteAfterRead, areas::AreaId, relocate::AreaMoves, worth::Worth};
-use crate::error::{Error, Result};
+use super::{
+    Demotion, Store, WriteAfterRead, areas::AreaId, demote::Hand, media::PerMedium, relocate::AreaMoves, worth::Worth,
+};
+use crate::{
+    Medium,
+    error::{Error, Result},
+    raid::Geometry,
+};
 
 use super::fixup::{FixUp, Fixing};
 
@@ -19,8 +25,22 @@ pub struct Gardening {
     pub cleaning: Option<Cleaning>,
     /// What becomes of pointers that name old places.
     pub fix_up: FixUp,
+    /// Moving what is cold from flash to disks, where there are both.
+    pub demotion: Option<Demotion>,
     /// Writing together again what is read in order and lies apart.
     pub write_after_read: Option<WriteAfterRead>,
+}
+
+impl Gardening {
+    /// What an aggregate does by itself when it is opened: nothing on one medium; with disks and flash, cold blocks leave the flash and its
+    /// areas are cleaned.
+    pub(crate) fn of(geometry: &Geometry) -> Self {
+        if !geometry.is_mixed() {
+            return Self::default();
+        }
+        let (cleaning, demotion) = (Some(Cleaning::default()), Some(Demotion::default()));
+        Self { cleaning, demotion, fix_up: FixUp::OnRead, ..Self::default() }
+    }
 }
 
 /// How much is cleaned.
@@ -37,11 +57,13 @@ pub struct Cleaning {
     pub quota_percent: u64,
     /// An area is worth cleaning if each block that is moved saves as many hundredths of a request at the next writing.
     pub worth_percent: u64,
+    /// Of an aggregate with disks and flash the areas of both are cleaned; else those of flash only.
+    pub disks_too: bool,
 }
 
 impl Default for Cleaning {
     fn default() -> Self {
-        Self { quota_percent: 200, worth_percent: WORTH_PERCENT }
+        Self { quota_percent: 200, worth_percent: WORTH_PERCENT, disks_too: false }
     }
 }
 
@@ -49,7 +71,7 @@ impl Default for Cleaning {
 const WORTH_PERCENT: u64 = 50;
 
 /// Areas that are ready are to be as many as are expected to be taken, times this over two.
-const READY_HALVES: u64 = 3;
+pub(super) const READY_HALVES: u64 = 3;
 /// The part of the expectation that each consistency point changes is one in so many.
 const EXPECTED_OVER: i64 = 4;
 /// Areas whose blocks in use are counted for each that is cleaned.
@@ -59,13 +81,14 @@ const CANDIDATES: usize = 8;
 #[derive(Debug, Default)]
 pub(crate) struct Gardener {
     pub gardening: Gardening,
-    /// Blocks that a consistency point takes, a moving mean. Not areas: those that are not empty give less than one.
-    expected: i64,
+    /// Blocks that a consistency point takes of each medium, moving means. Not areas: those that are not empty give less than one.
+    pub(super) expected: PerMedium<i64>,
     /// Blocks that may still be moved.
     credit: u64,
     /// Areas that the running scan has done.
     scanned: u64,
     pub(super) fixing: Fixing,
+    pub(super) hand: Hand,
 }
 
 /// What a step of the scan over all areas did.
@@ -87,13 +110,35 @@ impl Store {
     /// Cleans areas for the consistency points to come. The running one has placed `written` blocks of volumes.
     pub(super) fn clean_ahead(&mut self, written: u64) -> Result<()> {
         self.counts.volume_writes += written;
+        self.demote()?;
         let Some(cleaning) = self.gardener.gardening.cleaning else { return Ok(()) };
-        let largest = (0..self.raid.geometry.groups.len()).map(|group| self.area_size(group, 0)).max().unwrap_or(0);
+        let media = self.cleaned_media(cleaning);
+        let groups: Vec<Vec<usize>> = media.iter().map(|&medium| self.raid.geometry.groups_of(medium)).collect();
+        let largest = groups.iter().flatten().map(|&group| self.area_size(group, 0)).max().unwrap_or(0);
         let earned = written.saturating_mul(cleaning.quota_percent) / 100;
         self.gardener.credit = self.gardener.credit.min(largest).saturating_add(earned);
-        let wanted = (self.gardener.expected as u64 * READY_HALVES).div_ceil(2 * largest.max(1)).max(1) as usize;
-        let (mut ready, candidates) = self.list_emptiest(wanted)?;
-        ready += self.alloc.states.cleaning.len();
+        for (medium, groups) in media.into_iter().zip(groups) {
+            self.clean_groups(&groups, self.gardener.expected[medium] as u64, cleaning)?;
+        }
+        Ok(())
+    }
+
+    /// The media whose areas are cleaned continuously.
+    fn cleaned_media(&self, cleaning: Cleaning) -> Vec<Medium> {
+        let geometry = &self.raid.geometry;
+        match geometry.is_mixed() {
+            false => vec![geometry.pool(Medium::Ssd)],
+            true if cleaning.disks_too => vec![Medium::Ssd, Medium::Hdd],
+            true => vec![Medium::Ssd],
+        }
+    }
+
+    /// Cleans areas of groups of one medium, of which consistency points are expected to take so many blocks.
+    fn clean_groups(&mut self, groups: &[usize], expected: u64, cleaning: Cleaning) -> Result<()> {
+        let largest = groups.iter().map(|&group| self.area_size(group, 0)).max().unwrap_or(0);
+        let wanted = (expected * READY_HALVES).div_ceil(2 * largest.max(1)).max(1) as usize;
+        let (mut ready, candidates) = self.list_emptiest(groups, wanted)?;
+        ready += self.alloc.states.cleaning.iter().filter(|(group, _)| groups.contains(group)).count();
         for (used, area) in candidates {
             if ready >= wanted {
                 break;
@@ -113,13 +158,13 @@ impl Store {
         Ok(())
     }
 
-    /// How many areas are empty, `wanted` at most, and if it is less, others with their blocks in use, the emptiest first.
+    /// How many areas of groups are empty, `wanted` at most, and if it is less, others with their blocks in use, the emptiest first.
     /// Those that are being cleaned or taken from are not among them.
-    fn list_emptiest(&mut self, wanted: usize) -> Result<(usize, Vec<(u64, AreaId)>)> {
+    fn list_emptiest(&mut self, groups: &[usize], wanted: usize) -> Result<(usize, Vec<(u64, AreaId)>)> {
         let states = &self.alloc.states;
         let passed = states.cleaning.len() + states.taken.len() + states.stuck.len() + 1;
         let (mut ready, mut candidates) = (0, Vec::new());
-        for group in 0..self.alloc.groups.len() {
+        for &group in groups {
             let first = loop {
                 let first = self.alloc.groups[group].first(CANDIDATES * wanted + passed);
                 match first.iter().find(|area| !area.counted) {
@@ -151,12 +196,17 @@ impl Store {
     /// A consistency point has all its blocks: what it cleaned is ready, what it took is to be expected again.
     pub(super) fn end_areas(&mut self) {
         let states = &mut self.alloc.states;
-        let taken = std::mem::take(&mut states.blocks_taken) as i64;
-        self.gardener.expected += (taken - self.gardener.expected) / EXPECTED_OVER;
+        let taken = std::mem::take(&mut states.blocks_taken);
+        for medium in Medium::ALL {
+            let expected = &mut self.gardener.expected[medium];
+            *expected += (taken[medium] as i64 - *expected) / EXPECTED_OVER;
+        }
         states.cleaning.clear();
         states.taken.clear();
         // The next point goes on in the area that this one ended in.
-        states.taken.extend(self.alloc.current.map(|at| (at.group, at.area as u32)));
+        self.alloc.run = None;
+        self.leave_other_media();
+        self.alloc.states.taken.extend(self.alloc.current.iter().flatten().map(|at| at.area_id()));
     }
 
     /// Looks at as many areas at most, going on where the last step ended, and cleans those worth it.

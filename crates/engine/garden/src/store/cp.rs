@@ -154,7 +154,7 @@ impl Store {
             return Ok(None);
         }
         self.cache.set_state(key, State::Placed);
-        let tag = self.sb.cp as u16;
+        let (tag, medium) = (self.sb.cp as u16, self.choose_medium(key, old)?);
         let vvbn = if key.space == AGGREGATE { None } else { Some(self.take_vvbn(key.space)?) };
         if let Some(vvbn) = vvbn
             && let Some(at) = self.place_chunk(key, vvbn)?
@@ -164,7 +164,7 @@ impl Store {
             self.free_old(key, old)?;
             return Ok(None);
         }
-        let pvbn = self.take_pvbn()?;
+        let pvbn = self.take_pvbn(medium)?;
         let at = Physical::block(pvbn, tag);
         let (kind, owner, block) = match vvbn {
             None => (Kind::Aggregate, key.file, key.index),

@@ -18,6 +18,7 @@ use super::{
     volume,
 };
 use crate::{
+    Medium,
     error::{Error, Result},
     format::{
         Damage,
@@ -152,7 +153,9 @@ impl Store {
             return Ok(None);
         }
         self.cache.set_state(key, State::Placed);
-        let at = Physical::block(self.take_pvbn()?, self.sb.cp as u16);
+        // Contents are laid anew for those who read them in order, which disks do well.
+        let medium = if key.level == 0 && key.file >= volume::FIRST_USER { Medium::Hdd } else { Medium::Ssd };
+        let at = Physical::block(self.take_pvbn(medium)?, self.sb.cp as u16);
         let home = self.home(key.space, vvbn);
         self.set_container(home, vvbn, Some(at))?;
         self.set_place(key, Pointer::whole(vvbn, at))?;

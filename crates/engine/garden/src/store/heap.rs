@@ -28,17 +28,25 @@ pub(crate) struct AreaHeap {
     areas: Vec<Entry>,
     /// Numbers of areas; none is better than the one at half its place.
     order: Vec<u32>,
+    /// Free blocks of all areas together.
+    free: u64,
 }
 
 impl AreaHeap {
     /// Areas 0, 1, … with their free blocks, and whether these were counted. Cost: linear.
     pub fn new(areas: impl Iterator<Item = (u64, bool)>) -> Self {
         let areas: Vec<Entry> = (0..).zip(areas).map(|(at, (free, counted))| Entry { free, counted, at }).collect();
-        let mut heap = Self { order: (0..areas.len() as u32).collect(), areas };
+        let free = areas.iter().map(|area| area.free).sum();
+        let mut heap = Self { order: (0..areas.len() as u32).collect(), areas, free };
         for at in (0..heap.order.len() / 2).rev() {
             heap.sink(at);
         }
         heap
+    }
+
+    /// Free blocks of all areas; of those that were not counted, as many as they can have.
+    pub fn free(&self) -> u64 {
+        self.free
     }
 
     /// How many areas there are.
@@ -104,6 +112,7 @@ impl AreaHeap {
     fn change(&mut self, number: u32, free: u64) {
         let entry = &mut self.areas[number as usize];
         let (at, old) = (entry.at as usize, std::mem::replace(&mut entry.free, free));
+        self.free = self.free - old + free;
         if free > old {
             self.rise(at);
         } else {
@@ -193,6 +202,7 @@ mod tests {
                 let mut sorted: Vec<Area> = (0..).zip(&model).map(area).collect();
                 prop_assert_eq!(heap.areas().collect::<Vec<_>>(), sorted.clone());
                 sorted.sort_by_key(|area| (Reverse(area.free), area.number));
+                prop_assert_eq!(heap.free(), model.iter().map(|area| area.0).sum::<u64>());
                 prop_assert_eq!(heap.top(), sorted.first().copied());
                 prop_assert_eq!(heap.first(7), sorted[..sorted.len().min(7)].to_vec());
             }

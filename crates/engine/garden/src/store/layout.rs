@@ -5,8 +5,9 @@
 
 use std::{cmp::Reverse, ops::Range, sync::Arc};
 
-use super::{Key, Store, areas::AreaId, space::Cursor};
+use super::{Key, Store, areas::AreaId, media::PerMedium, space::Cursor};
 use crate::{
+    Medium,
     error::{Error, Result},
     format::{
         Damage,
@@ -92,8 +93,9 @@ impl Store {
             Some(forecast) => forecast,
             None => {
                 let mut forecast = self.make_forecast()?;
-                // What waits already gets its places before, or not long after.
-                for _ in 0..self.dirty_blocks() {
+                // What waits already gets its places before, or not long after; where there are disks and flash, on flash.
+                let waiting = if self.raid.geometry.is_mixed() { 0 } else { self.dirty_blocks() };
+                for _ in 0..waiting {
                     self.foresee(&mut forecast)?;
                 }
                 forecast
@@ -114,18 +116,21 @@ impl Store {
 
     /// Leaves the area that blocks are taken from, as an opening does: the best one is next, and that is what is foreseen.
     pub fn begin_in_best_area(&mut self) {
-        self.alloc.current = None;
+        self.alloc.current = PerMedium::default();
         self.forecast = None;
     }
 
     fn make_forecast(&mut self) -> Result<Forecast> {
         let mut areas: Vec<(u64, AreaId)> = Vec::new();
-        for (group, heap) in self.areas().enumerate() {
+        // What is laid better is laid on disks, if there are any.
+        let pool = self.raid.geometry.pool(Medium::Hdd);
+        let is_of_pool = |group: usize| self.raid.geometry.groups[group].medium == pool;
+        for (group, heap) in self.areas().enumerate().filter(|(group, _)| is_of_pool(*group)) {
             areas.extend(heap.areas().map(|area| (area.free, (group, area.number))));
         }
-        let at = self.alloc.current;
+        let at = self.alloc.current[pool];
         let is_next = |&(free, (group, area)): &(u64, AreaId)| {
-            let is_current = at.is_some_and(|at| (at.group, at.area) == (group, area.into()));
+            let is_current = at.is_some_and(|at| at.area_id() == (group, area));
             free > 0 && !is_current && !self.alloc.states.cleaning.contains(&(group, area))
         };
         areas.retain(is_next);

@@ -14,6 +14,7 @@ mod cp;
 mod dedup;
 mod defrag;
 mod deletion;
+mod demote;
 mod diff;
 mod fake;
 mod find;
@@ -22,6 +23,7 @@ mod groups;
 mod heap;
 mod key;
 mod layout;
+mod media;
 mod mend;
 mod objects;
 mod open;
@@ -56,6 +58,7 @@ pub use clean::{Cleaning, Gardening, ScanStep};
 pub use dedup::DedupStep;
 pub(crate) use dedup::{Dedup, fingerprint};
 pub use defrag::{DefragCounts, Placing};
+pub use demote::Demotion;
 pub use diff::{Change, InodeChange};
 pub use find::LeftOut;
 pub(crate) use find::drive_length;
@@ -120,6 +123,8 @@ pub struct Counts {
     pub volume_writes: u64,
     /// Blocks of volumes that were moved.
     pub relocations: u64,
+    /// Of these, blocks that went from flash to disks.
+    pub demotions: u64,
     /// Blocks of the aggregate's own files that cleaning wanted to be written elsewhere.
     pub metadata_relocations: u64,
     /// Blocks that were to move, but were freed before they did.

@@ -20,7 +20,7 @@ use crate::{
     format::{
         BLOCK, SLOT,
         inode::{INODE, Inode},
-        label::{DriveLabel, Group},
+        label::{DriveLabel, Group, Medium},
         object::{MAX_OBJECTS, RECORD},
         slot::{self, Kind},
         snapshot::{MAX_SNAPSHOTS, SNAPSHOT},
@@ -38,6 +38,8 @@ pub struct FormatOptions {
     pub uuid: [u8; 16],
     /// RAID groups: data drives, and whether one more drive holds parity. The drives are given in this order.
     pub groups: Vec<(u16, bool)>,
+    /// What the drives of each group are; none if all are disks. Where there are both, what changes goes to flash.
+    pub media: Vec<Medium>,
     /// Stripes of an allocation area.
     pub aa_stripes: u32,
     /// Stripes that are filled drive by drive.
@@ -217,13 +219,18 @@ fn plan_geometry(options: &FormatOptions, drives: &[Arc<dyn BlockDevice>]) -> Re
     if wanted != drives.len() {
         return Err(Error::invalid(format!("{} drives for RAID groups of {wanted}", drives.len())));
     }
+    if !options.media.is_empty() && options.media.len() != options.groups.len() {
+        let (media, groups) = (options.media.len(), options.groups.len());
+        return Err(Error::invalid(format!("{media} media for {groups} RAID groups")));
+    }
+    let media = options.media.iter().copied().chain(std::iter::repeat(Medium::Hdd));
     let mut rest = drives;
     let mut groups = Vec::new();
-    for &(data_drives, parity) in &options.groups {
+    for (&(data_drives, parity), medium) in options.groups.iter().zip(media) {
         let (own, others) = rest.split_at(usize::from(data_drives) + usize::from(parity));
         let smallest = own.iter().map(|drive| drive.size().0).min().unwrap_or(0);
         let stripes = (smallest / SLOT as u64).saturating_sub(FIXED_SLOTS);
-        groups.push(Group { data_drives, parity, stripes });
+        groups.push(Group { data_drives, parity, medium, stripes });
         rest = others;
     }
     Geometry::new(groups, options.aa_stripes, options.tetris_stripes)

@@ -15,6 +15,7 @@ use senesce_fsapi::FileKind;
 
 use super::{AGGREGATE, Key, Store, aggregate, cache::State, container_of, tree::container_key, volume};
 use crate::{
+    Medium,
     error::Result,
     format::{
         BLOCK,
@@ -45,8 +46,8 @@ struct Open {
 /// What the running consistency point packs.
 #[derive(Debug, Default)]
 pub(super) struct Packing {
-    /// Blocks that take chunks, by their containers and whether the chunks only move.
-    open: BTreeMap<(u64, bool), Vec<Open>>,
+    /// Blocks that take chunks, by their containers, whether the chunks only move, and where they lie.
+    open: BTreeMap<(u64, bool, Medium), Vec<Open>>,
     /// Blocks that take no more.
     full: Vec<(u64, Open)>,
     /// Blocks of files that are as the drives will have them, in groups or chunks.
@@ -80,6 +81,8 @@ impl Store {
             return Ok(false);
         }
         let mut first = None;
+        let old = self.pointer(key)?;
+        let medium = self.choose_medium(key, old)?;
         for (at, &key) in keys.iter().enumerate() {
             let old = self.pointer(key)?;
             let (number, group) = (at as u8, of as u8);
@@ -89,9 +92,9 @@ impl Store {
                     let vvbn = self.take_vvbn(key.space)?;
                     first.get_or_insert(vvbn);
                     let place = if is_chunk && at + 1 == used {
-                        self.pack(container_of(key.space), false, vvbn, rest)?
+                        self.pack(container_of(key.space), None, vvbn, rest)?
                     } else {
-                        self.place_stored(key, vvbn, rest, placed)?
+                        self.place_stored(key, vvbn, medium, rest, placed)?
                     };
                     self.set_container(key.space, vvbn, Some(place))?;
                     Pointer { vvbn: Some(vvbn), at: place, part: Part::Stored { at: number, of: group } }
@@ -137,8 +140,15 @@ impl Store {
     }
 
     /// Gives a whole block of a group its place.
-    fn place_stored(&mut self, key: Key, vvbn: u64, bytes: &[u8], placed: &mut Placed) -> Result<Physical> {
-        let at = Physical::block(self.take_pvbn()?, self.sb.cp as u16);
+    fn place_stored(
+        &mut self,
+        key: Key,
+        vvbn: u64,
+        medium: Medium,
+        bytes: &[u8],
+        placed: &mut Placed,
+    ) -> Result<Physical> {
+        let at = Physical::block(self.take_pvbn(medium)?, self.sb.cp as u16);
         let mut block = Page::zeros();
         block[..bytes.len()].copy_from_slice(bytes);
         let context = Context {
@@ -176,25 +186,33 @@ impl Store {
         }
         let chunk = chunk.to_vec();
         self.packing.packed.push(key);
-        self.pack(container_of(key.space), false, vvbn, &chunk).map(Some)
+        self.pack(container_of(key.space), None, vvbn, &chunk).map(Some)
     }
 
-    /// Puts a chunk into the compacted block of its container that it fills best. `is_cold`: it only moves.
-    pub(super) fn pack(&mut self, container: u64, is_cold: bool, vvbn: u64, chunk: &[u8]) -> Result<Physical> {
+    /// Puts a chunk into the compacted block of its container that it fills best. `moves_to`: it only moves, to that medium.
+    pub(super) fn pack(
+        &mut self,
+        container: u64,
+        moves_to: Option<Medium>,
+        vvbn: u64,
+        chunk: &[u8],
+    ) -> Result<Physical> {
+        let medium = moves_to.unwrap_or(Medium::Ssd);
+        let kind = (container, moves_to.is_some(), medium);
         let tag = self.sb.cp as u16;
         self.counts.chunks_written += 1;
         let chunk = &chunk[..chunk.iter().rposition(|&byte| byte != 0).unwrap_or(0) + 1];
-        let open = self.packing.open.entry((container, is_cold)).or_default();
+        let open = self.packing.open.entry(kind).or_default();
         let fits = open.iter_mut().filter(|open| open.builder.room() >= chunk.len());
         if let Some(best) = fits.min_by_key(|open| open.builder.room()) {
             best.builder.push(vvbn, chunk);
             return Ok(Physical { pvbn: best.pvbn, tag, form: Form::Compacted });
         }
-        let pvbn = self.take_pvbn()?;
+        let pvbn = self.take_pvbn(medium)?;
         self.counts.compacted_blocks_written += 1;
         let mut builder = Builder::default();
         builder.push(vvbn, chunk);
-        let open = self.packing.open.entry((container, is_cold)).or_default();
+        let open = self.packing.open.entry(kind).or_default();
         open.push(Open { pvbn, builder });
         if open.len() > OPEN_BLOCKS
             && let Some(fullest) = (0..open.len()).min_by_key(|&at| open[at].builder.room())
@@ -207,7 +225,7 @@ impl Store {
     /// The phase of compaction: no chunk comes any more. Says whether there were any.
     pub(super) fn close_compacted(&mut self, placed: &mut Placed) -> Result<bool> {
         let mut all = std::mem::take(&mut self.packing.full);
-        for ((container, _), open) in std::mem::take(&mut self.packing.open) {
+        for ((container, ..), open) in std::mem::take(&mut self.packing.open) {
             all.extend(open.into_iter().map(|open| (container, open)));
         }
         for (container, Open { pvbn, builder }) in &all {

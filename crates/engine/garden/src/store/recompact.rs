@@ -156,7 +156,8 @@ impl Store {
         {
             return Ok(());
         }
-        self.move_chunks(&context, &block)?;
+        let to = self.raid.geometry.medium_of(context.pvbn);
+        self.move_chunks(&context, &block, to)?;
         step.rewritten += 1;
         step.chunks += live.len() as u64;
         Ok(())

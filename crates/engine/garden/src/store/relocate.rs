@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use super::{AGGREGATE, Key, Store, areas::AreaId, cache::State};
 use crate::{
+    Medium,
     error::{Error, Result},
     format::{
         Block, compacted,
@@ -28,6 +29,8 @@ pub(crate) struct Move {
     hint_file: u64,
     hint_block: u64,
     old: Physical,
+    /// Where there are several media, the one that it moves to.
+    to: Medium,
 }
 
 /// The blocks that move at the next consistency point, under their names in their containers.
@@ -59,15 +62,8 @@ impl Store {
     pub(super) fn move_area(&mut self, area: AreaId) -> Result<AreaMoves> {
         self.begin_cleaning(area);
         let mut moves = AreaMoves::default();
-        for (drive, range) in self.area_blocks(area.0, area.1).into_iter().enumerate() {
-            let used = self.used_in(range)?;
-            let mut rest = &used[..];
-            while let Some(&first) = rest.first() {
-                let count = rest.iter().take_while(|&&pvbn| pvbn < first + CHAIN_SLOTS as u64).count();
-                let (now, later) = rest.split_at(count);
-                rest = later;
-                self.move_run(area.0, drive, now, &mut moves)?;
-            }
+        for (drive, used) in self.area_runs(area)? {
+            self.move_run(area.0, drive, &used, &mut moves)?;
         }
         self.counts.metadata_relocations += moves.metadata;
         self.counts.moves_stuck += moves.stuck;
@@ -80,26 +76,59 @@ impl Store {
         Ok(moves)
     }
 
-    /// Blocks of one drive that lie close together: one request reads them.
-    fn move_run(&mut self, group: usize, drive: usize, used: &[u64], moves: &mut AreaMoves) -> Result<()> {
-        let Some(first) = used.first().and_then(|&first| self.raid.geometry.locate(first)) else { return Ok(()) };
+    /// The blocks in use of an area, drive by drive, in runs that one request reads.
+    pub(super) fn area_runs(&mut self, area: AreaId) -> Result<Vec<(usize, Vec<u64>)>> {
+        let mut runs = Vec::new();
+        for (drive, range) in self.area_blocks(area.0, area.1).into_iter().enumerate() {
+            let used = self.used_in(range)?;
+            let mut rest = &used[..];
+            while let Some(&first) = rest.first() {
+                let count = rest.iter().take_while(|&&pvbn| pvbn < first + CHAIN_SLOTS as u64).count();
+                let (now, later) = rest.split_at(count);
+                rest = later;
+                runs.push((drive, now.to_vec()));
+            }
+        }
+        Ok(runs)
+    }
+
+    /// What each of these blocks of one drive holds, which lie close together; `None` if that cannot be told.
+    pub(super) fn read_run(
+        &mut self,
+        group: usize,
+        drive: usize,
+        used: &[u64],
+    ) -> Result<Vec<Option<(Context, Box<Block>)>>> {
+        let Some(first) = used.first().and_then(|&first| self.raid.geometry.locate(first)) else { return Ok(vec![]) };
         let stripe_of = |pvbn: u64| first.stripe + (pvbn - used[0]);
         let end = stripe_of(used[used.len() - 1]) + 1;
         let mut slots = self.raid.read_for_cleaning(group, drive, first.stripe..end);
+        let mut found = Vec::with_capacity(used.len());
         for &pvbn in used {
             let place = Place { group, drive, stripe: stripe_of(pvbn) };
             let slot = slots[(place.stripe - first.stripe) as usize].take();
-            match self.identify(place, slot)? {
+            found.push(self.identify(place, slot)?);
+        }
+        Ok(found)
+    }
+
+    fn move_run(&mut self, group: usize, drive: usize, used: &[u64], moves: &mut AreaMoves) -> Result<()> {
+        for found in self.read_run(group, drive, used)? {
+            match found {
                 None => moves.stuck += 1,
                 Some((context, data)) if context.kind == Kind::Volume => {
-                    self.move_block(&context, data)?;
+                    let to = self.medium_after(&context);
+                    self.move_block(&context, data, to)?;
                     moves.blocks += 1;
                 }
-                Some((context, data)) if context.kind == Kind::Compacted => match self.move_chunks(&context, &data) {
-                    Ok(()) => moves.blocks += 1,
-                    Err(Error::NoSpace { .. }) => moves.stuck += 1,
-                    Err(error) => return Err(error),
-                },
+                Some((context, data)) if context.kind == Kind::Compacted => {
+                    let to = self.medium_after(&context);
+                    match self.move_chunks(&context, &data, to) {
+                        Ok(()) => moves.blocks += 1,
+                        Err(Error::NoSpace { .. }) => moves.stuck += 1,
+                        Err(error) => return Err(error),
+                    }
+                }
                 Some((context, _)) => {
                     self.modify(Key::new(AGGREGATE, context.owner, context.level, context.block))?;
                     moves.metadata += 1;
@@ -134,24 +163,25 @@ impl Store {
         }
     }
 
-    /// Makes a block of a volume move at the next consistency point. `context` is its trailer, which the map confirms.
-    pub(super) fn move_block(&mut self, context: &Context, data: Page) -> Result<()> {
+    /// Makes a block of a volume move at the next consistency point, to a medium if there are several. `context` is its trailer,
+    /// which the map confirms.
+    pub(super) fn move_block(&mut self, context: &Context, data: Page, to: Medium) -> Result<()> {
         let key = Key::new(AGGREGATE, context.owner, 0, context.block);
         let Context { level, hint_file, hint_block, pvbn, tag, .. } = *context;
-        let own = Move { level, hint_file, hint_block, old: Physical::block(pvbn, tag) };
+        let own = Move { level, hint_file, hint_block, old: Physical::block(pvbn, tag), to };
         self.supply_move(key, own, data)
     }
 
     /// Makes the chunks of a compacted block that the map means move, as blocks of their own that share their next places again.
     ///
     /// Errors: `NoSpace`, before anything changed, for each of them may want a block.
-    pub(super) fn move_chunks(&mut self, context: &Context, block: &Block) -> Result<()> {
+    pub(super) fn move_chunks(&mut self, context: &Context, block: &Block, to: Medium) -> Result<()> {
         let live = self.live_chunks(context, block)?;
         self.reserve(None, live.len() as u64, false)?;
         let old = Physical { pvbn: context.pvbn, tag: context.tag, form: Form::Compacted };
         for tuple in live {
             let key = Key::new(AGGREGATE, context.owner, 0, tuple.vvbn);
-            self.supply_move(key, Move { level: 0, hint_file: 0, hint_block: 0, old }, tuple.padded(block))?;
+            self.supply_move(key, Move { level: 0, hint_file: 0, hint_block: 0, old, to }, tuple.padded(block))?;
         }
         Ok(())
     }
@@ -176,16 +206,16 @@ impl Store {
         self.cache.set_state(key, State::Placed);
         if own.old.form == Form::Compacted {
             let chunk = compacted::trim(self.get(key)?).to_vec();
-            let at = self.pack(key.file, true, key.index, &chunk)?;
+            let at = self.pack(key.file, Some(own.to), key.index, &chunk)?;
             self.set_pointer(key, Some(Pointer::physical(at)))?;
             self.give_pvbn(own.old)?;
-            self.counts.relocations += 1;
+            self.note_moved(own.old.pvbn, at.pvbn);
             return Ok(None);
         }
-        let at = Physical::block(self.take_pvbn()?, self.sb.cp as u16);
+        let at = Physical::block(self.take_pvbn(own.to)?, self.sb.cp as u16);
         self.set_pointer(key, Some(Pointer::physical(at)))?;
         self.give_pvbn(own.old)?;
-        self.counts.relocations += 1;
+        self.note_moved(own.old.pvbn, at.pvbn);
         let context = Context {
             kind: Kind::Volume,
             level: own.level,
@@ -198,6 +228,12 @@ impl Store {
             hint_block: own.hint_block,
         };
         Ok(Some((self.place_of(at.pvbn)?, context)))
+    }
+
+    fn note_moved(&mut self, from: u64, to: u64) {
+        let [from, to] = [from, to].map(|pvbn| self.raid.geometry.medium_of(pvbn));
+        self.counts.relocations += 1;
+        self.counts.demotions += u64::from((from, to) == (Medium::Ssd, Medium::Hdd));
     }
 
     /// What moved is durable. It leaves memory: under its name in the volume it may be there as well.

@@ -2,12 +2,19 @@
 //!
 //! Blocks are taken from one allocation area after the other, each time the one with most free blocks (`areas.rs`); in it tetris by
 //! tetris, and in a tetris drive by drive, so that what is written one after the other lies one behind the other on a
-//! drive, and a tetris that is filled is whole stripes.
+//! drive, and a tetris that is filled is whole stripes. Where there are disks and flash, there are two such sequences (`media.rs`).
 
 use std::{collections::BTreeMap, ops::Range};
 
-use super::{AGGREGATE, Key, Store, aggregate, areas::AreaStates, heap::AreaHeap, volume};
+use super::{
+    AGGREGATE, Key, Store, aggregate,
+    areas::{AreaId, AreaStates},
+    heap::AreaHeap,
+    media::{PerMedium, Run},
+    volume,
+};
 use crate::{
+    Medium,
     error::{Error, Result},
     format::{
         BLOCK, Damage,
@@ -25,7 +32,10 @@ pub(crate) struct Allocator {
     /// The areas of each group.
     pub(super) groups: Vec<AreaHeap>,
     pub(super) states: AreaStates,
-    pub(super) current: Option<Cursor>,
+    /// Where the next blocks of each medium come from; where it has none left, on the other one.
+    pub(super) current: PerMedium<Option<Cursor>>,
+    /// Blocks of a file that are written the first time, one behind the other.
+    pub(super) run: Option<Run>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +52,10 @@ impl Cursor {
     pub fn new(group: usize, area: u64, stripe: u64) -> Self {
         Self { group, area, tetris: stripe, place: Place { group, drive: 0, stripe } }
     }
+
+    pub fn area_id(&self) -> AreaId {
+        (self.group, self.area as u32)
+    }
 }
 
 impl Store {
@@ -55,18 +69,19 @@ impl Store {
         Ok(self.pending.contains_key(&pvbn) || self.count_bits(AGGREGATE, aggregate::BITMAP, pvbn..pvbn + 1)? > 0)
     }
 
-    /// Takes a free PVBN.
-    pub(super) fn take_pvbn(&mut self) -> Result<u64> {
+    /// Takes a free PVBN, of a medium if there are several and it has one left.
+    pub(super) fn take_pvbn(&mut self, wanted: Medium) -> Result<u64> {
+        let wanted = self.raid.geometry.pool(wanted);
         let mut tried = None;
         loop {
-            if let Some(pvbn) = self.advance()? {
+            if let Some(pvbn) = self.advance(wanted)? {
                 self.flip_bit(AGGREGATE, aggregate::BITMAP, pvbn, true)?;
                 self.sb.free = self.sb.free.saturating_sub(1);
                 self.score_taken(pvbn)?;
-                self.alloc.states.blocks_taken += 1;
+                self.alloc.states.blocks_taken[self.raid.geometry.medium_of(pvbn)] += 1;
                 return Ok(pvbn);
             }
-            let (group, area) = self.best_area()?;
+            let (group, area) = self.best_area(wanted)?;
             if tried.replace((group, area)) == Some((group, area)) {
                 // Nothing in it could be taken: the list that its score is from was wrong.
                 self.count_area(group, area as u32)?;
@@ -74,15 +89,15 @@ impl Store {
             }
             self.note_taken(group, area as u32);
             let stripe = self.raid.geometry.area_stripes(group, area).start;
-            self.alloc.current = Some(Cursor::new(group, area, stripe));
+            self.alloc.current[wanted] = Some(Cursor::new(group, area, stripe));
         }
     }
 
     /// The next free block of the current area; `None` at its end.
-    fn advance(&mut self) -> Result<Option<u64>> {
-        let Some(at) = self.alloc.current else { return Ok(None) };
+    fn advance(&mut self, wanted: Medium) -> Result<Option<u64>> {
+        let Some(at) = self.alloc.current[wanted] else { return Ok(None) };
         let next = self.next_free(at)?;
-        self.alloc.current = next.map(|(_, at)| at);
+        self.alloc.current[wanted] = next.map(|(_, at)| at);
         Ok(next.map(|(pvbn, _)| pvbn))
     }
 

@@ -13,7 +13,7 @@ use senesce_garden::Limits;
 
 use crate::rig::{Devices, Rig, SLOT, Shape, VOLUME, findings, open, shared};
 
-pub const TINY: Shape = Shape { groups: &[(2, true)], stripes: 192, log_bytes: 400 << 10 };
+pub const TINY: Shape = Shape { groups: &[(2, true)], media: &[], stripes: 192, log_bytes: 400 << 10 };
 pub const LIMITS: Limits = Limits { cache_bytes: 32 << 12, dirty_bytes: 12 << 12 };
 
 pub fn path(path: &str) -> String {
@@ -89,8 +89,19 @@ fn record_with(operations: &[Operation], missing: Option<usize>, limits: Limits)
 
 /// The same, with something else done after each operation.
 pub fn record_and(operations: &[Operation], missing: Option<usize>, limits: Limits, each: &mut dyn FnMut(&Rig)) -> Run {
-    let devices: Vec<Arc<MemoryDevice>> = TINY.devices().into_iter().map(Arc::new).collect();
-    let rig = Rig::on(&TINY, devices.iter().map(|device| device.clone() as _).collect(), LIMITS);
+    record_on(&TINY, operations, missing, limits, each)
+}
+
+/// The same on an aggregate of another shape.
+pub fn record_on(
+    shape: &Shape,
+    operations: &[Operation],
+    missing: Option<usize>,
+    limits: Limits,
+    each: &mut dyn FnMut(&Rig),
+) -> Run {
+    let devices: Vec<Arc<MemoryDevice>> = shape.devices().into_iter().map(Arc::new).collect();
+    let rig = Rig::on(shape, devices.iter().map(|device| device.clone() as _).collect(), LIMITS);
     set_root(rig.fs()).unwrap();
     rig.garden().consistency_point().unwrap();
     drop(rig);

@@ -15,7 +15,7 @@ use senesce_garden::{Limits, check, collect_used_slots};
 
 use crate::rig::{Devices, Rig, SLOT, SMALL, Shape, TIGHT, VOLUME, caller, findings, open, shared};
 
-const UNPROTECTED: Shape = Shape { groups: &[(3, false)], stripes: 200, log_bytes: 400 << 10 };
+const UNPROTECTED: Shape = Shape { groups: &[(3, false)], media: &[], stripes: 200, log_bytes: 400 << 10 };
 
 pub fn play(fs: &dyn FileSystem) {
     set_root(fs).unwrap();

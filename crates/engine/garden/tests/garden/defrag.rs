@@ -53,9 +53,10 @@ impl Laid {
     }
 
     fn set_gardening(&self) {
-        let cleaning = Some(Cleaning { quota_percent: 400, worth_percent: 0 });
+        let cleaning = Some(Cleaning { quota_percent: 400, worth_percent: 0, disks_too: false });
         self.rig.garden().set_gardening(Gardening {
             cleaning,
+            demotion: None,
             fix_up: FixUp::OnRead,
             write_after_read: Some(WriteAfterRead::default()),
         });

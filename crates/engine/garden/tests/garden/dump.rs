@@ -88,7 +88,7 @@ fn a_file_is_shown_as_text_under_the_words_of_the_format() {
         "    uuid                           73656e65-7363-6520-6761-7264656e2031",
         "    stripes of an allocation area  64",
         "    stripes of a tetris            16",
-        "        0            3       1      256",
+        "        0            3       1  hdd         256",
         "      own PVBN      0",
         "  label of log",
         "    magic            SNSClog",

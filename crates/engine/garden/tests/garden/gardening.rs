@@ -22,8 +22,9 @@ use crate::{
 
 /// Everything at once, and more than is worth it.
 pub const EAGER: Gardening = Gardening {
-    cleaning: Some(Cleaning { quota_percent: 400, worth_percent: 0 }),
+    cleaning: Some(Cleaning { quota_percent: 400, worth_percent: 0, disks_too: false }),
     fix_up: FixUp::OnRead,
+    demotion: None,
     write_after_read: None,
 };
 

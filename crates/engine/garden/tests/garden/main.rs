@@ -15,6 +15,7 @@ mod gardening;
 mod guard;
 mod log;
 mod long;
+mod mixed;
 mod packing;
 mod packing_damage;
 mod rig;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use senesce_block::{BlockDevice, MemoryDevice};
 use senesce_core::Bytes;
 use senesce_fsapi::{Caller, FileSystem, FsError, FsResult, Timestamp, conformance::Subject};
-use senesce_garden::{FormatOptions, Garden, Limits, VolumeFs, VolumeOptions, check_with};
+use senesce_garden::{FormatOptions, Garden, Limits, Medium, VolumeFs, VolumeOptions, check_with};
 use senesce_objects::ObjectStore;
 
 /// Bytes of a block with its trailer, and slots of a drive that are no stripes: as docs/garden-format.md has them.
@@ -19,20 +19,24 @@ pub const VOLUME: &[u8] = b"home";
 pub struct Shape {
     /// Data drives of each RAID group, and whether it has parity.
     pub groups: &'static [(u16, bool)],
+    /// What their drives are; disks if nothing is said.
+    pub media: &'static [Medium],
     pub stripes: u64,
     pub log_bytes: u64,
 }
 
-pub const SMALL: Shape = Shape { groups: &[(3, true)], stripes: 256, log_bytes: 400 << 10 };
+pub const SMALL: Shape = Shape { groups: &[(3, true)], media: &[], stripes: 256, log_bytes: 400 << 10 };
 /// Two protected groups, and one drive on its own.
-pub const SEVERAL: Shape = Shape { groups: &[(2, true), (1, false), (3, true)], stripes: 2200, log_bytes: 1 << 20 };
-pub const LARGE: Shape = Shape { groups: &[(4, true)], stripes: 3072, log_bytes: 4 << 20 };
+pub const SEVERAL: Shape =
+    Shape { groups: &[(2, true), (1, false), (3, true)], media: &[], stripes: 2200, log_bytes: 1 << 20 };
+pub const LARGE: Shape = Shape { groups: &[(4, true)], media: &[], stripes: 3072, log_bytes: 4 << 20 };
 
 impl Shape {
     pub fn options(&self) -> FormatOptions {
         FormatOptions {
             uuid: *b"senesce garden 1",
             groups: self.groups.to_vec(),
+            media: self.media.to_vec(),
             aa_stripes: 64,
             tetris_stripes: 16,
             zeroed: true,

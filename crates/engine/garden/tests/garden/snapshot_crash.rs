@@ -25,7 +25,7 @@ use crate::{
 };
 
 pub const NOW: Timestamp = Timestamp { seconds: 5, nanoseconds: 0 };
-pub const SHAPE: Shape = Shape { groups: &[(2, true)], stripes: 512, log_bytes: 400 << 10 };
+pub const SHAPE: Shape = Shape { groups: &[(2, true)], media: &[], stripes: 512, log_bytes: 400 << 10 };
 
 /// What is done to an aggregate with snapshots.
 #[derive(Clone, Debug)]

@@ -131,7 +131,7 @@ fn small_volume(shape: &Shape, blocks: u64) -> Rig {
     Rig { fs: Some(garden.volume(VOLUME).unwrap()), garden: Some(garden), ..Rig::closed(devices, TIGHT) }
 }
 
-const NARROW: Shape = Shape { groups: &[(3, true)], stripes: 240, log_bytes: 400 << 10 };
+const NARROW: Shape = Shape { groups: &[(3, true)], media: &[], stripes: 240, log_bytes: 400 << 10 };
 
 /// Makes files of some blocks until nothing fits any more.
 fn fill(fs: &dyn FileSystem, names: &mut Vec<String>) {

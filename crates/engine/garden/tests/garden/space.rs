@@ -8,7 +8,7 @@ use crate::{
     rig::{Rig, SMALL, Shape, TIGHT, caller, findings, open, shared},
 };
 
-pub const NARROW: Shape = Shape { groups: &[(3, true)], stripes: 160, log_bytes: 400 << 10 };
+pub const NARROW: Shape = Shape { groups: &[(3, true)], media: &[], stripes: 160, log_bytes: 400 << 10 };
 
 fn make(fs: &dyn FileSystem, name: &str) -> FsResult<Ino> {
     fs.make_node(&caller(1), Ino::ROOT, name.as_bytes(), &NewNode::file(0o644)).map(|attributes| attributes.ino)

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// So small that freed blocks are soon taken again.
-const NARROW: Shape = Shape { groups: &[(4, true)], stripes: 130, log_bytes: 400 << 10 };
+const NARROW: Shape = Shape { groups: &[(4, true)], media: &[], stripes: 130, log_bytes: 400 << 10 };
 
 fn file(fs: &dyn FileSystem, name: &str, blocks: usize, byte: u8) {
     let ino = match fs.lookup(Ino::ROOT, name.as_bytes()) {

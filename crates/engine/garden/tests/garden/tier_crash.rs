@@ -20,7 +20,7 @@ use crate::{
     tier_rig::{ALL, Store, Tiered, bytes, read},
 };
 
-const SHAPE: Shape = Shape { groups: &[(2, true)], stripes: 256, log_bytes: 400 << 10 };
+const SHAPE: Shape = Shape { groups: &[(2, true)], media: &[], stripes: 256, log_bytes: 400 << 10 };
 const LIMITS: Limits = Limits { cache_bytes: 16 << 12, dirty_bytes: 64 << 12 };
 /// Requests are for nothing: all that is not whole is worth it.
 pub const FREE: PriceList = PriceList { name: "free requests", date: "never", gb_month: 1000, put: 0, get: 0 };

@@ -310,7 +310,7 @@ fn check_state(devices: &Devices, states: &[State], done: usize, told: &str) {
 
 #[test]
 fn clones_and_deletions_outlive_losses_of_power() {
-    const SHAPE: Shape = Shape { groups: &[(2, true)], stripes: 512, log_bytes: 400 << 10 };
+    const SHAPE: Shape = Shape { groups: &[(2, true)], media: &[], stripes: 512, log_bytes: 400 << 10 };
     let devices: Vec<Arc<MemoryDevice>> = SHAPE.devices().into_iter().map(Arc::new).collect();
     let rig = Rig::on(&SHAPE, devices.iter().map(|device| device.clone() as _).collect(), LIMITS);
     set_root(rig.fs()).unwrap();

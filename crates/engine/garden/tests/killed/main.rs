@@ -94,6 +94,7 @@ fn parent(seed: u64) {
     let options = FormatOptions {
         uuid: [3; 16],
         groups: vec![(DRIVES as u16 - 1, true)],
+        media: vec![],
         aa_stripes: 256,
         tetris_stripes: 16,
         zeroed: true,

@@ -12,6 +12,7 @@ use senesce_fsapi::{Caller, FileSystem, Ino};
 
 use super::{Devices, Small, findings, make, newest_slot, open};
 use crate::{
+    Medium,
     format::{
         SLOT,
         bytes::u64_at,
@@ -47,7 +48,7 @@ fn check_scores(store: &mut Store) {
             }
         }
     }
-    assert_eq!(store.best_area().ok(), best.map(|(group, area, _)| (group, area)));
+    assert_eq!(store.best_area(Medium::Hdd).ok(), best.map(|(group, area, _)| (group, area)));
 }
 
 #[derive(Clone, Debug)]
@@ -83,7 +84,7 @@ proptest! {
                 Step::Take(count) => {
                     let mut store = garden.shared().lock();
                     for _ in 0..count.min((store.allocatable() as usize).saturating_sub(80)) {
-                        taken.push(store.take_pvbn().unwrap());
+                        taken.push(store.take_pvbn(Medium::Hdd).unwrap());
                     }
                 }
                 Step::Give(at, count) => {
@@ -283,9 +284,9 @@ fn a_list_that_lies_keeps_nobody_from_taking_what_is_free() {
         let mut store = garden.shared().lock();
         let free = store.allocatable();
         for left in (0..free).rev() {
-            store.take_pvbn().unwrap();
+            store.take_pvbn(Medium::Hdd).unwrap();
             assert_eq!(store.allocatable(), left);
         }
-        assert!(store.take_pvbn().is_err());
+        assert!(store.take_pvbn(Medium::Hdd).is_err());
     }
 }

@@ -3,6 +3,7 @@
 mod areas;
 mod dedup;
 mod defrag;
+mod media;
 mod placement;
 mod reading;
 mod reclaim;
@@ -48,6 +49,7 @@ impl Small {
         let options = FormatOptions {
             uuid: [3; 16],
             groups: self.groups.iter().map(|&data| (data, true)).collect(),
+            media: vec![],
             aa_stripes: self.aa_stripes,
             tetris_stripes: self.tetris_stripes,
             zeroed: true,

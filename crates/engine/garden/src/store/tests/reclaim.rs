@@ -40,7 +40,8 @@ fn sparse(parity: bool) -> Vec<MemoryDevice> {
     let all: Devices = devices.iter().map(|device| device.clone() as _).collect();
     let (log, drives) = all.split_last().unwrap();
     let groups = vec![(3, parity)];
-    let options = FormatOptions { uuid: [3; 16], groups, aa_stripes: 64, tetris_stripes: 16, zeroed: true };
+    let options =
+        FormatOptions { uuid: [3; 16], groups, media: vec![], aa_stripes: 64, tetris_stripes: 16, zeroed: true };
     Garden::format(&options, drives.to_vec(), log.clone()).unwrap();
     let garden = open(&all);
     garden.create_volume(NAME, &VolumeOptions { blocks: REGIONS * BITS, inodes: 512, seed: 1 }).unwrap();

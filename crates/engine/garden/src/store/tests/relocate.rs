@@ -4,7 +4,7 @@ use senesce_fsapi::{Caller, FileSystem, Ino, SetAttributes};
 
 use super::{Devices, NAME, Small, findings, make, open};
 use crate::{
-    FixUp, Garden, Gardening, VolumeFs,
+    FixUp, Garden, Gardening, Medium, VolumeFs,
     format::pointer::{Physical, Pointer},
     store::{AGGREGATE, Key, Store, container_of, shape_of, volume},
 };
@@ -277,7 +277,7 @@ fn an_old_place_with_the_same_tag_is_not_taken_for_the_block() {
         // Only these areas are to be taken from.
         let all = store.raid.geometry.areas(0) as u32;
         store.alloc.states.cleaning = (0..all).filter(|area| !areas.contains(area)).map(|area| (0, area)).collect();
-        store.alloc.current = None;
+        store.begin_in_best_area();
     }
     fs.write(&Caller::default(), other, 0, &[9; 140 * BLOCK as usize]).unwrap();
     garden.consistency_point().unwrap();
@@ -410,7 +410,7 @@ fn moving_through_the_container_writes_less_metadata_than_writing_again() {
             let place = store.raid.geometry.locate(at.pvbn).unwrap();
             let slot = store.raid.read_slot(place.group, place.drive, place.stripe).unwrap();
             let (context, data) = store.identify(place, Some(slot)).unwrap().unwrap();
-            store.move_block(&context, data).unwrap();
+            store.move_block(&context, data, Medium::Hdd).unwrap();
         }
     }
     let by_container = metadata(&garden);

@@ -1,0 +1,145 @@
+//! Demotion: in an aggregate with disks and flash, what is not written any more leaves the flash for the disks.
+//!
+//! A hand goes round the allocation areas of the flash, area by area, within consistency points and only as far as the flash is too
+//! full. A block of contents that was not written or moved since the round before began is *cold*: it is made to move, as for cleaning, but to
+//! the disks. So its VVBN stays, and no block of its volume changes. Metadata stay on flash. The fuller the flash, the faster the
+//! hand goes round, and the less it takes to be cold.
+
+use super::{Store, areas::AreaId, clean::READY_HALVES, volume};
+use crate::{
+    Medium,
+    error::{Error, Result},
+    format::{
+        BLOCK,
+        slot::{Context, Kind},
+    },
+};
+
+/// When blocks leave the flash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demotion {
+    /// Hundredths of the flash that may be in use; what is more goes to the disks. The default, 75, leaves cleaning as much as it has in
+    /// an aggregate that is 85 % full where a tenth is a reserve.
+    pub full_percent: u64,
+}
+
+impl Default for Demotion {
+    fn default() -> Self {
+        Self { full_percent: 75 }
+    }
+}
+
+/// Blocks that are looked at for each that is to leave. Where fewer are cold the flash gets fuller, and more are to leave.
+const LOOKED_FOR_EACH: u64 = 4;
+
+/// The hand that goes round the flash. It begins anew with an opening.
+#[derive(Debug, Default)]
+pub(super) struct Hand {
+    /// The area that it points to, counted over all groups of flash.
+    area: u64,
+    /// Consistency points: in which this round began, and the one before.
+    began: u64,
+    before: u64,
+    /// The flash is too full.
+    sheds: bool,
+}
+
+impl Store {
+    /// Makes as many cold blocks move to the disks as the flash is too full by, as far as they are found at once.
+    pub(super) fn demote(&mut self) -> Result<()> {
+        self.gardener.hand.sheds = false;
+        let Some(demotion) = self.gardener.gardening.demotion.filter(|_| self.raid.geometry.is_mixed()) else {
+            return Ok(());
+        };
+        let mut wanted = self.count_too_many(demotion);
+        if wanted == 0 || self.reserve(None, wanted, false).is_err() {
+            return Ok(());
+        }
+        self.gardener.hand.sheds = true;
+        let mut looks = LOOKED_FOR_EACH * wanted;
+        let areas = self.flash_areas();
+        for _ in 0..areas.len() {
+            let at = self.gardener.hand.area as usize % areas.len();
+            let area = areas[at];
+            let states = &self.alloc.states;
+            // What the running consistency point has placed is not there yet.
+            if !states.cleaning.contains(&area) && !states.taken.contains(&area) && !self.is_current(area) {
+                let looked = self.demote_from(area, &mut wanted)?;
+                looks = looks.saturating_sub(looked);
+            }
+            if wanted == 0 {
+                return Ok(()); // and go on in this area the next time
+            }
+            let hand = &mut self.gardener.hand;
+            hand.area = at as u64 + 1;
+            if hand.area == areas.len() as u64 {
+                (hand.area, hand.before, hand.began) = (0, hand.began, self.sb.cp);
+            }
+            if looks == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a block goes that cleaning moves away: cold ones leave a flash that is too full.
+    pub(super) fn medium_after(&self, context: &Context) -> Medium {
+        let medium = self.raid.geometry.medium_of(context.pvbn);
+        if medium == Medium::Ssd && self.gardener.hand.sheds && self.has_cooled(context) { Medium::Hdd } else { medium }
+    }
+
+    /// How many blocks of flash are in use that should be free when this consistency point is durable, as far as the disks have
+    /// room for them.
+    fn count_too_many(&self, demotion: Demotion) -> u64 {
+        let geometry = &self.raid.geometry;
+        let [disks, flash] = Medium::ALL.map(|medium| geometry.groups_of(medium));
+        let free = |groups: &[usize]| groups.iter().map(|&group| self.alloc.groups[group].free()).sum::<u64>();
+        let blocks: u64 = flash.iter().map(|&group| geometry.groups[group].blocks()).sum();
+        let freed = self.pending.keys().filter(|&&pvbn| geometry.medium_of(pvbn) == Medium::Ssd).count() as u64;
+        let spare = blocks * 100_u64.saturating_sub(demotion.full_percent) / 100;
+        let next = self.gardener.expected[Medium::Ssd] as u64 * READY_HALVES / 2;
+        let short = spare.max(next).saturating_sub(free(&flash) + freed);
+        short.min(free(&disks) / 2).min(self.limits.dirty_bytes / BLOCK as u64)
+    }
+
+    fn flash_areas(&self) -> Vec<AreaId> {
+        let geometry = &self.raid.geometry;
+        let flash = geometry.groups_of(Medium::Ssd).into_iter();
+        flash.flat_map(|group| (0..geometry.areas(group) as u32).map(move |area| (group, area))).collect()
+    }
+
+    /// Makes cold blocks of an area move, `wanted` at most, which gets less by them. Says how many were looked at.
+    fn demote_from(&mut self, area: AreaId, wanted: &mut u64) -> Result<u64> {
+        let mut looked = 0;
+        for (drive, used) in self.area_runs(area)? {
+            for (context, data) in self.read_run(area.0, drive, &used)?.into_iter().flatten() {
+                if *wanted == 0 || !self.has_cooled(&context) {
+                    continue;
+                }
+                let moved = match context.kind {
+                    Kind::Compacted => self.move_chunks(&context, &data, Medium::Hdd),
+                    _ => self.move_block(&context, data, Medium::Hdd),
+                };
+                match moved {
+                    Ok(()) => *wanted -= 1,
+                    Err(Error::NoSpace { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            looked += used.len() as u64;
+            if *wanted == 0 {
+                break;
+            }
+        }
+        Ok(looked)
+    }
+
+    fn has_cooled(&self, context: &Context) -> bool {
+        let is_contents = match context.kind {
+            Kind::Compacted => true,
+            Kind::Volume => context.level == 0 && context.hint_file >= volume::FIRST_USER,
+            _ => false,
+        };
+        is_contents && context.cp < self.gardener.hand.before
+    }
+}

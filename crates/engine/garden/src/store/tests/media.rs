@@ -1,0 +1,173 @@
+//! Disks and flash in one aggregate: what goes where, and what leaves the flash again.
+
+use std::sync::Arc;
+
+use senesce_block::{BlockDevice, MemoryDevice};
+use senesce_core::Bytes;
+use senesce_fsapi::{Caller, FileSystem, Ino};
+
+use super::{Devices, NAME, findings, make, open, relocate::contents};
+use crate::{
+    Cleaning, FormatOptions, Garden, Gardening, Medium, VolumeFs, VolumeOptions,
+    raid::slot_offset,
+    store::{AGGREGATE, Demotion, Key, aggregate},
+};
+
+const BLOCK: u64 = 4096;
+/// Blocks of each group.
+const DISKS: u64 = 3 * 512;
+const FLASH: u64 = 2 * 256;
+
+/// A group of disks and one of flash, areas and tetrises of 16 stripes, and a volume as large as both.
+fn mixed() -> (Devices, Garden, VolumeFs) {
+    let drive = |number, stripes| MemoryDevice::new(format!("drive {number}"), Bytes(slot_offset(stripes)));
+    let drives = (0..4).map(|number| drive(number, 512)).chain((4..7).map(|number| drive(number, 256)));
+    let mut devices: Devices = drives.map(|drive| Arc::new(drive) as Arc<dyn BlockDevice>).collect();
+    let log: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("log", Bytes(4 << 20)));
+    let options = FormatOptions {
+        uuid: [3; 16],
+        groups: vec![(3, true), (2, true)],
+        media: vec![Medium::Hdd, Medium::Ssd],
+        aa_stripes: 16,
+        tetris_stripes: 16,
+        zeroed: true,
+    };
+    Garden::format(&options, devices.clone(), log.clone()).unwrap();
+    devices.push(log);
+    let garden = open(&devices);
+    garden.create_volume(NAME, &VolumeOptions { blocks: DISKS + FLASH, inodes: 512, seed: 1 }).unwrap();
+    let fs = garden.volume(NAME).unwrap();
+    (devices, garden, fs)
+}
+
+/// The VVBN of a block of a file, and what the container map says that it lies on.
+fn lies(garden: &Garden, ino: Ino, block: u64) -> (u64, Medium) {
+    let mut store = garden.shared().lock();
+    let vvbn = store.pointer(Key::new(0, ino.0, 0, block)).unwrap().unwrap().vvbn.unwrap();
+    let at = store.container(0, vvbn).unwrap().unwrap();
+    (vvbn, store.raid.geometry.medium_of(at.pvbn))
+}
+
+fn write(fs: &VolumeFs, ino: Ino, block: u64, count: u64) {
+    let bytes: Vec<u8> = (block..block + count).flat_map(contents).collect();
+    fs.write(&Caller::default(), ino, block * BLOCK, &bytes).unwrap();
+}
+
+#[test]
+fn the_first_writing_in_order_goes_to_disks_and_all_else_to_flash() {
+    let (devices, garden, fs) = mixed();
+    let (long, short, holes) = (make(&fs, "long"), make(&fs, "short"), make(&fs, "holes"));
+    write(&fs, long, 0, 200);
+    write(&fs, short, 0, 15);
+    (0..40).for_each(|at| write(&fs, holes, at * 7, 1));
+    garden.consistency_point().unwrap();
+    let media = |ino, blocks: &mut dyn Iterator<Item = u64>| -> Vec<Medium> {
+        let mut media: Vec<Medium> = blocks.map(|block| lies(&garden, ino, block).1).collect();
+        media.sort_unstable();
+        media.dedup();
+        media
+    };
+    assert_eq!(media(long, &mut (0..200)), [Medium::Hdd]);
+    assert_eq!(media(short, &mut (0..15)), [Medium::Ssd]);
+    assert_eq!(media(holes, &mut (0..40).map(|at| at * 7)), [Medium::Ssd]);
+    // A run goes on in the next consistency point if it is long enough by itself; what is written over goes to flash, long or not.
+    write(&fs, long, 200, 16);
+    write(&fs, long, 216 + 30, 15);
+    write(&fs, long, 20, 100);
+    garden.consistency_point().unwrap();
+    assert_eq!(media(long, &mut (200..216)), [Medium::Hdd]);
+    assert_eq!(media(long, &mut (20..120).chain(246..261)), [Medium::Ssd]);
+    assert_eq!(media(long, &mut (0..20).chain(120..200)), [Medium::Hdd]);
+    let mut store = garden.shared().lock();
+    for file in [aggregate::BITMAP, aggregate::VOLUMES, aggregate::TOP_AREAS] {
+        let at = store.pointer(Key::new(AGGREGATE, file, 0, 0)).unwrap().unwrap().at;
+        assert_eq!(store.raid.geometry.medium_of(at.pvbn), Medium::Ssd, "file {file}");
+    }
+    drop(store);
+    assert_eq!(findings(&devices), [""; 0]);
+}
+
+#[test]
+fn where_a_medium_has_nothing_left_the_other_one_has() {
+    for wanted in Medium::ALL {
+        let (_, garden, _) = mixed();
+        let mut store = garden.shared().lock();
+        let (all, mut media) = (store.allocatable(), Vec::new());
+        for _ in 0..all {
+            let pvbn = store.take_pvbn(wanted).unwrap();
+            media.push(store.raid.geometry.medium_of(pvbn));
+        }
+        assert!(store.take_pvbn(wanted).is_err());
+        assert!(media.is_sorted_by_key(|&medium| medium != wanted), "all of {wanted} first");
+        assert!(media.contains(&Medium::Hdd) && media.contains(&Medium::Ssd));
+    }
+}
+
+#[test]
+fn what_is_not_written_any_more_leaves_a_full_flash_under_its_number() {
+    let (devices, garden, fs) = mixed();
+    let gardening = garden.gardening();
+    assert_eq!((gardening.cleaning, gardening.demotion), (Some(Cleaning::default()), Some(Demotion::default())));
+    let file = make(&fs, "file");
+    write(&fs, file, 0, 600);
+    garden.consistency_point().unwrap();
+    // All of it is written over once, which the flash has no room for, and its beginning again and again.
+    let mut numbers = vec![0; 600];
+    for round in 0..60 {
+        let first = round * 10;
+        write(&fs, file, first, 10);
+        (0..5).for_each(|at| write(&fs, file, at * 3, 1));
+        garden.consistency_point().unwrap();
+        (first..first + 10).for_each(|block| numbers[block as usize] = lies(&garden, file, block).0);
+    }
+    for round in 0..3 {
+        write(&fs, file, round, 1);
+        garden.consistency_point().unwrap();
+    }
+    let counts = garden.report().counts;
+    assert!(counts.demotions > 200 && counts.demotions <= counts.relocations, "{counts:?}");
+    let report = garden.report();
+    let free: u64 = report.area_free[1].iter().map(|free| free.unwrap_or(0)).sum();
+    assert!(FLASH - free < FLASH * 85 / 100, "{free} of {FLASH} blocks of flash are free");
+    let mut on_disks = 0;
+    for block in 13..600 {
+        let (vvbn, medium) = lies(&garden, file, block);
+        assert_eq!(vvbn, numbers[block as usize], "block {block} is another one for its volume");
+        on_disks += u64::from(medium == Medium::Hdd);
+    }
+    assert!(on_disks > 200, "{on_disks}");
+    let hot: Vec<Medium> = [0, 3, 6, 9, 12].iter().map(|&block| lies(&garden, file, block).1).collect();
+    assert_eq!(hot, [Medium::Ssd; 5]);
+    let check = |fs: &VolumeFs| {
+        let mut bytes = vec![0; (600 * BLOCK) as usize];
+        fs.read(file, 0, &mut bytes).unwrap();
+        assert!(bytes == (0..600).flat_map(contents).collect::<Vec<u8>>());
+    };
+    check(&fs);
+    drop((garden, fs));
+    assert_eq!(findings(&devices), [""; 0]);
+    check(&open(&devices).volume(NAME).unwrap());
+}
+
+#[test]
+fn cleaning_is_of_flash_only_unless_it_is_told() {
+    for disks_too in [false, true] {
+        let (devices, garden, fs) = mixed();
+        let cleaning = Some(Cleaning { disks_too, worth_percent: 0, quota_percent: 1000 });
+        garden.set_gardening(Gardening { cleaning, ..Gardening::default() });
+        let file = make(&fs, "file");
+        write(&fs, file, 0, 1500);
+        garden.consistency_point().unwrap();
+        for round in 0..80 {
+            (0..8).for_each(|at| write(&fs, file, (round * 37 + at * 149) % 400, 1));
+            garden.consistency_point().unwrap();
+        }
+        let drives = garden.report().drives;
+        let read = |drives: &[crate::DriveReport]| -> u64 {
+            drives.iter().map(|drive| drive.counts.cleaning_reads.blocks).sum()
+        };
+        assert!(read(&drives[4..6]) > 0, "flash is cleaned");
+        assert_eq!(read(&drives[..3]) > 0, disks_too);
+        assert_eq!(findings(&devices), [""; 0]);
+    }
+}

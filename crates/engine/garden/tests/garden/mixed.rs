@@ -1,0 +1,209 @@
+//! Disks and flash in one aggregate: whatever is on which of them, and on its way from one to the other, nothing is lost.
+
+use std::{
+    cell::Cell,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use senesce_block::CrashPlan;
+use senesce_core::Seed;
+use senesce_fsapi::{
+    FileSystem, FsResult, Ino,
+    conformance::{Operation, SequenceOptions, Subject, collect_tree, find_difference, run_sequence},
+};
+use senesce_garden::{Demotion, Error, Gardening, Medium};
+
+use crate::{
+    crash::{LIMITS, Run, check_crashes, make, path, record_on, story, write},
+    damage::{filled, forks},
+    gardening::EAGER,
+    guard::guard,
+    rig::{Devices, Rig, Shape, TIGHT, VOLUME, caller, findings, open, shared},
+    space::fill,
+};
+
+/// Two disks and one of parity, two of flash and one of parity.
+const MIXED: Shape =
+    Shape { groups: &[(2, true), (2, true)], media: &[Medium::Hdd, Medium::Ssd], stripes: 160, log_bytes: 400 << 10 };
+const DRIVES: usize = 6;
+
+/// Whatever is cold leaves the flash.
+const SHEDDING: Gardening = Gardening { demotion: Some(Demotion { full_percent: 0 }), ..EAGER };
+
+/// The story, and what is long enough for disks and written over later.
+fn operations() -> Vec<Operation> {
+    let mut all =
+        vec![make("long", senesce_fsapi::FileKind::File), write("long", 0, 60_000), write("long", 60_000, 60_000)];
+    all.extend(story());
+    all.push(write("long", 5 * 4096, 6000));
+    all.push(Operation::Truncate { at: senesce_fsapi::conformance::Place::Path(path("long")), size: 20 * 4096 });
+    all.extend((0..8).map(|at| write("long", at * 9000, 100)));
+    all
+}
+
+fn record(missing: Option<usize>) -> Run {
+    let (mut demoted, mut media) = (0, [0; 2]);
+    let run = record_on(&MIXED, &operations(), missing, LIMITS, &mut |rig| {
+        rig.garden().set_gardening(SHEDDING);
+        rig.garden().consistency_point().unwrap();
+        let report = rig.garden().report();
+        demoted = report.counts.demotions;
+        media =
+            [0, 3].map(|drive| report.drives[drive..drive + 2].iter().map(|drive| drive.counts.writes.blocks).sum());
+    });
+    assert!(demoted > 10, "{demoted} blocks went from flash to disks");
+    assert!(media.iter().all(|&blocks: &u64| blocks > 20), "{media:?} blocks written to disks and flash");
+    run
+}
+
+#[test]
+fn power_may_be_lost_while_blocks_leave_the_flash() {
+    let run = record(None);
+    let plan = CrashPlan { exhaustive_up_to: 1, samples: 1, tears: 1, seed: Seed(1) };
+    let states = check_crashes(&run.recording, &run.trees, &plan);
+    assert!(states > 200, "{states} states");
+}
+
+#[test]
+fn blocks_leave_the_flash_and_power_may_be_lost_while_a_drive_of_either_group_is_missing() {
+    for missing in [1, 5] {
+        let run = record(Some(missing));
+        let plan = CrashPlan { exhaustive_up_to: 0, samples: 1, tears: 0, seed: Seed(2) };
+        let states = check_crashes(&run.recording, &run.trees, &plan);
+        assert!(states > 50, "{states} states");
+    }
+}
+
+#[test]
+fn a_drive_of_each_group_may_be_lost_with_the_power() {
+    let run = record(None);
+    let plan = CrashPlan { exhaustive_up_to: 0, samples: 1, tears: 1, seed: Seed(3) };
+    let mut states = 0;
+    run.recording.for_each_crash(&plan, |crash| {
+        states += 1;
+        let (told, done) = (format!("{crash}, drives lost"), crash.mark.unwrap_or(0) as usize);
+        let mut devices = shared(crash.devices);
+        devices.remove(3 + states % 3);
+        devices.remove(states / 3 % 3);
+        crate::crash::check_state(&devices, &run.trees, done, &told);
+    });
+    assert!(states > 100, "{states} states");
+}
+
+#[test]
+fn without_any_one_drive_of_each_group_all_is_there_and_goes_on() {
+    let at_rest = filled(&MIXED);
+    let tree = |devices: &Devices| collect_tree(&open(devices, TIGHT).unwrap().volume(VOLUME).unwrap()).unwrap();
+    let want = tree(&forks(&at_rest));
+    for (first, second) in (0..3).flat_map(|first| (3..DRIVES).map(move |second| (first, second))) {
+        let mut left = forks(&at_rest);
+        left.remove(second);
+        left.remove(first);
+        assert_eq!(find_difference(&want, &tree(&left)), None, "without {first} and {second}");
+        let garden = open(&left, TIGHT).unwrap();
+        garden.set_gardening(SHEDDING);
+        let fs = garden.volume(VOLUME).unwrap();
+        let ino = fs.lookup(Ino::ROOT, b"file 9").unwrap().ino;
+        for round in 0..6 {
+            fs.write(&caller(9), ino, round * 4096, &[9; 100]).unwrap();
+            garden.consistency_point().unwrap();
+        }
+        assert!(garden.report().counts.demotions > 0);
+        let later = collect_tree(&fs).unwrap();
+        drop((garden, fs));
+        assert_eq!(find_difference(&later, &tree(&left)), None);
+        assert_eq!(findings(&left), [""; 0], "without {first} and {second}");
+    }
+}
+
+struct Shedding {
+    rig: Rig,
+    calls: Cell<u64>,
+}
+
+static DEMOTED: AtomicU64 = AtomicU64::new(0);
+
+impl Shedding {
+    fn make() -> Box<dyn Subject> {
+        let shape = Shape { stripes: 1024, log_bytes: 4 << 20, ..MIXED };
+        let rig = Rig::on(&shape, guard(&shared(shape.devices())), TIGHT);
+        rig.garden().set_gardening(SHEDDING);
+        Box::new(Self { rig, calls: Cell::new(0) })
+    }
+
+    fn note(&self) {
+        DEMOTED.fetch_add(self.rig.garden().report().counts.demotions, Relaxed);
+    }
+}
+
+impl Drop for Shedding {
+    fn drop(&mut self) {
+        self.note();
+    }
+}
+
+impl Subject for Shedding {
+    fn file_system(&self) -> &dyn FileSystem {
+        let call = self.calls.get();
+        self.calls.set(call + 1);
+        match call % 6 {
+            0 | 3 => self.rig.garden().consistency_point().unwrap(),
+            4 => match self.rig.garden().move_area(1, call / 6 % 3) {
+                Ok(_) | Err(Error::NoSpace { .. }) => {}
+                Err(error) => panic!("{error}"),
+            },
+            _ => {}
+        }
+        self.rig.fs()
+    }
+
+    fn reopen(&mut self) -> FsResult<()> {
+        self.note();
+        self.rig.reopen()?;
+        self.rig.garden().set_gardening(SHEDDING);
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<(), String> {
+        self.rig.check()
+    }
+}
+
+/// On drives that panic if a block is written over that the last consistency point uses.
+#[test]
+fn a_volume_is_what_the_model_says_whatever_leaves_the_flash() {
+    for seed in 0..2 {
+        let options = SequenceOptions {
+            boundaries: vec![0, 1, 160, 4096, 8192, 10 * 4096, 60 * 4096],
+            operations: 150,
+            compare_every: 50,
+            ..SequenceOptions::default()
+        };
+        run_sequence(&Shedding::make, Seed(seed), &options).unwrap();
+    }
+    let demoted = DEMOTED.load(Relaxed);
+    assert!(demoted > 20, "{demoted}");
+}
+
+#[test]
+fn a_full_aggregate_of_disks_and_flash_can_be_emptied_and_filled_again() {
+    for (gardening, bytes) in [(Gardening::default(), 9000), (SHEDDING, 9000), (SHEDDING, 300_000)] {
+        let rig = Rig::on(&MIXED, guard(&shared(MIXED.devices())), TIGHT);
+        rig.garden().set_gardening(gardening);
+        let empty = rig.fs().space().unwrap().free;
+        let mut filled = Vec::new();
+        for round in 0..2 {
+            let names = fill(rig.fs(), bytes);
+            filled.push(names.len());
+            let left = rig.fs().space().unwrap().free;
+            assert!(left * 3 < empty, "{left} of {empty} blocks are left");
+            assert_eq!(rig.findings(), Vec::<String>::new(), "full");
+            for name in &names {
+                rig.fs().unlink(&caller(3), Ino::ROOT, name.as_bytes()).unwrap();
+            }
+            assert_eq!(rig.findings(), Vec::<String>::new(), "empty");
+            assert_eq!(rig.fs().space().unwrap().free, empty, "round {round}");
+        }
+        assert_eq!(filled[0], filled[1]);
+    }
+}
