@@ -34,7 +34,7 @@ pub struct AgeArgs {
     #[arg(long, default_value_t = 1, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=256))]
     pub threads: usize,
     /// Of a garden: what is done besides, so that free space stays in one piece.
-    #[arg(long, value_enum, default_value_t = super::GardeningArg::Off)]
+    #[arg(long, value_enum, default_value_t = super::GardeningArg::Auto)]
     pub gardening: super::GardeningArg,
     /// Write an operation log.
     #[arg(long, value_name = "FILE")]

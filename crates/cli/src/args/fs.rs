@@ -69,6 +69,15 @@ pub enum EngineKind {
     Garden,
 }
 
+/// What drives are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MediumArg {
+    /// Disks.
+    Hdd,
+    /// Flash.
+    Ssd,
+}
+
 /// Where an aggregate lies.
 #[derive(Clone, Debug, Args)]
 pub struct FsPlaceArgs {
@@ -98,6 +107,16 @@ pub struct FsMkfsArgs {
     /// Drives of a RAID group that hold data: 4 by default; with --drive all but one, and more drives make more groups.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub data_drives: Option<u16>,
+    /// What the drives are.
+    #[arg(long, value_enum, default_value_t = MediumArg::Hdd)]
+    pub medium: MediumArg,
+    /// A flash pool: besides the disks a RAID group of SSDs is made that holds so much, without parity; in a directory of as many drives.
+    /// What is written over goes there, and to the disks when it is cold.
+    #[arg(long, value_name = "SIZE")]
+    pub flash_size: Option<Bytes>,
+    /// The same with --drive: an SSD of that group, once for each. Later verbs are given them with --drive.
+    #[arg(long, value_name = "FILE|DEVICE", requires = "drive")]
+    pub flash_drive: Vec<PathBuf>,
     /// No drive for parity: what is damaged is noticed, and not put right.
     #[arg(long)]
     pub no_parity: bool,
@@ -173,7 +192,7 @@ pub struct FsServedArgs {
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub threads: usize,
     /// What is done beside serving so that free space stays in one piece, and files do.
-    #[arg(long, value_enum, default_value_t = GardeningArg::Off)]
+    #[arg(long, value_enum, default_value_t = GardeningArg::Auto)]
     pub gardening: GardeningArg,
     /// Blocks that are kept in memory as the drives have them.
     #[arg(long, value_name = "SIZE", default_value = "256MiB")]
@@ -257,8 +276,10 @@ pub struct FsReplaceArgs {
 /// What is done for a garden besides what its users ask for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum GardeningArg {
-    /// Nothing.
+    /// As the media want it: nothing on disks or flash alone; in a flash pool cold blocks leave the flash, and its areas are cleaned.
     #[default]
+    Auto,
+    /// Nothing.
     Off,
     /// Continuous cleaning of segments: areas are emptied just before they are wanted, and pointers that reads find old are put right.
     Csc,

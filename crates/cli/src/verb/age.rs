@@ -58,7 +58,7 @@ pub fn age(args: AgeArgs, quiet: bool) -> Result<()> {
 
 fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, quiet: bool) -> Result<()> {
     let existing = Path::new(&args.on);
-    if args.gardening != GardeningArg::Off && !args.on.starts_with("garden:") {
+    if !matches!(args.gardening, GardeningArg::Auto | GardeningArg::Off) && !args.on.starts_with("garden:") {
         return Err(usage("--gardening is about a garden", Some("name one: --on garden:DIRECTORY")));
     }
     if let Some(place) = args.on.strip_prefix("garden:") {
@@ -122,7 +122,7 @@ fn check_not_made(args: &AgeArgs, plan: &Plan, place: &str) -> Result<()> {
 fn age_garden(args: &AgeArgs, plan: &Plan, place: &Path, scratch: &Path, quiet: bool) -> Result<()> {
     let source = open_source(plan, scratch)?;
     let (end, chains) = with_engine(place, |target, garden| {
-        garden.set_gardening(args.gardening.policy());
+        garden.set_gardening(args.gardening.policy(garden.gardening()));
         let end = age_onto(args, plan, &source, Onto::Engine(target), quiet, &mut || Ok(()))?;
         Ok((end, report_chains(&garden.report())))
     })?;

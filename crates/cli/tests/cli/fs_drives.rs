@@ -58,7 +58,7 @@ fn a_drive_that_is_gone_is_replaced_and_filled_and_a_scrub_puts_right_what_was_d
     let told = lab.run(["fs", "stat", "g"]).good().stdout;
     assert!(told.contains("drive 1 is MISSING: it was not given"), "{told}");
     let told = json(&lab.run(["fs", "stat", "g", "--json"]).good().stdout);
-    assert!(told.contains(r#""drive":1,"group":0,"parity":false,"state":"missing""#), "{told}");
+    assert!(told.contains(r#""drive":1,"group":0,"medium":"hdd","parity":false,"state":"missing""#), "{told}");
 
     // Drives that cannot take its place, none of which is written to.
     mkfs(&lab, "other", "24MiB", "8");
@@ -280,4 +280,41 @@ fn a_change_is_in_a_consistency_point_a_while_later_though_nobody_asks() {
     assert!(command.arg(&point).status().unwrap().success());
     assert!(child.wait().unwrap().success());
     check(&lab, &["g"]);
+}
+
+#[test]
+fn a_flash_pool_has_disks_and_flash_and_says_so() {
+    let lab = Lab::new();
+    let mkfs = |args: &[&str]| lab.run([&["fs", "mkfs", "garden"], args].concat());
+    let made =
+        mkfs(&["g", "--size", "64MiB", "--data-drives", "3", "--flash-size", "12MiB", "--seed", "7"]).good().stdout;
+    assert!(made.contains("in 4 drives, one of them parity, and of flash 4 drives, one of them parity,"), "{made}");
+    fill(&lab, "g");
+    check(&lab, &["g"]);
+    let told = lab.run(["fs", "stat", "g"]).good().stdout;
+    assert!(told.contains("RAID group 0: hdd, ") && told.contains("RAID group 1: ssd, "), "{told}");
+    let told = json(&lab.run(["fs", "stat", "g", "--json"]).good().stdout);
+    assert!(told.contains(r#""drive":3,"group":0,"medium":"hdd","parity":true"#), "{told}");
+    assert!(told.contains(r#""drive":4,"group":1,"medium":"ssd","parity":false"#), "{told}");
+    let told = lab.run(["fs", "dump", "g", "label"]).good().stdout;
+    assert!(told.contains("medium") && told.contains("hdd") && told.contains("ssd"), "{told}");
+    // A drive of either group is replaced.
+    for (number, image) in [("1", "g/drive-01.img"), ("6", "g/drive-06.img")] {
+        fs::remove_file(lab.path(image)).unwrap();
+        lab.run(["fs", "replace", "g", number]).good();
+    }
+    check(&lab, &["g"]);
+
+    let named = ["--drive", "a", "--drive", "b", "--flash-drive", "c", "--flash-drive", "d", "--log", "l"];
+    mkfs(&[&named[..], &["--size", "16MiB"]].concat())
+        .refused(2, &["c is not there, and no size is given", "--flash-size"]);
+    mkfs(&[&named[..6], &named[8..], &["--size", "16MiB", "--flash-size", "8MiB"]].concat())
+        .refused(2, &["1 drive(s) of flash make no RAID group of 1 to 64 of data and one of parity"]);
+    mkfs(&[&named[..], &["--size", "16MiB", "--flash-size", "8MiB", "--medium", "ssd"]].concat())
+        .refused(2, &["a flash pool has disks"]);
+    mkfs(&[&named[..], &["--size", "16MiB", "--flash-size", "8MiB"]].concat()).good();
+    check(&lab, &["--drive", "d", "--drive", "a", "--drive", "c", "--drive", "b", "--log", "l"]);
+    mkfs(&["flash", "--size", "16MiB", "--medium", "ssd"]).good();
+    let told = lab.run(["fs", "stat", "flash"]).good().stdout;
+    assert!(told.contains("RAID group 0: ssd, "), "{told}");
 }

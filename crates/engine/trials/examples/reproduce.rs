@@ -7,7 +7,7 @@ use senesce_trials::{Experiment, Outcome, Scale, render_figures};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (flags, words): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|word| word.starts_with("--"));
     let mut words = words.iter();
-    let experiment: Experiment = words.next().ok_or("which experiment? E1, E4, E5, E12 or E14")?.parse()?;
+    let experiment: Experiment = words.next().ok_or("which experiment? E1, E2, E4, E5, E12 or E14")?.parse()?;
     let mut scale: Scale = words.next().map_or(Ok(Scale::SMALL), |word| word.parse())?;
     if let Some(percent) = words.next() {
         scale.turnover_percent = percent.parse()?;
@@ -35,10 +35,11 @@ fn print(outcome: &Outcome) {
             stage.name, stage.series.turnover, stage.series.blocks
         );
         println!(
-            "{:>8} {:>7} {:>11} {:>10} {:>12} {:>7} {:>8} {:>9} {:>6} {:>7} {:>6}",
+            "{:>8} {:>7} {:>11} {:>6} {:>10} {:>12} {:>7} {:>8} {:>9} {:>6} {:>7} {:>6}",
             "turnover",
             "points",
             "write chain",
+            "disks",
             "read chain",
             "parity reads",
             "whole %",
@@ -50,9 +51,10 @@ fn print(outcome: &Outcome) {
         );
         for (turnover, point) in (1..).zip(stage.series.turnovers()) {
             println!(
-                "{turnover:>8} {:>7} {:>11.2} {:>10.2} {:>12.3} {:>7.1} {:>8.2} {:>9} {:>6.2} {:>7.1} {:>6.1}",
+                "{turnover:>8} {:>7} {:>11.2} {:>6.2} {:>10.2} {:>12.3} {:>7.1} {:>8.2} {:>9} {:>6.2} {:>7.1} {:>6.1}",
                 point.points,
                 point.write_chain(),
+                point.disk_write_chain(),
                 point.read_chain(),
                 point.parity_reads_per_block(),
                 100.0 * point.full_stripe_share(),

@@ -25,5 +25,5 @@ pub use figure::{Band, Figure, render_figures};
 pub use load::{Load, LoadKind, Oltp, Request, Runs, Streams, UNIT_RATE, Way, exponential, mixed_size};
 pub use rig::Rig;
 pub use series::{Chain, Point, Series};
-pub use setup::{Rotation, Scale, Setup};
+pub use setup::{FlashTier, Rotation, Scale, Setup};
 pub use trial::{CleaningPolicy, Trial};

@@ -39,8 +39,8 @@ impl Rig {
     /// The same on drives that `make` gives, by name and size. They must hold zeros.
     pub fn on(setup: &Setup, make: &dyn Fn(String, Bytes) -> Arc<dyn BlockDevice>) -> Result<Self> {
         setup.check()?;
-        let drive = |number| make(format!("drive {number}"), setup.drive_bytes());
-        let drives: Vec<Arc<dyn BlockDevice>> = (0..=setup.data_drives).map(drive).collect();
+        let drive = |(number, bytes)| make(format!("drive {number}"), bytes);
+        let drives: Vec<Arc<dyn BlockDevice>> = setup.drive_bytes().into_iter().enumerate().map(drive).collect();
         let log: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("log", setup.log_bytes()));
         Garden::format(&setup.format_options(), drives.clone(), log.clone())?;
         let garden = Garden::open(&drives, log.clone(), setup.limits())?;
@@ -59,7 +59,7 @@ impl Rig {
         &self.garden
     }
 
-    /// Its drives, that of parity last.
+    /// Its drives, those of parity last in their group.
     pub fn drives(&self) -> &[Arc<dyn BlockDevice>] {
         &self.drives
     }

@@ -1,6 +1,6 @@
 //! What the drives were asked for, consistency point by consistency point.
 
-use senesce_garden::{AggregateReport, Chains};
+use senesce_garden::{AggregateReport, Chains, DriveReport, Medium};
 use serde::{Deserialize, Serialize};
 
 /// Blocks, and the requests that moved them.
@@ -44,6 +44,8 @@ pub struct Point {
     pub client_blocks_read: u64,
     /// Data drives, written.
     pub writes: Chain,
+    /// Of these, disks with SSDs before them; nothing if there are none.
+    pub disk_writes: Chain,
     /// Data drives, read for contents.
     pub reads: Chain,
     /// Read to compute parity.
@@ -60,6 +62,8 @@ pub struct Point {
     pub fix_ups: u64,
     /// Blocks of volumes that were moved.
     pub relocations: u64,
+    /// Of these, blocks that went from SSDs to disks.
+    pub demotions: u64,
     /// Blocks written together again after they were read.
     pub rewritten: u64,
     /// Blocks of metadata of the aggregate that were moved.
@@ -76,6 +80,11 @@ impl Point {
     /// Mean blocks of a write chain.
     pub fn write_chain(&self) -> f64 {
         self.writes.mean()
+    }
+
+    /// Mean blocks of a write chain of disks that have SSDs before them.
+    pub fn disk_write_chain(&self) -> f64 {
+        self.disk_writes.mean()
     }
 
     /// Mean blocks of a read chain.
@@ -124,6 +133,7 @@ impl Point {
         self.cp = now.cp;
         self.points = now.counts.consistency_points - before.counts.consistency_points;
         self.writes = Chain::since(raid.data.writes, earlier.data.writes);
+        self.disk_writes = Chain::since(writes_of_disks(now), writes_of_disks(before));
         self.reads = Chain::since(raid.data.reads, earlier.data.reads);
         self.parity_reads = Chain::since(raid.data.parity_reads, earlier.data.parity_reads);
         self.cleaning_reads = Chain::since(raid.data.cleaning_reads, earlier.data.cleaning_reads);
@@ -133,6 +143,7 @@ impl Point {
         self.redirects = counts.redirects - earlier.redirects;
         self.fix_ups = counts.fix_ups - earlier.fix_ups;
         self.relocations = counts.relocations - earlier.relocations;
+        self.demotions = counts.demotions - earlier.demotions;
         self.rewritten = counts.rewritten_after_read - earlier.rewritten_after_read;
         self.metadata_relocations = counts.metadata_relocations - earlier.metadata_relocations;
         self.ready_areas = counts.ready_areas_taken - earlier.ready_areas_taken;
@@ -150,6 +161,7 @@ impl Point {
             client_reads: self.client_reads + later.client_reads,
             client_blocks_read: self.client_blocks_read + later.client_blocks_read,
             writes: self.writes.plus(later.writes),
+            disk_writes: self.disk_writes.plus(later.disk_writes),
             reads: self.reads.plus(later.reads),
             parity_reads: self.parity_reads.plus(later.parity_reads),
             cleaning_reads: self.cleaning_reads.plus(later.cleaning_reads),
@@ -158,6 +170,7 @@ impl Point {
             redirects: self.redirects + later.redirects,
             fix_ups: self.fix_ups + later.fix_ups,
             relocations: self.relocations + later.relocations,
+            demotions: self.demotions + later.demotions,
             rewritten: self.rewritten + later.rewritten,
             metadata_relocations: self.metadata_relocations + later.metadata_relocations,
             ready_areas: self.ready_areas + later.ready_areas,
@@ -165,6 +178,17 @@ impl Point {
             used: later.used,
         }
     }
+}
+
+/// What was written to disks that hold data, if there are SSDs as well.
+fn writes_of_disks(report: &AggregateReport) -> Chains {
+    let is_mixed = report.groups.iter().any(|group| group.medium == Medium::Ssd);
+    let is_disk = |drive: &&DriveReport| is_mixed && !drive.parity && report.groups[drive.group].medium == Medium::Hdd;
+    let disks = report.drives.iter().filter(is_disk).map(|drive| drive.counts.writes);
+    disks.fold(Chains::default(), |sum, own| Chains {
+        blocks: sum.blocks + own.blocks,
+        requests: sum.requests + own.requests,
+    })
 }
 
 fn ratio(of: u64, to: u64) -> f64 {

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use senesce_core::{Bytes, Seed};
-use senesce_garden::{FormatOptions, Limits};
+use senesce_garden::{FormatOptions, Limits, Medium};
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
@@ -84,6 +84,9 @@ pub struct Setup {
     pub area_stripes: u32,
     /// Allocation areas.
     pub areas: u64,
+    /// A tier of SSDs before these drives, which are disks then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flash: Option<FlashTier>,
     /// Blocks in use over all blocks of data drives, in thousandths: the file, and what it needs of metadata.
     pub fill: u64,
     /// Blocks that clients write from one consistency point to the next, in areas.
@@ -96,6 +99,15 @@ pub struct Setup {
     pub snapshots: Option<Rotation>,
     /// From which everything random follows.
     pub seed: u64,
+}
+
+/// SSDs before disks in one aggregate: a RAID group with one drive of parity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlashTier {
+    /// Drives that hold data.
+    pub data_drives: u16,
+    /// Allocation areas, as deep as those of the disks.
+    pub areas: u64,
 }
 
 /// Snapshots in turn, as of a second copy of a volume that is brought up to date: each time that so much was written the oldest is
@@ -123,6 +135,7 @@ impl Setup {
             data_drives: 20,
             area_stripes: 64,
             areas: scale.areas,
+            flash: None,
             fill: 765,
             areas_per_point: scale.areas_per_point,
             cache_percent: 3,
@@ -132,9 +145,10 @@ impl Setup {
         }
     }
 
-    /// Blocks of all data drives.
+    /// Blocks of all data drives, with those of flash.
     pub fn blocks(&self) -> u64 {
-        self.areas * u64::from(self.area_stripes) * u64::from(self.data_drives)
+        let flash = self.flash.map_or(0, |flash| flash.areas * u64::from(flash.data_drives));
+        (self.areas * u64::from(self.data_drives) + flash) * u64::from(self.area_stripes)
     }
 
     /// Blocks that clients write from one consistency point to the next.
@@ -160,6 +174,11 @@ impl Setup {
         if !(50..=950).contains(&self.fill) || self.read_ahead == 0 {
             return wrong(format!("{} thousandths full, {} blocks read ahead", self.fill, self.read_ahead));
         }
+        if let Some(FlashTier { data_drives, areas }) = self.flash
+            && (data_drives == 0 || areas < 2)
+        {
+            return wrong(format!("a tier of {data_drives} SSDs with {areas} areas; one with two at least"));
+        }
         if let Some(Rotation { every_percent, kept }) = self.snapshots
             && (every_percent == 0 || kept == 0)
         {
@@ -171,16 +190,23 @@ impl Setup {
     pub(crate) fn format_options(&self) -> FormatOptions {
         FormatOptions {
             uuid: [1; 16],
-            groups: vec![(self.data_drives, true)],
-            media: vec![],
+            groups: std::iter::once(self.data_drives)
+                .chain(self.flash.map(|flash| flash.data_drives))
+                .map(|drives| (drives, true))
+                .collect(),
+            media: if self.flash.is_some() { vec![Medium::Hdd, Medium::Ssd] } else { vec![] },
             aa_stripes: self.area_stripes,
             tetris_stripes: self.area_stripes,
             zeroed: true,
         }
     }
 
-    pub(crate) fn drive_bytes(&self) -> Bytes {
-        Bytes((FIXED_SLOTS + self.areas * u64::from(self.area_stripes)) * SLOT)
+    /// The size of each drive, those of parity last in their group.
+    pub(crate) fn drive_bytes(&self) -> Vec<Bytes> {
+        let bytes = |areas| Bytes((FIXED_SLOTS + areas * u64::from(self.area_stripes)) * SLOT);
+        let flash = self.flash.map(|flash| (flash.data_drives, flash.areas));
+        let groups = std::iter::once((self.data_drives, self.areas)).chain(flash);
+        groups.flat_map(|(drives, areas)| vec![bytes(areas); usize::from(drives) + 1]).collect()
     }
 
     /// Each half holds the records of a consistency point with room to spare: a write of one block takes nine units of 512 bytes.

@@ -81,11 +81,13 @@ impl Trial {
         &mut self.rig
     }
 
-    /// Cleans areas continuously from now on, or no more; pointers to old places are put right when they are read.
+    /// Cleans areas continuously from now on, or no more, where there are SSDs and disks those of SSDs; pointers to old places are put right when they are read.
     pub fn set_cleaning(&mut self, cleaning: CleaningPolicy) {
-        let with = |cleaning| Gardening { cleaning: Some(cleaning), fix_up: FixUp::OnRead, ..Gardening::default() };
+        let demotion = self.rig.garden().gardening().demotion;
+        let none = Gardening { demotion, ..Gardening::default() };
+        let with = |cleaning| Gardening { cleaning: Some(cleaning), fix_up: FixUp::OnRead, ..none };
         let gardening = match cleaning {
-            CleaningPolicy::Off => Gardening::default(),
+            CleaningPolicy::Off => none,
             CleaningPolicy::Default => with(Cleaning::default()),
             CleaningPolicy::AllRight => Gardening { fix_up: FixUp::Scan, ..with(Cleaning::default()) },
             CleaningPolicy::Unlimited => with(Cleaning { quota_percent: UNLIMITED_PERCENT, ..Cleaning::default() }),

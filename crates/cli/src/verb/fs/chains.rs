@@ -21,6 +21,7 @@ pub fn report_chains(report: &AggregateReport) -> Value {
         "map_lookups": report.counts.map_lookups,
         "redirects": report.counts.redirects,
         "relocations": report.counts.relocations,
+        "demotions": report.counts.demotions,
         "areas_cleaned": report.counts.areas_cleaned,
         "fix_ups": report.counts.fix_ups,
         "sequential_reads": report.counts.sequential_reads,
@@ -49,6 +50,7 @@ pub fn print_chains(counts: &Value) {
     }
     println!("gardening");
     println!("  areas cleaned   {}, {} blocks moved", counts["areas_cleaned"], counts["relocations"]);
+    println!("  demotions       {} blocks from flash to disks", counts["demotions"]);
     println!("  redirects       {}, {} pointers put right", counts["redirects"], counts["fix_ups"]);
     println!(
         "  reads in order  {}, {} blocks read ahead, {} written together after it; {} times put off",

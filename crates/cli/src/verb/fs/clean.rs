@@ -15,12 +15,14 @@ use crate::{
 const POINTERS: u64 = 4096;
 
 impl GardeningArg {
-    /// As the engine has it.
-    pub fn policy(self) -> Gardening {
+    /// As the engine has it, for a garden that does `own` by itself.
+    pub fn policy(self, own: Gardening) -> Gardening {
         match self {
+            Self::Auto => own,
             Self::Off => Gardening::default(),
             Self::Csc | Self::War | Self::All => Gardening {
-                cleaning: (self != Self::War).then(Cleaning::default),
+                cleaning: if self == Self::War { own.cleaning } else { Some(Cleaning::default()) },
+                demotion: own.demotion,
                 fix_up: FixUp::OnRead,
                 write_after_read: (self != Self::Csc).then(WriteAfterRead::default),
             },

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use senesce_core::Bytes;
-use senesce_garden::{AggregateReport, CheckReport, ColdReport, DriveReport, DriveState, Limits};
+use senesce_garden::{AggregateReport, CheckReport, ColdReport, DriveReport, DriveState, Limits, Medium};
 use serde_json::{Value, json};
 
 use super::{chains::report_chains, place::Place, volumes};
@@ -138,7 +138,12 @@ pub fn stat(args: &FsWithObjectsArgs) -> Result<()> {
             }
             _ => String::new(),
         };
-        println!("  RAID group {group}: {} allocation areas, {} of them counted{range}", areas.len(), known.len());
+        let medium = report.groups[group].medium;
+        println!(
+            "  RAID group {group}: {medium}, {} allocation areas, {} of them counted{range}",
+            areas.len(),
+            known.len()
+        );
     }
     volumes.iter().for_each(|volume| println!("  {}", volumes::line(volume)));
     Ok(())
@@ -170,7 +175,7 @@ fn cold_shown(cold: &ColdReport) -> Value {
     })
 }
 
-fn drive_shown((number, drive): (usize, &DriveReport)) -> Value {
+fn drive_shown(number: usize, drive: &DriveReport, medium: Medium) -> Value {
     let (state, why) = match &drive.state {
         DriveState::Here => ("here", Value::Null),
         DriveState::Missing { why } => ("missing", json!(why)),
@@ -179,6 +184,7 @@ fn drive_shown((number, drive): (usize, &DriveReport)) -> Value {
     json!({
         "drive": number,
         "group": drive.group,
+        "medium": medium.to_string(),
         "parity": drive.parity,
         "device": drive.device,
         "state": state,
@@ -187,13 +193,15 @@ fn drive_shown((number, drive): (usize, &DriveReport)) -> Value {
 }
 
 fn aggregate(report: &AggregateReport) -> Value {
+    let shown = |(number, drive): (usize, &DriveReport)| drive_shown(number, drive, report.groups[drive.group].medium);
+    let drives = report.drives.iter().enumerate().map(shown);
     json!({
         "bytes": report.blocks * 4096,
         "free_bytes": report.free * 4096,
         "reserved_bytes": report.kept * 4096,
         "consistency_point": report.cp,
         "missing_drives": report.missing_drives,
-        "drives": report.drives.iter().enumerate().map(drive_shown).collect::<Vec<_>>(),
+        "drives": drives.collect::<Vec<_>>(),
         "area_free_blocks": report.area_free,
     })
 }

@@ -9,6 +9,7 @@ mod diff;
 mod drive;
 mod drives;
 mod dump;
+mod groups;
 mod headroom;
 mod look;
 mod mkfs;

@@ -38,7 +38,7 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
     let garden = place.garden_with(&devices, limits, args.objects.open()?)?;
     drop(devices);
     if !read_only {
-        garden.set_gardening(args.how.gardening.policy());
+        garden.set_gardening(args.how.gardening.policy(garden.gardening()));
     }
     if !quiet {
         warn(&garden);

@@ -183,13 +183,13 @@ fn drive_name(drive: u32) -> String {
     format!("drive-{drive:02}.img")
 }
 
-/// Makes images that hold zeros, in a new directory.
-pub fn create(dir: &Path, drives: u32, drive_bytes: Bytes, log_bytes: Bytes) -> Result<Devices> {
+/// Makes images that hold zeros, in a new directory: a drive of each of these sizes, and a log.
+pub fn create(dir: &Path, drives: &[Bytes], log_bytes: Bytes) -> Result<Devices> {
     fs::create_dir(dir).with_context(|| format!("cannot make the directory {}", dir.display()))?;
     let make = |name: &str, bytes| -> Result<Arc<dyn BlockDevice>> {
         Ok(Arc::new(FileDevice::create(&dir.join(name), bytes, FileOptions::default())?))
     };
-    let drives = (0..drives).map(|drive| make(&drive_name(drive), drive_bytes)).collect::<Result<_>>()?;
+    let drives = (0..).zip(drives).map(|(drive, &bytes)| make(&drive_name(drive), bytes)).collect::<Result<_>>()?;
     Ok(Devices { drives, log: make(LOG, log_bytes)? })
 }
 

@@ -105,7 +105,7 @@ fn open(args: &FsServeArgs) -> Result<(Arc<dyn FileSystem>, Option<Garden>)> {
     let devices = place.open()?;
     let limits = Limits { cache_bytes: args.how.cache.0, ..Limits::default() };
     let garden = place.garden_within(&devices, limits)?;
-    garden.set_gardening(args.how.gardening.policy());
+    garden.set_gardening(args.how.gardening.policy(garden.gardening()));
     let name = garden.volumes().into_iter().next().context("the garden has no volume")?;
     Ok((Arc::new(garden.volume(&name)?), Some(garden)))
 }

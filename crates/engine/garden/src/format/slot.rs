@@ -34,7 +34,7 @@ pub(crate) struct Context {
     /// The block's number in the owner, at its level; a block of a volume has its VVBN here.
     pub block: u64,
     pub pvbn: u64,
-    /// The consistency point that wrote it.
+    /// The consistency point that wrote what it holds. Where a block of a volume only moved, that was another one than the tag's.
     pub cp: u64,
     /// Of a block of a volume: the file, and the number in it at its level. For those who look for the parent.
     pub hint_file: u64,

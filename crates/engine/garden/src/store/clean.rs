@@ -110,7 +110,6 @@ impl Store {
     /// Cleans areas for the consistency points to come. The running one has placed `written` blocks of volumes.
     pub(super) fn clean_ahead(&mut self, written: u64) -> Result<()> {
         self.counts.volume_writes += written;
-        self.demote()?;
         let Some(cleaning) = self.gardener.gardening.cleaning else { return Ok(()) };
         let media = self.cleaned_media(cleaning);
         let groups: Vec<Vec<usize>> = media.iter().map(|&medium| self.raid.geometry.groups_of(medium)).collect();

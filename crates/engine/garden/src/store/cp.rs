@@ -1,6 +1,6 @@
 //! The consistency point: all that changed gets places, is written, and then one superblock makes it the aggregate.
 //!
-//! Phases: what operations freed leaves the maps · files of users in the order of inodes, metadata of volumes, the bits of
+//! Phases: cold blocks of a flash that is too full are made to move · what operations freed leaves the maps · files of users in the order of inodes, metadata of volumes, the bits of
 //! VVBNs · areas are cleaned ahead, blocks of containers move · compacted blocks are put together · volume table, containers, the aggregate's metadata, until nothing new is dirty · stripes are named in the log ·
 //! drives, flush · superblock, flush · what became free may be used, the log's other half takes over.
 
@@ -33,6 +33,10 @@ impl Store {
 
     fn try_consistency_point(&mut self) -> Result<()> {
         self.fix_noted()?;
+        match self.demote() {
+            Err(Error::Damaged { .. }) => {} // it goes on with what moves so far
+            done => done?,
+        }
         if self.raid.missing() != self.durable.missing {
             // Before anything is written over that a drive which is not here may hold the newest superblock of.
             self.commit_drives()?;

@@ -1,11 +1,11 @@
 //! Demotion: in an aggregate with disks and flash, what is not written any more leaves the flash for the disks.
 //!
-//! A hand goes round the allocation areas of the flash, area by area, within consistency points and only as far as the flash is too
-//! full. A block of contents that was not written or moved since the round before began is *cold*: it is made to move, as for cleaning, but to
+//! A hand goes round the allocation areas of the flash, area by area, at the beginning of consistency points and only as far as the
+//! flash is too full. A block of contents that was not written since the round before began is *cold*: it is made to move, as for cleaning, but to
 //! the disks. So its VVBN stays, and no block of its volume changes. Metadata stay on flash. The fuller the flash, the faster the
 //! hand goes round, and the less it takes to be cold.
 
-use super::{Store, areas::AreaId, clean::READY_HALVES, volume};
+use super::{Key, Store, areas::AreaId, clean::READY_HALVES, container_of, volume};
 use crate::{
     Medium,
     error::{Error, Result},
@@ -61,9 +61,7 @@ impl Store {
         for _ in 0..areas.len() {
             let at = self.gardener.hand.area as usize % areas.len();
             let area = areas[at];
-            let states = &self.alloc.states;
-            // What the running consistency point has placed is not there yet.
-            if !states.cleaning.contains(&area) && !states.taken.contains(&area) && !self.is_current(area) {
+            if !self.alloc.states.cleaning.contains(&area) {
                 let looked = self.demote_from(area, &mut wanted)?;
                 looks = looks.saturating_sub(looked);
             }
@@ -88,17 +86,15 @@ impl Store {
         if medium == Medium::Ssd && self.gardener.hand.sheds && self.has_cooled(context) { Medium::Hdd } else { medium }
     }
 
-    /// How many blocks of flash are in use that should be free when this consistency point is durable, as far as the disks have
-    /// room for them.
+    /// How many blocks of flash are in use that should be free, as far as the disks have room for them.
     fn count_too_many(&self, demotion: Demotion) -> u64 {
         let geometry = &self.raid.geometry;
         let [disks, flash] = Medium::ALL.map(|medium| geometry.groups_of(medium));
         let free = |groups: &[usize]| groups.iter().map(|&group| self.alloc.groups[group].free()).sum::<u64>();
         let blocks: u64 = flash.iter().map(|&group| geometry.groups[group].blocks()).sum();
-        let freed = self.pending.keys().filter(|&&pvbn| geometry.medium_of(pvbn) == Medium::Ssd).count() as u64;
         let spare = blocks * 100_u64.saturating_sub(demotion.full_percent) / 100;
         let next = self.gardener.expected[Medium::Ssd] as u64 * READY_HALVES / 2;
-        let short = spare.max(next).saturating_sub(free(&flash) + freed);
+        let short = spare.max(next).saturating_sub(free(&flash));
         short.min(free(&disks) / 2).min(self.limits.dirty_bytes / BLOCK as u64)
     }
 
@@ -113,7 +109,7 @@ impl Store {
         let mut looked = 0;
         for (drive, used) in self.area_runs(area)? {
             for (context, data) in self.read_run(area.0, drive, &used)?.into_iter().flatten() {
-                if *wanted == 0 || !self.has_cooled(&context) {
+                if *wanted == 0 || !self.has_cooled(&context) || self.is_written(&context) {
                     continue;
                 }
                 let moved = match context.kind {
@@ -132,6 +128,12 @@ impl Store {
             }
         }
         Ok(looked)
+    }
+
+    /// Whether a block of a volume is about to have another place anyway.
+    fn is_written(&self, context: &Context) -> bool {
+        let space = context.owner.wrapping_sub(container_of(0)) as u32;
+        context.kind == Kind::Volume && self.is_dirty(Key::new(space, context.hint_file, 0, context.hint_block))
     }
 
     fn has_cooled(&self, context: &Context) -> bool {

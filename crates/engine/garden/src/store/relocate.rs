@@ -28,6 +28,8 @@ pub(crate) struct Move {
     level: u8,
     hint_file: u64,
     hint_block: u64,
+    /// The consistency point that wrote what it holds.
+    cp: u64,
     old: Physical,
     /// Where there are several media, the one that it moves to.
     to: Medium,
@@ -35,6 +37,9 @@ pub(crate) struct Move {
 
 /// The blocks that move at the next consistency point, under their names in their containers.
 pub(crate) type Moves = BTreeMap<Key, Move>;
+
+/// The trailer of a block, which a map confirms, and what it holds.
+pub(super) type Found = (Context, Page);
 
 /// What became of an area's blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,12 +98,7 @@ impl Store {
     }
 
     /// What each of these blocks of one drive holds, which lie close together; `None` if that cannot be told.
-    pub(super) fn read_run(
-        &mut self,
-        group: usize,
-        drive: usize,
-        used: &[u64],
-    ) -> Result<Vec<Option<(Context, Box<Block>)>>> {
+    pub(super) fn read_run(&mut self, group: usize, drive: usize, used: &[u64]) -> Result<Vec<Option<Found>>> {
         let Some(first) = used.first().and_then(|&first| self.raid.geometry.locate(first)) else { return Ok(vec![]) };
         let stripe_of = |pvbn: u64| first.stripe + (pvbn - used[0]);
         let end = stripe_of(used[used.len() - 1]) + 1;
@@ -139,7 +139,7 @@ impl Store {
     }
 
     /// What a slot holds, if that is the block that a map has in this place; else what the other drives say that it held.
-    pub(super) fn identify(&mut self, place: Place, slot: Option<Slot>) -> Result<Option<(Context, Page)>> {
+    pub(super) fn identify(&mut self, place: Place, slot: Option<Slot>) -> Result<Option<Found>> {
         if let Some(slot) = slot
             && let Some(context) = self.believe(place, &slot)?
         {
@@ -167,8 +167,8 @@ impl Store {
     /// which the map confirms.
     pub(super) fn move_block(&mut self, context: &Context, data: Page, to: Medium) -> Result<()> {
         let key = Key::new(AGGREGATE, context.owner, 0, context.block);
-        let Context { level, hint_file, hint_block, pvbn, tag, .. } = *context;
-        let own = Move { level, hint_file, hint_block, old: Physical::block(pvbn, tag), to };
+        let Context { level, hint_file, hint_block, cp, pvbn, tag, .. } = *context;
+        let own = Move { level, hint_file, hint_block, cp, old: Physical::block(pvbn, tag), to };
         self.supply_move(key, own, data)
     }
 
@@ -181,7 +181,11 @@ impl Store {
         let old = Physical { pvbn: context.pvbn, tag: context.tag, form: Form::Compacted };
         for tuple in live {
             let key = Key::new(AGGREGATE, context.owner, 0, tuple.vvbn);
-            self.supply_move(key, Move { level: 0, hint_file: 0, hint_block: 0, old, to }, tuple.padded(block))?;
+            self.supply_move(
+                key,
+                Move { level: 0, hint_file: 0, hint_block: 0, cp: context.cp, old, to },
+                tuple.padded(block),
+            )?;
         }
         Ok(())
     }
@@ -223,7 +227,7 @@ impl Store {
             owner: key.file,
             block: key.index,
             pvbn: at.pvbn,
-            cp: self.sb.cp,
+            cp: own.cp,
             hint_file: own.hint_file,
             hint_block: own.hint_block,
         };

@@ -94,6 +94,12 @@ pub(super) fn of_structure(outcome: &senesce_trials::Outcome) -> Vec<Chart> {
     let charts = [
         Chart::new("Write chains", x, "blocks a write chain", over_turnovers(Point::write_chain)),
         Chart::new(
+            "Write chains of disks behind SSDs",
+            x,
+            "blocks a write chain",
+            over_turnovers(Point::disk_write_chain),
+        ),
+        Chart::new(
             "Reads for parity",
             x,
             "blocks for each of clients",

@@ -45,7 +45,7 @@ pub const PUBLISHED: [Published; 14] = [
         paper: "chains of the disks level at about 48",
         band: "35..60",
         cause: "",
-        missing: "an aggregate whose SSDs take what is overwritten before its disks do is not there: all RAID groups are of one medium",
+        missing: "",
     },
     Published {
         name: "E3",

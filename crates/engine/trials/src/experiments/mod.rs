@@ -3,6 +3,7 @@
 mod fullness;
 mod naming;
 mod oltp;
+mod pool;
 mod random;
 mod secondary;
 
@@ -19,6 +20,8 @@ pub use naming::find_experiment;
 pub enum Experiment {
     /// OLTP on drives that turn, for 62 days.
     E1,
+    /// OLTP on disks behind a tier of SSDs.
+    E2,
     /// OLTP on flash, 85 % full.
     E4,
     /// Random overwrites on flash, 85 % full.
@@ -61,12 +64,13 @@ pub struct Outcome {
 
 impl Experiment {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::E1, Self::E4, Self::E5, Self::E12, Self::E14];
+    pub const ALL: [Self; 6] = [Self::E1, Self::E2, Self::E4, Self::E5, Self::E12, Self::E14];
 
     /// What it is about.
     pub fn title(self) -> &'static str {
         match self {
             Self::E1 => "OLTP for 39 turnovers on 21 drives",
+            Self::E2 => "OLTP on 21 disks behind 12 SSDs",
             Self::E4 => "OLTP on 21 drives, 85 % full, aged to a plateau",
             Self::E5 => "random overwrites on 21 drives, 85 % full",
             Self::E12 => "write chains against fullness",
@@ -78,6 +82,7 @@ impl Experiment {
     pub fn run(self, scale: Scale) -> Result<Outcome> {
         match self {
             Self::E1 => oltp::long(scale),
+            Self::E2 => pool::run(scale),
             Self::E4 => oltp::plateau(scale),
             Self::E5 => random::run(scale),
             Self::E12 => fullness::run(scale),
