@@ -111,7 +111,7 @@ pub struct FsMkfsArgs {
     #[arg(long, value_enum, default_value_t = MediumArg::Hdd)]
     pub medium: MediumArg,
     /// A flash pool: besides the disks a RAID group of SSDs is made that holds so much, without parity; in a directory of as many drives.
-    /// What is written over goes there, and to the disks when it is cold.
+    /// What is written here and there goes there, and to the disks when it is cold.
     #[arg(long, value_name = "SIZE")]
     pub flash_size: Option<Bytes>,
     /// The same with --drive: an SSD of that group, once for each. Later verbs are given them with --drive.

@@ -158,7 +158,7 @@ impl Store {
             return Ok(None);
         }
         self.cache.set_state(key, State::Placed);
-        let (tag, medium) = (self.sb.cp as u16, self.choose_medium(key, old)?);
+        let (tag, medium) = (self.sb.cp as u16, self.choose_medium(key));
         let vvbn = if key.space == AGGREGATE { None } else { Some(self.take_vvbn(key.space)?) };
         if let Some(vvbn) = vvbn
             && let Some(at) = self.place_chunk(key, vvbn)?

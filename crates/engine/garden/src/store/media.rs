@@ -1,13 +1,14 @@
 //! Which medium a block goes to where there are disks and flash: a *mixed* aggregate, whose flash is a tier before its disks.
 //!
-//! What is written over, or here and there, goes to flash, and so do all metadata: disks would seek for it, now and when the place
-//! is written again. What is written the first time, one block behind the other, goes to disks. Where a medium has no block left, the
-//! other one's are taken. What is on flash and not written any more leaves it for the disks later (`demote.rs`).
+//! What is written here and there goes to flash, and so do all metadata: disks would seek for it, now and when the place is written
+//! again. What is written in order, one block of a file behind the other, goes to disks, the first time or again: they are good at that, and when it is
+//! written over the next time whole areas become free, where single blocks would leave holes. Where a medium has no block left, the other one's are
+//! taken. What is on flash and not written any more leaves it for the disks later (`demote.rs`).
 
 use std::ops::{Index, IndexMut, Range};
 
 use super::{AGGREGATE, Key, Store, volume};
-use crate::{Medium, error::Result, format::pointer::Pointer};
+use crate::Medium;
 
 /// Blocks of a run that are looked at ahead.
 const AHEAD: u64 = 256;
@@ -46,7 +47,7 @@ impl<T> IndexMut<Medium> for PerMedium<T> {
     }
 }
 
-/// Blocks of a file that the running consistency point writes the first time, one behind the other, and that go to disks.
+/// Blocks of a file that the running consistency point writes one behind the other, and that go to disks.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
     space: u32,
@@ -55,27 +56,27 @@ pub(super) struct Run {
 }
 
 impl Store {
-    /// The medium that a dirty block is to be written to; `old`: its pointer so far. What it says counts in mixed aggregates only.
-    pub(super) fn choose_medium(&mut self, key: Key, old: Option<Pointer>) -> Result<Medium> {
+    /// The medium that a dirty block is to be written to; what it says counts in mixed aggregates only.
+    pub(super) fn choose_medium(&mut self, key: Key) -> Medium {
         let is_contents = key.space != AGGREGATE && key.level == 0 && key.file >= volume::FIRST_USER;
-        if !self.raid.geometry.is_mixed() || !is_contents || old.is_some() {
-            return Ok(Medium::Ssd);
+        if !self.raid.geometry.is_mixed() || !is_contents {
+            return Medium::Ssd;
         }
         let before = self.alloc.run.take().filter(|run| (run.space, run.file) == (key.space, key.file));
         if let Some(run) = &before
             && run.blocks.contains(&key.index)
         {
             self.alloc.run = before;
-            return Ok(Medium::Hdd);
+            return Medium::Hdd;
         }
         let goes_on = before.is_some_and(|run| run.blocks.end == key.index);
-        let count = self.count_new(key)?;
+        let count = self.count_run(key);
         // Shorter ones are no chain of a disk, and may be what is written here and there.
         if count < self.raid.geometry.tetris_stripes && !goes_on {
-            return Ok(Medium::Ssd);
+            return Medium::Ssd;
         }
-        self.alloc.run = Some(Run { space: key.space, file: key.file, blocks: key.index..key.index + count.max(1) });
-        Ok(Medium::Hdd)
+        self.alloc.run = Some(Run { space: key.space, file: key.file, blocks: key.index..key.index + count });
+        Medium::Hdd
     }
 
     /// The next consistency point takes what it wants from where that is, if there is some again.
@@ -87,18 +88,10 @@ impl Store {
         }
     }
 
-    /// How many blocks from this one on wait to be written the first time.
-    fn count_new(&mut self, key: Key) -> Result<u64> {
-        let waiting: Vec<Key> = self.dirty.range(key..=key.neighbour(key.index + AHEAD)).copied().collect();
-        let mut count = 0;
-        // It may be out of the list of those that wait already.
-        for index in key.index + 1..key.index + AHEAD {
-            let next = key.neighbour(index);
-            if waiting.binary_search(&next).is_err() || self.pointer(next)?.is_some() {
-                break;
-            }
-            count += 1;
-        }
-        Ok(count + 1)
+    /// How many blocks of a file wait to be written from this one on, itself included; some at most.
+    fn count_run(&self, key: Key) -> u64 {
+        let behind = key.neighbour(key.index + 1)..key.neighbour(key.index + AHEAD);
+        let waiting = self.dirty.range(behind).filter(|key| !self.fakes.contains_key(key));
+        1 + waiting.zip(key.index + 1..).take_while(|(found, next)| found.index == *next).count() as u64
     }
 }

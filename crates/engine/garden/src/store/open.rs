@@ -38,7 +38,7 @@ pub struct FormatOptions {
     pub uuid: [u8; 16],
     /// RAID groups: data drives, and whether one more drive holds parity. The drives are given in this order.
     pub groups: Vec<(u16, bool)>,
-    /// What the drives of each group are; none if all are disks. Where there are both, what changes goes to flash.
+    /// What the drives of each group are; none if all are disks. Where there are both, flash is a tier before the disks.
     pub media: Vec<Medium>,
     /// Stripes of an allocation area.
     pub aa_stripes: u32,

@@ -81,8 +81,7 @@ impl Store {
             return Ok(false);
         }
         let mut first = None;
-        let old = self.pointer(key)?;
-        let medium = self.choose_medium(key, old)?;
+        let medium = self.choose_medium(key);
         for (at, &key) in keys.iter().enumerate() {
             let old = self.pointer(key)?;
             let (number, group) = (at as u8, of as u8);

@@ -34,7 +34,7 @@ pub(crate) struct Allocator {
     pub(super) states: AreaStates,
     /// Where the next blocks of each medium come from; where it has none left, on the other one.
     pub(super) current: PerMedium<Option<Cursor>>,
-    /// Blocks of a file that are written the first time, one behind the other.
+    /// Blocks of a file that are written one behind the other.
     pub(super) run: Option<Run>,
 }
 

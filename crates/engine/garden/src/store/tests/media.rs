@@ -54,7 +54,7 @@ fn write(fs: &VolumeFs, ino: Ino, block: u64, count: u64) {
 }
 
 #[test]
-fn the_first_writing_in_order_goes_to_disks_and_all_else_to_flash() {
+fn what_is_written_in_order_goes_to_disks_and_all_else_to_flash() {
     let (devices, garden, fs) = mixed();
     let (long, short, holes) = (make(&fs, "long"), make(&fs, "short"), make(&fs, "holes"));
     write(&fs, long, 0, 200);
@@ -70,14 +70,17 @@ fn the_first_writing_in_order_goes_to_disks_and_all_else_to_flash() {
     assert_eq!(media(long, &mut (0..200)), [Medium::Hdd]);
     assert_eq!(media(short, &mut (0..15)), [Medium::Ssd]);
     assert_eq!(media(holes, &mut (0..40).map(|at| at * 7)), [Medium::Ssd]);
-    // A run goes on in the next consistency point if it is long enough by itself; what is written over goes to flash, long or not.
+    // A run goes on in the next consistency point if it is long enough by itself; so does what is written over.
     write(&fs, long, 200, 16);
     write(&fs, long, 216 + 30, 15);
     write(&fs, long, 20, 100);
+    write(&fs, short, 0, 15);
+    (0..20).for_each(|at| write(&fs, long, 150 + at * 2, 1));
     garden.consistency_point().unwrap();
     assert_eq!(media(long, &mut (200..216)), [Medium::Hdd]);
-    assert_eq!(media(long, &mut (20..120).chain(246..261)), [Medium::Ssd]);
-    assert_eq!(media(long, &mut (0..20).chain(120..200)), [Medium::Hdd]);
+    assert_eq!(media(long, &mut (0..150).chain((151..200).step_by(2))), [Medium::Hdd]);
+    assert_eq!(media(long, &mut (150..190).step_by(2).chain(246..261)), [Medium::Ssd]);
+    assert_eq!(media(short, &mut (0..15)), [Medium::Ssd]);
     let mut store = garden.shared().lock();
     for file in [aggregate::BITMAP, aggregate::VOLUMES, aggregate::TOP_AREAS] {
         let at = store.pointer(Key::new(AGGREGATE, file, 0, 0)).unwrap().unwrap().at;
