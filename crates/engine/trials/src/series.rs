@@ -112,6 +112,11 @@ impl Point {
         ratio(self.relocations + self.metadata_relocations, self.client_blocks)
     }
 
+    /// Blocks that went from SSDs to disks, for each block that clients wrote.
+    pub fn demotions_per_client_block(&self) -> f64 {
+        ratio(self.demotions, self.client_blocks)
+    }
+
     /// Areas taken that were empty, over all that were taken.
     pub fn ready_area_share(&self) -> f64 {
         ratio(self.ready_areas, self.ready_areas + self.other_areas)

@@ -16,6 +16,8 @@ pub enum CleaningPolicy {
     Off,
     /// With the garden's defaults.
     Default,
+    /// The same, and where there are SSDs and disks also the areas of disks.
+    DisksToo,
     /// With the garden's defaults, and all pointers are put right before each consistency point, so that no read is redirected. That
     /// shows what redirects cost; no published figure is held against it.
     AllRight,
@@ -89,6 +91,7 @@ impl Trial {
         let gardening = match cleaning {
             CleaningPolicy::Off => none,
             CleaningPolicy::Default => with(Cleaning::default()),
+            CleaningPolicy::DisksToo => with(Cleaning { disks_too: true, ..Cleaning::default() }),
             CleaningPolicy::AllRight => Gardening { fix_up: FixUp::Scan, ..with(Cleaning::default()) },
             CleaningPolicy::Unlimited => with(Cleaning { quota_percent: UNLIMITED_PERCENT, ..Cleaning::default() }),
         };
