@@ -8,7 +8,7 @@ use senesce_fsapi::{Caller, FileSystem, Ino};
 
 use super::{Devices, NAME, findings, make, open, relocate::contents};
 use crate::{
-    Cleaning, FormatOptions, Garden, Gardening, Medium, VolumeFs, VolumeOptions,
+    Cleaning, DefragFiles, FormatOptions, Garden, Gardening, Medium, Placing, VolumeFs, VolumeOptions,
     raid::slot_offset,
     store::{AGGREGATE, Demotion, Key, aggregate},
 };
@@ -173,4 +173,24 @@ fn cleaning_is_of_flash_only_unless_it_is_told() {
         assert_eq!(read(&drives[..3]) > 0, disks_too);
         assert_eq!(findings(&devices), [""; 0]);
     }
+}
+
+#[test]
+fn what_is_laid_better_is_laid_on_disks_once() {
+    let (devices, garden, fs) = mixed();
+    let file = make(&fs, "file");
+    write(&fs, file, 0, 500);
+    garden.consistency_point().unwrap();
+    for round in 0..5 {
+        (0..30).for_each(|at| write(&fs, file, at * 15 + round * 3, 1));
+        garden.consistency_point().unwrap();
+    }
+    let flash = |garden: &Garden| (0..500).filter(|&at| lies(garden, file, at).1 == Medium::Ssd).count();
+    assert_eq!(flash(&garden), 150);
+    let done = garden.defragment(NAME, DefragFiles::All, Placing::default()).unwrap();
+    assert!(done.moved > 150, "{done:?}");
+    assert!(flash(&garden) < 50, "{} blocks are on flash", flash(&garden));
+    let again = garden.defragment(NAME, DefragFiles::All, Placing::default()).unwrap();
+    assert_eq!(again.moved, 0);
+    assert_eq!(findings(&devices), [""; 0]);
 }
