@@ -4,6 +4,7 @@ mod blind;
 mod conformance;
 mod failing;
 mod found;
+mod golden;
 mod prefixes;
 mod rig;
 mod space;
