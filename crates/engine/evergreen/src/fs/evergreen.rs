@@ -24,6 +24,9 @@ const VERSION: u8 = 1;
 /// So many numbers of inodes are taken at once: those that were not used are lost at the next opening.
 const INOS_AT_ONCE: u64 = 1024;
 
+/// So many inodes are kept in memory, if nothing else is said: some 30 MiB.
+const INODES_KEPT: usize = 1 << 16;
+
 /// How a file system is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FsOptions {
@@ -110,12 +113,17 @@ impl<S: KeyValue> EvergreenFs<S> {
         let fs = Self {
             store,
             layout,
-            table: Table::new(),
+            table: Table::new(INODES_KEPT),
             renames: Mutex::new(()),
             numbers: Mutex::new(Numbers { next, taken: next }),
         };
         fs.remove_orphans()?;
         Ok(fs)
+    }
+
+    /// The same, with about so many inodes kept in memory beside those that are held.
+    pub fn keeping_inodes(self, inodes: usize) -> Self {
+        Self { table: Table::new(inodes), ..self }
     }
 
     /// The store below it.

@@ -17,9 +17,6 @@ use senesce_fsapi::{FsError, FsResult, Ino};
 use super::{inode::Inode, labels::Labels};
 use crate::{Error, KeyValue, keys::Home, keys::home_of_key};
 
-/// So many inodes are kept, and more only while they are held.
-const KEPT: usize = 1 << 16;
-
 /// An inode in memory.
 pub struct Node {
     pub ino: Ino,
@@ -162,11 +159,8 @@ struct Nodes {
 }
 
 impl Table {
-    pub fn new() -> Self {
-        Self::with_kept(KEPT)
-    }
-
-    fn with_kept(kept: usize) -> Self {
+    /// With nothing in it. `kept`: so many are kept, and more only while they are held or had.
+    pub fn new(kept: usize) -> Self {
         Self { nodes: Mutex::new(Nodes { by_ino: HashMap::new(), sweep_at: kept }), kept }
     }
 
@@ -187,7 +181,7 @@ impl Table {
             nodes.by_ino.retain(|_, node| {
                 Arc::strong_count(node) > 1 || node.is_held() || node.is_used.swap(false, Ordering::Relaxed)
             });
-            nodes.sweep_at = self.kept.max(nodes.by_ino.len() + self.kept / 4);
+            nodes.sweep_at = self.kept.max(nodes.by_ino.len() + self.kept / 4 + 1);
         }
         let node = nodes.by_ino.entry(ino).or_insert_with(make).clone();
         node.is_used.store(true, Ordering::Relaxed);
@@ -201,7 +195,7 @@ mod tests {
 
     #[test]
     fn what_is_held_or_had_stays_and_the_rest_goes() {
-        let table = Table::with_kept(100);
+        let table = Table::new(100);
         let had = table.get(Ino(1));
         table.get(Ino(2)).held.store(1, Ordering::Relaxed);
         for ino in 3..10_000 {

@@ -3,7 +3,7 @@
 use senesce_core::Seed;
 use senesce_fsapi::conformance::{SequenceOptions, run_cases, run_read_dir, run_sequence, run_threads};
 
-use super::rig::{make, make_by_number};
+use super::rig::{make, make_by_number, make_forgetful};
 
 /// Sizes at which a block, a batch, or the files that move with their names end.
 fn options() -> SequenceOptions {
@@ -15,6 +15,7 @@ fn options() -> SequenceOptions {
 fn cases() {
     run_cases(&make).unwrap();
     run_cases(&make_by_number).unwrap();
+    run_cases(&make_forgetful).unwrap();
 }
 
 #[test]
@@ -27,14 +28,21 @@ fn directories_that_change_while_they_are_read() {
 #[test]
 fn threads() {
     for seed in 0..4 {
-        run_threads(&make, Seed(seed), 4, 200).unwrap();
+        run_threads(if seed % 2 == 0 { &make } else { &make_forgetful }, Seed(seed), 4, 200).unwrap();
     }
 }
 
 #[test]
 fn sequences() {
-    for seed in 0..12 {
+    for seed in 0..8 {
         run_sequence(&make, Seed(seed), &options()).unwrap();
+    }
+}
+
+#[test]
+fn sequences_with_few_inodes_in_memory() {
+    for seed in 200..204 {
+        run_sequence(&make_forgetful, Seed(seed), &options()).unwrap();
     }
 }
 

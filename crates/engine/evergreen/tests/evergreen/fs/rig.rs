@@ -4,15 +4,23 @@ use senesce_evergreen::{EvergreenFs, FsOptions, KeyValue, ModelStore, check_file
 use senesce_fsapi::{FileSystem, FsResult, conformance::Subject};
 
 /// A file system over a store.
-pub struct Rig<S: KeyValue>(Option<EvergreenFs<S>>);
+pub struct Rig<S: KeyValue> {
+    fs: Option<EvergreenFs<S>>,
+    inodes_kept: usize,
+}
 
 impl<S: KeyValue> Rig<S> {
     pub fn new(store: S, keys: KeyOrder) -> Self {
-        Self(Some(EvergreenFs::format(store, FsOptions { keys }).unwrap()))
+        Self { fs: Some(EvergreenFs::format(store, FsOptions { keys }).unwrap()), inodes_kept: 1000 }
+    }
+
+    /// The same, with so many inodes in memory.
+    pub fn keeping(self, inodes_kept: usize) -> Self {
+        Self { fs: self.fs.map(|fs| fs.keeping_inodes(inodes_kept)), inodes_kept }
     }
 
     pub fn fs(&self) -> &EvergreenFs<S> {
-        self.0.as_ref().expect("it is open")
+        self.fs.as_ref().expect("it is open")
     }
 }
 
@@ -22,8 +30,8 @@ impl<S: KeyValue + 'static> Subject for Rig<S> {
     }
 
     fn reopen(&mut self) -> FsResult<()> {
-        let store = self.0.take().expect("it is open").into_store();
-        self.0 = Some(EvergreenFs::open(store)?);
+        let store = self.fs.take().expect("it is open").into_store();
+        self.fs = Some(EvergreenFs::open(store)?.keeping_inodes(self.inodes_kept));
         Ok(())
     }
 
@@ -40,6 +48,11 @@ pub fn large() -> ModelStore {
 
 pub fn make() -> Box<dyn Subject> {
     Box::new(Rig::new(large(), KeyOrder::BirthPath))
+}
+
+/// With so few inodes in memory that they are read again all the time.
+pub fn make_forgetful() -> Box<dyn Subject> {
+    Box::new(Rig::new(large(), KeyOrder::BirthPath).keeping(2))
 }
 
 pub fn make_by_number() -> Box<dyn Subject> {

@@ -49,7 +49,7 @@ fn act(fs: &dyn FileSystem, rng: &mut Rng) -> FsResult<()> {
 #[test]
 fn threads_that_meet_leave_what_hangs_together() {
     for seed in 0..3 {
-        let mut rig = Rig::new(large(), KeyOrder::BirthPath);
+        let mut rig = Rig::new(large(), KeyOrder::BirthPath).keeping(if seed == 0 { 1000 } else { 3 });
         thread::scope(|scope| {
             for thread in 0..4 {
                 let fs = rig.fs();
@@ -75,7 +75,7 @@ fn threads_that_meet_leave_what_hangs_together() {
 /// A name that another file takes over again and again is there all the time.
 #[test]
 fn a_name_that_is_replaced_is_never_missing() {
-    let rig = Rig::new(large(), KeyOrder::BirthPath);
+    let rig = Rig::new(large(), KeyOrder::BirthPath).keeping(2);
     let (fs, caller) = (rig.fs(), Caller::default());
     fs.make_node(&caller, Ino::ROOT, b"name", &NewNode::file(0o644)).unwrap();
     thread::scope(|scope| {
