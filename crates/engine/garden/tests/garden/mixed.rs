@@ -2,10 +2,13 @@
 
 use std::{
     cell::Cell,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
 };
 
-use senesce_block::CrashPlan;
+use senesce_block::{CrashPlan, FaultDevice, MemoryDevice};
 use senesce_core::Seed;
 use senesce_fsapi::{
     FileKind, FileSystem, FsResult, Ino,
@@ -28,7 +31,7 @@ const MIXED: Shape =
 const DRIVES: usize = 6;
 
 /// Whatever is cold leaves the flash.
-const SHEDDING: Gardening = Gardening { demotion: Some(Demotion { full_percent: 0 }), ..EAGER };
+pub const SHEDDING: Gardening = Gardening { demotion: Some(Demotion { full_percent: 0 }), ..EAGER };
 
 /// Files that are written over in part, grow, are cut and go, one of them not any more after its beginning.
 fn operations() -> Vec<Operation> {
@@ -123,6 +126,39 @@ fn without_any_one_drive_of_each_group_all_is_there_and_goes_on() {
         drop((garden, fs));
         assert_eq!(find_difference(&later, &tree(&left)), None);
         assert_eq!(findings(&left), [""; 0], "without {first} and {second}");
+    }
+}
+
+#[test]
+fn a_drive_of_either_group_that_begins_to_fail_is_gone_on_without() {
+    for failing in [1, 2, 4, 5] {
+        let all = filled(&MIXED).into_iter().map(|device| Arc::new(FaultDevice::new(device)));
+        let all: Vec<Arc<FaultDevice<MemoryDevice>>> = all.collect();
+        let devices: Devices = all.iter().map(|device| device.clone() as _).collect();
+        let garden = open(&devices, TIGHT).unwrap();
+        garden.set_gardening(SHEDDING);
+        let fs = garden.volume(VOLUME).unwrap();
+        let ino = fs.lookup(Ino::ROOT, b"file 9").unwrap().ino;
+        let want = |round: u64| -> Vec<u8> { (0..2048_u64).flat_map(|at| (at * 7 + round).to_le_bytes()).collect() };
+        for round in 0..8 {
+            if round == 2 {
+                all[failing].inject("fail write 2..; fail read 30..").unwrap();
+            }
+            fs.write(&caller(9), ino, round % 3 * 16384, &want(round)).unwrap();
+            garden.consistency_point().unwrap();
+        }
+        assert_eq!(garden.report().missing_drives, [failing as u32]);
+        assert!(garden.report().counts.demotions > 0);
+        let tree = collect_tree(&fs).unwrap();
+        drop((garden, fs));
+        all[failing].heal();
+        let mut left = devices.clone();
+        left.remove(failing);
+        for devices in [&devices, &left] {
+            let garden = open(devices, TIGHT).unwrap();
+            assert_eq!(find_difference(&tree, &collect_tree(&garden.volume(VOLUME).unwrap()).unwrap()), None);
+        }
+        assert_eq!(findings(&left), [""; 0], "drive {failing}");
     }
 }
 

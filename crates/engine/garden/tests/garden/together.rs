@@ -7,13 +7,14 @@ use senesce_fsapi::{
     FileKind, FileSystem, Ino,
     conformance::{Operation, Place, Subject, collect_tree, find_difference, set_root},
 };
-use senesce_garden::{FixUp, Packing};
+use senesce_garden::{FixUp, Gardening, Medium, Packing};
 
 use crate::{
     crash::{make, path, write},
     dedup::draw,
     gardening::EAGER,
     guard::guard,
+    mixed::SHEDDING,
     rig::{LARGE, Rig, Shape, TIGHT, VOLUME, caller, shared},
     snapshot_crash::{Event, NOW, Play, check_run, record_packed, record_with},
 };
@@ -44,22 +45,31 @@ fn draw_event(rng: &mut Rng, names: &mut Vec<String>, number: u64, packs: bool) 
 #[test]
 fn snapshots_stay_what_they_are_and_all_space_comes_back_whatever_goes_on() {
     for (seed, fix_up) in [FixUp::OnRead, FixUp::Scan, FixUp::Never].into_iter().enumerate() {
-        everything_goes_on(seed, fix_up, Packing::default());
+        everything_goes_on(seed, &SHAPE, Gardening { fix_up, ..EAGER }, Packing::default());
     }
 }
 
 #[test]
+fn the_same_where_cold_blocks_leave_flash_for_disks() {
+    const MIXED: Shape = Shape { groups: &[(3, true), (2, true)], media: &[Medium::Hdd, Medium::Ssd], ..SHAPE };
+    everything_goes_on(5, &MIXED, SHEDDING, Packing::default());
+    everything_goes_on(6, &MIXED, SHEDDING, Packing { group_blocks: 2, compaction: true });
+}
+
+#[test]
 fn the_same_where_contents_are_packed() {
-    let goes_on =
-        |(seed, fix_up, group_blocks)| everything_goes_on(seed, fix_up, Packing { group_blocks, compaction: true });
+    let goes_on = |(seed, fix_up, group_blocks)| {
+        let packing = Packing { group_blocks, compaction: true };
+        everything_goes_on(seed, &SHAPE, Gardening { fix_up, ..EAGER }, packing)
+    };
     let recompacted: u64 = [(3, FixUp::OnRead, 2), (4, FixUp::Scan, 8)].map(goes_on).iter().sum();
     assert!(recompacted > 5, "{recompacted} chunks");
 }
 
 /// Says how many chunks recompaction moved.
-fn everything_goes_on(seed: usize, fix_up: FixUp, packing: Packing) -> u64 {
+fn everything_goes_on(seed: usize, shape: &Shape, gardening: Gardening, packing: Packing) -> u64 {
     let packs = packing.compaction;
-    let mut rig = Rig::on(&SHAPE, guard(&shared(SHAPE.devices())), TIGHT);
+    let mut rig = Rig::on(shape, guard(&shared(shape.devices())), TIGHT);
     set_root(rig.fs()).unwrap();
     rig.garden().set_packing(VOLUME, packing).unwrap();
     let free = |rig: &Rig| {
@@ -67,7 +77,7 @@ fn everything_goes_on(seed: usize, fix_up: FixUp, packing: Packing) -> u64 {
         rig.garden().report().free
     };
     let before = free(&rig);
-    let mut play = Play::new(senesce_garden::Gardening { fix_up, ..EAGER });
+    let mut play = Play::new(gardening);
     let mut rng = Rng::for_purpose(Seed(seed as u64), "together");
     let (mut names, mut deleted) = (Vec::new(), 0);
     for number in 0..600 {
@@ -85,6 +95,8 @@ fn everything_goes_on(seed: usize, fix_up: FixUp, packing: Packing) -> u64 {
         "seed {seed}: {moved} moved, {shared} shared, {deleted} deleted"
     );
     assert!(fixed > 10, "seed {seed}: {fixed} put right");
+    let demoted = rig.garden().report().counts.demotions;
+    assert_eq!(demoted > 0, gardening.demotion.is_some(), "seed {seed}: {demoted} went to disks");
     rig.open().unwrap();
     assert_eq!(play.state.find_difference(rig.garden()), None, "seed {seed}, opened again");
 
