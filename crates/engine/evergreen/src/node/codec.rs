@@ -1,8 +1,5 @@
 //! Nodes in bytes: a header, then the parts, each with a sum of its own, so that one can be read without the others.
-//!
-//! A basement: the number of entries; each: key, value. A buffer: the number of ranges; each: first key, first key behind; the
-//! number of messages; each: key, message. Keys are without what they share with the key before, the first of each list with
-//! nothing.
+//! docs/evergreen-format.md draws them.
 
 use std::sync::Arc;
 
@@ -163,7 +160,96 @@ fn decode_buffer(bytes: Bytes) -> Decoded<Buffer> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Message, node::weight::message_weight};
+    use crate::{
+        Message,
+        node::{BasementSizes, Child, Header, Inner, Leaf, weight::message_weight},
+    };
+
+    const LEAF_GOLDEN: (usize, u64) = (621, 2_931_852_401_444_015_654);
+    const INNER_GOLDEN: (usize, u64) = (160, 167628573790155352);
+
+    fn bytes(text: &str) -> Bytes {
+        Bytes::copy_from_slice(text.as_bytes())
+    }
+
+    fn buffer() -> Buffer {
+        let mut buffer = Buffer::default();
+        buffer.delete_range(bytes("directory/b"), bytes("directory/d"));
+        buffer.delete_range(bytes("directory/f"), bytes("directory/g"));
+        buffer.send(bytes("directory/c"), Message::put(bytes("anew")));
+        buffer.send(bytes("directory/e"), Message::patch(4, bytes("patched")));
+        buffer.send(bytes("directory/x"), Message::Delete);
+        buffer
+    }
+
+    fn leaf() -> Node {
+        let mut messages = Buffer::default();
+        for number in 0..40 {
+            messages.send(bytes(&format!("directory/{number:02}")), Message::put(bytes(&format!("value {number}"))));
+        }
+        let mut leaf = Leaf::default();
+        leaf.receive(&messages, BasementSizes { least: 256, most: 512 });
+        Node { lower: bytes("dir"), upper: Some(bytes("directory/z")), body: Body::Leaf(leaf) }
+    }
+
+    fn inner() -> Node {
+        let children = vec![
+            Child::new(bytes("d"), NodeId(7), Buffer::default()),
+            Child::new(bytes("directory/a"), NodeId(300), buffer()),
+        ];
+        Node { lower: bytes("d"), upper: None, body: Body::Inner(Inner::new(2, children)) }
+    }
+
+    #[test]
+    fn golden() {
+        let cases = [(leaf(), 5, LEAF_GOLDEN), (inner(), 1 << 40, INNER_GOLDEN)];
+        for (node, id, golden) in cases {
+            let Encoded { bytes, header_sum } = node.encode(NodeId(id), 9);
+            assert_eq!((bytes.len(), xxh3_64(&bytes)), golden);
+            assert!(bytes.len() <= node.most_bytes());
+            let bytes = Bytes::from(bytes);
+            let header = Header::decode(bytes.slice(..Header::bytes(&bytes).unwrap())).unwrap();
+            assert_eq!((header.id, header.generation, header.sum), (NodeId(id), 9, header_sum));
+            assert_eq!(header.bytes, bytes.len());
+            let mut again = header.node;
+            for number in 0..again.parts() {
+                let stored = again.stored(number).unwrap();
+                again.load(number, bytes.slice(stored.at..stored.at + stored.bytes)).unwrap();
+            }
+            assert_eq!(format!("{again:?}"), format!("{node:?}"));
+        }
+    }
+
+    /// Each byte of a header and of a part matters, and what is wrong is told by its field.
+    #[test]
+    fn what_cannot_be_is_named() {
+        let bytes = inner().encode(NodeId(3), 9).bytes;
+        let header_bytes = Header::bytes(&bytes).unwrap();
+        let cases: &[(usize, u8, &str)] = &[
+            (0, 0, "magic"),
+            (16, 1, "header bytes"),
+            (20, 9, "version"),
+            (24, 4, "header sum"),
+            (40, 7, "lower bound"),
+        ];
+        for &(at, value, field) in cases {
+            let mut header = bytes[..header_bytes].to_vec();
+            header[at] = value;
+            if field != "header sum" {
+                let sum = xxh3_64(&header[16..]);
+                header[8..16].copy_from_slice(&sum.to_le_bytes());
+            }
+            assert_eq!(Header::decode(header.into()).unwrap_err().field, field);
+        }
+        for (part, field) in [(vec![0u8], "messages"), (vec![0, 0, 0], "length"), (vec![2, 0, 1], "range from")] {
+            assert_eq!(decode_buffer(part.into()).unwrap_err().field, field);
+        }
+        for (part, field) in
+            [(vec![0u8], "entries"), (vec![1, 0, 1, b'a', 0], "value"), (vec![2, 0, 1, b'a', 1, 1, 0, 1, b'a'], "key")]
+        {
+            assert_eq!(decode_basement(part.into()).unwrap_err().field, field);
+        }
+    }
 
     #[test]
     fn messages_are_not_heavier_than_said() {

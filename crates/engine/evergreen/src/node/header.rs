@@ -1,20 +1,7 @@
-//! The header of a node in bytes.
+//! The header of a node in bytes. docs/evergreen-format.md draws it.
 //!
-//! | bytes | what |
-//! |---|---|
-//! | 0..8 | `EVGRNODE` |
-//! | 8..16 | xxh3 of the header's other bytes, from 16 on |
-//! | 16..20 | bytes of the header |
-//! | 20 | version of the format |
-//! | 21 | levels above the leaves; 0: a leaf |
-//! | 22..24 | 0 |
-//! | 24..32 | the node's number |
-//! | 32..40 | the checkpoint that wrote it |
-//! | then | lower bound; 1 and upper bound, or 0; number of parts |
-//! | each part | its first key (of a child: lower bound), without what it shares with the one before; of a child: its number; weight; bytes; xxh3 (8 bytes) |
-//!
-//! Parts follow, without gaps. Numbers without a size have as few bytes as they need. So a node says by itself where it
-//! belongs: a tree can be found again without its map.
+//! It has the first keys and checksums of the parts, which follow without gaps, and says by itself which node it is and between
+//! which bounds its keys are: a tree can be found again without its map.
 
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
@@ -29,7 +16,7 @@ use crate::{
     disk::{Damage, Decoded, FORMAT_VERSION, Reader, push_number, put_at, u32_at, u64_at},
 };
 
-const MAGIC: &[u8; 8] = b"EVGRNODE";
+const MAGIC: &[u8; 8] = b"SNSCnode";
 const STRUCTURE: &str = "node";
 
 /// The fixed part of a header.

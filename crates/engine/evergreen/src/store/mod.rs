@@ -39,7 +39,7 @@ use pool::Pool;
 pub struct Limits {
     /// Bytes of nodes that are kept in memory, about. What is dirty is kept in any case.
     pub cache_bytes: usize,
-    /// Bytes of dirty nodes at which a checkpoint begins.
+    /// Bytes of dirty nodes at which a checkpoint begins; no more of the log wait to be written.
     pub dirty_bytes: u64,
 }
 
@@ -121,12 +121,15 @@ impl Evergreen {
         self.core.shape
     }
 
-    /// A checkpoint, if one is due and nobody makes one.
+    /// A checkpoint, if one is due and nobody makes one; and the log is written, if much of it waits in memory.
     fn checkpoint_if_due(&self) -> Result<()> {
         let is_due =
             self.log.is_half_full() || self.core.lock().tree.nodes.dirty_bytes() > self.core.limits.dirty_bytes;
         if is_due && let Ok(mut durable) = self.turn.try_lock() {
             self.checkpoint_in_turn(&mut durable)?;
+        }
+        if self.log.waiting_bytes() > self.core.limits.dirty_bytes {
+            self.log.sync()?;
         }
         Ok(())
     }

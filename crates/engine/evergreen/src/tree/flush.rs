@@ -3,7 +3,7 @@
 use super::{Source, Tree};
 use crate::{
     Result,
-    node::{Body, Inner, NodeId},
+    node::{Body, Child, Inner, NodeId},
 };
 
 impl<S: Source> Tree<S> {
@@ -24,7 +24,8 @@ impl<S: Source> Tree<S> {
     }
 
     /// Flushes on one way down to a leaf, from the highest inner node in which anything waits, where most does. Returns whether there
-    /// was one. Done again and again, it gives back all the space of what was overwritten or deleted, and little is dirty each time.
+    /// was one. Done again and again, it gives back all the space of what was overwritten or deleted, that of ranges first, for they
+    /// may delete much; and little is dirty each time.
     pub(crate) fn flush_one_way(&mut self) -> Result<bool> {
         let was_any = self.flush_way(self.root)?;
         self.settle()?;
@@ -32,9 +33,10 @@ impl<S: Source> Tree<S> {
     }
 
     fn flush_way(&mut self, id: NodeId) -> Result<bool> {
-        let Body::Inner(inner) = &self.nodes.peek(id)?.body else { return Ok(false) };
+        let a_range = self.sizes.node_bytes / 16;
+        let Body::Inner(inner) = &self.nodes.whole(id)?.body else { return Ok(false) };
         let (height, children) = (inner.height(), inner.children().len());
-        let heaviest = heaviest(inner, |_| 1);
+        let heaviest = heaviest(inner, |child| child.weight + child.body.here().ranges().len() * a_range);
         let ways = heaviest.map_or(0..if height > 1 { children } else { 0 }, |index| index..index + 1);
         for index in ways {
             let mut is_appended = false;
@@ -42,7 +44,7 @@ impl<S: Source> Tree<S> {
                 is_appended = self.push_down(id, index)?;
             }
             let child = self.nodes.here(id).inner().children()[index].id;
-            if self.flush_way(child)? || heaviest.is_some() {
+            if (height > 1 && self.flush_way(child)?) || heaviest.is_some() {
                 self.nodes.whole(id)?;
                 self.nodes.whole(child)?;
                 self.reshape(id, index, is_appended)?;
@@ -60,7 +62,9 @@ impl<S: Source> Tree<S> {
             if inner.weight() <= self.sizes.node_bytes {
                 return Ok(is_appended);
             }
-            let Some(index) = heaviest(inner, |child| self.cheapness(child)) else { return Ok(false) };
+            let Some(index) = heaviest(inner, |child| child.weight * self.cheapness(child.id)) else {
+                return Ok(false);
+            };
             is_appended &= self.flush(id, index)?;
         }
     }
@@ -103,9 +107,8 @@ impl<S: Source> Tree<S> {
     }
 }
 
-/// The child for which most waits, times a factor; none if nothing waits.
-fn heaviest(inner: &Inner, factor: impl Fn(NodeId) -> usize) -> Option<usize> {
-    let weights = inner.children().iter().map(|child| child.weight * factor(child.id));
-    let (index, weight) = weights.enumerate().max_by_key(|(_, weight)| *weight)?;
+/// The child for which most waits, by a weight; none if nothing waits.
+fn heaviest(inner: &Inner, weight: impl Fn(&Child) -> usize) -> Option<usize> {
+    let (index, weight) = inner.children().iter().map(weight).enumerate().max_by_key(|(_, weight)| *weight)?;
     (weight > 0).then_some(index)
 }
