@@ -45,6 +45,7 @@ impl<S: KeyValue> EvergreenFs<S> {
             if entry.label <= cookie || entry.label >= LABELS {
                 return Ok(ControlFlow::Continue(()));
             }
+            self.table.tell(entry.ino, || self.home_of(&home, &name, &entry));
             is_done = sink(dir_entry(&entry, &name)).is_break();
             given += 1;
             last = Some((entry.label, name));
@@ -67,7 +68,10 @@ impl<S: KeyValue> EvergreenFs<S> {
                 return Ok(ControlFlow::Continue(()));
             }
             match self.find(object, &name)? {
-                Some(entry) => Ok(sink(dir_entry(&entry, &name))),
+                Some(entry) => {
+                    self.table.tell(entry.ino, || self.home_of(&object.home, &name, &entry));
+                    Ok(sink(dir_entry(&entry, &name)))
+                }
                 None => Ok(ControlFlow::Continue(())),
             }
         })

@@ -8,7 +8,7 @@
 //! What an object claims of the space follows from its inode ([`inode::Inode::claim`]), and is given back at once.
 //!
 //! Inode numbers do not come again. The record `home_of` of each leads from its number to its keys: it is written once, behind those
-//! made before, and read only if an inode is asked for by its number that no name led to since the opening.
+//! made before, and read only if an inode is asked for by its number that neither a name nor a listing led to lately.
 
 mod check;
 mod contents;

@@ -27,7 +27,8 @@ pub struct Node {
 }
 
 enum State {
-    Unknown,
+    /// Not read yet; with its home, if a listing told it.
+    Unknown(Option<Home>),
     There(Box<Object>),
     Gone,
 }
@@ -58,7 +59,7 @@ impl Deref for Reading<'_> {
     fn deref(&self) -> &Object {
         match &*self.0 {
             State::There(object) => object,
-            State::Unknown | State::Gone => unreachable!("only what is there is given"),
+            State::Unknown(_) | State::Gone => unreachable!("only what is there is given"),
         }
     }
 }
@@ -69,7 +70,7 @@ impl Deref for Writing<'_> {
     fn deref(&self) -> &Object {
         match &*self.0 {
             State::There(object) => object,
-            State::Unknown | State::Gone => unreachable!("only what is there is given"),
+            State::Unknown(_) | State::Gone => unreachable!("only what is there is given"),
         }
     }
 }
@@ -78,7 +79,7 @@ impl DerefMut for Writing<'_> {
     fn deref_mut(&mut self) -> &mut Object {
         match &mut *self.0 {
             State::There(object) => object,
-            State::Unknown | State::Gone => unreachable!("only what is there is given"),
+            State::Unknown(_) | State::Gone => unreachable!("only what is there is given"),
         }
     }
 }
@@ -106,7 +107,7 @@ impl Node {
             match *guard {
                 State::There(_) => return Ok(Reading(guard)),
                 State::Gone => return Err(FsError::NotFound),
-                State::Unknown => drop(guard),
+                State::Unknown(_) => drop(guard),
             }
             self.write(store)?;
         }
@@ -119,16 +120,19 @@ impl Node {
 
     /// Reads it, if it was not yet. With its home, one reading is saved.
     pub fn load(&self, store: &impl KeyValue, home: impl FnOnce() -> Home) -> FsResult<()> {
-        let is_known = !matches!(*self.state.read().unwrap_or_else(PoisonError::into_inner), State::Unknown);
-        if is_known { Ok(()) } else { self.write_at(store, Some(home())).map(|_| ()) }
+        let is_unknown = matches!(*self.state.read().unwrap_or_else(PoisonError::into_inner), State::Unknown(_));
+        if !is_unknown { Ok(()) } else { self.write_at(store, Some(home())).map(|_| ()) }
     }
 
     fn write_at(&self, store: &impl KeyValue, home: Option<Home>) -> FsResult<Writing<'_>> {
         let mut guard = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        match *guard {
+        match &mut *guard {
             State::There(_) => {}
             State::Gone => return Err(FsError::NotFound),
-            State::Unknown => *guard = State::There(Box::new(load(store, self.ino, home)?)),
+            State::Unknown(told) => {
+                let home = home.or_else(|| told.clone());
+                *guard = State::There(Box::new(load(store, self.ino, home)?));
+            }
         }
         Ok(Writing(guard))
     }
@@ -166,7 +170,13 @@ impl Table {
 
     /// An inode that may be there.
     pub fn get(&self, ino: Ino) -> Arc<Node> {
-        self.get_or(ino, || Node::new(ino, State::Unknown))
+        self.get_or(ino, || Node::new(ino, State::Unknown(None)))
+    }
+
+    /// Tells the home of an inode that is likely to be asked for by its number next. It is the right one as long as the node
+    /// is there: whoever moves the inode has it read before.
+    pub fn tell(&self, ino: Ino, home: impl FnOnce() -> Home) {
+        self.get_or(ino, || Node::new(ino, State::Unknown(Some(home()))));
     }
 
     /// Puts in an inode that was made just now.

@@ -1,5 +1,7 @@
 //! What the store is asked for: writing reads nothing, and what is large is not much work.
 
+use std::ops::ControlFlow;
+
 use senesce_core::{Rng, Seed};
 use senesce_evergreen::disk::KeyOrder;
 use senesce_fsapi::{
@@ -126,6 +128,32 @@ fn what_is_used_is_not_read_again() {
     fs.sync(file).unwrap();
     fs.sync_all().unwrap();
     assert_eq!(fs.store().take(), Asked { syncs: 2, ..Asked::default() });
+}
+
+#[test]
+fn what_is_listed_is_found_by_its_number_in_one_reading() {
+    let mut rig = rig(Keeps::Entries);
+    for number in 0..100 {
+        rig.fs().make_node(&CALLER, Ino::ROOT, &[b'a' + number], &NewNode::file(0o644)).unwrap();
+    }
+    rig.fs()
+        .rename(&CALLER, (Ino::ROOT, b"c"), (Ino::ROOT, b"a name that it was not born with"), RenameHow::Replace)
+        .unwrap();
+    rig.reopen().unwrap();
+    let (fs, mut listed) = (rig.fs(), Vec::new());
+    fs.read_dir(Ino::ROOT, 0, &mut |entry| {
+        listed.push(entry.ino);
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!(listed.len(), 100);
+    fs.store().take();
+    for ino in listed {
+        fs.open(ino).unwrap();
+        fs.attributes(ino).unwrap();
+        fs.release(ino, CALLER.now).unwrap();
+    }
+    assert_eq!(fs.store().take(), Asked { gets: 100, ..Asked::default() });
 }
 
 #[test]
