@@ -9,7 +9,8 @@ use crate::{
 };
 
 impl<S: Source> Tree<S> {
-    /// The value of a key. Cost: of each node on the way its header and one part, if they are not in memory.
+    /// The value of a key. Cost: of each node on the way its header and one part, if they are not in memory;
+    /// more for who [comes from the left](Self::basement_ahead).
     pub(crate) fn get(&mut self, key: &[u8]) -> Result<Option<Bytes>> {
         let mut id = self.root;
         // Changes of a value that lies further down, the newest first.
@@ -30,7 +31,7 @@ impl<S: Source> Tree<S> {
                 }
                 Body::Leaf(leaf) => match leaf.index(key) {
                     None => break None,
-                    Some(index) => break self.nodes.basement(id, index)?.get(key).cloned(),
+                    Some(index) => break self.basement_ahead(id, index)?.get(key).cloned(),
                 },
             }
         };

@@ -8,6 +8,7 @@
 //! Each step reads first all that it needs, then changes nodes, which cannot fail. So after a reading that failed the tree is as
 //! it was, or as after one step less.
 
+mod ahead;
 mod cover;
 mod flush;
 mod get;

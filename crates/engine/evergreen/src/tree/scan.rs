@@ -51,7 +51,7 @@ impl<S: Source> Tree<S> {
                         let behind = leaf.parts().partition_point(|part| part.first < *to);
                         self.nodes.parts(id, index..behind)?;
                     }
-                    let basement = self.nodes.basement(id, index)?;
+                    let basement = self.basement_ahead(id, index)?;
                     let next = self.nodes.here(id).leaf().parts().get(index + 1);
                     limit = next.map_or(limit.clone(), |next| limit.min(next.first.clone()));
                     let within = basement.within(from, Some(&limit));

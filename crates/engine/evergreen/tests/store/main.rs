@@ -1,5 +1,6 @@
 //! The tree on a device, from outside.
 
+mod ahead;
 mod crash;
 mod faults;
 mod rig;
