@@ -1,6 +1,6 @@
 //! Reading ahead: whoever reads keys one by one, in their order, gets a leaf in few readings.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use super::{Source, Tree};
 use crate::{
@@ -9,18 +9,20 @@ use crate::{
 };
 
 impl<S: Source> Tree<S> {
-    /// A basement of a leaf. If it is not in memory, it is read with as many behind it as there are before it in a row that are; and with
-    /// all of the leaf if it is the first one and all of the left neighbour is there. So a leaf of *n* basements is read in log2 *n*
-    /// pieces by who comes from the left, and one basement by who does not.
+    /// Takes parts of a leaf into memory. If one of them is not there, as many parts are read as there are in memory before them in a row,
+    /// if that is more; and all of the leaf from its first part on, if all of the left neighbour is there. So a leaf of *n* basements is
+    /// read in log2 *n* pieces by who comes from the left, and one basement by who does not.
+    pub(super) fn parts_ahead(&mut self, id: NodeId, wanted: Range<usize>) -> Result<()> {
+        let node = self.nodes.peek(id)?.clone();
+        let Some(first) = wanted.clone().find(|&part| node.stored(part).is_some()) else { return Ok(()) };
+        let before = (0..first).rev().take_while(|&part| node.stored(part).is_none()).count();
+        let end = if before == first && self.is_left_whole(&node) { node.parts() } else { first + before };
+        self.nodes.parts(id, first..end.max(wanted.end).min(node.parts()))
+    }
+
+    /// A basement of a leaf; read so if it is not in memory.
     pub(super) fn basement_ahead(&mut self, id: NodeId, number: usize) -> Result<Arc<Basement>> {
-        self.nodes.peek(id)?;
-        let node = self.nodes.here(id);
-        if node.stored(number).is_some() {
-            let before = (0..number).rev().take_while(|&part| node.stored(part).is_none()).count();
-            let end = if before == number && self.is_left_whole(node) { node.parts() } else { number + before.max(1) };
-            let wanted = number..end.min(node.parts());
-            self.nodes.parts(id, wanted)?;
-        }
+        self.parts_ahead(id, number..number + 1)?;
         self.nodes.basement(id, number)
     }
 

@@ -49,7 +49,7 @@ impl<S: Source> Tree<S> {
                     let Some(index) = leaf.index(from) else { break Vec::new() };
                     if is_long {
                         let behind = leaf.parts().partition_point(|part| part.first < *to);
-                        self.nodes.parts(id, index..behind)?;
+                        self.parts_ahead(id, index..behind)?;
                     }
                     let basement = self.basement_ahead(id, index)?;
                     let next = self.nodes.here(id).leaf().parts().get(index + 1);
