@@ -107,6 +107,9 @@ impl Forge {
     /// Writes map and superblock; what the check tells.
     fn told(mut self) -> String {
         let bytes = self.map.encode(self.superblock.generation);
+        let count = self.superblock.geometry.units_for(bytes.len() as u64);
+        // Before what is put; it may be longer than it was.
+        self.superblock.map.extents = vec![Extent { first: self.superblock.geometry.units - 64, count }];
         self.superblock.map.bytes = bytes.len() as u64;
         self.superblock.map.sum = NodeMap::sum(&bytes);
         self.area.write(&self.superblock.map.extents, bytes).unwrap();

@@ -1,7 +1,7 @@
 //! The tree: what becomes of a batch on its way down, and how keys are read. Knows nodes in memory and a [`Source`] of others.
 //!
 //! **Invariants**, between any two calls, whatever failed:
-//! - the root is in memory, all of it;
+//! - the root is in memory, all of it, and an inner node, so that a batch only has to wait there;
 //! - all leaves are equally deep; the bounds of a node are those between which its parent has it;
 //! - what a key has is: the value in its leaf, then what waits on the way to it, the lowest first.
 //!
@@ -29,7 +29,7 @@ pub(crate) use source::{Known, Source};
 use crate::{
     Result,
     disk::{NodeId, Shape},
-    node::{Body, Buffer, Leaf, Node},
+    node::{Body, Buffer, Child, Inner, Leaf, Node},
 };
 use sizes::Sizes;
 
@@ -46,7 +46,9 @@ impl<S: Source> Tree<S> {
     /// An empty one.
     pub(crate) fn new(source: S, shape: &Shape) -> Self {
         let mut nodes = Nodes::new(source, NodeId(1));
-        let root = nodes.create(Node { lower: Bytes::new(), upper: None, body: Body::Leaf(Leaf::default()) });
+        let leaf = nodes.create(Node { lower: Bytes::new(), upper: None, body: Body::Leaf(Leaf::default()) });
+        let children = vec![Child::new(Bytes::new(), leaf, Buffer::default())];
+        let root = nodes.create(Node { lower: Bytes::new(), upper: None, body: Body::Inner(Inner::new(1, children)) });
         Self { nodes, root, sizes: Sizes::new(shape), is_ranged: false }
     }
 
@@ -69,12 +71,8 @@ impl<S: Source> Tree<S> {
 
     /// What a batch does is done. It cannot fail, for the root is in memory; the root may be over its limit then.
     pub(crate) fn ingest(&mut self, buffer: Buffer) {
-        let sizes = self.sizes.basements;
         self.is_ranged |= !buffer.ranges().is_empty();
-        self.nodes.edit(self.root, |root| match &mut root.body {
-            Body::Leaf(leaf) => drop(leaf.receive(&buffer, sizes)),
-            Body::Inner(inner) => inner.receive(buffer),
-        });
+        self.nodes.edit(self.root, |root| root.inner_mut().receive(buffer));
     }
 
     /// Forgets clean nodes until those in memory take at most so many bytes, but not the root.

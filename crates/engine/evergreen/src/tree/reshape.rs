@@ -27,7 +27,7 @@ impl<S: Source> Tree<S> {
         Ok(())
     }
 
-    /// A root that is too large gets a root above it; one with a single child gives way to it. Returns whether it did.
+    /// A root that is too large gets a root above it; one with a single child that is no leaf gives way to it. Returns whether it did.
     pub(super) fn fit_root(&mut self) -> Result<bool> {
         let root = self.nodes.here(self.root);
         if self.is_too_large(root) {
@@ -38,7 +38,7 @@ impl<S: Source> Tree<S> {
             return Ok(true);
         }
         match &root.body {
-            Body::Inner(inner) if inner.children().len() == 1 => {
+            Body::Inner(inner) if inner.children().len() == 1 && inner.height() > 1 => {
                 let child = inner.children()[0].id;
                 self.push_down(self.root, 0)?;
                 self.nodes.free(self.root);

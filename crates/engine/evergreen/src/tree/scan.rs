@@ -22,7 +22,7 @@ pub(crate) struct Step {
 }
 
 impl<S: Source> Tree<S> {
-    /// Reads keys from `from` on, up to `to`: about `most` at most, all of one basement. `is_long`: it has read all of a basement before;
+    /// Reads keys from `from` on, up to `to`: all of one basement, and `most` at most from it and from each node above. `is_long`: it has read all of a basement before;
     /// then what it will need of a node is read in one reading.
     pub(crate) fn scan_step(&mut self, from: &Bytes, to: &Bytes, most: usize, is_long: bool) -> Result<Step> {
         let mut id = self.root;
@@ -63,6 +63,13 @@ impl<S: Source> Tree<S> {
                 }
             }
         };
+        for buffer in &waiting {
+            if let Some((key, _)) = buffer.messages_within(from, Some(&limit)).nth(most) {
+                limit = key.clone();
+                is_at_end = false;
+            }
+        }
+        entries.truncate(entries.partition_point(|(key, _)| *key < limit));
         for buffer in waiting.iter().rev() {
             if buffer.touches(from, Some(&limit)) {
                 entries = overlay(&entries, buffer, from, Some(&limit));
