@@ -160,6 +160,13 @@ pub struct FsMountArgs {
     /// Take no changes, and make none.
     #[arg(long)]
     pub read_only: bool,
+    /// Gardening goes by what processors, drives, the log and clients leave it: as much as nobody feels. Areas, pointers, compacted blocks
+    /// and parity are gone through while there is time.
+    #[arg(long)]
+    pub by_load: bool,
+    /// Say every so many seconds, on stderr, what gardening by load does.
+    #[arg(long, value_name = "SECONDS", requires = "by_load", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub tell_every: Option<u64>,
     #[command(flatten)]
     pub objects: FsObjectsArgs,
     #[command(flatten)]

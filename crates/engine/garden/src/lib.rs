@@ -17,11 +17,14 @@
 //! - Blocks that are *cold* may be written to objects of an object store, and leave the drives: to those who read them nothing
 //!   changes, but that it takes longer, and fails while the store is away.
 //!
+//! - [`Autonomy`] fits all that into what clients leave, as a [`Scheduler`] says.
+//!
 //! [`Garden`] makes and opens aggregates, [`VolumeFs`] is a volume as a [`senesce_fsapi::FileSystem`]. The bytes are drawn
 //! in docs/garden-format.md.
 //!
 //! Not here: a clock, threads, knowledge of mounts.
 
+mod autonomy;
 mod check;
 mod dump;
 mod engine;
@@ -34,6 +37,7 @@ mod log;
 mod object_defrag;
 mod packing;
 mod raid;
+mod scheduler;
 mod sharing;
 mod snapshots;
 mod store;
@@ -41,7 +45,8 @@ mod tiering;
 mod trailer;
 mod volume;
 
-pub use check::{CheckReport, Finding, check, check_with, collect_used_slots};
+pub use autonomy::{Autonomy, AutonomyReport, Seen};
+pub use check::{CheckPart, CheckProgress, CheckReport, Finding, check, check_telling, check_with, collect_used_slots};
 pub use dump::{Dump, DumpTable, DumpValue, DumpWhat, Survey, SurveyedArea, SurveyedFile, SurveyedRun, dump, survey};
 pub use engine::{AggregateReport, DriveReport, Garden, VolumeOptions};
 pub use error::{Error, Result};
@@ -52,6 +57,7 @@ pub use layout::{Defrag, DefragFiles};
 pub use object_defrag::ObjectDefrag;
 pub use packing::{Packing, RECOMPACTED_BELOW_PERCENT};
 pub use raid::{Chains, DriveCounts, DriveState, RaidCounts};
+pub use scheduler::{Caution, Observed, Scheduler, Task};
 pub use sharing::Sharing;
 pub use snapshots::SnapshotReport;
 pub use store::{

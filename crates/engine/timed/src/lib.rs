@@ -5,7 +5,6 @@
 //! - [`machine`] describes the systems, [`calibrate`] fits the table of processors to one published figure, and to that alone.
 //! - [`Experiment`] puts it together; an [`Outcome`] has figures of ours beside published ones.
 //! - [`published`] is the table of all experiments, whatever of them is structure or time.
-//! - [`scheduler`] says when gardening may do how much; experiment E13 tries it.
 //!
 //! Pure: no files, clocks or threads. What is in milliseconds, cores or GiB/s here is a *model's*. docs/timed.md has the figures.
 
@@ -15,7 +14,6 @@ mod error;
 mod experiments;
 pub mod machine;
 pub mod published;
-pub mod scheduler;
 mod tape;
 mod timed;
 

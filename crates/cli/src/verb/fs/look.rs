@@ -1,24 +1,29 @@
 //! `senesce fs check` and `senesce fs stat`: nothing is written.
 
+use std::{cell::RefCell, rc::Rc};
+
 use anyhow::{Context, Result};
 use senesce_core::Bytes;
-use senesce_garden::{AggregateReport, CheckReport, ColdReport, DriveReport, DriveState, Limits, Medium};
+use senesce_garden::{
+    AggregateReport, CheckPart, CheckProgress, CheckReport, ColdReport, DriveReport, DriveState, Limits, Medium,
+};
 use serde_json::{Value, json};
 
 use super::{chains::report_chains, place::Place, volumes};
-use crate::{args::FsWithObjectsArgs, exit::failed};
+use crate::{args::FsWithObjectsArgs, exit::failed, progress::Stretch};
 
 /// Findings that are shown; more are counted.
 const SHOWN: usize = 20;
 
 /// Checks the last consistency point, and, if the log holds more, what opening makes of it.
-pub fn check(args: &FsWithObjectsArgs) -> Result<()> {
+pub fn check(args: &FsWithObjectsArgs, quiet: bool) -> Result<()> {
     let objects = args.objects.open()?;
     let args = &args.look;
     let place = Place::of(&args.place)?;
     let devices = place.look()?;
     let look = |what| {
-        let report = senesce_garden::check_with(&devices.drives, &devices.log, objects.as_ref());
+        let tell = progress(quiet);
+        let report = senesce_garden::check_telling(&devices.drives, &devices.log, objects.as_ref(), tell);
         report.with_context(|| format!("cannot check {place} {what}"))
     };
     let mut reports = vec![("as it lies", look("as it lies")?)];
@@ -37,6 +42,25 @@ pub fn check(args: &FsWithObjectsArgs) -> Result<()> {
         0usize => Ok(()),
         findings => Err(failed(format!("{place} is damaged: {findings} finding(s)"))),
     }
+}
+
+/// Shows how far a check is: first in blocks, then in stripes.
+fn progress(quiet: bool) -> Rc<dyn Fn(CheckProgress)> {
+    let shown: RefCell<Option<(CheckPart, Stretch)>> = RefCell::default();
+    Rc::new(move |progress: CheckProgress| {
+        let mut shown = shown.borrow_mut();
+        let (what, unit) = match progress.part {
+            CheckPart::Blocks => ("following pointers", "blocks"),
+            CheckPart::Stripes => ("adding up parity", "stripes"),
+        };
+        if shown.as_ref().is_none_or(|(part, _)| *part != progress.part) {
+            *shown = None; // a bar goes before the next one comes
+            *shown = Some((progress.part, Stretch::for_stderr(quiet, what, unit, progress.of)));
+        }
+        if let Some((_, bar)) = &mut *shown {
+            bar.reach(progress.done);
+        }
+    })
 }
 
 fn print(what: &str, report: &CheckReport) {

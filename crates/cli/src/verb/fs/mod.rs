@@ -3,6 +3,7 @@
 mod chains;
 mod claim;
 mod clean;
+mod clients;
 mod dedup;
 mod defrag;
 mod diff;
@@ -11,6 +12,7 @@ mod drives;
 mod dump;
 mod groups;
 mod headroom;
+mod load;
 mod look;
 mod mkfs;
 mod mount;
@@ -39,7 +41,7 @@ pub fn fs(args: FsArgs, quiet: bool) -> Result<()> {
         FsVerb::Mkfs(args) => mkfs::mkfs(&args, quiet),
         FsVerb::Mount(args) => mount::mount(&args, quiet),
         FsVerb::Serve(args) => serve::serve(&args),
-        FsVerb::Check(args) => look::check(&args),
+        FsVerb::Check(args) => look::check(&args, quiet),
         FsVerb::Stat(args) => look::stat(&args),
         FsVerb::Dump(args) => dump::dump(&args),
         FsVerb::Replace(args) => drives::replace(&args, quiet),

@@ -8,12 +8,24 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use senesce_fsapi::FileSystem;
 use senesce_fuse::{MountOptions, Mounted};
 use senesce_garden::{DriveState, Garden, Limits, VolumeFs};
 use senesce_volume::{Custodian, MountSource, Outcome, Resource, install_signal_cleanup, interrupted};
 
-use super::{headroom::collect_headroom, place::Place, words::explain};
-use crate::{args::FsMountArgs, clock::SystemClock, verb::home::with_home};
+use super::{
+    clients::Timed,
+    headroom::collect_headroom,
+    load::{ByLoad, Kernel},
+    place::Place,
+    words::explain,
+};
+use crate::{
+    args::{FsMountArgs, GardeningArg},
+    clock::SystemClock,
+    exit::usage,
+    verb::home::with_home,
+};
 
 /// How often it is looked whether the mount is still there.
 pub(super) const LOOK: Duration = Duration::from_millis(20);
@@ -31,6 +43,12 @@ pub fn mount(args: &FsMountArgs, quiet: bool) -> Result<()> {
 fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
     let point = fs::canonicalize(&args.point).with_context(|| format!("cannot look up {}", args.point.display()))?;
     let place = Place::of(&args.place)?;
+    if args.by_load && args.how.gardening == GardeningArg::Off {
+        return Err(usage(
+            "--by-load goes with a kind of gardening, and --gardening is off",
+            Some("--gardening all does all of it"),
+        ));
+    }
     // Opening may do again what the log holds; a read-only mount keeps even that in memory.
     let read_only = args.read_only || args.snapshot.is_some();
     let devices = if read_only { place.look()? } else { place.open()? };
@@ -40,6 +58,7 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
     if !read_only {
         garden.set_gardening(args.how.gardening.policy(garden.gardening()));
     }
+    let by_load = args.by_load && !read_only;
     if !quiet {
         warn(&garden);
         let cold = garden.cold().live;
@@ -47,13 +66,16 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
             eprintln!("senesce: {cold} blocks lie in objects and cannot be read: --objects names where they are");
         }
     }
-    let volume = find(&garden, args)?;
+    let volume: Arc<dyn FileSystem> = Arc::new(find(&garden, args)?);
+    let clock = Arc::new(SystemClock::start());
+    let timed = by_load.then(|| Arc::new(Timed::new(volume.clone(), clock.clone())));
+    let served = timed.clone().map_or(volume, |timed| timed);
     // In the journal before it is there.
     let name = format!("senesce-fs:{}", custodian.token());
     let resource = Resource::Mount { point: point.clone(), source: MountSource::Engine { name: name.clone() } };
     let now = Arc::new(SystemClock::unix_time);
     let options = MountOptions { source: name, threads: args.how.threads, now, read_only };
-    let (id, started) = custodian.acquire(resource, |_| Ok(Mounted::start(Arc::new(volume), &point, options)))?;
+    let (id, started) = custodian.acquire(resource, |_| Ok(Mounted::start(served, &point, options)))?;
     let mounted = match started {
         Ok(mounted) => mounted,
         Err(error) => {
@@ -66,6 +88,10 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
     }
     let mut chores = Chores::new(&garden, args.how.point_every, quiet);
     chores.deletes = args.objects.objects.is_some();
+    chores.by_load = timed.map(|timed| {
+        let tell_every = args.tell_every.map(Duration::from_secs);
+        ByLoad::new(&garden, garden.gardening(), timed, (clock, Kernel), tell_every)
+    });
     while !mounted.is_over() && interrupted().is_none() {
         thread::sleep(LOOK);
         if !read_only {
@@ -116,6 +142,8 @@ pub(super) struct Chores {
     quiet: bool,
     /// Objects that nothing needs any more are deleted; not after the first time that the store did not.
     deletes: bool,
+    /// Gardening, if it goes by load.
+    by_load: Option<ByLoad<SystemClock, Kernel>>,
 }
 
 impl Chores {
@@ -126,7 +154,16 @@ impl Chores {
         if told.is_some() {
             garden.set_headroom(collect_headroom());
         }
-        Self { every: Duration::from_secs(point_every), last: now, told, filling, failed: false, quiet, deletes: false }
+        Self {
+            every: Duration::from_secs(point_every),
+            last: now,
+            told,
+            filling,
+            failed: false,
+            quiet,
+            deletes: false,
+            by_load: None,
+        }
     }
 
     /// A failure is told once; what does not work any more then, unmounting tells again.
@@ -134,11 +171,12 @@ impl Chores {
         if self.failed {
             return;
         }
-        if self.told.is_some_and(|told| told.elapsed() >= HEADROOM) {
+        if self.by_load.is_none() && self.told.is_some_and(|told| told.elapsed() >= HEADROOM) {
             garden.set_headroom(collect_headroom());
             self.told = Some(Instant::now());
         }
-        if let Err(error) = self.fill(garden).and_then(|()| self.make_point(garden)) {
+        if let Err(error) = self.fill(garden).and_then(|()| self.make_point(garden)).and_then(|()| self.garden(garden))
+        {
             eprintln!("senesce: {error}");
             self.failed = true;
         }
@@ -146,11 +184,18 @@ impl Chores {
 
     fn make_point(&mut self, garden: &Garden) -> senesce_garden::Result<()> {
         if self.last.elapsed() >= self.every {
-            garden.consistency_point()?;
+            match &mut self.by_load {
+                Some(by_load) => by_load.make_point(garden)?,
+                None => garden.consistency_point()?,
+            }
             self.last = Instant::now();
             self.delete_objects(garden);
         }
         Ok(())
+    }
+
+    fn garden(&mut self, garden: &Garden) -> senesce_garden::Result<()> {
+        self.by_load.as_mut().map_or(Ok(()), |by_load| by_load.do_some(garden))
     }
 
     /// What is not deleted now is so by the next mount, or by `fs tier`.

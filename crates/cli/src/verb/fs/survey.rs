@@ -104,7 +104,7 @@ fn told(file: &SurveyedFile) -> Option<ToldEntry> {
             physical: run.pvbn * BLOCK_BYTES,
             length: run.blocks * BLOCK_BYTES,
         },
-        flags: ExtentFlags::default(),
+        flags: if run.shared { ExtentFlags::SHARED } else { ExtentFlags::default() },
     };
     let mut extents: Vec<RawExtent> = file.runs.iter().map(placed).collect();
     if file.inline && file.size > 0 {

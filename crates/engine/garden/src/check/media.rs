@@ -1,10 +1,10 @@
 //! Drives and log as the check reads them: labels, superblocks, slots, parity.
 
-use std::sync::Arc;
+use std::{cell::Cell, rc::Rc, sync::Arc};
 
 use senesce_block::BlockDevice;
 
-use super::CheckReport;
+use super::{CheckPart, CheckProgress, CheckReport};
 use crate::{
     Damage,
     error::{Error, Result},
@@ -31,7 +31,16 @@ pub(crate) struct Media {
     held: Vec<u64>,
     /// What a consistency point that did not end was writing: parity is not right there before the next opening.
     unfinished: Vec<StripeRange>,
+    /// Who wants to know how far it is, and blocks that were read.
+    pub tell: Option<Tell>,
+    read: Cell<u64>,
 }
+
+/// Is told now and then how far a check is.
+pub type Tell = Rc<dyn Fn(CheckProgress)>;
+
+/// Blocks that are read between two times.
+const TOLD_EVERY: u64 = 256;
 
 impl Media {
     pub fn open(drives: &[Arc<dyn BlockDevice>], log: &Arc<dyn BlockDevice>, report: &mut CheckReport) -> Result<Self> {
@@ -79,13 +88,25 @@ impl Media {
         }
         let unfinished = check_log(log, &sb, report)?;
         report.cp = sb.cp;
-        Ok(Self { uuid: first.uuid, geometry, sb, drives: places, held, unfinished })
+        Ok(Self { uuid: first.uuid, geometry, sb, drives: places, held, unfinished, tell: None, read: Cell::new(0) })
     }
 
     /// A block as it lies on its drive, and what its trailer says. No repair: what is damaged is damaged.
     pub fn read(&self, pvbn: u64) -> std::result::Result<(Context, Box<Block>), Damage> {
+        self.read.set(self.read.get() + 1);
+        if self.read.get().is_multiple_of(TOLD_EVERY) {
+            let used = self.geometry.blocks().saturating_sub(self.sb.free);
+            // Compacted blocks are read for each of their chunks.
+            self.tell(CheckPart::Blocks, self.read.get().min(used), used);
+        }
         let slot = self.slot(pvbn)?;
         Ok((slot::decode(&slot)?, slot::payload(&slot)))
+    }
+
+    fn tell(&self, part: CheckPart, done: u64, of: u64) {
+        if let Some(tell) = &self.tell {
+            tell(CheckProgress { part, done, of });
+        }
     }
 
     /// A block of a container from where the map says that it lies.
@@ -158,6 +179,8 @@ impl Media {
 
     /// Adds up every stripe that all drives of a group hold: with parity, the sum is zeros.
     pub fn check_parity(&self, report: &mut CheckReport) -> Result<()> {
+        let of = self.geometry.groups.iter().filter(|shape| shape.parity).map(|shape| shape.stripes).sum();
+        let mut done = 0;
         for (group, shape) in self.geometry.groups.iter().enumerate() {
             let first = self.geometry.first_drive(group);
             let drives = &self.drives[first..first + shape.drives()];
@@ -167,6 +190,8 @@ impl Media {
             let held = self.held[first..first + shape.drives()].iter().copied().min().unwrap_or(0).min(shape.stripes);
             for start in (0..held).step_by(STRIPES_AT_ONCE as usize) {
                 let count = STRIPES_AT_ONCE.min(held - start);
+                self.tell(CheckPart::Stripes, done, of);
+                done += count;
                 let mut sum = vec![0; count as usize * SLOT];
                 let mut own = sum.clone();
                 for drive in drives.iter().flatten() {

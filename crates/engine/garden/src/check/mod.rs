@@ -20,6 +20,7 @@ mod volume;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
+    rc::Rc,
     sync::Arc,
 };
 
@@ -128,11 +129,51 @@ pub fn check_with(
     log: &Arc<dyn BlockDevice>,
     objects: Option<&Arc<dyn ObjectStore>>,
 ) -> Result<CheckReport> {
+    run(drives, log, objects, None)
+}
+
+/// The same, and tells now and then how far it is.
+pub fn check_telling(
+    drives: &[Arc<dyn BlockDevice>],
+    log: &Arc<dyn BlockDevice>,
+    objects: Option<&Arc<dyn ObjectStore>>,
+    tell: Rc<dyn Fn(CheckProgress)>,
+) -> Result<CheckReport> {
+    run(drives, log, objects, Some(tell))
+}
+
+fn run(
+    drives: &[Arc<dyn BlockDevice>],
+    log: &Arc<dyn BlockDevice>,
+    objects: Option<&Arc<dyn ObjectStore>>,
+    tell: Option<media::Tell>,
+) -> Result<CheckReport> {
     let mut report = CheckReport::default();
-    let media = media::Media::open(drives, log, &mut report)?;
+    let mut media = media::Media::open(drives, log, &mut report)?;
+    media.tell = tell;
     aggregate::check(&media, &mut report, objects)?;
     media.check_parity(&mut report)?;
     Ok(report)
+}
+
+/// What a check goes through, one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckPart {
+    /// Blocks in use, by the trees that reach them.
+    Blocks,
+    /// Stripes of groups with parity.
+    Stripes,
+}
+
+/// How far a check is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckProgress {
+    /// In what.
+    pub part: CheckPart,
+    /// So many of it are done.
+    pub done: u64,
+    /// As far as it is known how many there are.
+    pub of: u64,
 }
 
 /// The slots of an aggregate's drives that its last consistency point uses, as drive and offset in bytes.

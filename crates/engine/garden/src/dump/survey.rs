@@ -14,8 +14,9 @@ use super::{
     walk::walk,
 };
 use crate::{
+    Damage,
     error::{Error, Result},
-    format::{BLOCK, inode::Inode, inode::PER_BLOCK, pointer::Part},
+    format::{BLOCK, bytes::u16_at, inode::Inode, inode::PER_BLOCK, pointer::Part},
     store::{aggregate, volume},
 };
 
@@ -28,6 +29,8 @@ pub struct SurveyedRun {
     pub pvbn: u64,
     /// How many there are.
     pub blocks: u64,
+    /// Whether others use them as well: other places in files, snapshots, or the volume that this one is a clone of.
+    pub shared: bool,
 }
 
 /// A file or directory of a volume.
@@ -125,8 +128,12 @@ pub fn survey(
         ..Survey::default()
     };
     add_space(&reader, &mut found)?;
-    let mut surveyor = Surveyor { reader: &reader, volume: &volume, found, linked: HashSet::new(), visit };
+    let sharing = Sharing::of(&reader, &volume);
+    let mut surveyor = Surveyor { reader: &reader, volume: &volume, found, sharing, linked: HashSet::new(), visit };
     surveyor.directory(Vec::new(), volume::ROOT, 0);
+    let problem =
+        surveyor.sharing.problem.map(|damage| format!("which blocks are shared is not known of all: {damage}"));
+    surveyor.found.notes.extend(problem);
     Ok(surveyor.found)
 }
 
@@ -169,6 +176,7 @@ struct Surveyor<'a> {
     reader: &'a Reader,
     volume: &'a Volume,
     found: Survey,
+    sharing: Sharing,
     /// Directories, and files with several names, that came by.
     linked: HashSet<u64>,
     visit: &'a mut dyn FnMut(SurveyedFile) -> bool,
@@ -244,7 +252,7 @@ impl Surveyor<'_> {
             pointer_blocks: 0,
         };
         let tree = self.volume.tree(ino, inode);
-        let wrong = add_runs(self.reader, &tree, &mut file);
+        let wrong = add_runs(self.reader, &tree, &mut self.sharing, &mut file);
         if let Some(first) = wrong.first() {
             self.found.errors.push((path.to_owned(), format!("{first}, and {} more", wrong.len() - 1)));
             return Some((tree, true));
@@ -254,7 +262,51 @@ impl Surveyor<'_> {
     }
 }
 
-fn add_runs(reader: &Reader, tree: &Tree, file: &mut SurveyedFile) -> Vec<String> {
+/// What says which blocks of a volume others use as well.
+struct Sharing {
+    /// A clone's blocks below this are its origin's.
+    origin_blocks: u64,
+    /// The VVBNs that snapshots use, and how many pointers name a VVBN.
+    maps: [Option<Tree>; 2],
+    problem: Option<Damage>,
+}
+
+impl Sharing {
+    fn of(reader: &Reader, volume: &Volume) -> Self {
+        let (inodes, mut problem) = (volume.inodes(), None);
+        let maps = [volume::SUMMARY_MAP, volume::REFERENCES].map(|file| match reader.inode(&inodes, file) {
+            Ok(inode) => inode.map(|inode| volume.tree(file, inode)),
+            Err(damage) => {
+                problem = Some(damage);
+                None
+            }
+        });
+        Self { origin_blocks: volume.record.origin.as_ref().map_or(0, |origin| origin.blocks), maps, problem }
+    }
+
+    /// One that the maps do not tell of is taken for the file's own.
+    fn is_shared(&mut self, reader: &Reader, vvbn: u64) -> bool {
+        const BITS: u64 = 8 * BLOCK as u64;
+        const COUNTS: u64 = BLOCK as u64 / 2;
+        if vvbn < self.origin_blocks {
+            return true;
+        }
+        let [held, counts] = &self.maps;
+        let block = |tree: &Option<Tree>, index| tree.as_ref().map_or(Ok(None), |tree| reader.contents(tree, index));
+        let is_held = block(held, vvbn / BITS).map(|block| block.is_some_and(|block| bit(&block[..], vvbn % BITS)));
+        let pointers = block(counts, vvbn / COUNTS)
+            .map(|block| block.map_or(0, |block| u16_at(&block[..], (vvbn % COUNTS * 2) as usize)));
+        match is_held.and_then(|held| Ok(held || pointers? > 1)) {
+            Ok(is_shared) => is_shared,
+            Err(damage) => {
+                self.problem.get_or_insert(damage);
+                false
+            }
+        }
+    }
+}
+
+fn add_runs(reader: &Reader, tree: &Tree, sharing: &mut Sharing, file: &mut SurveyedFile) -> Vec<String> {
     let SurveyedFile { runs, metadata, pointer_blocks, .. } = file;
     walk(reader, tree, 0, &mut |met| {
         let at = met.at.pvbn;
@@ -267,15 +319,17 @@ fn add_runs(reader: &Reader, tree: &Tree, file: &mut SurveyedFile) -> Vec<String
             *pointer_blocks += 1;
             return metadata.push(at);
         }
+        let is_shared = met.pointer.vvbn.is_some_and(|vvbn| sharing.is_shared(reader, vvbn));
         match runs.last_mut() {
-            Some(SurveyedRun { block, pvbn, blocks })
-                if *block + *blocks == met.index
+            Some(SurveyedRun { block, pvbn, blocks, shared })
+                if *shared == is_shared
+                    && *block + *blocks == met.index
                     && *pvbn + *blocks == at
                     && reader.media.geometry.stripes_behind(*pvbn) > *blocks =>
             {
                 *blocks += 1;
             }
-            _ => runs.push(SurveyedRun { block: met.index, pvbn: at, blocks: 1 }),
+            _ => runs.push(SurveyedRun { block: met.index, pvbn: at, blocks: 1, shared: is_shared }),
         }
     })
 }

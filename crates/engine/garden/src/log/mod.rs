@@ -175,6 +175,11 @@ impl Log {
         self.position + sealed_bytes(records, self.unit) as u64 <= self.half_bytes
     }
 
+    /// How full the half in use is, 0 to 1.
+    pub fn fill(&self) -> f64 {
+        (self.position + self.waiting.len() as u64) as f64 / self.half_bytes as f64
+    }
+
     /// Adds an operation to those that wait, and gives its number. There must be room.
     pub fn append(&mut self, body: &Body<'_>) -> u64 {
         debug_assert!(self.has_room(body.len()), "the caller asks for room first");

@@ -1,7 +1,9 @@
 //! Damage on the devices: it is noticed, repaired where parity suffices, and never read as data.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
+    rc::Rc,
     sync::Arc,
 };
 
@@ -11,7 +13,7 @@ use senesce_fsapi::{
     FileSystem, FsError, Ino, ModelFs, NewNode, Timestamp,
     conformance::{collect_tree, find_difference, set_root},
 };
-use senesce_garden::{Limits, check, collect_used_slots};
+use senesce_garden::{CheckPart, CheckProgress, Limits, check, check_telling, collect_used_slots};
 
 use crate::rig::{Devices, Rig, SLOT, SMALL, Shape, TIGHT, VOLUME, caller, findings, open, shared};
 
@@ -74,6 +76,20 @@ fn check_no_wrong_data(devices: &Devices, told: &str) -> bool {
     play(&model);
     assert_eq!(find_difference(&collect_tree(&model).unwrap(), &tree), None, "{told}");
     true
+}
+
+#[test]
+fn a_check_tells_how_far_it_is() {
+    let devices = forks(&filled(&SMALL));
+    let (log, drives) = devices.split_last().unwrap();
+    let told: Rc<RefCell<Vec<CheckProgress>>> = Rc::default();
+    let note = told.clone();
+    let report = check_telling(drives, log, None, Rc::new(move |progress| note.borrow_mut().push(progress))).unwrap();
+    assert_eq!(report, check(drives, log).unwrap());
+    let told = told.borrow();
+    assert!(told.iter().all(|one| one.done <= one.of), "{told:?}");
+    let stripes: Vec<u64> = told.iter().filter(|one| one.part == CheckPart::Stripes).map(|one| one.done).collect();
+    assert_eq!((stripes, told[told.len() - 1].of), (vec![0, 64, 128, 192], SMALL.stripes));
 }
 
 #[test]

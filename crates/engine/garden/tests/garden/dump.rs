@@ -310,6 +310,42 @@ fn surveyed(devices: &Devices) -> (Survey, Vec<SurveyedFile>) {
     (found.unwrap(), files)
 }
 
+/// Which blocks of a file others use as well, says the survey of a volume.
+fn shared_blocks(rig: &Rig, volume: &[u8], path: &[u8]) -> Vec<u64> {
+    rig.garden().consistency_point().unwrap();
+    let (log, drives) = rig.devices.split_last().unwrap();
+    let mut all = Vec::new();
+    let mut note = |file: SurveyedFile| {
+        let runs = file.runs.iter().filter(|run| run.shared && file.path == path);
+        all.extend(runs.flat_map(|run| run.block..run.block + run.blocks));
+        true
+    };
+    assert_eq!(survey(drives, log, Some(volume), &mut note).unwrap().notes, Vec::<String>::new());
+    all
+}
+
+#[test]
+fn a_survey_tells_which_blocks_others_use_as_well() {
+    let rig = Rig::new(&SMALL, Limits::default());
+    let make = |name: &[u8]| rig.fs().make_node(&caller(1), Ino::ROOT, name, &NewNode::file(0o644)).unwrap().ino;
+    let (one, two) = (make(b"one"), make(b"two"));
+    let data: Vec<u8> = (0..10 * 4096_u32).map(|at| (at / 4096) as u8 + 1).collect();
+    rig.fs().write(&caller(1), one, 0, &data).unwrap();
+    assert_eq!(shared_blocks(&rig, VOLUME, b"one"), [0; 0]);
+    rig.fs().clone_range(&caller(1), (one, 4096), (two, 0), 3 * 4096).unwrap();
+    assert_eq!(shared_blocks(&rig, VOLUME, b"one"), [1, 2, 3]);
+    assert_eq!(shared_blocks(&rig, VOLUME, b"two"), [0, 1, 2]);
+    // One that was shared is its last user's own again.
+    rig.fs().write(&caller(1), two, 4096, &[9; 4096]).unwrap();
+    assert_eq!(shared_blocks(&rig, VOLUME, b"one"), [1, 3]);
+    rig.garden().create_snapshot(VOLUME, b"monday", caller(1).now).unwrap();
+    rig.fs().write(&caller(1), one, 5 * 4096, &[9; 4096]).unwrap();
+    assert_eq!(shared_blocks(&rig, VOLUME, b"one"), [0, 1, 2, 3, 4, 6, 7, 8, 9]);
+    rig.garden().clone_volume(VOLUME, b"monday", b"clone").unwrap();
+    rig.garden().volume(b"clone").unwrap().write(&caller(1), one, 0, &[9; 8192]).unwrap();
+    assert_eq!(shared_blocks(&rig, b"clone", b"one"), [2, 3, 4, 5, 6, 7, 8, 9]);
+}
+
 #[test]
 fn a_survey_has_every_file_and_every_block() {
     let rig = small();

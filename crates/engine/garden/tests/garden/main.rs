@@ -1,5 +1,6 @@
 //! Aggregates on devices in memory: what volumes give, what losses of power and damage leave, what the check finds.
 
+mod autonomy;
 mod clones;
 mod conformance;
 mod crash;

@@ -4,7 +4,7 @@
 //! [`Scheduler`] sees what came out and says how much the next stretch is gardened: areas by the background scan, then pointers.
 
 use senesce_core::Nanos;
-use senesce_garden::{FixUp, Gardening};
+use senesce_garden::{Caution, FixUp, Gardening, Observed, Scheduler, Task};
 use senesce_sim::{
     CpuProfile, Histogram,
     storage::{Happening, StorageFigures, StorageSetup, compute_storage_observed},
@@ -12,10 +12,7 @@ use senesce_sim::{
 use senesce_trials::{Band, CleaningPolicy, Figure, LoadKind, Rig, Scale, Setup, Trial};
 
 use super::{Experiment, Outcome, Run, Stage};
-use crate::{
-    Result, TimedTrial, Window, machine,
-    scheduler::{Caution, Observed, Scheduler, Task},
-};
+use crate::{Result, TimedTrial, Window, machine};
 
 /// Turnovers before: fragmented, as the published systems are.
 const TURNOVERS: u64 = 4;

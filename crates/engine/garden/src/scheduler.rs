@@ -104,7 +104,8 @@ pub struct Scheduler {
     use_over: Option<[f64; 2]>,
     /// p99 without gardening in ns, by load: its power of two.
     baseline: BTreeMap<i32, f64>,
-    load: i32,
+    /// None while nobody asks for anything.
+    load: Option<i32>,
     /// Of the pace that use allows.
     brake: f64,
     /// May be below zero: an area is cleaned whole.
@@ -115,7 +116,7 @@ impl Scheduler {
     /// One that has seen nothing yet, and allows nothing but to make room.
     pub fn new(caution: Caution) -> Self {
         let tokens = [0.0; Task::ALL.len()];
-        Self { caution, use_over: None, baseline: BTreeMap::new(), load: 0, brake: FIRST_PACE, tokens }
+        Self { caution, use_over: None, baseline: BTreeMap::new(), load: Some(0), brake: FIRST_PACE, tokens }
     }
 
     /// What the system was like since the last time.
@@ -128,12 +129,12 @@ impl Scheduler {
                 [approach(short, used, observed.span, spans[0]), approach(long, used, observed.span, spans[1])]
             }
         });
-        self.load = observed.per_second.max(1.0).log2().floor() as i32;
-        let Some(p99) = observed.p99.map(|p99| p99.0 as f64) else { return };
+        self.load = (observed.per_second > 0.0).then(|| observed.per_second.max(1.0).log2().floor() as i32);
+        let (Some(load), Some(p99)) = (self.load, observed.p99.map(|p99| p99.0 as f64)) else { return };
         if !observed.gardened {
-            let known = self.baseline.entry(self.load).or_insert(p99);
+            let known = self.baseline.entry(load).or_insert(p99);
             *known = approach(*known, p99, observed.span, spans[2]);
-        } else if self.baseline.get(&self.load).is_some_and(|usual| p99 > self.caution.tolerance * usual) {
+        } else if self.baseline.get(&load).is_some_and(|usual| p99 > self.caution.tolerance * usual) {
             self.brake = (self.brake * SLOWER).max(LEAST_PACE);
         } else {
             self.brake = (self.brake * FASTER).min(1.0);
@@ -141,14 +142,24 @@ impl Scheduler {
     }
 
     /// Blocks a second that are allowed now. None, where use is above the ceiling, and where p99 without gardening is not known at this
-    /// load.
+    /// load; where nobody asks for anything, nobody can feel it.
     pub fn pace(&self) -> f64 {
-        let Some([short, long]) = self.use_over else { return 0.0 };
-        if !self.baseline.contains_key(&self.load) {
+        let Some(used) = self.used() else { return 0.0 };
+        if self.load.is_some_and(|load| !self.baseline.contains_key(&load)) {
             return 0.0;
         }
-        let left = (self.caution.ceiling - short.max(long)).max(0.0) / self.caution.ceiling;
+        let left = (self.caution.ceiling - used).max(0.0) / self.caution.ceiling;
         self.caution.most_per_second * left * self.brake
+    }
+
+    /// Clients' p99 without gardening at the load of now, if it is known.
+    pub fn usual_p99(&self) -> Option<Nanos> {
+        Some(Nanos(*self.baseline.get(&self.load?)? as u64))
+    }
+
+    /// Use of what is scarcest, 0 to 1: the greater of the averages of a second and of ten; `None` before anything was observed.
+    pub fn used(&self) -> Option<f64> {
+        self.use_over.map(|[short, long]| short.max(long))
     }
 
     /// So much time has gone by: buckets are filled.
@@ -218,9 +229,11 @@ mod tests {
         assert_eq!(scheduler.pace(), 0.0);
         scheduler.observe(&observed(0.1, 1000, false));
         assert!(scheduler.pace() > 0.0);
-        // Another load, another baseline.
+        // Another load, another baseline; and where nobody is, none is needed.
         scheduler.observe(&Observed { per_second: 64_000.0, p99: None, ..observed(0.1, 0, false) });
-        assert_eq!(scheduler.pace(), 0.0);
+        assert_eq!((scheduler.pace(), scheduler.usual_p99()), (0.0, None));
+        scheduler.observe(&Observed { per_second: 0.0, p99: None, ..observed(0.1, 0, false) });
+        assert!(scheduler.pace() > 0.0);
     }
 
     #[test]

@@ -1,0 +1,173 @@
+//! Gardening by what clients leave, in told time: who is busy stops it, who is idle lets it go on, and it comes to rest.
+
+use senesce_core::Nanos;
+use senesce_fsapi::{FileSystem, Ino, NewNode};
+use senesce_garden::{Autonomy, AutonomyReport, Cleaning, FixUp, Gardening, Limits, Seen, WriteAfterRead};
+
+use crate::rig::{LARGE, Rig, SLOT, caller};
+
+const BLOCKS: u64 = 1600;
+const BLOCK: u64 = 4096;
+const SECOND: u64 = 1_000_000_000;
+/// Tasks have so many turns in a second.
+const TURNS: u64 = 10;
+const WISHED: Gardening = Gardening {
+    cleaning: Some(Cleaning { quota_percent: 200, worth_percent: 50, disks_too: false }),
+    fix_up: FixUp::Scan,
+    demotion: None,
+    write_after_read: Some(WriteAfterRead { blocks_per_point: 4096, least_cpu_percent: 25, least_io_percent: 25 }),
+};
+
+fn contents(block: u64, round: u64) -> Vec<u8> {
+    (0..512).flat_map(|word: u64| (word * 7 + block + (round << 32)).to_le_bytes()).collect()
+}
+
+/// A garden whose files lie in pieces, in areas of which pieces are free.
+struct Garden {
+    rig: Rig,
+    file: Ino,
+    autonomy: Autonomy,
+    now: u64,
+}
+
+/// A second of clients: what of processors they use, and how many operations wait how long.
+#[derive(Clone, Copy)]
+struct Clients {
+    processors: f64,
+    operations: usize,
+    wait: u64,
+}
+
+const IDLE: Clients = Clients { processors: 0.05, operations: 0, wait: 0 };
+const CALM: Clients = Clients { processors: 0.1, operations: 200, wait: 1_000_000 };
+const BUSY: Clients = Clients { processors: 0.9, ..CALM };
+
+impl Garden {
+    fn new() -> Self {
+        let mut rig = Rig::new(&LARGE, Limits::default());
+        let file = rig.fs().make_node(&caller(1), Ino::ROOT, b"file", &NewNode::file(0o644)).unwrap().ino;
+        for round in 0..5 {
+            for block in (0..BLOCKS).filter(|block| round == 0 || block % 7 == round) {
+                rig.fs().write(&caller(1), file, block * BLOCK, &contents(block, round)).unwrap();
+            }
+            rig.garden().consistency_point().unwrap();
+        }
+        rig.open().unwrap();
+        let autonomy = Autonomy::new(rig.garden(), WISHED, Nanos(0));
+        Self { rig, file, autonomy, now: 0 }
+    }
+
+    fn seconds(&mut self, seconds: u64, clients: Clients) -> Vec<String> {
+        let mut found = Vec::new();
+        for _ in 0..seconds {
+            for _ in 0..TURNS {
+                self.now += SECOND / TURNS;
+                found.extend(self.autonomy.work(self.rig.garden(), Nanos(self.now)).unwrap());
+            }
+            // A mount makes one every ten seconds.
+            if self.now.is_multiple_of(10 * SECOND) {
+                self.rig.garden().consistency_point().unwrap();
+            }
+            let Clients { processors, operations, wait } = clients;
+            let clients = vec![Nanos(wait); operations];
+            let seen = Seen { now: Nanos(self.now), processors, drives: 0.0, point: 0.0, clients };
+            self.autonomy.observe(seen);
+        }
+        found
+    }
+
+    fn done(&self) -> [u64; 3] {
+        let AutonomyReport { moved, fixed, rewritten, .. } = self.autonomy.report();
+        [moved, fixed, rewritten]
+    }
+
+    /// In order, and says whether all is as it was written.
+    fn read(&self) {
+        let mut data = vec![0; 8 * BLOCK as usize];
+        for first in (0..BLOCKS).step_by(8) {
+            self.rig.fs().read(self.file, first * BLOCK, &mut data).unwrap();
+            for (block, data) in (first..).zip(data.chunks_exact(BLOCK as usize)) {
+                let round = if block % 7 < 5 { block % 7 } else { 0 };
+                assert_eq!(data, contents(block, round), "block {block}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_busy_client_stops_it_and_an_idle_one_lets_it_go_on() {
+    let mut garden = Garden::new();
+    garden.seconds(100, BUSY);
+    garden.read();
+    assert_eq!(garden.done(), [0; 3], "there is no time for it");
+    assert_eq!(garden.rig.garden().report().counts.fake_dirty, 0);
+    assert_eq!(garden.autonomy.report().pace, 0.0);
+
+    garden.rig.open().unwrap();
+    garden.autonomy = Autonomy::new(garden.rig.garden(), WISHED, Nanos(garden.now));
+    garden.seconds(30, IDLE);
+    garden.read();
+    garden.seconds(60, IDLE);
+    let [moved, fixed, rewritten] = garden.done();
+    assert!(moved > 300 && fixed > 100 && rewritten > 300, "{moved} moved, {fixed} put right, {rewritten} rewritten");
+
+    // It stops again at once, whatever the engine could do by itself.
+    garden.seconds(2, BUSY);
+    let before = garden.done();
+    for round in 0..4 {
+        for block in (0..BLOCKS).filter(|block| block % 7 == round) {
+            garden.rig.fs().write(&caller(2), garden.file, block * BLOCK, &contents(block, round)).unwrap();
+        }
+        garden.seconds(20, BUSY);
+    }
+    garden.read();
+    assert_eq!(garden.done(), before);
+    // And goes on later.
+    garden.seconds(60, IDLE);
+    assert!(garden.done()[0] > before[0]);
+    garden.read();
+    assert_eq!(garden.rig.findings(), Vec::<String>::new());
+}
+
+#[test]
+fn clients_who_wait_longer_slow_it_down() {
+    let mut garden = Garden::new();
+    // What they are used to is seen while nothing is done.
+    garden.seconds(1, CALM);
+    let report = garden.autonomy.report();
+    assert_eq!((report.usual_p99, report.moved), (Some(Nanos(CALM.wait)), 0));
+    let first = report.pace;
+    assert!(first > 0.0);
+    garden.seconds(5, Clients { wait: 3 * CALM.wait, ..CALM });
+    let report = garden.autonomy.report();
+    assert!(report.pace < first / 2.0, "{first} blocks a second, then {}", report.pace);
+    assert_eq!(report.p99, Some(Nanos(3 * CALM.wait)));
+    assert!(report.usual_p99.unwrap().0 < CALM.wait * 11 / 10, "{report:?}");
+}
+
+#[test]
+fn it_comes_to_rest_until_something_is_written() {
+    let mut garden = Garden::new();
+    garden.seconds(400, IDLE);
+    let (done, counts) = (garden.done(), garden.rig.garden().report().counts);
+    assert!(done[0] > 300 && garden.autonomy.report().passes >= 4, "{:?}", garden.autonomy.report());
+    garden.seconds(400, IDLE);
+    assert_eq!((garden.done(), garden.rig.garden().report().counts), (done, counts));
+    garden.rig.fs().write(&caller(2), garden.file, 0, &contents(0, 0)).unwrap();
+    let passes = garden.autonomy.report().passes;
+    garden.seconds(60, IDLE);
+    assert!(garden.autonomy.report().passes > passes);
+    assert_eq!(garden.rig.findings(), Vec::<String>::new());
+}
+
+#[test]
+fn what_nobody_reads_is_looked_at_and_put_right() {
+    let mut garden = Garden::new();
+    let (drive, at) = (1, 200 * SLOT + 77);
+    let mut byte = [0];
+    garden.rig.devices[drive].read_at(at, &mut byte).unwrap();
+    garden.rig.devices[drive].write_at(at, &[byte[0] ^ 1]).unwrap();
+    let found = garden.seconds(300, IDLE);
+    assert!(found.len() == 1 && found[0].starts_with("put right: "), "{found:?}");
+    assert_eq!(garden.rig.findings(), Vec::<String>::new());
+}
