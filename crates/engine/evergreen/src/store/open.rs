@@ -26,6 +26,16 @@ pub struct MakeOptions {
 }
 
 impl MakeOptions {
+    /// What suits a device of so many bytes: nodes of 4 MiB from 4 GiB on, of a smaller one a thousandth or so, for some nodes must
+    /// always be free.
+    pub fn suited(uuid: [u8; 16], device_bytes: u64) -> Self {
+        let usual = Shape::default();
+        let node_bytes = 1 << (device_bytes / 1024).clamp(64 << 10, u64::from(usual.node_bytes)).ilog2();
+        let basement_bytes = (node_bytes / 32).clamp(4096, usual.basement_bytes);
+        let unit_bytes = (node_bytes / 64).clamp(4096, 64 << 10);
+        Self { shape: Shape { node_bytes, basement_bytes, ..usual }, unit_bytes, ..Self::new(uuid) }
+    }
+
     /// As usual: nodes of 4 MiB, units of 64 KiB.
     pub fn new(uuid: [u8; 16]) -> Self {
         Self { uuid, shape: Shape::default(), unit_bytes: 64 << 10, log_bytes: None }

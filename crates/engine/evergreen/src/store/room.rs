@@ -1,7 +1,7 @@
 //! Whether there is room: by what is claimed, and by what is free.
 //!
-//! **By claims**: the sum of what is live may be 90% of the area, and 92% for removals. The rest is for what waits in inner nodes, for
-//! units that are not full, and for writing anew what is there.
+//! **By claims**: the sum of what is live may be 90% of the area, and 92% for removals. The rest is for what waits in inner nodes, and for
+//! writing anew what is there.
 //!
 //! **By what is free**: before a batch is done, free are the most bytes that all dirty nodes take, the map of nodes, and a headroom: what
 //! one batch can make dirty, by a flush to each level. So a checkpoint always fits. If that is not so, a checkpoint is made, which
@@ -11,10 +11,17 @@ use super::{Core, State};
 use crate::{Claim, Error, Result, disk::NodeMap};
 
 impl Core {
-    /// What may be claimed by all.
+    /// What may be claimed by all: a share of the area, without the ends of units that nodes do not fill. Of a small device less, so that
+    /// the nodes that one batch makes dirty have room beside it.
     pub(super) fn most_live(&self, is_removal: bool) -> u64 {
-        let percent = if is_removal { 92 } else { 90 };
-        self.area.geometry().data_bytes() / 100 * percent
+        const NODES: u64 = 9;
+        let geometry = self.area.geometry();
+        let (unit, node) = (u64::from(geometry.unit_bytes), u64::from(self.shape.node_bytes));
+        let area = geometry.data_bytes();
+        // Half a unit of a node that is filled to two thirds.
+        let filled = area - area / 4 * 3 / node.div_ceil(unit);
+        let (percent, kept) = if is_removal { (92, 0) } else { (90, area / 50) };
+        (filled / 100 * percent).min(area.saturating_sub(kept + NODES * (node + 2 * unit)))
     }
 
     /// What is live after a claim. Errors: `NoSpace`.

@@ -40,7 +40,7 @@ impl<S: Source> Tree<S> {
                         waiting.push(self.nodes.buffer(id, index)?);
                     }
                     // Of a leaf, all is wanted if the scan goes on behind it; of an inner node, what waits for each child.
-                    if is_long && (!is_above_leaves || limit < *to) && self.nodes.get(next).is_none() {
+                    if is_long && (!is_above_leaves || limit < *to && self.nodes.get(next).is_none()) {
                         self.nodes.whole(next)?;
                     }
                     id = next;

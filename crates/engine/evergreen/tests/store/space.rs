@@ -133,6 +133,29 @@ fn a_full_one_can_be_written_over() {
 }
 
 #[test]
+fn what_a_small_device_says_that_it_holds_it_holds() {
+    for (bytes, options) in [(24 << 20, MakeOptions::suited([3; 16], 24 << 20)), (96 << 20, MakeOptions::new([3; 16]))]
+    {
+        let store = Evergreen::open(made(bytes, &options), Limits::default()).unwrap();
+        let most = store.live().most;
+        let error = (0..)
+            .find_map(|number: u64| {
+                let mut batch = Batch::new();
+                batch.put(name(number), vec![number as u8; 4096]);
+                batch.claim.bytes = (4096 + name(number).len()) as i64;
+                store.apply(batch).err()
+            })
+            .unwrap();
+        assert!(matches!(error, Error::NoSpace { .. }), "{error}");
+        let live = store.live().bytes;
+        assert!(live > most * 99 / 100, "of {bytes} bytes {most} can be claimed; {live} are when there is no space");
+        assert!(most > bytes * 2 / 5, "{most} of {bytes}");
+    }
+    let usual = MakeOptions::new([3; 16]);
+    assert_eq!(format!("{:?}", MakeOptions::suited([3; 16], 4 << 30)), format!("{usual:?}"));
+}
+
+#[test]
 fn it_opens_after_power_is_lost_while_it_is_full() {
     let full = Full::new(12 << 20);
     let most = full.fill(0);
