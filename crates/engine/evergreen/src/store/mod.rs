@@ -134,24 +134,33 @@ impl Evergreen {
         Ok(())
     }
 
-    /// Whether a batch can be done now, with so many bytes in the log; then it is.
-    fn try_apply(&self, batch: &mut Batch, record: &[u8]) -> Result<bool> {
+    /// Does a batch, with its record in the log, if that can be done now.
+    fn try_apply(&self, batch: &mut Batch, record: &[u8]) -> Result<Tried> {
         let mut state = self.core.lock();
         state.expect_working()?;
         let live = self.core.claim(&state, &batch.claim)?;
         state.tree.settle()?;
-        if !self.log.has_room(record.len())
-            || state.tree.nodes.dirty_bytes() > 2 * self.core.limits.dirty_bytes
-            || !self.core.has_room(&state, record.len(), batch.claim.is_removal)
-        {
-            return Ok(false);
+        if !self.log.has_room(record.len()) || state.tree.nodes.dirty_bytes() > 2 * self.core.limits.dirty_bytes {
+            return Ok(Tried::Full);
+        }
+        if !self.core.has_room(&state, record.len(), batch.claim.is_removal) {
+            return Ok(Tried::NoRoom);
         }
         self.log.append_record(record)?;
         state.live = live;
         state.tree.ingest(std::mem::take(batch).into());
         state.tree.trim(self.core.limits.cache_bytes);
-        Ok(true)
+        Ok(Tried::Done)
     }
+}
+
+/// What came of trying to do a batch.
+enum Tried {
+    Done,
+    /// The log is full, or too much is dirty: a checkpoint helps.
+    Full,
+    /// Too little is free.
+    NoRoom,
 }
 
 impl KeyValue for Evergreen {
@@ -200,17 +209,17 @@ impl KeyValue for Evergreen {
             });
         }
         self.checkpoint_if_due()?;
-        if self.try_apply(&mut batch, &record)? {
-            return Ok(());
-        }
-        self.checkpoint()?;
-        while !self.try_apply(&mut batch, &record)? {
-            if !self.core.reclaim()? {
-                return Err(self.core.no_space(record.len()));
+        let mut was_checkpointed = false;
+        loop {
+            match self.try_apply(&mut batch, &record)? {
+                Tried::Done => return Ok(()),
+                Tried::NoRoom if was_checkpointed && !self.core.reclaim()? => {
+                    return Err(self.core.no_space(record.len()));
+                }
+                Tried::NoRoom | Tried::Full => self.checkpoint()?,
             }
-            self.checkpoint()?;
+            was_checkpointed = true;
         }
-        Ok(())
     }
 
     fn sync(&self) -> Result<()> {
