@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     thread::{self, JoinHandle},
@@ -11,6 +12,9 @@ use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
 use senesce_fsapi::{FileSystem, FsError, Timestamp};
 
 use crate::{Error, Result, adapter::Adapter};
+
+/// How far the kernel reads ahead: as much as one request may ask for.
+const READ_AHEAD_KIB: &str = "1024";
 
 /// Gives the time of day; whatever it gives, files get.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -60,6 +64,8 @@ impl Mounted {
         let mut session = Session::new(adapter, point, &config).map_err(failed)?;
         let unmounter = session.unmount_callable();
         let thread = thread::Builder::new().name("fuse".to_owned()).spawn(move || session.run()).map_err(failed)?;
+        // Without it the kernel reads in pieces of 128 KiB; not all who mount may say so.
+        let _ = set_read_ahead(point);
         Ok(Self { point: point.to_owned(), unmounter, thread: Some(thread), last_sync })
     }
 
@@ -94,6 +100,13 @@ impl Mounted {
             None => Ok(()),
         }
     }
+}
+
+/// Tells the kernel how far it may read ahead of a reader of this mount.
+fn set_read_ahead(point: &Path) -> io::Result<()> {
+    let device = std::fs::metadata(point)?.dev();
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    std::fs::write(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"), READ_AHEAD_KIB)
 }
 
 impl Drop for Mounted {

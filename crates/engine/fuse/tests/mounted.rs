@@ -199,6 +199,20 @@ fn copies_are_clones_where_they_can_be() {
 }
 
 #[test]
+fn the_kernel_reads_as_far_ahead_as_one_request_may_ask() {
+    let Some(bed) = Bed::new(1, false) else { return };
+    let device = fs::metadata(bed.dir.path()).unwrap().dev();
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let told = fs::read_to_string(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb")).unwrap();
+    assert_eq!(told, "1024\n");
+    let data: Vec<u8> = (0..3_000_000_u32).map(|at| (at / 7 + at / 4096) as u8).collect();
+    fs::write(bed.path("f"), &data).unwrap();
+    let file = File::open(bed.path("f")).unwrap();
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+    assert!(fs::read(bed.path("f")).unwrap() == data);
+}
+
+#[test]
 fn a_mount_in_use_stays_and_a_read_only_one_takes_nothing() {
     let Some(mut bed) = Bed::new(2, false) else { return };
     fs::write(bed.path("f"), b"x").unwrap();
