@@ -17,8 +17,10 @@ use crate::{
     raid::{Place, StripeRange, Write, xor},
 };
 
-/// Stripes that are put together in memory at once.
+/// Stripes that are put together in memory at once, and that the log names with one flush.
 const STRIPES_AT_ONCE: u64 = 256;
+/// A stripe without parity is a block or some, of which nothing is kept: so many of them count as one.
+const WITHOUT_PARITY: u64 = 16;
 
 impl Store {
     /// Makes all changes durable. Errors leave the devices at the last consistency point and stop the engine.
@@ -211,12 +213,14 @@ impl Store {
         let at_once = STRIPES_AT_ONCE.min(self.log.max_stripes());
         self.log.rewind_intents();
         let runs = self.raid.stripes_of(placed.keys());
-        let runs: Vec<StripeRange> = runs.iter().flat_map(|run| run.split(at_once)).collect();
+        let groups = self.raid.geometry.groups.clone();
+        let as_one = |run: &StripeRange| if groups[run.group as usize].parity { 1 } else { WITHOUT_PARITY };
+        let runs: Vec<StripeRange> = runs.iter().flat_map(|run| run.split(at_once * as_one(run))).collect();
         let mut rest = &runs[..];
         while !rest.is_empty() {
             let mut stripes = 0;
             let fits = |run: &&StripeRange| {
-                stripes += run.count;
+                stripes += run.count.div_ceil(as_one(run));
                 stripes <= at_once
             };
             let (now, later) = rest.split_at(rest.iter().take_while(fits).count());
