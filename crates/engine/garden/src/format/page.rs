@@ -21,9 +21,16 @@ impl Page {
         slot::zero_slot().into()
     }
 
-    /// A block whose checksum may be known.
-    pub fn with(block: &Block, sum: Option<u32>) -> Self {
-        Self { sum, ..block.into() }
+    /// What was read into [`memory`](Self::memory), and is what its trailer says.
+    pub fn known(mut self) -> Self {
+        self.sum = Some(slot::sum(&self.slot));
+        self
+    }
+
+    /// All of it, to be read into.
+    pub fn memory(&mut self) -> &mut [u8; SLOT] {
+        self.sum = None;
+        &mut self.slot
     }
 
     /// Ends with the trailer that says where it belongs, and is then as it lies on a drive.

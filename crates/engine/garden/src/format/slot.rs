@@ -107,6 +107,11 @@ pub(crate) fn decode(slot: &[u8; SLOT]) -> Decoded<Context> {
     })
 }
 
+/// The checksum of the payload, as the trailer has it.
+pub(crate) fn sum(slot: &[u8; SLOT]) -> u32 {
+    u32_at(&slot[BLOCK..], 0)
+}
+
 pub(crate) fn payload(slot: &[u8; SLOT]) -> Box<Block> {
     super::boxed(slot.first_chunk().unwrap_or_else(|| unreachable!("a slot is longer than a block")))
 }

@@ -27,14 +27,27 @@ pub(super) type Ahead = BTreeMap<(usize, u64), Slot>;
 impl Raid {
     /// The blocks from `pvbn` on, all on one drive, each if it is the one wanted; else what speaks against it. Those that the
     /// drive does not give come from the others.
-    pub fn read_chain(&mut self, pvbn: u64, wants: &[Want]) -> Vec<std::result::Result<Page, Damage>> {
+    /// `spare` is memory that they may be read into.
+    pub fn read_chain(
+        &mut self,
+        pvbn: u64,
+        wants: &[Want],
+        spare: &mut Vec<Page>,
+    ) -> Vec<std::result::Result<Page, Damage>> {
         let outside = || Damage::new("pointer", "PVBN", pvbn, format!("less than {}", self.geometry.blocks()));
         let Some(place) = self.geometry.locate(pvbn) else { return vec![Err(outside()); wants.len()] };
         let last = place.stripe + wants.len().saturating_sub(1) as u64;
         if let Some(device) = self.holder(place.group, place.drive, last) {
             self.counters.note(self.geometry.first_drive(place.group) + place.drive, Why::Read, wants.len());
-            if let Some(slots) = read_slots(&*device, place.stripe, wants.len()) {
-                return slots.zip(wants).zip(pvbn..).map(|((slot, want), pvbn)| check(slot, want, pvbn)).collect();
+            let mut pages: Vec<Page> = wants.iter().map(|_| spare.pop().unwrap_or_else(Page::zeros)).collect();
+            let mut parts: Vec<IoSliceMut<'_>> = pages.iter_mut().map(|page| IoSliceMut::new(page.memory())).collect();
+            if device.read_parts_at(slot_offset(place.stripe), &mut parts).is_ok() {
+                return pages
+                    .into_iter()
+                    .zip(wants)
+                    .zip(pvbn..)
+                    .map(|((page, want), at)| check(page, want, at))
+                    .collect();
             }
         }
         let stripes = place.stripe..;
@@ -50,7 +63,7 @@ impl Raid {
     fn read_around(&mut self, place: Place, pvbn: u64, want: &Want) -> std::result::Result<Page, Damage> {
         let Place { group, drive, stripe } = place;
         if let Ok(slot) = self.read_slot(group, drive, stripe) {
-            return check(slot, want, pvbn);
+            return check(slot.into(), want, pvbn);
         }
         let Some(slot) = self.rebuild_slot(group, drive, stripe) else {
             return Err(Damage::new("drive", "answer", "an error", "a block"));
@@ -120,6 +133,6 @@ fn read_slots(device: &dyn BlockDevice, first: u64, count: usize) -> Option<impl
     Some(slots.into_iter())
 }
 
-fn check(slot: Slot, want: &Want, pvbn: u64) -> std::result::Result<Page, Damage> {
-    slot::decode(&slot).and_then(|context| want.check(&context, pvbn)).map(|()| slot.into())
+fn check(page: Page, want: &Want, pvbn: u64) -> std::result::Result<Page, Damage> {
+    slot::decode(page.slot()).and_then(|context| want.check(&context, pvbn)).map(|()| page.known())
 }

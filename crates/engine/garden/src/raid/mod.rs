@@ -114,7 +114,7 @@ impl Raid {
     /// The block at `pvbn` if it is the one wanted; else what speaks against it.
     pub fn read(&mut self, pvbn: u64, want: &Want) -> std::result::Result<Page, Damage> {
         let nothing = || Damage::new("drive", "answer", "nothing", "a block");
-        self.read_chain(pvbn, std::slice::from_ref(want)).pop().unwrap_or_else(|| Err(nothing()))
+        self.read_chain(pvbn, std::slice::from_ref(want), &mut Vec::new()).pop().unwrap_or_else(|| Err(nothing()))
     }
 
     /// The block at `pvbn` from the other drives, if that is the one wanted; it is written back.

@@ -9,6 +9,9 @@ use std::{
 use super::Key;
 use crate::format::{BLOCK, Block, page::Page};
 
+/// Blocks that left of which the memory is kept, at most: those of a window of reading ahead.
+const SPARE_PAGES: usize = 256;
+
 /// What is known of a block in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
@@ -40,6 +43,8 @@ pub(crate) struct Cache {
     /// `None` where a block left.
     buffers: Vec<Option<Buffer>>,
     free: Vec<At>,
+    /// Memory of blocks that left, for those that come.
+    pub spare: Vec<Page>,
     clean: VecDeque<Key>,
 }
 
@@ -165,9 +170,15 @@ impl Cache {
 
     pub fn remove(&mut self, key: Key) {
         if let Some(at) = self.places.remove(&key) {
-            self.buffers[at.0 as usize] = None;
+            let left = self.buffers[at.0 as usize].take().map(|buffer| buffer.data);
+            self.spare.extend(left.filter(|_| self.spare.len() < SPARE_PAGES));
             self.free.push(at);
         }
+    }
+
+    /// Bytes of all blocks.
+    pub fn bytes(&self) -> u64 {
+        (self.places.len() * BLOCK) as u64
     }
 
     /// Names of blocks that left stay in the queue, until there are as many as blocks.
@@ -193,7 +204,7 @@ impl Cache {
     /// Lets clean blocks go until all that is kept is at most `bytes`. Dirty ones count, but stay.
     pub fn shrink(&mut self, bytes: u64) {
         let mut tries = 2 * self.clean.len();
-        while (self.places.len() * BLOCK) as u64 > bytes && tries > 0 {
+        while self.bytes() > bytes && tries > 0 {
             tries -= 1;
             let Some(key) = self.clean.pop_front() else { return };
             let Some(at) = self.find(key) else { continue };

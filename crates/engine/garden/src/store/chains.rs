@@ -66,7 +66,7 @@ impl Store {
             let found = match first.at.in_object() {
                 Some(place) => self.read_cold(place, &wants),
                 None => {
-                    let found = self.raid.read_chain(first.at.pvbn, &wants);
+                    let found = self.raid.read_chain(first.at.pvbn, &wants, &mut self.cache.spare);
                     found.into_iter().map(|data| data.map_err(Unread::Wrong)).collect()
                 }
             };

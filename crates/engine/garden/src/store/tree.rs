@@ -171,7 +171,9 @@ impl Store {
         }
         self.dirty_above(key)?;
         self.touched = true;
-        self.cache.insert(key, Page::with(block, sum));
+        let mut page = self.cache.spare.pop().unwrap_or_else(Page::zeros);
+        page.put(block, sum);
+        self.cache.insert(key, page);
         self.make_dirty(key)
     }
 

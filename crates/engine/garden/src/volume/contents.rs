@@ -44,8 +44,10 @@ impl Store {
         for (block, within, range) in pieces(offset, len) {
             let key = Key::new(space, file, 0, block);
             let to = &mut out[range];
-            // Holes are not kept in memory.
-            if self.has_block(key)? {
+            if let Some(block) = self.cache.get(key) {
+                to.copy_from_slice(&block[within..within + to.len()]);
+            } else if self.has_block(key)? {
+                // Holes are not kept in memory.
                 to.copy_from_slice(&self.get(key)?[within..within + to.len()]);
             } else {
                 to.fill(0);

@@ -4,6 +4,7 @@ mod areas;
 mod dedup;
 mod defrag;
 mod media;
+mod memory;
 mod placement;
 mod reading;
 mod reclaim;

@@ -1,0 +1,48 @@
+//! What is kept in memory has the bounds that it was given, whatever is asked for.
+
+use senesce_core::{Rng, Seed};
+use senesce_fsapi::{Caller, FileSystem, SetAttributes};
+
+use super::{NAME, Small, make};
+use crate::{Garden, Limits};
+
+const BLOCK: u64 = 4096;
+const CACHE: u64 = 256 * BLOCK;
+const DIRTY: u64 = 96 * BLOCK;
+/// What the longest write here changes: its blocks, and those of pointers and inodes above them.
+const WRITE: u64 = 40 * BLOCK;
+
+#[test]
+fn blocks_in_memory_are_as_many_as_allowed_however_much_is_read_and_written() {
+    let small = Small { groups: vec![4], stripes: 1024, aa_stripes: 64, tetris_stripes: 64 };
+    let (devices, garden, fs) = small.garden();
+    drop((fs, garden));
+    let (log, drives) = devices.split_last().unwrap();
+    let limits = Limits { cache_bytes: CACHE, dirty_bytes: DIRTY };
+    let garden = Garden::open(drives, log.clone(), limits).unwrap();
+    let fs = garden.volume(NAME).unwrap();
+    let files = ["one", "two", "three"].map(|name| make(&fs, name));
+    let (mut rng, caller) = (Rng::for_purpose(Seed(1), "memory"), Caller::default());
+    let (mut data, mut most, mut changed) = (vec![7; 32 * BLOCK as usize], 0, 0);
+    for _ in 0..3000 {
+        let (ino, offset) = (files[rng.below(3) as usize], rng.below(512) * BLOCK + rng.below(2) * 77);
+        let len = rng.between(1, data.len() as u64) as usize;
+        match rng.below(20) {
+            0..9 => drop(fs.write(&caller, ino, offset, &data[..len]).unwrap()),
+            9 => {
+                let change = SetAttributes { size: Some(offset), ..SetAttributes::default() };
+                fs.set_attributes(&caller, ino, &change).unwrap();
+            }
+            _ => drop(fs.read(ino, offset, &mut data[..len]).unwrap()),
+        }
+        let store = garden.shared().lock();
+        most = most.max(store.cache.bytes());
+        changed = changed.max(store.dirty_blocks() * BLOCK);
+        assert!(store.cache.bytes() <= CACHE, "{} bytes of blocks", store.cache.bytes());
+        assert!(store.dirty_blocks() * BLOCK <= DIRTY + WRITE, "{} changed blocks", store.dirty_blocks());
+        assert!(store.cache.spare.len() <= 256, "{} spare ones", store.cache.spare.len());
+        // What became free is known by its number only, and no longer than to the next consistency point.
+        assert!(store.pending.is_empty());
+    }
+    assert_eq!((most, changed > DIRTY), (CACHE, true), "the bounds were reached");
+}
