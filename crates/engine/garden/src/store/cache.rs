@@ -133,10 +133,16 @@ impl Cache {
     }
 
     pub fn set_state(&mut self, key: Key, state: State) {
-        let Some(at) = self.find(key) else { return };
+        if let Some(at) = self.find(key) {
+            self.set_state_at(at, state);
+        }
+    }
+
+    pub fn set_state_at(&mut self, at: At, state: State) {
         let buffer = self.at_mut(at);
         buffer.state = state;
         if state == State::Clean && !std::mem::replace(&mut buffer.queued, true) {
+            let key = buffer.key;
             self.enqueue(key);
         }
     }

@@ -6,7 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{AGGREGATE, Key, Store, aggregate, cache::State, container_of, packing::Placed};
+use super::{
+    AGGREGATE, Key, Store, aggregate,
+    cache::State,
+    container_of,
+    packing::{Placed, Written},
+};
 use crate::{
     error::{Error, Result},
     format::{
@@ -60,7 +65,8 @@ impl Store {
         }
         self.settle_fakes()?;
         self.dirty_top_areas()?;
-        let placed = self.place_all()?;
+        let mut placed = self.place_all()?;
+        placed.sort_unstable_by_key(|(place, ..)| *place);
         // Nothing is taken any more before the superblock is durable; the lists of areas are those of the time after.
         let freed = self.release_pending();
         self.fill_top_areas()?;
@@ -69,9 +75,7 @@ impl Store {
         self.commit_superblock(self.sb.clone())?;
         self.counts.consistency_points += 1;
         self.activity.end((self.raid.counts(), self.raid.drive_counts()));
-        for key in placed.values().map(|(key, _)| *key) {
-            self.cache.set_state(key, State::Clean);
-        }
+        placed.iter().for_each(|(_, at, _)| self.cache.set_state_at(*at, State::Clean));
         self.end_moves();
         self.end_packing();
         self.end_fakes();
@@ -128,7 +132,8 @@ impl Store {
                 }
                 self.dirty.remove(&key);
                 if let Some((place, context)) = self.place(key)? {
-                    placed.insert(place, (key, context));
+                    let at = self.cache.find(key).expect("dirty blocks stay");
+                    placed.push((place, at, context));
                 }
             }
             // The records hold the roots of the volumes, which are known only now.
@@ -209,14 +214,14 @@ impl Store {
     }
 
     /// Writes all blocks to their places. `freed`: what the last consistency point uses and this one does not.
-    fn write_all(&mut self, placed: &Placed, freed: &BTreeMap<u64, u16>) -> Result<()> {
+    fn write_all(&mut self, placed: &[Written], freed: &BTreeMap<u64, u16>) -> Result<()> {
         let at_once = STRIPES_AT_ONCE.min(self.log.max_stripes());
         self.log.rewind_intents();
-        let runs = self.raid.stripes_of(placed.keys());
+        let runs = self.raid.stripes_of(placed.iter().map(|(place, ..)| place));
         let groups = self.raid.geometry.groups.clone();
         let as_one = |run: &StripeRange| if groups[run.group as usize].parity { 1 } else { WITHOUT_PARITY };
         let runs: Vec<StripeRange> = runs.iter().flat_map(|run| run.split(at_once * as_one(run))).collect();
-        let mut rest = &runs[..];
+        let (mut rest, mut blocks) = (&runs[..], placed);
         while !rest.is_empty() {
             let mut stripes = 0;
             let fits = |run: &&StripeRange| {
@@ -224,26 +229,24 @@ impl Store {
                 stripes <= at_once
             };
             let (now, later) = rest.split_at(rest.iter().take_while(fits).count());
-            self.write_stripes(now, placed, freed)?;
-            rest = later;
+            let end = now.last().map_or(blocks.len(), |run| blocks.partition_point(|(place, ..)| *place < run.end()));
+            let (these, others) = blocks.split_at(end);
+            self.write_stripes(now, these, freed)?;
+            (rest, blocks) = (later, others);
         }
         Ok(())
     }
 
     /// Writes the blocks of some runs of stripes, and names the stripes in the log before: a power loss between a block and
     /// its parity is found there.
-    fn write_stripes(&mut self, runs: &[StripeRange], placed: &Placed, freed: &BTreeMap<u64, u16>) -> Result<()> {
-        let (mut places, mut blocks) = (Vec::new(), Vec::new());
-        for (place, (key, context)) in runs.iter().flat_map(|run| placed.range(run.places())) {
-            places.push(*place);
-            blocks.push((self.cache.find(*key).expect("dirty blocks stay"), context));
-        }
+    fn write_stripes(&mut self, runs: &[StripeRange], blocks: &[Written], freed: &BTreeMap<u64, u16>) -> Result<()> {
+        let places: Vec<Place> = blocks.iter().map(|(place, ..)| *place).collect();
         let mut old = self.raid.read_old(&places);
         self.mend_stays(&mut old, freed)?;
         let Self { cache, raid, .. } = self;
         let mut plans = raid.plan(&places, old, |number, sum| {
-            let (at, context) = blocks[number];
-            let slot = cache.page_mut(at).seal(context);
+            let (_, at, context) = &blocks[number];
+            let slot = cache.page_mut(*at).seal(context);
             if let Some(sum) = sum {
                 xor(sum, slot);
             }
@@ -258,8 +261,8 @@ impl Store {
                 return Err(Error::invalid(format!("the log's half does not hold {} stripes", plans.len())));
             }
         }
-        let slots = blocks.iter().map(|(at, _)| self.cache.page(*at).slot());
-        let writes: Vec<Write<'_>> = places.iter().copied().zip(slots).collect();
+        let writes: Vec<Write<'_>> =
+            blocks.iter().map(|(place, at, _)| (*place, self.cache.page(*at).slot())).collect();
         self.raid.write(&writes, &plans)
     }
 }
@@ -271,8 +274,8 @@ impl StripeRange {
         firsts.map(move |first| StripeRange { group: self.group, first, count: most.min(end - first) })
     }
 
-    fn places(&self) -> std::ops::Range<Place> {
-        let at = |stripe| Place { group: self.group as usize, stripe, drive: 0 };
-        at(self.first)..at(self.first + self.count)
+    /// The first place behind it.
+    fn end(&self) -> Place {
+        Place { group: self.group as usize, stripe: self.first + self.count, drive: 0 }
     }
 }

@@ -13,7 +13,13 @@ use std::collections::BTreeMap;
 
 use senesce_fsapi::FileKind;
 
-use super::{AGGREGATE, Key, Store, aggregate, cache::State, container_of, tree::container_key, volume};
+use super::{
+    AGGREGATE, Key, Store, aggregate,
+    cache::{At, State},
+    container_of,
+    tree::container_key,
+    volume,
+};
 use crate::{
     Medium,
     error::Result,
@@ -28,8 +34,10 @@ use crate::{
     raid::Place,
 };
 
+/// A block that has its place: where it is in memory, and what its trailer says.
+pub(super) type Written = (Place, At, Context);
 /// What the consistency point writes that has been placed so far.
-pub(super) type Placed = BTreeMap<Place, (Key, Context)>;
+pub(super) type Placed = Vec<Written>;
 
 /// Bytes that compressing a group must save.
 const LEAST_SAVED: usize = BLOCK / 4;
@@ -167,10 +175,10 @@ impl Store {
 
     /// Notes a block to be written that no file has in memory.
     fn write_only(&mut self, key: Key, block: impl Into<Page>, context: Context, placed: &mut Placed) -> Result<()> {
-        self.cache.insert(key, block);
+        let at = self.cache.insert(key, block);
         self.cache.set_state(key, State::Placed);
         self.packing.written.push(key);
-        placed.insert(self.place_of(context.pvbn)?, (key, context));
+        placed.push((self.place_of(context.pvbn)?, at, context));
         Ok(())
     }
 
