@@ -142,6 +142,23 @@ fn garden_kind(error: &senesce_garden::Error) -> (ErrorKind, Option<&'static str
     }
 }
 
+/// A device that is not an evergreen, or not all of one, was named wrongly.
+fn evergreen_kind(error: &senesce_evergreen::Error) -> (ErrorKind, Option<&'static str>) {
+    use senesce_evergreen::Error as Evergreen;
+    match error {
+        Evergreen::WrongDevice { .. } => {
+            (ErrorKind::Usage, Some("name the file or device that `senesce fs mkfs evergreen` was given"))
+        }
+        Evergreen::Invalid { .. } => (ErrorKind::Usage, None),
+        Evergreen::Damaged { .. } => (ErrorKind::Failed, Some("`senesce fs check` names all that is damaged")),
+        Evergreen::NoSpace { .. } => {
+            (ErrorKind::Environment, Some("remove something; deleting works when nothing else does"))
+        }
+        Evergreen::Device(error) => block_kind(error),
+        _ => (ErrorKind::Failed, None),
+    }
+}
+
 fn block_kind(error: &senesce_block::BlockError) -> (ErrorKind, Option<&'static str>) {
     let senesce_block::BlockProblem::System(source) = &error.problem else { return (ErrorKind::Failed, None) };
     match source.kind() {
@@ -193,6 +210,11 @@ fn report(error: &anyhow::Error) -> ExitCode {
         }
         if let Some(failure) = cause.downcast_ref::<senesce_garden::Error>() {
             let (found, advice) = garden_kind(failure);
+            (kind, hint) = (found, advice.map(str::to_owned));
+            break;
+        }
+        if let Some(failure) = cause.downcast_ref::<senesce_evergreen::Error>() {
+            let (found, advice) = evergreen_kind(failure);
             (kind, hint) = (found, advice.map(str::to_owned));
             break;
         }

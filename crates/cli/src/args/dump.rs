@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 #[derive(Debug, Args)]
 pub struct FsDumpArgs {
-    /// The directory that `fs mkfs` made.
+    /// The directory, file or device that `fs mkfs` made.
     pub place: PathBuf,
     #[command(subcommand)]
     pub what: FsDumpWhat,
@@ -103,6 +103,17 @@ pub enum FsDumpWhat {
     Objects,
     /// The log, record by record.
     Log,
+    /// Of an evergreen: where each node lies.
+    Map,
+    /// Of an evergreen: the extents that are free.
+    Space,
+    /// Of an evergreen: all nodes from the root on, with their bounds.
+    Tree,
+    /// Of an evergreen: a node, its parts and what is in them.
+    Node {
+        /// Its number.
+        id: u64,
+    },
 }
 
 /// Some numbers: `7`, `7..20`, `7..`, `..`.

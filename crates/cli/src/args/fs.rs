@@ -7,6 +7,7 @@ use senesce_core::Bytes;
 
 use super::{
     FsCloneArgs, FsDefragArgs, FsDiffArgs, FsDumpArgs, FsOfVolumeArgs, FsPackArgs, FsRecompactArgs, FsSnapshotArgs,
+    FsTreeArgs,
 };
 
 #[derive(Debug, Args)]
@@ -18,7 +19,7 @@ pub struct FsArgs {
 /// What to do with it.
 #[derive(Debug, Subcommand)]
 pub enum FsVerb {
-    /// Make an empty one: in a new directory, as images, or on drives that are named.
+    /// Make an empty one: in a new directory, as images, on drives that are named, or on one file or device.
     Mkfs(FsMkfsArgs),
     /// Mount it, until it is unmounted or interrupted.
     Mount(FsMountArgs),
@@ -67,6 +68,8 @@ pub enum FsVerb {
 pub enum EngineKind {
     /// Copy on write, on drives in RAID-4 with a log; every block knows what it is.
     Garden,
+    /// A B-epsilon-tree on one file or device: what is read together lies together in big nodes, and stays so.
+    Evergreen,
 }
 
 /// What drives are.
@@ -124,9 +127,9 @@ pub struct FsMkfsArgs {
     /// sixteenth of it, 1MiB to 32MiB.
     #[arg(long, value_name = "SIZE")]
     pub log_size: Option<Bytes>,
-    /// The name of its first volume.
-    #[arg(long, value_name = "NAME", default_value = "main")]
-    pub volume: String,
+    /// The name of its first volume; main by default.
+    #[arg(long, value_name = "NAME")]
+    pub volume: Option<String>,
     #[command(flatten)]
     pub pack: FsPackArgs,
     /// What its identity and the order of names in directories follow from; the time of day by default.
@@ -141,6 +144,8 @@ pub struct FsMkfsArgs {
     /// On one file or device: it holds zeros already, and none are written.
     #[arg(long)]
     pub zeroed: bool,
+    #[command(flatten)]
+    pub tree: FsTreeArgs,
 }
 
 #[derive(Debug, Args)]
@@ -151,9 +156,9 @@ pub struct FsMountArgs {
     /// Where to mount it.
     #[arg(value_name = "POINT")]
     pub point: PathBuf,
-    /// Which volume.
-    #[arg(long, value_name = "NAME", default_value = "main")]
-    pub volume: String,
+    /// Which volume; main by default.
+    #[arg(long, value_name = "NAME")]
+    pub volume: Option<String>,
     /// A snapshot of it, as it was; takes no changes.
     #[arg(long, value_name = "NAME")]
     pub snapshot: Option<String>,
@@ -204,7 +209,7 @@ pub struct FsServedArgs {
     /// Blocks that are kept in memory as the drives have them.
     #[arg(long, value_name = "SIZE", default_value = "256MiB")]
     pub cache: Bytes,
-    /// A consistency point is made at the latest so many seconds after a change.
+    /// A consistency point, or a checkpoint, is made at the latest so many seconds after a change.
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub point_every: u64,
 }

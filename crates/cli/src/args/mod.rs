@@ -2,6 +2,7 @@
 
 mod aged;
 mod dump;
+mod evergreen;
 mod experiment;
 mod fs;
 mod garden;
@@ -15,6 +16,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub use aged::*;
 pub use dump::*;
+pub use evergreen::*;
 pub use experiment::*;
 pub use fs::*;
 pub use garden::*;

@@ -13,7 +13,10 @@ use senesce_volume::{
     Backend, Custodian, FileSystemKind, Slot, Uuid, Volume, VolumeSpec, check_room, install_signal_cleanup,
 };
 
-use super::{fs::with_engine, home::with_home_kept_if};
+use super::{
+    fs::{with_engine, with_evergreen},
+    home::with_home_kept_if,
+};
 use crate::{
     args::{FsArg, ReplayArgs},
     clock::SystemClock,
@@ -52,6 +55,16 @@ fn replay_in(args: &ReplayArgs, custodian: &Custodian, scratch: &Path, quiet: bo
         }
         let replay = |target: &_, _: &_| replay_into(args, Onto::Engine(target), scratch, quiet);
         return with_engine(Path::new(place), replay).map(|()| None);
+    }
+    if let Some(place) = args.on.strip_prefix("evergreen:") {
+        if args.keep || args.force || args.fs.is_some() {
+            return Err(usage(
+                "--keep, --force and --fs are about volumes that are made; --on names an evergreen",
+                None,
+            ));
+        }
+        let replay = |target: &_| replay_into(args, Onto::Engine(target), scratch, quiet);
+        return with_evergreen(Path::new(place), replay).map(|()| None);
     }
     let (spec, slot) = spec(args, scratch)?;
     let host = &**custodian.host();

@@ -14,6 +14,7 @@ mod fs;
 mod fs_bad;
 mod fs_defrag;
 mod fs_drives;
+mod fs_evergreen;
 mod fs_snapshots;
 mod fs_tier;
 mod garden_mount;

@@ -7,26 +7,35 @@ use senesce_garden::{Dump, DumpTable, DumpValue, DumpWhat};
 use serde_json::{Map, Value, json};
 
 use super::place::Place;
-use crate::args::{FsDumpArgs, FsDumpWhat};
+use crate::{
+    args::{FsDumpArgs, FsDumpWhat},
+    exit::usage,
+};
 
 /// Shows a structure, with what is wrong with it.
 pub fn dump(args: &FsDumpArgs) -> Result<()> {
+    let what = what(&args.what)?;
     let devices = Place::at(&args.place).look()?;
-    let shown = senesce_garden::dump(&devices.drives, &devices.log, &what(&args.what), args.most);
-    let shown = shown.with_context(|| format!("cannot look into {}", args.place.display()))?;
-    if args.json {
+    let shown = senesce_garden::dump(&devices.drives, &devices.log, &what, args.most);
+    print(&shown.with_context(|| format!("cannot look into {}", args.place.display()))?, args.json);
+    Ok(())
+}
+
+/// A dump on the screen.
+pub(super) fn print(shown: &Dump, as_json: bool) {
+    if as_json {
         let mut all = Map::from_iter([("format".to_owned(), json!("senesce-fs-dump/1"))]);
-        all.extend(to_json(&shown));
+        all.extend(to_json(shown));
         println!("{}", Value::Object(all));
     } else {
         print!("{shown}");
     }
-    Ok(())
 }
 
-fn what(what: &FsDumpWhat) -> DumpWhat {
+/// Errors: a structure that a garden has not.
+fn what(what: &FsDumpWhat) -> Result<DumpWhat> {
     let name = |volume: &String| volume.clone().into_bytes();
-    match what {
+    Ok(match what {
         FsDumpWhat::Label => DumpWhat::Labels,
         FsDumpWhat::Superblock => DumpWhat::Superblocks,
         FsDumpWhat::Volumes => DumpWhat::Volumes,
@@ -51,7 +60,10 @@ fn what(what: &FsDumpWhat) -> DumpWhat {
         FsDumpWhat::Areas => DumpWhat::Areas,
         FsDumpWhat::Objects => DumpWhat::Objects,
         FsDumpWhat::Log => DumpWhat::Log,
-    }
+        FsDumpWhat::Map | FsDumpWhat::Space | FsDumpWhat::Tree | FsDumpWhat::Node { .. } => {
+            return Err(usage("only an evergreen has map, space, tree and nodes", None));
+        }
+    })
 }
 
 /// Words are keys; rows are objects.

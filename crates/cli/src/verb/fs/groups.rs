@@ -211,7 +211,7 @@ pub fn too_small(what: &str, size: Bytes) -> anyhow::Error {
 }
 
 /// The size of a file or block device.
-fn size_of(path: &Path) -> Result<Bytes> {
+pub(super) fn size_of(path: &Path) -> Result<Bytes> {
     let found = fs::metadata(path).with_context(|| format!("cannot look up {}", path.display()))?;
     if found.file_type().is_block_device() {
         return Ok(LinuxHost::default().device_size(path)?);

@@ -14,18 +14,19 @@ use super::{
     recompact::packing,
 };
 use crate::{
-    args::{EngineKind, FsMkfsArgs, MediumArg},
+    args::{FsMkfsArgs, MediumArg},
     clock::SystemClock,
     exit::usage,
     progress::Stretch,
 };
 
+/// The volume that is meant if none is named.
+pub(super) const USUAL_VOLUME: &str = "main";
 /// An allocation area has so many stripes, unless the drives are small: then an eighth of them.
 const AREA_STRIPES: u64 = 1024;
 
 /// Makes an aggregate with one volume.
 pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
-    let EngineKind::Garden = args.engine;
     packing(args.pack.compress)?;
     let place = Place::of(&args.place)?;
     check_words(args, &place)?;
@@ -59,15 +60,7 @@ pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
             (pool, claim_named(args, &pool.drive_bytes(), drives, log, quiet)?)
         }
     };
-    let given = args.uuid.as_deref().map(parse_uuid).transpose()?;
-    // Of one identity, the same bytes.
-    let of_uuid = given.map(|uuid| Seed(0).derive(&u128::from_be_bytes(uuid).to_string()));
-    let seed = args.seed.map(Seed).or(of_uuid).unwrap_or_else(seed_of_now);
-    let uuid = given.unwrap_or_else(|| {
-        let mut uuid = [0; 16];
-        Rng::for_purpose(seed, "identity of an aggregate").fill(&mut uuid);
-        uuid
-    });
+    let (seed, uuid) = identity(args, "identity of an aggregate")?;
     let options = FormatOptions {
         uuid,
         groups: pool.groups().iter().map(|(shape, _)| (shape.data_drives, shape.parity)).collect(),
@@ -81,7 +74,7 @@ pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
         Place::Directory(dir) => format!("cannot make a garden in {}; remove the directory", dir.display()),
         Place::One(_) | Place::Named { .. } => format!("cannot make a garden on {place}"),
     })?;
-    println!("{place}: {} in {pool} and a log of {log_bytes}; volume {}", Bytes(blocks * 4096), args.volume);
+    println!("{place}: {} in {pool} and a log of {log_bytes}; volume {}", Bytes(blocks * 4096), volume(args));
     Ok(())
 }
 
@@ -89,6 +82,7 @@ pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
 fn check_words(args: &FsMkfsArgs, place: &Place) -> Result<()> {
     let is_pool = args.flash_size.is_some() || !args.flash_drive.is_empty();
     match place {
+        _ if args.tree.is_given() => Err(usage("words of an evergreen are given, and a garden is to be made", None)),
         _ if is_pool && args.medium == MediumArg::Ssd => {
             Err(usage("a flash pool has disks, and --medium says that all drives are SSDs", None))
         }
@@ -140,11 +134,29 @@ fn fill(args: &FsMkfsArgs, options: &FormatOptions, devices: Devices, names: See
     let garden = Garden::open(&devices.drives, devices.log, Limits::default())?;
     let blocks = garden.report().blocks;
     let volume = VolumeOptions { blocks, inodes: (blocks / 2).max(1024), seed: names.0 };
-    garden.create_volume(args.volume.as_bytes(), &volume)?;
+    garden.create_volume(self::volume(args).as_bytes(), &volume)?;
     if let packing @ Packing { compaction: true, .. } = packing(args.pack.compress)? {
-        garden.set_packing(args.volume.as_bytes(), packing)?;
+        garden.set_packing(self::volume(args).as_bytes(), packing)?;
     }
     Ok(blocks)
+}
+
+/// The name of the volume that is made.
+fn volume(args: &FsMkfsArgs) -> &str {
+    args.volume.as_deref().unwrap_or(USUAL_VOLUME)
+}
+
+/// The seed of what is made, and its identity: of one identity, the same bytes.
+pub(super) fn identity(args: &FsMkfsArgs, purpose: &str) -> Result<(Seed, [u8; 16])> {
+    let given = args.uuid.as_deref().map(parse_uuid).transpose()?;
+    let of_uuid = given.map(|uuid| Seed(0).derive(&u128::from_be_bytes(uuid).to_string()));
+    let seed = args.seed.map(Seed).or(of_uuid).unwrap_or_else(seed_of_now);
+    let uuid = given.unwrap_or_else(|| {
+        let mut uuid = [0; 16];
+        Rng::for_purpose(seed, purpose).fill(&mut uuid);
+        uuid
+    });
+    Ok((seed, uuid))
 }
 
 /// Another one for every call.

@@ -10,8 +10,10 @@ mod diff;
 mod drive;
 mod drives;
 mod dump;
+mod evergreen;
 mod groups;
 mod headroom;
+mod hold;
 mod load;
 mod look;
 mod mkfs;
@@ -31,19 +33,39 @@ use anyhow::Result;
 
 pub use chains::{print_chains, report_chains};
 pub use drive::with_engine;
+pub use evergreen::with_evergreen;
 pub use survey::collect_told;
 
-use crate::args::{FsArgs, FsVerb};
+use crate::{
+    args::{EngineKind, FsArgs, FsVerb, FsWithObjectsArgs},
+    exit::usage,
+};
+use evergreen::Place as EvergreenPlace;
 
 /// Makes, mounts, checks, shows, mends.
 pub fn fs(args: FsArgs, quiet: bool) -> Result<()> {
     match args.verb {
-        FsVerb::Mkfs(args) => mkfs::mkfs(&args, quiet),
-        FsVerb::Mount(args) => mount::mount(&args, quiet),
+        FsVerb::Mkfs(args) => match args.engine {
+            EngineKind::Garden => mkfs::mkfs(&args, quiet),
+            EngineKind::Evergreen => evergreen::mkfs(&args, quiet),
+        },
+        FsVerb::Mount(args) => match EvergreenPlace::find(&args.place) {
+            Some(place) => evergreen::mount(&place, &args, quiet),
+            None => mount::mount(&args, quiet),
+        },
         FsVerb::Serve(args) => serve::serve(&args),
-        FsVerb::Check(args) => look::check(&args, quiet),
-        FsVerb::Stat(args) => look::stat(&args),
-        FsVerb::Dump(args) => dump::dump(&args),
+        FsVerb::Check(args) => match EvergreenPlace::find(&args.look.place) {
+            Some(place) => without_objects(&args).and_then(|()| evergreen::check(&place, args.look.json)),
+            None => look::check(&args, quiet),
+        },
+        FsVerb::Stat(args) => match EvergreenPlace::find(&args.look.place) {
+            Some(place) => without_objects(&args).and_then(|()| evergreen::stat(&place, args.look.json)),
+            None => look::stat(&args),
+        },
+        FsVerb::Dump(args) => match EvergreenPlace::find_at(&args.place) {
+            Some(place) => evergreen::dump(&place, &args),
+            None => dump::dump(&args),
+        },
         FsVerb::Replace(args) => drives::replace(&args, quiet),
         FsVerb::Rebuild(args) => drives::rebuild(&args, quiet),
         FsVerb::Volume(args) => volumes::volume(&args, quiet),
@@ -56,5 +78,13 @@ pub fn fs(args: FsArgs, quiet: bool) -> Result<()> {
         FsVerb::Clean(args) => clean::clean(&args, quiet),
         FsVerb::Tier(args) => tier::tier(&args, quiet),
         FsVerb::Scrub(args) => drives::scrub(&args, quiet),
+    }
+}
+
+/// Errors: a store of objects for what has none.
+fn without_objects(args: &FsWithObjectsArgs) -> Result<()> {
+    match args.objects.objects {
+        Some(_) => Err(usage("--objects is about a garden, and this is an evergreen", None)),
+        None => Ok(()),
     }
 }

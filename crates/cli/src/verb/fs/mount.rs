@@ -3,20 +3,20 @@
 use std::{
     fs,
     sync::Arc,
-    thread,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result};
 use senesce_fsapi::FileSystem;
-use senesce_fuse::{MountOptions, Mounted};
 use senesce_garden::{DriveState, Garden, Limits, VolumeFs};
-use senesce_volume::{Custodian, MountSource, Outcome, Resource, install_signal_cleanup, interrupted};
+use senesce_volume::{Custodian, install_signal_cleanup};
 
 use super::{
     clients::Timed,
     headroom::collect_headroom,
+    hold::{Served, hold},
     load::{ByLoad, Kernel},
+    mkfs::USUAL_VOLUME,
     place::Place,
     words::explain,
 };
@@ -27,8 +27,6 @@ use crate::{
     verb::home::with_home,
 };
 
-/// How often it is looked whether the mount is still there.
-pub(super) const LOOK: Duration = Duration::from_millis(20);
 /// Stripes of a new drive that are filled then: programs wait no longer than it takes.
 const STRIPES: u64 = 64;
 /// How often the engine is told how much time is left.
@@ -70,46 +68,24 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
     let clock = Arc::new(SystemClock::start());
     let timed = by_load.then(|| Arc::new(Timed::new(volume.clone(), clock.clone())));
     let served = timed.clone().map_or(volume, |timed| timed);
-    // In the journal before it is there.
-    let name = format!("senesce-fs:{}", custodian.token());
-    let resource = Resource::Mount { point: point.clone(), source: MountSource::Engine { name: name.clone() } };
-    let now = Arc::new(SystemClock::unix_time);
-    let options = MountOptions { source: name, threads: args.how.threads, now, read_only };
-    let (id, started) = custodian.acquire(resource, |_| Ok(Mounted::start(served, &point, options)))?;
-    let mounted = match started {
-        Ok(mounted) => mounted,
-        Err(error) => {
-            custodian.release(id)?;
-            return Err(error.into());
-        }
-    };
-    if !quiet {
-        eprintln!("{place} is mounted on {}; Ctrl-C or umount ends it", point.display());
-    }
     let mut chores = Chores::new(&garden, args.how.point_every, quiet);
     chores.deletes = args.objects.objects.is_some();
     chores.by_load = timed.map(|timed| {
         let tell_every = args.tell_every.map(Duration::from_secs);
         ByLoad::new(&garden, garden.gardening(), timed, (clock, Kernel), tell_every)
     });
-    while !mounted.is_over() && interrupted().is_none() {
-        thread::sleep(LOOK);
+    let threads = args.how.threads;
+    hold(custodian, Served { fs: served, place: &place, point: &point, threads, read_only, quiet }, &mut || {
         if !read_only {
             chores.do_some(&garden);
         }
-    }
-    if let Outcome::DetachedLazily = custodian.release(id)?
-        && !quiet
-    {
-        eprintln!("somebody still uses {}; it ends with the last of them", point.display());
-    }
-    mounted.join()?;
+    })?;
     garden.consistency_point().with_context(|| format!("cannot close {place}"))
 }
 
 /// What is to be served.
 fn find(garden: &Garden, args: &FsMountArgs) -> Result<VolumeFs> {
-    let volume = args.volume.as_bytes();
+    let volume = args.volume.as_deref().unwrap_or(USUAL_VOLUME).as_bytes();
     let found = match &args.snapshot {
         Some(name) => garden.snapshot(volume, name.as_bytes()),
         None => garden.volume(volume),

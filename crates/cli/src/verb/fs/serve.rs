@@ -13,6 +13,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use senesce_evergreen::Evergreen;
 use senesce_fsapi::{FileSystem, ModelFs};
 use senesce_fuse::{MountOptions, Mounted};
 use senesce_garden::{Garden, Limits};
@@ -20,7 +21,9 @@ use senesce_volume::{Host, LinuxHost};
 use serde_json::json;
 
 use super::{
-    mount::{Chores, LOOK},
+    evergreen::{self, Opened},
+    hold::LOOK,
+    mount::Chores,
     place::Place,
 };
 use crate::{args::FsServeArgs, clock::SystemClock};
@@ -52,13 +55,12 @@ enum Said {
 
 fn serve_to_end(args: &FsServeArgs) -> Result<()> {
     let said = listen();
-    let (fs, garden) = open(args)?;
+    let (fs, mut engine) = open(args)?;
     let mut mounted = start(args, fs.clone())?;
     say(&json!({ "event": "ready" })).context("the run is gone")?;
-    let mut chores = garden.as_ref().map(|garden| Chores::new(garden, args.how.point_every, true));
     while !mounted.is_over() {
         match said.recv_timeout(LOOK) {
-            Ok(Said::Again) if garden.is_none() => {
+            Ok(Said::Again) if matches!(engine, Engine::Memory) => {
                 unmount(&args.point)?;
                 mounted.join()?;
                 mounted = start(args, fs.clone())?;
@@ -71,14 +73,17 @@ fn serve_to_end(args: &FsServeArgs) -> Result<()> {
             }
             Err(mpsc::RecvTimeoutError::Timeout) => {}
         }
-        if let (Some(chores), Some(garden)) = (&mut chores, &garden) {
-            chores.do_some(garden);
+        match &mut engine {
+            Engine::Memory => {}
+            Engine::Garden(garden, chores) => chores.do_some(garden),
+            Engine::Evergreen(store, chores) => chores.do_some(store),
         }
     }
     mounted.join()?;
-    match garden {
-        Some(garden) => garden.consistency_point().context("cannot make the last consistency point"),
-        None => Ok(()),
+    match engine {
+        Engine::Memory => Ok(()),
+        Engine::Garden(garden, _) => garden.consistency_point().context("cannot make the last consistency point"),
+        Engine::Evergreen(store, _) => store.checkpoint().context("cannot make the last checkpoint"),
     }
 }
 
@@ -97,17 +102,29 @@ fn listen() -> mpsc::Receiver<Said> {
     said
 }
 
-fn open(args: &FsServeArgs) -> Result<(Arc<dyn FileSystem>, Option<Garden>)> {
+/// What is served, and what is done for it beside.
+enum Engine {
+    Memory,
+    Garden(Garden, Box<Chores>),
+    Evergreen(Arc<Evergreen>, evergreen::Chores),
+}
+
+fn open(args: &FsServeArgs) -> Result<(Arc<dyn FileSystem>, Engine)> {
     let Some(device) = &args.device else {
-        return Ok((Arc::new(ModelFs::new(args.in_memory.unwrap_or_default())), None));
+        return Ok((Arc::new(ModelFs::new(args.in_memory.unwrap_or_default())), Engine::Memory));
     };
+    if let Some(place) = evergreen::Place::find_at(device) {
+        let Opened { store, fs } = place.evergreen(place.open()?, evergreen::limits(&args.how))?;
+        return Ok((fs, Engine::Evergreen(store, evergreen::Chores::new(args.how.point_every))));
+    }
     let place = Place::at(device);
     let devices = place.open()?;
     let limits = Limits { cache_bytes: args.how.cache.0, ..Limits::default() };
     let garden = place.garden_within(&devices, limits)?;
     garden.set_gardening(args.how.gardening.policy(garden.gardening()));
     let name = garden.volumes().into_iter().next().context("the garden has no volume")?;
-    Ok((Arc::new(garden.volume(&name)?), Some(garden)))
+    let (fs, chores) = (garden.volume(&name)?, Chores::new(&garden, args.how.point_every, true));
+    Ok((Arc::new(fs), Engine::Garden(garden, Box::new(chores))))
 }
 
 fn start(args: &FsServeArgs, fs: Arc<dyn FileSystem>) -> Result<Mounted> {

@@ -1,0 +1,115 @@
+//! Checking an evergreen, and what it holds: nothing is written.
+
+use anyhow::{Context, Result};
+use senesce_core::Bytes;
+use senesce_evergreen::{CheckReport, KeyValue, Limits, disk::read_newest};
+use serde_json::{Value, json};
+
+use super::{Opened, Place};
+use crate::exit::failed;
+
+/// Findings that are shown; more are counted.
+const SHOWN: usize = 20;
+
+/// Checks the newest superblock's tree, and, if the log holds more, what opening makes of it.
+pub fn check(place: &Place, as_json: bool) -> Result<()> {
+    let device = place.look()?;
+    let look = |what| senesce_evergreen::check(&device).with_context(|| format!("cannot check {place} {what}"));
+    let mut reports = vec![("as it lies", look("as it lies")?)];
+    if reports[0].1.log_batches > 0 && reports[0].1.is_clean() {
+        // In memory: the device is only looked at.
+        drop(place.evergreen(device.clone(), Limits::default())?);
+        reports.push(("as opening makes it", look("as opening makes it")?));
+    }
+    if as_json {
+        let shown: Vec<Value> = reports.iter().map(|(what, report)| shown(what, report)).collect();
+        println!("{}", json!({ "format": "senesce-fs-check-evergreen/1", "checks": shown }));
+    } else {
+        reports.iter().for_each(|(what, report)| print(what, report));
+    }
+    match reports.iter().map(|(_, report)| report.findings.len() as u64 + report.more_findings).sum() {
+        0 => Ok(()),
+        found => Err(failed(format!("{place} is damaged: {found} finding(s)"))),
+    }
+}
+
+fn print(what: &str, report: &CheckReport) {
+    println!("{what}: {}", if report.is_clean() { "clean" } else { "DAMAGED" });
+    println!(
+        "  superblock {}: {} nodes in {} levels, {} of them leaves; {} keys, {} messages wait; {} batches in the log",
+        report.generation, report.nodes, report.levels, report.leaves, report.keys, report.waiting, report.log_batches
+    );
+    println!(
+        "  {} in use, {} free in {} extents",
+        Bytes(report.used_bytes),
+        Bytes(report.free_bytes),
+        report.free_extents
+    );
+    if let Some(torn) = &report.torn_superblock {
+        println!("  {torn}: power was lost while it was written, or it is damaged; opening writes it anew");
+    }
+    report.findings.iter().take(SHOWN).for_each(|finding| println!("  {finding}"));
+    let more = report.findings.len().saturating_sub(SHOWN) as u64 + report.more_findings;
+    if more > 0 {
+        println!("  and {more} more");
+    }
+}
+
+fn shown(what: &str, report: &CheckReport) -> Value {
+    let finding = |finding: &senesce_evergreen::Finding| json!({ "place": finding.place, "what": finding.what });
+    json!({
+        "what": what,
+        "clean": report.is_clean(),
+        "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
+        "more_findings": report.more_findings,
+        "torn_superblock": report.torn_superblock.as_ref().map(finding),
+        "superblock": report.generation,
+        "nodes": report.nodes,
+        "leaves": report.leaves,
+        "levels": report.levels,
+        "keys": report.keys,
+        "waiting_messages": report.waiting,
+        "used_bytes": report.used_bytes,
+        "free_bytes": report.free_bytes,
+        "free_extents": report.free_extents,
+        "log_batches": report.log_batches,
+    })
+}
+
+/// Shows what it holds and has left, as opening makes it.
+pub fn stat(place: &Place, as_json: bool) -> Result<()> {
+    let device = place.look()?;
+    let Opened { store, .. } = place.evergreen(device.clone(), Limits::default())?;
+    let superblock = read_newest(&device)?;
+    let (live, geometry, shape) = (store.live(), superblock.geometry, superblock.shape);
+    if as_json {
+        println!(
+            "{}",
+            json!({
+                "format": "senesce-fs-stat-evergreen/1",
+                "live_bytes": live.bytes,
+                "most_live_bytes": live.most,
+                "data_bytes": geometry.data_bytes(),
+                "unit_bytes": geometry.unit_bytes,
+                "log_bytes": geometry.log_bytes,
+                "node_bytes": shape.node_bytes,
+                "basement_bytes": shape.basement_bytes,
+                "fanout": shape.fanout,
+                "key_order": shape.key_order.to_string(),
+                "superblock": superblock.generation,
+            })
+        );
+        return Ok(());
+    }
+    println!("{place}: {} of {} are live, superblock {}", Bytes(live.bytes), Bytes(live.most), superblock.generation);
+    println!(
+        "  nodes of {} in basements of {}, {} children; keys by {}; units of {}; a log of {}",
+        Bytes(shape.node_bytes.into()),
+        Bytes(shape.basement_bytes.into()),
+        shape.fanout,
+        shape.key_order,
+        Bytes(geometry.unit_bytes.into()),
+        Bytes(geometry.log_bytes)
+    );
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! Mounting an evergreen.
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result};
+use senesce_evergreen::{Evergreen, KeyValue, Limits};
+use senesce_volume::{Custodian, install_signal_cleanup};
+
+use super::{
+    super::hold::{Served, hold},
+    Opened, Place,
+};
+use crate::{
+    args::{FsMountArgs, FsServedArgs, GardeningArg},
+    exit::usage,
+    verb::home::with_home,
+};
+
+/// How often what waits for the log is made durable: no change waits longer.
+const SYNC: Duration = Duration::from_secs(1);
+
+/// Serves it until somebody unmounts it, or a signal ends it; then everything is in a checkpoint.
+pub fn mount(place: &Place, args: &FsMountArgs, quiet: bool) -> Result<()> {
+    check_words(args)?;
+    install_signal_cleanup().context("cannot handle signals")?;
+    with_home(|custodian| serve(custodian, place, args, quiet))
+}
+
+/// How much memory serving takes.
+pub fn limits(how: &FsServedArgs) -> Limits {
+    Limits { cache_bytes: how.cache.0 as usize, ..Limits::default() }
+}
+
+/// Errors: words about a garden.
+fn check_words(args: &FsMountArgs) -> Result<()> {
+    let of_garden = [
+        ("--volume", args.volume.is_some()),
+        ("--snapshot", args.snapshot.is_some()),
+        ("--by-load", args.by_load),
+        ("--objects", args.objects.objects.is_some()),
+        ("--gardening", !matches!(args.how.gardening, GardeningArg::Auto | GardeningArg::Off)),
+    ];
+    match of_garden.iter().find(|(_, is_given)| *is_given) {
+        Some((word, _)) => Err(usage(format!("{word} is about a garden, and this is an evergreen"), None)),
+        None => Ok(()),
+    }
+}
+
+fn serve(custodian: &Custodian, place: &Place, args: &FsMountArgs, quiet: bool) -> Result<()> {
+    let point = fs::canonicalize(&args.point).with_context(|| format!("cannot look up {}", args.point.display()))?;
+    // Opening may do again what the log holds; a read-only mount keeps even that in memory.
+    let device = if args.read_only { place.look()? } else { place.open()? };
+    let Opened { store, fs } = place.evergreen(device, limits(&args.how))?;
+    let (threads, read_only) = (args.how.threads, args.read_only);
+    let mut chores = Chores::new(args.how.point_every);
+    hold(custodian, Served { fs, place, point: &point, threads, read_only, quiet }, &mut || {
+        if !read_only {
+            chores.do_some(&store);
+        }
+    })?;
+    store.checkpoint().with_context(|| format!("cannot close {place}"))
+}
+
+/// What is done beside serving: the engine has no clock.
+pub(in super::super) struct Chores {
+    every: Duration,
+    synced: Instant,
+    checkpointed: Instant,
+    failed: bool,
+}
+
+impl Chores {
+    pub fn new(point_every: u64) -> Self {
+        let now = Instant::now();
+        Self { every: Duration::from_secs(point_every), synced: now, checkpointed: now, failed: false }
+    }
+
+    /// A failure is told once; what does not work any more then, unmounting tells again.
+    pub fn do_some(&mut self, store: &Evergreen) {
+        if self.failed {
+            return;
+        }
+        let done = if self.checkpointed.elapsed() >= self.every {
+            (self.checkpointed, self.synced) = (Instant::now(), Instant::now());
+            store.checkpoint()
+        } else if self.synced.elapsed() >= SYNC {
+            self.synced = Instant::now();
+            store.sync()
+        } else {
+            Ok(())
+        };
+        if let Err(error) = done {
+            eprintln!("senesce: {error}");
+            self.failed = true;
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! A mount that this process holds, from its beginning to its end.
+
+use std::{fmt, path::Path, sync::Arc, thread, time::Duration};
+
+use anyhow::Result;
+use senesce_fsapi::FileSystem;
+use senesce_fuse::{MountOptions, Mounted};
+use senesce_volume::{Custodian, MountSource, Outcome, Resource, interrupted};
+
+use crate::clock::SystemClock;
+
+/// How often it is looked whether the mount is still there.
+pub(super) const LOOK: Duration = Duration::from_millis(20);
+
+/// What is to be served, and where.
+pub(super) struct Served<'a> {
+    pub fs: Arc<dyn FileSystem>,
+    /// Where it lies, in words.
+    pub place: &'a dyn fmt::Display,
+    pub point: &'a Path,
+    pub threads: usize,
+    pub read_only: bool,
+    pub quiet: bool,
+}
+
+/// Serves until somebody unmounts it, or a signal ends it; meanwhile `each` is called, many times a second.
+///
+/// Errors: it cannot be mounted; the last sync failed.
+pub(super) fn hold(custodian: &Custodian, served: Served<'_>, each: &mut dyn FnMut()) -> Result<()> {
+    let Served { fs, place, point, threads, read_only, quiet } = served;
+    // In the journal before it is there.
+    let name = format!("senesce-fs:{}", custodian.token());
+    let resource = Resource::Mount { point: point.to_owned(), source: MountSource::Engine { name: name.clone() } };
+    let options = MountOptions { source: name, threads, now: Arc::new(SystemClock::unix_time), read_only };
+    let (id, started) = custodian.acquire(resource, |_| Ok(Mounted::start(fs, point, options)))?;
+    let mounted = match started {
+        Ok(mounted) => mounted,
+        Err(error) => {
+            custodian.release(id)?;
+            return Err(error.into());
+        }
+    };
+    if !quiet {
+        eprintln!("{place} is mounted on {}; Ctrl-C or umount ends it", point.display());
+    }
+    while !mounted.is_over() && interrupted().is_none() {
+        thread::sleep(LOOK);
+        each();
+    }
+    if let Outcome::DetachedLazily = custodian.release(id)?
+        && !quiet
+    {
+        eprintln!("somebody still uses {}; it ends with the last of them", point.display());
+    }
+    Ok(mounted.join()?)
+}

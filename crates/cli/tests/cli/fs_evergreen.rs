@@ -1,0 +1,142 @@
+//! An evergreen as a user has it: made, mounted, killed, checked, shown.
+
+use std::{
+    fs::{self, OpenOptions},
+    os::unix::fs::FileExt,
+    process::Stdio,
+};
+
+use senesce_testkit::root_or_skip;
+
+use super::{
+    disk::must,
+    garden_mount::start,
+    lab::{Done, Lab},
+};
+
+fn mkfs(lab: &Lab, more: &[&str]) -> Done {
+    let words = ["fs", "mkfs", "evergreen", "e.img", "--seed", "7"];
+    lab.run(words.iter().chain(more).copied().collect::<Vec<_>>())
+}
+
+fn small(lab: &Lab) {
+    let made = mkfs(lab, &["--size", "64MiB", "--node-size", "64KiB", "--unit-size", "4KiB"]).good();
+    assert!(made.stdout.contains("nodes of 64.00 KiB with 16 children"), "{}", made.stdout);
+}
+
+#[test]
+fn one_is_made_and_looked_at_without_root() {
+    let lab = Lab::new();
+    small(&lab);
+    let bytes = || fs::read(lab.path("e.img")).unwrap();
+    let before = bytes();
+    assert!(lab.run(["fs", "check", "e.img"]).good().stdout.starts_with("as it lies: clean"));
+    let told = lab.run(["fs", "stat", "evergreen:e.img"]).good().stdout;
+    assert!(told.contains("keys by birth path") && told.contains("units of 4.00 KiB"), "{told}");
+    let json = lab.run(["fs", "stat", "e.img", "--json"]).good().stdout;
+    assert!(json.contains("\"format\":\"senesce-fs-stat-evergreen/1\""), "{json}");
+    for (what, shown) in
+        [("superblock", "SNSCevrg"), ("map", "map of nodes"), ("tree", "lower bound"), ("log", "log behind")]
+    {
+        let told = lab.run(["fs", "dump", "e.img", what]).good().stdout;
+        assert!(told.contains(shown), "{told}");
+    }
+    lab.run(["fs", "dump", "e.img", "volumes"]).refused(2, &["an evergreen has no such structure"]);
+    lab.run(["fs", "dump", "e.img", "node", "77"]).refused(2, &["there is no node 77"]);
+    assert!(bytes() == before, "it was only looked at");
+
+    mkfs(&lab, &[]).refused(3, &["holds an evergreen of senesce; it was not touched", "--force"]);
+    mkfs(&lab, &["--force", "--size", "1GiB"]).refused(2, &["--size is about a file that is made"]);
+    mkfs(&lab, &["--volume", "main"]).refused(2, &["--volume is about a garden"]);
+    lab.run(["fs", "mkfs", "garden", "g", "--fanout", "8"]).refused(2, &["words of an evergreen"]);
+    assert!(bytes() == before, "it was not touched");
+
+    // The same seed makes the same bytes, whatever was there.
+    mkfs(&lab, &["--force", "--node-size", "64KiB", "--unit-size", "4KiB"]).good();
+    assert!(bytes() == before);
+    fs::write(lab.path("zeros"), vec![0; 1 << 22]).unwrap();
+    lab.run(["fs", "check", "evergreen:zeros"]).refused(2, &["no evergreen lies there"]);
+}
+
+#[test]
+fn damage_is_named_and_is_a_failure() {
+    let lab = Lab::new();
+    small(&lab);
+    let map = lab.run(["fs", "dump", "e.img", "superblock", "--json"]).good().stdout;
+    assert!(map.contains("senesce-fs-dump/1"), "{map}");
+    let file = OpenOptions::new().write(true).open(lab.path("e.img")).unwrap();
+    let data = 1 << 20;
+    file.write_all_at(&vec![0x5a; 16 << 20], data + 4096).unwrap();
+    let told = lab.run(["fs", "check", "e.img"]);
+    told.refused(1, &["is damaged"]);
+    assert!(told.stdout.contains("DAMAGED") && told.stdout.contains("node map: checksum"), "{}", told.stdout);
+}
+
+#[test]
+fn what_was_written_before_a_kill_is_there_after_it() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    small(&lab);
+    let mount = |more: &[&str]| {
+        let mut command = lab.command();
+        command.args(["fs", "mount", "e.img", "mnt"]).args(more).stdout(Stdio::piped()).stderr(Stdio::piped());
+        start(&lab, &mut command)
+    };
+    let mut child = mount(&["--point-every", "3600"]);
+    lab.run(["fs", "stat", "e.img"]).refused(3, &["another has it open"]);
+    for directory in 0..5 {
+        let path = lab.path(format!("mnt/{directory}"));
+        fs::create_dir(&path).unwrap();
+        for file in 0..40u8 {
+            fs::write(path.join(format!("{file}")), vec![file; usize::from(file) * 1000]).unwrap();
+        }
+        fs::rename(&path, lab.path(format!("mnt/moved-{directory}"))).unwrap();
+    }
+    must("cp", &["-a", &lab.path("mnt/.").to_string_lossy(), &lab.path("copy").to_string_lossy()]);
+    fs::File::open(lab.path("mnt/moved-4/39")).unwrap().sync_all().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    lab.run(["clean"]).good();
+    let told = lab.run(["fs", "check", "e.img"]).good().stdout;
+    assert!(told.starts_with("as it lies: clean") && told.contains("as opening makes it: clean"), "{told}");
+
+    let same = || must("diff", &["-r", &lab.path("copy").to_string_lossy(), &lab.path("mnt").to_string_lossy()]);
+    let mut child = mount(&["--read-only"]);
+    same();
+    assert_eq!(fs::write(lab.path("mnt/new"), "x").unwrap_err().raw_os_error(), Some(30));
+    must("umount", &[&lab.path("mnt").to_string_lossy()]);
+    assert!(child.wait().unwrap().success());
+
+    let child = mount(&["--threads", "3"]);
+    same();
+    fs::remove_dir_all(lab.path("mnt/moved-0")).unwrap();
+    must("kill", &["-INT", &child.id().to_string()]);
+    Done::of(child.wait_with_output().unwrap()).good();
+    let told = lab.run(["fs", "check", "e.img"]).good().stdout;
+    assert!(told.contains(" 0 batches in the log") && !told.contains("as opening"), "{told}");
+    lab.run(["fs", "mount", "e.img", "mnt", "--snapshot", "monday"]).refused(2, &["--snapshot is about a garden"]);
+}
+
+#[test]
+fn a_log_is_replayed_onto_an_evergreen_in_process_as_onto_a_directory() {
+    let lab = Lab::new();
+    fs::create_dir(lab.path("aged")).unwrap();
+    let mut aging = vec!["age", "mail", "--on", "aged", "--log", "mail.senesce-log", "--set", "cycles=2"];
+    aging.extend(["--set", "mailboxes=3", "--set", "messages=20", "--set", "operations=200"]);
+    lab.run(&aging).good();
+    fs::create_dir(lab.path("again")).unwrap();
+    let dir = lab.path(".").to_string_lossy().into_owned();
+    let replay = |on: &str| lab.run(["replay", "mail.senesce-log", "--on", on, "--threads", "2", "--dir", &dir]);
+    let told = replay("again").good().stdout;
+    for order in ["birth-path", "inode-number"] {
+        mkfs(&lab, &["--size", "64MiB", "--node-size", "64KiB", "--key-order", order]).good();
+        assert_eq!(replay("evergreen:e.img").good().stdout, told, "the same tree, and the model's");
+        let checked = lab.run(["fs", "check", "e.img"]).good().stdout;
+        assert!(checked.contains(" 0 batches in the log"), "{checked}");
+        replay("evergreen:e.img").refused(2, &["is not empty"]);
+        fs::remove_file(lab.path("e.img")).unwrap();
+    }
+    lab.run(["replay", "log", "--on", "evergreen:e.img", "--keep"]).refused(2, &["about volumes that are made"]);
+}
