@@ -42,6 +42,8 @@ pub struct Told {
     pub free: Vec<FreeExtent>,
     /// Allocation areas, by RAID group.
     pub areas: Vec<AreaGroup>,
+    /// Whether names are listed in another order than they were made in.
+    pub is_shuffled: bool,
     /// Every file and directory in the order in which it is listed, a directory before what is in it.
     pub entries: Vec<ToldEntry>,
     /// How the survey went.
@@ -99,8 +101,7 @@ pub fn inspect_told(told: Told, options: InspectOptions<'_>, clock: &dyn Clock) 
             return Err(Error::Stopped);
         }
     }
-    // Names are listed by a hash with a seed of the file system's own, as on ext4.
-    finish(adder, figures, true, &told.survey, Ok(free), told.warnings)
+    finish(adder, figures, told.is_shuffled, &told.survey, Ok(free), told.warnings)
 }
 
 /// Where the blocks of inodes and pointers lie, and how many bytes are an entry's own, by inode.
@@ -170,6 +171,7 @@ mod tests {
             turn_bytes: 64 * 4096,
             inodes: (90, 100),
             free: vec![FreeExtent { start_bytes: 0, length_bytes: 10 * 4096 }],
+            is_shuffled: true,
             areas: vec![AreaGroup::of(0, [(100 * 4096, 25 * 4096), (100 * 4096, 100 * 4096), (4096, 4096)])],
             entries: vec![entry(1, "", EntryKind::Directory, &[800]), entry(16, "file", EntryKind::File, blocks)],
             survey: SurveyFigures {

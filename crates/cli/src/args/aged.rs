@@ -10,7 +10,7 @@ pub struct AgeArgs {
     /// workload, history and seed count.
     pub workload: String,
     /// Where: a directory (if something is in it, below a new one in it), a block device, image:SIZE (with --fs), or
-    /// garden:DIRECTORY, an empty garden in this process.
+    /// garden:DIRECTORY or evergreen:FILE, an empty one in this process.
     #[arg(long, value_name = "PLACE")]
     pub on: String,
     /// The file system for images and devices.

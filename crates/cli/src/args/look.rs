@@ -7,7 +7,8 @@ use senesce_report::MapColour;
 
 #[derive(Debug, Args)]
 pub struct InspectArgs {
-    /// A directory of a mounted file system, a device or image with one, mounted or not; or garden:DIRECTORY.
+    /// A directory of a mounted file system, a device or image with one, mounted or not; garden:DIRECTORY or
+    /// evergreen:FILE.
     pub path: PathBuf,
     /// Of a garden: which volume; the first by default.
     #[arg(long, value_name = "NAME")]

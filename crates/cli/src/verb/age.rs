@@ -21,7 +21,7 @@ use senesce_volume::{
 use serde_json::{Value, json};
 
 use super::{
-    fs::{print_chains, report_chains, with_engine},
+    fs::{print_chains, report_chains, with_engine, with_evergreen},
     home::with_home,
     image::save_listed,
 };
@@ -67,6 +67,15 @@ fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, qu
             return Err(usage("--fs and --force are about volumes that are made; --on names a garden", None));
         }
         return age_garden(args, plan, Path::new(place), scratch, quiet);
+    }
+    if let Some(place) = args.on.strip_prefix("evergreen:") {
+        check_not_made(args, plan, "an evergreen")?;
+        if args.fs.is_some() || args.force {
+            return Err(usage("--fs and --force are about volumes that are made; --on names an evergreen", None));
+        }
+        let source = open_source(plan, scratch)?;
+        let aged = |target: &_| age_onto(args, plan, &source, Onto::Engine(target), quiet, &mut || Ok(()));
+        return tell(args, &args.on, &with_evergreen(Path::new(place), aged)?, &[], None);
     }
     if existing.is_dir() {
         check_not_made(args, plan, "a directory")?;

@@ -25,7 +25,8 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
         senesce_volume::set_idle_priority().context("cannot lower the I/O priority")?;
     }
     let access = if args.offline { Access::Offline } else { Access::ThroughMount };
-    let garden = args.path.to_str().and_then(|path| path.strip_prefix("garden:")).map(Path::new);
+    let named = |prefix| args.path.to_str().and_then(|path| path.strip_prefix(prefix)).map(Path::new);
+    let (garden, evergreen) = (named("garden:"), named("evergreen:"));
     if garden.is_none() && args.volume.is_some() {
         return Err(usage("--volume names a volume of a garden", Some("write garden:DIRECTORY")));
     }
@@ -40,7 +41,8 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
             interrupted().is_none()
         },
     };
-    let inspection = match garden {
+    // An evergreen is opened by the whole name: what lies there is one or is refused.
+    let inspection = match garden.or(evergreen.and(Some(args.path.as_path()))) {
         Some(place) => collect_told(place, args.volume.as_deref(), &|| interrupted().is_none())
             .and_then(|told| Ok(inspect_told(told, options, &*clock)?)),
         None => find_target(&args.path, access, &host)

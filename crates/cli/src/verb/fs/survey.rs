@@ -1,4 +1,4 @@
-//! What a garden tells an inspection.
+//! What an engine of our own tells an inspection.
 
 use std::path::Path;
 
@@ -12,13 +12,19 @@ use senesce_probe::{
     map::{ExtentFlags, FreeExtent, RawExtent},
 };
 
-use super::place::{BLOCK_BYTES, Place};
+use super::{
+    evergreen,
+    place::{BLOCK_BYTES, Place},
+};
 
 const INODE_BYTES: u64 = 256;
 
-/// Surveys a volume of the garden at a path, straight from its devices. A position is a PVBN times 4,096: all drives
+/// Surveys the evergreen at a path, or a volume of the garden there, straight from its devices. A position is a PVBN times 4,096: all drives
 /// that hold data, one behind the other, without trailers. `goes_on` is asked now and then.
 pub fn collect_told(place: &Path, volume: Option<&str>, goes_on: &dyn Fn() -> bool) -> Result<Told> {
+    if let Some(place) = evergreen::Place::find_at(place) {
+        return evergreen::collect_told(&place, goes_on);
+    }
     let devices = Place::at(place).look()?;
     let (mut entries, mut strange) = (Vec::new(), Vec::new());
     let found = survey(&devices.drives, &devices.log, volume.map(str::as_bytes), &mut |file| {
@@ -44,6 +50,8 @@ pub fn collect_told(place: &Path, volume: Option<&str>, goes_on: &dyn Fn() -> bo
         areas: groups(&found.areas),
         survey: figures(&found, count(EntryKind::File), count(EntryKind::Directory)),
         warnings: warnings(&found),
+        // By a hash with a seed of the volume's own, as on ext4.
+        is_shuffled: true,
         entries,
     })
 }

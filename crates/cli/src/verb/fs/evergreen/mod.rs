@@ -4,6 +4,7 @@ mod dump;
 mod look;
 mod mkfs;
 mod mount;
+mod survey;
 
 use std::{
     ffi::OsStr,
@@ -23,6 +24,7 @@ pub(super) use dump::dump;
 pub(super) use look::{check, stat};
 pub(super) use mkfs::mkfs;
 pub(super) use mount::{Chores, limits, mount};
+pub(super) use survey::collect_told;
 
 use crate::{args::FsPlaceArgs, clock::SystemClock, exit::usage};
 

@@ -1,0 +1,83 @@
+//! What an evergreen tells an inspection.
+
+use anyhow::{Context, Result};
+use senesce_core::{Extent, RelPath, Space};
+use senesce_evergreen::{SurveyedFile, survey};
+use senesce_fsapi::FileKind;
+use senesce_inspect::{Told, ToldEntry};
+use senesce_probe::{
+    collect::{EntryKind, ItemError, SurveyFigures, Surveyed},
+    map::{ExtentFlags, FreeExtent, RawExtent},
+};
+
+use super::Place;
+
+/// Surveys an evergreen, straight from its device. A position is a byte of the device. `goes_on` is asked now and then.
+pub fn collect_told(place: &Place, goes_on: &dyn Fn() -> bool) -> Result<Told> {
+    let device = place.look()?;
+    let capacity = device.size().0;
+    let (mut entries, mut strange) = (Vec::new(), Vec::new());
+    let found = survey(device, &mut |file| {
+        match told(&file) {
+            Some(entry) => entries.push(entry),
+            None => strange.push(file.path),
+        }
+        !entries.len().is_multiple_of(1024) || goes_on()
+    });
+    let found = found.with_context(|| format!("cannot look into {place}"))?;
+    let free_extent = |&(start_bytes, length_bytes): &(u64, u64)| FreeExtent { start_bytes, length_bytes };
+    let free: Vec<FreeExtent> = found.free.iter().map(free_extent).collect();
+    let count = |kind| entries.iter().filter(|told: &&ToldEntry| told.entry.kind == kind).count() as u64;
+    let error = |path: &Vec<u8>| ItemError {
+        operation: "read",
+        path: String::from_utf8_lossy(path).into_owned().into(),
+        message: "its name is none".to_owned(),
+        errno: None,
+    };
+    Ok(Told {
+        path: format!("evergreen:{place}"),
+        file_system: "evergreen".to_owned(),
+        read: "straight from its device".to_owned(),
+        capacity_bytes: found.area.1,
+        drives: vec![capacity],
+        turn_bytes: capacity,
+        // As many as there is room for.
+        inodes: (0, 0),
+        areas: Vec::new(),
+        is_shuffled: false,
+        free,
+        survey: SurveyFigures {
+            space: Space::Device,
+            files: count(EntryKind::File),
+            directories: count(EntryKind::Directory),
+            further_links: found.further_links,
+            mounts_passed: 0,
+            vanished: 0,
+            errors: strange.iter().take(SurveyFigures::ERRORS_KEPT).map(error).collect(),
+            errors_count: strange.len() as u64,
+        },
+        warnings: vec![
+            "a block lies where its bytes lie in a leaf of the tree; the keys between them are not counted, so what one reading of a leaf \
+             gives is in one piece"
+                .to_owned(),
+        ],
+        entries,
+    })
+}
+
+fn told(file: &SurveyedFile) -> Option<ToldEntry> {
+    let path = if file.path.is_empty() { RelPath::root() } else { RelPath::new(&file.path[..]).ok()? };
+    let placed = |extent: &Extent| RawExtent { extent: *extent, flags: ExtentFlags::NOT_ALIGNED };
+    let entry = Surveyed {
+        path,
+        kind: if file.kind == FileKind::Directory { EntryKind::Directory } else { EntryKind::File },
+        inode: file.ino,
+        links: u64::from(file.links),
+        size_bytes: file.size,
+        allocated_bytes: file.content_bytes,
+        modified_unix_seconds: file.modified_unix_seconds,
+        born_unix_seconds: None,
+        extents: file.extents.iter().map(placed).collect(),
+    };
+    Some(ToldEntry { entry, metadata: vec![file.inode_at / 4096 * 4096], packed_bytes: file.metadata_bytes })
+}
