@@ -141,7 +141,7 @@ pub struct FsMkfsArgs {
     /// Take also drives and logs that hold something (never if they are in use): what they hold is lost.
     #[arg(long)]
     pub force: bool,
-    /// On one file or device: it holds zeros already, and none are written.
+    /// On one file or device: it holds zeros already, and none are written (of an evergreen: where its log will be, at least).
     #[arg(long)]
     pub zeroed: bool,
     #[command(flatten)]

@@ -7,11 +7,13 @@ use std::{
 };
 
 use senesce_testkit::root_or_skip;
+use serde_json::Value;
 
 use super::{
     disk::must,
     garden_mount::start,
-    lab::{Done, Lab},
+    garden_plans::assert_measured,
+    lab::{Done, Lab, SMALL},
 };
 
 fn mkfs(lab: &Lab, more: &[&str]) -> Done {
@@ -139,4 +141,35 @@ fn a_log_is_replayed_onto_an_evergreen_in_process_as_onto_a_directory() {
         fs::remove_file(lab.path("e.img")).unwrap();
     }
     lab.run(["replay", "log", "--on", "evergreen:e.img", "--keep"]).refused(2, &["about volumes that are made"]);
+}
+
+#[test]
+fn one_is_aged_in_process_and_inspected() {
+    let lab = Lab::new();
+    small(&lab);
+    let aged = ["-q", "age", "synthetic", "--on", "evergreen:e.img", "--set", "files=500", "--set", "commits=12"];
+    lab.run(aged).good();
+    lab.run(aged).refused(2, &["e.img is not empty"]);
+    let told: Value = serde_json::from_str(&lab.run(["inspect", "evergreen:e.img", "--json"]).good().stdout).unwrap();
+    let tree = &told["tree"];
+    assert!(tree["files"].as_u64().unwrap() > 1 && tree["content_bytes"].as_u64().unwrap() > 100_000, "{tree}");
+    assert_eq!(told["target"]["file_system"], "evergreen");
+    lab.run(["inspect", "evergreen:nothing"]).refused(2, &["cannot open nothing"]);
+}
+
+#[test]
+fn plans_age_evergreens_on_full_and_empty_volumes() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    let engines = "kind = \"evergreen\"\n[[file_system]]\nkind = \"evergreen\"\nname = \"without\"\n\
+                   mkfs = [\"--node-size\", \"64KiB\", \"--unit-size\", \"4KiB\", \"--key-order\", \"inode-number\"]\n";
+    let text = SMALL.replace("34MiB", "72MiB").replace("96MiB", "160MiB").replace("kind = \"ext4\"\n", engines);
+    let plan = lab.plan(&text);
+    lab.run(["-q", "run", "--out", "out", &plan.to_string_lossy()]).good();
+    lab.assert_nothing_left();
+    for arm in ["evergreen", "without"] {
+        assert_measured(&lab, arm, true);
+    }
 }

@@ -37,6 +37,30 @@ fn servers(lab: &Lab) -> Vec<String> {
         .collect()
 }
 
+/// All nine cells of an arm are there, hold the trees that they should, and have all figures.
+pub fn assert_measured(lab: &Lab, arm: &str, is_fuse: bool) {
+    let cells = table(lab, "cells");
+    let valid = column(&cells, arm, "valid");
+    assert_eq!(valid, vec!["true"; 9], "{arm}: {:?}", column(&cells, arm, "reason"));
+    // The roles of a checkpoint hold one tree.
+    let hashes = column(&cells, arm, "tree_hash");
+    let (first, others) = hashes.split_at(3);
+    assert!(others.chunks(3).all(|role| role == first), "{arm}: {hashes:?}");
+    assert!(first[0] != first[1] && first[1] != first[2], "{arm}: {hashes:?}");
+    for (name, column_name, rows) in
+        [("layout", "layout_score", 9), ("modelled", "seconds", 9), ("grep", "device_read_bytes", 9)]
+    {
+        let values = column(&table(lab, name), arm, column_name);
+        let is_some = |value: &String| value.parse::<f64>().is_ok_and(|value| value > 0.0);
+        assert!(values.len() == rows && values.iter().all(is_some), "{arm} {name}: {values:?}");
+    }
+    let floors = column(&table(lab, "grep"), arm, "fuse_floor_seconds");
+    let has_floor = |text: &String| text.parse::<f64>().is_ok_and(|seconds| seconds > 0.0);
+    assert!(floors.iter().all(|text| has_floor(text) == is_fuse), "{arm}: {floors:?}");
+    assert!(!column(&table(lab, "free_space"), arm, "bytes").is_empty());
+    assert!(!column(&table(lab, "maps"), arm, "used_bytes").is_empty());
+}
+
 #[test]
 fn a_plan_ages_gardens_beside_ext4_and_a_killed_one_goes_on() {
     if !root_or_skip("mounting") {
@@ -70,27 +94,8 @@ fn a_plan_ages_gardens_beside_ext4_and_a_killed_one_goes_on() {
     assert_eq!(servers(&lab), [""; 0]);
     lab.assert_nothing_left();
 
-    let cells = table(&lab, "cells");
     for arm in ["ext4", "garden", "garden-all"] {
-        let valid = column(&cells, arm, "valid");
-        assert_eq!(valid, vec!["true"; 9], "{arm}: {:?}", column(&cells, arm, "reason"));
-        // The roles of a checkpoint hold one tree.
-        let hashes = column(&cells, arm, "tree_hash");
-        let (first, others) = hashes.split_at(3);
-        assert!(others.chunks(3).all(|role| role == first), "{arm}: {hashes:?}");
-        assert!(first[0] != first[1] && first[1] != first[2], "{arm}: {hashes:?}");
-        for (name, column_name, rows) in
-            [("layout", "layout_score", 9), ("modelled", "seconds", 9), ("grep", "device_read_bytes", 9)]
-        {
-            let values = column(&table(&lab, name), arm, column_name);
-            let is_some = |value: &String| value.parse::<f64>().is_ok_and(|value| value > 0.0);
-            assert!(values.len() == rows && values.iter().all(is_some), "{arm} {name}: {values:?}");
-        }
-        let floors = column(&table(&lab, "grep"), arm, "fuse_floor_seconds");
-        let has_floor = |text: &String| text.parse::<f64>().is_ok_and(|seconds| seconds > 0.0);
-        assert!(floors.iter().all(|text| has_floor(text) == (arm != "ext4")), "{arm}: {floors:?}");
-        assert!(!column(&table(&lab, "free_space"), arm, "bytes").is_empty());
-        assert!(!column(&table(&lab, "maps"), arm, "used_bytes").is_empty());
+        assert_measured(&lab, arm, arm != "ext4");
     }
     let page = fs::read_to_string(lab.path("out/report.html")).unwrap();
     assert!(page.contains("FUSE floor") && page.contains("FUSE alone takes"), "the report shows what FUSE costs");

@@ -29,8 +29,8 @@ pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
     let place = Place::named(given).unwrap_or_else(|| Place(given.clone()));
     install_signal_cleanup().context("cannot handle signals")?;
     claim::check(place.path(), args.force)?;
-    let (options, keys) = options(args)?;
     let size = size(args, place.path())?;
+    let (options, keys) = options(args, if place.path().exists() { size_of(place.path())? } else { size })?;
     let zeroed = zeroed(args, place.path(), &options)?;
     let claim = claim::open(place.path(), size, Bytes(0), zeroed)?;
     let mut bar = Stretch::for_stderr(quiet, "writing zeros", "bytes", claim.to_zero());
@@ -60,7 +60,6 @@ fn check_words(args: &FsMkfsArgs) -> Result<()> {
         ("--no-parity", args.no_parity),
         ("--volume", args.volume.is_some()),
         ("--compress", args.pack.compress.is_some()),
-        ("--zeroed", args.zeroed),
         ("--flash-size", args.flash_size.is_some()),
         ("--flash-drive", !args.flash_drive.is_empty()),
         ("--medium", args.medium != MediumArg::Hdd),
@@ -84,19 +83,24 @@ fn size(args: &FsMkfsArgs, path: &Path) -> Result<Bytes> {
 /// How much of what is there is written over with zeros: where other file systems have marks; and the log, if another evergreen of the
 /// same identity may have been there, whose log would be believed.
 fn zeroed(args: &FsMkfsArgs, path: &Path, options: &MakeOptions) -> Result<Bytes> {
+    if args.zeroed {
+        return Ok(Bytes(0));
+    }
     if !path.exists() || (args.uuid.is_none() && args.seed.is_none()) {
         return Ok(Bytes(SCAN_BYTES as u64));
     }
     Ok(Bytes(Geometry::plan(size_of(path)?.0, options.unit_bytes, options.log_bytes)?.data_at))
 }
 
-/// What the words say. Errors: what cannot be.
-fn options(args: &FsMkfsArgs) -> Result<(MakeOptions, KeyOrder)> {
+/// What the words say, for a place of so many bytes. Errors: what cannot be.
+fn options(args: &FsMkfsArgs, size: Bytes) -> Result<(MakeOptions, KeyOrder)> {
     let FsTreeArgs { node_size, basement_size, fanout, unit_size, key_order } = &args.tree;
     let bytes = |word: &str, size: Bytes| {
         u32::try_from(size.0).map_err(|_| usage(format!("{word} {size}: less than 4 GiB is possible"), None))
     };
-    let usual = Shape::default();
+    let (_, uuid) = identity(args, "identity of an evergreen")?;
+    let suited = MakeOptions::suited(uuid, size.0);
+    let usual = suited.shape;
     let node_bytes = node_size.map_or(Ok(usual.node_bytes), |size| bytes("--node-size", size))?;
     let basement =
         basement_size.map_or(Ok(usual.basement_bytes.min(node_bytes)), |size| bytes("--basement-size", size))?;
@@ -108,9 +112,7 @@ fn options(args: &FsMkfsArgs) -> Result<(MakeOptions, KeyOrder)> {
     shape
         .validate()
         .map_err(|damage| usage(format!("{} {}: {} is possible", damage.field, damage.found, damage.expected), None))?;
-    let (_, uuid) = identity(args, "identity of an evergreen")?;
-    let mut options = MakeOptions::new(uuid);
-    options.shape = shape;
+    let mut options = MakeOptions { shape, ..suited };
     if let Some(size) = unit_size {
         options.unit_bytes = bytes("--unit-size", *size)?;
     }
