@@ -79,6 +79,8 @@ pub fn fragment_free_space(
         return refuse(format!("free extents of {} are shorter than its blocks of {}", Bytes(smallest), Bytes(block)));
     }
     let before = collect_settled(dir, kind)?;
+    // Of what is free now: in a moment it will be nothing.
+    let free_bytes = options.free.map_or_else(|| available(dir, &before), |free| free.0);
     // What can be allocated together can be let go only together on Btrfs: the filler is made of smallest extents there.
     let unit = if kind == Kind::Btrfs { smallest } else { block };
     if kind == Kind::Btrfs && before.bytes / unit > MOST_ALLOCATIONS {
@@ -93,7 +95,6 @@ pub fn fragment_free_space(
     let filler = workplace.create(OsStr::new(FILLER_NAME), "filler", 0o600)?;
     fill(&filler, if kind == Kind::Btrfs { unit } else { LARGEST_BYTES }, block)?;
     let reserved = collect_free(dir, kind)?;
-    let free_bytes = options.free.map_or(available(dir, &before), |free| free.0);
     let holes = compute_holes(wanted, free_bytes, &reserved, unit);
     if holes.is_empty() {
         return refuse(format!("{} are too little for any hole", Bytes(free_bytes)));

@@ -200,12 +200,26 @@ impl Autonomy {
                 if !self.is_on(at, now) {
                     break;
                 }
-                self.step(garden, at, now, &mut found)?;
+                match self.step(garden, at, now, &mut found) {
+                    // One block that cannot be read must not end all that is done beside serving.
+                    Err(error @ Error::Damaged { .. }) => self.leave_out(at, now, error, &mut found),
+                    done => done?,
+                }
                 self.gardened = true;
             }
         }
         self.account(garden);
         Ok(found)
+    }
+
+    /// A step met something that cannot be read: it is told. A pass over pointers goes on behind it, others come again after their rest.
+    fn leave_out(&mut self, at: usize, now: Nanos, error: Error, found: &mut Vec<String>) {
+        found.push(format!("left out: {error}"));
+        let pass = &mut self.passes[at];
+        self.scheduler.spend(pass.task, 1);
+        if pass.task != Task::FixUp {
+            (pass.is_running, pass.until, pass.volume) = (false, Nanos(now.0 + pass.rest.0), 0);
+        }
     }
 
     /// What the scheduler makes of what was seen, and what was done.

@@ -22,7 +22,8 @@ struct Row {
     setup: &'static str,
     paper: &'static str,
     band: &'static str,
-    /// inside, outside, told (nothing is judged), failed (a part of it, whatever the other says) or not run.
+    /// inside, outside, in part (inside as far as it was run), told (nothing is judged), failed (a part of it, whatever the other says) or
+    /// not run.
     verdict: &'static str,
     /// Why it is not run or outside, as far as that is known.
     why: String,
@@ -38,9 +39,18 @@ impl Reproduction {
             };
             let parts: Vec<Record> = ["structure", "time"].into_iter().filter_map(of).collect();
             let has_failed = failures.iter().any(|(part, _)| part.experiment() == published.name);
-            let verdict = if has_failed { "failed" } else { judge(&parts) };
+            let missing: Vec<Part> = published.parts().into_iter().filter(|part| of(part.kind()).is_none()).collect();
+            let verdict = match judge(&parts) {
+                _ if has_failed => "failed",
+                // What is inside with a part of its figures may be outside with the others.
+                "inside" | "told" if !missing.is_empty() => "in part",
+                verdict => verdict,
+            };
             let is_wanted = wanted.iter().any(|wanted| wanted.name == published.name);
-            let why = explain(published, verdict, is_wanted || !parts.is_empty(), failures);
+            let mut why = explain(published, verdict, is_wanted || !parts.is_empty(), failures);
+            if !parts.is_empty() && !has_failed {
+                why.extend(missing.iter().map(|part| format!(" Not run: its part on {}.", part.kind())));
+            }
             let Published { name, setup, paper, band, .. } = *published;
             Row { name, setup, paper, band, verdict, why, parts }
         };
