@@ -7,16 +7,16 @@ use senesce_core::Bytes;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Of an evergreen")]
 pub struct FsTreeArgs {
-    /// Bytes of a node of the tree at most; 4MiB by default.
+    /// Bytes of a node of the tree at most; 4MiB by default, on devices below 4GiB a thousandth of them.
     #[arg(long, value_name = "SIZE")]
     pub node_size: Option<Bytes>,
-    /// Bytes of a basement, the part of a leaf that is read for one block; 128KiB by default, or a node if that is smaller.
+    /// Bytes of a basement, the part of a leaf that is read for one block; a 32nd of a node by default, 4KiB to 128KiB.
     #[arg(long, value_name = "SIZE")]
     pub basement_size: Option<Bytes>,
     /// Children of a node; 16 by default.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(4..=1024))]
     pub fanout: Option<u32>,
-    /// Bytes of a unit of space, a power of two; 64KiB by default.
+    /// Bytes of a unit of space, a power of two; a 64th of a node by default, 4KiB to 64KiB.
     #[arg(long, value_name = "SIZE")]
     pub unit_size: Option<Bytes>,
     /// The order in which things lie; birth-path by default.

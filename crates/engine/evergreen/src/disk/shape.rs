@@ -27,6 +27,9 @@ pub struct Shape {
     pub key_order: KeyOrder,
 }
 
+/// Basements that fit a node: with one entry each they may be twice as many and more, and a header has room for 65,536.
+const MOST_BASEMENTS: u32 = 4096;
+
 impl Default for Shape {
     /// Nodes of 4 MiB, basements of 128 KiB, 16 children.
     fn default() -> Self {
@@ -43,6 +46,11 @@ impl Shape {
         }
         if !(256..=self.node_bytes).contains(&self.basement_bytes) {
             return damage("basement bytes", self.basement_bytes, format!("256 to {}", self.node_bytes));
+        }
+        if self.node_bytes / self.basement_bytes > MOST_BASEMENTS {
+            let expected =
+                format!("at least {}: a node has {MOST_BASEMENTS} at most", self.node_bytes / MOST_BASEMENTS);
+            return damage("basement bytes", self.basement_bytes, expected);
         }
         if !(4..=1024).contains(&self.fanout) {
             return damage("fanout", self.fanout, "4 to 1024".to_owned());

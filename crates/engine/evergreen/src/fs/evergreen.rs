@@ -39,7 +39,7 @@ pub struct EvergreenFs<S> {
     pub(super) store: S,
     pub(super) layout: KeyOrder,
     pub(super) table: Table,
-    /// Held by renames between directories.
+    /// Held by renames.
     pub(super) renames: Mutex<()>,
     numbers: Mutex<Numbers>,
 }
@@ -231,7 +231,7 @@ impl<S: KeyValue> EvergreenFs<S> {
         (*home != directory.child(self.layout, name, ino.0)).then(|| home.clone())
     }
 
-    /// Locks out all other renames between directories.
+    /// Locks out all other renames.
     pub(super) fn lock_renames(&self) -> MutexGuard<'_, ()> {
         self.renames.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -46,6 +46,8 @@ impl Directories<'_> {
 
 impl<S: KeyValue> EvergreenFs<S> {
     pub(super) fn do_rename(&self, caller: &Caller, from: Name<'_>, to: Name<'_>, how: RenameHow) -> FsResult<()> {
+        // From here on no directory gets another parent but by this call, and nobody else locks two that lie beside each other.
+        let _alone = self.lock_renames();
         if from.0 == to.0 {
             let node = self.table.get(from.0);
             let object = self.writing(&node)?;
@@ -53,8 +55,6 @@ impl<S: KeyValue> EvergreenFs<S> {
             let directories = Directories { from: object, to: None, from_inode, to_inode };
             return self.rename_between(caller, directories, (from, &[]), (to, &[]), how);
         }
-        // From here on no directory gets another parent but by this call.
-        let _alone = self.lock_renames();
         let (above_from, above_to) = (self.ancestors(from.0)?, self.ancestors(to.0)?);
         let (first, second) = (self.table.get(from.0), self.table.get(to.0));
         if !self.reading(&second)?.inode.is_directory() {
@@ -125,21 +125,24 @@ impl<S: KeyValue> EvergreenFs<S> {
             _ => {}
         }
         let moved_node = self.node_of(&directories.from.home, from.1, &moved)?;
-        let mut moved_object = self.writing(&moved_node)?;
-        let mut batch = Batch::new();
         touch(&mut directories.from_inode, caller.now);
         touch(&mut directories.to_inode, caller.now);
         let there = match &place.entry {
             Some(there) => Some((there, self.node_of(&directories.to().home, to.1, there)?)),
             None => None,
         };
+        // By their numbers, as two files are locked by whoever clones from one to the other.
+        let is_first = there.as_ref().is_some_and(|(there, _)| there.ino < moved.ino);
+        let first = there.as_ref().filter(|_| is_first).map(|(_, node)| self.writing(node)).transpose()?;
+        let mut moved_object = self.writing(&moved_node)?;
+        let second = there.as_ref().filter(|_| !is_first).map(|(_, node)| self.writing(node)).transpose()?;
+        let mut batch = Batch::new();
         let (new_home, inode) =
             self.move_object(&mut batch, caller, &moved_object, moved.ino, (directories.to(), to))?;
         let target = Target { ino: moved.ino, kind: moved.kind, home: &new_home };
         let mut label = None;
-        match &there {
-            Some((there, node)) if how == RenameHow::Exchange => {
-                let mut there_object = self.writing(node)?;
+        match (&there, first.or(second)) {
+            (Some((there, _)), Some(mut there_object)) if how == RenameHow::Exchange => {
                 let (there_home, there_inode) =
                     self.move_object(&mut batch, caller, &there_object, there.ino, (&directories.from, from))?;
                 let back = Target { ino: there.ino, kind: there.kind, home: &there_home };
@@ -151,8 +154,7 @@ impl<S: KeyValue> EvergreenFs<S> {
                 there_object.home = there_home;
                 there_object.inode = there_inode;
             }
-            Some((there, node)) => {
-                let there_object = self.writing(node)?;
+            (Some((there, node)), Some(there_object)) => {
                 if there_object.inode.is_directory() && there_object.inode.size > 0 {
                     return Err(FsError::NotEmpty);
                 }
@@ -173,7 +175,7 @@ impl<S: KeyValue> EvergreenFs<S> {
                 self.finish(batch, &mut directories, (from, to))?;
                 set_left(there_object, left);
             }
-            None => {
+            _ => {
                 let next = self.strike_name(
                     &mut batch,
                     (&directories.from, &mut directories.from_inode),

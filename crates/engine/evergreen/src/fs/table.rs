@@ -1,7 +1,7 @@
 //! Inodes in memory: each is read once, is there once, and has a lock of its own.
 //!
-//! Locks are taken from a directory to what it names, and a rename between directories excludes all others: then nobody
-//! waits for someone who waits for him. A file's lock is the last that is taken.
+//! Locks are taken from a directory to what it names, and renames, which lock what lies beside each other, exclude each other; two files
+//! are locked in the order of their numbers: then nobody waits for someone who waits for him. A file's lock is the last that is taken.
 
 use std::{
     collections::HashMap,

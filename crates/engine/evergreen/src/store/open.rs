@@ -86,7 +86,8 @@ impl Evergreen {
         let mut replay = Replay::new(device.clone(), &geometry, uuid, superblock.replay);
         for batch in &mut replay {
             let (_, batch) = batch?;
-            tree.settle()?;
+            // A node that cannot be read must not keep all others away: the second time it is passed over.
+            tree.settle().or_else(|_| tree.settle())?;
             live = live.saturating_add_signed(batch.claim.bytes);
             tree.ingest(batch.into());
             tree.trim(limits.cache_bytes);

@@ -55,6 +55,8 @@ impl<S: Source> Tree<S> {
     }
 
     /// Flushes from a node until what waits in it is within the limit. Returns whether all that went came behind the last key.
+    ///
+    /// Errors: of reading. From then on what waits for that child stays, and others go on, until more than twice the limit waits.
     fn relieve(&mut self, id: NodeId) -> Result<bool> {
         let mut is_appended = true;
         loop {
@@ -62,10 +64,21 @@ impl<S: Source> Tree<S> {
             if inner.weight() <= self.sizes.node_bytes {
                 return Ok(is_appended);
             }
-            let Some(index) = heaviest(inner, |child| child.weight * self.cheapness(child.id)) else {
+            let all = |child: &Child| child.weight * self.cheapness(child.id);
+            let readable = |child: &Child| if self.unreadable.contains(&child.id) { 0 } else { all(child) };
+            let is_too_much = inner.weight() > 2 * self.sizes.node_bytes;
+            let Some(index) = heaviest(inner, readable).or_else(|| heaviest(inner, all).filter(|_| is_too_much)) else {
                 return Ok(false);
             };
-            is_appended &= self.flush(id, index)?;
+            let child = inner.children()[index].id;
+            match self.flush(id, index) {
+                Ok(appended) => is_appended &= appended,
+                Err(error) => {
+                    self.unreadable.insert(child);
+                    return Err(error);
+                }
+            }
+            self.unreadable.remove(&child);
         }
     }
 

@@ -21,6 +21,8 @@ mod source;
 mod tests;
 mod walk;
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 
 pub(crate) use nodes::Nodes;
@@ -38,6 +40,8 @@ pub(crate) struct Tree<S> {
     pub(crate) nodes: Nodes<S>,
     root: NodeId,
     sizes: Sizes,
+    /// Children to which nothing could be flushed when it was tried last.
+    unreadable: BTreeSet<NodeId>,
     /// A range came since the last [`settle`](Tree::settle).
     is_ranged: bool,
 }
@@ -49,14 +53,14 @@ impl<S: Source> Tree<S> {
         let leaf = nodes.create(Node { lower: Bytes::new(), upper: None, body: Body::Leaf(Leaf::default()) });
         let children = vec![Child::new(Bytes::new(), leaf, Buffer::default())];
         let root = nodes.create(Node { lower: Bytes::new(), upper: None, body: Body::Inner(Inner::new(1, children)) });
-        Self { nodes, root, sizes: Sizes::new(shape), is_ranged: false }
+        Self { nodes, root, sizes: Sizes::new(shape), unreadable: BTreeSet::new(), is_ranged: false }
     }
 
     /// One that is there: its root, and the number of the next new node.
     pub(crate) fn open(source: S, shape: &Shape, root: NodeId, next: NodeId) -> Result<Self> {
         let mut nodes = Nodes::new(source, next);
         nodes.whole(root)?;
-        Ok(Self { nodes, root, sizes: Sizes::new(shape), is_ranged: true })
+        Ok(Self { nodes, root, sizes: Sizes::new(shape), unreadable: BTreeSet::new(), is_ranged: true })
     }
 
     /// Its root.

@@ -1,11 +1,14 @@
 //! Requests that fail, and devices that lie: a clear error or the right answer, and nothing durable is lost.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use senesce_block::{FaultDevice, MemoryDevice};
 use senesce_core::{Rng, Seed};
-use senesce_evergreen::{Error, Evergreen, KeyValue, Limits, MakeOptions, ModelStore};
+use senesce_evergreen::{
+    Batch, Error, Evergreen, KeyValue, Limits, MakeOptions, ModelStore,
+    disk::{Area, NodeMap, read_newest},
+};
 
 use crate::rig::{TINY, draw, entries, key, made};
 
@@ -161,4 +164,57 @@ fn what_a_device_that_lies_left_is_never_taken_for_what_it_is_not() {
             Err(error) => assert!(matches!(error, Error::Damaged { .. }), "{fault}: {error}"),
         });
     }
+}
+
+/// Where a leaf lies: its first byte and its length.
+fn a_leaf(device: &Arc<MemoryDevice>) -> (u64, u64) {
+    let superblock = read_newest(&**device).unwrap();
+    let area = Area::new(device.clone(), superblock.geometry);
+    let map = NodeMap::load(&area, &superblock).unwrap();
+    let leaf = map.iter().map(|(_, place)| place).find(|place| {
+        let levels = area.read(&place.extents, 0, 40).unwrap()[21];
+        levels == 0 && place.bytes > 2000
+    });
+    let place = leaf.expect("there are leaves");
+    (superblock.geometry.unit_at(place.extents[0].first), place.bytes.into())
+}
+
+#[test]
+fn one_leaf_that_cannot_be_read_any_more_does_not_keep_from_the_others() {
+    const KEYS: u64 = 600;
+    let device = made(4 << 20, &TINY);
+    let store = Evergreen::open(device.clone(), FEW).unwrap();
+    let mut model = BTreeMap::new();
+    let mut put = |store: &Evergreen, key: Bytes, byte: u8| {
+        let mut batch = Batch::new();
+        batch.put(key.clone(), vec![byte; 100]);
+        let done = store.apply(batch);
+        if done.is_ok() {
+            model.insert(key, byte);
+        }
+        done
+    };
+    (0..KEYS).for_each(|number| put(&store, key(number), 1).unwrap());
+    store.checkpoint().unwrap();
+    drop(store);
+    let (at, len) = a_leaf(&device);
+    let faulty = Arc::new(FaultDevice::new(device));
+    faulty.inject(&format!("fail read at {at}+{len}")).unwrap();
+    let store = Evergreen::open(faulty.clone(), FEW).unwrap();
+    let mut rng = Rng::for_purpose(Seed(5), "writes");
+    let mut write = |number: u64| put(&store, [&key(rng.below(KEYS))[..], &number.to_le_bytes()].concat().into(), 2);
+    let refused = (0..2000).filter(|number| write(*number).is_err()).count();
+    assert!((1..20).contains(&refused), "{refused} of 2000 were refused");
+    store.sync().unwrap();
+    drop(store);
+    // As after a kill: what waits for that leaf is in the log or in the nodes above.
+    let store = Evergreen::open(faulty, FEW).unwrap();
+    let mut lost = 0;
+    for (key, byte) in &model {
+        match store.get(key) {
+            Ok(value) => assert_eq!(value.unwrap(), vec![*byte; 100], "{key:?}"),
+            Err(_) => lost += 1,
+        }
+    }
+    assert!((1..60).contains(&lost), "{lost} of {} cannot be read", model.len());
 }

@@ -102,8 +102,10 @@ fn options(args: &FsMkfsArgs, size: Bytes) -> Result<(MakeOptions, KeyOrder)> {
     let suited = MakeOptions::suited(uuid, size.0);
     let usual = suited.shape;
     let node_bytes = node_size.map_or(Ok(usual.node_bytes), |size| bytes("--node-size", size))?;
-    let basement =
-        basement_size.map_or(Ok(usual.basement_bytes.min(node_bytes)), |size| bytes("--basement-size", size))?;
+    let basement = basement_size
+        .map_or(Ok(usual.basement_bytes.min((node_bytes / 32).max(4096)).min(node_bytes)), |size| {
+            bytes("--basement-size", size)
+        })?;
     let keys = match key_order {
         None | Some(KeyOrderArg::BirthPath) => KeyOrder::BirthPath,
         Some(KeyOrderArg::InodeNumber) => KeyOrder::InodeNumber,
@@ -113,8 +115,17 @@ fn options(args: &FsMkfsArgs, size: Bytes) -> Result<(MakeOptions, KeyOrder)> {
         .validate()
         .map_err(|damage| usage(format!("{} {}: {} is possible", damage.field, damage.found, damage.expected), None))?;
     let mut options = MakeOptions { shape, ..suited };
-    if let Some(size) = unit_size {
-        options.unit_bytes = bytes("--unit-size", *size)?;
+    match unit_size {
+        Some(size) => options.unit_bytes = bytes("--unit-size", *size)?,
+        // Units that are large beside nodes are mostly empty.
+        None => options.unit_bytes = options.unit_bytes.min((node_bytes / 64).max(4096).next_power_of_two()),
+    }
+    if options.unit_bytes > node_bytes / 4 {
+        let (unit, node) = (Bytes(options.unit_bytes.into()), Bytes(node_bytes.into()));
+        return Err(usage(
+            format!("units of {unit} beside nodes of {node}"),
+            Some("a unit is a quarter of a node at most"),
+        ));
     }
     options.log_bytes = args.log_size.map(|size| size.0);
     Ok((options, keys))

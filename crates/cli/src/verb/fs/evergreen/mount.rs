@@ -69,32 +69,32 @@ pub(in super::super) struct Chores {
     every: Duration,
     synced: Instant,
     checkpointed: Instant,
-    failed: bool,
+    /// What failed last, so that the same is not told every second.
+    told: Option<String>,
 }
 
 impl Chores {
     pub fn new(point_every: u64) -> Self {
         let now = Instant::now();
-        Self { every: Duration::from_secs(point_every), synced: now, checkpointed: now, failed: false }
+        Self { every: Duration::from_secs(point_every), synced: now, checkpointed: now, told: None }
     }
 
-    /// A failure is told once; what does not work any more then, unmounting tells again.
+    /// What fails is tried again: programs go on, and what they do is to be durable as soon as it can be.
     pub fn do_some(&mut self, store: &Evergreen) {
-        if self.failed {
+        let is_due = self.checkpointed.elapsed() >= self.every;
+        if !is_due && self.synced.elapsed() < SYNC {
             return;
         }
-        let done = if self.checkpointed.elapsed() >= self.every {
-            (self.checkpointed, self.synced) = (Instant::now(), Instant::now());
-            store.checkpoint()
-        } else if self.synced.elapsed() >= SYNC {
-            self.synced = Instant::now();
-            store.sync()
-        } else {
-            Ok(())
-        };
-        if let Err(error) = done {
-            eprintln!("senesce: {error}");
-            self.failed = true;
+        // The log first: a checkpoint takes longer, and may fail for want of space.
+        let done = store.sync().and_then(|()| if is_due { store.checkpoint() } else { Ok(()) });
+        self.synced = Instant::now();
+        if is_due {
+            self.checkpointed = self.synced;
         }
+        let failed = done.err().map(|error| error.to_string());
+        if let Some(why) = failed.as_ref().filter(|_| failed != self.told) {
+            eprintln!("senesce: {why}");
+        }
+        self.told = failed;
     }
 }
