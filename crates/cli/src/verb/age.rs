@@ -62,17 +62,11 @@ fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, qu
         return Err(usage("--gardening is about a garden", Some("name one: --on garden:DIRECTORY")));
     }
     if let Some(place) = args.on.strip_prefix("garden:") {
-        check_not_made(args, plan, "a garden")?;
-        if args.fs.is_some() || args.force {
-            return Err(usage("--fs and --force are about volumes that are made; --on names a garden", None));
-        }
+        check_engine(args, plan, "a garden")?;
         return age_garden(args, plan, Path::new(place), scratch, quiet);
     }
     if let Some(place) = args.on.strip_prefix("evergreen:") {
-        check_not_made(args, plan, "an evergreen")?;
-        if args.fs.is_some() || args.force {
-            return Err(usage("--fs and --force are about volumes that are made; --on names an evergreen", None));
-        }
+        check_engine(args, plan, "an evergreen")?;
         let source = open_source(plan, scratch)?;
         let aged = |target: &_| age_onto(args, plan, &source, Onto::Engine(target), quiet, &mut || Ok(()));
         return tell(args, &args.on, &with_evergreen(Path::new(place), aged)?, &[], None);
@@ -110,6 +104,15 @@ fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, qu
     let kept = keep(args, plan, custodian, &mut volume, &end)?;
     volume.destroy()?;
     tell(args, &args.on, &end, &kept, None)
+}
+
+/// An engine in this process is not made either, and nobody mounts it.
+fn check_engine(args: &AgeArgs, plan: &Plan, place: &str) -> Result<()> {
+    check_not_made(args, plan, place)?;
+    if args.fs.is_some() || args.force {
+        return Err(usage(format!("--fs and --force are about volumes that are made; --on names {place}"), None));
+    }
+    Ok(())
 }
 
 /// What is made neither anew nor kept takes no arguments about that.

@@ -11,7 +11,7 @@ use senesce_testkit::root_or_skip;
 
 use super::{
     disk::must,
-    garden_mount::start,
+    garden_mount::{assert_as_copied, start, write_and_copy},
     lab::{Done, Lab, mount_points},
 };
 
@@ -70,24 +70,15 @@ fn what_was_written_before_a_kill_is_there_after_it() {
     mkfs(&lab);
     let mut child = mount(&lab, &[]);
     lab.run(["fs", "stat", "g"]).refused(3, &["another has it open", "hint: a garden that is mounted"]);
-    for directory in 0..5 {
-        let path = lab.path(format!("mnt/{directory}"));
-        fs::create_dir(&path).unwrap();
-        for file in 0..40u8 {
-            fs::write(path.join(format!("{file}")), vec![file; usize::from(file) * 1000]).unwrap();
-        }
-        fs::rename(&path, lab.path(format!("mnt/moved-{directory}"))).unwrap();
-    }
-    must("cp", &["-a", &lab.path("mnt/.").to_string_lossy(), &lab.path("copy").to_string_lossy()]);
+    write_and_copy(&lab);
     child.kill().unwrap();
     child.wait().unwrap();
     lab.run(["clean"]).good();
     assert!(!mount_points().contains(&lab.path("mnt").to_string_lossy().into_owned()));
     assert!(check(&lab).contains("as opening makes it: clean"), "the log holds what was done");
 
-    let same = || must("diff", &["-r", &lab.path("copy").to_string_lossy(), &lab.path("mnt").to_string_lossy()]);
     let mut child = mount(&lab, &["--read-only"]);
-    same();
+    assert_as_copied(&lab);
     assert_eq!(fs::write(lab.path("mnt/new"), "x").unwrap_err().raw_os_error(), Some(30));
     must("umount", &[&lab.path("mnt").to_string_lossy()]);
     assert!(child.wait().unwrap().success());
@@ -95,7 +86,7 @@ fn what_was_written_before_a_kill_is_there_after_it() {
     assert!(told.contains("as opening makes it: clean"), "a read-only mount did what the log holds: {told}");
 
     let child = mount(&lab, &["--threads", "3"]);
-    same();
+    assert_as_copied(&lab);
     fs::remove_dir_all(lab.path("mnt/moved-0")).unwrap();
     must("kill", &["-INT", &child.id().to_string()]);
     let done = Done::of(child.wait_with_output().unwrap()).good();

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     disk::must,
-    garden_mount::start,
+    garden_mount::{assert_as_copied, start, write_and_copy},
     garden_plans::assert_measured,
     lab::{Done, Lab, SMALL},
 };
@@ -88,15 +88,7 @@ fn what_was_written_before_a_kill_is_there_after_it() {
     };
     let mut child = mount(&["--point-every", "3600"]);
     lab.run(["fs", "stat", "e.img"]).refused(3, &["another has it open"]);
-    for directory in 0..5 {
-        let path = lab.path(format!("mnt/{directory}"));
-        fs::create_dir(&path).unwrap();
-        for file in 0..40u8 {
-            fs::write(path.join(format!("{file}")), vec![file; usize::from(file) * 1000]).unwrap();
-        }
-        fs::rename(&path, lab.path(format!("mnt/moved-{directory}"))).unwrap();
-    }
-    must("cp", &["-a", &lab.path("mnt/.").to_string_lossy(), &lab.path("copy").to_string_lossy()]);
+    write_and_copy(&lab);
     fs::File::open(lab.path("mnt/moved-4/39")).unwrap().sync_all().unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
@@ -104,15 +96,14 @@ fn what_was_written_before_a_kill_is_there_after_it() {
     let told = lab.run(["fs", "check", "e.img"]).good().stdout;
     assert!(told.starts_with("as it lies: clean") && told.contains("as opening makes it: clean"), "{told}");
 
-    let same = || must("diff", &["-r", &lab.path("copy").to_string_lossy(), &lab.path("mnt").to_string_lossy()]);
     let mut child = mount(&["--read-only"]);
-    same();
+    assert_as_copied(&lab);
     assert_eq!(fs::write(lab.path("mnt/new"), "x").unwrap_err().raw_os_error(), Some(30));
     must("umount", &[&lab.path("mnt").to_string_lossy()]);
     assert!(child.wait().unwrap().success());
 
     let child = mount(&["--threads", "3"]);
-    same();
+    assert_as_copied(&lab);
     fs::remove_dir_all(lab.path("mnt/moved-0")).unwrap();
     must("kill", &["-INT", &child.id().to_string()]);
     Done::of(child.wait_with_output().unwrap()).good();

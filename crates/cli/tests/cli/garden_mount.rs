@@ -1,4 +1,4 @@
-//! The garden `g` of a lab, mounted on `mnt` as a user does it.
+//! The garden `g` of a lab, mounted on `mnt` as a user does it; and what is done with any mount there.
 
 use std::{
     fs,
@@ -51,4 +51,22 @@ impl Drop for Mounted<'_> {
             let _ = Command::new("umount").arg("-l").arg(self.lab.path("mnt")).status();
         }
     }
+}
+
+/// Writes a tree to `mnt` and copies it to `copy`.
+pub fn write_and_copy(lab: &Lab) {
+    for directory in 0..5 {
+        let path = lab.path(format!("mnt/{directory}"));
+        fs::create_dir(&path).unwrap();
+        for file in 0..40u8 {
+            fs::write(path.join(format!("{file}")), vec![file; usize::from(file) * 1000]).unwrap();
+        }
+        fs::rename(&path, lab.path(format!("mnt/moved-{directory}"))).unwrap();
+    }
+    must("cp", &["-a", &lab.path("mnt/.").to_string_lossy(), &lab.path("copy").to_string_lossy()]);
+}
+
+/// `mnt` holds what was copied.
+pub fn assert_as_copied(lab: &Lab) {
+    must("diff", &["-r", &lab.path("copy").to_string_lossy(), &lab.path("mnt").to_string_lossy()]);
 }

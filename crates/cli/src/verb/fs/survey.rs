@@ -36,7 +36,6 @@ pub fn collect_told(place: &Path, volume: Option<&str>, goes_on: &dyn Fn() -> bo
     });
     let mut found = found.with_context(|| format!("cannot look into {}", place.display()))?;
     found.errors.extend(strange);
-    let count = |kind| entries.iter().filter(|told| told.entry.kind == kind).count() as u64;
     let (inodes, used) = found.inodes;
     Ok(Told {
         path: format!("garden:{} volume {}", place.display(), found.name()),
@@ -48,7 +47,7 @@ pub fn collect_told(place: &Path, volume: Option<&str>, goes_on: &dyn Fn() -> bo
         inodes: (inodes.saturating_sub(used), inodes),
         free: found.free.iter().map(|free| free_extent(free.start, free.end - free.start)).collect(),
         areas: groups(&found.areas),
-        survey: figures(&found, count(EntryKind::File), count(EntryKind::Directory)),
+        survey: figures(&entries, found.further_links, &found.errors),
         warnings: warnings(&found),
         // By a hash with a seed of the volume's own, as on ext4.
         is_shuffled: true,
@@ -68,7 +67,9 @@ fn groups(areas: &[SurveyedArea]) -> Vec<AreaGroup> {
     areas.chunk_by(|a, b| a.group == b.group).map(of_group).collect()
 }
 
-fn figures(found: &Survey, files: u64, directories: u64) -> SurveyFigures {
+/// How a survey of an engine went: what it told, further names of files, and what it could not read, with the reasons.
+pub(super) fn figures(entries: &[ToldEntry], further_links: u64, errors: &[(Vec<u8>, String)]) -> SurveyFigures {
+    let count = |kind| entries.iter().filter(|told| told.entry.kind == kind).count() as u64;
     let error = |(path, message): &(Vec<u8>, String)| ItemError {
         operation: "read",
         path: String::from_utf8_lossy(path).into_owned().into(),
@@ -77,13 +78,13 @@ fn figures(found: &Survey, files: u64, directories: u64) -> SurveyFigures {
     };
     SurveyFigures {
         space: Space::Device,
-        files,
-        directories,
-        further_links: found.further_links,
+        files: count(EntryKind::File),
+        directories: count(EntryKind::Directory),
+        further_links,
         mounts_passed: 0,
         vanished: 0,
-        errors: found.errors.iter().take(SurveyFigures::ERRORS_KEPT).map(error).collect(),
-        errors_count: found.errors.len() as u64,
+        errors: errors.iter().take(SurveyFigures::ERRORS_KEPT).map(error).collect(),
+        errors_count: errors.len() as u64,
     }
 }
 

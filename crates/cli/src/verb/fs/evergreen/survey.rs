@@ -1,16 +1,16 @@
 //! What an evergreen tells an inspection.
 
 use anyhow::{Context, Result};
-use senesce_core::{Extent, RelPath, Space};
+use senesce_core::{Extent, RelPath};
 use senesce_evergreen::{SurveyedFile, survey};
 use senesce_fsapi::FileKind;
 use senesce_inspect::{Told, ToldEntry};
 use senesce_probe::{
-    collect::{EntryKind, ItemError, SurveyFigures, Surveyed},
+    collect::{EntryKind, Surveyed},
     map::{ExtentFlags, FreeExtent, RawExtent},
 };
 
-use super::Place;
+use super::{super::survey::figures, Place};
 
 /// Surveys an evergreen, straight from its device. A position is a byte of the device. `goes_on` is asked now and then.
 pub fn collect_told(place: &Place, goes_on: &dyn Fn() -> bool) -> Result<Told> {
@@ -20,20 +20,13 @@ pub fn collect_told(place: &Place, goes_on: &dyn Fn() -> bool) -> Result<Told> {
     let found = survey(device, &mut |file| {
         match told(&file) {
             Some(entry) => entries.push(entry),
-            None => strange.push(file.path),
+            None => strange.push((file.path, "its name is none".to_owned())),
         }
         !entries.len().is_multiple_of(1024) || goes_on()
     });
     let found = found.with_context(|| format!("cannot look into {place}"))?;
     let free_extent = |&(start_bytes, length_bytes): &(u64, u64)| FreeExtent { start_bytes, length_bytes };
     let free: Vec<FreeExtent> = found.free.iter().map(free_extent).collect();
-    let count = |kind| entries.iter().filter(|told: &&ToldEntry| told.entry.kind == kind).count() as u64;
-    let error = |path: &Vec<u8>| ItemError {
-        operation: "read",
-        path: String::from_utf8_lossy(path).into_owned().into(),
-        message: "its name is none".to_owned(),
-        errno: None,
-    };
     Ok(Told {
         path: format!("evergreen:{place}"),
         file_system: "evergreen".to_owned(),
@@ -46,16 +39,7 @@ pub fn collect_told(place: &Place, goes_on: &dyn Fn() -> bool) -> Result<Told> {
         areas: Vec::new(),
         is_shuffled: false,
         free,
-        survey: SurveyFigures {
-            space: Space::Device,
-            files: count(EntryKind::File),
-            directories: count(EntryKind::Directory),
-            further_links: found.further_links,
-            mounts_passed: 0,
-            vanished: 0,
-            errors: strange.iter().take(SurveyFigures::ERRORS_KEPT).map(error).collect(),
-            errors_count: strange.len() as u64,
-        },
+        survey: figures(&entries, found.further_links, &strange),
         warnings: vec![
             "a block lies where its bytes lie in a leaf of the tree; the keys between them are not counted, so what one reading of a leaf \
              gives is in one piece"
