@@ -25,6 +25,7 @@ mod spread;
 mod suite;
 mod summary;
 mod transfer;
+mod tree;
 mod verdict;
 
 pub use equivalence::equivalence_table;
@@ -38,3 +39,4 @@ pub use reproduction::{ReproductionOptions, render_reproduction};
 pub use suite::{SuiteOptions, render_suite};
 pub use summary::summary_table;
 pub use transfer::{TransferOptions, render_transfer, render_transfer_svg};
+pub use tree::{TreeOptions, render_tree, render_tree_svg, tree_screen};

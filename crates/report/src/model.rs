@@ -108,6 +108,10 @@ pub(crate) struct Model<'a> {
     pub fullness: Lines,
     /// Steps per second.
     pub aging_speed: Lines,
+    /// Bytes that the device was asked to write for each byte of content, since the checkpoint before.
+    pub write_amplification: Lines,
+    /// The same from the first step on.
+    pub write_amplification_of_all: BTreeMap<(String, Role), f64>,
     pub steps: StepCosts,
     /// Milliseconds of the three quantiles, by operation.
     pub latency: BTreeMap<&'static str, [Lines; 3]>,
@@ -174,6 +178,8 @@ impl<'a> Model<'a> {
                     .filter(|cell| valid.contains(&cell.key))
                     .map(|cell| (&cell.key, 100.0 * cell.used_bytes as f64 / cell.capacity_bytes as f64)),
             ),
+            write_amplification: lines(amplified(results, &valid)),
+            write_amplification_of_all: amplification_of_all(results, &valid),
             aging_speed: lines(aging.map(|row| (&row.key, row.steps as f64 / row.wall_seconds))),
             steps: step_costs(results, &valid),
             latency: latency(results, &valid),
@@ -254,6 +260,25 @@ fn step_costs(results: &Results, valid: &BTreeSet<&CellKey>) -> StepCosts {
         disk_seconds: lines(counted().map(|row| (&row.key, row.disk_seconds))),
         disk_rate: lines(counted().map(|row| (&row.key, mib(row) / row.disk_seconds))),
     }
+}
+
+/// Cells and bytes written to the device for each byte of content; not where the git binary wrote, which nobody counted.
+fn amplified<'r>(results: &'r Results, valid: &BTreeSet<&CellKey>) -> impl Iterator<Item = (&'r CellKey, f64)> {
+    let rows = results.aging.iter().filter(|row| valid.contains(&row.key) && row.written_bytes > 0);
+    rows.filter_map(|row| Some((&row.key, row.device_written_bytes? as f64 / row.written_bytes as f64)))
+}
+
+fn amplification_of_all(results: &Results, valid: &BTreeSet<&CellKey>) -> BTreeMap<(String, Role), f64> {
+    let mut sums: BTreeMap<(String, Role), (u64, u64)> = BTreeMap::new();
+    for row in results.aging.iter().filter(|row| valid.contains(&row.key)) {
+        if let Some(written) = row.device_written_bytes {
+            let sum = sums.entry((row.key.arm.clone(), row.key.role)).or_default();
+            *sum = (sum.0 + written, sum.1 + row.written_bytes);
+        }
+    }
+    let ratio =
+        |(key, (device, content)): (_, (u64, u64))| (content > 0).then(|| (key, device as f64 / content as f64));
+    sums.into_iter().filter_map(ratio).collect()
 }
 
 fn latency(results: &Results, valid: &BTreeSet<&CellKey>) -> BTreeMap<&'static str, [Lines; 3]> {

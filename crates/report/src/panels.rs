@@ -159,6 +159,8 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
         reference: model.asked_fullness().map(|percent| (percent, "asked")),
         ..line(&model.fullness, "% of the capacity", "%")
     };
+    let amplification =
+        LineFigure { roles: aged, ..line(&model.write_amplification, "bytes written for each byte of content", "×") };
     let speed = LineFigure { roles: aged, ..line(&model.aging_speed, "steps per second", " steps/s") };
     let (shared, own, log) = (Variant::Shared, Variant::Own, Variant::Logarithmic);
     let mut figures = vec![
@@ -214,6 +216,16 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
         free_space_figure(model),
         map_figure(model),
         step_figure(model),
+        line_figure(
+            model,
+            "write-amplification",
+            "Write amplification",
+            &amplification,
+            &[shared, own],
+            "Bytes that the block device was asked to write for each byte of content that the steps since the checkpoint \
+             before wrote, journals, logs and metadata included, until the volume was unmounted behind them. Below 1: files were \
+             gone or written anew before they came to the device. The first checkpoint is the copy that everything begins with.",
+        ),
         latency_figure(model),
         line_figure(
             model,

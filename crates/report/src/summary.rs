@@ -8,8 +8,9 @@ use crate::model::{Line, Lines, Model, ROLES, Spread};
 use crate::verdict::{verdicts, warnings};
 
 /// Heads of the summary's columns; the third is what checkpoints are counted in. Of disks in virtual time the modelled
-/// figures lead, and the wall's stand where else the model's do.
-pub(crate) fn heads<'m>(model: &'m Model) -> [&'m str; 12] {
+/// figures lead, and the wall's stand where else the model's do. The last is bytes written to the device for each of content, from the
+/// first step on.
+pub(crate) fn heads<'m>(model: &'m Model) -> [&'m str; 13] {
     let memory = model.is_wall_of_memory();
     let (first, last, slowdown, interval, other, other_slowdown) = match model.virtual_disk() {
         None => ("first s/GiB", "last s/GiB", "slowdown", "95% (n)", "model s/GiB", "model slowdown"),
@@ -23,7 +24,22 @@ pub(crate) fn heads<'m>(model: &'m Model) -> [&'m str; 12] {
     };
     let layout = ["layout score", "extents/file", "adjacent files"];
     let [score, extents, adjacent] = layout;
-    ["arm", "volume", &model.unit, first, last, slowdown, interval, other, other_slowdown, score, extents, adjacent]
+    let writes = "writes/byte";
+    [
+        "arm",
+        "volume",
+        &model.unit,
+        first,
+        last,
+        slowdown,
+        interval,
+        other,
+        other_slowdown,
+        score,
+        extents,
+        adjacent,
+        writes,
+    ]
 }
 
 /// Where the modelled figures of a device come from.
@@ -47,7 +63,7 @@ pub(crate) fn note(model: &Model) -> String {
 }
 
 /// The summary's rows, as text, in the order of [`heads`].
-pub(crate) fn rows(model: &Model) -> Vec<[String; 12]> {
+pub(crate) fn rows(model: &Model) -> Vec<[String; 13]> {
     let (wall, none) = (model.grep_cost(), Lines::new());
     let measured = (&wall, &model.slowdown);
     let modelled = model.main_device().map_or((&none, &none), |(_, costs, slowdown)| (costs, slowdown));
@@ -79,6 +95,11 @@ pub(crate) fn rows(model: &Model) -> Vec<[String; 12]> {
                 last(&line(&model.layout_score), pulls, |score| format!("{:.3}", score.median)),
                 last(&line(&model.extents_per_file), pulls, |extents| format!("{:.3}", extents.median)),
                 last(&line(&model.adjacent_files_share), pulls, |share| format!("{:.1}%", share.median * 100.0)),
+                match model.write_amplification_of_all.get(&(arm.clone(), role)) {
+                    Some(times) => figure(*times),
+                    None if role == Role::Unaged => String::new(),
+                    None => "–".to_owned(),
+                },
             ]);
         }
     }

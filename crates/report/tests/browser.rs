@@ -7,13 +7,15 @@ mod reproduction_sample;
 mod suite_sample;
 #[path = "common/transfer.rs"]
 mod transfer_sample;
+#[path = "common/tree.rs"]
+mod tree_sample;
 
 use std::path::Path;
 use std::process::Command;
 
 use senesce_report::{
-    ReportOptions, ReproductionOptions, SuiteOptions, TransferOptions, render_report, render_reproduction,
-    render_suite, render_transfer,
+    ReportOptions, ReproductionOptions, SuiteOptions, TransferOptions, TreeOptions, render_report, render_reproduction,
+    render_suite, render_transfer, render_tree,
 };
 use senesce_store::Role;
 
@@ -140,6 +142,27 @@ const CHECK_REPRODUCTION: &str = r#"
   document.body.append(verdict);
 "#;
 
+/// The same for the picture of a tree.
+const CHECK_TREE: &str = r#"
+  check("first");
+  const shown = [...document.querySelectorAll("svg.panel")].filter(seen);
+  const outside = shown.flatMap((panel) => [...panel.querySelectorAll("rect, path, text")].filter((drawn) => {
+    const [a, b] = [drawn.getBoundingClientRect(), panel.getBoundingClientRect()];
+    return a.width > 0 && (a.left < b.left - 1 || a.right > b.right + 1 || a.top < b.top - 1 || a.bottom > b.bottom + 1);
+  })).length;
+  shown[0].focus();
+  shown[0].dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight" }));
+  const tooltip = document.getElementById("tip").innerText;
+  const colour = () => getComputedStyle(shown[0].querySelector(".tree-waits")).fill;
+  const before = colour();
+  document.getElementById("theme").click();
+  const after = colour();
+  const verdict = document.createElement("pre");
+  verdict.id = "verdict";
+  verdict.textContent = "VERDICT" + JSON.stringify({ overlaps, shown: shown.length, outside, tooltip, before, after }) + "END";
+  document.body.append(verdict);
+"#;
+
 /// The page with a check that runs when it is there.
 fn with_check(page: &str, check: &str) -> String {
     let script = format!("<script>addEventListener(\"load\", () => {{\n{TEXTS}{check}\n}});</script>");
@@ -201,11 +224,11 @@ fn opens_without_errors_or_overlaps_wide_and_narrow_light_and_dark() {
         assert!(console.is_empty(), "{width} px: {console:?}");
         assert_eq!(verdict["width"], width);
         assert_eq!(verdict["overlaps"], serde_json::json!([]), "{width} px");
-        assert_eq!(verdict["panels"], 77, "{width} px");
-        // Eleven checkpoints a panel; no slowdown where ext4 has no fresh copy, no aging before the first pull.
+        assert_eq!(verdict["panels"], 83, "{width} px");
+        // Eleven checkpoints a panel; no slowdown where ext4 has no fresh copy, no aging, nor writing for it, before the first pull.
         let slowdown = 2 * (11 + 10 + 11);
         let modelled = 2 * (3 * 3 * 11 + slowdown);
-        let columns = 9 * 3 * 11 + slowdown + modelled + 2 * 3 * 10 + 2 * 4 * 11;
+        let columns = 9 * 3 * 11 + slowdown + modelled + 4 * 3 * 10 + 2 * 4 * 11;
         assert_eq!(verdict["columns"], columns, "{width} px");
         assert!(verdict["tooltip"].as_str().unwrap().contains("s/GiB"), "{verdict}");
         assert_eq!(verdict["hidden"], true, "the toggle must hide the line of the full volume");
@@ -284,5 +307,22 @@ fn the_page_of_published_experiments_opens_without_errors_or_overlaps() {
         assert!(tooltip.contains("1 turnovers") && tooltip.contains("with cleaning"), "{verdict}");
         assert_ne!(verdict["before"], verdict["after"], "{width} px: dots follow the theme");
         assert_eq!(verdict["hollow"], verdict["paper"], "{width} px");
+    }
+}
+
+#[test]
+fn the_picture_of_a_tree_opens_without_errors_or_overlaps() {
+    let Some(chromium) = chromium_or_skip() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    for (leaves, width, dark) in [(400, 1280, false), (10_000, 1280, true), (400, 390, true), (1, 390, false)] {
+        let page = render_tree(&tree_sample::tree(leaves), &TreeOptions::default()).unwrap();
+        std::fs::write(dir.path().join("page.html"), with_check(&page, CHECK_TREE)).unwrap();
+        let (verdict, log) = open(chromium, dir.path(), width, dark);
+        let console: Vec<_> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
+        assert!(console.is_empty(), "{leaves} leaves, {width} px: {console:?}");
+        assert_eq!(verdict["overlaps"], serde_json::json!([]), "{leaves} leaves, {width} px");
+        assert_eq!((&verdict["shown"], &verdict["outside"]), (&3.into(), &0.into()), "{leaves} leaves, {width} px");
+        assert!(verdict["tooltip"].as_str().unwrap().contains("in node 1 for node 2"), "{verdict}");
+        assert_ne!(verdict["before"], verdict["after"], "{width} px: bars follow the theme");
     }
 }

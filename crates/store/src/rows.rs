@@ -254,6 +254,9 @@ pub struct AgingRow {
     pub user_seconds: f64,
     /// CPU time of the whole process in the kernel meanwhile, seconds.
     pub system_seconds: f64,
+    /// Bytes that the block device was asked to write from the end of the checkpoint before until the volume was unmounted; none in a
+    /// directory, and in older results.
+    pub device_written_bytes: Option<u64>,
 }
 
 /// Table `latency`: how long the operations that aged a volume took, since the checkpoint before, by kind.

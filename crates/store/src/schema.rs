@@ -415,6 +415,7 @@ table_row! { AgingRow, Aging, key;
     wall_seconds: float, "s", "Wall time of the steps.";
     user_seconds: float, "s", "CPU time of the whole process in user mode meanwhile.";
     system_seconds: float, "s", "CPU time of the whole process in the kernel meanwhile.";
+    device_written_bytes: optional_uint, "B", "Bytes the block device was asked to write for all that, from its statistics: from the end of the checkpoint before until the volume was unmounted after the steps, so that nothing waits in memory; null in a directory, and in results from before there was this column.";
 }
 table_row! { LatencyRow, Latency, key;
     operation: text, "", "`create`, `write`, `truncate`, `mkdir`, `rmdir`, `rename`, `unlink`, `symlink`, `link`, `chmod`, `remove-tree`, `fsync`, `syncfs`, `allocate`, `set-modified`, `read`; `all` for all but `fsync` and `syncfs` together.";

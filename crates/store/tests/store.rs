@@ -74,6 +74,7 @@ fn cell(pulls: u64, mark: u64) -> CellResults {
         wall_seconds: 1.0,
         user_seconds: 2.0,
         system_seconds: 3.0,
+        device_written_bytes: Some(5),
     };
     let trace = |access: &str| TraceRow {
         key: key.clone(),

@@ -31,6 +31,10 @@ pub struct InspectArgs {
     /// What the picture's colours say: tree (place in it), directory, file, age, free.
     #[arg(long, value_name = "WHAT", default_value = "tree", requires = "map")]
     pub map_by: MapColour,
+    /// Of an evergreen: draw its tree (levels, what waits in them, where leaves lie), as a page, or as a picture if the name ends in
+    /// .svg. Alone, nothing else is looked at, and damage does not matter.
+    #[arg(long, value_name = "FILE")]
+    pub tree: Option<PathBuf>,
     /// As JSON.
     #[arg(long)]
     pub json: bool,

@@ -6,10 +6,13 @@ use anyhow::{Context, Result};
 use senesce_core::Clock;
 use senesce_device::DeviceSpec;
 use senesce_inspect::{Access, InspectOptions, find_target, inspect as inspect_target, inspect_told};
-use senesce_report::{InspectionOptions, inspection_screen, render_inspection, render_inspection_map};
+use senesce_report::{InspectionOptions, inspection_screen, render_inspection, render_inspection_map, tree_screen};
 use senesce_volume::{LinuxHost, install_signal_cleanup, interrupted};
 
-use super::{device::read_device, fs::collect_told};
+use super::{
+    device::read_device,
+    fs::{collect_told, draw_tree, outline_tree},
+};
 use crate::{args::InspectArgs, clock::SystemClock, exit::usage, machine::count_threads, progress::Counter};
 
 /// Cells on each side of the map: two to the power of it.
@@ -29,6 +32,22 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
     let (garden, evergreen) = (named("garden:"), named("evergreen:"));
     if garden.is_none() && args.volume.is_some() {
         return Err(usage("--volume names a volume of a garden", Some("write garden:DIRECTORY")));
+    }
+    if let Some(path) = &args.tree {
+        if evergreen.is_none() {
+            return Err(usage("--tree draws the tree of an evergreen", Some("write evergreen:FILE")));
+        }
+        let tree = outline_tree(&args.path)?;
+        draw_tree(&tree, path)?;
+        eprintln!("tree: {}", path.display());
+        // What can be drawn of a damaged one can often not be inspected.
+        if args.html.is_none() && args.map.is_none() {
+            match args.json {
+                true => println!("{}", serde_json::to_string_pretty(&tree)?),
+                false => print!("{}", tree_screen(&tree)),
+            }
+            return Ok(());
+        }
     }
     let counter = Counter::for_stderr(quiet, "entries");
     let options = InspectOptions {

@@ -146,6 +146,21 @@ fn one_is_aged_in_process_and_inspected() {
     assert!(tree["files"].as_u64().unwrap() > 1 && tree["content_bytes"].as_u64().unwrap() > 100_000, "{tree}");
     assert_eq!(told["target"]["file_system"], "evergreen");
     lab.run(["inspect", "evergreen:nothing"]).refused(2, &["cannot open nothing"]);
+    // Its tree, as a page, as a picture, and in words.
+    let told = lab.run(["inspect", "evergreen:e.img", "--tree", "tree.html"]).good().stdout;
+    assert!(told.contains("leaves are") && told.contains("wait in"), "{told}");
+    assert!(fs::read_to_string(lab.path("tree.html")).unwrap().contains("<h1>evergreen:e.img</h1>"));
+    let json = lab.run(["inspect", "evergreen:e.img", "--tree", "tree.svg", "--json"]).good().stdout;
+    assert!(fs::read_to_string(lab.path("tree.svg")).unwrap().starts_with("<svg"));
+    lab.run(["inspect", "e.img", "--tree", "tree.html"]).refused(2, &["write evergreen:FILE"]);
+    // A leaf that cannot be read is told of; everything else is drawn.
+    let tree: Value = serde_json::from_str(&json).unwrap();
+    let nodes = tree["nodes"].as_array().unwrap();
+    let leaf = nodes.iter().find(|node| node["height"] == 0).unwrap();
+    let image = fs::File::options().write(true).open(lab.path("e.img")).unwrap();
+    image.write_all_at(b"spoilt", leaf["extents"][0][0].as_u64().unwrap()).unwrap();
+    let told = lab.run(["inspect", "evergreen:e.img", "--tree", "tree.html"]).good().stdout;
+    assert!(told.contains(&format!("Node {}, level 0, cannot be read", leaf["id"])), "{told}");
 }
 
 #[test]

@@ -24,7 +24,7 @@ mod tree;
 
 pub use batch::{Batch, Change};
 pub use check::{CheckReport, Finding, check, check_store};
-pub use dump::{Dump, DumpTable, DumpValue, DumpWhat, dump};
+pub use dump::{Dump, DumpTable, DumpValue, DumpWhat, Holds, Outline, OutlinedNode, Waiting, dump, outline};
 pub use error::{Error, Result};
 pub use fs::{EvergreenFs, FsOptions, Survey, SurveyedFile, check_files, survey};
 pub use key_value::{CHANGE_BYTES, Claim, KeyValue, Live, MAX_KEY_BYTES, MAX_VALUE_BYTES};

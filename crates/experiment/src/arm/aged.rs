@@ -26,6 +26,8 @@ pub(crate) struct Aged {
     steps: Vec<StepDone>,
     /// Whether reads and overwrites pass the page cache by.
     direct: bool,
+    /// Bytes that its device had been asked to write when the last checkpoint was over; none in a directory.
+    written_before: Option<u64>,
 }
 
 /// Where the time of one step went.
@@ -68,14 +70,29 @@ impl Aged {
     /// Takes a mounted volume. `direct`: reads and overwrites pass the page cache by.
     pub fn new(role: Role, volume: Volume, direct: bool) -> Result<Self, Error> {
         let (tally, latencies) = (Tally::default(), Latencies::default());
-        Ok(Self { role, volume, target: None, tally, latencies, steps: Vec::new(), direct })
+        let written_before = device_written(&volume)?;
+        Ok(Self { role, volume, target: None, tally, latencies, steps: Vec::new(), direct, written_before })
     }
 
     /// The same with another volume in place of this one, which goes first.
     pub fn replaced(self, make: impl FnOnce(Role) -> Result<Volume, Error>) -> Result<Self, Error> {
         drop(self.target);
         self.volume.destroy()?;
-        Ok(Self { volume: make(self.role)?, target: None, ..self })
+        let volume = make(self.role)?;
+        let written_before = device_written(&volume)?;
+        Ok(Self { volume, target: None, written_before, ..self })
+    }
+
+    /// What is written from now on counts for the next checkpoint.
+    pub fn mark_written(&mut self) -> Result<(), Error> {
+        self.written_before = device_written(&self.volume)?;
+        Ok(())
+    }
+
+    /// Bytes that its device was asked to write since [`mark_written`](Self::mark_written); none in a directory.
+    pub fn written_since(&self) -> Result<Option<u64>, Error> {
+        let now = device_written(&self.volume)?;
+        Ok(now.zip(self.written_before).and_then(|(now, before)| now.checked_sub(before)))
     }
 
     /// The open target.
@@ -227,6 +244,8 @@ impl Aged {
             wall_seconds: tally.wall.as_secs_f64(),
             user_seconds: tally.user_seconds,
             system_seconds: tally.system_seconds,
+            // It is known when the volume has been unmounted.
+            device_written_bytes: None,
         }
     }
 
@@ -237,6 +256,13 @@ impl Aged {
         let left = self.target()?.space().map_err(Error::io("ask for the free space of", root))?;
         Ok(SpaceTold { capacity: left.capacity, free: left.free })
     }
+}
+
+/// Bytes that a volume's device has been asked to write; none in a directory.
+fn device_written(volume: &Volume) -> Result<Option<u64>, Error> {
+    /// Bytes of a sector in the block layer's statistics.
+    const SECTOR_BYTES: u64 = 512;
+    Ok(volume.device_stat()?.map(|stat| stat.written_sectors * SECTOR_BYTES))
 }
 
 /// Bytes of content that a step wrote.

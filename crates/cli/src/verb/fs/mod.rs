@@ -33,7 +33,7 @@ use anyhow::Result;
 
 pub use chains::{print_chains, report_chains};
 pub use drive::with_engine;
-pub use evergreen::with_evergreen;
+pub use evergreen::{draw_tree, outline_tree, with_evergreen};
 pub use survey::collect_told;
 
 use crate::{

@@ -8,11 +8,13 @@ mod layout;
 mod log;
 mod map;
 mod node;
+mod outline;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
+pub use outline::{Holds, Outline, OutlinedNode, Waiting, outline};
 use senesce_block::BlockDevice;
 pub use senesce_fsapi::dump::{Dump, DumpTable, DumpValue};
 

@@ -98,7 +98,7 @@ fn row(id: NodeId, place: &Place, header: &Header) -> Vec<DumpValue> {
     ]
 }
 
-fn read_header(media: &Media, place: &Place) -> Result<Decoded<Header>> {
+pub(super) fn read_header(media: &Media, place: &Place) -> Result<Decoded<Header>> {
     let start = media.area.read(&place.extents, 0, FIXED_BYTES.min(place.bytes as usize))?;
     let bytes = match Header::bytes(&start) {
         Ok(bytes) => bytes.min(place.bytes as usize),

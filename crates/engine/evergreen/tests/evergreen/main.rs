@@ -2,4 +2,5 @@
 
 mod device;
 mod fs;
+mod outline;
 mod survey;

@@ -18,7 +18,7 @@ use std::path::Path;
 
 use senesce_core::RelPath;
 use senesce_exec::tree::{Tree, collect_tree, compare_trees};
-use senesce_store::{CellKey, CellResults, CellRow, CircumstanceRow, Role};
+use senesce_store::{AgingRow, CellKey, CellResults, CellRow, CircumstanceRow, Role};
 use senesce_volume::{Volume, copy_tree};
 
 use self::{
@@ -87,6 +87,7 @@ pub(crate) fn measure_all(context: &mut ArmContext<'_>, state: &mut ArmState) ->
     let unlike = compare_in_turn(context, &mut volumes, &mut cells)?;
     for aged in &mut state.aged {
         aged.volume.mount()?;
+        aged.mark_written()?;
     }
     if let Some(twin) = twin
         && let Err(error) = twin.destroy()
@@ -117,7 +118,8 @@ fn look_at_aged(
     let aging = aged.take_row(key.clone(), copies);
     let (latency, steps) = (aged.take_latencies(key), aged.take_steps(key));
     let mut results = look_at(context, key, &mut aged.volume)?;
-    results.aging = Some(aging);
+    // It was unmounted there: what waited in memory is on the device, too.
+    results.aging = Some(AgingRow { device_written_bytes: aged.written_since()?, ..aging });
     (results.latency, results.steps) = (latency, steps);
     Ok(results)
 }

@@ -5,6 +5,7 @@ mod look;
 mod mkfs;
 mod mount;
 mod survey;
+mod tree;
 
 use std::{
     ffi::OsStr,
@@ -25,6 +26,7 @@ pub(super) use look::{check, stat};
 pub(super) use mkfs::mkfs;
 pub(super) use mount::{Chores, limits, mount};
 pub(super) use survey::collect_told;
+pub use tree::{draw_tree, outline_tree};
 
 use crate::{args::FsPlaceArgs, clock::SystemClock, exit::usage};
 

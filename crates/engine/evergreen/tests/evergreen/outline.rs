@@ -1,0 +1,86 @@
+//! An outline has what the check counts, and tells of damage.
+
+use std::sync::Arc;
+
+use senesce_block::{BlockDevice, MemoryDevice};
+use senesce_core::{Bytes, Rng, Seed};
+use senesce_evergreen::{
+    Batch, Evergreen, Holds, KeyValue, Limits, MakeOptions, Outline, check_store, disk::Shape, outline,
+};
+
+fn made(keys: u64) -> Arc<dyn BlockDevice> {
+    let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("disk", Bytes(64 << 20)));
+    let shape = Shape { node_bytes: 64 << 10, basement_bytes: 16 << 10, fanout: 4, ..Shape::default() };
+    Evergreen::make(device.clone(), &MakeOptions { shape, unit_bytes: 4096, ..MakeOptions::new([7; 16]) }).unwrap();
+    let store = Evergreen::open(device.clone(), Limits::default()).unwrap();
+    let mut rng = Rng::for_purpose(Seed(5), "outline");
+    for round in 0..keys {
+        let mut batch = Batch::new();
+        let kind = if rng.below(4) == 0 { b'm' } else { b'd' };
+        let key = [&[kind][..], &rng.below(900).to_be_bytes()].concat();
+        batch.put(key, vec![round as u8; 2000]);
+        if round % 40 == 39 {
+            let from = rng.below(800).to_be_bytes();
+            batch.delete_range([b"d", &from[..]].concat(), [b"d", &from[..], b"x"].concat());
+        }
+        store.apply(batch).unwrap();
+    }
+    store.checkpoint().unwrap();
+    device
+}
+
+fn look(device: &Arc<dyn BlockDevice>) -> Outline {
+    outline(device).unwrap()
+}
+
+#[test]
+fn it_has_what_the_check_counts() {
+    for keys in [0, 1, 3000] {
+        let device = made(keys);
+        let (found, report) = (look(&device), check_store(&device).unwrap());
+        assert!(report.is_clean(), "{:?}", report.findings);
+        let leaves = || found.nodes.iter().filter(|node| node.height == 0);
+        assert_eq!((found.nodes.len() as u64, leaves().count() as u64), (report.nodes, report.leaves));
+        assert_eq!(u64::from(found.nodes[0].height) + 1, report.levels);
+        let waiting: u64 = found.nodes.iter().map(|node| node.waiting.messages + node.waiting.ranges).sum();
+        assert_eq!(waiting, report.waiting, "{keys} keys");
+        for (at, node) in found.nodes.iter().enumerate() {
+            assert!(node.damage.is_none() && !node.extents.is_empty(), "{node:?}");
+            let waits: u64 =
+                found.nodes.iter().filter(|below| below.parent == Some(at)).map(|below| below.waiting.bytes).sum();
+            assert!(node.height == 0 || waits == node.weight_bytes, "{node:?}");
+        }
+        if keys == 3000 {
+            // Blocks come before everything else.
+            let kinds: Vec<Holds> = leaves().map(|leaf| leaf.holds).collect();
+            assert_eq!((kinds[0], kinds[kinds.len() - 1]), (Holds::Contents, Holds::Metadata));
+            assert!(found.nodes[0].height > 1 && waiting > 0, "the tree is too small to tell");
+        }
+    }
+}
+
+#[test]
+fn damage_is_told_where_it_is_and_the_rest_is_there() {
+    let device = made(3000);
+    let whole = look(&device);
+    let spoil = |at: u64| {
+        let mut block = vec![0; 4096];
+        device.read_at(at, &mut block).unwrap();
+        block[50] ^= 1;
+        device.write_at(at, &block).unwrap();
+    };
+    let leaf = whole.nodes.iter().position(|node| node.height == 0).unwrap();
+    spoil(whole.nodes[leaf].extents[0].0);
+    let found = look(&device);
+    assert_eq!(found.nodes.len(), whole.nodes.len());
+    let damaged: Vec<usize> = (0..found.nodes.len()).filter(|at| found.nodes[*at].damage.is_some()).collect();
+    assert_eq!(damaged, [leaf]);
+    assert_eq!(found.nodes[leaf].height, 0, "as its parent has it");
+    // Of an inner node that cannot be read, what is below is not known.
+    let inner = whole.nodes.iter().rposition(|node| node.height == 1).unwrap();
+    let below = whole.nodes.iter().filter(|node| node.parent == Some(inner)).count();
+    spoil(whole.nodes[inner].extents[0].0);
+    let found = look(&device);
+    assert_eq!(found.nodes.len(), whole.nodes.len() - below);
+    assert!(found.nodes[inner].damage.as_ref().unwrap().contains("header sum"), "{:?}", found.nodes[inner]);
+}

@@ -1,0 +1,250 @@
+//! The picture of a tree of nodes: its levels, what waits in them, where its leaves lie, how full they are.
+//!
+//! In goes JSON of schema `senesce-evergreen-tree/1`, so that this room need not know an engine.
+
+mod fills;
+mod levels;
+mod outline;
+mod places;
+
+use std::fmt::Write as _;
+
+use minijinja::context;
+use serde_json::{Value as Json, json};
+
+use crate::{
+    Error,
+    chart::{PANEL_HEIGHT, PANEL_WIDTH},
+    figures::light_css,
+    format::{bytes, count, escape, figure},
+    html::style,
+    page::render_page,
+};
+use outline::{Level, Outline};
+
+/// How the page is to be.
+#[derive(Clone, Debug, Default)]
+pub struct TreeOptions {
+    /// Version of the program, for the footer.
+    pub senesce_version: String,
+    /// When it was made, as text to be shown; nothing is shown if none.
+    pub made_at: Option<String>,
+}
+
+const CSS: &str = include_str!("../../assets/tree.css");
+/// Widths of the drawings on wide screens and in files, and on narrow ones, px.
+const WIDE: f64 = 1116.0;
+const NARROW: f64 = 358.0;
+/// Heights of the picture of places on them.
+const WIDE_PLACES: f64 = 340.0;
+const NARROW_PLACES: f64 = 280.0;
+/// Damaged nodes that are named.
+const NAMED: usize = 20;
+/// What colours mean: class and name.
+const LEGEND: [(&str, &str); 5] = [
+    ("tree-waits", "waits for a child"),
+    ("tree-contents", "leaf of contents"),
+    ("tree-metadata", "leaf of metadata"),
+    ("tree-both", "leaf of both"),
+    ("tree-ranges", "deleted ranges wait"),
+];
+
+/// Renders the picture of a tree as one HTML page, which loads nothing.
+///
+/// In: JSON of schema `senesce-evergreen-tree/1`. Out: the page; the same for the same input. Cost: linear in the nodes.
+pub fn render_tree(tree: &Json, options: &TreeOptions) -> Result<String, Error> {
+    let outline = Outline::read(tree);
+    let sizes = [("wide", WIDE, WIDE_PLACES), ("narrow", NARROW, NARROW_PLACES)];
+    let panel = |class: &str, width: f64, height: f64, label: &str, drawn: &str| {
+        format!(
+            r#"<svg class="panel {class}" viewBox="0 0 {width} {height}" role="img" tabindex="0" aria-label="{label}">{drawn}</svg>"#
+        )
+    };
+    let levels = sizes.map(|(class, width, _)| {
+        let (drawn, height) = levels::draw(&outline, width);
+        panel(class, width, height, "Levels of the tree", &drawn)
+    });
+    let places = sizes.map(|(class, width, height)| {
+        panel(class, width, height, "Where leaves lie", &places::draw(&outline, width, height))
+    });
+    let values = context! {
+        path => tree["path"].as_str().unwrap_or("–"),
+        shape => shape(tree),
+        generation => count(outline.generation),
+        facts => facts(&outline),
+        damaged => damaged(&outline),
+        made_at => options.made_at.as_deref(),
+        version => options.senesce_version.as_str(),
+        schema => tree["schema"].as_str().unwrap_or("–"),
+        style => style() + CSS + include_str!("../../assets/treepage.css"),
+        script => include_str!("../../assets/report.js"),
+        legend => LEGEND.map(|(class, name)| context! { class => class, name => name }),
+        levels => levels,
+        places => places,
+        fills => panel("fills", PANEL_WIDTH, PANEL_HEIGHT, "How full leaves are", &fills::draw(&outline)),
+        rows => outline.levels.iter().map(|level| row(&outline, level)).collect::<Vec<_>>(),
+        flushes => flushes(&outline),
+        data => summary(tree, &outline).to_string().replace('<', "\\u003c"),
+    };
+    render_page("tree.html", include_str!("../../assets/tree.html"), values)
+}
+
+/// The picture alone, as one SVG document in light colours.
+///
+/// In: as [`render_tree`]. Out: the same for the same input.
+pub fn render_tree_svg(tree: &Json) -> String {
+    const MARGIN: f64 = 20.0;
+    const HEAD: f64 = 88.0;
+    const GAP: f64 = 40.0;
+    let outline = Outline::read(tree);
+    let (levels, levels_height) = levels::draw(&outline, WIDE);
+    let width = WIDE + 2.0 * MARGIN;
+    let places_width = WIDE - PANEL_WIDTH - GAP;
+    let height = HEAD + levels_height + GAP + WIDE_PLACES + MARGIN;
+    let title = escape(&format!("Tree of {}", tree["path"].as_str().unwrap_or("–")));
+    let mut svg = format!(
+        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}"><title>{title}</title><style>{}</style><rect class="paper" width="{width}" height="{height}"/><text class="figure-title" x="{MARGIN}" y="32">{title}</text><text class="tick" x="{MARGIN}" y="52">{}</text>"#,
+        light_css(CSS),
+        escape(&shape(tree)),
+    );
+    for (at, (class, name)) in LEGEND.iter().enumerate() {
+        let x = MARGIN + at as f64 * 150.0;
+        let _ = write!(
+            svg,
+            r#"<rect class="{class}" x="{x}" y="62" width="11" height="11"/><text class="tick" x="{}" y="72">{name}</text>"#,
+            x + 17.0
+        );
+    }
+    let below = HEAD + levels_height + GAP;
+    let _ = write!(
+        svg,
+        r#"<g transform="translate({MARGIN},{HEAD})">{levels}</g><g transform="translate({MARGIN},{below})">{}</g><g transform="translate({},{below})">{}</g></svg>"#,
+        places::draw(&outline, places_width, WIDE_PLACES),
+        MARGIN + places_width + GAP,
+        fills::draw(&outline),
+    );
+    svg.push('\n');
+    svg
+}
+
+/// What the picture says, as lines of text: a line for each level, then what is wrong.
+pub fn tree_screen(tree: &Json) -> String {
+    let outline = Outline::read(tree);
+    let mut text = format!("{}\n  {}\n", tree["path"].as_str().unwrap_or("–"), shape(tree));
+    facts(&outline).iter().chain(&damaged(&outline)).for_each(|line| {
+        let _ = writeln!(text, "  {line}");
+    });
+    text
+}
+
+fn shape(tree: &Json) -> String {
+    let size = |key: &str| tree[key].as_f64().map_or("–".to_owned(), bytes);
+    format!(
+        "nodes of {} in basements of {}, {} children; keys by {}",
+        size("node_bytes"),
+        size("basement_bytes"),
+        tree["fanout"].as_u64().map_or("–".to_owned(), count),
+        tree["key_order"].as_str().unwrap_or("–"),
+    )
+}
+
+fn facts(outline: &Outline) -> Vec<String> {
+    let leaves = outline.leaves().count() as u64;
+    let mut facts = Vec::new();
+    if let Some(level) = outline.levels.iter().find(|level| level.height == 0 && level.readable > 0) {
+        let share = level.weight / (level.readable as f64 * outline.node_bytes) * 100.0;
+        let count = match leaves {
+            1 => "The only leaf is".to_owned(),
+            _ => format!("{} leaves are", count(leaves)),
+        };
+        facts.push(format!("{count} {share:.0}% full{}.", if leaves > 1 { " on the mean" } else { "" }));
+    }
+    if let Some(share) = outline.adjacent_share() {
+        facts.push(format!(
+            "{:.0}% of the leaves begin on the device where the one before in the order of keys ends; a leaf lies in {} pieces on the mean.",
+            share * 100.0,
+            figure(outline.leaves().map(|leaf| leaf.extents.len()).sum::<usize>() as f64 / leaves.max(1) as f64),
+        ));
+    }
+    let inner: Vec<&Level> = outline.levels.iter().filter(|level| level.height > 0).collect();
+    let (waits, room) = inner.iter().fold((0.0, 0.0), |(waits, room), level| {
+        (waits + level.weight, room + level.readable as f64 * outline.node_bytes)
+    });
+    let messages: u64 = inner.iter().map(|level| level.messages).sum();
+    let ranges: u64 = inner.iter().map(|level| level.ranges).sum();
+    if room > 0.0 {
+        facts.push(format!(
+            "{} wait in {} inner node{} with room for {}: {} messages and {} deleted ranges.",
+            bytes(waits),
+            count(inner.iter().map(|level| level.readable).sum()),
+            if inner.iter().map(|level| level.readable).sum::<u64>() == 1 { "" } else { "s" },
+            bytes(room),
+            count(messages),
+            count(ranges),
+        ));
+    }
+    facts
+}
+
+fn damaged(outline: &Outline) -> Vec<String> {
+    let all: Vec<_> = outline.damaged().collect();
+    let told = |node: &&outline::Node| {
+        let why = node.damage.as_deref().unwrap_or_default();
+        format!("Node {}, level {}, cannot be read, or not all of it: {why}", node.id, node.height)
+    };
+    let mut lines: Vec<String> = all.iter().take(NAMED).map(told).collect();
+    if all.len() > NAMED {
+        lines.push(format!("and {} more", count((all.len() - NAMED) as u64)));
+    }
+    lines
+}
+
+fn row(outline: &Outline, level: &Level) -> Vec<String> {
+    let nodes = level.nodes.len() as u64;
+    let share = level.weight / (level.readable.max(1) as f64 * outline.node_bytes) * 100.0;
+    let of_inner = |text: String| if level.height > 0 { text } else { String::new() };
+    vec![
+        if level.height > 0 { format!("level {}", level.height) } else { "leaves".to_owned() },
+        count(nodes),
+        bytes(level.bytes),
+        format!("{share:.0}%"),
+        of_inner(bytes(level.weight)),
+        of_inner(count(level.messages)),
+        of_inner(count(level.ranges)),
+        figure(level.pieces as f64 / nodes.max(1) as f64),
+        count(level.newest),
+        count(nodes - level.readable),
+    ]
+}
+
+/// What went down between levels while somebody counted.
+fn flushes(outline: &Outline) -> Vec<Vec<String>> {
+    let row = |(height, times, moved): &(u64, u64, f64)| {
+        let to = if *height == 1 { "leaves".to_owned() } else { format!("level {}", height - 1) };
+        vec![
+            format!("level {height} to {to}"),
+            count(*times),
+            bytes(*moved),
+            bytes(if *times > 0 { moved / *times as f64 } else { 0.0 }),
+        ]
+    };
+    outline.flushes.iter().map(row).collect()
+}
+
+/// The levels as JSON; the nodes, of which there may be many, are what the program prints.
+fn summary(tree: &Json, outline: &Outline) -> Json {
+    let level = |level: &Level| {
+        json!({
+            "height": level.height, "nodes": level.nodes.len(), "readable": level.readable, "bytes": level.bytes,
+            "weight_bytes": level.weight, "waiting_messages": level.messages, "waiting_ranges": level.ranges,
+            "written_by_newest_checkpoint": level.newest, "pieces": level.pieces,
+        })
+    };
+    let mut summary = tree.clone();
+    if let Some(fields) = summary.as_object_mut() {
+        fields.remove("nodes");
+        fields.insert("levels".to_owned(), outline.levels.iter().map(level).collect());
+        fields.insert("adjacent_leaves_share".to_owned(), json!(outline.adjacent_share()));
+    }
+    summary
+}
