@@ -19,8 +19,8 @@ use senesce_fsapi::{
     conformance::{Operation, Place, Player, Subject, Tree, collect_tree, find_difference, set_root},
 };
 use senesce_garden::{
-    Cleaning, DefragFiles, FixUp, FormatOptions, Garden, Gardening, Limits, Packing, Placing, Tiering, VolumeFs,
-    VolumeOptions, WriteAfterRead, check, check_with, survey,
+    Cleaning, DefragFiles, Demotion, FixUp, FormatOptions, Garden, Gardening, Limits, Medium, Packing, Placing, Tiering,
+    VolumeFs, VolumeOptions, WriteAfterRead, check, check_with, survey,
 };
 use senesce_objects::{MemoryObjects, ObjectStore, PriceList};
 
@@ -33,6 +33,7 @@ const DATA_DRIVES: usize = 2;
 const FULL_STRIPES: u64 = 192;
 const EMPTY_STRIPES: u64 = 512;
 const AREA_STRIPES: u32 = 64;
+const AREAS: u64 = EMPTY_STRIPES / AREA_STRIPES as u64;
 const LOG_BYTES: u64 = 400 << 10;
 const VOLUME: &[u8] = b"home";
 /// Little memory, so that blocks come and go.
@@ -65,30 +66,39 @@ fn open(devices: &Devices, store: Option<Arc<dyn ObjectStore>>) -> senesce_garde
 /// An aggregate with a volume that is empty but for its root.
 fn empty() -> &'static Base {
     static EMPTY: OnceLock<Base> = OnceLock::new();
-    EMPTY.get_or_init(|| make(EMPTY_STRIPES, &|_| ()))
+    EMPTY.get_or_init(|| make(EMPTY_STRIPES, &[], &|_| ()))
+}
+
+/// The same on disks and flash.
+fn empty_pool() -> &'static Base {
+    static EMPTY: OnceLock<Base> = OnceLock::new();
+    EMPTY.get_or_init(|| make(EMPTY_STRIPES / 2, &[Medium::Hdd, Medium::Ssd], &|_| ()))
 }
 
 /// One with files of all kinds, snapshots, a clone, and operations that wait in the log.
 fn full() -> &'static Base {
     static FULL: OnceLock<Base> = OnceLock::new();
-    FULL.get_or_init(|| make(FULL_STRIPES, &|garden| fill(garden).expect("there is space for it")))
+    FULL.get_or_init(|| make(FULL_STRIPES, &[], &|garden| fill(garden).expect("there is space for it")))
 }
 
-fn make(stripes: u64, fill: &dyn Fn(&Garden)) -> Base {
+/// A RAID group for each medium; one if none is named.
+fn make(stripes: u64, media: &[Medium], fill: &dyn Fn(&Garden)) -> Base {
+    let groups = media.len().max(1);
+    let drives = groups * (DATA_DRIVES + 1);
     let drive = |number| MemoryDevice::new(format!("drive {number}"), Bytes((FIXED_SLOTS + stripes) * SLOT as u64));
-    let mut devices: Vec<MemoryDevice> = (0..=DATA_DRIVES).map(drive).collect();
+    let mut devices: Vec<MemoryDevice> = (0..drives).map(drive).collect();
     devices.push(MemoryDevice::new("log", Bytes(LOG_BYTES)));
     let devices: Vec<Arc<MemoryDevice>> = devices.into_iter().map(Arc::new).collect();
     let shared: Devices = devices.iter().map(|device| device.clone() as _).collect();
     let options = FormatOptions {
         uuid: *b"senesce garden 1",
-        groups: vec![(DATA_DRIVES as u16, true)],
-        media: Vec::new(),
+        groups: vec![(DATA_DRIVES as u16, true); groups],
+        media: media.to_vec(),
         aa_stripes: AREA_STRIPES,
         tetris_stripes: 16,
         zeroed: true,
     };
-    Garden::format(&options, shared[..=DATA_DRIVES].to_vec(), shared[DATA_DRIVES + 1].clone()).expect("it fits");
+    Garden::format(&options, shared[..drives].to_vec(), shared[drives].clone()).expect("it fits");
     let garden = open(&shared, None).expect("it was just made");
     garden.create_volume(VOLUME, &VolumeOptions { blocks: 1000, inodes: 100, seed: 3 }).expect("it fits");
     set_root(&garden.volume(VOLUME).expect("it was just made")).expect("it is a directory");
@@ -252,6 +262,13 @@ const EAGER: Gardening = Gardening {
 /// All that is not whole is worth it.
 const FREE: PriceList = PriceList { name: "free requests", date: "never", gb_month: 1000, put: 0, get: 0 };
 
+/// The same on disks and flash: all that is cold leaves the flash.
+const SHEDDING: Gardening = Gardening {
+    cleaning: Some(Cleaning { quota_percent: 400, worth_percent: 0, disks_too: true }),
+    demotion: Some(Demotion { full_percent: 0 }),
+    ..EAGER
+};
+
 /// A garden in use. Nothing is closed before it is opened again, as after a loss of power.
 struct Whole {
     devices: Devices,
@@ -288,7 +305,8 @@ impl Subject for Whole {
 fn play(choice: u8, events: &[u8]) {
     let fix_up = [FixUp::OnRead, FixUp::Scan, FixUp::Never][usize::from(choice >> 1) % 3];
     let store = Arc::new(MemoryObjects::default());
-    let mut whole = Whole { devices: empty().forks(), store, gardening: Gardening { fix_up, ..EAGER }, open: None };
+    let (base, gardening) = if choice & 0x20 == 0 { (empty(), EAGER) } else { (empty_pool(), SHEDDING) };
+    let mut whole = Whole { devices: base.forks(), store, gardening: Gardening { fix_up, ..gardening }, open: None };
     whole.open().expect("it is whole");
     if choice & 0x80 != 0 {
         let packing = Packing { group_blocks: [2, 4, 8][usize::from(choice >> 1) % 3], compaction: choice & 0x40 != 0 };
@@ -369,8 +387,12 @@ fn garden(garden: &Garden, event: &[u8], snapshots: &mut BTreeMap<u8, Tree>, now
             }
         },
         18 => garden.reclaim_step(many).map(drop),
-        19 | 20 => garden.move_area(0, u64::from(event[1]) % (EMPTY_STRIPES / u64::from(AREA_STRIPES))).map(drop),
-        21 => garden.scan_step(1 + many % 8).map(drop),
+        19 | 20 => match garden.move_area(usize::from(event[3] % 2), u64::from(event[1]) % AREAS) {
+            // There is no second group, or it is shorter.
+            Err(senesce_garden::Error::Invalid { .. }) => Ok(()),
+            moved => moved.map(drop),
+        },
+        21 => garden.scan_step(1 + many % 8, SHEDDING.cleaning.unwrap_or_default()).map(drop),
         22 => garden.fix_up_step(VOLUME, many).map(drop),
         23 => garden.dedup_step(VOLUME, many).map(drop),
         24 => garden.recompact_step(VOLUME, many, 100).map(drop),

@@ -65,6 +65,8 @@ fn all_experiments_are_in_the_table_whatever_runs_at_a_time_and_a_second_run_goe
     fs::write(lab.path("all/E5-time.json"), [&file[..start], "x", &file[start + 1..]].concat()).unwrap();
     let again = ["garden", "reproduce", "E5", "--scale", "tiny", "--out", "all"];
     lab.run(again).refused(2, &["E5-time.json is of another build", "name another directory"]);
+    fs::copy(lab.path("all/E4-structure.json"), lab.path("all/E5-time.json")).unwrap();
+    lab.run(again).refused(2, &["E5-time.json is structure of E4", "name another directory"]);
     fs::write(lab.path("all/E5-time.json"), file).unwrap();
     let other = ["garden", "reproduce", "E5", "--scale", "small", "--out", "all"];
     lab.run(other)

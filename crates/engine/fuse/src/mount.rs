@@ -60,12 +60,17 @@ impl Mounted {
             config.acl = SessionACL::All;
         }
         let last_sync = LastSync::default();
+        let below = device_of(point);
         let adapter = Adapter::new(fs, options.now, Arc::clone(&last_sync));
         let mut session = Session::new(adapter, point, &config).map_err(failed)?;
         let unmounter = session.unmount_callable();
         let thread = thread::Builder::new().name("fuse".to_owned()).spawn(move || session.run()).map_err(failed)?;
-        // Without it the kernel reads in pieces of 128 KiB; not all who mount may say so.
-        let _ = set_read_ahead(point);
+        // Without it the kernel reads in pieces of 128 KiB; not all who mount may say so. If it has ended already, the path is the host's.
+        if let (Ok(below), Ok(device)) = (below, device_of(point))
+            && below != device
+        {
+            let _ = set_read_ahead(device);
+        }
         Ok(Self { point: point.to_owned(), unmounter, thread: Some(thread), last_sync })
     }
 
@@ -102,9 +107,13 @@ impl Mounted {
     }
 }
 
-/// Tells the kernel how far it may read ahead of a reader of this mount.
-fn set_read_ahead(point: &Path) -> io::Result<()> {
-    let device = std::fs::metadata(point)?.dev();
+/// The number of the device that a path lies on.
+fn device_of(point: &Path) -> io::Result<u64> {
+    Ok(std::fs::metadata(point)?.dev())
+}
+
+/// Tells the kernel how far it may read ahead of a reader of a mount.
+fn set_read_ahead(device: u64) -> io::Result<()> {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     std::fs::write(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"), READ_AHEAD_KIB)
 }

@@ -2,7 +2,7 @@
 //!
 //! Whoever serves a garden measures processors, drives and how long clients wait, and says so every second or so; in between it gives
 //! the tasks a turn as often as it likes. The [`Scheduler`] says which of them may do how much. Passes that found all in order rest
-//! until something was written again. Where space is short the engine reclaims by itself, before it refuses anything, and asks nobody.
+//! until something was written again, but for scrubs, which come again every week. Where space is short the engine reclaims by itself, before it refuses anything, and asks nobody.
 //!
 //! Without a clock of its own: times are told, from any beginning on.
 
@@ -114,7 +114,12 @@ pub struct Autonomy {
     /// Clients' operations since p99 was told, and when that was.
     waits: Vec<Nanos>,
     told: Nanos,
+    /// How many there were until then since p99 was told before, and in what time.
+    before: (usize, Nanos),
+    /// Something was done that the scheduler had allowed, since p99 was told.
     gardened: bool,
+    /// At the last turn it allowed something. What the engine does when it does not is a part of what clients are used to.
+    was_allowed: bool,
     /// Operations that changed something, as the log counts them.
     asked: u64,
     counts: Counts,
@@ -140,7 +145,9 @@ impl Autonomy {
             log: 0.0,
             waits: Vec::new(),
             told: now,
+            before: (0, Nanos(0)),
             gardened: false,
+            was_allowed: false,
             asked: 0,
             counts: garden.shared().lock().counts,
             report: AutonomyReport::default(),
@@ -155,9 +162,10 @@ impl Autonomy {
     pub fn observe(&mut self, seen: Seen) {
         let span = Nanos(seen.now.0.saturating_sub(self.seen.0));
         self.seen = seen.now;
-        let per_second = seen.clients.len() as f64 * SECOND as f64 / span.0.max(1) as f64;
         self.waits.extend(seen.clients);
-        let is_long = seen.now.0.saturating_sub(self.told.0) >= LONGEST.0;
+        let window = Nanos(seen.now.0.saturating_sub(self.told.0));
+        let per_second = self.per_second(window);
+        let is_long = window.0 >= LONGEST.0;
         let is_known = self.waits.len() >= OPERATIONS || is_long && !self.waits.is_empty();
         let p99 = is_known.then(|| p99(&mut self.waits));
         self.scheduler.observe(&Observed {
@@ -172,9 +180,16 @@ impl Autonomy {
         });
         if is_known || is_long {
             (self.told, self.gardened) = (seen.now, false);
+            self.before = (self.waits.len(), window);
             self.waits.clear();
         }
         self.report.p99 = p99.or(self.report.p99);
+    }
+
+    /// Clients' operations a second, over the time of which p99 is told and the one before: who asks once in some seconds is not nobody.
+    fn per_second(&self, window: Nanos) -> f64 {
+        let (operations, span) = self.before;
+        (operations + self.waits.len()) as f64 * SECOND as f64 / (span.0 + window.0).max(1) as f64
     }
 
     fn look_at_log(&mut self, garden: &Garden) {
@@ -209,6 +224,7 @@ impl Autonomy {
             }
         }
         self.account(garden);
+        self.was_allowed = self.scheduler.pace() > 0.0;
         Ok(found)
     }
 
@@ -255,7 +271,7 @@ impl Autonomy {
         self.scheduler.hand_over(Task::Cleaning, Task::FixUp, moved);
         self.scheduler.spend(Task::FixUp, fixed);
         self.scheduler.spend(Task::WriteAfterRead, rewritten);
-        self.gardened |= moved + metadata + fixed + rewritten > 0;
+        self.gardened |= self.was_allowed && moved + metadata + fixed + rewritten > 0;
         self.report.moved += moved + metadata;
         self.report.fixed += fixed;
         self.report.rewritten += rewritten;
@@ -275,7 +291,9 @@ impl Autonomy {
         if !is_wished || !may {
             return false;
         }
-        if !pass.is_running && now.0 >= pass.until.0 && done != pass.begun_at {
+        // Bits turn where nobody writes, too.
+        let is_new = done != pass.begun_at || pass.task == Task::Scrub;
+        if !pass.is_running && now.0 >= pass.until.0 && is_new {
             (pass.is_running, pass.begun_at) = (true, done);
         }
         pass.is_running
@@ -286,7 +304,7 @@ impl Autonomy {
         let volumes = garden.volumes();
         let (cost, ended) = match (task, volumes.get(volume)) {
             (Task::Cleaning, _) => {
-                let step = without_space(garden.scan_step(1))?;
+                let step = without_space(garden.scan_step(1, self.wished.cleaning.unwrap_or_default()))?;
                 (1, step.is_none_or(|step| step.done == step.of))
             }
             (Task::Scrub, _) => {

@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 use crate::{
     Garden,
     error::{Error, Result},
-    store::{AreaMoves, DedupStep, FixUpStep, Gardening, Headroom, RecompactStep, ScanStep, Store},
+    store::{AreaMoves, Cleaning, DedupStep, FixUpStep, Gardening, Headroom, RecompactStep, ScanStep, Store},
 };
 
 /// Pointers that are looked at before others may use the aggregate.
@@ -54,11 +54,13 @@ impl Garden {
     /// the older method, for an aggregate that no continuous cleaning kept in order. Their blocks move at the next
     /// consistency point; there is one in between if too much waits.
     ///
+    /// `cleaning` says what is worth it, and whether disks beside flash are gone over, too; its quota does not count here.
+    ///
     /// Errors: those of a consistency point. Cost: reads bits, and areas that are cleaned.
-    pub fn scan_step(&self, areas: u64) -> Result<ScanStep> {
+    pub fn scan_step(&self, areas: u64, cleaning: Cleaning) -> Result<ScanStep> {
         let mut step = ScanStep::default();
         for _ in 0..areas.max(1) {
-            self.with_space(|store| store.scan_step(1, &mut step))?;
+            self.with_space(|store| store.scan_step(1, cleaning, &mut step))?;
             if self.shared().lock().is_due() {
                 self.consistency_point()?;
             }

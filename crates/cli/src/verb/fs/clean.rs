@@ -14,6 +14,11 @@ use crate::{
 /// Pointers that are looked at before it is looked whether a signal came.
 const POINTERS: u64 = 4096;
 
+/// What somebody who asks for it wants gone over: all areas, disks among them.
+fn of_all() -> Cleaning {
+    Cleaning { disks_too: true, ..Cleaning::default() }
+}
+
 impl GardeningArg {
     /// As the engine has it, for a garden that does `own` by itself.
     pub fn policy(self, own: Gardening) -> Gardening {
@@ -66,7 +71,7 @@ fn clean_areas(garden: &Garden, quiet: bool) -> Result<ScanStep> {
     let mut all = ScanStep::default();
     let mut bar = None;
     while interrupted().is_none() {
-        let step = garden.scan_step(1)?;
+        let step = garden.scan_step(1, of_all())?;
         bar.get_or_insert_with(|| Stretch::for_stderr(quiet, "cleaning", "areas", step.of)).reach(step.done);
         (all.done, all.of) = (step.done, step.of);
         all.cleaned += step.cleaned;

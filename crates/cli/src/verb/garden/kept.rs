@@ -43,7 +43,7 @@ impl Kept {
         Ok(Self { dir: dir.to_owned(), scale, build: hash_executable()? })
     }
 
-    /// A part that has ended, if it has. Errors: what is there is of another scale or build.
+    /// A part that has ended, if it has. Errors: what is there is of another scale or build, or another part.
     pub fn read(&self, part: Part) -> Result<Option<Record>> {
         let path = self.path(&part.experiment(), part.kind());
         let text = match fs::read_to_string(&path) {
@@ -67,6 +67,11 @@ impl Kept {
         if file.record.scale != self.scale {
             let (there, wanted) = (tell_scale(file.record.scale), tell_scale(self.scale));
             return Err(refuse(format!("is of {there}, and {wanted} is asked for")));
+        }
+        let wanted = (part.experiment(), part.kind());
+        let there = (&file.record.experiment[..], &file.record.kind[..]);
+        if there != (&wanted.0[..], wanted.1) {
+            return Err(refuse(format!("is {} of {}, and its name says {} of {}", there.1, there.0, wanted.1, wanted.0)));
         }
         Ok(Some(file.record))
     }

@@ -187,6 +187,12 @@ impl Cache {
         (self.places.len() * BLOCK) as u64
     }
 
+    /// Bytes of as many blocks as there ever were at once.
+    #[cfg(test)]
+    pub fn most_bytes(&self) -> u64 {
+        (self.buffers.len() * BLOCK) as u64
+    }
+
     /// Names of blocks that left stay in the queue, until there are as many as blocks.
     fn enqueue(&mut self, key: Key) {
         self.clean.push_back(key);

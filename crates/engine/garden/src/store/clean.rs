@@ -94,7 +94,7 @@ pub(crate) struct Gardener {
 /// What a step of the scan over all areas did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScanStep {
-    /// Areas of this pass that are done, over all RAID groups.
+    /// Areas of this pass that are done, over all RAID groups that are gone over.
     pub done: u64,
     /// All areas: with as many done the pass has ended, and the next step begins another one.
     pub of: u64,
@@ -122,7 +122,7 @@ impl Store {
         Ok(())
     }
 
-    /// The media whose areas are cleaned continuously.
+    /// The media whose areas are cleaned.
     fn cleaned_media(&self, cleaning: Cleaning) -> Vec<Medium> {
         let geometry = &self.raid.geometry;
         match geometry.is_mixed() {
@@ -211,21 +211,21 @@ impl Store {
     /// Looks at as many areas at most, going on where the last step ended, and cleans those worth it.
     ///
     /// Errors: `NoSpace` before anything was done with an area, if a consistency point may make some.
-    pub fn scan_step(&mut self, areas: u64, step: &mut ScanStep) -> Result<()> {
+    pub fn scan_step(&mut self, areas: u64, cleaning: Cleaning, step: &mut ScanStep) -> Result<()> {
         self.check_running()?;
-        let groups = self.raid.geometry.groups.len();
-        let all: Vec<u64> = (0..groups).map(|group| self.raid.geometry.areas(group)).collect();
-        step.of = all.iter().sum();
+        let geometry = &self.raid.geometry;
+        let groups = self.cleaned_media(cleaning).into_iter().flat_map(|medium| geometry.groups_of(medium));
+        let all: Vec<(usize, u64)> = groups.map(|group| (group, geometry.areas(group))).collect();
+        step.of = all.iter().map(|(_, areas)| areas).sum();
         self.gardener.scanned %= step.of;
-        let price = self.gardener.gardening.cleaning.map_or(WORTH_PERCENT, |cleaning| cleaning.worth_percent);
         for _ in 0..areas.min(step.of - self.gardener.scanned) {
-            let (mut group, mut area) = (0, self.gardener.scanned);
-            while area >= all[group] {
-                (group, area) = (group + 1, area - all[group]);
+            let (mut at, mut area) = (0, self.gardener.scanned);
+            while area >= all[at].1 {
+                (at, area) = (at + 1, area - all[at].1);
             }
-            let id = (group, area as u32);
+            let id = (all[at].0, area as u32);
             let is_busy = self.alloc.states.cleaning.contains(&id) || self.is_current(id);
-            if !is_busy && self.sum_worth(id)?.is_worth(price) {
+            if !is_busy && self.sum_worth(id)?.is_worth(cleaning.worth_percent) {
                 match self.move_whole(id) {
                     Ok(moves) => {
                         step.cleaned += 1;

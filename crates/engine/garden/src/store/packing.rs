@@ -49,6 +49,8 @@ const OPEN_BLOCKS: usize = 8;
 struct Open {
     pvbn: u64,
     builder: Builder,
+    /// The consistency point that wrote the youngest of the chunks. What only moves stays as old as it is.
+    cp: u64,
 }
 
 /// What the running consistency point packs.
@@ -196,16 +198,17 @@ impl Store {
         self.pack(container_of(key.space), None, vvbn, &chunk).map(Some)
     }
 
-    /// Puts a chunk into the compacted block of its container that it fills best. `moves_to`: it only moves, to that medium.
+    /// Puts a chunk into the compacted block of its container that it fills best. `moves`: it only moves, to that medium, and was written by
+    /// that consistency point.
     pub(super) fn pack(
         &mut self,
         container: u64,
-        moves_to: Option<Medium>,
+        moves: Option<(Medium, u64)>,
         vvbn: u64,
         chunk: &[u8],
     ) -> Result<Physical> {
-        let medium = moves_to.unwrap_or(Medium::Ssd);
-        let kind = (container, moves_to.is_some(), medium);
+        let (medium, cp) = moves.unwrap_or((Medium::Ssd, self.sb.cp));
+        let kind = (container, moves.is_some(), medium);
         let tag = self.sb.cp as u16;
         self.counts.chunks_written += 1;
         let chunk = &chunk[..chunk.iter().rposition(|&byte| byte != 0).unwrap_or(0) + 1];
@@ -213,6 +216,7 @@ impl Store {
         let fits = open.iter_mut().filter(|open| open.builder.room() >= chunk.len());
         if let Some(best) = fits.min_by_key(|open| open.builder.room()) {
             best.builder.push(vvbn, chunk);
+            best.cp = best.cp.max(cp);
             return Ok(Physical { pvbn: best.pvbn, tag, form: Form::Compacted });
         }
         let pvbn = self.take_pvbn(medium)?;
@@ -220,7 +224,7 @@ impl Store {
         let mut builder = Builder::default();
         builder.push(vvbn, chunk);
         let open = self.packing.open.entry(kind).or_default();
-        open.push(Open { pvbn, builder });
+        open.push(Open { pvbn, builder, cp });
         if open.len() > OPEN_BLOCKS
             && let Some(fullest) = (0..open.len()).min_by_key(|&at| open[at].builder.room())
         {
@@ -235,8 +239,8 @@ impl Store {
         for ((container, ..), open) in std::mem::take(&mut self.packing.open) {
             all.extend(open.into_iter().map(|open| (container, open)));
         }
-        for (container, Open { pvbn, builder }) in &all {
-            let context = compacted_context(*container, *pvbn, self.sb.cp);
+        for (container, Open { pvbn, builder, cp }) in &all {
+            let context = Context { cp: *cp, ..compacted_context(*container, *pvbn, self.sb.cp) };
             let key = Key::new(AGGREGATE, aggregate::COMPACTED, 0, *pvbn);
             self.write_only(key, builder.encode(), context, placed)?;
             self.set_chunks(*pvbn, (builder.len() as u8, builder.len() as u8))?;

@@ -171,3 +171,43 @@ fn what_nobody_reads_is_looked_at_and_put_right() {
     assert!(found.len() == 1 && found[0].starts_with("put right: "), "{found:?}");
     assert_eq!(garden.rig.findings(), Vec::<String>::new());
 }
+
+#[test]
+fn bits_that_turn_where_nobody_writes_are_found_in_the_next_week() {
+    let mut garden = Garden::new();
+    garden.seconds(300, IDLE);
+    garden.now += 7 * 86_400 * SECOND;
+    let (drive, at) = (1, 200 * SLOT + 77);
+    let mut byte = [0];
+    garden.rig.devices[drive].read_at(at, &mut byte).unwrap();
+    garden.rig.devices[drive].write_at(at, &[byte[0] ^ 1]).unwrap();
+    let found = garden.seconds(300, IDLE);
+    assert!(found.len() == 1 && found[0].starts_with("put right: "), "{found:?}");
+}
+
+#[test]
+fn what_few_clients_are_used_to_is_learned_though_the_engine_does_something_by_itself() {
+    let mut garden = Garden::new();
+    let wished = Gardening { fix_up: FixUp::OnRead, ..WISHED };
+    garden.rig.garden().set_gardening(wished);
+    // Pointers become old.
+    for area in 0..4 {
+        let _ = garden.rig.garden().move_area(0, area);
+    }
+    garden.rig.garden().consistency_point().unwrap();
+    garden.rig.open().unwrap();
+    garden.autonomy = Autonomy::new(garden.rig.garden(), wished, Nanos(garden.now));
+    let few = Clients { processors: 0.1, operations: 1, wait: 1_000_000 };
+    // One operation in three seconds, and never in the one in which p99 is told.
+    for third in 0..8 {
+        for block in third * 200..(third + 1) * 200 {
+            garden.rig.fs().read(garden.file, block * BLOCK, &mut [0; BLOCK as usize]).unwrap();
+        }
+        garden.seconds(1, few);
+        garden.seconds(2, Clients { operations: 0, ..few });
+    }
+    let report = garden.autonomy.report();
+    assert!(report.fixed > 0, "the engine put pointers right by itself: {report:?}");
+    assert_eq!(report.usual_p99, Some(Nanos(few.wait)));
+    assert!(report.pace > 0.0, "{report:?}");
+}

@@ -82,7 +82,7 @@ impl Subject for Gardened {
                     move_area(garden, areas[rng.below(areas.len() as u64) as usize]);
                 }
             }
-            2 => drop(garden.scan_step(5).unwrap()),
+            2 => drop(garden.scan_step(5, garden.gardening().cleaning.unwrap_or_default()).unwrap()),
             3 => drop(garden.fix_up_step(VOLUME, 50).unwrap()),
             4 => garden.consistency_point().unwrap(),
             _ => {}

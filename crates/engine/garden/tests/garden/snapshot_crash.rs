@@ -146,7 +146,10 @@ impl Play {
                 Err(Error::NoSpace { .. }) => {}
                 Err(error) => panic!("{error}"),
             },
-            Event::Scan(areas) => drop(rig.garden().scan_step(*areas).unwrap()),
+            Event::Scan(areas) => {
+                let cleaning = rig.garden().gardening().cleaning.unwrap_or_default();
+                rig.garden().scan_step(*areas, cleaning).unwrap();
+            }
             Event::FixUp(pointers) => drop(rig.garden().fix_up_step(VOLUME, *pointers).unwrap()),
             Event::Recompact(vvbns) => {
                 let step = rig.garden().recompact_step(VOLUME, *vvbns, 100).unwrap();

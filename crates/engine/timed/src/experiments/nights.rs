@@ -163,7 +163,7 @@ fn garden(trial: &mut Trial, scheduler: &mut Scheduler, span: Nanos) -> Result<(
             ended = step.ended || step.no_space;
         }
         while scheduler.may(Task::Cleaning) && !scanned {
-            let step = garden.scan_step(1)?;
+            let step = garden.scan_step(1, garden.gardening().cleaning.unwrap_or_default())?;
             let blocks = step.moves.blocks + step.moves.metadata;
             scheduler.spend(Task::Cleaning, blocks);
             scheduler.hand_over(Task::Cleaning, Task::FixUp, step.moves.blocks);

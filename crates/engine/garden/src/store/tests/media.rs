@@ -8,7 +8,11 @@ use senesce_fsapi::{Caller, FileSystem, Ino};
 
 use super::{Devices, NAME, findings, make, open, relocate::contents};
 use crate::{
-    Cleaning, DefragFiles, FormatOptions, Garden, Gardening, Medium, Placing, VolumeFs, VolumeOptions,
+    Cleaning, DefragFiles, FormatOptions, Garden, Gardening, Medium, Packing, Placing, VolumeFs, VolumeOptions,
+    format::{
+        SLOT,
+        slot::{self, Kind},
+    },
     raid::slot_offset,
     store::{AGGREGATE, Demotion, Key, aggregate},
 };
@@ -19,7 +23,7 @@ const DISKS: u64 = 3 * 512;
 const FLASH: u64 = 2 * 256;
 
 /// A group of disks and one of flash, areas and tetrises of 16 stripes, and a volume as large as both.
-fn mixed() -> (Devices, Garden, VolumeFs) {
+pub fn mixed() -> (Devices, Garden, VolumeFs) {
     let drive = |number, stripes| MemoryDevice::new(format!("drive {number}"), Bytes(slot_offset(stripes)));
     let drives = (0..4).map(|number| drive(number, 512)).chain((4..7).map(|number| drive(number, 256)));
     let mut devices: Devices = drives.map(|drive| Arc::new(drive) as Arc<dyn BlockDevice>).collect();
@@ -173,6 +177,60 @@ fn cleaning_is_of_flash_only_unless_it_is_told() {
         assert_eq!(read(&drives[..3]) > 0, disks_too);
         assert_eq!(findings(&devices), [""; 0]);
     }
+}
+
+#[test]
+fn a_pass_over_areas_is_of_flash_only_unless_it_is_told() {
+    let (_, garden, fs) = mixed();
+    let file = make(&fs, "file");
+    write(&fs, file, 0, 800);
+    garden.consistency_point().unwrap();
+    garden.set_gardening(Gardening::default());
+    let read = || -> u64 { garden.report().drives[..3].iter().map(|drive| drive.counts.cleaning_reads.blocks).sum() };
+    for disks_too in [false, true] {
+        let cleaning = Cleaning { worth_percent: 0, disks_too, ..Cleaning::default() };
+        let step = garden.scan_step(1000, cleaning).unwrap();
+        assert_eq!((step.done, step.of), if disks_too { (48, 48) } else { (16, 16) });
+        assert_eq!(read() > 0, disks_too);
+        garden.consistency_point().unwrap();
+    }
+}
+
+#[test]
+fn chunks_that_move_stay_as_old_as_they_are() {
+    let (devices, garden, fs) = mixed();
+    garden.set_gardening(Gardening::default());
+    garden.set_packing(NAME, Packing { group_blocks: 0, compaction: true }).unwrap();
+    for number in 0..40 {
+        let file = make(&fs, &format!("file {number}"));
+        fs.write(&Caller::default(), file, 0, &vec![7; 1000]).unwrap();
+    }
+    garden.consistency_point().unwrap();
+    let compacted = || -> Vec<(u16, u64)> {
+        let drives = &devices[..devices.len() - 1];
+        let mut found = Vec::new();
+        for drive in drives {
+            for offset in (slot_offset(0)..drive.size().0).step_by(SLOT) {
+                let mut slot = slot::zero_slot();
+                drive.read_at(offset, &mut slot[..]).unwrap();
+                if let Ok(context) = slot::decode(&slot)
+                    && context.kind == Kind::Compacted
+                {
+                    found.push((context.tag, context.cp));
+                }
+            }
+        }
+        found
+    };
+    let old = compacted();
+    let (tag, cp) = old[0];
+    assert!(!old.is_empty() && old.iter().all(|&one| one == (tag, cp)), "{old:?}");
+    let cleaning = Cleaning { worth_percent: 0, ..Cleaning::default() };
+    garden.scan_step(1000, cleaning).unwrap();
+    garden.consistency_point().unwrap();
+    let moved: Vec<(u16, u64)> = compacted().into_iter().filter(|&(own, _)| own != tag).collect();
+    assert!(!moved.is_empty() && moved.iter().all(|&(_, own)| own == cp), "{moved:?} moved, written by {cp}");
+    assert_eq!(findings(&devices), [""; 0]);
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use senesce_core::{Rng, Seed};
 use senesce_fsapi::{Caller, FileSystem, SetAttributes};
 
-use super::{NAME, Small, make};
-use crate::{Garden, Limits};
+use super::{NAME, Small, make, media::mixed};
+use crate::{Cleaning, Demotion, Garden, Gardening, Limits};
 
 const BLOCK: u64 = 4096;
 const CACHE: u64 = 256 * BLOCK;
@@ -45,4 +45,30 @@ fn blocks_in_memory_are_as_many_as_allowed_however_much_is_read_and_written() {
         assert!(store.pending.is_empty());
     }
     assert_eq!((most, changed > DIRTY), (CACHE, true), "the bounds were reached");
+}
+
+#[test]
+fn while_areas_are_cleaned_and_blocks_leave_the_flash_as_many_more_are_in_memory_as_may_move_at_once() {
+    let (devices, garden, fs) = mixed();
+    drop((fs, garden));
+    let (log, drives) = devices.split_last().unwrap();
+    let garden = Garden::open(drives, log.clone(), Limits { cache_bytes: CACHE, dirty_bytes: DIRTY }).unwrap();
+    let fs = garden.volume(NAME).unwrap();
+    let cleaning = Cleaning { quota_percent: 200, worth_percent: 0, disks_too: true };
+    let demotion = Some(Demotion { full_percent: 30 });
+    let gardening = Gardening { cleaning: Some(cleaning), demotion, ..Gardening::default() };
+    garden.set_gardening(gardening);
+    let (file, caller, mut rng) = (make(&fs, "file"), Caller::default(), Rng::for_purpose(Seed(2), "moves"));
+    let data = vec![7; 32 * BLOCK as usize];
+    for round in 0..1500 {
+        let (offset, blocks) = if round < 30 { (round * 32, 32) } else { (rng.below(900), rng.between(1, 8)) };
+        fs.write(&caller, file, offset * BLOCK, &data[..(blocks * BLOCK) as usize]).unwrap();
+    }
+    garden.consistency_point().unwrap();
+    let (counts, most) = (garden.report().counts, garden.shared().lock().cache.most_bytes());
+    assert!(counts.relocations > 500 && counts.demotions > 100, "{counts:?}");
+    println!("{} KiB at most, {counts:?}", most >> 10);
+    // Twice what changes, what leaves the flash, and the maps of all of it.
+    let moves = 2 * (DIRTY + WRITE) + DIRTY;
+    assert!(most > CACHE && most <= (DIRTY + WRITE + moves) * 5 / 4, "{} KiB", most >> 10);
 }
