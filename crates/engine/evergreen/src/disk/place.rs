@@ -10,7 +10,7 @@ pub const MAX_PIECES: usize = 500;
 pub const FEW_PIECES: usize = 4;
 
 /// The number of a node. It never changes, is never used twice, and is never 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u64);
 
 impl fmt::Display for NodeId {

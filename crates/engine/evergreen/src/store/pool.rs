@@ -33,6 +33,26 @@ impl Source for Pool {
         self.area.read(&place.extents, at as u64, bytes)
     }
 
+    fn read_row(&self, id: NodeId, at: usize, behind: &[NodeId]) -> Result<Vec<bytes::Bytes>> {
+        let Some(place) = self.map.get(id) else { return Ok(vec![self.read(id, at, 0)?]) };
+        let unit = self.area.geometry().unit_bytes as usize;
+        let mut extents = place.extents.to_vec();
+        // Of the whole row, where each node's bytes lie.
+        let mut parts = vec![at..place.bytes as usize];
+        let mut room = place.extents.units() as usize * unit;
+        for place in behind.iter().map_while(|id| self.map.get(*id)) {
+            match (extents.last_mut(), &place.extents[..]) {
+                (Some(last), [extent]) if last.end() == extent.first => last.count += extent.count,
+                _ => break,
+            }
+            parts.push(room..room + place.bytes as usize);
+            room += place.extents.units() as usize * unit;
+        }
+        let end = parts.last().map_or(at, |part| part.end);
+        let bytes = self.area.read(&extents, at as u64, end - at)?;
+        Ok(parts.into_iter().map(|part| bytes.slice(part.start - at..part.end - at)).collect())
+    }
+
     fn note_read(&self, is_leaf: bool, bytes: usize) {
         self.counters.note_read(is_leaf, bytes);
     }

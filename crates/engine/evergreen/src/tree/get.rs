@@ -20,12 +20,17 @@ impl<S: Source> Tree<S> {
                 Body::Inner(inner) => {
                     let index = inner.index(key);
                     let (next, weight) = (inner.children()[index].id, inner.children()[index].weight);
+                    let left = index.checked_sub(1).map(|left| inner.children()[left].id);
+                    let is_above_leaves = inner.height() == 1;
                     if weight > 0 {
-                        match self.nodes.buffer(id, index)?.get(key) {
+                        match self.buffer_ahead(id, index)?.get(key) {
                             Known::All(value) => break value.cloned(),
                             Known::Part(edit) => edits.push(edit.clone()),
                             Known::Nothing => {}
                         }
+                    }
+                    if is_above_leaves {
+                        self.come_to(next, left, key)?;
                     }
                     id = next;
                 }

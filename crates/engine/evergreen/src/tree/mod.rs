@@ -33,6 +33,7 @@ use crate::{
     disk::{NodeId, Shape},
     node::{Body, Buffer, Child, Inner, Leaf, Node},
 };
+use ahead::Visit;
 use sizes::Sizes;
 
 /// A tree of nodes.
@@ -44,6 +45,10 @@ pub(crate) struct Tree<S> {
     unreadable: BTreeSet<NodeId>,
     /// A range came since the last [`settle`](Tree::settle).
     is_ranged: bool,
+    /// The leaves to which readers came last, the newest first.
+    recent: [Visit; 2],
+    /// What nodes in memory took at most when it was trimmed last.
+    memory_bytes: usize,
 }
 
 impl<S: Source> Tree<S> {
@@ -53,14 +58,30 @@ impl<S: Source> Tree<S> {
         let leaf = nodes.create(Node { lower: Bytes::new(), upper: None, body: Body::Leaf(Leaf::default()) });
         let children = vec![Child::new(Bytes::new(), leaf, Buffer::default())];
         let root = nodes.create(Node { lower: Bytes::new(), upper: None, body: Body::Inner(Inner::new(1, children)) });
-        Self { nodes, root, sizes: Sizes::new(shape), unreadable: BTreeSet::new(), is_ranged: false }
+        Self {
+            nodes,
+            root,
+            sizes: Sizes::new(shape),
+            unreadable: BTreeSet::new(),
+            is_ranged: false,
+            recent: Default::default(),
+            memory_bytes: 0,
+        }
     }
 
     /// One that is there: its root, and the number of the next new node.
     pub(crate) fn open(source: S, shape: &Shape, root: NodeId, next: NodeId) -> Result<Self> {
         let mut nodes = Nodes::new(source, next);
         nodes.whole(root)?;
-        Ok(Self { nodes, root, sizes: Sizes::new(shape), unreadable: BTreeSet::new(), is_ranged: true })
+        Ok(Self {
+            nodes,
+            root,
+            sizes: Sizes::new(shape),
+            unreadable: BTreeSet::new(),
+            is_ranged: true,
+            recent: Default::default(),
+            memory_bytes: 0,
+        })
     }
 
     /// Its root.
@@ -81,6 +102,7 @@ impl<S: Source> Tree<S> {
 
     /// Forgets clean nodes until those in memory take at most so many bytes, but not the root.
     pub(crate) fn trim(&mut self, most: usize) {
+        self.memory_bytes = most;
         self.nodes.trim(most, self.root);
     }
 }

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use super::source::{Source, read_header, read_part, read_parts, read_whole};
+use super::source::{Source, read_header, read_part, read_parts, read_row, read_whole};
 use crate::{
     Result,
     node::{Basement, Body, Buffer, Node, NodeId, Part},
@@ -132,6 +132,19 @@ impl<S: Source> Nodes<S> {
             let node = node.clone();
             let node = read_parts(&self.source, id, &node, parts)?;
             self.replace(id, node);
+        }
+        Ok(())
+    }
+
+    /// Takes what is missing of a leaf into memory, and some that follow it and are not there, as far as they lie directly behind it.
+    /// Cost: one read.
+    pub(crate) fn row(&mut self, id: NodeId, behind: &[NodeId]) -> Result<()> {
+        for (id, node) in read_row(&self.source, (id, self.get(id)), behind)? {
+            if self.slots.contains_key(&id) {
+                self.replace(id, node);
+            } else {
+                self.insert(id, node);
+            }
         }
         Ok(())
     }

@@ -35,9 +35,13 @@ impl<S: Source> Tree<S> {
                     let is_above_leaves = inner.height() == 1;
                     let index = inner.index(from);
                     let (next, weight) = (inner.children()[index].id, inner.children()[index].weight);
+                    let left = index.checked_sub(1).map(|left| inner.children()[left].id);
                     limit = inner.end(index).map_or(limit.clone(), |end| limit.min(end.clone()));
                     if weight > 0 {
-                        waiting.push(self.nodes.buffer(id, index)?);
+                        waiting.push(self.buffer_ahead(id, index)?);
+                    }
+                    if is_above_leaves {
+                        self.come_to(next, left, from)?;
                     }
                     // Of a leaf, all is wanted if the scan goes on behind it; of an inner node, what waits for each child.
                     if is_long && (!is_above_leaves || limit < *to && self.nodes.get(next).is_none()) {

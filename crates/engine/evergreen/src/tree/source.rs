@@ -27,6 +27,9 @@ pub(crate) trait Source: Send {
     /// So many bytes of a node from `at` on.
     fn read(&self, id: NodeId, at: usize, bytes: usize) -> Result<Bytes>;
 
+    /// A node from byte `at` on, and as many of those that follow as lie directly behind it, in one request.
+    fn read_row(&self, id: NodeId, at: usize, behind: &[NodeId]) -> Result<Vec<Bytes>>;
+
     /// Notes what was read, when it is known to be a leaf or not.
     fn note_read(&self, is_leaf: bool, bytes: usize);
 
@@ -112,6 +115,30 @@ pub(super) fn read_parts(source: &impl Source, id: NodeId, node: &Node, parts: R
     let mut node = node.clone();
     load_parts(source, id, &mut node, at, &bytes)?;
     Ok(Arc::new(node))
+}
+
+/// Reads what is missing of a leaf in one reading, and with it all of those that follow and lie directly behind it.
+pub(super) fn read_row(
+    source: &impl Source,
+    (id, node): (NodeId, Option<&Arc<Node>>),
+    behind: &[NodeId],
+) -> Result<Vec<(NodeId, Arc<Node>)>> {
+    let at = node.map_or(0, |node| {
+        let away = (0..node.parts()).filter_map(|number| node.stored(number));
+        away.map(|stored| stored.at).min().unwrap_or(0)
+    });
+    let row = source.read_row(id, at, behind)?;
+    source.note_read(true, row.iter().map(Bytes::len).sum());
+    let mut nodes = Vec::with_capacity(row.len());
+    for (number, (id, bytes)) in std::iter::once(id).chain(behind.iter().copied()).zip(row).enumerate() {
+        let (at, mut node) = match node.filter(|_| number == 0) {
+            Some(node) => (at, Node::clone(node)),
+            None => (0, header(source, id, known(source, id)?, &bytes)?.node),
+        };
+        load_parts(source, id, &mut node, at, &bytes)?;
+        nodes.push((id, Arc::new(node)));
+    }
+    Ok(nodes)
 }
 
 /// Takes all parts into memory that lie within bytes of the node that were read from `at` on. Each has its own memory, which

@@ -17,4 +17,18 @@ impl<S: Source> Tree<S> {
             id = inner.children()[index].id;
         }
     }
+
+    /// The leaves behind the one of a key under the same parent, in their order, if all above it are in memory.
+    pub(super) fn behind(&self, key: &[u8]) -> Vec<NodeId> {
+        let mut id = self.root;
+        while let Some(node) = self.nodes.get(id) {
+            let Body::Inner(inner) = &node.body else { break };
+            let index = inner.index(key);
+            if inner.height() == 1 {
+                return inner.children()[index + 1..].iter().map(|child| child.id).collect();
+            }
+            id = inner.children()[index].id;
+        }
+        Vec::new()
+    }
 }
