@@ -71,7 +71,10 @@ impl Kept {
         let wanted = (part.experiment(), part.kind());
         let there = (&file.record.experiment[..], &file.record.kind[..]);
         if there != (&wanted.0[..], wanted.1) {
-            return Err(refuse(format!("is {} of {}, and its name says {} of {}", there.1, there.0, wanted.1, wanted.0)));
+            return Err(refuse(format!(
+                "is {} of {}, and its name says {} of {}",
+                there.1, there.0, wanted.1, wanted.0
+            )));
         }
         Ok(Some(file.record))
     }

@@ -29,10 +29,16 @@ impl MakeOptions {
     /// What suits a device of so many bytes: nodes of 4 MiB from 4 GiB on, of a smaller one a thousandth or so, for some nodes must
     /// always be free.
     pub fn suited(uuid: [u8; 16], device_bytes: u64) -> Self {
+        let most = u64::from(Shape::default().node_bytes);
+        Self::with_nodes(uuid, 1 << (device_bytes / 1024).clamp(64 << 10, most).ilog2())
+    }
+
+    /// What suits nodes of so many bytes: a 32nd of one for a basement, 4 to 128 KiB, and for a unit a 64th or a little less, 4 to 64 KiB,
+    /// for units that are large beside nodes are mostly empty.
+    pub fn with_nodes(uuid: [u8; 16], node_bytes: u32) -> Self {
         let usual = Shape::default();
-        let node_bytes = 1 << (device_bytes / 1024).clamp(64 << 10, u64::from(usual.node_bytes)).ilog2();
-        let basement_bytes = (node_bytes / 32).clamp(4096, usual.basement_bytes);
-        let unit_bytes = (node_bytes / 64).clamp(4096, 64 << 10);
+        let basement_bytes = (node_bytes / 32).clamp(4096, usual.basement_bytes).min(node_bytes);
+        let unit_bytes = 1 << (node_bytes / 64).clamp(4096, 64 << 10).ilog2();
         Self { shape: Shape { node_bytes, basement_bytes, ..usual }, unit_bytes, ..Self::new(uuid) }
     }
 

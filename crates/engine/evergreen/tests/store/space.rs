@@ -171,3 +171,16 @@ fn it_opens_after_power_is_lost_while_it_is_full() {
         }
     }
 }
+
+#[test]
+fn basements_and_units_follow_the_size_of_nodes() {
+    for (node, basement, unit) in
+        [(8 << 20, 128, 64), (4 << 20, 128, 64), (1 << 20, 32, 16), (64 << 10, 4, 4), (16 << 10, 4, 4)]
+    {
+        let MakeOptions { shape, unit_bytes, .. } = MakeOptions::with_nodes([3; 16], node);
+        assert_eq!((shape.node_bytes, shape.basement_bytes >> 10, unit_bytes >> 10), (node, basement, unit));
+        shape.validate().unwrap();
+    }
+    // Units are powers of two, whatever nodes are.
+    assert_eq!(MakeOptions::with_nodes([3; 16], 3_000_000).unit_bytes, 32 << 10);
+}

@@ -99,26 +99,23 @@ fn options(args: &FsMkfsArgs, size: Bytes) -> Result<(MakeOptions, KeyOrder)> {
         u32::try_from(size.0).map_err(|_| usage(format!("{word} {size}: less than 4 GiB is possible"), None))
     };
     let (_, uuid) = identity(args, "identity of an evergreen")?;
-    let suited = MakeOptions::suited(uuid, size.0);
-    let usual = suited.shape;
-    let node_bytes = node_size.map_or(Ok(usual.node_bytes), |size| bytes("--node-size", size))?;
-    let basement = basement_size
-        .map_or(Ok(usual.basement_bytes.min((node_bytes / 32).max(4096)).min(node_bytes)), |size| {
-            bytes("--basement-size", size)
-        })?;
+    let suited = match node_size {
+        Some(size) => MakeOptions::with_nodes(uuid, bytes("--node-size", *size)?),
+        None => MakeOptions::suited(uuid, size.0),
+    };
+    let Shape { node_bytes, basement_bytes: usual_basement, fanout: usual_fanout, .. } = suited.shape;
+    let basement_bytes = basement_size.map_or(Ok(usual_basement), |size| bytes("--basement-size", size))?;
     let keys = match key_order {
         None | Some(KeyOrderArg::BirthPath) => KeyOrder::BirthPath,
         Some(KeyOrderArg::InodeNumber) => KeyOrder::InodeNumber,
     };
-    let shape = Shape { node_bytes, basement_bytes: basement, fanout: fanout.unwrap_or(usual.fanout), key_order: keys };
+    let shape = Shape { node_bytes, basement_bytes, fanout: fanout.unwrap_or(usual_fanout), key_order: keys };
     shape
         .validate()
         .map_err(|damage| usage(format!("{} {}: {} is possible", damage.field, damage.found, damage.expected), None))?;
     let mut options = MakeOptions { shape, ..suited };
-    match unit_size {
-        Some(size) => options.unit_bytes = bytes("--unit-size", *size)?,
-        // Units that are large beside nodes are mostly empty.
-        None => options.unit_bytes = options.unit_bytes.min((node_bytes / 64).max(4096).next_power_of_two()),
+    if let Some(size) = unit_size {
+        options.unit_bytes = bytes("--unit-size", *size)?;
     }
     if options.unit_bytes > node_bytes / 4 {
         let (unit, node) = (Bytes(options.unit_bytes.into()), Bytes(node_bytes.into()));
