@@ -37,20 +37,20 @@ impl Source for Pool {
         let Some(place) = self.map.get(id) else { return Ok(vec![self.read(id, at, 0)?]) };
         let unit = self.area.geometry().unit_bytes as usize;
         let mut extents = place.extents.to_vec();
-        // Of the whole row, where each node's bytes lie.
-        let mut parts = vec![at..place.bytes as usize];
+        // Of the whole row, where each node's bytes lie: first and behind the last.
+        let mut parts = vec![(at, place.bytes as usize)];
         let mut room = place.extents.units() as usize * unit;
         for place in behind.iter().map_while(|id| self.map.get(*id)) {
             match (extents.last_mut(), &place.extents[..]) {
                 (Some(last), [extent]) if last.end() == extent.first => last.count += extent.count,
                 _ => break,
             }
-            parts.push(room..room + place.bytes as usize);
+            parts.push((room, room + place.bytes as usize));
             room += place.extents.units() as usize * unit;
         }
-        let end = parts.last().map_or(at, |part| part.end);
+        let end = parts.last().map_or(at, |part| part.1);
         let bytes = self.area.read(&extents, at as u64, end - at)?;
-        Ok(parts.into_iter().map(|part| bytes.slice(part.start - at..part.end - at)).collect())
+        Ok(parts.into_iter().map(|(from, to)| bytes.slice(from - at..to - at)).collect())
     }
 
     fn note_read(&self, is_leaf: bool, bytes: usize) {
