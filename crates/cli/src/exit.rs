@@ -166,7 +166,9 @@ fn block_kind(error: &senesce_block::BlockError) -> (ErrorKind, Option<&'static 
         std::io::ErrorKind::StorageFull => (ErrorKind::Environment, None),
         std::io::ErrorKind::ResourceBusy => (
             ErrorKind::Environment,
-            Some("a garden that is mounted, filled or scrubbed is locked: unmount it, or wait for the other program"),
+            Some(
+                "a file system that is mounted, filled, scrubbed or repaired is locked: unmount it, or wait for the other program",
+            ),
         ),
         std::io::ErrorKind::NotFound => (ErrorKind::Usage, None),
         _ => (ErrorKind::Failed, None),

@@ -23,8 +23,8 @@ pub enum FsVerb {
     Mkfs(FsMkfsArgs),
     /// Mount it, until it is unmounted or interrupted.
     Mount(FsMountArgs),
-    /// Check it, as it lies and as opening makes it; changes nothing.
-    Check(FsWithObjectsArgs),
+    /// Check it, as it lies and as opening makes it; changes nothing but with --repair.
+    Check(FsCheckArgs),
     /// What it holds and has left; changes nothing.
     Stat(FsWithObjectsArgs),
     /// Put a new drive in the place of one that is missing, and fill it from the others.
@@ -237,6 +237,18 @@ pub struct FsWithObjectsArgs {
     pub look: FsLookArgs,
     #[command(flatten)]
     pub objects: FsObjectsArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct FsCheckArgs {
+    #[command(flatten)]
+    pub what: FsWithObjectsArgs,
+    /// Put a damaged evergreen right with all that can still be read, and tell what is lost.
+    #[arg(long)]
+    pub repair: bool,
+    /// Tell what --repair would do, and write nothing.
+    #[arg(long, requires = "repair")]
+    pub dry_run: bool,
 }
 
 /// Whose price list.

@@ -75,6 +75,30 @@ fn damage_is_named_and_is_a_failure() {
 }
 
 #[test]
+fn damage_is_repaired_and_what_is_lost_is_a_failure() {
+    let lab = Lab::new();
+    small(&lab);
+    lab.run(["fs", "check", "e.img", "--repair"]).good();
+    lab.run(["fs", "check", "e.img", "--dry-run"]).refused(2, &["--repair"]);
+    // Both superblocks where nothing of theirs is: their checksums are wrong, and all else is there.
+    let file = OpenOptions::new().write(true).open(lab.path("e.img")).unwrap();
+    file.write_all_at(&[0x5a; 8], 220).unwrap();
+    file.write_all_at(&[0x5a; 8], (1 << 20) + 220).unwrap();
+    lab.run(["fs", "check", "e.img"]).refused(1, &["neither superblock can be read"]);
+    lab.run(["fs", "check", "e.img", "--repair", "--dry-run"]).refused(1, &["nothing was written"]);
+    lab.run(["fs", "check", "e.img"]).refused(1, &["neither superblock can be read"]);
+    let told = lab.run(["fs", "check", "e.img", "--repair", "--json"]).good().stdout;
+    assert!(told.contains("though its checksum is wrong") && told.contains("\"lost\":[]"), "{told}");
+    lab.run(["fs", "check", "e.img"]).good();
+    // Nothing but zeros from the first superblock on: it must be named, and the log is lost with its identity.
+    file.write_all_at(&[0; 4096], 0).unwrap();
+    file.write_all_at(&[0; 4096], 1 << 20).unwrap();
+    lab.run(["fs", "check", "e.img", "--repair"]).refused(2, &["evergreen:PATH"]);
+    lab.run(["fs", "check", "evergreen:e.img", "--repair"]).refused(1, &["not all of it is there"]);
+    lab.run(["fs", "check", "e.img"]).good();
+}
+
+#[test]
 fn what_was_written_before_a_kill_is_there_after_it() {
     if !root_or_skip("mounting") {
         return;

@@ -19,6 +19,7 @@ pub mod log;
 mod message;
 mod model;
 mod node;
+mod repair;
 mod store;
 mod tree;
 
@@ -26,8 +27,9 @@ pub use batch::{Batch, Change};
 pub use check::{CheckReport, Finding, check, check_store};
 pub use dump::{Dump, DumpTable, DumpValue, DumpWhat, Holds, Outline, OutlinedNode, Waiting, dump, outline};
 pub use error::{Error, Result};
-pub use fs::{EvergreenFs, FsOptions, Survey, SurveyedFile, check_files, survey};
+pub use fs::{EvergreenFs, FsOptions, LostFile, Mended, Survey, SurveyedFile, check_files, survey};
 pub use key_value::{CHANGE_BYTES, Claim, KeyValue, Live, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 pub use message::{Edit, Message};
 pub use model::ModelStore;
+pub use repair::{Loss, Lost, RepairReport, repair};
 pub use store::{Evergreen, Figures, Limits, MakeOptions};

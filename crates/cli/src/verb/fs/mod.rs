@@ -37,7 +37,7 @@ pub use evergreen::{draw_tree, outline_tree, with_evergreen};
 pub use survey::collect_told;
 
 use crate::{
-    args::{EngineKind, FsArgs, FsVerb, FsWithObjectsArgs},
+    args::{EngineKind, FsArgs, FsCheckArgs, FsVerb, FsWithObjectsArgs},
     exit::usage,
 };
 use evergreen::Place as EvergreenPlace;
@@ -54,8 +54,17 @@ pub fn fs(args: FsArgs, quiet: bool) -> Result<()> {
             None => mount::mount(&args, quiet),
         },
         FsVerb::Serve(args) => serve::serve(&args),
-        FsVerb::Check(args) => match EvergreenPlace::find(&args.look.place) {
+        FsVerb::Check(FsCheckArgs { what: args, repair, dry_run }) => match EvergreenPlace::find(&args.look.place) {
+            Some(place) if repair => {
+                without_objects(&args).and_then(|()| evergreen::repair(&place, dry_run, args.look.json))
+            }
             Some(place) => without_objects(&args).and_then(|()| evergreen::check(&place, args.look.json)),
+            None if repair => Err(usage(
+                "--repair is about an evergreen, and none lies there",
+                Some(
+                    "name it evergreen:PATH if its superblocks are gone; `senesce fs scrub` puts a garden's drives right",
+                ),
+            )),
             None => look::check(&args, quiet),
         },
         FsVerb::Stat(args) => match EvergreenPlace::find(&args.look.place) {

@@ -141,6 +141,29 @@ impl NodeMap {
     }
 }
 
+/// An entry of a chunk that may belong to any map: the node, its header's checksum, and its extents as they stand there.
+pub(crate) type LooseEntry = (NodeId, u64, Vec<Extent>);
+
+/// The entries of a block that is a whole chunk of some map, for who looks for nodes whose map is lost. `None`: it is none.
+pub(crate) fn loose_entries(chunk: &[u8]) -> Option<Vec<LooseEntry>> {
+    if u32_at(chunk, 0) != MAGIC || u64_at(chunk, SUM_AT) != xxh3_64(&chunk[..SUM_AT]) {
+        return None;
+    }
+    let (mut at, mut entries) = (HEADER, Vec::new());
+    for _ in 0..u32_at(chunk, 16) {
+        let pieces = if at + ENTRY <= SUM_AT { u32_at(chunk, at + 20) as usize } else { 0 };
+        let end = at + ENTRY + PIECE * pieces.min(MAX_PIECES);
+        if pieces == 0 || end > SUM_AT {
+            return None;
+        }
+        let extent = |at| Extent { first: u32_at(chunk, at), count: u32_at(chunk, at + 4) };
+        let extents = (at + ENTRY..end).step_by(PIECE).map(extent).collect();
+        entries.push((NodeId(u64_at(chunk, at)), u64_at(chunk, at + 8), extents));
+        at = end;
+    }
+    Some(entries)
+}
+
 /// The entries of one chunk.
 fn decode_chunk(chunk: &[u8], number: usize, generation: u64, geometry: &Geometry) -> Decoded<Vec<(NodeId, Place)>> {
     let damage = |field, found: String, expected: String| {

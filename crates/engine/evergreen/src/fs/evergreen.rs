@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// What the record of the layout begins with: the version.
-const VERSION: u8 = 1;
+pub(super) const VERSION: u8 = 1;
 /// So many numbers of inodes are taken at once: those that were not used are lost at the next opening.
 const INOS_AT_ONCE: u64 = 1024;
 

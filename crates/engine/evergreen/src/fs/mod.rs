@@ -20,6 +20,7 @@ mod holes;
 mod inode;
 mod labels;
 mod listing;
+mod mend;
 mod names;
 mod nodes;
 mod rename;
@@ -29,4 +30,6 @@ mod xattrs;
 
 pub use check::check_files;
 pub use evergreen::{EvergreenFs, FsOptions};
+pub(crate) use mend::mend_files;
+pub use mend::{LostFile, Mended};
 pub use survey::{Survey, SurveyedFile, survey};

@@ -91,6 +91,41 @@ impl Home {
         Ok((Self(home.to_vec()), rest))
     }
 
+    /// The number of the inode whose home it is: it ends with it.
+    pub fn ino(&self) -> u64 {
+        self.births().last().map_or(1, |(_, ino)| *ino)
+    }
+
+    /// The path under which it was born, as far as it holds it: names are cut, and what is above a zone is not known.
+    pub fn path(&self) -> Vec<u8> {
+        let names = self.births().into_iter().map(|(name, ino)| match name.is_empty() {
+            true => format!("#{ino}").into_bytes(),
+            false => name,
+        });
+        names.collect::<Vec<_>>().join(&b'/')
+    }
+
+    /// The names and numbers that it is made of.
+    fn births(&self) -> Vec<(Vec<u8>, u64)> {
+        let (mut births, mut rest) = (Vec::new(), &self.0[1..]);
+        if self.0[0] != ROOT {
+            let (ino, behind) = take_number(rest).unwrap_or((0, &[]));
+            (births, rest) = (vec![(Vec::new(), ino)], behind);
+        }
+        while !rest.is_empty() {
+            let mut name = Vec::new();
+            while let Some((&byte, behind)) = rest.split_first().filter(|(byte, _)| **byte > 0) {
+                let escaped = behind.split_first().filter(|_| byte == ESCAPE);
+                name.push(escaped.map_or(byte, |(byte, _)| *byte));
+                rest = escaped.map_or(behind, |(_, behind)| behind);
+            }
+            let (ino, behind) = rest.split_first().and_then(|(_, number)| take_number(number)).unwrap_or((0, &[]));
+            births.push((name, ino));
+            rest = behind;
+        }
+        births
+    }
+
     /// Its bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0

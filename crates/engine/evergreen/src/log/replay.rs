@@ -66,6 +66,11 @@ impl Replay {
         self.next.position - self.start
     }
 
+    /// Behind the last frame that was read.
+    pub(crate) fn reached(&self) -> LogStart {
+        self.next
+    }
+
     fn find_next(&mut self) -> Result<Option<(u64, Batch)>> {
         while self.left == 0 {
             if !self.read_frame()? {

@@ -75,7 +75,7 @@ impl Basement {
 
 impl Leaf {
     /// From pieces as they are decoded.
-    pub(super) fn from_parts(parts: Vec<LeafPart>) -> Self {
+    pub(crate) fn from_parts(parts: Vec<LeafPart>) -> Self {
         Self { parts }
     }
 

@@ -4,6 +4,7 @@ mod dump;
 mod look;
 mod mkfs;
 mod mount;
+mod repair;
 mod survey;
 mod tree;
 
@@ -25,6 +26,7 @@ pub(super) use dump::dump;
 pub(super) use look::{check, stat};
 pub(super) use mkfs::mkfs;
 pub(super) use mount::{Chores, limits, mount};
+pub(super) use repair::repair;
 pub(super) use survey::collect_told;
 pub use tree::{draw_tree, outline_tree};
 

@@ -1,0 +1,68 @@
+//! Putting a damaged evergreen right.
+
+use anyhow::{Context, Result};
+use senesce_evergreen::RepairReport;
+use serde_json::json;
+
+use super::Place;
+use crate::exit::failed;
+
+/// Lines of a kind that are shown; more are counted.
+const SHOWN: usize = 50;
+
+/// Repairs it, or tells what that would do. A failure, if something is lost, or if it is told only.
+pub fn repair(place: &Place, is_dry: bool, as_json: bool) -> Result<()> {
+    let device = if is_dry { place.look()? } else { place.open()? };
+    let report = senesce_evergreen::repair(&device, is_dry).with_context(|| format!("cannot repair {place}"))?;
+    if as_json {
+        print_json(&report);
+    } else {
+        print(&report);
+    }
+    match &report {
+        RepairReport { is_needed: false, .. } => Ok(()),
+        RepairReport { is_done: false, .. } => Err(failed(format!("{place} is damaged, and nothing was written"))),
+        report if report.has_lost() => Err(failed(format!("{place} is clean again, and not all of it is there"))),
+        _ => Ok(()),
+    }
+}
+
+fn print(report: &RepairReport) {
+    if !report.is_needed {
+        println!("clean: there is nothing to repair");
+        return;
+    }
+    let list = |what: &str, lines: Vec<String>| {
+        if !lines.is_empty() {
+            println!("{what}:");
+            lines.iter().take(SHOWN).for_each(|line| println!("  {line}"));
+            if lines.len() > SHOWN {
+                println!("  and {} more", lines.len() - SHOWN);
+            }
+        }
+    };
+    list("found", report.told.clone());
+    list("lost", report.lost.iter().map(ToString::to_string).collect());
+    list("files that are not what they were", report.files.lost.iter().map(ToString::to_string).collect());
+    list("put right", report.files.mended.clone());
+    let check = &report.check;
+    let then = if report.is_done { "clean now" } else { "it would be clean then; nothing was written" };
+    println!("{then}: superblock {}, {} nodes, {} keys", check.generation, check.nodes, check.keys);
+}
+
+fn print_json(report: &RepairReport) {
+    let texts = |lines: &[String]| lines.to_vec();
+    println!(
+        "{}",
+        json!({
+            "format": "senesce-fs-repair-evergreen/1",
+            "needed": report.is_needed,
+            "done": report.is_done,
+            "found": texts(&report.told),
+            "lost": report.lost.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "files_lost": report.files.lost.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "put_right": texts(&report.files.mended),
+            "clean": report.check.is_clean(),
+        })
+    );
+}

@@ -1,0 +1,195 @@
+//! Names: each leads to an inode, and to each inode leads one.
+
+use senesce_fsapi::{FileKind, Ino, Timestamp};
+
+use super::{
+    super::{
+        entry::Entry,
+        inode::{Body, Inode},
+        labels::LABELS,
+    },
+    Mend,
+};
+use crate::{
+    KeyValue, Result,
+    keys::{self, Home},
+};
+
+const FOUND: &[u8] = b"lost+found";
+
+impl<S: KeyValue> Mend<'_, S> {
+    /// Goes along all names from the root, and brings what is not reached to where it is.
+    pub(super) fn connect(&mut self) -> Result<()> {
+        if self.files.inode(&Home::root()).is_none_or(|root| !root.is_directory()) {
+            self.remove_object(&Home::root())?;
+            self.complete_objects()?;
+        }
+        self.walk(Home::root(), Vec::new(), Ino::ROOT)?;
+        loop {
+            let homes = self.files.objects.iter().filter(|(_, object)| object.path.is_none());
+            let unreached: Vec<Home> =
+                homes.map(|(home, _)| home.clone()).filter(|home| !self.files.orphans.contains(&home.ino())).collect();
+            let is_named = |home: &Home| {
+                let of = |other: &Home| self.files.objects[other].names.values().any(|entry| entry.ino.0 == home.ino());
+                unreached.iter().any(|other| other != home && of(other))
+            };
+            // What another one names comes with that one, unless they name each other.
+            let Some(home) = unreached.iter().find(|home| !is_named(home)).or(unreached.first()).cloned() else {
+                break;
+            };
+            self.attach(home)?;
+        }
+        for ino in self.files.orphans.clone() {
+            let home = self.files.home_of.get(&ino);
+            let is_orphan =
+                home.and_then(|home| self.files.objects.get(home)).is_some_and(|object| object.path.is_none());
+            if !is_orphan {
+                self.tell(format!("inode {ino} is not one without a name"));
+                self.delete(keys::orphan_key(ino))?;
+                self.files.orphans.remove(&ino);
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes along the names below a directory, or whatever it is.
+    fn walk(&mut self, home: Home, path: Vec<u8>, parent: Ino) -> Result<()> {
+        let mut open = vec![(home, path, parent)];
+        while let Some((home, path, parent)) = open.pop() {
+            let ino = Ino(home.ino());
+            let object = self.files.object(&home);
+            object.path.get_or_insert(path.clone());
+            let Some(mut inode) = object.inode.filter(Inode::is_directory) else { continue };
+            if let Body::Directory { parent: told, .. } = &mut inode.body
+                && *told != parent
+            {
+                *told = parent;
+                self.tell(format!("directory {} has another parent", ino.0));
+                self.put_inode(&home, inode)?;
+            }
+            for (name, entry) in self.files.object(&home).names.clone() {
+                let below = if path.is_empty() { name.clone() } else { [&path[..], b"/", &name].concat() };
+                let Some(child) = self.lead(&home, &name, &entry, &below)? else { continue };
+                let object = self.files.object(&child);
+                object.names_of += 1;
+                let is_new = object.path.is_none();
+                if is_new {
+                    object.path = Some(below.clone());
+                }
+                if object.inode.is_some_and(|inode| inode.is_directory()) {
+                    self.files.object(&home).directories += 1;
+                    open.push((child, below, ino));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The home to which a name leads; a name that leads nowhere, or to a directory that has one, goes.
+    fn lead(&mut self, home: &Home, name: &[u8], entry: &Entry, path: &[u8]) -> Result<Option<Home>> {
+        let child = self.files.home_of.get(&entry.ino.0).cloned();
+        let inode = child.as_ref().and_then(|child| self.files.inode(child));
+        let (Some(child), Some(inode)) = (child, inode) else {
+            self.lose(path.to_vec(), format!("the name: inode {} is gone", entry.ino.0));
+            self.strike(home, name, entry)?;
+            return Ok(None);
+        };
+        if inode.is_directory() && (self.files.object(&child).path.is_some() || child == Home::root()) {
+            self.tell(format!("{}: a second name of directory {} goes", path.escape_ascii(), entry.ino.0));
+            self.strike(home, name, entry)?;
+            return Ok(None);
+        }
+        let told = (home.child(self.files.order, name, entry.ino.0) != child).then(|| child.clone());
+        if told != entry.home || entry.kind != inode.kind {
+            self.tell(format!("{} leads to inode {} again", path.escape_ascii(), entry.ino.0));
+            let entry = Entry { home: told, kind: inode.kind, ..entry.clone() };
+            self.put(home.name_key(name), entry.encode())?;
+            self.files.object(home).names.insert(name.to_vec(), entry);
+        }
+        Ok(Some(child))
+    }
+
+    fn strike(&mut self, home: &Home, name: &[u8], entry: &Entry) -> Result<()> {
+        self.files.object(home).names.remove(name);
+        self.delete(home.name_key(name))?;
+        if let Some(number) = entry.label.checked_sub(LABELS) {
+            self.files.object(home).unordered.remove(&number);
+            self.delete(home.unordered_key(number))?;
+        }
+        // It is told already; that a name fewer is there is no other loss.
+        if let Some(mut inode) = self.files.inode(home) {
+            inode.size = inode.size.saturating_sub(1);
+            self.put_inode(home, inode)?;
+        }
+        Ok(())
+    }
+
+    /// Gives an inode a name in `lost+found`.
+    fn attach(&mut self, home: Home) -> Result<()> {
+        let found = self.found()?;
+        let ino = Ino(home.ino());
+        let Some(inode) = self.files.inode(&home) else { return Ok(()) };
+        let name = format!("#{}", ino.0).into_bytes();
+        let path = [FOUND, b"/", &name].concat();
+        self.lose(home.path(), format!("the name: it is {} now", path.escape_ascii()));
+        let told = (found.child(self.files.order, &name, ino.0) != home).then(|| home.clone());
+        self.add(&found, name, Entry { ino, kind: inode.kind, label: 0, floor: 0, home: told })?;
+        let object = self.files.object(&home);
+        object.names_of += 1;
+        object.path = Some(path.clone());
+        let parent = Ino(found.ino());
+        self.files.object(&found).directories += u32::from(inode.is_directory());
+        self.walk(home, path, parent)
+    }
+
+    /// The directory for what has no name.
+    fn found(&mut self) -> Result<Home> {
+        let root = Home::root();
+        let there = self.files.objects[&root].names.get(FOUND).cloned();
+        if let Some(entry) = there
+            && let Some(home) = self.files.home_of.get(&entry.ino.0).cloned()
+            && self.files.inode(&home).is_some_and(|inode| inode.is_directory())
+        {
+            return Ok(home);
+        }
+        let ino = self.new_ino();
+        let home = root.child(self.files.order, FOUND, ino.0);
+        let time = Timestamp::default();
+        let inode = Inode {
+            kind: FileKind::Directory,
+            permissions: 0o700,
+            links: 2,
+            uid: 0,
+            gid: 0,
+            xattr_pieces: 0,
+            xattr_bytes: 0,
+            size: 0,
+            accessed: time,
+            modified: time,
+            changed: time,
+            body: Body::Directory { parent: Ino::ROOT, last_label: 0, unordered: 0 },
+        };
+        self.put_inode(&home, inode)?;
+        self.put(keys::home_of_key(ino.0), home.bytes().to_vec())?;
+        self.files.home_of.insert(ino.0, home.clone());
+        let object = self.files.object(&home);
+        object.path = Some(FOUND.to_vec());
+        object.names_of = 1;
+        self.files.object(&root).directories += 1;
+        self.add(&root, FOUND.to_vec(), Entry { ino, kind: FileKind::Directory, label: 0, floor: 0, home: None })?;
+        Ok(home)
+    }
+
+    /// A name more; it gets a label when they are numbered anew.
+    fn add(&mut self, directory: &Home, name: Vec<u8>, entry: Entry) -> Result<()> {
+        let object = self.files.object(directory);
+        object.is_relabelled = true;
+        // In the place of one that leads to something else, which is found again by its own number.
+        object.names.insert(name, entry);
+        if let Some(mut inode) = self.files.inode(directory) {
+            inode.size += 1;
+            self.put_inode(directory, inode)?;
+        }
+        Ok(())
+    }
+}

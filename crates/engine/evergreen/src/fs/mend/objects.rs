@@ -1,0 +1,272 @@
+//! What lies under each home: that it has an inode, and that this says what is there.
+
+use std::collections::BTreeMap;
+
+use senesce_fsapi::{FileKind, Ino, Timestamp};
+
+use super::{
+    super::{
+        inode::{Body, Inode},
+        labels::LABELS,
+        xattrs,
+    },
+    Mend,
+    gather::Object,
+};
+use crate::{
+    KeyValue, Result,
+    keys::{self, Home},
+};
+
+impl<S: KeyValue> Mend<'_, S> {
+    /// Under every home lies an inode from now on, and every inode's number leads to its home.
+    pub(super) fn complete_objects(&mut self) -> Result<()> {
+        let mut kinds: BTreeMap<u64, FileKind> = BTreeMap::from([(Ino::ROOT.0, FileKind::Directory)]);
+        for entry in self.files.objects.values().flat_map(|object| object.names.values()) {
+            kinds.entry(entry.ino.0).or_insert(entry.kind);
+        }
+        self.files.object(&Home::root());
+        for home in self.files.objects.keys().cloned().collect::<Vec<_>>() {
+            let ino = home.ino();
+            let other = self.files.home_of.get(&ino).filter(|other| **other != home);
+            if other.is_some_and(|other| self.files.inode(other).is_some()) {
+                self.tell(format!("deleted: what inode {ino} had at {}", home.path().escape_ascii()));
+                self.remove_object(&home)?;
+                continue;
+            }
+            if self.files.inode(&home).is_none() {
+                match made_up(&self.files.objects[&home], kinds.get(&ino).copied()) {
+                    Some(inode) => {
+                        self.tell(format!("inode {ino} was made anew"));
+                        let more =
+                            if inode.is_directory() { "perhaps names" } else { "the size behind the last block" };
+                        self.remade.push((home.clone(), format!("owner, permissions, times, {more}")));
+                        self.put_inode(&home, inode)?;
+                    }
+                    None => {
+                        self.lose(home.path(), format!("inode {ino}: it is gone, and so is what was left of it"));
+                        self.remove_object(&home)?;
+                        continue;
+                    }
+                }
+            }
+            if self.files.home_of.get(&ino) != Some(&home) {
+                self.tell(format!("the home of inode {ino} is recorded again"));
+                self.put(keys::home_of_key(ino), home.bytes().to_vec())?;
+                self.files.home_of.insert(ino, home);
+            }
+        }
+        for (ino, home) in self.files.home_of.clone() {
+            if self.files.inode(&home).is_none() || home.ino() != ino {
+                self.lose(home.path(), format!("inode {ino}: it is gone"));
+                self.delete(keys::home_of_key(ino))?;
+                self.files.home_of.remove(&ino);
+            }
+        }
+        Ok(())
+    }
+
+    /// Inodes say from now on what they have.
+    pub(super) fn count(&mut self) -> Result<()> {
+        for home in self.files.objects.keys().cloned().collect::<Vec<_>>() {
+            self.drop_foreign(&home)?;
+            self.count_xattrs(&home)?;
+            self.relabel(&home)?;
+            self.count_one(&home)?;
+        }
+        Ok(())
+    }
+
+    /// What another kind of inode has.
+    fn drop_foreign(&mut self, home: &Home) -> Result<()> {
+        let object = self.files.object(home);
+        let Some(kind) = object.inode.map(|inode| inode.kind) else { return Ok(()) };
+        let names = if kind == FileKind::Directory {
+            Vec::new()
+        } else {
+            std::mem::take(&mut object.names).into_keys().collect()
+        };
+        let unordered = if kind == FileKind::Directory {
+            Vec::new()
+        } else {
+            std::mem::take(&mut object.unordered).into_keys().collect()
+        };
+        let has_target = kind != FileKind::Symlink && object.target.take().is_some();
+        let has_blocks = kind != FileKind::File && std::mem::take(&mut object.blocks) > 0;
+        for name in names {
+            self.delete(home.name_key(&name))?;
+        }
+        for number in unordered {
+            self.delete(home.unordered_key(number))?;
+        }
+        if has_target {
+            self.delete(home.target_key())?;
+        }
+        if has_blocks {
+            self.delete_range(home.blocks_from(0))?;
+        }
+        Ok(())
+    }
+
+    /// Attributes of which a piece is missing go.
+    fn count_xattrs(&mut self, home: &Home) -> Result<()> {
+        let xattrs = std::mem::take(&mut self.files.object(home).xattrs);
+        for (name, xattr) in xattrs {
+            let pieces = xattr.told.map(|told| (xattrs::pieces(told as usize), u64::from(told) + 4));
+            if pieces == Some((xattr.pieces as usize, xattr.bytes))
+                && usize::from(xattr.last) + 1 == xattr.pieces as usize
+            {
+                self.files.object(home).xattrs.insert(name, xattr);
+                continue;
+            }
+            let path = self.path_of(home);
+            self.lose(path, format!("the attribute {}", name.escape_ascii()));
+            self.delete_range(home.xattr(&name))?;
+        }
+        Ok(())
+    }
+
+    /// Names get labels that ascend with them, if theirs do not.
+    fn relabel(&mut self, home: &Home) -> Result<()> {
+        let object = self.files.object(home);
+        let Some(Inode { body: Body::Directory { last_label, unordered, .. }, .. }) = object.inode else {
+            return Ok(());
+        };
+        if !object.is_relabelled && has_good_labels(object, last_label, unordered) {
+            return Ok(());
+        }
+        let numbers: Vec<u64> = std::mem::take(&mut object.unordered).into_keys().collect();
+        let step = LABELS / (object.names.len() as u64 + 2);
+        let mut label = 0;
+        for entry in object.names.values_mut() {
+            entry.floor = label;
+            label += step;
+            entry.label = label;
+        }
+        let names: Vec<(Vec<u8>, Vec<u8>)> =
+            object.names.iter().map(|(name, entry)| (name.clone(), entry.encode())).collect();
+        if let Some(Inode { body: Body::Directory { last_label, .. }, .. }) = &mut object.inode {
+            *last_label = label;
+        }
+        let inode = object.inode;
+        self.tell(format!("the names of inode {} are numbered anew", home.ino()));
+        for number in numbers {
+            self.delete(home.unordered_key(number))?;
+        }
+        for (name, record) in names {
+            self.put(home.name_key(&name), record)?;
+        }
+        inode.map_or(Ok(()), |inode| self.put_inode(home, inode))
+    }
+
+    fn count_one(&mut self, home: &Home) -> Result<()> {
+        let object = self.files.object(home);
+        let Some(old) = object.inode else { return Ok(()) };
+        let mut new = old;
+        new.links = match () {
+            () if object.path.is_none() => 0,
+            () if old.is_directory() => 2 + object.directories,
+            () => object.names_of,
+        };
+        new.xattr_pieces = object.xattrs.values().map(|xattr| xattr.pieces).sum();
+        new.xattr_bytes = object
+            .xattrs
+            .iter()
+            .map(|(name, xattr)| u64::from(xattr.pieces) * (name.len() as u64 + 3) + xattr.bytes)
+            .sum();
+        let mut missing = None;
+        match &mut new.body {
+            Body::File { blocks, .. } => {
+                missing = blocks
+                    .checked_sub(object.blocks)
+                    .filter(|missing| *missing > 0)
+                    .map(|missing| format!("{missing} blocks"));
+                *blocks = object.blocks;
+                if object.blocks > 0 {
+                    new.size = new.size.max(object.end);
+                }
+            }
+            Body::Directory { .. } => {
+                let names = object.names.len() as u64;
+                missing = new
+                    .size
+                    .checked_sub(names)
+                    .filter(|missing| *missing > 0)
+                    .map(|missing| format!("{missing} names"));
+                new.size = names;
+            }
+            Body::Symlink => new.size = object.target.unwrap_or(0) as u64,
+            Body::Special { .. } => {}
+        }
+        let has_xattrs = (old.xattr_pieces, old.xattr_bytes) == (new.xattr_pieces, new.xattr_bytes);
+        let path = object.path.clone().unwrap_or_else(|| home.path());
+        if let Some(missing) = missing {
+            self.lose(path.clone(), format!("{missing} are missing"));
+        }
+        if !has_xattrs {
+            self.lose(path.clone(), "extended attributes");
+        }
+        if old != new {
+            self.tell(format!("inode {} ({}) says what it has", home.ino(), path.escape_ascii()));
+            self.put_inode(home, new)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn path_of(&self, home: &Home) -> Vec<u8> {
+        let path = self.files.objects.get(home).and_then(|object| object.path.clone());
+        path.unwrap_or_else(|| home.path())
+    }
+}
+
+/// An inode for what is there. `None`: nothing can be made of it.
+fn made_up(object: &Object, named: Option<FileKind>) -> Option<Inode> {
+    let seen = match object {
+        Object { target: Some(_), .. } => Some(FileKind::Symlink),
+        object if object.blocks > 0 => Some(FileKind::File),
+        object if !object.names.is_empty() => Some(FileKind::Directory),
+        _ => named.filter(|kind| *kind == FileKind::Directory),
+    };
+    let kind = seen.filter(|kind| named.is_none_or(|named| named == *kind))?;
+    let (permissions, size, body) = match kind {
+        FileKind::Symlink => (0o777, object.target? as u64, Body::Symlink),
+        FileKind::File => (0o600, object.end, Body::File { blocks: object.blocks, reserved: 0 }),
+        _ => {
+            let body = Body::Directory { parent: Ino::ROOT, last_label: 0, unordered: 0 };
+            (0o700, object.names.len() as u64, body)
+        }
+    };
+    let time = Timestamp::default();
+    Some(Inode {
+        kind,
+        permissions,
+        links: 1,
+        uid: 0,
+        gid: 0,
+        xattr_pieces: 0,
+        xattr_bytes: 0,
+        size,
+        accessed: time,
+        modified: time,
+        changed: time,
+        body,
+    })
+}
+
+/// Labels ascend with the names, each above its floor, which is not below the label before; those without a place have a number.
+fn has_good_labels(object: &Object, last_label: u64, unordered: u64) -> bool {
+    let (mut before, mut numbers) = (0, 0);
+    for (name, entry) in &object.names {
+        if let Some(number) = entry.label.checked_sub(LABELS) {
+            numbers += 1;
+            if number >= unordered || object.unordered.get(&number) != Some(name) {
+                return false;
+            }
+        } else if entry.floor < before || entry.floor >= entry.label {
+            return false;
+        } else {
+            before = entry.label;
+        }
+    }
+    last_label >= before && last_label < LABELS && numbers == object.unordered.len()
+}

@@ -1,0 +1,250 @@
+//! What a repair can begin with, and which of them loses least.
+
+use std::{cell::OnceCell, sync::Arc};
+
+use senesce_block::BlockDevice;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::{
+    LOST,
+    bases::{self, Base},
+    log::{self, LogState},
+    rebuild::{Nodes, Rebuilt, rebuild},
+    scan::{Found, scan},
+    staged::Staged,
+};
+use crate::{
+    Error, MakeOptions, Result,
+    disk::{Area, Geometry, MAX_MAP_PIECES, MapPlace, NodeId, NodeMap, Place, Space, Superblock, write_superblock},
+    log::LogStart,
+};
+
+/// A tree that was made whole again, and what leads to it.
+pub(super) struct Attempt {
+    /// With which it begins: where all is, and what the log is.
+    pub superblock: Superblock,
+    pub rebuilt: Rebuilt,
+    pub told: Vec<String>,
+    /// What is left of the log, from where the superblock says.
+    log: LogState,
+    space: Space,
+    /// Of the superblock that will be written.
+    generation: u64,
+    /// How much worse it is than its losses say.
+    doubt: usize,
+}
+
+/// Files of which something is lost can be named, but not what changed since an older superblock, nor what came of a map that is gone.
+const ROLLED_BACK: usize = 1000;
+const NOT_PROVEN: usize = 2000;
+
+/// How many of the generations that were found are tried without a superblock.
+const TRIED: usize = 4;
+
+/// The attempt that loses least, the newest of those that lose the same. `why`: what is wrong.
+///
+/// Errors: `Damaged` if nothing is left of it.
+pub(super) fn best(device: &Arc<dyn BlockDevice>, why: &[String]) -> Result<Attempt> {
+    let found = OnceCell::new();
+    let scanned = || found.get_or_init(|| scan(&**device));
+    let none = Found::default();
+    let bases = bases::of_slots(&**device);
+    let newest = bases.iter().map(|base| base.superblock.generation).max();
+    let mut best: Option<Attempt> = None;
+    for base in &bases {
+        let area = Area::new(device.clone(), base.superblock.geometry);
+        let log = log::read(device, &base.superblock);
+        let mut told = why.to_vec();
+        told.push(format!("taken was {}", base.told));
+        let attempt = match NodeMap::load(&area, &base.superblock) {
+            Ok(map) => complete(&mut Nodes::by_map(&area, &map, &none), &base.superblock, true, log, told),
+            Err(error) => {
+                told.push(format!("{error}: the map was made anew of the headers of nodes"));
+                by_headers(&area, scanned(), &base.superblock, log, told)
+            }
+        };
+        choose(&mut best, attempt.map(|attempt| attempt.behind(bases.first())));
+        if base.is_certain && best.as_ref().is_some_and(|best| best.cost() == 0) {
+            break;
+        }
+    }
+    let has_certain = bases.iter().any(|base| base.is_certain);
+    if best.as_ref().is_none_or(|best| best.cost() > 0 && !has_certain) {
+        let known = bases.first().map(|base| &base.superblock);
+        for generation in generations(scanned(), newest.filter(|_| has_certain)) {
+            let Some(superblock) = made_up(device, scanned(), known, generation) else { continue };
+            let area = Area::new(device.clone(), superblock.geometry);
+            let mut nodes = Nodes::by_headers(&area, scanned(), generation, true);
+            let mut told = why.to_vec();
+            told.push(format!("taken were the nodes that were there when superblock {generation} was written"));
+            told.push(format!("what the log held is {LOST}: nothing says where it begins"));
+            let log = LogState { batches: 0, damage: Some((String::new(), 0)), next: 0 };
+            choose(&mut best, complete(&mut nodes, &superblock, false, log, told));
+        }
+    }
+    best.ok_or_else(|| {
+        let what = format!("nothing is left to repair it from: {}", why.join("; "));
+        Error::Damaged { place: device.name().to_owned(), what }
+    })
+    .map(|mut best| {
+        let seen = found.get().map_or(0, |found| found.nodes.iter().map(|node| node.generation).max().unwrap_or(0));
+        best.generation = seen.max(newest.unwrap_or(0)) + 2;
+        // To the slot in which the newer one does not lie.
+        best.generation += u64::from(best.generation % 2 == newest.unwrap_or(0) % 2);
+        best
+    })
+}
+
+/// The tree of a superblock without its map. If what is found is not what the map had, as its checksum proves, no node is believed that may
+/// be older than it was.
+fn by_headers(
+    area: &Area,
+    found: &Found,
+    superblock: &Superblock,
+    log: LogState,
+    told: Vec<String>,
+) -> Option<Attempt> {
+    let generation = superblock.generation;
+    let rebuilt = |is_strict| {
+        rebuild(&mut Nodes::by_headers(area, found, generation, is_strict), Some(superblock.root), superblock.next_node)
+    };
+    let is_proven = |rebuilt: &Rebuilt| {
+        let mut map = NodeMap::new();
+        for (id, place) in &rebuilt.places {
+            map.insert(*id, place.clone());
+        }
+        rebuilt.lost.is_empty() && NodeMap::sum(&map.encode(generation)) == superblock.map.sum
+    };
+    let first = rebuilt(false);
+    if is_proven(&first) {
+        return finished(first, superblock, log, told);
+    }
+    let mut attempt = finished(rebuilt(true), superblock, log, told)?;
+    let not_proven = format!(
+        "it is not all that the lost one had: of what is not named some may be {LOST}, too, and be as it was before"
+    );
+    attempt.told.push(not_proven);
+    attempt.doubt += NOT_PROVEN;
+    Some(attempt)
+}
+
+fn choose(best: &mut Option<Attempt>, new: Option<Attempt>) {
+    let Some(new) = new else { return };
+    if best.as_ref().is_none_or(|best| new.cost() < best.cost()) {
+        *best = Some(new);
+    }
+}
+
+/// Generations of which nodes were found, the newest first.
+fn generations(found: &Found, least: Option<u64>) -> Vec<u64> {
+    let mut all: Vec<u64> = found.nodes.iter().map(|node| node.generation).collect();
+    all.sort_unstable();
+    all.dedup();
+    all.into_iter().rev().filter(|generation| least.is_none_or(|least| *generation >= least)).take(TRIED).collect()
+}
+
+/// A superblock for what was found, with what is known of another.
+fn made_up(
+    device: &Arc<dyn BlockDevice>,
+    found: &Found,
+    known: Option<&Superblock>,
+    generation: u64,
+) -> Option<Superblock> {
+    let geometry: Geometry = known.map(|known| known.geometry).or_else(|| found.geometry(device.size().0))?;
+    let first = found.nodes.iter().min_by_key(|node| node.at)?;
+    let uuid = known.map_or_else(|| xxh3_128(&first.sum.to_le_bytes()).to_le_bytes(), |known| known.uuid);
+    let shape = known.map_or_else(|| MakeOptions::suited(uuid, device.size().0).shape, |known| known.shape);
+    let start = known.map_or(LogStart { position: 0, sequence: 1, chain: 0 }, |known| known.replay);
+    let map = MapPlace::default();
+    let (root, next_node) = (NodeId(1), 2);
+    Some(Superblock { uuid, geometry, shape, generation, map, root, next_node, live_bytes: 0, replay: start })
+}
+
+/// The tree of a superblock, made whole. `None`: its nodes lie over each other.
+fn complete(
+    nodes: &mut Nodes<'_>,
+    superblock: &Superblock,
+    is_root_known: bool,
+    log: LogState,
+    told: Vec<String>,
+) -> Option<Attempt> {
+    let rebuilt = rebuild(nodes, is_root_known.then_some(superblock.root), superblock.next_node);
+    finished(rebuilt, superblock, log, told)
+}
+
+fn finished(rebuilt: Rebuilt, superblock: &Superblock, log: LogState, mut told: Vec<String>) -> Option<Attempt> {
+    let used: Vec<_> = rebuilt.places.values().flat_map(|place| place.extents.to_vec()).collect();
+    let space = Space::complement(superblock.geometry.units, used).ok()?;
+    if let Some((damage, _)) = log.damage.as_ref().filter(|(damage, _)| !damage.is_empty()) {
+        told.push(format!("{damage}: what came behind {} batches of the log is {LOST}", log.batches));
+    }
+    let superblock = superblock.clone();
+    Some(Attempt { superblock, rebuilt, told, log, space, generation: 0, doubt: 0 })
+}
+
+impl Attempt {
+    fn cost(&self) -> usize {
+        self.doubt + 2 * self.rebuilt.lost.len() + usize::from(self.log.damage.is_some())
+    }
+
+    /// Judges it beside the newest superblock: is it older, its log must have what that one has.
+    fn behind(mut self, newest: Option<&Base>) -> Self {
+        let newest =
+            newest.map(|base| &base.superblock).filter(|newest| newest.generation > self.superblock.generation);
+        if let Some(newest) = newest.filter(|newest| self.log.next < newest.replay.sequence) {
+            let (own, other) = (self.superblock.generation, newest.generation);
+            self.told.push(format!("what came between superblock {own} and {other} is {LOST}: the log has it no more"));
+            self.doubt += ROLLED_BACK;
+        }
+        self
+    }
+
+    /// What the log holds is not used.
+    pub fn forget_log(&mut self, device: &Arc<dyn BlockDevice>) {
+        self.superblock.replay = log::anew(device, &self.superblock, self.generation);
+        self.log = LogState { batches: 0, damage: None, next: 0 };
+    }
+
+    /// Writes what is new, a map, and the superblock that names it. What is kept stays where it is.
+    ///
+    /// Errors: `NoSpace`.
+    pub fn write(&mut self, device: &Arc<Staged>) -> Result<()> {
+        let shared: Arc<dyn BlockDevice> = device.clone();
+        match self.log.damage.take() {
+            Some((damage, position)) if !damage.is_empty() => log::cut(&shared, &self.superblock, position)?,
+            Some(_) => self.forget_log(&shared),
+            None => {}
+        }
+        let geometry = self.superblock.geometry;
+        let area = Area::new(shared.clone(), geometry);
+        let mut space = self.space.clone();
+        let no_space = |bytes: usize, space: &Space| Error::NoSpace {
+            wanted: bytes as u64,
+            free: space.statistics().free * u64::from(geometry.unit_bytes),
+        };
+        let mut map = NodeMap::new();
+        for (id, place) in &self.rebuilt.places {
+            map.insert(*id, place.clone());
+        }
+        for (id, node) in &self.rebuilt.edits {
+            let encoded = node.encode(*id, self.generation);
+            let bytes = encoded.bytes.len();
+            let extents = space.take(geometry.units_for(bytes as u64), 0).ok_or_else(|| no_space(bytes, &space))?;
+            area.write(&extents, encoded.bytes)?;
+            map.insert(*id, Place { extents, bytes: bytes as u32, header_sum: encoded.header_sum });
+        }
+        let bytes = map.encode(self.generation);
+        let (len, units) = (bytes.len(), geometry.units_for(bytes.len() as u64));
+        let extents = space.take_pieces(units, 0, MAX_MAP_PIECES).ok_or_else(|| no_space(len, &space))?;
+        let place = MapPlace { extents, bytes: len as u64, sum: NodeMap::sum(&bytes) };
+        area.write(&place.extents, bytes)?;
+        let superblock = Superblock {
+            generation: self.generation,
+            map: place,
+            root: self.rebuilt.root.unwrap_or(self.superblock.root),
+            next_node: self.rebuilt.next,
+            ..self.superblock.clone()
+        };
+        write_superblock(&**device, &superblock)
+    }
+}

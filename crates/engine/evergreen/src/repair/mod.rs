@@ -1,0 +1,168 @@
+//! Repair: an evergreen that the check finds damaged becomes one that it finds clean, with all that can still be read.
+//!
+//! Nothing is written before all of that is there in memory: superblocks are tried, the better first, and what they lead to; if they lead
+//! nowhere, what the headers of nodes tell. The tree that loses least is completed, opened with what the log holds, its files are put right,
+//! and it is checked. Only then are new nodes, a map and superblocks written, to where nothing lies that was kept.
+//!
+//! What is lost is told: as ranges of keys, and as files.
+
+mod attempt;
+mod bases;
+mod log;
+mod rebuild;
+mod scan;
+mod staged;
+#[cfg(test)]
+mod tests;
+
+use std::{fmt, sync::Arc};
+
+use bytes::Bytes;
+use senesce_block::BlockDevice;
+
+use crate::{
+    CheckReport, Error, Evergreen, Limits, Result, check,
+    disk::{Decoded, Superblock, read_newest, read_slots},
+    fs::{Mended, mend_files},
+};
+use staged::Staged;
+
+/// What became of some keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// They have no values any more.
+    Values,
+    /// Changes to them that waited in an inner node: they have the values of before.
+    Changes,
+}
+
+/// Keys that are not what they should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// What is lost.
+    pub what: Lost,
+    /// With what: a node, in words.
+    pub place: String,
+    /// The first key,
+    pub from: Bytes,
+    /// and the first behind; none if there is no end.
+    pub to: Option<Bytes>,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.what {
+            Lost::Values => "values",
+            Lost::Changes => "changes that waited",
+        };
+        let to = self.to.as_ref().map_or("the end".to_owned(), |to| to.escape_ascii().to_string());
+        write!(f, "{}: {what} of the keys from {} to {to}", self.place, self.from.escape_ascii())
+    }
+}
+
+/// What a repair did, or would do.
+#[derive(Clone, Debug, Default)]
+pub struct RepairReport {
+    /// Whether there was anything to do.
+    pub is_needed: bool,
+    /// Whether it was done.
+    pub is_done: bool,
+    /// What was wrong with what leads to the nodes, and what was taken in its place.
+    pub told: Vec<String>,
+    /// What of the tree is lost.
+    pub lost: Vec<Loss>,
+    /// What was put right among the files, and which of them lost what.
+    pub files: Mended,
+    /// What the check says of it as it is then.
+    pub check: CheckReport,
+}
+
+impl RepairReport {
+    /// Whether something is gone that was there.
+    pub fn has_lost(&self) -> bool {
+        !self.lost.is_empty() || !self.files.lost.is_empty() || self.told.iter().any(|told| told.contains(LOST))
+    }
+}
+
+/// What a sentence has that tells of a loss in the log.
+const LOST: &str = "lost";
+
+/// Repairs what lies on a device, if it is damaged; nothing is written if `is_dry`, or if no clean state is found. Nobody may have
+/// it open.
+///
+/// Errors: `WrongDevice` for what is no evergreen, or one of another format version; `Damaged` if nothing clean can be made of it; `NoSpace`;
+/// `Device` if it cannot be written. Cost: of a check, two or three times; if a map is lost, it reads all of the device. Memory for
+/// what will be written, and for each inode and name.
+pub fn repair(device: &Arc<dyn BlockDevice>, is_dry: bool) -> Result<RepairReport> {
+    refuse_others(device)?;
+    let staged = Staged::new(device.clone());
+    let shared: Arc<dyn BlockDevice> = staged.clone();
+    let mut report = RepairReport::default();
+    let mut why = Vec::new();
+    if let Some(check) = look(&shared, &mut why) {
+        report.check = check;
+        return Ok(report);
+    }
+    staged.reset();
+    report.is_needed = true;
+    let mut chosen = attempt::best(device, &why)?;
+    report.told = std::mem::take(&mut chosen.told);
+    chosen.write(&staged)?;
+    let store = match Evergreen::open(shared.clone(), Limits::default()) {
+        Err(Error::Damaged { place, what }) => {
+            report.told.push(format!("{place}: {what}: what the log holds is {LOST}"));
+            staged.reset();
+            chosen.forget_log(device);
+            chosen.write(&staged)?;
+            Evergreen::open(shared.clone(), Limits::default())?
+        }
+        opened => opened?,
+    };
+    report.files = mend_files(&store, chosen.superblock.shape.key_order, &chosen.rebuilt.lost)?;
+    store.checkpoint()?;
+    drop(store);
+    report.lost = chosen.rebuilt.lost;
+    report.check = check(&shared)?;
+    if let Some(finding) = report.check.findings.first() {
+        let what = format!("nothing clean can be made of it: {finding}");
+        return Err(Error::Damaged { place: device.name().to_owned(), what });
+    }
+    if !is_dry {
+        staged.commit()?;
+        report.is_done = true;
+    }
+    Ok(report)
+}
+
+/// The check's report, if nothing is damaged, neither as it lies nor as opening makes it; else why it is.
+fn look(device: &Arc<dyn BlockDevice>, why: &mut Vec<String>) -> Option<CheckReport> {
+    let mut is_clean = |report: Result<CheckReport>| match report {
+        Ok(report) if report.is_clean() => Some(report),
+        Ok(report) => {
+            why.extend(report.findings.iter().take(3).map(ToString::to_string));
+            None
+        }
+        Err(error) => {
+            why.push(error.to_string());
+            None
+        }
+    };
+    let report = is_clean(check(device))?;
+    if report.log_batches == 0 {
+        return Some(report);
+    }
+    is_clean(Evergreen::open(device.clone(), Limits::default()).map(drop).and_then(|()| check(device)))
+}
+
+/// Errors: what must not be repaired, for it is another's, or a part of it is missing.
+fn refuse_others(device: &Arc<dyn BlockDevice>) -> Result<()> {
+    let slots = read_slots(&**device)?.slots;
+    // One that can be read and is refused is of another version, or larger than the device.
+    let is_told = |slot: &Decoded<Superblock>| slot.as_ref().map_or_else(|damage| damage.field == "version", |_| true);
+    match read_newest(&**device) {
+        Err(error @ Error::WrongDevice { .. }) if slots.iter().any(is_told) || !bases::has_trace(&**device) => {
+            Err(error)
+        }
+        _ => Ok(()),
+    }
+}

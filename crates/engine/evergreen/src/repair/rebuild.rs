@@ -1,0 +1,293 @@
+//! The tree again, from the root down: each node as it is there, and where one is not, what can be put in its place.
+//!
+//! A leaf that cannot be read gives way to an empty one. In the place of an inner node come the nodes that lie between its bounds one level
+//! below, as their headers tell, the newest first where two overlap; what waited in it is lost. Of a node with a damaged part
+//! the other parts stay.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use bytes::Bytes;
+
+use super::{
+    Loss, Lost,
+    scan::{Found, FoundNode},
+};
+use crate::{
+    disk::{Area, BLOCK, NodeId, NodeMap, Place},
+    node::{Body, Buffer, Child, Header, Inner, Leaf, Node},
+};
+
+/// Where nodes are looked for.
+pub(super) struct Nodes<'a> {
+    area: &'a Area,
+    /// The map, if there is one: then a node lies where it says, or nowhere.
+    map: Option<&'a NodeMap>,
+    found: &'a Found,
+    /// Without a map, of each node the newest that was written up to the generation that is wanted; with it, once they are asked for.
+    newest: HashMap<NodeId, FoundNode>,
+    is_listed: bool,
+    /// A node that is older than one below it is not believed: it may be what its number was before.
+    is_strict: bool,
+}
+
+/// A tree that holds together.
+#[derive(Default)]
+pub(super) struct Rebuilt {
+    /// Nodes that stay as they are.
+    pub places: BTreeMap<NodeId, Place>,
+    /// Nodes that are to be written.
+    pub edits: BTreeMap<NodeId, Node>,
+    pub lost: Vec<Loss>,
+    pub root: Option<NodeId>,
+    /// The number of the next new node.
+    pub next: u64,
+}
+
+impl<'a> Nodes<'a> {
+    /// By a map.
+    pub fn by_map(area: &'a Area, map: &'a NodeMap, found: &'a Found) -> Self {
+        Self { area, map: Some(map), found, newest: HashMap::new(), is_listed: false, is_strict: false }
+    }
+
+    /// By what was found, of nothing that was written behind a generation.
+    pub fn by_headers(area: &'a Area, found: &'a Found, generation: u64, is_strict: bool) -> Self {
+        let mut newest: HashMap<NodeId, FoundNode> = HashMap::new();
+        // Written twice in one generation, because the first time failed: a map names the one that counts.
+        let rank = |node: &FoundNode| (node.generation, found.places.contains_key(&(node.id, node.sum)));
+        for node in found.nodes.iter().filter(|node| node.generation <= generation) {
+            match newest.get(&node.id) {
+                Some(other) if rank(other) >= rank(node) => {}
+                _ => drop(newest.insert(node.id, node.clone())),
+            }
+        }
+        Self { area, map: None, found, newest, is_listed: true, is_strict }
+    }
+
+    /// The root, by its bounds: nothing is flushed but from above, so it is as new as any.
+    pub fn find_root(&self) -> Option<NodeId> {
+        let all = |node: &&FoundNode| node.height > 0 && node.lower.is_empty() && node.upper.is_none();
+        self.newest.values().filter(all).max_by_key(|node| (node.generation, node.height)).map(|node| node.id)
+    }
+
+    /// The highest number of a node.
+    pub fn last(&self) -> u64 {
+        let mapped = self.map.into_iter().flat_map(|map| map.iter().map(|(id, _)| id.0));
+        mapped.chain(self.found.nodes.iter().map(|node| node.id.0)).max().unwrap_or(0)
+    }
+
+    fn list(&mut self) -> &HashMap<NodeId, FoundNode> {
+        if let (Some(map), false) = (self.map, self.is_listed) {
+            for (id, place) in map.iter() {
+                let at = self.area.geometry().unit_at(place.extents[0].first);
+                let header =
+                    read_header(self.area, place).filter(|header| (header.id, header.sum) == (id, place.header_sum));
+                self.newest.extend(header.map(|header| (id, FoundNode::new(at, header))));
+            }
+            self.is_listed = true;
+        }
+        &self.newest
+    }
+
+    /// The height of a root that cannot be read: above the highest node that is as new as the newest leaf, for what is flushed makes
+    /// all nodes on its way new.
+    fn height_above(&mut self, root: NodeId) -> u8 {
+        let has_map = self.map.is_some();
+        let nodes = self.list();
+        let leaf = nodes.values().filter(|node| node.height == 0).map(|node| node.generation).max().unwrap_or(0);
+        let counts = |node: &&FoundNode| node.id != root && (has_map || node.generation >= leaf);
+        nodes.values().filter(counts).map(|node| node.height).max().unwrap_or(0).saturating_add(1)
+    }
+
+    /// A node that is as it is wanted, with what of it can be read, and the numbers of the parts that cannot.
+    fn read(&self, id: NodeId, is_wanted: impl Fn(&Node) -> bool) -> Option<(Place, Node, Vec<usize>)> {
+        let places = match self.map {
+            Some(map) => map.get(id).cloned().into_iter().collect(),
+            None => self.newest.get(&id).map_or(Vec::new(), |node| self.places(node)),
+        };
+        let read = places.into_iter().filter_map(|place| {
+            let header = read_header(self.area, &place)?;
+            let is_it =
+                (header.id, header.sum) == (id, place.header_sum) && header.bytes as u64 == u64::from(place.bytes);
+            if !is_it || !is_wanted(&header.node) || self.is_stale(id, &header.node) {
+                return None;
+            }
+            let (node, bad) = self.read_parts(&place, header.node);
+            Some((place, node, bad))
+        });
+        read.min_by_key(|(_, _, bad)| bad.len())
+    }
+
+    /// Whether an inner node may be an older copy: what lies below has other bounds than it says, or is newer, though what is flushed to
+    /// a node makes the one above new, too.
+    fn is_stale(&self, id: NodeId, node: &Node) -> bool {
+        let (Body::Inner(inner), Some(own)) = (&node.body, self.newest.get(&id).filter(|_| self.is_strict)) else {
+            return false;
+        };
+        let is_other = |(number, child): (usize, &Child)| {
+            let end = inner.end(number).or(node.upper.as_ref());
+            let newer = |below: &FoundNode| below.generation > own.generation;
+            self.newest
+                .get(&child.id)
+                .is_some_and(|below| newer(below) || below.lower != child.lower || below.upper.as_ref() != end)
+        };
+        inner.children().iter().enumerate().any(is_other)
+    }
+
+    fn places(&self, node: &FoundNode) -> Vec<Place> {
+        let Ok(bytes) = u32::try_from(node.bytes) else { return Vec::new() };
+        let place = |extents| Place { extents, bytes, header_sum: node.sum };
+        self.found.extents(node, self.area.geometry()).into_iter().map(place).collect()
+    }
+
+    fn read_parts(&self, place: &Place, mut node: Node) -> (Node, Vec<usize>) {
+        let mut bad = Vec::new();
+        for number in 0..node.parts() {
+            let Some(stored) = node.stored(number) else { continue };
+            let bytes = self.area.read(&place.extents, stored.at as u64, stored.bytes);
+            if bytes.ok().is_none_or(|bytes| node.load(number, bytes).is_err()) {
+                bad.push(number);
+            }
+        }
+        (node, bad)
+    }
+}
+
+/// The header of a node at a place, if it is whole.
+fn read_header(area: &Area, place: &Place) -> Option<Header> {
+    let start = area.read(&place.extents, 0, (place.bytes as usize).min(BLOCK)).ok()?;
+    let bytes = Header::bytes(&start).ok().filter(|bytes| *bytes <= place.bytes as usize)?;
+    Header::decode(area.read(&place.extents, 0, bytes).ok()?).ok()
+}
+
+/// Builds the tree. `root`: if it is known. `next`: numbers from this one on were never used.
+pub(super) fn rebuild(nodes: &mut Nodes<'_>, root: Option<NodeId>, next: u64) -> Rebuilt {
+    let mut builder = Builder { reached: BTreeSet::new(), rebuilt: Rebuilt::default() };
+    builder.rebuilt.next = next.max(nodes.last().saturating_add(1));
+    let root = root.or_else(|| nodes.find_root());
+    let id = root.unwrap_or_else(|| builder.new_id());
+    builder.rebuilt.root = Some(builder.visit(nodes, id, Bytes::new(), None, None));
+    builder.rebuilt
+}
+
+struct Builder {
+    reached: BTreeSet<NodeId>,
+    rebuilt: Rebuilt,
+}
+
+impl Builder {
+    fn new_id(&mut self) -> NodeId {
+        self.rebuilt.next += 1;
+        NodeId(self.rebuilt.next - 1)
+    }
+
+    fn lose(&mut self, what: Lost, place: String, from: &Bytes, to: Option<&Bytes>) {
+        self.rebuilt.lost.push(Loss { what, place, from: from.clone(), to: to.cloned() });
+    }
+
+    /// A node between bounds with all below it. Gives its number: another one, if it is named twice.
+    fn visit(
+        &mut self,
+        nodes: &mut Nodes<'_>,
+        id: NodeId,
+        lower: Bytes,
+        upper: Option<Bytes>,
+        height: Option<u8>,
+    ) -> NodeId {
+        let is_first = self.reached.insert(id);
+        let id = if is_first { id } else { self.new_id() };
+        let is_wanted = |node: &Node| {
+            let fits = height.map_or(node.height() > 0, |height| height == node.height());
+            fits && node.lower == lower && node.upper == upper
+        };
+        let Some((place, mut node, bad)) = nodes.read(id, is_wanted).filter(|_| is_first) else {
+            let height = height.unwrap_or_else(|| nodes.height_above(id));
+            self.replace(nodes, id, lower, upper, height);
+            return id;
+        };
+        let told = format!("node {id} at byte {}", nodes.area.geometry().unit_at(place.extents[0].first));
+        for number in &bad {
+            let (from, what) = match &node.body {
+                Body::Leaf(leaf) => (leaf.parts()[*number].first.clone(), Lost::Values),
+                Body::Inner(inner) => (inner.children()[*number].lower.clone(), Lost::Changes),
+            };
+            self.lose(what, format!("{told}, part {number}"), &from, node.end(*number).cloned().as_ref());
+        }
+        let mut is_changed = !bad.is_empty();
+        match &mut node.body {
+            Body::Leaf(leaf) => {
+                let kept = leaf.parts().iter().filter(|part| part.body.is_here()).cloned().collect();
+                *leaf = Leaf::from_parts(kept);
+            }
+            Body::Inner(inner) => {
+                let below = inner.height() - 1;
+                for number in bad {
+                    let child = &mut inner.children_mut()[number];
+                    *child = Child::new(child.lower.clone(), child.id, Buffer::default());
+                }
+                for number in 0..inner.children().len() {
+                    let child = &inner.children()[number];
+                    let end = inner.end(number).or(upper.as_ref()).cloned();
+                    let new = self.visit(nodes, child.id, child.lower.clone(), end, Some(below));
+                    is_changed |= new != child.id;
+                    inner.children_mut()[number].id = new;
+                }
+            }
+        }
+        if is_changed {
+            self.rebuilt.edits.insert(id, node);
+        } else {
+            self.rebuilt.places.insert(id, place);
+        }
+        id
+    }
+
+    /// Puts something in the place of a node that cannot be read.
+    fn replace(&mut self, nodes: &mut Nodes<'_>, id: NodeId, lower: Bytes, upper: Option<Bytes>, height: u8) {
+        let body = if height == 0 {
+            self.lose(Lost::Values, format!("node {id}"), &lower, upper.as_ref());
+            Body::Leaf(Leaf::default())
+        } else {
+            self.lose(Lost::Changes, format!("node {id}"), &lower, upper.as_ref());
+            Body::Inner(Inner::new(height, self.tile(nodes, &lower, upper.as_ref(), height - 1)))
+        };
+        self.rebuilt.edits.insert(id, Node { lower, upper, body });
+    }
+
+    /// Nodes of a height that fill the keys between two bounds; where there are none, new ones.
+    fn tile(&mut self, nodes: &mut Nodes<'_>, lower: &Bytes, upper: Option<&Bytes>, height: u8) -> Vec<Child> {
+        let is_inside = |node: &&FoundNode| {
+            let ends = upper.is_none_or(|upper| node.upper.as_ref().is_some_and(|end| end <= upper));
+            node.height == height && node.lower >= *lower && ends && !self.reached.contains(&node.id)
+        };
+        let mut inside: Vec<FoundNode> = nodes.list().values().filter(is_inside).cloned().collect();
+        inside.sort_by_key(|node| (std::cmp::Reverse(node.generation), node.id));
+        let mut chosen: BTreeMap<Bytes, (NodeId, Option<Bytes>)> = BTreeMap::new();
+        for node in inside {
+            let before = chosen.range(..=node.lower.clone()).next_back();
+            let is_behind = before.is_none_or(|(_, (_, end))| end.as_ref().is_some_and(|end| *end <= node.lower));
+            let next = chosen.range(node.lower.clone()..).next();
+            let is_before = next.is_none_or(|(first, _)| node.upper.as_ref().is_some_and(|end| end <= first));
+            if is_behind && is_before {
+                chosen.insert(node.lower, (node.id, node.upper));
+            }
+        }
+        let (mut children, mut at) = (Vec::new(), Some(lower.clone()));
+        let mut fill =
+            |builder: &mut Self, nodes: &mut Nodes<'_>, from: Bytes, to: Option<Bytes>, id: Option<NodeId>| {
+                let id = id.unwrap_or_else(|| builder.new_id());
+                let id = builder.visit(nodes, id, from.clone(), to, Some(height));
+                children.push(Child::new(from, id, Buffer::default()));
+            };
+        for (first, (id, end)) in chosen {
+            if let Some(from) = at.filter(|from| *from < first) {
+                fill(self, nodes, from, Some(first.clone()), None);
+            }
+            fill(self, nodes, first, end.clone(), Some(id));
+            at = end;
+        }
+        if let Some(from) = at.filter(|from| upper.is_none_or(|upper| from < upper)) {
+            fill(self, nodes, from, upper.cloned(), None);
+        }
+        children
+    }
+}

@@ -1,0 +1,141 @@
+//! Looking over a whole device for headers of nodes and chunks of maps: what is there if nothing leads to it any more.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use senesce_block::BlockDevice;
+
+use crate::{
+    disk::{BLOCK, Extent, Extents, Geometry, NodeId, SLOTS_AT, loose_entries},
+    node::Header,
+};
+
+/// A node whose header is whole, wherever it was found.
+#[derive(Clone, Debug)]
+pub(super) struct FoundNode {
+    /// Its first byte on the device.
+    pub at: u64,
+    pub id: NodeId,
+    pub generation: u64,
+    /// The header's checksum: two headers with the same one are the same.
+    pub sum: u64,
+    /// Of all of it.
+    pub bytes: u64,
+    pub height: u8,
+    pub lower: Bytes,
+    pub upper: Option<Bytes>,
+}
+
+/// What lies on a device.
+#[derive(Default)]
+pub(super) struct Found {
+    pub nodes: Vec<FoundNode>,
+    /// Extents that some map has or had for a node with such a header.
+    pub places: HashMap<(NodeId, u64), Vec<Extent>>,
+}
+
+/// What is read at once.
+const WINDOW: usize = 1 << 20;
+
+/// Looks at each block behind the superblocks. Blocks that cannot be read are passed over. Cost: reads the whole device.
+pub(super) fn scan(device: &dyn BlockDevice) -> Found {
+    let mut found = Found::default();
+    let mut window = vec![0; WINDOW];
+    let size = device.size().0 / BLOCK as u64 * BLOCK as u64;
+    let mut at = SLOTS_AT[1] + BLOCK as u64;
+    while at < size {
+        let bytes = (size - at).min(WINDOW as u64) as usize;
+        let window = &mut window[..bytes];
+        if device.read_at(at, window).is_ok() {
+            (at..).step_by(BLOCK).zip(window.chunks_exact(BLOCK)).for_each(|(at, block)| found.take(device, at, block));
+        } else {
+            for (at, block) in (at..).step_by(BLOCK).zip(window.chunks_exact_mut(BLOCK)) {
+                if device.read_at(at, block).is_ok() {
+                    found.take(device, at, block);
+                }
+            }
+        }
+        at += bytes as u64;
+    }
+    found
+}
+
+/// The header that begins at a byte, if one does.
+pub(super) fn header_at(device: &dyn BlockDevice, at: u64, start: &[u8]) -> Option<Header> {
+    let bytes = Header::bytes(start).ok()?;
+    if bytes <= start.len() {
+        return Header::decode(Bytes::copy_from_slice(&start[..bytes])).ok();
+    }
+    let whole = bytes.next_multiple_of(BLOCK);
+    if at + whole as u64 > device.size().0 {
+        return None;
+    }
+    let mut header = vec![0; whole];
+    device.read_at(at, &mut header).ok()?;
+    Header::decode(Bytes::from(header).slice(..bytes)).ok()
+}
+
+impl Found {
+    fn take(&mut self, device: &dyn BlockDevice, at: u64, block: &[u8]) {
+        if let Some(header) = header_at(device, at, block) {
+            self.nodes.push(FoundNode::new(at, header));
+        } else if let Some(entries) = loose_entries(block) {
+            self.places.extend(entries.into_iter().map(|(node, sum, extents)| ((node, sum), extents)));
+        }
+    }
+
+    /// The extents of a node that was found: what a map says of it, if that begins where it was found; else one, from there on.
+    /// Several are possible, the likelier one first.
+    pub fn extents(&self, node: &FoundNode, geometry: &Geometry) -> Vec<Extents> {
+        let Some(first) = unit_of(geometry, node.at) else { return Vec::new() };
+        let one = [Extent { first, count: geometry.units_for(node.bytes) }];
+        let told = self.places.get(&(node.id, node.sum)).filter(|told| told[0].first == first);
+        let all = told.map(|told| &told[..]).into_iter().chain([&one[..]]);
+        let fits = |extents: &&[Extent]| {
+            let units: u64 = extents.iter().map(|extent| u64::from(extent.count)).sum();
+            let inside =
+                |extent: &Extent| extent.first.checked_add(extent.count).is_some_and(|end| end <= geometry.units);
+            units == u64::from(geometry.units_for(node.bytes)) && extents.iter().all(inside)
+        };
+        all.filter(fits).filter_map(Extents::new).collect()
+    }
+
+    /// How the device is divided, by where maps say that nodes lie that were found; else as one of its size usually is. `None`:
+    /// nothing was found.
+    pub fn geometry(&self, device_bytes: u64) -> Option<Geometry> {
+        let at: HashMap<(NodeId, u64), u64> = self.nodes.iter().map(|node| ((node.id, node.sum), node.at)).collect();
+        let mut pairs: Vec<(u64, u64)> =
+            self.places.iter().filter_map(|(key, told)| Some((u64::from(told[0].first), *at.get(key)?))).collect();
+        pairs.sort_unstable();
+        let told = pairs.first().zip(pairs.last()).and_then(|(first, last)| {
+            let units = last.0 - first.0;
+            let unit = (last.1.checked_sub(first.1)?).checked_div(units)?;
+            Some((unit, first.1.checked_sub(first.0 * unit)?))
+        });
+        let first = self.nodes.iter().map(|node| node.at).min()?;
+        let (unit, data_at) = told.unwrap_or_else(|| {
+            let shared = self.nodes.iter().map(|node| node.at.trailing_zeros()).min().unwrap_or(12).clamp(12, 20);
+            let usual = Geometry::plan(device_bytes, 1 << shared, None).map_or(u64::MAX, |usual| usual.data_at);
+            (1 << shared, usual.min(first))
+        });
+        let log_at = (SLOTS_AT[1] + BLOCK as u64).checked_next_multiple_of(unit.max(1))?;
+        let log_bytes = data_at.checked_sub(log_at)?;
+        let planned = Geometry::plan(device_bytes, u32::try_from(unit).ok()?, Some(log_bytes)).ok()?;
+        (planned.data_at == data_at).then_some(planned)
+    }
+}
+
+impl FoundNode {
+    pub fn new(at: u64, header: Header) -> Self {
+        let Header { id, generation, sum, bytes, node } = header;
+        let (height, lower, upper) = (node.height(), node.lower, node.upper);
+        Self { at, id, generation, sum, bytes: bytes as u64, height, lower, upper }
+    }
+}
+
+/// The unit that begins at a byte, if one does.
+fn unit_of(geometry: &Geometry, at: u64) -> Option<u32> {
+    let from = at.checked_sub(geometry.data_at)?;
+    let unit = u64::from(geometry.unit_bytes);
+    (from.is_multiple_of(unit) && from / unit < u64::from(geometry.units)).then_some((from / unit) as u32)
+}

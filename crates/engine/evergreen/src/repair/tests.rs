@@ -1,0 +1,369 @@
+//! Each structure damaged: what is repaired is clean, holds all that is not told to be lost, and nothing is told that is not.
+
+use std::collections::BTreeSet;
+
+use senesce_block::MemoryDevice;
+use senesce_core::{Bytes as Size, Rng, Seed};
+use senesce_fsapi::{
+    Caller, FileKind, FileSystem, Ino, NewNode, SetXattrHow, Timestamp,
+    conformance::{Tree, collect_tree, find_difference},
+};
+
+use super::*;
+use crate::{
+    EvergreenFs, FsOptions, KeyValue, MakeOptions,
+    disk::{Area, NodeId, NodeMap, Shape, read_newest},
+    node::{Header, Node},
+};
+
+const TINY: MakeOptions = MakeOptions {
+    uuid: *b"mended evergreen",
+    shape: Shape { node_bytes: 4096, basement_bytes: 1024, fanout: 4, key_order: crate::disk::KeyOrder::BirthPath },
+    unit_bytes: 4096,
+    log_bytes: Some(128 << 10),
+};
+const CALLER: Caller = Caller { uid: 0, gid: 0, now: Timestamp { seconds: 1_700_000_000, nanoseconds: 0 } };
+
+/// Directories, files, links, attributes on a tree of some levels that was written over and over; `logged` calls are in the log.
+fn example(logged: u64) -> Arc<MemoryDevice> {
+    let device = Arc::new(MemoryDevice::new("disk", Size(8 << 20)));
+    Evergreen::make(device.clone(), &TINY).unwrap();
+    let store = Arc::new(Evergreen::open(device.clone(), Limits::default()).unwrap());
+    let fs = EvergreenFs::format(store.clone(), FsOptions::default()).unwrap();
+    let file = |directory, name: String, bytes: u64| {
+        let made = fs.make_node(&CALLER, directory, name.as_bytes(), &NewNode::file(0o644)).unwrap();
+        fs.write(&CALLER, made.ino, 0, &vec![made.ino.0 as u8 | 1; bytes as usize]).unwrap();
+        made.ino
+    };
+    for number in 0..6 {
+        let name = format!("directory {number}");
+        let directory = fs.make_node(&CALLER, Ino::ROOT, name.as_bytes(), &NewNode::directory(0o755)).unwrap().ino;
+        for number in 0..8 {
+            let ino = file(directory, format!("file {number}"), number * 1300);
+            if number == 3 {
+                fs.set_xattr(&CALLER, ino, b"user.note", &[7; 300], SetXattrHow::Any).unwrap();
+                fs.link(&CALLER, ino, Ino::ROOT, format!("{name} link").as_bytes()).unwrap();
+            }
+        }
+        fs.symlink(&CALLER, directory, b"symlink", b"to somewhere").unwrap();
+        store.checkpoint().unwrap();
+    }
+    for round in 0..4u64 {
+        for number in [round, round + 1] {
+            let directory = fs.lookup(Ino::ROOT, format!("directory {number}").as_bytes()).unwrap().ino;
+            fs.unlink(&CALLER, directory, format!("file {}", round + 1).as_bytes()).unwrap();
+            let other = fs.lookup(directory, b"file 7").unwrap().ino;
+            fs.write(&CALLER, other, round * 900, &[9; 700]).unwrap();
+        }
+        store.checkpoint().unwrap();
+    }
+    for number in 0..logged {
+        file(Ino::ROOT, format!("late {number}"), 100);
+        store.sync().unwrap();
+    }
+    device
+}
+
+fn shared(device: &MemoryDevice) -> Arc<dyn BlockDevice> {
+    Arc::new(device.fork())
+}
+
+fn tree(device: &Arc<dyn BlockDevice>) -> Tree {
+    collect_tree(&EvergreenFs::open_on(device.clone(), Limits::default()).unwrap()).unwrap()
+}
+
+/// What lies there, so that it can be damaged.
+struct Bench {
+    device: Arc<dyn BlockDevice>,
+    superblock: Superblock,
+    map: NodeMap,
+}
+
+impl Bench {
+    fn new(device: &MemoryDevice) -> Self {
+        let device = shared(device);
+        let superblock = read_newest(&*device).unwrap();
+        let map = NodeMap::load(&Area::new(device.clone(), superblock.geometry), &superblock).unwrap();
+        Self { device, superblock, map }
+    }
+
+    fn at(&self, id: NodeId) -> (u64, u64) {
+        let place = self.map.get(id).unwrap();
+        (self.superblock.geometry.unit_at(place.extents[0].first), u64::from(place.bytes))
+    }
+
+    fn node(&self, id: NodeId) -> (usize, Node) {
+        let mut start = vec![0; 4096];
+        self.device.read_at(self.at(id).0, &mut start).unwrap();
+        let bytes = Header::bytes(&start).unwrap();
+        (bytes, Header::decode(Bytes::from(start).slice(..bytes)).unwrap().node)
+    }
+
+    /// The nodes of a height, in the order of their keys.
+    fn nodes(&self, height: u8) -> Vec<NodeId> {
+        let mut nodes: Vec<(Bytes, NodeId)> = self
+            .map
+            .iter()
+            .map(|(id, _)| (self.node(id).1, id))
+            .filter(|(node, _)| node.height() == height)
+            .map(|(node, id)| (node.lower, id))
+            .collect();
+        nodes.sort();
+        nodes.into_iter().map(|(_, id)| id).collect()
+    }
+
+    fn height(&self) -> u8 {
+        self.node(self.superblock.root).1.height()
+    }
+
+    fn flip(&self, at: u64) {
+        let mut byte = [0];
+        self.device.read_at(at, &mut byte).unwrap();
+        self.device.write_at(at, &[byte[0] ^ 0x10]).unwrap();
+    }
+
+    fn overwrite(&self, at: u64, bytes: usize) {
+        self.device.write_at(at, &vec![0x5a; bytes]).unwrap();
+    }
+
+    fn spoil_map(&self) {
+        for extent in &self.superblock.map.extents {
+            self.overwrite(self.superblock.geometry.unit_at(extent.first), 4096 * extent.count as usize);
+        }
+    }
+
+    fn spoil_header(&self, id: NodeId) {
+        self.flip(self.at(id).0 + 30);
+    }
+
+    fn spoil_last_part(&self, id: NodeId) {
+        let (at, bytes) = self.at(id);
+        self.flip(at + bytes - 1);
+    }
+}
+
+/// Repairs; the state is clean, and whatever is not told to be lost is as in `want`. Gives the report.
+fn mended(device: &Arc<dyn BlockDevice>, want: &Tree, told: &str) -> RepairReport {
+    let report = repair(device, false).unwrap_or_else(|error| panic!("{told}: {error}"));
+    let check = crate::check(device).unwrap_or_else(|error| panic!("{told}: {error}"));
+    assert!(report.is_needed && report.is_done && check.is_clean(), "{told}: {:?}", check.findings);
+    let got = tree(device);
+    let lost: BTreeSet<&[u8]> = report.files.lost.iter().map(|lost| &lost.path[..]).collect();
+    let parent = |path: &[u8]| path.iter().rposition(|byte| *byte == b'/').map_or(Vec::new(), |at| path[..at].to_vec());
+    let names_lost = |path: &[u8]| {
+        report
+            .files
+            .lost
+            .iter()
+            .any(|lost| lost.path == parent(path) && (lost.what.contains("names") || lost.what.contains("name:")))
+    };
+    let is_told = |path: &[u8]| lost.contains(path) || names_lost(path);
+    // What is lost of the log, or with a map, is told, but not of which files.
+    let is_proven = report.told.iter().all(|told| !told.contains(LOST));
+    for (path, node) in want.iter().filter(|_| is_proven) {
+        let mut node = node.clone();
+        let found = got.get(path).inspect(|found| {
+            if node.attributes.kind == FileKind::Directory {
+                node.attributes.links = found.attributes.links;
+            }
+        });
+        let is_same = found == Some(&node);
+        let is_any_told = || want.iter().any(|(other, same)| same.first_path == node.first_path && is_told(other));
+        assert!(is_same || is_any_told(), "{told}: {}; {:#?}", path.escape_ascii(), report.files.lost);
+    }
+    for path in got.keys().filter(|path| is_proven && !want.contains_key(*path)) {
+        assert!(path.starts_with(b"lost+found") || is_told(path), "{told}: {} came from nowhere", path.escape_ascii());
+    }
+    let again = repair(device, false).unwrap();
+    assert!(!again.is_needed, "{told}: {:?}", again.told);
+    report
+}
+
+#[test]
+fn nothing_is_done_to_what_is_whole() {
+    let device = example(3);
+    let copy = device.fork();
+    let shared: Arc<dyn BlockDevice> = device.clone();
+    let report = repair(&shared, false).unwrap();
+    assert!(!report.is_needed && !report.is_done && report.check.is_clean());
+    assert!(device.same_contents(&copy));
+}
+
+#[test]
+fn what_leads_to_nodes_is_made_anew_and_nothing_is_lost() {
+    type Damage = fn(&Bench);
+    let cases: &[(&str, Damage)] = &[
+        ("a bit of both superblocks", |bench| {
+            bench.flip(77);
+            bench.flip((1 << 20) + 4090);
+        }),
+        ("both superblocks where nothing is", |bench| {
+            bench.overwrite(200, 20);
+            bench.overwrite((1 << 20) + 200, 20);
+        }),
+        ("the map", Bench::spoil_map),
+        ("the map and a bit of both superblocks", |bench| {
+            bench.spoil_map();
+            bench.flip(3);
+            bench.flip((1 << 20) + 130);
+        }),
+    ];
+    let device = example(3);
+    let want = tree(&shared(&device));
+    for (name, damage) in cases {
+        let bench = Bench::new(&device);
+        damage(&bench);
+        let report = mended(&bench.device, &want, name);
+        assert!(!report.has_lost(), "{name}: {report:#?}");
+        assert!(find_difference(&want, &tree(&bench.device)).is_none(), "{name}");
+    }
+}
+
+#[test]
+fn without_superblocks_the_last_checkpoint_is_found() {
+    let device = example(0);
+    let want = tree(&shared(&device));
+    for with_map in [true, false] {
+        let bench = Bench::new(&device);
+        bench.overwrite(0, 4096);
+        bench.overwrite(1 << 20, 4096);
+        if !with_map {
+            bench.spoil_map();
+        }
+        let report = mended(&bench.device, &want, "both superblocks");
+        assert!(report.lost.is_empty() && report.files.lost.is_empty(), "{report:#?}");
+        assert!(find_difference(&want, &tree(&bench.device)).is_none(), "a map: {with_map}");
+    }
+}
+
+#[test]
+fn a_leaf_that_is_lost_is_all_that_is_lost() {
+    let device = example(0);
+    let want = tree(&shared(&device));
+    let leaves = Bench::new(&device).nodes(0);
+    assert!(leaves.len() > 20);
+    for leaf in leaves {
+        for is_part in [false, true] {
+            let bench = Bench::new(&device);
+            if is_part && bench.node(leaf).1.parts() == 0 {
+                continue;
+            }
+            if is_part {
+                bench.spoil_last_part(leaf)
+            } else {
+                bench.spoil_header(leaf)
+            }
+            let report = mended(&bench.device, &want, &format!("leaf {leaf}, a part: {is_part}"));
+            assert_eq!(report.lost.iter().map(|lost| lost.what).collect::<Vec<_>>(), [Lost::Values]);
+            let differs = find_difference(&want, &tree(&bench.device)).is_some();
+            assert!(!differs || !report.files.lost.is_empty(), "leaf {leaf}: {report:#?}");
+        }
+    }
+}
+
+#[test]
+fn below_an_inner_node_that_is_lost_all_is_found_again() {
+    let device = example(0);
+    let want = tree(&shared(&device));
+    for height in 1..=Bench::new(&device).height() {
+        for node in Bench::new(&device).nodes(height) {
+            for (name, is_part, is_mapped) in
+                [("header", false, true), ("part", true, true), ("header, map", false, false)]
+            {
+                let bench = Bench::new(&device);
+                if is_part {
+                    bench.spoil_last_part(node)
+                } else {
+                    bench.spoil_header(node)
+                }
+                if !is_mapped {
+                    bench.spoil_map();
+                }
+                let report = mended(&bench.device, &want, &format!("{name} of node {node}, height {height}"));
+                assert!(report.has_lost());
+                if is_mapped {
+                    assert_eq!(report.lost.iter().map(|lost| lost.what).collect::<Vec<_>>(), [Lost::Changes]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn behind_a_damaged_batch_the_log_ends() {
+    let device = example(5);
+    let bench = Bench::new(&device);
+    let log = bench.superblock.geometry.log_at + bench.superblock.replay.position % bench.superblock.geometry.log_bytes;
+    let want = tree(&shared(&example(2)));
+    // Each call is a frame or two: of making, and of writing.
+    bench.flip(log + 2 * 4096 + 100);
+    let report = repair(&bench.device, false).unwrap();
+    assert!(report.has_lost() && report.lost.is_empty(), "{report:#?}");
+    assert!(crate::check(&bench.device).unwrap().is_clean());
+    let got = tree(&bench.device);
+    assert!(find_difference(&want, &got).is_none(), "{:?}", find_difference(&want, &got));
+}
+
+#[test]
+fn a_dry_run_tells_and_writes_nothing() {
+    let device = example(2);
+    let bench = Bench::new(&device);
+    bench.spoil_map();
+    bench.spoil_header(bench.nodes(0)[4]);
+    let before = MemoryDevice::new("disk", Size(8 << 20));
+    let copy = |to: &dyn BlockDevice| {
+        let mut bytes = vec![0; 8 << 20];
+        bench.device.read_at(0, &mut bytes).unwrap();
+        to.write_at(0, &bytes).unwrap();
+        bytes
+    };
+    let bytes = copy(&before);
+    let dry = repair(&bench.device, true).unwrap();
+    assert!(dry.is_needed && !dry.is_done && dry.has_lost());
+    assert!(copy(&before) == bytes, "nothing was written");
+    let done = repair(&bench.device, false).unwrap();
+    assert_eq!((dry.told, dry.lost), (done.told, done.lost));
+}
+
+#[test]
+fn whatever_blocks_are_lost_it_is_clean_then() {
+    let device = example(2);
+    let want = tree(&shared(&device));
+    let bench = Bench::new(&device);
+    let used: Vec<u64> = bench.map.iter().map(|(id, _)| bench.at(id).0).chain([0, 1 << 20]).collect();
+    let mut rng = Rng::for_purpose(Seed(1), "blocks");
+    for round in 0..25 {
+        let bench = Bench::new(&device);
+        let blocks: Vec<u64> = (0..rng.between(1, 12)).map(|_| used[rng.below(used.len() as u64) as usize]).collect();
+        blocks.iter().for_each(|at| bench.overwrite(*at, 4096));
+        if rng.below(3) == 0 {
+            bench.spoil_map();
+        }
+        if crate::check(&bench.device).is_ok_and(|report| report.is_clean()) {
+            continue; // the older superblock alone
+        }
+        let report = repair(&bench.device, false).unwrap_or_else(|error| panic!("round {round}, {blocks:?}: {error}"));
+        assert!(report.check.is_clean());
+        let got = tree(&bench.device);
+        let whole =
+            want.iter().filter(|(path, node)| got.get(*path).is_some_and(|got| got.content == node.content)).count();
+        assert!(whole > 0, "round {round}: {report:#?}");
+    }
+}
+
+#[test]
+fn what_is_no_evergreen_or_another_version_is_refused() {
+    let nothing: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("disk", Size(8 << 20)));
+    assert!(repair(&nothing, false).unwrap_err().to_string().contains("no evergreen lies there"));
+    let bench = Bench::new(&example(0));
+    for at in crate::disk::SLOTS_AT {
+        let mut block = [0; 4096];
+        bench.device.read_at(at, &mut block).unwrap();
+        block[8] = 9;
+        let sum = xxhash_rust::xxh3::xxh3_64(&block[..4088]);
+        block[4088..].copy_from_slice(&sum.to_le_bytes());
+        bench.device.write_at(at, &block).unwrap();
+    }
+    let refused = repair(&bench.device, false).unwrap_err().to_string();
+    assert!(refused.contains("an evergreen of format version 9; this program reads version 1 only"), "{refused}");
+}
