@@ -72,6 +72,11 @@ impl Geometry {
         bytes.div_ceil(u64::from(self.unit_bytes)).min(u64::from(u32::MAX)) as u32
     }
 
+    /// The bytes of these units.
+    pub fn room_for(&self, bytes: u64) -> u64 {
+        u64::from(self.units_for(bytes)) * u64::from(self.unit_bytes)
+    }
+
     /// Bytes of the area of nodes.
     pub fn data_bytes(&self) -> u64 {
         u64::from(self.units) * u64::from(self.unit_bytes)

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{Core, Durable, State};
+use super::{Core, Durable, State, pool::Pool};
 use crate::{
     Error, Result,
     disk::{MAX_MAP_PIECES, MapPlace, NodeId, NodeMap, Place, Superblock, write_superblock},
     log::LogStart,
     node::{Encoded, Node},
-    tree::Source,
+    tree::{self, View},
 };
 
 /// The tree between two batches.
@@ -30,10 +30,16 @@ impl Core {
     /// Errors: as [`Evergreen::checkpoint`](super::Evergreen::checkpoint).
     pub(super) fn checkpoint(&self, durable: &mut Durable, cut: impl FnOnce() -> LogStart) -> Result<LogStart> {
         let (frozen, freed) = {
+            self.expect_working()?;
+            let mut tree = self.tree();
+            tree.settle()?;
+            // No batch comes between what is taken of the log and what is taken of the tree.
             let mut state = self.lock();
-            state.expect_working()?;
-            state.tree.settle()?;
-            freeze(&mut state, cut(), durable.generation + 1)
+            state.unplaced = self.shared.lock().cache.dirty_bytes();
+            let (start, live) = (cut(), state.live);
+            let tree::Frozen { mut nodes, freed, root, next } = tree.freeze();
+            nodes.sort_by(|(_, a), (_, b)| (a.height(), &a.lower).cmp(&(b.height(), &b.lower)));
+            (Frozen { nodes, generation: durable.generation + 1, start, live, root, next }, freed)
         };
         if frozen.nodes.is_empty() && freed.is_empty() && frozen.start == durable.replay {
             return Ok(frozen.start);
@@ -53,14 +59,15 @@ impl Core {
         let written = write_superblock(device, &superblock).and_then(|()| Ok(device.flush()?));
         let mut state = self.lock();
         if let Err(error) = written {
-            state.failed = Some(error.to_string());
+            drop(state);
+            self.fail(&error);
             return Err(error);
         }
         for (_, place) in replaced {
             state.space.give_back(place.as_ref().map_or(&[], |place| &place.extents));
         }
         state.space.give_back(&durable.map.extents);
-        state.tree.nodes.written(frozen.nodes.iter().map(|(id, _)| *id));
+        self.shared.lock().cache.written(frozen.nodes.iter().map(|(id, _)| *id));
         *durable = Durable::from(&superblock);
         self.counters.note_checkpoint(superblock.map.bytes);
         Ok(frozen.start)
@@ -86,11 +93,11 @@ impl Core {
         let (len, units) = (bytes.len(), self.area.geometry().units_for(bytes.len() as u64));
         let extents = {
             let mut state = self.lock();
-            let near = near(&state, node, placed);
+            let near = near(&self.shared.lock(), node, placed);
             let Some(extents) = state.space.take(units, near) else {
                 return Err(self.no_extents(&state, len as u64));
             };
-            state.unplaced -= state.tree.nodes.source().room_bytes(node.most_bytes());
+            state.unplaced -= self.area.geometry().room_for(node.most_bytes() as u64);
             extents
         };
         placed.push((id, Place { extents: extents.clone(), bytes: len as u32, header_sum }));
@@ -102,8 +109,8 @@ impl Core {
     /// The nodes lie where they were placed from now on, and those that were freed nowhere. Returns where they lay before: that is
     /// not free yet.
     fn install(&self, placed: Vec<(NodeId, Place)>, freed: &[NodeId]) -> Vec<(NodeId, Option<Place>)> {
-        let mut state = self.lock();
-        let map = &mut state.tree.nodes.source_mut().map;
+        let mut view = self.shared.lock();
+        let map = view.cache.map_mut();
         let placed = placed.into_iter().map(|(id, place)| (id, Some(place)));
         let changes = placed.chain(freed.iter().map(|id| (*id, None)));
         changes.map(|(id, place)| (id, set(map, id, place))).collect()
@@ -112,10 +119,10 @@ impl Core {
     /// The nodes lie where they lay before.
     fn uninstall(&self, replaced: Vec<(NodeId, Option<Place>)>) {
         let mut state = self.lock();
-        let State { tree, space, .. } = &mut *state;
+        let mut view = self.shared.lock();
         for (id, place) in replaced {
-            if let Some(place) = set(&mut tree.nodes.source_mut().map, id, place) {
-                space.give_back(&place.extents);
+            if let Some(place) = set(view.cache.map_mut(), id, place) {
+                state.space.give_back(&place.extents);
             }
         }
     }
@@ -125,7 +132,7 @@ impl Core {
         let geometry = *self.area.geometry();
         let (bytes, extents) = {
             let mut state = self.lock();
-            let bytes = state.tree.nodes.source().map.encode(frozen.generation);
+            let bytes = self.shared.lock().cache.map().encode(frozen.generation);
             let extents = state.space.take_pieces(geometry.units_for(bytes.len() as u64), 0, MAX_MAP_PIECES);
             let Some(extents) = extents else { return Err(self.no_extents(&state, bytes.len() as u64)) };
             (bytes, extents)
@@ -152,20 +159,12 @@ impl Core {
     fn unfreeze(&self, frozen: &Frozen, freed: &[NodeId]) {
         let mut state = self.lock();
         state.unplaced = 0;
-        state.tree.nodes.unfreeze(frozen.nodes.iter().map(|(id, _)| *id), freed);
+        self.shared.lock().cache.unfreeze(frozen.nodes.iter().map(|(id, _)| *id), freed);
     }
 
     fn no_extents(&self, state: &State, wanted: u64) -> Error {
         Error::NoSpace { wanted, free: state.space.statistics().free * u64::from(self.area.geometry().unit_bytes) }
     }
-}
-
-fn freeze(state: &mut State, start: LogStart, generation: u64) -> (Frozen, Vec<NodeId>) {
-    let (live, root, next) = (state.live, state.tree.root(), state.tree.nodes.next());
-    state.unplaced = state.tree.nodes.dirty_bytes();
-    let (mut nodes, freed) = state.tree.nodes.freeze();
-    nodes.sort_by(|(_, a), (_, b)| (a.height(), &a.lower).cmp(&(b.height(), &b.lower)));
-    (Frozen { nodes, generation, start, live, root, next }, freed)
 }
 
 /// A node lies there now, or nowhere; gives where it lay before.
@@ -177,12 +176,12 @@ fn set(map: &mut NodeMap, id: NodeId, place: Option<Place>) -> Option<Place> {
 }
 
 /// Where a node should lie: behind its left neighbour, else behind the one that was placed before it.
-fn near(state: &State, node: &Node, placed: &[(NodeId, Place)]) -> u32 {
+fn near(view: &View<Pool>, node: &Node, placed: &[(NodeId, Place)]) -> u32 {
     let last = placed.last();
-    let left = state.tree.left_of(node.height(), &node.lower);
+    let left = view.left_of(node.height(), &node.lower);
     let place = match (left, last) {
         (Some(left), Some((id, place))) if left == *id => Some(place),
-        (Some(left), _) => state.tree.nodes.source().map.get(left).or(last.map(|(_, place)| place)),
+        (Some(left), _) => view.cache.map().get(left).or(last.map(|(_, place)| place)),
         (None, _) => last.map(|(_, place)| place),
     };
     place.and_then(|place| place.extents.last()).map_or(0, |extent| extent.end())

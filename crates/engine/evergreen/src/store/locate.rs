@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::{Evergreen, State};
+use super::{Core, Evergreen};
 use crate::{
     Result,
     disk::{Extent, Geometry, NodeId},
@@ -23,9 +23,8 @@ pub(crate) struct Located {
 
 /// What is found on the way down.
 struct Walk<'a> {
-    state: &'a mut State,
+    core: &'a Core,
     geometry: Geometry,
-    cache_bytes: usize,
     /// What waits for the node that is looked at, the root's first, each with the place of its first value.
     waiting: Vec<(Buffer, Place)>,
     sink: &'a mut dyn FnMut(Located),
@@ -43,12 +42,11 @@ struct Place {
 impl Evergreen {
     /// Gives every value with its place, in the order of keys. All must be in a checkpoint; others wait. Cost: reads all nodes.
     pub(crate) fn locate(&self, sink: &mut dyn FnMut(Located)) -> Result<()> {
-        let mut state = self.core.lock();
-        state.expect_working()?;
-        let root = state.tree.root();
-        let geometry = *self.core.area.geometry();
-        let cache_bytes = self.core.limits.cache_bytes;
-        Walk { state: &mut state, geometry, cache_bytes, waiting: Vec::new(), sink }.visit(root)
+        self.core.expect_working()?;
+        // Nothing goes down meanwhile.
+        let tree = self.core.tree();
+        let (root, geometry) = (tree.shared().lock().root(), *self.core.area.geometry());
+        Walk { core: &self.core, geometry, waiting: Vec::new(), sink }.visit(root)
     }
 }
 
@@ -65,18 +63,18 @@ impl Evergreen {
 
 impl Walk<'_> {
     fn visit(&mut self, id: NodeId) -> Result<()> {
-        let node = Node::clone(self.state.tree.nodes.whole(id)?);
+        let node = self.core.shared.find(|view| view.whole(id))?;
         let place = self.place(id);
         match &node.body {
             Body::Leaf(leaf) => self.visit_leaf(&node, leaf, place),
             Body::Inner(inner) => self.visit_inner(inner, place)?,
         }
-        self.state.tree.trim(self.cache_bytes);
+        self.core.trim();
         Ok(())
     }
 
     fn place(&self, id: NodeId) -> Place {
-        let extents = self.state.tree.nodes.source().map.get(id).map(|place| place.extents.clone()).unwrap_or_default();
+        let extents = self.core.shared.lock().cache.map().get(id).map(|place| place.extents.clone()).unwrap_or_default();
         let unit = u64::from(self.geometry.unit_bytes);
         let piece = |extent: &Extent| (self.geometry.unit_at(extent.first), u64::from(extent.count) * unit);
         Place { pieces: extents.iter().map(piece).collect(), skipped: 0 }

@@ -16,7 +16,7 @@ mod room;
 
 use std::{
     ops::ControlFlow,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use bytes::Bytes;
@@ -29,7 +29,7 @@ use crate::{
     disk::{Area, MapPlace, Shape, Space, Superblock},
     log::{Log, LogStart, encode_batch},
     model::check_lengths,
-    tree::Tree,
+    tree::{Shared, Tree},
 };
 use figures::Counters;
 use pool::Pool;
@@ -67,7 +67,13 @@ struct Core {
     uuid: [u8; 16],
     shape: Shape,
     limits: Limits,
+    /// What readers see. Locked last, and never while a device works.
+    shared: Arc<Shared<Pool>>,
+    /// Held by the one who flushes, also while nodes are read for that. Locked before the state.
+    tree: Mutex<Tree<Pool>>,
     state: Mutex<State>,
+    /// Why nothing can go on.
+    failed: OnceLock<String>,
     counters: Counters,
 }
 
@@ -78,16 +84,13 @@ struct Durable {
     map: MapPlace,
 }
 
-/// What changes with a batch.
+/// What changes with a batch, beside the tree.
 struct State {
-    tree: Tree<Pool>,
     space: Space,
     /// The sum of all claims.
     live: u64,
     /// Bytes of nodes that a checkpoint writes, and that have no place yet.
     unplaced: u64,
-    /// Why nothing can go on.
-    failed: Option<String>,
 }
 
 impl Evergreen {
@@ -124,7 +127,7 @@ impl Evergreen {
     /// A checkpoint, if one is due and nobody makes one; and the log is written, if much of it waits in memory.
     fn checkpoint_if_due(&self) -> Result<()> {
         let is_due =
-            self.log.is_half_full() || self.core.lock().tree.nodes.dirty_bytes() > self.core.limits.dirty_bytes;
+            self.log.is_half_full() || self.core.dirty_bytes() > self.core.limits.dirty_bytes;
         if is_due && let Ok(mut durable) = self.turn.try_lock() {
             self.checkpoint_in_turn(&mut durable)?;
         }
@@ -136,11 +139,13 @@ impl Evergreen {
 
     /// Does a batch, with its record in the log, if that can be done now.
     fn try_apply(&self, batch: &mut Batch, record: &[u8]) -> Result<Tried> {
+        self.core.expect_working()?;
+        self.core.claim(&self.core.lock(), &batch.claim)?;
+        let mut tree = self.core.tree();
+        tree.settle()?;
         let mut state = self.core.lock();
-        state.expect_working()?;
         let live = self.core.claim(&state, &batch.claim)?;
-        state.tree.settle()?;
-        if !self.log.has_room(record.len()) || state.tree.nodes.dirty_bytes() > 2 * self.core.limits.dirty_bytes {
+        if !self.log.has_room(record.len()) || self.core.dirty_bytes() > 2 * self.core.limits.dirty_bytes {
             return Ok(Tried::Full);
         }
         if !self.core.has_room(&state, record.len(), batch.claim.is_removal) {
@@ -148,8 +153,9 @@ impl Evergreen {
         }
         self.log.append_record(record)?;
         state.live = live;
-        state.tree.ingest(std::mem::take(batch).into());
-        state.tree.trim(self.core.limits.cache_bytes);
+        let mut view = self.core.shared.lock();
+        view.ingest(std::mem::take(batch).into());
+        view.trim(self.core.limits.cache_bytes);
         Ok(Tried::Done)
     }
 }
@@ -165,10 +171,9 @@ enum Tried {
 
 impl KeyValue for Evergreen {
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        let mut state = self.core.lock();
-        state.expect_working()?;
-        let value = state.tree.get(key);
-        state.tree.trim(self.core.limits.cache_bytes);
+        self.core.expect_working()?;
+        let value = self.core.shared.find(|view| view.get(key));
+        self.core.trim();
         value
     }
 
@@ -180,13 +185,10 @@ impl KeyValue for Evergreen {
         let mut next = (*from < to[..]).then(|| Bytes::copy_from_slice(from));
         let (mut most, mut is_long) = (FIRST, false);
         while let Some(at) = next {
-            let step = {
-                let mut state = self.core.lock();
-                state.expect_working()?;
-                let step = state.tree.scan_step(&at, &to, most, is_long);
-                state.tree.trim(self.core.limits.cache_bytes);
-                step?
-            };
+            self.core.expect_working()?;
+            let step = self.core.shared.find(|view| view.scan_step(&at, &to, most, is_long));
+            self.core.trim();
+            let step = step?;
             for (key, value) in step.entries {
                 if sink(&key, value).is_break() {
                     return Ok(());
@@ -223,7 +225,7 @@ impl KeyValue for Evergreen {
     }
 
     fn sync(&self) -> Result<()> {
-        self.core.lock().expect_working()?;
+        self.core.expect_working()?;
         self.log.sync()
     }
 
@@ -241,11 +243,27 @@ impl Core {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl State {
+    fn tree(&self) -> MutexGuard<'_, Tree<Pool>> {
+        self.tree.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets what is too much.
+    fn trim(&self) {
+        self.shared.lock().trim(self.limits.cache_bytes);
+    }
+
+    fn dirty_bytes(&self) -> u64 {
+        self.shared.lock().cache.dirty_bytes()
+    }
+
+    fn fail(&self, error: &Error) {
+        // The first reason is the one that is told.
+        self.failed.set(error.to_string()).ok();
+    }
+
     fn expect_working(&self) -> Result<()> {
-        match &self.failed {
+        match self.failed.get() {
             Some(reason) => Err(Error::Stopped { reason: reason.clone() }),
             None => Ok(()),
         }

@@ -1,6 +1,6 @@
 //! Making a store, and opening it: the newest superblock, the map of nodes, then the batches of the log behind it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use senesce_block::BlockDevice;
 
@@ -57,18 +57,13 @@ impl Evergreen {
         options.shape.validate().map_err(|damage| Error::Invalid { what: damage.to_string() })?;
         clear_slots(&device)?;
         let (area, counters) = (Area::new(device, geometry), Counters::default());
-        let pool = Pool::new(area.clone(), NodeMap::new(), counters.clone());
-        let state = State {
-            tree: Tree::new(pool, &options.shape),
-            space: Space::new(geometry.units),
-            live: 0,
-            unplaced: 0,
-            failed: None,
-        };
+        let pool = Arc::new(Pool::new(area.clone(), counters.clone()));
+        let tree = Tree::new(pool, NodeMap::new(), &options.shape);
+        let state = State { space: Space::new(geometry.units), live: 0, unplaced: 0 };
         let start = LogStart::first(&options.uuid, 1);
         let mut durable = Durable { generation: 0, replay: start, map: Default::default() };
-        let limits = Limits::default();
-        let core = Core { area, uuid: options.uuid, shape: options.shape, limits, state: Mutex::new(state), counters };
+        let (uuid, shape, limits) = (options.uuid, options.shape, Limits::default());
+        let core = Core::new(area, uuid, shape, limits, (tree, state), counters);
         core.checkpoint(&mut durable, || start).map(drop)
     }
 
@@ -85,9 +80,9 @@ impl Evergreen {
         let used = map.iter().flat_map(|(_, place)| place.extents.iter()).chain(&superblock.map.extents).copied();
         let space = Space::complement(geometry.units, used.collect::<Vec<_>>())
             .map_err(|damage| damage.at(format!("{}, superblock {}", device.name(), superblock.generation)))?;
-        let pool = Pool::new(area.clone(), map, counters.clone());
+        let pool = Arc::new(Pool::new(area.clone(), counters.clone()));
         let next = crate::disk::NodeId(superblock.next_node);
-        let mut tree = Tree::open(pool, &shape, superblock.root, next)?;
+        let mut tree = Tree::open(pool, map, &shape, superblock.root, next)?;
         let mut live = superblock.live_bytes;
         let mut replay = Replay::new(device.clone(), &geometry, uuid, superblock.replay);
         for batch in &mut replay {
@@ -95,16 +90,32 @@ impl Evergreen {
             // A node that cannot be read must not keep all others away: the second time it is passed over.
             tree.settle().or_else(|_| tree.settle())?;
             live = live.saturating_add_signed(batch.claim.bytes);
-            tree.ingest(batch.into());
-            tree.trim(limits.cache_bytes);
+            let mut view = tree.shared().lock();
+            view.ingest(batch.into());
+            view.trim(limits.cache_bytes);
         }
-        let state = State { tree, space, live, unplaced: 0, failed: None };
-        let core = Core { area, uuid, shape, limits, state: Mutex::new(state), counters };
+        let state = State { space, live, unplaced: 0 };
+        let core = Core::new(area, uuid, shape, limits, (tree, state), counters);
         let mut durable = Durable::from(&superblock);
         let end = replay.end(superblock.generation + 1);
         // Only behind a superblock that names it, the log may go on there.
         let start = core.checkpoint(&mut durable, || end)?;
         let log = Log::new(device, &geometry, &uuid, start);
         Ok(Self { core, log, turn: Mutex::new(durable) })
+    }
+}
+
+impl Core {
+    fn new(
+        area: Area,
+        uuid: [u8; 16],
+        shape: Shape,
+        limits: Limits,
+        (tree, state): (Tree<Pool>, State),
+        counters: Counters,
+    ) -> Self {
+        let shared = tree.shared().clone();
+        let (tree, state, failed) = (Mutex::new(tree), Mutex::new(state), OnceLock::new());
+        Self { area, uuid, shape, limits, shared, tree, state, failed, counters }
     }
 }

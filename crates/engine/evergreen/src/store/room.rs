@@ -38,28 +38,33 @@ impl Core {
     /// Whether so much is free that a batch of so many bytes may come.
     pub(super) fn has_room(&self, state: &State, batch_bytes: usize, is_removal: bool) -> bool {
         let kept = if is_removal { 0 } else { self.area.geometry().data_bytes() / 50 };
-        self.free_bytes(state) >= self.needed_bytes(state) + self.headroom(state, batch_bytes) + kept
+        self.free_bytes(state) >= self.needed_bytes(state) + self.headroom(batch_bytes) + kept
     }
 
     /// There is not. Only behind [`reclaim`](Self::reclaim), when nothing more can be given back.
     pub(super) fn no_space(&self, batch_bytes: usize) -> Error {
         let state = self.lock();
         let free = self.free_bytes(&state).saturating_sub(self.needed_bytes(&state));
-        Error::NoSpace { wanted: self.headroom(&state, batch_bytes), free }
+        Error::NoSpace { wanted: self.headroom(batch_bytes), free }
     }
 
     /// Brings down what waits, behind a checkpoint, as long as there is room for what that makes dirty: the next checkpoint gives back
     /// what was there before. Returns whether anything was done.
     pub(super) fn reclaim(&self) -> Result<bool> {
-        let mut state = self.lock();
+        let mut tree = self.tree();
         let mut was_any = false;
-        while self.free_bytes(&state) >= self.needed_bytes(&state) + self.headroom(&state, 0) {
-            if !state.tree.flush_one_way()? {
+        while self.has_headroom() {
+            if !tree.flush_one_way()? {
                 break;
             }
             was_any = true;
         }
         Ok(was_any)
+    }
+
+    fn has_headroom(&self) -> bool {
+        let state = self.lock();
+        self.free_bytes(&state) >= self.needed_bytes(&state) + self.headroom(0)
     }
 
     fn free_bytes(&self, state: &State) -> u64 {
@@ -68,14 +73,14 @@ impl Core {
 
     /// What a checkpoint would take now.
     fn needed_bytes(&self, state: &State) -> u64 {
-        let nodes = &state.tree.nodes;
-        let map = NodeMap::most_bytes(nodes.source().map.len() + nodes.dirty_count());
-        nodes.dirty_bytes() + state.unplaced + map + u64::from(self.area.geometry().unit_bytes)
+        let view = self.shared.lock();
+        let map = NodeMap::most_bytes(view.cache.map().len() + view.cache.dirty_count());
+        view.cache.dirty_bytes() + state.unplaced + map + u64::from(self.area.geometry().unit_bytes)
     }
 
     /// What one batch can make dirty: itself in the root, and on each level a child, a neighbour, and what they are split into.
-    fn headroom(&self, state: &State, batch_bytes: usize) -> u64 {
-        let levels = u64::from(state.tree.height()) + 1;
+    fn headroom(&self, batch_bytes: usize) -> u64 {
+        let levels = u64::from(self.shared.lock().height()) + 1;
         let node = u64::from(self.shape.node_bytes) + 2 * u64::from(self.area.geometry().unit_bytes);
         3 * levels * node + 2 * batch_bytes as u64
     }

@@ -11,6 +11,22 @@ impl<S: Source> Tree<S> {
     ///
     /// Errors: of reading; what was not done is done the next time.
     pub(crate) fn settle(&mut self) -> Result<()> {
+        let mut view = self.shared().lock();
+        let is_settled = !view.is_ranged && !self.is_ranged && view.is_within(&self.sizes);
+        if is_settled {
+            return Ok(());
+        }
+        self.nodes.begin(&mut view);
+        let is_ranged = std::mem::take(&mut view.is_ranged);
+        drop(view);
+        self.is_ranged |= is_ranged;
+        let done = self.settle_taken();
+        self.nodes.put_back(self.root);
+        done
+    }
+
+    fn settle_taken(&mut self) -> Result<()> {
+        self.nodes.whole(self.root)?;
         loop {
             if self.is_ranged {
                 self.drop_covered(self.root)?;
@@ -27,9 +43,11 @@ impl<S: Source> Tree<S> {
     /// was one. Done again and again, it gives back all the space of what was overwritten or deleted, that of ranges first, for they
     /// may delete much; and little is dirty each time.
     pub(crate) fn flush_one_way(&mut self) -> Result<bool> {
-        let was_any = self.flush_way(self.root)?;
-        self.settle()?;
-        Ok(was_any)
+        self.nodes.begin(&mut self.shared().lock());
+        let was_any = self.flush_way(self.root);
+        let settled = self.settle_taken();
+        self.nodes.put_back(self.root);
+        settled.and(was_any)
     }
 
     fn flush_way(&mut self, id: NodeId) -> Result<bool> {

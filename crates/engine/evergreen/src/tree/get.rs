@@ -2,21 +2,26 @@
 
 use bytes::Bytes;
 
-use super::{Source, Tree};
+use super::{Source, View, cache::Found};
 use crate::{
-    Message, Result,
+    Message,
     node::{Body, Known},
 };
 
-impl<S: Source> Tree<S> {
+impl<S: Source> View<S> {
     /// The value of a key. Cost: of each node on the way its header and one part, if they are not in memory;
     /// more for who [comes from the left](Self::basement_ahead).
-    pub(crate) fn get(&mut self, key: &[u8]) -> Result<Option<Bytes>> {
+    pub(crate) fn get(&mut self, key: &[u8]) -> Found<Option<Bytes>> {
         let mut id = self.root;
         // Changes of a value that lies further down, the newest first.
         let mut edits: Vec<Message> = Vec::new();
+        match self.arrived.get(key) {
+            Known::All(value) => return Ok(value.map(|value| Bytes::copy_from_slice(value))),
+            Known::Part(edit) => edits.push(edit.clone()),
+            Known::Nothing => {}
+        }
         let base = loop {
-            match &self.nodes.peek(id)?.body {
+            match &self.cache.peek(id)?.body {
                 Body::Inner(inner) => {
                     let index = inner.index(key);
                     let (next, weight) = (inner.children()[index].id, inner.children()[index].weight);

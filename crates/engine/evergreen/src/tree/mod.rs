@@ -5,104 +5,102 @@
 //! - all leaves are equally deep; the bounds of a node are those between which its parent has it;
 //! - what a key has is: the value in its leaf, then what waits on the way to it, the lowest first.
 //!
+//! **Two sides.** Readers and batches meet at the [`View`], which is [`Shared`]: they look for what is in memory under a lock that nobody
+//! holds while a device works. Who flushes has the [`Tree`]: it takes nodes, changes copies of them, and puts them back all at once; so
+//! readers see the tree before or after, and what arrives meanwhile waits above the root.
+//!
 //! Each step reads first all that it needs, then changes nodes, which cannot fail. So after a reading that failed the tree is as
 //! it was, or as after one step less.
 
 mod ahead;
+mod cache;
 mod cover;
 mod flush;
 mod get;
+mod load;
 mod nodes;
 mod reshape;
 mod scan;
+mod shared;
 mod sizes;
 mod source;
 #[cfg(test)]
 mod tests;
-mod walk;
+mod view;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use bytes::Bytes;
 
-pub(crate) use nodes::Nodes;
+pub(crate) use cache::Cache;
+pub(crate) use shared::Shared;
 pub(crate) use source::{Known, Source};
+pub(crate) use view::View;
 
 use crate::{
     Result,
     disk::{NodeId, Shape},
     node::{Body, Buffer, Child, Inner, Leaf, Node},
 };
-use ahead::Visit;
+use nodes::Nodes;
 use sizes::Sizes;
 
-/// A tree of nodes.
-pub(crate) struct Tree<S> {
-    pub(crate) nodes: Nodes<S>,
+/// A tree of nodes, for who changes it.
+pub(crate) struct Tree<S: Source> {
+    nodes: Nodes<S>,
     root: NodeId,
     sizes: Sizes,
     /// Children to which nothing could be flushed when it was tried last.
     unreadable: BTreeSet<NodeId>,
     /// A range came since the last [`settle`](Tree::settle).
     is_ranged: bool,
-    /// The leaves to which readers came last, the newest first.
-    recent: [Visit; 2],
-    /// What nodes in memory took at most when it was trimmed last.
-    memory_bytes: usize,
+}
+
+/// A tree as it is between two batches.
+pub(crate) struct Frozen {
+    /// Its dirty nodes, which are being written from now on.
+    pub(crate) nodes: Vec<(NodeId, Arc<Node>)>,
+    /// Those that are of no use any more.
+    pub(crate) freed: Vec<NodeId>,
+    pub(crate) root: NodeId,
+    /// The number of the next new node.
+    pub(crate) next: NodeId,
 }
 
 impl<S: Source> Tree<S> {
     /// An empty one.
-    pub(crate) fn new(source: S, shape: &Shape) -> Self {
-        let mut nodes = Nodes::new(source, NodeId(1));
-        let leaf = nodes.create(Node { lower: Bytes::new(), upper: None, body: Body::Leaf(Leaf::default()) });
+    pub(crate) fn new(source: Arc<S>, map: S::Map, shape: &Shape) -> Self {
+        let mut tree = Self::with(source, map, shape, NodeId(0), NodeId(1));
+        let leaf = tree.nodes.create(Node { lower: Bytes::new(), upper: None, body: Body::Leaf(Leaf::default()) });
         let children = vec![Child::new(Bytes::new(), leaf, Buffer::default())];
-        let root = nodes.create(Node { lower: Bytes::new(), upper: None, body: Body::Inner(Inner::new(1, children)) });
-        Self {
-            nodes,
-            root,
-            sizes: Sizes::new(shape),
-            unreadable: BTreeSet::new(),
-            is_ranged: false,
-            recent: Default::default(),
-            memory_bytes: 0,
-        }
+        let body = Body::Inner(Inner::new(1, children));
+        tree.root = tree.nodes.create(Node { lower: Bytes::new(), upper: None, body });
+        tree.nodes.put_back(tree.root);
+        tree
     }
 
     /// One that is there: its root, and the number of the next new node.
-    pub(crate) fn open(source: S, shape: &Shape, root: NodeId, next: NodeId) -> Result<Self> {
-        let mut nodes = Nodes::new(source, next);
-        nodes.whole(root)?;
-        Ok(Self {
-            nodes,
-            root,
-            sizes: Sizes::new(shape),
-            unreadable: BTreeSet::new(),
-            is_ranged: true,
-            recent: Default::default(),
-            memory_bytes: 0,
-        })
+    pub(crate) fn open(source: Arc<S>, map: S::Map, shape: &Shape, root: NodeId, next: NodeId) -> Result<Self> {
+        let tree = Self::with(source, map, shape, root, next);
+        tree.shared().find(|view| view.cache.whole(root).map(drop))?;
+        Ok(tree)
     }
 
-    /// Its root.
-    pub(crate) fn root(&self) -> NodeId {
-        self.root
+    fn with(source: Arc<S>, map: S::Map, shape: &Shape, root: NodeId, next: NodeId) -> Self {
+        let sizes = Sizes::new(shape);
+        let shared = Arc::new(Shared::new(View::new(Cache::new(source, map), root, sizes.node_bytes)));
+        let nodes = Nodes::new(shared, next);
+        Self { nodes, root, sizes, unreadable: BTreeSet::new(), is_ranged: false }
     }
 
-    /// How many levels the root is above the leaves.
-    pub(crate) fn height(&self) -> u8 {
-        self.nodes.here(self.root).height()
+    /// What readers see of it.
+    pub(crate) fn shared(&self) -> &Arc<Shared<S>> {
+        self.nodes.shared()
     }
 
-    /// What a batch does is done. It cannot fail, for the root is in memory; the root may be over its limit then.
-    pub(crate) fn ingest(&mut self, buffer: Buffer) {
-        self.is_ranged |= !buffer.ranges().is_empty();
-        self.nodes.edit(self.root, |root| root.inner_mut().receive(buffer));
-    }
-
-    /// Forgets clean nodes until those in memory take at most so many bytes, but not the root.
-    pub(crate) fn trim(&mut self, most: usize) {
-        self.memory_bytes = most;
-        self.nodes.trim(most, self.root);
+    /// It as it is now, to be written.
+    pub(crate) fn freeze(&self) -> Frozen {
+        let (nodes, freed) = self.shared().lock().cache.freeze();
+        Frozen { nodes, freed, root: self.root, next: self.nodes.next() }
     }
 }

@@ -114,7 +114,7 @@ impl<S: Source> Tree<S> {
         let (Some(a), Some(b)) = (children.get(left), children.get(left + 1)) else { return Ok(false) };
         let (a, b) = (a.id, b.id);
         if self.nodes.here(parent).height() == 1 {
-            return Ok(self.leaf_bytes(a) + self.leaf_bytes(b) <= self.sizes.node_bytes / 2);
+            return Ok(self.nodes.bytes(a) + self.nodes.bytes(b) <= self.sizes.node_bytes / 2);
         }
         let (mut children, mut weight) = (0, 0);
         for id in [a, b] {
@@ -123,14 +123,6 @@ impl<S: Source> Tree<S> {
             weight += inner.weight();
         }
         Ok(children <= self.sizes.fanout / 2 && weight <= self.sizes.node_bytes / 2)
-    }
-
-    /// What a leaf takes on the device, or will; not what of it is in memory, so that replaying a log does what was done.
-    fn leaf_bytes(&self, id: NodeId) -> usize {
-        match self.nodes.source().known(id) {
-            Some(known) if !self.nodes.is_dirty(id) => known.bytes,
-            _ => self.nodes.get(id).map_or(usize::MAX / 2, |node| node.weight()),
-        }
     }
 
     /// Makes one node of a child and the next one.

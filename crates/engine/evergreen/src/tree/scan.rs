@@ -4,11 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Source, Tree};
-use crate::{
-    Result,
-    node::{Body, Buffer, Entry, overlay},
-};
+use super::{Source, View, cache::Found};
+use crate::node::{Body, Buffer, Entry, overlay};
 
 /// What one step of a scan gives.
 #[derive(Debug)]
@@ -21,16 +18,16 @@ pub(crate) struct Step {
     pub(crate) is_at_end: bool,
 }
 
-impl<S: Source> Tree<S> {
+impl<S: Source> View<S> {
     /// Reads keys from `from` on, up to `to`: all of one basement, and `most` at most from it and from each node above. `is_long`: it has read all of a basement before;
     /// then what it will need of a node is read in one reading.
-    pub(crate) fn scan_step(&mut self, from: &Bytes, to: &Bytes, most: usize, is_long: bool) -> Result<Step> {
+    pub(crate) fn scan_step(&mut self, from: &Bytes, to: &Bytes, most: usize, is_long: bool) -> Found<Step> {
         let mut id = self.root;
-        let mut waiting: Vec<Arc<Buffer>> = Vec::new();
+        let mut waiting: Vec<Arc<Buffer>> = vec![self.arrived.clone()];
         let mut limit = to.clone();
         let mut is_at_end = true;
         let mut entries = loop {
-            match &self.nodes.peek(id)?.body {
+            match &self.cache.peek(id)?.body {
                 Body::Inner(inner) => {
                     let is_above_leaves = inner.height() == 1;
                     let index = inner.index(from);
@@ -44,8 +41,8 @@ impl<S: Source> Tree<S> {
                         self.come_to(next, left, from)?;
                     }
                     // Of a leaf, all is wanted if the scan goes on behind it; of an inner node, what waits for each child.
-                    if is_long && (!is_above_leaves || limit < *to && self.nodes.get(next).is_none()) {
-                        self.nodes.whole(next)?;
+                    if is_long && (!is_above_leaves || limit < *to && self.cache.get(next).is_none()) {
+                        self.cache.whole(next)?;
                     }
                     id = next;
                 }
@@ -56,7 +53,7 @@ impl<S: Source> Tree<S> {
                         self.parts_ahead(id, index..behind)?;
                     }
                     let basement = self.basement_ahead(id, index)?;
-                    let next = self.nodes.here(id).leaf().parts().get(index + 1);
+                    let next = self.cache.get(id).and_then(|node| node.leaf().parts().get(index + 1));
                     limit = next.map_or(limit.clone(), |next| limit.min(next.first.clone()));
                     let within = basement.within(from, Some(&limit));
                     if let Some((key, _)) = within.get(most) {

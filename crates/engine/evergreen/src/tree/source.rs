@@ -1,13 +1,13 @@
 //! Where nodes are read from, and how: a header and one part, or all in one reading.
 
-use std::{ops::Range, sync::Arc};
+use std::{iter, ops::Range, sync::Arc};
 
 use bytes::Bytes;
 
 use crate::{
-    Result,
-    disk::{Damage, Decoded, NodeId},
-    node::{FIRST_READ_BYTES, Header, Node, Stored},
+    Error, Result,
+    disk::{Damage, NodeId},
+    node::{FIRST_READ_BYTES, Header, Node},
 };
 
 /// What is known of a node's bytes on the device.
@@ -19,143 +19,147 @@ pub(crate) struct Known {
     pub(crate) header_sum: u64,
 }
 
-/// Where nodes are read from.
-pub(crate) trait Source: Send {
-    /// What is known of a node; none: it is not there.
-    fn known(&self, id: NodeId) -> Option<Known>;
+/// Where nodes are read from. A reading is told where its node lies, so that it needs no lock.
+pub(crate) trait Source: Send + Sync {
+    /// Where a node lies. Two places of one node are equal only if the same bytes lie there.
+    type Place: Clone + PartialEq + Send;
+    /// Where each one lies.
+    type Map: Send;
 
-    /// So many bytes of a node from `at` on.
-    fn read(&self, id: NodeId, at: usize, bytes: usize) -> Result<Bytes>;
+    /// Where a node lies; none: it is in memory only, or not there.
+    fn find(map: &Self::Map, id: NodeId) -> Option<&Self::Place>;
+
+    /// What is known of the node at a place.
+    fn known(&self, place: &Self::Place) -> Known;
+
+    /// So many bytes of the node at a place from `at` on.
+    fn read(&self, place: &Self::Place, at: usize, bytes: usize) -> Result<Bytes>;
 
     /// A node from byte `at` on, and as many of those that follow as lie directly behind it, in one request.
-    fn read_row(&self, id: NodeId, at: usize, behind: &[NodeId]) -> Result<Vec<Bytes>>;
+    fn read_row(&self, place: &Self::Place, at: usize, behind: &[(NodeId, Self::Place)]) -> Result<Vec<Bytes>>;
 
     /// Notes what was read, when it is known to be a leaf or not.
     fn note_read(&self, is_leaf: bool, bytes: usize);
 
     /// Where a node lies, in words.
-    fn place(&self, id: NodeId) -> String;
+    fn describe(&self, id: NodeId, place: Option<&Self::Place>) -> String;
 
     /// The room that a node of so many bytes takes.
     fn room_bytes(&self, bytes: usize) -> u64;
 }
 
-fn known(source: &impl Source, id: NodeId) -> Result<Known> {
-    source.known(id).ok_or_else(|| Damage::new("node map", "node", "none", "one, for it is named").at(source.place(id)))
+/// A node where it lies.
+pub(super) struct Lying<'a, S: Source> {
+    pub(super) source: &'a S,
+    pub(super) id: NodeId,
+    pub(super) place: &'a S::Place,
 }
 
-/// The header, of which `start` was read; what is missing of it is read now.
-fn header(source: &impl Source, id: NodeId, known: Known, start: &Bytes) -> Result<Header> {
-    let told = |damage: Damage| damage.at(source.place(id));
-    let wrong = |field, found: String, expected: String| Err(told(Damage::new("node", field, found, expected)));
-    let bytes = Header::bytes(start).map_err(told)?;
-    if bytes > known.bytes {
-        return wrong("header bytes", bytes.to_string(), format!("at most {}, those of the node", known.bytes));
+impl<S: Source> Lying<'_, S> {
+    fn read(&self, at: usize, bytes: usize) -> Result<Bytes> {
+        self.source.read(self.place, at, bytes)
     }
-    let all = if bytes > start.len() {
-        Bytes::from([&start[..], &source.read(id, start.len(), bytes - start.len())?].concat())
-    } else {
-        start.slice(..bytes)
-    };
-    let header = Header::decode(all).map_err(told)?;
-    if header.id != id {
-        return wrong("number", format!("{} of checkpoint {}", header.id, header.generation), id.to_string());
+
+    fn known(&self) -> Known {
+        self.source.known(self.place)
     }
-    if header.sum != known.header_sum {
-        let found = format!("{:#018x} of checkpoint {}", header.sum, header.generation);
-        return wrong("header sum", found, format!("{:#018x} as in the node map", known.header_sum));
+
+    fn told(&self, damage: Damage) -> Error {
+        damage.at(self.source.describe(self.id, Some(self.place)))
     }
-    if header.bytes != known.bytes {
-        return wrong("bytes", header.bytes.to_string(), format!("{} as in the node map", known.bytes));
+
+    /// Reads its header; and, since they come with it, the parts that are in the first bytes.
+    pub(super) fn read_header(&self) -> Result<Arc<Node>> {
+        let start = self.read(0, self.known().bytes.min(FIRST_READ_BYTES))?;
+        let mut node = self.header(&start)?.node;
+        self.source.note_read(node.height() == 0, start.len());
+        self.load_parts(&mut node, 0, &start)?;
+        Ok(Arc::new(node))
     }
-    Ok(header)
-}
 
-/// Reads a node's header; and, since they come with it, the parts that are in the first bytes.
-pub(super) fn read_header(source: &impl Source, id: NodeId) -> Result<Arc<Node>> {
-    let known = known(source, id)?;
-    let start = source.read(id, 0, known.bytes.min(FIRST_READ_BYTES))?;
-    let header = header(source, id, known, &start)?;
-    let mut node = header.node;
-    source.note_read(node.height() == 0, start.len());
-    load_parts(source, id, &mut node, 0, &start)?;
-    Ok(Arc::new(node))
-}
-
-/// Reads one part of a node.
-pub(super) fn read_part(
-    source: &impl Source,
-    id: NodeId,
-    node: &mut Node,
-    number: usize,
-    stored: Stored,
-) -> Result<()> {
-    let bytes = source.read(id, stored.at, stored.bytes)?;
-    source.note_read(node.height() == 0, bytes.len());
-    loaded(source, id, node.load(number, bytes))
-}
-
-/// Reads all of a node in one reading.
-pub(super) fn read_whole(source: &impl Source, id: NodeId) -> Result<Arc<Node>> {
-    let known = known(source, id)?;
-    let bytes = source.read(id, 0, known.bytes)?;
-    let mut node = header(source, id, known, &bytes)?.node;
-    source.note_read(node.height() == 0, bytes.len());
-    load_parts(source, id, &mut node, 0, &bytes)?;
-    Ok(Arc::new(node))
-}
-
-/// Reads what is missing of some parts of a node in one reading, with all that lies between.
-pub(super) fn read_parts(source: &impl Source, id: NodeId, node: &Node, parts: Range<usize>) -> Result<Arc<Node>> {
-    let away = || parts.clone().filter_map(|number| node.stored(number));
-    let at = away().map(|stored| stored.at).min().unwrap_or(0);
-    let end = away().map(|stored| stored.at + stored.bytes).max().unwrap_or(0);
-    let bytes = source.read(id, at, end - at)?;
-    source.note_read(node.height() == 0, bytes.len());
-    let mut node = node.clone();
-    load_parts(source, id, &mut node, at, &bytes)?;
-    Ok(Arc::new(node))
-}
-
-/// Reads what is missing of a leaf in one reading, and with it all of those that follow and lie directly behind it.
-pub(super) fn read_row(
-    source: &impl Source,
-    (id, node): (NodeId, Option<&Arc<Node>>),
-    behind: &[NodeId],
-) -> Result<Vec<(NodeId, Arc<Node>)>> {
-    let at = node.map_or(0, |node| {
-        let away = (0..node.parts()).filter_map(|number| node.stored(number));
-        away.map(|stored| stored.at).min().unwrap_or(0)
-    });
-    let row = source.read_row(id, at, behind)?;
-    source.note_read(true, row.iter().map(Bytes::len).sum());
-    let mut nodes = Vec::with_capacity(row.len());
-    for (number, (id, bytes)) in std::iter::once(id).chain(behind.iter().copied()).zip(row).enumerate() {
-        let (at, mut node) = match node.filter(|_| number == 0) {
-            Some(node) => (at, Node::clone(node)),
-            None => (0, header(source, id, known(source, id)?, &bytes)?.node),
-        };
-        load_parts(source, id, &mut node, at, &bytes)?;
-        nodes.push((id, Arc::new(node)));
+    /// Reads all of it in one reading.
+    pub(super) fn read_whole(&self) -> Result<Arc<Node>> {
+        let bytes = self.read(0, self.known().bytes)?;
+        let mut node = self.header(&bytes)?.node;
+        self.source.note_read(node.height() == 0, bytes.len());
+        self.load_parts(&mut node, 0, &bytes)?;
+        Ok(Arc::new(node))
     }
-    Ok(nodes)
-}
 
-/// Takes all parts into memory that lie within bytes of the node that were read from `at` on. Each has its own memory, which
-/// goes when it goes.
-fn load_parts(source: &impl Source, id: NodeId, node: &mut Node, at: usize, bytes: &[u8]) -> Result<()> {
-    for number in 0..node.parts() {
-        if let Some(stored) = node.stored(number)
-            && stored.at >= at
-            && stored.at + stored.bytes <= at + bytes.len()
-        {
-            let part = Bytes::copy_from_slice(&bytes[stored.at - at..][..stored.bytes]);
-            loaded(source, id, node.load(number, part))?;
+    /// Reads what is missing of some of its parts in one reading, with all that lies between.
+    pub(super) fn read_parts(&self, node: &Node, parts: Range<usize>) -> Result<Arc<Node>> {
+        let away = || parts.clone().filter_map(|number| node.stored(number));
+        let at = away().map(|stored| stored.at).min().unwrap_or(0);
+        let end = away().map(|stored| stored.at + stored.bytes).max().unwrap_or(0);
+        let bytes = self.read(at, end - at)?;
+        self.source.note_read(node.height() == 0, bytes.len());
+        let mut node = node.clone();
+        self.load_parts(&mut node, at, &bytes)?;
+        Ok(Arc::new(node))
+    }
+
+    /// Reads what is missing of a leaf in one reading, and with it all of those that follow and lie directly behind it.
+    pub(super) fn read_row(&self, node: Option<&Node>, behind: &[(NodeId, S::Place)]) -> Result<Vec<Arc<Node>>> {
+        let at = node.map_or(0, |node| {
+            let away = (0..node.parts()).filter_map(|number| node.stored(number));
+            away.map(|stored| stored.at).min().unwrap_or(0)
+        });
+        let row = self.source.read_row(self.place, at, behind)?;
+        self.source.note_read(true, row.iter().map(Bytes::len).sum());
+        let others = behind.iter().map(|(id, place)| Lying { source: self.source, id: *id, place });
+        let mut nodes = Vec::with_capacity(row.len());
+        for (number, (lying, bytes)) in iter::once(Lying { ..*self }).chain(others).zip(row).enumerate() {
+            let (at, mut node) = match node.filter(|_| number == 0) {
+                Some(node) => (at, node.clone()),
+                None => (0, lying.header(&bytes)?.node),
+            };
+            lying.load_parts(&mut node, at, &bytes)?;
+            nodes.push(Arc::new(node));
         }
+        Ok(nodes)
     }
-    Ok(())
-}
 
-fn loaded(source: &impl Source, id: NodeId, decoded: Decoded<()>) -> Result<()> {
-    decoded.map_err(|damage| damage.at(source.place(id)))
+    /// The header, of which `start` was read; what is missing of it is read now.
+    fn header(&self, start: &Bytes) -> Result<Header> {
+        let known = self.known();
+        let wrong =
+            |field, found: String, expected: String| Err(self.told(Damage::new("node", field, found, expected)));
+        let bytes = Header::bytes(start).map_err(|damage| self.told(damage))?;
+        if bytes > known.bytes {
+            return wrong("header bytes", bytes.to_string(), format!("at most {}, those of the node", known.bytes));
+        }
+        let all = if bytes > start.len() {
+            Bytes::from([&start[..], &self.read(start.len(), bytes - start.len())?].concat())
+        } else {
+            start.slice(..bytes)
+        };
+        let header = Header::decode(all).map_err(|damage| self.told(damage))?;
+        if header.id != self.id {
+            let found = format!("{} of checkpoint {}", header.id, header.generation);
+            return wrong("number", found, self.id.to_string());
+        }
+        if header.sum != known.header_sum {
+            let found = format!("{:#018x} of checkpoint {}", header.sum, header.generation);
+            return wrong("header sum", found, format!("{:#018x} as in the node map", known.header_sum));
+        }
+        if header.bytes != known.bytes {
+            return wrong("bytes", header.bytes.to_string(), format!("{} as in the node map", known.bytes));
+        }
+        Ok(header)
+    }
+
+    /// Takes all parts into memory that lie within bytes of the node that were read from `at` on. Each has its own memory, which
+    /// goes when it goes.
+    fn load_parts(&self, node: &mut Node, at: usize, bytes: &[u8]) -> Result<()> {
+        for number in 0..node.parts() {
+            if let Some(stored) = node.stored(number)
+                && stored.at >= at
+                && stored.at + stored.bytes <= at + bytes.len()
+            {
+                let part = Bytes::copy_from_slice(&bytes[stored.at - at..][..stored.bytes]);
+                node.load(number, part).map_err(|damage| self.told(damage))?;
+            }
+        }
+        Ok(())
+    }
 }

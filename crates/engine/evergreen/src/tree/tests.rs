@@ -1,16 +1,22 @@
 //! The tree against the model, with tiny nodes, its invariants checked after each operation.
 
-use std::{cell::RefCell, collections::BTreeSet};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{
+        Arc, MutexGuard,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
 
 use bytes::Bytes;
 use proptest::prelude::*;
 use senesce_core::{Rng, Seed};
 
-use super::{Known, Source, Tree, sizes::Sizes};
+use super::{Frozen, Known, Source, Tree, View, sizes::Sizes};
 use crate::{
     Batch, Change, KeyValue, Message, ModelStore, Result,
     disk::{KeyOrder, NodeId, Shape},
-    node::Body,
+    node::{Body, Node},
 };
 
 const TINY: Shape = Shape { node_bytes: 1024, basement_bytes: 256, fanout: 4, key_order: KeyOrder::BirthPath };
@@ -18,30 +24,39 @@ const TINY: Shape = Shape { node_bytes: 1024, basement_bytes: 256, fanout: 4, ke
 /// Nodes in bytes, in memory.
 #[derive(Default)]
 struct Shelf {
-    nodes: std::collections::HashMap<NodeId, (Vec<u8>, u64)>,
-    leaf_reads: RefCell<u64>,
+    leaf_reads: AtomicU64,
 }
 
+/// The bytes of a node, and the sum of its header.
+type Lying = (Arc<Vec<u8>>, u64);
+
 impl Source for Shelf {
-    fn known(&self, id: NodeId) -> Option<Known> {
-        self.nodes.get(&id).map(|(bytes, sum)| Known { bytes: bytes.len(), header_sum: *sum })
+    type Place = Lying;
+    type Map = HashMap<NodeId, Lying>;
+
+    fn find(map: &Self::Map, id: NodeId) -> Option<&Lying> {
+        map.get(&id)
     }
 
-    fn read(&self, id: NodeId, at: usize, bytes: usize) -> Result<Bytes> {
-        Ok(Bytes::copy_from_slice(&self.nodes[&id].0[at..at + bytes]))
+    fn known(&self, (bytes, header_sum): &Lying) -> Known {
+        Known { bytes: bytes.len(), header_sum: *header_sum }
     }
 
-    fn read_row(&self, id: NodeId, at: usize, behind: &[NodeId]) -> Result<Vec<Bytes>> {
+    fn read(&self, (all, _): &Lying, at: usize, bytes: usize) -> Result<Bytes> {
+        Ok(Bytes::copy_from_slice(&all[at..at + bytes]))
+    }
+
+    fn read_row(&self, (all, _): &Lying, at: usize, behind: &[(NodeId, Lying)]) -> Result<Vec<Bytes>> {
         // Two of three lie behind the one before.
-        let row = behind.iter().take_while(|id| id.0 % 3 > 0).map(|id| self.nodes[id].0.clone().into());
-        Ok(std::iter::once(self.nodes[&id].0[at..].to_vec().into()).chain(row).collect())
+        let row = behind.iter().take_while(|(id, _)| id.0 % 3 > 0).map(|(_, (bytes, _))| bytes.to_vec().into());
+        Ok(std::iter::once(all[at..].to_vec().into()).chain(row).collect())
     }
 
     fn note_read(&self, is_leaf: bool, _bytes: usize) {
-        *self.leaf_reads.borrow_mut() += u64::from(is_leaf);
+        self.leaf_reads.fetch_add(u64::from(is_leaf), Relaxed);
     }
 
-    fn place(&self, id: NodeId) -> String {
+    fn describe(&self, id: NodeId, _place: Option<&Lying>) -> String {
         format!("shelf, {id}")
     }
 
@@ -52,6 +67,7 @@ impl Source for Shelf {
 
 /// A tree and what it should be.
 struct Pair {
+    shelf: Arc<Shelf>,
     tree: Tree<Shelf>,
     model: ModelStore,
     sizes: Sizes,
@@ -59,8 +75,10 @@ struct Pair {
 
 impl Pair {
     fn new(shape: Shape) -> Self {
+        let shelf = Arc::new(Shelf::default());
         Self {
-            tree: Tree::new(Shelf::default(), &shape),
+            tree: Tree::new(shelf.clone(), HashMap::new(), &shape),
+            shelf,
             model: ModelStore::new(u64::MAX, 0),
             sizes: Sizes::new(&shape),
         }
@@ -69,13 +87,25 @@ impl Pair {
     fn apply(&mut self, batch: Batch) {
         self.model.apply(batch.clone()).unwrap();
         self.tree.settle().unwrap();
-        self.tree.ingest(batch.into());
+        self.view().ingest(batch.into());
+    }
+
+    fn view(&self) -> MutexGuard<'_, View<Shelf>> {
+        self.tree.shared().lock()
+    }
+
+    fn whole(&self, id: NodeId) -> Arc<Node> {
+        self.tree.shared().find(|view| view.whole(id)).unwrap()
+    }
+
+    fn get(&self, key: &[u8]) -> Option<Bytes> {
+        self.tree.shared().find(|view| view.get(key)).unwrap()
     }
 
     /// All dirty nodes go to the shelf, and all are forgotten.
     fn shelve(&mut self) {
-        let (frozen, freed) = self.tree.nodes.freeze();
-        for (id, node) in &frozen {
+        let Frozen { nodes, freed, .. } = self.tree.freeze();
+        for (id, node) in &nodes {
             let encoded = node.encode(*id, 7);
             assert!(
                 encoded.bytes.len() <= node.most_bytes(),
@@ -83,20 +113,21 @@ impl Pair {
                 encoded.bytes.len(),
                 node.most_bytes()
             );
-            self.tree.nodes.source_mut().nodes.insert(*id, (encoded.bytes, encoded.header_sum));
+            self.view().cache.map_mut().insert(*id, (Arc::new(encoded.bytes), encoded.header_sum));
         }
         for id in freed {
-            self.tree.nodes.source_mut().nodes.remove(&id);
+            self.view().cache.map_mut().remove(&id);
         }
-        self.tree.nodes.written(frozen.into_iter().map(|(id, _)| id));
-        self.tree.trim(0);
+        self.view().cache.written(nodes.into_iter().map(|(id, _)| id));
+        self.view().trim(0);
     }
 
     fn entries(&mut self) -> Vec<(Bytes, Bytes)> {
         let (mut all, mut from) = (Vec::new(), Some(Bytes::new()));
         let mut most = 1;
         while let Some(at) = from {
-            let step = self.tree.scan_step(&at, &Bytes::from_static(&[0xff; 4]), most, most > 3).unwrap();
+            let to = Bytes::from_static(&[0xff; 4]);
+            let step = self.tree.shared().find(|view| view.scan_step(&at, &to, most, most > 3)).unwrap();
             all.extend(step.entries);
             from = step.next;
             most = most % 40 + 1;
@@ -107,10 +138,10 @@ impl Pair {
     /// Invariants: bounds, depth, sizes, normal form, nothing unreachable, nothing freed that is reached.
     fn audit(&mut self) -> BTreeSet<NodeId> {
         let mut reached = BTreeSet::new();
-        let root = self.tree.root();
-        let height = self.tree.nodes.whole(root).unwrap().height();
+        let root = self.view().root();
+        let height = self.whole(root).height();
         self.audit_node(root, height, &Bytes::new(), None, &mut reached);
-        assert_eq!(self.tree.nodes.whole(root).unwrap().upper, None);
+        assert_eq!(self.whole(root).upper, None);
         reached
     }
 
@@ -123,7 +154,7 @@ impl Pair {
         reached: &mut BTreeSet<NodeId>,
     ) {
         assert!(reached.insert(id), "{id} is reached twice");
-        let node = self.tree.nodes.whole(id).unwrap().clone();
+        let node = self.whole(id);
         assert_eq!((node.height(), &node.lower, node.upper.as_ref()), (height, lower, upper), "{id}");
         match &node.body {
             Body::Leaf(leaf) => {
@@ -135,7 +166,7 @@ impl Pair {
                 for part in parts {
                     assert!(part.weight() <= self.sizes.basements.most || part.entries().len() == 1);
                 }
-                assert!(leaf.weight() <= self.sizes.node_bytes || leaf.parts().len() == 1 || id == self.tree.root());
+                assert!(leaf.weight() <= self.sizes.node_bytes || leaf.parts().len() == 1 || id == self.view().root());
             }
             Body::Inner(inner) => {
                 assert!(inner.children().len() <= self.sizes.fanout, "{id}");
@@ -192,14 +223,14 @@ fn play(pair: &mut Pair, seed: u64, operations: u64, keys: u64, shelve_every: u6
         }
         pair.apply(batch.into());
         let at = key(rng.below(keys));
-        assert_eq!(pair.tree.get(&at).unwrap(), pair.model.get(&at).unwrap(), "operation {number}");
+        assert_eq!(pair.get(&at), pair.model.get(&at).unwrap(), "operation {number}");
         if number % shelve_every == 0 {
             pair.tree.settle().unwrap();
             let reached = pair.audit();
             pair.same();
             pair.shelve();
             assert_eq!(
-                pair.tree.nodes.source().nodes.keys().copied().collect::<BTreeSet<_>>(),
+                pair.view().cache.map().keys().copied().collect::<BTreeSet<_>>(),
                 reached,
                 "none is lost, none left"
             );
@@ -236,20 +267,20 @@ fn a_range_over_all_frees_all_but_the_way_down_and_reads_no_leaf() {
     }
     pair.tree.settle().unwrap();
     pair.shelve();
-    let before = *pair.tree.nodes.source().leaf_reads.borrow();
-    let nodes = pair.tree.nodes.source().nodes.len();
+    let before = pair.shelf.leaf_reads.load(Relaxed);
+    let nodes = pair.view().cache.map().len();
     assert!(nodes > 100, "{nodes} nodes");
     let mut batch = Batch::new();
     batch.delete_range(Bytes::from_static(b"a0"), Bytes::from_static(b"z"));
     batch.put(key(7), vec![2]);
     pair.apply(batch);
     pair.tree.settle().unwrap();
-    let read = *pair.tree.nodes.source().leaf_reads.borrow() - before;
+    let read = pair.shelf.leaf_reads.load(Relaxed) - before;
     assert!(read <= 4, "{read} leaves were read, at the ends");
     pair.shelve();
     pair.audit();
     pair.same();
-    let left = pair.tree.nodes.source().nodes.len();
+    let left = pair.view().cache.map().len();
     assert!(left * 5 < nodes, "{left} of {nodes} nodes are left");
 }
 
@@ -264,7 +295,7 @@ fn ascending_keys_fill_their_leaves() {
     while pair.tree.flush_one_way().unwrap() {}
     pair.shelve();
     pair.same();
-    let leaves = pair.tree.nodes.source().nodes.values().filter(|(bytes, _)| bytes[21] == 0).count();
+    let leaves = pair.view().cache.map().values().filter(|(bytes, _)| bytes[21] == 0).count();
     let filled = 3000 * (6 + 30 + 8) * 100 / (leaves * TINY.node_bytes as usize);
     assert!(filled > 75, "{leaves} leaves are filled to {filled}%");
 }
@@ -275,26 +306,28 @@ fn a_flipped_bit_anywhere_is_seen() {
     play(&mut pair, 3, 120, 200, 1000);
     pair.shelve();
     let entries = pair.model.entries();
-    let ids: Vec<NodeId> = pair.tree.nodes.source().nodes.keys().copied().collect();
+    let map = pair.view().cache.map().clone();
+    let root = pair.view().root();
+    let next = pair.tree.freeze().next;
+    let ids: Vec<NodeId> = map.keys().copied().collect();
     let mut rng = Rng::for_purpose(Seed(1), "bits");
     for id in ids {
         for _ in 0..40 {
-            let bytes = &mut pair.tree.nodes.source_mut().nodes.get_mut(&id).unwrap().0;
+            let mut map = map.clone();
+            let bytes = Arc::make_mut(&mut map.get_mut(&id).unwrap().0);
             let bit = rng.below(bytes.len() as u64 * 8) as usize;
             bytes[bit / 8] ^= 1 << (bit % 8);
-            let root = pair.tree.root();
-            let shelf = Shelf { nodes: pair.tree.nodes.source().nodes.clone(), ..Shelf::default() };
-            let read = Tree::open(shelf, &TINY, root, pair.tree.nodes.next()).and_then(|mut tree| {
+            let read = Tree::open(Arc::<Shelf>::default(), map, &TINY, root, next).and_then(|tree| {
                 let (mut from, mut all) = (Some(Bytes::new()), 0);
                 while let Some(at) = from {
-                    let step = tree.scan_step(&at, &Bytes::from_static(b"z"), 100, true)?;
+                    let to = Bytes::from_static(b"z");
+                    let step = tree.shared().find(|view| view.scan_step(&at, &to, 100, true))?;
                     all += step.entries.len();
                     from = step.next;
                 }
                 Ok(all)
             });
             assert!(read.is_err(), "bit {bit} of {id}: {read:?} entries of {}", entries.len());
-            pair.tree.nodes.source_mut().nodes.get_mut(&id).unwrap().0[bit / 8] ^= 1 << (bit % 8);
         }
     }
 }

@@ -1,0 +1,338 @@
+//! The nodes that are in memory, with a budget, and which of them are not on the device as they are.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    ops::Range,
+    sync::Arc,
+};
+
+use super::{
+    load::{Load, Want, What},
+    source::Source,
+};
+use crate::{
+    Result,
+    disk::Damage,
+    node::{Basement, Body, Buffer, Node, NodeId, Part},
+};
+
+/// Nodes in memory, and where the others lie. Reads nothing: who lacks something is told what.
+pub(crate) struct Cache<S: Source> {
+    source: Arc<S>,
+    map: S::Map,
+    slots: HashMap<NodeId, Slot>,
+    /// Clean ones by when they were used last, those that are to be forgotten first.
+    order: BTreeMap<u64, NodeId>,
+    dirty: BTreeSet<NodeId>,
+    tick: u64,
+    memory_bytes: usize,
+    /// The most bytes that the dirty ones take on the device.
+    dirty_bytes: u64,
+    /// Those that are of no use any more since it was asked last.
+    freed: Vec<NodeId>,
+    /// Those of which somebody reads something now.
+    loading: HashSet<NodeId>,
+}
+
+struct Slot {
+    node: Arc<Node>,
+    state: State,
+    memory_bytes: usize,
+    /// The most bytes on the device; 0 if it is not dirty.
+    dirty_bytes: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// As it is on the device; when it was used last.
+    Clean(u64),
+    /// Not.
+    Dirty,
+    /// A checkpoint writes it, as it is.
+    Writing,
+}
+
+/// What is found in memory, or what of it is not there.
+pub(crate) type Found<T> = std::result::Result<T, Want>;
+
+impl<S: Source> Cache<S> {
+    /// None in memory.
+    pub(super) fn new(source: Arc<S>, map: S::Map) -> Self {
+        Self {
+            source,
+            map,
+            slots: HashMap::new(),
+            order: BTreeMap::new(),
+            dirty: BTreeSet::new(),
+            tick: 0,
+            memory_bytes: 0,
+            dirty_bytes: 0,
+            freed: Vec::new(),
+            loading: HashSet::new(),
+        }
+    }
+
+    /// Where each node lies that is not in memory only.
+    pub(crate) fn map(&self) -> &S::Map {
+        &self.map
+    }
+
+    /// The same, to change it.
+    pub(crate) fn map_mut(&mut self) -> &mut S::Map {
+        &mut self.map
+    }
+
+    /// The most bytes that those that are not on the device take there.
+    pub(crate) fn dirty_bytes(&self) -> u64 {
+        self.dirty_bytes
+    }
+
+    /// How many are not on the device as they are.
+    pub(crate) fn dirty_count(&self) -> usize {
+        self.dirty.len()
+    }
+
+    /// Whether it is not on the device as it is: then to change it costs nothing more.
+    pub(super) fn is_dirty(&self, id: NodeId) -> bool {
+        self.slots.get(&id).is_some_and(|slot| slot.state == State::Dirty)
+    }
+
+    /// What a node takes on the device, or will; not what of it is in memory.
+    pub(super) fn bytes(&self, id: NodeId) -> usize {
+        match S::find(&self.map, id) {
+            Some(place) if !self.is_dirty(id) => self.source.known(place).bytes,
+            _ => self.get(id).map_or(usize::MAX / 2, |node| node.weight()),
+        }
+    }
+
+    /// One that is in memory, if it is.
+    pub(crate) fn get(&self, id: NodeId) -> Option<&Arc<Node>> {
+        self.slots.get(&id).map(|slot| &slot.node)
+    }
+
+    /// A node, without those of its parts that are not in memory.
+    pub(super) fn peek(&mut self, id: NodeId) -> Found<&Arc<Node>> {
+        if !self.slots.contains_key(&id) {
+            return Err(Want { id, node: None, what: What::Header });
+        }
+        self.touch(id);
+        Ok(&self.slots[&id].node)
+    }
+
+    /// What waits in an inner node for a child.
+    pub(super) fn buffer(&mut self, id: NodeId, child: usize) -> Found<Arc<Buffer>> {
+        let node = self.parts(id, child..child + 1)?;
+        Ok(node.inner().children()[child].body.here().clone())
+    }
+
+    /// A basement of a leaf.
+    pub(super) fn basement(&mut self, id: NodeId, number: usize) -> Found<Arc<Basement>> {
+        let node = self.parts(id, number..number + 1)?;
+        Ok(node.leaf().parts()[number].body.here().clone())
+    }
+
+    /// A node with some of its parts; those that are lacked are read in one reading.
+    pub(super) fn parts(&mut self, id: NodeId, parts: Range<usize>) -> Found<&Arc<Node>> {
+        let node = self.peek(id)?;
+        if parts.clone().any(|number| node.stored(number).is_some()) {
+            return Err(Want { id, node: Some(node.clone()), what: What::Parts(parts) });
+        }
+        Ok(&self.slots[&id].node)
+    }
+
+    /// A node, all of it.
+    pub(super) fn whole(&mut self, id: NodeId) -> Found<&Arc<Node>> {
+        match self.slots.get(&id) {
+            Some(slot) if is_whole(&slot.node) => self.touch(id),
+            Some(slot) => return Err(Want { id, node: Some(slot.node.clone()), what: What::Whole }),
+            None => return Err(Want { id, node: None, what: What::Whole }),
+        }
+        Ok(&self.slots[&id].node)
+    }
+
+    /// That all of a leaf is lacked, and of those that follow as many as come with it.
+    pub(super) fn want_row(&self, id: NodeId, behind: Vec<NodeId>) -> Want {
+        Want { id, node: self.get(id).cloned(), what: What::Row(behind) }
+    }
+
+    /// Changes a node where it is, all of which must be in memory: it is dirty then.
+    pub(super) fn edit(&mut self, id: NodeId, change: impl FnOnce(&mut Node)) {
+        let slot = self.slots.get_mut(&id).expect("a node that is changed is in memory");
+        debug_assert!(is_whole(&slot.node));
+        change(Arc::make_mut(&mut slot.node));
+        self.make_dirty(id);
+    }
+
+    /// A node is this one from now on, all of which is in memory. Gives back what it was.
+    pub(super) fn put(&mut self, id: NodeId, node: Arc<Node>) -> Option<Arc<Node>> {
+        debug_assert!(is_whole(&node));
+        let old = match self.slots.get_mut(&id) {
+            Some(slot) => Some(std::mem::replace(&mut slot.node, node)),
+            None => {
+                self.slots.insert(id, Slot { node, state: State::Dirty, memory_bytes: 0, dirty_bytes: 0 });
+                None
+            }
+        };
+        self.make_dirty(id);
+        old
+    }
+
+    /// A node is of no use any more.
+    pub(super) fn free(&mut self, id: NodeId) {
+        self.forget(id);
+        self.freed.push(id);
+    }
+
+    /// Forgets those clean ones that were not used for longest, but not `kept`, until all take at most so many bytes of memory.
+    pub(super) fn trim(&mut self, most: usize, kept: NodeId) {
+        while self.memory_bytes > most {
+            let Some(id) = self.order.values().copied().find(|id| *id != kept) else { return };
+            self.forget(id);
+        }
+    }
+
+    /// All dirty ones as they are now, which from now on are being written, and those that were freed.
+    pub(super) fn freeze(&mut self) -> (Vec<(NodeId, Arc<Node>)>, Vec<NodeId>) {
+        let dirty = std::mem::take(&mut self.dirty);
+        let mut frozen = Vec::with_capacity(dirty.len());
+        for id in dirty {
+            let slot = self.slots.get_mut(&id).expect("a dirty node is in memory");
+            slot.state = State::Writing;
+            self.dirty_bytes -= std::mem::take(&mut slot.dirty_bytes);
+            frozen.push((id, slot.node.clone()));
+        }
+        (frozen, std::mem::take(&mut self.freed))
+    }
+
+    /// What was frozen is on the device: what has not been changed since is clean.
+    pub(crate) fn written(&mut self, frozen: impl IntoIterator<Item = NodeId>) {
+        for id in frozen {
+            if let Some(slot) = self.slots.get_mut(&id)
+                && slot.state == State::Writing
+            {
+                self.tick += 1;
+                slot.state = State::Clean(self.tick);
+                self.order.insert(self.tick, id);
+            }
+        }
+    }
+
+    /// What was frozen could not be written: it is dirty as before.
+    pub(crate) fn unfreeze(&mut self, frozen: impl IntoIterator<Item = NodeId>, freed: &[NodeId]) {
+        for id in frozen {
+            if let Some(slot) = self.slots.get_mut(&id)
+                && slot.state == State::Writing
+            {
+                self.make_dirty(id);
+            }
+        }
+        self.freed.extend(freed);
+    }
+
+    /// Whether somebody reads something of a node now.
+    pub(super) fn is_loading(&self, id: NodeId) -> bool {
+        self.loading.contains(&id)
+    }
+
+    /// Somebody is going to read what is lacked. Errors: `Damaged` if it is nowhere.
+    pub(super) fn begin(&mut self, want: Want) -> Result<Load<S>> {
+        let Some(place) = S::find(&self.map, want.id) else {
+            let damage = Damage::new("node map", "node", "none", "one, for it is named");
+            return Err(damage.at(self.source.describe(want.id, None)));
+        };
+        let (place, mut behind) = (place.clone(), Vec::new());
+        if let What::Row(row) = &want.what {
+            let free = row.iter().take_while(|id| !self.loading.contains(id));
+            behind.extend(free.map_while(|id| Some((*id, S::find(&self.map, *id)?.clone()))));
+        }
+        self.loading.extend(behind.iter().map(|(id, _)| *id).chain([want.id]));
+        Ok(Load { source: self.source.clone(), place, behind, want })
+    }
+
+    /// It was read, or not. If the node lies elsewhere by now, or is another in memory, what was read is nothing: who lacks it asks again.
+    pub(super) fn finish(&mut self, load: Load<S>, read: Result<Vec<Arc<Node>>>) -> Result<()> {
+        let Load { place, behind, want, .. } = load;
+        let all: Vec<(NodeId, S::Place)> = std::iter::once((want.id, place)).chain(behind).collect();
+        let is_current = |(id, place): &(NodeId, S::Place)| S::find(&self.map, *id) == Some(place);
+        let are_current: Vec<bool> = all.iter().map(is_current).collect();
+        for (id, _) in &all {
+            self.loading.remove(id);
+        }
+        if are_current.contains(&false) && read.is_err() {
+            return Ok(());
+        }
+        for (((id, _), is_current), node) in all.into_iter().zip(are_current).zip(read?) {
+            if is_current {
+                self.take_in(id, node, want.node.as_ref().filter(|_| id == want.id));
+            }
+        }
+        Ok(())
+    }
+
+    /// A node was read that is what lies there. `before`: what of it was in memory.
+    fn take_in(&mut self, id: NodeId, node: Arc<Node>, before: Option<&Arc<Node>>) {
+        match self.slots.get_mut(&id) {
+            None => {
+                self.tick += 1;
+                self.order.insert(self.tick, id);
+                let slot = Slot { node, state: State::Clean(self.tick), memory_bytes: 0, dirty_bytes: 0 };
+                self.slots.insert(id, slot);
+            }
+            Some(slot) if before.is_some_and(|before| Arc::ptr_eq(before, &slot.node)) => {
+                slot.node = node;
+                self.touch(id);
+            }
+            Some(_) => return,
+        }
+        self.weigh(id);
+    }
+
+    fn make_dirty(&mut self, id: NodeId) {
+        let slot = self.slots.get_mut(&id).expect("a dirty node is in memory");
+        if let State::Clean(tick) = slot.state {
+            self.order.remove(&tick);
+        }
+        slot.state = State::Dirty;
+        self.dirty.insert(id);
+        self.weigh(id);
+    }
+
+    fn touch(&mut self, id: NodeId) {
+        let slot = self.slots.get_mut(&id).expect("a used node is in memory");
+        if let State::Clean(tick) = slot.state {
+            self.order.remove(&tick);
+            self.tick += 1;
+            slot.state = State::Clean(self.tick);
+            self.order.insert(self.tick, id);
+        }
+    }
+
+    fn forget(&mut self, id: NodeId) {
+        let Some(slot) = self.slots.remove(&id) else { return };
+        self.memory_bytes -= slot.memory_bytes;
+        self.dirty_bytes -= slot.dirty_bytes;
+        self.dirty.remove(&id);
+        if let State::Clean(tick) = slot.state {
+            self.order.remove(&tick);
+        }
+    }
+
+    /// Counts anew what a node takes.
+    fn weigh(&mut self, id: NodeId) {
+        let slot = self.slots.get_mut(&id).expect("a node that is weighed is in memory");
+        self.memory_bytes -= slot.memory_bytes;
+        self.dirty_bytes -= slot.dirty_bytes;
+        slot.memory_bytes = slot.node.memory_bytes();
+        slot.dirty_bytes = if slot.state == State::Dirty { self.source.room_bytes(slot.node.most_bytes()) } else { 0 };
+        self.memory_bytes += slot.memory_bytes;
+        self.dirty_bytes += slot.dirty_bytes;
+    }
+}
+
+/// Whether all parts of a node are in memory.
+pub(super) fn is_whole(node: &Node) -> bool {
+    match &node.body {
+        Body::Leaf(leaf) => leaf.parts().iter().all(|part| part.body.is_here()),
+        Body::Inner(inner) => inner.children().iter().all(|child| matches!(child.body, Part::Here(_))),
+    }
+}
