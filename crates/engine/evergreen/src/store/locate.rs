@@ -74,7 +74,8 @@ impl Walk<'_> {
     }
 
     fn place(&self, id: NodeId) -> Place {
-        let extents = self.core.shared.lock().cache.map().get(id).map(|place| place.extents.clone()).unwrap_or_default();
+        let extents =
+            self.core.shared.lock().cache.map().get(id).map(|place| place.extents.clone()).unwrap_or_default();
         let unit = u64::from(self.geometry.unit_bytes);
         let piece = |extent: &Extent| (self.geometry.unit_at(extent.first), u64::from(extent.count) * unit);
         Place { pieces: extents.iter().map(piece).collect(), skipped: 0 }

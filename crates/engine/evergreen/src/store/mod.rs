@@ -13,6 +13,7 @@ mod locate;
 mod open;
 mod pool;
 mod room;
+mod work;
 
 use std::{
     ops::ControlFlow,
@@ -33,6 +34,7 @@ use crate::{
 };
 use figures::Counters;
 use pool::Pool;
+use work::Bell;
 
 /// How much memory a store takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,11 +56,16 @@ impl Default for Limits {
 ///
 /// It makes no threads. A checkpoint is made by who asks for it, or by the one whose batch comes when the log is half full or too much
 /// is dirty; others may read and write meanwhile. Whoever wants little to be replayed after a loss of power asks every few seconds.
+/// Whoever has a thread for it [attends](Self::attend) to it: then batches wait for neither flushes nor checkpoints. Without that, what
+/// is on the device follows from the calls alone.
+///
+/// Readers wait for no writer, no flush and no checkpoint, and for other readers only if they read from the same node.
 pub struct Evergreen {
     core: Core,
     log: Log,
     /// Held by the one that makes a checkpoint.
     turn: Mutex<Durable>,
+    bell: Bell,
 }
 
 /// All but the log.
@@ -126,15 +133,28 @@ impl Evergreen {
 
     /// A checkpoint, if one is due and nobody makes one; and the log is written, if much of it waits in memory.
     fn checkpoint_if_due(&self) -> Result<()> {
-        let is_due =
-            self.log.is_half_full() || self.core.dirty_bytes() > self.core.limits.dirty_bytes;
-        if is_due && let Ok(mut durable) = self.turn.try_lock() {
+        if self.is_checkpoint_due()
+            && let Ok(mut durable) = self.turn.try_lock()
+        {
             self.checkpoint_in_turn(&mut durable)?;
         }
-        if self.log.waiting_bytes() > self.core.limits.dirty_bytes {
+        self.write_log_if_due().map(drop)
+    }
+
+    fn is_checkpoint_due(&self) -> bool {
+        self.log.is_half_full() || self.core.dirty_bytes() > self.core.limits.dirty_bytes
+    }
+
+    fn is_log_due(&self) -> bool {
+        self.log.waiting_bytes() > self.core.limits.dirty_bytes
+    }
+
+    fn write_log_if_due(&self) -> Result<bool> {
+        let is_due = self.is_log_due();
+        if is_due {
             self.log.sync()?;
         }
-        Ok(())
+        Ok(is_due)
     }
 
     /// Does a batch, with its record in the log, if that can be done now.
@@ -210,7 +230,11 @@ impl KeyValue for Evergreen {
                 what: format!("a batch of {} bytes; the log takes {most} at most", record.len()),
             });
         }
-        self.checkpoint_if_due()?;
+        if !self.is_attended() {
+            self.checkpoint_if_due()?;
+        } else if self.apply_at_once(&mut batch, &record)? {
+            return Ok(());
+        }
         let mut was_checkpointed = false;
         loop {
             match self.try_apply(&mut batch, &record)? {
@@ -246,6 +270,13 @@ impl Core {
 
     fn tree(&self) -> MutexGuard<'_, Tree<Pool>> {
         self.tree.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Brings down what waits in the root, if that is due. Returns whether it was.
+    fn settle(&self) -> Result<bool> {
+        let mut tree = self.tree();
+        let is_due = !tree.is_settled();
+        tree.settle().map(|()| is_due)
     }
 
     /// Forgets what is too much.

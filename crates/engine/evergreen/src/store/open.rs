@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use senesce_block::BlockDevice;
 
-use super::{Core, Durable, Evergreen, Limits, State, figures::Counters, pool::Pool};
+use super::{Core, Durable, Evergreen, Limits, State, figures::Counters, pool::Pool, work::Bell};
 use crate::{
     Error, Result,
     disk::{Area, Geometry, NodeMap, Shape, Space, clear_slots, read_newest},
@@ -101,7 +101,7 @@ impl Evergreen {
         // Only behind a superblock that names it, the log may go on there.
         let start = core.checkpoint(&mut durable, || end)?;
         let log = Log::new(device, &geometry, &uuid, start);
-        Ok(Self { core, log, turn: Mutex::new(durable) })
+        Ok(Self { core, log, turn: Mutex::new(durable), bell: Bell::default() })
     }
 }
 

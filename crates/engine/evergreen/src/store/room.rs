@@ -41,6 +41,13 @@ impl Core {
         self.free_bytes(state) >= self.needed_bytes(state) + self.headroom(batch_bytes) + kept
     }
 
+    /// Whether so much is free that several batches may come before anything is brought down.
+    pub(super) fn has_much_room(&self, state: &State, batch_bytes: usize) -> bool {
+        const FLUSHES: u64 = 8;
+        let kept = self.area.geometry().data_bytes() / 50;
+        self.free_bytes(state) >= self.needed_bytes(state) + FLUSHES * self.headroom(batch_bytes) + kept
+    }
+
     /// There is not. Only behind [`reclaim`](Self::reclaim), when nothing more can be given back.
     pub(super) fn no_space(&self, batch_bytes: usize) -> Error {
         let state = self.lock();

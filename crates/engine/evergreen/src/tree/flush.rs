@@ -11,11 +11,10 @@ impl<S: Source> Tree<S> {
     ///
     /// Errors: of reading; what was not done is done the next time.
     pub(crate) fn settle(&mut self) -> Result<()> {
-        let mut view = self.shared().lock();
-        let is_settled = !view.is_ranged && !self.is_ranged && view.is_within(&self.sizes);
-        if is_settled {
+        if self.is_settled() {
             return Ok(());
         }
+        let mut view = self.shared().lock();
         self.nodes.begin(&mut view);
         let is_ranged = std::mem::take(&mut view.is_ranged);
         drop(view);
@@ -23,6 +22,12 @@ impl<S: Source> Tree<S> {
         let done = self.settle_taken();
         self.nodes.put_back(self.root);
         done
+    }
+
+    /// Whether there is nothing to settle.
+    pub(crate) fn is_settled(&self) -> bool {
+        let view = self.shared().lock();
+        !view.is_ranged && !self.is_ranged && view.is_within(&self.sizes)
     }
 
     fn settle_taken(&mut self) -> Result<()> {

@@ -21,27 +21,37 @@ pub struct Run {
     pub states: Vec<Entries>,
 }
 
-/// Applies drawn batches, syncs and checkpoints now and then, and opens again.
-pub fn record(seed: u64, batches: usize, keys: u64) -> Run {
+/// Applies drawn batches, syncs and checkpoints now and then, and opens again. `is_attended`: what is due is done at some moments only.
+pub fn record(seed: u64, batches: usize, keys: u64, is_attended: bool) -> Run {
     let start = made(4 << 20, &TIGHT);
     let (recording, mut devices) = Recording::new(vec![start.fork()]);
     let device: Arc<dyn BlockDevice> = Arc::new(devices.remove(0));
     let model = ModelStore::new(u64::MAX, 0);
     let mut rng = Rng::for_purpose(Seed(seed), "crash");
     let mut states = vec![Vec::new()];
-    let mut store = Evergreen::open(device.clone(), FEW).unwrap();
+    let open = || {
+        let store = Evergreen::open(device.clone(), FEW).unwrap();
+        if is_attended {
+            store.attend();
+        }
+        store
+    };
+    let mut store = open();
     for number in 1..=batches {
         let batch = draw(&mut rng, keys);
         model.apply(batch.clone()).unwrap();
         states.push(model.entries());
         store.apply(batch).unwrap();
+        if is_attended && rng.below(7) == 0 {
+            store.work().unwrap();
+        }
         match rng.below(40) {
             0..=3 => store.sync().unwrap(),
             4 => store.checkpoint().unwrap(),
             5 => {
                 store.sync().unwrap();
                 drop(store);
-                store = Evergreen::open(device.clone(), FEW).unwrap();
+                store = open();
             }
             _ => continue,
         }
@@ -102,16 +112,16 @@ pub fn check_crashes(run: &Run, plan: &CrashPlan) -> u64 {
 #[test]
 fn it_holds_a_prefix_of_the_history_whenever_power_is_lost() {
     let mut states = 0;
-    for seed in 0..2 {
+    for (seed, is_attended) in [(0, false), (1, false), (2, true)] {
         let plan = CrashPlan { exhaustive_up_to: 5, samples: 12, tears: 3, seed: Seed(seed) };
-        states += check_crashes(&record(seed, 300, 200), &plan);
+        states += check_crashes(&record(seed, 300, 200, is_attended), &plan);
     }
     assert!(states > 1000, "{states} states");
 }
 
 #[test]
 fn power_may_be_lost_again_while_it_opens() {
-    let run = record(7, 200, 150);
+    let run = record(7, 200, 150, false);
     let states = index(&run.states);
     let plan = CrashPlan { exhaustive_up_to: 4, samples: 4, tears: 1, seed: Seed(2) };
     let (mut first, mut count) = (0, 0);
@@ -139,7 +149,7 @@ fn it_holds_a_prefix_of_the_history_in_a_hundred_thousand_states() {
     let mut states = 0;
     for seed in 100.. {
         let plan = CrashPlan { exhaustive_up_to: 6, samples: 24, tears: 6, seed: Seed(seed) };
-        states += check_crashes(&record(seed, 400, 100 + seed % 7 * 60), &plan);
+        states += check_crashes(&record(seed, 400, 100 + seed % 7 * 60, seed % 3 == 0), &plan);
         if states > 100_000 {
             break;
         }

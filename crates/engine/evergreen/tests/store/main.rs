@@ -7,3 +7,4 @@ mod rig;
 mod runs;
 mod space;
 mod threads;
+mod waiting;

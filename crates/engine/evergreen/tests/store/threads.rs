@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
 use bytes::Bytes;
-use senesce_evergreen::{Batch, Evergreen, KeyValue};
+use senesce_evergreen::{Batch, Evergreen, KeyValue, MakeOptions, disk::Shape};
 
 use crate::rig::{LITTLE, TINY, entries, made};
 
@@ -20,13 +20,34 @@ fn number(value: Option<Bytes>) -> u64 {
 
 #[test]
 fn batches_are_seen_whole_and_in_order() {
-    let store = Evergreen::open(made(8 << 20, &TINY), LITTLE).unwrap();
+    run(&Evergreen::open(made(8 << 20, &TINY), LITTLE).unwrap(), ROUNDS, 90);
+}
+
+/// A batch is about as much as may wait in the root, so some are done at once.
+#[test]
+fn batches_are_seen_whole_and_in_order_while_somebody_works() {
+    let options = MakeOptions { shape: Shape { node_bytes: 16 << 10, ..TINY.shape }, ..TINY };
+    let store = Evergreen::open(made(16 << 20, &options), LITTLE).unwrap();
+    store.attend();
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            while store.wait_for_work() {
+                while store.work().unwrap() {}
+            }
+        });
+        run(&store, 3 * ROUNDS, 180);
+        store.dismiss();
+        worker.join().unwrap();
+    });
+}
+
+fn run(store: &Evergreen, rounds: u64, filled: usize) {
     let is_over = AtomicBool::new(false);
     let written = AtomicU64::new(0);
     std::thread::scope(|scope| {
         let readers: Vec<_> = (0..2)
             .map(|reader| {
-                let (store, is_over, written) = (&store, &is_over, &written);
+                let (is_over, written) = (&is_over, &written);
                 scope.spawn(move || {
                     let mut checks = 0;
                     while !is_over.load(SeqCst) || checks == 0 {
@@ -46,14 +67,16 @@ fn batches_are_seen_whole_and_in_order() {
                 store.sync().unwrap();
             }
         });
-        for round in 1..=ROUNDS {
+        for round in 1..=rounds {
             let mut batch = Batch::new();
             for pair in 0..PAIRS {
-                let value = [&round.to_le_bytes()[..], &[7; 90]].concat();
+                let value = [&round.to_le_bytes()[..], &vec![7; filled]].concat();
                 batch.put(name("left", pair), value.clone());
                 batch.put(name("right", pair), value);
             }
             store.apply(batch).unwrap();
+            let own = number(store.get(&name("right", round % PAIRS)).unwrap());
+            assert_eq!(own, round, "what was written is read");
             written.store(round, SeqCst);
         }
         is_over.store(true, SeqCst);
@@ -62,5 +85,5 @@ fn batches_are_seen_whole_and_in_order() {
         }
         checkpoints.join().unwrap();
     });
-    assert_eq!(entries(&store).unwrap().len() as u64, 2 * PAIRS);
+    assert_eq!(entries(store).unwrap().len() as u64, 2 * PAIRS);
 }

@@ -1,0 +1,103 @@
+//! Work in the background: flushes and checkpoints by a thread that somebody gives, so that batches need not wait for them.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::Evergreen;
+use crate::{Batch, Result};
+
+/// Tells the one who works that there is something to do.
+#[derive(Default)]
+pub(super) struct Bell {
+    state: Mutex<Rung>,
+    rung: Condvar,
+}
+
+#[derive(Default)]
+struct Rung {
+    is_attended: bool,
+    is_rung: bool,
+}
+
+impl Bell {
+    fn ring(&self) {
+        self.lock().is_rung = true;
+        self.rung.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Rung> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Evergreen {
+    /// From now on somebody [works](Self::work) when something is [due](Self::wait_for_work), until [`dismiss`](Self::dismiss): batches
+    /// do not flush, and make no checkpoints, but where twice as much waits as should, or space is short. What is on the device then
+    /// depends on when the work is done; what is read, and what outlives a loss of power, does not.
+    pub fn attend(&self) {
+        *self.bell.lock() = Rung { is_attended: true, is_rung: true };
+    }
+
+    /// Nobody works any more: batches do it as they come.
+    pub fn dismiss(&self) {
+        *self.bell.lock() = Rung::default();
+        self.bell.rung.notify_all();
+    }
+
+    /// Waits until something may be due. Returns whether the store is still attended.
+    pub fn wait_for_work(&self) -> bool {
+        let mut state = self.bell.lock();
+        while state.is_attended && !state.is_rung {
+            state = self.bell.rung.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.is_rung = false;
+        state.is_attended
+    }
+
+    /// Does one thing that is due: brings down what waits in the root, makes a checkpoint, or writes the log. Returns whether anything was.
+    ///
+    /// Errors: as [`checkpoint`](Self::checkpoint) has them; it is due again then.
+    pub fn work(&self) -> Result<bool> {
+        self.core.expect_working()?;
+        if self.core.settle()? {
+            return Ok(true);
+        }
+        if self.is_checkpoint_due() {
+            self.checkpoint()?;
+            return Ok(true);
+        }
+        self.write_log_if_due()
+    }
+
+    pub(super) fn is_attended(&self) -> bool {
+        self.bell.lock().is_attended
+    }
+
+    /// Does a batch without waiting for anything, and rings if that makes something due. Returns whether it did.
+    pub(super) fn apply_at_once(&self, batch: &mut Batch, record: &[u8]) -> Result<bool> {
+        self.core.expect_working()?;
+        let mut state = self.core.lock();
+        let live = self.core.claim(&state, &batch.claim)?;
+        let limits = &self.core.limits;
+        let (waiting, dirty) = {
+            let view = self.core.shared.lock();
+            (view.waiting_bytes() + record.len(), view.cache.dirty_bytes())
+        };
+        let node = self.core.shape.node_bytes as usize;
+        let is_possible = waiting <= 2 * node
+            && dirty <= 2 * limits.dirty_bytes
+            && self.log.has_room(record.len())
+            && self.core.has_much_room(&state, record.len());
+        if is_possible {
+            self.log.append_record(record)?;
+            state.live = live;
+            let mut view = self.core.shared.lock();
+            view.ingest(std::mem::take(batch).into());
+            view.trim(limits.cache_bytes);
+        }
+        drop(state);
+        if !is_possible || waiting > node || self.is_checkpoint_due() || self.is_log_due() {
+            self.bell.ring();
+        }
+        Ok(is_possible)
+    }
+}
