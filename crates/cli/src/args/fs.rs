@@ -212,6 +212,10 @@ pub struct FsServedArgs {
     /// A consistency point, or a checkpoint, is made at the latest so many seconds after a change.
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub point_every: u64,
+    /// Operations are acknowledged when they are done in memory, and the kernel keeps writes for itself, as for file systems of its own:
+    /// durable is what was synced, and what is a second old or so.
+    #[arg(long)]
+    pub write_back: bool,
 }
 
 #[derive(Debug, Args)]

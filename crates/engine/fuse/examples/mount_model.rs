@@ -1,5 +1,5 @@
 //! Mounts the file system in memory until it is unmounted, for test suites from outside:
-//! `cargo run --release -p senesce-fuse --example mount_model DIRECTORY [GIB [THREADS]]`.
+//! `cargo run --release -p senesce-fuse --example mount_model DIRECTORY [GIB [THREADS [write-back]]]`.
 
 use std::{error::Error, path::Path, sync::Arc, time::SystemTime};
 
@@ -21,6 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         threads: number(3, 2)? as usize,
         now: Arc::new(now),
         read_only: false,
+        write_back: arguments.get(4).is_some_and(|word| word == "write-back"),
     };
     Ok(Mounted::start(fs, Path::new(point), options)?.join()?)
 }

@@ -48,12 +48,13 @@ pub(crate) struct Adapter {
     fs: Arc<dyn FileSystem>,
     now: Now,
     holds: Holds,
+    write_back: bool,
     last_sync: LastSync,
 }
 
 impl Adapter {
-    pub(crate) fn new(fs: Arc<dyn FileSystem>, now: Now, last_sync: LastSync) -> Self {
-        Self { fs, now, holds: Holds::default(), last_sync }
+    pub(crate) fn new(fs: Arc<dyn FileSystem>, now: Now, write_back: bool, last_sync: LastSync) -> Self {
+        Self { fs, now, holds: Holds::default(), write_back, last_sync }
     }
 
     pub(crate) fn fs(&self) -> &dyn FileSystem {
@@ -98,6 +99,9 @@ impl Filesystem for Adapter {
             InitFlags::FUSE_CACHE_SYMLINKS,
         ] {
             let _ = config.add_capabilities(capability);
+        }
+        if self.write_back {
+            let _ = config.add_capabilities(InitFlags::FUSE_WRITEBACK_CACHE);
         }
         Ok(())
     }

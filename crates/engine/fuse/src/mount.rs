@@ -29,6 +29,8 @@ pub struct MountOptions {
     pub now: Now,
     /// The kernel refuses changes.
     pub read_only: bool,
+    /// The kernel keeps what is written for some time, as it does for file systems of its own, unless it does not know how.
+    pub write_back: bool,
 }
 
 /// An engine that is mounted and served. Dropped, it is unmounted, if nobody uses it.
@@ -61,7 +63,7 @@ impl Mounted {
         }
         let last_sync = LastSync::default();
         let below = device_of(point);
-        let adapter = Adapter::new(fs, options.now, Arc::clone(&last_sync));
+        let adapter = Adapter::new(fs, options.now, options.write_back, Arc::clone(&last_sync));
         let mut session = Session::new(adapter, point, &config).map_err(failed)?;
         let unmounter = session.unmount_callable();
         let thread = thread::Builder::new().name("fuse".to_owned()).spawn(move || session.run()).map_err(failed)?;

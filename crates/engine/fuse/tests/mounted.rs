@@ -26,6 +26,7 @@ struct Bed {
     fs: Arc<ModelFs>,
     mounted: Option<Mounted>,
     dir: tempfile::TempDir,
+    write_back: bool,
 }
 
 impl Bed {
@@ -34,8 +35,17 @@ impl Bed {
             return None;
         }
         let fs = Arc::new(ModelFs::new(Bytes(256 << 20)));
-        let mut bed = Self { fs, mounted: None, dir: tempfile::tempdir().unwrap() };
+        let mut bed = Self { fs, mounted: None, dir: tempfile::tempdir().unwrap(), write_back: false };
         bed.mount(threads, read_only).unwrap();
+        Some(bed)
+    }
+
+    /// The kernel keeps writes for itself.
+    fn with_write_back() -> Option<Self> {
+        let mut bed = Self::new(2, false)?;
+        bed.unmount().unwrap();
+        bed.write_back = true;
+        bed.mount(2, false).unwrap();
         Some(bed)
     }
 
@@ -46,7 +56,7 @@ impl Bed {
             Timestamp { seconds: 1_000_000_000 + tick as i64, nanoseconds: 5 }
         };
         let source = "senesce-test".to_owned();
-        let options = MountOptions { source, threads, now: Arc::new(now), read_only };
+        let options = MountOptions { source, threads, now: Arc::new(now), read_only, write_back: self.write_back };
         self.mounted = Some(Mounted::start(self.fs.clone(), self.dir.path(), options)?);
         Ok(())
     }
@@ -95,6 +105,41 @@ fn programs_see_what_the_engine_holds_and_the_other_way_round() {
 }
 
 #[test]
+fn the_kernel_may_keep_writes_for_itself_until_they_are_synced() {
+    let Some(mut bed) = Bed::with_write_back() else { return };
+    let file = OpenOptions::new().write(true).create(true).truncate(true).open(bed.path("f")).unwrap();
+    let ino = bed.fs.lookup(Ino::ROOT, b"f").unwrap().ino;
+    let engine = |bed: &Bed| {
+        let mut data = vec![0; 300_000];
+        let read = bed.fs.read(ino, 0, &mut data).unwrap();
+        data.truncate(read);
+        data
+    };
+    // Parts of pages, overlapping, out of order.
+    let mut want = vec![0; 300_000];
+    for (number, at) in [0_usize, 299_000, 5000, 100_000, 4096, 99_500].into_iter().enumerate() {
+        let piece = [number as u8 + 1; 1000];
+        file.write_all_at(&piece, at as u64).unwrap();
+        want[at..at + 1000].copy_from_slice(&piece);
+    }
+    assert_ne!(engine(&bed), want, "nothing was asked for yet");
+    assert_eq!(fs::metadata(bed.path("f")).unwrap().len(), 300_000);
+    assert!(fs::read(bed.path("f")).unwrap() == want);
+    file.sync_all().unwrap();
+    assert!(engine(&bed) == want);
+    file.set_len(150_000).unwrap();
+    file.write_all_at(b"end", 149_999).unwrap();
+    let mtime = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(77);
+    file.set_modified(mtime).unwrap();
+    drop(file);
+    bed.unmount().unwrap();
+    want.truncate(149_999);
+    want.extend(b"end");
+    assert!(engine(&bed) == want);
+    assert_eq!(bed.fs.attributes(ino).unwrap().modified.seconds, 77);
+}
+
+#[test]
 fn a_file_without_a_name_lives_until_it_is_closed() {
     let Some(mut bed) = Bed::new(1, false) else { return };
     let empty = bed.fs.space().unwrap();
@@ -139,7 +184,7 @@ fn directories_of_any_length_are_listed_whole_and_removed() {
             bed.fs.make_node(&caller, d, name.as_bytes(), &NewNode::file(0o644)).unwrap();
         }
         // A new mount, because the kernel would rightly believe that it knows.
-        let mut again = Bed { fs: bed.fs.clone(), mounted: None, dir: tempfile::tempdir().unwrap() };
+        let mut again = Bed { fs: bed.fs.clone(), mounted: None, dir: tempfile::tempdir().unwrap(), write_back: false };
         again.mount(2, false).unwrap();
         let names: Vec<_> = fs::read_dir(again.path("d")).unwrap().map(|entry| entry.unwrap()).collect();
         assert_eq!(names.len(), count);
@@ -224,7 +269,13 @@ fn a_mount_in_use_stays_and_a_read_only_one_takes_nothing() {
     drop(file);
     let missing = tempfile::tempdir().unwrap();
     let nowhere = missing.path().join("nowhere");
-    let options = MountOptions { source: "x".into(), threads: 1, now: Arc::new(Timestamp::default), read_only: false };
+    let options = MountOptions {
+        source: "x".into(),
+        threads: 1,
+        now: Arc::new(Timestamp::default),
+        read_only: false,
+        write_back: false,
+    };
     let error = Mounted::start(bed.fs.clone(), &nowhere, options).err().unwrap();
     assert!(error.to_string().contains("nowhere"), "{error}");
 }

@@ -1,11 +1,14 @@
 //! The aggregate as its users have it: one lock around the state, one around commits of the log.
 //!
 //! An operation is applied in memory and its record put behind the others under the first lock; under the second one, one
-//! thread writes the records of all that wait. An operation returns when its record is durable.
+//! thread writes the records of all that wait. An operation returns when its record is durable, unless that is not [wished](Acknowledge).
 
 use std::{
     ops::Add,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 
 use senesce_block::BlockDevice;
@@ -88,11 +91,27 @@ pub struct DriveReport {
     pub last_point: DriveCounts,
 }
 
+/// When an operation is acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Acknowledge {
+    /// When it is durable: nothing that was acknowledged is ever lost.
+    #[default]
+    Durable,
+    /// When it is done in memory, as other file systems have it: a loss of power leaves what was there at a moment, at or after the last
+    /// sync.
+    Done,
+}
+
+/// Records wait together for as many bytes at most before they are made durable though nobody asks for it.
+const WAITING_BYTES: usize = 8 << 20;
+
 pub(crate) struct Shared {
     /// Locked before `store` by whoever wants both.
     commits: Mutex<Commits>,
     store: Mutex<Store>,
     log: Arc<dyn BlockDevice>,
+    /// Operations are acknowledged when they are done.
+    is_early: AtomicBool,
     /// Locked before the others by whoever changes objects.
     pub objects: Mutex<()>,
 }
@@ -116,7 +135,8 @@ impl Commits {
     }
 }
 
-/// An open aggregate. What was acknowledged is durable, whether it is closed or not.
+/// An open aggregate. What was acknowledged is durable, whether it is closed or not, unless somebody wishes
+/// [otherwise](Garden::set_acknowledge).
 pub struct Garden {
     pub(crate) shared: Arc<Shared>,
 }
@@ -166,7 +186,8 @@ impl Garden {
         store.gardener.gardening = Gardening::of(&store.raid.geometry);
         let (log, durable) = (store.log.device(), store.log.last());
         let commits = Mutex::new(Commits { durable, memory: Vec::new() });
-        Ok(Self { shared: Arc::new(Shared { commits, store: Mutex::new(store), log, objects: Mutex::default() }) })
+        let (store, objects) = (Mutex::new(store), Mutex::default());
+        Ok(Self { shared: Arc::new(Shared { commits, store, log, is_early: AtomicBool::new(false), objects }) })
     }
 
     /// Makes an empty volume; it is durable.
@@ -196,6 +217,18 @@ impl Garden {
 
     pub(crate) fn shared(&self) -> &Shared {
         &self.shared
+    }
+
+    /// Says when operations are acknowledged from now on. What waited until now is durable when it returns.
+    pub fn set_acknowledge(&self, when: Acknowledge) -> Result<()> {
+        self.shared.sync()?;
+        self.shared.is_early.store(when == Acknowledge::Done, Relaxed);
+        Ok(())
+    }
+
+    /// Makes all that was acknowledged durable. Cost: writes the records that wait.
+    pub fn sync(&self) -> Result<()> {
+        self.shared.sync()
     }
 
     /// Makes a consistency point of all that was done, if anything was.
@@ -390,10 +423,21 @@ impl Shared {
             );
             let sequence = store.log.append(&body);
             store.shrink_cache();
+            let may_wait = self.is_early.load(Relaxed) && store.log.waiting_bytes() < WAITING_BYTES;
             drop(store);
-            self.commit(sequence)?;
+            if !may_wait {
+                self.commit(sequence)?;
+            }
             return Ok(done);
         }
+    }
+
+    pub fn sync(&self) -> Result<()> {
+        if !self.is_early.load(Relaxed) {
+            return Ok(());
+        }
+        let last = self.lock().log.last();
+        self.commit(last)
     }
 
     /// The longest data that one write may carry.

@@ -402,14 +402,14 @@ impl FileSystem for VolumeFs {
         Ok(())
     }
 
-    /// Nothing is to be done: what was acknowledged is durable.
+    /// What was acknowledged is durable, unless the log has that to do yet.
     fn sync(&self, ino: Ino) -> FsResult<()> {
-        self.attributes(ino).map(|_| ())
+        self.attributes(ino)?;
+        self.sync_all()
     }
 
-    /// Nothing is to be done: what was acknowledged is durable.
     fn sync_all(&self) -> FsResult<()> {
-        Ok(())
+        Ok(self.shared.sync()?)
     }
 
     fn extents(&self, ino: Ino) -> FsResult<Vec<Extent>> {

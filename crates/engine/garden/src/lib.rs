@@ -48,7 +48,7 @@ mod volume;
 pub use autonomy::{Autonomy, AutonomyReport, Seen};
 pub use check::{CheckPart, CheckProgress, CheckReport, Finding, check, check_telling, check_with, collect_used_slots};
 pub use dump::{Dump, DumpTable, DumpValue, DumpWhat, Survey, SurveyedArea, SurveyedFile, SurveyedRun, dump, survey};
-pub use engine::{AggregateReport, DriveReport, Garden, VolumeOptions};
+pub use engine::{Acknowledge, AggregateReport, DriveReport, Garden, VolumeOptions};
 pub use error::{Error, Result};
 pub use format::Damage;
 pub use format::label::{Group, Medium};

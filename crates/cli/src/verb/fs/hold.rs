@@ -20,6 +20,7 @@ pub(super) struct Served<'a> {
     pub point: &'a Path,
     pub threads: usize,
     pub read_only: bool,
+    pub write_back: bool,
     pub quiet: bool,
 }
 
@@ -27,11 +28,11 @@ pub(super) struct Served<'a> {
 ///
 /// Errors: it cannot be mounted; the last sync failed.
 pub(super) fn hold(custodian: &Custodian, served: Served<'_>, each: &mut dyn FnMut()) -> Result<()> {
-    let Served { fs, place, point, threads, read_only, quiet } = served;
+    let Served { fs, place, point, threads, read_only, write_back, quiet } = served;
     // In the journal before it is there.
     let name = format!("senesce-fs:{}", custodian.token());
     let resource = Resource::Mount { point: point.to_owned(), source: MountSource::Engine { name: name.clone() } };
-    let options = MountOptions { source: name, threads, now: Arc::new(SystemClock::unix_time), read_only };
+    let options = MountOptions { source: name, threads, now: Arc::new(SystemClock::unix_time), read_only, write_back };
     let (id, started) = custodian.acquire(resource, |_| Ok(Mounted::start(fs, point, options)))?;
     let mounted = match started {
         Ok(mounted) => mounted,

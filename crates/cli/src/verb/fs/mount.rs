@@ -29,6 +29,8 @@ use crate::{
 
 /// Stripes of a new drive that are filled then: programs wait no longer than it takes.
 const STRIPES: u64 = 64;
+/// What is acknowledged before it is durable is so after this time.
+const SYNC: Duration = Duration::from_secs(1);
 /// How often the engine is told how much time is left.
 const HEADROOM: Duration = Duration::from_secs(1);
 
@@ -55,6 +57,7 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
     drop(devices);
     if !read_only {
         garden.set_gardening(args.how.gardening.policy(garden.gardening()));
+        garden.set_acknowledge(args.how.acknowledge())?;
     }
     let by_load = args.by_load && !read_only;
     if !quiet {
@@ -74,8 +77,9 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
         let tell_every = args.tell_every.map(Duration::from_secs);
         ByLoad::new(&garden, garden.gardening(), timed, (clock, Kernel), tell_every)
     });
-    let threads = args.how.threads;
-    hold(custodian, Served { fs: served, place: &place, point: &point, threads, read_only, quiet }, &mut || {
+    let (threads, write_back) = (args.how.threads, args.how.write_back);
+    let served = Served { fs: served, place: &place, point: &point, threads, read_only, write_back, quiet };
+    hold(custodian, served, &mut || {
         if !read_only {
             chores.do_some(&garden);
         }
@@ -110,6 +114,8 @@ pub(super) struct Chores {
     /// so no change waits longer.
     every: Duration,
     last: Instant,
+    /// When all that was acknowledged was durable, whether anybody asked for it or not.
+    synced: Instant,
     /// When the headroom was told, if gardening goes by it.
     told: Option<Instant>,
     /// A drive is being filled.
@@ -133,6 +139,7 @@ impl Chores {
         Self {
             every: Duration::from_secs(point_every),
             last: now,
+            synced: now,
             told,
             filling,
             failed: false,
@@ -151,11 +158,19 @@ impl Chores {
             garden.set_headroom(collect_headroom());
             self.told = Some(Instant::now());
         }
-        if let Err(error) = self.fill(garden).and_then(|()| self.make_point(garden)).and_then(|()| self.garden(garden))
-        {
+        let done = self.sync(garden).and_then(|()| self.fill(garden)).and_then(|()| self.make_point(garden));
+        if let Err(error) = done.and_then(|()| self.garden(garden)) {
             eprintln!("senesce: {error}");
             self.failed = true;
         }
+    }
+
+    fn sync(&mut self, garden: &Garden) -> senesce_garden::Result<()> {
+        if self.synced.elapsed() >= SYNC {
+            garden.sync()?;
+            self.synced = Instant::now();
+        }
+        Ok(())
     }
 
     fn make_point(&mut self, garden: &Garden) -> senesce_garden::Result<()> {

@@ -122,6 +122,7 @@ fn open(args: &FsServeArgs) -> Result<(Arc<dyn FileSystem>, Engine)> {
     let limits = Limits { cache_bytes: args.how.cache.0, ..Limits::default() };
     let garden = place.garden_within(&devices, limits)?;
     garden.set_gardening(args.how.gardening.policy(garden.gardening()));
+    garden.set_acknowledge(args.how.acknowledge())?;
     let name = garden.volumes().into_iter().next().context("the garden has no volume")?;
     let (fs, chores) = (garden.volume(&name)?, Chores::new(&garden, args.how.point_every, true));
     Ok((Arc::new(fs), Engine::Garden(garden, Box::new(chores))))
@@ -129,7 +130,8 @@ fn open(args: &FsServeArgs) -> Result<(Arc<dyn FileSystem>, Engine)> {
 
 fn start(args: &FsServeArgs, fs: Arc<dyn FileSystem>) -> Result<Mounted> {
     let now = Arc::new(SystemClock::unix_time);
-    let options = MountOptions { source: args.source.clone(), threads: args.how.threads, now, read_only: false };
+    let (threads, write_back) = (args.how.threads, args.how.write_back);
+    let options = MountOptions { source: args.source.clone(), threads, now, read_only: false, write_back };
     Ok(Mounted::start(fs, &args.point, options)?)
 }
 

@@ -209,6 +209,11 @@ impl Log {
         Some(Batch { offset, bytes, last: self.last() })
     }
 
+    /// Bytes of records that wait for a commit.
+    pub fn waiting_bytes(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// Writes records and makes them durable.
     pub fn commit(device: &dyn BlockDevice, batch: &Batch) -> Result<()> {
         device.write_at(batch.offset, &batch.bytes)?;

@@ -10,6 +10,7 @@ mod defrag;
 mod diff;
 mod drives;
 mod dump;
+mod early;
 mod faults;
 mod forged;
 mod gardening;

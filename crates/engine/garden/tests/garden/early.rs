@@ -1,0 +1,124 @@
+//! Operations that are acknowledged before they are durable: a loss of power leaves a moment of the past, at or after the last sync.
+
+use std::sync::Arc;
+
+use senesce_block::{BlockOperation, CrashPlan, FaultDevice, MemoryDevice, Recording};
+use senesce_core::{Bytes, Seed};
+use senesce_fsapi::{
+    FileSystem, ModelFs,
+    conformance::{Draw, Operation, Player, SequenceOptions, Tree, collect_tree, find_difference, set_root},
+};
+use senesce_garden::{Acknowledge, Limits};
+
+use crate::{
+    crash::{LIMITS, TINY, story},
+    rig::{Devices, Rig, VOLUME, findings, open, shared},
+};
+
+/// Every so many operations somebody asks for a sync.
+const SYNC_EVERY: u64 = 7;
+
+struct Run {
+    recording: Recording,
+    /// After each operation.
+    trees: Vec<Tree>,
+}
+
+fn record(operations: &[Operation], limits: Limits) -> Run {
+    let devices: Vec<Arc<MemoryDevice>> = TINY.devices().into_iter().map(Arc::new).collect();
+    let rig = Rig::on(&TINY, devices.iter().map(|device| device.clone() as _).collect(), LIMITS);
+    set_root(rig.fs()).unwrap();
+    rig.garden().consistency_point().unwrap();
+    drop(rig);
+    let (recording, devices) = Recording::new(devices.iter().map(|device| device.fork()).collect());
+    let mut rig = Rig::closed(shared(devices), limits);
+    rig.open().unwrap();
+    rig.garden().set_acknowledge(Acknowledge::Done).unwrap();
+    let model = &mut ModelFs::new(Bytes(Bytes::GIB));
+    set_root(model).unwrap();
+    let (mut player, mut model_player) = (Player::default(), Player::default());
+    let mut trees = vec![collect_tree(model).unwrap()];
+    for (number, operation) in (1..).zip(operations) {
+        let (got, want) = (player.play(&mut rig, operation), model_player.play(model, operation));
+        assert_eq!(format!("{got:?}"), format!("{want:?}"), "{operation:?}");
+        trees.push(collect_tree(model).unwrap());
+        if number % SYNC_EVERY == 0 {
+            rig.fs().sync_all().unwrap();
+            recording.mark(number);
+        }
+    }
+    Run { recording, trees }
+}
+
+/// The number of the operation whose tree is there; it must be at or after the last sync.
+fn find_moment(devices: &Devices, run: &Run, synced: usize, told: &str) -> usize {
+    let garden = open(devices, LIMITS).unwrap_or_else(|error| panic!("{told}: {error}"));
+    let tree = collect_tree(&garden.volume(VOLUME).unwrap()).unwrap_or_else(|error| panic!("{told}: {error}"));
+    let found = findings(devices);
+    assert!(found.is_empty(), "{told}: {}", found.join("\n"));
+    let moment = run.trees[synced..].iter().position(|want| find_difference(want, &tree).is_none());
+    synced + moment.unwrap_or_else(|| panic!("{told}: no tree from operation {synced} on is there"))
+}
+
+fn check(run: &Run, plan: &CrashPlan) -> (u64, u64) {
+    let (mut states, mut between) = (0, 0);
+    run.recording.for_each_crash(plan, |crash| {
+        let (told, synced) = (crash.to_string(), crash.mark.unwrap_or(0) as usize);
+        states += 1;
+        between += u64::from(find_moment(&shared(crash.devices), run, synced, &told) > synced);
+    });
+    (states, between)
+}
+
+#[test]
+fn a_moment_at_or_after_the_last_sync_is_there_whenever_power_is_lost() {
+    let plan = CrashPlan { exhaustive_up_to: 4, samples: 8, tears: 3, seed: Seed(1) };
+    let roomy = Limits { dirty_bytes: 64 << 20, ..LIMITS };
+    for limits in [LIMITS, roomy] {
+        let run = record(&story(), limits);
+        let (states, between) = check(&run, &plan);
+        assert!(states > 60 && between > 10, "{states} states, {between} of them after the last sync");
+    }
+    for seed in 0..1 {
+        let options = SequenceOptions {
+            operations: 300,
+            boundaries: vec![0, 1, 160, 4096, 40_960],
+            reopen: false,
+            ..SequenceOptions::default()
+        };
+        let operations: Vec<Operation> = Draw::new(Seed(seed), &options).take(options.operations).collect();
+        let run = record(&operations, LIMITS);
+        let plan = CrashPlan { exhaustive_up_to: 4, samples: 6, tears: 3, seed: Seed(seed) };
+        let (states, _) = check(&run, &plan);
+        assert!(states > 30, "{states} states");
+    }
+}
+
+#[test]
+fn fewer_flushes_are_asked_of_the_log_and_a_change_of_mind_makes_all_durable() {
+    let roomy = Limits { dirty_bytes: 64 << 20, ..LIMITS };
+    let mut devices = TINY.devices();
+    let log = Arc::new(FaultDevice::new(devices.pop().unwrap()));
+    let mut devices = shared(devices);
+    devices.push(log.clone());
+    let mut rig = Rig::on(&TINY, devices, roomy);
+    let flushes = || log.requests(BlockOperation::Flush);
+    let mut player = Player::default();
+    let mut play = |rig: &mut Rig, operations: &[Operation]| {
+        let before = flushes();
+        operations.iter().for_each(|operation| drop(player.play(rig, operation)));
+        flushes() - before
+    };
+    let story = story();
+    assert_eq!(play(&mut rig, &story[..5]), 5);
+    rig.garden().set_acknowledge(Acknowledge::Done).unwrap();
+    assert_eq!(play(&mut rig, &story[5..9]), 0);
+    let before = flushes();
+    rig.fs().sync_all().unwrap();
+    rig.fs().sync_all().unwrap();
+    assert_eq!(flushes(), before + 1, "what is durable is so");
+    assert_eq!(play(&mut rig, &story[9..10]), 0);
+    rig.garden().set_acknowledge(Acknowledge::Durable).unwrap();
+    assert_eq!(flushes(), before + 2);
+    assert_eq!(play(&mut rig, &story[10..12]), 2);
+}
