@@ -85,10 +85,11 @@ impl Adapter {
 impl Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         let _ = config.set_max_write(LARGEST_WRITE);
-        // What a kernel does not have, it does without.
+        // What a kernel does not have, it does without. Not FUSE_ASYNC_DIO: behind direct writes that programs do not wait for, pages
+        // that were read meanwhile would stay as they were before.
         for capability in [
             InitFlags::FUSE_ASYNC_READ,
-            InitFlags::FUSE_ASYNC_DIO,
+            InitFlags::FUSE_EXPORT_SUPPORT,
             InitFlags::FUSE_BIG_WRITES,
             InitFlags::FUSE_MAX_PAGES,
             InitFlags::FUSE_DO_READDIRPLUS,
@@ -112,7 +113,12 @@ impl Filesystem for Adapter {
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        match self.fs.lookup(ino(parent), name.as_bytes()) {
+        let found = match name.as_bytes() {
+            // The inode itself, which may be no directory: a program or a file server kept a handle of it.
+            b"." => self.fs.attributes(ino(parent)),
+            name => self.fs.lookup(ino(parent), name),
+        };
+        match found {
             Err(FsError::NotFound) => reply.entry(&FOR_EVER, &not_there(), Generation(0)),
             found => self.entry(reply, found),
         }

@@ -1,10 +1,17 @@
 //! An engine behind the kernel: what programs do to it is what they would do to a directory.
 
 use std::{
+    ffi::CString,
     fs::{self, File, OpenOptions},
     io::{Read, Seek, SeekFrom, Write},
-    os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink},
-    path::PathBuf,
+    os::{
+        fd::{AsRawFd, FromRawFd},
+        unix::{
+            ffi::OsStrExt,
+            fs::{FileExt, MetadataExt, PermissionsExt, symlink},
+        },
+    },
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -102,6 +109,56 @@ fn programs_see_what_the_engine_holds_and_the_other_way_round() {
     bed.unmount().unwrap();
     let owner = bed.fs.attributes(file.ino).unwrap();
     assert_eq!((owner.uid, bed.fs.release(file.ino, owner.changed).is_err()), (7, true), "nothing is held any more");
+}
+
+/// A handle of a file, as a file server keeps it.
+#[repr(C)]
+struct Handle {
+    head: libc::file_handle,
+    bytes: [u8; libc::MAX_HANDLE_SZ as usize],
+}
+
+impl Handle {
+    fn of(path: &Path) -> Self {
+        let path = CString::new(path.as_os_str().as_bytes()).unwrap();
+        let head = libc::file_handle { handle_bytes: libc::MAX_HANDLE_SZ as u32, handle_type: 0, f_handle: [] };
+        let mut handle = Self { head, bytes: [0; libc::MAX_HANDLE_SZ as usize] };
+        let mut mount = 0;
+        // SAFETY: the path ends with a zero, and behind the head there are as many bytes as it says.
+        let done =
+            unsafe { libc::name_to_handle_at(libc::AT_FDCWD, path.as_ptr(), (&raw mut handle).cast(), &mut mount, 0) };
+        assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+        handle
+    }
+
+    fn open(&mut self, mount: &Path) -> std::io::Result<File> {
+        let mount = File::open(mount)?;
+        // SAFETY: the handle is one that the kernel gave; a descriptor that it gives now is nobody else's.
+        unsafe {
+            match libc::open_by_handle_at(mount.as_raw_fd(), (&raw mut *self).cast(), libc::O_RDONLY) {
+                -1 => Err(std::io::Error::last_os_error()),
+                descriptor => Ok(File::from_raw_fd(descriptor)),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_handle_finds_its_file_also_when_the_kernel_has_forgotten_it() {
+    let Some(mut bed) = Bed::new(2, false) else { return };
+    fs::create_dir(bed.path("d")).unwrap();
+    fs::write(bed.path("d/file"), b"hello").unwrap();
+    let (mut file, mut directory) = (Handle::of(&bed.path("d/file")), Handle::of(&bed.path("d")));
+    bed.unmount().unwrap();
+    bed.mount(2, false).unwrap();
+    let mut got = String::new();
+    file.open(bed.dir.path()).unwrap().read_to_string(&mut got).unwrap();
+    assert_eq!(got, "hello");
+    assert!(directory.open(bed.dir.path()).unwrap().metadata().unwrap().is_dir());
+    fs::remove_file(bed.path("d/file")).unwrap();
+    bed.unmount().unwrap();
+    bed.mount(2, false).unwrap();
+    assert_eq!(file.open(bed.dir.path()).unwrap_err().raw_os_error(), Some(libc::ESTALE));
 }
 
 #[test]

@@ -7,7 +7,11 @@ use senesce_fsapi::{
     SeekTo, SetAttributes, SetXattrHow, SpaceReport, Timestamp,
 };
 
-use super::{evergreen::EvergreenFs, inode::BLOCK, nodes::check_target};
+use super::{
+    evergreen::EvergreenFs,
+    inode::{BLOCK, FREE_BLOCK},
+    nodes::check_target,
+};
 use crate::{Batch, KeyValue};
 
 impl<S: KeyValue> FileSystem for EvergreenFs<S> {
@@ -149,7 +153,7 @@ impl<S: KeyValue> FileSystem for EvergreenFs<S> {
 
     fn space(&self) -> FsResult<SpaceReport> {
         let live = self.store.live();
-        let (blocks, free) = (live.most / BLOCK, live.most.saturating_sub(live.bytes) / BLOCK);
+        let (blocks, free) = (live.most / FREE_BLOCK, live.most.saturating_sub(live.bytes) / FREE_BLOCK);
         Ok(SpaceReport { block_bytes: BLOCK as u32, blocks, free, available: free, inodes: blocks, free_inodes: free })
     }
 }

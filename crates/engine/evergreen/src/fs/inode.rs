@@ -220,8 +220,11 @@ impl Inode {
     }
 }
 
+/// What a block is counted as that may come: with the key of one some directories deep, so that all that is free can be written.
+pub const FREE_BLOCK: u64 = BLOCK + block_key_bytes(64);
+
 /// What the key of a block counts as.
-fn block_key_bytes(home: u64) -> u64 {
+const fn block_key_bytes(home: u64) -> u64 {
     home + 6
 }
 

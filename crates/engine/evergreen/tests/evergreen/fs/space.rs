@@ -50,6 +50,25 @@ fn what_is_removed_is_given_back_to_the_byte() {
 }
 
 #[test]
+fn what_is_said_to_be_available_can_be_reserved() {
+    let rig = Rig::new(ModelStore::new(64 << 20, 1 << 20), KeyOrder::BirthPath);
+    let fs = rig.fs();
+    let mut directory = Ino::ROOT;
+    for name in [b"some", b"dirs", b"deep"] {
+        directory = fs.make_node(&CALLER, directory, name, &NewNode::directory(0o755)).unwrap().ino;
+    }
+    let file = fs.make_node(&CALLER, directory, b"f", &NewNode::file(0o644)).unwrap().ino;
+    let before = fs.space().unwrap();
+    let bytes = before.available * u64::from(before.block_bytes);
+    fs.allocate(&CALLER, file, AllocateHow::Reserve { keep_size: false }, 0, bytes).unwrap();
+    let left = fs.space().unwrap().available;
+    assert!(left < before.available / 50, "{left} of {} are left", before.available);
+    fs.write(&CALLER, file, 0, &vec![7; 1 << 20]).unwrap();
+    fs.unlink(&CALLER, directory, b"f").unwrap();
+    assert!(fs.space().unwrap().available >= before.available);
+}
+
+#[test]
 fn a_file_is_counted_by_what_it_has() {
     let mut rig = Rig::new(large(), KeyOrder::BirthPath);
     let file = rig.fs().make_node(&CALLER, Ino::ROOT, b"f", &NewNode::file(0o644)).unwrap().ino;
