@@ -228,6 +228,7 @@ fn difference(after: &Figures, before: &Figures) -> Figures {
         inner_write_bytes: after.inner_write_bytes - before.inner_write_bytes,
         map_write_bytes: after.map_write_bytes - before.map_write_bytes,
         checkpoints: after.checkpoints - before.checkpoints,
+        unlogged_bytes: after.unlogged_bytes - before.unlogged_bytes,
     }
 }
 

@@ -44,6 +44,10 @@ struct State {
     /// All before this position, and all batches before this number, are durable.
     durable: u64,
     durable_sequence: u64,
+    /// Batches that were left out, so far; those before the last cut; and those that a superblock has made good.
+    holes: u64,
+    cut_holes: u64,
+    filled_holes: u64,
     /// Somebody writes and flushes now.
     is_busy: bool,
     /// Why nothing can be written any more.
@@ -62,6 +66,9 @@ impl Log {
             closed: Vec::new(),
             durable: start.position,
             durable_sequence: start.sequence,
+            holes: 0,
+            cut_holes: 0,
+            filled_holes: 0,
             is_busy: false,
             failed: None,
         };
@@ -106,13 +113,30 @@ impl Log {
         Ok(state.next_sequence() - 1)
     }
 
-    /// All batches that were appended before are durable when it returns.
+    /// A batch is left out, and is in the tree alone: nothing behind it is written before a [`trim`](Self::trim) to a cut behind it.
+    ///
+    /// Errors: `Stopped`.
+    pub fn leave_out(&self) -> Result<()> {
+        let mut state = self.lock();
+        state.expect_working()?;
+        state.holes += 1;
+        Ok(())
+    }
+
+    /// All batches that were appended before are durable when it returns, unless one was [left out](Self::leave_out) that no superblock
+    /// has: then it returns false, and only a checkpoint helps.
     ///
     /// Errors: `Device`; `Stopped` for all who come behind a failure, for nobody knows what it left.
-    pub fn sync(&self) -> Result<()> {
+    pub fn sync(&self) -> Result<bool> {
         let mut state = self.lock();
         let wanted = state.next_sequence();
-        while state.durable_sequence < wanted {
+        loop {
+            if state.holes > state.filled_holes {
+                return Ok(false);
+            }
+            if state.durable_sequence >= wanted {
+                return Ok(true);
+            }
             state.expect_working()?;
             if state.is_busy {
                 state = self.synced.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -133,22 +157,23 @@ impl Log {
             self.synced.notify_all();
             written?;
         }
-        Ok(())
     }
 
     /// Ends the frame: where replaying begins if all that was appended so far is in a tree.
     pub fn cut(&self) -> LogStart {
         let mut state = self.lock();
         state.close(self.seed);
+        state.cut_holes = state.holes;
         state.open
     }
 
-    /// A superblock with this start is durable: what lies before is needed no more, and what of it waits is durable as it is.
+    /// A superblock with this start, that of the last cut, is durable: what lies before is needed no more, and what of it waits is durable as it is.
     pub fn trim(&self, start: &LogStart) {
         let mut state = self.lock();
         assert!(state.tail <= start.position && start.position <= state.open.position, "a start from a cut");
         state.tail = start.position;
         state.closed.retain(|(header, _)| header.position >= start.position);
+        state.filled_holes = state.cut_holes;
         state.raise_durable(start);
     }
 

@@ -28,6 +28,8 @@ pub struct Figures {
     pub map_write_bytes: u64,
     /// Checkpoints that were made.
     pub checkpoints: u64,
+    /// Bytes of batches that were not logged.
+    pub unlogged_bytes: u64,
 }
 
 /// Two figures, of leaves and of inner nodes.
@@ -45,6 +47,7 @@ struct Counts {
     write_bytes: ByKind,
     map_write_bytes: AtomicU64,
     checkpoints: AtomicU64,
+    unlogged_bytes: AtomicU64,
 }
 
 impl Counters {
@@ -65,6 +68,10 @@ impl Counters {
         self.0.checkpoints.fetch_add(1, Relaxed);
     }
 
+    pub(super) fn note_unlogged(&self, bytes: usize) {
+        self.0.unlogged_bytes.fetch_add(bytes as u64, Relaxed);
+    }
+
     pub(super) fn figures(&self) -> Figures {
         let counts = &self.0;
         let [leaf_reads, inner_reads] = counts.reads.each_ref().map(|count| count.load(Relaxed));
@@ -82,6 +89,7 @@ impl Counters {
             inner_write_bytes,
             map_write_bytes: counts.map_write_bytes.load(Relaxed),
             checkpoints: counts.checkpoints.load(Relaxed),
+            unlogged_bytes: counts.unlogged_bytes.load(Relaxed),
         }
     }
 }

@@ -13,6 +13,7 @@ mod locate;
 mod open;
 mod pool;
 mod room;
+mod run;
 mod work;
 
 use std::{
@@ -34,6 +35,7 @@ use crate::{
 };
 use figures::Counters;
 use pool::Pool;
+use run::Run;
 use work::Bell;
 
 /// How much memory a store takes.
@@ -98,6 +100,7 @@ struct State {
     live: u64,
     /// Bytes of nodes that a checkpoint writes, and that have no place yet.
     unplaced: u64,
+    run: Run,
 }
 
 impl Evergreen {
@@ -152,7 +155,7 @@ impl Evergreen {
     fn write_log_if_due(&self) -> Result<bool> {
         let is_due = self.is_log_due();
         if is_due {
-            self.log.sync()?;
+            self.sync()?;
         }
         Ok(is_due)
     }
@@ -165,18 +168,38 @@ impl Evergreen {
         tree.settle()?;
         let mut state = self.core.lock();
         let live = self.core.claim(&state, &batch.claim)?;
-        if !self.log.has_room(record.len()) || self.core.dirty_bytes() > 2 * self.core.limits.dirty_bytes {
+        if !self.has_log_room(&state, batch, record) || self.core.dirty_bytes() > 2 * self.core.limits.dirty_bytes {
             return Ok(Tried::Full);
         }
         if !self.core.has_room(&state, record.len(), batch.claim.is_removal) {
             return Ok(Tried::NoRoom);
         }
-        self.log.append_record(record)?;
         state.live = live;
+        self.commit(&mut state, batch, record)?;
+        Ok(Tried::Done)
+    }
+
+    fn is_unlogged(&self, state: &State, batch: &Batch) -> bool {
+        state.run.is_continued_by(batch, self.core.shape.node_bytes as usize)
+    }
+
+    fn has_log_room(&self, state: &State, batch: &Batch, record: &[u8]) -> bool {
+        self.log.has_room(record.len()) || self.is_unlogged(state, batch)
+    }
+
+    /// A batch is in the log, or in a hole of it, and in the tree.
+    fn commit(&self, state: &mut State, batch: &mut Batch, record: &[u8]) -> Result<()> {
+        if self.is_unlogged(state, batch) {
+            self.log.leave_out()?;
+            self.core.counters.note_unlogged(record.len());
+        } else {
+            self.log.append_record(record)?;
+        }
+        state.run.note(batch);
         let mut view = self.core.shared.lock();
         view.ingest(std::mem::take(batch).into());
         view.trim(self.core.limits.cache_bytes);
-        Ok(Tried::Done)
+        Ok(())
     }
 }
 
@@ -250,7 +273,8 @@ impl KeyValue for Evergreen {
 
     fn sync(&self) -> Result<()> {
         self.core.expect_working()?;
-        self.log.sync()
+        self.core.lock().run.restart();
+        if self.log.sync()? { Ok(()) } else { self.checkpoint() }
     }
 
     fn max_batch_bytes(&self) -> usize {

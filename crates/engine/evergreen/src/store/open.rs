@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use senesce_block::BlockDevice;
 
-use super::{Core, Durable, Evergreen, Limits, State, figures::Counters, pool::Pool, work::Bell};
+use super::{Core, Durable, Evergreen, Limits, State, figures::Counters, pool::Pool, run::Run, work::Bell};
 use crate::{
     Error, Result,
     disk::{Area, Geometry, NodeMap, Shape, Space, clear_slots, read_newest},
@@ -59,7 +59,7 @@ impl Evergreen {
         let (area, counters) = (Area::new(device, geometry), Counters::default());
         let pool = Arc::new(Pool::new(area.clone(), counters.clone()));
         let tree = Tree::new(pool, NodeMap::new(), &options.shape);
-        let state = State { space: Space::new(geometry.units), live: 0, unplaced: 0 };
+        let state = State { space: Space::new(geometry.units), live: 0, unplaced: 0, run: Run::default() };
         let start = LogStart::first(&options.uuid, 1);
         let mut durable = Durable { generation: 0, replay: start, map: Default::default() };
         let (uuid, shape, limits) = (options.uuid, options.shape, Limits::default());
@@ -94,7 +94,7 @@ impl Evergreen {
             view.ingest(batch.into());
             view.trim(limits.cache_bytes);
         }
-        let state = State { space, live, unplaced: 0 };
+        let state = State { space, live, unplaced: 0, run: Run::default() };
         let core = Core::new(area, uuid, shape, limits, (tree, state), counters);
         let mut durable = Durable::from(&superblock);
         let end = replay.end(superblock.generation + 1);

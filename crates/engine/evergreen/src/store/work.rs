@@ -85,14 +85,11 @@ impl Evergreen {
         let node = self.core.shape.node_bytes as usize;
         let is_possible = waiting <= 2 * node
             && dirty <= 2 * limits.dirty_bytes
-            && self.log.has_room(record.len())
+            && self.has_log_room(&state, batch, record)
             && self.core.has_much_room(&state, record.len());
         if is_possible {
-            self.log.append_record(record)?;
             state.live = live;
-            let mut view = self.core.shared.lock();
-            view.ingest(std::mem::take(batch).into());
-            view.trim(limits.cache_bytes);
+            self.commit(&mut state, batch, record)?;
         }
         drop(state);
         if !is_possible || waiting > node || self.is_checkpoint_due() || self.is_log_due() {

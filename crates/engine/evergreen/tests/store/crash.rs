@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use bytes::Bytes;
 use senesce_block::{BlockDevice, CrashPlan, MemoryDevice, Recording};
 use senesce_core::{Rng, Seed};
-use senesce_evergreen::{Evergreen, KeyValue, Limits, MakeOptions, ModelStore, check_store};
+use senesce_evergreen::{Batch, Claim, Evergreen, KeyValue, Limits, MakeOptions, ModelStore, check_store};
 
 use crate::rig::{LITTLE, TINY, draw, entries, made};
 
@@ -19,10 +19,32 @@ type Entries = Vec<(Bytes, Bytes)>;
 pub struct Run {
     pub recording: Recording,
     pub states: Vec<Entries>,
+    /// Bytes of batches that were not logged.
+    pub unlogged: u64,
 }
 
-/// Applies drawn batches, syncs and checkpoints now and then, and opens again. `is_attended`: what is due is done at some moments only.
-pub fn record(seed: u64, batches: usize, keys: u64, is_attended: bool) -> Run {
+/// What a run is beside drawn batches.
+#[derive(Clone, Copy, Default)]
+pub struct Kind {
+    /// What is due is done at some moments only.
+    pub is_attended: bool,
+    /// Half of the batches are long runs of values in order.
+    pub has_runs: bool,
+}
+
+/// One of fifteen batches of a run.
+fn run_batch(number: usize) -> Batch {
+    let mut batch = Batch::new();
+    for value in 0..3 {
+        let bytes = vec![(number % 250) as u8 + 1; 1500 + (number * 37 + value * 911) % 2500];
+        batch.put(format!("c/{:02}/{value}", number % 15), bytes);
+    }
+    batch.claim = Claim { bytes: 1, is_removal: false };
+    batch
+}
+
+/// Applies drawn batches, syncs and checkpoints now and then, and opens again.
+pub fn record(seed: u64, batches: usize, keys: u64, kind: Kind) -> Run {
     let start = made(4 << 20, &TIGHT);
     let (recording, mut devices) = Recording::new(vec![start.fork()]);
     let device: Arc<dyn BlockDevice> = Arc::new(devices.remove(0));
@@ -31,18 +53,19 @@ pub fn record(seed: u64, batches: usize, keys: u64, is_attended: bool) -> Run {
     let mut states = vec![Vec::new()];
     let open = || {
         let store = Evergreen::open(device.clone(), FEW).unwrap();
-        if is_attended {
+        if kind.is_attended {
             store.attend();
         }
         store
     };
-    let mut store = open();
+    let (mut store, mut unlogged) = (open(), 0);
     for number in 1..=batches {
-        let batch = draw(&mut rng, keys);
+        let is_run = kind.has_runs && number % 30 >= 15;
+        let batch = if is_run { run_batch(number) } else { draw(&mut rng, keys) };
         model.apply(batch.clone()).unwrap();
         states.push(model.entries());
         store.apply(batch).unwrap();
-        if is_attended && rng.below(7) == 0 {
+        if kind.is_attended && rng.below(7) == 0 {
             store.work().unwrap();
         }
         match rng.below(40) {
@@ -50,6 +73,7 @@ pub fn record(seed: u64, batches: usize, keys: u64, is_attended: bool) -> Run {
             4 => store.checkpoint().unwrap(),
             5 => {
                 store.sync().unwrap();
+                unlogged += store.figures().unlogged_bytes;
                 drop(store);
                 store = open();
             }
@@ -57,7 +81,8 @@ pub fn record(seed: u64, batches: usize, keys: u64, is_attended: bool) -> Run {
         }
         recording.mark(number as u64);
     }
-    Run { recording, states }
+    unlogged += store.figures().unlogged_bytes;
+    Run { recording, states, unlogged }
 }
 
 /// By a short name of each state, the batches after which it was there.
@@ -112,16 +137,29 @@ pub fn check_crashes(run: &Run, plan: &CrashPlan) -> u64 {
 #[test]
 fn it_holds_a_prefix_of_the_history_whenever_power_is_lost() {
     let mut states = 0;
-    for (seed, is_attended) in [(0, false), (1, false), (2, true)] {
+    let attended = Kind { is_attended: true, ..Kind::default() };
+    for (seed, kind) in [(0, Kind::default()), (1, Kind::default()), (2, attended)] {
         let plan = CrashPlan { exhaustive_up_to: 5, samples: 12, tears: 3, seed: Seed(seed) };
-        states += check_crashes(&record(seed, 300, 200, is_attended), &plan);
+        states += check_crashes(&record(seed, 300, 200, kind), &plan);
     }
     assert!(states > 1000, "{states} states");
 }
 
 #[test]
+fn it_does_so_though_long_runs_are_not_logged() {
+    let mut states = 0;
+    for (seed, is_attended) in [(0, false), (1, true)] {
+        let plan = CrashPlan { exhaustive_up_to: 5, samples: 8, tears: 2, seed: Seed(seed) };
+        let run = record(seed, 240, 100, Kind { is_attended, has_runs: true });
+        assert!(run.unlogged > 200_000, "{} bytes were not logged", run.unlogged);
+        states += check_crashes(&run, &plan);
+    }
+    assert!(states > 500, "{states} states");
+}
+
+#[test]
 fn power_may_be_lost_again_while_it_opens() {
-    let run = record(7, 200, 150, false);
+    let run = record(7, 200, 150, Kind { has_runs: true, ..Kind::default() });
     let states = index(&run.states);
     let plan = CrashPlan { exhaustive_up_to: 4, samples: 4, tears: 1, seed: Seed(2) };
     let (mut first, mut count) = (0, 0);
@@ -148,8 +186,9 @@ fn power_may_be_lost_again_while_it_opens() {
 fn it_holds_a_prefix_of_the_history_in_a_hundred_thousand_states() {
     let mut states = 0;
     for seed in 100.. {
+        let kind = Kind { is_attended: seed % 3 == 0, has_runs: seed % 2 == 0 };
         let plan = CrashPlan { exhaustive_up_to: 6, samples: 24, tears: 6, seed: Seed(seed) };
-        states += check_crashes(&record(seed, 400, 100 + seed % 7 * 60, seed % 3 == 0), &plan);
+        states += check_crashes(&record(seed, 400, 100 + seed % 7 * 60, kind), &plan);
         if states > 100_000 {
             break;
         }
