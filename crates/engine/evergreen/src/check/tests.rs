@@ -93,11 +93,11 @@ impl Forge {
         nodes.into_iter().find(|(_, node)| is_wanted(node)).expect("there is such a node")
     }
 
-    /// A node lies at the end of the area from now on, as number `id` of generation `generation`.
+    /// A node lies where nothing lay from now on, as number `id` of generation `generation`.
     fn put(&mut self, at: NodeId, node: &Node, id: NodeId, generation: u64) {
         let encoded = node.encode(id, generation);
         let count = self.superblock.geometry.units_for(encoded.bytes.len() as u64);
-        let first = self.superblock.geometry.units - count;
+        let first = self.superblock.geometry.units - 100 - count;
         let extents = Extents::new(&[Extent { first, count }]).unwrap();
         let bytes = encoded.bytes.len() as u32;
         self.area.write(&extents, encoded.bytes).unwrap();
@@ -108,7 +108,7 @@ impl Forge {
     fn told(mut self) -> String {
         let bytes = self.map.encode(self.superblock.generation);
         let count = self.superblock.geometry.units_for(bytes.len() as u64);
-        // Before what is put; it may be longer than it was.
+        // Behind what is put; it may be longer than it was.
         self.superblock.map.extents = vec![Extent { first: self.superblock.geometry.units - 64, count }];
         self.superblock.map.bytes = bytes.len() as u64;
         self.superblock.map.sum = NodeMap::sum(&bytes);

@@ -88,6 +88,28 @@ impl Space {
         Some(taken)
     }
 
+    /// Takes so many units in one piece, for nodes that are to lie behind each other: at `near` if they are free there, else from the
+    /// smallest free extent that has them, so that larger ones stay whole. `None`: none has.
+    pub fn take_run(&mut self, units: u32, near: u32) -> Option<Extent> {
+        let is_at_near =
+            self.free.range(..=near).next_back().is_some_and(|(&first, &count)| near + units <= first + count);
+        let first = if is_at_near { near } else { self.sizes.range((units, 0)..).next()?.1 };
+        let run = Extent { first, count: units };
+        self.remove(run);
+        Some(run)
+    }
+
+    /// Takes so many units in one piece, from the last free extent that has them.
+    pub fn take_last(&mut self, units: u32) -> Option<Extent> {
+        if self.sizes.last()?.0 < units {
+            return None;
+        }
+        let (&first, &count) = self.free.iter().rev().find(|(_, count)| **count >= units)?;
+        let run = Extent { first: first + count - units, count: units };
+        self.remove(run);
+        Some(run)
+    }
+
     /// Units are free again. No superblock may name them that is durable, or will be.
     pub fn give_back(&mut self, extents: &[Extent]) {
         for extent in extents {
@@ -298,6 +320,21 @@ mod tests {
         let taken = space.take(4, 0).unwrap();
         space.give_back(&taken);
         space.give_back(&taken);
+    }
+
+    #[test]
+    fn runs_leave_the_larger_extents_whole() {
+        let mut space = Space::complement(30, [extent(5, 1), extent(9, 1), extent(20, 1)]).unwrap();
+        // Free: 0..5, 6..9, 10..20, 21..30.
+        assert_eq!(space.take_run(3, 12), Some(extent(12, 3)), "there it is free");
+        assert_eq!(space.take_run(4, 9), Some(extent(0, 4)), "there not as many are free");
+        assert_eq!(space.take_run(9, 0), Some(extent(21, 9)));
+        assert_eq!(space.take_run(6, 0), None);
+        assert_eq!(space.take_last(3), Some(extent(17, 3)));
+        assert_eq!(space.take_last(3), Some(extent(6, 3)));
+        assert_eq!(space.take_last(3), None);
+        let left = [extent(4, 1), extent(10, 2), extent(15, 2)];
+        assert_eq!(space.free_extents().collect::<Vec<_>>(), left);
     }
 
     #[test]

@@ -175,6 +175,19 @@ pub(super) fn encode(node: &Node, id: NodeId, generation: u64, parts: &[Stored])
     (out, sum)
 }
 
+/// Makes the bytes of a node those that another checkpoint would write of it. Returns the header's xxh3; none if it was not `sum` before.
+pub(crate) fn renew(bytes: &mut [u8], sum: u64, generation: u64) -> Option<u64> {
+    let header = Header::bytes(bytes).ok().filter(|header| *header <= bytes.len())?;
+    let header = &mut bytes[..header];
+    if xxh3_64(&header[SUMMED_FROM..]) != sum {
+        return None;
+    }
+    put_at(header, 32, &generation.to_le_bytes());
+    let sum = xxh3_64(&header[SUMMED_FROM..]);
+    put_at(header, 8, &sum.to_le_bytes());
+    Some(sum)
+}
+
 /// The most bytes that the header of a node takes.
 pub(super) fn most_bytes(node: &Node) -> usize {
     const EACH: usize = 4 + 10 + 5 + 5 + 8;

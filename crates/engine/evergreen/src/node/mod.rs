@@ -15,7 +15,7 @@ use bytes::Bytes;
 pub(crate) use crate::disk::NodeId;
 pub(crate) use buffer::{Buffer, Known};
 pub(crate) use codec::Encoded;
-pub(crate) use header::{FIRST_READ_BYTES, Header};
+pub(crate) use header::{FIRST_READ_BYTES, Header, renew};
 pub(crate) use inner::{Child, Inner};
 pub(crate) use leaf::{Basement, BasementSizes, Entry, Leaf, overlay};
 pub(crate) use part::{Part, Stored};

@@ -168,7 +168,13 @@ fn mended(device: &Arc<dyn BlockDevice>, want: &Tree, told: &str) -> RepairRepor
             }
         });
         let is_same = found == Some(&node);
-        let is_any_told = || want.iter().any(|(other, same)| same.first_path == node.first_path && is_told(other));
+        // Also of a name that came back, which the file has beside this one.
+        let is_any_told = || {
+            [want, &got].into_iter().any(|tree| {
+                let first = tree.get(path).map(|node| &node.first_path);
+                tree.iter().any(|(other, same)| Some(&same.first_path) == first && is_told(other))
+            })
+        };
         assert!(is_same || is_any_told(), "{told}: {}; {:#?}", path.escape_ascii(), report.files.lost);
     }
     for path in got.keys().filter(|path| is_proven && !want.contains_key(*path)) {

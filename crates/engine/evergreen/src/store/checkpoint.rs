@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use super::{Core, Durable, State, pool::Pool};
+use super::{Core, Durable, State};
 use crate::{
     Error, Result,
     disk::{MAX_MAP_PIECES, MapPlace, NodeId, NodeMap, Place, Superblock, write_superblock},
     log::LogStart,
-    node::{Encoded, Node},
-    tree::{self, View},
+    node::Node,
+    tree,
 };
 
 /// The tree between two batches.
-struct Frozen {
+pub(super) struct Frozen {
     /// Its dirty nodes, leaves first, in the order of their keys.
-    nodes: Vec<(NodeId, Arc<Node>)>,
+    pub(super) nodes: Vec<(NodeId, Arc<Node>)>,
     /// The generation that it will have.
-    generation: u64,
+    pub(super) generation: u64,
     /// Where the log goes on.
     start: LogStart,
     live: u64,
@@ -25,10 +25,16 @@ struct Frozen {
 }
 
 impl Core {
-    /// Makes one, if anything is not on the device. `cut` is asked, between two batches, where the log goes on. Returns that.
+    /// Makes one, if anything is not on the device. `cut` is asked, between two batches, where the log goes on. At most `most` bytes of nodes
+    /// are written that need not be, so that they lie behind others. Returns where the log goes on, and how many these were.
     ///
     /// Errors: as [`Evergreen::checkpoint`](super::Evergreen::checkpoint).
-    pub(super) fn checkpoint(&self, durable: &mut Durable, cut: impl FnOnce() -> LogStart) -> Result<LogStart> {
+    pub(super) fn checkpoint(
+        &self,
+        durable: &mut Durable,
+        cut: impl FnOnce() -> LogStart,
+        most: u64,
+    ) -> Result<(LogStart, u64)> {
         let (frozen, freed) = {
             self.expect_working()?;
             let mut tree = self.tree();
@@ -42,9 +48,9 @@ impl Core {
             (Frozen { nodes, generation: durable.generation + 1, start, live, root, next }, freed)
         };
         if frozen.nodes.is_empty() && freed.is_empty() && frozen.start == durable.replay {
-            return Ok(frozen.start);
+            return Ok((frozen.start, 0));
         }
-        let placed = self.write_nodes(&frozen).inspect_err(|_| self.unfreeze(&frozen, &freed))?;
+        let (placed, moved) = self.write_nodes(&frozen, most).inspect_err(|_| self.unfreeze(&frozen, &freed))?;
         let replaced = self.install(placed, &freed);
         let superblock = match self.write_map(&frozen) {
             Ok(superblock) => superblock,
@@ -70,40 +76,7 @@ impl Core {
         self.shared.lock().cache.written(frozen.nodes.iter().map(|(id, _)| *id));
         *durable = Durable::from(&superblock);
         self.counters.note_checkpoint(superblock.map.bytes);
-        Ok(frozen.start)
-    }
-
-    /// Writes all frozen nodes. If one cannot be written, the places of all are free again.
-    fn write_nodes(&self, frozen: &Frozen) -> Result<Vec<(NodeId, Place)>> {
-        let mut placed: Vec<(NodeId, Place)> = Vec::with_capacity(frozen.nodes.len());
-        for (id, node) in &frozen.nodes {
-            if let Err(error) = self.write_node(*id, node, frozen.generation, &mut placed) {
-                let mut state = self.lock();
-                for (_, place) in placed {
-                    state.space.give_back(&place.extents);
-                }
-                return Err(error);
-            }
-        }
-        Ok(placed)
-    }
-
-    fn write_node(&self, id: NodeId, node: &Node, generation: u64, placed: &mut Vec<(NodeId, Place)>) -> Result<()> {
-        let Encoded { bytes, header_sum } = node.encode(id, generation);
-        let (len, units) = (bytes.len(), self.area.geometry().units_for(bytes.len() as u64));
-        let extents = {
-            let mut state = self.lock();
-            let near = near(&self.shared.lock(), node, placed);
-            let Some(extents) = state.space.take(units, near) else {
-                return Err(self.no_extents(&state, len as u64));
-            };
-            state.unplaced -= self.area.geometry().room_for(node.most_bytes() as u64);
-            extents
-        };
-        placed.push((id, Place { extents: extents.clone(), bytes: len as u32, header_sum }));
-        self.area.write(&extents, bytes)?;
-        self.counters.note_write(node.height() == 0, len);
-        Ok(())
+        Ok((frozen.start, moved))
     }
 
     /// The nodes lie where they were placed from now on, and those that were freed nowhere. Returns where they lay before: that is
@@ -162,7 +135,7 @@ impl Core {
         self.shared.lock().cache.unfreeze(frozen.nodes.iter().map(|(id, _)| *id), freed);
     }
 
-    fn no_extents(&self, state: &State, wanted: u64) -> Error {
+    pub(super) fn no_extents(&self, state: &State, wanted: u64) -> Error {
         Error::NoSpace { wanted, free: state.space.statistics().free * u64::from(self.area.geometry().unit_bytes) }
     }
 }
@@ -173,16 +146,4 @@ fn set(map: &mut NodeMap, id: NodeId, place: Option<Place>) -> Option<Place> {
         Some(place) => map.insert(id, place),
         None => map.remove(id),
     }
-}
-
-/// Where a node should lie: behind its left neighbour, else behind the one that was placed before it.
-fn near(view: &View<Pool>, node: &Node, placed: &[(NodeId, Place)]) -> u32 {
-    let last = placed.last();
-    let left = view.left_of(node.height(), &node.lower);
-    let place = match (left, last) {
-        (Some(left), Some((id, place))) if left == *id => Some(place),
-        (Some(left), _) => view.cache.map().get(left).or(last.map(|(_, place)| place)),
-        (None, _) => last.map(|(_, place)| place),
-    };
-    place.and_then(|place| place.extents.last()).map_or(0, |extent| extent.end())
 }

@@ -11,9 +11,11 @@ mod checkpoint;
 mod figures;
 mod locate;
 mod open;
+mod place;
 mod pool;
 mod room;
 mod run;
+mod tidy;
 mod work;
 
 use std::{
@@ -101,6 +103,8 @@ struct State {
     /// Bytes of nodes that a checkpoint writes, and that have no place yet.
     unplaced: u64,
     run: Run,
+    /// Bytes that may be written that need not be. See `tidy`.
+    credit: u64,
 }
 
 impl Evergreen {
@@ -114,9 +118,17 @@ impl Evergreen {
     }
 
     fn checkpoint_in_turn(&self, durable: &mut Durable) -> Result<()> {
-        let start = self.core.checkpoint(durable, || self.log.cut())?;
-        self.log.trim(&start);
-        Ok(())
+        loop {
+            let most = self.core.credit();
+            let tidied = self.core.tidy(most / 2);
+            let (start, moved) = self.core.checkpoint(durable, || self.log.cut(), most - most.min(tidied))?;
+            self.log.trim(&start);
+            self.core.spend(tidied + moved);
+            // Where little is free, there is room for some leaves each time.
+            if tidied == 0 || tidied >= most / 2 {
+                return Ok(());
+            }
+        }
     }
 
     /// What was read and written since it was opened.
@@ -189,6 +201,7 @@ impl Evergreen {
 
     /// A batch is in the log, or in a hole of it, and in the tree.
     fn commit(&self, state: &mut State, batch: &mut Batch, record: &[u8]) -> Result<()> {
+        self.core.earn(state, &batch.claim);
         if self.is_unlogged(state, batch) {
             self.log.leave_out()?;
             self.core.counters.note_unlogged(record.len());

@@ -59,12 +59,12 @@ impl Evergreen {
         let (area, counters) = (Area::new(device, geometry), Counters::default());
         let pool = Arc::new(Pool::new(area.clone(), counters.clone()));
         let tree = Tree::new(pool, NodeMap::new(), &options.shape);
-        let state = State { space: Space::new(geometry.units), live: 0, unplaced: 0, run: Run::default() };
+        let state = State { space: Space::new(geometry.units), live: 0, unplaced: 0, run: Run::default(), credit: 0 };
         let start = LogStart::first(&options.uuid, 1);
         let mut durable = Durable { generation: 0, replay: start, map: Default::default() };
         let (uuid, shape, limits) = (options.uuid, options.shape, Limits::default());
         let core = Core::new(area, uuid, shape, limits, (tree, state), counters);
-        core.checkpoint(&mut durable, || start).map(drop)
+        core.checkpoint(&mut durable, || start, 0).map(drop)
     }
 
     /// Opens what lies on a device: with all batches up to one of them, at or behind the last that was
@@ -94,12 +94,12 @@ impl Evergreen {
             view.ingest(batch.into());
             view.trim(limits.cache_bytes);
         }
-        let state = State { space, live, unplaced: 0, run: Run::default() };
+        let state = State { space, live, unplaced: 0, run: Run::default(), credit: 0 };
         let core = Core::new(area, uuid, shape, limits, (tree, state), counters);
         let mut durable = Durable::from(&superblock);
         let end = replay.end(superblock.generation + 1);
         // Only behind a superblock that names it, the log may go on there.
-        let start = core.checkpoint(&mut durable, || end)?;
+        let (start, _) = core.checkpoint(&mut durable, || end, 0)?;
         let log = Log::new(device, &geometry, &uuid, start);
         Ok(Self { core, log, turn: Mutex::new(durable), bell: Bell::default() })
     }

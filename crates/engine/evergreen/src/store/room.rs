@@ -60,7 +60,7 @@ impl Core {
     pub(super) fn reclaim(&self) -> Result<bool> {
         let mut tree = self.tree();
         let mut was_any = false;
-        while self.has_headroom() {
+        while self.has_spare(&self.lock(), 0) {
             if !tree.flush_one_way()? {
                 break;
             }
@@ -69,9 +69,9 @@ impl Core {
         Ok(was_any)
     }
 
-    fn has_headroom(&self) -> bool {
-        let state = self.lock();
-        self.free_bytes(&state) >= self.needed_bytes(&state) + self.headroom(0)
+    /// Whether so much may be written that need not be, and a checkpoint of what is dirty fits nevertheless.
+    pub(super) fn has_spare(&self, state: &State, bytes: u64) -> bool {
+        self.free_bytes(state) >= self.needed_bytes(state) + self.headroom(0) + bytes
     }
 
     fn free_bytes(&self, state: &State) -> u64 {

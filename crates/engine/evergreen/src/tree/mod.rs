@@ -54,6 +54,8 @@ pub(crate) struct Tree<S: Source> {
     unreadable: BTreeSet<NodeId>,
     /// A range came since the last [`settle`](Tree::settle).
     is_ranged: bool,
+    /// All keys before this one were [tidied](Tree::tidy) in this turn.
+    tidied: Bytes,
 }
 
 /// A tree as it is between two batches.
@@ -90,7 +92,7 @@ impl<S: Source> Tree<S> {
         let sizes = Sizes::new(shape);
         let shared = Arc::new(Shared::new(View::new(Cache::new(source, map), root, sizes.node_bytes)));
         let nodes = Nodes::new(shared, next);
-        Self { nodes, root, sizes, unreadable: BTreeSet::new(), is_ranged: false }
+        Self { nodes, root, sizes, unreadable: BTreeSet::new(), is_ranged: false, tidied: Bytes::new() }
     }
 
     /// What readers see of it.

@@ -1,5 +1,6 @@
 //! The engine as its users see it.
 
+mod aging;
 mod device;
 mod fs;
 mod outline;

@@ -1,0 +1,115 @@
+//! How a tree of files ages, in process: what reading all of it costs, fresh and after rounds of changes, and why.
+//!
+//! `cargo run --release -p senesce-evergreen --example aging -- fsfb|git [MiB of the device, 320] [KiB of a node, 1024] [rounds, 100] [full|empty] [seed]`
+//!
+//! `fsfb`: 300 directories, files of 1 to 150 KiB, 90 % of what can be claimed (`empty`: as many bytes on a device thrice as large); each round
+//! deletes 5 % of the bytes anywhere and makes as many in one new directory. `git`: one tree of 600 files of which each round replaces some, and
+//! adds objects to a directory beside it. Reading is as through a mount: the files in the order of listings, in calls of 128 KiB, cold. Requests are
+//! those of the device; seconds are of a model (a seek by distance and half a turn for whatever is not just ahead, 192 MB/s), told
+//! beside the same for a copy of the files.
+
+mod disk;
+mod load;
+mod repository;
+
+use std::sync::Arc;
+
+use senesce_block::{MemoryDevice, TracedDevice};
+use senesce_core::{Bytes, ManualClock, Seed};
+use senesce_evergreen::{Evergreen, EvergreenFs, KeyValue, Limits, MakeOptions, disk::Shape};
+use senesce_fsapi::FileSystem;
+
+use disk::Cost;
+use load::{Failure, Load, copy_into, read_all};
+
+type Device = Arc<TracedDevice<MemoryDevice>>;
+
+fn main() -> Result<(), Failure> {
+    let mut arguments = std::env::args().skip(1);
+    let kind = arguments.next().unwrap_or_else(|| "fsfb".to_owned());
+    let mut number = |usual: u64| arguments.next().map_or(Ok(usual), |text| text.parse());
+    let (mib, node_kib, rounds) = (number(320)?, number(1024)?, number(100)?);
+    let is_empty = arguments.next().is_some_and(|word| word == "empty");
+    let seed = Seed(arguments.next().map_or(Ok(1), |text| text.parse())?);
+
+    let options = options(node_kib);
+    let full = made(mib, &options)?;
+    let wanted = full.1.store().live().most / 10 * if kind == "git" { 1 } else { 9 };
+    let (device, fs) = if is_empty { made(3 * mib, &options)? } else { full };
+    let mut load = Load::new(seed);
+    let start = device.counts().bytes_written;
+    if kind == "git" {
+        load.fill_repository(&fs)?
+    } else {
+        load.fill(&fs, wanted)?
+    }
+    println!("filled: {} MiB in {} files", load.bytes >> 20, load.files.len());
+    tell(&device, &fs, 0, (3 * mib, &options))?;
+    let (mut written, mut asked) = (device.counts().bytes_written - start, load.written);
+    println!("  {:.2} bytes written for each", written as f64 / asked as f64);
+    device.take_requests();
+    for round in 1..=rounds {
+        if kind == "git" {
+            load.pull(&fs)?
+        } else {
+            load.round(&fs)?
+        }
+        fs.sync_all()?;
+        if round % rounds.div_ceil(4).max(1) == 0 {
+            let now = device.counts().bytes_written;
+            let each = (now - start - written) as f64 / (load.written - asked).max(1) as f64;
+            (written, asked) = (now - start, load.written);
+            println!(
+                "round {round}: {} MiB in {} files; {each:.2} bytes written for each",
+                load.bytes >> 20,
+                load.files.len()
+            );
+            tell(&device, &fs, round, (3 * mib, &options))?;
+        }
+    }
+    Ok(())
+}
+
+fn options(node_kib: u64) -> MakeOptions {
+    let node_bytes = (node_kib << 10) as u32;
+    let basement_bytes = (node_bytes / 16).clamp(16 << 10, 128 << 10);
+    let unit_bytes = (node_bytes / 64).clamp(4096, 64 << 10);
+    MakeOptions {
+        shape: Shape { node_bytes, basement_bytes, ..Shape::default() },
+        unit_bytes,
+        ..MakeOptions::new([1; 16])
+    }
+}
+
+fn made(mib: u64, options: &MakeOptions) -> Result<(Device, EvergreenFs<Evergreen>), Failure> {
+    let device =
+        Arc::new(TracedDevice::new(MemoryDevice::new("memory", Bytes(mib << 20)), Arc::new(ManualClock::default())));
+    EvergreenFs::make_on(device.clone(), options)?;
+    let fs = EvergreenFs::open_on(device.clone(), Limits::default())?;
+    Ok((device, fs))
+}
+
+/// Reads all of it cold, and all of a copy on a device of so many MiB.
+fn tell(device: &Device, fs: &EvergreenFs<Evergreen>, round: u64, copied: (u64, &MakeOptions)) -> Result<(), Failure> {
+    fs.store().checkpoint()?;
+    let aged = cold(device.inner().fork())?;
+    println!("  aged:   {aged}");
+    let (copy, to) = made(copied.0, copied.1)?;
+    copy_into(fs, &to)?;
+    to.store().checkpoint()?;
+    drop(to);
+    let fresh = cold(copy.inner().fork())?;
+    println!("  unaged: {fresh}");
+    println!("  round {round}: {:.2} times", aged.seconds_per_gib() / fresh.seconds_per_gib());
+    Ok(())
+}
+
+fn cold(device: MemoryDevice) -> Result<Cost, Failure> {
+    let device = Arc::new(TracedDevice::new(device, Arc::new(ManualClock::default())));
+    let fs = EvergreenFs::open_on(device.clone(), Limits::default())?;
+    device.take_requests();
+    let before = fs.store().figures();
+    let bytes = read_all(&fs)?;
+    let after = fs.store().figures();
+    Ok(Cost::of(&device.take_requests(), bytes, [&before, &after]))
+}
