@@ -7,7 +7,7 @@ use crate::convergence::{convergence_figure, reached_figure};
 use crate::devices::{TRACED, VIRTUAL_TIME, short};
 use crate::film::{end_bytes, is_metadata};
 use crate::model::{Lines, Model, ROLES};
-use crate::panels_measured::{histogram_figures, latency_figure, step_figure, trace_figures};
+use crate::panels_measured::{histogram_figures, latency_figure, step_figure, trace_figures, trade_figure};
 
 /// Which of a figure's drawings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -226,6 +226,7 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
              before wrote, journals, logs and metadata included, until the volume was unmounted behind them. Below 1: files were \
              gone or written anew before they came to the device. The first checkpoint is the copy that everything begins with.",
         ),
+        trade_figure(model),
         latency_figure(model),
         line_figure(
             model,

@@ -2,7 +2,8 @@
 
 use senesce_store::Role;
 
-use crate::chart::{Distribution, HistogramPanel, LinePanel};
+use crate::chart::{Distribution, HistogramPanel, LinePanel, TradePanel};
+use crate::devices::short;
 use crate::model::{Histograms, Lines, Model, OPERATIONS, QUANTILES, ROLES};
 use crate::panels::{Figure, Legend, LineFigure, Panel, Variant, arm_class, line_panels, series, x_axis, y_axis};
 
@@ -198,5 +199,38 @@ pub(crate) fn latency_figure(model: &Model) -> Figure {
             .to_owned(),
         legend: Legend::Arms(model.arms.iter().map(|(arm, _)| arm.clone()).collect(), AGED.to_vec()),
         variants: OPERATIONS.iter().filter_map(of_operation).collect(),
+    }
+}
+
+/// What reading costs against what writing does, a dot for each arm, a panel for each aged volume.
+pub(crate) fn trade_figure(model: &Model) -> Figure {
+    let panel = |role: Role, device: &str, costs: &Lines| {
+        let dot = |(at, (arm, _)): (usize, &(String, String))| {
+            let key = (arm.clone(), role);
+            let (_, cost) = costs.get(&key)?.last_key_value()?;
+            Some((arm_class(at), arm.clone(), *model.write_amplification_of_all.get(&key)?, cost.median))
+        };
+        let dots: Vec<_> = model.arms.iter().enumerate().filter_map(dot).collect();
+        let title = format!("{} volume", role.name());
+        let panel = TradePanel {
+            title: title.clone(),
+            x_label: "bytes written for each byte of content",
+            y_label: format!("seconds per GiB (model, {})", short(device)),
+            dots,
+        };
+        (panel.dots.len() > 1).then(|| Panel { label: format!("Reading against writing, {title}"), svg: panel.draw() })
+    };
+    let panels = model
+        .main_device()
+        .map(|(device, costs, _)| AGED.iter().filter_map(|role| panel(*role, device, costs)).collect::<Vec<_>>());
+    Figure {
+        name: "read-against-write".to_owned(),
+        title: "What reading costs against what writing does".to_owned(),
+        caption: "Each dot is an arm: up what reading the aged tree costs at the last checkpoint (a model), along what was \
+                  written to the device for each byte of content, from the first step on. Whoever pays for little age with much \
+                  writing lies low and right."
+            .to_owned(),
+        legend: Legend::Roles(Vec::new()),
+        variants: vec![(Variant::Shared, panels.unwrap_or_default())],
     }
 }

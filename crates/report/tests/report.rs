@@ -28,7 +28,7 @@ fn the_page_is_the_same_every_time_and_loads_nothing() {
 fn figures_are_files_and_the_first_is_as_it_was() {
     let dir = tempfile::tempdir().unwrap();
     let figures = render_figures(&common::results(), dir.path()).unwrap();
-    assert_eq!(figures.files.len(), 56);
+    assert_eq!(figures.files.len(), 58);
     for path in &figures.files {
         let bytes = std::fs::read(path).unwrap();
         let start: &[u8] = if path.extension().unwrap() == "png" { b"\x89PNG" } else { b"<svg xmlns=" };

@@ -172,6 +172,10 @@ pub struct FsMountArgs {
     /// Say every so many seconds, on stderr, what gardening by load does.
     #[arg(long, value_name = "SECONDS", requires = "by_load", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub tell_every: Option<u64>,
+    /// Of an evergreen: when it has been unmounted, write there what was read, written and flushed meanwhile, as JSON; `senesce inspect
+    /// --tree` draws it.
+    #[arg(long, value_name = "FILE")]
+    pub figures: Option<PathBuf>,
     #[command(flatten)]
     pub objects: FsObjectsArgs,
     #[command(flatten)]

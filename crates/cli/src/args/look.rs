@@ -35,6 +35,9 @@ pub struct InspectArgs {
     /// .svg. Alone, nothing else is looked at, and damage does not matter.
     #[arg(long, value_name = "FILE")]
     pub tree: Option<PathBuf>,
+    /// What `senesce fs mount --figures` wrote: flushes that the picture of the tree is to tell of.
+    #[arg(long, value_name = "FILE", requires = "tree")]
+    pub figures: Option<PathBuf>,
     /// As JSON.
     #[arg(long)]
     pub json: bool,

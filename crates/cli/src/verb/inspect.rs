@@ -37,7 +37,7 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
         if evergreen.is_none() {
             return Err(usage("--tree draws the tree of an evergreen", Some("write evergreen:FILE")));
         }
-        let tree = outline_tree(&args.path)?;
+        let tree = outline_tree(&args.path, args.figures.as_deref())?;
         draw_tree(&tree, path)?;
         eprintln!("tree: {}", path.display());
         // What can be drawn of a damaged one can often not be inspected.

@@ -118,7 +118,10 @@ fn what_was_written_before_a_kill_is_there_after_it() {
     child.wait().unwrap();
     lab.run(["clean"]).good();
     let told = lab.run(["fs", "check", "e.img"]).good().stdout;
-    assert!(told.starts_with("as it lies: clean") && told.contains("as opening makes it: clean"), "{told}");
+    // Where a run of values was not logged, the sync was a checkpoint, and nothing is to be done again.
+    let is_done_again = told.contains("as opening makes it: clean");
+    assert!(told.starts_with("as it lies: clean"), "{told}");
+    assert!(is_done_again || told.contains(" 0 batches in the log"), "{told}");
 
     let mut child = mount(&["--read-only"]);
     assert_as_copied(&lab);
@@ -126,13 +129,19 @@ fn what_was_written_before_a_kill_is_there_after_it() {
     must("umount", &[&lab.path("mnt").to_string_lossy()]);
     assert!(child.wait().unwrap().success());
 
-    let child = mount(&["--threads", "3"]);
+    let child = mount(&["--threads", "3", "--figures", "figures.json"]);
     assert_as_copied(&lab);
     fs::remove_dir_all(lab.path("mnt/moved-0")).unwrap();
     must("kill", &["-INT", &child.id().to_string()]);
     Done::of(child.wait_with_output().unwrap()).good();
     let told = lab.run(["fs", "check", "e.img"]).good().stdout;
     assert!(told.contains(" 0 batches in the log") && !told.contains("as opening"), "{told}");
+    let figures: Value = serde_json::from_str(&fs::read_to_string(lab.path("figures.json")).unwrap()).unwrap();
+    assert!(figures["leaf_reads"].as_u64() > Some(0) && figures["inner_writes"].as_u64() > Some(0), "{figures}");
+    lab.run(["inspect", "evergreen:e.img", "--tree", "t.html", "--figures", "figures.json"]).good();
+    fs::write(lab.path("other.json"), "{}").unwrap();
+    let words = ["inspect", "evergreen:e.img", "--tree", "t.html", "--figures", "other.json"];
+    lab.run(words).refused(2, &["other.json is no file of figures"]);
     lab.run(["fs", "mount", "e.img", "mnt", "--snapshot", "monday"]).refused(2, &["--snapshot is about a garden"]);
 }
 

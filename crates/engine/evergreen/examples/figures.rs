@@ -11,7 +11,7 @@ use std::{ops::ControlFlow, sync::Arc};
 use bytes::Bytes;
 use senesce_block::{MemoryDevice, RequestCounts, TracedDevice};
 use senesce_core::{Bytes as Size, ManualClock, Rng, Seed};
-use senesce_evergreen::{Batch, Evergreen, Figures, KeyValue, Limits, MakeOptions, Message};
+use senesce_evergreen::{Batch, Evergreen, Figures, Flushes, KeyValue, Limits, MakeOptions, Message};
 
 type Failure = Box<dyn std::error::Error>;
 type Device = Arc<TracedDevice<MemoryDevice>>;
@@ -229,6 +229,10 @@ fn difference(after: &Figures, before: &Figures) -> Figures {
         map_write_bytes: after.map_write_bytes - before.map_write_bytes,
         checkpoints: after.checkpoints - before.checkpoints,
         unlogged_bytes: after.unlogged_bytes - before.unlogged_bytes,
+        flushes: std::array::from_fn(|level| Flushes {
+            count: after.flushes[level].count - before.flushes[level].count,
+            bytes: after.flushes[level].bytes - before.flushes[level].bytes,
+        }),
     }
 }
 

@@ -8,6 +8,7 @@ mod pairs;
 mod plot;
 mod scale;
 mod stack;
+mod trade;
 
 pub(crate) use curve::{Curve, CurvePanel, natural_size_mark};
 pub(crate) use histogram::{Distribution, HistogramPanel};
@@ -17,6 +18,7 @@ pub(crate) use pairs::PairsPanel;
 pub(crate) use plot::{PlotLine, PlotPanel};
 pub(crate) use scale::Axis;
 pub(crate) use stack::{Bar, CLASS_NAMES, StackPanel};
+pub(crate) use trade::TradePanel;
 
 /// Size of every panel, in px at scale 1.
 pub(crate) const PANEL_WIDTH: f64 = 360.0;

@@ -49,6 +49,9 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
             Some("--gardening all does all of it"),
         ));
     }
+    if args.figures.is_some() {
+        return Err(usage("--figures is about an evergreen, and this is a garden", None));
+    }
     // Opening may do again what the log holds; a read-only mount keeps even that in memory.
     let read_only = args.read_only || args.snapshot.is_some();
     let devices = if read_only { place.look()? } else { place.open()? };

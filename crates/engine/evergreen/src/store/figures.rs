@@ -30,6 +30,21 @@ pub struct Figures {
     pub checkpoints: u64,
     /// Bytes of batches that were not logged.
     pub unlogged_bytes: u64,
+    /// What went down from inner nodes to children, by how many levels these nodes are above the leaves: the first from nodes directly above
+    /// them, the last also from all that are higher.
+    pub flushes: [Flushes; FLUSHED_LEVELS],
+}
+
+/// Levels whose flushes are told apart: no tree of a device that there is has more.
+pub const FLUSHED_LEVELS: usize = 8;
+
+/// What went down from one level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flushes {
+    /// How often.
+    pub count: u64,
+    /// The most bytes that it takes when it is encoded.
+    pub bytes: u64,
 }
 
 /// Two figures, of leaves and of inner nodes.
@@ -48,6 +63,7 @@ struct Counts {
     map_write_bytes: AtomicU64,
     checkpoints: AtomicU64,
     unlogged_bytes: AtomicU64,
+    flushes: [[AtomicU64; 2]; FLUSHED_LEVELS],
 }
 
 impl Counters {
@@ -61,6 +77,13 @@ impl Counters {
         let kind = usize::from(!is_leaf);
         self.0.writes[kind].fetch_add(1, Relaxed);
         self.0.write_bytes[kind].fetch_add(bytes as u64, Relaxed);
+    }
+
+    pub(super) fn note_flush(&self, height: u8, bytes: usize) {
+        let level = usize::from(height.max(1) - 1).min(FLUSHED_LEVELS - 1);
+        let [count, all] = &self.0.flushes[level];
+        count.fetch_add(1, Relaxed);
+        all.fetch_add(bytes as u64, Relaxed);
     }
 
     pub(super) fn note_checkpoint(&self, map_bytes: u64) {
@@ -90,6 +113,10 @@ impl Counters {
             map_write_bytes: counts.map_write_bytes.load(Relaxed),
             checkpoints: counts.checkpoints.load(Relaxed),
             unlogged_bytes: counts.unlogged_bytes.load(Relaxed),
+            flushes: counts
+                .flushes
+                .each_ref()
+                .map(|[count, bytes]| Flushes { count: count.load(Relaxed), bytes: bytes.load(Relaxed) }),
         }
     }
 }

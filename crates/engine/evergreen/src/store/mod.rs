@@ -25,7 +25,7 @@ use std::{
 
 use bytes::Bytes;
 
-pub use figures::Figures;
+pub use figures::{FLUSHED_LEVELS, Figures, Flushes};
 pub use open::MakeOptions;
 
 use crate::{

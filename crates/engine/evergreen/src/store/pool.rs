@@ -58,6 +58,10 @@ impl Source for Pool {
         self.counters.note_read(is_leaf, bytes);
     }
 
+    fn note_flush(&self, height: u8, bytes: usize) {
+        self.counters.note_flush(height, bytes);
+    }
+
     fn describe(&self, id: NodeId, place: Option<&Place>) -> String {
         let device = self.area.device().name();
         match place {

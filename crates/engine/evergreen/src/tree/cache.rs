@@ -72,6 +72,11 @@ impl<S: Source> Cache<S> {
         }
     }
 
+    /// Notes that so many bytes went down from an inner node to a child.
+    pub(super) fn note_flush(&self, height: u8, bytes: usize) {
+        self.source.note_flush(height, bytes);
+    }
+
     /// Where each node lies that is not in memory only.
     pub(crate) fn map(&self) -> &S::Map {
         &self.map

@@ -173,6 +173,7 @@ impl<S: Source> Tree<S> {
         self.nodes.whole(child)?;
         let sizes = self.sizes.basements;
         let buffer = self.nodes.edit(parent, |parent| parent.inner_mut().children_mut()[index].take());
+        self.shared().lock().cache.note_flush(self.nodes.here(parent).height(), buffer.weight());
         let is_appended = self.nodes.edit(child, |child| match &mut child.body {
             Body::Leaf(leaf) => leaf.receive(&buffer, sizes),
             Body::Inner(inner) => {

@@ -41,6 +41,9 @@ pub(crate) trait Source: Send + Sync {
     /// Notes what was read, when it is known to be a leaf or not.
     fn note_read(&self, is_leaf: bool, bytes: usize);
 
+    /// Notes that so many bytes went down from an inner node to a child.
+    fn note_flush(&self, _height: u8, _bytes: usize) {}
+
     /// Where a node lies, in words.
     fn describe(&self, id: NodeId, place: Option<&Self::Place>) -> String;
 

@@ -29,6 +29,31 @@ fn made(keys: u64) -> Arc<dyn BlockDevice> {
     device
 }
 
+#[test]
+fn what_goes_down_is_counted_by_level() {
+    let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("disk", Bytes(64 << 20)));
+    let shape = Shape { node_bytes: 64 << 10, basement_bytes: 16 << 10, fanout: 4, ..Shape::default() };
+    Evergreen::make(device.clone(), &MakeOptions { shape, unit_bytes: 4096, ..MakeOptions::new([7; 16]) }).unwrap();
+    let store = Evergreen::open(device.clone(), Limits::default()).unwrap();
+    let (mut rng, mut sent) = (Rng::for_purpose(Seed(5), "flushes"), 0);
+    for _ in 0..1500 {
+        let mut batch = Batch::new();
+        batch.put([&b"d"[..], &rng.next_u64().to_be_bytes()].concat(), vec![1; 2000]);
+        sent += 2000;
+        store.apply(batch).unwrap();
+    }
+    store.checkpoint().unwrap();
+    let (found, flushes) = (look(&device), store.figures().flushes);
+    let levels = usize::from(found.nodes[0].height);
+    assert!(levels > 1, "the tree is too small to tell");
+    assert!(flushes[..levels].iter().all(|level| level.count > 0 && level.bytes >= level.count), "{flushes:?}");
+    assert!(flushes[levels..].iter().all(|level| level.count == 0), "{flushes:?}");
+    // Each came to a leaf once, or waits.
+    let waits: u64 = found.nodes.iter().map(|node| node.waiting.bytes).sum();
+    let in_leaves = flushes[0].bytes;
+    assert!((sent..sent + sent / 10).contains(&(in_leaves + waits)), "{sent} sent, {in_leaves} and {waits}");
+}
+
 fn look(device: &Arc<dyn BlockDevice>) -> Outline {
     outline(device).unwrap()
 }

@@ -12,6 +12,7 @@ use senesce_volume::{Custodian, install_signal_cleanup};
 use super::{
     super::hold::{Served, hold},
     Opened, Place,
+    tree::write_figures,
 };
 use crate::{
     args::{FsMountArgs, FsServedArgs, GardeningArg},
@@ -61,7 +62,8 @@ fn serve(custodian: &Custodian, place: &Place, args: &FsMountArgs, quiet: bool) 
             chores.do_some(&store);
         }
     })?;
-    store.checkpoint().with_context(|| format!("cannot close {place}"))
+    store.checkpoint().with_context(|| format!("cannot close {place}"))?;
+    args.figures.as_ref().map_or(Ok(()), |path| write_figures(&store.figures(), path))
 }
 
 /// What is done beside serving: the engine has no clock.

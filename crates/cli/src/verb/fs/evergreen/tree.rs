@@ -3,17 +3,21 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
-use senesce_evergreen::{Holds, Outline, OutlinedNode, outline};
+use senesce_evergreen::{Figures, Flushes, Holds, Outline, OutlinedNode, outline};
 use senesce_report::{TreeOptions, render_tree, render_tree_svg};
 use serde_json::{Value, json};
 
 use super::Place;
+use crate::exit::usage;
 
 const SCHEMA: &str = "senesce-evergreen-tree/1";
 
-/// Outlines the tree of an evergreen as JSON.
-pub fn outline_tree(place: &Path) -> Result<Value> {
+const FIGURES: &str = "senesce-evergreen-figures/1";
+
+/// Outlines the tree of an evergreen as JSON, with the flushes of a file of figures, if one is named.
+pub fn outline_tree(place: &Path, figures: Option<&Path>) -> Result<Value> {
     let place = &Place::named(place).unwrap_or_else(|| Place(place.to_owned()));
+    let flushes = figures.map(read_flushes).transpose()?;
     let found = outline(&place.look()?).with_context(|| format!("cannot look into {place}"))?;
     let Outline { generation, shape, area, nodes } = found;
     Ok(json!({
@@ -26,6 +30,7 @@ pub fn outline_tree(place: &Path) -> Result<Value> {
         "key_order": shape.key_order.to_string(),
         "area": { "start_bytes": area.0, "length_bytes": area.1 },
         "nodes": nodes.iter().map(node).collect::<Vec<_>>(),
+        "flushes": flushes.unwrap_or_else(|| json!([])),
     }))
 }
 
@@ -56,4 +61,40 @@ fn node(node: &OutlinedNode) -> Value {
         "extents": node.extents,
         "damage": node.damage,
     })
+}
+
+/// Writes what a mount read, wrote and flushed.
+pub(super) fn write_figures(figures: &Figures, path: &Path) -> Result<()> {
+    let level = |(below, flushes): (usize, &Flushes)| {
+        (flushes.count > 0).then(|| json!({ "height": below + 1, "count": flushes.count, "bytes": flushes.bytes }))
+    };
+    let told = json!({
+        "format": FIGURES,
+        "leaf_reads": figures.leaf_reads,
+        "leaf_read_bytes": figures.leaf_read_bytes,
+        "inner_reads": figures.inner_reads,
+        "inner_read_bytes": figures.inner_read_bytes,
+        "leaf_writes": figures.leaf_writes,
+        "leaf_write_bytes": figures.leaf_write_bytes,
+        "inner_writes": figures.inner_writes,
+        "inner_write_bytes": figures.inner_write_bytes,
+        "map_write_bytes": figures.map_write_bytes,
+        "checkpoints": figures.checkpoints,
+        "unlogged_bytes": figures.unlogged_bytes,
+        "flushes": figures.flushes.iter().enumerate().rev().filter_map(level).collect::<Vec<_>>(),
+    });
+    fs::write(path, format!("{told:#}\n")).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The flushes of such a file.
+fn read_flushes(path: &Path) -> Result<Value> {
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let figures: Value = serde_json::from_str(&text).with_context(|| format!("{} is no JSON", path.display()))?;
+    match figures["format"] == FIGURES {
+        true => Ok(figures["flushes"].clone()),
+        false => Err(usage(
+            format!("{} is no file of figures", path.display()),
+            Some("senesce fs mount evergreen:FILE POINT --figures FILE writes one"),
+        )),
+    }
 }

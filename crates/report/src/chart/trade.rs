@@ -1,0 +1,130 @@
+//! A panel of two costs of each arm: one along, one up, a dot and its name. What lies low and left pays neither.
+
+use std::fmt::Write as _;
+
+use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH};
+use crate::format::{escape, number};
+
+const LEFT: f64 = 48.0;
+const RIGHT: f64 = 16.0;
+const TOP: f64 = 46.0;
+const BOTTOM: f64 = 38.0;
+/// Of a letter of a name, and of a line of names, px.
+const LETTER: f64 = 6.3;
+const LINE: f64 = 13.0;
+
+/// One panel.
+#[derive(Clone, Debug)]
+pub(crate) struct TradePanel {
+    pub title: String,
+    pub x_label: &'static str,
+    pub y_label: String,
+    /// Class, name, along, up.
+    pub dots: Vec<(String, String, f64, f64)>,
+}
+
+/// Left, top, right, bottom.
+type Box = [f64; 4];
+
+impl TradePanel {
+    /// The panel's elements, for an area of [`PANEL_WIDTH`] by [`PANEL_HEIGHT`].
+    pub(crate) fn draw(&self) -> String {
+        let most = |of: fn(&(String, String, f64, f64)) -> f64| self.dots.iter().map(of).fold(0.0, f64::max);
+        let (x_axis, y_axis) = (Axis::from_zero(most(|dot| dot.2)), Axis::from_zero(most(|dot| dot.3)));
+        let (right, base) = (PANEL_WIDTH - RIGHT, PANEL_HEIGHT - BOTTOM);
+        let x = |value: f64| LEFT + x_axis.position(value) * (right - LEFT);
+        let y = |value: f64| base - y_axis.position(value) * (base - TOP);
+        let mut svg = String::new();
+        let _ = write!(svg, r#"<text class="panel-title" x="0" y="14">{}</text>"#, escape(&self.title));
+        let _ = write!(svg, r#"<text class="axis-label" x="0" y="32">{}</text>"#, escape(&self.y_label));
+        for tick in y_axis.ticks() {
+            let (at, class) = (y(tick), if tick == 0.0 { "axis" } else { "grid" });
+            let _ = write!(svg, r#"<line class="{class}" x1="{LEFT}" x2="{right}" y1="{at:.1}" y2="{at:.1}"/>"#);
+            let (x, at, label) = (LEFT - 7.0, at + 4.0, number(tick));
+            let _ = write!(svg, r#"<text class="tick" x="{x}" y="{at:.1}" text-anchor="end">{label}</text>"#);
+        }
+        for tick in x_axis.ticks() {
+            let (at, label) = (x(tick), number(tick));
+            let _ = write!(svg, r#"<line class="axis" x1="{at:.1}" x2="{at:.1}" y1="{base}" y2="{}"/>"#, base + 4.0);
+            let _ = write!(
+                svg,
+                r#"<text class="tick" x="{at:.1}" y="{}" text-anchor="middle">{label}</text>"#,
+                base + 17.0
+            );
+        }
+        let (middle, below, label) = ((LEFT + right) / 2.0, base + 34.0, escape(self.x_label));
+        let _ = write!(svg, r#"<text class="axis-label" x="{middle}" y="{below}" text-anchor="middle">{label}</text>"#);
+        let places: Vec<(f64, f64)> = self.dots.iter().map(|dot| (x(dot.2), y(dot.3))).collect();
+        let mut taken: Vec<Box> = places.iter().map(|(x, y)| [x - 4.0, y - 4.0, x + 4.0, y + 4.0]).collect();
+        for ((class, name, along, up), (x, y)) in self.dots.iter().zip(&places) {
+            let (left, line) = beside(*x, *y, name.chars().count() as f64 * LETTER, &mut taken);
+            let name = escape(name);
+            let _ = write!(
+                svg,
+                r#"<g class="series full {class}"><circle class="marker" cx="{x:.1}" cy="{y:.1}" r="4"/></g><text class="end-label {class}" x="{left:.1}" y="{line:.1}">{name}</text>"#
+            );
+            let tip = format!(
+                "{name}\n{class}\t{}\t{}\n{class}\t{}\t{}",
+                escape(self.x_label),
+                number(*along),
+                escape(&self.y_label),
+                number(*up)
+            );
+            let _ = write!(
+                svg,
+                r#"<rect class="column" x="{:.1}" y="{:.1}" width="16" height="16" data-tip="{tip}"/>"#,
+                x - 8.0,
+                y - 8.0
+            );
+        }
+        svg
+    }
+}
+
+/// Where a name of so many px stands beside its dot, over nothing that is taken: left end and line.
+fn beside(x: f64, y: f64, width: f64, taken: &mut Vec<Box>) -> (f64, f64) {
+    let of = |left: f64, line: f64| [left, line - 10.0, left + width, line + 3.0];
+    let is_free = |taken: &[Box], name: Box| {
+        let is_inside =
+            name[0] >= LEFT && name[2] <= PANEL_WIDTH && name[1] >= TOP - 10.0 && name[3] <= PANEL_HEIGHT - BOTTOM;
+        let is_over =
+            |other: &Box| name[0] < other[2] && other[0] < name[2] && name[1] < other[3] && other[1] < name[3];
+        is_inside && !taken.iter().any(is_over)
+    };
+    // Beside it, then over and under it, then farther away.
+    let lines = [0.0, -1.0, 1.0, -2.0, 2.0, -3.0, 3.0, -4.0, 4.0, -5.0, 5.0];
+    let tries = lines.iter().flat_map(|line| {
+        let line_y = y + 4.0 + line * LINE;
+        [(x + 8.0, line_y), (x - 8.0 - width, line_y), (x - width / 2.0, line_y)]
+    });
+    let mut tries = tries.filter(|(left, line)| is_free(taken, of(*left, *line)));
+    let place = tries.next().unwrap_or((x + 8.0, y + 4.0));
+    taken.push(of(place.0, place.1));
+    place
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_dots_that_lie_near_each_other_keep_apart() {
+        let dots = (0..6).map(|at| (format!("arm-{at}"), format!("name {at}"), 2.0 + 0.02 * f64::from(at), 50.0));
+        let panel = TradePanel { title: "t".into(), x_label: "x", y_label: "y".into(), dots: dots.collect() };
+        let svg = panel.draw();
+        let mut boxes: Vec<Box> = Vec::new();
+        for text in svg.split(r#"<text class="end-label"#).skip(1) {
+            let number = |key: &str| {
+                text.split(&format!(" {key}=\"")).nth(1).unwrap().split('"').next().unwrap().parse::<f64>().unwrap()
+            };
+            let (x, y) = (number("x"), number("y"));
+            boxes.push([x, y - 10.0, x + 6.0 * LETTER, y + 3.0]);
+        }
+        assert_eq!(boxes.len(), 6);
+        for (at, a) in boxes.iter().enumerate() {
+            for b in &boxes[at + 1..] {
+                assert!(a[2] <= b[0] || b[2] <= a[0] || a[3] <= b[1] || b[3] <= a[1], "{a:?} {b:?}");
+            }
+        }
+    }
+}
