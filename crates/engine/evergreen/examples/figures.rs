@@ -132,6 +132,36 @@ fn main() -> Result<(), Failure> {
     })?;
     let leaf_reads = store.figures().leaf_reads - before.leaf_reads;
     println!("a quarter deleted, with a checkpoint: {leaf_reads} leaves read, {}", quarter.told());
+    drop((device, store));
+    for between in [64, mib] {
+        load_unlogged(mib, between)?;
+    }
+    Ok(())
+}
+
+/// Loads it in order, with a sync after so many MiB: what is between two of them is long enough not to be logged.
+fn load_unlogged(mib: u64, between: u64) -> Result<(), Failure> {
+    let (device, store) = made(mib)?;
+    let mut rng = Rng::for_purpose(Seed(1), "unlogged");
+    let blocks = (mib << 20) / BLOCK as u64;
+    let load = written(&device, || {
+        for number in 0..blocks {
+            let mut batch = Batch::new();
+            batch.put(key(number), value(&mut rng));
+            store.apply(batch)?;
+            if (number + 1) % (between * 256) == 0 {
+                store.sync()?;
+            }
+        }
+        Ok(store.checkpoint()?)
+    })?;
+    println!(
+        "load of {mib} MiB in order, synced after {between} MiB: {:.3} bytes written for each, {}; {} MiB were not logged",
+        load.bytes as f64 / (mib << 20) as f64,
+        load.told(),
+        store.figures().unlogged_bytes >> 20
+    );
+    print_writes(&store.figures());
     Ok(())
 }
 
