@@ -99,17 +99,6 @@ impl Space {
         Some(run)
     }
 
-    /// Takes so many units in one piece, from the last free extent that has them.
-    pub fn take_last(&mut self, units: u32) -> Option<Extent> {
-        if self.sizes.last()?.0 < units {
-            return None;
-        }
-        let (&first, &count) = self.free.iter().rev().find(|(_, count)| **count >= units)?;
-        let run = Extent { first: first + count - units, count: units };
-        self.remove(run);
-        Some(run)
-    }
-
     /// Units are free again. No superblock may name them that is durable, or will be.
     pub fn give_back(&mut self, extents: &[Extent]) {
         for extent in extents {
@@ -330,10 +319,7 @@ mod tests {
         assert_eq!(space.take_run(4, 9), Some(extent(0, 4)), "there not as many are free");
         assert_eq!(space.take_run(9, 0), Some(extent(21, 9)));
         assert_eq!(space.take_run(6, 0), None);
-        assert_eq!(space.take_last(3), Some(extent(17, 3)));
-        assert_eq!(space.take_last(3), Some(extent(6, 3)));
-        assert_eq!(space.take_last(3), None);
-        let left = [extent(4, 1), extent(10, 2), extent(15, 2)];
+        let left = [extent(4, 1), extent(6, 3), extent(10, 2), extent(15, 5)];
         assert_eq!(space.free_extents().collect::<Vec<_>>(), left);
     }
 

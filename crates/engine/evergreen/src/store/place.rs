@@ -1,8 +1,7 @@
 //! Where a checkpoint lays nodes: a parent of leaves, then its leaves, in the order in which they are read.
 //!
 //! What is dirty of such a family and stands side by side lies side by side, if there is a free extent for it. If it saves seeks enough, the
-//! family's other leaves are moved there too, as they are: then all of it is read with one seek. Inner nodes that are alone, which come and go
-//! with every checkpoint, lie at the end of the area, apart from leaves.
+//! family's other leaves are moved there too, as they are: then all of it is read with one seek.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -84,10 +83,7 @@ impl Core {
             let mut state = self.lock();
             let units = group.iter().map(|member| self.most_units(member)).sum();
             let near = near(&self.shared.lock(), &group[0], placed);
-            match group {
-                [Member::Dirty(_, node)] if node.height() > 0 => state.space.take_last(units),
-                _ => state.space.take_run(units, near),
-            }
+            state.space.take_run(units, near)
         };
         let Some(mut run) = run else {
             if let [member] = group {
