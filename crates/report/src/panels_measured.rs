@@ -225,7 +225,7 @@ pub(crate) fn trade_figure(model: &Model) -> Figure {
         .map(|(device, costs, _)| AGED.iter().filter_map(|role| panel(*role, device, costs)).collect::<Vec<_>>());
     Figure {
         name: "read-against-write".to_owned(),
-        title: "What reading costs against what writing does".to_owned(),
+        title: "Reading against writing".to_owned(),
         caption: "Each dot is an arm: up what reading the aged tree costs at the last checkpoint (a model), along what was \
                   written to the device for each byte of content, from the first step on. Whoever pays for little age with much \
                   writing lies low and right."

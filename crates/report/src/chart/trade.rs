@@ -10,7 +10,7 @@ const RIGHT: f64 = 16.0;
 const TOP: f64 = 46.0;
 const BOTTOM: f64 = 38.0;
 /// Of a letter of a name, and of a line of names, px.
-const LETTER: f64 = 6.3;
+const LETTER: f64 = 7.2;
 const LINE: f64 = 13.0;
 
 /// One panel.
