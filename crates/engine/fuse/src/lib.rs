@@ -7,7 +7,8 @@
 //!
 //! Several threads serve; the order of what they do at once is the engine's affair.
 //!
-//! What is not: files without a name (O_TMPFILE), POSIX ACLs, and times of access, which reading does not change.
+//! What is not: files without a name (O_TMPFILE) and POSIX ACLs, both `EOPNOTSUPP`, so that programs make a file with a name and keep to
+//! permissions; and times of access, which reading does not change.
 
 mod adapter;
 mod answer;

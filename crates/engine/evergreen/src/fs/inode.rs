@@ -8,6 +8,9 @@ use crate::{Message, keys::Home};
 /// The unit of a file's content, in bytes.
 pub const BLOCK: u64 = 4096;
 
+/// Blocks of a file at most: as many as the largest device has.
+const MOST_BLOCKS: u64 = 1 << 40;
+
 /// What all records begin with; what comes behind depends on the kind.
 const COMMON_BYTES: usize = 80;
 
@@ -132,6 +135,17 @@ impl Inode {
             FileKind::Symlink => Body::Symlink,
             _ => Body::Special { device: at.u32()? },
         };
+        if let Body::File { blocks, reserved } = inode.body
+            && blocks.max(reserved) > MOST_BLOCKS
+        {
+            return Err(format!("an inode of {blocks} blocks, and {reserved} reserved; at most {MOST_BLOCKS}"));
+        }
+        if inode.xattr_bytes > MOST_BLOCKS || (kind == FileKind::Symlink && inode.size > BLOCK) {
+            return Err(format!(
+                "an inode with attributes of {} bytes, and a size of {}",
+                inode.xattr_bytes, inode.size
+            ));
+        }
         if !at.0.is_empty() || inode.encode() != record {
             return Err(format!("an inode's record of {} bytes that no inode has", record.len()));
         }

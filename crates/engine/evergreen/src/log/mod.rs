@@ -8,6 +8,7 @@
 //! written; only then [`Log::new`] and appending. A checkpoint takes the tree as it is at a [`Log::cut`], writes the superblock with
 //! that start, and then [`Log::trim`]s.
 
+mod erase;
 mod frame;
 mod record;
 mod replay;
@@ -18,6 +19,7 @@ mod writer;
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+pub(crate) use erase::{erase_frames, frames};
 pub use frame::{FRAME_HEADER, FrameHeader};
 pub use record::{decode_batch, encode_batch};
 pub use replay::Replay;

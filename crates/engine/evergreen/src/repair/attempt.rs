@@ -16,7 +16,7 @@ use super::{
 use crate::{
     Error, MakeOptions, Result,
     disk::{Area, Geometry, MAX_MAP_PIECES, MapPlace, NodeId, NodeMap, Place, Space, Superblock, write_superblock},
-    log::LogStart,
+    log::{LogStart, erase_frames},
 };
 
 /// A tree that was made whole again, and what leads to it.
@@ -211,7 +211,10 @@ impl Attempt {
     pub fn write(&mut self, device: &Arc<Staged>) -> Result<()> {
         let shared: Arc<dyn BlockDevice> = device.clone();
         match self.log.damage.take() {
-            Some((damage, position)) if !damage.is_empty() => log::cut(&shared, &self.superblock, position)?,
+            // The frames behind it are none any more: it is where the log ends.
+            Some((damage, position)) if !damage.is_empty() => {
+                erase_frames(&shared, &self.superblock.geometry, &self.superblock.uuid, position)?;
+            }
             Some(_) => self.forget_log(&shared),
             None => {}
         }

@@ -7,8 +7,8 @@ use senesce_block::BlockDevice;
 use super::{Core, Durable, Evergreen, Limits, State, figures::Counters, pool::Pool, run::Run, work::Bell};
 use crate::{
     Error, Result,
-    disk::{Area, Geometry, NodeMap, Shape, Space, clear_slots, read_newest},
-    log::{Log, LogStart, Replay},
+    disk::{Area, Damage, Geometry, NodeMap, Shape, Space, clear_slots, read_newest},
+    log::{Log, LogStart, Replay, erase_frames},
     tree::Tree,
 };
 
@@ -51,11 +51,14 @@ impl MakeOptions {
 impl Evergreen {
     /// Makes an empty store on a device. **What lies there is lost.** Durable when it returns.
     ///
-    /// Errors: `Invalid` for options that cannot be or a device that is too small; `Device`.
+    /// Errors: `Invalid` for options that cannot be or a device that is too small; `Device`. Cost: reads the place of the log, for what an
+    /// earlier one of the same identity left there.
     pub fn make(device: Arc<dyn BlockDevice>, options: &MakeOptions) -> Result<()> {
         let geometry = Geometry::plan(device.size().0, options.unit_bytes, options.log_bytes)?;
         options.shape.validate().map_err(|damage| Error::Invalid { what: damage.to_string() })?;
         clear_slots(&device)?;
+        // Of an earlier one with the same identity: its frames would be believed, or held to be a log that is damaged.
+        erase_frames(&device, &geometry, &options.uuid, 0)?;
         let (area, counters) = (Area::new(device, geometry), Counters::default());
         let pool = Arc::new(Pool::new(area.clone(), counters.clone()));
         let tree = Tree::new(pool, NodeMap::new(), &options.shape);
@@ -77,6 +80,12 @@ impl Evergreen {
         let (geometry, shape, uuid) = (superblock.geometry, superblock.shape, superblock.uuid);
         let (area, counters) = (Area::new(device.clone(), geometry), Counters::default());
         let map = NodeMap::load(&area, &superblock)?;
+        if let Some((last, _)) = map.iter().last().filter(|(last, _)| last.0 >= superblock.next_node) {
+            let place = format!("{}, superblock {}", device.name(), superblock.generation);
+            return Err(
+                Damage::new("superblock", "next node", superblock.next_node, format!("more than {last}")).at(place)
+            );
+        }
         let used = map.iter().flat_map(|(_, place)| place.extents.iter()).chain(&superblock.map.extents).copied();
         let space = Space::complement(geometry.units, used.collect::<Vec<_>>())
             .map_err(|damage| damage.at(format!("{}, superblock {}", device.name(), superblock.generation)))?;

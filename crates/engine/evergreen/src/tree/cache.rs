@@ -7,6 +7,7 @@ use std::{
 };
 
 use super::{
+    heights::Heights,
     load::{Load, Want, What},
     source::Source,
 };
@@ -32,6 +33,7 @@ pub(crate) struct Cache<S: Source> {
     freed: Vec<NodeId>,
     /// Those of which somebody reads something now.
     loading: HashSet<NodeId>,
+    heights: Heights,
 }
 
 struct Slot {
@@ -69,6 +71,7 @@ impl<S: Source> Cache<S> {
             dirty_bytes: 0,
             freed: Vec::new(),
             loading: HashSet::new(),
+            heights: Heights::default(),
         }
     }
 
@@ -268,6 +271,7 @@ impl<S: Source> Cache<S> {
         }
         for (((id, _), is_current), node) in all.into_iter().zip(are_current).zip(read?) {
             if is_current {
+                self.heights.check(id, &node)?;
                 self.take_in(id, node, want.node.as_ref().filter(|_| id == want.id));
             }
         }

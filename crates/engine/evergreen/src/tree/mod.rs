@@ -17,6 +17,7 @@ mod cache;
 mod cover;
 mod flush;
 mod get;
+mod heights;
 mod load;
 mod nodes;
 mod reshape;
@@ -39,7 +40,7 @@ pub(crate) use view::View;
 
 use crate::{
     Result,
-    disk::{NodeId, Shape},
+    disk::{Damage, NodeId, Shape},
     node::{Body, Buffer, Child, Inner, Leaf, Node},
 };
 use nodes::Nodes;
@@ -84,7 +85,10 @@ impl<S: Source> Tree<S> {
     /// One that is there: its root, and the number of the next new node.
     pub(crate) fn open(source: Arc<S>, map: S::Map, shape: &Shape, root: NodeId, next: NodeId) -> Result<Self> {
         let tree = Self::with(source, map, shape, root, next);
-        tree.shared().find(|view| view.cache.whole(root).map(drop))?;
+        let height = tree.shared().find(|view| view.cache.whole(root).map(|root| root.height()))?;
+        if height == 0 {
+            return Err(Damage::new("node", "height", height, "1 at least, of the root").at(format!("node {root}")));
+        }
         Ok(tree)
     }
 

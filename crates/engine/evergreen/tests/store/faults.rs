@@ -220,3 +220,19 @@ fn one_leaf_that_cannot_be_read_any_more_does_not_keep_from_the_others() {
     }
     assert!((1..60).contains(&lost), "{lost} of {} cannot be read", model.len());
 }
+
+#[test]
+fn what_an_earlier_one_of_the_same_identity_left_in_the_log_is_nothing() {
+    let device = made(4 << 20, &TIGHT);
+    let store = Evergreen::open(device.clone(), FEW).unwrap();
+    for number in 0..6 {
+        let mut batch = Batch::new();
+        batch.put(key(number), vec![1; 100]);
+        store.apply(batch).unwrap();
+        store.sync().unwrap();
+    }
+    drop(store);
+    assert_eq!(opened(device.fork()).unwrap().len(), 6);
+    Evergreen::make(device.clone(), &TIGHT).unwrap();
+    assert_eq!(opened(device.fork()).unwrap(), []);
+}

@@ -5,6 +5,7 @@ mod crash;
 mod faults;
 mod rig;
 mod runs;
+mod soak;
 mod space;
 mod threads;
 mod waiting;
