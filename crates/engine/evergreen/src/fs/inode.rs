@@ -292,10 +292,15 @@ mod tests {
             (FileKind::File, file.body),
         ];
         for (kind, body) in bodies {
-            let inode = Inode { kind, body, ..file };
+            let size = if kind == FileKind::Symlink { BLOCK } else { file.size };
+            let inode = Inode { kind, size, body, ..file };
             let record = inode.encode();
             assert_eq!(Inode::decode(&record), Ok(inode));
             assert!(Inode::decode(&record[1..]).is_err());
+            let too_many = Body::File { blocks: MOST_BLOCKS + 1, reserved: 0 };
+            let large = Inode { size: u64::MAX, body: if kind == FileKind::File { too_many } else { body }, ..inode };
+            let is_refused = Inode::decode(&large.encode()).is_err();
+            assert_eq!(is_refused, matches!(kind, FileKind::File | FileKind::Symlink));
             assert!(Inode::decode(&[&record[..], &[0]].concat()).is_err());
             let written = Inode { size: 5, modified: time(6), changed: time(6), ..inode };
             let message = inode.message_to(&written).unwrap();
