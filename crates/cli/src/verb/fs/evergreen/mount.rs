@@ -1,7 +1,7 @@
 //! Mounting an evergreen.
 
 use std::{
-    fs,
+    fs, thread,
     time::{Duration, Instant},
 };
 
@@ -57,13 +57,52 @@ fn serve(custodian: &Custodian, place: &Place, args: &FsMountArgs, quiet: bool) 
     let Opened { store, fs } = place.evergreen(device, limits(&args.how))?;
     let (threads, write_back, read_only) = (args.how.threads, args.how.write_back, args.read_only);
     let mut chores = Chores::new(args.how.point_every);
-    hold(custodian, Served { fs, place, point: &point, threads, read_only, write_back, quiet }, &mut || {
-        if !read_only {
-            chores.do_some(&store);
-        }
+    thread::scope(|scope| {
+        let _attended = (!read_only).then(|| {
+            store.attend();
+            scope.spawn(|| work(&store));
+            Attended(&store)
+        });
+        hold(custodian, Served { fs, place, point: &point, threads, read_only, write_back, quiet }, &mut || {
+            if !read_only {
+                chores.do_some(&store);
+            }
+        })
     })?;
     store.checkpoint().with_context(|| format!("cannot close {place}"))?;
     args.figures.as_ref().map_or(Ok(()), |path| write_figures(&store.figures(), path))
+}
+
+/// A store for which a thread works, until this goes.
+struct Attended<'a>(&'a Evergreen);
+
+impl Drop for Attended<'_> {
+    fn drop(&mut self) {
+        self.0.dismiss();
+    }
+}
+
+/// Brings down what waits, and makes checkpoints, so that programs wait for neither.
+fn work(store: &Evergreen) {
+    let mut told = None;
+    while store.wait_for_work() {
+        let failed = loop {
+            match store.work() {
+                Ok(true) => {}
+                Ok(false) => break None,
+                Err(error) => break Some(error.to_string()),
+            }
+        };
+        tell(&mut told, failed);
+    }
+}
+
+/// Tells what failed, if it is not what was told last.
+fn tell(told: &mut Option<String>, failed: Option<String>) {
+    if let Some(why) = failed.as_ref().filter(|_| failed != *told) {
+        eprintln!("senesce: {why}");
+    }
+    *told = failed;
 }
 
 /// What is done beside serving: the engine has no clock.
@@ -93,10 +132,6 @@ impl Chores {
         if is_due {
             self.checkpointed = self.synced;
         }
-        let failed = done.err().map(|error| error.to_string());
-        if let Some(why) = failed.as_ref().filter(|_| failed != self.told) {
-            eprintln!("senesce: {why}");
-        }
-        self.told = failed;
+        tell(&mut self.told, done.err().map(|error| error.to_string()));
     }
 }
