@@ -32,8 +32,12 @@ fn name(number: u64) -> Bytes {
 
 impl Full {
     fn new(bytes: u64) -> Self {
-        let device = made(bytes, &SMALL);
-        let store = Evergreen::open(device.clone(), LIMITS).unwrap();
+        Self::with(bytes, &SMALL, LIMITS)
+    }
+
+    fn with(bytes: u64, options: &MakeOptions, limits: Limits) -> Self {
+        let device = made(bytes, options);
+        let store = Evergreen::open(device.clone(), limits).unwrap();
         Self { device, store, model: ModelStore::new(u64::MAX, 0) }
     }
 
@@ -87,12 +91,16 @@ impl Full {
 
     /// A checkpoint fits, and all is there when it is opened again.
     fn reopened(self) -> Self {
+        self.reopened_within(LIMITS)
+    }
+
+    fn reopened_within(self, limits: Limits) -> Self {
         self.store.checkpoint().unwrap();
         self.store.sync().unwrap();
         let Self { device, store, model } = self;
         let live = store.live();
         drop(store);
-        let store = Evergreen::open(device.clone(), LIMITS).unwrap();
+        let store = Evergreen::open(device.clone(), limits).unwrap();
         assert_eq!(store.live(), live);
         assert!(entries(&store).unwrap() == model.entries());
         Self { device, store, model }
@@ -160,15 +168,59 @@ fn it_opens_after_power_is_lost_while_it_is_full() {
     let full = Full::new(12 << 20);
     let most = full.fill(0);
     let mut rng = Rng::for_purpose(Seed(5), "full");
+    let mut done = 0;
     for number in 0..300 {
         // Refused or not, it goes on.
-        let _ = full.write(rng.below(most), number, false);
+        match full.write(rng.below(most), number, false) {
+            Ok(()) => done += 1,
+            Err(Error::NoSpace { .. }) => {}
+            Err(error) => panic!("{number}: {error}"),
+        }
         if number % 20 == 0 {
             full.store.sync().unwrap();
             let fork = Arc::new(full.device.fork());
             let store = Evergreen::open(fork, LIMITS).unwrap();
             assert!(entries(&store).unwrap() == full.model.entries(), "{number}");
         }
+    }
+    assert!(done > 30, "{done} of 300 were done");
+}
+
+#[test]
+fn a_checkpoint_fits_whatever_was_done_to_a_full_one() {
+    // Trees of several levels; nodes that are small, beside units too; and much that is dirty between two checkpoints.
+    let shape = |node_bytes, fanout| Shape { node_bytes, basement_bytes: node_bytes / 4, fanout, ..SMALL.shape };
+    let shapes = [shape(64 << 10, 8), shape(16 << 10, 4), shape(8 << 10, 4)];
+    for (case, shape) in (0..).zip(shapes) {
+        let (options, limits) = (MakeOptions { shape, ..SMALL }, Limits { dirty_bytes: 1 << 20, ..LIMITS });
+        let full = Full::with(8 << 20, &options, limits);
+        let mut next = full.fill(0);
+        let mut rng = Rng::for_purpose(Seed(case), "adversary");
+        let (mut asked, mut done) = (0_u64, 0_u64);
+        for round in 0..60 {
+            for _ in 0..rng.between(1, 60) {
+                let number = rng.below(next);
+                // Those that are gone are written as if they were there: what is claimed is less than what is.
+                asked += 1;
+                done += match (rng.below(8), full.write(number, round, false)) {
+                    (0, _) => {
+                        full.delete(number..number + 1, false);
+                        1
+                    }
+                    (1, _) => {
+                        let written = full.write(next, round, true);
+                        next += u64::from(written.is_ok());
+                        u64::from(written.is_ok())
+                    }
+                    (_, Ok(())) => 1,
+                    (_, Err(Error::NoSpace { .. })) => 0,
+                    (_, Err(error)) => panic!("{error}"),
+                };
+            }
+            full.store.checkpoint().unwrap_or_else(|error| panic!("case {case}, round {round}: {error}"));
+        }
+        assert!(done * 4 > asked, "case {case}: {done} of {asked} were done");
+        full.reopened_within(limits);
     }
 }
 
