@@ -18,7 +18,7 @@ use senesce_block::BlockDevice;
 
 use crate::{
     Error, Result,
-    disk::{Area, Damage, Decoded, NodeMap, Superblock, read_newest, read_slots},
+    disk::{Area, NodeMap, Superblock, read_newest, read_slots},
     log::Replay,
 };
 use contents::Contents;
@@ -126,17 +126,14 @@ fn check_with(device: &Arc<dyn BlockDevice>, look: fn(Contents) -> Result<CheckR
 }
 
 fn find_torn(device: &Arc<dyn BlockDevice>) -> Result<Option<Finding>> {
-    let slots = read_slots(&**device)?.slots;
-    let damage = |(slot, read): (&str, Decoded<Superblock>)| {
-        let finding = |damage: Damage| Finding { place: slot.to_owned(), what: damage.to_string() };
-        read.err().map(finding)
-    };
-    Ok(["superblock at 0", "superblock at 1 MiB"].into_iter().zip(slots).find_map(damage))
+    let slots = read_slots(&**device)?;
+    Ok(slots.torn().map(|(place, damage)| Finding { place: place.to_owned(), what: damage.to_string() }))
 }
 
 /// Reads the log to its end; gives the batches in it.
 fn check_log(device: &Arc<dyn BlockDevice>, superblock: &Superblock, report: &mut CheckReport) -> Result<u64> {
-    let replay = Replay::new(device.clone(), &superblock.geometry, superblock.uuid, superblock.replay);
+    let replay = Replay::new(device.clone(), &superblock.geometry, superblock.uuid, superblock.replay)
+        .beside_torn(report.torn_superblock.is_some());
     let mut batches = 0;
     for batch in replay {
         batches += u64::from(report.take(batch)?.is_some());

@@ -15,6 +15,14 @@ pub struct Slots {
     pub slots: [Decoded<Superblock>; 2],
 }
 
+impl Slots {
+    /// The slot that cannot be read, in words, and why: the first of them.
+    pub fn torn(&self) -> Option<(&'static str, &Damage)> {
+        let places = ["superblock at 0", "superblock at 1 MiB"];
+        places.into_iter().zip(&self.slots).find_map(|(place, slot)| Some((place, slot.as_ref().err()?)))
+    }
+}
+
 /// Reads both slots. Errors: `Device`; `WrongDevice` if the device ends before the second one.
 pub fn read_slots(device: &dyn BlockDevice) -> Result<Slots> {
     if device.size().0 < SECOND_SLOT_AT + BLOCK as u64 {

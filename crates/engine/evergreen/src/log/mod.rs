@@ -26,6 +26,8 @@ pub use replay::Replay;
 pub(crate) use ring::Ring;
 pub use writer::Log;
 
+use crate::disk::BLOCK;
+
 /// Where replaying begins, and what the first frame there must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogStart {
@@ -41,6 +43,12 @@ impl LogStart {
     /// That of a new file system, whose first superblock has this generation.
     pub fn first(uuid: &[u8; 16], generation: u64) -> Self {
         Self { position: 0, sequence: 1, chain: 0 }.anew(uuid, generation)
+    }
+
+    /// Behind a block that no frame is in, and so many batches that are not in the log. Whoever reads on from before it finds no frame there,
+    /// but behind it one that says that all was durable up to here: so it is told if the superblock that names this start is damaged.
+    pub(crate) fn skip(self, batches: u64) -> Self {
+        Self { position: self.position + BLOCK as u64, sequence: self.sequence + batches, ..self }
     }
 
     /// A start at the same position to which nothing that was written before is chained, when the superblock `generation` is

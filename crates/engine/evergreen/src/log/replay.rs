@@ -34,6 +34,8 @@ pub struct Replay {
     left: u32,
     /// Bytes that were read ahead, and their position.
     ahead: (u64, Bytes),
+    /// The other superblock cannot be read: it may have named a later start, anywhere in the ring.
+    is_newest_unknown: bool,
     is_over: bool,
 }
 
@@ -51,14 +53,22 @@ impl Replay {
             records: Reader::new("log frame", Bytes::new()),
             left: 0,
             ahead: (0, Bytes::new()),
+            is_newest_unknown: false,
             is_over: false,
         }
     }
 
-    /// Where the log is to go on, when the superblock `generation` names that place. Behind the last batch only.
+    /// The same if the superblock that has `start` may not be the newest one, for the other cannot be read, as `is_unknown` says: then
+    /// all of the ring is looked through for what tells that there was a newer one.
+    pub fn beside_torn(self, is_unknown: bool) -> Self {
+        Self { is_newest_unknown: is_unknown, ..self }
+    }
+
+    /// Where the log is to go on, when the superblock `generation` names that place: behind a block, so that what comes there tells that this
+    /// superblock was durable. Behind the last batch only.
     pub fn end(&self, generation: u64) -> LogStart {
         debug_assert!(self.is_over, "there may be more");
-        self.next.anew(&self.uuid, generation)
+        self.next.skip(0).anew(&self.uuid, generation)
     }
 
     /// Bytes of the log that hold what was read.
@@ -118,11 +128,17 @@ impl Replay {
     }
 
     /// No frame near this position may say that the one here was durable, or that the ring was used again behind it. What is written
-    /// between two flushes is no more than a window and the frame that fills it, so the search may end.
+    /// between two flushes is no more than a window and the frame that fills it, so the search may end; but not if what was durable may have
+    /// been left out, as behind a superblock that cannot be read.
     fn expect_nothing_behind(&mut self, position: u64, room: u64) -> Result<()> {
         let (seed, ring) = (seed(&self.uuid), self.ring.bytes());
-        let from = self.start.max(position.saturating_sub(max_frame_bytes(ring)));
-        let end = position + room.min(window_bytes(ring) + max_frame_bytes(ring));
+        let (from, end) = match self.is_newest_unknown {
+            true => (self.start, position + room),
+            false => (
+                self.start.max(position.saturating_sub(max_frame_bytes(ring))),
+                position + room.min(window_bytes(ring) + max_frame_bytes(ring)),
+            ),
+        };
         for at in (from..end).step_by(BLOCK) {
             let Ok(header) = FrameHeader::decode(&self.read(at, BLOCK as u64)?, seed) else { continue };
             let (lap, place) = (header.position / ring, header.position % ring);

@@ -177,12 +177,12 @@ fn callers_share_flushes() {
 
 #[test]
 fn what_an_earlier_opening_left_behind_is_never_taken() {
-    // Batches 1 and 2; the frame of 2 is lost, that of 3 is not: both were on their way together.
+    // Batches 1 to 4; the frame of 2 is lost, those of 3 and 4 are not: all three were on their way together.
     let device = shared(device());
     let log = log_on(&device, first());
     log.append(&batch(1, 30)).unwrap();
     log.sync().unwrap();
-    for number in 2..4 {
+    for number in 2..5 {
         log.append(&batch(number, 30)).unwrap();
         log.cut();
     }
@@ -190,12 +190,14 @@ fn what_an_earlier_opening_left_behind_is_never_taken() {
     log.sync().unwrap();
     device.write_at(lost, &[0; 4096]).unwrap();
     let (batches, end) = replay(&device, first(), 2).unwrap();
-    assert_eq!((batches.len(), end.sequence, end.position), (1, 2, 4096));
-    // The very same batch is applied again at the same place.
+    assert_eq!((batches.len(), end.sequence, end.position), (1, 2, 8192));
+    // The very same batches are applied again, up to where the frame of 4 lies.
     let log = log_on(&device, end);
     log.append(&batch(2, 30)).unwrap();
+    log.append(&batch(3, 30)).unwrap();
     log.sync().unwrap();
-    assert_eq!(replay(&device, end, 3).unwrap().0, [(2, batch(2, 30))], "batch 3 was never applied");
+    let again = [(2, batch(2, 30)), (3, batch(3, 30))];
+    assert_eq!(replay(&device, end, 3).unwrap().0, again, "batch 4 was never applied");
 }
 
 #[test]

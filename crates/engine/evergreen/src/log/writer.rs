@@ -101,7 +101,7 @@ impl Log {
         let mut state = self.lock();
         state.expect_working()?;
         if !state.has_room(len, self.ring.bytes()) {
-            let free = self.ring.bytes() - state.used();
+            let free = self.ring.bytes().saturating_sub(state.used());
             return Err(Error::NoSpace { wanted: len as u64, free });
         }
         if state.is_closed_by(len, self.ring.bytes()) {
@@ -159,11 +159,16 @@ impl Log {
         }
     }
 
-    /// Ends the frame: where replaying begins if all that was appended so far is in a tree.
+    /// Ends the frame: where replaying begins if all that was appended so far is in a tree. Batches that were [left out](Self::leave_out)
+    /// leave a mark, so that nobody reads on over them.
     pub fn cut(&self) -> LogStart {
         let mut state = self.lock();
         state.close(self.seed);
-        state.cut_holes = state.holes;
+        let holes = state.holes - state.cut_holes;
+        if holes > 0 {
+            state.open = state.open.skip(holes);
+            state.cut_holes = state.holes;
+        }
         state.open
     }
 

@@ -6,8 +6,7 @@ use senesce_block::BlockDevice;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{
-    LOST,
-    bases::{self, Base},
+    LOST, bases,
     log::{self, LogState},
     rebuild::{Nodes, Rebuilt, rebuild},
     scan::{Found, scan},
@@ -34,6 +33,14 @@ pub(super) struct Attempt {
     doubt: usize,
 }
 
+/// Up to where the newest superblock and its log go.
+#[derive(Clone, Copy)]
+struct Reach {
+    generation: u64,
+    /// The number of the batch that would come next.
+    next: u64,
+}
+
 /// Files of which something is lost can be named, but not what changed since an older superblock, nor what came of a map that is gone.
 const ROLLED_BACK: usize = 1000;
 const NOT_PROVEN: usize = 2000;
@@ -50,10 +57,11 @@ pub(super) fn best(device: &Arc<dyn BlockDevice>, why: &[String]) -> Result<Atte
     let none = Found::default();
     let bases = bases::of_slots(&**device);
     let newest = bases.iter().map(|base| base.superblock.generation).max();
-    let mut best: Option<Attempt> = None;
+    let (mut best, mut reach): (Option<Attempt>, Option<Reach>) = (None, None);
     for base in &bases {
         let area = Area::new(device.clone(), base.superblock.geometry);
-        let log = log::read(device, &base.superblock);
+        let log = log::read(device, &base.superblock)?;
+        let reach = *reach.get_or_insert(Reach { generation: base.superblock.generation, next: log.next });
         let mut told = why.to_vec();
         told.push(format!("taken was {}", base.told));
         let attempt = match NodeMap::load(&area, &base.superblock) {
@@ -63,7 +71,7 @@ pub(super) fn best(device: &Arc<dyn BlockDevice>, why: &[String]) -> Result<Atte
                 by_headers(&area, scanned(), &base.superblock, log, told)
             }
         };
-        choose(&mut best, attempt.map(|attempt| attempt.behind(bases.first())));
+        choose(&mut best, attempt.map(|attempt| attempt.behind(reach)));
         if base.is_certain && best.as_ref().is_some_and(|best| best.cost() == 0) {
             break;
         }
@@ -78,7 +86,7 @@ pub(super) fn best(device: &Arc<dyn BlockDevice>, why: &[String]) -> Result<Atte
             let mut told = why.to_vec();
             told.push(format!("taken were the nodes that were there when superblock {generation} was written"));
             told.push(format!("what the log held is {LOST}: nothing says where it begins"));
-            let log = LogState { batches: 0, damage: Some((String::new(), 0)), next: 0 };
+            let log = LogState { batches: 0, damage: Some((String::new(), 0)), next: 0, end: 0 };
             choose(&mut best, complete(&mut nodes, &superblock, false, log, told));
         }
     }
@@ -187,13 +195,15 @@ impl Attempt {
         self.doubt + 2 * self.rebuilt.lost.len() + usize::from(self.log.damage.is_some())
     }
 
-    /// Judges it beside the newest superblock: is it older, its log must have what that one has.
-    fn behind(mut self, newest: Option<&Base>) -> Self {
-        let newest =
-            newest.map(|base| &base.superblock).filter(|newest| newest.generation > self.superblock.generation);
-        if let Some(newest) = newest.filter(|newest| self.log.next < newest.replay.sequence) {
-            let (own, other) = (self.superblock.generation, newest.generation);
-            self.told.push(format!("what came between superblock {own} and {other} is {LOST}: the log has it no more"));
+    /// Judges it beside the newest superblock: is it older, its log must have what that one and its log have.
+    fn behind(mut self, newest: Reach) -> Self {
+        let (own, other) = (self.superblock.generation, newest.generation);
+        if own < other && self.log.next < newest.next {
+            let batches = newest.next - self.log.next;
+            self.told.push(format!(
+                "the last {batches} batches that superblock {other} and its log have are {LOST}: superblock {own} and the log behind it \
+                 have them no more"
+            ));
             self.doubt += ROLLED_BACK;
         }
         self
@@ -202,7 +212,8 @@ impl Attempt {
     /// What the log holds is not used.
     pub fn forget_log(&mut self, device: &Arc<dyn BlockDevice>) {
         self.superblock.replay = log::anew(device, &self.superblock, self.generation);
-        self.log = LogState { batches: 0, damage: None, next: 0 };
+        let LogStart { position, sequence, .. } = self.superblock.replay;
+        self.log = LogState { batches: 0, damage: None, next: sequence, end: position };
     }
 
     /// Writes what is new, a map, and the superblock that names it. What is kept stays where it is.
@@ -216,7 +227,8 @@ impl Attempt {
                 erase_frames(&shared, &self.superblock.geometry, &self.superblock.uuid, position)?;
             }
             Some(_) => self.forget_log(&shared),
-            None => {}
+            // Those of a newer superblock would say that it was durable.
+            None => erase_frames(&shared, &self.superblock.geometry, &self.superblock.uuid, self.log.end)?,
         }
         let geometry = self.superblock.geometry;
         let area = Area::new(shared.clone(), geometry);

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use senesce_block::BlockDevice;
 
 use crate::{
-    disk::Superblock,
+    Result,
+    disk::{Superblock, read_slots},
     log::{LogStart, Replay, frames},
 };
 
@@ -17,20 +18,24 @@ pub(super) struct LogState {
     pub damage: Option<(String, u64)>,
     /// The number of the batch that would come next.
     pub next: u64,
+    /// Where it would be.
+    pub end: u64,
 }
 
-/// Reads the log behind a superblock.
-pub(super) fn read(device: &Arc<dyn BlockDevice>, superblock: &Superblock) -> LogState {
-    let mut replay = Replay::new(device.clone(), &superblock.geometry, superblock.uuid, superblock.replay);
-    let mut state = LogState { batches: 0, damage: None, next: 0 };
+/// Reads the log behind a superblock. Errors: `Device` for one of the places of superblocks.
+pub(super) fn read(device: &Arc<dyn BlockDevice>, superblock: &Superblock) -> Result<LogState> {
+    let is_torn = read_slots(&**device)?.torn().is_some();
+    let mut replay =
+        Replay::new(device.clone(), &superblock.geometry, superblock.uuid, superblock.replay).beside_torn(is_torn);
+    let mut state = LogState { batches: 0, damage: None, next: 0, end: 0 };
     while let Some(batch) = replay.next() {
         match batch {
             Ok(_) => state.batches += 1,
             Err(error) => state.damage = Some((error.to_string(), replay.reached().position)),
         }
     }
-    state.next = replay.reached().sequence;
-    state
+    (state.next, state.end) = (replay.reached().sequence, replay.reached().position);
+    Ok(state)
 }
 
 /// A start to which nothing is chained that lies in the log.

@@ -99,6 +99,13 @@ impl Bench {
         (bytes, Header::decode(Bytes::from(start).slice(..bytes)).unwrap().node)
     }
 
+    fn generation(&self, id: NodeId) -> u64 {
+        let mut start = vec![0; 4096];
+        self.device.read_at(self.at(id).0, &mut start).unwrap();
+        let bytes = Header::bytes(&start).unwrap();
+        Header::decode(Bytes::from(start).slice(..bytes)).unwrap().generation
+    }
+
     /// The nodes of a height, in the order of their keys.
     fn nodes(&self, height: u8) -> Vec<NodeId> {
         let mut nodes: Vec<(Bytes, NodeId)> = self
@@ -308,6 +315,53 @@ fn behind_a_damaged_batch_the_log_ends() {
     assert!(crate::check(&bench.device).unwrap().is_clean());
     let got = tree(&bench.device);
     assert!(find_difference(&want, &got).is_none(), "{:?}", find_difference(&want, &got));
+}
+
+#[test]
+fn what_was_not_logged_is_not_passed_over_for_a_node() {
+    // A file is written over a checkpoint, and what comes behind it is in no log.
+    let device = example(0);
+    let store = Arc::new(Evergreen::open(device.clone(), Limits::default()).unwrap());
+    let fs = EvergreenFs::open(store.clone()).unwrap();
+    let made = fs.make_node(&CALLER, Ino::ROOT, b"large", &NewNode::file(0o644)).unwrap();
+    let write = |blocks: std::ops::Range<u64>| {
+        for block in blocks {
+            fs.write(&CALLER, made.ino, block * 4096, &[7; 4096]).unwrap();
+        }
+    };
+    write(0..12);
+    store.checkpoint().unwrap();
+    let before = store.figures().unlogged_bytes;
+    write(12..24);
+    assert!(store.figures().unlogged_bytes - before > 40_000);
+    store.sync().unwrap();
+    for is_logged in [false, true] {
+        if is_logged {
+            fs.make_node(&CALLER, Ino::ROOT, b"late", &NewNode::file(0o644)).unwrap();
+            store.sync().unwrap();
+        }
+        let want = tree(&shared(&device));
+        let generation = read_newest(&*device).unwrap().generation;
+        let bench = Bench::new(&device);
+        let written = (0..=bench.height()).flat_map(|height| bench.nodes(height));
+        let written: Vec<NodeId> = written.filter(|id| bench.generation(*id) == generation).collect();
+        assert!(written.len() > 8, "{written:?}");
+        for node in written {
+            let bench = Bench::new(&device);
+            bench.spoil_header(node);
+            let report = mended(&bench.device, &want, &format!("node {node}, logged: {is_logged}"));
+            assert!(report.has_lost(), "{report:#?}");
+            let taken = format!("taken was superblock {generation} ");
+            assert!(report.told.iter().any(|told| told.starts_with(&taken)), "{report:#?}");
+        }
+        // Without the newest superblock the one before is taken, which is a loss only if that can be told.
+        let bench = Bench::new(&device);
+        bench.overwrite(crate::disk::SLOTS_AT[generation as usize % 2], 4096);
+        let report = repair(&bench.device, false).unwrap();
+        assert_eq!((report.is_needed, report.has_lost()), (is_logged, is_logged), "{report:#?}");
+        assert!(crate::check(&bench.device).unwrap().is_clean());
+        assert!(!repair(&bench.device, false).unwrap().is_needed);
+    }
 }
 
 #[test]

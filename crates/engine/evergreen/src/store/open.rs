@@ -7,7 +7,7 @@ use senesce_block::BlockDevice;
 use super::{Core, Durable, Evergreen, Limits, State, figures::Counters, pool::Pool, run::Run, work::Bell};
 use crate::{
     Error, Result,
-    disk::{Area, Damage, Geometry, NodeMap, Shape, Space, clear_slots, read_newest},
+    disk::{Area, Damage, Geometry, NodeMap, Shape, Slots, Space, clear_slots, read_newest, read_slots},
     log::{Log, LogStart, Replay, erase_frames},
     tree::Tree,
 };
@@ -93,9 +93,11 @@ impl Evergreen {
         let next = crate::disk::NodeId(superblock.next_node);
         let mut tree = Tree::open(pool, map, &shape, superblock.root, next)?;
         let mut live = superblock.live_bytes;
-        let mut replay = Replay::new(device.clone(), &geometry, uuid, superblock.replay);
+        let slots = read_slots(&device)?;
+        let mut replay =
+            Replay::new(device.clone(), &geometry, uuid, superblock.replay).beside_torn(slots.torn().is_some());
         for batch in &mut replay {
-            let (_, batch) = batch?;
+            let (_, batch) = batch.map_err(|error| beside(&slots, error))?;
             // A node that cannot be read must not keep all others away: the second time it is passed over.
             tree.settle().or_else(|_| tree.settle())?;
             live = live.saturating_add_signed(batch.claim.bytes);
@@ -111,6 +113,17 @@ impl Evergreen {
         let (start, _) = core.checkpoint(&mut durable, || end, 0)?;
         let log = Log::new(device, &geometry, &uuid, start);
         Ok(Self { core, log, turn: Mutex::new(durable), bell: Bell::default() })
+    }
+}
+
+/// Damage of the log, with that of the superblock that may have named a later start.
+fn beside(slots: &Slots, error: Error) -> Error {
+    match (error, slots.torn()) {
+        (Error::Damaged { place, what }, Some((torn, damage))) => Error::Damaged {
+            place,
+            what: format!("{what}; and the {torn} cannot be read, which may be the newer one: {damage}"),
+        },
+        (error, _) => error,
     }
 }
 

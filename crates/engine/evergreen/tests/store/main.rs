@@ -3,6 +3,7 @@
 mod ahead;
 mod crash;
 mod faults;
+mod holes;
 mod rig;
 mod runs;
 mod soak;

@@ -1,0 +1,87 @@
+//! Batches that are not in the log, and superblocks that are damaged: nothing is read on over what is missing.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use senesce_block::{BlockDevice, MemoryDevice};
+use senesce_evergreen::{Batch, Evergreen, KeyValue, Limits, Result, check_store, disk::read_newest};
+
+use crate::rig::{TINY, entries, made};
+
+type Entries = Vec<(Bytes, Bytes)>;
+
+fn put(store: &Evergreen, key: impl Into<Bytes>, bytes: usize) {
+    let mut batch = Batch::new();
+    batch.put(key, vec![1; bytes]);
+    store.apply(batch).unwrap();
+}
+
+fn open(device: &Arc<MemoryDevice>) -> Evergreen {
+    Evergreen::open(device.clone(), Limits::default()).unwrap()
+}
+
+/// A store on which a run of values goes over a checkpoint, and what it held then; with the last superblock, all of the run is there.
+fn with_a_hole() -> (Arc<MemoryDevice>, Evergreen, Entries) {
+    let device = made(4 << 20, &TINY);
+    let store = open(&device);
+    put(&store, "a", 10);
+    (0..8).for_each(|number| put(&store, format!("b/{number}"), 4000));
+    store.checkpoint().unwrap();
+    let (before, held, logged) =
+        (read_newest(&*device).unwrap(), entries(&store).unwrap(), store.figures().unlogged_bytes);
+    (0..4).for_each(|number| put(&store, format!("c/{number}"), 4000));
+    assert!(store.figures().unlogged_bytes - logged > 16_000, "none of these is logged");
+    store.sync().unwrap();
+    assert_eq!(read_newest(&*device).unwrap().generation, before.generation + 1);
+    (device, store, held)
+}
+
+/// With the newest superblock overwritten.
+fn spoiled(device: &MemoryDevice) -> Arc<MemoryDevice> {
+    let device = Arc::new(device.fork());
+    let slot = read_newest(&*device).unwrap().generation % 2 * (1 << 20);
+    device.write_at(slot, &[0x5a; 4096]).unwrap();
+    device
+}
+
+fn opened(device: &Arc<MemoryDevice>) -> Result<Entries> {
+    entries(&Evergreen::open(device.clone(), Limits::default())?)
+}
+
+/// Opening and the check say that there was a newer superblock.
+fn expect_told(device: &MemoryDevice, name: &str) {
+    let device = spoiled(device);
+    let told = opened(&device).expect_err(name).to_string();
+    assert!(told.contains("expected whole: it was durable when batch"), "{name}: {told}");
+    assert!(told.contains(" cannot be read, which may be the newer one: superblock: magic is"), "{name}: {told}");
+    let shared: Arc<dyn BlockDevice> = device;
+    assert!(!check_store(&shared).unwrap().is_clean(), "{name}");
+}
+
+#[test]
+fn nothing_is_read_on_over_what_was_not_logged() {
+    let (device, store, held) = with_a_hole();
+    // Nothing is behind the hole: as if power had been lost while the superblock was written.
+    assert_eq!(opened(&spoiled(&device)).unwrap(), held);
+    put(&store, "d", 10);
+    store.sync().unwrap();
+    assert_eq!(opened(&Arc::new(device.fork())).unwrap().len(), held.len() + 5);
+    expect_told(&device, "a batch behind a hole");
+}
+
+#[test]
+fn a_newer_superblock_that_is_lost_is_told_by_the_log_behind_it() {
+    let (device, store, held) = with_a_hole();
+    drop(store);
+    let store = open(&device);
+    assert_eq!(opened(&spoiled(&device)).unwrap().len(), held.len() + 4, "nothing came behind the one of opening");
+    put(&store, "d", 10);
+    store.sync().unwrap();
+    expect_told(&device, "a batch behind an opening");
+    // Many batches wait when a checkpoint is made, and are never written: far behind comes one that is.
+    (0..60).for_each(|number| put(&store, format!("e/{}", 99 - number), 1000));
+    store.checkpoint().unwrap();
+    put(&store, "f", 10);
+    store.sync().unwrap();
+    expect_told(&device, "a batch far behind");
+}
