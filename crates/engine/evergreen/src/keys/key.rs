@@ -179,6 +179,12 @@ impl Key {
         }
     }
 
+    /// The home that a key begins with, also if it is the key of nothing.
+    pub fn home(key: &[u8]) -> Option<Home> {
+        let rest = key.strip_prefix(&[METADATA]).or(key.strip_prefix(&[DATA]))?;
+        Home::take(rest).ok().map(|(home, _)| home)
+    }
+
     fn decode_metadata(rest: &[u8]) -> Result<Self, String> {
         let (home, rest) = Home::take(rest)?;
         match rest {

@@ -8,6 +8,8 @@ mod gather;
 mod names;
 mod objects;
 mod report;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 
@@ -22,7 +24,7 @@ use super::{
 use crate::{
     Batch, CHANGE_BYTES, Change, KeyValue, Loss, Message, Result,
     disk::KeyOrder,
-    keys::{self, Home},
+    keys::{self, Home, Key},
 };
 use gather::Gathered;
 
@@ -70,7 +72,7 @@ pub(crate) fn mend_files(store: &impl KeyValue, order: KeyOrder, lost: &[Loss]) 
         waiting: Batch::new(),
         bytes: 0,
         done: Mended::default(),
-        remade: Vec::new(),
+        later: Vec::new(),
     };
     mend.delete_nonsense()?;
     mend.complete_objects()?;
@@ -79,7 +81,7 @@ pub(crate) fn mend_files(store: &impl KeyValue, order: KeyOrder, lost: &[Loss]) 
     mend.system()?;
     mend.claim()?;
     mend.tell_lost(lost);
-    for (home, what) in std::mem::take(&mut mend.remade) {
+    for (home, what) in std::mem::take(&mut mend.later) {
         let path = mend.path_of(&home);
         mend.lose(path, what);
     }
@@ -95,8 +97,8 @@ struct Mend<'a, S> {
     waiting: Batch,
     bytes: usize,
     done: Mended,
-    /// Inodes that were made anew, and what of them is lost: their paths are known later.
-    remade: Vec<(Home, String)>,
+    /// Homes of what is lost, and what of it: the paths are known when all names are.
+    later: Vec<(Home, String)>,
 }
 
 impl<S: KeyValue> Mend<'_, S> {
@@ -106,6 +108,11 @@ impl<S: KeyValue> Mend<'_, S> {
 
     fn lose(&mut self, path: Vec<u8>, what: impl Into<String>) {
         self.done.lost.push(LostFile { path, what: what.into() });
+    }
+
+    /// The same of what lies under a home, by the path that it has in the end.
+    fn lose_at(&mut self, home: &Home, what: impl Into<String>) {
+        self.later.push((home.clone(), what.into()));
     }
 
     /// Adds a change to what waits.
@@ -155,9 +162,25 @@ impl<S: KeyValue> Mend<'_, S> {
     fn delete_nonsense(&mut self) -> Result<()> {
         for (key, problem) in std::mem::take(&mut self.files.nonsense) {
             self.tell(format!("deleted: {}: {problem}", key.escape_ascii()));
+            self.lose_nonsense(&key);
             self.delete(key)?;
         }
         Ok(())
+    }
+
+    fn lose_nonsense(&mut self, key: &[u8]) {
+        let entry = || format!("an entry of which nothing can be made: {}", key.escape_ascii());
+        match (Key::decode(key), Key::home(key)) {
+            // What they said follows from what is there.
+            (Ok(Key::Layout | Key::NextIno), _) => {}
+            (Ok(Key::HomeOf(ino)), _) if self.files.objects.keys().any(|home| home.ino() == ino) => {}
+            (Ok(Key::HomeOf(ino)), _) => self.lose(format!("#{ino}").into_bytes(), "where it lies is not known"),
+            (Ok(Key::Name(home, name)), _) => {
+                self.lose_at(&home, format!("the name {}: what it led to", name.escape_ascii()));
+            }
+            (_, Some(home)) => self.lose_at(&home, entry()),
+            (_, None) => self.lose(Vec::new(), entry()),
+        }
     }
 
     /// An inode's record is another one from now on.

@@ -20,7 +20,11 @@ const FOUND: &[u8] = b"lost+found";
 impl<S: KeyValue> Mend<'_, S> {
     /// Goes along all names from the root, and brings what is not reached to where it is.
     pub(super) fn connect(&mut self) -> Result<()> {
-        if self.files.inode(&Home::root()).is_none_or(|root| !root.is_directory()) {
+        let root = self.files.inode(&Home::root());
+        if root.is_none_or(|root| !root.is_directory()) {
+            if root.is_some() {
+                self.lose(Vec::new(), "what was in its place and no directory, with all that it had");
+            }
             self.remove_object(&Home::root())?;
             self.complete_objects()?;
         }

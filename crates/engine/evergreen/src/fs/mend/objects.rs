@@ -1,6 +1,6 @@
 //! What lies under each home: that it has an inode, and that this says what is there.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::ControlFlow};
 
 use senesce_fsapi::{FileKind, Ino, Timestamp};
 
@@ -29,7 +29,11 @@ impl<S: KeyValue> Mend<'_, S> {
         for home in self.files.objects.keys().cloned().collect::<Vec<_>>() {
             let ino = home.ino();
             let other = self.files.home_of.get(&ino).filter(|other| **other != home);
-            if other.is_some_and(|other| self.files.inode(other).is_some()) {
+            if let Some(other) = other.filter(|other| self.files.inode(other).is_some()).cloned() {
+                if !self.is_copy(&home, &other)? {
+                    let place = home.path();
+                    self.lose_at(&other, format!("what lay at {}, too: it is deleted", place.escape_ascii()));
+                }
                 self.tell(format!("deleted: what inode {ino} had at {}", home.path().escape_ascii()));
                 self.remove_object(&home)?;
                 continue;
@@ -40,7 +44,7 @@ impl<S: KeyValue> Mend<'_, S> {
                         self.tell(format!("inode {ino} was made anew"));
                         let more =
                             if inode.is_directory() { "perhaps names" } else { "the size behind the last block" };
-                        self.remade.push((home.clone(), format!("owner, permissions, times, {more}")));
+                        self.lose_at(&home, format!("owner, permissions, times, {more}"));
                         self.put_inode(&home, inode)?;
                     }
                     None => {
@@ -64,6 +68,24 @@ impl<S: KeyValue> Mend<'_, S> {
             }
         }
         Ok(())
+    }
+
+    /// Whether all that lies under a home lies under another one, too.
+    fn is_copy(&self, home: &Home, other: &Home) -> Result<bool> {
+        let ranges = [(home.metadata(), other.metadata()), (home.blocks_from(0), other.blocks_from(0))];
+        let behind = 1 + home.byte_count();
+        for (own, others) in ranges {
+            let mut result = Ok(true);
+            self.store.scan(&own.start, &own.end, &mut |key, value| {
+                let same = [&others.start[..=other.byte_count()], &key[behind..]].concat();
+                result = self.store.get(&same).map(|there| there == Some(value));
+                if matches!(result, Ok(true)) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
+            if !result? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Inodes say from now on what they have.
@@ -92,7 +114,14 @@ impl<S: KeyValue> Mend<'_, S> {
             std::mem::take(&mut object.unordered).into_keys().collect()
         };
         let has_target = kind != FileKind::Symlink && object.target.take().is_some();
-        let has_blocks = kind != FileKind::File && std::mem::take(&mut object.blocks) > 0;
+        let blocks = if kind == FileKind::File { 0 } else { std::mem::take(&mut object.blocks) };
+        let has = [(names.len() as u64, "names"), (unordered.len() as u64, "places of names")];
+        let has = has.into_iter().chain([(has_target.into(), "targets"), (blocks, "blocks")]);
+        let has: Vec<String> =
+            has.filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+        if !has.is_empty() {
+            self.lose_at(home, format!("{} of another kind of inode: deleted", has.join(", ")));
+        }
         for name in names {
             self.delete(home.name_key(&name))?;
         }
@@ -102,7 +131,7 @@ impl<S: KeyValue> Mend<'_, S> {
         if has_target {
             self.delete(home.target_key())?;
         }
-        if has_blocks {
+        if blocks > 0 {
             self.delete_range(home.blocks_from(0))?;
         }
         Ok(())
