@@ -31,5 +31,5 @@ pub use fs::{EvergreenFs, FsOptions, LostFile, Mended, Survey, SurveyedFile, che
 pub use key_value::{CHANGE_BYTES, Claim, KeyValue, Live, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 pub use message::{Edit, Message};
 pub use model::ModelStore;
-pub use repair::{Loss, Lost, RepairReport, repair};
+pub use repair::{Loss, Lost, RepairReport, Told, repair};
 pub use store::{Evergreen, FLUSHED_LEVELS, Figures, Flushes, Limits, MakeOptions};

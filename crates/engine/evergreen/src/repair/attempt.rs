@@ -6,7 +6,7 @@ use senesce_block::BlockDevice;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{
-    LOST, bases,
+    Told, bases,
     log::{self, LogState},
     rebuild::{Nodes, Rebuilt, rebuild},
     scan::{Found, scan},
@@ -23,7 +23,7 @@ pub(super) struct Attempt {
     /// With which it begins: where all is, and what the log is.
     pub superblock: Superblock,
     pub rebuilt: Rebuilt,
-    pub told: Vec<String>,
+    pub told: Vec<Told>,
     /// What is left of the log, from where the superblock says.
     log: LogState,
     space: Space,
@@ -62,12 +62,12 @@ pub(super) fn best(device: &Arc<dyn BlockDevice>, why: &[String]) -> Result<Atte
         let area = Area::new(device.clone(), base.superblock.geometry);
         let log = log::read(device, &base.superblock)?;
         let reach = *reach.get_or_insert(Reach { generation: base.superblock.generation, next: log.next });
-        let mut told = why.to_vec();
-        told.push(format!("taken was {}", base.told));
+        let mut told: Vec<Told> = why.iter().map(Told::note).collect();
+        told.push(Told::note(format!("taken was {}", base.told)));
         let attempt = match NodeMap::load(&area, &base.superblock) {
             Ok(map) => complete(&mut Nodes::by_map(&area, &map, &none), &base.superblock, true, log, told),
             Err(error) => {
-                told.push(format!("{error}: the map was made anew of the headers of nodes"));
+                told.push(Told::note(format!("{error}: the map was made anew of the headers of nodes")));
                 by_headers(&area, scanned(), &base.superblock, log, told)
             }
         };
@@ -83,9 +83,11 @@ pub(super) fn best(device: &Arc<dyn BlockDevice>, why: &[String]) -> Result<Atte
             let Some(superblock) = made_up(device, scanned(), known, generation) else { continue };
             let area = Area::new(device.clone(), superblock.geometry);
             let mut nodes = Nodes::by_headers(&area, scanned(), generation, true);
-            let mut told = why.to_vec();
-            told.push(format!("taken were the nodes that were there when superblock {generation} was written"));
-            told.push(format!("what the log held is {LOST}: nothing says where it begins"));
+            let mut told: Vec<Told> = why.iter().map(Told::note).collect();
+            told.push(Told::note(format!(
+                "taken were the nodes that were there when superblock {generation} was written"
+            )));
+            told.push(Told::loss("what the log held is lost: nothing says where it begins"));
             let log = LogState { batches: 0, damage: Some((String::new(), 0)), next: 0, end: 0 };
             choose(&mut best, complete(&mut nodes, &superblock, false, log, told));
         }
@@ -105,13 +107,7 @@ pub(super) fn best(device: &Arc<dyn BlockDevice>, why: &[String]) -> Result<Atte
 
 /// The tree of a superblock without its map. If what is found is not what the map had, as its checksum proves, no node is believed that may
 /// be older than it was.
-fn by_headers(
-    area: &Area,
-    found: &Found,
-    superblock: &Superblock,
-    log: LogState,
-    told: Vec<String>,
-) -> Option<Attempt> {
+fn by_headers(area: &Area, found: &Found, superblock: &Superblock, log: LogState, told: Vec<Told>) -> Option<Attempt> {
     let generation = superblock.generation;
     let rebuilt = |is_strict| {
         rebuild(&mut Nodes::by_headers(area, found, generation, is_strict), Some(superblock.root), superblock.next_node)
@@ -128,10 +124,9 @@ fn by_headers(
         return finished(first, superblock, log, told);
     }
     let mut attempt = finished(rebuilt(true), superblock, log, told)?;
-    let not_proven = format!(
-        "it is not all that the lost one had: of what is not named some may be {LOST}, too, and be as it was before"
-    );
-    attempt.told.push(not_proven);
+    let not_proven =
+        "it is not all that the lost one had: of what is not named some may be lost, too, and be as it was before";
+    attempt.told.push(Told::loss(not_proven));
     attempt.doubt += NOT_PROVEN;
     Some(attempt)
 }
@@ -174,17 +169,17 @@ fn complete(
     superblock: &Superblock,
     is_root_known: bool,
     log: LogState,
-    told: Vec<String>,
+    told: Vec<Told>,
 ) -> Option<Attempt> {
     let rebuilt = rebuild(nodes, is_root_known.then_some(superblock.root), superblock.next_node);
     finished(rebuilt, superblock, log, told)
 }
 
-fn finished(rebuilt: Rebuilt, superblock: &Superblock, log: LogState, mut told: Vec<String>) -> Option<Attempt> {
+fn finished(rebuilt: Rebuilt, superblock: &Superblock, log: LogState, mut told: Vec<Told>) -> Option<Attempt> {
     let used: Vec<_> = rebuilt.places.values().flat_map(|place| place.extents.to_vec()).collect();
     let space = Space::complement(superblock.geometry.units, used).ok()?;
     if let Some((damage, _)) = log.damage.as_ref().filter(|(damage, _)| !damage.is_empty()) {
-        told.push(format!("{damage}: what came behind {} batches of the log is {LOST}", log.batches));
+        told.push(Told::loss(format!("{damage}: what came behind {} batches of the log is lost", log.batches)));
     }
     let superblock = superblock.clone();
     Some(Attempt { superblock, rebuilt, told, log, space, generation: 0, doubt: 0 })
@@ -200,10 +195,10 @@ impl Attempt {
         let (own, other) = (self.superblock.generation, newest.generation);
         if own < other && self.log.next < newest.next {
             let batches = newest.next - self.log.next;
-            self.told.push(format!(
-                "the last {batches} batches that superblock {other} and its log have are {LOST}: superblock {own} and the log behind it \
+            self.told.push(Told::loss(format!(
+                "the last {batches} batches that superblock {other} and its log have are lost: superblock {own} and the log behind it \
                  have them no more"
-            ));
+            )));
             self.doubt += ROLLED_BACK;
         }
         self

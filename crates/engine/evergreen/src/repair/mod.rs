@@ -60,6 +60,31 @@ impl fmt::Display for Loss {
     }
 }
 
+/// Something that a repair tells of what leads to the nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// In words.
+    pub what: String,
+    /// Whether something is gone by it, or may be, of which no files are named.
+    pub is_loss: bool,
+}
+
+impl Told {
+    fn note(what: impl Into<String>) -> Self {
+        Self { what: what.into(), is_loss: false }
+    }
+
+    fn loss(what: impl Into<String>) -> Self {
+        Self { what: what.into(), is_loss: true }
+    }
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
 /// What a repair did, or would do.
 #[derive(Clone, Debug, Default)]
 pub struct RepairReport {
@@ -68,7 +93,7 @@ pub struct RepairReport {
     /// Whether it was done.
     pub is_done: bool,
     /// What was wrong with what leads to the nodes, and what was taken in its place.
-    pub told: Vec<String>,
+    pub told: Vec<Told>,
     /// What of the tree is lost.
     pub lost: Vec<Loss>,
     /// What was put right among the files, and which of them lost what.
@@ -80,12 +105,9 @@ pub struct RepairReport {
 impl RepairReport {
     /// Whether something is gone that was there.
     pub fn has_lost(&self) -> bool {
-        !self.lost.is_empty() || !self.files.lost.is_empty() || self.told.iter().any(|told| told.contains(LOST))
+        !self.lost.is_empty() || !self.files.lost.is_empty() || self.told.iter().any(|told| told.is_loss)
     }
 }
-
-/// What a sentence has that tells of a loss in the log.
-const LOST: &str = "lost";
 
 /// Repairs what lies on a device, if it is damaged; nothing is written if `is_dry`, or if no clean state is found. Nobody may have
 /// it open.
@@ -110,7 +132,7 @@ pub fn repair(device: &Arc<dyn BlockDevice>, is_dry: bool) -> Result<RepairRepor
     chosen.write(&staged)?;
     let store = match Evergreen::open(shared.clone(), Limits::default()) {
         Err(Error::Damaged { place, what }) => {
-            report.told.push(format!("{place}: {what}: what the log holds is {LOST}"));
+            report.told.push(Told::loss(format!("{place}: {what}: what the log holds is lost")));
             staged.reset();
             chosen.forget_log(device);
             chosen.write(&staged)?;

@@ -166,7 +166,7 @@ fn mended(device: &Arc<dyn BlockDevice>, want: &Tree, told: &str) -> RepairRepor
     };
     let is_told = |path: &[u8]| lost.contains(path) || names_lost(path);
     // What is lost of the log, or with a map, is told, but not of which files.
-    let is_proven = report.told.iter().all(|told| !told.contains(LOST));
+    let is_proven = report.told.iter().all(|told| !told.is_loss);
     for (path, node) in want.iter().filter(|_| is_proven) {
         let mut node = node.clone();
         let found = got.get(path).inspect(|found| {
@@ -190,6 +190,34 @@ fn mended(device: &Arc<dyn BlockDevice>, want: &Tree, told: &str) -> RepairRepor
     let again = repair(device, false).unwrap();
     assert!(!again.is_needed, "{told}: {:?}", again.told);
     report
+}
+
+#[test]
+fn a_devices_name_reports_no_loss() {
+    let device = Arc::new(MemoryDevice::new("lost.img", Size(8 << 20)));
+    Evergreen::make(device.clone(), &TINY).unwrap();
+    let store = Arc::new(Evergreen::open(device.clone(), Limits::default()).unwrap());
+    EvergreenFs::format(store.clone(), FsOptions::default()).unwrap();
+    store.checkpoint().unwrap();
+    drop(store);
+    let bench = Bench::new(&device);
+    bench.spoil_map();
+    let report = repair(&bench.device, true).unwrap();
+    assert!(report.told.iter().any(|told| told.what.contains("lost.img")), "{:?}", report.told);
+    assert!(report.is_needed && !report.has_lost(), "{report:#?}");
+}
+
+#[test]
+fn beside_a_superblock_that_cannot_be_read_all_is_repaired() {
+    let device = example(0);
+    for at in crate::disk::SLOTS_AT {
+        let bench = Bench::new(&device);
+        bench.spoil_header(bench.nodes(0)[4]);
+        let faulty = Arc::new(senesce_block::FaultDevice::new(bench.device.clone()));
+        faulty.inject(&format!("fail read at {at}+4096")).unwrap();
+        let report = repair(&(faulty as Arc<dyn BlockDevice>), false).unwrap();
+        assert!(report.is_done && report.check.is_clean(), "{at}: {report:#?}");
+    }
 }
 
 #[test]
@@ -352,7 +380,7 @@ fn what_was_not_logged_is_not_passed_over_for_a_node() {
             let report = mended(&bench.device, &want, &format!("node {node}, logged: {is_logged}"));
             assert!(report.has_lost(), "{report:#?}");
             let taken = format!("taken was superblock {generation} ");
-            assert!(report.told.iter().any(|told| told.starts_with(&taken)), "{report:#?}");
+            assert!(report.told.iter().any(|told| told.what.starts_with(&taken)), "{report:#?}");
         }
         // Without the newest superblock the one before is taken, which is a loss only if that can be told.
         let bench = Bench::new(&device);

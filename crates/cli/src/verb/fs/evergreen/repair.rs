@@ -41,7 +41,7 @@ fn print(report: &RepairReport) {
             }
         }
     };
-    list("found", report.told.clone());
+    list("found", report.told.iter().map(ToString::to_string).collect());
     list("lost", report.lost.iter().map(ToString::to_string).collect());
     list("files that are not what they were", report.files.lost.iter().map(ToString::to_string).collect());
     list("put right", report.files.mended.clone());
@@ -58,7 +58,7 @@ fn print_json(report: &RepairReport) {
             "format": "senesce-fs-repair-evergreen/1",
             "needed": report.is_needed,
             "done": report.is_done,
-            "found": texts(&report.told),
+            "found": report.told.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "lost": report.lost.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "files_lost": report.files.lost.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "put_right": texts(&report.files.mended),
