@@ -1,6 +1,6 @@
 //! The two places of the superblock, written in turn.
 
-use senesce_block::BlockDevice;
+use senesce_block::{BlockDevice, BlockError, BlockResult};
 
 use super::{BLOCK, Damage, Decoded, FORMAT_VERSION, Superblock, geometry::SECOND_SLOT_AT, superblock::MAGIC};
 use crate::{Error, Result};
@@ -13,6 +13,8 @@ pub(crate) const SLOTS_AT: [u64; 2] = [0, SECOND_SLOT_AT];
 pub struct Slots {
     /// At 0, and at 1 MiB: a superblock, or why it is none.
     pub slots: [Decoded<Superblock>; 2],
+    /// Why the device does not give one of them.
+    pub failed: Option<BlockError>,
 }
 
 impl Slots {
@@ -23,18 +25,27 @@ impl Slots {
     }
 }
 
-/// Reads both slots. Errors: `Device`; `WrongDevice` if the device ends before the second one.
+/// Reads both slots. One that the device does not give is damage of that slot.
+///
+/// Errors: `Device` if it gives neither; `WrongDevice` if the device ends before the second one.
 pub fn read_slots(device: &dyn BlockDevice) -> Result<Slots> {
     if device.size().0 < SECOND_SLOT_AT + BLOCK as u64 {
         let what = format!("{} bytes; an evergreen has more than {SECOND_SLOT_AT}", device.size().0);
         return Err(Error::WrongDevice { device: device.name().to_owned(), what });
     }
-    let read = |at| -> Result<Decoded<Superblock>> {
+    let read = |at| -> BlockResult<Decoded<Superblock>> {
         let mut block = Box::new([0; BLOCK]);
-        device.read_at(at, &mut block[..])?;
+        // Again, if it failed: the other superblock may be the older one, and what a device gives at last is better than that.
+        device.read_at(at, &mut block[..]).or_else(|_| device.read_at(at, &mut block[..]))?;
         Ok(Superblock::decode(&block))
     };
-    Ok(Slots { slots: [read(SLOTS_AT[0])?, read(SLOTS_AT[1])?] })
+    let unreadable = |error: &BlockError| Err(Damage::new("superblock", "block", error, "one that can be read"));
+    Ok(match SLOTS_AT.map(read) {
+        [Err(error), Err(_)] => return Err(Error::Device(error)),
+        [Err(error), Ok(second)] => Slots { slots: [unreadable(&error), second], failed: Some(error) },
+        [Ok(first), Err(error)] => Slots { slots: [first, unreadable(&error)], failed: Some(error) },
+        [Ok(first), Ok(second)] => Slots { slots: [first, second], failed: None },
+    })
 }
 
 /// Whether an evergreen lies on a device, of whatever version, damaged or not: as far as can be told.
@@ -46,11 +57,12 @@ pub fn is_evergreen(device: &dyn BlockDevice) -> bool {
 
 /// The newest superblock of a device.
 ///
-/// Errors: `Device`; `WrongDevice` if no evergreen lies there, one of another format, or a part of one only; `Damaged` if neither slot
-/// can be read, or they belong to different file systems.
+/// Errors: `Device` if a slot fails and the other one holds no superblock; `WrongDevice` if no evergreen lies there, one of another
+/// format, or a part of one only; `Damaged` if neither slot holds a superblock, or they belong to different file systems.
 pub fn read_newest(device: &dyn BlockDevice) -> Result<Superblock> {
     let wrong = |what: String| Error::WrongDevice { device: device.name().to_owned(), what };
-    let newest = match read_slots(device)?.slots {
+    let Slots { slots, failed } = read_slots(device)?;
+    let newest = match slots {
         [Ok(first), Ok(second)] => {
             if first.uuid != second.uuid {
                 let what = "the superblocks at 0 and at 1 MiB are of different file systems".to_owned();
@@ -61,6 +73,9 @@ pub fn read_newest(device: &dyn BlockDevice) -> Result<Superblock> {
         [Err(damage), _] | [_, Err(damage)] if damage.field == "version" => return Err(wrong(other_version(&damage))),
         [Ok(only), Err(_)] | [Err(_), Ok(only)] => only,
         [Err(first), Err(second)] => {
+            if let Some(error) = failed {
+                return Err(Error::Device(error));
+            }
             if [&first, &second].iter().all(|damage| damage.field == "magic") {
                 return Err(wrong("no evergreen lies there: no superblock at 0, and none at 1 MiB".to_owned()));
             }
@@ -97,7 +112,9 @@ fn other_version(damage: &Damage) -> String {
 
 #[cfg(test)]
 mod tests {
-    use senesce_block::MemoryDevice;
+    use std::sync::Arc;
+
+    use senesce_block::{FaultDevice, MemoryDevice};
     use senesce_core::Bytes;
 
     use super::{
@@ -124,6 +141,27 @@ mod tests {
         let device = device_with(&[4, 5]);
         device.write_at(SECOND_SLOT_AT + 40, &[1]).unwrap();
         assert_eq!(read_newest(&device).unwrap().generation, 4, "the newer one was torn");
+    }
+
+    #[test]
+    fn a_slot_that_cannot_be_read_is_damaged_and_the_other_one_counts() {
+        for (fault, generation) in [("fail read at 0+4096", Some(5)), ("fail read at 1048576+4096", Some(4))]
+            .into_iter()
+            .chain([("fail read 1", Some(5)), ("fail read 2", Some(5)), ("fail read 1..", None)])
+        {
+            let device = FaultDevice::new(Arc::new(device_with(&[4, 5])));
+            device.inject(fault).unwrap();
+            match read_newest(&device) {
+                Ok(newest) => assert_eq!(Some(newest.generation), generation, "{fault}"),
+                Err(error) => assert!(generation.is_none() && matches!(error, Error::Device(_)), "{fault}: {error}"),
+            }
+        }
+        let device = FaultDevice::new(Arc::new(device_with(&[5])));
+        device.inject("fail read at 1048576+4096").unwrap();
+        assert!(
+            matches!(read_newest(&device), Err(Error::Device(_))),
+            "zeros beside it do not say that nothing is there"
+        );
     }
 
     #[test]

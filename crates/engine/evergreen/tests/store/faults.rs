@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
-use senesce_block::{FaultDevice, MemoryDevice};
+use senesce_block::{BlockDevice, FaultDevice, MemoryDevice};
 use senesce_core::{Rng, Seed};
 use senesce_evergreen::{
-    Batch, Error, Evergreen, KeyValue, Limits, MakeOptions, ModelStore,
+    Batch, Error, Evergreen, KeyValue, Limits, MakeOptions, ModelStore, check_store,
     disk::{Area, NodeMap, read_newest},
 };
 
@@ -219,6 +219,30 @@ fn one_leaf_that_cannot_be_read_any_more_does_not_keep_from_the_others() {
         }
     }
     assert!((1..60).contains(&lost), "{lost} of {} cannot be read", model.len());
+}
+
+#[test]
+fn beside_a_superblock_that_cannot_be_read_the_other_one_counts() {
+    // The newer one lies at 0; that it was durable is told by what is in the log behind it.
+    for (slot, is_newer) in [(0, true), (1 << 20, false)] {
+        let device = made(4 << 20, &TIGHT);
+        let store = Evergreen::open(device.clone(), FEW).unwrap();
+        let mut batch = Batch::new();
+        batch.put(key(1), vec![1; 100]);
+        store.apply(batch).unwrap();
+        store.sync().unwrap();
+        drop(store);
+        let faulty = Arc::new(FaultDevice::new(device));
+        faulty.inject(&format!("fail read at {slot}+4096")).unwrap();
+        let report = check_store(&(faulty.clone() as Arc<dyn BlockDevice>)).unwrap();
+        assert_eq!(report.is_clean(), !is_newer, "{slot}: {:?}", report.findings);
+        let torn = report.torn_superblock.unwrap();
+        assert!(torn.to_string().contains("one that can be read"), "{slot}: {torn}");
+        match Evergreen::open(faulty, FEW) {
+            Ok(store) => assert!(!is_newer && entries(&store).unwrap().len() == 1, "{slot}"),
+            Err(error) => assert!(is_newer && matches!(error, Error::Damaged { .. }), "{slot}: {error}"),
+        }
+    }
 }
 
 #[test]
