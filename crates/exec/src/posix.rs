@@ -51,6 +51,8 @@ pub struct PosixTarget {
 const PLAIN: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 const SETGID: u32 = 0o2000;
 const SPECIAL: u32 = 0o7000;
+/// statfs(2).
+const FUSE_MAGIC: u64 = 0x6573_5546;
 
 impl PosixTarget {
     /// Opens a directory to apply operations below it. Keeps it open: drop the target before unmounting.
@@ -121,6 +123,13 @@ fn failure(errno: Errno, written: Option<u64>) -> OpFailure {
 
 fn nothing_done(errno: Errno) -> OpFailure {
     failure(errno, None)
+}
+
+/// Makes all of a file system durable. FUSE does not hear of that; of a sync of a directory it does, and our engines take it for one of all.
+fn sync_file_system(root: impl AsFd + Copy) -> rustix::io::Result<()> {
+    rustix::fs::syncfs(root)?;
+    let is_fuse = rustix::fs::fstatfs(root).is_ok_and(|found| found.f_type as u64 & 0xFFFF_FFFF == FUSE_MAGIC);
+    if is_fuse { rustix::fs::fsync(root) } else { Ok(()) }
 }
 
 /// When the last call of an operation fails, undoes the ones before it, so that "nothing was done" is true.
@@ -234,7 +243,7 @@ impl Target for PosixTarget {
                 let file = rustix::fs::openat(dir, c_str(first), flags, Mode::empty()).map_err(nothing_done)?;
                 rustix::fs::fsync(&file).map_err(nothing_done)
             }
-            Op::SyncFs => rustix::fs::syncfs(dir).map_err(nothing_done),
+            Op::SyncFs => sync_file_system(dir).map_err(nothing_done),
             Op::Allocate { path, mode, len } => {
                 at(path)?;
                 let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;

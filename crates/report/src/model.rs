@@ -269,15 +269,16 @@ fn amplified<'r>(results: &'r Results, valid: &BTreeSet<&CellKey>) -> impl Itera
 }
 
 fn amplification_of_all(results: &Results, valid: &BTreeSet<&CellKey>) -> BTreeMap<(String, Role), f64> {
-    let mut sums: BTreeMap<(String, Role), (u64, u64)> = BTreeMap::new();
-    for row in results.aging.iter().filter(|row| valid.contains(&row.key)) {
-        if let Some(written) = row.device_written_bytes {
-            let sum = sums.entry((row.key.arm.clone(), row.key.role)).or_default();
-            *sum = (sum.0 + written, sum.1 + row.written_bytes);
-        }
+    // Of all steps or of none: a part of them is not what the arm wrote.
+    let mut sums: BTreeMap<(String, Role), Option<(u64, u64)>> = BTreeMap::new();
+    for row in &results.aging {
+        let sum = sums.entry((row.key.arm.clone(), row.key.role)).or_insert(Some((0, 0)));
+        let written = row.device_written_bytes.filter(|_| valid.contains(&row.key));
+        *sum = sum.zip(written).map(|((device, content), written)| (device + written, content + row.written_bytes));
     }
-    let ratio =
-        |(key, (device, content)): (_, (u64, u64))| (content > 0).then(|| (key, device as f64 / content as f64));
+    let ratio = |(key, sum): (_, Option<(u64, u64)>)| {
+        sum.filter(|(_, content)| *content > 0).map(|(device, content)| (key, device as f64 / content as f64))
+    };
     sums.into_iter().filter_map(ratio).collect()
 }
 

@@ -250,7 +250,7 @@ const KEY_COLUMNS: [Column; 4] = [
         "file_system",
         ColumnType::Text,
         "",
-        "The file system: `ext4`, `xfs`, `btrfs`, `garden`; `host` for whatever holds a directory.",
+        "The file system: `ext4`, `xfs`, `btrfs`, `garden`, `evergreen`; `host` for whatever holds a directory.",
     ),
     column("role", ColumnType::Text, "", "Which volume: `full`, `empty` or `unaged`."),
     column("pulls", ColumnType::UInt64, "1", "The checkpoint, as the number of counted steps (pulls) done before it."),
@@ -415,7 +415,7 @@ table_row! { AgingRow, Aging, key;
     wall_seconds: float, "s", "Wall time of the steps.";
     user_seconds: float, "s", "CPU time of the whole process in user mode meanwhile.";
     system_seconds: float, "s", "CPU time of the whole process in the kernel meanwhile.";
-    device_written_bytes: optional_uint, "B", "Bytes the block device was asked to write for all that, from its statistics: from the end of the checkpoint before until the volume was unmounted after the steps, so that nothing waits in memory; null in a directory, and in results from before there was this column.";
+    device_written_bytes: optional_uint, "B", "Bytes the block device was asked to write for all that, from its statistics: from the end of the checkpoint before until the volume was unmounted after the steps and their measuring, which may mount it again, so that nothing waits in memory; null in a directory, and in results from before there was this column.";
 }
 table_row! { LatencyRow, Latency, key;
     operation: text, "", "`create`, `write`, `truncate`, `mkdir`, `rmdir`, `rename`, `unlink`, `symlink`, `link`, `chmod`, `remove-tree`, `fsync`, `syncfs`, `allocate`, `set-modified`, `read`; `all` for all but `fsync` and `syncfs` together.";

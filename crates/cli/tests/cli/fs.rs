@@ -96,6 +96,28 @@ fn what_was_written_before_a_kill_is_there_after_it() {
     lab.run(["fs", "mount", "g", "mnt", "--volume", "other"]).refused(2, &["no volume other", "it has: main"]);
 }
 
+#[test]
+fn with_write_back_what_was_synced_before_a_kill_is_there_after_it() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    mkfs(&lab);
+    let mut child = mount(&lab, &["--write-back", "--point-every", "3600"]);
+    write_and_copy(&lab);
+    // What was closed the engine has, in this order; one sync makes all of it durable.
+    fs::File::open(lab.path("mnt/moved-4/39")).unwrap().sync_all().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    lab.run(["clean"]).good();
+    assert!(check(&lab).contains("clean"));
+    let mut child = mount(&lab, &["--write-back"]);
+    assert_as_copied(&lab);
+    must("umount", &[&lab.path("mnt").to_string_lossy()]);
+    assert!(child.wait().unwrap().success());
+    assert!(check(&lab).contains(" 0 operations in the log"));
+}
+
 /// Writes over all blocks of a drive but its label and superblocks.
 fn ruin(path: &Path) {
     let file = OpenOptions::new().write(true).open(path).unwrap();

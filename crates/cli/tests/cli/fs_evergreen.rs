@@ -110,7 +110,7 @@ fn what_was_written_before_a_kill_is_there_after_it() {
         command.args(["fs", "mount", "e.img", "mnt"]).args(more).stdout(Stdio::piped()).stderr(Stdio::piped());
         start(&lab, &mut command)
     };
-    let mut child = mount(&["--point-every", "3600"]);
+    let mut child = mount(&["--point-every", "3600", "--write-back"]);
     lab.run(["fs", "stat", "e.img"]).refused(3, &["another has it open"]);
     write_and_copy(&lab);
     fs::File::open(lab.path("mnt/moved-4/39")).unwrap().sync_all().unwrap();

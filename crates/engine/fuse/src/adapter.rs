@@ -401,6 +401,10 @@ impl Filesystem for Adapter {
     }
 
     fn lseek(&self, _: &Request, number: INodeNo, _: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
+        // The engine does not have yet what the kernel keeps: without an answer all of a file is data to the kernel.
+        if self.write_back {
+            return reply.error(Errno::ENOSYS);
+        }
         let Some(what) = seek_to(whence) else { return reply.error(Errno::EINVAL) };
         let Ok(offset) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };
         match self.fs.seek(ino(number), offset, what) {

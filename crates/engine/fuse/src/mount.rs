@@ -96,6 +96,8 @@ impl Mounted {
         let served = self.thread.take().map(JoinHandle::join);
         let point = self.point.clone();
         match served {
+            // The kernel cut the connection before all threads had heard that it was unmounted: another way to say so.
+            Some(Ok(Err(source))) if source.kind() == io::ErrorKind::ConnectionAborted => {}
             Some(Ok(Err(source))) => return Err(Error::Served { point, source }),
             Some(Err(_)) => {
                 return Err(Error::Served { point, source: io::Error::other("the serving thread panicked") });

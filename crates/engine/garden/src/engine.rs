@@ -221,9 +221,8 @@ impl Garden {
 
     /// Says when operations are acknowledged from now on. What waited until now is durable when it returns.
     pub fn set_acknowledge(&self, when: Acknowledge) -> Result<()> {
-        self.shared.sync()?;
         self.shared.is_early.store(when == Acknowledge::Done, Relaxed);
-        Ok(())
+        self.shared.sync()
     }
 
     /// Makes all that was acknowledged durable. Cost: writes the records that wait.
@@ -433,9 +432,6 @@ impl Shared {
     }
 
     pub fn sync(&self) -> Result<()> {
-        if !self.is_early.load(Relaxed) {
-            return Ok(());
-        }
         let last = self.lock().log.last();
         self.commit(last)
     }

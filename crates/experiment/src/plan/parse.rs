@@ -9,8 +9,6 @@ use super::{Edition, Engine, FileSystemName, GardeningName, PLAN_FORMAT, Plan, V
 
 /// What the mount of an engine of our own may be told, besides a garden's gardening, which has a key of its own.
 const ENGINE_OPTIONS: [&str; 3] = ["threads", "cache", "point-every"];
-/// The same without a value.
-const ENGINE_FLAGS: [&str; 1] = ["write-back"];
 
 /// A plan cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -140,11 +138,8 @@ impl Plan {
             .filter(|(_, option)| !option.is_empty())
         {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
-            let is_known = ENGINE_OPTIONS.contains(&name) && !value.is_empty() || ENGINE_FLAGS.contains(&option);
-            if !is_known {
-                let options = ENGINE_OPTIONS.iter().map(|name| format!("{name}=…"));
-                let known: Vec<String> = options.chain(ENGINE_FLAGS.map(str::to_owned)).collect();
-                let known = known.join(", ");
+            if !ENGINE_OPTIONS.contains(&name) || value.is_empty() {
+                let known = ENGINE_OPTIONS.map(|name| format!("{name}=…")).join(", ");
                 return wrong("file_system.mount", &format!("has {option:?}; the mount of {kind} takes {known}"));
             }
         }
@@ -356,9 +351,7 @@ mod tests {
     #[test]
     fn gardens_are_named_after_their_gardening() {
         let named = |gardening| {
-            let kind = format!(
-                "kind = \"garden\"\nmount = \"threads=1,point-every=2,write-back\"\ngardening = \"{gardening}\""
-            );
+            let kind = format!("kind = \"garden\"\nmount = \"threads=1,point-every=2\"\ngardening = \"{gardening}\"");
             Plan::parse(Path::new("p.toml"), &SMALL.replace("kind = \"ext4\"", &kind)).unwrap().file_systems[0].name()
         };
         assert_eq!(["off", "csc", "war", "all"].map(named), ["garden", "garden-csc", "garden-war", "garden-all"]);

@@ -17,6 +17,9 @@ use super::{
 };
 use crate::{Error, FileSystemKind, Result, circumstances};
 
+/// statfs(2).
+const FUSE_MAGIC: u64 = 0x6573_5546;
+
 /// The machine itself: an adapter, which reads `/proc` and `/sys`, runs programs and waits in real time.
 #[derive(Clone, Debug)]
 pub struct LinuxHost {
@@ -320,7 +323,10 @@ impl Host for LinuxHost {
 
     fn sync_file_system(&self, root: &Path) -> Result<()> {
         let fd = linux_file::open(root, OFlags::RDONLY | OFlags::DIRECTORY)?;
-        rustix::fs::syncfs(&fd).map_err(Error::io("sync the file system of", root))
+        rustix::fs::syncfs(&fd).map_err(Error::io("sync the file system of", root))?;
+        // FUSE does not hear of syncs of whole file systems; that of a directory our engines take for all.
+        let is_fuse = rustix::fs::fstatfs(&fd).is_ok_and(|found| found.f_type as u64 & 0xFFFF_FFFF == FUSE_MAGIC);
+        if is_fuse { rustix::fs::fsync(&fd).map_err(Error::io("sync", root)) } else { Ok(()) }
     }
 
     fn circumstances(&self, device: Option<&Path>) -> Vec<(String, String)> {

@@ -154,6 +154,7 @@ impl Chores {
 
     /// A failure is told once; what does not work any more then, unmounting tells again.
     pub(super) fn do_some(&mut self, garden: &Garden) {
+        self.sync(garden);
         if self.failed {
             return;
         }
@@ -161,19 +162,23 @@ impl Chores {
             garden.set_headroom(collect_headroom());
             self.told = Some(Instant::now());
         }
-        let done = self.sync(garden).and_then(|()| self.fill(garden)).and_then(|()| self.make_point(garden));
+        let done = self.fill(garden).and_then(|()| self.make_point(garden));
         if let Err(error) = done.and_then(|()| self.garden(garden)) {
             eprintln!("senesce: {error}");
             self.failed = true;
         }
     }
 
-    fn sync(&mut self, garden: &Garden) -> senesce_garden::Result<()> {
+    /// Whatever else failed. If this fails the engine has stopped, and whoever uses it hears that.
+    fn sync(&mut self, garden: &Garden) {
         if self.synced.elapsed() >= SYNC {
-            garden.sync()?;
+            if let Err(error) = garden.sync()
+                && !std::mem::replace(&mut self.failed, true)
+            {
+                eprintln!("senesce: {error}");
+            }
             self.synced = Instant::now();
         }
-        Ok(())
     }
 
     fn make_point(&mut self, garden: &Garden) -> senesce_garden::Result<()> {

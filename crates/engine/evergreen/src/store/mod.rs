@@ -186,8 +186,7 @@ impl Evergreen {
         if !self.core.has_room(&state, record.len(), batch.claim.is_removal) {
             return Ok(Tried::NoRoom);
         }
-        state.live = live;
-        self.commit(&mut state, batch, record)?;
+        self.commit(&mut state, live, batch, record)?;
         Ok(Tried::Done)
     }
 
@@ -200,14 +199,16 @@ impl Evergreen {
     }
 
     /// A batch is in the log, or in a hole of it, and in the tree.
-    fn commit(&self, state: &mut State, batch: &mut Batch, record: &[u8]) -> Result<()> {
-        self.core.earn(state, &batch.claim);
+    fn commit(&self, state: &mut State, live: u64, batch: &mut Batch, record: &[u8]) -> Result<()> {
         if self.is_unlogged(state, batch) {
             self.log.leave_out()?;
             self.core.counters.note_unlogged(record.len());
         } else {
             self.log.append_record(record)?;
         }
+        // Only what the log has taken is claimed.
+        state.live = live;
+        self.core.earn(state, &batch.claim);
         state.run.note(batch);
         let mut view = self.core.shared.lock();
         view.ingest(std::mem::take(batch).into());

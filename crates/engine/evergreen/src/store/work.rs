@@ -88,8 +88,7 @@ impl Evergreen {
             && self.has_log_room(&state, batch, record)
             && self.core.has_much_room(&state, record.len());
         if is_possible {
-            state.live = live;
-            self.commit(&mut state, batch, record)?;
+            self.commit(&mut state, live, batch, record)?;
         }
         drop(state);
         if !is_possible || waiting > node || self.is_checkpoint_due() || self.is_log_due() {

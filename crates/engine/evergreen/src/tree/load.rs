@@ -44,7 +44,12 @@ impl<S: Source> Load<S> {
     pub(super) fn read(&self) -> Result<Vec<Arc<Node>>> {
         let lying = Lying { source: &*self.source, id: self.want.id, place: &self.place };
         let one = match (&self.want.node, &self.want.what) {
-            (node, What::Row(_)) => return lying.read_row(node.as_deref(), &self.behind),
+            (node, What::Row(_)) => match (lying.read_row(node.as_deref(), &self.behind), node) {
+                (Ok(row), _) => return Ok(row),
+                // What lies behind it may be what cannot be read: nobody has asked for that yet.
+                (Err(_), Some(node)) => lying.read_parts(node, 0..node.parts()),
+                (Err(_), None) => lying.read_whole(),
+            },
             (None, What::Whole) => lying.read_whole(),
             (None, What::Header | What::Parts(_)) => lying.read_header(),
             (Some(node), What::Parts(parts)) => lying.read_parts(node, parts.clone()),

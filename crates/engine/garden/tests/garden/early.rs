@@ -5,14 +5,14 @@ use std::sync::Arc;
 use senesce_block::{BlockOperation, CrashPlan, FaultDevice, MemoryDevice, Recording};
 use senesce_core::{Bytes, Seed};
 use senesce_fsapi::{
-    FileSystem, ModelFs,
+    FileSystem, Ino, ModelFs, NewNode,
     conformance::{Draw, Operation, Player, SequenceOptions, Tree, collect_tree, find_difference, set_root},
 };
 use senesce_garden::{Acknowledge, Limits};
 
 use crate::{
     crash::{LIMITS, TINY, story},
-    rig::{Devices, Rig, VOLUME, findings, open, shared},
+    rig::{Devices, Rig, Shape, VOLUME, caller, findings, open, shared},
 };
 
 /// Every so many operations somebody asks for a sync.
@@ -43,7 +43,12 @@ fn record(operations: &[Operation], limits: Limits) -> Run {
         assert_eq!(format!("{got:?}"), format!("{want:?}"), "{operation:?}");
         trees.push(collect_tree(model).unwrap());
         if number % SYNC_EVERY == 0 {
-            rig.fs().sync_all().unwrap();
+            // A sync of whatever file is one of all.
+            if number % 2 == 0 {
+                rig.fs().sync(Ino::ROOT).unwrap()
+            } else {
+                rig.fs().sync_all().unwrap()
+            }
             recording.mark(number);
         }
     }
@@ -121,4 +126,26 @@ fn fewer_flushes_are_asked_of_the_log_and_a_change_of_mind_makes_all_durable() {
     rig.garden().set_acknowledge(Acknowledge::Durable).unwrap();
     assert_eq!(flushes(), before + 2);
     assert_eq!(play(&mut rig, &story[10..12]), 2);
+}
+
+#[test]
+fn no_more_than_some_mebibytes_wait() {
+    const BLOCK: usize = 1 << 20;
+    let shape = Shape { stripes: 8192, log_bytes: 128 << 20, ..TINY };
+    let mut devices = shape.devices();
+    let log = Arc::new(FaultDevice::new(devices.pop().unwrap()));
+    let mut devices = shared(devices);
+    devices.push(log.clone());
+    let rig = Rig::on(&shape, devices, Limits { cache_bytes: 128 << 20, dirty_bytes: 128 << 20 });
+    let ino = rig.fs().make_node(&caller(1), Ino::ROOT, b"file", &NewNode::file(0o644)).unwrap().ino;
+    rig.garden().consistency_point().unwrap();
+    rig.garden().set_acknowledge(Acknowledge::Done).unwrap();
+    let before = log.requests(BlockOperation::Flush);
+    let data = vec![7; BLOCK / 2];
+    for number in 0..40 {
+        rig.fs().write(&caller(2), ino, (number % 8) * data.len() as u64, &data).unwrap();
+        let flushes = log.requests(BlockOperation::Flush) - before;
+        // 20 MiB are twice 8 MiB and a little.
+        assert_eq!(flushes, (number + 1) / 16, "after {} KiB", (number + 1) * 512);
+    }
 }
