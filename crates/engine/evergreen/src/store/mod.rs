@@ -126,9 +126,10 @@ impl Evergreen {
             self.core.spend(tidied + moved);
             // Where little is free, there is room for some leaves each time.
             if tidied == 0 || tidied >= most / 2 {
-                return Ok(());
+                break;
             }
         }
+        Ok(())
     }
 
     /// What was read and written since it was opened.

@@ -53,11 +53,15 @@ impl Evergreen {
         state.is_attended
     }
 
-    /// Does one thing that is due: brings down what waits in the root, makes a checkpoint, or writes the log. Returns whether anything was.
+    /// Does one thing that is due: brings down what waits in the root, makes a checkpoint, or writes the log. Returns whether anything was
+    /// done; nothing is where nobody [attends](Self::attend) any more, so who asks again and again comes to an end.
     ///
     /// Errors: as [`checkpoint`](Self::checkpoint) has them; it is due again then.
     pub fn work(&self) -> Result<bool> {
         self.core.expect_working()?;
+        if !self.is_attended() {
+            return Ok(false);
+        }
         if self.core.settle()? {
             return Ok(true);
         }

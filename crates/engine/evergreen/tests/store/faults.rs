@@ -183,6 +183,21 @@ fn a_leaf(device: &Arc<MemoryDevice>) -> (u64, u64) {
 
 #[test]
 fn one_leaf_that_cannot_be_read_any_more_does_not_keep_from_the_others() {
+    a_leaf_cannot_be_read(&|_| 0);
+}
+
+#[test]
+fn who_attends_comes_to_an_end_beside_a_leaf_that_cannot_be_read_any_more() {
+    a_leaf_cannot_be_read(&|store| {
+        store.attend();
+        let is_at_end = |done: &Result<bool, Error>| !matches!(done, Ok(true));
+        let last = (0..100).map(|_| store.work()).find(is_at_end);
+        last.expect("it works for ever").is_err().into()
+    });
+}
+
+/// Each write is followed by `work`, which returns how much of it failed.
+fn a_leaf_cannot_be_read(work: &dyn Fn(&Evergreen) -> usize) {
     const KEYS: u64 = 600;
     let device = made(4 << 20, &TINY);
     let store = Evergreen::open(device.clone(), FEW).unwrap();
@@ -205,9 +220,15 @@ fn one_leaf_that_cannot_be_read_any_more_does_not_keep_from_the_others() {
     let store = Evergreen::open(faulty.clone(), FEW).unwrap();
     let mut rng = Rng::for_purpose(Seed(5), "writes");
     let mut write = |number: u64| put(&store, [&key(rng.below(KEYS))[..], &number.to_le_bytes()].concat().into(), 2);
-    let refused = (0..2000).filter(|number| write(*number).is_err()).count();
-    assert!((1..20).contains(&refused), "{refused} of 2000 were refused");
+    let (mut refused, mut failed) = (0, 0);
+    for number in 0..2000 {
+        refused += usize::from(write(number).is_err());
+        failed += work(&store);
+    }
+    assert!(refused < 20 && refused + failed > 0, "{refused} of 2000 were refused, {failed} times work failed");
     store.sync().unwrap();
+    store.dismiss();
+    assert!(!store.work().unwrap(), "nobody attends");
     drop(store);
     // As after a kill: what waits for that leaf is in the log or in the nodes above.
     let store = Evergreen::open(faulty, FEW).unwrap();
