@@ -35,18 +35,7 @@ impl Core {
         cut: impl FnOnce() -> LogStart,
         most: u64,
     ) -> Result<(LogStart, u64)> {
-        let (frozen, freed) = {
-            self.expect_working()?;
-            let mut tree = self.tree();
-            tree.settle()?;
-            // No batch comes between what is taken of the log and what is taken of the tree.
-            let mut state = self.lock();
-            state.unplaced = self.shared.lock().cache.dirty_bytes();
-            let (start, live) = (cut(), state.live);
-            let tree::Frozen { mut nodes, freed, root, next } = tree.freeze();
-            nodes.sort_by(|(_, a), (_, b)| (a.height(), &a.lower).cmp(&(b.height(), &b.lower)));
-            (Frozen { nodes, generation: durable.generation + 1, start, live, root, next }, freed)
-        };
+        let (frozen, freed) = self.freeze(durable.generation + 1, cut)?;
         if frozen.nodes.is_empty() && freed.is_empty() && frozen.start == durable.replay {
             return Ok((frozen.start, 0));
         }
@@ -77,6 +66,20 @@ impl Core {
         *durable = Durable::from(&superblock);
         self.counters.note_checkpoint(superblock.map.bytes);
         Ok((frozen.start, moved))
+    }
+
+    /// Takes the tree as it is, for a checkpoint of a generation. Returns also the nodes that it names no more.
+    pub(super) fn freeze(&self, generation: u64, cut: impl FnOnce() -> LogStart) -> Result<(Frozen, Vec<NodeId>)> {
+        self.expect_working()?;
+        let mut tree = self.tree();
+        tree.settle()?;
+        // No batch comes between what is taken of the log and what is taken of the tree.
+        let mut state = self.lock();
+        state.unplaced = self.shared.lock().cache.dirty_bytes();
+        let (start, live) = (cut(), state.live);
+        let tree::Frozen { mut nodes, freed, root, next } = tree.freeze();
+        nodes.sort_by(|(_, a), (_, b)| (a.height(), &a.lower).cmp(&(b.height(), &b.lower)));
+        Ok((Frozen { nodes, generation, start, live, root, next }, freed))
     }
 
     /// The nodes lie where they were placed from now on, and those that were freed nowhere. Returns where they lay before: that is
@@ -129,9 +132,9 @@ impl Core {
         })
     }
 
-    fn unfreeze(&self, frozen: &Frozen, freed: &[NodeId]) {
+    pub(super) fn unfreeze(&self, frozen: &Frozen, freed: &[NodeId]) {
         let mut state = self.lock();
-        state.unplaced = 0;
+        (state.unplaced, state.promised) = (0, 0);
         self.shared.lock().cache.unfreeze(frozen.nodes.iter().map(|(id, _)| *id), freed);
     }
 

@@ -102,6 +102,8 @@ struct State {
     live: u64,
     /// Bytes of nodes that a checkpoint writes, and that have no place yet.
     unplaced: u64,
+    /// Bytes of leaves that a checkpoint moves, and for which no space is taken yet.
+    promised: u64,
     run: Run,
     /// Bytes that may be written that need not be. See `tidy`.
     credit: u64,

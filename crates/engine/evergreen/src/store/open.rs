@@ -62,7 +62,14 @@ impl Evergreen {
         let (area, counters) = (Area::new(device, geometry), Counters::default());
         let pool = Arc::new(Pool::new(area.clone(), counters.clone()));
         let tree = Tree::new(pool, NodeMap::new(), &options.shape);
-        let state = State { space: Space::new(geometry.units), live: 0, unplaced: 0, run: Run::default(), credit: 0 };
+        let state = State {
+            space: Space::new(geometry.units),
+            live: 0,
+            unplaced: 0,
+            promised: 0,
+            run: Run::default(),
+            credit: 0,
+        };
         let start = LogStart::first(&options.uuid, 1);
         let mut durable = Durable { generation: 0, replay: start, map: Default::default() };
         let (uuid, shape, limits) = (options.uuid, options.shape, Limits::default());
@@ -105,7 +112,7 @@ impl Evergreen {
             view.ingest(batch.into());
             view.trim(limits.cache_bytes);
         }
-        let state = State { space, live, unplaced: 0, run: Run::default(), credit: 0 };
+        let state = State { space, live, unplaced: 0, promised: 0, run: Run::default(), credit: 0 };
         let core = Core::new(area, uuid, shape, limits, (tree, state), counters);
         let mut durable = Durable::from(&superblock);
         let end = replay.end(superblock.generation + 1);

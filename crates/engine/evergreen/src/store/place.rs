@@ -15,7 +15,7 @@ use crate::{
 
 /// A node that is to be written.
 #[derive(Clone)]
-enum Member<'a> {
+pub(super) enum Member<'a> {
     Dirty(NodeId, &'a Arc<Node>),
     /// As it lies there.
     Clean(NodeId, Place),
@@ -42,12 +42,13 @@ impl Core {
         Ok((placed, moved))
     }
 
-    /// The nodes that are to lie behind each other. Inner nodes above those of leaves are alone.
-    fn groups<'a>(&self, frozen: &'a Frozen, most: u64) -> (Vec<Vec<Member<'a>>>, u64) {
+    /// The nodes that are to lie behind each other. Inner nodes above those of leaves are alone. What is moved has space promised: batches
+    /// that come until it is taken do not count on it.
+    pub(super) fn groups<'a>(&self, frozen: &'a Frozen, most: u64) -> (Vec<Vec<Member<'a>>>, u64) {
         let mut leaves: HashMap<NodeId, &Arc<Node>> = HashMap::new();
         leaves.extend(frozen.nodes.iter().filter(|(_, node)| node.height() == 0).map(|(id, node)| (*id, node)));
         let (mut groups, mut moved) = (Vec::new(), 0);
-        let state = self.lock();
+        let mut state = self.lock();
         for (id, parent) in frozen.nodes.iter().filter(|(_, node)| node.height() == 1) {
             let view = self.shared.lock();
             let child = |id: NodeId| match leaves.remove(&id) {
@@ -74,6 +75,7 @@ impl Core {
         // In the order of keys: whose parent is not dirty.
         let rest = frozen.nodes.iter().filter(|(id, node)| node.height() > 1 || leaves.contains_key(id));
         groups.extend(rest.map(|(id, node)| vec![Member::Dirty(*id, node)]));
+        state.promised = moved;
         (groups, moved)
     }
 
@@ -82,6 +84,10 @@ impl Core {
         let run = {
             let mut state = self.lock();
             let units = group.iter().map(|member| self.most_units(member)).sum();
+            // What is not dirty has its space in the run, or stays where it is.
+            let clean = group.iter().filter(|member| !member.is_dirty());
+            let clean: u32 = clean.map(|member| self.most_units(member)).sum();
+            state.promised -= u64::from(clean) * u64::from(self.area.geometry().unit_bytes);
             let near = near(&self.shared.lock(), &group[0], placed);
             state.space.take_run(units, near)
         };

@@ -79,10 +79,10 @@ impl Core {
     }
 
     /// What a checkpoint would take now.
-    fn needed_bytes(&self, state: &State) -> u64 {
+    pub(super) fn needed_bytes(&self, state: &State) -> u64 {
         let view = self.shared.lock();
         let map = NodeMap::most_bytes(view.cache.map().len() + view.cache.dirty_count());
-        view.cache.dirty_bytes() + state.unplaced + map + u64::from(self.area.geometry().unit_bytes)
+        view.cache.dirty_bytes() + state.unplaced + state.promised + map + u64::from(self.area.geometry().unit_bytes)
     }
 
     /// What one batch can make dirty: itself in the root, and on each level a child, a neighbour, and what they are split into.
