@@ -15,6 +15,8 @@ mod place;
 mod pool;
 mod room;
 mod run;
+#[cfg(test)]
+mod tests;
 mod tidy;
 mod work;
 
@@ -120,7 +122,9 @@ impl Evergreen {
     }
 
     fn checkpoint_in_turn(&self, durable: &mut Durable) -> Result<()> {
-        loop {
+        // Others may earn, while this goes on, what the next round spends.
+        const MOST_ROUNDS: usize = 16;
+        for _ in 0..MOST_ROUNDS {
             let most = self.core.credit();
             let tidied = self.core.tidy(most / 2);
             let (start, moved) = self.core.checkpoint(durable, || self.log.cut(), most - most.min(tidied))?;
@@ -313,11 +317,12 @@ impl Core {
         self.tree.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Brings down what waits in the root, if that is due. Returns whether it was.
+    /// Brings down what waits in the root, if that is due. Returns whether it was and is not any more: what waits for a child that
+    /// cannot be read stays, and to try that again at once is of no use.
     fn settle(&self) -> Result<bool> {
         let mut tree = self.tree();
         let is_due = !tree.is_settled();
-        tree.settle().map(|()| is_due)
+        tree.settle().map(|()| is_due && tree.is_settled())
     }
 
     /// Forgets what is too much.

@@ -40,23 +40,30 @@ impl Core {
         state.credit = state.credit.saturating_sub(bytes);
     }
 
-    /// Brings down what waits for leaves, if much is dead, as far as there is room, until about `most` bytes more are dirty. Returns how many
-    /// are. What cannot be read is passed over: whoever asks for it is told.
+    /// Brings down what waits for leaves, if much is dead, as far as there is room, until about `most` bytes more are dirty by that. Returns
+    /// how many are; what others do meanwhile is not counted, but for what comes during a step. What cannot be read is passed over: whoever asks for it is told.
     pub(super) fn tidy(&self, most: u64) -> u64 {
-        let first = self.dirty_bytes();
+        let mut tidied = 0;
         for _ in 0..most / u64::from(self.shape.node_bytes) * LOOKED_AT_FOR_EACH {
             let mut tree = self.tree();
             let is_worth = || {
                 let state = self.lock();
                 self.is_wasteful(&state) && self.has_spare(&state, 0)
             };
-            if self.dirty_bytes() >= first + most || !is_worth() || !tree.tidy().unwrap_or(false) {
+            if tidied >= most as i64 || !is_worth() {
+                break;
+            }
+            let before = self.dirty_bytes();
+            let is_more = tree.tidy().unwrap_or(false);
+            // Less than before, where leaves became one.
+            tidied += self.dirty_bytes() as i64 - before as i64;
+            if !is_more {
                 break;
             }
             drop(tree);
             self.trim();
         }
-        self.dirty_bytes().saturating_sub(first)
+        tidied.max(0) as u64
     }
 
     /// Whether more is in use than is good. If nobody claims anything, nothing is known.
