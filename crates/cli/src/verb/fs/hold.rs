@@ -53,5 +53,10 @@ pub(super) fn hold(custodian: &Custodian, served: Served<'_>, each: &mut dyn FnM
     {
         eprintln!("somebody still uses {}; it ends with the last of them", point.display());
     }
+    // Programs may go on writing for long: what they do is to be durable as soon as before.
+    while !mounted.is_over() {
+        thread::sleep(LOOK);
+        each();
+    }
     Ok(mounted.join()?)
 }
