@@ -8,6 +8,7 @@
 
 use std::{
     path::{Path, PathBuf},
+    process::Command,
     time::Duration,
 };
 
@@ -43,7 +44,14 @@ impl Powered {
 
     /// Cuts the power: a copy of what the disk holds now takes its place.
     fn cut(self, lab: &Lab, options: &str, next_image: PathBuf) -> Self {
-        must("cp", &["--sparse=always", &self.image.to_string_lossy(), &next_image.to_string_lossy()]);
+        // Power is cut at one moment. What the kernel writes while the copy is made would be of several.
+        let (image, next) = (self.image.to_string_lossy(), next_image.to_string_lossy());
+        for _ in 0..50 {
+            must("cp", &["--sparse=always", &image, &next]);
+            if Command::new("cmp").args(["-s", &image, &next]).status().unwrap().success() {
+                break;
+            }
+        }
         // What the running machine holds, and no reboot would leave: volumes and loop devices.
         if lab.path("host/run/resources.ndjson").exists() {
             lab.run(["clean", "host/run"]).good();
