@@ -133,8 +133,8 @@ impl<S: KeyValue> Mend<'_, S> {
         let found = self.found()?;
         let ino = Ino(home.ino());
         let Some(inode) = self.files.inode(&home) else { return Ok(()) };
-        let name = format!("#{}", ino.0).into_bytes();
-        let path = [FOUND, b"/", &name].concat();
+        let name = self.free_name(&found, format!("#{}", ino.0).as_bytes());
+        let path = [&self.path_of(&found)[..], b"/", &name].concat();
         self.lose(home.path(), format!("the name: it is {} now", path.escape_ascii()));
         let told = (found.child(self.files.order, &name, ino.0) != home).then(|| home.clone());
         self.add(&found, name, Entry { ino, kind: inode.kind, label: 0, floor: 0, home: told })?;
@@ -146,18 +146,30 @@ impl<S: KeyValue> Mend<'_, S> {
         self.walk(home, path, parent)
     }
 
-    /// The directory for what has no name.
+    /// A name that nothing in a directory has: this one, or it with a number behind it.
+    fn free_name(&self, directory: &Home, name: &[u8]) -> Vec<u8> {
+        let names = &self.files.objects[directory].names;
+        numbered(name).find(|name| !names.contains_key(name)).expect("numbers do not come to an end")
+    }
+
+    /// The directory for what has no name: the first of `lost+found`, `lost+found.1`, ... that is one, or is not there yet.
     fn found(&mut self) -> Result<Home> {
         let root = Home::root();
-        let there = self.files.objects[&root].names.get(FOUND).cloned();
-        if let Some(entry) = there
-            && let Some(home) = self.files.home_of.get(&entry.ino.0).cloned()
-            && self.files.inode(&home).is_some_and(|inode| inode.is_directory())
-        {
-            return Ok(home);
+        let home_of = |entry: &Entry| self.files.home_of.get(&entry.ino.0).cloned();
+        let is_directory = |home: &Home| self.files.inode(home).is_some_and(|inode| inode.is_directory());
+        let mut name = FOUND.to_vec();
+        for candidate in numbered(FOUND) {
+            match self.files.objects[&root].names.get(&candidate).map(home_of) {
+                None => {
+                    name = candidate;
+                    break;
+                }
+                Some(Some(home)) if is_directory(&home) => return Ok(home),
+                Some(_) => {}
+            }
         }
         let ino = self.new_ino();
-        let home = root.child(self.files.order, FOUND, ino.0);
+        let home = root.child(self.files.order, &name, ino.0);
         let time = Timestamp::default();
         let inode = Inode {
             kind: FileKind::Directory,
@@ -177,18 +189,17 @@ impl<S: KeyValue> Mend<'_, S> {
         self.put(keys::home_of_key(ino.0), home.bytes().to_vec())?;
         self.files.home_of.insert(ino.0, home.clone());
         let object = self.files.object(&home);
-        object.path = Some(FOUND.to_vec());
+        object.path = Some(name.clone());
         object.names_of = 1;
         self.files.object(&root).directories += 1;
-        self.add(&root, FOUND.to_vec(), Entry { ino, kind: FileKind::Directory, label: 0, floor: 0, home: None })?;
+        self.add(&root, name, Entry { ino, kind: FileKind::Directory, label: 0, floor: 0, home: None })?;
         Ok(home)
     }
 
-    /// A name more; it gets a label when they are numbered anew.
+    /// A name more, which is not there; it gets a label when they are numbered anew.
     fn add(&mut self, directory: &Home, name: Vec<u8>, entry: Entry) -> Result<()> {
         let object = self.files.object(directory);
         object.is_relabelled = true;
-        // In the place of one that leads to something else, which is found again by its own number.
         object.names.insert(name, entry);
         if let Some(mut inode) = self.files.inode(directory) {
             inode.size += 1;
@@ -196,4 +207,10 @@ impl<S: KeyValue> Mend<'_, S> {
         }
         Ok(())
     }
+}
+
+/// A name; behind it, the same with 1, 2, ... at its end.
+fn numbered(name: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    let behind = move |number: u64| [name, format!(".{number}").as_bytes()].concat();
+    std::iter::once(name.to_vec()).chain((1..).map(behind))
 }

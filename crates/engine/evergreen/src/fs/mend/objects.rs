@@ -54,6 +54,12 @@ impl<S: KeyValue> Mend<'_, S> {
                     }
                 }
             }
+            let is_link = self.files.inode(&home).is_some_and(|inode| inode.kind == FileKind::Symlink);
+            if is_link && self.files.objects[&home].target.is_none() {
+                self.lose(home.path(), format!("symbolic link {ino}: its target is lost, and so it is gone"));
+                self.remove_object(&home)?;
+                continue;
+            }
             if self.files.home_of.get(&ino) != Some(&home) {
                 self.tell(format!("the home of inode {ino} is recorded again"));
                 self.put(keys::home_of_key(ino), home.bytes().to_vec())?;
@@ -209,7 +215,7 @@ impl<S: KeyValue> Mend<'_, S> {
                 missing = blocks
                     .checked_sub(object.blocks)
                     .filter(|missing| *missing > 0)
-                    .map(|missing| format!("{missing} blocks"));
+                    .map(|missing| format!("{missing} blocks are missing"));
                 *blocks = object.blocks;
                 if object.blocks > 0 {
                     new.size = new.size.max(object.end);
@@ -221,16 +227,20 @@ impl<S: KeyValue> Mend<'_, S> {
                     .size
                     .checked_sub(names)
                     .filter(|missing| *missing > 0)
-                    .map(|missing| format!("{missing} names"));
+                    .map(|missing| format!("{missing} names are missing"));
                 new.size = names;
             }
-            Body::Symlink => new.size = object.target.unwrap_or(0) as u64,
+            Body::Symlink => {
+                new.size = object.target.unwrap_or(0) as u64;
+                missing = (new.size != old.size)
+                    .then(|| format!("its target has {} bytes, and {} are said", new.size, old.size));
+            }
             Body::Special { .. } => {}
         }
         let has_xattrs = (old.xattr_pieces, old.xattr_bytes) == (new.xattr_pieces, new.xattr_bytes);
         let path = object.path.clone().unwrap_or_else(|| home.path());
         if let Some(missing) = missing {
-            self.lose(path.clone(), format!("{missing} are missing"));
+            self.lose(path.clone(), missing);
         }
         if !has_xattrs {
             self.lose(path.clone(), "extended attributes");

@@ -35,6 +35,16 @@ impl Bench {
         self.store.apply(batch).unwrap();
     }
 
+    fn take(&self, key: Vec<u8>) {
+        let mut batch = Batch::new();
+        batch.delete(key);
+        self.store.apply(batch).unwrap();
+    }
+
+    fn fs(&self) -> EvergreenFs<Arc<ModelStore>> {
+        EvergreenFs::open(self.store.clone()).unwrap()
+    }
+
     /// The file lies at another home, too; gives that.
     fn copy_file(&self) -> Home {
         let second = Home::root().child(KeyOrder::BirthPath, b"before", self.file.ino());
@@ -106,6 +116,27 @@ fn what_is_deleted_is_told() {
             "a file with an attribute beside it",
             |bench| bench.put(bench.copy_file().xattr_key(b"user.note", 0), vec![1, 0, 0, 0, 5]),
             &["/directory/file: what lay at before, too: it is deleted"],
+        ),
+        (
+            "a symbolic link without its target",
+            |bench| {
+                let link = bench.fs().symlink(&CALLER, Ino::ROOT, b"link", b"to somewhere").unwrap();
+                let files = Gathered::read(&bench.store, KeyOrder::BirthPath).unwrap();
+                bench.take(files.home_of[&link.ino.0].target_key());
+            },
+            &["/link: symbolic link 1026: its target is lost", "/link: the name: inode 1026 is gone"],
+        ),
+        (
+            "a file where what is found is to go, and a name there that is taken",
+            |bench| {
+                let fs = bench.fs();
+                fs.make_node(&CALLER, Ino::ROOT, b"lost+found", &NewNode::file(0o644)).unwrap();
+                let found = fs.make_node(&CALLER, Ino::ROOT, b"lost+found.1", &NewNode::directory(0o755)).unwrap().ino;
+                let name = format!("#{}", bench.file.ino());
+                fs.make_node(&CALLER, found, name.as_bytes(), &NewNode::file(0o644)).unwrap();
+                bench.take(bench.directory.name_key(b"file"));
+            },
+            &["the name: it is lost+found.1/#3.1 now", "/directory: 1 names are missing"],
         ),
         (
             "a root that is no directory",
