@@ -2,42 +2,54 @@
 
 use std::sync::Arc;
 
-use senesce_block::BlockDevice;
+use senesce_block::{BlockDevice, BlockResult};
 use senesce_fsapi::dump::{Dump, DumpTable};
 
 use super::layout::{SUPERBLOCK, read_fields};
 use crate::{
     Result,
-    disk::{BLOCK, MAX_MAP_PIECES, SLOTS_AT, Superblock, u32_at},
+    disk::{BLOCK, Decoded, MAX_MAP_PIECES, SLOTS_AT, Superblock, u32_at},
 };
 
 const PIECES_AT: usize = 92;
 const EXTENTS_AT: usize = 256;
 
-/// Both superblocks.
+/// Both superblocks. Of one that the device does not give, that is said; if it gives neither, it is the error.
 pub(super) fn superblocks(device: &Arc<dyn BlockDevice>) -> Result<Dump> {
-    let mut blocks = Vec::new();
-    for at in SLOTS_AT {
-        let mut block = Box::new([0; BLOCK]);
-        device.read_at(at, &mut block[..])?;
-        blocks.push((at, Superblock::decode(&block), block));
+    let blocks = SLOTS_AT.map(|at| (at, read(device, at)));
+    if let [(_, Err(error)), (_, Err(_))] = blocks {
+        return Err(error.into());
     }
-    let newest = blocks.iter().filter_map(|(_, sb, _)| sb.as_ref().ok()).map(|sb| sb.generation).max();
+    let decoded = blocks.iter().filter_map(|(_, read)| read.as_ref().ok()?.1.as_ref().ok());
+    let newest = decoded.map(|superblock| superblock.generation).max();
     let mut all = Dump::new(format!("superblocks of {}", device.name()));
-    for (at, superblock, block) in &blocks {
-        let is_newest = superblock.as_ref().is_ok_and(|superblock| Some(superblock.generation) == newest);
+    for (at, read) in &blocks {
+        let superblock = read.as_ref().ok().and_then(|(_, superblock)| superblock.as_ref().ok());
+        let is_newest = superblock.is_some_and(|superblock| Some(superblock.generation) == newest);
         let mut dump = Dump::new(format!("superblock at {at}{}", if is_newest { ", the newest" } else { "" }));
-        if block.iter().all(|&byte| byte == 0) {
-            dump.field("slot", "zeros: never written");
-        } else {
-            superblock_fields(&mut dump, &block[..]);
-            if let Err(damage) = superblock {
-                dump.wrong(damage);
+        match read {
+            Err(error) => dump.wrong(format!("the device does not give it: {error}")),
+            Ok((block, _)) if block.iter().all(|&byte| byte == 0) => dump.field("slot", "zeros: never written"),
+            Ok((block, superblock)) => {
+                superblock_fields(&mut dump, &block[..]);
+                if let Err(damage) = superblock {
+                    dump.wrong(damage);
+                }
             }
         }
         all.parts.push(dump);
     }
     Ok(all)
+}
+
+type Slot = (Box<[u8; BLOCK]>, Decoded<Superblock>);
+
+fn read(device: &Arc<dyn BlockDevice>, at: u64) -> BlockResult<Slot> {
+    let mut block = Box::new([0; BLOCK]);
+    // Again, if it failed: as whoever opens it does.
+    device.read_at(at, &mut block[..]).or_else(|_| device.read_at(at, &mut block[..]))?;
+    let superblock = Superblock::decode(&block);
+    Ok((block, superblock))
 }
 
 fn superblock_fields(dump: &mut Dump, block: &[u8]) {

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     Batch, Change, Message, Result,
-    disk::Reader,
+    disk::{Reader, read_slots},
     log::{FRAME_HEADER, FrameHeader, Replay, Ring, decode_batch, seed},
 };
 
@@ -24,7 +24,8 @@ pub(super) fn log(media: &Media, most: u64) -> Result<Dump> {
     let mut dump = Dump::new(format!("log behind superblock {}", superblock.generation));
     dump.field("position", start.position);
     dump.field("sequence", start.sequence);
-    let mut replay = Replay::new(device.clone(), geometry, superblock.uuid, start);
+    let is_torn = read_slots(&**device)?.torn().is_some();
+    let mut replay = Replay::new(device.clone(), geometry, superblock.uuid, start).beside_torn(is_torn);
     if let Some(Err(error)) = replay.by_ref().find(Result::is_err) {
         dump.wrong(error);
     }

@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
-use senesce_block::{BlockDevice, MemoryDevice};
+use senesce_block::{BlockDevice, FaultDevice, MemoryDevice};
 use senesce_core::Bytes as Size;
 
 use super::*;
@@ -161,4 +161,21 @@ fn damage_is_shown_with_what_is_left() {
     device.write_at((1 << 20) + 100, &[1]).unwrap();
     assert!(!dump(&device, &DumpWhat::Superblocks, 9).unwrap().is_sound());
     assert!(dump(&device, &DumpWhat::Map, 9).is_err(), "no superblock says where it is");
+}
+
+#[test]
+fn beside_a_superblock_that_the_device_does_not_give_the_other_one_is_shown() {
+    let device = example();
+    for (at, other) in [(0, "superblock at 1048576, the newest"), (1 << 20, "superblock at 0, the newest")] {
+        let faulty = Arc::new(FaultDevice::new(device.clone()));
+        faulty.inject(&format!("fail read at {at}+4096")).unwrap();
+        let faulty: Arc<dyn BlockDevice> = faulty;
+        let shown = dump(&faulty, &DumpWhat::Superblocks, 9).unwrap();
+        let [failed, whole] = if at == 0 { [0, 1] } else { [1, 0] }.map(|number| &shown.parts[number]);
+        assert!(failed.wrong[0].starts_with("the device does not give it: ") && failed.fields.is_empty(), "{failed}");
+        assert!(whole.title == other && whole.is_sound() && whole.fields.len() > 10, "{whole}");
+    }
+    let faulty = Arc::new(FaultDevice::new(device));
+    faulty.inject("fail read 1..").unwrap();
+    assert!(dump(&(faulty as Arc<dyn BlockDevice>), &DumpWhat::Superblocks, 9).is_err());
 }
