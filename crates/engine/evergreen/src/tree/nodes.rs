@@ -8,7 +8,7 @@ use std::{
 use super::{Shared, Source, View, cache::is_whole};
 use crate::{
     Result,
-    node::{Node, NodeId},
+    node::{Body, Node, NodeId},
 };
 
 /// Nodes for who changes them. What was taken stays here until it is put back.
@@ -103,6 +103,7 @@ impl<S: Source> Nodes<S> {
 
     /// Puts all back: readers see what was changed at once, with all that arrived meanwhile.
     pub(super) fn put_back(&mut self, root: NodeId) {
+        self.renew_ways(root);
         // What nobody has any more goes when the lock is free again.
         let mut old = Vec::with_capacity(self.taken.len());
         let mut view = self.shared.lock();
@@ -125,6 +126,22 @@ impl<S: Source> Nodes<S> {
             view.ingest(arrived);
         }
         drop(view);
+    }
+
+    /// What is above a changed node is written with it, even if it is as it was: so no node on the device is older than one below it, and one
+    /// that is tells a repair that it is a copy of before. Returns whether anything changed, of a node and what is below it.
+    fn renew_ways(&mut self, id: NodeId) -> bool {
+        let Some(Taken { node, .. }) = self.taken.get(&id) else { return false };
+        let mut is_new = self.is_changed(id);
+        if let Body::Inner(inner) = &node.clone().body {
+            for child in inner.children() {
+                is_new |= self.renew_ways(child.id);
+            }
+        }
+        if let Some(taken) = self.taken.get_mut(&id) {
+            taken.is_changed = is_new;
+        }
+        is_new
     }
 
     fn is_changed(&self, id: NodeId) -> bool {

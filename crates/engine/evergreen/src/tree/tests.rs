@@ -105,6 +105,9 @@ impl Pair {
     /// All dirty nodes go to the shelf, and all are forgotten.
     fn shelve(&mut self) {
         let Frozen { nodes, freed, .. } = self.tree.freeze();
+        let written: BTreeSet<NodeId> = nodes.iter().map(|(id, _)| *id).collect();
+        let root = self.view().root();
+        self.expect_ways(root, &written);
         for (id, node) in &nodes {
             let encoded = node.encode(*id, 7);
             assert!(
@@ -120,6 +123,19 @@ impl Pair {
         }
         self.view().cache.written(nodes.into_iter().map(|(id, _)| id));
         self.view().trim(0);
+    }
+
+    /// No node is older than one below it. Returns whether one below, or this one, is written.
+    fn expect_ways(&mut self, id: NodeId, written: &BTreeSet<NodeId>) -> bool {
+        let node = self.whole(id);
+        let mut below = false;
+        if let Body::Inner(inner) = &node.body {
+            for child in inner.children() {
+                below |= self.expect_ways(child.id, written);
+            }
+        }
+        assert!(!below || written.contains(&id), "{id} is older than one below it");
+        below || written.contains(&id)
     }
 
     fn entries(&mut self) -> Vec<(Bytes, Bytes)> {
@@ -251,9 +267,20 @@ fn long_runs_are_what_the_model_is() {
 fn what_is_brought_down_is_what_it_was() {
     let mut pair = Pair::new(TINY);
     play(&mut pair, 5, 800, 900, 50);
-    while pair.tree.flush_one_way().unwrap() {
+    let mut rng = Rng::for_purpose(Seed(6), "ways");
+    loop {
+        let is_more = match rng.below(3) {
+            0 => pair.tree.tidy().map(|_| true),
+            _ => pair.tree.flush_one_way(),
+        };
         pair.audit();
         pair.same();
+        if rng.below(2) == 0 {
+            pair.shelve();
+        }
+        if !is_more.unwrap() {
+            break;
+        }
     }
 }
 
