@@ -259,6 +259,7 @@ fn difference(after: &Figures, before: &Figures) -> Figures {
         map_write_bytes: after.map_write_bytes - before.map_write_bytes,
         checkpoints: after.checkpoints - before.checkpoints,
         unlogged_bytes: after.unlogged_bytes - before.unlogged_bytes,
+        reads_passed_over: after.reads_passed_over - before.reads_passed_over,
         flushes: std::array::from_fn(|level| Flushes {
             count: after.flushes[level].count - before.flushes[level].count,
             bytes: after.flushes[level].bytes - before.flushes[level].bytes,

@@ -1,6 +1,6 @@
 //! Little-endian numbers at fixed places, and a reader for what has no fixed places.
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 use super::{Damage, Decoded};
 
@@ -126,7 +126,8 @@ impl Reader {
     fn array<const N: usize>(&mut self, field: &'static str) -> Decoded<[u8; N]> {
         self.expect(field, N)?;
         let mut out = [0; N];
-        out.copy_from_slice(&self.rest.split_to(N));
+        // Not as a part of its own: that would be counted, and each number is read so.
+        self.rest.copy_to_slice(&mut out);
         Ok(out)
     }
 

@@ -15,6 +15,8 @@ pub struct Slots {
     pub slots: [Decoded<Superblock>; 2],
     /// Why the device does not give one of them.
     pub failed: Option<BlockError>,
+    /// Readings that failed and were done again, with success.
+    pub repeated: u64,
 }
 
 impl Slots {
@@ -33,19 +35,24 @@ pub fn read_slots(device: &dyn BlockDevice) -> Result<Slots> {
         let what = format!("{} bytes; an evergreen has more than {SECOND_SLOT_AT}", device.size().0);
         return Err(Error::WrongDevice { device: device.name().to_owned(), what });
     }
+    let mut repeated = 0;
     let read = |at| -> BlockResult<Decoded<Superblock>> {
         let mut block = Box::new([0; BLOCK]);
         // Again, if it failed: the other superblock may be the older one, and what a device gives at last is better than that.
-        device.read_at(at, &mut block[..]).or_else(|_| device.read_at(at, &mut block[..]))?;
+        if device.read_at(at, &mut block[..]).is_err() {
+            device.read_at(at, &mut block[..])?;
+            repeated += 1;
+        }
         Ok(Superblock::decode(&block))
     };
     let unreadable = |error: &BlockError| Err(Damage::new("superblock", "block", error, "one that can be read"));
-    Ok(match SLOTS_AT.map(read) {
+    let (slots, failed) = match SLOTS_AT.map(read) {
         [Err(error), Err(_)] => return Err(Error::Device(error)),
-        [Err(error), Ok(second)] => Slots { slots: [unreadable(&error), second], failed: Some(error) },
-        [Ok(first), Err(error)] => Slots { slots: [first, unreadable(&error)], failed: Some(error) },
-        [Ok(first), Ok(second)] => Slots { slots: [first, second], failed: None },
-    })
+        [Err(error), Ok(second)] => ([unreadable(&error), second], Some(error)),
+        [Ok(first), Err(error)] => ([first, unreadable(&error)], Some(error)),
+        [Ok(first), Ok(second)] => ([first, second], None),
+    };
+    Ok(Slots { slots, failed, repeated })
 }
 
 /// Whether an evergreen lies on a device, of whatever version, damaged or not: as far as can be told.
@@ -60,9 +67,13 @@ pub fn is_evergreen(device: &dyn BlockDevice) -> bool {
 /// Errors: `Device` if a slot fails and the other one holds no superblock; `WrongDevice` if no evergreen lies there, one of another
 /// format, or a part of one only; `Damaged` if neither slot holds a superblock, or they belong to different file systems.
 pub fn read_newest(device: &dyn BlockDevice) -> Result<Superblock> {
+    newest_of(device, &mut read_slots(device)?)
+}
+
+/// The same of slots that were read.
+pub(crate) fn newest_of(device: &dyn BlockDevice, slots: &mut Slots) -> Result<Superblock> {
     let wrong = |what: String| Error::WrongDevice { device: device.name().to_owned(), what };
-    let Slots { slots, failed } = read_slots(device)?;
-    let newest = match slots {
+    let newest = match &slots.slots {
         [Ok(first), Ok(second)] => {
             if first.uuid != second.uuid {
                 let what = "the superblocks at 0 and at 1 MiB are of different file systems".to_owned();
@@ -70,13 +81,13 @@ pub fn read_newest(device: &dyn BlockDevice) -> Result<Superblock> {
             }
             if first.generation > second.generation { first } else { second }
         }
-        [Err(damage), _] | [_, Err(damage)] if damage.field == "version" => return Err(wrong(other_version(&damage))),
+        [Err(damage), _] | [_, Err(damage)] if damage.field == "version" => return Err(wrong(other_version(damage))),
         [Ok(only), Err(_)] | [Err(_), Ok(only)] => only,
         [Err(first), Err(second)] => {
-            if let Some(error) = failed {
+            if let Some(error) = slots.failed.take() {
                 return Err(Error::Device(error));
             }
-            if [&first, &second].iter().all(|damage| damage.field == "magic") {
+            if [first, second].iter().all(|damage| damage.field == "magic") {
                 return Err(wrong("no evergreen lies there: no superblock at 0, and none at 1 MiB".to_owned()));
             }
             let what = format!("neither superblock can be read: at 0, {first}; at 1 MiB, {second}");
@@ -87,7 +98,7 @@ pub fn read_newest(device: &dyn BlockDevice) -> Result<Superblock> {
         let (has, wants) = (device.size().0, newest.geometry.device_bytes);
         return Err(wrong(format!("{has} bytes; the evergreen on it was made for {wants}: a part of it is missing")));
     }
-    Ok(newest)
+    Ok(newest.clone())
 }
 
 /// Writes a superblock to the slot of its generation, which is not that of the generation before. Not durable before the next

@@ -33,7 +33,7 @@ pub struct Log {
 
 struct State {
     /// What is in the ring begins here: the start of the last durable superblock.
-    tail: u64,
+    tail: LogStart,
     /// Where the open frame begins, the number of its first batch, and the checksum of the frame before.
     open: LogStart,
     /// Its bytes, with room for the header, and how many batches it has.
@@ -48,6 +48,8 @@ struct State {
     holes: u64,
     cut_holes: u64,
     filled_holes: u64,
+    /// Those of which something in the ring says that they were made good.
+    witnessed_holes: u64,
     /// Somebody writes and flushes now.
     is_busy: bool,
     /// Why nothing can be written any more.
@@ -59,7 +61,7 @@ impl Log {
     /// it is not.
     pub fn new(device: Arc<dyn BlockDevice>, geometry: &Geometry, uuid: &[u8; 16], start: LogStart) -> Self {
         let state = State {
-            tail: start.position,
+            tail: start,
             open: start,
             bytes: vec![0; FRAME_HEADER],
             records: 0,
@@ -69,6 +71,7 @@ impl Log {
             holes: 0,
             cut_holes: 0,
             filled_holes: 0,
+            witnessed_holes: 0,
             is_busy: false,
             failed: None,
         };
@@ -128,13 +131,37 @@ impl Log {
     ///
     /// Errors: `Device`; `Stopped` for all who come behind a failure, for nobody knows what it left.
     pub fn sync(&self) -> Result<bool> {
+        let state = self.lock();
+        let wanted = state.end();
+        self.write_until(state, wanted)
+    }
+
+    /// Batches that were left out are in a tree that a durable superblock names, and this [`trim`](Self::trim) said so: what says of it in the
+    /// ring, should that superblock be damaged later, is durable when it returns. That is a frame behind the mark of the cut: if none came
+    /// meanwhile, one without batches.
+    ///
+    /// Errors: as [`sync`](Self::sync).
+    pub fn witness(&self, start: &LogStart) -> Result<()> {
         let mut state = self.lock();
-        let wanted = state.next_sequence();
+        if state.witnessed_holes == state.filled_holes || state.holes > state.filled_holes {
+            // Of those that came since, the next one is to say it.
+            return Ok(());
+        }
+        state.witnessed_holes = state.filled_holes;
+        if state.open == *start && state.records == 0 {
+            state.close_frame(self.seed);
+        }
+        let wanted = state.end();
+        self.write_until(state, wanted).map(drop)
+    }
+
+    /// Writes what waits until all before a position is durable; false if a hole keeps from it.
+    fn write_until<'a>(&'a self, mut state: MutexGuard<'a, State>, wanted: u64) -> Result<bool> {
         loop {
             if state.holes > state.filled_holes {
                 return Ok(false);
             }
-            if state.durable_sequence >= wanted {
+            if state.durable >= wanted {
                 return Ok(true);
             }
             state.expect_working()?;
@@ -169,14 +196,15 @@ impl Log {
             state.open = state.open.skip(holes);
             state.cut_holes = state.holes;
         }
-        state.open
+        // Nothing but a frame of nothing came behind it: so a superblock that has it already need not be written again.
+        if state.open.sequence == state.tail.sequence { state.tail } else { state.open }
     }
 
     /// A superblock with this start, that of the last cut, is durable: what lies before is needed no more, and what of it waits is durable as it is.
     pub fn trim(&self, start: &LogStart) {
         let mut state = self.lock();
-        assert!(state.tail <= start.position && start.position <= state.open.position, "a start from a cut");
-        state.tail = start.position;
+        assert!(state.tail.position <= start.position && start.position <= state.open.position, "a start from a cut");
+        state.tail = *start;
         state.closed.retain(|(header, _)| header.position >= start.position);
         state.filled_holes = state.cut_holes;
         state.raise_durable(start);
@@ -200,7 +228,7 @@ impl Log {
     /// Bytes that wait in memory.
     pub fn waiting_bytes(&self) -> u64 {
         let state = self.lock();
-        state.used() - (state.durable - state.tail)
+        state.used() - (state.durable - state.tail.position)
     }
 
     /// The number of the next batch.
@@ -256,6 +284,11 @@ impl State {
         self.open.sequence + u64::from(self.records)
     }
 
+    /// Up to where all must be durable that was appended so far.
+    fn end(&self) -> u64 {
+        self.open.position + u64::from(self.records > 0)
+    }
+
     /// All before `start` is durable.
     fn raise_durable(&mut self, start: &LogStart) {
         self.durable = self.durable.max(start.position);
@@ -265,7 +298,7 @@ impl State {
     /// Bytes of the ring up to the end of the open frame.
     fn used(&self) -> u64 {
         let open = if self.records == 0 { 0 } else { frame_bytes(self.bytes.len() - FRAME_HEADER) };
-        self.open.position + open - self.tail
+        self.open.position + open - self.tail.position
     }
 
     /// Whether the open frame is closed before a record of so many bytes.
@@ -278,16 +311,20 @@ impl State {
         let added = if self.is_closed_by(record, ring) {
             self.used() + frame_bytes(4 + record)
         } else {
-            self.open.position - self.tail + frame_bytes(self.bytes.len() - FRAME_HEADER + 4 + record)
+            self.open.position - self.tail.position + frame_bytes(self.bytes.len() - FRAME_HEADER + 4 + record)
         };
         added <= ring
     }
 
     /// The open frame, if it has anything, is one of those that wait.
     fn close(&mut self, seed: u64) {
-        if self.records == 0 {
-            return;
+        if self.records > 0 {
+            self.close_frame(seed);
         }
+    }
+
+    /// The same, even if it has nothing.
+    fn close_frame(&mut self, seed: u64) {
         let mut bytes = std::mem::replace(&mut self.bytes, vec![0; FRAME_HEADER]);
         let body_bytes = (bytes.len() - FRAME_HEADER) as u32;
         bytes.resize(bytes.len().next_multiple_of(BLOCK), 0);

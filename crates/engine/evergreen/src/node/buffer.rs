@@ -106,9 +106,39 @@ impl Buffer {
         for (from, to) in newer.ranges.iter() {
             self.delete_range(from.clone(), to.clone());
         }
-        for (key, message) in newer.messages {
-            self.send(key, message);
+        self.receive_messages(newer.messages.into_iter().collect());
+    }
+
+    /// The same of messages alone, each to another key, in the order of their keys.
+    pub(crate) fn receive_messages(&mut self, newer: Vec<(Bytes, Message)>) {
+        // Up to here it is less work to look for each key.
+        const FEW: usize = 8;
+        if newer.len() * FEW < self.messages.len() {
+            for (key, message) in newer {
+                self.send(key, message);
+            }
+            return;
         }
+        let mut all = Vec::with_capacity(self.messages.len() + newer.len());
+        let mut older = std::mem::take(&mut self.messages).into_iter().peekable();
+        for (key, message) in newer {
+            all.extend(std::iter::from_fn(|| older.next_if(|(before, _)| *before < key)));
+            let is_covered = self.ranges.has(&key);
+            let message = match older.next_if(|(other, _)| *other == key) {
+                Some((_, waiting)) => {
+                    self.weight -= message_weight(&key, &waiting);
+                    message.after(&waiting)
+                }
+                None if is_covered => message.after(&Message::Delete),
+                None => message,
+            };
+            if message != Message::Delete || !is_covered {
+                self.weight += message_weight(&key, &message);
+                all.push((key, message));
+            }
+        }
+        all.extend(older);
+        self.messages = all.into_iter().collect();
     }
 
     /// What it knows of a key.

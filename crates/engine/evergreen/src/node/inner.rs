@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::{Buffer, NodeId, part::Part};
+use crate::Message;
 
 /// An inner node. Invariant: children in the order of their lower bounds, at least one.
 #[derive(Clone, Debug)]
@@ -96,15 +97,18 @@ impl Inner {
                 index += 1;
             }
         }
-        let mut messages = buffer.into_messages().into_iter().peekable();
+        self.receive_messages(buffer.into_messages());
+    }
+
+    /// The same of messages alone, each to another key, in the order of their keys.
+    pub(crate) fn receive_messages(&mut self, messages: impl IntoIterator<Item = (Bytes, Message)>) {
+        let mut messages = messages.into_iter().peekable();
         while let Some((key, _)) = messages.peek() {
             let index = self.index(key);
             let end = self.end(index).cloned();
-            self.children[index].change(|waiting| {
-                while let Some((key, message)) = messages.next_if(|(key, _)| end.as_ref().is_none_or(|end| key < end)) {
-                    waiting.send(key, message);
-                }
-            });
+            let part = std::iter::from_fn(|| messages.next_if(|(key, _)| end.as_ref().is_none_or(|end| key < end)));
+            let part = part.collect();
+            self.children[index].change(|waiting| waiting.receive_messages(part));
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod buffer;
 mod codec;
+mod gather;
 mod header;
 mod inner;
 mod keys;
@@ -15,6 +16,7 @@ use bytes::Bytes;
 pub(crate) use crate::disk::NodeId;
 pub(crate) use buffer::{Buffer, Known};
 pub(crate) use codec::Encoded;
+pub(crate) use gather::Gather;
 pub(crate) use header::{FIRST_READ_BYTES, Header, renew};
 pub(crate) use inner::{Child, Inner};
 pub(crate) use leaf::{Basement, BasementSizes, Entry, Leaf, overlay};

@@ -30,6 +30,9 @@ pub struct Figures {
     pub checkpoints: u64,
     /// Bytes of batches that were not logged.
     pub unlogged_bytes: u64,
+    /// Readings that failed, and that no caller was told of: they could be done without, as those that are only to make leaves lie better, or
+    /// again. What they did not give is as it was before.
+    pub reads_passed_over: u64,
     /// What went down from inner nodes to children, by how many levels these nodes are above the leaves: the first from nodes directly above
     /// them, the last also from all that are higher.
     pub flushes: [Flushes; FLUSHED_LEVELS],
@@ -63,6 +66,7 @@ struct Counts {
     map_write_bytes: AtomicU64,
     checkpoints: AtomicU64,
     unlogged_bytes: AtomicU64,
+    reads_passed_over: AtomicU64,
     flushes: [[AtomicU64; 2]; FLUSHED_LEVELS],
 }
 
@@ -95,6 +99,10 @@ impl Counters {
         self.0.unlogged_bytes.fetch_add(bytes as u64, Relaxed);
     }
 
+    pub(super) fn note_passed_over(&self, reads: u64) {
+        self.0.reads_passed_over.fetch_add(reads, Relaxed);
+    }
+
     pub(super) fn figures(&self) -> Figures {
         let counts = &self.0;
         let [leaf_reads, inner_reads] = counts.reads.each_ref().map(|count| count.load(Relaxed));
@@ -113,6 +121,7 @@ impl Counters {
             map_write_bytes: counts.map_write_bytes.load(Relaxed),
             checkpoints: counts.checkpoints.load(Relaxed),
             unlogged_bytes: counts.unlogged_bytes.load(Relaxed),
+            reads_passed_over: counts.reads_passed_over.load(Relaxed),
             flushes: counts
                 .flushes
                 .each_ref()

@@ -28,7 +28,7 @@ use std::{
 use bytes::Bytes;
 
 pub use figures::{FLUSHED_LEVELS, Figures, Flushes};
-pub use open::MakeOptions;
+pub use open::{MakeOptions, Torn};
 
 use crate::{
     Batch, Error, KeyValue, Live, Result,
@@ -72,6 +72,7 @@ pub struct Evergreen {
     /// Held by the one that makes a checkpoint.
     turn: Mutex<Durable>,
     bell: Bell,
+    torn: Option<Torn>,
 }
 
 /// All but the log.
@@ -129,6 +130,7 @@ impl Evergreen {
             let tidied = self.core.tidy(most / 2);
             let (start, moved) = self.core.checkpoint(durable, || self.log.cut(), most - most.min(tidied))?;
             self.log.trim(&start);
+            self.log.witness(&start)?;
             self.core.spend(tidied + moved);
             // Where little is free, there is room for some leaves each time.
             if tidied == 0 || tidied >= most / 2 {
@@ -141,6 +143,11 @@ impl Evergreen {
     /// What was read and written since it was opened.
     pub fn figures(&self) -> Figures {
         self.core.counters.figures()
+    }
+
+    /// The superblock that could not be read when it was opened, if one could not.
+    pub fn torn(&self) -> Option<&Torn> {
+        self.torn.as_ref()
     }
 
     /// Which store it is.

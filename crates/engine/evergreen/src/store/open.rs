@@ -1,16 +1,21 @@
 //! Making a store, and opening it: the newest superblock, the map of nodes, then the batches of the log behind it.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, OnceLock},
+};
 
 use senesce_block::BlockDevice;
 
 use super::{Core, Durable, Evergreen, Limits, State, figures::Counters, pool::Pool, run::Run, work::Bell};
 use crate::{
     Error, Result,
-    disk::{Area, Damage, Geometry, NodeMap, Shape, Slots, Space, clear_slots, read_newest, read_slots},
+    disk::{Area, Damage, Geometry, NodeMap, Shape, Slots, Space, clear_slots, newest_of, read_slots},
     log::{Log, LogStart, Replay, erase_frames},
+    node::Gather,
     tree::Tree,
 };
+use Step::{ByBatch, ByGroup};
 
 /// How a store is made.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +50,41 @@ impl MakeOptions {
     /// As usual: nodes of 4 MiB, units of 64 KiB.
     pub fn new(uuid: [u8; 16]) -> Self {
         Self { uuid, shape: Shape::default(), unit_bytes: 64 << 10, log_bytes: None }
+    }
+}
+
+/// A superblock that could not be read when a store was opened: its writing was cut short by a loss of power, or it is damaged. Nothing is
+/// missing by that as far as the log can tell; opening has written it anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Torn {
+    place: &'static str,
+    damage: Damage,
+    taken: u64,
+}
+
+impl fmt::Display for Torn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { place, damage, taken } = self;
+        write!(f, "{place} could not be read, superblock {taken} and the log behind it were taken: {damage}")
+    }
+}
+
+/// How much of the log is done again at once.
+#[derive(Clone, Copy)]
+pub(super) enum Step {
+    /// What gives each child of a node a node's weight: so nodes are written over less often than by batches one by one.
+    ByGroup,
+    /// One batch.
+    ByBatch,
+}
+
+impl Step {
+    /// How many bytes of changes come to the tree at once.
+    fn most_bytes(self, shape: &Shape) -> usize {
+        match self {
+            ByGroup => shape.node_bytes as usize * shape.fanout as usize,
+            ByBatch => 0,
+        }
     }
 }
 
@@ -83,7 +123,16 @@ impl Evergreen {
     ///
     /// Errors: `Device`; `WrongDevice`; `Damaged`.
     pub fn open(device: Arc<dyn BlockDevice>, limits: Limits) -> Result<Self> {
-        let superblock = read_newest(&device)?;
+        // Done batch by batch as they came, they make dirty what was dirty then, for which there was room.
+        Self::open_by(device.clone(), limits, ByGroup).or_else(|error| match error {
+            Error::NoSpace { .. } => Self::open_by(device, limits, ByBatch),
+            error => Err(error),
+        })
+    }
+
+    pub(super) fn open_by(device: Arc<dyn BlockDevice>, limits: Limits, step: Step) -> Result<Self> {
+        let mut slots = read_slots(&device)?;
+        let superblock = newest_of(&device, &mut slots)?;
         let (geometry, shape, uuid) = (superblock.geometry, superblock.shape, superblock.uuid);
         let (area, counters) = (Area::new(device.clone(), geometry), Counters::default());
         let map = NodeMap::load(&area, &superblock)?;
@@ -100,18 +149,20 @@ impl Evergreen {
         let next = crate::disk::NodeId(superblock.next_node);
         let mut tree = Tree::open(pool, map, &shape, superblock.root, next)?;
         let mut live = superblock.live_bytes;
-        let slots = read_slots(&device)?;
+        counters.note_passed_over(slots.repeated);
         let mut replay =
             Replay::new(device.clone(), &geometry, uuid, superblock.replay).beside_torn(slots.torn().is_some());
+        let most = step.most_bytes(&shape);
+        let mut group = Gather::default();
         for batch in &mut replay {
             let (_, batch) = batch.map_err(|error| beside(&slots, error))?;
-            // A node that cannot be read must not keep all others away: the second time it is passed over.
-            tree.settle().or_else(|_| tree.settle())?;
             live = live.saturating_add_signed(batch.claim.bytes);
-            let mut view = tree.shared().lock();
-            view.ingest(batch.into());
-            view.trim(limits.cache_bytes);
+            group.add(batch);
+            if group.weight() >= most {
+                counters.note_passed_over(receive(&mut tree, &mut group, &limits)?);
+            }
         }
+        counters.note_passed_over(receive(&mut tree, &mut group, &limits)?);
         let state = State { space, live, unplaced: 0, promised: 0, run: Run::default(), credit: 0 };
         let core = Core::new(area, uuid, shape, limits, (tree, state), counters);
         let mut durable = Durable::from(&superblock);
@@ -119,8 +170,30 @@ impl Evergreen {
         // Only behind a superblock that names it, the log may go on there.
         let (start, _) = core.checkpoint(&mut durable, || end, 0)?;
         let log = Log::new(device, &geometry, &uuid, start);
-        Ok(Self { core, log, turn: Mutex::new(durable), bell: Bell::default() })
+        let torn =
+            slots.torn().map(|(place, damage)| Torn { place, damage: damage.clone(), taken: superblock.generation });
+        Ok(Self { core, log, turn: Mutex::new(durable), bell: Bell::default(), torn })
     }
+}
+
+/// What was gathered comes into the tree, and what is too much goes down. A node that cannot be read must not keep all others away: once it
+/// was found, it is passed over. Returns how often that was so.
+fn receive(tree: &mut Tree<Pool>, group: &mut Gather, limits: &Limits) -> Result<u64> {
+    const MOST: u64 = 64;
+    tree.shared().lock().ingest_all(group);
+    let mut passed_over = 0;
+    loop {
+        let unreadable = tree.unreadable().clone();
+        match tree.settle() {
+            Err(_) if *tree.unreadable() != unreadable && passed_over < MOST => passed_over += 1,
+            done => {
+                done?;
+                break;
+            }
+        }
+    }
+    tree.shared().lock().trim(limits.cache_bytes);
+    Ok(passed_over)
 }
 
 /// Damage of the log, with that of the superblock that may have named a later start.

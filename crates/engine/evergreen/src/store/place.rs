@@ -128,7 +128,10 @@ impl Core {
             }
             Member::Clean(id, place) => {
                 // What cannot be read stays where it is, for whoever asks for it.
-                let Ok(bytes) = self.area.read(&place.extents, 0, place.bytes as usize) else { return Ok(()) };
+                let Ok(bytes) = self.area.read(&place.extents, 0, place.bytes as usize) else {
+                    self.counters.note_passed_over(1);
+                    return Ok(());
+                };
                 let mut bytes = Vec::from(bytes);
                 let Some(sum) = renew(&mut bytes, place.header_sum, generation) else { return Ok(()) };
                 (*id, bytes, sum)

@@ -1,16 +1,19 @@
-//! What is counted while others write.
+//! What is counted while others write, and opening in steps of one batch and of many.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering::SeqCst},
+use std::{
+    ops::ControlFlow,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
 };
 
-use senesce_block::MemoryDevice;
+use senesce_block::{BlockDevice, MemoryDevice};
 use senesce_core::{Bytes as Size, Rng, Seed};
 
-use super::{Evergreen, Limits, MakeOptions};
+use super::{Evergreen, Limits, MakeOptions, open::Step};
 use crate::{
-    Batch, KeyValue,
+    Batch, KeyValue, Message, check_store,
     disk::{KeyOrder, Shape},
 };
 
@@ -76,4 +79,57 @@ fn what_others_write_is_not_counted_as_tidied() {
         is_over.store(true, SeqCst);
         assert_eq!(tidied, []);
     });
+}
+
+#[test]
+fn the_log_done_again_batch_by_batch_and_many_at_once_is_the_same() {
+    let limits = Limits { cache_bytes: 64 << 10, dirty_bytes: 1 << 20 };
+    for seed in 0..6 {
+        let device = Arc::new(MemoryDevice::new("disk", Size(8 << 20)));
+        let shape = Shape { node_bytes: 4096, basement_bytes: 1024, fanout: 4, key_order: KeyOrder::BirthPath };
+        let options = MakeOptions { uuid: [7; 16], shape, unit_bytes: 4096, log_bytes: Some(2 << 20) };
+        Evergreen::make(device.clone(), &options).unwrap();
+        let store = Evergreen::open(device.clone(), limits).unwrap();
+        let mut rng = Rng::for_purpose(Seed(seed), "steps");
+        let key = |rng: &mut Rng| format!("{}{:03}", ["a", "directory/", "b"][rng.below(3) as usize], rng.below(150));
+        for _ in 0..1500 {
+            let mut batch = Batch::new();
+            for _ in 0..rng.between(1, 4) {
+                let bytes = vec![rng.below(250) as u8 + 1; rng.between(1, 200) as usize];
+                match rng.weighted(&[50, 10, 30, 10, 2]) {
+                    0 => batch.put(key(&mut rng), bytes),
+                    1 => batch.delete(key(&mut rng)),
+                    2 => batch.send(key(&mut rng), Message::patch(rng.below(300) as u32, bytes.into())),
+                    3 => batch.send(key(&mut rng), Message::cut(rng.below(200) as u32)),
+                    _ => batch.delete_range(key(&mut rng), key(&mut rng)),
+                }
+            }
+            store.apply(batch).unwrap();
+        }
+        store.sync().unwrap();
+        let want = entries(&store);
+        drop(store);
+        let mut flushes = Vec::new();
+        for step in [Step::ByBatch, Step::ByGroup] {
+            let copy = Arc::new(device.fork());
+            let store = Evergreen::open_by(copy.clone(), limits, step).unwrap();
+            assert!(entries(&store) == want, "seed {seed}");
+            flushes.push(store.figures().flushes.iter().map(|flushes| flushes.count).sum::<u64>());
+            drop(store);
+            let report = check_store(&(copy as Arc<dyn BlockDevice>)).unwrap();
+            assert!(report.is_clean() && report.log_batches == 0, "seed {seed}: {:?}", report.findings);
+        }
+        assert!(flushes[0] > flushes[1] && flushes[1] > 4, "seed {seed}: {flushes:?} flushes");
+    }
+}
+
+fn entries(store: &Evergreen) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut all = Vec::new();
+    store
+        .scan(b"", &[0xff; 4], &mut |key, value| {
+            all.push((key.to_vec(), value.to_vec()));
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    all
 }

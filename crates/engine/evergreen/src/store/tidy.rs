@@ -54,7 +54,10 @@ impl Core {
                 break;
             }
             let before = self.dirty_bytes();
-            let is_more = tree.tidy().unwrap_or(false);
+            let is_more = tree.tidy().unwrap_or_else(|_| {
+                self.counters.note_passed_over(1);
+                false
+            });
             // Less than before, where leaves became one.
             tidied += self.dirty_bytes() as i64 - before as i64;
             if !is_more {

@@ -104,6 +104,11 @@ impl<S: Source> Tree<S> {
         self.nodes.shared()
     }
 
+    /// Children that could not be read when it was settled last, and are passed over for now.
+    pub(crate) fn unreadable(&self) -> &BTreeSet<NodeId> {
+        &self.unreadable
+    }
+
     /// It as it is now, to be written.
     pub(crate) fn freeze(&self) -> Frozen {
         let (nodes, freed) = self.shared().lock().cache.freeze();

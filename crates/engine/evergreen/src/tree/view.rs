@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Cache, Source, ahead::Visit, cache::Found, sizes::Sizes};
 use crate::{
     disk::NodeId,
-    node::{Body, Buffer, Node},
+    node::{Body, Buffer, Gather, Node},
 };
 
 /// What is seen of a tree: its nodes in memory, and what arrived since its nodes were taken to be changed.
@@ -47,6 +47,21 @@ impl<S: Source> View<S> {
             Arc::make_mut(&mut self.arrived).receive(buffer);
         } else {
             self.cache.edit(self.root, |root| root.inner_mut().receive(buffer));
+        }
+    }
+
+    /// The same of what many batches do.
+    pub(crate) fn ingest_all(&mut self, group: &mut Gather) {
+        let (first, messages) = group.take();
+        if !first.is_empty() {
+            self.ingest(first);
+        }
+        if messages.is_empty() {
+            // The root is as it was, and need not be written.
+        } else if self.is_taken {
+            Arc::make_mut(&mut self.arrived).receive_messages(messages);
+        } else {
+            self.cache.edit(self.root, |root| root.inner_mut().receive_messages(messages));
         }
     }
 
