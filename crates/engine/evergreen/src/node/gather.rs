@@ -19,13 +19,16 @@ pub(crate) struct Gather {
     weight: usize,
 }
 
+/// What a message takes in memory, however small it is.
+const LEAST_BYTES: usize = 128;
+
 impl Gather {
     /// A batch comes behind all others.
     pub(crate) fn add(&mut self, batch: Batch) {
         for change in batch.into_changes() {
             match change {
                 Change::One { key, message } => {
-                    self.weight += message_weight(&key, &message);
+                    self.weight += message_weight(&key, &message).max(LEAST_BYTES);
                     self.pending.push((key, message));
                 }
                 Change::DeleteRange { from, to } => {
@@ -37,7 +40,7 @@ impl Gather {
         }
     }
 
-    /// What came since the last [`take`](Self::take) takes at most; less, if some of it does away with other.
+    /// What came since the last [`take`](Self::take) takes at most, in a node or in memory; less, if some of it does away with other.
     pub(crate) fn weight(&self) -> usize {
         self.weight
     }
