@@ -46,7 +46,10 @@ fn print(what: &str, report: &CheckReport) {
         report.free_extents
     );
     if let Some(torn) = &report.torn_superblock {
-        println!("  {torn}: power was lost while it was written, or it is damaged; opening writes it anew");
+        println!(
+            "  {torn}: power was lost while it was written, or it is damaged; superblock {} is used, and opening writes that one anew",
+            report.generation
+        );
     }
     report.findings.iter().take(SHOWN).for_each(|finding| println!("  {finding}"));
     let more = report.findings.len().saturating_sub(SHOWN) as u64 + report.more_findings;
@@ -82,6 +85,7 @@ pub fn stat(place: &Place, as_json: bool) -> Result<()> {
     let Opened { store, .. } = place.evergreen(device.clone(), Limits::default())?;
     let superblock = read_newest(&device)?;
     let (live, geometry, shape) = (store.live(), superblock.geometry, superblock.shape);
+    let passed_over = store.figures().reads_passed_over;
     if as_json {
         println!(
             "{}",
@@ -97,6 +101,8 @@ pub fn stat(place: &Place, as_json: bool) -> Result<()> {
                 "fanout": shape.fanout,
                 "key_order": shape.key_order.to_string(),
                 "superblock": superblock.generation,
+                "reads_passed_over": passed_over,
+                "torn_superblock": store.torn().map(ToString::to_string),
             })
         );
         return Ok(());
@@ -111,5 +117,11 @@ pub fn stat(place: &Place, as_json: bool) -> Result<()> {
         Bytes(geometry.unit_bytes.into()),
         Bytes(geometry.log_bytes)
     );
+    if passed_over > 0 {
+        println!("  {passed_over} readings failed while it was opened, and were done without or again");
+    }
+    if let Some(torn) = store.torn() {
+        println!("  {torn}");
+    }
     Ok(())
 }

@@ -55,6 +55,9 @@ fn serve(custodian: &Custodian, place: &Place, args: &FsMountArgs, quiet: bool) 
     // Opening may do again what the log holds; a read-only mount keeps even that in memory.
     let device = if args.read_only { place.look()? } else { place.open()? };
     let Opened { store, fs } = place.evergreen(device, limits(&args.how))?;
+    if let Some(torn) = store.torn() {
+        eprintln!("senesce: {place}: {torn}");
+    }
     let (threads, write_back, read_only) = (args.how.threads, args.how.write_back, args.read_only);
     let mut chores = Chores::new(args.how.point_every);
     thread::scope(|scope| {

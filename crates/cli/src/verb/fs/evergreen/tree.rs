@@ -81,6 +81,7 @@ pub(super) fn write_figures(figures: &Figures, path: &Path) -> Result<()> {
         "map_write_bytes": figures.map_write_bytes,
         "checkpoints": figures.checkpoints,
         "unlogged_bytes": figures.unlogged_bytes,
+        "reads_passed_over": figures.reads_passed_over,
         "flushes": figures.flushes.iter().enumerate().rev().filter_map(level).collect::<Vec<_>>(),
     });
     fs::write(path, format!("{told:#}\n")).with_context(|| format!("cannot write {}", path.display()))
