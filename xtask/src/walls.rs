@@ -43,7 +43,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("senesce-objects", &[]),
     ("senesce-garden", &["senesce-core", "senesce-block", "senesce-fsapi", "senesce-objects"]),
     ("senesce-evergreen", &["senesce-core", "senesce-block", "senesce-fsapi"]),
-    ("senesce-trials", &["senesce-core", "senesce-block", "senesce-fsapi", "senesce-garden"]),
+    ("senesce-trials", &["senesce-core", "senesce-block", "senesce-fsapi", "senesce-garden", "senesce-objects"]),
     ("senesce-fuse", &["senesce-fsapi"]),
     ("senesce-sim", &["senesce-core", "senesce-device"]),
     (

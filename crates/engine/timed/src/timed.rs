@@ -89,9 +89,7 @@ impl TimedTrial {
             let mut background = self.tape.take();
             let (tape, mut operations) = (self.tape.clone(), Vec::new());
             self.trial.run_point_watched(&mut |request| {
-                let Range { start, end } = read_ahead(request, unit, blocks);
-                // It begins to read the next window before the last one ends.
-                let ahead = start..blocks.min(end + 2 * garden_ahead);
+                let ahead = with_garden_ahead(read_ahead(request, unit, blocks), garden_ahead, blocks);
                 operations.push(compute_operation(request, file, &ahead, tape.take()));
             })?;
             let counted = self.trial.series().points.last().copied().unwrap_or_default();
@@ -123,6 +121,7 @@ impl TimedTrial {
             };
             let ahead = read_ahead(&request, unit, all);
             self.trial.rig().read(ahead.clone())?;
+            let ahead = with_garden_ahead(ahead, self.garden_ahead, all);
             point.operations.push(compute_operation(&request, file, &ahead, self.tape.take()));
         }
         self.tape.set_recording(false);
@@ -170,6 +169,11 @@ fn read_ahead(request: &Request, unit: u64, blocks: u64) -> Range<u64> {
         Way::Random => start..end,
         Way::Sequential => start / unit * unit..end.next_multiple_of(unit).min(blocks),
     }
+}
+
+/// The same with what the garden reads ahead: it begins to read the next window before the last one ends.
+fn with_garden_ahead(read: Range<u64>, garden_ahead: u64, blocks: u64) -> Range<u64> {
+    read.start..blocks.min(read.end + 2 * garden_ahead)
 }
 
 impl Window {

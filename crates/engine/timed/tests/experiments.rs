@@ -49,6 +49,13 @@ fn an_experiment_tells_all_of_its_stages_and_loads() {
         assert_eq!(stage.runs[0].cleaning_cores > 0.0, stage.name == "with cleaning");
     }
     assert!(outcome.figures.iter().all(|figure| !figure.ours.is_nan()), "{:?}", outcome.figures);
+    // What is counted meanwhile is what is counted without simulating, until the window makes a stage longer.
+    let (counted, alone) = (outcome.structure.clone().unwrap(), senesce_trials::Experiment::E5.run(TINY).unwrap());
+    assert_eq!(counted.stages.len(), alone.stages.len());
+    let (longer, points) = (&counted.stages[0].series.points, &alone.stages[0].series.points);
+    assert!(!points.is_empty() && longer.len() > points.len() && longer.starts_with(points));
+    assert_eq!(counted.figures.len(), alone.figures.len());
+    assert!(senesce_trials::Experiment::E5.judge(TINY, alone.stages[1..].to_vec()).is_none());
     let text = serde_json::to_string(&outcome).unwrap();
     assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap()["experiment"], "E5");
 }

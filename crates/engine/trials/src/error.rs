@@ -21,6 +21,12 @@ pub enum Error {
         /// The word that was wanted.
         wanted: u64,
     },
+    /// What is on the drives contradicts itself: the garden is wrong, and so are all figures.
+    #[error("the check found damage after the trial: {finding}")]
+    Check {
+        /// The first of what was found.
+        finding: String,
+    },
     /// A set-up that makes no sense.
     #[error("{what}")]
     Setup {

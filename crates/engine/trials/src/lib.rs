@@ -1,6 +1,6 @@
 //! Published experiments with the garden as code: a load, an aggregate in memory, and what its drives are asked for.
 //!
-//! Everything here is structure: chains, parity reads, relocations, redirects, space. There are no seconds; what the structure costs
+//! Everything here is structure: chains, parity reads, relocations, redirects, space, what objects cost. There are no seconds; what the structure costs
 //! on drives is another room's question. The blocks are real, with their trailers, maps and parity; only the clients' payload
 //! says little, so that [`CompactDevice`](senesce_block::CompactDevice) keeps it in little memory. It is read back and compared.
 //!
@@ -14,10 +14,12 @@ mod error;
 mod experiments;
 mod figure;
 mod load;
+mod packed;
 mod rig;
 mod series;
 mod setup;
 mod trial;
+mod twin;
 
 pub use error::{Error, Result};
 pub use experiments::{Experiment, Outcome, Stage, find_experiment};

@@ -12,6 +12,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use rustix::time::{ClockId, clock_gettime};
 use senesce_timed::published::{Part, Record};
 use senesce_trials::Scale;
 use senesce_volume::check_interrupted;
@@ -22,8 +23,8 @@ use crate::exit::failed;
 pub enum Ended {
     /// It has begun.
     Began(Part),
-    /// It is done.
-    Done(Record),
+    /// It is done, with all that come from it, and how long a processor worked for it. A part does all on one thread.
+    Done(Part, Vec<Record>, Duration),
     /// It cannot be done, and why.
     Failed(Part, String),
 }
@@ -72,8 +73,9 @@ fn work(queue: &Mutex<VecDeque<Part>>, scale: Scale, sender: &Sender<thread::Res
         if sender.send(Ok(Ended::Began(part))).is_err() {
             return;
         }
+        let before = read_thread_time();
         let ended = match catch_unwind(AssertUnwindSafe(|| part.run(scale))) {
-            Ok(Ok(record)) => Ok(Ended::Done(record)),
+            Ok(Ok(records)) => Ok(Ended::Done(part, records, read_thread_time().saturating_sub(before))),
             Ok(Err(error)) => Ok(Ended::Failed(part, error.to_string())),
             Err(fault) => Err(fault),
         };
@@ -81,4 +83,10 @@ fn work(queue: &Mutex<VecDeque<Part>>, scale: Scale, sender: &Sender<thread::Res
             return;
         }
     }
+}
+
+/// How long processors have worked for this thread.
+fn read_thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

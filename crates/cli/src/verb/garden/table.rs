@@ -84,9 +84,6 @@ fn explain(published: &Published, verdict: &str, is_wanted: bool, failures: &[(P
     // They come in the order in which they ended.
     failed.sort();
     said.extend(failed);
-    if is_wanted && published.parts().is_empty() {
-        said.push(format!("Not here: {}.", published.missing));
-    }
     match (verdict, published.cause) {
         ("outside", "") => said.push("The cause is not known.".to_owned()),
         ("outside", cause) => said.push(format!("Known causes at scales that were looked into: {cause}")),

@@ -1,7 +1,7 @@
 //! E1: disks at a fixed load, turnover by turnover, without cleaning and with it.
 
 use senesce_sim::CpuProfile;
-use senesce_trials::{Band, CleaningPolicy, Figure, LoadKind, Scale, Setup};
+use senesce_trials::{Band, CleaningPolicy, Experiment as Structure, Figure, LoadKind, Scale, Setup, Stage as Counted};
 
 use super::{Experiment, Outcome, Stage, ratio, run_at};
 use crate::{Result, TimedTrial, machine};
@@ -14,8 +14,8 @@ const POINTS: usize = 8;
 
 /// E1.
 pub fn long(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
-    let without = turnovers("without cleaning", CleaningPolicy::Off, scale, profile)?;
-    let with = turnovers("with cleaning", CleaningPolicy::Default, scale, profile)?;
+    let (without, one) = turnovers("without cleaning", CleaningPolicy::Off, scale, profile)?;
+    let (with, other) = turnovers("with cleaning", CleaningPolicy::Default, scale, profile)?;
     let ratios: Vec<f64> = without.iter().zip(&with).map(|(one, other)| ratio(&one.runs[0], &other.runs[0])).collect();
     let crossings = compute_crossings(&ratios);
     let last = ratios.last().copied().unwrap_or(f64::NAN);
@@ -49,7 +49,8 @@ pub fn long(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
             .to_owned(),
     ];
     let stages = without.into_iter().chain(with).collect();
-    Ok(Outcome { experiment: Experiment::E1, scale, profile: profile.clone(), stages, figures, notes })
+    let structure = Structure::E1.judge(scale, vec![one, other]);
+    Ok(Outcome { experiment: Experiment::E1, scale, profile: profile.clone(), stages, figures, notes, structure })
 }
 
 /// After which turnovers the one that was slower is slower no more. Means of three turnovers are held against 1, so that
@@ -60,7 +61,13 @@ fn compute_crossings(ratios: &[f64]) -> Vec<usize> {
     slower.windows(2).filter(|pair| pair[0].0 != pair[1].0).map(|pair| pair[1].1).collect()
 }
 
-fn turnovers(name: &str, cleaning: CleaningPolicy, scale: Scale, profile: &CpuProfile) -> Result<Vec<Stage>> {
+/// Stages in time, one a turnover, and all that was counted meanwhile.
+fn turnovers(
+    name: &str,
+    cleaning: CleaningPolicy,
+    scale: Scale,
+    profile: &CpuProfile,
+) -> Result<(Vec<Stage>, Counted)> {
     let setup = Setup::published(scale);
     let system = machine::disks(&setup, profile.clone())?;
     let mut trial = TimedTrial::new(setup, LoadKind::Oltp { units: 1 }, false)?;
@@ -81,7 +88,7 @@ fn turnovers(name: &str, cleaning: CleaningPolicy, scale: Scale, profile: &CpuPr
             runs: vec![run],
         });
     }
-    Ok(stages)
+    Ok((stages, Counted::since(0, trial.trial(), name, cleaning)))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! E3, E4 and E5: aged flash at some loads, without cleaning and with it.
 
 use senesce_sim::{CpuProfile, storage::StorageSetup};
-use senesce_trials::{Band, CleaningPolicy, Figure, LoadKind, Scale, Setup};
+use senesce_trials::{Band, CleaningPolicy, Experiment as Structure, Figure, LoadKind, Scale, Setup, Stage as Counted};
 
 use super::{Experiment, Outcome, Stage, operations, ratio, run_at};
 use crate::{MAXIMUM_PER_SECOND, Result, TimedTrial, Window, machine};
@@ -10,6 +10,9 @@ const OLTP: LoadKind = LoadKind::Oltp { units: 1 };
 /// Turnovers until E4 is measured, and again with cleaning; for E5.
 const PLATEAU: u64 = 7;
 const RANDOM: u64 = 3;
+/// What is only counted, for a turnover after the others.
+const ALL_RIGHT: (&str, CleaningPolicy) = ("then with all pointers right", CleaningPolicy::AllRight);
+const UNLIMITED: (&str, CleaningPolicy) = ("then without a quota", CleaningPolicy::Unlimited);
 /// Drives of E3 that hold data: 12 with parity.
 const TIER_DRIVES: u16 = 11;
 /// Operations a second of E3: that of the second two hours first.
@@ -31,7 +34,7 @@ pub fn collect_plateau(scale: Scale) -> Result<(Setup, Window)> {
 /// E3: a tier of SSDs that takes overwrites at random.
 pub fn tier(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
     let setup = Setup { data_drives: TIER_DRIVES, ..Setup::published(scale) };
-    let stages = without_and_with(setup, LoadKind::Random, RANDOM, &TIER_RATES, scale, profile)?;
+    let (stages, _) = without_and_with(setup, LoadKind::Random, RANDOM, &TIER_RATES, scale, profile)?;
     let (without, with) = (&stages[0], &stages[1]);
     let [low, high] = TIER_RATES;
     let over = |rate| without.at(rate).zip(with.at(rate)).map_or(f64::NAN, |(one, other)| ratio(one, other));
@@ -54,12 +57,15 @@ pub fn tier(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
         "What clients did is not told in the design's table; a chain of 2 is that of overwrites at random, so that is the load.".to_owned(),
         "20 cores, as in E4; SSDs of less than a quarter of the scale are too small for a figure of flash: then it has none, and is outside.".to_owned(),
     ];
-    Ok(Outcome { experiment: Experiment::E3, scale, profile: profile.clone(), stages, figures, notes })
+    let profile = profile.clone();
+    Ok(Outcome { experiment: Experiment::E3, scale, profile, stages, figures, notes, structure: None })
 }
 
 /// E4.
 pub fn oltp(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
-    let stages = without_and_with(Setup::published(scale), OLTP, PLATEAU, &OLTP_RATES, scale, profile)?;
+    let setup = Setup::published(scale);
+    let (stages, aged) = without_and_with(setup, OLTP, PLATEAU, &OLTP_RATES, scale, profile)?;
+    let structure = Structure::E4.judge(scale, aged.then(ALL_RIGHT, scale)?);
     let (without, with) = (&stages[0], &stages[1]);
     let latency = |stage: &Stage, rate| stage.at(rate).map_or(f64::NAN, |run| run.figures.latency.mean / 1e6);
     let (before, after) = (latency(without, MAXIMUM_PER_SECOND), latency(with, MAXIMUM_PER_SECOND));
@@ -79,12 +85,14 @@ pub fn oltp(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
         format!("The highest load is set to {MAXIMUM_PER_SECOND} operations a second; what it was is not known here."),
         "One parity drive; the published groups have two.".to_owned(),
     ];
-    Ok(Outcome { experiment: Experiment::E4, scale, profile: profile.clone(), stages, figures, notes })
+    Ok(Outcome { experiment: Experiment::E4, scale, profile: profile.clone(), stages, figures, notes, structure })
 }
 
 /// E5.
 pub fn random(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
-    let stages = without_and_with(Setup::published(scale), LoadKind::Random, RANDOM, &RANDOM_RATES, scale, profile)?;
+    let setup = Setup::published(scale);
+    let (stages, aged) = without_and_with(setup, LoadKind::Random, RANDOM, &RANDOM_RATES, scale, profile)?;
+    let structure = Structure::E5.judge(scale, aged.then(UNLIMITED, scale)?);
     let (without, with) = (&stages[0], &stages[1]);
     // The highest load that both keep up with.
     let both = RANDOM_RATES
@@ -107,7 +115,7 @@ pub fn random(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
     figures.extend(chains(without, with, [Band::at_most(4.0), Band::at_least(8.0)], ["3", ">= 12"]));
     figures.extend(amplification(without, with, rate));
     let notes = vec!["One parity drive; the published groups have two.".to_owned()];
-    Ok(Outcome { experiment: Experiment::E5, scale, profile: profile.clone(), stages, figures, notes })
+    Ok(Outcome { experiment: Experiment::E5, scale, profile: profile.clone(), stages, figures, notes, structure })
 }
 
 fn chains(without: &Stage, with: &Stage, [one, other]: [Band; 2], [paper, cleaned]: [&str; 2]) -> [Figure; 2] {
@@ -136,17 +144,36 @@ fn without_and_with(
     rates: &[u64],
     scale: Scale,
     profile: &CpuProfile,
-) -> Result<Vec<Stage>> {
+) -> Result<(Vec<Stage>, Aged)> {
     let system = machine::flash(&setup, profile.clone())?;
     let mut trial = TimedTrial::new(setup, load, true)?;
-    let mut stages = Vec::new();
+    let (mut stages, mut counted) = (Vec::new(), Vec::new());
     for (name, cleaning) in [("without cleaning", CleaningPolicy::Off), ("with cleaning", CleaningPolicy::Default)] {
+        let before = trial.trial().series().points.len();
         trial.set_cleaning(cleaning);
         trial.age(turnovers * 10 * scale.turnover_percent)?;
         let window = trial.collect(POINTS)?;
+        counted.push(Counted::since(before, trial.trial(), name, cleaning));
         stages.push(sweep(name, &mut trial, &system, &window, rates, scale)?);
     }
-    Ok(stages)
+    Ok((stages, Aged { trial, counted }))
+}
+
+/// An aggregate behind its stages, and all that was counted in them.
+struct Aged {
+    trial: TimedTrial,
+    counted: Vec<Counted>,
+}
+
+impl Aged {
+    /// A turnover more of which nothing is simulated.
+    fn then(mut self, (name, cleaning): (&str, CleaningPolicy), scale: Scale) -> Result<Vec<Counted>> {
+        let before = self.trial.trial().series().points.len();
+        self.trial.set_cleaning(cleaning);
+        self.trial.age(10 * scale.turnover_percent)?;
+        self.counted.push(Counted::since(before, self.trial.trial(), name, cleaning));
+        Ok(self.counted)
+    }
 }
 
 fn sweep(

@@ -67,6 +67,7 @@ pub fn run(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
         stages: vec![without, with],
         figures,
         notes,
+        structure: None,
     })
 }
 

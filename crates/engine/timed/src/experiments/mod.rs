@@ -76,6 +76,9 @@ pub struct Outcome {
     pub figures: Vec<Figure>,
     /// What of the published experiment is not here, or other than there.
     pub notes: Vec<String>,
+    /// What the same aggregates say of the part that is structure: of E1, E4 and E5.
+    #[serde(skip)]
+    pub structure: Option<senesce_trials::Outcome>,
 }
 
 impl Experiment {

@@ -86,7 +86,15 @@ pub fn run(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
         "Published are customers' systems that had idle processors; that gardening fits there is what is tried.".to_owned(),
     ];
     let stages = [nothing, by_room, always].into_iter().flat_map(|days| days.stages).collect();
-    Ok(Outcome { experiment: Experiment::E13, scale, profile: profile.clone(), stages, figures, notes })
+    Ok(Outcome {
+        experiment: Experiment::E13,
+        scale,
+        profile: profile.clone(),
+        stages,
+        figures,
+        notes,
+        structure: None,
+    })
 }
 
 fn last_day(days: &Days) -> impl Iterator<Item = &Stage> {

@@ -55,21 +55,37 @@ impl Part {
 
     /// About how long it takes beside the others, so that the longest can be begun first.
     pub fn weight(self) -> u32 {
-        match (self.experiment().as_str(), self.kind()) {
-            ("E1", "time") => 100,
-            ("E1", _) => 80,
-            ("E2" | "E12", _) => 40,
-            ("E14", _) | ("E4" | "E13", "time") => 25,
-            ("E4", _) => 20,
-            _ => 10,
+        match self.source().experiment().as_str() {
+            "E1" => 100,
+            "E2" => 60,
+            "E12" | "E13" => 30,
+            "E4" => 25,
+            "E5" | "E14" => 15,
+            "E9" | "E10" | "E11" => 3,
+            _ => 8,
         }
     }
 
-    /// Runs it, in time with the table `paper20`. Deterministic. Cost: see docs/garden-trials.md.
-    pub fn run(self, scale: Scale) -> Result<Record> {
+    /// The part that is run for it: what is simulated of E1, E4 and E5 is counted, too, so their aggregates age once.
+    pub fn source(self) -> Self {
         match self {
-            Self::Structure(experiment) => Ok(Record::of_structure(&experiment.run(scale)?)),
-            Self::Time(experiment) => Ok(Record::of_time(&experiment.run(scale, &CpuProfile::paper20())?)),
+            Self::Structure(senesce_trials::Experiment::E1) => Self::Time(Experiment::E1),
+            Self::Structure(senesce_trials::Experiment::E4) => Self::Time(Experiment::E4),
+            Self::Structure(senesce_trials::Experiment::E5) => Self::Time(Experiment::E5),
+            other => other,
+        }
+    }
+
+    /// Runs it, in time with the table `paper20`, and gives all parts of which it is the [`source`](Self::source). Deterministic. Cost:
+    /// see docs/garden-trials.md.
+    pub fn run(self, scale: Scale) -> Result<Vec<Record>> {
+        match self {
+            Self::Structure(experiment) => Ok(vec![Record::of_structure(&experiment.run(scale)?)]),
+            Self::Time(experiment) => {
+                let outcome = experiment.run(scale, &CpuProfile::paper20())?;
+                let structure = outcome.structure.as_ref().map(Record::of_structure);
+                Ok(structure.into_iter().chain([Record::of_time(&outcome)]).collect())
+            }
         }
     }
 }

@@ -2,7 +2,9 @@
 
 mod fullness;
 mod naming;
+mod objects;
 mod oltp;
+mod packing;
 mod pool;
 mod random;
 mod secondary;
@@ -26,6 +28,12 @@ pub enum Experiment {
     E4,
     /// Random overwrites on flash, 85 % full.
     E5,
+    /// Contents that compress well.
+    E9,
+    /// The same written over, and then recompaction.
+    E10,
+    /// Cold blocks in objects, and what they cost.
+    E11,
     /// Chains against fullness.
     E12,
     /// Secondary volumes: large overwrites.
@@ -47,6 +55,15 @@ pub struct Stage {
     pub series: Series,
 }
 
+impl Stage {
+    /// What a trial counted from that many consistency points on.
+    pub fn since(point: usize, trial: &Trial, name: &str, cleaning: CleaningPolicy) -> Self {
+        let series = trial.series();
+        let series = Series { points: series.points[point..].to_vec(), ..*series };
+        Self { name: name.to_owned(), setup: trial.setup().clone(), load: trial.load(), cleaning, series }
+    }
+}
+
 /// What came out of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
@@ -54,7 +71,7 @@ pub struct Outcome {
     pub experiment: Experiment,
     /// Its scale.
     pub scale: Scale,
-    /// Its parts.
+    /// Its parts, where it has a series of consistency points: none of E9 to E11.
     pub stages: Vec<Stage>,
     /// Figures beside the published ones.
     pub figures: Vec<Figure>,
@@ -64,7 +81,8 @@ pub struct Outcome {
 
 impl Experiment {
     /// All of them.
-    pub const ALL: [Self; 6] = [Self::E1, Self::E2, Self::E4, Self::E5, Self::E12, Self::E14];
+    pub const ALL: [Self; 9] =
+        [Self::E1, Self::E2, Self::E4, Self::E5, Self::E9, Self::E10, Self::E11, Self::E12, Self::E14];
 
     /// What it is about.
     pub fn title(self) -> &'static str {
@@ -73,6 +91,9 @@ impl Experiment {
             Self::E2 => "OLTP on 21 disks behind 12 SSDs",
             Self::E4 => "OLTP on 21 drives, 85 % full, aged to a plateau",
             Self::E5 => "random overwrites on 21 drives, 85 % full",
+            Self::E9 => "what compression and compaction save",
+            Self::E10 => "what overwriting leaves of that, and recompaction brings back",
+            Self::E11 => "defragmentation of objects, at list prices",
             Self::E12 => "write chains against fullness",
             Self::E14 => "large overwrites in order, as of secondary volumes",
         }
@@ -81,12 +102,26 @@ impl Experiment {
     /// Does it. Cost: see docs/garden-trials.md; minutes at full scale.
     pub fn run(self, scale: Scale) -> Result<Outcome> {
         match self {
-            Self::E1 => oltp::long(scale),
+            Self::E1 => Ok(oltp::judge_long(scale, oltp::run_long(scale)?)),
             Self::E2 => pool::run(scale),
-            Self::E4 => oltp::plateau(scale),
-            Self::E5 => random::run(scale),
+            Self::E4 => Ok(oltp::judge_plateau(scale, oltp::run_plateau(scale)?)),
+            Self::E5 => Ok(random::judge(scale, random::run(scale)?)),
+            Self::E9 => packing::save(scale),
+            Self::E10 => packing::recompact(scale),
+            Self::E11 => objects::run(scale),
             Self::E12 => fullness::run(scale),
             Self::E14 => secondary::run(scale),
+        }
+    }
+
+    /// Figures of stages that somebody else ran in the order in which [`run`](Self::run) has them, for one purpose more: E1, E4 and E5. `None`: of
+    /// another experiment, or of other stages.
+    pub fn judge(self, scale: Scale, stages: Vec<Stage>) -> Option<Outcome> {
+        match self {
+            Self::E1 => Some(oltp::judge_long(scale, stages.try_into().ok()?)),
+            Self::E4 => Some(oltp::judge_plateau(scale, stages.try_into().ok()?)),
+            Self::E5 => Some(random::judge(scale, stages.try_into().ok()?)),
+            Self::E2 | Self::E9 | Self::E10 | Self::E11 | Self::E12 | Self::E14 => None,
         }
     }
 }
@@ -110,10 +145,7 @@ fn go_on(name: &str, trial: &mut Trial, cleaning: CleaningPolicy, turnovers: u64
     let before = trial.series().points.len();
     trial.set_cleaning(cleaning);
     trial.run(turnovers * 10 * scale.turnover_percent)?;
-    let mut series = trial.series().clone();
-    series.points.drain(..before);
-    let (setup, load) = (trial.setup().clone(), trial.load());
-    Ok(Stage { name: name.to_owned(), setup, load, cleaning, series })
+    Ok(Stage::since(before, trial, name, cleaning))
 }
 
 /// The same on a fresh aggregate without cleaning.

@@ -1,6 +1,6 @@
 //! E1 and E4: a load as data bases make it.
 
-use super::{Experiment, Outcome, go_on, run_stage};
+use super::{Experiment, Outcome, Stage, go_on, run_stage};
 use crate::{Band, CleaningPolicy, Figure, LoadKind, Result, Scale, Setup, Trial};
 
 const LOAD: LoadKind = LoadKind::Oltp { units: 1 };
@@ -12,10 +12,15 @@ const PLATEAU: u64 = 7;
 const ALL_RIGHT: u64 = 1;
 
 /// E1: with cleaning from the beginning, and without, each on its own fresh aggregate.
-pub fn long(scale: Scale) -> Result<Outcome> {
+pub fn run_long(scale: Scale) -> Result<[Stage; 2]> {
     let setup = Setup::published(scale);
     let without = run_stage("without cleaning", &setup, LOAD, LONG, scale)?;
     let with = go_on("with cleaning", &mut Trial::new(setup, LOAD)?, CleaningPolicy::Default, LONG, scale)?;
+    Ok([without, with])
+}
+
+/// Its figures.
+pub fn judge_long(scale: Scale, [without, with]: [Stage; 2]) -> Outcome {
     let (one, other) = (without.series.last_turnover(), with.series.last_turnover());
     let longer = other.write_chain() / one.write_chain();
     let parity = one.parity_reads_per_client_block() / other.parity_reads_per_client_block();
@@ -29,15 +34,20 @@ pub fn long(scale: Scale) -> Result<Outcome> {
         "One parity drive and 20 of data; the published system has 22 drives with two of parity.".to_owned(),
         "The crossover of latencies is a figure of time and is not here.".to_owned(),
     ];
-    Ok(Outcome { experiment: Experiment::E1, scale, stages: vec![without, with], figures, notes })
+    Outcome { experiment: Experiment::E1, scale, stages: vec![without, with], figures, notes }
 }
 
 /// E4: aged without cleaning, then with it on the same aggregate.
-pub fn plateau(scale: Scale) -> Result<Outcome> {
+pub fn run_plateau(scale: Scale) -> Result<[Stage; 3]> {
     let mut trial = Trial::new(Setup::published(scale), LOAD)?;
     let without = go_on("without cleaning", &mut trial, CleaningPolicy::Off, PLATEAU, scale)?;
     let with = go_on("then with cleaning", &mut trial, CleaningPolicy::Default, PLATEAU, scale)?;
     let all_right = go_on("then with all pointers right", &mut trial, CleaningPolicy::AllRight, ALL_RIGHT, scale)?;
+    Ok([without, with, all_right])
+}
+
+/// Its figures.
+pub fn judge_plateau(scale: Scale, [without, with, all_right]: [Stage; 3]) -> Outcome {
     let (before, after) = (without.series.last_turnover(), with.series.last_turnover());
     let right = all_right.series.last_turnover().read_chain() / before.read_chain();
     let reads = after.read_chain() / before.read_chain();
@@ -55,5 +65,5 @@ pub fn plateau(scale: Scale) -> Result<Outcome> {
         "One parity drive; the published groups have two.".to_owned(),
         "The runner reads ahead for clients that read in order; what the garden reads ahead itself comes from there too.".to_owned(),
     ];
-    Ok(Outcome { experiment: Experiment::E4, scale, stages: vec![without, with, all_right], figures, notes })
+    Outcome { experiment: Experiment::E4, scale, stages: vec![without, with, all_right], figures, notes }
 }

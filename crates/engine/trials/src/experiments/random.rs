@@ -1,6 +1,6 @@
 //! E5: random overwrites of a volume on flash.
 
-use super::{Experiment, Outcome, go_on};
+use super::{Experiment, Outcome, Stage, go_on};
 use crate::{Band, CleaningPolicy, Figure, LoadKind, Point, Result, Scale, Setup, Trial};
 
 /// Two turnovers age it; the third is measured. The same with cleaning.
@@ -8,11 +8,17 @@ const TURNOVERS: u64 = 3;
 /// To see what the quota of cleaning does.
 const UNLIMITED_TURNOVERS: u64 = 1;
 
-pub fn run(scale: Scale) -> Result<Outcome> {
+/// E5: aged without cleaning, then with it on the same aggregate.
+pub fn run(scale: Scale) -> Result<[Stage; 3]> {
     let mut trial = Trial::new(Setup::published(scale), LoadKind::Random)?;
     let without = go_on("without cleaning", &mut trial, CleaningPolicy::Off, TURNOVERS, scale)?;
     let with = go_on("then with cleaning", &mut trial, CleaningPolicy::Default, TURNOVERS, scale)?;
     let unlimited = go_on("then without a quota", &mut trial, CleaningPolicy::Unlimited, UNLIMITED_TURNOVERS, scale)?;
+    Ok([without, with, unlimited])
+}
+
+/// Its figures.
+pub fn judge(scale: Scale, [without, with, unlimited]: [Stage; 3]) -> Outcome {
     let most = unlimited.series.last_turnover();
     let (before, after) = (without.series.last_turnover(), with.series.last_turnover());
     let lowest = with.series.last_points().iter().map(Point::write_chain).fold(f64::INFINITY, f64::min);
@@ -27,5 +33,5 @@ pub fn run(scale: Scale) -> Result<Outcome> {
         Figure::new("blocks moved for each of clients then", "", most.relocations_per_client_block(), Band::any()),
     ];
     let notes = vec!["One parity drive; the published groups have two.".to_owned()];
-    Ok(Outcome { experiment: Experiment::E5, scale, stages: vec![without, with, unlimited], figures, notes })
+    Outcome { experiment: Experiment::E5, scale, stages: vec![without, with, unlimited], figures, notes }
 }

@@ -1,0 +1,108 @@
+//! E11: object defragmentation on price lists: what it costs and saves, day by day, beside a twin that does without.
+
+use senesce_objects::{AZURE_HOT, PriceList, S3_STANDARD};
+
+use super::{Experiment, Outcome};
+use crate::{
+    Band, Figure, Result, Scale,
+    twin::{OBJECT_BLOCKS, Twin},
+};
+
+/// Days on which objects may be written anew, and all.
+const DECIDING: u64 = 30;
+const DAYS: u64 = 60;
+/// Objects of the file, from an eighth of the scale on: it makes no difference to what is decided.
+const OBJECTS: u64 = 40;
+const LEAST_OBJECTS: u64 = 4;
+/// Bytes of an object that is full: its blocks with their trailers, and its table.
+const FULL_BYTES: u64 = (16 << 10) + OBJECT_BLOCKS * 4160;
+
+/// What became of the money, in millionths of a dollar.
+#[derive(Default)]
+struct Ledger {
+    /// A month of what each decision saves, less what it costs.
+    booked: f64,
+    least_booked: f64,
+    /// What the twin paid, less what was paid here.
+    cash: f64,
+    least_cash: f64,
+    /// Objects that were written anew.
+    emptied: u64,
+    /// The last day on which some were, and the first one after it on which there is more cash than none.
+    last: u64,
+    even: Option<u64>,
+}
+
+/// E11.
+pub fn run(scale: Scale) -> Result<Outcome> {
+    let mut figures = Vec::new();
+    for (prices, name, published) in [(S3_STANDARD, "S3", "0.19"), (AZURE_HOT, "Azure", "0.16")] {
+        let threshold = prices.threshold(FULL_BYTES, OBJECT_BLOCKS);
+        let ledger = keep(scale, &prices)?;
+        let days = ledger.even.map_or(f64::NAN, |day| (day - ledger.last) as f64);
+        let figure = |what: &str, paper, ours, band| Figure::new(&format!("{name}: {what}"), paper, ours, band);
+        figures.extend([
+            figure(
+                "part of an object that lives, up to which it pays",
+                published,
+                round(threshold),
+                exactly(published),
+            ),
+            figure("objects written anew", "", ledger.emptied as f64, Band::any()),
+            figure(
+                "booked, least of all days, millionths of a dollar",
+                ">= 0",
+                ledger.least_booked,
+                Band::at_least(0.0),
+            ),
+            figure("booked in the end", "", ledger.booked, Band::any()),
+            figure("cash, least of all days, millionths of a dollar", ">= 0", ledger.least_cash, Band::at_least(0.0)),
+            figure("days from the last decision until cash is above 0", "within a month", days, Band::at_most(30.0)),
+            figure("cash in the end, millionths of a dollar", "", ledger.cash, Band::any()),
+        ]);
+    }
+    let notes = vec![
+        format!("List prices of {}; one GET for each living block, as published.", S3_STANDARD.date),
+        "Booked: a month of what each decision saves, less its cost. Cash: what a twin without it has paid, less what was paid here, all bytes and requests counted at the store."
+            .to_owned(),
+    ];
+    Ok(Outcome { experiment: Experiment::E11, scale, stages: Vec::new(), figures, notes })
+}
+
+/// As published: two digits.
+fn round(part: f64) -> f64 {
+    (part * 100.0).round() / 100.0
+}
+
+fn exactly(published: &str) -> Band {
+    let value = published.parse().unwrap_or(f64::NAN);
+    Band::between(value, value)
+}
+
+fn keep(scale: Scale, prices: &PriceList) -> Result<Ledger> {
+    let objects = (scale.areas * OBJECTS / Scale::EIGHTH.areas).clamp(LEAST_OBJECTS, OBJECTS);
+    let (mut with, mut without) = (Twin::new(objects)?, Twin::new(objects)?);
+    let mut ledger = Ledger::default();
+    for day in 1..=(DAYS * scale.turnover_percent / 100).max(2) {
+        without.live_a_day()?;
+        with.live_a_day()?;
+        if day <= DECIDING {
+            let done = with.garden().defrag_objects(prices)?;
+            ledger.booked += 1e6 * (done.saved_in_a_month - done.cost);
+            ledger.emptied += done.emptied;
+            if done.emptied > 0 {
+                (ledger.last, ledger.even) = (day, None);
+            }
+        }
+        with.end_day(prices)?;
+        without.end_day(prices)?;
+        ledger.cash = 1e6 * (without.paid() - with.paid());
+        ledger.least_booked = ledger.least_booked.min(ledger.booked);
+        ledger.least_cash = ledger.least_cash.min(ledger.cash);
+        if ledger.even.is_none() && ledger.last > 0 && ledger.cash > 0.0 {
+            ledger.even = Some(day);
+        }
+    }
+    with.compare(&without)?;
+    Ok(ledger)
+}

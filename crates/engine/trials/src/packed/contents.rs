@@ -1,0 +1,98 @@
+//! Contents of pages that compress, of kinds that were set before anything was measured (but for `Ends`).
+
+use std::io::Write;
+
+use senesce_core::{Rng, Seed};
+
+/// Bytes of a page.
+pub const PAGE: usize = 8192;
+/// Bytes of a row, and those of a block of `Ends`.
+const ROW: usize = 128;
+const BLOCK: usize = 4096;
+
+/// What pages hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Of each 512 bytes so many percent are zeros and the others random, as load generators make buffers that compress.
+    Zeros(usize),
+    /// The same, with a number from 60 to 100 drawn for each page.
+    Mixed,
+    /// Text in rows of 128 bytes, each with its number, a date, one of 16 states, one of 1,000 names, eight random digits, and blanks.
+    Rows,
+    /// Of each 4 KiB a part drawn up to 40 percent is random, and zeros follow: for compaction alone.
+    Ends,
+}
+
+impl Kind {
+    /// Blocks of a compression group; 0 for none.
+    pub fn group_blocks(self) -> u8 {
+        if self == Self::Ends { 0 } else { 2 }
+    }
+
+    /// A page, when it is written for that time.
+    pub fn make(self, page: u64, written: u32) -> Vec<u8> {
+        let mut rng = Rng::for_purpose(Seed(page << 24 | u64::from(written)), "a page");
+        let mut bytes = vec![0; PAGE];
+        match self {
+            Self::Zeros(percent) => fill(&mut bytes, percent, &mut rng),
+            Self::Mixed => {
+                let percent = 60 + rng.below(41) as usize;
+                fill(&mut bytes, percent, &mut rng);
+            }
+            Self::Ends => {
+                for block in bytes.chunks_exact_mut(BLOCK) {
+                    let random = rng.below(2 * BLOCK as u64 / 5) as usize;
+                    rng.fill(&mut block[..random]);
+                }
+            }
+            Self::Rows => {
+                for (row, number) in bytes.chunks_exact_mut(ROW).zip(page * (PAGE / ROW) as u64..) {
+                    write_row(row, number, &mut rng);
+                }
+            }
+        }
+        bytes
+    }
+}
+
+fn fill(bytes: &mut [u8], zeros: usize, rng: &mut Rng) {
+    for piece in bytes.chunks_exact_mut(512) {
+        rng.fill(&mut piece[..512 * (100 - zeros) / 100]);
+    }
+}
+
+fn write_row(row: &mut [u8], number: u64, rng: &mut Rng) {
+    row.fill(b' ');
+    let (day, second) = (1 + number / 86_400 % 28, number % 86_400);
+    let (state, name, digits) = (rng.below(16), rng.below(1000), rng.below(100_000_000));
+    let mut rest: &mut [u8] = row;
+    // A row is longer than all its columns.
+    let _ = write!(
+        rest,
+        "{number:012} 2026-11-{day:02} {:02}:{:02}:{:02} state-{state:02} name-{name:04} {digits:08}",
+        second / 3600,
+        second / 60 % 60,
+        second % 60
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_hold_as_many_zeros_as_their_kind_says_and_are_others_each_time() {
+        let zeros = |kind: Kind| {
+            let all: Vec<u8> = (0..200).flat_map(|page| kind.make(page, 1)).collect();
+            100.0 * all.iter().filter(|&&byte| byte == 0).count() as f64 / all.len() as f64
+        };
+        // A random byte is zero once in 256 times.
+        for (kind, percent) in [(Kind::Zeros(80), 80.2), (Kind::Mixed, 80.2), (Kind::Ends, 80.2), (Kind::Rows, 0.0)] {
+            assert!((zeros(kind) - percent).abs() < 1.5, "{kind:?}: {}", zeros(kind));
+            assert_eq!(kind.make(7, 2), kind.make(7, 2));
+            assert_ne!(kind.make(7, 2), kind.make(7, 3));
+        }
+        let row = Kind::Rows.make(3, 1);
+        assert!(row.starts_with(b"000000000192 2026-11-01 00:03:12 state-"), "{:?}", &row[..64]);
+    }
+}

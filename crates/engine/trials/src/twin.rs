@@ -1,0 +1,129 @@
+//! An aggregate in memory before objects, and what its owner pays for them.
+
+use std::sync::Arc;
+
+use senesce_block::{BlockDevice, CompactDevice, MemoryDevice};
+use senesce_core::{Bytes, Rng, Seed};
+use senesce_fsapi::{Caller, FileSystem, Ino, NewNode};
+use senesce_garden::{FormatOptions, Garden, Limits, Tiering, VolumeFs, VolumeOptions};
+use senesce_objects::{FaultObjects, MemoryObjects, ObjectCounts, PriceList};
+
+use crate::{
+    Error, Result,
+    setup::{BLOCK, SLOT},
+};
+
+/// Blocks of a full object.
+pub const OBJECT_BLOCKS: u64 = 1004;
+/// Drives that hold data, and stripes of them for each object of the file: all it takes, and six tenths more.
+const DRIVES: u16 = 4;
+const STRIPES_AN_OBJECT: u64 = 410;
+const POINTS_A_DAY: u16 = 4;
+
+/// A file of which what was not written for a day is in objects. Twins of the same size are written the same.
+pub struct Twin {
+    garden: Garden,
+    fs: VolumeFs,
+    file: Ino,
+    store: Arc<FaultObjects<MemoryObjects>>,
+    rng: Rng,
+    blocks: u64,
+    counted: ObjectCounts,
+    paid: f64,
+}
+
+impl Twin {
+    /// Makes it, and a file of so many objects.
+    pub fn new(objects: u64) -> Result<Self> {
+        let stripes = (objects * STRIPES_AN_OBJECT).next_multiple_of(64);
+        let drive = |number| CompactDevice::new(format!("drive {number}"), Bytes((3 + stripes) * SLOT));
+        let drives: Vec<Arc<dyn BlockDevice>> =
+            (0..=DRIVES).map(|number| Arc::new(drive(number)) as Arc<dyn BlockDevice>).collect();
+        let log: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("log", Bytes(64 << 20)));
+        let options = FormatOptions {
+            uuid: [7; 16],
+            groups: vec![(DRIVES, true)],
+            media: vec![],
+            aa_stripes: 64,
+            tetris_stripes: 64,
+            zeroed: true,
+        };
+        Garden::format(&options, drives.clone(), log.clone())?;
+        let store = Arc::new(FaultObjects::new(MemoryObjects::default()));
+        let limits = Limits { cache_bytes: 4 << 20, ..Limits::default() };
+        let garden = Garden::open_with(&drives, log, limits, Some(store.clone()))?;
+        let volume = VolumeOptions { blocks: u64::from(DRIVES) * stripes, inodes: 64, seed: 1 };
+        garden.create_volume(b"main", &volume)?;
+        let fs = garden.volume(b"main")?;
+        let file = fs.make_node(&Caller::default(), Ino::ROOT, b"file", &NewNode::file(0o600))?.ino;
+        let (rng, counted) = (Rng::for_purpose(Seed(1), "ledger"), ObjectCounts::default());
+        let blocks = objects * OBJECT_BLOCKS;
+        let mut twin = Self { garden, fs, file, store, rng, blocks, counted, paid: 0.0 };
+        (0..blocks).try_for_each(|block| twin.write(block))?;
+        twin.garden.tier(Tiering { age: 0, with_cached: true })?;
+        // What it took to put all there is the same for both, and is not counted.
+        twin.counted = twin.store.counts();
+        Ok(twin)
+    }
+
+    /// The aggregate.
+    pub fn garden(&self) -> &Garden {
+        &self.garden
+    }
+
+    /// What was paid so far, in dollars.
+    pub fn paid(&self) -> f64 {
+        self.paid
+    }
+
+    fn write(&mut self, block: u64) -> Result<()> {
+        let word = self.rng.below(u64::MAX).to_le_bytes();
+        let data = word.repeat(BLOCK as usize / word.len());
+        self.fs.write(&Caller::default(), self.file, block * BLOCK, &data)?;
+        Ok(())
+    }
+
+    /// Writes what is written in a day, a fifth of the file by a tenth and the rest by a two-hundredth, and tiers what was not since
+    /// yesterday.
+    pub fn live_a_day(&mut self) -> Result<()> {
+        let (hot, points) = (self.blocks / 5, u64::from(POINTS_A_DAY));
+        for _ in 0..points {
+            for _ in 0..hot / 10 / points {
+                let block = self.rng.below(hot);
+                self.write(block)?;
+            }
+            for _ in 0..(self.blocks - hot) / 200 / points {
+                let block = hot + self.rng.below(self.blocks - hot);
+                self.write(block)?;
+            }
+            self.garden.consistency_point()?;
+        }
+        self.garden.tier(Tiering { age: POINTS_A_DAY, with_cached: true })?;
+        Ok(())
+    }
+
+    /// Deletes what is not needed, and pays for the day: a thirtieth of a month for all bytes, and the requests.
+    pub fn end_day(&mut self, prices: &PriceList) -> Result<()> {
+        self.garden.consistency_point()?;
+        self.garden.delete_objects()?;
+        let now = self.store.counts();
+        self.paid += prices.storage(self.store.inner().bytes(), 1.0 / 30.0);
+        self.paid += prices.requests(now.puts - self.counted.puts, now.gets - self.counted.gets);
+        self.counted = now;
+        Ok(())
+    }
+
+    /// Both hold the same. Errors: `WrongData`.
+    pub fn compare(&self, twin: &Self) -> Result<()> {
+        let (mut own, mut other) = (vec![0; BLOCK as usize], vec![0; BLOCK as usize]);
+        for block in 0..self.blocks {
+            self.fs.read(self.file, block * BLOCK, &mut own)?;
+            twin.fs.read(twin.file, block * BLOCK, &mut other)?;
+            let words = |bytes: &[u8]| bytes.as_chunks::<8>().0.first().map_or(0, |word| u64::from_le_bytes(*word));
+            if own != other {
+                return Err(Error::WrongData { block, found: words(&own), wanted: words(&other) });
+            }
+        }
+        Ok(())
+    }
+}
