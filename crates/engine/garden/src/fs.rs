@@ -162,7 +162,11 @@ impl VolumeFs {
         let mut len = data.len();
         loop {
             let piece = Data { bytes: &data[..len], sums: &sums[..len / BLOCK] };
-            match self.run(caller, |_| Ok(Act::Write { ino: ino.0, offset, data: piece })) {
+            let plan = |store: &mut Store| {
+                store.regular(self.space, ino.0)?;
+                Ok(Act::Write { ino: ino.0, offset, data: piece })
+            };
+            match self.run(caller, plan) {
                 Ok(_) => return Ok(len),
                 Err(FsError::NoSpace) if len > BLOCK => len = (len / 2).next_multiple_of(BLOCK).min(len - 1),
                 Err(error) => return Err(error),
@@ -272,7 +276,9 @@ impl FileSystem for VolumeFs {
 
     fn write(&self, caller: &Caller, ino: Ino, offset: u64, data: &[u8]) -> FsResult<usize> {
         self.check_writable()?;
-        self.read_only(|store| store.regular(self.space, ino.0))?;
+        if data.is_empty() || check_end(offset, data.len() as u64).is_err() {
+            self.read_only(|store| store.regular(self.space, ino.0))?;
+        }
         if data.is_empty() {
             return Ok(0);
         }

@@ -21,6 +21,11 @@ impl Page {
         slot::zero_slot().into()
     }
 
+    /// A block whose checksum may be known.
+    pub fn of(block: &Block, sum: Option<u32>) -> Self {
+        Self { sum, ..block.into() }
+    }
+
     /// What was read into [`memory`](Self::memory), and is what its trailer says.
     pub fn known(mut self) -> Self {
         self.sum = Some(slot::sum(&self.slot));

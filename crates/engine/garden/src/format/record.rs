@@ -3,6 +3,8 @@
 //! A commit begins at a multiple of the device's unit, so that what is durable is never written again. Each unit ends with a
 //! stamp that says which commit it is part of: so a commit that was cut is told from one that was whole and is damaged.
 
+use std::sync::LazyLock;
+
 use super::{
     bytes::{put, u32_at, u64_at},
     data::Data,
@@ -70,12 +72,29 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn encode(&self, seed: u32, out: &mut [u8]) {
-        put(out, 4, &self.left.to_le_bytes());
-        put(out, 8, &self.first.to_le_bytes());
-        put(out, 16, &self.last.to_le_bytes());
-        let sum = crc32c::crc32c_append(seed, &out[4..STAMP]);
-        put(out, 0, &sum.to_le_bytes());
+    fn encode(&self, sum: u32) -> [u8; STAMP] {
+        let mut out = [0; STAMP];
+        put(&mut out, 0, &sum.to_le_bytes());
+        put(&mut out, 4, &self.left.to_le_bytes());
+        put(&mut out, 8, &self.first.to_le_bytes());
+        put(&mut out, 16, &self.last.to_le_bytes());
+        out
+    }
+
+    fn sum(&self, seed: u32) -> u32 {
+        crc32c::crc32c_append(seed, &self.encode(0)[4..])
+    }
+
+    /// What `left` changes of the checksum of a stamp where it is 0: the same whatever else stands there.
+    fn sum_of_left(left: u32) -> u32 {
+        static TABLES: LazyLock<[[u32; 256]; 4]> = LazyLock::new(|| {
+            let of = |place: usize, byte: usize| {
+                let stamp = Stamp { left: (byte as u32) << (8 * place), first: 0, last: 0 };
+                stamp.sum(0) ^ Stamp { left: 0, ..stamp }.sum(0)
+            };
+            std::array::from_fn(|place| std::array::from_fn(|byte| of(place, byte)))
+        });
+        left.to_le_bytes().into_iter().zip(&*TABLES).fold(0, |all, (byte, table)| all ^ table[usize::from(byte)])
     }
 
     fn decode(bytes: &[u8], seed: u32) -> Option<Self> {
@@ -157,10 +176,12 @@ impl Commit {
     /// Ends it, with the records from `first` to `last` in it, and stamps its units.
     pub fn seal(mut self, lap: &Lap, first: u64, last: u64) -> Vec<u8> {
         self.bytes.resize(sealed_bytes(self.len, self.unit), 0);
-        let (seed, units) = (lap.seed(), self.bytes.len() / self.unit);
+        let units = self.bytes.len() / self.unit;
+        let last_sum = Stamp { left: 0, first, last }.sum(lap.seed());
         for (index, unit) in self.bytes.chunks_exact_mut(self.unit).enumerate() {
-            let stamp = Stamp { left: (units - index - 1) as u32, first, last };
-            stamp.encode(seed, &mut unit[self.unit - STAMP..]);
+            let left = (units - index - 1) as u32;
+            let stamp = Stamp { left, first, last }.encode(last_sum ^ Stamp::sum_of_left(left));
+            unit[self.unit - STAMP..].copy_from_slice(&stamp);
         }
         self.bytes
     }
@@ -303,6 +324,16 @@ mod tests {
     }
     const GOLDEN: &str = "474c4f47041f981403000000020000000201000000000000d2b2d442000000006162630000000000";
     const GOLDEN_STAMP: &str = "63e0343d0000000002010000000000000301000000000000";
+
+    #[test]
+    fn the_sum_of_a_stamp_is_made_from_that_of_the_last_one() {
+        for left in [0, 1, 0xff, 0x100, 0x0102_0304, u32::MAX] {
+            let stamp = Stamp { left, first: 5, last: 1 << 40 };
+            let sum = Stamp { left: 0, ..stamp }.sum(LAP.seed()) ^ Stamp::sum_of_left(left);
+            assert_eq!(sum, stamp.sum(LAP.seed()));
+            assert_eq!(Stamp::decode(&stamp.encode(sum), LAP.seed()), Some(stamp));
+        }
+    }
 
     #[test]
     fn records_come_back_over_the_ends_of_commits() {

@@ -89,7 +89,7 @@ impl Raid {
 
     /// Writes back what the other drives said, in the place of what its own drive has wrong or does not have.
     pub fn put_back(&mut self, place: Place, slot: &Slot) {
-        if self.holder(place.group, place.drive, place.stripe).is_none() {
+        if !self.holds(place.group, place.drive, place.stripe) {
             self.counters.degraded_reads.fetch_add(1, Relaxed);
         } else {
             self.counters.repairs.fetch_add(1, Relaxed);

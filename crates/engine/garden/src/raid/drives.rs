@@ -101,6 +101,15 @@ impl Raid {
         }
     }
 
+    /// Whether it does.
+    pub fn holds(&self, group: usize, drive: usize, stripe: u64) -> bool {
+        match &self.drives[self.geometry.first_drive(group) + drive] {
+            Drive::Here(_) => true,
+            Drive::Filling { done, .. } => stripe < *done,
+            Drive::Missing { .. } => false,
+        }
+    }
+
     /// Takes a drive out because it failed. Errors: gives the failure back if the group cannot do without it.
     pub fn fail(&mut self, place: usize, failure: Error) -> Result<()> {
         let group = self.geometry.group_of(place);

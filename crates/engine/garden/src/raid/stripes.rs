@@ -127,14 +127,18 @@ impl Raid {
     ///
     /// Errors: a drive fails that its group cannot do without; else it is taken out.
     pub fn write(&mut self, writes: &[Write<'_>], plans: &[StripePlan]) -> Result<()> {
-        let mut runs: BTreeMap<(usize, usize), Vec<OfDrive<'_>>> = BTreeMap::new();
-        for (place, slot) in writes {
-            runs.entry((place.group, place.drive)).or_default().push((place.stripe, slot));
+        let groups = self.geometry.groups.clone();
+        for of_group in writes.chunk_by(|(one, _), (other, _)| one.group == other.group) {
+            let group = of_group[0].0.group;
+            let mut runs: Vec<Vec<OfDrive<'_>>> = vec![Vec::new(); groups[group].data_drives.into()];
+            for (place, slot) in of_group {
+                runs[place.drive].push((place.stripe, slot));
+            }
+            for (drive, slots) in runs.iter().enumerate() {
+                self.write_runs(group, drive, slots)?;
+            }
         }
-        for ((group, drive), slots) in &runs {
-            self.write_runs(*group, *drive, slots)?;
-        }
-        for (group, shape) in self.geometry.groups.clone().into_iter().enumerate().filter(|(_, shape)| shape.parity) {
+        for (group, shape) in groups.into_iter().enumerate().filter(|(_, shape)| shape.parity) {
             let own = plans.iter().filter(|plan| plan.group == group);
             let slots: Vec<_> = own.map(|plan| (plan.stripe, &*plan.parity)).collect();
             self.write_runs(group, usize::from(shape.data_drives), &slots)?;
@@ -159,7 +163,7 @@ impl Raid {
         let unknown = || Error::invalid(format!("the log names RAID group {group}, which there is not"));
         let shape = *self.geometry.groups.get(group).ok_or_else(unknown)?;
         let data = usize::from(shape.data_drives);
-        if !shape.parity || self.holder(group, data, stripe).is_none() || stripe >= shape.stripes {
+        if !shape.parity || !self.holds(group, data, stripe) || stripe >= shape.stripes {
             return Ok(());
         }
         let mut sum = kept.map_or_else(slot::zero_slot, |kept| kept.sum.clone());
@@ -182,7 +186,7 @@ impl Raid {
             rest = later;
             // A drive that is being filled holds the beginning of a run, or none of it.
             let Some(device) = self.holder(group, drive, first) else { continue };
-            let held = now.iter().take_while(|(at, _)| self.holder(group, drive, *at).is_some());
+            let held = now.iter().take_while(|(at, _)| self.holds(group, drive, *at));
             let parts: Vec<IoSlice<'_>> = held.map(|(_, slot)| IoSlice::new(&slot[..])).collect();
             self.counters.note(place, Why::Write, parts.len());
             if let Err(failure) = device.write_parts_at(slot_offset(first), &parts) {
@@ -196,7 +200,7 @@ impl Raid {
     /// that stay. It is what reads less, or what is possible.
     fn is_subtracted(&self, group: usize, stripe: u64, new: &[Place]) -> bool {
         let data = usize::from(self.geometry.groups[group].data_drives);
-        let missing = (0..data).find(|&drive| self.holder(group, drive, stripe).is_none());
+        let missing = (0..data).find(|&drive| !self.holds(group, drive, stripe));
         let stays = |drive| new.iter().all(|place| place.drive != drive);
         data - new.len() > new.len() + 1 || missing.is_some_and(stays)
     }
@@ -205,7 +209,7 @@ impl Raid {
     fn needs(&self, group: usize, stripe: u64, new: &[Place]) -> bool {
         let shape = self.geometry.groups[group];
         let data = usize::from(shape.data_drives);
-        shape.parity && new.len() < data && self.holder(group, data, stripe).is_some()
+        shape.parity && new.len() < data && self.holds(group, data, stripe)
     }
 
     /// The data drives of a group that are not written.
@@ -292,7 +296,7 @@ impl Raid {
 
     /// Writes a slot that was put together from the other drives back, if its drive is here.
     pub fn restore(&mut self, group: usize, drive: usize, stripe: u64, slot: &Slot) {
-        if self.holder(group, drive, stripe).is_some() {
+        if self.holds(group, drive, stripe) {
             self.counters.repairs.fetch_add(1, Relaxed);
             self.write_back(group, drive, stripe, slot);
         }

@@ -214,7 +214,7 @@ impl Store {
         let mut free = 0;
         for range in self.area_blocks(group, area) {
             let used = self.count_bits(AGGREGATE, aggregate::BITMAP, range.clone())?;
-            let pending = self.pending.range(range.clone()).count() as u64;
+            let pending = range.clone().filter(|pvbn| self.pending.contains_key(pvbn)).count() as u64;
             free += (range.end - range.start).saturating_sub(used + pending);
         }
         self.alloc.groups[group].set(area, free);

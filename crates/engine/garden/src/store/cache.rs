@@ -2,6 +2,7 @@
 //! (by a second chance each); dirty ones stay until a consistency point.
 
 use std::{
+    cell::Cell,
     collections::{HashMap, VecDeque},
     hash::{BuildHasherDefault, Hasher},
 };
@@ -11,6 +12,8 @@ use crate::format::{BLOCK, Block, page::Page};
 
 /// Blocks that left of which the memory is kept, at most: those of a window of reading ahead.
 const SPARE_PAGES: usize = 256;
+/// Places of blocks that were found last.
+const RECENT: usize = 64;
 
 /// What is known of a block in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,15 +40,18 @@ struct Buffer {
 pub(crate) struct At(u32);
 
 /// All blocks in memory.
-#[derive(Default)]
 pub(crate) struct Cache {
     places: HashMap<Key, At, BuildHasherDefault<KeyHasher>>,
+    /// Where the block was that was found last of each kind of files and level: mostly it is asked for again. What lies there
+    /// tells by its name whether it is the one.
+    recent: [Cell<At>; RECENT],
     /// `None` where a block left.
     buffers: Vec<Option<Buffer>>,
     free: Vec<At>,
     /// Memory of blocks that left, for those that come.
     pub spare: Vec<Page>,
-    clean: VecDeque<Key>,
+    /// With where they were then.
+    clean: VecDeque<(Key, At)>,
 }
 
 /// Names of blocks are looked up some dozens of times for each block that is written. They are numbers of the engine's own, so
@@ -76,10 +82,33 @@ impl Hasher for KeyHasher {
     }
 }
 
+impl Default for Cache {
+    fn default() -> Self {
+        Self {
+            places: HashMap::default(),
+            recent: [const { Cell::new(At(0)) }; RECENT],
+            buffers: Vec::new(),
+            free: Vec::new(),
+            spare: Vec::new(),
+            clean: VecDeque::new(),
+        }
+    }
+}
+
 impl Cache {
     /// Where a block is, if it is in memory.
+    #[inline]
     pub fn find(&self, key: Key) -> Option<At> {
-        self.places.get(&key).copied()
+        let recent = &self.recent[key.kind() % RECENT];
+        let At(at) = recent.get();
+        if let Some(Some(buffer)) = self.buffers.get(at as usize)
+            && buffer.key == key
+        {
+            return Some(At(at));
+        }
+        let found = self.places.get(&key).copied()?;
+        recent.set(found);
+        Some(found)
     }
 
     fn at(&self, At(at): At) -> &Buffer {
@@ -115,7 +144,7 @@ impl Cache {
     }
 
     pub fn contains(&self, key: Key) -> bool {
-        self.places.contains_key(&key)
+        self.find(key).is_some()
     }
 
     pub fn get(&mut self, key: Key) -> Option<&Block> {
@@ -143,7 +172,7 @@ impl Cache {
         buffer.state = state;
         if state == State::Clean && !std::mem::replace(&mut buffer.queued, true) {
             let key = buffer.key;
-            self.enqueue(key);
+            self.enqueue(key, at);
         }
     }
 
@@ -154,7 +183,7 @@ impl Cache {
             let buffer = self.at_mut(at);
             (buffer.data, buffer.state, buffer.used) = (data, State::Clean, true);
             if !std::mem::replace(&mut buffer.queued, true) {
-                self.enqueue(key);
+                self.enqueue(key, at);
             }
             return at;
         }
@@ -170,7 +199,8 @@ impl Cache {
             }
         };
         self.places.insert(key, at);
-        self.enqueue(key);
+        self.recent[key.kind() % RECENT].set(at);
+        self.enqueue(key, at);
         at
     }
 
@@ -194,14 +224,14 @@ impl Cache {
     }
 
     /// Names of blocks that left stay in the queue, until there are as many as blocks.
-    fn enqueue(&mut self, key: Key) {
-        self.clean.push_back(key);
+    fn enqueue(&mut self, key: Key, at: At) {
+        self.clean.push_back((key, at));
         if self.clean.len() < 64 + 2 * self.places.len() {
             return;
         }
         self.buffers.iter_mut().flatten().for_each(|buffer| buffer.queued = false);
         let Self { clean, places, buffers, .. } = self;
-        clean.retain(|key| {
+        clean.retain(|(key, _)| {
             let buffer = places.get(key).and_then(|at| buffers[at.0 as usize].as_mut());
             buffer.is_some_and(|buffer| buffer.state == State::Clean && !std::mem::replace(&mut buffer.queued, true))
         });
@@ -210,7 +240,7 @@ impl Cache {
     /// Lets all blocks of a space go; none of them may be dirty. Cost: linear in blocks in memory.
     pub fn remove_space(&mut self, space: u32) {
         let keys: Vec<Key> = self.buffers.iter().flatten().map(|buffer| buffer.key).collect();
-        keys.into_iter().filter(|key| key.space == space).for_each(|key| self.remove(key));
+        keys.into_iter().filter(|key| key.space() == space).for_each(|key| self.remove(key));
     }
 
     /// Lets clean blocks go until all that is kept is at most `bytes`. Dirty ones count, but stay.
@@ -218,13 +248,14 @@ impl Cache {
         let mut tries = 2 * self.clean.len();
         while self.bytes() > bytes && tries > 0 {
             tries -= 1;
-            let Some(key) = self.clean.pop_front() else { return };
-            let Some(at) = self.find(key) else { continue };
+            let Some((key, at)) = self.clean.pop_front() else { return };
+            let is_there = self.buffers[at.0 as usize].as_ref().is_some_and(|buffer| buffer.key == key);
+            let Some(at) = is_there.then_some(at).or_else(|| self.places.get(&key).copied()) else { continue };
             let buffer = self.at_mut(at);
             if buffer.state != State::Clean {
                 buffer.queued = false; // comes back to the queue when it is clean again
             } else if std::mem::take(&mut buffer.used) {
-                self.clean.push_back(key);
+                self.clean.push_back((key, at));
             } else {
                 self.remove(key);
             }

@@ -84,12 +84,12 @@ impl Store {
     }
 
     fn want(&self, block: &Wanted) -> Want {
-        self.want_of_volume(block.key.space, block.vvbn, block.at)
+        self.want_of_volume(block.key.space(), block.vvbn, block.at)
     }
 
     /// Takes a block into memory that is not where the container map says.
     fn repair_wanted(&mut self, block: &Wanted, why: Unread) {
-        if let Ok(data) = self.repair_place(block.key.space, block.vvbn, block.at, why) {
+        if let Ok(data) = self.repair_place(block.key.space(), block.vvbn, block.at, why) {
             self.cache.insert(block.key, data);
         }
     }

@@ -4,10 +4,8 @@
 //! VVBNs · areas are cleaned ahead, blocks of containers move · compacted blocks are put together · volume table, containers, the aggregate's metadata, until nothing new is dirty · stripes are named in the log ·
 //! drives, flush · superblock, flush · what became free may be used, the log's other half takes over.
 
-use std::collections::BTreeMap;
-
 use super::{
-    AGGREGATE, Key, Store, aggregate,
+    AGGREGATE, Freed, Key, Store, aggregate,
     cache::State,
     container_of,
     packing::{Placed, Written},
@@ -66,7 +64,7 @@ impl Store {
         self.settle_fakes()?;
         self.dirty_top_areas()?;
         let mut placed = self.place_all()?;
-        placed.sort_unstable_by_key(|(place, ..)| *place);
+        placed.sort_by_cached_key(|(place, ..)| *place);
         // Nothing is taken any more before the superblock is durable; the lists of areas are those of the time after.
         let freed = self.release_pending();
         self.fill_top_areas()?;
@@ -113,12 +111,12 @@ impl Store {
     fn place_all(&mut self) -> Result<Placed> {
         let (mut placed, mut cleaned) = (Placed::new(), false);
         loop {
-            while let Some(&key) = self.dirty.first() {
-                if key.space != AGGREGATE {
+            while let Some(key) = self.dirty.first() {
+                if key.space() != AGGREGATE {
                     if self.place_group(key, &mut placed)? {
                         continue;
                     }
-                    self.volume_mut(key.space)?.dirty -= 1;
+                    self.volume_mut(key.space())?.dirty -= 1;
                 } else if !std::mem::replace(&mut cleaned, true) {
                     // What volumes wrote and freed is in the maps by now: what is found in use is so after this point too.
                     match self.clean_ahead((placed.len() + self.packing.blocks()) as u64) {
@@ -127,10 +125,10 @@ impl Store {
                         done => done?,
                     }
                     continue;
-                } else if key.file < aggregate::FIRST_CONTAINER && self.close_compacted(&mut placed)? {
+                } else if key.file() < aggregate::FIRST_CONTAINER && self.close_compacted(&mut placed)? {
                     continue;
                 }
-                self.dirty.remove(&key);
+                self.dirty.remove(key);
                 if let Some((place, context)) = self.place(key)? {
                     let at = self.cache.find(key).expect("dirty blocks stay");
                     placed.push((place, at, context));
@@ -166,11 +164,11 @@ impl Store {
         }
         self.cache.set_state(key, State::Placed);
         let (tag, medium) = (self.sb.cp as u16, self.choose_medium(key));
-        let vvbn = if key.space == AGGREGATE { None } else { Some(self.take_vvbn(key.space)?) };
+        let vvbn = if key.space() == AGGREGATE { None } else { Some(self.take_vvbn(key.space())?) };
         if let Some(vvbn) = vvbn
             && let Some(at) = self.place_chunk(key, vvbn)?
         {
-            self.set_container(key.space, vvbn, Some(at))?;
+            self.set_container(key.space(), vvbn, Some(at))?;
             self.set_pointer(key, Some(Pointer::whole(vvbn, at)))?;
             self.free_old(key, old)?;
             return Ok(None);
@@ -178,24 +176,24 @@ impl Store {
         let pvbn = self.take_pvbn(medium)?;
         let at = Physical::block(pvbn, tag);
         let (kind, owner, block) = match vvbn {
-            None => (Kind::Aggregate, key.file, key.index),
-            Some(vvbn) => (Kind::Volume, container_of(key.space), vvbn),
+            None => (Kind::Aggregate, key.file(), key.index()),
+            Some(vvbn) => (Kind::Volume, container_of(key.space()), vvbn),
         };
         if let Some(vvbn) = vvbn {
-            self.set_container(key.space, vvbn, Some(at))?;
+            self.set_container(key.space(), vvbn, Some(at))?;
         }
         self.set_pointer(key, Some(vvbn.map_or(Pointer::physical(at), |vvbn| Pointer::whole(vvbn, at))))?;
         self.free_old(key, old)?;
         let context = Context {
             kind,
-            level: key.level,
+            level: key.level(),
             tag,
             owner,
             block,
             pvbn,
             cp: self.sb.cp,
-            hint_file: key.file,
-            hint_block: key.index,
+            hint_file: key.file(),
+            hint_block: key.index(),
         };
         Ok(Some((self.place_of(pvbn)?, context)))
     }
@@ -208,13 +206,13 @@ impl Store {
     pub(super) fn free_old(&mut self, key: Key, old: Option<Pointer>) -> Result<()> {
         match old {
             None | Some(Pointer { part: Part::Saved { .. }, .. }) => Ok(()),
-            Some(Pointer { vvbn: Some(vvbn), .. }) => self.give_vvbn(key.space, vvbn),
+            Some(Pointer { vvbn: Some(vvbn), .. }) => self.give_vvbn(key.space(), vvbn),
             Some(Pointer { vvbn: None, at, .. }) => self.give_pvbn(at),
         }
     }
 
     /// Writes all blocks to their places. `freed`: what the last consistency point uses and this one does not.
-    fn write_all(&mut self, placed: &[Written], freed: &BTreeMap<u64, u16>) -> Result<()> {
+    fn write_all(&mut self, placed: &[Written], freed: &Freed) -> Result<()> {
         let at_once = STRIPES_AT_ONCE.min(self.log.max_stripes());
         self.log.rewind_intents();
         let runs = self.raid.stripes_of(placed.iter().map(|(place, ..)| place));
@@ -239,7 +237,7 @@ impl Store {
 
     /// Writes the blocks of some runs of stripes, and names the stripes in the log before: a power loss between a block and
     /// its parity is found there.
-    fn write_stripes(&mut self, runs: &[StripeRange], blocks: &[Written], freed: &BTreeMap<u64, u16>) -> Result<()> {
+    fn write_stripes(&mut self, runs: &[StripeRange], blocks: &[Written], freed: &Freed) -> Result<()> {
         let places: Vec<Place> = blocks.iter().map(|(place, ..)| *place).collect();
         let mut old = self.raid.read_old(&places);
         self.mend_stays(&mut old, freed)?;

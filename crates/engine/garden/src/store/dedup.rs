@@ -156,19 +156,22 @@ impl Store {
         let Some(own) = self.clean_pointer(key)? else { return Ok(()) };
         let Some(data) = self.read_past_cache(key, own, step) else { return Ok(()) };
         let fingerprint = fingerprint(&data);
-        let this = Seen { fingerprint, ino: key.file, block: key.index };
+        let this = Seen { fingerprint, ino: key.file(), block: key.index() };
         let entry = seen.get(&(fingerprint % REMEMBERED)).copied().filter(|seen| seen.fingerprint == fingerprint);
         let Some(earlier) = entry else {
             seen.insert(fingerprint % REMEMBERED, this);
             return Ok(());
         };
-        let other = Key::new(key.space, earlier.ino, 0, earlier.block);
+        let other = Key::new(key.space(), earlier.ino, 0, earlier.block);
         if other == key {
             return Ok(());
         }
         // It may be gone by now, or hold something else: the bytes decide.
-        let found =
-            if other.index < self.shareable_blocks(key.space, other.file)? { self.clean_pointer(other)? } else { None };
+        let found = if other.index() < self.shareable_blocks(key.space(), other.file())? {
+            self.clean_pointer(other)?
+        } else {
+            None
+        };
         let Some(found) = found else {
             seen.insert(fingerprint % REMEMBERED, this);
             return Ok(());
@@ -196,14 +199,14 @@ impl Store {
     /// Lets a pointer name another VVBN whose block holds the same. `false` if that has too many pointers.
     fn repoint(&mut self, key: Key, own: Pointer, to: Pointer) -> Result<bool> {
         let Some(vvbn) = to.vvbn else { return Ok(false) };
-        if self.owners(key.space, vvbn)? == u16::MAX {
+        if self.owners(key.space(), vvbn)? == u16::MAX {
             return Ok(false);
         }
-        let counts = self.volume(key.space)?.counted_blocks(1);
-        self.reserve(Some(key.space), 2 * counts + 32, false)?;
+        let counts = self.volume(key.space())?.counted_blocks(1);
+        self.reserve(Some(key.space()), 2 * counts + 32, false)?;
         self.touched = false;
-        let done = self.share(key.space, vvbn).and_then(|_| self.set_pointer(key, Some(to)));
-        let done = done.and_then(|()| self.note_freed(key.space, own));
+        let done = self.share(key.space(), vvbn).and_then(|_| self.set_pointer(key, Some(to)));
+        let done = done.and_then(|()| self.note_freed(key.space(), own));
         if let Err(error) = &done
             && self.touched
         {
@@ -220,7 +223,7 @@ impl Store {
         }
         let pointer = self.pointer(key)?.filter(|pointer| pointer.part == Part::Whole);
         match pointer.and_then(|pointer| pointer.vvbn) {
-            Some(vvbn) if self.sb.cold > 0 && self.is_cold(key.space, vvbn)? => Ok(None),
+            Some(vvbn) if self.sb.cold > 0 && self.is_cold(key.space(), vvbn)? => Ok(None),
             _ => Ok(pointer),
         }
     }

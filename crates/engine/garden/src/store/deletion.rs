@@ -131,7 +131,7 @@ impl Store {
         let file = container_of(space);
         let inode = self.inode(AGGREGATE, file)?;
         let last = Key::new(AGGREGATE, file, u8::MAX, u64::MAX);
-        let waits = self.dirty.range(Key::new(AGGREGATE, file, 0, 0)..=last).next().is_some();
+        let waits = self.dirty.range(Key::new(AGGREGATE, file, 0, 0), last).next().is_some();
         if waits || inode.area.iter().any(|&byte| byte != 0) {
             return Ok(false);
         }

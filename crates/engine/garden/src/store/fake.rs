@@ -45,7 +45,7 @@ impl Store {
     ///
     /// Errors: those of reading it and what is above it. Cost: reads them, and the container map for each.
     pub(super) fn fake_dirty(&mut self, key: Key) -> Result<bool> {
-        debug_assert!(key.space < aggregate::MAX_VOLUMES, "snapshots have no places of their own");
+        debug_assert!(key.space() < aggregate::MAX_VOLUMES, "snapshots have no places of their own");
         let done = self.fake(key, true)?;
         self.counts.fake_dirty += u64::from(done);
         Ok(done)
@@ -57,7 +57,7 @@ impl Store {
         }
         let Some(pointer) = self.pointer(key)?.filter(Pointer::is_plain) else { return Ok(false) };
         let Pointer { vvbn: Some(vvbn), .. } = pointer else { return Ok(false) };
-        let Some(old) = self.container(key.space, vvbn)? else {
+        let Some(old) = self.container(key.space(), vvbn)? else {
             let damage = Damage::new("container map", "place", "none", format!("one for VVBN {vvbn}"));
             return Err(Error::damaged(place(key), damage));
         };
@@ -67,7 +67,7 @@ impl Store {
         // The consistency point is not to fail by what it could have been known before that it cannot be read.
         self.get(key)?;
         let Some(hint) = self.hint(key, vvbn, old)? else { return Ok(false) };
-        self.read_above(container_key(self.home(key.space, vvbn), vvbn))?;
+        self.read_above(container_key(self.home(key.space(), vvbn), vvbn))?;
         self.read_for_change(bitmap_key(AGGREGATE, aggregate::BITMAP, old.pvbn))?;
         self.fake_above(key)?;
         self.make_dirty(key)?;
@@ -80,8 +80,8 @@ impl Store {
     ///
     /// Cost: of a block that is or was shared, reads it.
     fn hint(&mut self, key: Key, vvbn: u64, at: Physical) -> Result<Option<(u64, u64)>> {
-        if key.level > 0 || self.owners(key.space, vvbn)? == 0 {
-            return Ok(Some((key.file, key.index)));
+        if key.level() > 0 || self.owners(key.space(), vvbn)? == 0 {
+            return Ok(Some((key.file(), key.index())));
         }
         let place = self.place_of(at.pvbn)?;
         let slot =
@@ -92,13 +92,13 @@ impl Store {
 
     /// What holds the pointer to a block is written as well, under the VVBN that it has.
     fn fake_above(&mut self, key: Key) -> Result<()> {
-        let height = self.inode(key.space, key.file)?.height;
-        if key.level < height {
+        let height = self.inode(key.space(), key.file())?.height;
+        if key.level() < height {
             self.fake(key.parent().0, false)?;
-        } else if key.file == volume::INODES {
-            self.volume_mut(key.space)?.record_dirty = true;
+        } else if key.file() == volume::INODES {
+            self.volume_mut(key.space())?.record_dirty = true;
         } else {
-            self.fake(inode_place(key.space, key.file).0, false)?;
+            self.fake(inode_place(key.space(), key.file()).0, false)?;
         }
         Ok(())
     }
@@ -130,7 +130,7 @@ impl Store {
     pub(super) fn settle_fakes(&mut self) -> Result<()> {
         let mut fakes: BTreeMap<u32, u64> = BTreeMap::new();
         for key in self.fakes.keys() {
-            *fakes.entry(key.space).or_default() += 1;
+            *fakes.entry(key.space()).or_default() += 1;
         }
         for (space, count) in fakes {
             if self.volume(space)?.dirty > count {
@@ -146,7 +146,7 @@ impl Store {
         let (Some(fake), Some(Pointer { vvbn: Some(vvbn), .. })) = (fake, self.pointer(key)?) else {
             return Err(Error::invalid(format!("{}: no block that only moves", place(key))));
         };
-        let now = self.container(key.space, vvbn)?;
+        let now = self.container(key.space(), vvbn)?;
         if let Some(now) = now.filter(|now| fake.is_same && *now != fake.old) {
             self.set_place(key, Pointer::whole(vvbn, now))?;
             self.cache.set_state(key, State::Clean);
@@ -154,16 +154,16 @@ impl Store {
         }
         self.cache.set_state(key, State::Placed);
         // Contents are laid anew for those who read them in order, which disks do well.
-        let medium = if key.level == 0 && key.file >= volume::FIRST_USER { Medium::Hdd } else { Medium::Ssd };
+        let medium = if key.level() == 0 && key.file() >= volume::FIRST_USER { Medium::Hdd } else { Medium::Ssd };
         let at = Physical::block(self.take_pvbn(medium)?, self.sb.cp as u16);
-        let home = self.home(key.space, vvbn);
+        let home = self.home(key.space(), vvbn);
         self.set_container(home, vvbn, Some(at))?;
         self.set_place(key, Pointer::whole(vvbn, at))?;
         self.give_pvbn(now.unwrap_or(fake.old))?;
         self.counts.fake_writes += 1;
         let context = Context {
             kind: Kind::Volume,
-            level: key.level,
+            level: key.level(),
             tag: at.tag,
             owner: container_of(home),
             block: vvbn,
@@ -184,21 +184,21 @@ impl Store {
 
     /// Writes a pointer into the block above, which is dirty already, in earnest or not.
     fn set_place(&mut self, key: Key, pointer: Pointer) -> Result<()> {
-        let mut inode = self.inode(key.space, key.file)?;
+        let mut inode = self.inode(key.space(), key.file())?;
         let lost = || Error::invalid(format!("{}: what is above it is not dirty", place(key)));
-        if key.level < inode.height {
+        if key.level() < inode.height {
             let (parent, slot) = key.parent();
             let block = self.cache.get_mut(parent).ok_or_else(lost)?;
             key.shape().encode(&mut block[..], slot, Some(pointer));
             return Ok(());
         }
-        key.shape().encode(&mut inode.area, key.index, Some(pointer));
-        if key.file == volume::INODES {
-            let volume = self.volume_mut(key.space)?;
+        key.shape().encode(&mut inode.area, key.index(), Some(pointer));
+        if key.file() == volume::INODES {
+            let volume = self.volume_mut(key.space())?;
             (volume.record.inode_file, volume.record_dirty) = (inode, true);
             return Ok(());
         }
-        let (above, at) = inode_place(key.space, key.file);
+        let (above, at) = inode_place(key.space(), key.file());
         let block = self.cache.get_mut(above).ok_or_else(lost)?;
         inode.encode(&mut block[at..at + crate::format::inode::INODE]);
         Ok(())

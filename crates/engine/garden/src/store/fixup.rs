@@ -38,7 +38,7 @@ pub(super) struct Fixing {
 impl Fixing {
     /// The pointers of a volume are others now.
     pub fn forget(&mut self, space: u32) {
-        self.noted.retain(|key| key.space != space);
+        self.noted.retain(|key| key.space() != space);
         self.scans.remove(&space);
     }
 }
@@ -69,7 +69,7 @@ impl Store {
     pub(super) fn note_redirect(&mut self, key: Key) {
         self.counts.redirects += 1;
         let fixing = &mut self.gardener.fixing;
-        let is_live = key.space < aggregate::MAX_VOLUMES;
+        let is_live = key.space() < aggregate::MAX_VOLUMES;
         if self.gardener.gardening.fix_up == FixUp::OnRead && is_live && fixing.noted.len() < MOST_NOTED {
             fixing.noted.insert(key);
         }
@@ -95,16 +95,16 @@ impl Store {
     fn fix(&mut self, key: Key) -> Result<bool> {
         // What is dirty gets a new pointer anyway. A file that is gone has none, and so has one whose contents are in its
         // inode by now: its bytes are its user's.
-        if self.volume(key.space).is_err() || self.is_dirty(key) {
+        if self.volume(key.space()).is_err() || self.is_dirty(key) {
             return Ok(false);
         }
-        if self.try_inode(key.space, key.file)?.is_none_or(|inode| inode.inline) {
+        if self.try_inode(key.space(), key.file())?.is_none_or(|inode| inode.inline) {
             return Ok(false);
         }
         let Some(pointer) = self.pointer(key)? else { return Ok(false) };
         let Pointer { vvbn: Some(vvbn), at, .. } = pointer else { return Ok(false) };
-        let Some(place) = self.container(key.space, vvbn)?.filter(|place| *place != at) else { return Ok(false) };
-        self.reserve(Some(key.space), FIX_BLOCKS, false)?;
+        let Some(place) = self.container(key.space(), vvbn)?.filter(|place| *place != at) else { return Ok(false) };
+        self.reserve(Some(key.space()), FIX_BLOCKS, false)?;
         self.set_pointer(key, Some(Pointer { at: place, ..pointer }))?;
         self.counts.fix_ups += 1;
         Ok(true)

@@ -20,17 +20,23 @@ pub(crate) const THAWED: u64 = 2 * (MAX_GROUP as u64 - 1);
 impl Store {
     /// The first block of the group that a block is in as the drives have it, and how many there are.
     fn group_of(&mut self, key: Key) -> Result<Option<(u64, u8)>> {
-        if key.level > 0 || key.space == AGGREGATE {
+        if key.level() > 0 || key.space() == AGGREGATE {
             return Ok(None);
         }
         let found = self.pointer(key)?.and_then(|pointer| pointer.in_group());
-        Ok(found.and_then(|(at, of)| Some((key.index.checked_sub(at.into())?, of))))
+        Ok(found.and_then(|(at, of)| Some((key.index().checked_sub(at.into())?, of))))
+    }
+
+    /// Whether a block that is to change may be in a group: groups were made in its volume once.
+    pub(super) fn may_be_in_group(&self, key: Key) -> Result<bool> {
+        let is_contents = key.level() == 0 && key.space() < aggregate::MAX_VOLUMES;
+        Ok(is_contents && self.volume(key.space())?.record.packing.was_on)
     }
 
     /// Takes into memory what [`thaw`](Self::thaw) will want to know: a failure here does no harm. That a block is in memory does
     /// not mean that the others of its group are.
     pub(crate) fn read_group(&mut self, key: Key) -> Result<()> {
-        if self.is_dirty(key) {
+        if !self.may_be_in_group(key)? || self.is_dirty(key) {
             return Ok(());
         }
         let Some((first, of)) = self.group_of(key)? else { return Ok(()) };
@@ -41,11 +47,8 @@ impl Store {
     ///
     /// Errors: those of reading the group, before anything changed.
     pub(crate) fn thaw(&mut self, key: Key) -> Result<()> {
-        if key.level > 0 || key.space >= aggregate::MAX_VOLUMES || !self.volume(key.space)?.record.packing.was_on {
-            return Ok(());
-        }
-        if self.is_dirty(key) {
-            return Ok(()); // and so are the others
+        if !self.may_be_in_group(key)? || self.is_dirty(key) {
+            return Ok(()); // if it is dirty, so are the others
         }
         let Some((first, of)) = self.group_of(key)? else { return Ok(()) };
         self.read_group(key)?;
@@ -87,8 +90,8 @@ impl Store {
     pub(super) fn fetch_group(&mut self, key: Key, pointer: Pointer) -> Result<Page> {
         let damaged = |damage| Error::damaged(place(key), damage);
         let Some((at, of)) = pointer.in_group() else { return self.fetch(key, pointer) };
-        let none = || Damage::new("volume pointer", "place in its group", at, format!("{} at most", key.index));
-        let first = key.index.checked_sub(at.into()).ok_or_else(|| damaged(none()))?;
+        let none = || Damage::new("volume pointer", "place in its group", at, format!("{} at most", key.index()));
+        let first = key.index().checked_sub(at.into()).ok_or_else(|| damaged(none()))?;
         let (mut stored, mut head) = (Vec::new(), None);
         for number in 0..of {
             let member = key.neighbour(first + u64::from(number));

@@ -58,24 +58,24 @@ pub(super) struct Run {
 impl Store {
     /// The medium that a dirty block is to be written to; what it says counts in mixed aggregates only.
     pub(super) fn choose_medium(&mut self, key: Key) -> Medium {
-        let is_contents = key.space != AGGREGATE && key.level == 0 && key.file >= volume::FIRST_USER;
+        let is_contents = key.space() != AGGREGATE && key.level() == 0 && key.file() >= volume::FIRST_USER;
         if !self.raid.geometry.is_mixed() || !is_contents {
             return Medium::Ssd;
         }
-        let before = self.alloc.run.take().filter(|run| (run.space, run.file) == (key.space, key.file));
+        let before = self.alloc.run.take().filter(|run| (run.space, run.file) == (key.space(), key.file()));
         if let Some(run) = &before
-            && run.blocks.contains(&key.index)
+            && run.blocks.contains(&key.index())
         {
             self.alloc.run = before;
             return Medium::Hdd;
         }
-        let goes_on = before.is_some_and(|run| run.blocks.end == key.index);
+        let goes_on = before.is_some_and(|run| run.blocks.end == key.index());
         let count = self.count_run(key);
         // Shorter ones are no chain of a disk, and may be what is written here and there.
         if count < self.raid.geometry.tetris_stripes && !goes_on {
             return Medium::Ssd;
         }
-        self.alloc.run = Some(Run { space: key.space, file: key.file, blocks: key.index..key.index + count });
+        self.alloc.run = Some(Run { space: key.space(), file: key.file(), blocks: key.index()..key.index() + count });
         Medium::Hdd
     }
 
@@ -90,8 +90,8 @@ impl Store {
 
     /// How many blocks of a file wait to be written from this one on, itself included; some at most.
     fn count_run(&self, key: Key) -> u64 {
-        let behind = key.neighbour(key.index + 1)..key.neighbour(key.index + AHEAD);
-        let waiting = self.dirty.range(behind).filter(|key| !self.fakes.contains_key(key));
-        1 + waiting.zip(key.index + 1..).take_while(|(found, next)| found.index == *next).count() as u64
+        let (first, last) = (key.neighbour(key.index() + 1), key.neighbour(key.index() + AHEAD - 1));
+        let waiting = self.dirty.range(first, last).filter(|key| !self.fakes.contains_key(key));
+        1 + waiting.zip(key.index() + 1..).take_while(|(found, next)| found.index() == *next).count() as u64
     }
 }

@@ -3,9 +3,7 @@
 //! A block that is in use is right if its checksums fit, it says that it lies where it lies, and the map that it names has
 //! a pointer to this very place and tag. The last finds writes that never came: what lies there is whole, but old.
 
-use std::collections::BTreeMap;
-
-use super::{AGGREGATE, Key, Store, aggregate};
+use super::{AGGREGATE, Freed, Key, Store, aggregate};
 use crate::{
     check::Finding,
     error::{Error, Result},
@@ -24,7 +22,7 @@ impl Store {
         let data = usize::from(self.raid.geometry.groups[row.group].data_drives);
         let mut bad = Vec::new();
         for (drive, slot) in row.slots.iter().take(data).enumerate() {
-            if self.raid.holder(row.group, drive, row.stripe).is_none() || !self.is_slot_used(row, drive)? {
+            if !self.raid.holds(row.group, drive, row.stripe) || !self.is_slot_used(row, drive)? {
                 continue;
             }
             let judged = match slot {
@@ -78,7 +76,7 @@ impl Store {
     /// the last consistency point uses and the running one does not, with its tags.
     ///
     /// Cost: of each block that stays, one look at the map that names it, which is read if it is not in memory.
-    pub(super) fn mend_stays(&mut self, old: &mut Old, freed: &BTreeMap<u64, u16>) -> Result<()> {
+    pub(super) fn mend_stays(&mut self, old: &mut Old, freed: &Freed) -> Result<()> {
         for (place, slot) in &mut old.stays {
             if self.is_to_stay(place, slot, freed)? {
                 continue;
@@ -93,7 +91,7 @@ impl Store {
     }
 
     /// Whether a slot is the one in use in its place, or none is.
-    fn is_to_stay(&mut self, place: &Place, slot: &Slot, freed: &BTreeMap<u64, u16>) -> Result<bool> {
+    fn is_to_stay(&mut self, place: &Place, slot: &Slot, freed: &Freed) -> Result<bool> {
         let pvbn = self.raid.geometry.pvbn(*place);
         if let Some(tag) = freed.get(&pvbn) {
             return Ok(slot::decode(slot).is_ok_and(|context| context.pvbn == pvbn && context.tag == *tag));

@@ -16,6 +16,7 @@ mod defrag;
 mod deletion;
 mod demote;
 mod diff;
+mod dirty;
 mod fake;
 mod find;
 mod fixup;
@@ -45,9 +46,13 @@ mod tree;
 mod volumes;
 mod worth;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, HashMap},
+    hash::BuildHasherDefault,
+};
 
 use clean::Gardener;
+use dirty::KeySet;
 use fake::Fake;
 use layout::Forecast;
 use packing::Packing;
@@ -198,6 +203,9 @@ impl Activity {
     }
 }
 
+/// PVBNs, and the tags of what lies there.
+pub(crate) type Freed = HashMap<u64, u16, BuildHasherDefault<KeyHasher>>;
+
 /// An open aggregate: what is durable, and what changed since.
 pub(crate) struct Store {
     pub raid: Raid,
@@ -214,7 +222,7 @@ pub(crate) struct Store {
     /// The place (0 or 1) of its superblock on the drives.
     sb_slot: u64,
     pub cache: Cache,
-    dirty: BTreeSet<Key>,
+    dirty: KeySet,
     pub volumes: Vec<Option<Volume>>,
     /// Volumes that were deleted and whose blocks are not all free yet, by their places in the table.
     pub deleted: BTreeMap<u32, VolumeRecord>,
@@ -222,7 +230,7 @@ pub(crate) struct Store {
     pub views: BTreeMap<u32, View>,
     alloc: Allocator,
     /// PVBNs that became free since the last consistency point, which still uses them, and the tags of what lies there.
-    pending: BTreeMap<u64, u16>,
+    pending: Freed,
     pub limits: Limits,
     pub counts: Counts,
     pub activity: Activity,

@@ -1,17 +1,14 @@
 //! Making an aggregate, and finding its last consistency point again.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use senesce_block::BlockDevice;
 use senesce_fsapi::FileKind;
 use senesce_objects::ObjectStore;
 
 use super::{
-    AGGREGATE, Activity, Allocator, Cache, Counts, Gardener, LeftOut, Limits, Moves, Objects, Packing, Reading,
-    ScrubReport, Store, aggregate, chunks,
+    AGGREGATE, Activity, Allocator, Cache, Counts, Freed, Gardener, KeySet, LeftOut, Limits, Moves, Objects, Packing,
+    Reading, ScrubReport, Store, aggregate, chunks,
     find::{Drives, check_alignment, find_drives, read_superblock},
     volumes::fixed_file,
 };
@@ -192,12 +189,12 @@ impl Store {
             sb,
             sb_slot,
             cache: Cache::default(),
-            dirty: BTreeSet::new(),
+            dirty: KeySet::default(),
             volumes: Vec::new(),
             deleted: BTreeMap::new(),
             views: BTreeMap::new(),
             alloc: Allocator::default(),
-            pending: BTreeMap::new(),
+            pending: Freed::default(),
             limits,
             counts: Counts::default(),
             activity: Activity::default(),

@@ -76,7 +76,7 @@ impl Packing {
 impl Store {
     /// Gives a group that begins with a block its places, if it is one; else nothing is done.
     pub(super) fn place_group(&mut self, key: Key, placed: &mut Placed) -> Result<bool> {
-        let packing = self.volume(key.space)?.record.packing;
+        let packing = self.volume(key.space())?.record.packing;
         let Some(keys) = self.changed_group(key, packing.group_blocks)? else { return Ok(false) };
         let of = keys.len();
         let mut bytes = Vec::with_capacity(of * BLOCK);
@@ -98,14 +98,14 @@ impl Store {
             let pointer = match stored.get(at * BLOCK..) {
                 Some(rest) if !rest.is_empty() => {
                     let rest = &rest[..rest.len().min(BLOCK)];
-                    let vvbn = self.take_vvbn(key.space)?;
+                    let vvbn = self.take_vvbn(key.space())?;
                     first.get_or_insert(vvbn);
                     let place = if is_chunk && at + 1 == used {
-                        self.pack(container_of(key.space), None, vvbn, rest)?
+                        self.pack(container_of(key.space()), None, vvbn, rest)?
                     } else {
                         self.place_stored(key, vvbn, medium, rest, placed)?
                     };
-                    self.set_container(key.space, vvbn, Some(place))?;
+                    self.set_container(key.space(), vvbn, Some(place))?;
                     Pointer { vvbn: Some(vvbn), at: place, part: Part::Stored { at: number, of: group } }
                 }
                 _ => Pointer::saved(number, group, first.unwrap_or_default()),
@@ -113,9 +113,9 @@ impl Store {
             self.set_pointer(key, Some(pointer))?;
             self.free_old(key, old)?;
             self.cache.set_state(key, State::Placed);
-            self.dirty.remove(&key);
+            self.dirty.remove(key);
         }
-        self.volume_mut(key.space)?.dirty -= of as u64;
+        self.volume_mut(key.space())?.dirty -= of as u64;
         self.counts.groups_written += 1;
         self.counts.blocks_saved += (of - used) as u64;
         self.packing.packed.extend(keys);
@@ -125,11 +125,11 @@ impl Store {
     /// The blocks of the group that begins with this one, if they all changed, and there is no hole before the last.
     fn changed_group(&mut self, key: Key, blocks: u8) -> Result<Option<Vec<Key>>> {
         let blocks = u64::from(blocks);
-        if blocks < 2 || key.level > 0 || !key.index.is_multiple_of(blocks) || !self.is_packable(key)? {
+        if blocks < 2 || key.level() > 0 || !key.index().is_multiple_of(blocks) || !self.is_packable(key)? {
             return Ok(None);
         }
-        let all: Vec<Key> = (key.index..key.index + blocks).map(|index| key.neighbour(index)).collect();
-        let changes = |key: &&Key| self.dirty.contains(key) && !self.fakes.contains_key(key);
+        let all: Vec<Key> = (key.index()..key.index() + blocks).map(|index| key.neighbour(index)).collect();
+        let changes = |key: &&Key| self.dirty.contains(**key) && !self.fakes.contains_key(key);
         let count = all.iter().take_while(changes).count();
         for &key in &all[count..] {
             if self.has_block(key)? {
@@ -141,10 +141,10 @@ impl Store {
 
     /// Whether a block is of the contents of a regular file of a user.
     fn is_packable(&mut self, key: Key) -> Result<bool> {
-        if key.space == AGGREGATE || key.level > 0 || key.file < volume::FIRST_USER {
+        if key.space() == AGGREGATE || key.level() > 0 || key.file() < volume::FIRST_USER {
             return Ok(false);
         }
-        let inode = self.try_inode(key.space, key.file)?;
+        let inode = self.try_inode(key.space(), key.file())?;
         Ok(inode.is_some_and(|inode| inode.kind == FileKind::File && inode.parent == 0))
     }
 
@@ -164,14 +164,14 @@ impl Store {
             kind: Kind::Volume,
             level: 0,
             tag: at.tag,
-            owner: container_of(key.space),
+            owner: container_of(key.space()),
             block: vvbn,
             pvbn: at.pvbn,
             cp: self.sb.cp,
-            hint_file: key.file,
-            hint_block: key.index,
+            hint_file: key.file(),
+            hint_block: key.index(),
         };
-        self.write_only(container_key(key.space, vvbn), block, context, placed)?;
+        self.write_only(container_key(key.space(), vvbn), block, context, placed)?;
         Ok(at)
     }
 
@@ -186,7 +186,7 @@ impl Store {
 
     /// Gives a plain block its place as a chunk, if it is short enough and the volume wants that.
     pub(super) fn place_chunk(&mut self, key: Key, vvbn: u64) -> Result<Option<Physical>> {
-        if key.space == AGGREGATE || !self.volume(key.space)?.record.packing.compaction || !self.is_packable(key)? {
+        if key.space() == AGGREGATE || !self.volume(key.space())?.record.packing.compaction || !self.is_packable(key)? {
             return Ok(None);
         }
         let chunk = compacted::trim(self.get(key)?);
@@ -195,7 +195,7 @@ impl Store {
         }
         let chunk = chunk.to_vec();
         self.packing.packed.push(key);
-        self.pack(container_of(key.space), None, vvbn, &chunk).map(Some)
+        self.pack(container_of(key.space()), None, vvbn, &chunk).map(Some)
     }
 
     /// Puts a chunk into the compacted block of its container that it fills best. `moves`: it only moves, to that medium, and was written by

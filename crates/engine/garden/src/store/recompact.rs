@@ -131,7 +131,7 @@ impl Store {
         if u64::from(left) * 100 >= u64::from(initial) * threshold {
             return Ok(());
         }
-        let want = Want::compacted(key.file, at.tag);
+        let want = Want::compacted(key.file(), at.tag);
         let read = self.raid.read(at.pvbn, &want).or_else(|why| self.raid.repair(at.pvbn, &want, why));
         let Ok(block) = read else {
             step.unread += 1;
@@ -142,7 +142,7 @@ impl Store {
             kind: Kind::Compacted,
             level: 0,
             tag: at.tag,
-            owner: key.file,
+            owner: key.file(),
             block: 0,
             pvbn: at.pvbn,
             cp: 0,

@@ -210,7 +210,7 @@ impl Store {
         self.cache.set_state(key, State::Placed);
         if own.old.form == Form::Compacted {
             let chunk = compacted::trim(self.get(key)?).to_vec();
-            let at = self.pack(key.file, Some((own.to, own.cp)), key.index, &chunk)?;
+            let at = self.pack(key.file(), Some((own.to, own.cp)), key.index(), &chunk)?;
             self.set_pointer(key, Some(Pointer::physical(at)))?;
             self.give_pvbn(own.old)?;
             self.note_moved(own.old.pvbn, at.pvbn);
@@ -224,8 +224,8 @@ impl Store {
             kind: Kind::Volume,
             level: own.level,
             tag: at.tag,
-            owner: key.file,
-            block: key.index,
+            owner: key.file(),
+            block: key.index(),
             pvbn: at.pvbn,
             cp: own.cp,
             hint_file: own.hint_file,

@@ -4,10 +4,10 @@
 //! tetris, and in a tetris drive by drive, so that what is written one after the other lies one behind the other on a
 //! drive, and a tetris that is filled is whole stripes. Where there are disks and flash, there are two such sequences (`media.rs`).
 
-use std::{collections::BTreeMap, ops::Range};
+use std::ops::Range;
 
 use super::{
-    AGGREGATE, Key, Store, aggregate,
+    AGGREGATE, Freed, Key, Store, aggregate,
     areas::{AreaId, AreaStates},
     heap::AreaHeap,
     media::{PerMedium, Run},
@@ -18,6 +18,7 @@ use crate::{
     error::{Error, Result},
     format::{
         BLOCK, Damage,
+        bytes::{put, u64_at},
         pointer::{Form, Physical},
     },
     raid::Place,
@@ -149,7 +150,7 @@ impl Store {
     }
 
     /// What became free may be taken from now on. Gives it, with the tags of what lies there until it is taken.
-    pub(super) fn release_pending(&mut self) -> BTreeMap<u64, u16> {
+    pub(super) fn release_pending(&mut self) -> Freed {
         let freed = std::mem::take(&mut self.pending);
         for &pvbn in freed.keys() {
             self.score_given(pvbn);
@@ -241,13 +242,15 @@ impl Store {
 
     /// Changes a bit. Errors: it is so already, so the map and the trees contradict each other.
     fn flip_bit(&mut self, space: u32, file: u64, bit: u64, set: bool) -> Result<()> {
-        let byte = &mut self.modify(bitmap_key(space, file, bit))?[(bit % BITS / 8) as usize];
-        let mask = 1 << (bit % 8);
-        if (*byte & mask != 0) == set {
+        // A word, as the bits are looked at: the processor would wait for a byte that was just written.
+        let (at, mask) = ((bit % BITS / 64 * 8) as usize, 1 << (bit % 64));
+        let block = self.modify(bitmap_key(space, file, bit))?;
+        let word = u64_at(&block[..], at);
+        if (word & mask != 0) == set {
             let damage = Damage::new("bitmap", "bit", u8::from(set), u8::from(!set));
             return Err(Error::damaged(format!("bit {bit} of file {file} of space {space}"), damage));
         }
-        *byte ^= mask;
+        put(&mut block[..], at, &(word ^ mask).to_le_bytes());
         Ok(())
     }
 
@@ -258,7 +261,7 @@ impl Store {
             let end = range.end.min((at / BITS + 1) * BITS);
             let block = self.get(bitmap_key(space, file, at))?;
             while at < end {
-                let word = u64::from_le_bytes(crate::format::bytes::array(block, (at % BITS / 64 * 8) as usize));
+                let word = u64_at(block, (at % BITS / 64 * 8) as usize);
                 let word = if wanted { word } else { !word };
                 let ahead = word >> (at % 64);
                 if ahead != 0 {
@@ -279,7 +282,7 @@ impl Store {
             let end = range.end.min((at / BITS + 1) * BITS);
             let block = self.get(bitmap_key(space, file, at))?;
             while at < end {
-                let word = u64::from_le_bytes(crate::format::bytes::array(block, (at % BITS / 64 * 8) as usize));
+                let word = u64_at(block, (at % BITS / 64 * 8) as usize);
                 let bits = (end - at).min(64 - at % 64);
                 let mask = if bits == 64 { u64::MAX } else { ((1 << bits) - 1) << (at % 64) };
                 count += u64::from((word & mask).count_ones());

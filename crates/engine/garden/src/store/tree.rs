@@ -90,10 +90,10 @@ impl Store {
 
     /// The pointer to a block, `None` for a hole (also behind the end of the tree).
     pub fn pointer(&mut self, key: Key) -> Result<Option<Pointer>> {
-        let (height, area) = self.tree(key.space, key.file)?;
-        let decoded = if key.level >= height {
-            let beyond = key.level > height || key.index >= key.shape().roots();
-            if beyond { Ok(None) } else { key.shape().decode(area, key.index) }
+        let (height, area) = self.tree(key.space(), key.file())?;
+        let decoded = if key.level() >= height {
+            let beyond = key.level() > height || key.index() >= key.shape().roots();
+            if beyond { Ok(None) } else { key.shape().decode(area, key.index()) }
         } else {
             let (parent, slot) = key.parent();
             let at = match self.cache.find(parent) {
@@ -108,10 +108,10 @@ impl Store {
 
     /// Sets the pointer to a block; what is above becomes dirty.
     pub fn set_pointer(&mut self, key: Key, pointer: Option<Pointer>) -> Result<()> {
-        if key.level >= self.height(key.space, key.file)? {
-            let mut inode = self.inode(key.space, key.file)?;
-            key.shape().encode(&mut inode.area, key.index, pointer);
-            return self.put_inode(key.space, key.file, &inode);
+        if key.level() >= self.height(key.space(), key.file())? {
+            let mut inode = self.inode(key.space(), key.file())?;
+            key.shape().encode(&mut inode.area, key.index(), pointer);
+            return self.put_inode(key.space(), key.file(), &inode);
         }
         let (parent, slot) = key.parent();
         key.shape().encode(&mut self.modify(parent)?[..], slot, pointer);
@@ -162,17 +162,24 @@ impl Store {
 
     /// Writes a block whole, whose checksum may be known.
     pub fn put(&mut self, key: Key, block: &Block, sum: Option<u32>) -> Result<()> {
-        if !self.cache.contains(key) {
+        let mut is_here = self.cache.contains(key);
+        if !is_here && self.may_be_in_group(key)? {
             self.thaw(key)?;
+            is_here = self.cache.contains(key);
         }
-        if self.cache.contains(key) {
+        if is_here {
             self.modify_page(key)?.put(block, sum);
             return Ok(());
         }
         self.dirty_above(key)?;
         self.touched = true;
-        let mut page = self.cache.spare.pop().unwrap_or_else(Page::zeros);
-        page.put(block, sum);
+        let page = match self.cache.spare.pop() {
+            Some(mut page) => {
+                page.put(block, sum);
+                page
+            }
+            None => Page::of(block, sum),
+        };
         self.cache.insert(key, page);
         self.make_dirty(key)
     }
@@ -188,8 +195,8 @@ impl Store {
     pub(super) fn make_dirty(&mut self, key: Key) -> Result<()> {
         self.cache.set_state(key, State::Dirty);
         self.dirty.insert(key);
-        if key.space != AGGREGATE {
-            self.volume_mut(key.space)?.dirty += 1;
+        if key.space() != AGGREGATE {
+            self.volume_mut(key.space())?.dirty += 1;
         }
         Ok(())
     }
@@ -202,8 +209,8 @@ impl Store {
     /// How many blocks of contents of a range of a file did, without those that only move.
     pub fn dirty_contents(&self, space: u32, file: u64, offset: u64, len: u64) -> u64 {
         let block = |at: u64| Key::new(space, file, 0, at / BLOCK as u64);
-        let dirty = self.dirty.range(block(offset)..=block(offset.saturating_add(len)));
-        dirty.filter(|key| self.is_changed(**key)).count() as u64
+        let dirty = self.dirty.range(block(offset), block(offset.saturating_add(len)));
+        dirty.filter(|key| self.is_changed(*key)).count() as u64
     }
 
     /// How many blocks changed since the last consistency point.
@@ -216,8 +223,8 @@ impl Store {
         self.touched = true;
         self.cache.remove(key);
         self.fakes.remove(&key);
-        if self.dirty.remove(&key)
-            && let Ok(volume) = self.volume_mut(key.space)
+        if self.dirty.remove(key)
+            && let Ok(volume) = self.volume_mut(key.space())
         {
             volume.dirty -= 1;
         }
@@ -232,17 +239,17 @@ impl Store {
     }
 
     pub(super) fn dirty_above(&mut self, key: Key) -> Result<()> {
-        let height = self.height(key.space, key.file)?;
-        if key.level < height {
+        let height = self.height(key.space(), key.file())?;
+        if key.level() < height {
             let (parent, _) = key.parent();
             return self.modify(parent).map(|_| ());
         }
-        if key.level > height || key.index >= key.shape().roots() {
+        if key.level() > height || key.index() >= key.shape().roots() {
             return Err(Error::invalid(format!("{}: behind the end of a tree {height} high", place(key))));
         }
-        let inode = self.inode(key.space, key.file)?;
+        let inode = self.inode(key.space(), key.file())?;
         // The inode is written when the pointer is; its block has to have a place by then.
-        self.put_inode(key.space, key.file, &inode)
+        self.put_inode(key.space(), key.file(), &inode)
     }
 
     /// Reads all that [`modify`](Self::modify) reads, and changes nothing.
@@ -253,14 +260,14 @@ impl Store {
 
     /// Reads the blocks above a block, and those above its inode.
     pub(super) fn read_above(&mut self, mut key: Key) -> Result<()> {
-        let height = self.height(key.space, key.file)?;
-        while key.level < height {
+        let height = self.height(key.space(), key.file())?;
+        while key.level() < height {
             key = key.parent().0;
             self.load(key)?;
         }
-        match (key.space, key.file) {
+        match (key.space(), key.file()) {
             (AGGREGATE, aggregate::INODES) | (_, volume::INODES) => Ok(()),
-            _ => self.read_for_change(inode_place(key.space, key.file).0),
+            _ => self.read_for_change(inode_place(key.space(), key.file()).0),
         }
     }
 
@@ -288,8 +295,13 @@ impl Store {
                     let damage = Damage::new("pointer", "flags", form as u8, "1");
                     return Err(Error::damaged(place(key), damage));
                 }
-                let want =
-                    Want { kind: Kind::Aggregate, level: Some(key.level), owner: key.file, block: key.index, tag };
+                let want = Want {
+                    kind: Kind::Aggregate,
+                    level: Some(key.level()),
+                    owner: key.file(),
+                    block: key.index(),
+                    tag,
+                };
                 match self.raid.read(pvbn, &want) {
                     Ok(data) => Ok(data),
                     Err(why) => self.raid.repair(pvbn, &want, why),
@@ -302,7 +314,7 @@ impl Store {
     /// knows better; and if that says the same, the block is damaged.
     pub(super) fn fetch_of_volume(&mut self, key: Key, vvbn: u64, guess: Physical) -> Result<Page> {
         self.counts.volume_reads += 1;
-        match self.read_place(key.space, vvbn, guess) {
+        match self.read_place(key.space(), vvbn, guess) {
             Ok(data) => Ok(data),
             Err(why) => self.fetch_by_map(key, vvbn, guess, why),
         }
@@ -315,18 +327,18 @@ impl Store {
             why
         } else {
             self.note_redirect(key);
-            match self.read_place(key.space, vvbn, at) {
+            match self.read_place(key.space(), vvbn, at) {
                 Ok(data) => return Ok(data),
                 Err(why) => why,
             }
         };
-        self.repair_place(key.space, vvbn, at, why)
+        self.repair_place(key.space(), vvbn, at, why)
     }
 
     /// Where the container map says that a block lies which is not where its pointer says.
     pub(super) fn look_up(&mut self, key: Key, vvbn: u64) -> Result<Physical> {
         self.counts.map_lookups += 1;
-        self.container(key.space, vvbn)?.ok_or_else(|| {
+        self.container(key.space(), vvbn)?.ok_or_else(|| {
             let damage = Damage::new("container map", "place", "none", format!("one for VVBN {vvbn}"));
             Error::damaged(place(key), damage)
         })
@@ -378,5 +390,5 @@ fn file_place(space: u32, file: u64) -> String {
 }
 
 pub(super) fn place(key: Key) -> String {
-    format!("{}, level {}, block {}", file_place(key.space, key.file), key.level, key.index)
+    format!("{}, level {}, block {}", file_place(key.space(), key.file()), key.level(), key.index())
 }

@@ -82,7 +82,9 @@ impl Store {
     /// Whether a block on the drives has as many pointers as can be counted, or was compressed with others: it is copied.
     fn is_full(&mut self, key: Key) -> Result<bool> {
         match self.pointer(key)? {
-            Some(Pointer { vvbn: Some(vvbn), part: Part::Whole, .. }) => Ok(self.owners(key.space, vvbn)? == u16::MAX),
+            Some(Pointer { vvbn: Some(vvbn), part: Part::Whole, .. }) => {
+                Ok(self.owners(key.space(), vvbn)? == u16::MAX)
+            }
             Some(_) => Ok(true),
             None => Ok(false),
         }
@@ -114,7 +116,7 @@ impl Store {
         let target = |block| Key::new(space, to.0, 0, to.1 / BLOCK_BYTES + (block - first));
         let mut bytes = vec![0; tail];
         self.look_at(space, from.0, first..first + whole)?;
-        self.look_at_groups(space, to.0, target(first).index..target(first + whole).index)?;
+        self.look_at_groups(space, to.0, target(first).index()..target(first + whole).index())?;
         if tail > 0 && !self.inode(space, to.0)?.inline && self.has_block(target(first + whole))? {
             self.get(target(first + whole))?;
             self.read_group(target(first + whole))?;
@@ -129,7 +131,7 @@ impl Store {
             let found = self.find_block(space, from.0, at, first + whole, true)?;
             let hole_end = found.unwrap_or(first + whole);
             if at < hole_end {
-                self.free_range(space, to.0, target(at).index, target(hole_end).index)?;
+                self.free_range(space, to.0, target(at).index(), target(hole_end).index())?;
             }
             if let Some(block) = found {
                 new += u64::from(!self.has_block(target(block))?);
@@ -185,10 +187,10 @@ impl Store {
             if !self.is_changed(to) && old.is_some_and(|old| old.vvbn == Some(vvbn)) {
                 return Ok(());
             }
-            if self.share(from.space, vvbn)? {
+            if self.share(from.space(), vvbn)? {
                 self.forget(to);
                 self.set_pointer(to, Some(pointer))?;
-                return old.map_or(Ok(()), |old| self.note_freed(to.space, old));
+                return old.map_or(Ok(()), |old| self.note_freed(to.space(), old));
             }
         }
         let data = Box::new(*self.get(from)?);

@@ -80,10 +80,14 @@ impl Store {
                 self.read_group(key)?;
             }
         }
-        if self.spill(space, file)? && offset < BLOCK_BYTES {
-            new -= 1; // block 0 came with the spilling
+        let blocks = end.div_ceil(BLOCK_BYTES);
+        let is_as_it_was = !inode.inline && shape_of(space).capacity(inode.height) >= blocks;
+        if !is_as_it_was {
+            if self.spill(space, file)? && offset < BLOCK_BYTES {
+                new -= 1; // block 0 came with the spilling
+            }
+            self.grow(space, file, blocks)?;
         }
-        self.grow(space, file, end.div_ceil(BLOCK_BYTES))?;
         for (block, within, range) in pieces(offset, data.len()) {
             let key = Key::new(space, file, 0, block);
             if range.len() < BLOCK {
@@ -94,7 +98,9 @@ impl Store {
             let block = data[range].first_chunk().unwrap_or_else(|| unreachable!("it has {BLOCK} bytes"));
             self.put(key, block, sum)?;
         }
-        let mut inode = self.inode(space, file)?;
+        if !is_as_it_was {
+            inode = self.inode(space, file)?;
+        }
         inode.size = inode.size.max(end);
         inode.blocks += new;
         self.put_inode(space, file, &inode)
@@ -205,12 +211,12 @@ impl Store {
         if !self.has_block(key)? {
             return Ok(None);
         }
-        if key.level == 0 {
-            return Ok(Some(key.index));
+        if key.level() == 0 {
+            return Ok(Some(key.index()));
         }
         let fanout = key.shape().fanout();
         for slot in (0..fanout).rev() {
-            let child = Key::new(key.space, key.file, key.level - 1, key.index * fanout + slot);
+            let child = Key::new(key.space(), key.file(), key.level() - 1, key.index() * fanout + slot);
             let found = self.last_below(child)?;
             if found.is_some() {
                 return Ok(found);
@@ -222,7 +228,7 @@ impl Store {
     /// How many blocks from `key` on are known to be a hole, because nothing is above them.
     pub(crate) fn hole_around(&mut self, key: Key, height: u8) -> Result<u64> {
         let (mut above, mut covered) = (key, 1);
-        while above.level < height {
+        while above.level() < height {
             let (parent, _) = above.parent();
             if self.has_block(parent)? {
                 break;
@@ -230,7 +236,7 @@ impl Store {
             covered *= key.shape().fanout();
             above = parent;
         }
-        Ok(covered - key.index % covered)
+        Ok(covered - key.index() % covered)
     }
 
     /// Whether the file has this block, on a drive or only in memory yet.
@@ -320,16 +326,16 @@ impl Store {
     /// how many of contents. `unlink`: the block above stays, and must not point here any more.
     fn free_below(&mut self, key: Key, first: u64, last: u64, unlink: bool) -> Result<u64> {
         let fanout = key.shape().fanout();
-        let span = fanout.saturating_pow(key.level.into());
-        let (start, end) = (key.index.saturating_mul(span), (key.index + 1).saturating_mul(span));
+        let span = fanout.saturating_pow(key.level().into());
+        let (start, end) = (key.index().saturating_mul(span), (key.index() + 1).saturating_mul(span));
         if end <= first || start >= last || !self.has_block(key)? {
             return Ok(0);
         }
         let whole = first <= start && end <= last;
-        let mut freed = u64::from(key.level == 0);
-        if key.level > 0 {
+        let mut freed = u64::from(key.level() == 0);
+        if key.level() > 0 {
             for slot in 0..fanout {
-                let child = Key::new(key.space, key.file, key.level - 1, key.index * fanout + slot);
+                let child = Key::new(key.space(), key.file(), key.level() - 1, key.index() * fanout + slot);
                 freed += self.free_below(child, first, last, !whole)?;
             }
         }
@@ -340,7 +346,7 @@ impl Store {
                 if unlink {
                     self.set_pointer(key, None)?;
                 }
-                self.note_freed(key.space, pointer)?;
+                self.note_freed(key.space(), pointer)?;
             }
         }
         Ok(freed)
@@ -351,7 +357,7 @@ impl Store {
 fn is_set(key: Key, pointers: &Block) -> Result<bool> {
     let (_, slot) = key.parent();
     let decoded = key.shape().decode(pointers, slot);
-    let place = || format!("inode {} of volume {}, block {}", key.file, key.space, key.index);
+    let place = || format!("inode {} of volume {}, block {}", key.file(), key.space(), key.index());
     Ok(decoded.map_err(|damage| Error::damaged(place(), damage))?.is_some())
 }
 

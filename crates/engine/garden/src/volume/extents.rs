@@ -37,8 +37,8 @@ impl Store {
     fn address_of(&mut self, key: Key) -> Result<Option<u64>> {
         let Some(vvbn) = self.pointer(key)?.and_then(|pointer| pointer.vvbn) else { return Ok(None) };
         let nowhere = || Damage::new("container map", "place", "none", format!("one for VVBN {vvbn}"));
-        let place = || format!("inode {} of volume {}, block {}", key.file, key.space, key.index);
-        let at = self.container(key.space, vvbn)?.ok_or_else(|| Error::damaged(place(), nowhere()))?;
+        let place = || format!("inode {} of volume {}, block {}", key.file(), key.space(), key.index());
+        let at = self.container(key.space(), vvbn)?.ok_or_else(|| Error::damaged(place(), nowhere()))?;
         if at.in_object().is_some() {
             return Ok(None);
         }

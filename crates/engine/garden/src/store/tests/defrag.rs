@@ -72,7 +72,7 @@ fn a_file_changes_its_places_and_nothing_else() {
             .iter()
             .zip(&now)
             .filter(|((_, old), (_, new))| old.at != new.at)
-            .map(|((key, _), _)| (key.file, key.level))
+            .map(|((key, _), _)| (key.file(), key.level()))
             .collect();
         assert_eq!(changed, BTreeSet::from([(0, 0), (0, 1), (ino.0, 0), (ino.0, 1)]), "contents, pointers, inodes");
         let map_after = map(store);

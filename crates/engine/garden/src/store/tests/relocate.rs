@@ -117,13 +117,13 @@ fn blocks_of_every_kind_and_level_move() {
         let before = pointers(store);
         let in_area = |store: &Store, pvbn| store.raid.geometry.area_of(pvbn) == Some((0, area));
         let moves = store.move_whole((0, area)).unwrap();
-        let moved: Vec<u64> = store.moves.keys().map(|key| key.index).collect();
+        let moved: Vec<u64> = store.moves.keys().map(|key| key.index()).collect();
         assert_eq!(moved.len() as u64, moves.blocks);
         for (key, pointer) in before {
             let at = store.container(0, pointer.vvbn.unwrap()).unwrap().unwrap();
             if in_area(store, at.pvbn) {
                 assert!(moved.contains(&pointer.vvbn.unwrap()), "{key:?}");
-                kinds.insert((key.file, key.level));
+                kinds.insert((key.file(), key.level()));
             }
         }
         store.consistency_point().unwrap();
