@@ -102,8 +102,9 @@ pub enum Acknowledge {
     Done,
 }
 
-/// Records wait together for as many bytes at most before they are made durable though nobody asks for it.
-const WAITING_BYTES: usize = 8 << 20;
+/// Of operations that are acknowledged before they are durable, records wait for a sync up to this part of the bytes that may be dirty. If
+/// more comes before anybody asks for one, a consistency point is what makes it durable: then no byte is written twice.
+const WAITING_PART: u64 = 8;
 
 pub(crate) struct Shared {
     /// Locked before `store` by whoever wants both.
@@ -422,7 +423,10 @@ impl Shared {
             );
             let sequence = store.log.append(&body);
             store.shrink_cache();
-            let may_wait = self.is_early.load(Relaxed) && store.log.waiting_bytes() < WAITING_BYTES;
+            let may_wait = self.is_early.load(Relaxed);
+            if may_wait && store.log.waiting_bytes() as u64 >= store.limits.dirty_bytes / WAITING_PART {
+                store.log.leave_out();
+            }
             drop(store);
             if !may_wait {
                 self.commit(sequence)?;
@@ -441,7 +445,7 @@ impl Shared {
         (self.lock().log.max_body() - 256).min(1 << 20)
     }
 
-    /// Returns when the record `sequence` is durable. One flush serves all records that wait.
+    /// Returns when the operation `sequence` is durable. One flush serves all records that wait, one consistency point all that have none.
     fn commit(&self, sequence: u64) -> Result<()> {
         let mut commits = self.lock_commits();
         if commits.durable >= sequence {
@@ -450,6 +454,9 @@ impl Shared {
         let batch = {
             let mut store = self.lock();
             store.check_running()?;
+            if store.log.leaves_out() {
+                return commits.make_point(&mut store);
+            }
             store.log.take_batch(std::mem::take(&mut commits.memory))
         };
         let Some(batch) = batch else { return Ok(()) };

@@ -44,6 +44,8 @@ pub(crate) struct Log {
     waiting: Commit,
     /// The first record that waits.
     first_waiting: u64,
+    /// Operations were left out: only the next consistency point makes them durable, and those that come behind them.
+    leaves_out: bool,
     intents: Intents,
 }
 
@@ -152,6 +154,7 @@ impl Log {
             next,
             waiting: Commit::new(unit_of(&device), Vec::new()),
             first_waiting: next,
+            leaves_out: false,
             intents: Intents::default(),
             device,
             uuid,
@@ -171,6 +174,9 @@ impl Log {
     }
 
     pub fn has_room(&self, body: usize) -> bool {
+        if self.leaves_out {
+            return true;
+        }
         let records = self.waiting.len() + record_bytes(body);
         self.position + sealed_bytes(records, self.unit) as u64 <= self.half_bytes
     }
@@ -180,16 +186,31 @@ impl Log {
         (self.position + self.waiting.len() as u64) as f64 / self.half_bytes as f64
     }
 
-    /// Adds an operation to those that wait, and gives its number. There must be room.
+    /// Adds an operation to those that wait, unless operations are left out, and gives its number. There must be room.
     pub fn append(&mut self, body: &Body<'_>) -> u64 {
         debug_assert!(self.has_room(body.len()), "the caller asks for room first");
         let sequence = self.next;
+        if self.leaves_out {
+            self.next += 1;
+            return sequence;
+        }
         if self.waiting.len() == 0 {
             self.first_waiting = sequence;
         }
         self.chain = self.waiting.push(RecordKind::Operation, sequence, self.chain, &[body.head[..].into(), body.data]);
         self.next += 1;
         sequence
+    }
+
+    /// Forgets what waits, and all that comes before the next consistency point, which alone makes it durable.
+    pub fn leave_out(&mut self) {
+        self.waiting.clear();
+        self.leaves_out = true;
+    }
+
+    /// Whether operations are left out, so that nothing but a consistency point makes them durable.
+    pub fn leaves_out(&self) -> bool {
+        self.leaves_out
     }
 
     /// The last record that was appended.
@@ -231,6 +252,7 @@ impl Log {
         self.position = 0;
         self.chain = self.lap(false).seed();
         self.waiting.clear();
+        self.leaves_out = false;
     }
 
     fn half_start(&self, half: u64) -> u64 {

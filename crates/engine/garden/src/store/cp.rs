@@ -23,7 +23,7 @@ use crate::{
 /// Stripes that are put together in memory at once, and that the log names with one flush.
 const STRIPES_AT_ONCE: u64 = 256;
 /// A stripe without parity is a block or some, of which nothing is kept: so many of them count as one.
-const WITHOUT_PARITY: u64 = 16;
+const WITHOUT_PARITY: u64 = 128;
 
 impl Store {
     /// Makes all changes durable. Errors leave the devices at the last consistency point and stop the engine.

@@ -129,7 +129,7 @@ fn fewer_flushes_are_asked_of_the_log_and_a_change_of_mind_makes_all_durable() {
 }
 
 #[test]
-fn no_more_than_some_mebibytes_wait() {
+fn what_nobody_wants_to_be_durable_for_long_is_written_once() {
     const BLOCK: usize = 1 << 20;
     let shape = Shape { stripes: 8192, log_bytes: 128 << 20, ..TINY };
     let mut devices = shape.devices();
@@ -140,12 +140,25 @@ fn no_more_than_some_mebibytes_wait() {
     let ino = rig.fs().make_node(&caller(1), Ino::ROOT, b"file", &NewNode::file(0o644)).unwrap().ino;
     rig.garden().consistency_point().unwrap();
     rig.garden().set_acknowledge(Acknowledge::Done).unwrap();
-    let before = log.requests(BlockOperation::Flush);
     let data = vec![7; BLOCK / 2];
-    for number in 0..40 {
-        rig.fs().write(&caller(2), ino, (number % 8) * data.len() as u64, &data).unwrap();
-        let flushes = log.requests(BlockOperation::Flush) - before;
-        // 20 MiB are twice 8 MiB and a little.
-        assert_eq!(flushes, (number + 1) / 16, "after {} KiB", (number + 1) * 512);
+    let points = || rig.garden().report().counts.consistency_points;
+    let (mut before, first) = (log.requests(BlockOperation::Write), points());
+    // 16 MiB wait for a log of 64 MiB in each half; 96 MiB are more than a half has room for.
+    for (count, to_log) in [(31, 1), (192, 0)] {
+        for number in 0..count {
+            rig.fs().write(&caller(2), ino, (number % 8) * data.len() as u64, &data).unwrap();
+        }
+        assert_eq!((log.requests(BlockOperation::Write), points()), (before, first), "{count} writes");
+        rig.fs().sync_all().unwrap();
+        // A consistency point names in the log what it writes.
+        assert_eq!(points() - first, 1 - to_log, "{count} writes");
+        assert!(log.requests(BlockOperation::Write) > before);
+        before = log.requests(BlockOperation::Write);
+        rig.fs().sync_all().unwrap();
+        assert_eq!(log.requests(BlockOperation::Write), before, "what is durable is so");
     }
+    // The log takes what comes after it.
+    rig.fs().write(&caller(3), ino, 0, &data).unwrap();
+    rig.fs().sync_all().unwrap();
+    assert_eq!((log.requests(BlockOperation::Write), points()), (before + 1, first + 1));
 }
