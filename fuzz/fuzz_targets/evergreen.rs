@@ -5,22 +5,21 @@
 //! The first byte of an input chooses between them; each eight bytes after it are a change of the image, or something to do.
 #![no_main]
 
-use std::{
-    ops::ControlFlow,
-    sync::{Arc, OnceLock},
-};
+use std::sync::{Arc, OnceLock};
 
 use libfuzzer_sys::fuzz_target;
 use senesce_block::{BlockDevice, MemoryDevice};
 use senesce_core::Bytes;
 use senesce_evergreen::{
-    DumpWhat, Error, Evergreen, EvergreenFs, FsOptions, Limits, MakeOptions, check, dump, repair, survey,
+    DumpWhat, Error, Evergreen, EvergreenFs, FsOptions, Limits, MakeOptions, check,
     disk::{Area, KeyOrder, NodeMap, Reader, Shape, Superblock, read_newest, write_superblock},
+    dump, repair, survey,
 };
 use senesce_fsapi::{
-    AllocateHow, Caller, FileKind, FileSystem, FsResult, Ino, ModelFs, NewNode, RenameHow, SetXattrHow, Timestamp,
-    conformance::{Operation, Place, Player, Subject, collect_tree, find_difference, set_root},
+    FileKind, FileSystem, FsResult, Ino, ModelFs, NewNode, RenameHow, SetXattrHow,
+    conformance::{Operation, Subject, collect_tree, set_root},
 };
+use senesce_fuzz::{Asked, CALLER, FILES, expect_same, read_and_change};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 
 const BLOCK: usize = 4096;
@@ -33,10 +32,8 @@ const OPTIONS: MakeOptions = MakeOptions {
 };
 /// Little memory, so that nodes come and go.
 const LIMITS: Limits = Limits { cache_bytes: 16 << 10, dirty_bytes: 64 << 10 };
-const CALLER: Caller = Caller { uid: 1000, gid: 100, now: Timestamp { seconds: 1, nanoseconds: 0 } };
 /// Changes or events of an input; more take too long.
 const MOST: usize = 64;
-const FILES: u64 = 6;
 
 type Device = Arc<dyn BlockDevice>;
 
@@ -137,7 +134,10 @@ fn damaged(changes: &[u8]) -> Device {
             0..=2 => {
                 let mut bytes = read(&device, node_at, place.bytes as usize);
                 let at = at % bytes.len();
-                bytes[at..].iter_mut().zip(&change[5..7 - usize::from(change[7] % 2)]).for_each(|(to, from)| *to = *from);
+                bytes[at..]
+                    .iter_mut()
+                    .zip(&change[5..7 - usize::from(change[7] % 2)])
+                    .for_each(|(to, from)| *to = *from);
                 if change[0] % 8 > 0 {
                     let sum = sign_node(&mut bytes);
                     let mut place = map.get(id).cloned().unwrap_or_else(|| place.clone());
@@ -260,7 +260,10 @@ fn with_forged_log(changes: &[u8]) -> Device {
     // Each frame takes up to four changes; there are some more frames than are filled.
     for _ in 0..8 {
         let at = geometry.log_at + position % geometry.log_bytes;
-        let Some(left) = (geometry.log_at + geometry.log_bytes).checked_sub(at).filter(|left| *left >= BLOCK as u64) else { break };
+        let Some(left) = (geometry.log_at + geometry.log_bytes).checked_sub(at).filter(|left| *left >= BLOCK as u64)
+        else {
+            break;
+        };
         let mut frame = read(&device, at, BLOCK.min(left as usize));
         for change in changes.by_ref().take(4) {
             let to = usize::from(u16::from_le_bytes([change[1], change[2]])) % frame.len();
@@ -293,13 +296,15 @@ fn use_damaged(device: &Device) {
     if let Ok(report) = check(device) {
         report.findings.iter().for_each(|finding| drop(finding.to_string()));
     }
-    for what in [DumpWhat::Superblocks, DumpWhat::Map, DumpWhat::Space, DumpWhat::Log, DumpWhat::Tree, DumpWhat::Node { id: 3 }] {
+    for what in
+        [DumpWhat::Superblocks, DumpWhat::Map, DumpWhat::Space, DumpWhat::Log, DumpWhat::Tree, DumpWhat::Node { id: 3 }]
+    {
         let _ = dump(device, &what, 50).map(|dump| dump.to_string());
     }
     let overlay = || -> Device { Arc::new(senesce_block::OverlayDevice::new(device.clone())) };
     let _ = survey(overlay(), &mut |_| true);
     if let Ok(fs) = EvergreenFs::open_on(overlay(), LIMITS) {
-        read_and_change(&fs);
+        change(&fs);
         let _ = fs.store().checkpoint();
     }
     match repair(device, false) {
@@ -308,33 +313,31 @@ fn use_damaged(device: &Device) {
             assert!(check(device).expect("it was repaired").is_clean());
             let fs = EvergreenFs::open_on(device.clone(), LIMITS).expect("it was repaired");
             collect_tree(&fs).expect("it was repaired");
-            read_and_change(&fs);
+            change(&fs);
         }
         // A map may name so many nodes that nothing is free.
         Err(error) => assert!(!matches!(error, Error::Stopped { .. }), "{error}"),
     }
 }
 
-fn read_and_change(fs: &impl FileSystem) {
-    let _ = collect_tree(fs);
-    let mut found = Vec::new();
-    let _ = fs.read_dir(Ino::ROOT, 0, &mut |entry| {
-        found.push((entry.name.to_vec(), entry.ino));
-        if found.len() < 20 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+fn change(fs: &impl FileSystem) {
+    read_and_change(fs, |number, name, ino| match number % 4 {
+        0 => fs.unlink(&CALLER, Ino::ROOT, name),
+        1 => fs.rename(&CALLER, (Ino::ROOT, name), (Ino::ROOT, b"other"), RenameHow::Replace),
+        _ => fs.write(&CALLER, ino, 3000, &[1; 9000]).map(drop),
     });
-    for (number, (name, ino)) in found.iter().enumerate() {
-        let _ = match number % 4 {
-            0 => fs.unlink(&CALLER, Ino::ROOT, name),
-            1 => fs.rename(&CALLER, (Ino::ROOT, name), (Ino::ROOT, b"other"), RenameHow::Replace),
-            _ => fs.write(&CALLER, *ino, 3000, &[1; 9000]).map(drop),
-        };
-    }
 }
 
 /// An evergreen in use. Nothing is closed before it is opened again, as after a loss of power.
 struct Whole {
     device: Device,
     fs: Option<EvergreenFs<Evergreen>>,
+}
+
+impl Whole {
+    fn checkpoint(&self) {
+        self.fs.as_ref().expect("it is open").store().checkpoint().expect("there is space for it");
+    }
 }
 
 impl Subject for Whole {
@@ -356,51 +359,32 @@ fn play(events: &[u8]) {
     let mut whole = Whole { device, fs };
     let mut model = ModelFs::new(Bytes(Bytes::GIB));
     set_root(&model).expect("it is a directory");
-    let mut players = [Player::default(), Player::default()];
-    for event in events.chunks_exact(8).take(MOST) {
-        if let Some(operation) = operation(event) {
-            let got = players[0].play(&mut whole, &operation);
-            let want = players[1].play(&mut model, &operation);
-            assert_eq!(format!("{got:?}"), format!("{want:?}"), "{operation:?}");
-        } else {
-            whole.fs.as_ref().expect("it is open").store().checkpoint().expect("there is space for it");
-        }
-    }
+    senesce_fuzz::play(&mut whole, &mut model, events, MOST, operation, |whole, _, _| whole.checkpoint());
     let want = collect_tree(&model).expect("a model");
     for opened_again in [false, true] {
         if opened_again {
             whole.reopen().expect("it is whole");
         }
-        let fs = collect_tree(whole.file_system()).expect("it is whole");
-        assert_eq!(find_difference(&want, &fs), None, "opened again: {opened_again}");
+        expect_same(&want, whole.file_system(), &format!("opened again: {opened_again}"));
     }
-    whole.fs.as_ref().expect("it is open").store().checkpoint().expect("there is space for it");
+    whole.checkpoint();
     let report = check(&whole.device).expect("it is whole");
     assert!(report.is_clean(), "{:?}", report.findings);
 }
 
-/// What users ask for. The files are few and small: there is always space.
+/// What users ask for.
 fn operation(event: &[u8]) -> Option<Operation> {
     let name = |byte: u8| format!("{}{}", ["", "directory/"][usize::from(byte / 64) % 2], u64::from(byte) % FILES);
-    let (path, other) = (name(event[1]), name(event[7]));
-    let at = Place::Path(path.clone());
-    let offset = u64::from(event[2] % 8) << 12;
-    let fine = u64::from(u16::from_le_bytes([event[3], event[4]]));
-    let len = u64::from(event[5] % 6) << 12 | fine % 4096;
-    let seed = u64::from(event[6]);
+    let asked = Asked::new(event, name(event[1]), name(event[7]), u64::from(event[2] % 8) << 12);
     Some(match event[0] % 20 {
-        0 => Operation::Unlink { path },
-        1 => Operation::MakeNode { path, kind: FileKind::File, permissions: 0o600 },
-        2 => Operation::Truncate { at, size: offset + fine },
-        3 => Operation::Allocate { at, how: AllocateHow::Punch, offset: offset + fine % 3, len },
-        4 => Operation::Allocate { at, how: AllocateHow::Zero { keep_size: event[6] > 127 }, offset, len },
-        5 => Operation::CloneRange { from: at, from_offset: offset, to: Place::Path(other), to_offset: 0, len: len & !4095 },
-        6 => Operation::Rename { from: path, to: other, how: RenameHow::Replace },
-        7 => Operation::Rename { from: path, to: other, how: RenameHow::Exchange },
+        which @ 0..=4 => asked.make_or_cut(which),
+        5 => asked.clone_range(0),
+        6 => asked.rename(RenameHow::Replace),
+        7 => asked.rename(RenameHow::Exchange),
         8 => Operation::Reopen,
-        9 => Operation::Read { at, offset, len },
-        10 => Operation::Write { at, offset: offset + fine % 4096, len, seed },
-        11..=13 => Operation::Write { at, offset, len: len & !4095, seed: seed % 4 },
+        9 => asked.read(),
+        10 => asked.write(),
+        11..=13 => asked.write_blocks(),
         14 => Operation::MakeNode { path: "directory".to_owned(), kind: FileKind::Directory, permissions: 0o700 },
         15 => Operation::SyncAll,
         _ => return None,

@@ -7,7 +7,6 @@
 
 use std::{
     collections::BTreeMap,
-    ops::ControlFlow,
     sync::{Arc, OnceLock},
 };
 
@@ -15,12 +14,13 @@ use libfuzzer_sys::fuzz_target;
 use senesce_block::{BlockDevice, MemoryDevice};
 use senesce_core::Bytes;
 use senesce_fsapi::{
-    AllocateHow, Caller, FileKind, FileSystem, FsResult, Ino, ModelFs, NewNode, RenameHow, Timestamp,
-    conformance::{Operation, Place, Player, Subject, Tree, collect_tree, find_difference, set_root},
+    FileSystem, FsResult, Ino, ModelFs, NewNode, RenameHow,
+    conformance::{Operation, Subject, Tree, collect_tree, set_root},
 };
+use senesce_fuzz::{Asked, CALLER, FILES, expect_same, read_and_change};
 use senesce_garden::{
-    Cleaning, DefragFiles, Demotion, FixUp, FormatOptions, Garden, Gardening, Limits, Medium, Packing, Placing, Tiering,
-    VolumeFs, VolumeOptions, WriteAfterRead, check, check_with, survey,
+    Cleaning, DefragFiles, Demotion, FixUp, FormatOptions, Garden, Gardening, Limits, Medium, Packing, Placing,
+    Tiering, VolumeFs, VolumeOptions, WriteAfterRead, check, check_with, survey,
 };
 use senesce_objects::{MemoryObjects, ObjectStore, PriceList};
 
@@ -38,10 +38,8 @@ const LOG_BYTES: u64 = 400 << 10;
 const VOLUME: &[u8] = b"home";
 /// Little memory, so that blocks come and go.
 const LIMITS: Limits = Limits { cache_bytes: 160 << 12, dirty_bytes: 64 << 12 };
-const CALLER: Caller = Caller { uid: 1000, gid: 100, now: Timestamp { seconds: 1, nanoseconds: 0 } };
 /// Changes or events of an input; more take too long.
 const MOST: usize = 96;
-const FILES: u64 = 6;
 
 type Devices = Vec<Arc<dyn BlockDevice>>;
 
@@ -219,7 +217,7 @@ fn use_damaged(changes: &[u8]) {
     let _ = survey(drives, log, Some(VOLUME), &mut |_| true);
     let Ok(garden) = open(&devices, None) else { return };
     for volume in garden.volumes() {
-        let _ = garden.volume(&volume).map(|fs| read_and_change(&fs));
+        let _ = garden.volume(&volume).map(|fs| change(&fs));
         for snapshot in garden.snapshots(&volume).unwrap_or_default() {
             let _ = garden.snapshot(&volume, &snapshot.name).map(|fs| collect_tree(&fs).is_ok());
         }
@@ -237,19 +235,11 @@ fn use_damaged(changes: &[u8]) {
     let _ = garden.consistency_point();
 }
 
-fn read_and_change(fs: &VolumeFs) {
-    let _ = collect_tree(fs);
-    let mut found = Vec::new();
-    let _ = fs.read_dir(Ino::ROOT, 0, &mut |entry| {
-        found.push((entry.name.to_vec(), entry.ino));
-        if found.len() < 20 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+fn change(fs: &VolumeFs) {
+    read_and_change(fs, |number, name, ino| match number % 3 {
+        0 => fs.unlink(&CALLER, Ino::ROOT, name),
+        _ => fs.write(&CALLER, ino, 3000, &[1; 9000]).map(drop),
     });
-    for (number, (name, ino)) in found.iter().enumerate() {
-        let _ = match number % 3 {
-            0 => fs.unlink(&CALLER, Ino::ROOT, name),
-            _ => fs.write(&CALLER, *ino, 3000, &[1; 9000]).map(drop),
-        };
-    }
 }
 
 /// All that is done by itself, and more of it than is worth it.
@@ -314,27 +304,19 @@ fn play(choice: u8, events: &[u8]) {
     }
     let mut model = ModelFs::new(Bytes(Bytes::GIB));
     set_root(&model).expect("it is a directory");
-    let mut players = [Player::default(), Player::default()];
     let mut snapshots: BTreeMap<u8, Tree> = BTreeMap::new();
-    for event in events.chunks_exact(8).take(MOST) {
-        if let Some(operation) = operation(event) {
-            let got = players[0].play(&mut whole, &operation);
-            let want = players[1].play(&mut model, &operation);
-            assert_eq!(format!("{got:?}"), format!("{want:?}"), "{operation:?}");
-        } else {
-            garden(whole.garden(), event, &mut snapshots, &|| collect_tree(&model).expect("a model"));
-        }
-    }
+    senesce_fuzz::play(&mut whole, &mut model, events, MOST, operation, |whole, model, event| {
+        garden(whole.garden(), event, &mut snapshots, &|| collect_tree(model).expect("a model"));
+    });
     let want = collect_tree(&model).expect("a model");
     for opened_again in [false, true] {
         if opened_again {
             whole.open().expect("it is whole");
         }
-        let fs = collect_tree(whole.file_system()).expect("it is whole");
-        assert_eq!(find_difference(&want, &fs), None, "opened again: {opened_again}");
+        expect_same(&want, whole.file_system(), &format!("opened again: {opened_again}"));
         for (name, want) in &snapshots {
             let fs = whole.garden().snapshot(VOLUME, &[b'a' + name]).expect("it was made");
-            assert_eq!(find_difference(want, &collect_tree(&fs).expect("it is whole")), None, "snapshot {name}");
+            expect_same(want, &fs, &format!("snapshot {name}"));
         }
         whole.garden().consistency_point().expect("there is space for it");
         let (log, drives) = whole.devices.split_last().expect("a log");
@@ -344,30 +326,19 @@ fn play(choice: u8, events: &[u8]) {
     }
 }
 
-/// What users ask for. The files are few and small: there is always space.
+/// What users ask for.
 fn operation(event: &[u8]) -> Option<Operation> {
     let name = |byte: u8| format!("file {}", u64::from(byte) % FILES);
-    let (path, other) = (name(event[1]), name(event[1] / 16));
-    let at = Place::Path(path.clone());
     let block = |byte: u8| u64::from(byte % 16) << 12;
-    let (offset, fine) = (block(event[2]), u64::from(u16::from_le_bytes([event[3], event[4]])));
-    let len = u64::from(event[5] % 6) << 12 | fine % 4096;
-    let seed = u64::from(event[6]);
+    let asked = Asked::new(event, name(event[1]), name(event[1] / 16), block(event[2]));
     Some(match event[0] % 32 {
-        0 => Operation::Unlink { path },
-        1 => Operation::MakeNode { path, kind: FileKind::File, permissions: 0o600 },
-        2 => Operation::Truncate { at, size: offset + fine },
-        3 => Operation::Allocate { at, how: AllocateHow::Punch, offset: offset + fine % 3, len },
-        4 => Operation::Allocate { at, how: AllocateHow::Zero { keep_size: event[6] > 127 }, offset, len },
-        5..=7 => {
-            let to = Place::Path(other);
-            Operation::CloneRange { from: at, from_offset: offset, to, to_offset: block(event[6]), len: len & !4095 }
-        }
-        8 => Operation::Rename { from: path, to: other, how: RenameHow::Replace },
+        which @ 0..=4 => asked.make_or_cut(which),
+        5..=7 => asked.clone_range(block(event[6])),
+        8 => asked.rename(RenameHow::Replace),
         9 => Operation::Reopen,
-        10 => Operation::Read { at, offset, len },
-        11 => Operation::Write { at, offset: offset + fine % 4096, len, seed },
-        12..=15 => Operation::Write { at, offset, len: len & !4095, seed: seed % 4 },
+        10 => asked.read(),
+        11 => asked.write(),
+        12..=15 => asked.write_blocks(),
         _ => return None,
     })
 }

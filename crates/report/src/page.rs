@@ -4,11 +4,12 @@ use minijinja::{Environment, Value};
 
 use crate::error::Error;
 
-/// Renders a page. `name` ends in `.html`, so that values are escaped; what all pages begin with is `head.html`, which the
-/// template includes.
+/// Renders a page. `name` ends in `.html`, so that values are escaped; what all pages begin with is `head.html`, and
+/// what they end with, data and the script of all pages, `tail.html`: the template includes both.
 pub fn render_page(name: &str, template: &str, context: Value) -> Result<String, Error> {
     let mut environment = Environment::new();
     environment.add_template("head.html", include_str!("../assets/head.html"))?;
+    environment.add_template("tail.html", include_str!("../assets/tail.html"))?;
     environment.add_template(name, template)?;
     Ok(environment.get_template(name)?.render(context)?)
 }

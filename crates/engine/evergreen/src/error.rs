@@ -1,7 +1,7 @@
 //! The one error of the room.
 
 use senesce_block::BlockError;
-use senesce_fsapi::FsError;
+use senesce_fsapi::{Damage, FsError};
 
 /// Why the engine did not do what it was asked to.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +52,13 @@ pub enum Error {
 
 /// What the engine gives.
 pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// What a codec found, at a place on the device.
+    pub(crate) fn damaged(place: impl Into<String>, damage: &Damage) -> Self {
+        Self::Damaged { place: place.into(), what: damage.to_string() }
+    }
+}
 
 impl From<Error> for FsError {
     fn from(error: Error) -> Self {

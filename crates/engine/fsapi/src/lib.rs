@@ -21,6 +21,7 @@ mod caller;
 mod clone;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod damage;
 pub mod dump;
 mod error;
 mod file_system;
@@ -30,6 +31,7 @@ mod names;
 pub use attributes::{Attributes, FileKind, Ino, NewNode, SetAttributes, SpaceReport, Timestamp};
 pub use caller::Caller;
 pub use clone::{CLONE_BYTES, check_clone};
+pub use damage::{Damage, Decoded};
 pub use error::{FsError, FsResult};
 pub use file_system::{AllocateHow, DirEntry, FileSystem, RenameHow, SeekTo, SetXattrHow};
 pub use model::ModelFs;

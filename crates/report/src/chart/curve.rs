@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Axis, line::spread_out};
+use super::{Axis, draw_heights, line::spread_out};
 use crate::format::{bytes, escape, number};
 
 const LEFT: f64 = 50.0;
@@ -106,12 +106,7 @@ impl Place<'_> {
 
     fn draw_axes(&self, svg: &mut String) {
         let (right, base) = (self.right(), self.base());
-        for tick in self.y.ticks() {
-            let y = self.y(tick);
-            let _ = write!(svg, r#"<line class="grid" x1="{LEFT}" x2="{right}" y1="{y:.1}" y2="{y:.1}"/>"#);
-            let (x, y, label) = (LEFT - 7.0, y + 4.0, number(tick));
-            let _ = write!(svg, r#"<text class="tick" x="{x}" y="{y:.1}" text-anchor="end">{label}</text>"#);
-        }
+        draw_heights(svg, &self.y, (LEFT, right), None, |tick| self.y(tick));
         let _ = write!(svg, r#"<line class="axis" x1="{LEFT}" x2="{right}" y1="{base}" y2="{base}"/>"#);
         // Powers of two, as many as there is room for.
         let (low, high) = (self.x.min.log2().ceil() as i32, self.x.max.log2().floor() as i32);

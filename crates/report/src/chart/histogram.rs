@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use senesce_store::Role;
 
 use super::{
-    Axis, PANEL_HEIGHT, PANEL_WIDTH,
+    Axis, PANEL_HEIGHT, PANEL_WIDTH, draw_heights,
     line::{marker, spread_out},
 };
 use crate::format::{bytes, escape, number};
@@ -65,13 +65,7 @@ impl HistogramPanel {
         let mut svg = String::new();
         let _ = write!(svg, r#"<text class="panel-title" x="0" y="14">{}</text>"#, escape(&self.title));
         let _ = write!(svg, r#"<text class="axis-label" x="0" y="32">{}</text>"#, escape(self.y_label));
-        for tick in y_axis.ticks() {
-            let (at, label) = (y(tick / 100.0), number(tick));
-            let class = if tick == 0.0 { "axis" } else { "grid" };
-            let _ = write!(svg, r#"<line class="{class}" x1="{LEFT}" x2="{right}" y1="{at:.1}" y2="{at:.1}"/>"#);
-            let (x, at) = (LEFT - 7.0, at + 4.0);
-            let _ = write!(svg, r#"<text class="tick" x="{x}" y="{at:.1}" text-anchor="end">{label}</text>"#);
-        }
+        draw_heights(&mut svg, &y_axis, (LEFT, right), Some(0.0), |tick| y(tick / 100.0));
         let every = (TICK_WIDTH / slot).ceil().max(1.0) as usize;
         for (at, bucket) in self.buckets.iter().enumerate().filter(|(at, _)| at % every == 0) {
             let (x, label) = (x(at), tick_label(*bucket));

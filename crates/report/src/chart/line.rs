@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use senesce_store::Role;
 
-use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH};
+use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH, draw_heights};
 use crate::format::{count, escape, number};
 use crate::spread::Spread;
 
@@ -82,18 +82,7 @@ impl LinePanel {
 
     fn draw_axes(&self, svg: &mut String) {
         let (right, base) = (PANEL_WIDTH - RIGHT, PANEL_HEIGHT - BOTTOM);
-        for tick in self.y.ticks() {
-            let y = self.y(tick);
-            let class = if tick == self.y.min { "axis" } else { "grid" };
-            let _ = write!(svg, r#"<line class="{class}" x1="{LEFT}" x2="{right}" y1="{y:.1}" y2="{y:.1}"/>"#);
-            let label = number(tick);
-            let _ = write!(
-                svg,
-                r#"<text class="tick" x="{}" y="{:.1}" text-anchor="end">{label}</text>"#,
-                LEFT - 7.0,
-                y + 4.0
-            );
-        }
+        draw_heights(svg, &self.y, (LEFT, right), Some(self.y.min), |tick| self.y(tick));
         for tick in self.x.ticks() {
             let x = LEFT + self.x.position(tick) * (right - LEFT);
             let _ = write!(svg, r#"<line class="axis" x1="{x:.1}" x2="{x:.1}" y1="{base}" y2="{}"/>"#, base + 4.0);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH};
+use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH, draw_heights};
 use crate::format::{escape, number};
 
 const LEFT: f64 = 48.0;
@@ -35,12 +35,7 @@ impl PairsPanel {
         let mut svg = String::new();
         let _ = write!(svg, r#"<text class="panel-title" x="0" y="14">{}</text>"#, escape(&self.title));
         let _ = write!(svg, r#"<text class="axis-label" x="0" y="32">{}</text>"#, escape(self.y_label));
-        for tick in axis.ticks() {
-            let (at, class) = (y(tick / 100.0), if tick == 0.0 { "axis" } else { "grid" });
-            let _ = write!(svg, r#"<line class="{class}" x1="{LEFT}" x2="{right}" y1="{at:.1}" y2="{at:.1}"/>"#);
-            let (x, at, label) = (LEFT - 7.0, at + 4.0, number(tick));
-            let _ = write!(svg, r#"<text class="tick" x="{x}" y="{at:.1}" text-anchor="end">{label}</text>"#);
-        }
+        draw_heights(&mut svg, &axis, (LEFT, right), Some(0.0), |tick| y(tick / 100.0));
         let every = (TICK_WIDTH / slot).ceil().max(1.0) as usize;
         for (at, (label, shares)) in self.bins.iter().enumerate() {
             let left = LEFT + at as f64 * slot;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH};
+use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH, draw_heights};
 use crate::format::{escape, number};
 
 const LEFT: f64 = 44.0;
@@ -87,12 +87,7 @@ impl<'p> Place<'p> {
 
     fn draw_axes(&self, svg: &mut String) {
         let (right, base) = (PANEL_WIDTH - RIGHT, PANEL_HEIGHT - BOTTOM);
-        for tick in self.y.ticks() {
-            let (y, label) = (self.y(tick), number(tick));
-            let _ = write!(svg, r#"<line class="grid" x1="{LEFT}" x2="{right}" y1="{y:.1}" y2="{y:.1}"/>"#);
-            let (x, y) = (LEFT - 7.0, y + 4.0);
-            let _ = write!(svg, r#"<text class="tick" x="{x}" y="{y:.1}" text-anchor="end">{label}</text>"#);
-        }
+        draw_heights(svg, &self.y, (LEFT, right), None, |tick| self.y(tick));
         let _ = write!(svg, r#"<line class="axis" x1="{LEFT}" x2="{right}" y1="{base}" y2="{base}"/>"#);
         for tick in self.x.ticks() {
             let (x, label) = (self.x(tick), number(tick));

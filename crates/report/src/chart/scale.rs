@@ -1,4 +1,8 @@
-//! Axes: ranges, ticks, positions.
+//! Axes: ranges, ticks, positions, lines across a drawing.
+
+use std::fmt::Write as _;
+
+use crate::format::number;
 
 /// A range of values along an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,6 +58,24 @@ impl Axis {
         let first = (self.min / step - 1e-9).ceil() as i64;
         let last = (self.max / step + 1e-9).floor() as i64;
         (first..=last).map(|at| at as f64 * step).collect()
+    }
+}
+
+/// A line across for each tick of an axis that goes up, from `left` to `right` px, with its label before it; where `zero` is, a
+/// line as axes have. `y` says how far down a value lies.
+pub(crate) fn draw_heights(
+    svg: &mut String,
+    axis: &Axis,
+    (left, right): (f64, f64),
+    zero: Option<f64>,
+    y: impl Fn(f64) -> f64,
+) {
+    for tick in axis.ticks() {
+        let (at, label) = (y(tick), number(tick));
+        let class = if Some(tick) == zero { "axis" } else { "grid" };
+        let _ = write!(svg, r#"<line class="{class}" x1="{left}" x2="{right}" y1="{at:.1}" y2="{at:.1}"/>"#);
+        let (x, at) = (left - 7.0, at + 4.0);
+        let _ = write!(svg, r#"<text class="tick" x="{x}" y="{at:.1}" text-anchor="end">{label}</text>"#);
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH};
-use crate::format::{bytes, count, escape, number};
+use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH, draw_heights};
+use crate::format::{bytes, count, escape};
 
 const LEFT: f64 = 48.0;
 const RIGHT: f64 = 12.0;
@@ -77,13 +77,7 @@ impl StackPanel {
         let mut svg = String::new();
         let _ = write!(svg, r#"<text class="panel-title" x="0" y="14">{}</text>"#, escape(&self.title));
         let _ = write!(svg, r#"<text class="axis-label" x="0" y="32">{unit}</text>"#);
-        for tick in y_axis.ticks() {
-            let (at, label) = (y(tick), number(tick));
-            let class = if tick == 0.0 { "axis" } else { "grid" };
-            let _ = write!(svg, r#"<line class="{class}" x1="{LEFT}" x2="{right}" y1="{at:.1}" y2="{at:.1}"/>"#);
-            let (x, at) = (LEFT - 7.0, at + 4.0);
-            let _ = write!(svg, r#"<text class="tick" x="{x}" y="{at:.1}" text-anchor="end">{label}</text>"#);
-        }
+        draw_heights(&mut svg, &y_axis, (LEFT, right), Some(0.0), y);
         let slot = (right - LEFT) / self.bars.len().max(1) as f64;
         let width = (slot * 0.82).min(40.0);
         let every = (TICK_WIDTH / slot).ceil().max(1.0) as usize;

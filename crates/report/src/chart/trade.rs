@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH};
+use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH, draw_heights};
 use crate::format::{escape, number};
 
 const LEFT: f64 = 48.0;
@@ -37,12 +37,7 @@ impl TradePanel {
         let mut svg = String::new();
         let _ = write!(svg, r#"<text class="panel-title" x="0" y="14">{}</text>"#, escape(&self.title));
         let _ = write!(svg, r#"<text class="axis-label" x="0" y="32">{}</text>"#, escape(&self.y_label));
-        for tick in y_axis.ticks() {
-            let (at, class) = (y(tick), if tick == 0.0 { "axis" } else { "grid" });
-            let _ = write!(svg, r#"<line class="{class}" x1="{LEFT}" x2="{right}" y1="{at:.1}" y2="{at:.1}"/>"#);
-            let (x, at, label) = (LEFT - 7.0, at + 4.0, number(tick));
-            let _ = write!(svg, r#"<text class="tick" x="{x}" y="{at:.1}" text-anchor="end">{label}</text>"#);
-        }
+        draw_heights(&mut svg, &y_axis, (LEFT, right), Some(0.0), y);
         for tick in x_axis.ticks() {
             let (at, label) = (x(tick), number(tick));
             let _ = write!(svg, r#"<line class="axis" x1="{at:.1}" x2="{at:.1}" y1="{base}" y2="{}"/>"#, base + 4.0);

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::outline::Outline;
 use crate::{
-    chart::{Axis, PANEL_HEIGHT, PANEL_WIDTH},
-    format::{count, escape, number},
+    chart::{Axis, PANEL_HEIGHT, PANEL_WIDTH, draw_heights},
+    format::{count, escape},
 };
 
 const LEFT: f64 = 48.0;
@@ -26,17 +26,7 @@ pub(super) fn draw(outline: &Outline) -> String {
     let (right, base) = (PANEL_WIDTH - RIGHT, PANEL_HEIGHT - BOTTOM);
     let slot = (right - LEFT) / BINS as f64;
     let mut svg = r#"<text class="panel-title" x="0" y="14">How full leaves are</text><text class="axis-label" x="0" y="32">leaves</text>"#.to_owned();
-    for tick in y.ticks() {
-        let at = base - y.position(tick) * (base - TOP);
-        let class = if tick == 0.0 { "axis" } else { "grid" };
-        let _ = write!(
-            svg,
-            r#"<line class="{class}" x1="{LEFT}" x2="{right}" y1="{at:.1}" y2="{at:.1}"/><text class="tick" x="{}" y="{:.1}" text-anchor="end">{}</text>"#,
-            LEFT - 7.0,
-            at + 4.0,
-            number(tick)
-        );
-    }
+    draw_heights(&mut svg, &y, (LEFT, right), Some(0.0), |tick| base - y.position(tick) * (base - TOP));
     for (bin, leaves) in bins.iter().enumerate() {
         let x = LEFT + bin as f64 * slot;
         let tall = y.position(*leaves as f64) * (base - TOP);

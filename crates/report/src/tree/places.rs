@@ -7,7 +7,7 @@ use super::{
     outline::{Holds, Node, Outline},
 };
 use crate::{
-    chart::Axis,
+    chart::{Axis, draw_heights},
     format::{count, escape, number},
 };
 
@@ -70,16 +70,7 @@ impl Plot {
             svg,
             r#"<text class="panel-title" x="0" y="14">Where leaves lie</text><text class="axis-label" x="0" y="32">place on the device, {unit_name}</text>"#
         );
-        for tick in self.y.ticks() {
-            let y = self.y(tick * self.unit);
-            let _ = write!(
-                svg,
-                r#"<line class="grid" x1="{LEFT}" x2="{right}" y1="{y:.1}" y2="{y:.1}"/><text class="tick" x="{}" y="{:.1}" text-anchor="end">{}</text>"#,
-                LEFT - 7.0,
-                y + 4.0,
-                number(tick)
-            );
-        }
+        draw_heights(svg, &self.y, (LEFT, right), None, |tick| self.y(tick * self.unit));
         let _ = write!(svg, r#"<line class="axis" x1="{LEFT}" x2="{right}" y1="{base}" y2="{base}"/>"#);
         let last = count(self.places as u64);
         let middle = (LEFT + right) / 2.0;

@@ -1,10 +1,8 @@
 //! The loads, and reading.
 
-use std::ops::ControlFlow;
-
 use senesce_core::{Rng, Seed};
 use senesce_evergreen::{Evergreen, EvergreenFs, KeyValue};
-use senesce_fsapi::{Caller, FileKind, FileSystem, Ino, NewNode};
+use senesce_fsapi::{Caller, FileKind, FileSystem, Ino, NewNode, conformance::walk};
 
 pub type Failure = Box<dyn std::error::Error>;
 
@@ -115,26 +113,6 @@ impl Load {
         self.files.push(File { directory, name, bytes });
         Ok(())
     }
-}
-
-/// Takes what a walk comes by: the directory, the name, what it is, its number.
-type Visit<'a> = &'a mut dyn FnMut(Ino, &[u8], FileKind, Ino) -> Result<(), Failure>;
-
-/// A directory before what is in it, names in the order of listings.
-fn walk(fs: &Fs, directory: Ino, visit: Visit<'_>) -> Result<(), Failure> {
-    let mut entries = Vec::new();
-    fs.read_dir(directory, 0, &mut |entry| {
-        entries.push((entry.name.to_vec(), entry.kind));
-        ControlFlow::Continue(())
-    })?;
-    for (name, kind) in entries {
-        let ino = fs.lookup(directory, &name)?.ino;
-        visit(directory, &name, kind, ino)?;
-        if kind == FileKind::Directory {
-            walk(fs, ino, visit)?;
-        }
-    }
-    Ok(())
 }
 
 /// Reads all files, and gives how many bytes they have.

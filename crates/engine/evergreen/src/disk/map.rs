@@ -9,7 +9,7 @@ use super::{
     Area, BLOCK, Damage, Decoded, Extent, Extents, FEW_PIECES, Geometry, MAX_PIECES, NodeId, Place, Superblock,
     bytes::{put_at, u32_at, u64_at},
 };
-use crate::Result;
+use crate::{Error, Result};
 
 const MAGIC: u32 = 0x7061_4d6e;
 const HEADER: usize = 24;
@@ -131,11 +131,12 @@ impl NodeMap {
     pub fn load(area: &Area, superblock: &Superblock) -> Result<Self> {
         let at = || format!("{}, superblock {}", area.device().name(), superblock.generation);
         let bytes = area.read(&superblock.map.extents, 0, superblock.map.bytes as usize)?;
-        let map = Self::decode(&bytes, superblock.generation, area.geometry()).map_err(|damage| damage.at(at()))?;
+        let map = Self::decode(&bytes, superblock.generation, area.geometry())
+            .map_err(|damage| Error::damaged(at(), &damage))?;
         let (found, expected) = (Self::sum(&bytes), superblock.map.sum);
         if found != expected {
             let (found, expected) = (format!("{found:#018x}"), format!("{expected:#018x}"));
-            return Err(Damage::new(STRUCTURE, "checksum of all", found, expected).at(at()));
+            return Err(Error::damaged(at(), &Damage::new(STRUCTURE, "checksum of all", found, expected)));
         }
         Ok(map)
     }

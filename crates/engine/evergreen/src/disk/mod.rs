@@ -7,7 +7,6 @@
 
 mod area;
 mod bytes;
-mod damage;
 mod geometry;
 mod map;
 mod message;
@@ -17,10 +16,11 @@ mod slots;
 mod space;
 mod superblock;
 
+pub use senesce_fsapi::{Damage, Decoded};
+
 pub use area::Area;
 pub use bytes::{Reader, push_number, push_sized};
 pub(crate) use bytes::{put_at, u32_at, u64_at};
-pub use damage::{Damage, Decoded};
 pub use geometry::Geometry;
 pub use map::NodeMap;
 pub(crate) use map::loose_entries;

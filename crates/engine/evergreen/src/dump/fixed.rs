@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use senesce_block::{BlockDevice, BlockResult};
-use senesce_fsapi::dump::{Dump, DumpTable};
+use senesce_fsapi::dump::{Dump, DumpTable, read_fields};
 
-use super::layout::{SUPERBLOCK, read_fields};
+use super::layout::SUPERBLOCK;
 use crate::{
     Result,
     disk::{BLOCK, Decoded, MAX_MAP_PIECES, SLOTS_AT, Superblock, u32_at},

@@ -1,12 +1,9 @@
 //! The log: frame by frame from where replaying begins, and what each batch does.
 
 use bytes::Bytes;
-use senesce_fsapi::dump::{Dump, DumpTable, text};
+use senesce_fsapi::dump::{Dump, DumpTable, read_fields, text};
 
-use super::{
-    Media,
-    layout::{FRAME, read_fields},
-};
+use super::{Media, layout::FRAME};
 use crate::{
     Batch, Change, Message, Result,
     disk::{Reader, read_slots},

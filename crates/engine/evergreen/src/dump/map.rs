@@ -1,11 +1,8 @@
 //! The map of nodes, chunk by chunk, and what it leaves free.
 
-use senesce_fsapi::dump::{Dump, DumpTable};
+use senesce_fsapi::dump::{Dump, DumpTable, read_fields, sum_text};
 
-use super::{
-    Media,
-    layout::{MAP_CHUNK, read_fields, sum_text},
-};
+use super::{Media, layout::MAP_CHUNK};
 use crate::{
     Result,
     disk::{BLOCK, NodeMap, Space},

@@ -1,13 +1,9 @@
 //! Nodes: one with all that is in it, or all of them with their bounds.
 
 use bytes::Bytes;
-use senesce_fsapi::dump::{Dump, DumpTable, DumpValue, text};
+use senesce_fsapi::dump::{Dump, DumpTable, DumpValue, read_fields, sum_text, text};
 
-use super::{
-    Media,
-    layout::{NODE, read_fields, sum_text},
-    log::message_text,
-};
+use super::{Media, layout::NODE, log::message_text};
 use crate::{
     Error, Result,
     disk::{Decoded, NodeId, NodeMap, Place},

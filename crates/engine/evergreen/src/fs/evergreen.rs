@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use senesce_fsapi::{FileKind, FsResult, Ino, Timestamp};
+use senesce_fsapi::{FsResult, Ino, Timestamp};
 
 use super::{
     entry::Entry,
@@ -63,20 +63,7 @@ impl<S: KeyValue> EvergreenFs<S> {
         if let Some(key) = first {
             return Err(Error::Invalid { what: format!("the store holds the key {}", key.escape_ascii()) });
         }
-        let root = Inode {
-            kind: FileKind::Directory,
-            permissions: 0o755,
-            links: 2,
-            uid: 0,
-            gid: 0,
-            xattr_pieces: 0,
-            xattr_bytes: 0,
-            size: 0,
-            accessed: Timestamp::default(),
-            modified: Timestamp::default(),
-            changed: Timestamp::default(),
-            body: Body::Directory { parent: Ino::ROOT, last_label: 0, unordered: 0 },
-        };
+        let root = Inode::directory(0o755, Ino::ROOT, Timestamp::default());
         let home = Home::root();
         let mut batch = Batch::new();
         let layout = match options.keys {

@@ -76,6 +76,30 @@ pub fn kind_of_byte(byte: u8) -> Option<FileKind> {
 }
 
 impl Inode {
+    /// One that was just made: without names in it, contents and extended attributes, of user and group 0.
+    pub fn new(kind: FileKind, permissions: u32, body: Body, now: Timestamp) -> Self {
+        Self {
+            kind,
+            permissions,
+            links: if kind == FileKind::Directory { 2 } else { 1 },
+            uid: 0,
+            gid: 0,
+            xattr_pieces: 0,
+            xattr_bytes: 0,
+            size: 0,
+            accessed: now,
+            modified: now,
+            changed: now,
+            body,
+        }
+    }
+
+    /// An empty directory of user and group 0.
+    pub fn directory(permissions: u32, parent: Ino, now: Timestamp) -> Self {
+        let body = Body::Directory { parent, last_label: 0, unordered: 0 };
+        Self::new(FileKind::Directory, permissions, body, now)
+    }
+
     /// Its record.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(COMMON_BYTES + 24);

@@ -152,23 +152,11 @@ pub fn check_target(target: &[u8]) -> FsResult<()> {
 fn new_inode(caller: &Caller, parent: &Attributes, node: &NewNode, target: &[u8]) -> Inode {
     let (uid, gid, permissions) = node.ownership(caller, parent);
     let is_device = matches!(node.kind, FileKind::CharDevice | FileKind::BlockDevice);
-    Inode {
-        kind: node.kind,
-        permissions,
-        links: if node.kind == FileKind::Directory { 2 } else { 1 },
-        uid,
-        gid,
-        xattr_pieces: 0,
-        xattr_bytes: 0,
-        size: target.len() as u64,
-        accessed: caller.now,
-        modified: caller.now,
-        changed: caller.now,
-        body: match node.kind {
-            FileKind::File => Body::File { blocks: 0, reserved: 0 },
-            FileKind::Directory => Body::Directory { parent: parent.ino, last_label: 0, unordered: 0 },
-            FileKind::Symlink => Body::Symlink,
-            _ => Body::Special { device: if is_device { node.device } else { 0 } },
-        },
-    }
+    let body = match node.kind {
+        FileKind::File => Body::File { blocks: 0, reserved: 0 },
+        FileKind::Directory => Body::Directory { parent: parent.ino, last_label: 0, unordered: 0 },
+        FileKind::Symlink => Body::Symlink,
+        _ => Body::Special { device: if is_device { node.device } else { 0 } },
+    };
+    Inode { uid, gid, size: target.len() as u64, ..Inode::new(node.kind, permissions, body, caller.now) }
 }

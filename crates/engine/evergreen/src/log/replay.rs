@@ -14,7 +14,7 @@ use super::{
     writer::{max_frame_bytes, window_bytes},
 };
 use crate::{
-    Batch, Result,
+    Batch, Error, Result,
     disk::{BLOCK, Damage, Decoded, Geometry, Reader},
 };
 
@@ -90,7 +90,7 @@ impl Replay {
         let number = self.next.sequence - u64::from(self.left);
         self.left -= 1;
         let record = decode_record(&mut self.records, self.left);
-        let batch = record.map_err(|damage| damage.at(format!("batch {number} of the log")))?;
+        let batch = record.map_err(|damage| Error::damaged(format!("batch {number} of the log"), &damage))?;
         Ok(Some((number, batch)))
     }
 
@@ -150,7 +150,8 @@ impl Replay {
                 continue;
             };
             let found = format!("damaged (batch {})", self.next.sequence);
-            return Err(Damage::new("log", "frame", found, format!("whole: {why}")).at(self.ring.describe(position)));
+            let damage = Damage::new("log", "frame", found, format!("whole: {why}"));
+            return Err(Error::damaged(self.ring.describe(position), &damage));
         }
         Ok(())
     }

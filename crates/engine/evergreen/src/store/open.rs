@@ -136,15 +136,14 @@ impl Evergreen {
         let (geometry, shape, uuid) = (superblock.geometry, superblock.shape, superblock.uuid);
         let (area, counters) = (Area::new(device.clone(), geometry), Counters::default());
         let map = NodeMap::load(&area, &superblock)?;
+        let damaged =
+            |damage| Error::damaged(format!("{}, superblock {}", device.name(), superblock.generation), &damage);
         if let Some((last, _)) = map.iter().last().filter(|(last, _)| last.0 >= superblock.next_node) {
-            let place = format!("{}, superblock {}", device.name(), superblock.generation);
-            return Err(
-                Damage::new("superblock", "next node", superblock.next_node, format!("more than {last}")).at(place)
-            );
+            let expected = format!("more than {last}");
+            return Err(damaged(Damage::new("superblock", "next node", superblock.next_node, expected)));
         }
         let used = map.iter().flat_map(|(_, place)| place.extents.iter()).chain(&superblock.map.extents).copied();
-        let space = Space::complement(geometry.units, used.collect::<Vec<_>>())
-            .map_err(|damage| damage.at(format!("{}, superblock {}", device.name(), superblock.generation)))?;
+        let space = Space::complement(geometry.units, used.collect::<Vec<_>>()).map_err(damaged)?;
         let pool = Arc::new(Pool::new(area.clone(), counters.clone()));
         let next = crate::disk::NodeId(superblock.next_node);
         let mut tree = Tree::open(pool, map, &shape, superblock.root, next)?;

@@ -12,7 +12,7 @@ use super::{
     source::Source,
 };
 use crate::{
-    Result,
+    Error, Result,
     disk::Damage,
     node::{Basement, Body, Buffer, Node, NodeId, Part},
 };
@@ -246,7 +246,7 @@ impl<S: Source> Cache<S> {
     pub(super) fn begin(&mut self, want: Want) -> Result<Load<S>> {
         let Some(place) = S::find(&self.map, want.id) else {
             let damage = Damage::new("node map", "node", "none", "one, for it is named");
-            return Err(damage.at(self.source.describe(want.id, None)));
+            return Err(Error::damaged(self.source.describe(want.id, None), &damage));
         };
         let (place, mut behind) = (place.clone(), Vec::new());
         if let What::Row(row) = &want.what {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::{
-    Result,
+    Error, Result,
     disk::Damage,
     node::{Body, Node, NodeId},
 };
@@ -16,7 +16,7 @@ impl Heights {
     /// A node was read. Errors: `Damaged` if it, or one below it, is of another height than was said: nothing could be done with it.
     pub(super) fn check(&mut self, id: NodeId, node: &Node) -> Result<()> {
         let damage = |field, found: String, expected: String| {
-            Err(Damage::new("node", field, found, expected).at(format!("node {id}")))
+            Err(Error::damaged(format!("node {id}"), &Damage::new("node", field, found, expected)))
         };
         let height = node.height();
         if let Some(said) = self.0.get(&id).filter(|said| **said != height) {

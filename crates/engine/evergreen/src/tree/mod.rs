@@ -39,7 +39,7 @@ pub(crate) use source::{Known, Source};
 pub(crate) use view::View;
 
 use crate::{
-    Result,
+    Error, Result,
     disk::{Damage, NodeId, Shape},
     node::{Body, Buffer, Child, Inner, Leaf, Node},
 };
@@ -87,7 +87,8 @@ impl<S: Source> Tree<S> {
         let tree = Self::with(source, map, shape, root, next);
         let height = tree.shared().find(|view| view.cache.whole(root).map(|root| root.height()))?;
         if height == 0 {
-            return Err(Damage::new("node", "height", height, "1 at least, of the root").at(format!("node {root}")));
+            let damage = Damage::new("node", "height", height, "1 at least, of the root");
+            return Err(Error::damaged(format!("node {root}"), &damage));
         }
         Ok(tree)
     }

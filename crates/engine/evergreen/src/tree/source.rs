@@ -68,7 +68,7 @@ impl<S: Source> Lying<'_, S> {
     }
 
     fn told(&self, damage: Damage) -> Error {
-        damage.at(self.source.describe(self.id, Some(self.place)))
+        Error::damaged(self.source.describe(self.id, Some(self.place)), &damage)
     }
 
     /// Reads its header; and, since they come with it, the parts that are in the first bytes.

@@ -34,7 +34,7 @@ pub use read_dir::run_read_dir;
 pub use sequence::{run_operations, run_sequence, set_root};
 pub use story::tell;
 pub use threads::run_threads;
-pub use tree::{Tree, TreeNode, collect_tree, find_difference};
+pub use tree::{Tree, TreeNode, Visit, collect_tree, find_difference, walk};
 
 use crate::{FileSystem, FsResult};
 

@@ -89,6 +89,24 @@ pub(super) fn list(fs: &(impl FileSystem + ?Sized), directory: Ino) -> FsResult<
     Ok(entries)
 }
 
+/// Hears of what [`walk`] comes by: the directory, the name, what it is, its number.
+pub type Visit<'a> = &'a mut dyn FnMut(Ino, &[u8], FileKind, Ino) -> FsResult<()>;
+
+/// Goes along all below a directory as `find` does: each directory before what is in it, names in the order of listings, each looked
+/// up.
+///
+/// Errors: those of the file system and of `visit`.
+pub fn walk(fs: &(impl FileSystem + ?Sized), directory: Ino, visit: Visit<'_>) -> FsResult<()> {
+    for (name, _, kind) in list(fs, directory)? {
+        let ino = fs.lookup(directory, &name)?.ino;
+        visit(directory, &name, kind, ino)?;
+        if kind == FileKind::Directory {
+            walk(fs, ino, visit)?;
+        }
+    }
+    Ok(())
+}
+
 fn contradiction(path: &[u8], what: &str) -> FsError {
     FsError::Corrupt { what: format!("/{}: {what}", path.escape_ascii()) }
 }

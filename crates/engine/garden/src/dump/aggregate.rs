@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::{
-    layout::{AREAS, INODE as INODE_FIELDS, VOLUME as VOLUME_FIELDS, read_fields},
+    layout::{AREAS, INODE as INODE_FIELDS, VOLUME as VOLUME_FIELDS},
     reader::{Reader, Tree},
-    value::{Dump, DumpTable, DumpValue, text},
+    value::{Dump, DumpTable, DumpValue, read_fields, text},
 };
 use crate::{
     Damage,

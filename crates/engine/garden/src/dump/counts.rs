@@ -4,9 +4,9 @@
 use std::ops::Range;
 
 use super::{
-    layout::{INODE as INODE_FIELDS, SNAPSHOT as SNAPSHOT_FIELDS, read_fields},
+    layout::{INODE as INODE_FIELDS, SNAPSHOT as SNAPSHOT_FIELDS},
     reader::{Reader, Tree},
-    value::{Dump, DumpTable, text},
+    value::{Dump, DumpTable, read_fields, text},
 };
 use crate::{
     Damage,

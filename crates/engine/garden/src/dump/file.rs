@@ -4,9 +4,9 @@ use senesce_fsapi::FileKind;
 
 use super::{
     aggregate::{place, shown},
-    layout::{DIRECTORY, INODE as FIELDS, kind_word, read_fields},
+    layout::{DIRECTORY, INODE as FIELDS, kind_word},
     reader::{Reader, Tree, Volume},
-    value::{Dump, DumpTable, DumpValue, hex, text},
+    value::{Dump, DumpTable, DumpValue, hex, read_fields, text},
     walk::{Met, walk},
 };
 use crate::{

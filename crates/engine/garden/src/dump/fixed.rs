@@ -5,9 +5,9 @@ use std::sync::Arc;
 use senesce_block::BlockDevice;
 
 use super::{
-    layout::{INODE as INODE_FIELDS, LABEL, LOG_LABEL, SUPERBLOCK, read_fields},
+    layout::{INODE as INODE_FIELDS, LABEL, LOG_LABEL, SUPERBLOCK},
     slot::trailer,
-    value::{Dump, DumpTable, DumpValue},
+    value::{Dump, DumpTable, DumpValue, read_fields},
 };
 use crate::{
     error::Result,

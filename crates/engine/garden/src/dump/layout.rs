@@ -3,43 +3,8 @@
 
 use senesce_fsapi::FileKind;
 
-use super::value::{Dump, DumpValue, text};
-use crate::format::{
-    bytes::{u16_at, u32_at, u64_at},
-    inode::number_kind,
-};
-
-/// How a field's bytes are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    U8,
-    U16,
-    U32,
-    U64,
-    /// A number of seconds since 1970 and, elsewhere, its nanoseconds (u32).
-    Time(usize),
-    /// Permissions, in octal digits.
-    Octal,
-    /// A checksum or magic number.
-    Hex32,
-    Uuid,
-    /// Letters, up to the zeros behind them.
-    Text(usize),
-    /// The kind of an inode.
-    Kind,
-}
-
-/// A field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Field {
-    pub word: &'static str,
-    pub at: usize,
-    pub form: Form,
-}
-
-const fn field(word: &'static str, at: usize, form: Form) -> Field {
-    Field { word, at, form }
-}
+use super::value::{Field, Form, field};
+use crate::format::inode::number_kind;
 
 #[rustfmt::skip] // one field a line
 pub(super) const LABEL: &[Field] = &[
@@ -71,7 +36,7 @@ pub(super) const SUPERBLOCK: &[Field] = &[
 
 #[rustfmt::skip]
 pub(super) const VOLUME: &[Field] = &[
-    field("magic", 0, Form::Hex32),
+    field("magic", 0, Form::Digits32),
     field("length of the name", 4, Form::U32),
     field("VVBNs", 8, Form::U64),
     field("inodes", 16, Form::U64),
@@ -96,7 +61,7 @@ pub(super) const VOLUME: &[Field] = &[
 
 #[rustfmt::skip]
 pub(super) const SNAPSHOT: &[Field] = &[
-    field("magic", 0, Form::Hex32),
+    field("magic", 0, Form::Digits32),
     field("place of its volume in the volume table", 4, Form::U32),
     field("length of the name", 8, Form::U32),
     field("made", 16, Form::Time(24)),
@@ -112,7 +77,7 @@ pub(super) const SNAPSHOT: &[Field] = &[
 
 #[rustfmt::skip]
 pub(super) const INODE: &[Field] = &[
-    field("kind", 0, Form::Kind),
+    field("kind", 0, Form::Words(kind)),
     field("contents in the inode", 1, Form::U8),
     field("permissions", 2, Form::Octal),
     field("uid", 4, Form::U32),
@@ -132,8 +97,8 @@ pub(super) const INODE: &[Field] = &[
 
 #[rustfmt::skip]
 pub(super) const TRAILER: &[Field] = &[
-    field("payload CRC", 0, Form::Hex32),
-    field("trailer CRC", 4, Form::Hex32),
+    field("payload CRC", 0, Form::Digits32),
+    field("trailer CRC", 4, Form::Digits32),
     field("kind", 8, Form::U8),
     field("level", 9, Form::U8),
     field("tag", 10, Form::U16),
@@ -170,32 +135,13 @@ pub(super) const LOG_LABEL: &[Field] = &[
     field("version", 8, Form::U32),
     field("uuid", 16, Form::Uuid),
     field("bytes of a half", 32, Form::U64),
-    field("CRC", 4092, Form::Hex32),
+    field("CRC", 4092, Form::Digits32),
 ];
 
-/// Adds all fields of a structure to a dump.
-pub(super) fn read_fields(dump: &mut Dump, bytes: &[u8], fields: &[Field]) {
-    dump.fields.extend(fields.iter().map(|field| (field.word, read(bytes, field))));
-}
-
-fn read(bytes: &[u8], &Field { at, form, .. }: &Field) -> DumpValue {
-    match form {
-        Form::U8 => u64::from(bytes[at]).into(),
-        Form::U16 => u64::from(u16_at(bytes, at)).into(),
-        Form::U32 => u64::from(u32_at(bytes, at)).into(),
-        Form::U64 => u64_at(bytes, at).into(),
-        Form::Time(nanoseconds) => format!("{}.{:09}", u64_at(bytes, at) as i64, u32_at(bytes, nanoseconds)).into(),
-        Form::Octal => format!("{:04o}", u16_at(bytes, at)).into(),
-        Form::Hex32 => format!("{:08x}h", u32_at(bytes, at)).into(),
-        Form::Uuid => uuid(&bytes[at..at + 16]).into(),
-        Form::Text(len) => {
-            let all = &bytes[at..at + len];
-            text(&all[..all.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1)]).into()
-        }
-        Form::Kind => match bytes[at] {
-            0 => "0 (free)".into(),
-            number => number_kind(number).map_or(format!("{number} (none)"), |kind| kind_word(kind).to_owned()).into(),
-        },
+fn kind(bytes: &[u8]) -> String {
+    match bytes[0] {
+        0 => "0 (free)".to_owned(),
+        number => number_kind(number).map_or(format!("{number} (none)"), |kind| kind_word(kind).to_owned()),
     }
 }
 
@@ -210,11 +156,6 @@ pub(super) fn kind_word(kind: FileKind) -> &'static str {
         FileKind::CharDevice => "6 (character device)",
         FileKind::BlockDevice => "7 (block device)",
     }
-}
-
-fn uuid(bytes: &[u8]) -> String {
-    let part = |from: usize, to: usize| bytes[from..to].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    [part(0, 4), part(4, 6), part(6, 8), part(8, 10), part(10, 16)].join("-")
 }
 
 #[cfg(test)]
@@ -241,7 +182,7 @@ mod tests {
                     32 => Form::U32,
                     _ => Form::U64,
                 };
-                assert_eq!((found.at, found.form), (at, form), "{word}");
+                assert_eq!((found.at, format!("{:?}", found.form)), (at, format!("{form:?}")), "{word}");
                 met[number] += 1;
             }
         }

@@ -6,8 +6,8 @@ use senesce_block::BlockDevice;
 use senesce_fsapi::{AllocateHow, RenameHow, SetAttributes, SetXattrHow, Timestamp};
 
 use super::{
-    layout::{LOG_LABEL, kind_word, read_fields},
-    value::{Dump, DumpTable, DumpValue, text},
+    layout::{LOG_LABEL, kind_word},
+    value::{Dump, DumpTable, DumpValue, read_fields, text},
 };
 use crate::{
     error::{Error, Result},

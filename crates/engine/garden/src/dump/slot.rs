@@ -2,9 +2,9 @@
 
 use super::{
     aggregate::shown,
-    layout::{INODE as INODE_FIELDS, TRAILER, read_fields},
+    layout::{INODE as INODE_FIELDS, TRAILER},
     reader::Reader,
-    value::{Dump, DumpTable, DumpValue, hex},
+    value::{Dump, DumpTable, DumpValue, hex, read_fields},
 };
 use crate::{
     Damage,

@@ -20,6 +20,9 @@ pub(crate) mod superblock;
 pub(crate) mod top_areas;
 pub(crate) mod volume;
 
+pub use senesce_fsapi::Damage;
+pub(crate) use senesce_fsapi::Decoded;
+
 /// Bytes of a block, as everything above RAID sees it.
 pub(crate) const BLOCK: usize = 4096;
 /// Bytes of the trailer behind each block on a drive.
@@ -42,30 +45,3 @@ pub(crate) fn boxed<const N: usize>(bytes: &[u8; N]) -> Box<[u8; N]> {
     let all: Box<[u8]> = Box::from(&bytes[..]);
     all.try_into().unwrap_or_else(|_| unreachable!("it has {N} bytes"))
 }
-
-/// What lies on a device is not what the format says.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{structure}: {field} is {found}, expected {expected}")]
-pub struct Damage {
-    /// The structure, such as `superblock`.
-    pub structure: &'static str,
-    /// The field of it.
-    pub field: &'static str,
-    /// What stands there.
-    pub found: String,
-    /// What should.
-    pub expected: String,
-}
-
-impl Damage {
-    pub(crate) fn new(
-        structure: &'static str,
-        field: &'static str,
-        found: impl ToString,
-        expected: impl ToString,
-    ) -> Self {
-        Self { structure, field, found: found.to_string(), expected: expected.to_string() }
-    }
-}
-
-pub(crate) type Decoded<T> = Result<T, Damage>;

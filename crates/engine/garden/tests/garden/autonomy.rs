@@ -4,7 +4,10 @@ use senesce_core::Nanos;
 use senesce_fsapi::{FileSystem, Ino, NewNode};
 use senesce_garden::{Autonomy, AutonomyReport, Cleaning, FixUp, Gardening, Limits, Seen, WriteAfterRead};
 
-use crate::rig::{LARGE, Rig, SLOT, caller};
+use crate::{
+    damage::flip,
+    rig::{LARGE, Rig, SLOT, caller},
+};
 
 const BLOCKS: u64 = 1600;
 const BLOCK: u64 = 4096;
@@ -160,15 +163,16 @@ fn it_comes_to_rest_until_something_is_written() {
     assert_eq!(garden.rig.findings(), Vec::<String>::new());
 }
 
+fn turn_a_bit_and_see_it_put_right(garden: &mut Garden) {
+    flip(&garden.rig.devices[1], 200 * SLOT + 77);
+    let found = garden.seconds(300, IDLE);
+    assert!(found.len() == 1 && found[0].starts_with("put right: "), "{found:?}");
+}
+
 #[test]
 fn what_nobody_reads_is_looked_at_and_put_right() {
     let mut garden = Garden::new();
-    let (drive, at) = (1, 200 * SLOT + 77);
-    let mut byte = [0];
-    garden.rig.devices[drive].read_at(at, &mut byte).unwrap();
-    garden.rig.devices[drive].write_at(at, &[byte[0] ^ 1]).unwrap();
-    let found = garden.seconds(300, IDLE);
-    assert!(found.len() == 1 && found[0].starts_with("put right: "), "{found:?}");
+    turn_a_bit_and_see_it_put_right(&mut garden);
     assert_eq!(garden.rig.findings(), Vec::<String>::new());
 }
 
@@ -177,12 +181,7 @@ fn bits_that_turn_where_nobody_writes_are_found_in_the_next_week() {
     let mut garden = Garden::new();
     garden.seconds(300, IDLE);
     garden.now += 7 * 86_400 * SECOND;
-    let (drive, at) = (1, 200 * SLOT + 77);
-    let mut byte = [0];
-    garden.rig.devices[drive].read_at(at, &mut byte).unwrap();
-    garden.rig.devices[drive].write_at(at, &[byte[0] ^ 1]).unwrap();
-    let found = garden.seconds(300, IDLE);
-    assert!(found.len() == 1 && found[0].starts_with("put right: "), "{found:?}");
+    turn_a_bit_and_see_it_put_right(&mut garden);
 }
 
 #[test]

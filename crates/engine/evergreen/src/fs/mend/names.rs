@@ -170,22 +170,7 @@ impl<S: KeyValue> Mend<'_, S> {
         }
         let ino = self.new_ino();
         let home = root.child(self.files.order, &name, ino.0);
-        let time = Timestamp::default();
-        let inode = Inode {
-            kind: FileKind::Directory,
-            permissions: 0o700,
-            links: 2,
-            uid: 0,
-            gid: 0,
-            xattr_pieces: 0,
-            xattr_bytes: 0,
-            size: 0,
-            accessed: time,
-            modified: time,
-            changed: time,
-            body: Body::Directory { parent: Ino::ROOT, last_label: 0, unordered: 0 },
-        };
-        self.put_inode(&home, inode)?;
+        self.put_inode(&home, Inode::directory(0o700, Ino::ROOT, Timestamp::default()))?;
         self.put(keys::home_of_key(ino.0), home.bytes().to_vec())?;
         self.files.home_of.insert(ino.0, home.clone());
         let object = self.files.object(&home);

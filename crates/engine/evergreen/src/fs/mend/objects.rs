@@ -275,21 +275,8 @@ fn made_up(object: &Object, named: Option<FileKind>) -> Option<Inode> {
             (0o700, object.names.len() as u64, body)
         }
     };
-    let time = Timestamp::default();
-    Some(Inode {
-        kind,
-        permissions,
-        links: 1,
-        uid: 0,
-        gid: 0,
-        xattr_pieces: 0,
-        xattr_bytes: 0,
-        size,
-        accessed: time,
-        modified: time,
-        changed: time,
-        body,
-    })
+    // Links are counted later.
+    Some(Inode { links: 1, size, ..Inode::new(kind, permissions, body, Timestamp::default()) })
 }
 
 /// Labels ascend with the names, each above its floor, which is not below the label before; those without a place have a number.

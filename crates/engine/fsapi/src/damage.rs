@@ -1,7 +1,5 @@
 //! What a codec says of bytes that are not what the format says.
 
-use crate::Error;
-
 /// What lies on a device is not what the format says.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{structure}: {field} is {found}, expected {expected}")]
@@ -23,10 +21,5 @@ impl Damage {
     /// A field that holds something else than it should.
     pub fn new(structure: &'static str, field: &'static str, found: impl ToString, expected: impl ToString) -> Self {
         Self { structure, field, found: found.to_string(), expected: expected.to_string() }
-    }
-
-    /// The error of the engine, with the place of the structure on the device.
-    pub fn at(self, place: impl Into<String>) -> Error {
-        Error::Damaged { place: place.into(), what: self.to_string() }
     }
 }

@@ -1,6 +1,10 @@
 //! What an engine shows of a structure on its devices, as a value: fields, a table, parts; shown as indented text.
 
+mod layout;
+
 use std::fmt;
+
+pub use layout::{Field, Form, field, read_fields, sum_text};
 
 /// What stands in a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
