@@ -51,8 +51,8 @@ pub const PUBLISHED: [Published; 14] = [
         setup: "12 SSDs of 200 GiB; 100,000 operations a second for 2 h, then 50,000 for 2 h",
         paper: "write chain 2 to about 40; 0.79 to 0.82 ms; less write amplification",
         band: "<= 4 to >= 28; latency +0..10 %; amplification falls",
-        cause: "Write chain with cleaning: at small a consistency point is too large a part of the aggregate, and the stock of empty \
-                areas is used up within it, as in E5.",
+        cause: "Write chain with cleaning: below quarter a consistency point is a few areas of 12 drives, ends within \
+                one, and uses up the stock of empty ones; at quarter it is inside.",
     },
     Published {
         name: "E4",
@@ -61,7 +61,8 @@ pub const PUBLISHED: [Published; 14] = [
         band: "7..16 to >= 50; read chain 1.4 times; cleaning < 1 core",
         cause: "Read chains: cleaning moves the emptiest areas, those of blocks written often, and joins little of what is read in \
                 order; with what cleaning itself reads the ratio is near 2. Cores: the table's proportions, which are assumed, \
-                make a block that moves cost 33 us; the published ones would want 13. Latency follows from the cores.",
+                make a block that moves cost 33 us; the published ones would want 13. Latency follows from the cores; the \
+                table was fitted at small, and at larger scale the highest load is not kept up with without cleaning either.",
     },
     Published {
         name: "E5",
