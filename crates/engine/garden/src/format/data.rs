@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::BLOCK;
+use super::{BLOCK, block_sum};
 
 /// Bytes, and the checksum of each whole block of them from the beginning on, if those are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ impl<'a> From<&'a [u8]> for Data<'a> {
 impl Data<'_> {
     /// The checksums that belong to `bytes`.
     pub fn sums_of(bytes: &[u8]) -> Vec<u32> {
-        bytes.as_chunks::<BLOCK>().0.iter().map(|block| crc32c::crc32c(block)).collect()
+        bytes.as_chunks::<BLOCK>().0.iter().map(|block| block_sum(block)).collect()
     }
 
     /// The checksum of what `sum` is that of and these bytes behind it.

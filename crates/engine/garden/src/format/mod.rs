@@ -35,6 +35,12 @@ pub(crate) const VERSION: u32 = 5;
 /// The payload of a block.
 pub(crate) type Block = [u8; BLOCK];
 
+/// The checksum (CRC32C) of a block, which every block that is written or read takes its time for; those of shorter things are left to the
+/// other library.
+pub(crate) fn block_sum(block: &[u8]) -> u32 {
+    crc_fast::crc32_iscsi(block)
+}
+
 /// A block of zeros on the heap.
 pub(crate) fn zero_block() -> Box<Block> {
     Box::new([0; BLOCK])

@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 use super::{
-    Block, SLOT,
+    Block, SLOT, block_sum,
     slot::{self, Context, Slot},
 };
 
@@ -40,7 +40,7 @@ impl Page {
 
     /// Ends with the trailer that says where it belongs, and is then as it lies on a drive.
     pub fn seal(&mut self, context: &Context) -> &[u8; SLOT] {
-        let sum = self.sum.unwrap_or_else(|| crc32c::crc32c(&self[..]));
+        let sum = self.sum.unwrap_or_else(|| block_sum(&self[..]));
         slot::seal(&mut self.slot, sum, context);
         self.sum = Some(sum);
         &self.slot

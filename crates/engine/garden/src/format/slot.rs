@@ -4,7 +4,7 @@
 //! checksums fit, it says that it lies where it was read, and its owner, number and tag are those of the pointer.
 
 use super::{
-    BLOCK, Block, Damage, Decoded, SLOT,
+    BLOCK, Block, Damage, Decoded, SLOT, block_sum,
     bytes::{put, u16_at, u32_at, u64_at},
 };
 
@@ -53,7 +53,7 @@ pub(crate) fn zero_slot() -> Slot {
 pub(crate) fn encode(payload: &Block, context: &Context) -> Slot {
     let mut slot = zero_slot();
     slot[..BLOCK].copy_from_slice(payload);
-    seal(&mut slot, crc32c::crc32c(payload), context);
+    seal(&mut slot, block_sum(payload), context);
     slot
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn decode(slot: &[u8; SLOT]) -> Decoded<Context> {
     if found != sum {
         return Err(Damage::new("slot", "trailer checksum", hex(found), hex(sum)));
     }
-    let (found, sum) = (u32_at(trailer, 0), crc32c::crc32c(payload));
+    let (found, sum) = (u32_at(trailer, 0), block_sum(payload));
     if found != sum {
         return Err(Damage::new("slot", "payload checksum", hex(found), hex(sum)));
     }
