@@ -228,7 +228,8 @@ impl Builder {
                     let child = &inner.children()[number];
                     let end = inner.end(number).or(upper.as_ref()).cloned();
                     let new = self.visit(nodes, child.id, child.lower.clone(), end, Some(below));
-                    is_changed |= new != child.id;
+                    // No node is older than one below it, or it would be taken for a copy of before if its map were lost.
+                    is_changed |= new != child.id || self.rebuilt.edits.contains_key(&new);
                     inner.children_mut()[number].id = new;
                 }
             }

@@ -13,7 +13,7 @@ use super::*;
 use crate::{
     EvergreenFs, FsOptions, KeyValue, MakeOptions,
     disk::{Area, NodeId, NodeMap, Shape, read_newest},
-    node::{Header, Node},
+    node::{Body, Header, Node},
 };
 
 const TINY: MakeOptions = MakeOptions {
@@ -90,7 +90,10 @@ struct Bench {
 
 impl Bench {
     fn new(device: &MemoryDevice) -> Self {
-        let device = shared(device);
+        Self::of(shared(device))
+    }
+
+    fn of(device: Arc<dyn BlockDevice>) -> Self {
         let superblock = read_newest(&*device).unwrap();
         let map = NodeMap::load(&Area::new(device.clone(), superblock.geometry), &superblock).unwrap();
         Self { device, superblock, map }
@@ -164,6 +167,7 @@ fn mended(device: &Arc<dyn BlockDevice>, moments: &[Tree], told: &str) -> Repair
     let report = repair(device, false).unwrap_or_else(|error| panic!("{told}: {error}"));
     let check = crate::check(device).unwrap_or_else(|error| panic!("{told}: {error}"));
     assert!(report.is_needed && report.is_done && check.is_clean(), "{told}: {:?}", check.findings);
+    expect_ways(device, told);
     let got = tree(device);
     // What is lost of the log, or with a map, is told, but not of which files.
     let is_proven = report.told.iter().all(|told| !told.is_loss);
@@ -192,6 +196,16 @@ fn mended(device: &Arc<dyn BlockDevice>, moments: &[Tree], told: &str) -> Repair
     let again = repair(device, false).unwrap();
     assert!(!again.is_needed, "{told}: {:?}", again.told);
     report
+}
+
+/// No node on a device is older than one below it: that is how a repair without a map knows copies of before.
+fn expect_ways(device: &Arc<dyn BlockDevice>, told: &str) {
+    let bench = Bench::of(device.clone());
+    for (id, _) in bench.map.iter() {
+        let Body::Inner(inner) = bench.node(id).1.body else { continue };
+        let newest = inner.children().iter().map(|child| bench.generation(child.id)).max();
+        assert!(newest.is_none_or(|newest| newest <= bench.generation(id)), "{told}: {id} is older than one below it");
+    }
 }
 
 /// Whether what was found is what was there; in a directory another one may be missing, which is told of that one.
