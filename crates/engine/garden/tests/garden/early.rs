@@ -84,19 +84,33 @@ fn a_moment_at_or_after_the_last_sync_is_there_whenever_power_is_lost() {
         let (states, between) = check(&run, &plan);
         assert!(states > 60 && between > 10, "{states} states, {between} of them after the last sync");
     }
-    for seed in 0..1 {
-        let options = SequenceOptions {
-            operations: 300,
-            boundaries: vec![0, 1, 160, 4096, 40_960],
-            reopen: false,
-            ..SequenceOptions::default()
-        };
-        let operations: Vec<Operation> = Draw::new(Seed(seed), &options).take(options.operations).collect();
-        let run = record(&operations, LIMITS);
-        let plan = CrashPlan { exhaustive_up_to: 4, samples: 6, tears: 3, seed: Seed(seed) };
-        let (states, _) = check(&run, &plan);
-        assert!(states > 30, "{states} states");
+}
+
+/// Drawn operations: how many of which seed, whether all of them fit in memory, and how many states of each moment are looked at.
+const DRAWN: &[(u64, usize, bool, usize)] = &[
+    (0, 300, false, 6),
+    (1, 200, true, 4),
+    (2, 200, false, 4),
+    (3, 150, true, 4),
+    (4, 200, false, 4),
+    (5, 150, true, 4),
+];
+
+#[test]
+fn so_it_is_for_drawn_operations() {
+    let options =
+        SequenceOptions { boundaries: vec![0, 1, 160, 4096, 40_960], reopen: false, ..SequenceOptions::default() };
+    let mut all_between = 0;
+    for &(seed, operations, is_roomy, samples) in DRAWN {
+        let drawn: Vec<Operation> = Draw::new(Seed(seed), &options).take(operations).collect();
+        let dirty_bytes = if is_roomy { 64 << 20 } else { LIMITS.dirty_bytes };
+        let run = record(&drawn, Limits { dirty_bytes, ..LIMITS });
+        let plan = CrashPlan { exhaustive_up_to: 4, samples, tears: 2, seed: Seed(seed) };
+        let (states, between) = check(&run, &plan);
+        assert!(states > 10, "seed {seed}: {states} states");
+        all_between += between;
     }
+    assert!(all_between > 10, "{all_between} states after the last sync");
 }
 
 #[test]
