@@ -10,7 +10,7 @@ pub type Fs = EvergreenFs<Evergreen>;
 
 pub const CALLER: Caller = Caller { uid: 0, gid: 0, now: senesce_fsapi::Timestamp { seconds: 1, nanoseconds: 0 } };
 const DIRECTORIES: usize = 300;
-pub const CHILDREN: usize = 10;
+const CHILDREN: usize = 10;
 const READ: usize = 128 << 10;
 
 pub struct Directory {

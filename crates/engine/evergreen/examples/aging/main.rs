@@ -3,8 +3,8 @@
 //! `cargo run --release -p senesce-evergreen --example aging -- fsfb|git [MiB of the device, 320] [KiB of a node, 1024] [rounds, 100] [full|empty] [seed]`
 //!
 //! `fsfb`: 300 directories, files of 1 to 150 KiB, 90 % of what can be claimed (`empty`: as many bytes on a device thrice as large); each round
-//! deletes 5 % of the bytes anywhere and makes as many in one new directory. `git`: one tree of 600 files of which each round replaces some, and
-//! adds objects to a directory beside it. Reading is as through a mount: the files in the order of listings, in calls of 128 KiB, cold. Requests are
+//! deletes 5 % of the bytes anywhere and makes as many in one new directory. `git`: one tree of a tenth of what can be claimed, of which each
+//! round replaces 5 to 40 files and adds one. Reading is as through a mount: the files in the order of listings, in calls of 128 KiB, cold. Requests are
 //! those of the device; seconds are of a model (a seek by distance and half a turn for whatever is not just ahead, 192 MB/s), told
 //! beside the same for a copy of the files.
 
@@ -39,7 +39,7 @@ fn main() -> Result<(), Failure> {
     let mut load = Load::new(seed);
     let start = device.counts().bytes_written;
     if kind == "git" {
-        load.fill_repository(&fs)?
+        load.fill_repository(&fs, wanted)?
     } else {
         load.fill(&fs, wanted)?
     }

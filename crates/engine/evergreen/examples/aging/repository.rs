@@ -1,15 +1,19 @@
 //! A tree as git keeps it: pulls replace some of its files.
 
+use senesce_evergreen::KeyValue;
 use senesce_fsapi::{FileSystem, NewNode, RenameHow};
 
-use super::load::{CALLER, CHILDREN, Failure, Fs, Load};
+use super::load::{CALLER, Failure, Fs, Load};
 
 impl Load {
-    /// A tree as a checkout makes it: 40 directories with 15 files each.
-    pub fn fill_repository(&mut self, fs: &Fs) -> Result<(), Failure> {
-        for directory in 0..40 {
-            let at = if directory < CHILDREN { 0 } else { 1 + (directory - CHILDREN) % CHILDREN };
-            let slot = self.directories[at].children.iter().position(Option::is_none).expect("ten each");
+    /// A tree as a checkout makes it: directories with 15 files each, one behind the other in breadth, until so much is live.
+    pub fn fill_repository(&mut self, fs: &Fs, live: u64) -> Result<(), Failure> {
+        let mut at = 0;
+        while fs.store().live().bytes < live {
+            while self.directories[at].children.iter().all(Option::is_some) {
+                at += 1;
+            }
+            let slot = self.directories[at].children.iter().position(Option::is_none).expect("one is free");
             let directory = self.make_directory(fs, at, slot)?;
             for _ in 0..15 {
                 self.make_sized(fs, directory, |rng| 1 << rng.between(9, 15))?;

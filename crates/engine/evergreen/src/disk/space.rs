@@ -18,6 +18,15 @@ pub struct Space {
     free_units: u64,
 }
 
+/// From which free extent units are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// The smallest that has them: larger ones stay whole.
+    Smallest,
+    /// The largest: more can lie behind them.
+    Largest,
+}
+
 /// What is free, and in which pieces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpaceStatistics {
@@ -89,14 +98,24 @@ impl Space {
     }
 
     /// Takes so many units in one piece, for nodes that are to lie behind each other: at `near` if they are free there, else from the
-    /// smallest free extent that has them, so that larger ones stay whole. `None`: none has.
-    pub fn take_run(&mut self, units: u32, near: u32) -> Option<Extent> {
+    /// smallest or the largest free extent that has them. `None`: none has.
+    pub fn take_run(&mut self, units: u32, near: u32, fit: Fit) -> Option<Extent> {
         let is_at_near =
             self.free.range(..=near).next_back().is_some_and(|(&first, &count)| near + units <= first + count);
-        let first = if is_at_near { near } else { self.sizes.range((units, 0)..).next()?.1 };
+        let mut large_enough = self.sizes.range((units, 0)..);
+        let first = match fit {
+            _ if is_at_near => near,
+            Fit::Smallest => large_enough.next()?.1,
+            Fit::Largest => large_enough.next_back()?.1,
+        };
         let run = Extent { first, count: units };
         self.remove(run);
         Some(run)
+    }
+
+    /// Takes these units, all of which must be free.
+    pub fn take_exactly(&mut self, extent: Extent) {
+        self.remove(extent);
     }
 
     /// Units are free again. No superblock may name them that is durable, or will be.
@@ -315,10 +334,11 @@ mod tests {
     fn runs_leave_the_larger_extents_whole() {
         let mut space = Space::complement(30, [extent(5, 1), extent(9, 1), extent(20, 1)]).unwrap();
         // Free: 0..5, 6..9, 10..20, 21..30.
-        assert_eq!(space.take_run(3, 12), Some(extent(12, 3)), "there it is free");
-        assert_eq!(space.take_run(4, 9), Some(extent(0, 4)), "there not as many are free");
-        assert_eq!(space.take_run(9, 0), Some(extent(21, 9)));
-        assert_eq!(space.take_run(6, 0), None);
+        assert_eq!(space.take_run(3, 12, Fit::Smallest), Some(extent(12, 3)), "there it is free");
+        assert_eq!(space.take_run(4, 9, Fit::Smallest), Some(extent(0, 4)), "there not as many are free");
+        assert_eq!(space.take_run(9, 0, Fit::Smallest), Some(extent(21, 9)));
+        assert_eq!(space.take_run(6, 0, Fit::Smallest), None);
+        assert_eq!(space.clone().take_run(2, 0, Fit::Largest), Some(extent(15, 2)));
         let left = [extent(4, 1), extent(6, 3), extent(10, 2), extent(15, 5)];
         assert_eq!(space.free_extents().collect::<Vec<_>>(), left);
     }

@@ -15,6 +15,8 @@ use crate::{
 pub(super) struct Frozen {
     /// Its dirty nodes, leaves first, in the order of their keys.
     pub(super) nodes: Vec<(NodeId, Arc<Node>)>,
+    /// Nodes that it names no more.
+    pub(super) freed: Vec<NodeId>,
     /// The generation that it will have.
     pub(super) generation: u64,
     /// Where the log goes on.
@@ -35,18 +37,19 @@ impl Core {
         cut: impl FnOnce() -> LogStart,
         most: u64,
     ) -> Result<(LogStart, u64)> {
-        let (frozen, freed) = self.freeze(durable.generation + 1, cut)?;
-        if frozen.nodes.is_empty() && freed.is_empty() && frozen.start == durable.replay {
+        let frozen = self.freeze(durable.generation + 1, cut)?;
+        let is_gathered = !self.lock().gathered.is_empty();
+        if frozen.nodes.is_empty() && frozen.freed.is_empty() && frozen.start == durable.replay && !is_gathered {
             return Ok((frozen.start, 0));
         }
-        let (placed, moved) = self.write_nodes(&frozen, most).inspect_err(|_| self.unfreeze(&frozen, &freed))?;
-        let replaced = self.install(placed, &freed);
+        let (placed, moved) = self.write_nodes(&frozen, most).inspect_err(|_| self.unfreeze(&frozen))?;
+        let replaced = self.install(placed, &frozen.freed);
         let superblock = match self.write_map(&frozen) {
             Ok(superblock) => superblock,
             Err(error) => {
                 // What was written may not be durable: all is written again, and elsewhere.
                 self.uninstall(replaced);
-                self.unfreeze(&frozen, &freed);
+                self.unfreeze(&frozen);
                 return Err(error);
             }
         };
@@ -68,8 +71,8 @@ impl Core {
         Ok((frozen.start, moved))
     }
 
-    /// Takes the tree as it is, for a checkpoint of a generation. Returns also the nodes that it names no more.
-    pub(super) fn freeze(&self, generation: u64, cut: impl FnOnce() -> LogStart) -> Result<(Frozen, Vec<NodeId>)> {
+    /// Takes the tree as it is, for a checkpoint of a generation.
+    pub(super) fn freeze(&self, generation: u64, cut: impl FnOnce() -> LogStart) -> Result<Frozen> {
         self.expect_working()?;
         let mut tree = self.tree();
         tree.settle()?;
@@ -79,7 +82,7 @@ impl Core {
         let (start, live) = (cut(), state.live);
         let tree::Frozen { mut nodes, freed, root, next } = tree.freeze();
         nodes.sort_by(|(_, a), (_, b)| (a.height(), &a.lower).cmp(&(b.height(), &b.lower)));
-        Ok((Frozen { nodes, generation, start, live, root, next }, freed))
+        Ok(Frozen { nodes, freed, generation, start, live, root, next })
     }
 
     /// The nodes lie where they were placed from now on, and those that were freed nowhere. Returns where they lay before: that is
@@ -132,10 +135,10 @@ impl Core {
         })
     }
 
-    pub(super) fn unfreeze(&self, frozen: &Frozen, freed: &[NodeId]) {
+    pub(super) fn unfreeze(&self, frozen: &Frozen) {
         let mut state = self.lock();
         (state.unplaced, state.promised) = (0, 0);
-        self.shared.lock().cache.unfreeze(frozen.nodes.iter().map(|(id, _)| *id), freed);
+        self.shared.lock().cache.unfreeze(frozen.nodes.iter().map(|(id, _)| *id), &frozen.freed);
     }
 
     pub(super) fn no_extents(&self, state: &State, wanted: u64) -> Error {

@@ -9,6 +9,8 @@
 
 mod checkpoint;
 mod figures;
+mod gap;
+mod groups;
 mod locate;
 mod open;
 mod place;
@@ -32,7 +34,7 @@ pub use open::{MakeOptions, Torn};
 
 use crate::{
     Batch, Error, KeyValue, Live, Result,
-    disk::{Area, MapPlace, Shape, Space, Superblock},
+    disk::{Area, MapPlace, NodeId, Shape, Space, Superblock},
     log::{Log, LogStart, encode_batch},
     model::check_lengths,
     tree::{Shared, Tree},
@@ -110,6 +112,29 @@ struct State {
     run: Run,
     /// Bytes that may be written that need not be. See `tidy`.
     credit: u64,
+    /// Leaves that the next checkpoint lays behind each other.
+    gathered: Vec<Vec<NodeId>>,
+    /// Where the last of those ends that lie so.
+    swept_to: u32,
+    /// More would be gathered at once if more were free in one piece.
+    is_gap_wanted: bool,
+}
+
+impl State {
+    /// Of what was just opened. `live`: the sum of all claims.
+    fn new(space: Space, live: u64) -> Self {
+        Self {
+            space,
+            live,
+            unplaced: 0,
+            promised: 0,
+            run: Run::default(),
+            credit: 0,
+            gathered: Vec::new(),
+            swept_to: 0,
+            is_gap_wanted: false,
+        }
+    }
 }
 
 impl Evergreen {
@@ -127,13 +152,13 @@ impl Evergreen {
         const MOST_ROUNDS: usize = 16;
         for _ in 0..MOST_ROUNDS {
             let most = self.core.credit();
-            let tidied = self.core.tidy(most / 2);
+            let tidied = self.core.tidy(most);
             let (start, moved) = self.core.checkpoint(durable, || self.log.cut(), most - most.min(tidied))?;
             self.log.trim(&start);
             self.log.witness(&start)?;
             self.core.spend(tidied + moved);
             // Where little is free, there is room for some leaves each time.
-            if tidied == 0 || tidied >= most / 2 {
+            if tidied == 0 {
                 break;
             }
         }

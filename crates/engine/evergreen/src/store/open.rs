@@ -7,7 +7,7 @@ use std::{
 
 use senesce_block::BlockDevice;
 
-use super::{Core, Durable, Evergreen, Limits, State, figures::Counters, pool::Pool, run::Run, work::Bell};
+use super::{Core, Durable, Evergreen, Limits, State, figures::Counters, pool::Pool, work::Bell};
 use crate::{
     Error, Result,
     disk::{Area, Damage, Geometry, NodeMap, Shape, Slots, Space, clear_slots, newest_of, read_slots},
@@ -102,14 +102,7 @@ impl Evergreen {
         let (area, counters) = (Area::new(device, geometry), Counters::default());
         let pool = Arc::new(Pool::new(area.clone(), counters.clone()));
         let tree = Tree::new(pool, NodeMap::new(), &options.shape);
-        let state = State {
-            space: Space::new(geometry.units),
-            live: 0,
-            unplaced: 0,
-            promised: 0,
-            run: Run::default(),
-            credit: 0,
-        };
+        let state = State::new(Space::new(geometry.units), 0);
         let start = LogStart::first(&options.uuid, 1);
         let mut durable = Durable { generation: 0, replay: start, map: Default::default() };
         let (uuid, shape, limits) = (options.uuid, options.shape, Limits::default());
@@ -162,7 +155,7 @@ impl Evergreen {
             }
         }
         counters.note_passed_over(receive(&mut tree, &mut group, &limits)?);
-        let state = State { space, live, unplaced: 0, promised: 0, run: Run::default(), credit: 0 };
+        let state = State::new(space, live);
         let core = Core::new(area, uuid, shape, limits, (tree, state), counters);
         let mut durable = Durable::from(&superblock);
         let end = replay.end(superblock.generation + 1);

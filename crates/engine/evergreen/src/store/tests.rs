@@ -44,12 +44,12 @@ fn leaves_that_are_to_be_moved_have_space_promised_until_they_have_it() {
     for _ in 0..20 {
         (0..40).for_each(|_| put(&store, rng.below(KEYS)));
         let mut durable = store.turn.lock().unwrap();
-        let (frozen, freed) = core.freeze(durable.generation + 1, || store.log.cut()).unwrap();
+        let frozen = core.freeze(durable.generation + 1, || store.log.cut()).unwrap();
         let before = core.needed_bytes(&core.lock());
         let (_, moved) = core.groups(&frozen, u64::MAX);
         assert_eq!(core.needed_bytes(&core.lock()), before + moved);
         // As if it could not be written.
-        core.unfreeze(&frozen, &freed);
+        core.unfreeze(&frozen);
         assert_eq!(core.lock().promised, 0);
         let (start, moved) = core.checkpoint(&mut durable, || store.log.cut(), u64::MAX).unwrap();
         store.log.trim(&start);

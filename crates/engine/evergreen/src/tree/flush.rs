@@ -1,7 +1,5 @@
 //! What waits goes down.
 
-use bytes::Bytes;
-
 use super::{Source, Tree};
 use crate::{
     Result,
@@ -32,7 +30,7 @@ impl<S: Source> Tree<S> {
         !view.is_ranged && !self.is_ranged && view.is_within(&self.sizes)
     }
 
-    fn settle_taken(&mut self) -> Result<()> {
+    pub(super) fn settle_taken(&mut self) -> Result<()> {
         self.nodes.whole(self.root)?;
         loop {
             if self.is_ranged {
@@ -79,50 +77,10 @@ impl<S: Source> Tree<S> {
         Ok(false)
     }
 
-    /// Brings down all that waits for one leaf, if a range does: then some of it is dead, and it is worth being written anew. Which leaf: the
-    /// one behind that of the last time. Returns whether it was not the last one of the tree.
-    ///
-    /// Errors: of reading. The next time the one behind comes.
-    pub(crate) fn tidy(&mut self) -> Result<bool> {
-        let from = std::mem::take(&mut self.tidied);
-        let mut end = None;
-        self.nodes.begin(&mut self.shared().lock());
-        let done = self.tidy_way(self.root, &from, &mut end);
-        self.tidied = end.unwrap_or_default();
-        let settled = self.settle_taken();
-        self.nodes.put_back(self.root);
-        done.and(settled)?;
-        Ok(!self.tidied.is_empty())
-    }
-
-    /// `end`: where the leaf ends.
-    fn tidy_way(&mut self, id: NodeId, key: &[u8], end: &mut Option<Bytes>) -> Result<()> {
-        let node = self.nodes.whole(id)?;
-        let (inner, index) = (node.inner(), node.inner().index(key));
-        let child = &inner.children()[index];
-        if inner.height() == 1 {
-            *end = node.end(index).cloned();
-            if !child.body.here().ranges().is_empty() {
-                let is_appended = self.push_down(id, index)?;
-                self.reshape(id, index, is_appended)?;
-            }
-            return Ok(());
-        }
-        let id_below = child.id;
-        if child.weight > 0 {
-            self.push_down(id, index)?;
-        }
-        self.tidy_way(id_below, key, end)?;
-        self.nodes.whole(id)?;
-        self.nodes.whole(id_below)?;
-        self.relieve(id_below)?;
-        self.reshape(id, index, false)
-    }
-
     /// Flushes from a node until what waits in it is within the limit. Returns whether all that went came behind the last key.
     ///
     /// Errors: of reading. From then on what waits for that child stays, and others go on, until more than twice the limit waits.
-    fn relieve(&mut self, id: NodeId) -> Result<bool> {
+    pub(super) fn relieve(&mut self, id: NodeId) -> Result<bool> {
         let mut is_appended = true;
         loop {
             let Body::Inner(inner) = &self.nodes.here(id).body else { return Ok(false) };

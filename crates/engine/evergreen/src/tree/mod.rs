@@ -16,6 +16,7 @@ mod ahead;
 mod cache;
 mod cover;
 mod flush;
+mod gather;
 mod get;
 mod heights;
 mod load;
@@ -34,6 +35,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use bytes::Bytes;
 
 pub(crate) use cache::Cache;
+pub(crate) use gather::Candidate;
 pub(crate) use shared::Shared;
 pub(crate) use source::{Known, Source};
 pub(crate) use view::View;
@@ -55,8 +57,8 @@ pub(crate) struct Tree<S: Source> {
     unreadable: BTreeSet<NodeId>,
     /// A range came since the last [`settle`](Tree::settle).
     is_ranged: bool,
-    /// All keys before this one were [tidied](Tree::tidy) in this turn.
-    tidied: Bytes,
+    /// All leaves before this key were looked at by [gather](Tree::gather) in this turn.
+    gathered: Bytes,
 }
 
 /// A tree as it is between two batches.
@@ -97,7 +99,7 @@ impl<S: Source> Tree<S> {
         let sizes = Sizes::new(shape);
         let shared = Arc::new(Shared::new(View::new(Cache::new(source, map), root, sizes.node_bytes)));
         let nodes = Nodes::new(shared, next);
-        Self { nodes, root, sizes, unreadable: BTreeSet::new(), is_ranged: false, tidied: Bytes::new() }
+        Self { nodes, root, sizes, unreadable: BTreeSet::new(), is_ranged: false, gathered: Bytes::new() }
     }
 
     /// What readers see of it.

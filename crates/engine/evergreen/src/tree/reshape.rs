@@ -126,7 +126,7 @@ impl<S: Source> Tree<S> {
     }
 
     /// Makes one node of a child and the next one.
-    fn join(&mut self, parent: NodeId, left: usize) -> Result<()> {
+    pub(super) fn join(&mut self, parent: NodeId, left: usize) -> Result<()> {
         let children = self.nodes.here(parent).inner().children();
         let (into, from) = (children[left].id, children[left + 1].id);
         self.nodes.whole(into)?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Source, View, cache::Found};
+use super::{Source, View, ahead::behind, cache::Found};
 use crate::node::{Body, Buffer, Entry, overlay};
 
 /// What one step of a scan gives.
@@ -31,6 +31,7 @@ impl<S: Source> View<S> {
                 Body::Inner(inner) => {
                     let is_above_leaves = inner.height() == 1;
                     let index = inner.index(from);
+                    let behind = behind(inner, index);
                     let (next, weight) = (inner.children()[index].id, inner.children()[index].weight);
                     let left = index.checked_sub(1).map(|left| inner.children()[left].id);
                     limit = inner.end(index).map_or(limit.clone(), |end| limit.min(end.clone()));
@@ -39,6 +40,8 @@ impl<S: Source> View<S> {
                     }
                     if is_above_leaves {
                         self.come_to(next, left, from)?;
+                    } else if let Some(behind) = behind {
+                        self.come_to_parent(next, &behind)?;
                     }
                     // Of a leaf, all is wanted if the scan goes on behind it; of an inner node, what waits for each child.
                     if is_long && (!is_above_leaves || limit < *to && self.cache.get(next).is_none()) {

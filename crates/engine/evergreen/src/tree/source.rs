@@ -108,7 +108,7 @@ impl<S: Source> Lying<'_, S> {
             away.map(|stored| stored.at).min().unwrap_or(0)
         });
         let row = self.source.read_row(self.place, at, behind)?;
-        self.source.note_read(true, row.iter().map(Bytes::len).sum());
+        let read = row.iter().map(Bytes::len).sum();
         let others = behind.iter().map(|(id, place)| Lying { source: self.source, id: *id, place });
         let mut nodes = Vec::with_capacity(row.len());
         for (number, (lying, bytes)) in iter::once(Lying { ..*self }).chain(others).zip(row).enumerate() {
@@ -119,6 +119,7 @@ impl<S: Source> Lying<'_, S> {
             lying.load_parts(&mut node, at, &bytes)?;
             nodes.push(Arc::new(node));
         }
+        self.source.note_read(nodes.iter().all(|node: &Arc<Node>| node.height() == 0), read);
         Ok(nodes)
     }
 

@@ -263,6 +263,33 @@ fn long_runs_are_what_the_model_is() {
     play(&mut Pair::new(Shape { node_bytes: 512, ..TINY }), 9, 2500, 300, 3);
 }
 
+/// Gathers leaves: nothing waits for them then, and no neighbours among them could be one.
+fn gather(pair: &mut Pair, rng: &mut Rng) -> Result<()> {
+    let (most, is_worth) = (rng.between(1, 5000) as usize, rng.below(3) > 0);
+    let mut looked_at = 0;
+    let found = pair.tree.gather(most, &mut |leaves| {
+        looked_at = leaves.len();
+        let bytes: usize = leaves.iter().map(|leaf| leaf.bytes).sum();
+        assert!(leaves.len() == 1 || bytes <= most, "{bytes} bytes");
+        is_worth
+    })?;
+    assert!(looked_at > 0 && found.leaves.is_empty() != is_worth);
+    let nodes: Vec<Arc<Node>> =
+        found.leaves.iter().map(|id| pair.tree.shared().find(|view| view.whole(*id)).unwrap()).collect();
+    for beside in nodes.windows(2) {
+        assert_eq!(beside[0].upper.as_ref(), Some(&beside[1].lower));
+        let bytes: usize = beside.iter().map(|node| node.weight()).sum();
+        assert!(bytes > TINY.node_bytes as usize / 4, "{bytes} bytes are in two leaves");
+    }
+    let families = pair.view().families(1);
+    for parent in families.into_iter().flatten() {
+        let parent = pair.tree.shared().find(|view| view.whole(parent)).unwrap();
+        let waits = |child: &&crate::node::Child| found.leaves.contains(&child.id) && child.weight > 0;
+        assert!(parent.inner().children().iter().find(waits).is_none());
+    }
+    Ok(())
+}
+
 #[test]
 fn what_is_brought_down_is_what_it_was() {
     let mut pair = Pair::new(TINY);
@@ -270,7 +297,7 @@ fn what_is_brought_down_is_what_it_was() {
     let mut rng = Rng::for_purpose(Seed(6), "ways");
     loop {
         let is_more = match rng.below(3) {
-            0 => pair.tree.tidy().map(|_| true),
+            0 => gather(&mut pair, &mut rng).map(|()| true),
             _ => pair.tree.flush_one_way(),
         };
         pair.audit();

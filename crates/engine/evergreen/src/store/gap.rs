@@ -1,0 +1,172 @@
+//! Room for leaves that are to lie behind each other: what is free lies in pieces, and nothing long fits into them. So the part of the area is
+//! looked for in which least lies, and what lies there goes into smaller pieces elsewhere: it is free when the checkpoint is durable.
+
+use std::{collections::HashSet, ops::Range};
+
+use super::{
+    Core, State,
+    checkpoint::Frozen,
+    groups::Member,
+    place::{Placed, To},
+};
+use crate::{
+    Result,
+    disk::{Extent, Extents, Fit, NodeId},
+};
+
+/// A gap is of so many nodes, if as much is free twice.
+const NODES: u64 = 16;
+
+/// So many sizes of gaps are tried, each half of the one before.
+const SIZES: usize = 4;
+/// Pieces of what is moved away at most.
+const PIECES: usize = 8;
+
+/// A part of the area, and whose pieces lie in it.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Window {
+    extent: Extent,
+    nodes: Vec<NodeId>,
+}
+
+/// Units that are in use, and whose they are; nobody's if they have to stay.
+type Used = (Extent, Option<NodeId>);
+
+impl Core {
+    /// Moves nodes away, `most` bytes of them at most, if more leaves could have been gathered at once had there been room.
+    /// Returns how many bytes these were. What cannot be read stays.
+    ///
+    /// Errors: of writing. Cost: sorts the map of nodes.
+    pub(super) fn make_gap(&self, frozen: &Frozen, most: u64, placed: &mut Placed) -> Result<u64> {
+        let unit = u64::from(self.area.geometry().unit_bytes);
+        let moves = {
+            let mut state = self.lock();
+            if !std::mem::take(&mut state.is_gap_wanted) {
+                return Ok(0);
+            }
+            let used = self.used(frozen, placed);
+            let statistics = state.space.statistics();
+            let wanted = (NODES * u64::from(self.shape.node_bytes) / unit).min(statistics.free / 2);
+            let sizes = (0..SIZES).map(|size| wanted >> size).take_while(|size| *size > statistics.largest);
+            let mut windows = sizes.filter_map(|size| emptiest(&used, size as u32, self.area.geometry().units));
+            windows.find_map(|window| self.take_elsewhere(&mut state, &window, most)).unwrap_or_default()
+        };
+        let mut moved = 0;
+        let mut moves = moves.into_iter();
+        for (member, extents) in moves.by_ref() {
+            moved += extents.units() * unit;
+            let before = placed.len();
+            let written = self.write_member(&member, frozen.generation, To::Taken(extents.clone()), placed);
+            if placed.len() == before {
+                self.lock().space.give_back(&extents);
+            }
+            if let Err(error) = written {
+                let mut state = self.lock();
+                moves.for_each(|(_, extents)| state.space.give_back(&extents));
+                return Err(error);
+            }
+        }
+        Ok(moved)
+    }
+
+    /// What will be in use when the checkpoint is durable, in the order of the area.
+    fn used(&self, frozen: &Frozen, placed: &Placed) -> Vec<Used> {
+        let written = frozen.nodes.iter().map(|(id, _)| *id).chain(placed.iter().map(|(id, _)| *id));
+        let leaving: HashSet<NodeId> = written.chain(frozen.freed.iter().copied()).collect();
+        let mut used: Vec<Used> = Vec::new();
+        for (_, place) in placed {
+            used.extend(place.extents.iter().map(|extent| (*extent, None)));
+        }
+        let movable = self.movable(frozen, placed);
+        let view = self.shared.lock();
+        for (id, place) in view.cache.map().iter().filter(|(id, _)| !leaving.contains(id)) {
+            let whose = movable.contains(&id).then_some(id);
+            used.extend(place.extents.iter().map(|extent| (*extent, whose)));
+        }
+        used.sort_unstable();
+        used
+    }
+
+    /// The leaves whose parents the checkpoint writes: so nothing is newer than what is above it, by which a repair knows old copies.
+    fn movable(&self, frozen: &Frozen, placed: &Placed) -> HashSet<NodeId> {
+        let view = self.shared.lock();
+        let written = frozen.nodes.iter().map(|(_, node)| node);
+        let moved = placed.iter().filter_map(|(id, _)| view.cache.get(*id));
+        let parents = written.chain(moved).filter(|node| node.height() == 1);
+        parents.flat_map(|parent| parent.inner().children().iter().map(|child| child.id)).collect()
+    }
+
+    /// Takes an extent outside a window for each of its nodes, if all find one and they are `most` bytes at most.
+    fn take_elsewhere(&self, state: &mut State, window: &Window, most: u64) -> Option<Vec<(Member<'static>, Extents)>> {
+        let free: Vec<Extent> = state.space.free_extents().filter_map(|free| overlap(free, window.extent)).collect();
+        free.iter().for_each(|extent| state.space.take_exactly(*extent));
+        let (mut moves, mut units) = (Vec::new(), 0);
+        for id in &window.nodes {
+            let place = self.shared.lock().cache.map().get(*id).cloned();
+            let Some(place) = place else { continue };
+            let count = self.area.geometry().units_for(place.bytes.into());
+            units += u64::from(count);
+            let bytes = units * u64::from(self.area.geometry().unit_bytes);
+            let run = state.space.take_run(count, window.extent.end(), Fit::Smallest).map(|run| vec![run]);
+            let extents = run.or_else(|| state.space.take_pieces(count, window.extent.end(), PIECES));
+            let extents = extents.as_deref().and_then(Extents::new);
+            let is_done = extents.is_some() && bytes <= most;
+            moves.extend(extents.map(|extents| (Member::Clean { id: *id, place, is_leaf: true }, extents)));
+            if !is_done || !self.has_spare(state, 0) {
+                moves.drain(..).for_each(|(_, extents)| state.space.give_back(&extents));
+                break;
+            }
+        }
+        state.space.give_back(&free);
+        (!moves.is_empty()).then_some(moves)
+    }
+}
+
+/// Of the windows of so many units that begin where something ends, the one with the least units in use.
+fn emptiest(used: &[Used], wanted: u32, units: u32) -> Option<Window> {
+    let sums: Vec<u64> = std::iter::once(0)
+        .chain(used.iter().scan(0, |sum, (extent, _)| {
+            *sum += u64::from(extent.count);
+            Some(*sum)
+        }))
+        .collect();
+    let within = |first: u32| {
+        let from = used.partition_point(|(extent, _)| extent.end() <= first);
+        from..used.partition_point(|(extent, _)| extent.first < first + wanted)
+    };
+    let can_go = |range: Range<usize>| used[range].iter().all(|(_, id)| id.is_some());
+    let starts = std::iter::once(0).chain(used.iter().map(|(extent, _)| extent.end()));
+    let windows = starts.filter(|first| wanted > 0 && *first <= units.saturating_sub(wanted));
+    let windows = windows.map(|first| (within(first), first)).filter(|(range, _)| can_go(range.clone()));
+    let (range, first) = windows.min_by_key(|(range, first)| (sums[range.end] - sums[range.start], *first))?;
+    let mut nodes: Vec<NodeId> = used[range].iter().filter_map(|(_, id)| *id).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    Some(Window { extent: Extent { first, count: wanted }, nodes })
+}
+
+/// What two extents have in common.
+fn overlap(a: Extent, b: Extent) -> Option<Extent> {
+    let (first, end) = (a.first.max(b.first), a.end().min(b.end()));
+    (first < end).then(|| Extent { first, count: end - first })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(pieces: &[(u32, u32, Option<u64>)]) -> Vec<Used> {
+        pieces.iter().map(|&(first, count, id)| (Extent { first, count }, id.map(NodeId))).collect()
+    }
+
+    #[test]
+    fn the_window_with_the_least_in_it_is_found() {
+        let used = used(&[(0, 4, Some(1)), (6, 2, Some(2)), (10, 1, Some(3)), (14, 6, None), (22, 1, Some(2))]);
+        let window = |wanted, units| emptiest(&used, wanted, units).map(|window| (window.extent.first, window.nodes));
+        assert_eq!(window(4, 40), Some((23, vec![])), "nothing lies there");
+        assert_eq!(window(4, 26), Some((8, vec![NodeId(3)])));
+        assert_eq!(window(8, 26), Some((4, vec![NodeId(2), NodeId(3)])), "what is just written stays");
+        assert_eq!(window(20, 26), None);
+        assert_eq!(window(0, 26), None);
+    }
+}

@@ -1,0 +1,163 @@
+//! Which nodes a checkpoint lays behind each other:
+//! - leaves that were gathered, behind those that were gathered before them, whether they are dirty or not;
+//! - other dirty leaves that stand side by side;
+//! - the parents of leaves, apart from these: they are small and often written, and would lie between leaves that are not. Those that are
+//!   not dirty come along if they are small, so that all that have one parent are read at once.
+//!
+//! Nodes above those are alone.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use super::{Core, State, checkpoint::Frozen};
+use crate::{
+    disk::{NodeId, Place},
+    node::Node,
+};
+
+/// A parent of leaves that is not dirty is written with its neighbours if it has at most so many units.
+const SMALL_UNITS: u64 = 2;
+
+/// A node that is to be written.
+#[derive(Clone)]
+pub(super) enum Member<'a> {
+    Dirty(NodeId, &'a Arc<Node>),
+    /// As it lies there.
+    Clean {
+        id: NodeId,
+        place: Place,
+        is_leaf: bool,
+    },
+}
+
+/// Nodes that are to lie behind each other; there is one at least.
+pub(super) struct Group<'a> {
+    pub(super) members: Vec<Member<'a>>,
+    /// They were gathered: what was gathered before lies before them.
+    pub(super) is_swept: bool,
+}
+
+impl Core {
+    /// The groups of all frozen nodes, and how many bytes of parents that are not dirty are among them, `most` of them. What is not dirty
+    /// has space promised: batches that come until it is taken do not count on it.
+    pub(super) fn groups<'a>(&self, frozen: &'a Frozen, most: u64) -> (Vec<Group<'a>>, u64) {
+        let mut nodes: HashMap<NodeId, &Arc<Node>> = frozen.nodes.iter().map(|(id, node)| (*id, node)).collect();
+        let mut state = self.lock();
+        let mut groups = self.gathered(&mut state, &mut nodes, &frozen.freed);
+        let of_height = |height: u8| frozen.nodes.iter().filter(move |(_, node)| node.height() == height);
+        let leaves: Vec<(NodeId, &Arc<Node>)> =
+            of_height(0).filter(|(id, _)| nodes.contains_key(id)).map(|(id, node)| (*id, node)).collect();
+        let beside = leaves.chunk_by(|(_, a), (_, b)| a.upper.as_ref() == Some(&b.lower));
+        groups.extend(beside.map(|run| Group::dirty(run.iter().copied())));
+        let moved = self.parents(&mut state, &mut nodes, most, &mut groups);
+        let rest = frozen.nodes.iter().filter(|(id, node)| node.height() > 0 && nodes.contains_key(id));
+        groups.extend(rest.map(|(id, node)| Group::dirty([(*id, node)])));
+        (groups, moved)
+    }
+
+    /// What was gathered, each leaf once, and none that is of no use any more. Where too little is free by now, only what of it is dirty.
+    fn gathered<'a>(
+        &self,
+        state: &mut State,
+        nodes: &mut HashMap<NodeId, &'a Arc<Node>>,
+        freed: &[NodeId],
+    ) -> Vec<Group<'a>> {
+        let (mut groups, mut seen) = (Vec::new(), freed.iter().copied().collect::<HashSet<NodeId>>());
+        for run in std::mem::take(&mut state.gathered) {
+            let group = {
+                let view = self.shared.lock();
+                let member = |id: NodeId| match nodes.remove(&id) {
+                    _ if !seen.insert(id) => None,
+                    Some(leaf) => Some(Member::Dirty(id, leaf)),
+                    None => {
+                        let place = view.cache.map().get(id)?.clone();
+                        Some(Member::Clean { id, place, is_leaf: true })
+                    }
+                };
+                Group { members: run.into_iter().filter_map(member).collect(), is_swept: true }
+            };
+            let clean = self.clean_bytes(&group.members);
+            if self.has_spare(state, clean) {
+                state.promised += clean;
+                groups.push(group);
+            } else {
+                groups.extend(group.dirty_runs());
+            }
+        }
+        groups.retain(|group| !group.members.is_empty());
+        groups
+    }
+
+    /// The dirty parents of leaves, with small ones beside them.
+    fn parents<'a>(
+        &self,
+        state: &mut State,
+        nodes: &mut HashMap<NodeId, &'a Arc<Node>>,
+        most: u64,
+        groups: &mut Vec<Group<'a>>,
+    ) -> u64 {
+        let mut moved = 0;
+        let families = self.shared.lock().families(1);
+        for family in families {
+            if !family.iter().any(|id| nodes.contains_key(id)) {
+                continue;
+            }
+            let mut members = Vec::new();
+            for id in family {
+                if let Some(node) = nodes.remove(&id) {
+                    members.push(Member::Dirty(id, node));
+                    continue;
+                }
+                let Some(place) = self.shared.lock().cache.map().get(id).cloned() else { continue };
+                let member = Member::Clean { id, place, is_leaf: false };
+                let bytes = self.clean_bytes(std::slice::from_ref(&member));
+                let is_small = bytes <= SMALL_UNITS * u64::from(self.area.geometry().unit_bytes);
+                if is_small && moved + bytes <= most && self.has_spare(state, bytes) {
+                    moved += bytes;
+                    state.promised += bytes;
+                    members.push(member);
+                }
+            }
+            groups.push(Group { members, is_swept: false });
+        }
+        moved
+    }
+
+    /// What those that are not dirty take.
+    fn clean_bytes(&self, members: &[Member<'_>]) -> u64 {
+        let clean = members.iter().filter(|member| !member.is_dirty());
+        clean.map(|member| u64::from(self.most_units(member))).sum::<u64>() * u64::from(self.area.geometry().unit_bytes)
+    }
+}
+
+impl<'a> Group<'a> {
+    fn dirty(nodes: impl IntoIterator<Item = (NodeId, &'a Arc<Node>)>) -> Self {
+        Self { members: nodes.into_iter().map(|(id, node)| Member::Dirty(id, node)).collect(), is_swept: false }
+    }
+
+    /// Some of its members.
+    pub(super) fn part(&self, members: &[Member<'a>]) -> Self {
+        Self { members: members.to_vec(), is_swept: self.is_swept }
+    }
+
+    /// The members that are dirty, those that stand side by side together.
+    pub(super) fn dirty_runs(&self) -> impl Iterator<Item = Self> {
+        let runs = self.members.chunk_by(|a, b| a.is_dirty() == b.is_dirty());
+        runs.filter(|run| run[0].is_dirty()).map(|run| self.part(run))
+    }
+}
+
+impl Member<'_> {
+    pub(super) fn is_dirty(&self) -> bool {
+        matches!(self, Self::Dirty(..))
+    }
+
+    pub(super) fn is_leaf(&self) -> bool {
+        match self {
+            Self::Dirty(_, node) => node.height() == 0,
+            Self::Clean { is_leaf, .. } => *is_leaf,
+        }
+    }
+}
