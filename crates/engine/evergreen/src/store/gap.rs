@@ -1,7 +1,10 @@
 //! Room for leaves that are to lie behind each other: what is free lies in pieces, and nothing long fits into them. So the part of the area is
 //! looked for in which least lies, and what lies there goes into smaller pieces elsewhere: it is free when the checkpoint is durable.
 
-use std::{collections::HashSet, ops::Range};
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    ops::Range,
+};
 
 use super::{
     Core, State,
@@ -32,6 +35,9 @@ struct Window {
 /// Units that are in use, and whose they are; nobody's if they have to stay.
 type Used = (Extent, Option<NodeId>);
 
+/// Leaves, each with its parent if that has to be moved with it; and such parents.
+type Movable = HashMap<NodeId, Option<NodeId>>;
+
 impl Core {
     /// Moves nodes away, `most` bytes of them at most, if more leaves could have been gathered at once had there been room.
     /// Returns how many bytes these were. What cannot be read stays.
@@ -44,12 +50,13 @@ impl Core {
             if !std::mem::take(&mut state.is_gap_wanted) {
                 return Ok(0);
             }
-            let used = self.used(frozen, placed);
+            let movable = self.movable(frozen, placed);
+            let used = self.used(frozen, placed, &movable);
             let statistics = state.space.statistics();
             let wanted = (NODES * u64::from(self.shape.node_bytes) / unit).min(statistics.free / 2);
             let sizes = (0..SIZES).map(|size| wanted >> size).take_while(|size| *size > statistics.largest);
             let mut windows = sizes.filter_map(|size| emptiest(&used, size as u32, self.area.geometry().units));
-            windows.find_map(|window| self.take_elsewhere(&mut state, &window, most)).unwrap_or_default()
+            windows.find_map(|window| self.take_elsewhere(&mut state, &window, &movable, most)).unwrap_or_default()
         };
         let mut moved = 0;
         let mut moves = moves.into_iter();
@@ -70,38 +77,59 @@ impl Core {
     }
 
     /// What will be in use when the checkpoint is durable, in the order of the area.
-    fn used(&self, frozen: &Frozen, placed: &Placed) -> Vec<Used> {
+    fn used(&self, frozen: &Frozen, placed: &Placed, movable: &Movable) -> Vec<Used> {
         let written = frozen.nodes.iter().map(|(id, _)| *id).chain(placed.iter().map(|(id, _)| *id));
         let leaving: HashSet<NodeId> = written.chain(frozen.freed.iter().copied()).collect();
         let mut used: Vec<Used> = Vec::new();
         for (_, place) in placed {
             used.extend(place.extents.iter().map(|extent| (*extent, None)));
         }
-        let movable = self.movable(frozen, placed);
         let view = self.shared.lock();
         for (id, place) in view.cache.map().iter().filter(|(id, _)| !leaving.contains(id)) {
-            let whose = movable.contains(&id).then_some(id);
+            let whose = movable.contains_key(&id).then_some(id);
             used.extend(place.extents.iter().map(|extent| (*extent, whose)));
         }
         used.sort_unstable();
         used
     }
 
-    /// The leaves whose parents the checkpoint writes: so nothing is newer than what is above it, by which a repair knows old copies.
-    fn movable(&self, frozen: &Frozen, placed: &Placed) -> HashSet<NodeId> {
+    /// The leaves that may be moved, each with its parent if that has to be written, too: nothing is newer than what is above it, by which a
+    /// repair knows old copies. So these are the ones of which what is above the parent is written anyway, and in memory.
+    fn movable(&self, frozen: &Frozen, placed: &Placed) -> Movable {
+        let written: HashSet<NodeId> = placed.iter().map(|(id, _)| *id).collect();
+        let frozen = frozen.nodes.iter().map(|(_, node)| node).filter(|node| node.height() > 0);
         let view = self.shared.lock();
-        let written = frozen.nodes.iter().map(|(_, node)| node);
-        let moved = placed.iter().filter_map(|(id, _)| view.cache.get(*id));
-        let parents = written.chain(moved).filter(|node| node.height() == 1);
-        parents.flat_map(|parent| parent.inner().children().iter().map(|child| child.id)).collect()
+        let mut movable = HashMap::new();
+        for node in frozen {
+            for child in node.inner().children() {
+                match view.cache.get(child.id).filter(|below| below.height() == 1) {
+                    None if node.height() == 1 => drop(movable.insert(child.id, None)),
+                    None => {}
+                    Some(parent) => {
+                        let needed = (!written.contains(&child.id)).then_some(child.id);
+                        movable.extend(needed.map(|parent| (parent, None)));
+                        movable.extend(parent.inner().children().iter().map(|leaf| (leaf.id, needed)));
+                    }
+                }
+            }
+        }
+        movable
     }
 
     /// Takes an extent outside a window for each of its nodes, if all find one and they are `most` bytes at most.
-    fn take_elsewhere(&self, state: &mut State, window: &Window, most: u64) -> Option<Vec<(Member<'static>, Extents)>> {
+    fn take_elsewhere(
+        &self,
+        state: &mut State,
+        window: &Window,
+        movable: &Movable,
+        most: u64,
+    ) -> Option<Vec<(Member<'static>, Extents)>> {
         let free: Vec<Extent> = state.space.free_extents().filter_map(|free| overlap(free, window.extent)).collect();
         free.iter().for_each(|extent| state.space.take_exactly(*extent));
         let (mut moves, mut units) = (Vec::new(), 0);
-        for id in &window.nodes {
+        let parents: BTreeSet<NodeId> = window.nodes.iter().filter_map(|id| movable[id]).collect();
+        let leaves = window.nodes.iter().filter(|id| !parents.contains(id));
+        for (id, is_leaf) in parents.iter().map(|id| (id, false)).chain(leaves.map(|id| (id, true))) {
             let place = self.shared.lock().cache.map().get(*id).cloned();
             let Some(place) = place else { continue };
             let count = self.area.geometry().units_for(place.bytes.into());
@@ -111,7 +139,7 @@ impl Core {
             let extents = run.or_else(|| state.space.take_pieces(count, window.extent.end(), PIECES));
             let extents = extents.as_deref().and_then(Extents::new);
             let is_done = extents.is_some() && bytes <= most;
-            moves.extend(extents.map(|extents| (Member::Clean { id: *id, place, is_leaf: true }, extents)));
+            moves.extend(extents.map(|extents| (Member::Clean { id: *id, place, is_leaf }, extents)));
             if !is_done || !self.has_spare(state, 0) {
                 moves.drain(..).for_each(|(_, extents)| state.space.give_back(&extents));
                 break;

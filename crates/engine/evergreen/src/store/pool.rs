@@ -62,6 +62,10 @@ impl Source for Pool {
         self.counters.note_flush(height, bytes);
     }
 
+    fn note_passed_over(&self) {
+        self.counters.note_passed_over(1);
+    }
+
     fn describe(&self, id: NodeId, place: Option<&Place>) -> String {
         let device = self.area.device().name();
         match place {

@@ -47,8 +47,13 @@ impl<S: Source> Load<S> {
             (node, What::Row(_)) => match (lying.read_row(node.as_deref(), &self.behind), node) {
                 (Ok(row), _) => return Ok(row),
                 // What lies behind it may be what cannot be read: nobody has asked for that yet.
-                (Err(_), Some(node)) => lying.read_parts(node, 0..node.parts()),
-                (Err(_), None) => lying.read_whole(),
+                (Err(_), node) => {
+                    self.source.note_passed_over();
+                    match node {
+                        Some(node) => lying.read_parts(node, 0..node.parts()),
+                        None => lying.read_whole(),
+                    }
+                }
             },
             (None, What::Whole) => lying.read_whole(),
             (None, What::Header | What::Parts(_)) => lying.read_header(),

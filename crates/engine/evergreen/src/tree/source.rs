@@ -44,6 +44,9 @@ pub(crate) trait Source: Send + Sync {
     /// Notes that so many bytes went down from an inner node to a child.
     fn note_flush(&self, _height: u8, _bytes: usize) {}
 
+    /// Notes that a reading failed of which nobody is told, for something else was read in its place.
+    fn note_passed_over(&self) {}
+
     /// Where a node lies, in words.
     fn describe(&self, id: NodeId, place: Option<&Self::Place>) -> String;
 
