@@ -62,7 +62,7 @@ pub const PUBLISHED: [Published; 14] = [
         cause: "Read chains: cleaning moves the emptiest areas, those of blocks written often, and joins little of what is read in \
                 order; with what cleaning itself reads the ratio is near 2. Cores: the table's proportions, which are assumed, \
                 make a block that moves cost 33 us; the published ones would want 13. Latency follows from the cores; the \
-                table was fitted at small, and at larger scale the highest load is not kept up with without cleaning either.",
+                table was fitted at small, and at eighth the highest load is not kept up with without cleaning either.",
     },
     Published {
         name: "E5",
