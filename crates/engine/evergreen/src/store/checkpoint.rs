@@ -37,7 +37,7 @@ impl Core {
         cut: impl FnOnce() -> LogStart,
         most: u64,
     ) -> Result<(LogStart, u64)> {
-        let frozen = self.freeze(durable.generation + 1, cut)?;
+        let frozen = self.freeze(durable.generation + 1, cut).inspect_err(|_| self.lock().gathered.clear())?;
         let is_gathered = !self.lock().gathered.is_empty();
         if frozen.nodes.is_empty() && frozen.freed.is_empty() && frozen.start == durable.replay && !is_gathered {
             return Ok((frozen.start, 0));

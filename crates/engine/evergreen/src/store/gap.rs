@@ -3,11 +3,11 @@
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
-    ops::Range,
+    sync::Arc,
 };
 
 use super::{
-    Core, State,
+    Core,
     checkpoint::Frozen,
     groups::Member,
     place::{Placed, To},
@@ -15,6 +15,7 @@ use super::{
 use crate::{
     Result,
     disk::{Extent, Extents, Fit, NodeId},
+    node::Node,
 };
 
 /// A gap is of so many nodes, if as much is free twice.
@@ -35,8 +36,13 @@ struct Window {
 /// Units that are in use, and whose they are; nobody's if they have to stay.
 type Used = (Extent, Option<NodeId>);
 
-/// Leaves, each with its parent if that has to be moved with it; and such parents.
-type Movable = HashMap<NodeId, Option<NodeId>>;
+/// What is above nodes: a node is moved together with that, as far as it is not written anyway. So nothing is newer than what is above it,
+/// by which a repair knows old copies.
+#[derive(Default)]
+struct Above {
+    parents: HashMap<NodeId, NodeId>,
+    written: HashSet<NodeId>,
+}
 
 impl Core {
     /// Moves nodes away, `most` bytes of them at most, if more leaves could have been gathered at once had there been room.
@@ -45,18 +51,27 @@ impl Core {
     /// Errors: of writing. Cost: sorts the map of nodes.
     pub(super) fn make_gap(&self, frozen: &Frozen, most: u64, placed: &mut Placed) -> Result<u64> {
         let unit = u64::from(self.area.geometry().unit_bytes);
-        let moves = {
+        let statistics = {
             let mut state = self.lock();
-            if !std::mem::take(&mut state.is_gap_wanted) {
+            let is_wanted = std::mem::take(&mut state.is_gap_wanted);
+            if !is_wanted || most < unit {
                 return Ok(0);
             }
-            let movable = self.movable(frozen, placed);
-            let used = self.used(frozen, placed, &movable);
-            let statistics = state.space.statistics();
-            let wanted = (NODES * u64::from(self.shape.node_bytes) / unit).min(statistics.free / 2);
-            let sizes = (0..SIZES).map(|size| wanted >> size).take_while(|size| *size > statistics.largest);
-            let mut windows = sizes.filter_map(|size| emptiest(&used, size as u32, self.area.geometry().units));
-            windows.find_map(|window| self.take_elsewhere(&mut state, &window, &movable, most)).unwrap_or_default()
+            state.space.statistics()
+        };
+        let wanted = (NODES * u64::from(self.shape.node_bytes) / unit).min(statistics.free / 2);
+        let sizes: Vec<u64> =
+            (0..SIZES).map(|size| wanted >> size).take_while(|size| *size > statistics.largest).collect();
+        if sizes.is_empty() {
+            return Ok(0);
+        }
+        // Nobody else changes the map meanwhile, or takes space.
+        let above = self.above(frozen);
+        let used = self.used(frozen, placed, &above);
+        let windows = sizes.into_iter().filter_map(|size| emptiest(&used, size as u32, self.area.geometry().units));
+        let moves = {
+            let mut windows = windows;
+            windows.find_map(|window| self.take_elsewhere(&window, &above, most)).unwrap_or_default()
         };
         let mut moved = 0;
         let mut moves = moves.into_iter();
@@ -77,7 +92,7 @@ impl Core {
     }
 
     /// What will be in use when the checkpoint is durable, in the order of the area.
-    fn used(&self, frozen: &Frozen, placed: &Placed, movable: &Movable) -> Vec<Used> {
+    fn used(&self, frozen: &Frozen, placed: &Placed, above: &Above) -> Vec<Used> {
         let written = frozen.nodes.iter().map(|(id, _)| *id).chain(placed.iter().map(|(id, _)| *id));
         let leaving: HashSet<NodeId> = written.chain(frozen.freed.iter().copied()).collect();
         let mut used: Vec<Used> = Vec::new();
@@ -86,50 +101,46 @@ impl Core {
         }
         let view = self.shared.lock();
         for (id, place) in view.cache.map().iter().filter(|(id, _)| !leaving.contains(id)) {
-            let whose = movable.contains_key(&id).then_some(id);
+            let whose = above.parents.contains_key(&id).then_some(id);
             used.extend(place.extents.iter().map(|extent| (*extent, whose)));
         }
+        drop(view);
         used.sort_unstable();
         used
     }
 
-    /// The leaves that may be moved, each with its parent if that has to be written, too: nothing is newer than what is above it, by which a
-    /// repair knows old copies. So these are the ones of which what is above the parent is written anyway, and in memory.
-    fn movable(&self, frozen: &Frozen, placed: &Placed) -> Movable {
-        let written: HashSet<NodeId> = placed.iter().map(|(id, _)| *id).collect();
-        let frozen = frozen.nodes.iter().map(|(_, node)| node).filter(|node| node.height() > 0);
+    /// What is above each node, as far as it is in memory as it will be on the device, up to what the checkpoint writes.
+    fn above(&self, frozen: &Frozen) -> Above {
+        let mut above = Above::default();
         let view = self.shared.lock();
-        let mut movable = HashMap::new();
-        for node in frozen {
+        let mut stack: Vec<(NodeId, Arc<Node>)> =
+            frozen.nodes.iter().filter(|(_, node)| node.height() > 0).cloned().collect();
+        above.written.extend(stack.iter().map(|(id, _)| *id));
+        while let Some((id, node)) = stack.pop() {
             for child in node.inner().children() {
-                match view.cache.get(child.id).filter(|below| below.height() == 1) {
-                    None if node.height() == 1 => drop(movable.insert(child.id, None)),
-                    None => {}
-                    Some(parent) => {
-                        let needed = (!written.contains(&child.id)).then_some(child.id);
-                        movable.extend(needed.map(|parent| (parent, None)));
-                        movable.extend(parent.inner().children().iter().map(|leaf| (leaf.id, needed)));
-                    }
+                above.parents.insert(child.id, id);
+                if node.height() > 1 && !above.written.contains(&child.id) {
+                    stack.extend(view.cache.clean(child.id).map(|below| (child.id, below.clone())));
                 }
             }
         }
-        movable
+        above
     }
 
     /// Takes an extent outside a window for each of its nodes, if all find one and they are `most` bytes at most.
-    fn take_elsewhere(
-        &self,
-        state: &mut State,
-        window: &Window,
-        movable: &Movable,
-        most: u64,
-    ) -> Option<Vec<(Member<'static>, Extents)>> {
+    fn take_elsewhere(&self, window: &Window, above: &Above, most: u64) -> Option<Vec<(Member<'static>, Extents)>> {
+        let mut state = self.lock();
         let free: Vec<Extent> = state.space.free_extents().filter_map(|free| overlap(free, window.extent)).collect();
         free.iter().for_each(|extent| state.space.take_exactly(*extent));
         let (mut moves, mut units) = (Vec::new(), 0);
-        let parents: BTreeSet<NodeId> = window.nodes.iter().filter_map(|id| movable[id]).collect();
-        let leaves = window.nodes.iter().filter(|id| !parents.contains(id));
-        for (id, is_leaf) in parents.iter().map(|id| (id, false)).chain(leaves.map(|id| (id, true))) {
+        let mut all: BTreeSet<NodeId> = window.nodes.iter().copied().collect();
+        let mut inner = BTreeSet::new();
+        for id in &window.nodes {
+            let way = std::iter::successors(above.parents.get(id), |id| above.parents.get(id));
+            inner.extend(way.take_while(|id| !above.written.contains(id)).copied());
+        }
+        all.extend(&inner);
+        for (id, is_leaf) in all.iter().map(|id| (id, !inner.contains(id))) {
             let place = self.shared.lock().cache.map().get(*id).cloned();
             let Some(place) = place else { continue };
             let count = self.area.geometry().units_for(place.bytes.into());
@@ -140,7 +151,7 @@ impl Core {
             let extents = extents.as_deref().and_then(Extents::new);
             let is_done = extents.is_some() && bytes <= most;
             moves.extend(extents.map(|extents| (Member::Clean { id: *id, place, is_leaf }, extents)));
-            if !is_done || !self.has_spare(state, 0) {
+            if !is_done || !self.has_spare(&state, 0) {
                 moves.drain(..).for_each(|(_, extents)| state.space.give_back(&extents));
                 break;
             }
@@ -162,10 +173,17 @@ fn emptiest(used: &[Used], wanted: u32, units: u32) -> Option<Window> {
         let from = used.partition_point(|(extent, _)| extent.end() <= first);
         from..used.partition_point(|(extent, _)| extent.first < first + wanted)
     };
-    let can_go = |range: Range<usize>| used[range].iter().all(|(_, id)| id.is_some());
+    // How many before each have to stay.
+    let staying: Vec<usize> = std::iter::once(0)
+        .chain(used.iter().scan(0, |sum, (_, id)| {
+            *sum += usize::from(id.is_none());
+            Some(*sum)
+        }))
+        .collect();
     let starts = std::iter::once(0).chain(used.iter().map(|(extent, _)| extent.end()));
     let windows = starts.filter(|first| wanted > 0 && *first <= units.saturating_sub(wanted));
-    let windows = windows.map(|first| (within(first), first)).filter(|(range, _)| can_go(range.clone()));
+    let windows =
+        windows.map(|first| (within(first), first)).filter(|(range, _)| staying[range.end] == staying[range.start]);
     let (range, first) = windows.min_by_key(|(range, first)| (sums[range.end] - sums[range.start], *first))?;
     let mut nodes: Vec<NodeId> = used[range].iter().filter_map(|(_, id)| *id).collect();
     nodes.sort_unstable();

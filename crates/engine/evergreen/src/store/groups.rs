@@ -51,7 +51,7 @@ impl Core {
             of_height(0).filter(|(id, _)| nodes.contains_key(id)).map(|(id, node)| (*id, node)).collect();
         let beside = leaves.chunk_by(|(_, a), (_, b)| a.upper.as_ref() == Some(&b.lower));
         groups.extend(beside.map(|run| Group::dirty(run.iter().copied())));
-        let moved = self.parents(&mut state, &mut nodes, most, &mut groups);
+        let moved = self.parents(frozen, &mut state, &mut nodes, most, &mut groups);
         let rest = frozen.nodes.iter().filter(|(id, node)| node.height() > 0 && nodes.contains_key(id));
         groups.extend(rest.map(|(id, node)| Group::dirty([(*id, node)])));
         (groups, moved)
@@ -93,15 +93,17 @@ impl Core {
     /// The dirty parents of leaves, with small ones beside them.
     fn parents<'a>(
         &self,
+        frozen: &'a Frozen,
         state: &mut State,
         nodes: &mut HashMap<NodeId, &'a Arc<Node>>,
         most: u64,
         groups: &mut Vec<Group<'a>>,
     ) -> u64 {
         let mut moved = 0;
-        let families = self.shared.lock().families(1);
-        for family in families {
-            if !family.iter().any(|id| nodes.contains_key(id)) {
+        // Whatever is above a dirty node is dirty, too.
+        for (_, above) in frozen.nodes.iter().filter(|(_, node)| node.height() == 2) {
+            let family = above.inner().children().iter().map(|child| child.id);
+            if !family.clone().any(|id| nodes.contains_key(&id)) {
                 continue;
             }
             let mut members = Vec::new();

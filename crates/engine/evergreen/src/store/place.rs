@@ -61,10 +61,10 @@ impl Core {
         };
         let Some(mut run) = run else {
             let (left, right) = match &group.members[..] {
-                [member] => return self.write_member(member, generation, To::Anywhere, placed),
                 members if members.iter().any(|member| !member.is_dirty()) => {
                     return group.dirty_runs().try_for_each(|run| self.write_group(&run, generation, placed));
                 }
+                [member] => return self.write_member(member, generation, To::Anywhere, placed),
                 members => members.split_at(members.len() / 2),
             };
             self.write_group(&group.part(left), generation, placed)?;
@@ -102,7 +102,10 @@ impl Core {
                     return Ok(());
                 };
                 let mut bytes = Vec::from(bytes);
-                let Some(sum) = renew(&mut bytes, place.header_sum, generation) else { return Ok(()) };
+                let Some(sum) = renew(&mut bytes, place.header_sum, generation) else {
+                    self.counters.note_passed_over(1);
+                    return Ok(());
+                };
                 (*id, bytes, sum)
             }
         };

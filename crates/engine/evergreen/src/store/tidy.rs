@@ -20,6 +20,8 @@ const DEAD_PERCENT: u64 = 10;
 const EARNED_FOR_EACH: u64 = 3;
 /// So many nodes may be written anew for each seek less when they are read.
 const SEEK_NODES: u64 = 4;
+/// So many bytes of leaves are looked at for the price of one that is written.
+const LOOKED_AT_FOR_ONE: u64 = 16;
 /// Leaves that are looked at, for each that may be written anew.
 const LOOKED_AT_FOR_EACH: u64 = 4;
 
@@ -51,10 +53,10 @@ impl Core {
         let (mut gathered, mut looked) = (0, 0);
         while gathered < most && looked < most * LOOKED_AT_FOR_EACH {
             let mut tree = self.tree();
-            let (run_bytes, is_wasteful) = {
-                let mut state = self.lock();
-                let Some(run_bytes) = self.run_bytes(&mut state, gathered, most) else { break };
-                (run_bytes, self.is_wasteful(&state))
+            let ((run_bytes, is_cut), is_wasteful) = {
+                let state = self.lock();
+                let Some(run) = self.run_bytes(&state, gathered, most) else { break };
+                (run, self.is_wasteful(&state))
             };
             let found = tree.gather(run_bytes as usize, &mut |leaves| {
                 let bytes = leaves.iter().map(|leaf| leaf.bytes as u64).sum::<u64>();
@@ -69,25 +71,28 @@ impl Core {
             };
             if !found.leaves.is_empty() {
                 gathered += found.bytes as u64;
-                self.lock().gathered.push(found.leaves);
+                let mut state = self.lock();
+                state.is_gap_wanted |= is_cut;
+                state.gathered.push(found.leaves);
             }
             if found.is_last {
                 break;
             }
         }
+        // Looking costs, too: so who has nothing to do comes to an end.
+        self.spend(looked / LOOKED_AT_FOR_ONE);
         gathered
     }
 
     /// How many bytes of leaves may be gathered at once, of `most`, when so many are gathered: what can lie behind each other, and be written
-    /// beside all that is dirty. None if that is less than a leaf.
-    fn run_bytes(&self, state: &mut State, gathered: u64, most: u64) -> Option<u64> {
+    /// beside all that is dirty; and whether it would be more if what is free were in fewer pieces. None if it is less than a leaf.
+    fn run_bytes(&self, state: &State, gathered: u64, most: u64) -> Option<(u64, bool)> {
         let node = u64::from(self.shape.node_bytes);
         let largest = state.space.statistics().largest * u64::from(self.area.geometry().unit_bytes);
         let left = largest.saturating_sub(gathered).max(node);
         let wanted = (most - gathered).max(node);
-        state.is_gap_wanted |= left < wanted;
         let bytes = wanted.min(left);
-        self.has_spare(state, gathered + bytes + node).then_some(bytes)
+        self.has_spare(state, gathered + bytes + node).then_some((bytes, left < wanted))
     }
 
     /// Whether leaves should be written anew: some of them is dead and more is in use than is good, or they lie scattered.

@@ -3,7 +3,7 @@
 use std::{ops::Range, sync::Arc};
 
 use super::{Source, View, cache::Found};
-use crate::node::{Basement, Buffer, Inner, NodeId};
+use crate::node::{Basement, Buffer, NodeId};
 
 /// Leaves that are read at once at most, if one lies behind the other.
 const ROW: usize = 4;
@@ -43,18 +43,21 @@ impl<S: Source> View<S> {
     }
 
     /// A reader comes to an inner node above leaves. If he read a leaf to its end before, and nothing of this node is in memory, he gets it in one
-    /// reading with those `behind` it under the same parent that lie directly behind it, a quarter of a node of them at most.
-    pub(super) fn come_to_parent(&mut self, id: NodeId, behind: &[NodeId]) -> Found<()> {
+    /// reading with those behind it under the same parent that lie directly behind it, a quarter of a node of them at most. `index`: which
+    /// child of its parent it is.
+    pub(super) fn come_to_parent(&mut self, above: NodeId, index: usize) -> Found<()> {
+        let Some(above) = self.cache.get(above) else { return Ok(()) };
+        let children = above.inner().children();
+        let id = children[index].id;
         if self.cache.get(id).is_some() || !self.recent.iter().any(|visit| visit.is_to_end) {
             return Ok(());
         }
         let mut bytes = 0;
-        let row = behind.iter().copied().take_while(|id| {
-            bytes += self.cache.bytes(*id);
+        let row = children[index + 1..].iter().map(|child| child.id).take_while(|id| {
+            bytes = self.cache.bytes(*id).saturating_add(bytes);
             bytes <= self.node_bytes / 4 && self.cache.get(*id).is_none()
         });
-        let row = row.collect();
-        Err(self.cache.want_row(id, row))
+        Err(self.cache.want_row(id, row.collect()))
     }
 
     /// A basement of a leaf to which a reader has come; read so if it is not in memory.
@@ -78,9 +81,4 @@ impl<S: Source> View<S> {
         let is_away = |id: &NodeId| self.cache.get(*id).is_none();
         self.behind(key).into_iter().take_while(is_away).take(most).collect()
     }
-}
-
-/// The children behind one of a node above parents of leaves.
-pub(super) fn behind(inner: &Inner, index: usize) -> Option<Vec<NodeId>> {
-    (inner.height() == 2).then(|| inner.children()[index + 1..].iter().map(|child| child.id).collect())
 }

@@ -118,6 +118,12 @@ impl<S: Source> Cache<S> {
         self.slots.get(&id).map(|slot| &slot.node)
     }
 
+    /// One that is in memory and on the device as it is.
+    pub(crate) fn clean(&self, id: NodeId) -> Option<&Arc<Node>> {
+        let is_clean = |slot: &&Slot| matches!(slot.state, State::Clean(_));
+        self.slots.get(&id).filter(is_clean).map(|slot| &slot.node)
+    }
+
     /// A node, without those of its parts that are not in memory.
     pub(super) fn peek(&mut self, id: NodeId) -> Found<&Arc<Node>> {
         if !self.slots.contains_key(&id) {
@@ -158,7 +164,7 @@ impl<S: Source> Cache<S> {
         Ok(&self.slots[&id].node)
     }
 
-    /// That all of a leaf is lacked, and of those that follow as many as come with it.
+    /// That all of a node is lacked, and of those that follow as many as come with it.
     pub(super) fn want_row(&self, id: NodeId, behind: Vec<NodeId>) -> Want {
         Want { id, node: self.get(id).cloned(), what: What::Row(behind) }
     }

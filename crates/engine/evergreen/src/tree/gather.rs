@@ -77,14 +77,14 @@ impl<S: Source> Tree<S> {
         let mut bytes = 0;
         let candidate = |child: &crate::node::Child| Candidate {
             id: child.id,
-            bytes: self.nodes.bytes(child.id) + child.weight,
+            bytes: self.nodes.bytes(child.id).saturating_add(child.weight),
             is_ranged: !child.body.here().ranges().is_empty(),
         };
         let candidates: Vec<Candidate> = node.inner().children()[first..]
             .iter()
             .map(candidate)
             .take_while(|leaf| {
-                bytes += leaf.bytes;
+                bytes = leaf.bytes.saturating_add(bytes);
                 bytes == leaf.bytes || bytes <= turn.most
             })
             .collect();
@@ -122,7 +122,7 @@ impl<S: Source> Tree<S> {
             if upper.is_some_and(|upper| b.lower >= *upper) {
                 return Ok(());
             }
-            if self.nodes.bytes(a.id) + self.nodes.bytes(b.id) <= most {
+            if self.nodes.bytes(a.id).saturating_add(self.nodes.bytes(b.id)) <= most {
                 self.nodes.whole(parent)?;
                 self.join(parent, left)?;
             } else {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{Source, View, ahead::behind, cache::Found};
+use super::{Source, View, cache::Found};
 use crate::{
     Message,
     node::{Body, Known},
@@ -26,8 +26,7 @@ impl<S: Source> View<S> {
                     let index = inner.index(key);
                     let (next, weight) = (inner.children()[index].id, inner.children()[index].weight);
                     let left = index.checked_sub(1).map(|left| inner.children()[left].id);
-                    let is_above_leaves = inner.height() == 1;
-                    let behind = behind(inner, index);
+                    let (is_above_leaves, is_above_parents) = (inner.height() == 1, inner.height() == 2);
                     if weight > 0 {
                         match self.buffer_ahead(id, index)?.get(key) {
                             Known::All(value) => break value.cloned(),
@@ -37,8 +36,8 @@ impl<S: Source> View<S> {
                     }
                     if is_above_leaves {
                         self.come_to(next, left, key)?;
-                    } else if let Some(behind) = behind {
-                        self.come_to_parent(next, &behind)?;
+                    } else if is_above_parents {
+                        self.come_to_parent(id, index)?;
                     }
                     id = next;
                 }

@@ -25,7 +25,7 @@ pub(super) enum What {
     Parts(Range<usize>),
     /// All of it.
     Whole,
-    /// All of it, a leaf, and of these that follow as many as lie directly behind it.
+    /// All of it, and of these that follow as many as lie directly behind it.
     Row(Vec<NodeId>),
 }
 

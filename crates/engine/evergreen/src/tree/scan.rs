@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Source, View, ahead::behind, cache::Found};
+use super::{Source, View, cache::Found};
 use crate::node::{Body, Buffer, Entry, overlay};
 
 /// What one step of a scan gives.
@@ -29,9 +29,8 @@ impl<S: Source> View<S> {
         let mut entries = loop {
             match &self.cache.peek(id)?.body {
                 Body::Inner(inner) => {
-                    let is_above_leaves = inner.height() == 1;
+                    let (is_above_leaves, is_above_parents) = (inner.height() == 1, inner.height() == 2);
                     let index = inner.index(from);
-                    let behind = behind(inner, index);
                     let (next, weight) = (inner.children()[index].id, inner.children()[index].weight);
                     let left = index.checked_sub(1).map(|left| inner.children()[left].id);
                     limit = inner.end(index).map_or(limit.clone(), |end| limit.min(end.clone()));
@@ -40,8 +39,8 @@ impl<S: Source> View<S> {
                     }
                     if is_above_leaves {
                         self.come_to(next, left, from)?;
-                    } else if let Some(behind) = behind {
-                        self.come_to_parent(next, &behind)?;
+                    } else if is_above_parents {
+                        self.come_to_parent(id, index)?;
                     }
                     // Of a leaf, all is wanted if the scan goes on behind it; of an inner node, what waits for each child.
                     if is_long && (!is_above_leaves || limit < *to && self.cache.get(next).is_none()) {

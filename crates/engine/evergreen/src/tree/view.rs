@@ -126,21 +126,6 @@ impl<S: Source> View<S> {
         Vec::new()
     }
 
-    /// The nodes of a height that have one parent, for each such parent that is in memory with all above it.
-    pub(crate) fn families(&self, height: u8) -> Vec<Vec<NodeId>> {
-        let (mut found, mut stack) = (Vec::new(), vec![self.root]);
-        while let Some(node) = stack.pop().and_then(|id| self.cache.get(id)) {
-            let Body::Inner(inner) = &node.body else { continue };
-            let children = inner.children().iter().map(|child| child.id);
-            if inner.height() == height + 1 {
-                found.push(children.collect());
-            } else if inner.height() > height + 1 {
-                stack.extend(children.rev());
-            }
-        }
-        found
-    }
-
     pub(super) fn root_node(&self) -> &Arc<Node> {
         self.cache.get(self.root).expect("the root is in memory")
     }
