@@ -159,7 +159,7 @@ fn decode_buffer(bytes: Bytes) -> Decoded<Buffer> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::header::renew, *};
     use crate::{
         Message,
         node::{BasementSizes, Child, Header, Inner, Leaf, weight::message_weight},
@@ -248,6 +248,22 @@ mod tests {
             [(vec![0u8], "entries"), (vec![1, 0, 1, b'a', 0], "value"), (vec![2, 0, 1, b'a', 1, 1, 0, 1, b'a'], "key")]
         {
             assert_eq!(decode_basement(part.into()).unwrap_err().field, field);
+        }
+    }
+
+    #[test]
+    fn a_node_is_renewed_if_no_byte_of_it_is_another() {
+        for node in [leaf(), inner()] {
+            let old = node.encode(NodeId(3), 9);
+            let new = node.encode(NodeId(3), 11);
+            let mut renewed = old.bytes.clone();
+            assert_eq!(renew(&mut renewed, old.header_sum, 11), Some(new.header_sum));
+            assert_eq!(renewed, new.bytes);
+            for at in 16..old.bytes.len() {
+                let mut other = old.bytes.clone();
+                other[at] ^= 1;
+                assert_eq!(renew(&mut other, old.header_sum, 11), None, "byte {at}");
+            }
         }
     }
 

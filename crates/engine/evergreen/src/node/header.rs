@@ -175,13 +175,20 @@ pub(super) fn encode(node: &Node, id: NodeId, generation: u64, parts: &[Stored])
     (out, sum)
 }
 
-/// Makes the bytes of a node those that another checkpoint would write of it. Returns the header's xxh3; none if it was not `sum` before.
+/// Makes the bytes of a node those that another checkpoint would write of it. Returns the header's xxh3; none if it was not `sum` before, or
+/// if a part is not what the header says: then what was read once may be wrong, and not what lies there.
 pub(crate) fn renew(bytes: &mut [u8], sum: u64, generation: u64) -> Option<u64> {
     let header = Header::bytes(bytes).ok().filter(|header| *header <= bytes.len())?;
-    let header = &mut bytes[..header];
-    if xxh3_64(&header[SUMMED_FROM..]) != sum {
+    if xxh3_64(&bytes[SUMMED_FROM..header]) != sum {
         return None;
     }
+    let node = Header::decode(Bytes::copy_from_slice(&bytes[..header])).ok()?.node;
+    let is_whole =
+        |part: Stored| bytes.get(part.at..part.at + part.bytes).is_some_and(|bytes| xxh3_64(bytes) == part.sum);
+    if !(0..node.parts()).filter_map(|number| node.stored(number)).all(is_whole) {
+        return None;
+    }
+    let header = &mut bytes[..header];
     put_at(header, 32, &generation.to_le_bytes());
     let sum = xxh3_64(&header[SUMMED_FROM..]);
     put_at(header, 8, &sum.to_le_bytes());

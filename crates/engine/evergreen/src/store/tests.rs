@@ -61,7 +61,7 @@ fn leaves_that_are_to_be_moved_have_space_promised_until_they_have_it() {
     assert!(were_moved > 3, "{were_moved} checkpoints moved leaves");
 }
 
-/// Nobody claims anything, so nothing is worth being tidied.
+/// As much as was asked for is gathered, and what a last leaf has more, whatever comes meanwhile.
 #[test]
 fn what_others_write_is_not_counted_as_tidied() {
     let store = made();
@@ -75,9 +75,11 @@ fn what_others_write_is_not_counted_as_tidied() {
                 }
             }
         });
-        let tidied: Vec<u64> = (0..4000).map(|_| store.core.tidy(1 << 20)).filter(|bytes| *bytes > 0).collect();
+        let most = 3 * u64::from(store.shape().node_bytes);
+        let turns = std::iter::repeat_with(|| store.core.tidy(most));
+        let tidied: Vec<u64> = turns.filter(|bytes| *bytes > 0).take(500).collect();
         is_over.store(true, SeqCst);
-        assert_eq!(tidied, []);
+        assert!(tidied.iter().all(|bytes| *bytes <= 4 * most / 3), "{tidied:?}");
     });
 }
 
