@@ -226,7 +226,7 @@ impl Garden {
         self.shared.sync()
     }
 
-    /// Makes all that was acknowledged durable. Cost: writes the records that wait.
+    /// Makes all that was acknowledged durable. Cost: writes the records that wait; a consistency point, if some were left out of the log.
     pub fn sync(&self) -> Result<()> {
         self.shared.sync()
     }

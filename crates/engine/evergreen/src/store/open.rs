@@ -79,10 +79,10 @@ pub(super) enum Step {
 }
 
 impl Step {
-    /// How many bytes of changes come to the tree at once.
-    fn most_bytes(self, shape: &Shape) -> usize {
+    /// How many bytes of changes come to the tree at once; no more than nodes may take in memory.
+    fn most_bytes(self, shape: &Shape, limits: &Limits) -> usize {
         match self {
-            ByGroup => shape.node_bytes as usize * shape.fanout as usize,
+            ByGroup => (shape.node_bytes as usize).saturating_mul(shape.fanout as usize).min(limits.cache_bytes),
             ByBatch => 0,
         }
     }
@@ -144,7 +144,7 @@ impl Evergreen {
         counters.note_passed_over(slots.repeated);
         let mut replay =
             Replay::new(device.clone(), &geometry, uuid, superblock.replay).beside_torn(slots.torn().is_some());
-        let most = step.most_bytes(&shape);
+        let most = step.most_bytes(&shape, &limits);
         let mut group = Gather::default();
         for batch in &mut replay {
             let (_, batch) = batch.map_err(|error| beside(&slots, error))?;

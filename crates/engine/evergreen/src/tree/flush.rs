@@ -106,7 +106,7 @@ impl<S: Source> Tree<S> {
     }
 
     /// How much cheaper than others it is to flush to a child: one that is written anyway costs nothing more. It does not depend on
-    /// what is in memory, so that replaying a log does what was done.
+    /// what is in memory.
     fn cheapness(&self, child: NodeId) -> usize {
         if self.nodes.is_dirty(child) { 4 } else { 1 }
     }

@@ -45,7 +45,7 @@ impl<S: Source> Nodes<S> {
         self.is_changed(id) || self.lock().cache.is_dirty(id)
     }
 
-    /// What a node takes on the device, or will; not what of it is in memory, so that replaying a log does what was done.
+    /// What a node takes on the device, or will; not what of it is in memory.
     pub(super) fn bytes(&self, id: NodeId) -> usize {
         if self.is_changed(id) { self.here(id).weight() } else { self.lock().cache.bytes(id) }
     }

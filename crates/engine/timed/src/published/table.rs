@@ -84,7 +84,7 @@ pub const PUBLISHED: [Published; 14] = [
         setup: "the same on 21 SSDs",
         paper: "read chain 1.7 to 32",
         band: "<= 2 to >= 28",
-        cause: "",
+        cause: "A garden of 32 areas has too little memory for what is read ahead: a window is cut short there.",
     },
     Published {
         name: "E8",
