@@ -1,8 +1,8 @@
 //! How a tree of files ages, in process: what reading all of it costs, fresh and after rounds of changes, and why.
 //!
-//! `cargo run --release -p senesce-evergreen --example aging -- fsfb|git [MiB of the device, 320] [KiB of a node, 1024] [rounds, 100] [full|empty] [seed]`
+//! `cargo run --release -p senesce-evergreen --example aging -- fsfb|git [MiB of the device, 320] [KiB of a node, 1024] [rounds, 100] [full|empty|PERCENT] [seed]`
 //!
-//! `fsfb`: 300 directories, files of 1 to 150 KiB, 90 % of what can be claimed (`empty`: as many bytes on a device thrice as large); each round
+//! `fsfb`: 300 directories, files of 1 to 150 KiB, 90 % of what can be claimed (or so many percent; `empty`: as many bytes on a device thrice as large); each round
 //! deletes 5 % of the bytes anywhere and makes as many in one new directory. `git`: one tree of a tenth of what can be claimed, of which each
 //! round replaces 5 to 40 files and adds one. Reading is as through a mount: the files in the order of listings, in calls of 128 KiB, cold. Requests are
 //! those of the device; seconds are of a model (a seek by distance and half a turn for whatever is not just ahead, 192 MB/s), told
@@ -29,13 +29,14 @@ fn main() -> Result<(), Failure> {
     let kind = arguments.next().unwrap_or_else(|| "fsfb".to_owned());
     let mut number = |usual: u64| arguments.next().map_or(Ok(usual), |text| text.parse());
     let (mib, node_kib, rounds) = (number(320)?, number(1024)?, number(100)?);
-    let is_empty = arguments.next().is_some_and(|word| word == "empty");
+    let fullness = arguments.next().unwrap_or_else(|| "full".to_owned());
+    let percent: u64 = fullness.parse().unwrap_or(90);
     let seed = Seed(arguments.next().map_or(Ok(1), |text| text.parse())?);
 
     let options = options(node_kib);
     let full = made(mib, &options)?;
-    let wanted = full.1.store().live().most / 10 * if kind == "git" { 1 } else { 9 };
-    let (device, fs) = if is_empty { made(3 * mib, &options)? } else { full };
+    let wanted = full.1.store().live().most / 100 * if kind == "git" { 10 } else { percent };
+    let (device, fs) = if fullness == "empty" { made(3 * mib, &options)? } else { full };
     let mut load = Load::new(seed);
     let start = device.counts().bytes_written;
     if kind == "git" {
