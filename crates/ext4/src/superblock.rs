@@ -111,7 +111,8 @@ impl Superblock {
             return Err(Error::UnknownFeatures { features });
         }
         if log_block > 6 {
-            return Err(damaged(format!("its block length is 2^{} bytes, more than 65,536", 10 + log_block).into()));
+            let log_bytes = u64::from(log_block) + 10;
+            return Err(damaged(format!("its block length is 2^{log_bytes} bytes, more than 65,536").into()));
         }
         let is_64bit = incompat & incompat::IS_64BIT != 0;
         let high = |at| if is_64bit { u32_at(bytes, at) } else { 0 };
@@ -346,8 +347,9 @@ mod tests {
 
     #[test]
     fn contradictions_are_refused_with_the_block() {
-        let cases: [(usize, u32, &str); 7] = [
-            (0x18, 9, "block length"),
+        let cases: [(usize, u32, &str); 8] = [
+            (0x18, 9, "block length is 2^19"),
+            (0x18, u32::MAX, "block length is 2^4294967305"),
             (0x20, 0, "blocks a group"),
             (0x20, 40_000, "blocks a group"),
             (0x28, 8190, "inodes a group"),
