@@ -95,11 +95,11 @@ impl Core {
         changes.map(|(id, place)| (id, set(map, id, place))).collect()
     }
 
-    /// The nodes lie where they lay before.
+    /// The nodes lie where they lay before: what was done last is undone first.
     fn uninstall(&self, replaced: Vec<(NodeId, Option<Place>)>) {
         let mut state = self.lock();
         let mut view = self.shared.lock();
-        for (id, place) in replaced {
+        for (id, place) in replaced.into_iter().rev() {
             if let Some(place) = set(view.cache.map_mut(), id, place) {
                 state.space.give_back(&place.extents);
             }

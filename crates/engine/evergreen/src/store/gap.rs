@@ -41,6 +41,7 @@ type Used = (Extent, Option<NodeId>);
 #[derive(Default)]
 struct Above {
     parents: HashMap<NodeId, NodeId>,
+    /// What the checkpoint has written so far, frozen or not.
     written: HashSet<NodeId>,
 }
 
@@ -66,15 +67,11 @@ impl Core {
             return Ok(0);
         }
         // Nobody else changes the map meanwhile, or takes space.
-        let above = self.above(frozen);
+        let above = self.above(frozen, placed);
         let used = self.used(frozen, placed, &above);
-        let windows = sizes.into_iter().filter_map(|size| emptiest(&used, size as u32, self.area.geometry().units));
-        let moves = {
-            let mut windows = windows;
-            windows.find_map(|window| self.take_elsewhere(&window, &above, most)).unwrap_or_default()
-        };
-        let mut moved = 0;
-        let mut moves = moves.into_iter();
+        let mut windows = sizes.into_iter().filter_map(|size| emptiest(&used, size as u32, self.area.geometry().units));
+        let moves = windows.find_map(|window| self.take_elsewhere(&window, &above, most)).unwrap_or_default();
+        let (mut moved, mut moves) = (0, moves.into_iter());
         for (member, extents) in moves.by_ref() {
             moved += extents.units() * unit;
             let before = placed.len();
@@ -93,14 +90,14 @@ impl Core {
 
     /// What will be in use when the checkpoint is durable, in the order of the area.
     fn used(&self, frozen: &Frozen, placed: &Placed, above: &Above) -> Vec<Used> {
-        let written = frozen.nodes.iter().map(|(id, _)| *id).chain(placed.iter().map(|(id, _)| *id));
-        let leaving: HashSet<NodeId> = written.chain(frozen.freed.iter().copied()).collect();
+        let freed: HashSet<NodeId> = frozen.freed.iter().copied().collect();
+        let is_leaving = |id: &NodeId| above.written.contains(id) || freed.contains(id);
         let mut used: Vec<Used> = Vec::new();
         for (_, place) in placed {
             used.extend(place.extents.iter().map(|extent| (*extent, None)));
         }
         let view = self.shared.lock();
-        for (id, place) in view.cache.map().iter().filter(|(id, _)| !leaving.contains(id)) {
+        for (id, place) in view.cache.map().iter().filter(|(id, _)| !is_leaving(id)) {
             let whose = above.parents.contains_key(&id).then_some(id);
             used.extend(place.extents.iter().map(|extent| (*extent, whose)));
         }
@@ -109,17 +106,17 @@ impl Core {
         used
     }
 
-    /// What is above each node, as far as it is in memory as it will be on the device, up to what the checkpoint writes.
-    fn above(&self, frozen: &Frozen) -> Above {
-        let mut above = Above::default();
+    /// What is above each node, as far as it is in memory as it will be on the device, below what is frozen.
+    fn above(&self, frozen: &Frozen, placed: &Placed) -> Above {
+        let mut above = Above { written: placed.iter().map(|(id, _)| *id).collect(), ..Above::default() };
         let view = self.shared.lock();
         let mut stack: Vec<(NodeId, Arc<Node>)> =
             frozen.nodes.iter().filter(|(_, node)| node.height() > 0).cloned().collect();
-        above.written.extend(stack.iter().map(|(id, _)| *id));
         while let Some((id, node)) = stack.pop() {
             for child in node.inner().children() {
                 above.parents.insert(child.id, id);
-                if node.height() > 1 && !above.written.contains(&child.id) {
+                // What is frozen is not clean before the checkpoint is durable.
+                if node.height() > 1 {
                     stack.extend(view.cache.clean(child.id).map(|below| (child.id, below.clone())));
                 }
             }
@@ -163,28 +160,21 @@ impl Core {
 
 /// Of the windows of so many units that begin where something ends, the one with the least units in use.
 fn emptiest(used: &[Used], wanted: u32, units: u32) -> Option<Window> {
-    let sums: Vec<u64> = std::iter::once(0)
-        .chain(used.iter().scan(0, |sum, (extent, _)| {
-            *sum += u64::from(extent.count);
-            Some(*sum)
-        }))
-        .collect();
+    // Before each, how many units are in use, and how many pieces have to stay.
+    let mut before = vec![(0, 0)];
+    for (extent, id) in used {
+        let (in_use, staying) = before[before.len() - 1];
+        before.push((in_use + u64::from(extent.count), staying + usize::from(id.is_none())));
+    }
     let within = |first: u32| {
         let from = used.partition_point(|(extent, _)| extent.end() <= first);
         from..used.partition_point(|(extent, _)| extent.first < first + wanted)
     };
-    // How many before each have to stay.
-    let staying: Vec<usize> = std::iter::once(0)
-        .chain(used.iter().scan(0, |sum, (_, id)| {
-            *sum += usize::from(id.is_none());
-            Some(*sum)
-        }))
-        .collect();
     let starts = std::iter::once(0).chain(used.iter().map(|(extent, _)| extent.end()));
     let windows = starts.filter(|first| wanted > 0 && *first <= units.saturating_sub(wanted));
     let windows =
-        windows.map(|first| (within(first), first)).filter(|(range, _)| staying[range.end] == staying[range.start]);
-    let (range, first) = windows.min_by_key(|(range, first)| (sums[range.end] - sums[range.start], *first))?;
+        windows.map(|first| (within(first), first)).filter(|(range, _)| before[range.end].1 == before[range.start].1);
+    let (range, first) = windows.min_by_key(|(range, first)| (before[range.end].0 - before[range.start].0, *first))?;
     let mut nodes: Vec<NodeId> = used[range].iter().filter_map(|(_, id)| *id).collect();
     nodes.sort_unstable();
     nodes.dedup();

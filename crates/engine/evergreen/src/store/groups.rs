@@ -46,9 +46,9 @@ impl Core {
         let mut nodes: HashMap<NodeId, &Arc<Node>> = frozen.nodes.iter().map(|(id, node)| (*id, node)).collect();
         let mut state = self.lock();
         let mut groups = self.gathered(&mut state, &mut nodes, &frozen.freed);
-        let of_height = |height: u8| frozen.nodes.iter().filter(move |(_, node)| node.height() == height);
+        let is_left = |(id, node): &&(NodeId, Arc<Node>)| node.height() == 0 && nodes.contains_key(id);
         let leaves: Vec<(NodeId, &Arc<Node>)> =
-            of_height(0).filter(|(id, _)| nodes.contains_key(id)).map(|(id, node)| (*id, node)).collect();
+            frozen.nodes.iter().filter(is_left).map(|(id, node)| (*id, node)).collect();
         let beside = leaves.chunk_by(|(_, a), (_, b)| a.upper.as_ref() == Some(&b.lower));
         groups.extend(beside.map(|run| Group::dirty(run.iter().copied())));
         let moved = self.parents(frozen, &mut state, &mut nodes, most, &mut groups);
@@ -128,7 +128,7 @@ impl Core {
     }
 
     /// What those that are not dirty take.
-    fn clean_bytes(&self, members: &[Member<'_>]) -> u64 {
+    pub(super) fn clean_bytes(&self, members: &[Member<'_>]) -> u64 {
         let clean = members.iter().filter(|member| !member.is_dirty());
         clean.map(|member| u64::from(self.most_units(member))).sum::<u64>() * u64::from(self.area.geometry().unit_bytes)
     }

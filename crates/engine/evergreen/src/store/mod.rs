@@ -107,7 +107,7 @@ struct State {
     live: u64,
     /// Bytes of nodes that a checkpoint writes, and that have no place yet.
     unplaced: u64,
-    /// Bytes of leaves that a checkpoint moves, and for which no space is taken yet.
+    /// Bytes of nodes that a checkpoint moves as they are, and for which no space is taken yet.
     promised: u64,
     run: Run,
     /// Bytes that may be written that need not be. See `tidy`.

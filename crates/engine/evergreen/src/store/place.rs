@@ -1,5 +1,7 @@
 //! Where a checkpoint lays nodes: those of a [group](super::groups) behind each other, in the order in which they are read.
 
+use std::collections::HashSet;
+
 use super::{
     Core,
     checkpoint::Frozen,
@@ -33,7 +35,13 @@ impl Core {
         let (groups, moved) = self.groups(frozen, most);
         let written = groups.iter().try_for_each(|group| self.write_group(group, frozen.generation, &mut placed));
         match written.and_then(|()| self.make_gap(frozen, most - most.min(moved), &mut placed)) {
-            Ok(more) => Ok((placed, moved + more)),
+            Ok(more) => {
+                debug_assert!(
+                    placed.iter().map(|(id, _)| id).collect::<HashSet<_>>().len() == placed.len(),
+                    "each once"
+                );
+                Ok((placed, moved + more))
+            }
             Err(error) => {
                 let mut state = self.lock();
                 for (_, place) in placed {
@@ -50,9 +58,7 @@ impl Core {
             let mut state = self.lock();
             let units = group.members.iter().map(|member| self.most_units(member)).sum();
             // What is not dirty has its space in the run, or stays where it is.
-            let clean = group.members.iter().filter(|member| !member.is_dirty());
-            let clean: u32 = clean.map(|member| self.most_units(member)).sum();
-            state.promised -= u64::from(clean) * u64::from(self.area.geometry().unit_bytes);
+            state.promised -= self.clean_bytes(&group.members);
             let (near, fit) = match group.is_swept {
                 true => (state.swept_to, Fit::Largest),
                 false => (near(&self.shared.lock(), &group.members[0], placed), Fit::Smallest),

@@ -3,7 +3,10 @@
 use bytes::Bytes;
 
 use super::{Source, Tree};
-use crate::{Result, node::NodeId};
+use crate::{
+    Result,
+    node::{Child, NodeId},
+};
 
 /// Leaves that are to lie behind each other.
 #[derive(Debug, Default)]
@@ -75,7 +78,7 @@ impl<S: Source> Tree<S> {
     fn gather_from(&mut self, id: NodeId, first: usize, turn: &mut Turn<'_>) -> Result<()> {
         let node = self.nodes.here(id).clone();
         let mut bytes = 0;
-        let candidate = |child: &crate::node::Child| Candidate {
+        let candidate = |child: &Child| Candidate {
             id: child.id,
             bytes: self.nodes.bytes(child.id).saturating_add(child.weight),
             is_ranged: !child.body.here().ranges().is_empty(),
