@@ -39,8 +39,7 @@ impl Rig {
     /// The same on drives that `make` gives, by name and size. They must hold zeros.
     pub fn on(setup: &Setup, make: &dyn Fn(String, Bytes) -> Arc<dyn BlockDevice>) -> Result<Self> {
         setup.check()?;
-        let drive = |(number, bytes)| make(format!("drive {number}"), bytes);
-        let drives: Vec<Arc<dyn BlockDevice>> = setup.drive_bytes().into_iter().enumerate().map(drive).collect();
+        let drives = setup.drives(make);
         let log: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("log", setup.log_bytes()));
         Garden::format(&setup.format_options(), drives.clone(), log.clone())?;
         let garden = Garden::open(&drives, log.clone(), setup.limits())?;

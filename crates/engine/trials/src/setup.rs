@@ -1,7 +1,8 @@
 //! What the aggregate of a trial is.
 
-use std::str::FromStr;
+use std::{str::FromStr, sync::Arc};
 
+use senesce_block::BlockDevice;
 use senesce_core::{Bytes, Seed};
 use senesce_garden::{FormatOptions, Limits, Medium};
 use serde::{Deserialize, Serialize};
@@ -201,8 +202,14 @@ impl Setup {
         }
     }
 
-    /// The size of each drive, those of parity last in their group.
-    pub(crate) fn drive_bytes(&self) -> Vec<Bytes> {
+    /// The drives, those of parity last in their group, as `make` gives them by name and size.
+    pub(crate) fn drives(&self, make: &dyn Fn(String, Bytes) -> Arc<dyn BlockDevice>) -> Vec<Arc<dyn BlockDevice>> {
+        let drive = |(number, bytes)| make(format!("drive {number}"), bytes);
+        self.drive_bytes().into_iter().enumerate().map(drive).collect()
+    }
+
+    /// The size of each drive.
+    fn drive_bytes(&self) -> Vec<Bytes> {
         let bytes = |areas| Bytes((FIXED_SLOTS + areas * u64::from(self.area_stripes)) * SLOT);
         let flash = self.flash.map(|flash| (flash.data_drives, flash.areas));
         let groups = std::iter::once((self.data_drives, self.areas)).chain(flash);

@@ -5,13 +5,10 @@ use std::sync::Arc;
 use senesce_block::{BlockDevice, CompactDevice, MemoryDevice};
 use senesce_core::{Bytes, Rng, Seed};
 use senesce_fsapi::{Caller, FileSystem, Ino, NewNode};
-use senesce_garden::{FormatOptions, Garden, Limits, Tiering, VolumeFs, VolumeOptions};
+use senesce_garden::{Garden, Limits, Tiering, VolumeFs, VolumeOptions};
 use senesce_objects::{FaultObjects, MemoryObjects, ObjectCounts, PriceList};
 
-use crate::{
-    Error, Result,
-    setup::{BLOCK, SLOT},
-};
+use crate::{Error, Result, Scale, Setup, setup::BLOCK};
 
 /// Blocks of a full object.
 pub const OBJECT_BLOCKS: u64 = 1004;
@@ -35,25 +32,16 @@ pub struct Twin {
 impl Twin {
     /// Makes it, and a file of so many objects.
     pub fn new(objects: u64) -> Result<Self> {
-        let stripes = (objects * STRIPES_AN_OBJECT).next_multiple_of(64);
-        let drive = |number| CompactDevice::new(format!("drive {number}"), Bytes((3 + stripes) * SLOT));
-        let drives: Vec<Arc<dyn BlockDevice>> =
-            (0..=DRIVES).map(|number| Arc::new(drive(number)) as Arc<dyn BlockDevice>).collect();
+        let published = Setup::published(Scale::FULL);
+        let areas = (objects * STRIPES_AN_OBJECT).div_ceil(u64::from(published.area_stripes));
+        let setup = Setup { data_drives: DRIVES, areas, ..published };
+        let drives = setup.drives(&|name, size| Arc::new(CompactDevice::new(name, size)));
         let log: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("log", Bytes(64 << 20)));
-        let options = FormatOptions {
-            uuid: [7; 16],
-            groups: vec![(DRIVES, true)],
-            media: vec![],
-            aa_stripes: 64,
-            tetris_stripes: 64,
-            zeroed: true,
-        };
-        Garden::format(&options, drives.clone(), log.clone())?;
+        Garden::format(&setup.format_options(), drives.clone(), log.clone())?;
         let store = Arc::new(FaultObjects::new(MemoryObjects::default()));
         let limits = Limits { cache_bytes: 4 << 20, ..Limits::default() };
         let garden = Garden::open_with(&drives, log, limits, Some(store.clone()))?;
-        let volume = VolumeOptions { blocks: u64::from(DRIVES) * stripes, inodes: 64, seed: 1 };
-        garden.create_volume(b"main", &volume)?;
+        garden.create_volume(b"main", &VolumeOptions { blocks: setup.blocks(), inodes: 64, seed: 1 })?;
         let fs = garden.volume(b"main")?;
         let file = fs.make_node(&Caller::default(), Ino::ROOT, b"file", &NewNode::file(0o600))?.ino;
         let (rng, counted) = (Rng::for_purpose(Seed(1), "ledger"), ObjectCounts::default());

@@ -7,14 +7,12 @@ use std::sync::Arc;
 use senesce_block::{BlockDevice, CompactDevice, MemoryDevice};
 use senesce_core::Bytes;
 use senesce_fsapi::{Caller, FileSystem, Ino, NewNode};
-use senesce_garden::{FormatOptions, Garden, Limits, Packing, PackingSurvey, VolumeFs, VolumeOptions, check};
+use senesce_garden::{Garden, Limits, Packing, PackingSurvey, VolumeFs, VolumeOptions, check};
 
-use crate::{Error, Result, setup::SLOT};
+use crate::{Error, Result, Scale, Setup};
 
 pub use contents::{Kind, PAGE};
 
-const DRIVES: u64 = 20;
-const STRIPES: u64 = 64;
 const VOLUME: &[u8] = b"volume";
 /// There are as many consistency points while the file is written once.
 const POINTS: u64 = 8;
@@ -37,25 +35,15 @@ impl PackedRig {
     /// Makes it and writes the file once, in order: so many pages.
     pub fn new(kind: Kind, pages: u64) -> Result<Self> {
         // As much as the file takes if nothing is saved, and a fifth more.
-        let areas = (pages * 2 * 6 / 5).div_ceil(STRIPES * DRIVES) + 8;
-        let drive = |number| CompactDevice::new(format!("drive {number}"), Bytes((3 + areas * STRIPES) * SLOT));
-        let drives: Vec<Arc<dyn BlockDevice>> =
-            (0..=DRIVES).map(|number| Arc::new(drive(number)) as Arc<dyn BlockDevice>).collect();
+        let mut setup = Setup { areas: 1, ..Setup::published(Scale::FULL) };
+        setup.areas = (pages * 2 * 6 / 5).div_ceil(setup.blocks()) + 8;
+        let drives = setup.drives(&|name, size| Arc::new(CompactDevice::new(name, size)));
         let point = pages / POINTS * PAGE as u64;
         let log: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("log", Bytes(2 * ((16 << 20) + 3 * point))));
-        let options = FormatOptions {
-            uuid: [1; 16],
-            groups: vec![(DRIVES as u16, true)],
-            media: vec![],
-            aa_stripes: STRIPES as u32,
-            tetris_stripes: STRIPES as u32,
-            zeroed: true,
-        };
-        Garden::format(&options, drives.clone(), log.clone())?;
+        Garden::format(&setup.format_options(), drives.clone(), log.clone())?;
         let limits = Limits { cache_bytes: (16 << 20) + 3 * point, dirty_bytes: 2 * point.max(1 << 20) };
         let garden = Garden::open(&drives, log.clone(), limits)?;
-        let blocks = areas * STRIPES * DRIVES;
-        garden.create_volume(VOLUME, &VolumeOptions { blocks, inodes: 1024, seed: 1 })?;
+        garden.create_volume(VOLUME, &VolumeOptions { blocks: setup.blocks(), inodes: 1024, seed: 1 })?;
         garden.set_packing(VOLUME, Packing { group_blocks: kind.group_blocks(), compaction: true })?;
         let fs = garden.volume(VOLUME)?;
         let file = fs.make_node(&Caller::default(), Ino::ROOT, b"file", &NewNode::file(0o600))?.ino;
