@@ -29,7 +29,7 @@ pub(crate) use drives::Drive;
 pub use drives::DriveState;
 pub(crate) use geometry::{FIXED_SLOTS, Geometry, Place, slot_offset};
 pub(crate) use rows::Row;
-pub(crate) use stripes::{Old, StripeRange, Write, xor};
+pub(crate) use stripes::{Old, Slots, StripeRange, xor};
 
 /// What a reader wants to find: anything else is not its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,20 +16,33 @@ use crate::{
     log::{Kept, Unfinished},
 };
 
-/// A stripe that is to be written.
+/// A stripe with parity that is to be written.
 pub(crate) struct StripePlan {
     pub group: usize,
     pub stripe: u64,
+    /// The sum of what stays, to which what is written is added when it is written.
     parity: Slot,
     /// If it is written in part.
     pub kept: Option<Kept>,
 }
 
-/// A place and what is written there; all that is written together, in order of group, stripe, drive.
-pub(crate) type Write<'a> = (Place, &'a [u8; SLOT]);
+/// Slots that are written together, by their numbers, in order of group, stripe, drive.
+pub(crate) trait Slots {
+    /// Makes a slot what is to lie in its place. It is asked for once for each, right before that is written.
+    fn seal(&mut self, number: usize) -> &[u8; SLOT];
 
-/// A stripe of a drive and what is written there.
-type OfDrive<'a> = (u64, &'a [u8; SLOT]);
+    /// A slot that was sealed.
+    fn sealed(&self, number: usize) -> &[u8; SLOT];
+}
+
+/// A slot that is to be written.
+#[derive(Clone, Copy)]
+struct Write {
+    place: Place,
+    number: usize,
+    /// The plan of its stripe, by its number, if there is parity.
+    plan: Option<usize>,
+}
 
 /// Of stripes that are to be written in part: what stays there.
 #[derive(Default)]
@@ -52,6 +65,12 @@ pub(crate) struct StripeRange {
     pub group: u32,
     pub first: u64,
     pub count: u64,
+}
+
+/// Slots drive by drive, in pieces that lie one behind the other and that one request moves.
+fn split_chains<T>(slots: &[T], place: impl Fn(&T) -> Place) -> impl Iterator<Item = &[T]> {
+    let follows = move |one: &T, other: &T| Place { stripe: place(one).stripe + 1, ..place(one) } == place(other);
+    slots.chunk_by(follows).flat_map(|run| run.chunks(CHAIN_SLOTS))
 }
 
 /// Adds a slot to a sum.
@@ -100,22 +119,16 @@ impl Raid {
         old
     }
 
-    /// Computes the parity of all stripes that are to be written, from what [`read_old`](Self::read_old) gave. What stays
+    /// What parity is to be made of in all stripes that are to be written, from what [`read_old`](Self::read_old) gave. What stays
     /// and is in use must be what it was when parity was computed before; the caller sees to that.
-    /// `add` adds what is written to a place, by its number among them, to a sum, if there is parity; it is asked once for each.
-    pub fn plan(
-        &mut self,
-        places: &[Place],
-        mut old: Old,
-        mut add: impl FnMut(usize, Option<&mut [u8; SLOT]>),
-    ) -> Result<Vec<StripePlan>> {
-        let (mut plans, mut done) = (Vec::new(), 0);
+    pub fn plan(&mut self, places: &[Place], mut old: Old) -> Result<Vec<StripePlan>> {
+        let mut plans = Vec::new();
         for (group, number, stripe) in by_stripe(places) {
             let kept = self.sum_of_kept(&mut old, group, number, stripe)?;
-            let mut parity = self.geometry.groups[group].parity.then(|| kept.clone().unwrap_or_else(slot::zero_slot));
-            (done..done + stripe.len()).for_each(|at| add(at, parity.as_deref_mut()));
-            done += stripe.len();
-            let Some(parity) = parity else { continue };
+            if !self.geometry.groups[group].parity {
+                continue;
+            }
+            let parity = kept.clone().unwrap_or_else(slot::zero_slot);
             let written = stripe.iter().fold(0, |bits, place| bits | 1 << place.drive);
             let kept = kept.map(|sum| Kept { written, sum });
             plans.push(StripePlan { group, stripe: number, parity, kept });
@@ -123,27 +136,50 @@ impl Raid {
         Ok(plans)
     }
 
-    /// Writes blocks and the parity of their stripes. Not flushed.
+    /// Writes slots to their places and the parity of their stripes. Not flushed.
     ///
     /// Errors: a drive fails that its group cannot do without; else it is taken out.
-    pub fn write(&mut self, writes: &[Write<'_>], plans: &[StripePlan]) -> Result<()> {
-        let groups = self.geometry.groups.clone();
-        for of_group in writes.chunk_by(|(one, _), (other, _)| one.group == other.group) {
-            let group = of_group[0].0.group;
-            let mut runs: Vec<Vec<OfDrive<'_>>> = vec![Vec::new(); groups[group].data_drives.into()];
-            for (place, slot) in of_group {
-                runs[place.drive].push((place.stripe, slot));
+    pub fn write(&mut self, places: &[Place], slots: &mut dyn Slots, mut plans: Vec<StripePlan>) -> Result<()> {
+        let writes = self.by_drive(places);
+        let mut chains: Vec<&[Write]> = split_chains(&writes, |write| write.place).collect();
+        // Chains of several drives that begin in the same stretch of stripes come one behind the other: the sums of these
+        // stripes stay in the processor's cache, and so does a chain on its way from there to the drive.
+        let stretch = |Place { group, stripe, drive }| (group, stripe / CHAIN_SLOTS as u64, drive);
+        chains.sort_by_key(|chain| stretch(chain[0].place));
+        for chain in chains {
+            for &Write { number, plan, .. } in chain {
+                let slot = slots.seal(number);
+                if let Some(plan) = plan {
+                    xor(&mut plans[plan].parity, slot);
+                }
             }
-            for (drive, slots) in runs.iter().enumerate() {
-                self.write_runs(group, drive, slots)?;
+            let chain: Vec<_> = chain.iter().map(|write| (write.place, slots.sealed(write.number))).collect();
+            self.write_chain(&chain)?;
+        }
+        let parity = plans.iter().map(|plan| (self.parity_place(plan.group, plan.stripe), &*plan.parity));
+        let parity: Vec<_> = parity.collect();
+        split_chains(&parity, |(place, _)| *place).try_for_each(|chain| self.write_chain(chain))
+    }
+
+    /// What is written, drive by drive. The places are in order of group, stripe, drive.
+    fn by_drive(&self, places: &[Place]) -> Vec<Write> {
+        let (mut writes, mut plan) = (Vec::with_capacity(places.len()), 0);
+        for of_group in places.chunk_by(|one, other| one.group == other.group) {
+            let shape = self.geometry.groups[of_group[0].group];
+            let (first, mut drives) = (writes.len(), vec![Vec::new(); shape.data_drives.into()]);
+            for (number, place) in (first..).zip(of_group) {
+                let begins = number > first && of_group[number - first - 1].stripe != place.stripe;
+                plan += usize::from(begins && shape.parity);
+                drives[place.drive].push(Write { place: *place, number, plan: shape.parity.then_some(plan) });
             }
+            plan += usize::from(shape.parity);
+            writes.extend(drives.into_iter().flatten());
         }
-        for (group, shape) in groups.into_iter().enumerate().filter(|(_, shape)| shape.parity) {
-            let own = plans.iter().filter(|plan| plan.group == group);
-            let slots: Vec<_> = own.map(|plan| (plan.stripe, &*plan.parity)).collect();
-            self.write_runs(group, usize::from(shape.data_drives), &slots)?;
-        }
-        Ok(())
+        writes
+    }
+
+    fn parity_place(&self, group: usize, stripe: u64) -> Place {
+        Place { group, stripe, drive: self.geometry.groups[group].data_drives.into() }
     }
 
     /// Makes parity right in stripes that were being written when power was lost: of those written in part, the sum that the
@@ -172,28 +208,22 @@ impl Raid {
                 xor(&mut sum, &slot);
             }
         }
-        self.write_runs(group, data, &[(stripe, &sum)])
+        self.write_chain(&[(self.parity_place(group, stripe), &sum)])
     }
 
-    /// Slots of one drive, in order of stripes, in chains, as far as it holds them.
-    fn write_runs(&mut self, group: usize, drive: usize, slots: &[OfDrive<'_>]) -> Result<()> {
-        let place = self.geometry.first_drive(group) + drive;
-        let mut rest = slots;
-        while let Some(&(first, _)) = rest.first() {
-            let run =
-                rest.iter().zip(first..).take(CHAIN_SLOTS).take_while(|((stripe, _), want)| stripe == want).count();
-            let (now, later) = rest.split_at(run);
-            rest = later;
-            // A drive that is being filled holds the beginning of a run, or none of it.
-            let Some(device) = self.holder(group, drive, first) else { continue };
-            let held = now.iter().take_while(|(at, _)| self.holds(group, drive, *at));
-            let parts: Vec<IoSlice<'_>> = held.map(|(_, slot)| IoSlice::new(&slot[..])).collect();
-            self.counters.note(place, Why::Write, parts.len());
-            if let Err(failure) = device.write_parts_at(slot_offset(first), &parts) {
-                self.fail(place, failure.into())?;
-            }
+    /// Writes slots that lie one behind the other on a drive, as far as it holds them.
+    fn write_chain(&mut self, chain: &[(Place, &[u8; SLOT])]) -> Result<()> {
+        let Place { group, drive, stripe } = chain[0].0;
+        // A drive that is being filled holds the beginning of a chain, or none of it.
+        let Some(device) = self.holder(group, drive, stripe) else { return Ok(()) };
+        let held = chain.iter().take_while(|(place, _)| self.holds(group, drive, place.stripe));
+        let parts: Vec<IoSlice<'_>> = held.map(|(_, slot)| IoSlice::new(&slot[..])).collect();
+        let drive = self.geometry.first_drive(group) + drive;
+        self.counters.note(drive, Why::Write, parts.len());
+        match device.write_parts_at(slot_offset(stripe), &parts) {
+            Ok(()) => Ok(()),
+            Err(failure) => self.fail(drive, failure.into()),
         }
-        Ok(())
     }
 
     /// Whether parity is computed from that on the drive, with the old blocks of those that are written; else from the blocks

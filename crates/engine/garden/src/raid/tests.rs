@@ -61,14 +61,27 @@ fn write_mask(raid: &mut Raid, stripe: u64, mask: u32, version: u16) {
 
 fn write(raid: &mut Raid, writes: &BTreeMap<Place, Slot>) {
     let plans = plan(raid, writes);
-    let writes: Vec<Write<'_>> = writes.iter().map(|(place, slot)| (*place, &**slot)).collect();
-    raid.write(&writes, &plans).unwrap();
+    let places: Vec<Place> = writes.keys().copied().collect();
+    raid.write(&places, &mut Given(writes.values().collect()), plans).unwrap();
 }
 
 fn plan(raid: &mut Raid, writes: &BTreeMap<Place, Slot>) -> Vec<StripePlan> {
     let places: Vec<Place> = writes.keys().copied().collect();
     let old = raid.read_old(&places);
-    raid.plan(&places, old, |at, sum| xor(sum.unwrap(), &writes[&places[at]])).unwrap()
+    raid.plan(&places, old).unwrap()
+}
+
+/// Slots that are as they are written.
+struct Given<'a>(Vec<&'a Slot>);
+
+impl Slots for Given<'_> {
+    fn seal(&mut self, number: usize) -> &[u8; SLOT] {
+        self.0[number]
+    }
+
+    fn sealed(&self, number: usize) -> &[u8; SLOT] {
+        self.0[number]
+    }
 }
 
 /// Reads all blocks: those of the mask are of the given version, the others as they were made.

@@ -6,18 +6,19 @@
 
 use super::{
     AGGREGATE, Freed, Key, Store, aggregate,
-    cache::State,
+    cache::{Cache, State},
     container_of,
     packing::{Placed, Written},
 };
 use crate::{
     error::{Error, Result},
     format::{
+        SLOT,
         pointer::{Part, Physical, Pointer},
         slot::{Context, Kind},
         superblock::Superblock,
     },
-    raid::{Place, StripeRange, Write, xor},
+    raid::{Place, Slots, StripeRange},
 };
 
 /// Stripes that are put together in memory at once, and that the log names with one flush.
@@ -241,14 +242,7 @@ impl Store {
         let places: Vec<Place> = blocks.iter().map(|(place, ..)| *place).collect();
         let mut old = self.raid.read_old(&places);
         self.mend_stays(&mut old, freed)?;
-        let Self { cache, raid, .. } = self;
-        let mut plans = raid.plan(&places, old, |number, sum| {
-            let (_, at, context) = &blocks[number];
-            let slot = cache.page_mut(*at).seal(context);
-            if let Some(sum) = sum {
-                xor(sum, slot);
-            }
-        })?;
+        let mut plans = self.raid.plan(&places, old)?;
         let kept =
             plans.iter_mut().filter_map(|plan| Some(((plan.group as u32, plan.stripe), plan.kept.take()?))).collect();
         if !self.log.write_intent(self.sb.cp, runs, &kept, &self.raid.missing())? {
@@ -259,9 +253,25 @@ impl Store {
                 return Err(Error::invalid(format!("the log's half does not hold {} stripes", plans.len())));
             }
         }
-        let writes: Vec<Write<'_>> =
-            blocks.iter().map(|(place, at, _)| (*place, self.cache.page(*at).slot())).collect();
-        self.raid.write(&writes, &plans)
+        self.raid.write(&places, &mut Pages { blocks, cache: &mut self.cache }, plans)
+    }
+}
+
+/// What a consistency point writes, from memory: a block is sealed where it lies.
+struct Pages<'a> {
+    blocks: &'a [Written],
+    cache: &'a mut Cache,
+}
+
+impl Slots for Pages<'_> {
+    fn seal(&mut self, number: usize) -> &[u8; SLOT] {
+        let (_, at, context) = &self.blocks[number];
+        self.cache.page_mut(*at).seal(context)
+    }
+
+    fn sealed(&self, number: usize) -> &[u8; SLOT] {
+        let (_, at, _) = &self.blocks[number];
+        self.cache.page(*at).slot()
     }
 }
 
