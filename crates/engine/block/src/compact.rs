@@ -8,13 +8,12 @@ use std::{
 
 use senesce_core::Bytes;
 
-use crate::{BlockDevice, BlockOperation, BlockResult, range::check_range};
+use crate::{BlockDevice, BlockOperation, BlockResult, SLOT_BYTES as SLOT, Slot, range::check_range};
 
 /// Bytes of a slot's payload.
 const PAYLOAD: usize = 4096;
 /// Bytes of the trailer behind it.
-const TRAILER: usize = 64;
-const SLOT: usize = PAYLOAD + TRAILER;
+const TRAILER: usize = SLOT - PAYLOAD;
 const WORD: usize = 8;
 
 /// The word that a payload repeats, and the trailer.
@@ -46,7 +45,7 @@ struct Slots {
     /// 0: zeros. Else a number from 1 on, among those kept whole if the top bit is set, else among those that repeat.
     places: Vec<u32>,
     repeated: Pool<Repeated>,
-    whole: Pool<Box<[u8; SLOT]>>,
+    whole: Pool<Slot>,
 }
 
 /// Things under numbers, which are given again when a thing is gone.
@@ -179,7 +178,7 @@ impl Slots {
                 self.places[slot] = match small {
                     Some(small) if small == [0; WORD + TRAILER] => 0,
                     Some(small) => self.repeated.add(small) + 1,
-                    None => (self.whole.add(Box::new(*data)) + 1) | WHOLE,
+                    None => (self.whole.add(Slot::from(data)) + 1) | WHOLE,
                 };
             }
         }

@@ -12,6 +12,8 @@
 //! - [`SliceDevice`]: a part of another one.
 //! - [`TracedDevice`]: counts requests and lists them.
 //!
+//! What holds many blocks in memory has each in a [`Slot`], of which hundreds lie in one large page of the processor.
+//!
 //! ```
 //! use senesce_block::{BlockDevice, FaultDevice, MemoryDevice};
 //! use senesce_core::Bytes;
@@ -40,6 +42,7 @@ mod memory;
 mod overlay;
 mod range;
 mod slice;
+mod slot;
 mod traced;
 
 pub use compact::CompactDevice;
@@ -51,4 +54,5 @@ pub use file::{DIRECT_ALIGNMENT, FileDevice, FileOptions};
 pub use memory::MemoryDevice;
 pub use overlay::OverlayDevice;
 pub use slice::SliceDevice;
+pub use slot::{SLOT_BYTES, Slot};
 pub use traced::{RequestCounts, TracedDevice};

@@ -7,12 +7,13 @@ use std::{
 
 use senesce_core::Bytes;
 
-use crate::{BlockDevice, BlockOperation, BlockResult, range::check_range};
+use crate::{BlockDevice, BlockOperation, BlockResult, Slot, range::check_range};
 
 /// Bytes that are copied together: shared between forks until one of them writes there.
 pub(crate) const CHUNK_BYTES: usize = 4096;
 
-type Chunk = Option<Arc<[u8; CHUNK_BYTES]>>;
+/// Of the slot the first bytes; those behind them stay zeros.
+type Chunk = Option<Arc<Slot>>;
 
 /// A device in memory. What was never written takes none and reads as zeros, and so does what was discarded whole.
 ///
@@ -53,7 +54,7 @@ impl MemoryDevice {
         mine.iter().zip(&theirs).all(|(a, b)| match (a, b) {
             (None, None) => true,
             (Some(a), Some(b)) => Arc::ptr_eq(a, b) || a == b,
-            (Some(one), None) | (None, Some(one)) => **one == ZEROS,
+            (Some(one), None) | (None, Some(one)) => one[..CHUNK_BYTES] == ZEROS,
         })
     }
 
@@ -98,7 +99,7 @@ fn copy_out(chunks: &[Chunk], offset: u64, out: &mut [u8]) {
 fn copy_in(chunks: &mut [Chunk], offset: u64, data: &[u8]) {
     let mut done = 0;
     for (chunk, first, bytes) in pieces(offset, data.len()) {
-        let memory = chunks[chunk].get_or_insert_with(|| Arc::new([0; CHUNK_BYTES]));
+        let memory = chunks[chunk].get_or_insert_with(|| Arc::new(Slot::zeros()));
         Arc::make_mut(memory)[first..first + bytes].copy_from_slice(&data[done..done + bytes]);
         done += bytes;
     }

@@ -106,7 +106,7 @@ impl ObjectHead {
 /// A block that was read from an object, if the range was long enough.
 pub(crate) fn slot_of(bytes: &[u8]) -> Decoded<Slot> {
     match bytes.first_chunk::<SLOT>() {
-        Some(slot) => Ok(super::boxed(slot)),
+        Some(slot) => Ok(Slot::from(slot)),
         None => Err(Damage::new("object", "bytes of the block", bytes.len(), SLOT)),
     }
 }

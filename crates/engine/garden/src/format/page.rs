@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 use super::{
-    Block, SLOT, block_sum,
+    BLOCK, Block, SLOT, block_sum,
     slot::{self, Context, Slot},
 };
 
@@ -81,10 +81,9 @@ impl From<Slot> for Page {
 
 impl From<&Block> for Page {
     fn from(block: &Block) -> Self {
-        let mut bytes = Vec::with_capacity(SLOT);
-        bytes.extend_from_slice(block);
-        bytes.resize(SLOT, 0);
-        let slot: Slot = bytes.into_boxed_slice().try_into().unwrap_or_else(|_| unreachable!("it has {SLOT} bytes"));
+        let mut slot = Slot::any();
+        slot[..BLOCK].copy_from_slice(block);
+        slot[BLOCK..].fill(0);
         slot.into()
     }
 }

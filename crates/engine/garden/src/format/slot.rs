@@ -3,6 +3,8 @@
 //! The trailer is what finds lost, torn, flipped and misdirected writes: a block that was read is believed only if its
 //! checksums fit, it says that it lies where it was read, and its owner, number and tag are those of the pointer.
 
+pub(crate) use senesce_block::Slot;
+
 use super::{
     BLOCK, Block, Damage, Decoded, SLOT, block_sum,
     bytes::{put, u16_at, u32_at, u64_at},
@@ -41,12 +43,8 @@ pub(crate) struct Context {
     pub hint_block: u64,
 }
 
-/// Bytes of a slot, on the heap.
-pub(crate) type Slot = Box<[u8; SLOT]>;
-
 pub(crate) fn zero_slot() -> Slot {
-    // From memory that is zeros already, if there is some; not built on the stack.
-    vec![0; SLOT].into_boxed_slice().try_into().unwrap_or_else(|_| unreachable!("it has {SLOT} bytes"))
+    Slot::zeros()
 }
 
 /// Puts a payload and its trailer together.

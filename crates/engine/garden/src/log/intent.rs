@@ -66,7 +66,7 @@ impl Unfinished {
         } else if record.kind == RecordKind::Without {
             self.without = body[8..].as_chunks::<4>().0.iter().map(|drive| u32::from_le_bytes(*drive)).collect();
         } else if body.len() == KEPT {
-            let kept = Kept { written: u64_at(body, 20), sum: Box::new(array(body, 28)) };
+            let kept = Kept { written: u64_at(body, 20), sum: Slot::from(&array(body, 28)) };
             self.kept.insert((u32_at(body, 8), u64_at(body, 12)), kept);
         }
     }

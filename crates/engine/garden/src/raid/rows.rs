@@ -37,7 +37,7 @@ impl Raid {
             let whole = device.is_some_and(|device| device.read_at(slot_offset(first), &mut buffer).is_ok());
             for (index, row) in rows.iter_mut().enumerate() {
                 let slot = if whole {
-                    Some(Box::new(array(&buffer, index * SLOT)))
+                    Some(Slot::from(&array(&buffer, index * SLOT)))
                 } else {
                     self.read_slot(group, drive, row.stripe).ok()
                 };
