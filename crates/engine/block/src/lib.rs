@@ -12,7 +12,7 @@
 //! - [`SliceDevice`]: a part of another one.
 //! - [`TracedDevice`]: counts requests and lists them.
 //!
-//! What holds many blocks in memory has each in a [`Slot`], of which hundreds lie in one large page of the processor.
+//! What holds many blocks in memory has each in a [`Slot`], whose memory is used again.
 //!
 //! ```
 //! use senesce_block::{BlockDevice, FaultDevice, MemoryDevice};

@@ -1,7 +1,8 @@
-//! Memory of blocks with their trailers, hundreds of them in one large page of the processor.
+//! Memory of blocks with their trailers, which come and go by the ten thousand: an allocator for things of one size.
 //!
-//! Engines and devices in memory hold blocks by the ten thousand, and come to one here and one there. In pages of 4 KiB, as
-//! allocators have them, the processor looks up an address in tables with nearly each block, and the kernel is asked for each.
+//! The kernel is asked for the pages of many slots at once: one by one, as they are touched, each costs an interrupt. They are
+//! not large pages of the processor's. These make addresses cheaper to find, but little is gained by that where blocks are copied whole; and
+//! in a virtual machine whose host takes back large pages that lie idle, each costs a millisecond when it is touched first.
 
 use std::{
     alloc::{Layout, handle_alloc_error},
@@ -16,13 +17,13 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
 /// Bytes of a slot: a block of 4,096 bytes and a trailer of 64.
 pub const SLOT_BYTES: usize = 4096 + 64;
-/// Bytes of a large page.
-const LARGE_PAGE: usize = 2 << 20;
-/// Bytes that the kernel is asked for at once. It gives memory when they are touched.
-const REGION: usize = 16 * LARGE_PAGE;
+/// Bytes of addresses that the kernel is asked for at once.
+const REGION: usize = 32 << 20;
+/// Bytes of memory that it is asked for at once.
+const STEP: usize = 256 << 10;
 
-/// The bytes of a slot, in memory that slots share large pages of. What one leaves is kept for those that come: a process has memory for
-/// as many slots as it ever had at once. Cost: a lock to make and to drop one.
+/// The bytes of a slot. Memory that one leaves is kept for those that come: a process has it for as many slots as it ever had at
+/// once. Cost: a lock to make and to drop one.
 pub struct Slot(NonNull<[u8; SLOT_BYTES]>);
 
 // SAFETY: nobody else has the bytes of a slot, as with a box.
@@ -56,12 +57,15 @@ struct Memory {
     /// Zeros that none ever had.
     fresh: NonNull<u8>,
     fresh_bytes: usize,
+    /// Of these, the last ones, which the kernel has given no memory for yet.
+    untouched_bytes: usize,
 }
 
 // SAFETY: what `fresh` points to is nobody else's.
 unsafe impl Send for Memory {}
 
-static MEMORY: Mutex<Memory> = Mutex::new(Memory { left: Vec::new(), fresh: NonNull::dangling(), fresh_bytes: 0 });
+static MEMORY: Mutex<Memory> =
+    Mutex::new(Memory { left: Vec::new(), fresh: NonNull::dangling(), fresh_bytes: 0, untouched_bytes: 0 });
 
 fn memory() -> MutexGuard<'static, Memory> {
     MEMORY.lock().unwrap_or_else(PoisonError::into_inner)
@@ -72,6 +76,9 @@ impl Memory {
         if self.fresh_bytes < SLOT_BYTES {
             self.ask();
         }
+        if self.fresh_bytes - SLOT_BYTES < self.untouched_bytes {
+            self.touch();
+        }
         let slot = self.fresh.cast();
         // SAFETY: there are so many bytes, as was just seen.
         self.fresh = unsafe { self.fresh.add(SLOT_BYTES) };
@@ -79,21 +86,27 @@ impl Memory {
         Slot(slot)
     }
 
-    /// Asks the kernel for another region, which begins with a large page. What was left of the last one is too little for a slot.
+    /// Asks the kernel for addresses. What was left of the last ones is too little for a slot.
     fn ask(&mut self) {
-        let len = REGION + LARGE_PAGE;
         let (access, private) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
         // SAFETY: new memory, where the kernel has none yet.
-        let mapped = unsafe { mmap_anonymous(null_mut(), len, access, private) };
-        let mapped = mapped.ok().and_then(|start| NonNull::new(start.cast::<u8>()));
-        let start = mapped.unwrap_or_else(|| handle_alloc_error(Layout::new::<[u8; REGION]>()));
-        // SAFETY: the region is longer by a large page.
-        let start = unsafe { start.add(start.align_offset(LARGE_PAGE)) };
-        // SAFETY: it is all within the region, and nothing lies there. If the kernel has no large pages, small ones do.
-        let _ = unsafe { madvise(start.as_ptr().cast(), REGION, Advice::LinuxHugepage) };
-        (self.fresh, self.fresh_bytes) = (start, REGION);
+        let mapped = unsafe { mmap_anonymous(null_mut(), REGION, access, private) };
+        let mapped = mapped.ok().and_then(|start| NonNull::new(start.cast()));
+        self.fresh = mapped.unwrap_or_else(|| handle_alloc_error(Layout::new::<[u8; REGION]>()));
+        (self.fresh_bytes, self.untouched_bytes) = (REGION, REGION);
+    }
+
+    /// Asks it for memory for the next slots.
+    fn touch(&mut self) {
+        // SAFETY: within the region, of which so many bytes are left.
+        let start = unsafe { self.fresh.add(self.fresh_bytes - self.untouched_bytes) };
+        // SAFETY: nothing lies there yet. A kernel that does not know this gives memory when it is touched.
+        let _ = unsafe { madvise(start.as_ptr().cast(), STEP, Advice::LinuxPopulateWrite) };
+        self.untouched_bytes -= STEP;
     }
 }
+
+const _: () = assert!(REGION.is_multiple_of(STEP) && SLOT_BYTES <= STEP);
 
 impl Drop for Slot {
     fn drop(&mut self) {
