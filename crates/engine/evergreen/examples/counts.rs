@@ -43,11 +43,12 @@ impl Bench {
             |figures: &Figures| figures.leaf_write_bytes + figures.inner_write_bytes + figures.map_write_bytes;
         let nodes = written(&after) - written(&before);
         print!(
-            "{what}: read {} parts of leaves ({} KiB) and {} of inner nodes ({} KiB); wrote {} KiB of nodes",
+            "{what}: {} readings of leaves ({} KiB) and {} of inner nodes ({} KiB) in {} requests; wrote {} KiB of nodes",
             reads.leaf_reads - before.leaf_reads,
             (reads.leaf_read_bytes - before.leaf_read_bytes) >> 10,
             reads.inner_reads - before.inner_reads,
             (reads.inner_read_bytes - before.inner_read_bytes) >> 10,
+            reads.read_requests - before.read_requests,
             nodes >> 10
         );
         match logical {

@@ -5,7 +5,8 @@ use std::sync::{
     atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-/// What was read and written since a store was opened. A read of a node is one reading of its header, of a part of it, or of all of it.
+/// What was read and written since a store was opened. A read of a node is one reading of its header, of parts of it, or of all of it, however
+/// many requests it took: of nodes that are read at once, for they lie one behind the other, each is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     /// Readings of leaves.
@@ -16,6 +17,8 @@ pub struct Figures {
     pub inner_reads: u64,
     /// Bytes of these.
     pub inner_read_bytes: u64,
+    /// Requests to the device that gave all these: one for all of a row that lies in one piece, and one for each piece of a node that lies in several.
+    pub read_requests: u64,
     /// Leaves that were written.
     pub leaf_writes: u64,
     /// Bytes of these.
@@ -61,6 +64,7 @@ pub(super) struct Counters(Arc<Counts>);
 struct Counts {
     reads: ByKind,
     read_bytes: ByKind,
+    read_requests: AtomicU64,
     writes: ByKind,
     write_bytes: ByKind,
     map_write_bytes: AtomicU64,
@@ -75,6 +79,10 @@ impl Counters {
         let kind = usize::from(!is_leaf);
         self.0.reads[kind].fetch_add(1, Relaxed);
         self.0.read_bytes[kind].fetch_add(bytes as u64, Relaxed);
+    }
+
+    pub(super) fn note_read_requests(&self, requests: u64) {
+        self.0.read_requests.fetch_add(requests, Relaxed);
     }
 
     pub(super) fn note_write(&self, is_leaf: bool, bytes: usize) {
@@ -114,6 +122,7 @@ impl Counters {
             leaf_read_bytes,
             inner_reads,
             inner_read_bytes,
+            read_requests: counts.read_requests.load(Relaxed),
             leaf_writes,
             leaf_write_bytes,
             inner_writes,

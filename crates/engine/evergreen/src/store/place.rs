@@ -107,6 +107,8 @@ impl Core {
                     self.counters.note_passed_over(1);
                     return Ok(());
                 };
+                self.counters.note_read(member.is_leaf(), bytes.len());
+                self.counters.note_read_requests(self.area.read_requests(&place.extents, 0, bytes.len()));
                 let mut bytes = Vec::from(bytes);
                 let Some(sum) = renew(&mut bytes, place.header_sum, generation) else {
                     self.counters.note_passed_over(1);

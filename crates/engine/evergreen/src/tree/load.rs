@@ -48,11 +48,15 @@ impl<S: Source> Load<S> {
                 (Ok(row), _) => return Ok(row),
                 // What lies behind it may be what cannot be read: nobody has asked for that yet.
                 (Err(_), node) => {
-                    self.source.note_passed_over();
-                    match node {
+                    let alone = match node {
                         Some(node) => lying.read_parts(node, 0..node.parts()),
                         None => lying.read_whole(),
+                    };
+                    // Else whoever asked is told.
+                    if alone.is_ok() {
+                        self.source.note_passed_over();
                     }
+                    alone
                 }
             },
             (None, What::Whole) => lying.read_whole(),

@@ -38,7 +38,7 @@ pub(crate) trait Source: Send + Sync {
     /// A node from byte `at` on, and as many of those that follow as lie directly behind it, in one request.
     fn read_row(&self, place: &Self::Place, at: usize, behind: &[(NodeId, Self::Place)]) -> Result<Vec<Bytes>>;
 
-    /// Notes what was read, when it is known to be a leaf or not.
+    /// Notes that so many bytes of a node were read, when it is known to be a leaf or not.
     fn note_read(&self, is_leaf: bool, bytes: usize);
 
     /// Notes that so many bytes went down from an inner node to a child.
@@ -77,8 +77,8 @@ impl<S: Source> Lying<'_, S> {
     /// Reads its header; and, since they come with it, the parts that are in the first bytes.
     pub(super) fn read_header(&self) -> Result<Arc<Node>> {
         let start = self.read(0, self.known().bytes.min(FIRST_READ_BYTES))?;
-        let mut node = self.header(&start)?.node;
-        self.source.note_read(node.height() == 0, start.len());
+        let (mut node, more) = self.header(&start)?;
+        self.source.note_read(node.height() == 0, start.len() + more);
         self.load_parts(&mut node, 0, &start)?;
         Ok(Arc::new(node))
     }
@@ -86,7 +86,7 @@ impl<S: Source> Lying<'_, S> {
     /// Reads all of it in one reading.
     pub(super) fn read_whole(&self) -> Result<Arc<Node>> {
         let bytes = self.read(0, self.known().bytes)?;
-        let mut node = self.header(&bytes)?.node;
+        let (mut node, _) = self.header(&bytes)?;
         self.source.note_read(node.height() == 0, bytes.len());
         self.load_parts(&mut node, 0, &bytes)?;
         Ok(Arc::new(node))
@@ -111,23 +111,22 @@ impl<S: Source> Lying<'_, S> {
             away.map(|stored| stored.at).min().unwrap_or(0)
         });
         let row = self.source.read_row(self.place, at, behind)?;
-        let read = row.iter().map(Bytes::len).sum();
         let others = behind.iter().map(|(id, place)| Lying { source: self.source, id: *id, place });
         let mut nodes = Vec::with_capacity(row.len());
         for (number, (lying, bytes)) in iter::once(Lying { ..*self }).chain(others).zip(row).enumerate() {
             let (at, mut node) = match node.filter(|_| number == 0) {
                 Some(node) => (at, node.clone()),
-                None => (0, lying.header(&bytes)?.node),
+                None => (0, lying.header(&bytes)?.0),
             };
+            self.source.note_read(node.height() == 0, bytes.len());
             lying.load_parts(&mut node, at, &bytes)?;
             nodes.push(Arc::new(node));
         }
-        self.source.note_read(nodes.iter().all(|node: &Arc<Node>| node.height() == 0), read);
         Ok(nodes)
     }
 
-    /// The header, of which `start` was read; what is missing of it is read now.
-    fn header(&self, start: &Bytes) -> Result<Header> {
+    /// The node without its parts, of whose header `start` was read; what is missing of it is read now: and so many bytes that was.
+    fn header(&self, start: &Bytes) -> Result<(Node, usize)> {
         let known = self.known();
         let wrong =
             |field, found: String, expected: String| Err(self.told(Damage::new("node", field, found, expected)));
@@ -152,7 +151,7 @@ impl<S: Source> Lying<'_, S> {
         if header.bytes != known.bytes {
             return wrong("bytes", header.bytes.to_string(), format!("{} as in the node map", known.bytes));
         }
-        Ok(header)
+        Ok((header.node, bytes.saturating_sub(start.len())))
     }
 
     /// Takes all parts into memory that lie within bytes of the node that were read from `at` on. Each has its own memory, which

@@ -74,6 +74,7 @@ pub(super) fn write_figures(figures: &Figures, path: &Path) -> Result<()> {
         "leaf_read_bytes": figures.leaf_read_bytes,
         "inner_reads": figures.inner_reads,
         "inner_read_bytes": figures.inner_read_bytes,
+        "read_requests": figures.read_requests,
         "leaf_writes": figures.leaf_writes,
         "leaf_write_bytes": figures.leaf_write_bytes,
         "inner_writes": figures.inner_writes,
