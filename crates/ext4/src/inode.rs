@@ -110,6 +110,10 @@ impl Inode {
         let flags = InodeFlags(u32_at(bytes, 0x20));
         let has_high_size = kind == FileKind::Regular || superblock.has_incompat(incompat::LARGEDIR);
         let size_bytes = wide(u32_at(bytes, 0x4), if has_high_size { u32_at(bytes, 0x6C) } else { 0 });
+        let most = superblock.block_bytes << 32;
+        if size_bytes > most {
+            return Err(format!("its size is {size_bytes} bytes, and no file has more than {most}").into());
+        }
         let huge = superblock.has_ro_compat(ro_compat::HUGE_FILE);
         let units = wide(u32_at(bytes, 0x1C), if huge { u32::from(u16_at(bytes, 0x74)) } else { 0 });
         let unit_bytes = if huge && flags.contains(InodeFlags::HUGE) { superblock.block_bytes } else { 512 };
@@ -123,7 +127,10 @@ impl Inode {
         Ok(Some(Self {
             kind,
             size_bytes,
-            allocated_bytes: units.saturating_mul(unit_bytes),
+            // What says more is wrong, and would be added up.
+            allocated_bytes: units
+                .saturating_mul(unit_bytes)
+                .min(superblock.blocks.saturating_mul(superblock.block_bytes)),
             links,
             flags,
             modified: moment(0x10, 0x88),

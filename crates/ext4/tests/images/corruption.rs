@@ -192,6 +192,34 @@ fn maps_that_go_in_circles_end_with_an_error() {
     assert!(error.contains(&format!("block {block} (indirect block")) && error.contains("more"), "{error}");
 }
 
+/// Those who add up what files have would come to less than nothing.
+#[test]
+fn sizes_that_no_file_has_are_not_believed() {
+    let whole = example(2);
+    let mut position = 0;
+    let fs = FileSystem::open(whole.to_vec()).unwrap();
+    let mut find = |record: senesce_ext4::InodeRecord| {
+        if record.size_bytes == PIECES * 1024 {
+            position = record.position_bytes as usize;
+        }
+    };
+    fs.collect_inodes(&ScanOptions::default(), &mut find).unwrap();
+    for (size, is_refused) in [(1u64 << 42, false), ((1 << 42) + 1, true), (1 << 63, true), (u64::MAX, true)] {
+        let mut bytes = whole.to_vec();
+        bytes[position + 4..][..4].copy_from_slice(&(size as u32).to_le_bytes());
+        bytes[position + 0x6C..][..4].copy_from_slice(&((size >> 32) as u32).to_le_bytes());
+        let told = read_all(bytes, OpenOptions::default()).map_err(|error| error.to_string());
+        let wanted = format!("its size is {size} bytes, and no file has more than 4398046511104");
+        assert_eq!(told.as_ref().is_err_and(|told| told.ends_with(&wanted)), is_refused, "{size}: {told:?}");
+    }
+    let mut bytes = whole.to_vec();
+    bytes[position + 0x1C..][..4].fill(0xFF);
+    let mut most = 0;
+    let fs = FileSystem::open(bytes).unwrap();
+    fs.collect_inodes(&ScanOptions::default(), &mut |record| most = most.max(record.allocated_bytes)).unwrap();
+    assert_eq!(most, whole.len() as u64, "not more than there is");
+}
+
 #[test]
 fn inode_tables_that_overlap_are_refused() {
     let image = Image::new(32, "-b 1024 -O ^metadata_csum,^uninit_bg,^64bit");
