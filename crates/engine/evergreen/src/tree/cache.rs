@@ -33,6 +33,8 @@ pub(crate) struct Cache<S: Source> {
     freed: Vec<NodeId>,
     /// Those of which somebody reads something now.
     loading: HashSet<NodeId>,
+    /// Those that stay, by how many who need them.
+    pinned: HashMap<NodeId, usize>,
     heights: Heights,
 }
 
@@ -71,6 +73,7 @@ impl<S: Source> Cache<S> {
             dirty_bytes: 0,
             freed: Vec::new(),
             loading: HashSet::new(),
+            pinned: HashMap::new(),
             heights: Heights::default(),
         }
     }
@@ -197,11 +200,28 @@ impl<S: Source> Cache<S> {
         self.freed.push(id);
     }
 
-    /// Forgets those clean ones that were not used for longest, but not `kept`, until all take at most so many bytes of memory.
+    /// Forgets those clean ones that were not used for longest, but not `kept` and none that is [pinned](Self::pin), until all take at most so
+    /// many bytes of memory.
     pub(super) fn trim(&mut self, most: usize, kept: NodeId) {
         while self.memory_bytes > most {
-            let Some(id) = self.order.values().copied().find(|id| *id != kept) else { return };
+            let may_go = |id: &NodeId| *id != kept && !self.pinned.contains_key(id);
+            let Some(id) = self.order.values().copied().find(may_go) else { return };
             self.forget(id);
+        }
+    }
+
+    /// What is read of a node from now on stays until it is [let go](Self::unpin), as often as it was pinned.
+    pub(super) fn pin(&mut self, id: NodeId) {
+        *self.pinned.entry(id).or_default() += 1;
+    }
+
+    /// Somebody does not need it any more.
+    pub(super) fn unpin(&mut self, id: NodeId) {
+        if let Some(count) = self.pinned.get_mut(&id) {
+            *count -= 1;
+            if *count == 0 {
+                self.pinned.remove(&id);
+            }
         }
     }
 

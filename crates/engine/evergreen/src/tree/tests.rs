@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeSet, HashMap},
     sync::{
-        Arc, MutexGuard,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
 };
@@ -25,6 +25,8 @@ const TINY: Shape = Shape { node_bytes: 1024, basement_bytes: 256, fanout: 4, ke
 #[derive(Default)]
 struct Shelf {
     leaf_reads: AtomicU64,
+    /// What else happens while something is read.
+    meanwhile: Mutex<Option<Box<dyn FnMut() + Send>>>,
 }
 
 /// The bytes of a node, and the sum of its header.
@@ -43,6 +45,9 @@ impl Source for Shelf {
     }
 
     fn read(&self, (all, _): &Lying, at: usize, bytes: usize) -> Result<Bytes> {
+        if let Some(meanwhile) = &mut *self.meanwhile.lock().unwrap() {
+            meanwhile();
+        }
         Ok(Bytes::copy_from_slice(&all[at..at + bytes]))
     }
 
@@ -340,6 +345,40 @@ fn a_range_over_all_frees_all_but_the_way_down_and_reads_no_leaf() {
     pair.same();
     let left = pair.view().cache.map().len();
     assert!(left * 5 < nodes, "{left} of {nodes} nodes are left");
+}
+
+/// Others forget all that can be forgotten whenever anything is read.
+#[test]
+fn what_a_reader_needs_stays_until_he_has_found_it_and_nobody_waits_for_his_reading() {
+    let mut pair = Pair::new(TINY);
+    for number in 0..600 {
+        let mut batch = Batch::new();
+        batch.put(key(number), vec![number as u8; 40]);
+        pair.apply(batch);
+    }
+    pair.tree.settle().unwrap();
+    pair.shelve();
+    assert!(pair.view().height() > 2, "a way down is longer than what was read last");
+    let (shared, forgotten) = (pair.tree.shared().clone(), Arc::new(AtomicU64::new(0)));
+    let count = forgotten.clone();
+    *pair.shelf.meanwhile.lock().unwrap() = Some(Box::new(move || {
+        shared.try_lock().expect("nobody holds the lock while something is read").trim(0);
+        count.fetch_add(1, Relaxed);
+    }));
+    let mut most = 0;
+    for number in (0..600).step_by(13) {
+        pair.view().trim(0);
+        assert_eq!(pair.get(&key(number)), Some(vec![number as u8; 40].into()), "{number}");
+        most = most.max(forgotten.swap(0, Relaxed));
+    }
+    assert!((25..60).contains(&most), "{most} readings for one key");
+    pair.view().trim(0);
+    let view = pair.view();
+    let left = view.cache.map().keys().filter(|id| view.cache.get(**id).is_some()).count();
+    drop(view);
+    assert_eq!(left, 1, "the root; nothing is kept for a reader that is gone");
+    *pair.shelf.meanwhile.lock().unwrap() = None;
+    pair.same();
 }
 
 #[test]
