@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::{Decoded, Reader, push_sized};
-use crate::{Edit, Message};
+use crate::{Edit, MAX_VALUE_BYTES, Message};
 
 const PUT: u8 = 1;
 const DELETE: u8 = 2;
@@ -44,6 +44,10 @@ pub fn decode_message(reader: &mut Reader) -> Decoded<Message> {
         DELETE => Ok(Message::Delete),
         EDIT => {
             let (cut, least) = (reader.u32("cut")?, reader.u32("least")?);
+            // A value must not take memory that none has.
+            if least as usize > MAX_VALUE_BYTES {
+                return Err(reader.damage("least", least, format!("at most {MAX_VALUE_BYTES}")));
+            }
             let count = reader.u16("patches")?;
             let patch = |reader: &mut Reader| Ok((reader.u32("patch")?, reader.sized("patch")?));
             let patches = (0..count).map(|_| patch(reader)).collect::<Decoded<Vec<(u32, Bytes)>>>()?;

@@ -10,6 +10,8 @@ use crate::log::LogStart;
 
 pub(super) const MAGIC: &[u8; 8] = b"SNSCevrg";
 const SUM_AT: usize = 4088;
+/// What is counted on and on is never more: no device lasts so long.
+const MOST: u64 = 1 << 62;
 const MAP_AT: usize = 256;
 
 /// Pieces of the map of nodes at most.
@@ -161,17 +163,19 @@ impl Superblock {
         if !replay.position.is_multiple_of(BLOCK as u64) {
             return damage("replay position", &replay.position, &format!("a multiple of {BLOCK}"));
         }
-        Ok(Self {
-            uuid: array_at(block, 16),
-            geometry,
-            shape,
-            generation: u64_at(block, 32),
-            map,
-            root,
-            next_node,
-            live_bytes: u64_at(block, 128),
-            replay,
-        })
+        let (generation, live_bytes) = (u64_at(block, 32), u64_at(block, 128));
+        for (field, number) in [
+            ("generation", generation),
+            ("next node", next_node),
+            ("live bytes", live_bytes),
+            ("replay position", replay.position),
+            ("replay sequence", replay.sequence),
+        ] {
+            if number > MOST {
+                return damage(field, &number, &format!("at most {MOST}"));
+            }
+        }
+        Ok(Self { uuid: array_at(block, 16), geometry, shape, generation, map, root, next_node, live_bytes, replay })
     }
 }
 
@@ -244,6 +248,11 @@ pub(crate) mod tests {
             (112, 0, "root"),
             (120, 40, "root"),
             (136, 1, "replay position"),
+            (36, u32::MAX, "generation"),
+            (124, u32::MAX, "next node"),
+            (132, u32::MAX, "live bytes"),
+            (140, u32::MAX, "replay position"),
+            (148, u32::MAX, "replay sequence"),
             (256, 1 << 30, "map extent"),
             (260, 0, "map extent"),
         ];

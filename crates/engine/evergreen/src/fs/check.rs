@@ -18,7 +18,7 @@ use super::{
 use crate::{
     KeyValue, Result,
     disk::KeyOrder,
-    keys::{Home, Key},
+    keys::{Home, Key, next_ino_of},
 };
 
 /// What lies under one home.
@@ -76,7 +76,7 @@ impl Files {
                     _ => return Err(format!("a layout {value:?}")),
                 }
             }
-            Key::NextIno => self.next_ino = u64::from_le_bytes(value[..].try_into().map_err(|_| "no number")?),
+            Key::NextIno => self.next_ino = next_ino_of(value)?,
             Key::HomeOf(ino) => drop(self.home_of.insert(ino, Home::from_bytes(value)?)),
             Key::Orphan(ino) => drop(self.orphans.insert(ino)),
             Key::Inode(home) => self.at(home).inode = Some(Inode::decode(value)?),
@@ -94,7 +94,7 @@ impl Files {
             Key::Block(home, block) => {
                 let found = self.at(home);
                 found.blocks += 1;
-                found.end = block.saturating_mul(BLOCK) + value.len() as u64;
+                found.end = block.saturating_mul(BLOCK).saturating_add(value.len() as u64);
             }
         }
         Ok(())
@@ -207,7 +207,8 @@ impl Files {
                     Some(format!("has bytes up to {} and a size of {}", found.end, inode.size))
                 }
                 Body::Symlink if found.target.map(|bytes| bytes as u64) != Some(inode.size) => {
-                    Some(format!("has a target of {:?} bytes and a size of {}", found.target, inode.size))
+                    let target = found.target.map_or("no target,".into(), |bytes| format!("a target of {bytes} bytes"));
+                    Some(format!("has {target} and a size of {}", inode.size))
                 }
                 Body::Directory { last_label, unordered, .. } => {
                     check_labels(&found, last_label, unordered).or_else(|| {

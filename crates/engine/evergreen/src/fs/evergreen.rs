@@ -95,8 +95,8 @@ impl<S: KeyValue> EvergreenFs<S> {
             }
         };
         let next = store.get(&keys::next_ino_key())?;
-        let next = next.and_then(|next| Some(u64::from_le_bytes(next.as_ref().try_into().ok()?)));
-        let next = next.ok_or_else(|| damaged("the next inode's number", "it is no number".to_owned()))?;
+        let next = next.ok_or_else(|| "it is no number".to_owned()).and_then(|next| keys::next_ino_of(&next));
+        let next = next.map_err(|problem| damaged("the next inode's number", problem))?;
         let fs = Self {
             store,
             layout,

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use senesce_fsapi::{Attributes, FileKind, FsError, FsResult, Ino, Timestamp};
 
+use super::labels::LABELS;
 use crate::{Message, keys::Home};
 
 /// The unit of a file's content, in bytes.
@@ -163,6 +164,11 @@ impl Inode {
             && blocks.max(reserved) > MOST_BLOCKS
         {
             return Err(format!("an inode of {blocks} blocks, and {reserved} reserved; at most {MOST_BLOCKS}"));
+        }
+        if let Body::Directory { unordered, .. } = inode.body
+            && unordered > LABELS
+        {
+            return Err(format!("a directory that had {unordered} names without a label; at most {LABELS}"));
         }
         if inode.xattr_bytes > MOST_BLOCKS || (kind == FileKind::Symlink && inode.size > BLOCK) {
             return Err(format!(

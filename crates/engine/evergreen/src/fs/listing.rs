@@ -62,7 +62,7 @@ impl<S: KeyValue> EvergreenFs<S> {
 
     fn list_unordered(&self, object: &Writing<'_>, cookie: u64, sink: Sink<'_>) -> FsResult<()> {
         let mut range = object.home.unordered();
-        range.start = object.home.unordered_key(cookie + 1 - LABELS);
+        range.start = object.home.unordered_key(cookie.saturating_add(1) - LABELS);
         self.scan(range, &mut |key, name| {
             if !matches!(key, Key::Unordered(..)) {
                 return Ok(ControlFlow::Continue(()));

@@ -1,6 +1,9 @@
 //! What the keys of an object begin with.
 
-use super::number::{put_number, take_number};
+use super::{
+    MOST_INO,
+    number::{put_number, take_number},
+};
 use crate::disk::KeyOrder;
 
 /// How much of a name a home holds.
@@ -16,6 +19,10 @@ const NUMBER: u8 = 3;
 
 /// Bytes of names below this one, and this one, are escaped by it: what is lower tells what a key is.
 const ESCAPE: u8 = 3;
+
+fn take_ino(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    take_number(bytes).filter(|(ino, _)| *ino <= MOST_INO)
+}
 
 /// The home of an object. It outlives renames; no other object has the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,7 +71,7 @@ impl Home {
         let (first, mut rest) = bytes.split_first().ok_or("no home")?;
         match *first {
             ROOT => {}
-            ZONE | NUMBER => rest = take_number(rest).ok_or("a zone without a number")?.1,
+            ZONE | NUMBER => rest = take_ino(rest).ok_or("a zone without a number that inodes have")?.1,
             other => return Err(format!("a home that begins with {other}")),
         }
         while rest.first().is_some_and(|&byte| byte >= ESCAPE) {
@@ -78,8 +85,8 @@ impl Home {
                 };
                 bytes += 1;
             }
-            let number = rest.strip_prefix(&[0]).and_then(take_number);
-            rest = number.ok_or("a name of a home without a number")?.1;
+            let number = rest.strip_prefix(&[0]).and_then(take_ino);
+            rest = number.ok_or("a name of a home without a number that inodes have")?.1;
             if bytes > BIRTH_NAME_BYTES {
                 return Err(format!("a name of {bytes} bytes in a home; at most {BIRTH_NAME_BYTES}"));
             }

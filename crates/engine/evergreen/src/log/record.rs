@@ -51,17 +51,11 @@ pub fn decode_batch(bytes: Bytes) -> Decoded<Batch> {
             ONE => {
                 let key = decode_key(&mut reader, "key")?;
                 let message = decode_message(&mut reader)?;
-                let longest = match &message {
-                    Message::Put(value) => value.len(),
-                    Message::Delete => 0,
-                    Message::Edit(edit) => edit.least() as usize,
-                };
-                if longest > MAX_VALUE_BYTES {
-                    return Err(reader.damage(
-                        "value",
-                        format!("{longest} bytes"),
-                        format!("at most {MAX_VALUE_BYTES}"),
-                    ));
+                if let Message::Put(value) = &message
+                    && value.len() > MAX_VALUE_BYTES
+                {
+                    let found = format!("{} bytes", value.len());
+                    return Err(reader.damage("value", found, format!("at most {MAX_VALUE_BYTES}")));
                 }
                 Change::One { key, message }
             }
@@ -180,5 +174,10 @@ mod tests {
         assert_eq!(field(15, 200), "key");
         assert_eq!(field(17, 9), "message");
         assert_eq!(field(18, 0), "value");
+        let mut batch = Batch::new();
+        batch.send(&b"k"[..], Message::patch(3, Bytes::from_static(b"xy")));
+        let mut bytes = encode_batch(&batch);
+        bytes[24] = 1;
+        assert_eq!(decode_batch(bytes.into()).unwrap_err().field, "least", "65,541 bytes at least");
     }
 }

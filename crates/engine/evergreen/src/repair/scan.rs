@@ -110,7 +110,7 @@ impl Found {
         let told = pairs.first().zip(pairs.last()).and_then(|(first, last)| {
             let units = last.0 - first.0;
             let unit = (last.1.checked_sub(first.1)?).checked_div(units)?;
-            Some((unit, first.1.checked_sub(first.0 * unit)?))
+            Some((unit, first.1.checked_sub(first.0.checked_mul(unit)?)?))
         });
         let first = self.nodes.iter().map(|node| node.at).min()?;
         let (unit, data_at) = told.unwrap_or_else(|| {
@@ -138,4 +138,33 @@ fn unit_of(geometry: &Geometry, at: u64) -> Option<u32> {
     let from = at.checked_sub(geometry.data_at)?;
     let unit = u64::from(geometry.unit_bytes);
     (from.is_multiple_of(unit) && from / unit < u64::from(geometry.units)).then_some((from / unit) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Maps of several evergreens, or none that ever was, may name the nodes that are found.
+    #[test]
+    fn places_that_no_device_has_tell_no_geometry() {
+        let node = |id: u64, at: u64| {
+            let (lower, upper) = (Bytes::new(), None);
+            FoundNode { at, id: NodeId(id), generation: 1, sum: id, bytes: 4096, height: 0, lower, upper }
+        };
+        let cases: [(u64, [u32; 2], Option<u32>); 4] = [
+            (4 << 20, [0, 256], Some(4096)),
+            // Nothing is told by these: as the places of the nodes have it.
+            (1 << 50, [u32::MAX - 1, u32::MAX], Some(1 << 20)),
+            (1 << 50, [7, 7], Some(1 << 20)),
+            (1 << 50, [0, u32::MAX], None),
+        ];
+        for (last, units, unit_bytes) in cases {
+            let mut found = Found { nodes: vec![node(1, 3 << 20), node(2, last)], places: HashMap::new() };
+            for (id, first) in (1..).zip(units) {
+                found.places.insert((NodeId(id), id), vec![Extent { first, count: 1 }]);
+            }
+            let told = found.geometry(1 << 34).map(|geometry| geometry.unit_bytes);
+            assert_eq!(told, unit_bytes, "units {units:?}, the last at {last}");
+        }
+    }
 }

@@ -148,7 +148,8 @@ impl Evergreen {
         let mut group = Gather::default();
         for batch in &mut replay {
             let (_, batch) = batch.map_err(|error| beside(&slots, error))?;
-            live = live.saturating_add_signed(batch.claim.bytes);
+            // No more than one batch could give back, should all that be wrong.
+            live = live.saturating_add_signed(batch.claim.bytes).min(i64::MAX as u64);
             group.add(batch);
             if group.weight() >= most {
                 counters.note_passed_over(receive(&mut tree, &mut group, &limits)?);

@@ -29,7 +29,8 @@ impl Core {
     /// What was claimed earns what may be written anew; not more than some checkpoints can write.
     pub(super) fn earn(&self, state: &mut State, claim: &Claim) {
         let most = EARNED_FOR_EACH * self.limits.dirty_bytes;
-        state.credit = (state.credit + claim.bytes.unsigned_abs() * EARNED_FOR_EACH).min(most);
+        state.credit =
+            claim.bytes.unsigned_abs().saturating_mul(EARNED_FOR_EACH).saturating_add(state.credit).min(most);
     }
 
     /// Bytes that may be written anew; for less than a leaf nothing is begun.
@@ -116,6 +117,6 @@ impl Core {
     fn is_wasteful(&self, state: &State) -> bool {
         let space = state.space.statistics();
         let used = (space.units - space.free) * u64::from(self.area.geometry().unit_bytes);
-        state.live > 0 && used > state.live / 100 * (100 + DEAD_PERCENT)
+        state.live > 0 && used > (state.live / 100).saturating_mul(100 + DEAD_PERCENT)
     }
 }

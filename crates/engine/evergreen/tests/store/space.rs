@@ -236,3 +236,25 @@ fn basements_and_units_follow_the_size_of_nodes() {
     // Units are powers of two, whatever nodes are.
     assert_eq!(MakeOptions::with_nodes([3; 16], 3_000_000).unit_bytes, 32 << 10);
 }
+
+/// What claims is damaged says anything, and a repair gives it back at once.
+#[test]
+fn claims_of_any_size_are_counted() {
+    let device = made(4 << 20, &TINY);
+    let store = Evergreen::open(device.clone(), LIMITS).unwrap();
+    let claim = |bytes, is_removal| {
+        let mut batch = Batch::new();
+        batch.put(&b"key"[..], &b"value"[..]);
+        batch.claim = Claim { bytes, is_removal };
+        store.apply(batch)
+    };
+    assert!(matches!(claim(i64::MAX, true), Err(Error::NoSpace { .. })));
+    claim(1000, false).unwrap();
+    for bytes in [i64::MIN, -i64::MAX, i64::MIN / 3 * 2] {
+        claim(bytes, true).unwrap();
+        assert_eq!(store.live().bytes, 0);
+    }
+    store.sync().unwrap();
+    drop(store);
+    assert_eq!(Evergreen::open(device, LIMITS).unwrap().live().bytes, 0);
+}

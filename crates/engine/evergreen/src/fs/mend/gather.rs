@@ -14,7 +14,7 @@ use super::super::{
 use crate::{
     KeyValue, Result,
     disk::KeyOrder,
-    keys::{Home, Key},
+    keys::{Home, Key, next_ino_of},
 };
 
 /// What lies under one home.
@@ -83,7 +83,7 @@ impl Gathered {
                 self.is_order_known = true;
             }
             Key::NextIno => {
-                self.stored_next_ino = Some(u64::from_le_bytes(value[..].try_into().map_err(|_| "no number")?));
+                self.stored_next_ino = Some(next_ino_of(value)?);
                 self.next_ino = self.stored_next_ino;
             }
             Key::HomeOf(ino) => drop(self.home_of.insert(ino, Home::from_bytes(value)?)),

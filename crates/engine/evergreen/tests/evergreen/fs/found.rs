@@ -65,6 +65,10 @@ fn entries_that_belong_to_nothing_are_found() {
         b"s\x02\x09",
         b"s\x03\x09",
         b"s\x04",
+        // Numbers that nothing has.
+        b"d\x01\0\xf7\xff\xff\xff\xff\xff\xff\xff\xff",
+        b"s\x02\xf7\xff\xff\xff\xff\xff\xff\xff\xff",
+        b"m\x01x\0\xf7\xff\xff\xff\xff\xff\xff\xff\xff\0",
     ] {
         let findings = with(&store, key, Message::put(Bytes::from_static(b"\x01")));
         assert!(!findings.is_empty(), "{}", key.escape_ascii());
@@ -80,12 +84,13 @@ fn every_field_that_is_another_is_named() {
         [b"m", &home[..], &[0]].concat()
     };
     let (root, file, link) = (key(1), key(3), key(4));
-    let cases: [(&[u8], u32, &str); 13] = [
+    let cases: [(&[u8], u32, &str); 14] = [
         (&root, 0, "an inode of kind"),
         (&root, 4, "links and not"),
         (&root, 28, "names and says"),
         (&root, 80, "another parent"),
         (&root, 88 + 7, "has labels up to"),
+        (&root, 96 + 7, "names without a label"),
         (&file, 4, "links and not 2"),
         (&file, 16, "attributes of 2 pieces"),
         (&file, 20, "attributes of 2 pieces"),
@@ -108,5 +113,25 @@ fn every_field_that_is_another_is_named() {
         let value = store.get(&name).unwrap().unwrap()[at];
         let findings = with(&store, &name, Message::patch(at as u32, Bytes::from(vec![value ^ 0x07])));
         assert!(findings.iter().any(|finding| finding.contains(want)), "{at}, {want}: {findings:?}");
+    }
+}
+
+#[test]
+fn a_symbolic_link_without_its_target_is_found_once() {
+    let store = sample();
+    let home = store.get(b"s\x02\x04").unwrap().unwrap();
+    let found = with(&store, &[b"m", &home[..], &[0, 0]].concat(), Message::Delete);
+    assert_eq!(found, ["inode 4 has no target, and a size of 6"]);
+}
+
+#[test]
+fn the_next_number_of_an_inode_is_one_that_can_be_counted_on() {
+    for (next, is_whole) in [(1000, true), (1 << 63, true), ((1 << 63) + 1, false), (u64::MAX, false)] {
+        let (store, mut batch) = (copy(&sample()), Batch::new());
+        batch.put(&b"s\x01"[..], u64::to_le_bytes(next).to_vec());
+        store.apply(batch).unwrap();
+        assert_eq!(check_files(&store).unwrap().is_empty(), is_whole, "{next}");
+        let told = EvergreenFs::open(store).map(drop).map_err(|error| error.to_string());
+        assert_eq!(told.is_err_and(|told| told.contains("none has more than")), !is_whole, "{next}");
     }
 }
