@@ -277,3 +277,48 @@ pub(crate) fn written_bytes(done: &DoneStep) -> u64 {
         _ => contents,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, sync::Arc};
+
+    use senesce_core::{Bytes, Seed};
+    use senesce_testkit::root_or_skip;
+    use senesce_volume::{Backend, Custodian, FileSystemKind, LinuxHost, Slot, Uuid, VolumeSpec};
+
+    use super::*;
+
+    #[test]
+    fn what_its_device_was_asked_to_write_is_counted_in_bytes() {
+        if !root_or_skip("loop devices and mounts") {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let custodian = Custodian::open(Arc::new(LinuxHost::default()), dir.path()).unwrap();
+        let volume = |name: &str, backend| {
+            let uuid =
+                Uuid::from_seed(Seed(std::process::id().into()).derive(&dir.path().join(name).to_string_lossy()));
+            let slot = Slot { name: name.into(), uuid, mount_dir: dir.path().to_owned(), needed: Bytes(1 << 20) };
+            Volume::create(&custodian, &VolumeSpec::new(backend, FileSystemKind::Ext4), &slot).unwrap()
+        };
+        let image = Backend::Image { dir: dir.path().to_owned(), size: Bytes(64 * Bytes::MIB), memory: false };
+        let mut aged = Aged::new(Role::Full, volume("loop", image), false).unwrap();
+        let mut written = |mib: u64| {
+            aged.mark_written().unwrap();
+            fs::write(aged.volume.root().join(format!("{mib}")), vec![7; (mib << 20) as usize]).unwrap();
+            aged.volume.unmount().unwrap();
+            let written = aged.written_since().unwrap().expect("it is a device");
+            aged.volume.mount().unwrap();
+            written
+        };
+        // Beside the contents, inodes, maps and a journal that says so.
+        for mib in [1, 8] {
+            let found = written(mib);
+            assert!((mib << 20..(mib + 1) << 20).contains(&found), "{found} bytes for {mib} MiB");
+        }
+        let path = dir.path().join("directory");
+        fs::create_dir(&path).unwrap();
+        let plain = Aged::new(Role::Full, volume("directory", Backend::Directory { path }), false).unwrap();
+        assert_eq!(plain.written_since().unwrap(), None, "a directory has no device of its own");
+    }
+}
