@@ -38,6 +38,23 @@ fn every_node_has_its_bar_and_every_leaf_its_mark() {
 }
 
 #[test]
+fn a_level_in_which_nothing_waits_has_no_scale() {
+    let mut tree = sample::tree(40);
+    let strip = |tree: &Value| {
+        let svg = render_tree_svg(tree);
+        svg.split(">Root, level 2<").nth(1).unwrap().split("</g>").next().unwrap().to_owned()
+    };
+    let lines = |strip: &str| strip.matches(r#"class="grid""#).count();
+    assert_eq!(lines(&strip(&tree)), 2);
+    for node in tree["nodes"].as_array_mut().unwrap().iter_mut().filter(|node| node["height"] == 1) {
+        node["waiting_bytes"] = json!(0);
+    }
+    let root = strip(&tree);
+    assert_eq!(lines(&root), 1, "{root}");
+    assert!(root.contains(">0</text>") && !root.contains(">0 B<"), "{root}");
+}
+
+#[test]
 fn leaves_that_lie_behind_each_other_are_told() {
     let mut tree = sample::tree(5);
     let leaves = tree["nodes"].as_array_mut().unwrap().iter_mut().filter(|node| node["height"] == 0);

@@ -95,14 +95,15 @@ impl Strip<'_> {
         }
     }
 
-    /// The scale, the nodes' outlines, and below them how much of each is taken.
+    /// The scale, the nodes' outlines, and below them how much of each is taken. Where nothing waits there is no scale but its zero.
     fn draw_ground(&self, svg: &mut String, most: f64) {
         let (base, end) = (HEAD + STRIP, self.width);
         let top = match self.is_leaves() {
             true => format!("{:.0}%", most * 100.0),
             false => bytes(most),
         };
-        for (y, label) in [(HEAD, top.as_str()), (base, "0")] {
+        let top = (most > 0.0).then_some((HEAD, top.as_str()));
+        for (y, label) in top.into_iter().chain([(base, "0")]) {
             let _ = write!(
                 svg,
                 r#"<line class="grid" x1="{LEFT}" x2="{end}" y1="{y}" y2="{y}"/><text class="tick" x="{}" y="{}" text-anchor="end">{label}</text>"#,

@@ -115,6 +115,7 @@ fn open(args: &FsServeArgs) -> Result<(Arc<dyn FileSystem>, Engine)> {
     };
     if let Some(place) = evergreen::Place::find_at(device) {
         let Opened { store, fs } = place.evergreen(place.open()?, evergreen::limits(&args.how))?;
+        evergreen::tell_torn(&place, &store);
         return Ok((fs, Engine::Evergreen(store, evergreen::Chores::new(args.how.point_every))));
     }
     let place = Place::at(device);

@@ -44,6 +44,10 @@ pub(super) fn log(media: &Media, most: u64) -> Result<Dump> {
 fn frame(bytes: &[u8], header: &FrameHeader) -> Dump {
     let mut dump = Dump::new(format!("frame at position {}", header.position));
     read_fields(&mut dump, bytes, FRAME);
+    if header.records == 0 && header.body_bytes == 0 {
+        dump.field("batches", format!("none: written to say that all before position {} was durable", header.durable));
+        return dump;
+    }
     let mut table = DumpTable::new(&["sequence", "bytes", "claim", "removal", "changes"]);
     let body = Bytes::copy_from_slice(&bytes[FRAME_HEADER..][..header.body_bytes as usize]);
     let mut reader = Reader::new("log frame", body);

@@ -134,6 +134,24 @@ fn golden_nodes() {
 }
 
 #[test]
+fn a_frame_without_batches_says_what_it_is_for() {
+    let device = grown();
+    let store = Evergreen::open(device.clone(), Limits::default()).unwrap();
+    for number in 0..4 {
+        let mut batch = Batch::new();
+        batch.put(format!("run {number}"), vec![1; 2000]);
+        store.apply(batch).unwrap();
+    }
+    assert!(store.figures().unlogged_bytes > 2000, "the last ones are left out");
+    // A checkpoint makes that good, and says so.
+    store.sync().unwrap();
+    let log = shown(&device, DumpWhat::Log);
+    assert_eq!(log.parts.len(), 1, "{log}");
+    let told = log.to_string();
+    assert!(told.contains("none: written to say that all before position") && log.parts[0].table.is_none(), "{told}");
+}
+
+#[test]
 fn tables_end_where_they_are_told_to() {
     let shown = dump(&example(), &DumpWhat::Map, 2).unwrap();
     let table = shown.table.unwrap();

@@ -25,7 +25,7 @@ use senesce_exec::EngineTarget;
 pub(super) use dump::dump;
 pub(super) use look::{check, stat};
 pub(super) use mkfs::mkfs;
-pub(super) use mount::{Chores, limits, mount};
+pub(super) use mount::{Chores, limits, mount, tell_torn};
 pub(super) use repair::repair;
 pub(super) use survey::collect_told;
 pub use tree::{draw_tree, outline_tree};

@@ -55,9 +55,7 @@ fn serve(custodian: &Custodian, place: &Place, args: &FsMountArgs, quiet: bool) 
     // Opening may do again what the log holds; a read-only mount keeps even that in memory.
     let device = if args.read_only { place.look()? } else { place.open()? };
     let Opened { store, fs } = place.evergreen(device, limits(&args.how))?;
-    if let Some(torn) = store.torn() {
-        eprintln!("senesce: {place}: {torn}");
-    }
+    tell_torn(place, &store);
     let (threads, write_back, read_only) = (args.how.threads, args.how.write_back, args.read_only);
     let mut chores = Chores::new(args.how.point_every);
     thread::scope(|scope| {
@@ -74,6 +72,13 @@ fn serve(custodian: &Custodian, place: &Place, args: &FsMountArgs, quiet: bool) 
     })?;
     store.checkpoint().with_context(|| format!("cannot close {place}"))?;
     args.figures.as_ref().map_or(Ok(()), |path| write_figures(&store.figures(), path))
+}
+
+/// Says that a superblock could not be read when it was opened, if one could not.
+pub fn tell_torn(place: &Place, store: &Evergreen) {
+    if let Some(torn) = store.torn() {
+        eprintln!("senesce: {place}: {torn}");
+    }
 }
 
 /// A store for which a thread works, until this goes.

@@ -49,7 +49,7 @@ impl<S: KeyValue> Mend<'_, S> {
                     }
                     None => {
                         self.lose(home.path(), format!("inode {ino}: it is gone, and so is what was left of it"));
-                        self.remove_object(&home)?;
+                        self.remove_told(&home)?;
                         continue;
                     }
                 }
@@ -57,7 +57,7 @@ impl<S: KeyValue> Mend<'_, S> {
             let is_link = self.files.inode(&home).is_some_and(|inode| inode.kind == FileKind::Symlink);
             if is_link && self.files.objects[&home].target.is_none() {
                 self.lose(home.path(), format!("symbolic link {ino}: its target is lost, and so it is gone"));
-                self.remove_object(&home)?;
+                self.remove_told(&home)?;
                 continue;
             }
             if self.files.home_of.get(&ino) != Some(&home) {
@@ -72,6 +72,17 @@ impl<S: KeyValue> Mend<'_, S> {
                 self.delete(keys::home_of_key(ino))?;
                 self.files.home_of.remove(&ino);
             }
+        }
+        Ok(())
+    }
+
+    /// What lies under a home goes, and that this is the home of its number, if it is: that it is gone is told.
+    fn remove_told(&mut self, home: &Home) -> Result<()> {
+        self.remove_object(home)?;
+        let ino = home.ino();
+        if self.files.home_of.get(&ino) == Some(home) {
+            self.files.home_of.remove(&ino);
+            self.delete(keys::home_of_key(ino))?;
         }
         Ok(())
     }

@@ -156,5 +156,7 @@ fn what_is_deleted_is_told() {
             assert!(mended.lost.iter().any(|lost| lost.to_string().contains(line)), "{name}: {:#?}", mended.lost);
         }
         assert!(!lost.is_empty() || mended.lost.is_empty(), "{name}: {:#?}", mended.lost);
+        let links = mended.lost.iter().filter(|lost| lost.to_string().contains("1026")).count();
+        assert!(links <= 2, "{name}: what is gone is told once, and its name: {:#?}", mended.lost);
     }
 }
