@@ -213,3 +213,27 @@ fn plans_age_evergreens_on_full_and_empty_volumes() {
         assert_measured(&lab, arm, true);
     }
 }
+
+#[test]
+fn a_superblock_that_cannot_be_read_is_told_by_whoever_serves_the_other() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    small(&lab);
+    let image = || OpenOptions::new().write(true).open(lab.path("e.img")).unwrap();
+    for words in [&["fs", "mount", "e.img", "mnt"][..], &["fs", "serve", "e.img", "mnt", "--source", "test"]] {
+        // Opening writes both anew.
+        image().write_all_at(&[0x5a; 4096], 0).unwrap();
+        let mut command = lab.command();
+        // What is served for a run is unmounted when the run closes its input.
+        command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = start(&lab, &mut command);
+        if words[1] == "mount" {
+            must("umount", &[&lab.path("mnt").to_string_lossy()]);
+        }
+        let done = Done::of(child.wait_with_output().unwrap()).good();
+        let told = "e.img: superblock at 0 could not be read, superblock";
+        assert!(done.stderr.contains(told) && done.stderr.contains("magic is"), "{}: {}", words[1], done.stderr);
+    }
+}
