@@ -21,6 +21,11 @@ impl Page {
         slot::zero_slot().into()
     }
 
+    /// Any contents, to be read into.
+    pub fn any() -> Self {
+        Slot::any().into()
+    }
+
     /// A block whose checksum may be known.
     pub fn of(block: &Block, sum: Option<u32>) -> Self {
         Self { sum, ..block.into() }

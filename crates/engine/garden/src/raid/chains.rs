@@ -39,7 +39,7 @@ impl Raid {
         let last = place.stripe + wants.len().saturating_sub(1) as u64;
         if let Some(device) = self.holder(place.group, place.drive, last) {
             self.counters.note(self.geometry.first_drive(place.group) + place.drive, Why::Read, wants.len());
-            let mut pages: Vec<Page> = wants.iter().map(|_| spare.pop().unwrap_or_else(Page::zeros)).collect();
+            let mut pages: Vec<Page> = wants.iter().map(|_| spare.pop().unwrap_or_else(Page::any)).collect();
             let mut parts: Vec<IoSliceMut<'_>> = pages.iter_mut().map(|page| IoSliceMut::new(page.memory())).collect();
             if device.read_parts_at(slot_offset(place.stripe), &mut parts).is_ok() {
                 return pages
@@ -127,7 +127,7 @@ impl Raid {
 
 /// Slots that lie one behind the other, read into a place for each; `None` if the device fails.
 fn read_slots(device: &dyn BlockDevice, first: u64, count: usize) -> Option<impl Iterator<Item = Slot>> {
-    let mut slots: Vec<Slot> = (0..count).map(|_| slot::zero_slot()).collect();
+    let mut slots: Vec<Slot> = (0..count).map(|_| Slot::any()).collect();
     let mut parts: Vec<IoSliceMut<'_>> = slots.iter_mut().map(|slot| IoSliceMut::new(&mut slot[..])).collect();
     device.read_parts_at(slot_offset(first), &mut parts).ok()?;
     Some(slots.into_iter())

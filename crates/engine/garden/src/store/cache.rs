@@ -1,13 +1,9 @@
 //! Blocks in memory, under their names. Clean ones leave when there are too many, those unused for longest first
 //! (by a second chance each); dirty ones stay until a consistency point.
 
-use std::{
-    cell::Cell,
-    collections::{HashMap, VecDeque},
-    hash::{BuildHasherDefault, Hasher},
-};
+use std::{cell::Cell, collections::VecDeque, hash::Hasher};
 
-use super::Key;
+use super::{Key, places::Places};
 use crate::format::{BLOCK, Block, page::Page};
 
 /// Blocks that left of which the memory is kept, at most: those of a window of reading ahead.
@@ -37,11 +33,11 @@ struct Buffer {
 
 /// Where a block is in memory, until it leaves: what is done to it then is done without looking for its name again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct At(u32);
+pub(crate) struct At(pub(super) u32);
 
 /// All blocks in memory.
 pub(crate) struct Cache {
-    places: HashMap<Key, At, BuildHasherDefault<KeyHasher>>,
+    places: Places,
     /// Where the block was that was found last of each kind of files and level: mostly it is asked for again. What lies there
     /// tells by its name whether it is the one.
     recent: [Cell<At>; RECENT],
@@ -85,7 +81,7 @@ impl Hasher for KeyHasher {
 impl Default for Cache {
     fn default() -> Self {
         Self {
-            places: HashMap::default(),
+            places: Places::default(),
             recent: [const { Cell::new(At(0)) }; RECENT],
             buffers: Vec::new(),
             free: Vec::new(),
@@ -106,7 +102,7 @@ impl Cache {
         {
             return Some(At(at));
         }
-        let found = self.places.get(&key).copied()?;
+        let found = self.places.get(key)?;
         recent.set(found);
         Some(found)
     }
@@ -205,7 +201,7 @@ impl Cache {
     }
 
     pub fn remove(&mut self, key: Key) {
-        if let Some(at) = self.places.remove(&key) {
+        if let Some(at) = self.places.remove(key) {
             let left = self.buffers[at.0 as usize].take().map(|buffer| buffer.data);
             self.spare.extend(left.filter(|_| self.spare.len() < SPARE_PAGES));
             self.free.push(at);
@@ -232,7 +228,7 @@ impl Cache {
         self.buffers.iter_mut().flatten().for_each(|buffer| buffer.queued = false);
         let Self { clean, places, buffers, .. } = self;
         clean.retain(|(key, _)| {
-            let buffer = places.get(key).and_then(|at| buffers[at.0 as usize].as_mut());
+            let buffer = places.get(*key).and_then(|at| buffers[at.0 as usize].as_mut());
             buffer.is_some_and(|buffer| buffer.state == State::Clean && !std::mem::replace(&mut buffer.queued, true))
         });
     }
@@ -250,7 +246,7 @@ impl Cache {
             tries -= 1;
             let Some((key, at)) = self.clean.pop_front() else { return };
             let is_there = self.buffers[at.0 as usize].as_ref().is_some_and(|buffer| buffer.key == key);
-            let Some(at) = is_there.then_some(at).or_else(|| self.places.get(&key).copied()) else { continue };
+            let Some(at) = is_there.then_some(at).or_else(|| self.places.get(key)) else { continue };
             let buffer = self.at_mut(at);
             if buffer.state != State::Clean {
                 buffer.queued = false; // comes back to the queue when it is clean again

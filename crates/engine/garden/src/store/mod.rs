@@ -29,6 +29,7 @@ mod mend;
 mod objects;
 mod open;
 mod packing;
+mod places;
 mod reading;
 mod rebuild;
 mod reclaim;
