@@ -1,10 +1,6 @@
 //! Reading in chains: blocks that lie one behind the other on a drive come with one request.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    io::IoSliceMut,
-    sync::atomic::Ordering::Relaxed,
-};
+use std::{io::IoSliceMut, sync::atomic::Ordering::Relaxed};
 
 use senesce_block::BlockDevice;
 
@@ -21,8 +17,16 @@ use crate::{
 /// Slots that one request moves at most.
 pub(crate) const CHAIN_SLOTS: usize = 64;
 
-/// Slots of a group that were read to compute parity, by drive and stripe.
-pub(super) type Ahead = BTreeMap<(usize, u64), Slot>;
+/// Slots of a group that were read to compute parity, in order of drive and stripe, until they are taken.
+#[derive(Default)]
+pub(super) struct Ahead(Vec<((usize, u64), Option<Slot>)>);
+
+impl Ahead {
+    fn take(&mut self, drive: usize, stripe: u64) -> Option<Slot> {
+        let at = self.0.binary_search_by_key(&(drive, stripe), |(at, _)| *at).ok()?;
+        self.0[at].1.take()
+    }
+}
 
 impl Raid {
     /// The blocks from `pvbn` on, all on one drive, each if it is the one wanted; else what speaks against it. Those that the
@@ -97,9 +101,9 @@ impl Raid {
         }
     }
 
-    /// Reads slots of a group for parity. What cannot be read is left out.
-    pub(super) fn read_for_parity(&self, group: usize, wanted: &BTreeSet<(usize, u64)>) -> Ahead {
-        let mut ahead = Ahead::new();
+    /// Reads slots of a group for parity, in order of drive and stripe. What cannot be read is left out.
+    pub(super) fn read_for_parity(&self, group: usize, wanted: &[(usize, u64)]) -> Ahead {
+        let mut ahead = Ahead(Vec::with_capacity(wanted.len()));
         let mut wanted = wanted.iter().copied().peekable();
         while let Some((drive, first)) = wanted.next() {
             let mut count = 1;
@@ -109,7 +113,7 @@ impl Raid {
             let Some(device) = self.holder(group, drive, first + count as u64 - 1) else { continue };
             self.counters.note(self.geometry.first_drive(group) + drive, Why::ParityRead, count);
             if let Some(slots) = read_slots(&*device, first, count) {
-                ahead.extend((first..).map(|stripe| (drive, stripe)).zip(slots));
+                ahead.0.extend((first..).map(|stripe| (drive, stripe)).zip(slots.map(Some)));
             }
         }
         ahead
@@ -117,7 +121,7 @@ impl Raid {
 
     /// A slot for parity: what was read ahead, which is taken out, or else from the drive.
     pub(super) fn slot_for_parity(&self, ahead: &mut Ahead, group: usize, drive: usize, stripe: u64) -> Result<Slot> {
-        if let Some(slot) = ahead.remove(&(drive, stripe)) {
+        if let Some(slot) = ahead.take(drive, stripe) {
             return Ok(slot);
         }
         self.counters.note(self.geometry.first_drive(group) + drive, Why::ParityRead, 1);

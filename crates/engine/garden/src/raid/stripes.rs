@@ -1,10 +1,6 @@
 //! Writing stripes: parity with as few reads as can be, runs of blocks as one request.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    io::IoSlice,
-    sync::atomic::Ordering::Relaxed,
-};
+use std::{collections::BTreeMap, io::IoSlice, sync::atomic::Ordering::Relaxed};
 
 use super::{CHAIN_SLOTS, Place, Raid, chains::Ahead, counts::Why, slot_offset};
 use crate::{
@@ -250,7 +246,7 @@ impl Raid {
 
     /// Reads what parity needs of all stripes that are written, in chains.
     fn read_ahead(&self, places: &[Place]) -> BTreeMap<usize, Ahead> {
-        let mut wanted: BTreeMap<usize, BTreeSet<(usize, u64)>> = BTreeMap::new();
+        let mut wanted: BTreeMap<usize, Vec<(usize, u64)>> = BTreeMap::new();
         for (group, stripe, new) in by_stripe(places) {
             if !self.needs(group, stripe, new) {
                 continue;
@@ -264,7 +260,11 @@ impl Raid {
                 wanted.extend(self.staying(group, new).into_iter().map(|drive| (drive, stripe)));
             }
         }
-        wanted.into_iter().map(|(group, wanted)| (group, self.read_for_parity(group, &wanted))).collect()
+        let read = |(group, mut wanted): (usize, Vec<_>)| {
+            wanted.sort_unstable();
+            (group, self.read_for_parity(group, &wanted))
+        };
+        wanted.into_iter().map(read).collect()
     }
 
     /// The sum of a stripe's data that `new` leaves as they are; `None` if that is nothing, or there is no parity.
@@ -288,7 +288,7 @@ impl Raid {
         match unknown {
             None => Ok(Some(sum)),
             // Two drives of the stripe do not answer. If parity can be carried over it still holds what they held.
-            Some(failure) => self.sum_by_parity(&mut Ahead::new(), group, stripe, new).ok_or(failure).map(Some),
+            Some(failure) => self.sum_by_parity(&mut Ahead::default(), group, stripe, new).ok_or(failure).map(Some),
         }
     }
 
