@@ -216,10 +216,27 @@ pub struct FsServedArgs {
     /// A consistency point, or a checkpoint, is made at the latest so many seconds after a change.
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub point_every: u64,
-    /// Operations are acknowledged when they are done in memory, and the kernel keeps writes for itself, as for file systems of its own:
-    /// durable is what was synced, and what is a second old or so.
-    #[arg(long)]
-    pub write_back: bool,
+    /// Operations are acknowledged when they are done in memory, as other file systems have it: durable is what was synced, and what is a
+    /// second old or so. `kernel`, the usual one, lets the kernel keep writes for itself besides, which is good for small ones;
+    /// with `engine` it hands them over at once, which is good for large ones.
+    #[arg(long, value_name = "WHO", num_args = 0..=1, require_equals = true, default_missing_value = "kernel")]
+    pub write_back: Option<WriteBackArg>,
+}
+
+/// Who keeps what is written for some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WriteBackArg {
+    /// The kernel, and then the engine.
+    Kernel,
+    /// The engine alone.
+    Engine,
+}
+
+impl FsServedArgs {
+    /// Whether the kernel keeps writes for itself.
+    pub fn kernel_keeps(&self) -> bool {
+        self.write_back == Some(WriteBackArg::Kernel)
+    }
 }
 
 #[derive(Debug, Args)]

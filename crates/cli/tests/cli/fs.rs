@@ -101,9 +101,15 @@ fn with_write_back_what_was_synced_before_a_kill_is_there_after_it() {
     if !root_or_skip("mounting") {
         return;
     }
+    for who in ["--write-back", "--write-back=engine"] {
+        assert_is_there_after_a_kill(who);
+    }
+}
+
+fn assert_is_there_after_a_kill(who: &str) {
     let lab = Lab::new();
     mkfs(&lab);
-    let mut child = mount(&lab, &["--write-back", "--point-every", "3600"]);
+    let mut child = mount(&lab, &[who, "--point-every", "3600"]);
     write_and_copy(&lab);
     // What was closed the engine has, in this order; one sync makes all of it durable.
     fs::File::open(lab.path("mnt/moved-4/39")).unwrap().sync_all().unwrap();
@@ -111,7 +117,7 @@ fn with_write_back_what_was_synced_before_a_kill_is_there_after_it() {
     child.wait().unwrap();
     lab.run(["clean"]).good();
     assert!(check(&lab).contains("clean"));
-    let mut child = mount(&lab, &["--write-back"]);
+    let mut child = mount(&lab, &[who]);
     assert_as_copied(&lab);
     must("umount", &[&lab.path("mnt").to_string_lossy()]);
     assert!(child.wait().unwrap().success());

@@ -25,6 +25,10 @@ use crate::{
 /// What offsets, lengths and sizes are multiples of when the page cache is passed by: the most that a device asks for.
 pub const DIRECT_ALIGNMENT: u32 = 4096;
 
+/// Writes to block devices of at least so many bytes pass the page cache by: to copy them there, and look for them again when they are to be
+/// durable, takes processors longer than the device.
+const LONG_WRITE: usize = 512 << 10;
+
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileOptions {
@@ -43,6 +47,8 @@ pub struct FileOptions {
 pub struct FileDevice {
     name: String,
     file: File,
+    /// The same past the page cache, if that is known how, for long writes.
+    past: Option<File>,
     size: Bytes,
     options: FileOptions,
     /// A flush failed: the kernel tells that once and forgets which writes it lost.
@@ -95,9 +101,15 @@ impl FileDevice {
         if options.direct {
             size -= size % u64::from(DIRECT_ALIGNMENT);
         }
+        // Not of files: what lies behind their holes is quicker to find from the page cache.
+        let past = if kind.is_block_device() && !options.read_only && !options.direct {
+            OpenOptions::new().write(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path).ok()
+        } else {
+            None
+        };
         let name = path.display().to_string();
         let (failed, buffers) = (AtomicBool::new(false), Mutex::default());
-        Ok(Self { name, file, size: Bytes(size), options, failed, buffers })
+        Ok(Self { name, file, past, size: Bytes(size), options, failed, buffers })
     }
 
     /// Does something with aligned memory of this length, which is kept for the next request.
@@ -107,6 +119,28 @@ impl FileDevice {
         let done = work(buffer.memory(len));
         free().push(buffer);
         done
+    }
+
+    /// Writes what is long in whole blocks past the page cache, and the rest of the first and the last one as ever.
+    fn write_long(&self, past: &File, offset: u64, parts: &[IoSlice<'_>], len: usize) -> io::Result<()> {
+        let alignment = DIRECT_ALIGNMENT as usize;
+        let head = (offset.next_multiple_of(alignment as u64) - offset) as usize;
+        let middle = (len - head) / alignment * alignment;
+        let write = |file: &File, from: usize, memory: &[u8]| {
+            whole(memory.len(), |done| rustix::io::pwrite(file, &memory[done..], offset + (from + done) as u64))
+        };
+        self.with_aligned(middle, |memory| {
+            for (from, to) in [(0, head), (head + middle, len)] {
+                let memory = &mut memory[..to - from];
+                gather(parts, from, memory);
+                write(&self.file, from, memory)?;
+            }
+            gather(parts, head, memory);
+            match write(past, head, memory) {
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => write(&self.file, head, memory),
+                done => done,
+            }
+        })
     }
 
     fn error(&self, operation: BlockOperation, offset: u64, len: usize, source: io::Error) -> BlockError {
@@ -141,6 +175,19 @@ fn whole(len: usize, mut transfer: impl FnMut(usize) -> Result<usize, Errno>) ->
         }
     }
     Ok(())
+}
+
+/// Takes what lies in parts, seen as one, from byte `from` on.
+fn gather(parts: &[IoSlice<'_>], from: usize, out: &mut [u8]) {
+    let (mut skip, mut rest) = (from, out);
+    for part in parts {
+        let before = skip.min(part.len());
+        let part = &part[before..];
+        skip -= before;
+        let (now, later) = rest.split_at_mut(part.len().min(rest.len()));
+        now.copy_from_slice(&part[..now.len()]);
+        rest = later;
+    }
 }
 
 impl BlockDevice for FileDevice {
@@ -180,6 +227,8 @@ impl BlockDevice for FileDevice {
                 memory.copy_from_slice(data);
                 write(memory)
             })
+        } else if let Some(past) = self.past.as_ref().filter(|_| data.len() >= LONG_WRITE) {
+            self.write_long(past, offset, &[IoSlice::new(data)], data.len())
         } else {
             write(data)
         };
@@ -234,6 +283,9 @@ impl BlockDevice for FileDevice {
                 whole(len, |done| rustix::io::pwrite(&self.file, &memory[done..], offset + done as u64))
             });
             return done.map_err(failed);
+        }
+        if let Some(past) = self.past.as_ref().filter(|_| len >= LONG_WRITE) {
+            return self.write_long(past, offset, parts, len).map_err(failed);
         }
         let done = match rustix::io::pwritev(&self.file, parts, offset) {
             Ok(bytes) => bytes,

@@ -1,6 +1,9 @@
 //! A block device of the system, which here is a loop device.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::IoSlice,
+    path::{Path, PathBuf},
+};
 
 use senesce_block::{BlockDevice, BlockError, FileDevice, FileOptions};
 use senesce_core::Bytes;
@@ -84,4 +87,35 @@ fn one_that_is_mounted_is_refused() {
     let device = line.split(" - ").nth(1).unwrap().split(' ').nth(1).unwrap();
     let error = open(Path::new(device), false).unwrap_err().to_string();
     assert!(error.contains(device) && error.contains("busy"), "{error}");
+}
+
+#[test]
+fn long_writes_leave_what_lies_beside_them_however_they_lie() {
+    if !root_or_skip("loop devices") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let at = Loop::new(&dir.path().join("image"));
+    let device = open_when_free(&at.device, false);
+    let mut want: Vec<u8> = (0..SIZE.0).map(|at| (at / 512) as u8).collect();
+    device.write_at(0, &want).unwrap();
+    for (turn, (offset, len)) in
+        [(0, 1 << 20), (4160, 4160 * 256), (4159, (512 << 10) + 1), (1 << 20, 4096 * 130 - 1)].into_iter().enumerate()
+    {
+        let data: Vec<u8> = (0..len).map(|at| (at / 64 + 7 * turn) as u8).collect();
+        let parts: Vec<IoSlice<'_>> = data.chunks(4160 + turn).map(IoSlice::new).collect();
+        match turn % 2 {
+            0 => device.write_at(offset as u64, &data).unwrap(),
+            _ => device.write_parts_at(offset as u64, &parts).unwrap(),
+        }
+        want[offset..offset + len].copy_from_slice(&data);
+        let mut got = vec![0; want.len()];
+        device.read_at(0, &mut got).unwrap();
+        assert!(got == want, "{len} bytes at {offset}");
+    }
+    device.flush().unwrap();
+    drop(device);
+    let mut got = vec![0; want.len()];
+    open_when_free(&at.device, true).read_at(0, &mut got).unwrap();
+    assert!(got == want, "what is durable");
 }

@@ -352,8 +352,16 @@ fn report_drives(store: &Store) -> Vec<DriveReport> {
 }
 
 impl Shared {
-    /// The state. A panic of another thread left it as it was, and the next error says so.
+    /// The state, as the drives have it but for what operations changed: a consistency point that was on its way has landed. If that failed,
+    /// the next error says so.
     pub fn lock(&self) -> MutexGuard<'_, Store> {
+        let mut store = self.lock_for_operation();
+        let _ = store.land(); // it stopped the engine, and says why
+        store
+    }
+
+    /// The state; a consistency point may be on its way. A panic of another thread left it as it was, and the next error says so.
+    pub fn lock_for_operation(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(|poisoned| {
             let mut store = poisoned.into_inner();
             store.stop(&Error::invalid("a panic in another thread"));
@@ -364,6 +372,20 @@ impl Shared {
     pub fn consistency_point(&self) -> Result<()> {
         let mut commits = self.lock_commits();
         commits.make_point(&mut self.lock())
+    }
+
+    /// Makes a consistency point because an operation with a record of this length wants one; where operations are acknowledged
+    /// early, it may still be on its way when this returns.
+    fn make_room(&self, body: usize) -> Result<()> {
+        let mut commits = self.lock_commits();
+        let mut store = self.lock_for_operation();
+        if !store.is_due() && store.log.has_room(body) {
+            return Ok(()); // another thread wanted it too
+        }
+        if self.is_early.load(Relaxed) {
+            return store.begin_point();
+        }
+        commits.make_point(&mut store)
     }
 
     /// Makes space of what deleted snapshots have left behind, a part of it if there is much.
@@ -389,16 +411,24 @@ impl Shared {
     ) -> FsResult<Done> {
         let mut fresh = false;
         loop {
-            let mut store = self.lock();
+            let mut store = self.lock_for_operation();
             store.check_running()?;
             let operation = Operation { volume, caller: *caller, act: plan(&mut store)? };
+            if matches!(operation.act, Act::CloneRange { .. }) {
+                store.land()?; // who reads the other file looks for its blocks on the drives
+            }
             let body = operation.encode();
             let (blocks, frees) = store.cost(&operation)?;
             let room = store.reserve(Some(volume), blocks, frees);
             let due = store.is_due() || !store.log.has_room(body.len());
-            if (room.is_err() && store.is_waiting() || due) && !fresh {
+            let is_short = room.is_err() && store.is_waiting();
+            if (is_short || due) && !fresh {
                 drop(store);
-                self.consistency_point()?;
+                if is_short {
+                    self.consistency_point()?
+                } else {
+                    self.make_room(body.len())?
+                }
                 fresh = true;
                 continue;
             }
@@ -436,13 +466,13 @@ impl Shared {
     }
 
     pub fn sync(&self) -> Result<()> {
-        let last = self.lock().log.last();
+        let last = self.lock_for_operation().log.last();
         self.commit(last)
     }
 
     /// The longest data that one write may carry.
     pub fn max_write(&self) -> usize {
-        (self.lock().log.max_body() - 256).min(1 << 20)
+        (self.lock_for_operation().log.max_body() - 256).min(1 << 20)
     }
 
     /// Returns when the operation `sequence` is durable. One flush serves all records that wait, one consistency point all that have none.
@@ -454,8 +484,14 @@ impl Shared {
         let batch = {
             let mut store = self.lock();
             store.check_running()?;
+            if store.durable.applied >= sequence {
+                return Ok(()); // the consistency point that was on its way has it
+            }
             if store.log.leaves_out() {
-                return commits.make_point(&mut store);
+                store.begin_point()?;
+                store.land()?;
+                commits.durable = store.log.last();
+                return Ok(());
             }
             store.log.take_batch(std::mem::take(&mut commits.memory))
         };

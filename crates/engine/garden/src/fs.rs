@@ -67,7 +67,7 @@ impl VolumeFs {
     }
 
     fn read_only<T>(&self, read: impl FnOnce(&mut Store) -> FsResult<T>) -> FsResult<T> {
-        let mut store = self.shared.lock();
+        let mut store = self.shared.lock_for_operation();
         self.check_there(&store)?;
         let got = read(&mut store);
         store.shrink_cache();

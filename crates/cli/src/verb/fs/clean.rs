@@ -22,7 +22,7 @@ fn of_all() -> Cleaning {
 impl FsServedArgs {
     /// When a garden acknowledges what programs do.
     pub fn acknowledge(&self) -> Acknowledge {
-        if self.write_back { Acknowledge::Done } else { Acknowledge::Durable }
+        if self.write_back.is_some() { Acknowledge::Done } else { Acknowledge::Durable }
     }
 }
 

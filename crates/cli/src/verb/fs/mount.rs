@@ -80,7 +80,7 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
         let tell_every = args.tell_every.map(Duration::from_secs);
         ByLoad::new(&garden, garden.gardening(), timed, (clock, Kernel), tell_every)
     });
-    let (threads, write_back) = (args.how.threads, args.how.write_back);
+    let (threads, write_back) = (args.how.threads, args.how.kernel_keeps());
     let served = Served { fs: served, place: &place, point: &point, threads, read_only, write_back, quiet };
     hold(custodian, served, &mut || {
         if !read_only {

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Log;
+use super::{Batch, Log};
 use crate::{
     error::Result,
     format::{
@@ -84,9 +84,7 @@ impl Log {
         self.intents = Intents { position: 0, chain: self.lap(true).seed(), next: self.next };
     }
 
-    /// Says, durably, that consistency point `cp` is about to write these stripes, and which drives it writes
-    /// `without`; `false` if there is no room before
-    /// [`rewind_intents`](Self::rewind_intents).
+    /// The same as [`prepare_intent`](Self::prepare_intent), and makes it durable.
     pub fn write_intent(
         &mut self,
         cp: u64,
@@ -94,6 +92,21 @@ impl Log {
         kept: &BTreeMap<(u32, u64), Kept>,
         without: &[u32],
     ) -> Result<bool> {
+        let Some(batch) = self.prepare_intent(cp, ranges, kept, without) else { return Ok(false) };
+        Self::commit(&self.device, &batch)?;
+        Ok(true)
+    }
+
+    /// What says, once it is durable, that consistency point `cp` is about to write these stripes, and which drives it writes
+    /// `without`; `None` if there is no room before
+    /// [`rewind_intents`](Self::rewind_intents).
+    pub fn prepare_intent(
+        &mut self,
+        cp: u64,
+        ranges: &[StripeRange],
+        kept: &BTreeMap<(u32, u64), Kept>,
+        without: &[u32],
+    ) -> Option<Batch> {
         let mut records = Commit::new(self.unit, Vec::new());
         let (mut chain, mut next) = (self.intents.chain, self.intents.next);
         let mut push = |kind, body: &[&[u8]]| {
@@ -120,12 +133,11 @@ impl Log {
         push(RecordKind::Intent, &[&body]);
         let bytes = records.seal(&self.lap(true), self.intents.next, next - 1);
         if self.intents.position + bytes.len() as u64 > self.half_bytes {
-            return Ok(false);
+            return None;
         }
-        self.device.write_at(self.half_start(1 - self.half) + self.intents.position, &bytes)?;
-        self.device.flush()?;
+        let offset = self.half_start(1 - self.half) + self.intents.position;
         self.intents = Intents { position: self.intents.position + bytes.len() as u64, chain, next };
-        Ok(true)
+        Some(Batch { offset, bytes, last: next - 1 })
     }
 }
 

@@ -245,14 +245,15 @@ impl Log {
         self.device.clone()
     }
 
-    /// The other half takes over; what waits is part of the consistency point `point`, which has just become durable.
-    pub fn swap(&mut self, point: u64) {
+    /// The other half takes over; what waits is part of the consistency point `point`, which has just become durable and includes
+    /// the records up to `applied`. Those behind it, which came meanwhile, were left out and stay so.
+    pub fn swap(&mut self, point: u64, applied: u64) {
         self.half = 1 - self.half;
         self.point = point;
         self.position = 0;
         self.chain = self.lap(false).seed();
         self.waiting.clear();
-        self.leaves_out = false;
+        self.leaves_out = self.last() > applied;
     }
 
     fn half_start(&self, half: u64) -> u64 {

@@ -151,9 +151,8 @@ impl Raid {
 
     /// Writes a superblock to one of the two places (0 or 1) for it on every drive. Not flushed.
     pub fn write_superblock(&mut self, half: u64, cp: u64, block: &Block) -> Result<()> {
-        let place = 1 + half;
-        let slot = slot::encode(block, &fixed_context(Kind::Superblock, place, cp));
-        self.each(|device| Ok(device.write_at(place * SLOT as u64, &slot[..])?))
+        let (offset, slot) = superblock_at(half, cp, block);
+        self.each(|device| Ok(device.write_at(offset, &slot[..])?))
     }
 
     fn each(&mut self, act: impl Fn(&dyn BlockDevice) -> Result<()>) -> Result<()> {
@@ -191,4 +190,10 @@ impl Raid {
             let _ = self.fail(self.geometry.first_drive(group) + drive, failure.into());
         }
     }
+}
+
+/// Where a superblock lies on a drive, and what is written there.
+pub(crate) fn superblock_at(half: u64, cp: u64, block: &Block) -> (u64, Slot) {
+    let place = 1 + half;
+    (place * SLOT as u64, slot::encode(block, &fixed_context(Kind::Superblock, place, cp)))
 }

@@ -7,6 +7,7 @@ mod chains;
 mod counts;
 mod drives;
 mod geometry;
+mod requests;
 mod rows;
 mod stripes;
 #[cfg(test)]
@@ -25,9 +26,10 @@ use crate::{
 pub(crate) use chains::CHAIN_SLOTS;
 use counts::Counters;
 pub use counts::{Chains, DriveCounts, RaidCounts};
-pub(crate) use drives::Drive;
 pub use drives::DriveState;
+pub(crate) use drives::{Drive, superblock_at};
 pub(crate) use geometry::{FIXED_SLOTS, Geometry, Place, slot_offset};
+pub(crate) use requests::Request;
 pub(crate) use rows::Row;
 pub(crate) use stripes::{Old, Slots, StripeRange, xor};
 

@@ -29,6 +29,8 @@ struct Buffer {
     used: bool,
     /// Its name is in the queue of clean blocks.
     queued: bool,
+    /// On its way to the devices: it stays, clean or not.
+    pinned: bool,
 }
 
 /// Where a block is in memory, until it leaves: what is done to it then is done without looking for its name again.
@@ -172,6 +174,22 @@ impl Cache {
         }
     }
 
+    /// A block is as the devices will have it: who changes it makes it dirty, but it does not leave before it is
+    /// [let go](Self::unpin).
+    pub fn pin(&mut self, at: At) -> Key {
+        self.set_state_at(at, State::Clean);
+        let buffer = self.at_mut(at);
+        buffer.pinned = true;
+        buffer.key
+    }
+
+    /// A block that was pinned, if it is still there, may leave.
+    pub fn unpin(&mut self, key: Key, At(at): At) {
+        if let Some(buffer) = self.buffers[at as usize].as_mut().filter(|buffer| buffer.key == key) {
+            buffer.pinned = false;
+        }
+    }
+
     /// Adds a block as the devices have it.
     pub fn insert(&mut self, key: Key, data: impl Into<Page>) -> At {
         let data = data.into();
@@ -183,7 +201,7 @@ impl Cache {
             }
             return at;
         }
-        let buffer = Some(Buffer { key, data, state: State::Clean, used: true, queued: true });
+        let buffer = Some(Buffer { key, data, state: State::Clean, used: true, queued: true, pinned: false });
         let at = match self.free.pop() {
             Some(at) => {
                 self.buffers[at.0 as usize] = buffer;
@@ -250,7 +268,7 @@ impl Cache {
             let buffer = self.at_mut(at);
             if buffer.state != State::Clean {
                 buffer.queued = false; // comes back to the queue when it is clean again
-            } else if std::mem::take(&mut buffer.used) {
+            } else if std::mem::take(&mut buffer.used) || buffer.pinned {
                 self.clean.push_back((key, at));
             } else {
                 self.remove(key);
@@ -281,6 +299,25 @@ mod tests {
         cache.set_state(key(0), State::Clean);
         cache.shrink(0);
         assert_eq!(cache.places.len(), 0);
+    }
+
+    #[test]
+    fn blocks_that_are_pinned_stay_until_they_are_let_go() {
+        let key = |index| Key::new(0, 16, 0, index);
+        let mut cache = Cache::default();
+        let at: Vec<At> = (0..4).map(|index| cache.insert(key(index), crate::format::zero_block())).collect();
+        let pinned = [cache.pin(at[1]), cache.pin(at[3])];
+        assert_eq!(pinned, [key(1), key(3)]);
+        cache.shrink(0);
+        assert_eq!((0..4).map(|index| cache.contains(key(index))).collect::<Vec<_>>(), [false, true, false, true]);
+        // One left for another reason, and another block has its place.
+        cache.remove(key(1));
+        assert_eq!(cache.insert(key(7), crate::format::zero_block()), at[1]);
+        cache.pin(at[1]);
+        cache.unpin(key(1), at[1]);
+        cache.unpin(key(3), at[3]);
+        cache.shrink(0);
+        assert!(cache.contains(key(7)) && !cache.contains(key(3)));
     }
 
     #[test]

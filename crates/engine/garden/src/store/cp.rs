@@ -29,6 +29,7 @@ const WITHOUT_PARITY: u64 = 128;
 impl Store {
     /// Makes all changes durable. Errors leave the devices at the last consistency point and stop the engine.
     pub fn consistency_point(&mut self) -> Result<()> {
+        self.land()?;
         self.check_running()?;
         let done = self.reclaim_along().and_then(|()| self.try_consistency_point());
         if let Err(error) = &done {
@@ -38,6 +39,12 @@ impl Store {
     }
 
     fn try_consistency_point(&mut self) -> Result<()> {
+        let (placed, freed) = self.prepare_point()?;
+        self.finish_point(&placed, &freed)
+    }
+
+    /// Gives all that changed its place. Also gives what the last consistency point uses and this one does not.
+    pub(super) fn prepare_point(&mut self) -> Result<(Placed, Freed)> {
         self.fix_noted()?;
         match self.demote() {
             Err(Error::Damaged { .. }) => {} // it goes on with what moves so far
@@ -69,19 +76,34 @@ impl Store {
         // Nothing is taken any more before the superblock is durable; the lists of areas are those of the time after.
         let freed = self.release_pending();
         self.fill_top_areas()?;
-        self.write_all(&placed, &freed)?;
+        Ok((placed, freed))
+    }
+
+    /// Writes all that has its place, and makes it durable.
+    pub(super) fn finish_point(&mut self, placed: &[Written], freed: &Freed) -> Result<()> {
+        self.write_all(placed, freed)?;
         self.raid.flush()?;
         self.commit_superblock(self.sb.clone())?;
-        self.counts.consistency_points += 1;
-        self.activity.end((self.raid.counts(), self.raid.drive_counts()));
         placed.iter().for_each(|(_, at, _)| self.cache.set_state_at(*at, State::Clean));
+        self.end_changes();
+        self.end_point();
+        Ok(())
+    }
+
+    /// What changed has its place and is as any other block.
+    pub(super) fn end_changes(&mut self) {
         self.end_moves();
         self.end_packing();
         self.end_fakes();
+    }
+
+    /// A consistency point is durable.
+    pub(super) fn end_point(&mut self) {
+        self.counts.consistency_points += 1;
+        self.activity.end((self.raid.counts(), self.raid.drive_counts()));
         self.objects.end_point();
-        self.log.swap(self.sb.point);
+        self.log.swap(self.durable.point, self.durable.applied);
         self.shrink_cache();
-        Ok(())
     }
 
     /// Makes what became of drives durable: the last consistency point again, under a new number. What waits still waits.
@@ -97,15 +119,25 @@ impl Store {
     }
 
     /// Makes a superblock durable; what it names is so already.
-    fn commit_superblock(&mut self, mut sb: Superblock) -> Result<()> {
+    fn commit_superblock(&mut self, sb: Superblock) -> Result<()> {
+        let sb = self.next_superblock(sb);
+        self.raid.write_superblock(self.sb_slot, sb.cp, &sb.encode())?;
+        self.raid.flush()?;
+        self.note_durable(sb);
+        Ok(())
+    }
+
+    /// A superblock as it is to be written in the place for the next one.
+    pub(super) fn next_superblock(&mut self, mut sb: Superblock) -> Superblock {
         sb.previous = self.durable.cp;
         (sb.missing, sb.filling) = (self.raid.missing(), self.raid.filling());
         self.sb_slot = 1 - self.sb_slot;
-        self.raid.write_superblock(self.sb_slot, sb.cp, &sb.encode())?;
-        self.raid.flush()?;
+        sb
+    }
+
+    pub(super) fn note_durable(&mut self, sb: Superblock) {
         self.raid.note_superblock();
         self.durable = sb;
-        Ok(())
     }
 
     /// Gives every dirty block a place. Doing so dirties blocks of maps, which come later in the order or again.

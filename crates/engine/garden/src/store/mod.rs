@@ -20,6 +20,7 @@ mod dirty;
 mod fake;
 mod find;
 mod fixup;
+mod flight;
 mod groups;
 mod heap;
 mod key;
@@ -55,6 +56,7 @@ use std::{
 use clean::Gardener;
 use dirty::KeySet;
 use fake::Fake;
+use flight::Flight;
 use layout::Forecast;
 use packing::Packing;
 use relocate::Moves;
@@ -246,6 +248,8 @@ pub(crate) struct Store {
     pub reading: Reading,
     pub objects: Objects,
     pub gardener: Gardener,
+    /// The consistency point that is on its way to the drives.
+    flight: Option<Flight>,
     /// Why nothing may be changed any more.
     pub stopped: Option<String>,
     /// Something was changed since this was cleared.

@@ -205,6 +205,7 @@ impl Store {
             reading: Reading::default(),
             objects: Objects::default(),
             gardener: Gardener::default(),
+            flight: None,
             stopped: None,
             touched: false,
         }

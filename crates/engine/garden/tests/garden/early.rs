@@ -24,9 +24,12 @@ struct Run {
     trees: Vec<Tree>,
 }
 
-fn record(operations: &[Operation], limits: Limits) -> Run {
-    let devices: Vec<Arc<MemoryDevice>> = TINY.devices().into_iter().map(Arc::new).collect();
-    let rig = Rig::on(&TINY, devices.iter().map(|device| device.clone() as _).collect(), LIMITS);
+/// Without parity consistency points are written while operations go on.
+const PLAIN: Shape = Shape { groups: &[(1, false), (2, false)], media: &[], stripes: 128, log_bytes: 400 << 10 };
+
+fn record(shape: &Shape, operations: &[Operation], limits: Limits) -> Run {
+    let devices: Vec<Arc<MemoryDevice>> = shape.devices().into_iter().map(Arc::new).collect();
+    let rig = Rig::on(shape, devices.iter().map(|device| device.clone() as _).collect(), LIMITS);
     set_root(rig.fs()).unwrap();
     rig.garden().consistency_point().unwrap();
     drop(rig);
@@ -79,21 +82,23 @@ fn check(run: &Run, plan: &CrashPlan) -> (u64, u64) {
 fn a_moment_at_or_after_the_last_sync_is_there_whenever_power_is_lost() {
     let plan = CrashPlan { exhaustive_up_to: 4, samples: 8, tears: 3, seed: Seed(1) };
     let roomy = Limits { dirty_bytes: 64 << 20, ..LIMITS };
-    for limits in [LIMITS, roomy] {
-        let run = record(&story(), limits);
+    for (shape, limits) in [(TINY, LIMITS), (TINY, roomy), (PLAIN, LIMITS)] {
+        let run = record(&shape, &story(), limits);
         let (states, between) = check(&run, &plan);
         assert!(states > 60 && between > 10, "{states} states, {between} of them after the last sync");
     }
 }
 
-/// Drawn operations: how many of which seed, whether all of them fit in memory, and how many states of each moment are looked at.
-const DRAWN: &[(u64, usize, bool, usize)] = &[
-    (0, 300, false, 6),
-    (1, 200, true, 4),
-    (2, 200, false, 4),
-    (3, 150, true, 4),
-    (4, 200, false, 4),
-    (5, 150, true, 4),
+/// Drawn operations: how many of which seed, on which shape, whether all of them fit in memory, and how many states of each moment are
+/// looked at.
+const DRAWN: &[(u64, usize, Shape, bool, usize)] = &[
+    (0, 300, TINY, false, 6),
+    (1, 200, TINY, true, 4),
+    (2, 200, PLAIN, false, 4),
+    (3, 150, TINY, true, 4),
+    (4, 200, TINY, false, 4),
+    (5, 150, PLAIN, true, 4),
+    (6, 300, PLAIN, false, 6),
 ];
 
 #[test]
@@ -101,10 +106,10 @@ fn so_it_is_for_drawn_operations() {
     let options =
         SequenceOptions { boundaries: vec![0, 1, 160, 4096, 40_960], reopen: false, ..SequenceOptions::default() };
     let mut all_between = 0;
-    for &(seed, operations, is_roomy, samples) in DRAWN {
+    for &(seed, operations, shape, is_roomy, samples) in DRAWN {
         let drawn: Vec<Operation> = Draw::new(Seed(seed), &options).take(operations).collect();
         let dirty_bytes = if is_roomy { 64 << 20 } else { LIMITS.dirty_bytes };
-        let run = record(&drawn, Limits { dirty_bytes, ..LIMITS });
+        let run = record(&shape, &drawn, Limits { dirty_bytes, ..LIMITS });
         let plan = CrashPlan { exhaustive_up_to: 4, samples, tears: 2, seed: Seed(seed) };
         let (states, between) = check(&run, &plan);
         assert!(states > 10, "seed {seed}: {states} states");

@@ -12,6 +12,7 @@ mod drives;
 mod dump;
 mod early;
 mod faults;
+mod flight;
 mod forged;
 mod gardening;
 mod guard;

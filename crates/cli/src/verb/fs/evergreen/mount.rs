@@ -56,7 +56,7 @@ fn serve(custodian: &Custodian, place: &Place, args: &FsMountArgs, quiet: bool) 
     let device = if args.read_only { place.look()? } else { place.open()? };
     let Opened { store, fs } = place.evergreen(device, limits(&args.how))?;
     tell_torn(place, &store);
-    let (threads, write_back, read_only) = (args.how.threads, args.how.write_back, args.read_only);
+    let (threads, write_back, read_only) = (args.how.threads, args.how.kernel_keeps(), args.read_only);
     let mut chores = Chores::new(args.how.point_every);
     thread::scope(|scope| {
         let _attended = (!read_only).then(|| {
