@@ -31,11 +31,11 @@ pub struct MakeOptions {
 }
 
 impl MakeOptions {
-    /// What suits a device of so many bytes: nodes of 4 MiB from 4 GiB on, of a smaller one a thousandth or so, for some nodes must
-    /// always be free.
+    /// What suits a device of so many bytes: nodes of 4 MiB from 1 GiB on, of a smaller one a 256th or so, for some nodes must always be
+    /// free. With smaller ones it ages more: each that is written apart from its neighbours is a seek.
     pub fn suited(uuid: [u8; 16], device_bytes: u64) -> Self {
         let most = u64::from(Shape::default().node_bytes);
-        Self::with_nodes(uuid, 1 << (device_bytes / 1024).clamp(64 << 10, most).ilog2())
+        Self::with_nodes(uuid, 1 << (device_bytes / 256).clamp(64 << 10, most).ilog2())
     }
 
     /// What suits nodes of so many bytes: a 32nd of one for a basement, 4 to 128 KiB, and for a unit a 64th or a little less, 4 to 64 KiB,
