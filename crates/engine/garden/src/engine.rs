@@ -18,17 +18,10 @@ use senesce_objects::ObjectStore;
 
 use crate::{
     error::{Error, Result},
-    format::{
-        label::Group,
-        operation::{Act, Operation},
-    },
+    format::operation::{Act, Operation},
     fs::VolumeFs,
     log::Log,
-    raid::{DriveCounts, DriveState, RaidCounts},
-    store::{
-        self, Counts, FormatOptions, Gardening, LeftOut, Limits, Opened, RebuildStep, ScrubReport, ScrubStep, Store,
-        Worth,
-    },
+    store::{self, FormatOptions, Gardening, Limits, Opened, RebuildStep, ScrubStep, Store, Worth},
     volume::Done,
 };
 
@@ -41,54 +34,6 @@ pub struct VolumeOptions {
     pub inodes: u64,
     /// Seeds the order of names in directories.
     pub seed: u64,
-}
-
-/// What an aggregate holds and what it has left, in blocks of 4,096 bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AggregateReport {
-    /// All blocks, without parity.
-    pub blocks: u64,
-    /// Blocks that are free in the state in memory.
-    pub free: u64,
-    /// Of these, blocks that are kept for maps and for deleting.
-    pub kept: u64,
-    /// The last consistency point.
-    pub cp: u64,
-    /// The RAID groups, as the drives' labels have them.
-    pub groups: Vec<Group>,
-    /// Blocks of each allocation area that may be taken now, by RAID group; `None` where they were not counted yet.
-    pub area_free: Vec<Vec<Option<u64>>>,
-    /// Drives that are missing, by their place.
-    pub missing_drives: Vec<u32>,
-    /// Devices that were given and are not used.
-    pub left_out: Vec<LeftOut>,
-    /// How far the scrub is, and what it found.
-    pub scrub: ScrubReport,
-    /// What the engine counted since it was opened.
-    pub counts: Counts,
-    /// What the drives were asked for since then.
-    pub raid: RaidCounts,
-    /// What they were asked for from the end of the consistency point before the last one to the end of that.
-    pub raid_last_point: RaidCounts,
-    /// The same by drive, in the order of their places.
-    pub drives: Vec<DriveReport>,
-}
-
-/// A place for a drive: what is there, and what it was asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DriveReport {
-    /// Its RAID group.
-    pub group: usize,
-    /// Whether it holds parity.
-    pub parity: bool,
-    /// The name of the device, if there is one.
-    pub device: Option<String>,
-    /// What became of it.
-    pub state: DriveState,
-    /// Since the aggregate was opened.
-    pub counts: DriveCounts,
-    /// From the end of the consistency point before the last one to the end of that.
-    pub last_point: DriveCounts,
 }
 
 /// When an operation is acknowledged.
@@ -125,8 +70,9 @@ pub(crate) struct Commits {
 }
 
 impl Commits {
-    /// Makes a consistency point, if it would change anything.
+    /// Makes a consistency point, if it would change anything. One that failed before may have left nothing to write: that is told again.
     pub fn make_point(&mut self, store: &mut Store) -> Result<()> {
+        store.check_running()?;
         let is_newer = store.sb.next_object != store.durable.next_object;
         if store.is_waiting() || is_newer || store.log.last() > store.sb.applied {
             store.consistency_point()?;
@@ -313,42 +259,6 @@ impl Garden {
         store.scrub.done = stripe;
         Ok(())
     }
-
-    /// What it holds and has left.
-    pub fn report(&self) -> AggregateReport {
-        let store = self.shared.lock();
-        AggregateReport {
-            blocks: store.raid.geometry.blocks(),
-            free: store.sb.free,
-            kept: store.kept(),
-            cp: store.durable.cp,
-            groups: store.raid.geometry.groups.clone(),
-            area_free: store
-                .areas()
-                .map(|heap| heap.areas().map(|area| area.counted.then_some(area.free)).collect())
-                .collect(),
-            missing_drives: store.raid.missing(),
-            left_out: store.left_out.clone(),
-            scrub: store.scrub,
-            counts: store.counts,
-            raid: store.raid.counts(),
-            raid_last_point: store.activity.last.0,
-            drives: report_drives(&store),
-        }
-    }
-}
-
-fn report_drives(store: &Store) -> Vec<DriveReport> {
-    let states = store.raid.drive_states().into_iter();
-    let drive = |(drive, (counts, (device, state)))| DriveReport {
-        group: store.raid.geometry.group_of(drive),
-        parity: store.raid.is_parity(drive),
-        device,
-        state,
-        counts,
-        last_point: store.activity.last.1.get(drive).copied().unwrap_or_default(),
-    };
-    store.raid.drive_counts().into_iter().zip(states).enumerate().map(drive).collect()
 }
 
 impl Shared {

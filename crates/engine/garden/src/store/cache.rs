@@ -185,8 +185,11 @@ impl Cache {
 
     /// A block that was pinned, if it is still there, may leave.
     pub fn unpin(&mut self, key: Key, At(at): At) {
-        if let Some(buffer) = self.buffers[at as usize].as_mut().filter(|buffer| buffer.key == key) {
-            buffer.pinned = false;
+        let buffer = self.buffers[at as usize].as_mut().filter(|buffer| buffer.key == key);
+        let Some(buffer) = buffer else { return };
+        buffer.pinned = false;
+        if buffer.state == State::Clean {
+            self.set_state_at(At(at), State::Clean);
         }
     }
 
@@ -266,9 +269,9 @@ impl Cache {
             let is_there = self.buffers[at.0 as usize].as_ref().is_some_and(|buffer| buffer.key == key);
             let Some(at) = is_there.then_some(at).or_else(|| self.places.get(key)) else { continue };
             let buffer = self.at_mut(at);
-            if buffer.state != State::Clean {
-                buffer.queued = false; // comes back to the queue when it is clean again
-            } else if std::mem::take(&mut buffer.used) || buffer.pinned {
+            if buffer.state != State::Clean || buffer.pinned {
+                buffer.queued = false; // comes back to the queue when it may leave
+            } else if std::mem::take(&mut buffer.used) {
                 self.clean.push_back((key, at));
             } else {
                 self.remove(key);

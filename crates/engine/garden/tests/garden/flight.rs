@@ -161,6 +161,7 @@ fn one_that_fails_is_told_at_the_next_sync_and_leaves_what_was_synced() {
         }
     }
     assert!(rig.fs().sync_all().is_err());
+    assert!(rig.garden().consistency_point().is_err(), "who closes it is told, too");
     assert!(write(&rig, ino, 0, 1).is_err());
     drive.heal();
     rig.open().unwrap();
