@@ -7,7 +7,7 @@ use senesce_core::Bytes;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Of an evergreen")]
 pub struct FsTreeArgs {
-    /// Bytes of a node of the tree at most; 4MiB by default, on devices below 4GiB a thousandth of them.
+    /// Bytes of a node of the tree at most; 4MiB by default, on devices below 1GiB a 256th of them.
     #[arg(long, value_name = "SIZE")]
     pub node_size: Option<Bytes>,
     /// Bytes of a basement, the part of a leaf that is read for one block; a 32nd of a node by default, 4KiB to 128KiB.

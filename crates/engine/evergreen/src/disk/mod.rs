@@ -30,6 +30,7 @@ pub use shape::{KeyOrder, Shape};
 pub(crate) use slots::{SLOTS_AT, newest_of};
 pub use slots::{Slots, clear_slots, is_evergreen, read_newest, read_slots, write_superblock};
 pub use space::{Fit, Space, SpaceStatistics};
+pub(crate) use superblock::MOST_COUNTED;
 pub use superblock::{MAX_MAP_PIECES, MapPlace, Superblock};
 
 /// The version of everything on the device.

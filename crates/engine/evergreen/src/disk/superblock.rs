@@ -11,7 +11,7 @@ use crate::log::LogStart;
 pub(super) const MAGIC: &[u8; 8] = b"SNSCevrg";
 const SUM_AT: usize = 4088;
 /// What is counted on and on is never more: no device lasts so long.
-const MOST: u64 = 1 << 62;
+pub(crate) const MOST_COUNTED: u64 = 1 << 62;
 const MAP_AT: usize = 256;
 
 /// Pieces of the map of nodes at most.
@@ -171,8 +171,8 @@ impl Superblock {
             ("replay position", replay.position),
             ("replay sequence", replay.sequence),
         ] {
-            if number > MOST {
-                return damage(field, &number, &format!("at most {MOST}"));
+            if number > MOST_COUNTED {
+                return damage(field, &number, &format!("at most {MOST_COUNTED}"));
             }
         }
         Ok(Self { uuid: array_at(block, 16), geometry, shape, generation, map, root, next_node, live_bytes, replay })

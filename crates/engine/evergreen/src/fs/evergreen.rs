@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use senesce_fsapi::{FsResult, Ino, Timestamp};
+use senesce_fsapi::{FsError, FsResult, Ino, Timestamp};
 
 use super::{
     entry::Entry,
@@ -21,8 +21,6 @@ use crate::{
 
 /// What the record of the layout begins with: the version.
 pub(super) const VERSION: u8 = 1;
-/// So many numbers of inodes are taken at once: those that were not used are lost at the next opening.
-const INOS_AT_ONCE: u64 = 1024;
 
 /// So many inodes are kept in memory, if nothing else is said: some 30 MiB.
 const INODES_KEPT: usize = 1 << 16;
@@ -170,12 +168,15 @@ impl<S: KeyValue> EvergreenFs<S> {
         batch.claim.bytes -= object.inode.claim(ino, &object.home);
     }
 
-    /// A number that no inode ever had.
+    /// A number that no inode ever had. Errors: `NoSpace` if none is left.
     pub(super) fn new_ino(&self) -> FsResult<Ino> {
         let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        if numbers.next > keys::MOST_INO {
+            return Err(FsError::NoSpace);
+        }
         if numbers.next == numbers.taken {
             // Written before any of them is used: of two makers the second may be durable alone.
-            let taken = numbers.taken + INOS_AT_ONCE;
+            let taken = numbers.taken + keys::INOS_AT_ONCE;
             let mut batch = Batch::new();
             batch.put(keys::next_ino_key(), taken.to_le_bytes().to_vec());
             self.store.apply(batch)?;

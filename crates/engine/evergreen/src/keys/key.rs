@@ -137,11 +137,14 @@ pub fn next_ino_key() -> Vec<u8> {
     vec![SYSTEM, NEXT_INO]
 }
 
+/// So many numbers of inodes are taken at once: those that were not used are lost at the next opening.
+pub const INOS_AT_ONCE: u64 = 1024;
+
 /// The number in that record. Errors: what is not so, in words.
 pub fn next_ino_of(value: &[u8]) -> Result<u64, String> {
     let number = u64::from_le_bytes(value.try_into().map_err(|_| "it is no number")?);
     // Of those that are taken at once some may be behind the last that may be.
-    if number <= 2 * MOST_INO {
+    if number <= MOST_INO + INOS_AT_ONCE {
         Ok(number)
     } else {
         Err(format!("inodes below {number}; none has more than {MOST_INO}"))

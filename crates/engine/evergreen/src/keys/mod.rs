@@ -22,8 +22,8 @@ mod key;
 mod number;
 
 pub use home::Home;
-pub use key::{Key, home_of_key, layout_key, next_ino_key, next_ino_of, orphan_key, orphans};
+pub use key::{INOS_AT_ONCE, Key, home_of_key, layout_key, next_ino_key, next_ino_of, orphan_key, orphans};
 pub(crate) use number::{put_number, take_number};
 
 /// No inode has a greater number: none lasts so long that more are made.
-const MOST_INO: u64 = 1 << 62;
+pub(crate) const MOST_INO: u64 = 1 << 62;

@@ -10,7 +10,7 @@ use senesce_block::BlockDevice;
 use super::{Core, Durable, Evergreen, Limits, State, figures::Counters, pool::Pool, work::Bell};
 use crate::{
     Error, Result,
-    disk::{Area, Damage, Geometry, NodeMap, Shape, Slots, Space, clear_slots, newest_of, read_slots},
+    disk::{Area, Damage, Geometry, MOST_COUNTED, NodeMap, Shape, Slots, Space, clear_slots, newest_of, read_slots},
     log::{Log, LogStart, Replay, erase_frames},
     node::Gather,
     tree::Tree,
@@ -148,8 +148,8 @@ impl Evergreen {
         let mut group = Gather::default();
         for batch in &mut replay {
             let (_, batch) = batch.map_err(|error| beside(&slots, error))?;
-            // No more than one batch could give back, should all that be wrong.
-            live = live.saturating_add_signed(batch.claim.bytes).min(i64::MAX as u64);
+            // No more than a superblock may say, should all that be wrong.
+            live = live.saturating_add_signed(batch.claim.bytes).min(MOST_COUNTED);
             group.add(batch);
             if group.weight() >= most {
                 counters.note_passed_over(receive(&mut tree, &mut group, &limits)?);

@@ -15,6 +15,7 @@ use super::{Evergreen, Limits, MakeOptions, open::Step};
 use crate::{
     Batch, KeyValue, Message, check_store,
     disk::{KeyOrder, Shape},
+    log::encode_batch,
 };
 
 const KEYS: u64 = 600;
@@ -134,4 +135,31 @@ fn entries(store: &Evergreen) -> Vec<(Vec<u8>, Vec<u8>)> {
         })
         .unwrap();
     all
+}
+
+/// A log with right checksums may hold any claim.
+#[test]
+fn what_a_log_says_that_is_live_is_no_more_than_a_superblock_may_say() {
+    let store = made();
+    let device = store.core.area.device().clone();
+    let mut batch = Batch::new();
+    batch.put(&b"key"[..], &b"value"[..]);
+    batch.claim.bytes = i64::MAX;
+    store.log.append_record(&encode_batch(&batch)).unwrap();
+    store.sync().unwrap();
+    drop(store);
+    let limits = Limits { cache_bytes: 256 << 10, dirty_bytes: 256 << 10 };
+    for _ in 0..3 {
+        let store = Evergreen::open(device.clone(), limits).unwrap();
+        put_removal(&store);
+        store.checkpoint().unwrap();
+    }
+}
+
+/// Changes something, even if all space is claimed.
+fn put_removal(store: &Evergreen) {
+    let mut batch = Batch::new();
+    batch.delete(&b"key"[..]);
+    batch.claim.is_removal = true;
+    store.apply(batch).unwrap();
 }

@@ -72,7 +72,7 @@ fn keys_in_order_cost_few_readings_and_others_one_basement_each() {
         format!("{leaf_reads} readings of {leaves} leaves, {inner_reads} of others, in {read_requests} requests");
     // Where a parent ends a leaf is read as a header and two pieces.
     assert!((leaves..leaves * 5 / 4).contains(&leaf_reads), "{found}");
-    // Two leaves at once that lie behind each other, for as many as a quarter of the memory has room for, and small parents.
+    // Some leaves that lie behind each other at once, as many as a quarter of the memory has room for, and small parents.
     assert!(read_requests + 2 < leaf_reads + inner_reads, "{found}");
     let stored = KEYS * 226;
     assert!((stored / 2..stored * 5 / 4).contains(&all.leaf_read_bytes), "{} bytes", all.leaf_read_bytes);

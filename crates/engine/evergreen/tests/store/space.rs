@@ -159,8 +159,15 @@ fn what_a_small_device_says_that_it_holds_it_holds() {
         assert!(live > most * 99 / 100, "of {bytes} bytes {most} can be claimed; {live} are when there is no space");
         assert!(most > bytes * 2 / 5, "{most} of {bytes}");
     }
+}
+
+#[test]
+fn nodes_are_a_256th_of_a_small_device() {
+    let nodes = |bytes: u64| MakeOptions::suited([3; 16], bytes).shape.node_bytes >> 10;
+    let sizes = [1 << 20, 40 << 20, 320 << 20, (1 << 30) - 1, 1 << 30, 1 << 40];
+    assert_eq!(sizes.map(nodes), [64, 128, 1024, 2048, 4096, 4096], "KiB");
     let usual = MakeOptions::new([3; 16]);
-    assert_eq!(format!("{:?}", MakeOptions::suited([3; 16], 4 << 30)), format!("{usual:?}"));
+    assert_eq!(format!("{:?}", MakeOptions::suited([3; 16], 1 << 30)), format!("{usual:?}"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use senesce_evergreen::{Batch, EvergreenFs, FsOptions, KeyValue, Message, ModelStore, check_files};
-use senesce_fsapi::{Caller, FileSystem, Ino, NewNode, RenameHow, SetXattrHow};
+use senesce_fsapi::{Caller, FileSystem, FsError, Ino, NewNode, RenameHow, SetXattrHow};
 
 use super::rig::large;
 
@@ -126,12 +126,24 @@ fn a_symbolic_link_without_its_target_is_found_once() {
 
 #[test]
 fn the_next_number_of_an_inode_is_one_that_can_be_counted_on() {
-    for (next, is_whole) in [(1000, true), (1 << 63, true), ((1 << 63) + 1, false), (u64::MAX, false)] {
+    let last = (1 << 62) + 1024;
+    for (next, is_whole) in [(1000, true), (1 << 62, true), (last, true), (last + 1, false), (u64::MAX, false)] {
         let (store, mut batch) = (copy(&sample()), Batch::new());
         batch.put(&b"s\x01"[..], u64::to_le_bytes(next).to_vec());
         store.apply(batch).unwrap();
         assert_eq!(check_files(&store).unwrap().is_empty(), is_whole, "{next}");
-        let told = EvergreenFs::open(store).map(drop).map_err(|error| error.to_string());
-        assert_eq!(told.is_err_and(|told| told.contains("none has more than")), !is_whole, "{next}");
+        let fs = match EvergreenFs::open(store) {
+            Ok(fs) => fs,
+            Err(error) => {
+                assert!(!is_whole && error.to_string().contains("none has more than"), "{next}: {error}");
+                continue;
+            }
+        };
+        assert!(is_whole, "{next}");
+        match fs.make_node(&Caller::default(), Ino::ROOT, b"new", &NewNode::file(0o600)) {
+            Ok(made) => assert_eq!(made.ino.0, next),
+            Err(error) => assert!(next > 1 << 62 && matches!(error, FsError::NoSpace), "{next}: {error}"),
+        }
+        assert_eq!(check_files(&fs.into_store()).unwrap(), Vec::<String>::new(), "{next}");
     }
 }
