@@ -35,26 +35,22 @@ impl Area {
     ///
     /// Errors: `Device`; `Invalid` for more than there is. Cost: a request for each extent that has a part of it, of whole blocks.
     pub fn read(&self, extents: &[Extent], offset: u64, len: usize) -> Result<Bytes> {
-        self.expect_room(extents, offset + len as u64)?;
-        let (from, to) = whole_blocks(offset, len);
-        let mut bytes = vec![0; (to - from) as usize];
+        self.read_counting(extents, offset, len).map(|(bytes, _)| bytes)
+    }
+
+    /// The same, and how many requests it took.
+    pub fn read_counting(&self, extents: &[Extent], offset: u64, len: usize) -> Result<(Bytes, u64)> {
+        let (block, end) = (BLOCK as u64, offset + len as u64);
+        self.expect_room(extents, end)?;
+        let (from, to) = (offset / block * block, end.next_multiple_of(block));
+        let (mut bytes, mut requests) = (vec![0; (to - from) as usize], 0);
         self.for_each_piece(extents, from, to, |at, part| {
+            requests += 1;
             let part = (part.start - from) as usize..(part.end - from) as usize;
             Ok(self.device.read_at(at, &mut bytes[part])?)
         })?;
         let skipped = (offset - from) as usize;
-        Ok(Bytes::from(bytes).slice(skipped..skipped + len))
-    }
-
-    /// How many requests such a reading takes.
-    pub fn read_requests(&self, extents: &[Extent], offset: u64, len: usize) -> u64 {
-        let (from, to) = whole_blocks(offset, len);
-        let mut requests = 0;
-        self.for_each_piece(extents, from, to, |_, _| {
-            requests += 1;
-            Ok(())
-        })
-        .map_or(0, |()| requests)
+        Ok((Bytes::from(bytes).slice(skipped..skipped + len), requests))
     }
 
     /// Writes bytes to the extents, one behind the other; zeros behind them to the end of the block. Not durable before the next flush.
@@ -99,12 +95,6 @@ impl Area {
     }
 }
 
-/// The first byte and the one behind the last of the blocks that have some of `len` bytes from `offset` on.
-fn whole_blocks(offset: u64, len: usize) -> (u64, u64) {
-    let block = BLOCK as u64;
-    (offset / block * block, (offset + len as u64).next_multiple_of(block))
-}
-
 impl fmt::Debug for Area {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Area").field("device", &self.device.name()).field("geometry", &self.geometry).finish()
@@ -142,8 +132,7 @@ mod tests {
         area.write(&extents, vec![1; 24_000]).unwrap();
         let mut requests = 0;
         for (offset, len) in [(100, 20_000), (100, 5), (16_383, 1), (16_383, 2)] {
-            area.read(&extents, offset, len).unwrap();
-            requests += area.read_requests(&extents, offset, len);
+            requests += area.read_counting(&extents, offset, len).unwrap().1;
         }
         let counts = device.counts();
         assert_eq!((counts.writes, counts.reads, requests), (2, 6, 6));

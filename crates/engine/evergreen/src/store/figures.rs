@@ -5,6 +5,13 @@ use std::sync::{
     atomic::{AtomicU64, Ordering::Relaxed},
 };
 
+use bytes::Bytes;
+
+use crate::{
+    Result,
+    disk::{Area, Extent},
+};
+
 /// What was read and written since a store was opened. A read of a node is one reading of its header, of parts of it, or of all of it, however
 /// many requests it took: of nodes that are read at once, for they lie one behind the other, each is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,8 +88,11 @@ impl Counters {
         self.0.read_bytes[kind].fetch_add(bytes as u64, Relaxed);
     }
 
-    pub(super) fn note_read_requests(&self, requests: u64) {
+    /// Reads from the area, and notes the requests.
+    pub(super) fn read(&self, area: &Area, extents: &[Extent], at: usize, bytes: usize) -> Result<Bytes> {
+        let (bytes, requests) = area.read_counting(extents, at as u64, bytes)?;
         self.0.read_requests.fetch_add(requests, Relaxed);
+        Ok(bytes)
     }
 
     pub(super) fn note_write(&self, is_leaf: bool, bytes: usize) {

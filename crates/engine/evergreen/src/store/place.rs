@@ -103,12 +103,11 @@ impl Core {
             }
             Member::Clean { id, place, .. } => {
                 // What cannot be read stays where it is, for whoever asks for it.
-                let Ok(bytes) = self.area.read(&place.extents, 0, place.bytes as usize) else {
+                let Ok(bytes) = self.counters.read(&self.area, &place.extents, 0, place.bytes as usize) else {
                     self.counters.note_passed_over(1);
                     return Ok(());
                 };
                 self.counters.note_read(member.is_leaf(), bytes.len());
-                self.counters.note_read_requests(self.area.read_requests(&place.extents, 0, bytes.len()));
                 let mut bytes = Vec::from(bytes);
                 let Some(sum) = renew(&mut bytes, place.header_sum, generation) else {
                     self.counters.note_passed_over(1);

@@ -3,7 +3,7 @@
 use super::figures::Counters;
 use crate::{
     Result,
-    disk::{Area, Extent, NodeId, NodeMap, Place},
+    disk::{Area, NodeId, NodeMap, Place},
     tree::{Known, Source},
 };
 
@@ -16,12 +16,6 @@ pub(super) struct Pool {
 impl Pool {
     pub(super) fn new(area: Area, counters: Counters) -> Self {
         Self { area, counters }
-    }
-
-    fn read_counted(&self, extents: &[Extent], at: usize, bytes: usize) -> Result<bytes::Bytes> {
-        let read = self.area.read(extents, at as u64, bytes)?;
-        self.counters.note_read_requests(self.area.read_requests(extents, at as u64, bytes));
-        Ok(read)
     }
 }
 
@@ -38,7 +32,7 @@ impl Source for Pool {
     }
 
     fn read(&self, place: &Place, at: usize, bytes: usize) -> Result<bytes::Bytes> {
-        self.read_counted(&place.extents, at, bytes)
+        self.counters.read(&self.area, &place.extents, at, bytes)
     }
 
     fn read_row(&self, place: &Place, at: usize, behind: &[(NodeId, Place)]) -> Result<Vec<bytes::Bytes>> {
@@ -56,7 +50,7 @@ impl Source for Pool {
             room += place.extents.units() as usize * unit;
         }
         let end = parts.last().map_or(at, |part| part.1);
-        let bytes = self.read_counted(&extents, at, end - at)?;
+        let bytes = self.counters.read(&self.area, &extents, at, end - at)?;
         Ok(parts.into_iter().map(|(from, to)| bytes.slice(from - at..to - at)).collect())
     }
 

@@ -19,13 +19,14 @@ use crate::{
 };
 
 const KEYS: u64 = 600;
+const LIMITS: Limits = Limits { cache_bytes: 256 << 10, dirty_bytes: 256 << 10 };
 
 fn made() -> Evergreen {
     let device = Arc::new(MemoryDevice::new("disk", Size(4 << 20)));
     let shape = Shape { node_bytes: 4096, basement_bytes: 1024, fanout: 4, key_order: KeyOrder::BirthPath };
     let options = MakeOptions { uuid: [7; 16], shape, unit_bytes: 4096, log_bytes: Some(128 << 10) };
     Evergreen::make(device.clone(), &options).unwrap();
-    Evergreen::open(device, Limits { cache_bytes: 256 << 10, dirty_bytes: 256 << 10 }).unwrap()
+    Evergreen::open(device, LIMITS).unwrap()
 }
 
 fn put(store: &Evergreen, number: u64) {
@@ -148,18 +149,13 @@ fn what_a_log_says_that_is_live_is_no_more_than_a_superblock_may_say() {
     store.log.append_record(&encode_batch(&batch)).unwrap();
     store.sync().unwrap();
     drop(store);
-    let limits = Limits { cache_bytes: 256 << 10, dirty_bytes: 256 << 10 };
     for _ in 0..3 {
-        let store = Evergreen::open(device.clone(), limits).unwrap();
-        put_removal(&store);
+        let store = Evergreen::open(device.clone(), LIMITS).unwrap();
+        // A change that is possible even if all space is claimed.
+        let mut batch = Batch::new();
+        batch.delete(&b"key"[..]);
+        batch.claim.is_removal = true;
+        store.apply(batch).unwrap();
         store.checkpoint().unwrap();
     }
-}
-
-/// Changes something, even if all space is claimed.
-fn put_removal(store: &Evergreen) {
-    let mut batch = Batch::new();
-    batch.delete(&b"key"[..]);
-    batch.claim.is_removal = true;
-    store.apply(batch).unwrap();
 }
