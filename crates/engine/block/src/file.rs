@@ -126,18 +126,16 @@ impl FileDevice {
         let alignment = DIRECT_ALIGNMENT as usize;
         let head = (offset.next_multiple_of(alignment as u64) - offset) as usize;
         let middle = (len - head) / alignment * alignment;
-        let write = |file: &File, from: usize, memory: &[u8]| {
-            whole(memory.len(), |done| rustix::io::pwrite(file, &memory[done..], offset + (from + done) as u64))
-        };
         self.with_aligned(middle, |memory| {
             for (from, to) in [(0, head), (head + middle, len)] {
                 let memory = &mut memory[..to - from];
                 gather(parts, from, memory);
-                write(&self.file, from, memory)?;
+                write_whole(&self.file, offset + from as u64, memory)?;
             }
             gather(parts, head, memory);
-            match write(past, head, memory) {
-                Err(error) if error.kind() == io::ErrorKind::InvalidInput => write(&self.file, head, memory),
+            let offset = offset + head as u64;
+            match write_whole(past, offset, memory) {
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => write_whole(&self.file, offset, memory),
                 done => done,
             }
         })
@@ -175,6 +173,10 @@ fn whole(len: usize, mut transfer: impl FnMut(usize) -> Result<usize, Errno>) ->
         }
     }
     Ok(())
+}
+
+fn write_whole(file: &File, offset: u64, memory: &[u8]) -> io::Result<()> {
+    whole(memory.len(), |done| rustix::io::pwrite(file, &memory[done..], offset + done as u64))
 }
 
 /// Takes what lies in parts, seen as one, from byte `from` on.
@@ -219,18 +221,15 @@ impl BlockDevice for FileDevice {
 
     fn write_at(&self, offset: u64, data: &[u8]) -> BlockResult<()> {
         check_range(self, BlockOperation::Write, offset, data.len() as u64)?;
-        let write = |memory: &[u8]| {
-            whole(memory.len(), |done| rustix::io::pwrite(&self.file, &memory[done..], offset + done as u64))
-        };
         let done = if self.options.direct {
             self.with_aligned(data.len(), |memory| {
                 memory.copy_from_slice(data);
-                write(memory)
+                write_whole(&self.file, offset, memory)
             })
         } else if let Some(past) = self.past.as_ref().filter(|_| data.len() >= LONG_WRITE) {
             self.write_long(past, offset, &[IoSlice::new(data)], data.len())
         } else {
-            write(data)
+            write_whole(&self.file, offset, data)
         };
         done.map_err(|source| self.error(BlockOperation::Write, offset, data.len(), source))
     }
@@ -275,12 +274,8 @@ impl BlockDevice for FileDevice {
         let failed = |source| self.error(BlockOperation::Write, offset, len, source);
         if self.options.direct {
             let done = self.with_aligned(len, |memory| {
-                let mut at = 0;
-                for part in parts {
-                    memory[at..at + part.len()].copy_from_slice(part);
-                    at += part.len();
-                }
-                whole(len, |done| rustix::io::pwrite(&self.file, &memory[done..], offset + done as u64))
+                gather(parts, 0, memory);
+                write_whole(&self.file, offset, memory)
             });
             return done.map_err(failed);
         }
