@@ -132,7 +132,7 @@ impl Media {
     pub fn rebuilt(&self, pvbn: u64) -> std::result::Result<(Context, Box<Block>), Damage> {
         let place = self.geometry.locate(pvbn).filter(|place| self.geometry.groups[place.group].parity);
         let place = place.ok_or_else(|| Damage::new("RAID group", "parity", "none", "a drive of it"))?;
-        let mut slot = slot::zero_slot();
+        let mut slot = slot::Slot::zeros();
         self.rebuild(place.group, place.stripe, self.geometry.first_drive(place.group) + place.drive, &mut slot)?;
         Ok((slot::decode(&slot)?, slot::payload(&slot)))
     }
@@ -141,7 +141,7 @@ impl Media {
     pub fn slot(&self, pvbn: u64) -> std::result::Result<slot::Slot, Damage> {
         let end = || format!("less than {}", self.geometry.blocks());
         let place = self.geometry.locate(pvbn).ok_or_else(|| Damage::new("pointer", "PVBN", pvbn, end()))?;
-        let mut slot = slot::zero_slot();
+        let mut slot = slot::Slot::zeros();
         let number = self.geometry.first_drive(place.group) + place.drive;
         match &self.drives[number] {
             Some(drive) if place.stripe < self.held[number] => drive
@@ -167,7 +167,7 @@ impl Media {
         out: &mut slot::Slot,
     ) -> std::result::Result<(), Damage> {
         let first = self.geometry.first_drive(group);
-        let mut other = slot::zero_slot();
+        let mut other = slot::Slot::zeros();
         let others = (first..first + self.geometry.groups[group].drives()).filter(|&number| number != missing);
         for drive in others.filter_map(|number| self.drives[number].as_ref()) {
             let read = drive.read_at(slot_offset(stripe), &mut other[..]);
@@ -221,7 +221,7 @@ type FixedSlot = std::result::Result<(Context, Box<Block>), Damage>;
 
 /// One of the slots at fixed places. The outer error is the device's.
 fn read_fixed(drive: &Arc<dyn BlockDevice>, place: u64) -> Result<FixedSlot> {
-    let mut slot = slot::zero_slot();
+    let mut slot = slot::Slot::zeros();
     drive.read_at(place * SLOT as u64, &mut slot[..])?;
     Ok(slot::decode(&slot).map(|context| (context, slot::payload(&slot))))
 }

@@ -136,7 +136,7 @@ fn judge(dump: &mut Dump, slot: &Slot, decode: impl Fn(&Block) -> std::result::R
 }
 
 fn read_slot(drive: &Arc<dyn BlockDevice>, number: u64) -> Result<Slot> {
-    let mut slot = slot::zero_slot();
+    let mut slot = Slot::zeros();
     drive.read_at(number * SLOT as u64, &mut slot[..])?;
     debug_assert!(slot.len() > BLOCK);
     Ok(slot)

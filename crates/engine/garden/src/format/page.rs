@@ -70,7 +70,7 @@ pub(crate) struct Page {
 impl Page {
     /// Zeros.
     pub fn zeros() -> Self {
-        slot::zero_slot().into()
+        Slot::zeros().into()
     }
 
     /// Any contents, to be read into.

@@ -43,13 +43,9 @@ pub(crate) struct Context {
     pub hint_block: u64,
 }
 
-pub(crate) fn zero_slot() -> Slot {
-    Slot::zeros()
-}
-
 /// Puts a payload and its trailer together.
 pub(crate) fn encode(payload: &Block, context: &Context) -> Slot {
-    let mut slot = zero_slot();
+    let mut slot = Slot::zeros();
     slot[..BLOCK].copy_from_slice(payload);
     seal(&mut slot, block_sum(payload), context);
     slot

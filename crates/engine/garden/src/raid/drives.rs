@@ -168,7 +168,7 @@ impl Raid {
     /// A slot as it lies on a drive of the group (data drives first, then parity).
     pub fn read_slot(&self, group: usize, drive: usize, stripe: u64) -> Result<Slot> {
         let device = self.holder(group, drive, stripe).ok_or_else(|| self.missing_drive(group, drive))?;
-        let mut slot = slot::zero_slot();
+        let mut slot = Slot::zeros();
         device.read_at(slot_offset(stripe), &mut slot[..])?;
         Ok(slot)
     }
@@ -181,7 +181,7 @@ impl Raid {
     /// does not give it, is taken out if its group can do without it; what was put together is right in any case.
     pub fn write_back(&mut self, group: usize, drive: usize, stripe: u64, slot: &Slot) {
         let Some(device) = self.holder(group, drive, stripe) else { return };
-        let mut again = slot::zero_slot();
+        let mut again = Slot::zeros();
         let written = device
             .write_at(slot_offset(stripe), &slot[..])
             .and_then(|()| device.read_at(slot_offset(stripe), &mut again[..]));

@@ -140,7 +140,7 @@ impl Raid {
         if !shape.parity {
             return None;
         }
-        let mut sum = slot::zero_slot();
+        let mut sum = Slot::zeros();
         for other in (0..shape.drives()).filter(|&other| other != drive) {
             stripes::xor(&mut sum, &*self.read_slot(group, other, stripe).ok()?);
         }

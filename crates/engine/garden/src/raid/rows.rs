@@ -1,11 +1,7 @@
 //! Whole stripes: as they lie on the drives, for those who check and fill drives.
 
 use super::{Drive, Raid, slot_offset, xor};
-use crate::format::{
-    SLOT,
-    bytes::array,
-    slot::{self, Slot},
-};
+use crate::format::{SLOT, bytes::array, slot::Slot};
 
 /// A stripe as it lies there; `None` stands for a drive that is missing or does not answer.
 pub(crate) struct Row {
@@ -18,7 +14,7 @@ pub(crate) struct Row {
 impl Row {
     /// The XOR of all that can be read, but for one drive.
     pub fn sum_without(&self, drive: Option<usize>) -> Slot {
-        let mut sum = slot::zero_slot();
+        let mut sum = Slot::zeros();
         let others = (0..).zip(&self.slots).filter(|(other, _)| Some(*other) != drive);
         others.filter_map(|(_, slot)| slot.as_ref()).for_each(|slot| xor(&mut sum, slot));
         sum

@@ -115,16 +115,26 @@ impl Raid {
         old
     }
 
+    /// Counts stripes that are to be written, whole or in part.
+    pub fn count_stripes(&self, places: &[Place]) {
+        for (group, _, new) in by_stripe(places) {
+            let is_full = new.len() == usize::from(self.geometry.groups[group].data_drives);
+            let counter = if is_full { &self.counters.full_stripes } else { &self.counters.partial_stripes };
+            counter.fetch_add(1, Relaxed);
+        }
+    }
+
     /// What parity is to be made of in all stripes that are to be written, from what [`read_old`](Self::read_old) gave. What stays
     /// and is in use must be what it was when parity was computed before; the caller sees to that.
     pub fn plan(&mut self, places: &[Place], mut old: Old) -> Result<Vec<StripePlan>> {
+        self.count_stripes(places);
         let mut plans = Vec::new();
         for (group, number, stripe) in by_stripe(places) {
             let kept = self.sum_of_kept(&mut old, group, number, stripe)?;
             if !self.geometry.groups[group].parity {
                 continue;
             }
-            let parity = kept.clone().unwrap_or_else(slot::zero_slot);
+            let parity = kept.clone().unwrap_or_else(Slot::zeros);
             let written = stripe.iter().fold(0, |bits, place| bits | 1 << place.drive);
             let kept = kept.map(|sum| Kept { written, sum });
             plans.push(StripePlan { group, stripe: number, parity, kept });
@@ -198,7 +208,7 @@ impl Raid {
         if !shape.parity || !self.holds(group, data, stripe) || stripe >= shape.stripes {
             return Ok(());
         }
-        let mut sum = kept.map_or_else(slot::zero_slot, |kept| kept.sum.clone());
+        let mut sum = kept.map_or_else(Slot::zeros, |kept| kept.sum.clone());
         for drive in (0..data).filter(|drive| kept.is_none_or(|kept| kept.written >> drive & 1 == 1)) {
             if let Ok(slot) = self.read_slot(group, drive, stripe) {
                 xor(&mut sum, &slot);
@@ -269,16 +279,13 @@ impl Raid {
 
     /// The sum of a stripe's data that `new` leaves as they are; `None` if that is nothing, or there is no parity.
     fn sum_of_kept(&mut self, old: &mut Old, group: usize, stripe: u64, new: &[Place]) -> Result<Option<Slot>> {
-        let full = new.len() == usize::from(self.geometry.groups[group].data_drives);
-        let counter = if full { &self.counters.full_stripes } else { &self.counters.partial_stripes };
-        counter.fetch_add(1, Relaxed);
         if !self.needs(group, stripe, new) {
             return Ok(None);
         }
         if let Some(sum) = old.sums.remove(&(group, stripe)) {
             return Ok(Some(sum));
         }
-        let (mut sum, mut unknown) = (slot::zero_slot(), None);
+        let (mut sum, mut unknown) = (Slot::zeros(), None);
         for drive in self.staying(group, new) {
             match self.old_slot(old, group, drive, stripe) {
                 Ok(slot) => xor(&mut sum, &slot),

@@ -31,11 +31,12 @@ impl Store {
     pub fn consistency_point(&mut self) -> Result<()> {
         self.land()?;
         self.check_running()?;
-        let done = self.reclaim_along().and_then(|()| self.try_consistency_point());
-        if let Err(error) = &done {
-            self.stop(error);
-        }
-        done
+        self.reclaim_and(Self::try_consistency_point)
+    }
+
+    /// Makes space of what left some behind, and then a point in some way. An error stops the engine.
+    pub(super) fn reclaim_and(&mut self, make: fn(&mut Self) -> Result<()>) -> Result<()> {
+        self.reclaim_along().and_then(|()| make(self)).inspect_err(|error| self.stop(error))
     }
 
     fn try_consistency_point(&mut self) -> Result<()> {

@@ -198,7 +198,7 @@ fn twice<T>(device: &Arc<dyn BlockDevice>, read: impl Fn() -> Result<T>) -> Resu
 }
 
 fn is_zero(device: &Arc<dyn BlockDevice>, half: u64) -> bool {
-    let mut slot = slot::zero_slot();
+    let mut slot = slot::Slot::zeros();
     device.read_at((1 + half) * SLOT as u64, &mut slot[..]).is_ok() && slot.iter().all(|&byte| byte == 0)
 }
 
@@ -221,7 +221,7 @@ pub(crate) fn read_label(drive: &Arc<dyn BlockDevice>) -> Result<DriveLabel> {
         let what = format!("{} bytes are too few for a drive", drive.size().0);
         return Err(Error::WrongDevice { device: drive.name().to_owned(), what });
     }
-    let mut slot = slot::zero_slot();
+    let mut slot = slot::Slot::zeros();
     drive.read_at(0, &mut slot[..])?;
     slot::decode(&slot).and_then(|_| DriveLabel::decode(&slot::payload(&slot))).map_err(damaged)
 }
@@ -239,7 +239,7 @@ pub(crate) fn drive_length(drive: &Arc<dyn BlockDevice>) -> Result<Bytes> {
 /// The superblock in a place (0 or 1) of a drive.
 pub(crate) fn read_superblock(drive: &Arc<dyn BlockDevice>, half: u64, uuid: [u8; 16]) -> Result<Superblock> {
     let damaged = |damage| Error::damaged(format!("superblock {half} of {}", drive.name()), damage);
-    let mut slot = slot::zero_slot();
+    let mut slot = slot::Slot::zeros();
     drive.read_at((1 + half) * SLOT as u64, &mut slot[..])?;
     let decode = || {
         let context = slot::decode(&slot)?;

@@ -97,11 +97,7 @@ impl Store {
             return self.consistency_point();
         }
         self.log.leave_out();
-        let done = self.reclaim_along().and_then(|()| self.take_off());
-        if let Err(error) = &done {
-            self.stop(error);
-        }
-        done
+        self.reclaim_and(Self::take_off)
     }
 
     fn can_fly(&self) -> bool {
@@ -134,7 +130,7 @@ impl Store {
     fn seal_all(&mut self, placed: &[Written], places: &[Place]) -> Result<(Vec<Request>, Pinned)> {
         let Self { cache, raid, .. } = self;
         let (mut blocks, mut pinned) = (Vec::with_capacity(placed.len()), Vec::with_capacity(placed.len()));
-        raid.plan(places, Default::default())?;
+        raid.count_stripes(places);
         for (place, at, context) in placed {
             let page = cache.page_mut(*at);
             page.seal(context);

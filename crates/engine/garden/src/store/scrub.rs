@@ -128,7 +128,7 @@ impl Store {
         let mut superblocks_wrong = false;
         let devices: Vec<_> = self.raid.present().map(|(place, device)| (place as u32, device.clone())).collect();
         for (place, device) in devices {
-            let mut found = slot::zero_slot();
+            let mut found = slot::Slot::zeros();
             let read = device.read_at(0, &mut found[..]);
             let read = read.map_err(|error| Damage::new("drive", "answer", error, "a block"));
             let judged = read.and_then(|()| slot::decode(&found)).and_then(|context| {

@@ -206,7 +206,7 @@ fn a_damaged_or_old_list_costs_a_scan_and_nothing_else() {
         garden.report().area_free.concat()
     };
     let (drive, offset) = newest_slot(&good, aggregate::TOP_AREAS);
-    let mut whole = slot::zero_slot();
+    let mut whole = slot::Slot::zeros();
     good[drive].read_at(offset, &mut whole[..]).unwrap();
     let context = slot::decode(&whole).unwrap();
     // Bytes that no checksum knows, a list of another consistency point, a list of nothing.
@@ -247,7 +247,7 @@ fn a_damaged_or_old_list_costs_a_scan_and_nothing_else() {
 fn a_list_that_lies_is_found_by_the_check() {
     let devices = used();
     let (drive, offset) = newest_slot(&devices, aggregate::TOP_AREAS);
-    let mut whole = slot::zero_slot();
+    let mut whole = slot::Slot::zeros();
     devices[drive].read_at(offset, &mut whole[..]).unwrap();
     let context = slot::decode(&whole).unwrap();
     for (at, byte, field) in
@@ -267,7 +267,7 @@ fn a_list_that_lies_is_found_by_the_check() {
 fn a_list_that_lies_keeps_nobody_from_taking_what_is_free() {
     let devices = used();
     let (drive, offset) = newest_slot(&devices, aggregate::TOP_AREAS);
-    let mut whole = slot::zero_slot();
+    let mut whole = slot::Slot::zeros();
     devices[drive].read_at(offset, &mut whole[..]).unwrap();
     let (context, truth) = (slot::decode(&whole).unwrap(), TopAreas::decode(&slot::payload(&whole)).unwrap());
     let full = |area: u32| (area, 1_000_000);

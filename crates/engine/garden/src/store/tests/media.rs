@@ -211,7 +211,7 @@ fn chunks_that_move_stay_as_old_as_they_are() {
         let mut found = Vec::new();
         for drive in drives {
             for offset in (slot_offset(0)..drive.size().0).step_by(SLOT) {
-                let mut slot = slot::zero_slot();
+                let mut slot = slot::Slot::zeros();
                 drive.read_at(offset, &mut slot[..]).unwrap();
                 if let Ok(context) = slot::decode(&slot)
                     && context.kind == Kind::Compacted

@@ -90,7 +90,7 @@ pub(super) fn newest_slot(devices: &Devices, file: u64) -> (usize, u64) {
     let mut newest: Option<(u64, usize, u64)> = None;
     for (number, drive) in devices[..devices.len() - 1].iter().enumerate() {
         for offset in (slot_offset(0)..drive.size().0).step_by(SLOT) {
-            let mut slot = slot::zero_slot();
+            let mut slot = slot::Slot::zeros();
             drive.read_at(offset, &mut slot[..]).unwrap();
             let Ok(context) = slot::decode(&slot) else { continue };
             // Parity may look the same; it comes later.
