@@ -12,9 +12,9 @@ use std::{
 
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
-    KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    KernelConfig, LockOwner, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
     ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
-    TimeOrNow, WriteFlags,
+    TimeOrNow, Version, WriteFlags,
 };
 use senesce_fsapi::{
     Attributes, Caller, FileKind, FileSystem, FsError, FsResult, Ino, MAX_NAME_BYTES, NewNode, SetAttributes,
@@ -27,12 +27,17 @@ use crate::{
     copy::copy_range,
     holds::Holds,
     mount::{LastSync, Now},
+    privileges::{Kernel, drop_privileges},
 };
 
 /// Nothing changes but through the mount.
 pub(crate) const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 /// As large as the kernel makes them: it cuts to its own limit, 1 MiB as a rule.
 const LARGEST_WRITE: u32 = 1 << 20;
+
+/// From this version of the protocol on (Linux 6.18) pages of a file that others read while it is written past them are dropped behind
+/// the write, too. Before, who read at the wrong moment kept what was there before.
+const DROPS_PAGES_BEHIND_WRITES: Version = Version(7, 45);
 
 // xattr(7)
 const XATTR_CREATE: i32 = 1;
@@ -49,12 +54,24 @@ pub(crate) struct Adapter {
     now: Now,
     holds: Holds,
     write_back: bool,
+    /// What comes through a handle that made its file, and only writes, the kernel does not keep.
+    writes_past_pages: bool,
+    kernel: Kernel,
     last_sync: LastSync,
 }
 
 impl Adapter {
-    pub(crate) fn new(fs: Arc<dyn FileSystem>, now: Now, write_back: bool, last_sync: LastSync) -> Self {
-        Self { fs, now, holds: Holds::default(), write_back, last_sync }
+    pub(crate) fn new(fs: Arc<dyn FileSystem>, now: Now, write_back: bool) -> Self {
+        let (holds, kernel, last_sync) = (Holds::default(), Kernel::default(), LastSync::default());
+        Self { fs, now, holds, write_back, writes_past_pages: false, kernel, last_sync }
+    }
+
+    pub(crate) fn kernel(&self) -> Kernel {
+        Arc::clone(&self.kernel)
+    }
+
+    pub(crate) fn last_sync(&self) -> LastSync {
+        Arc::clone(&self.last_sync)
     }
 
     pub(crate) fn fs(&self) -> &dyn FileSystem {
@@ -104,6 +121,7 @@ impl Filesystem for Adapter {
         if self.write_back {
             let _ = config.add_capabilities(InitFlags::FUSE_WRITEBACK_CACHE);
         }
+        self.writes_past_pages = !self.write_back && config.kernel_abi() >= DROPS_PAGES_BEHIND_WRITES;
         Ok(())
     }
 
@@ -191,13 +209,25 @@ impl Filesystem for Adapter {
         self.entry(reply, self.fs.make_node(&self.caller(request), ino(parent), name.as_bytes(), &node));
     }
 
-    fn create(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _: u32, _: i32, reply: ReplyCreate) {
+    fn create(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _: u32,
+        open: i32,
+        reply: ReplyCreate,
+    ) {
         let node = NewNode::file(mode & 0o7777);
         let made = self.fs.make_node(&self.caller(request), ino(parent), name.as_bytes(), &node);
         match made.and_then(|made| self.holds.hold(self.fs(), made.ino).map(|()| made)) {
             Ok(made) => {
                 let (found, generation) = (file_attr(&made), Generation(made.generation));
-                let flags = FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH;
+                let mut flags = FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH;
+                if self.writes_past_pages && OpenFlags(open).acc_mode() == OpenAccMode::O_WRONLY {
+                    flags |= FopenFlags::FOPEN_DIRECT_IO;
+                }
                 reply.created(&FOR_EVER, &found, generation, FileHandle(0), flags);
             }
             Err(error) => reply.error(errno(&error)),
@@ -293,12 +323,19 @@ impl Filesystem for Adapter {
         _: FileHandle,
         offset: u64,
         bytes: &[u8],
-        _: WriteFlags,
+        flags: WriteFlags,
         _: OpenFlags,
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        written(reply, self.fs.write(&self.caller(request), ino(number), offset, bytes).map(|bytes| bytes as u64));
+        let caller = self.caller(request);
+        // What comes past its pages the kernel leaves to us.
+        let dropped = match flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
+            true => drop_privileges(self.fs(), &self.kernel, &caller, ino(number)),
+            false => Ok(()),
+        };
+        let done = dropped.and_then(|()| self.fs.write(&caller, ino(number), offset, bytes));
+        written(reply, done.map(|bytes| bytes as u64));
     }
 
     fn fsync(&self, _: &Request, number: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {

@@ -61,10 +61,11 @@ impl Mounted {
             config.mount_options.extend([MountOption::Suid, MountOption::Dev]);
             config.acl = SessionACL::All;
         }
-        let last_sync = LastSync::default();
         let below = device_of(point);
-        let adapter = Adapter::new(fs, options.now, options.write_back, Arc::clone(&last_sync));
+        let adapter = Adapter::new(fs, options.now, options.write_back);
+        let (kernel, last_sync) = (adapter.kernel(), adapter.last_sync());
         let mut session = Session::new(adapter, point, &config).map_err(failed)?;
+        let _ = kernel.set(session.notifier());
         let unmounter = session.unmount_callable();
         let thread = thread::Builder::new().name("fuse".to_owned()).spawn(move || session.run()).map_err(failed)?;
         // Without it the kernel reads in pieces of 128 KiB; not all who mount may say so. If it has ended already, the path is the host's.

@@ -12,9 +12,10 @@ use std::{
         },
     },
     path::{Path, PathBuf},
+    process::{Command, Stdio},
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -199,6 +200,58 @@ fn the_kernel_may_keep_writes_for_itself_until_they_are_synced() {
     want.extend(b"end");
     assert!(engine(&bed) == want);
     assert_eq!(bed.fs.attributes(ino).unwrap().modified.seconds, 77);
+}
+
+/// The kernel does not keep what comes through a handle that made its file and only writes; who reads sees each write nevertheless.
+#[test]
+fn who_reads_while_a_new_file_is_written_sees_what_was_written_last() {
+    const SIZE: usize = 64 << 10;
+    let Some(mut bed) = Bed::new(4, false) else { return };
+    let writer = OpenOptions::new().write(true).create_new(true).open(bed.path("new")).unwrap();
+    writer.write_all_at(&[0; SIZE], 0).unwrap();
+    let (reader, over) = (File::open(bed.path("new")).unwrap(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let mut bytes = vec![0; SIZE];
+                while !over.load(Ordering::SeqCst) {
+                    reader.read_exact_at(&mut bytes, 0).unwrap();
+                }
+            });
+        }
+        let stale = (1..=200).find(|&round| {
+            writer.write_all_at(&[round; SIZE], 0).unwrap();
+            let mut seen = vec![0; SIZE];
+            reader.read_exact_at(&mut seen, 0).unwrap();
+            seen != [round; SIZE]
+        });
+        over.store(true, Ordering::SeqCst);
+        assert_eq!(stale, None, "a page stayed as it was before this write");
+    });
+    drop((reader, writer));
+    bed.unmount().unwrap();
+}
+
+/// Where the kernel does not look at what a file lends those who run it, the server does.
+#[test]
+fn a_new_file_loses_its_privileges_when_others_write_to_it() {
+    let Some(mut bed) = Bed::new(2, false) else { return };
+    fs::set_permissions(bed.dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let mode = |bed: &Bed| fs::metadata(bed.path("tool")).unwrap().mode() & 0o7777;
+    let mut writer = OpenOptions::new().write(true).create_new(true).open(bed.path("tool")).unwrap();
+    fs::set_permissions(bed.path("tool"), fs::Permissions::from_mode(0o6755)).unwrap();
+    writer.write_all(b"by root").unwrap();
+    assert_eq!(mode(&bed), 0o6755);
+    let program = writer.into();
+    let done = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "echo", "by somebody"])
+        .stdout::<Stdio>(program)
+        .status()
+        .unwrap();
+    assert!(done.success());
+    assert_eq!(mode(&bed), 0o755);
+    assert_eq!(fs::read(bed.path("tool")).unwrap(), b"by rootby somebody\n");
+    bed.unmount().unwrap();
 }
 
 #[test]
