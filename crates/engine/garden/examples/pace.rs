@@ -1,9 +1,10 @@
 //! How many blocks of clients a processor places in a second, with all that belongs to it: log, maps, parity, consistency points.
 //!
-//! `cargo run --release -p senesce-garden --example pace -- [areas] [compact|memory]`
+//! `cargo run --release -p senesce-garden --example pace -- [areas] [compact|memory] [durable|done]`
 //!
 //! 20 data drives and one of parity in memory, areas and tetrises of 64 stripes; a consistency point is as large as an eighth of all
 //! areas, eight at most. A file fills three quarters, and is written over: in order 64 blocks at once, at random, as OLTP writes.
+//! Operations are acknowledged when they are durable in the log, or, with `done`, when they are done, as mounts with `--write-back` have it.
 //! Blocks repeat a word that says which they are, as those of trials, so that compact drives keep them small. Time is the
 //! thread's own on a processor (Linux: /proc/thread-self/schedstat), with what the load takes to make the blocks.
 
@@ -18,7 +19,7 @@ use oltp::Oltp;
 use senesce_block::{BlockDevice, CompactDevice, MemoryDevice};
 use senesce_core::{Bytes, Rng, Seed};
 use senesce_fsapi::{Caller, FileSystem, Ino, NewNode};
-use senesce_garden::VolumeFs;
+use senesce_garden::{Acknowledge, VolumeFs};
 
 /// Blocks of the longest write.
 const MOST: u64 = 64;
@@ -27,10 +28,16 @@ fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
     let areas: u64 = arguments.next().map_or(Ok(64), |text| text.parse())?;
     let is_compact = arguments.next().is_none_or(|name| name == "compact");
+    let acknowledge = match arguments.next().as_deref() {
+        None | Some("durable") => Acknowledge::Durable,
+        Some("done") => Acknowledge::Done,
+        Some(other) => return Err(format!("{other} is neither durable nor done").into()),
+    };
     let drive = |name, size| -> Arc<dyn BlockDevice> {
         if is_compact { Arc::new(CompactDevice::new(name, size)) } else { Arc::new(MemoryDevice::new(name, size)) }
     };
     let garden = aggregate::make(areas, &drive, Bytes(128 << 20), |dirty| 4 * dirty)?;
+    garden.set_acknowledge(acknowledge)?;
     let fs = garden.volume(VOLUME)?;
     let ino = fs.make_node(&Caller::default(), Ino::ROOT, b"file", &NewNode::file(0o600))?.ino;
     let blocks = areas * STRIPES * DRIVES * 3 / 4;
