@@ -42,6 +42,7 @@ fn main() -> Result<(), Failure> {
     let (miss, misses) = (read(&cold, cold_file, 1, 4000)?, read(&cold, cold_file, LONG, 400)?);
     let (write, point) = writes(&warm, warm_file, &warm_garden)?;
     let (xor, check) = (xor()?, checksum()?);
+    let (compression, decompression) = packing()?;
     let (lookup, fix, moved) = gardening(&warm_garden)?;
 
     let each = |one: f64, long: f64| (long - one) / (LONG - 1) as f64;
@@ -63,6 +64,8 @@ fn main() -> Result<(), Failure> {
     println!("context_check: {context_check:.0} ns");
     println!("map_lookup: {lookup:.0} ns");
     println!("relocation: {:.0} ns (of {moved:.0}, with reading the block)", moved - context_check - lookup);
+    println!("compression: {compression:.0} ns");
+    println!("decompression: {decompression:.0} ns");
     println!("fix_up: {fix:.0} ns");
     Ok(())
 }
@@ -168,6 +171,33 @@ fn checksum() -> Result<f64, Failure> {
         std::hint::black_box(crc32c::crc32c(std::hint::black_box(&block)));
         Ok::<_, Failure>(())
     })
+}
+
+/// A block of a group of two compressed, and one decompressed: pages as experiments E9 and E10 have them, each 512 bytes of which are a fifth
+/// random and zeros else, by the calls that the garden makes.
+fn packing() -> Result<(f64, f64), Failure> {
+    const PAGES: usize = 512;
+    const PAGE: usize = 2 * BLOCK as usize;
+    let mut rng = Rng::for_purpose(Seed(4), "pages");
+    let mut pages = vec![0; PAGES * PAGE];
+    pages.chunks_exact_mut(512).for_each(|piece| rng.fill(&mut piece[..102]));
+    let compress = |page: &[u8]| -> std::io::Result<Vec<u8>> {
+        let mut out = vec![0; PAGE];
+        let length = zstd::bulk::compress_to_buffer(page, &mut out[..], 1)?;
+        out.truncate(length);
+        Ok(out)
+    };
+    let packed: Vec<Vec<u8>> = pages.chunks_exact(PAGE).map(compress).collect::<std::io::Result<_>>()?;
+    let mut at = 0;
+    let compression = median(4000, || {
+        at = (at + 1) % PAGES;
+        compress(&pages[at * PAGE..][..PAGE]).map(|out| drop(std::hint::black_box(out)))
+    })?;
+    let decompression = median(4000, || {
+        at = (at + 1) % PAGES;
+        zstd::bulk::decompress(&packed[at], PAGE).map(|out| drop(std::hint::black_box(out)))
+    })?;
+    Ok((compression / 2.0, decompression / 2.0))
 }
 
 /// Nanoseconds of one of `count` calls, the median of the rounds.

@@ -1,7 +1,7 @@
 //! The whole system, with made-up traces.
 
 use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
-use senesce_core::{Nanos, Seed};
+use senesce_core::{BlockOp, Nanos, Seed};
 use senesce_device::find_preset;
 use senesce_sim::{
     Arrivals, CpuEvents, CpuOrigin, CpuProfile, Distribution, SsdFill, SsdSpec,
@@ -90,6 +90,7 @@ fn small_trace() -> Trace {
         reads: vec![chain(1, 4096, 2)],
         writes: vec![chain(1, 4098, 6), chain(2, 4096, 6), chain(0, 4096, 8), chain(2, 64, 1)],
         events,
+        ..PointTrace::default()
     };
     let writes = vec![chain(1, 8192, 2), chain(0, 8192, 2)];
     let second = PointTrace { operations: vec![write(2), stale], writes, ..PointTrace::default() };
@@ -317,6 +318,36 @@ fn scattered_writes_cost_flash_more_than_whole_areas() {
     };
     let (scattered, areas) = (amplification(4), amplification(1024));
     assert!(scattered > 2.0 && areas < 0.6 * scattered, "{scattered} {areas}");
+}
+
+#[test]
+fn what_is_done_beside_clients_goes_on_by_itself_and_its_one_thread_reads_one_after_the_other() {
+    let hit = Operation { blocks: 1, cache_hits: 1, ..Operation::default() };
+    let point = PointTrace {
+        operations: vec![hit],
+        scanned: vec![chain(1, 0, 1), chain(2, 0, 1), chain(0, 64, 1)],
+        // 120 us, so 40 and the chain's 4 each.
+        scan_events: CpuEvents { context_check: 200, ..CpuEvents::default() },
+        writes: vec![chain(0, 8192, 1)],
+        ..PointTrace::default()
+    };
+    let trace = Trace { points: vec![point], before: Vec::new() };
+    let (mut scanned, mut points) = (Vec::new(), 0);
+    let mut look = |now: Nanos, happening| match happening {
+        Happening::Request { op: BlockOp::Read, drive, .. } => scanned.push((now.0, drive)),
+        Happening::PointDone(number) => {
+            assert_eq!(number, points);
+            points += 1;
+        }
+        _ => {}
+    };
+    compute_storage_observed(&disks(3), &trace, &open(1000, 100), &mut look).unwrap();
+    assert!(points > 3 && scanned.len() as u64 >= 3 * points, "nobody writes, and still there were {points} points");
+    // A disk gives what it was asked for; then the thread works, and only then it reads on.
+    for pair in scanned.windows(2) {
+        assert!(pair[1].0 >= pair[0].0 + 44_000, "{pair:?}");
+        assert_eq!(pair[1].1, (pair[0].1 + 1) % 3);
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use senesce_trials::{Scale, render_figures};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (flags, words): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|word| word.starts_with("--"));
     let mut words = words.iter();
-    let what = words.next().ok_or("which experiment? E1, E3, E4, E5, E6, E7, E8, E13, or calibrate")?;
+    let what = words.next().ok_or("which experiment? E1, E3, E4, E5, E6, E7, E8, E10, E13, or calibrate")?;
     let mut scale: Scale = words.next().map_or(Ok(Scale::SMALL), |word| word.parse())?;
     if let Some(percent) = words.next() {
         scale.turnover_percent = percent.parse()?;
@@ -102,4 +102,7 @@ fn print(outcome: &Outcome) {
         }
     }
     print!("\n{}", render_figures(&outcome.figures, &outcome.notes));
+    if let Some(counted) = &outcome.structure {
+        print!("\nWhat was counted of the same aggregates:\n{}", render_figures(&counted.figures, &counted.notes));
+    }
 }

@@ -58,6 +58,7 @@ fn scale(factor: u64) -> CpuProfile {
         map_lookup,
         relocation,
         compression,
+        decompression,
         fix_up,
     } = assumed.times;
     let by = |time: u64| (time * factor + PARTS / 2) / PARTS;
@@ -72,6 +73,7 @@ fn scale(factor: u64) -> CpuProfile {
         map_lookup: by(map_lookup),
         relocation: by(relocation),
         compression: by(compression),
+        decompression: by(decompression),
         fix_up: by(fix_up),
     };
     CpuProfile { name: "paper20".into(), origin: CpuOrigin::Calibrated, times }

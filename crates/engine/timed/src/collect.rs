@@ -87,7 +87,7 @@ pub fn compute_point(operations: Vec<Operation>, counted: &Point, entries: Vec<E
         fix_up: counted.fix_ups,
         ..CpuEvents::default()
     };
-    PointTrace { operations, reads, writes, events }
+    PointTrace { operations, reads, writes, events, ..PointTrace::default() }
 }
 
 /// What of the processors' work is because blocks are moved: among what a point or several of them counted.

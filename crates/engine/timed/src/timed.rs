@@ -1,9 +1,9 @@
 //! A garden under a load whose drives are written down.
 
-use std::{cell::Cell, ops::Range, sync::Arc};
+use std::{cell::Cell, collections::BTreeSet, ops::Range, sync::Arc};
 
 use senesce_block::{BlockDevice, CompactDevice};
-use senesce_garden::{Gardening, WriteAfterRead};
+use senesce_garden::{AreaMoves, Gardening, WriteAfterRead};
 use senesce_sim::{
     CpuEvents,
     storage::{PointTrace, Trace},
@@ -11,7 +11,7 @@ use senesce_sim::{
 use senesce_trials::{CleaningPolicy, LoadKind, Point, Request, Rig, Setup, Trial, Way};
 
 use crate::{
-    Result, Tape, TapedDrive,
+    Entry, Result, Tape, TapedDrive,
     collect::{compute_cleaning_events, compute_operation, compute_point},
 };
 
@@ -134,6 +134,22 @@ impl TimedTrial {
         counted.client_blocks_read = operations * blocks;
         counted.redirects = now.counts.redirects - before.counts.redirects;
         Ok(Window { trace: Trace { points: vec![point], before: self.tape.history() }, counted })
+    }
+
+    /// Makes all blocks of an allocation area move with the next consistency point; also says which of them are contents of the file.
+    pub fn move_area(&mut self, area: u64) -> Result<(AreaMoves, BTreeSet<u64>)> {
+        self.tape.take();
+        self.tape.set_recording(true);
+        let moves = self.trial.rig().garden().move_area(0, area)?;
+        self.tape.set_recording(false);
+        let file = self.trial.rig().file();
+        let trailers = self.tape.take().into_iter().flat_map(|entry| match entry {
+            Entry::Read(_, trailers) => trailers,
+            Entry::Write(_) => Vec::new(),
+        });
+        // An area may hold older contents of a block as well, but not in use, and who reads for moving reads what is in use.
+        let contents = trailers.flatten().filter(|one| one.of_volume && one.level == 0 && one.file == file);
+        Ok((moves, contents.map(|trailer| trailer.block).collect()))
     }
 
     /// Reads the file in order once from one end to the other by a single client, for whom the garden reads ahead, and writes together

@@ -54,7 +54,10 @@ fn an_experiment_tells_all_of_its_stages_and_loads() {
     assert_eq!(counted.stages.len(), alone.stages.len());
     let (longer, points) = (&counted.stages[0].series.points, &alone.stages[0].series.points);
     assert!(!points.is_empty() && longer.len() > points.len() && longer.starts_with(points));
-    assert_eq!(counted.figures.len(), alone.figures.len());
+    // And the ablation of moving, which the container is to make cheaper.
+    let [.., by_container, by_volume] = &counted.figures[..] else { panic!("{:?}", counted.figures) };
+    assert_eq!(counted.figures.len(), alone.figures.len() + 2);
+    assert!(by_container.ours > 0.0 && by_container.ours < by_volume.ours, "{by_container:?} {by_volume:?}");
     assert!(senesce_trials::Experiment::E5.judge(TINY, alone.stages[1..].to_vec()).is_none());
     let text = serde_json::to_string(&outcome).unwrap();
     assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap()["experiment"], "E5");
@@ -65,5 +68,21 @@ fn names_of_experiments_are_read_in_either_case_and_others_are_refused() {
     for experiment in Experiment::ALL {
         assert_eq!(experiment.to_string().to_lowercase().parse::<Experiment>().unwrap(), experiment);
     }
-    assert!("E2".parse::<Experiment>().unwrap_err().to_string().contains("E1, E3, E4, E5, E6, E7, E8, E13"));
+    assert!("E2".parse::<Experiment>().unwrap_err().to_string().contains("E1, E3, E4, E5, E6, E7, E8, E10, E13"));
+}
+
+#[test]
+fn nights_are_gardened_by_what_mounts_go_by_and_days_are_not() {
+    let outcome = Experiment::E13.run(TINY, &CpuProfile::paper20()).unwrap();
+    let of = |name: &str| outcome.stages.iter().filter(|stage| stage.name == name).collect::<Vec<_>>();
+    let (nothing, by_room) = (of("no gardening"), of("gardening by what is left"));
+    assert_eq!((nothing.len(), by_room.len(), outcome.stages.len()), (12, 12, 36));
+    let moved = |stages: &[&senesce_timed::Stage], night: bool| -> u64 {
+        let of = stages.iter().filter(|stage| (stage.runs[0].load == 25_000) == night);
+        of.map(|stage| stage.counted.relocations).sum()
+    };
+    assert_eq!(moved(&nothing, true) + moved(&nothing, false), 0);
+    // What clients are used to by night is learned in the first second of one, and by day processors are above the ceiling.
+    assert!(moved(&by_room, true) > 0 && moved(&by_room, false) == 0, "{by_room:?}");
+    assert_eq!(by_room[2].counted, nothing[2].counted);
 }

@@ -25,6 +25,7 @@ pub use error::{Error, Result};
 pub use experiments::{Experiment, Outcome, Stage, find_experiment};
 pub use figure::{Band, Figure, render_figures};
 pub use load::{Load, LoadKind, Oltp, Request, Runs, Streams, UNIT_RATE, Way, exponential, mixed_size};
+pub use packed::{Kind, PAGE, PackedRig};
 pub use rig::Rig;
 pub use series::{Chain, Point, Series};
 pub use setup::{FlashTier, Rotation, Scale, Setup};

@@ -72,14 +72,17 @@ impl Run<'_> {
                 let again = (lookups.len() + redirected.len()) as u64;
                 let context_check = blocks(pointers) + blocks(reads);
                 let map_lookup = blocks(redirected);
-                let events = CpuEvents { context_check, map_lookup, chain_issue: again, ..CpuEvents::default() };
+                let decompression = if redirected.is_empty() { u64::from(operation.decompressed) } else { 0 };
+                let events =
+                    CpuEvents { context_check, map_lookup, decompression, chain_issue: again, ..CpuEvents::default() };
                 self.compute_for(now, number, Stage::Checked, events);
             }
             Stage::Checked => self.read_again(now, number, 0),
             Stage::Lookup(done) => self.read_again(now, number, done + 1),
             Stage::ReadAgain => {
                 let context_check = blocks(lookups) + blocks(redirected);
-                let events = CpuEvents { context_check, ..CpuEvents::default() };
+                let decompression = u64::from(operation.decompressed);
+                let events = CpuEvents { context_check, decompression, ..CpuEvents::default() };
                 self.compute_for(now, number, Stage::CheckedAgain, events);
             }
             Stage::CheckedAgain => self.end_operation(now, number, operation),

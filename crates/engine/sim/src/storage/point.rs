@@ -1,4 +1,4 @@
-//! The way of a consistency point: steps of each group, some at a time, and a flush.
+//! The way of a consistency point: what one thread does before it, steps of each group, some at a time, and a flush.
 
 use senesce_core::{BlockOp, Nanos};
 
@@ -9,6 +9,8 @@ use crate::Class;
 #[derive(Debug)]
 pub(super) struct Running {
     began: Nanos,
+    /// Parts of what comes before the steps that are done.
+    scanned: usize,
     /// Of each group: the next step to begin.
     next: Vec<usize>,
     /// Stage and parts that are not done, of each step that has begun.
@@ -28,27 +30,60 @@ enum Stage {
 }
 
 impl Run<'_> {
-    /// The next point begins when all its operations are in the log and the one before is durable.
+    /// The next point begins when all its operations are in the log and the one before is durable; without operations that write at once.
     pub fn begin_point(&mut self, now: Nanos) {
         let work = (self.durable % self.works.len() as u64) as usize;
         let logged = self.logged.front().copied().unwrap_or(0);
-        if self.running.is_some() || logged < self.works[work].writes.max(1) {
+        if self.running.is_some() || logged < self.works[work].writes.max(1) && !self.goes_by_itself {
             return;
         }
         let groups = &self.works[work].groups;
         self.running = Some(Running {
             began: now,
+            scanned: 0,
             next: vec![0; groups.len()],
             steps: groups.iter().map(|_| Vec::new()).collect(),
             left: groups.iter().map(Vec::len).sum(),
             flushes: 0,
         });
-        let (groups, events) = (groups.len(), self.works[work].events);
+        let events = self.works[work].events;
         self.note(now, Happening::PointBegan(self.durable));
         self.charge(Class::Background, &events);
-        for group in 0..groups {
-            (0..self.setup.window).for_each(|_| self.begin_step(now, group));
+        self.go_on_scanning(now);
+    }
+
+    /// The next of what comes before the steps; behind the last the first steps begin.
+    fn go_on_scanning(&mut self, now: Nanos) {
+        let work = (self.durable % self.works.len() as u64) as usize;
+        let Some(running) = &self.running else { return };
+        match self.works[work].scan.get(running.scanned) {
+            Some(&(Some(chain), _)) => {
+                self.request(now, Owner::Scan, BlockOp::Read, &[chain]);
+            }
+            Some(&(None, _)) => self.scanned(now),
+            None => {
+                for group in 0..self.works[work].groups.len() {
+                    (0..self.setup.window).for_each(|_| self.begin_step(now, group));
+                }
+            }
         }
+    }
+
+    /// A chain was read before the steps: what it takes of a processor.
+    pub fn scanned(&mut self, now: Nanos) {
+        let work = (self.durable % self.works.len() as u64) as usize;
+        let Some(running) = &self.running else { return };
+        if let Some(&(_, time)) = self.works[work].scan.get(running.scanned) {
+            self.compute(now, Owner::Scanned, time.max(1));
+        }
+    }
+
+    /// And that is done.
+    pub fn part_of_scan_done(&mut self, now: Nanos) {
+        if let Some(running) = &mut self.running {
+            running.scanned += 1;
+        }
+        self.go_on_scanning(now);
     }
 
     fn begin_step(&mut self, now: Nanos, group: usize) {

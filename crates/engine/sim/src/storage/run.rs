@@ -83,7 +83,13 @@ pub fn compute_storage_observed(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     Operation(u64),
-    Step { group: usize, step: usize },
+    Step {
+        group: usize,
+        step: usize,
+    },
+    /// The thread that goes before a point: it reads, and works on what it read.
+    Scan,
+    Scanned,
     Flush,
 }
 
@@ -119,6 +125,8 @@ pub(super) struct Run<'a> {
     pub open: BTreeMap<u64, Open<'a>>,
     /// Operations that wait for room in the log.
     pub held: VecDeque<u64>,
+    /// Points do not wait for operations.
+    pub goes_by_itself: bool,
     /// Consistency points that are durable.
     pub durable: u64,
     /// Operations in the log, of each point from the first that is not durable on.
@@ -159,6 +167,7 @@ impl<'a> Run<'a> {
             next: (0, 0),
             open: BTreeMap::new(),
             held: VecDeque::new(),
+            goes_by_itself: trace.goes_by_itself(),
             durable: 0,
             logged: VecDeque::new(),
             running: None,
@@ -172,6 +181,10 @@ impl<'a> Run<'a> {
             Arrivals::Closed { customers, .. } => customers,
         };
         (0..first).for_each(|_| self.schedule_arrival(Nanos(0)));
+        if self.goes_by_itself {
+            self.begin_point(Nanos(0));
+            self.start_all(Nanos(0));
+        }
         while let Some((now, event)) = self.events.take() {
             match event {
                 Event::Arrival => self.arrive(now),
@@ -238,6 +251,8 @@ impl<'a> Run<'a> {
         match owner {
             Owner::Operation(number) => self.part_of_operation_done(now, number),
             Owner::Step { group, step } => self.part_of_step_done(now, group, step),
+            Owner::Scan => self.scanned(now),
+            Owner::Scanned => self.part_of_scan_done(now),
             Owner::Flush => self.flush_done(now),
         }
     }

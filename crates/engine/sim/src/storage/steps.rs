@@ -22,6 +22,9 @@ pub(super) struct Step {
 /// A consistency point's work.
 #[derive(Clone, Debug)]
 pub(super) struct PointWork {
+    /// What comes before its steps, one after the other: a chain that is read, if it is not only work for a processor, and ns of a
+    /// processor, a turn at most.
+    pub scan: Vec<(Option<Chain>, u64)>,
     /// Of each group, in their order.
     pub groups: Vec<Vec<Step>>,
     /// What processors do for all of it.
@@ -45,8 +48,10 @@ pub(super) fn cut(point: &PointTrace, setup: &StorageSetup) -> PointWork {
     }
     let issued = CpuEvents { chain_issue: (point.reads.len() + point.writes.len()) as u64, ..CpuEvents::default() };
     let events = point.events.plus(&issued);
+    let (scan, scanned) = cut_scan(point, setup);
     let parity = setup.cpu.cost(&CpuEvents { xor: events.xor, ..CpuEvents::default() });
     let others = setup.cpu.cost(&events) - parity;
+    let all = events.plus(&scanned);
     let mut groups: Vec<Vec<Step>> = steps.into_iter().map(|steps| steps.into_values().collect()).collect();
     share(others, groups.iter_mut().flatten(), |step, part| step.before = part);
     share(parity, groups.iter_mut().flatten(), |step, part| step.between = part);
@@ -55,7 +60,25 @@ pub(super) fn cut(point: &PointTrace, setup: &StorageSetup) -> PointWork {
         groups[0].push(Step { before: others, between: parity, ..Step::default() });
     }
     let writes = point.operations.iter().filter(|operation| operation.write).count() as u64;
-    PointWork { groups, events, writes }
+    PointWork { scan, groups, events: all, writes }
+}
+
+/// What one thread does before the steps, and its events with the chains that it issues. Its processor's work is the same for each chain.
+fn cut_scan(point: &PointTrace, setup: &StorageSetup) -> (Vec<(Option<Chain>, u64)>, CpuEvents) {
+    let issued = CpuEvents { chain_issue: point.scanned.len() as u64, ..CpuEvents::default() };
+    let events = point.scan_events.plus(&issued);
+    let (all, parts) = (setup.cpu.cost(&events), point.scanned.len().max(1) as u64);
+    let mut scan = Vec::new();
+    for part in 0..parts {
+        let mut left = all * (part + 1) / parts - all * part / parts;
+        let mut chain = point.scanned.get(part as usize).copied();
+        while chain.is_some() || left > 0 {
+            let turn = left.min(setup.turn.0);
+            scan.push((chain.take(), turn));
+            left -= turn;
+        }
+    }
+    (scan, events)
 }
 
 /// Shares a number out by blocks; the parts add up to it exactly.
@@ -94,14 +117,18 @@ mod tests {
             let group = |count| Drives { count, model: Model::Disk { spec: spec.clone(), spread: None } };
             let setup = StorageSetup::new(vec![group(2), group(4)], 1, CpuProfile::paper20());
             let mut point = PointTrace { events: CpuEvents { block_clean, xor, ..Default::default() }, ..Default::default() };
-            for (drive, block, blocks, write) in chains {
+            point.scan_events.relocation = block_clean / 3;
+            for (at, (drive, block, blocks, write)) in chains.into_iter().enumerate() {
                 let chain = Chain { drive, block, blocks };
-                if write { point.writes.push(chain) } else { point.reads.push(chain) }
+                if write { point.writes.push(chain) } else if at % 3 == 0 { point.scanned.push(chain) } else { point.reads.push(chain) }
             }
             let work = cut(&point, &setup);
             let steps: Vec<&Step> = work.groups.iter().flatten().collect();
             prop_assert!(!steps.is_empty());
-            let time: u64 = steps.iter().map(|step| step.before + step.between).sum();
+            prop_assert_eq!(work.scan.iter().filter_map(|(chain, _)| *chain).collect::<Vec<_>>(), point.scanned);
+            prop_assert!(work.scan.iter().all(|(_, time)| *time <= setup.turn.0));
+            let scan: u64 = work.scan.iter().map(|(_, time)| time).sum();
+            let time: u64 = scan + steps.iter().map(|step| step.before + step.between).sum::<u64>();
             prop_assert_eq!(time, setup.cpu.cost(&work.events));
             let parity: u64 = steps.iter().map(|step| step.between).sum();
             prop_assert_eq!(parity, xor * setup.cpu.times.xor);

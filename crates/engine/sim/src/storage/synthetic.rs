@@ -62,7 +62,7 @@ impl SyntheticTrace {
         writes.extend(self.chains(rng, parity, self.write_chain).into_iter().map(|chain| Chain { drive: 0, ..chain }));
         let reads = self.chains(rng, dirty * u64::from(self.parity_reads_per_mille) / 1000, self.write_chain);
         let events = CpuEvents { block_clean: dirty, xor: dirty, ..CpuEvents::default() };
-        PointTrace { operations, reads, writes, events }
+        PointTrace { operations, reads, writes, events, ..PointTrace::default() }
     }
 
     fn operation(&self, rng: &mut Rng) -> Operation {

@@ -32,13 +32,22 @@ pub struct Operation {
     pub lookups: Vec<Chain>,
     /// What was then read again from elsewhere, because a pointer was stale, all at once; a map lookup for each block.
     pub redirected: Vec<Chain>,
+    /// Blocks that were decompressed when all had been read.
+    pub decompressed: u32,
 }
 
 /// A consistency point, and the operations that make it.
+///
+/// A point may be there for what is done beside clients: if no operation of a trace writes, but its points have work, then each begins as soon
+/// as the one before is durable, and whatever operations come meanwhile come besides.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PointTrace {
     /// In the order in which they came; at least one writes, unless none of the trace does.
     pub operations: Vec<Operation>,
+    /// What one thread read before it, one after the other, to find what the point is to write.
+    pub scanned: Vec<Chain>,
+    /// What that thread took of a processor, spread over what it read. Issuing chains is counted by the simulation.
+    pub scan_events: CpuEvents,
     /// What the point read, for parity and to move blocks.
     pub reads: Vec<Chain>,
     /// What it wrote, parity with it.
@@ -68,15 +77,26 @@ impl PointTrace {
     fn is_written(&self) -> bool {
         self.operations.iter().any(|operation| operation.write)
     }
+
+    fn has_work(&self) -> bool {
+        !(self.scanned.is_empty() && self.reads.is_empty() && self.writes.is_empty())
+            || self.scan_events != CpuEvents::default()
+            || self.events != CpuEvents::default()
+    }
 }
 
 impl Trace {
+    /// Whether points begin without operations that write.
+    pub(super) fn goes_by_itself(&self) -> bool {
+        !self.points.iter().any(PointTrace::is_written) && self.points.iter().any(PointTrace::has_work)
+    }
+
     /// Refuses what cannot be simulated: no points, a point that nobody writes while others are written, drives that are not there.
     pub fn check(&self, drives: u32) -> Result<(), Error> {
         if self.points.is_empty() {
             return Err(Error::absurd("trace", "there are no consistency points; one would be enough".into()));
         }
-        let some_write = self.points.iter().any(|point| point.is_written() || !point.writes.is_empty());
+        let some_write = self.points.iter().any(PointTrace::is_written);
         for (number, point) in self.points.iter().enumerate() {
             if !point.is_written() && (some_write || point.operations.is_empty()) {
                 let problem =
@@ -84,7 +104,9 @@ impl Trace {
                 return Err(Error::absurd("trace", problem));
             }
             let read = point.operations.iter().flat_map(Operation::chains);
-            if let Some(chain) = read.chain(&point.reads).chain(&point.writes).find(|chain| chain.drive >= drives) {
+            if let Some(chain) =
+                read.chain(&point.scanned).chain(&point.reads).chain(&point.writes).find(|chain| chain.drive >= drives)
+            {
                 let problem = format!(
                     "consistency point {number} uses drive {} of {drives}; 0 to {} would be possible",
                     chain.drive,

@@ -3,7 +3,7 @@
 use senesce_sim::{CpuProfile, storage::StorageSetup};
 use senesce_trials::{Band, CleaningPolicy, Experiment as Structure, Figure, LoadKind, Scale, Setup, Stage as Counted};
 
-use super::{Experiment, Outcome, Stage, operations, ratio, run_at};
+use super::{Experiment, Outcome, Stage, ablation, operations, ratio, run_at};
 use crate::{MAXIMUM_PER_SECOND, Result, TimedTrial, Window, machine};
 
 const OLTP: LoadKind = LoadKind::Oltp { units: 1 };
@@ -65,7 +65,7 @@ pub fn tier(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
 pub fn oltp(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
     let setup = Setup::published(scale);
     let (stages, aged) = without_and_with(setup, OLTP, PLATEAU, &OLTP_RATES, scale, profile)?;
-    let structure = Structure::E4.judge(scale, aged.then(ALL_RIGHT, scale)?);
+    let structure = Structure::E4.judge(scale, aged.then(ALL_RIGHT, scale)?.counted);
     let (without, with) = (&stages[0], &stages[1]);
     let latency = |stage: &Stage, rate| stage.at(rate).map_or(f64::NAN, |run| run.figures.latency.mean / 1e6);
     let (before, after) = (latency(without, MAXIMUM_PER_SECOND), latency(with, MAXIMUM_PER_SECOND));
@@ -92,7 +92,10 @@ pub fn oltp(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
 pub fn random(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
     let setup = Setup::published(scale);
     let (stages, aged) = without_and_with(setup, LoadKind::Random, RANDOM, &RANDOM_RATES, scale, profile)?;
-    let structure = Structure::E5.judge(scale, aged.then(UNLIMITED, scale)?);
+    let mut aged = aged.then(UNLIMITED, scale)?;
+    let moving = ablation::compare(&mut aged.trial)?;
+    let mut structure = Structure::E5.judge(scale, aged.counted);
+    structure.iter_mut().for_each(|counted| counted.figures.extend(moving.clone()));
     let (without, with) = (&stages[0], &stages[1]);
     // The highest load that both keep up with.
     let both = RANDOM_RATES
@@ -167,12 +170,12 @@ struct Aged {
 
 impl Aged {
     /// A turnover more of which nothing is simulated.
-    fn then(mut self, (name, cleaning): (&str, CleaningPolicy), scale: Scale) -> Result<Vec<Counted>> {
+    fn then(mut self, (name, cleaning): (&str, CleaningPolicy), scale: Scale) -> Result<Self> {
         let before = self.trial.trial().series().points.len();
         self.trial.set_cleaning(cleaning);
         self.trial.age(10 * scale.turnover_percent)?;
         self.counted.push(Counted::since(before, self.trial.trial(), name, cleaning));
-        Ok(self.counted)
+        Ok(self)
     }
 }
 

@@ -1,9 +1,11 @@
 //! The published experiments, as far as they are time.
 
+mod ablation;
 mod disks;
 mod flash;
 mod mixed;
 mod nights;
+mod recompact;
 mod sequential;
 
 use std::{fmt, str::FromStr};
@@ -31,6 +33,8 @@ pub enum Experiment {
     E7,
     /// Reads and writes in order on aged flash, and writing after reads.
     E8,
+    /// Reads of packed contents while they are recompacted.
+    E10,
     /// A load of days and nights, and gardening that goes by what is left.
     E13,
 }
@@ -83,7 +87,8 @@ pub struct Outcome {
 
 impl Experiment {
     /// All of them.
-    pub const ALL: [Self; 8] = [Self::E1, Self::E3, Self::E4, Self::E5, Self::E6, Self::E7, Self::E8, Self::E13];
+    pub const ALL: [Self; 9] =
+        [Self::E1, Self::E3, Self::E4, Self::E5, Self::E6, Self::E7, Self::E8, Self::E10, Self::E13];
 
     /// What it is about.
     pub fn title(self) -> &'static str {
@@ -95,6 +100,7 @@ impl Experiment {
             Self::E6 => "reads of 64 KiB in order on 21 disks",
             Self::E7 => "reads of 64 KiB in order on 21 SSDs",
             Self::E8 => "reads and writes of 64 KiB in order on 21 aged SSDs",
+            Self::E10 => "reads of packed contents on 21 SSDs while they are recompacted",
             Self::E13 => "OLTP on 21 SSDs by day and by night",
         }
     }
@@ -110,6 +116,7 @@ impl Experiment {
             Self::E6 => sequential::on_disks(scale, profile),
             Self::E7 => sequential::on_flash(scale, profile),
             Self::E8 => mixed::run(scale, profile),
+            Self::E10 => recompact::run(scale, profile),
             Self::E13 => nights::run(scale, profile),
         }
     }

@@ -1,38 +1,32 @@
 //! E13: a load of days and nights on flash, and gardening that goes by what is left.
 //!
-//! A stretch of some hours is a window of consistency points, simulated at the rate of those hours until it is steady. The
-//! [`Scheduler`] sees what came out and says how much the next stretch is gardened: areas by the background scan, then pointers.
+//! [`Autonomy`] does it, as a mount by load does, with its own settings: it has its turns before each consistency point, and each second it is told
+//! what the simulation of that second came to, and nothing of the next one. Seconds follow each other; of a day some are simulated.
+
+use std::ops::Range;
 
 use senesce_core::Nanos;
-use senesce_garden::{Caution, FixUp, Gardening, Observed, Scheduler, Task};
+use senesce_garden::{Autonomy, Cleaning, FixUp, Garden, Gardening, Seen};
 use senesce_sim::{
     CpuProfile, Histogram,
     storage::{Happening, StorageFigures, StorageSetup, compute_storage_observed},
 };
-use senesce_trials::{Band, CleaningPolicy, Figure, LoadKind, Rig, Scale, Setup, Trial};
+use senesce_trials::{Band, CleaningPolicy, Figure, LoadKind, Scale, Setup};
 
 use super::{Experiment, Outcome, Run, Stage};
-use crate::{Result, TimedTrial, Window, machine};
+use crate::{Error, Result, TimedTrial, Window, machine};
 
 /// Turnovers before: fragmented, as the published systems are.
 const TURNOVERS: u64 = 4;
 /// Days that are simulated.
 const DAYS: u64 = 3;
-/// Stretches of a day, half of them by day: three hours each.
-const STRETCHES: usize = 8;
-const STRETCH: Nanos = Nanos(3 * 3600 * 1_000_000_000);
+/// Seconds of each that are simulated, by day and by night.
+const SECONDS: [usize; 2] = [2, 10];
 /// Operations a second by day and by night.
-const DAY: u64 = 125_000;
-const NIGHT: u64 = 25_000;
-/// Consistency points of a stretch.
-const DAY_POINTS: usize = 3;
-const NIGHT_POINTS: usize = 1;
-/// Operations that are simulated of a stretch.
-const OPERATIONS: u64 = 24_000;
-/// Pieces in which the buckets of a point are filled.
-const PIECES: u64 = 16;
-/// Pointers that are looked at for one that is paid for.
-const POINTERS: u64 = 4096;
+const RATES: [u64; 2] = [125_000, 25_000];
+const SECOND: u64 = 1_000_000_000;
+/// From one turn of gardening to the next, ns, as a mount has it.
+const LOOK: u64 = SECOND / 50;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Arm {
@@ -46,6 +40,8 @@ struct Days {
     stages: Vec<Stage>,
     /// Latencies by day, and by night.
     latencies: [Histogram; 2],
+    /// Of the first second of each day: whoever goes by what was before does not know yet.
+    mornings: Histogram,
     /// Blocks moved by day, and by night.
     moved: [u64; 2],
 }
@@ -61,29 +57,36 @@ pub fn run(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
         all.spans().p99 as f64
     };
     let over = |days: &Days, hours: &[usize]| p99(days, hours) / p99(&nothing, hours);
-    let chain = |days: &Days| {
-        last_day(days)
-            .map(|stage| stage.counted.writes)
-            .fold((0, 0), |(blocks, requests), chain| (blocks + chain.blocks, requests + chain.requests))
-    };
-    let mean = |days: &Days| chain(days).0 as f64 / chain(days).1.max(1) as f64;
-    let moved: u64 = by_room.moved.iter().sum();
-    let by_night = by_room.moved[1] as f64 / moved as f64;
+    let morning = by_room.mornings.spans().p99 as f64 / nothing.mornings.spans().p99 as f64;
+    let [by_day, by_night] = by_room.moved.map(|blocks| blocks as f64);
+    // A point of a night may be longer than what is simulated of it, so seconds are those of its operations.
+    let nights: f64 = by_room.stages.iter().filter(|stage| is_night(stage)).map(Stage::seconds).sum();
     let few = Band::at_most(1.05);
     let figures = vec![
         Figure::new("p99 with gardening by what is left, over that without", "", over(&by_room, &[0, 1]), few),
         Figure::new("the same by day", "", over(&by_room, &[0]), few),
         Figure::new("the same by night", "", over(&by_room, &[1]), few),
-        Figure::new("part of the moved blocks that moved by night", "idle periods", by_night, Band::at_least(0.9)),
-        Figure::new("write chain of the last day without gardening", "", mean(&nothing), Band::any()),
-        Figure::new("write chain of the last day, gardening by what is left", "", mean(&by_room), Band::any()),
-        Figure::new("write chain of the last day, cleaning always", "", mean(&always), Band::any()),
+        Figure::new("the same in the first second of a day", "", morning, Band::any()),
+        Figure::new(
+            "part of the moved blocks that moved by night",
+            "idle periods",
+            by_night / (by_day + by_night),
+            Band::at_least(0.9),
+        ),
+        Figure::new("blocks moved a second by night", "", by_night / nights, Band::any()),
+        Figure::new("write chain of the last day without gardening", "", last_chain(&nothing), Band::any()),
+        Figure::new("write chain of the last day, gardening by what is left", "", last_chain(&by_room), Band::any()),
+        Figure::new("write chain of the last day, cleaning always", "", last_chain(&always), Band::any()),
         Figure::new("p99 by day with cleaning always, over that without", "", over(&always, &[0]), Band::any()),
     ];
     let notes = vec![
-        format!("{DAY} operations a second by day, {NIGHT} by night; twelve hours each, of which a stretch of three is simulated until it is steady."),
-        "Between stretches queues are empty. At the beginning of each the scheduler sees the new rate; what it still does in that second is not simulated.".to_owned(),
-        "Published are customers' systems that had idle processors; that gardening fits there is what is tried.".to_owned(),
+        format!(
+            "{} operations a second by day, {} by night; of each day {} seconds and of each night {} are simulated, one by one.",
+            RATES[0], RATES[1], SECONDS[0], SECONDS[1]
+        ),
+        "Gardening is that of a mount by load, with its settings (64 MiB/s at most; p99 may be a quarter above what clients are used to). It is told how busy processors and drives were, for how \
+         long points were written, and how long operations took, of the second that has ended; so a day's first second has the pace of the night.".to_owned(),
+        "Between seconds queues are empty. Published are customers' systems that had idle processors; that gardening fits there is what is tried.".to_owned(),
     ];
     let stages = [nothing, by_room, always].into_iter().flat_map(|days| days.stages).collect();
     Ok(Outcome {
@@ -97,8 +100,24 @@ pub fn run(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
     })
 }
 
-fn last_day(days: &Days) -> impl Iterator<Item = &Stage> {
-    days.stages.iter().rev().take(STRETCHES)
+fn is_night(stage: &Stage) -> bool {
+    stage.runs.iter().all(|run| run.load == RATES[1])
+}
+
+impl Stage {
+    /// How long clients take to ask for what was collected.
+    fn seconds(&self) -> f64 {
+        let load = self.runs.first().map_or(f64::NAN, |run| run.load as f64);
+        (self.counted.client_reads + self.counted.client_writes) as f64 / load
+    }
+}
+
+/// Mean write chain of the last day and its night.
+fn last_chain(days: &Days) -> f64 {
+    let last = days.stages.iter().rev().take(SECONDS[0] + SECONDS[1]).map(|stage| stage.counted.writes);
+    let (blocks, requests) =
+        last.fold((0, 0), |(blocks, requests), chain| (blocks + chain.blocks, requests + chain.requests));
+    blocks as f64 / requests.max(1) as f64
 }
 
 fn days(name: &str, arm: Arm, scale: Scale, profile: &CpuProfile) -> Result<Days> {
@@ -106,44 +125,45 @@ fn days(name: &str, arm: Arm, scale: Scale, profile: &CpuProfile) -> Result<Days
     let system = machine::flash(&setup, profile.clone())?;
     let mut trial = TimedTrial::new(setup, LoadKind::Oltp { units: 1 }, true)?;
     trial.age(TURNOVERS * 10 * scale.turnover_percent)?;
+    let mut autonomy = None;
     match arm {
         Arm::Nothing => {}
         Arm::Always => trial.set_cleaning(CleaningPolicy::Default),
-        // What the scan of pointers does not come to is put right when it is read, as it is while cleaning always.
+        // The same is wished.
         Arm::ByRoom => {
             let garden = trial.trial().rig().garden();
-            garden.set_gardening(Gardening { fix_up: FixUp::OnRead, ..garden.gardening() });
+            let wished = Gardening { cleaning: Some(Cleaning::default()), fix_up: FixUp::OnRead, ..garden.gardening() };
+            autonomy = Some(Autonomy::new(garden, wished, Nanos(0)));
         }
     }
-    // What is done at once goes into one consistency point, and is not to make it more than twice as long.
-    let burst = trial.trial().setup().blocks_per_point() as f64;
-    let mut scheduler = (arm == Arm::ByRoom).then(|| Scheduler::new(Caution { burst, ..Caution::default() }));
-    let mut days = Days { stages: Vec::new(), latencies: Default::default(), moved: [0; 2] };
-    let mut before: Option<Window> = None;
-    let all = (DAYS * scale.turnover_percent).div_ceil(100).max(1) as usize * STRETCHES;
-    for stretch in 0..all {
-        let at = usize::from(stretch % STRETCHES >= STRETCHES / 2);
-        let (rate, points) = [(DAY, DAY_POINTS), (NIGHT, NIGHT_POINTS)][at];
-        if let Some((scheduler, window)) = scheduler.as_mut().zip(before.as_ref()) {
-            let (figures, _) = play(&system, window, rate, scale)?;
-            // Only what is used: its p99 is of what was gardened under another load.
-            scheduler.observe(&Observed { p99: None, ..observe(&figures, true) });
-        }
-        // As long as it takes clients to fill a point: by their operations of the stretch before, for not every one of them writes.
-        let span = before.as_ref().map_or(Nanos(0), |window| {
-            Nanos(window.operations() * 1_000_000_000 / (window.trace.points.len().max(1) as u64 * rate))
-        });
-        let window = trial.collect_gardened(points, &mut |trial| match &mut scheduler {
-            Some(scheduler) => garden(trial, scheduler, span),
-            None => Ok(()),
+    let mut days =
+        Days { stages: Vec::new(), latencies: Default::default(), mornings: Histogram::default(), moved: [0; 2] };
+    // Where a trial is cut down its seconds are, too.
+    let second = SECOND * scale.turnover_percent.min(100) / 100;
+    let (mut now, [by_day, by_night]) = (0, SECONDS);
+    for number in 0..(DAYS * scale.turnover_percent).div_ceil(100).max(1) as usize * (by_day + by_night) {
+        let of_day = number % (by_day + by_night);
+        let at = usize::from(of_day >= by_day);
+        // Clients fill a point in so long, by what they did in the one before.
+        let last = trial.trial().series().points.last().copied().unwrap_or_default();
+        let span = (last.client_reads + last.client_writes) * SECOND / RATES[at];
+        let points = second.checked_div(span).map_or(1, |points| points.max(1));
+        let window = trial.collect_gardened(points as usize, &mut |trial| {
+            let begun = now;
+            now += span;
+            autonomy.as_mut().map_or(Ok(()), |autonomy| give_turns(autonomy, trial.rig().garden(), begun..now))
         })?;
-        let (figures, latencies) = play(&system, &window, rate, scale)?;
-        let moved = window.counted.relocations + window.counted.metadata_relocations;
-        if let Some(scheduler) = &mut scheduler {
-            scheduler.observe(&observe(&figures, moved + window.counted.fix_ups > 0));
+        let (figures, clients) = play(&system, &window, RATES[at])?;
+        let mut latencies = Histogram::default();
+        clients.iter().for_each(|&latency| latencies.add(latency));
+        if let Some(autonomy) = &mut autonomy {
+            autonomy.observe(see(Nanos(now), &figures, clients));
+        }
+        if of_day == 0 {
+            days.mornings.merge(&latencies);
         }
         days.latencies[at].merge(&latencies);
-        days.moved[at] += moved;
+        days.moved[at] += window.counted.relocations + window.counted.metadata_relocations;
         let each = system.cpu.cost(&window.cleaning_events()) as f64 / window.operations().max(1) as f64;
         let cleaning_cores = each * figures.per_second / 1e9;
         let series = trial.trial().series();
@@ -152,47 +172,34 @@ fn days(name: &str, arm: Arm, scale: Scale, profile: &CpuProfile) -> Result<Days
             turnovers: series.sum().client_blocks as f64 / series.turnover as f64,
             counted: window.counted,
             collection_is_meant: machine::is_collection_meant(&system),
-            runs: vec![Run { load: rate, cleaning_cores, figures }],
+            runs: vec![Run { load: RATES[at], cleaning_cores, figures }],
         });
-        before = Some(window);
     }
     Ok(days)
 }
 
-/// What the scheduler allows for a point: as long as it takes clients to fill it.
-fn garden(trial: &mut Trial, scheduler: &mut Scheduler, span: Nanos) -> Result<()> {
-    let garden = trial.rig().garden();
-    let (mut scanned, mut ended) = (false, false);
-    for _ in 0..PIECES {
-        scheduler.refill(Nanos(span.0 / PIECES));
-        while scheduler.may(Task::FixUp) && !ended {
-            let step = garden.fix_up_step(Rig::VOLUME, POINTERS)?;
-            scheduler.spend(Task::FixUp, step.fixed);
-            ended = step.ended || step.no_space;
-        }
-        while scheduler.may(Task::Cleaning) && !scanned {
-            let step = garden.scan_step(1, garden.gardening().cleaning.unwrap_or_default())?;
-            let blocks = step.moves.blocks + step.moves.metadata;
-            scheduler.spend(Task::Cleaning, blocks);
-            scheduler.hand_over(Task::Cleaning, Task::FixUp, step.moves.blocks);
-            // One pass over all areas for a point, and none where there is no space for what would move.
-            scanned = step.done == step.of || step.no_space > 0;
+/// As many turns as a mount gives in that time.
+fn give_turns(autonomy: &mut Autonomy, garden: &Garden, times: Range<u64>) -> Result<()> {
+    let turns = ((times.end - times.start) / LOOK).max(1);
+    for turn in 1..=turns {
+        let now = times.start + (times.end - times.start) * turn / turns;
+        if let Some(found) = autonomy.work(garden, Nanos(now))?.first() {
+            return Err(Error::Unknown { what: format!("while gardening by load: {found}") });
         }
     }
     Ok(())
 }
 
-/// Plays a window around until it is steady; also gives the latencies.
-fn play(system: &StorageSetup, window: &Window, rate: u64, scale: Scale) -> Result<(StorageFigures, Histogram)> {
-    let operations = (OPERATIONS * scale.turnover_percent.min(100) / 100).max(window.operations());
-    let load = machine::open(rate, operations);
-    let (mut latencies, mut arrived, mut answered) = (Histogram::default(), Vec::new(), 0);
+/// Plays a window once; also gives the latencies, but for those until it is steady.
+fn play(system: &StorageSetup, window: &Window, rate: u64) -> Result<(StorageFigures, Vec<Nanos>)> {
+    let load = machine::open(rate, window.operations());
+    let (mut latencies, mut arrived, mut answered) = (Vec::new(), Vec::new(), 0);
     let figures = compute_storage_observed(system, &window.trace, &load, &mut |now, happening| match happening {
         Happening::Arrived(_) => arrived.push(now),
         Happening::Answered(number) => {
             answered += 1;
             if answered > load.warm_up {
-                latencies.add(now.since(arrived[number as usize]));
+                latencies.push(now.since(arrived[number as usize]));
             }
         }
         _ => {}
@@ -200,18 +207,14 @@ fn play(system: &StorageSetup, window: &Window, rate: u64, scale: Scale) -> Resu
     Ok((figures, latencies))
 }
 
-fn observe(figures: &StorageFigures, gardened: bool) -> Observed {
-    let points_a_second = figures.points.count as f64 * 1e9 / figures.time as f64;
-    let point = (points_a_second * figures.points.mean / 1e9).min(1.0);
-    Observed {
-        span: STRETCH,
-        per_second: figures.offered_per_second.unwrap_or(figures.per_second),
+/// What a mount could measure of the second that has ended.
+fn see(now: Nanos, figures: &StorageFigures, clients: Vec<Nanos>) -> Seen {
+    let in_points = figures.points.count as f64 * figures.points.mean;
+    Seen {
+        now,
         processors: figures.processors.utilisation,
         drives: figures.group_busy.iter().copied().fold(0.0, f64::max),
-        // A half is full when its point begins, so the next one is as full as the point before took of the time.
-        log: point,
-        point,
-        p99: Some(Nanos(figures.latency.p99)),
-        gardened,
+        point: (in_points / figures.time as f64).min(1.0),
+        clients,
     }
 }

@@ -107,8 +107,7 @@ pub const PUBLISHED: [Published; 14] = [
         setup: "overwrites until 27 % are saved, reads of 80 MB/s, then recompaction",
         paper: "3.78 GiB a minute; 0.63 to 2.07 ms; 1.25 more cores",
         band: "the same direction",
-        cause: "Its part on time (3.78 GiB a minute, 0.63 to 2.07 ms, 1.25 more cores) is not simulated. 27 % is never reached: what is written over \
-                is packed with what else is written, and an old block stays until its last chunk is gone, which at random is a floor of 62 % here.",
+        cause: "",
     },
     Published {
         name: "E11",
@@ -130,8 +129,7 @@ pub const PUBLISHED: [Published; 14] = [
         setup: "a load of days and nights",
         paper: "most fragmented systems have idle processors",
         band: "gardening fits the idle periods, p99 of clients + < 5 %",
-        cause: "By night: the p99 of a stretch is 0.2 to 0.6 ms without gardening already, by what its operations happen to read. The \
-                scheduler compares with their average, so it lets pass what is felt in the calm ones only.",
+        cause: "",
     },
     Published {
         name: "E14",

@@ -5,20 +5,29 @@ mod contents;
 use std::sync::Arc;
 
 use senesce_block::{BlockDevice, CompactDevice, MemoryDevice};
-use senesce_core::Bytes;
+use senesce_core::{Bytes, Rng, Seed};
 use senesce_fsapi::{Caller, FileSystem, Ino, NewNode};
-use senesce_garden::{Garden, Limits, Packing, PackingSurvey, VolumeFs, VolumeOptions, check};
+use senesce_garden::{
+    AggregateReport, Garden, Limits, Packing, PackingSurvey, RecompactStep, VolumeFs, VolumeOptions, check,
+};
 
-use crate::{Error, Result, Scale, Setup};
+use crate::{Error, Point, Result, Scale, Setup, setup::BLOCK};
 
 pub use contents::{Kind, PAGE};
 
 const VOLUME: &[u8] = b"volume";
+/// Pages of the file for each area of the scale.
+const PAGES_AN_AREA: u64 = 64;
 /// There are as many consistency points while the file is written once.
 const POINTS: u64 = 8;
+/// Quarters of a turnover that are written over at most.
+const QUARTERS: u64 = 32;
+/// A turnover that changes what is saved by fewer points is the last one.
+const REST: f64 = 0.2;
 
 /// Such a file.
 pub struct PackedRig {
+    setup: Setup,
     garden: Garden,
     fs: VolumeFs,
     file: Ino,
@@ -32,12 +41,29 @@ pub struct PackedRig {
 }
 
 impl PackedRig {
+    /// Overwriting ends where so much is saved, in percent: what was published before recompaction.
+    pub const PUBLISHED_REST: f64 = 27.0;
+    /// Turnovers of overwriting at most.
+    pub const MOST_TURNOVERS: u64 = QUARTERS / 4;
+    /// Overwriting ends where a turnover changes what is saved by fewer points.
+    pub const REST_POINTS: f64 = REST;
+
+    /// Pages of the file at a scale: 128 MiB at an eighth.
+    pub fn pages_of(scale: Scale) -> u64 {
+        scale.areas * PAGES_AN_AREA
+    }
+
     /// Makes it and writes the file once, in order: so many pages.
     pub fn new(kind: Kind, pages: u64) -> Result<Self> {
+        Self::on(kind, pages, &|name, size| Arc::new(CompactDevice::new(name, size)))
+    }
+
+    /// The same on drives that `make` gives, by name and size. They must hold zeros.
+    pub fn on(kind: Kind, pages: u64, make: &dyn Fn(String, Bytes) -> Arc<dyn BlockDevice>) -> Result<Self> {
         // As much as the file takes if nothing is saved, and a fifth more.
         let mut setup = Setup { areas: 1, ..Setup::published(Scale::FULL) };
         setup.areas = (pages * 2 * 6 / 5).div_ceil(setup.blocks()) + 8;
-        let drives = setup.drives(&|name, size| Arc::new(CompactDevice::new(name, size)));
+        let drives = setup.drives(make);
         let point = pages / POINTS * PAGE as u64;
         let log: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("log", Bytes(2 * ((16 << 20) + 3 * point))));
         Garden::format(&setup.format_options(), drives.clone(), log.clone())?;
@@ -47,9 +73,42 @@ impl PackedRig {
         garden.set_packing(VOLUME, Packing { group_blocks: kind.group_blocks(), compaction: true })?;
         let fs = garden.volume(VOLUME)?;
         let file = fs.make_node(&Caller::default(), Ino::ROOT, b"file", &NewNode::file(0o600))?.ino;
-        let mut rig = Self { garden, fs, file, drives, log, kind, written: vec![0; pages as usize], since: 0 };
+        let mut rig = Self { setup, garden, fs, file, drives, log, kind, written: vec![0; pages as usize], since: 0 };
         (0..pages).try_for_each(|page| rig.write(page))?;
         Ok(rig)
+    }
+
+    /// Opens the aggregate anew, with no more of it in memory than other experiments have.
+    pub fn reopen(&mut self) -> Result<()> {
+        self.garden.consistency_point()?;
+        let waiting = 2 * (self.pages() / POINTS * PAGE as u64).max(1 << 20);
+        let cache_bytes = self.setup.blocks() * self.setup.cache_percent / 100 * BLOCK + waiting;
+        self.garden = Garden::open(&self.drives, self.log.clone(), Limits { cache_bytes, dirty_bytes: waiting })?;
+        self.fs = self.garden.volume(VOLUME)?;
+        self.since = 0;
+        Ok(())
+    }
+
+    /// The aggregate that it is in.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// The number of the file's inode.
+    pub fn file(&self) -> u64 {
+        self.file.0
+    }
+
+    /// What the garden counted.
+    pub fn report(&self) -> AggregateReport {
+        self.garden.report()
+    }
+
+    /// What was counted between two reports, without clients.
+    pub fn count(before: &AggregateReport, now: &AggregateReport) -> Point {
+        let mut point = Point::default();
+        point.note(now, before);
+        point
     }
 
     /// Pages of the file.
@@ -76,23 +135,55 @@ impl PackedRig {
         Ok(self.garden.survey_packing(VOLUME)?)
     }
 
+    /// Writes pages over at random until what is saved is at rest, or as little as was published.
+    pub fn overwrite(&mut self, scale: Scale) -> Result<()> {
+        let saved = |rig: &Self| Ok::<_, Error>(rig.survey()?.saved_percent().unwrap_or(f64::NAN));
+        let mut rng = Rng::for_purpose(Seed(1), "packing");
+        let mut before = saved(self)?;
+        for quarter in 1..=(QUARTERS * scale.turnover_percent / 100).max(1) {
+            for _ in 0..self.pages() / 4 {
+                self.write(rng.below(self.pages()))?;
+            }
+            let now = saved(self)?;
+            if now <= Self::PUBLISHED_REST || quarter % 4 == 0 && before - now < REST {
+                break;
+            }
+            if quarter % 4 == 0 {
+                before = now;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a page. Errors: `WrongData` if it does not hold what was written to it last.
+    pub fn read(&self, page: u64) -> Result<()> {
+        let mut found = vec![0; PAGE];
+        self.fs.read(self.file, page * PAGE as u64, &mut found)?;
+        match differ(&found, &self.kind.make(page, self.written[page as usize])) {
+            Some((found, wanted)) => Err(Error::WrongData { block: 2 * page, found, wanted }),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes chunks move of blocks of which less than so many percent are left, as far as they are among the next `most` VVBNs.
+    pub fn recompact_step(&self, most: u64, below_percent: u64) -> Result<RecompactStep> {
+        Ok(self.garden.recompact_step(VOLUME, most, below_percent)?)
+    }
+
+    /// Makes a consistency point.
+    pub fn consistency_point(&self) -> Result<()> {
+        Ok(self.garden.consistency_point()?)
+    }
+
     /// Writes chunks together anew, of blocks of which less than so many percent are left.
     pub fn recompact(&self, below_percent: u64) -> Result<()> {
-        self.garden.recompact_step(VOLUME, u64::MAX, below_percent)?;
-        Ok(self.garden.consistency_point()?)
+        self.recompact_step(u64::MAX, below_percent)?;
+        self.consistency_point()
     }
 
     /// Compares all pages with what was written to them last, and checks the aggregate.
     pub fn verify(self) -> Result<()> {
-        let mut found = vec![0; PAGE];
-        for (page, &count) in (0..).zip(&self.written) {
-            found.fill(0);
-            self.fs.read(self.file, page * PAGE as u64, &mut found)?;
-            let wanted = self.kind.make(page, count);
-            if let Some((found, wanted)) = differ(&found, &wanted) {
-                return Err(Error::WrongData { block: 2 * page, found, wanted });
-            }
-        }
+        (0..self.pages()).try_for_each(|page| self.read(page))?;
         drop((self.fs, self.garden));
         let report = check(&self.drives, &self.log)?;
         match report.findings.first() {

@@ -1,0 +1,183 @@
+//! A garden whose contents are packed, read by clients while what is left of compacted blocks is written together.
+
+use std::{cell::Cell, sync::Arc};
+
+use senesce_block::{BlockDevice, CompactDevice};
+use senesce_core::{Rng, Seed};
+use senesce_garden::{AggregateReport, RECOMPACTED_BELOW_PERCENT, RecompactStep, Trailer};
+use senesce_sim::{
+    CpuEvents,
+    storage::{Chain, Operation, PointTrace, Trace},
+};
+use senesce_trials::{Kind, PAGE, PackedRig, Point, Scale, Setup};
+
+use crate::{Entry, Result, Tape, TapedDrive, Window};
+
+/// Blocks of a page.
+const PAGE_BLOCKS: u32 = (PAGE / 4096) as u32;
+
+/// An aggregate as in `senesce-trials`' experiment E10, on drives that are written down.
+pub struct PackedTrial {
+    rig: PackedRig,
+    kind: Kind,
+    tape: Tape,
+}
+
+impl PackedTrial {
+    /// Writes pages over at random until what is saved is at rest; then the aggregate is opened anew, with little of it in memory.
+    pub fn new(kind: Kind, scale: Scale) -> Result<Self> {
+        let tape = Tape::new(Setup::published(scale).area_stripes.into(), true);
+        let next = Cell::new(0);
+        let mut rig = PackedRig::on(kind, PackedRig::pages_of(scale), &|name, size| {
+            let number = next.replace(next.get() + 1);
+            Arc::new(TapedDrive::new(CompactDevice::new(name, size), number, tape.clone())) as Arc<dyn BlockDevice>
+        })?;
+        rig.overwrite(scale)?;
+        rig.reopen()?;
+        Ok(Self { rig, kind, tape })
+    }
+
+    /// The aggregate.
+    pub fn rig(&self) -> &PackedRig {
+        &self.rig
+    }
+
+    /// Compares all pages with what was written to them last, and checks the aggregate.
+    pub fn verify(self) -> Result<()> {
+        Ok(self.rig.verify()?)
+    }
+
+    /// Pages read at random, one an operation, and nothing else; before that as many, so that memory holds what it does all the time.
+    pub fn collect_reads(&mut self, operations: u64) -> Result<Window> {
+        self.read(&mut Rng::for_purpose(Seed(2), "reads of pages"), operations)?;
+        let before = self.rig.report();
+        let history = self.begin();
+        let operations = self.read(&mut Rng::for_purpose(Seed(1), "reads of pages"), operations)?;
+        let point = PointTrace { operations, ..PointTrace::default() };
+        Ok(self.end(vec![point], &before, history))
+    }
+
+    /// The same pages in `points` parts, while one pass of recompaction goes over the volume: a part of the pass, reads, and a consistency point.
+    /// Also says what the pass did.
+    pub fn collect_recompaction(&mut self, points: u64, operations: u64) -> Result<(Window, RecompactStep)> {
+        self.read(&mut Rng::for_purpose(Seed(2), "reads of pages"), operations)?;
+        let before = self.rig.report();
+        let history = self.begin();
+        let mut rng = Rng::for_purpose(Seed(1), "reads of pages");
+        // Pages that compress have a VVBN each.
+        let each = self.rig.pages().div_ceil(points);
+        let (mut traced, mut all) = (Vec::new(), RecompactStep::default());
+        while !all.is_done {
+            let earlier = self.rig.report();
+            let step = self.rig.recompact_step(each, RECOMPACTED_BELOW_PERCENT)?;
+            let (scanned, mut writes) = part(self.tape.take());
+            let operations = self.read(&mut rng, operations.div_ceil(points))?;
+            self.rig.consistency_point()?;
+            let (reads, others) = part(self.tape.take());
+            writes.extend(others);
+            let now = self.rig.report();
+            let scan_events = CpuEvents {
+                context_check: blocks(&scanned),
+                // A pointer of the container for each VVBN that is looked at, and for each chunk of what is read.
+                map_lookup: step.looked_at + step.chunks,
+                relocation: step.chunks,
+                ..CpuEvents::default()
+            };
+            let events = compute_events(&PackedRig::count(&earlier, &now), &earlier, &now, &reads);
+            traced.push(PointTrace { operations, scanned, scan_events, reads, writes, events });
+            all += step;
+        }
+        Ok((self.end(traced, &before, history), all))
+    }
+
+    fn begin(&mut self) -> Vec<Chain> {
+        let history = self.tape.history();
+        self.tape.take();
+        self.tape.set_recording(true);
+        history
+    }
+
+    fn end(&mut self, points: Vec<PointTrace>, before: &AggregateReport, history: Vec<Chain>) -> Window {
+        self.tape.set_recording(false);
+        let reads = points.iter().map(|point| point.operations.len() as u64).sum::<u64>();
+        let counted = Point {
+            client_reads: reads,
+            client_blocks_read: reads * u64::from(PAGE_BLOCKS),
+            ..PackedRig::count(before, &self.rig.report())
+        };
+        Window { trace: Trace { points, before: history }, counted }
+    }
+
+    /// Reads pages at random, and says what each took.
+    fn read(&mut self, rng: &mut Rng, operations: u64) -> Result<Vec<Operation>> {
+        let mut done = Vec::new();
+        let mut redirects = self.rig.report().counts.redirects;
+        for _ in 0..operations {
+            self.rig.read(rng.below(self.rig.pages()))?;
+            let now = self.rig.report().counts.redirects;
+            let compressed = self.kind.group_blocks() > 0;
+            done.push(compute_packed_operation(self.tape.take(), self.rig.file(), now - redirects, compressed));
+            redirects = now;
+        }
+        Ok(done)
+    }
+}
+
+/// A page that a client read. What holds contents of its file, or several chunks, is contents; all else is pointers, or the map if it is read behind
+/// contents. So many of the last contents were read again, because a pointer was stale.
+fn compute_packed_operation(entries: Vec<Entry>, file: u64, redirects: u64, compressed: bool) -> Operation {
+    let mut operation = Operation { blocks: PAGE_BLOCKS, ..Operation::default() };
+    for entry in entries {
+        let Entry::Read(chain, trailers) = entry else { continue };
+        if trailers.iter().any(|trailer| is_contents(trailer.as_ref(), file)) {
+            operation.reads.push(chain);
+        } else if operation.reads.is_empty() {
+            operation.pointers.push(chain);
+        } else {
+            operation.lookups.push(chain);
+        }
+    }
+    let again = operation.reads.len().saturating_sub(redirects as usize);
+    operation.redirected = operation.reads.split_off(again.max(usize::from(!operation.reads.is_empty())));
+    match operation.reads.is_empty() {
+        true => operation.cache_hits = PAGE_BLOCKS,
+        false => operation.decompressed = if compressed { PAGE_BLOCKS } else { 0 },
+    }
+    operation
+}
+
+/// A compacted block's trailer says no more than that it is one.
+fn is_contents(trailer: Option<&Trailer>, file: u64) -> bool {
+    trailer.is_none_or(|trailer| trailer.of_volume && trailer.level == 0 && trailer.file == file)
+}
+
+/// What processors do for a consistency point that writes chunks together: each is a block that gets a place.
+fn compute_events(counted: &Point, before: &AggregateReport, now: &AggregateReport, reads: &[Chain]) -> CpuEvents {
+    let chunks = now.counts.chunks_written - before.counts.chunks_written;
+    let compacted = now.counts.compacted_blocks_written - before.counts.compacted_blocks_written;
+    CpuEvents {
+        block_clean: counted.writes.blocks + chunks - compacted,
+        xor: counted.writes.blocks + counted.parity_reads.blocks,
+        context_check: blocks(reads).saturating_sub(counted.parity_reads.blocks),
+        fix_up: counted.fix_ups,
+        // Two blocks a group at the least; nobody writes here, so there are none.
+        compression: u64::from(PAGE_BLOCKS) * (now.counts.groups_written - before.counts.groups_written),
+        ..CpuEvents::default()
+    }
+}
+
+fn blocks(chains: &[Chain]) -> u64 {
+    chains.iter().map(|chain| u64::from(chain.blocks)).sum()
+}
+
+/// What was read, and what was written.
+fn part(entries: Vec<Entry>) -> (Vec<Chain>, Vec<Chain>) {
+    let (mut reads, mut writes) = (Vec::new(), Vec::new());
+    for entry in entries {
+        match entry {
+            Entry::Read(chain, _) => reads.push(chain),
+            Entry::Write(chain) => writes.push(chain),
+        }
+    }
+    (reads, writes)
+}

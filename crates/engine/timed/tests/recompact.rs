@@ -1,0 +1,65 @@
+//! E10 in time: recompaction runs on the store while it is simulated, and what it costs is in the figures.
+
+use senesce_sim::{CpuEvents, CpuProfile, storage::compute_storage};
+use senesce_timed::{Experiment, PackedTrial, machine};
+use senesce_trials::{Kind, Scale};
+
+const TINY: Scale = Scale { areas: 16, areas_per_point: 1, turnover_percent: 13 };
+
+#[test]
+fn what_recompaction_asks_for_is_in_the_trace_and_costs_clients_and_processors() {
+    let mut trial = PackedTrial::new(Kind::Mixed, TINY).unwrap();
+    let before = trial.rig().report().counts;
+    let (window, step) = trial.collect_recompaction(4, 800).unwrap();
+    let counts = trial.rig().report().counts;
+    assert!(step.is_done && step.rewritten > 50 && step.chunks >= step.rewritten, "{step:?}");
+    let points = &window.trace.points;
+    let sum = |of: fn(&senesce_sim::storage::PointTrace) -> u64| points.iter().map(of).sum::<u64>();
+    // Each block that was given up had been read for it; what its chunks went into was written.
+    assert!(sum(|point| point.scanned.iter().map(|chain| u64::from(chain.blocks)).sum()) >= step.read);
+    assert_eq!(sum(|point| point.scan_events.relocation), step.chunks);
+    let written = counts.compacted_blocks_written - before.compacted_blocks_written;
+    assert!(written > 0 && sum(|point| point.writes.iter().map(|chain| u64::from(chain.blocks)).sum()) > written);
+    assert!(sum(|point| point.events.block_clean) > step.chunks);
+    // Pages that were in memory took no drive, others one chunk at least; some of both.
+    let operations: Vec<_> = points.iter().flat_map(|point| &point.operations).collect();
+    assert!(operations.len() >= 800 && operations.iter().all(|one| (one.cache_hits == 0) != one.reads.is_empty()));
+    assert!(operations.iter().all(|one| one.decompressed == 2 - one.cache_hits));
+    let hits = operations.iter().filter(|one| one.cache_hits > 0).count();
+    assert!(hits > 0 && 2 * hits < operations.len(), "{hits} of {}", operations.len());
+
+    // The same reads with all that recompaction does taken out: that is what it costs.
+    let mut free = window.trace.clone();
+    for point in &mut free.points {
+        (point.scanned, point.reads, point.writes) = Default::default();
+        (point.scan_events, point.events) = (CpuEvents::default(), CpuEvents::default());
+    }
+    let system = machine::flash(trial.rig().setup(), CpuProfile::paper20()).unwrap();
+    let load = machine::open(9765, 4000);
+    let play = |trace| compute_storage(&system, trace, &load).unwrap();
+    let (with, without) = (play(&window.trace), play(&free));
+    assert!(with.points.count > 4 && without.points.count == 0, "points follow each other by themselves");
+    assert!(with.kept_up && without.kept_up);
+    assert!(with.latency.mean > without.latency.mean, "{:?} and {:?}", with.latency, without.latency);
+    assert!(with.processors.utilisation > without.processors.utilisation);
+    assert!(with.group_busy[0] > without.group_busy[0]);
+    trial.verify().unwrap();
+}
+
+#[test]
+fn it_is_told_with_its_published_values() {
+    let outcome = Experiment::E10.run(TINY, &CpuProfile::paper20()).unwrap();
+    let of = |name: &str| outcome.figures.iter().find(|figure| figure.name == name).unwrap();
+    for (name, paper) in [
+        ("ms of reads without recompaction", "0.63"),
+        ("ms of reads while it runs", "2.07"),
+        ("cores more while it runs", "1.25"),
+        ("GiB a minute of compacted blocks that are read", "3.78"),
+    ] {
+        assert_eq!(of(name).paper, paper);
+        assert!(of(name).ours > 0.0 && of(name).ours.is_finite(), "{:?}", of(name));
+    }
+    for name in ["ms of reads while it runs, over those without", "cores more while it runs"] {
+        assert!(of(name).inside, "{:?}", of(name));
+    }
+}
