@@ -67,7 +67,7 @@ impl Load {
             return work();
         }
         thread::scope(|scope| {
-            let second = thread::Builder::new().name("point-2".to_owned()).spawn_scoped(scope, &work);
+            let second = thread::Builder::new().name("point-2".to_owned()).spawn_scoped(scope, work);
             let done = work();
             // Without a second thread the first one wrote all.
             let second = second.map_or(Ok(()), |second| second.join().unwrap_or_else(|_| Err(panicked())));
