@@ -94,6 +94,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("fuser", &["senesce-fuse", "senesce-record", "senesce-vdisk"]),
     ("object_store", &["senesce-objects"]),
     ("tokio", &["senesce-objects"]),
+    ("ureq", &["senesce-objects"]),
     ("clap", &["senesce"]),
     ("indicatif", &["senesce"]),
 ];

@@ -4,6 +4,8 @@ use std::{ops::Range, path::PathBuf, str::FromStr};
 
 use clap::{Args, Subcommand};
 
+use super::FsObjectsArgs;
+
 #[derive(Debug, Args)]
 pub struct FsDumpArgs {
     /// The directory, file or device that `fs mkfs` made.
@@ -101,6 +103,13 @@ pub enum FsDumpWhat {
     Areas,
     /// The records of the objects that hold cold blocks.
     Objects,
+    /// An object as its store has it: its head, and the blocks that it holds.
+    Object {
+        /// Its number.
+        number: u64,
+        #[command(flatten)]
+        objects: FsObjectsArgs,
+    },
     /// The log, record by record.
     Log,
     /// Of an evergreen: where each node lies.

@@ -6,8 +6,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use senesce_core::Bytes;
 
 use super::{
-    FsCloneArgs, FsDefragArgs, FsDiffArgs, FsDumpArgs, FsOfVolumeArgs, FsPackArgs, FsRecompactArgs, FsSnapshotArgs,
-    FsTreeArgs,
+    FsCloneArgs, FsDefragArgs, FsDiffArgs, FsDumpArgs, FsNewObjectsArgs, FsObjectsArgs, FsOfVolumeArgs, FsPackArgs,
+    FsRecompactArgs, FsSnapshotArgs, FsTreeArgs, PricesArg,
 };
 
 #[derive(Debug, Args)]
@@ -46,7 +46,7 @@ pub enum FsVerb {
     /// Write together what is left of blocks that held chunks of many; for volumes that are made with --compress.
     Recompact(FsRecompactArgs),
     /// Clean allocation areas whose blocks lie scattered, and put pointers to old places right.
-    Clean(FsLookArgs),
+    Clean(FsCleanArgs),
     /// Write cold blocks to objects, and delete the objects that nothing needs; contents stay what they are.
     Tier(FsTierArgs),
     /// Serve a mount for a run, which began it and holds it.
@@ -172,6 +172,14 @@ pub struct FsMountArgs {
     /// Say every so many seconds, on stderr, what gardening by load does.
     #[arg(long, value_name = "SECONDS", requires = "by_load", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub tell_every: Option<u64>,
+    /// With --by-load and --objects: by whose price list objects are written anew where that costs less than a month of what it saves;
+    /// none are otherwise.
+    #[arg(long, value_enum, value_name = "LIST", requires_all = ["by_load", "objects"])]
+    pub prices: Option<PricesArg>,
+    /// With --by-load and --objects: what was not written or moved for so many consistency points, and what only snapshots use, goes to
+    /// objects.
+    #[arg(long, value_name = "POINTS", default_value_t = 64, requires_all = ["by_load", "objects"])]
+    pub tier_age: u16,
     /// Of an evergreen: when it has been unmounted, write there what was read, written and flushed meanwhile, as JSON; `senesce inspect
     /// --tree` draws it.
     #[arg(long, value_name = "FILE")]
@@ -248,14 +256,6 @@ pub struct FsLookArgs {
     pub json: bool,
 }
 
-/// Where the objects of an aggregate are.
-#[derive(Clone, Debug, Args)]
-pub struct FsObjectsArgs {
-    /// The directory with the objects that `fs tier` put. Without it cold blocks cannot be read; nothing else changes.
-    #[arg(long, value_name = "DIRECTORY")]
-    pub objects: Option<PathBuf>,
-}
-
 #[derive(Debug, Args)]
 pub struct FsWithObjectsArgs {
     #[command(flatten)]
@@ -276,22 +276,12 @@ pub struct FsCheckArgs {
     pub dry_run: bool,
 }
 
-/// Whose price list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum PricesArg {
-    /// Amazon S3 Standard.
-    S3,
-    /// Azure Blob Storage, hot.
-    Azure,
-}
-
 #[derive(Debug, Args)]
 pub struct FsTierArgs {
     #[command(flatten)]
     pub place: FsPlaceArgs,
-    /// The directory for objects, which is made the first time. Whoever wants cold blocks names it again.
-    #[arg(long, value_name = "DIRECTORY")]
-    pub objects: PathBuf,
+    #[command(flatten)]
+    pub objects: FsNewObjectsArgs,
     /// Cold is what was not written or moved for so many consistency points, and what only snapshots use.
     #[arg(long, value_name = "POINTS", default_value_t = 64)]
     pub age: u16,
@@ -336,6 +326,22 @@ pub enum GardeningArg {
     War,
     /// Both.
     All,
+    /// As the media want it for small writes here and there: on disks alone that is `csc`; else as `auto`.
+    Oltp,
+    /// As the media want it for what is written once and read in order: on disks alone that is `war`; else as `auto`.
+    Backup,
+}
+
+#[derive(Debug, Args)]
+pub struct FsCleanArgs {
+    #[command(flatten)]
+    pub place: FsPlaceArgs,
+    /// The allocation areas that are done: where an interrupted one ended.
+    #[arg(long, value_name = "AREAS", default_value_t = 0)]
+    pub from: u64,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -7,6 +7,7 @@ mod experiment;
 mod fs;
 mod garden;
 mod look;
+mod objects;
 mod record;
 mod words;
 
@@ -21,6 +22,7 @@ pub use experiment::*;
 pub use fs::*;
 pub use garden::*;
 pub use look::*;
+pub use objects::*;
 pub use record::*;
 pub use words::*;
 

@@ -134,7 +134,7 @@ fn check_not_made(args: &AgeArgs, plan: &Plan, place: &str) -> Result<()> {
 fn age_garden(args: &AgeArgs, plan: &Plan, place: &Path, scratch: &Path, quiet: bool) -> Result<()> {
     let source = open_source(plan, scratch)?;
     let (end, chains) = with_engine(place, |target, garden| {
-        garden.set_gardening(args.gardening.policy(garden.gardening()));
+        garden.set_gardening(args.gardening.policy(garden));
         let end = age_onto(args, plan, &source, Onto::Engine(target), quiet, &mut || Ok(()))?;
         Ok((end, report_chains(&garden.report())))
     })?;

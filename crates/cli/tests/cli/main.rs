@@ -11,6 +11,7 @@ mod disk;
 mod equivalence;
 mod fragment;
 mod fs;
+mod fs_away;
 mod fs_bad;
 mod fs_defrag;
 mod fs_drives;

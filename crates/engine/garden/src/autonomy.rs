@@ -11,6 +11,7 @@ use senesce_core::Nanos;
 use crate::{
     engine::Garden,
     error::{Error, Result},
+    object_gardening::{ObjectGardening, ObjectPass},
     packing::RECOMPACTED_BELOW_PERCENT,
     scheduler::{Caution, Observed, Scheduler, Task},
     store::{Counts, FixUp, Gardening, Headroom},
@@ -70,7 +71,11 @@ pub struct AutonomyReport {
     pub fixed: u64,
     /// Blocks that were written together after reading.
     pub rewritten: u64,
-    /// Whole passes over areas, pointers, compacted blocks and stripes.
+    /// Blocks that left the drives for objects.
+    pub tiered: u64,
+    /// Blocks of objects that were written to others.
+    pub rewritten_in_objects: u64,
+    /// Whole passes over areas, pointers, objects, compacted blocks and stripes.
     pub passes: u64,
 }
 
@@ -106,7 +111,10 @@ impl Pass {
 pub struct Autonomy {
     scheduler: Scheduler,
     wished: Gardening,
-    passes: [Pass; 4],
+    passes: [Pass; 5],
+    /// What is done with objects, if anything is, and how far that is.
+    objects: Option<ObjectGardening>,
+    object_pass: ObjectPass,
     refilled: Nanos,
     seen: Nanos,
     /// How full the log was at most since then.
@@ -132,14 +140,18 @@ impl Autonomy {
         let passes = [
             Pass::new(Task::Cleaning, 10),
             Pass::new(Task::FixUp, 10),
+            Pass::new(Task::Objects, 600),
             Pass::new(Task::Recompaction, 600),
             Pass::new(Task::Scrub, 7 * 86_400),
         ];
-        let scheduler = Scheduler::new(CAUTION);
+        let mut scheduler = Scheduler::new(CAUTION);
+        scheduler.set_idle(Task::Objects, true);
         let autonomy = Self {
             scheduler,
             wished,
             passes,
+            objects: None,
+            object_pass: ObjectPass::default(),
             refilled: now,
             seen: now,
             log: 0.0,
@@ -156,6 +168,13 @@ impl Autonomy {
         // What is left is judged here, once.
         garden.set_headroom(Headroom::default());
         autonomy
+    }
+
+    /// The same, that does this with objects, too; then the garden has a store of them.
+    pub fn with_objects(mut self, wished: Option<ObjectGardening>) -> Self {
+        self.scheduler.set_idle(Task::Objects, wished.is_none());
+        self.objects = wished;
+        self
     }
 
     /// Takes what was measured since the last time.
@@ -216,8 +235,10 @@ impl Autonomy {
                     break;
                 }
                 match self.step(garden, at, now, &mut found) {
-                    // One block that cannot be read must not end all that is done beside serving.
-                    Err(error @ Error::Damaged { .. }) => self.leave_out(at, now, error, &mut found),
+                    // One block that cannot be read must not end all that is done beside serving, nor a store that is away.
+                    Err(error @ (Error::Damaged { .. } | Error::ColdStore { .. })) => {
+                        self.leave_out(at, now, error, &mut found);
+                    }
                     done => done?,
                 }
                 self.gardened = true;
@@ -233,6 +254,9 @@ impl Autonomy {
         found.push(format!("left out: {error}"));
         let pass = &mut self.passes[at];
         self.scheduler.spend(pass.task, 1);
+        if pass.task == Task::Objects {
+            self.object_pass = ObjectPass::default();
+        }
         if pass.task != Task::FixUp {
             (pass.is_running, pass.until, pass.volume) = (false, Nanos(now.0 + pass.rest.0), 0);
         }
@@ -281,11 +305,13 @@ impl Autonomy {
     fn is_on(&mut self, at: usize, now: Nanos) -> bool {
         let may = self.may(self.passes[at].task);
         let pass = &mut self.passes[at];
-        // What moves makes pointers old, and nothing else.
-        let done = self.asked + if pass.task == Task::FixUp { self.counts.relocations } else { 0 };
+        // What moves, to other places or to objects, makes pointers old, and nothing else.
+        let moved = self.counts.relocations + self.counts.tiered;
+        let done = self.asked + if pass.task == Task::FixUp { moved } else { 0 };
         let is_wished = match pass.task {
             Task::Cleaning => self.wished.cleaning.is_some(),
             Task::FixUp => self.wished.fix_up != FixUp::Never,
+            Task::Objects => self.objects.is_some(),
             _ => true,
         };
         if !is_wished || !may {
@@ -316,6 +342,7 @@ impl Autonomy {
                 let drives = garden.shared().lock().raid.geometry.drives() as u64;
                 (STRIPES * drives, step.done == step.of)
             }
+            (Task::Objects, _) => self.step_objects(garden)?,
             (_, None) => (0, true),
             (Task::FixUp, Some(name)) => {
                 let step = without_space(garden.fix_up_step(name, POINTERS))?;
@@ -340,6 +367,18 @@ impl Autonomy {
             self.report.passes += 1;
         }
         Ok(())
+    }
+
+    /// A step of the pass over objects: what it cost, and whether the pass has ended.
+    fn step_objects(&mut self, garden: &Garden) -> Result<(u64, bool)> {
+        let Some(wished) = self.objects else { return Ok((0, true)) };
+        let Some(step) = without_space(self.object_pass.step(garden, &wished))? else {
+            self.object_pass = ObjectPass::default();
+            return Ok((1, true));
+        };
+        self.report.tiered += step.tiered;
+        self.report.rewritten_in_objects += step.rewritten;
+        Ok((step.cost, step.ended))
     }
 }
 

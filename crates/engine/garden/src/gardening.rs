@@ -71,6 +71,12 @@ impl Garden {
         Ok(step)
     }
 
+    /// The next step of the scan begins behind so many areas, counted over all RAID groups that are gone over: where a pass ended that
+    /// was interrupted. Errors: `Invalid` if there are none behind them.
+    pub fn scan_from(&self, areas: u64, cleaning: Cleaning) -> Result<()> {
+        self.shared().lock().scan_from(areas, cleaning)
+    }
+
     /// Looks at as many pointers of a volume at most, going on where the last step ended, and puts right those that name
     /// the place that a block had before it moved; durable with the next consistency point.
     ///

@@ -35,6 +35,7 @@ mod gardening;
 mod layout;
 mod log;
 mod object_defrag;
+mod object_gardening;
 mod packing;
 mod raid;
 mod report;
@@ -48,7 +49,9 @@ mod volume;
 
 pub use autonomy::{Autonomy, AutonomyReport, Seen};
 pub use check::{CheckPart, CheckProgress, CheckReport, Finding, check, check_telling, check_with, collect_used_slots};
-pub use dump::{Dump, DumpTable, DumpValue, DumpWhat, Survey, SurveyedArea, SurveyedFile, SurveyedRun, dump, survey};
+pub use dump::{
+    Dump, DumpTable, DumpValue, DumpWhat, Survey, SurveyedArea, SurveyedFile, SurveyedRun, dump, dump_with, survey,
+};
 pub use engine::{Acknowledge, Garden, VolumeOptions};
 pub use error::{Error, Result};
 pub use format::Damage;
@@ -56,6 +59,7 @@ pub use format::label::{Group, Medium};
 pub use fs::VolumeFs;
 pub use layout::{Defrag, DefragFiles};
 pub use object_defrag::ObjectDefrag;
+pub use object_gardening::ObjectGardening;
 pub use packing::{Packing, RECOMPACTED_BELOW_PERCENT};
 pub use raid::{Chains, DriveCounts, DriveState, RaidCounts};
 pub use report::{AggregateReport, DriveReport};

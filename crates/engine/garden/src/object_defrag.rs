@@ -41,11 +41,17 @@ impl Garden {
     /// Errors: `ColdStore`, `NoSpace` for maps. Cost: with the number of objects; for those that it pays for, reads all living
     /// blocks.
     pub fn defrag_objects(&self, prices: &PriceList) -> Result<ObjectDefrag> {
+        self.defrag_objects_step(prices, u64::MAX)
+    }
+
+    /// The same with those objects only that pay most, and have so many living blocks together, or the first of them, if that alone
+    /// pays for itself.
+    pub fn defrag_objects_step(&self, prices: &PriceList, blocks: u64) -> Result<ObjectDefrag> {
         let turn = self.lock_objects();
         let (mut done, mut filling) = (ObjectDefrag::default(), Filling::default());
         let records = self.shared().lock().objects.records().clone();
         done.objects = records.len() as u64;
-        let chosen = choose(&records, prices);
+        let chosen = choose(&records, prices, blocks);
         let (mut gets, mut new_bytes) = (0, 0);
         for &number in &chosen {
             let blocks = match self.read_living(number) {
@@ -97,8 +103,8 @@ impl Garden {
     }
 }
 
-/// The objects that it pays to write anew together, those first that pay most.
-fn choose(records: &BTreeMap<u64, ObjectRecord>, prices: &PriceList) -> Vec<u64> {
+/// The objects that it pays to write anew together, those first that pay most, with `most` living blocks, or the first of them.
+fn choose(records: &BTreeMap<u64, ObjectRecord>, prices: &PriceList, most: u64) -> Vec<u64> {
     let mut worthy: Vec<(Emptied, u64)> = Vec::new();
     for (&number, record) in records.iter().filter(|(_, record)| record.live > 0) {
         let object = Emptied {
@@ -112,6 +118,12 @@ fn choose(records: &BTreeMap<u64, ObjectRecord>, prices: &PriceList) -> Vec<u64>
         }
     }
     worthy.sort_by_key(|(object, number)| (Reverse(prices.gain(object)), *number));
+    let mut living = 0u64;
+    let within = worthy.iter().take_while(|(object, _)| {
+        living += object.live;
+        living <= most
+    });
+    worthy.truncate(within.count().max(1));
     let (objects, mut numbers): (Vec<Emptied>, Vec<u64>) = worthy.into_iter().unzip();
     numbers.truncate(prices.best(&objects, slot_at));
     numbers

@@ -19,7 +19,7 @@ pub enum Task {
     FixUp,
     /// Writing together again what was read in order.
     WriteAfterRead,
-    /// Objects that are mostly empty.
+    /// Cold blocks that leave the drives, and objects that are mostly empty.
     Objects,
     /// Compacted blocks that are mostly empty.
     Recompaction,
@@ -110,13 +110,28 @@ pub struct Scheduler {
     brake: f64,
     /// May be below zero: an area is cleaned whole.
     tokens: [f64; Task::ALL.len()],
+    /// Nobody does it: it takes nothing from the others.
+    idle: [bool; Task::ALL.len()],
 }
 
 impl Scheduler {
     /// One that has seen nothing yet, and allows nothing but to make room.
     pub fn new(caution: Caution) -> Self {
         let tokens = [0.0; Task::ALL.len()];
-        Self { caution, use_over: None, baseline: BTreeMap::new(), load: Some(0), brake: FIRST_PACE, tokens }
+        Self {
+            caution,
+            use_over: None,
+            baseline: BTreeMap::new(),
+            load: Some(0),
+            brake: FIRST_PACE,
+            tokens,
+            idle: [false; Task::ALL.len()],
+        }
+    }
+
+    /// Whether there is nobody who does a task. In the beginning all are done.
+    pub fn set_idle(&mut self, task: Task, idle: bool) {
+        self.idle[task as usize] = idle;
     }
 
     /// What the system was like since the last time.
@@ -170,6 +185,9 @@ impl Scheduler {
             let room = (self.caution.burst - *tokens).max(0.0);
             if task == Task::Space {
                 *tokens += room;
+                continue;
+            }
+            if self.idle[task as usize] {
                 continue;
             }
             let part = room.min(new);
@@ -296,6 +314,15 @@ mod tests {
         scheduler.hand_over(Task::Cleaning, Task::FixUp, 30);
         assert_eq!(tokens(&scheduler), [100, 0, 50, 0, 0, 0, 0]);
         (0..20).for_each(|_| scheduler.refill(SECOND));
+        assert_eq!(tokens(&scheduler), [100; 7]);
+        // What nobody does takes nothing.
+        scheduler.spend(Task::Objects, 100);
+        scheduler.spend(Task::Scrub, 100);
+        scheduler.set_idle(Task::Objects, true);
+        scheduler.refill(SECOND);
+        assert_eq!(tokens(&scheduler), [100, 100, 100, 100, 0, 100, 100]);
+        scheduler.set_idle(Task::Objects, false);
+        scheduler.refill(SECOND);
         assert_eq!(tokens(&scheduler), [100; 7]);
         // What was handed over lies above the brim, and is nobody else's.
         scheduler.hand_over(Task::Cleaning, Task::FixUp, 50);

@@ -31,7 +31,7 @@ impl fmt::Display for ObjectOperation {
 
 /// A store did not do what it was asked to.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {operation} {key} in {store}: {problem}")]
+#[error("cannot {operation} {}{store}: {problem}", of(.key))]
 pub struct ObjectError {
     /// The store's name.
     pub store: String,
@@ -41,6 +41,21 @@ pub struct ObjectError {
     pub key: String,
     /// Why not, in words.
     pub problem: String,
+}
+
+/// Why an object cannot be had that is not there.
+pub(crate) const ABSENT: &str = "there is no such object";
+
+impl ObjectError {
+    /// Whether the store answered, and has no such object.
+    pub fn is_absent(&self) -> bool {
+        self.problem == ABSENT
+    }
+}
+
+/// The object's part of a message, if it is about one.
+fn of(key: &str) -> String {
+    if key.is_empty() { String::new() } else { format!("{key} in ") }
 }
 
 /// What a store gives.

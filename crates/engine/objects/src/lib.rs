@@ -5,7 +5,8 @@
 //!
 //! - [`MemoryObjects`]: in memory.
 //! - [`FaultObjects`]: another store, that fails when it is told to, counts calls and lists those that changed something.
-//! - `LibraryObjects`: a directory, by way of the `object_store` library; only with the feature `library`.
+//! - `LibraryObjects`: a directory, or a bucket of a store that speaks the protocol of S3, by way of the `object_store` library; only
+//!   with the feature `library`.
 //! - [`PriceList`]: what objects cost, and whether writing one anew pays for itself within a month.
 //!
 //! Not here: what objects hold, and when they are deleted.
@@ -13,9 +14,13 @@
 mod error;
 mod fault;
 #[cfg(feature = "library")]
+mod http;
+#[cfg(feature = "library")]
 mod library;
 mod memory;
 mod prices;
+#[cfg(feature = "library")]
+mod s3;
 mod store;
 
 pub use error::{ObjectError, ObjectOperation, ObjectResult};
@@ -24,4 +29,6 @@ pub use fault::{FaultObjects, ObjectCall, ObjectCounts};
 pub use library::LibraryObjects;
 pub use memory::MemoryObjects;
 pub use prices::{AZURE_HOT, Emptied, PriceList, S3_STANDARD};
+#[cfg(feature = "library")]
+pub use s3::{Patience, S3Access, S3Place};
 pub use store::ObjectStore;

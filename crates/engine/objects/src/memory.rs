@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{ObjectError, ObjectOperation, ObjectResult, ObjectStore};
+use crate::{ObjectError, ObjectOperation, ObjectResult, ObjectStore, error::ABSENT};
 
 type Objects = BTreeMap<String, Arc<[u8]>>;
 
@@ -48,7 +48,7 @@ impl ObjectStore for MemoryObjects {
             store: self.name().to_owned(),
             operation: ObjectOperation::Get,
             key: key.to_owned(),
-            problem: "there is no such object".to_owned(),
+            problem: ABSENT.to_owned(),
         })?;
         let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(object.len());
         Ok(object[at(range.start)..at(range.end).max(at(range.start))].to_vec())

@@ -1,24 +1,9 @@
 //! Every store does the same.
 
-use senesce_objects::{FaultObjects, MemoryObjects, ObjectCall, ObjectStore};
+mod suite;
 
-fn check(store: &dyn ObjectStore) {
-    assert_eq!(store.list("garden").unwrap(), [""; 0]);
-    store.put("garden/2", b"second").unwrap();
-    store.put("garden/1", b"first").unwrap();
-    store.put("gardener/1", b"of somebody else").unwrap();
-    assert_eq!(store.list("garden").unwrap(), ["garden/1", "garden/2"]);
-    assert_eq!(store.get_range("garden/1", 1..4).unwrap(), b"irs");
-    assert_eq!(store.get_range("garden/1", 3..100).unwrap(), b"st");
-    assert_eq!(store.get_range("garden/1", 50..100).unwrap(), b"");
-    let told = store.get_range("garden/3", 0..1).unwrap_err().to_string();
-    assert!(told.contains("cannot get garden/3 in") && told.contains("there is no such object"), "{told}");
-    store.put("garden/1", b"another").unwrap();
-    assert_eq!(store.get_range("garden/1", 0..9).unwrap(), b"another");
-    store.delete("garden/1").unwrap();
-    store.delete("garden/1").unwrap();
-    assert_eq!(store.list("garden").unwrap(), ["garden/2"]);
-}
+use senesce_objects::{FaultObjects, MemoryObjects, ObjectCall, ObjectStore};
+use suite::check;
 
 #[test]
 fn in_memory() {
@@ -39,6 +24,32 @@ fn in_a_directory() {
     assert_eq!(again.get_range("garden/2", 0..6).unwrap(), b"second");
     std::fs::write(dir.path().join("file"), b"").unwrap();
     senesce_objects::LibraryObjects::directory(&dir.path().join("file")).unwrap_err();
+}
+
+#[cfg(feature = "library")]
+#[test]
+fn a_directory_that_is_gone_or_another_one_is_not_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let (here, away) = (dir.path().join("objects"), dir.path().join("away"));
+    let store = senesce_objects::LibraryObjects::directory(&here).unwrap();
+    store.put("garden/1", b"first").unwrap();
+    let told = |why: &str| {
+        let all = [
+            store.put("garden/2", b"second").unwrap_err(),
+            store.get_range("garden/1", 0..5).unwrap_err(),
+            store.delete("garden/1").unwrap_err(),
+            store.list("garden").unwrap_err(),
+        ];
+        assert!(all.iter().all(|error| error.to_string().contains(why)), "{all:?}");
+    };
+    std::fs::rename(&here, &away).unwrap();
+    told("No such file or directory");
+    std::fs::create_dir(&here).unwrap();
+    told("another directory is in its place");
+    std::fs::remove_dir(&here).unwrap();
+    std::fs::rename(&away, &here).unwrap();
+    assert_eq!(store.list("garden").unwrap(), ["garden/1"]);
+    assert_eq!(store.get_range("garden/1", 0..5).unwrap(), b"first");
 }
 
 #[test]

@@ -14,9 +14,13 @@ use crate::{
 
 /// Shows a structure, with what is wrong with it.
 pub fn dump(args: &FsDumpArgs) -> Result<()> {
-    let what = what(&args.what)?;
+    let structure = what(&args.what)?;
+    let objects = match &args.what {
+        FsDumpWhat::Object { objects, .. } => objects.open()?,
+        _ => None,
+    };
     let devices = Place::at(&args.place).look()?;
-    let shown = senesce_garden::dump(&devices.drives, &devices.log, &what, args.most);
+    let shown = senesce_garden::dump_with(&devices.drives, &devices.log, objects.as_ref(), &structure, args.most);
     print(&shown.with_context(|| format!("cannot look into {}", args.place.display()))?, args.json);
     Ok(())
 }
@@ -60,6 +64,7 @@ fn what(what: &FsDumpWhat) -> Result<DumpWhat> {
         FsDumpWhat::Areas => DumpWhat::Areas,
         FsDumpWhat::Objects => DumpWhat::Objects,
         FsDumpWhat::Log => DumpWhat::Log,
+        FsDumpWhat::Object { number, .. } => DumpWhat::Object { number: *number },
         FsDumpWhat::Map | FsDumpWhat::Space | FsDumpWhat::Tree | FsDumpWhat::Node { .. } => {
             return Err(usage("only an evergreen has map, space, tree and nodes", None));
         }

@@ -3,7 +3,7 @@
 use std::{fs, sync::Arc, time::Duration};
 
 use senesce_core::{Clock, Nanos};
-use senesce_garden::{Autonomy, AutonomyReport, Garden, Gardening, Seen};
+use senesce_garden::{Autonomy, AutonomyReport, Garden, Gardening, ObjectGardening, Seen};
 
 use super::clients::Timed;
 
@@ -67,10 +67,11 @@ impl<C: Clock, M: Machine> ByLoad<C, M> {
         clients: Arc<Timed<C>>,
         (clock, machine): (Arc<C>, M),
         tell_every: Option<Duration>,
+        objects: Option<ObjectGardening>,
     ) -> Self {
         let now = clock.now();
         Self {
-            autonomy: Autonomy::new(garden, wished, now),
+            autonomy: Autonomy::new(garden, wished, now).with_objects(objects),
             processors: machine.processors(),
             drives: machine.drives(),
             clock,
@@ -127,12 +128,14 @@ impl<C: Clock, M: Machine> ByLoad<C, M> {
 
 /// What is told of it.
 fn line(report: &AutonomyReport) -> String {
-    let AutonomyReport { pace, used, p99, usual_p99, moved, fixed, rewritten, passes } = report;
+    let AutonomyReport { pace, used, p99, usual_p99, moved, fixed, rewritten, tiered, rewritten_in_objects, passes } =
+        report;
     let used = used.map_or("an unknown part".to_owned(), |used| format!("{:.0} %", 100.0 * used));
     let wait = |p99: &Option<Nanos>| p99.map_or("unknown".to_owned(), |p99| format!("{:.1} ms", p99.0 as f64 / 1e6));
     format!(
         "gardening: {pace:.0} blocks a second, {used} in use, clients' p99 {} ({} without gardening); {moved} blocks moved, {fixed} \
-         pointers put right, {rewritten} written after reading, {passes} passes ended",
+         pointers put right, {rewritten} written after reading, {tiered} sent to objects, {rewritten_in_objects} \
+         of objects written anew, {passes} passes ended",
         wait(p99),
         wait(usual_p99)
     )
@@ -213,7 +216,7 @@ mod tests {
             demotion: None,
             write_after_read: Some(WriteAfterRead::default()),
         };
-        let mut by_load = ByLoad::new(&garden, wished, timed.clone(), (clock.clone(), machine.clone()), None);
+        let mut by_load = ByLoad::new(&garden, wished, timed.clone(), (clock.clone(), machine.clone()), None, None);
         let file = timed.lookup(Ino::ROOT, b"file").unwrap().ino;
         let mut seconds = |count: u64, busy: u64, waited: u64, reads: bool| {
             for second in 0..count {

@@ -18,6 +18,7 @@ mod load;
 mod look;
 mod mkfs;
 mod mount;
+mod objects;
 mod paths;
 mod place;
 mod reclaim;

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use senesce_fsapi::FileSystem;
-use senesce_garden::{DriveState, Garden, Limits, VolumeFs};
+use senesce_garden::{DriveState, Garden, Limits, ObjectGardening, Tiering, VolumeFs};
 use senesce_volume::{Custodian, install_signal_cleanup};
 
 use super::{
@@ -21,7 +21,7 @@ use super::{
     words::explain,
 };
 use crate::{
-    args::{FsMountArgs, GardeningArg},
+    args::{FsMountArgs, GardeningArg, PricesArg},
     clock::SystemClock,
     exit::usage,
     verb::home::with_home,
@@ -31,6 +31,8 @@ use crate::{
 const STRIPES: u64 = 64;
 /// What is acknowledged before it is durable is so after this time.
 const SYNC: Duration = Duration::from_secs(1);
+/// A store of objects that is away is asked again for deletes after this time.
+const AWAY: Duration = Duration::from_secs(60);
 /// How often the engine is told how much time is left.
 const HEADROOM: Duration = Duration::from_secs(1);
 
@@ -56,10 +58,10 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
     let read_only = args.read_only || args.snapshot.is_some();
     let devices = if read_only { place.look()? } else { place.open()? };
     let limits = Limits { cache_bytes: args.how.cache.0, ..Limits::default() };
-    let garden = place.garden_with(&devices, limits, args.objects.open()?)?;
+    let garden = place.garden_with(&devices, limits, args.objects.open_telling()?)?;
     drop(devices);
     if !read_only {
-        garden.set_gardening(args.how.gardening.policy(garden.gardening()));
+        garden.set_gardening(args.how.gardening.policy(&garden));
         garden.set_acknowledge(args.how.acknowledge())?;
     }
     let by_load = args.by_load && !read_only;
@@ -75,10 +77,14 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
     let timed = by_load.then(|| Arc::new(Timed::new(volume.clone(), clock.clone())));
     let served = timed.clone().map_or(volume, |timed| timed);
     let mut chores = Chores::new(&garden, args.how.point_every, quiet);
-    chores.deletes = args.objects.objects.is_some();
+    chores.deletes = args.objects.objects.is_some().then(Instant::now);
     chores.by_load = timed.map(|timed| {
         let tell_every = args.tell_every.map(Duration::from_secs);
-        ByLoad::new(&garden, garden.gardening(), timed, (clock, Kernel), tell_every)
+        let objects = args.objects.objects.is_some().then(|| ObjectGardening {
+            tiering: Tiering { age: args.tier_age, with_cached: false },
+            prices: args.prices.map(PricesArg::list),
+        });
+        ByLoad::new(&garden, garden.gardening(), timed, (clock, Kernel), tell_every, objects)
     });
     let (threads, write_back) = (args.how.threads, args.how.kernel_keeps());
     let served = Served { fs: served, place: &place, point: &point, threads, read_only, write_back, quiet };
@@ -125,8 +131,8 @@ pub(super) struct Chores {
     filling: bool,
     failed: bool,
     quiet: bool,
-    /// Objects that nothing needs any more are deleted; not after the first time that the store did not.
-    deletes: bool,
+    /// Objects that nothing needs any more are deleted, from then on; a store that is away is left alone for a while.
+    deletes: Option<Instant>,
     /// Gardening, if it goes by load.
     by_load: Option<ByLoad<SystemClock, Kernel>>,
 }
@@ -147,7 +153,7 @@ impl Chores {
             filling,
             failed: false,
             quiet,
-            deletes: false,
+            deletes: None,
             by_load: None,
         }
     }
@@ -197,13 +203,17 @@ impl Chores {
         self.by_load.as_mut().map_or(Ok(()), |by_load| by_load.do_some(garden))
     }
 
-    /// What is not deleted now is so by the next mount, or by `fs tier`.
+    /// What is not deleted now is so later, by the next mount, or by `fs tier`.
     fn delete_objects(&mut self, garden: &Garden) {
-        if self.deletes
+        let now = Instant::now();
+        if self.deletes.is_some_and(|from| now >= from)
             && let Err(error) = garden.delete_objects()
         {
-            eprintln!("senesce: {error}");
-            self.deletes = false;
+            // Of the store it was told when it went away.
+            if !matches!(error, senesce_garden::Error::ColdStore { .. }) {
+                eprintln!("senesce: {error}");
+            }
+            self.deletes = Some(now + AWAY);
         }
     }
 

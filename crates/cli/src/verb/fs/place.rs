@@ -13,12 +13,9 @@ use anyhow::{Context, Result};
 use senesce_block::{BlockDevice, FileDevice, FileOptions, OverlayDevice, SliceDevice};
 use senesce_core::Bytes;
 use senesce_garden::{Garden, Limits};
-use senesce_objects::{LibraryObjects, ObjectStore};
+use senesce_objects::ObjectStore;
 
-use crate::{
-    args::{FsObjectsArgs, FsPlaceArgs},
-    exit::usage,
-};
+use crate::{args::FsPlaceArgs, exit::usage};
 
 const LOG: &str = "log.img";
 /// What a block holds.
@@ -28,13 +25,6 @@ pub const BLOCK_BYTES: u64 = 4096;
 pub struct Devices {
     pub drives: Vec<Arc<dyn BlockDevice>>,
     pub log: Arc<dyn BlockDevice>,
-}
-
-impl FsObjectsArgs {
-    /// The store that is named, if any.
-    pub fn open(&self) -> Result<Option<Arc<dyn ObjectStore>>> {
-        self.objects.as_deref().map(|dir| open_objects(dir, false)).transpose()
-    }
 }
 
 /// Where an aggregate lies.
@@ -136,18 +126,6 @@ impl Place {
         let drives = drives.iter().filter(|path| wanted(path)).map(|path| open(path)).collect::<Result<_>>()?;
         Ok(Devices { drives, log: open(&log)? })
     }
-}
-
-/// The store of objects in a directory. Errors: a new one, unless it `may_be_new`.
-pub fn open_objects(dir: &Path, may_be_new: bool) -> Result<Arc<dyn ObjectStore>> {
-    if !may_be_new && !dir.is_dir() {
-        let message = format!("there is no directory {} with objects", dir.display());
-        return Err(usage(
-            message,
-            Some("name the one that `fs tier` was given, or none to go on without cold blocks"),
-        ));
-    }
-    Ok(Arc::new(LibraryObjects::directory(dir)?))
 }
 
 /// One device, parted as its label says.

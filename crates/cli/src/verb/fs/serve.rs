@@ -122,7 +122,7 @@ fn open(args: &FsServeArgs) -> Result<(Arc<dyn FileSystem>, Engine)> {
     let devices = place.open()?;
     let limits = Limits { cache_bytes: args.how.cache.0, ..Limits::default() };
     let garden = place.garden_within(&devices, limits)?;
-    garden.set_gardening(args.how.gardening.policy(garden.gardening()));
+    garden.set_gardening(args.how.gardening.policy(&garden));
     garden.set_acknowledge(args.how.acknowledge())?;
     let name = garden.volumes().into_iter().next().context("the garden has no volume")?;
     let (fs, chores) = (garden.volume(&name)?, Chores::new(&garden, args.how.point_every, true));

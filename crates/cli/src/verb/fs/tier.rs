@@ -5,45 +5,34 @@ use std::fs;
 use anyhow::{Context, Result};
 use senesce_core::Bytes;
 use senesce_garden::{Garden, Limits, ObjectDefrag, TierCounts, Tiering};
-use senesce_objects::{AZURE_HOT, PriceList, S3_STANDARD};
 use senesce_volume::{check_interrupted, install_signal_cleanup, interrupted};
 use serde_json::json;
 
-use super::place::{BLOCK_BYTES, Place, open_objects};
-use crate::{
-    args::{FsTierArgs, PricesArg},
-    exit::usage,
-    progress::Stretch,
+use super::{
+    objects::open_objects,
+    place::{BLOCK_BYTES, Place},
 };
+use crate::{args::FsTierArgs, exit::usage, progress::Stretch};
 
 /// Blocks that are looked at before it is looked whether a signal came.
 const BLOCKS: u64 = 4096;
-
-impl PricesArg {
-    fn list(self) -> PriceList {
-        match self {
-            Self::S3 => S3_STANDARD,
-            Self::Azure => AZURE_HOT,
-        }
-    }
-}
 
 /// Objects that nobody knows go, cold blocks of all volumes leave, objects are written anew if that is asked for, and what nothing
 /// needs is deleted. A signal ends it between two steps; what left stays away.
 pub fn tier(args: &FsTierArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     let place = Place::of(&args.place)?;
-    let is_new = !args.objects.is_dir();
-    let store = open_objects(&args.objects, true)?;
+    let objects = &args.objects.objects;
+    let new = objects.directory().filter(|dir| !dir.is_dir());
+    let store = open_objects(objects, true)?;
     let garden = place.garden_with(&place.open()?, Limits::default(), Some(store))?;
-    if is_new && garden.cold().live > 0 {
+    if let (Some(dir), 1..) = (new, garden.cold().live) {
         // It was made for nothing, and the next call must not take it for one that was there.
-        let _ = fs::remove_dir(&args.objects);
-        let message = format!("{place} has cold blocks, and none of their objects are in {}", args.objects.display());
+        let _ = fs::remove_dir(dir);
+        let message = format!("{place} has cold blocks, and none of their objects are in {objects}");
         return Err(usage(message, Some("name the directory that `fs tier` was given before")));
     }
-    let orphans =
-        garden.reclaim_objects().with_context(|| format!("cannot use the objects in {}", args.objects.display()))?;
+    let orphans = garden.reclaim_objects().with_context(|| format!("cannot use the objects in {objects}"))?;
     let counts = tier_all(&garden, args.age, quiet).with_context(|| format!("cannot tier {place}"))?;
     let close = || garden.consistency_point().with_context(|| format!("cannot close {place}"));
     close()?;

@@ -54,7 +54,7 @@ pub(super) fn snapshots(reader: &Reader) -> Dump {
     all
 }
 
-/// The records of objects. What the objects hold themselves is not on the drives.
+/// The records of objects. What the objects hold themselves is not on the drives, and shown by `object`.
 pub(super) fn objects(reader: &Reader, most: u64) -> Dump {
     let mut dump = Dump::new("objects that hold cold blocks (file 7 of the aggregate)");
     dump.field("folder", object::folder(reader.media.uuid));

@@ -110,6 +110,17 @@ pub(super) const TRAILER: &[Field] = &[
     field("hint: block", 56, Form::U64),
 ];
 
+/// The head of an object, without the list of its blocks.
+#[rustfmt::skip]
+pub(super) const OBJECT: &[Field] = &[
+    field("magic", 0, Form::Text(8)),
+    field("version", 8, Form::U32),
+    field("blocks", 12, Form::U32),
+    field("uuid", 16, Form::Uuid),
+    field("number", 32, Form::U64),
+    field("CRC", 16380, Form::Digits32),
+];
+
 #[rustfmt::skip]
 pub(super) const DIRECTORY: &[Field] = &[
     field("magic", 0, Form::U16),
@@ -191,7 +202,7 @@ mod tests {
 
     #[test]
     fn fields_lie_behind_each_other() {
-        for fields in [LABEL, SUPERBLOCK, VOLUME, SNAPSHOT, INODE, TRAILER, DIRECTORY, AREAS, LOG_LABEL] {
+        for fields in [LABEL, SUPERBLOCK, VOLUME, SNAPSHOT, INODE, TRAILER, OBJECT, DIRECTORY, AREAS, LOG_LABEL] {
             for pair in fields.windows(2) {
                 assert!(pair[0].at < pair[1].at, "{} and {}", pair[0].word, pair[1].word);
             }

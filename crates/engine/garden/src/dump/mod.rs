@@ -9,6 +9,7 @@ mod file;
 mod fixed;
 mod layout;
 mod log;
+mod object;
 mod reader;
 mod slot;
 mod survey;
@@ -18,8 +19,9 @@ use std::{ops::Range, sync::Arc};
 
 use senesce_block::BlockDevice;
 use senesce_fsapi::dump as value;
+use senesce_objects::ObjectStore;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use reader::Reader;
 pub use survey::{Survey, SurveyedArea, SurveyedFile, SurveyedRun, survey};
 pub use value::{Dump, DumpTable, DumpValue};
@@ -100,6 +102,11 @@ pub enum DumpWhat {
     Areas,
     /// The records of the objects that hold cold blocks.
     Objects,
+    /// An object as the store has it: its head, and its blocks with the maps that name them.
+    Object {
+        /// Its number.
+        number: u64,
+    },
     /// The log: label and records.
     Log,
 }
@@ -107,9 +114,20 @@ pub enum DumpWhat {
 /// Shows a structure of an aggregate that is not open; tables have at most `most` rows.
 ///
 /// Errors: what keeps from looking at all (no label or superblock that can be read, where one is needed; devices'
-/// errors); `Invalid` for a volume or path that is not there. Damage is in the dump. Cost: reads what is shown and the
-/// blocks above it; the whole tree of a file.
+/// errors); `Invalid` for a volume or path that is not there, and for an object. Damage is in the dump. Cost: reads what is shown
+/// and the blocks above it; the whole tree of a file.
 pub fn dump(drives: &[Arc<dyn BlockDevice>], log: &Arc<dyn BlockDevice>, what: &DumpWhat, most: u64) -> Result<Dump> {
+    dump_with(drives, log, None, what, most)
+}
+
+/// The same with the store of the objects. Errors: `ColdStore` if it does not give the object that is to be shown.
+pub fn dump_with(
+    drives: &[Arc<dyn BlockDevice>],
+    log: &Arc<dyn BlockDevice>,
+    objects: Option<&Arc<dyn ObjectStore>>,
+    what: &DumpWhat,
+    most: u64,
+) -> Result<Dump> {
     match what {
         DumpWhat::Labels => return fixed::labels(drives, log),
         DumpWhat::Superblocks => return fixed::superblocks(drives),
@@ -135,6 +153,10 @@ pub fn dump(drives: &[Arc<dyn BlockDevice>], log: &Arc<dyn BlockDevice>, what: &
         DumpWhat::References { volume, range } => counts::references(&reader, volume, range, most)?,
         DumpWhat::Chunks { range } => counts::chunks(&reader, range, most),
         DumpWhat::Objects => counts::objects(&reader, most),
+        DumpWhat::Object { number } => match objects {
+            Some(store) => object::object(&reader, store, *number, most)?,
+            None => return Err(Error::invalid("no object store was given: name one with --objects")),
+        },
         DumpWhat::Labels | DumpWhat::Superblocks | DumpWhat::Log | DumpWhat::Areas => aggregate::areas(&reader, most),
     };
     dump.wrong.extend(reader.notes.iter().cloned());

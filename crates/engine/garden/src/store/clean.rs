@@ -208,14 +208,29 @@ impl Store {
         self.alloc.states.taken.extend(self.alloc.current.iter().flatten().map(|at| at.area_id()));
     }
 
+    /// The areas that a scan goes over: groups, with their numbers of areas.
+    fn scanned_areas(&self, cleaning: Cleaning) -> Vec<(usize, u64)> {
+        let geometry = &self.raid.geometry;
+        let groups = self.cleaned_media(cleaning).into_iter().flat_map(|medium| geometry.groups_of(medium));
+        groups.map(|group| (group, geometry.areas(group))).collect()
+    }
+
+    /// The next step of the scan begins behind so many areas. Errors: `Invalid` if there are none behind them.
+    pub fn scan_from(&mut self, areas: u64, cleaning: Cleaning) -> Result<()> {
+        let of: u64 = self.scanned_areas(cleaning).iter().map(|(_, areas)| areas).sum();
+        if areas >= of {
+            return Err(Error::invalid(format!("there is no allocation area behind {areas}; {of} are gone over")));
+        }
+        self.gardener.scanned = areas;
+        Ok(())
+    }
+
     /// Looks at as many areas at most, going on where the last step ended, and cleans those worth it.
     ///
     /// Errors: `NoSpace` before anything was done with an area, if a consistency point may make some.
     pub fn scan_step(&mut self, areas: u64, cleaning: Cleaning, step: &mut ScanStep) -> Result<()> {
         self.check_running()?;
-        let geometry = &self.raid.geometry;
-        let groups = self.cleaned_media(cleaning).into_iter().flat_map(|medium| geometry.groups_of(medium));
-        let all: Vec<(usize, u64)> = groups.map(|group| (group, geometry.areas(group))).collect();
+        let all = self.scanned_areas(cleaning);
         step.of = all.iter().map(|(_, areas)| areas).sum();
         self.gardener.scanned %= step.of;
         for _ in 0..areas.min(step.of - self.gardener.scanned) {

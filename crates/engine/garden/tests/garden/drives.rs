@@ -354,7 +354,7 @@ fn a_new_drive_that_fails_is_missing_again() {
     new.heal();
     garden.replace_drive(2, new).unwrap();
     fill(&garden, 100);
-    assert_eq!(garden.report().missing_drives, []);
+    assert_eq!(garden.report().missing_drives, [0_u32; 0]);
 }
 
 #[test]

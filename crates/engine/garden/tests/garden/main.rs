@@ -1,6 +1,7 @@
 //! Aggregates on devices in memory: what volumes give, what losses of power and damage leave, what the check finds.
 
 mod autonomy;
+mod autonomy_cold;
 mod clones;
 mod conformance;
 mod crash;
@@ -29,6 +30,7 @@ mod space;
 mod stale;
 mod tier_away;
 mod tier_crash;
+mod tier_dump;
 mod tier_rig;
 mod tiers;
 mod together;

@@ -8,7 +8,7 @@ use senesce_fsapi::{Caller, FileSystem, Ino};
 
 use super::{Devices, NAME, findings, make, open, relocate::contents};
 use crate::{
-    Cleaning, DefragFiles, FormatOptions, Garden, Gardening, Medium, Packing, Placing, VolumeFs, VolumeOptions,
+    Cleaning, DefragFiles, FormatOptions, Garden, Gardening, Limits, Medium, Packing, Placing, VolumeFs, VolumeOptions,
     format::{
         SLOT,
         slot::{self, Kind},
@@ -193,6 +193,74 @@ fn a_pass_over_areas_is_of_flash_only_unless_it_is_told() {
         assert_eq!((step.done, step.of), if disks_too { (48, 48) } else { (16, 16) });
         assert_eq!(read() > 0, disks_too);
         garden.consistency_point().unwrap();
+    }
+}
+
+#[test]
+fn an_interrupted_pass_goes_on_where_it_ended_and_meets_every_area_once() {
+    let (devices, garden, fs) = mixed();
+    garden.set_gardening(Gardening::default());
+    let file = make(&fs, "file");
+    write(&fs, file, 0, 600);
+    (0..100).for_each(|at| write(&fs, file, at * 6, 1));
+    garden.consistency_point().unwrap();
+    drop((fs, garden));
+    let cleaning = Cleaning { worth_percent: 0, disks_too: true, ..Cleaning::default() };
+    // What is to move is forgotten when it is opened again, so every pass meets the same areas.
+    let begin = |from: u64| {
+        let garden = open(&devices);
+        garden.set_gardening(Gardening::default());
+        garden.scan_from(from, cleaning).unwrap();
+        garden
+    };
+    let cleaned = |garden: &Garden| garden.shared().lock().alloc.states.cleaning.iter().copied().collect::<Vec<_>>();
+    let garden = begin(0);
+    let whole = garden.scan_step(1000, cleaning).unwrap();
+    let mut expected = cleaned(&garden);
+    drop(garden);
+    assert!(expected.len() > 12 && whole.cleaned == expected.len() as u64, "{whole:?}");
+    let (mut from, mut met) = (0, Vec::new());
+    while from < whole.of {
+        let garden = begin(from);
+        let step = garden.scan_step(5, cleaning).unwrap();
+        assert_eq!((step.done, step.of), ((from + 5).min(whole.of), whole.of));
+        met.extend(cleaned(&garden));
+        from = step.done;
+    }
+    expected.sort_unstable();
+    met.sort_unstable();
+    assert_eq!(met, expected);
+    let told = open(&devices).scan_from(whole.of, cleaning).unwrap_err().to_string();
+    assert!(told.contains("no allocation area behind 48"), "{told}");
+}
+
+#[test]
+fn disks_alone_and_flash_alone_do_nothing_by_themselves() {
+    for medium in Medium::ALL {
+        let drives = (0..4).map(|number| MemoryDevice::new(format!("drive {number}"), Bytes(slot_offset(256))));
+        let drives: Devices = drives.map(|drive| Arc::new(drive) as Arc<dyn BlockDevice>).collect();
+        let log: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("log", Bytes(4 << 20)));
+        let options = FormatOptions {
+            uuid: [3; 16],
+            groups: vec![(3, true)],
+            media: vec![medium],
+            aa_stripes: 16,
+            tetris_stripes: 16,
+            zeroed: true,
+        };
+        Garden::format(&options, drives.clone(), log.clone()).unwrap();
+        let garden = Garden::open(&drives, log, Limits::default()).unwrap();
+        assert_eq!(garden.gardening(), Gardening::default(), "{medium}");
+        garden.create_volume(NAME, &VolumeOptions { blocks: 700, inodes: 64, seed: 1 }).unwrap();
+        let fs = garden.volume(NAME).unwrap();
+        let file = make(&fs, "file");
+        write(&fs, file, 0, 400);
+        (0..6).for_each(|round| {
+            (0..40).for_each(|at| write(&fs, file, at * 10 + round, 1));
+            garden.consistency_point().unwrap();
+        });
+        let counts = garden.report().counts;
+        assert_eq!((counts.relocations, counts.areas_cleaned, counts.fake_dirty), (0, 0, 0), "{medium}");
     }
 }
 

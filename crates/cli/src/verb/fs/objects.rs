@@ -1,0 +1,189 @@
+//! Stores of objects that a command names.
+
+use std::{
+    collections::BTreeSet,
+    env,
+    ops::Range,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use anyhow::Result;
+use senesce_experiment::ErrorKind;
+use senesce_objects::{
+    AZURE_HOT, LibraryObjects, ObjectError, ObjectOperation, ObjectResult, ObjectStore, Patience, PriceList,
+    S3_STANDARD, S3Access,
+};
+
+use crate::{
+    args::{FsObjectsArgs, ObjectsPlace, PricesArg},
+    exit::{Failure, usage},
+};
+
+impl PricesArg {
+    pub fn list(self) -> PriceList {
+        match self {
+            Self::S3 => S3_STANDARD,
+            Self::Azure => AZURE_HOT,
+        }
+    }
+}
+
+impl FsObjectsArgs {
+    /// The store that is named, if any.
+    pub fn open(&self) -> Result<Option<Arc<dyn ObjectStore>>> {
+        self.objects.as_ref().map(|place| open_objects(place, false)).transpose()
+    }
+
+    /// The same, that says on stderr when it is away, and when it is back.
+    pub fn open_telling(&self) -> Result<Option<Arc<dyn ObjectStore>>> {
+        let telling = |inner| -> Arc<dyn ObjectStore> { Arc::new(Telling::new(inner)) };
+        Ok(self.open()?.map(telling))
+    }
+}
+
+/// The store of objects at a place. Errors: a new directory, unless it `may_be_new`; no key of a bucket; a store that cannot be used.
+pub fn open_objects(place: &ObjectsPlace, may_be_new: bool) -> Result<Arc<dyn ObjectStore>> {
+    match place {
+        ObjectsPlace::Directory(dir) if !may_be_new && !dir.is_dir() => Err(usage(
+            format!("there is no directory {} with objects", dir.display()),
+            Some("name the one that `fs tier` was given, or none to go on without cold blocks"),
+        )),
+        ObjectsPlace::Directory(dir) => Ok(Arc::new(LibraryObjects::directory(dir)?)),
+        ObjectsPlace::S3(bucket) => {
+            let access = access(place)?;
+            Ok(Arc::new(LibraryObjects::s3(bucket, &access, Patience::default())?))
+        }
+    }
+}
+
+const NAMES: &str = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are the key of the store, AWS_ENDPOINT_URL its URL if it is not \
+                     Amazon's";
+
+/// Who speaks to a store, and where it is, as the environment says.
+fn access(place: &ObjectsPlace) -> Result<S3Access> {
+    let told = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+    let one_of = |names: [&str; 2]| names.into_iter().find_map(told);
+    let needed = |name: &str| {
+        told(name).ok_or_else(|| Failure {
+            kind: ErrorKind::Environment,
+            message: format!("cannot open {place}: {name} is not set"),
+            hint: Some(NAMES.to_owned()),
+        })
+    };
+    Ok(S3Access {
+        endpoint: one_of(["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]),
+        region: one_of(["AWS_REGION", "AWS_DEFAULT_REGION"]).unwrap_or_else(|| "us-east-1".to_owned()),
+        key_id: needed("AWS_ACCESS_KEY_ID")?,
+        secret: needed("AWS_SECRET_ACCESS_KEY")?,
+        token: told("AWS_SESSION_TOKEN"),
+    })
+}
+
+/// A store that is away is asked again after this time, by one call; others fail at once, so that not all who serve wait for it.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// A store that says on stderr when it is away, and when it is back: whoever reads hears no more than of an I/O error.
+struct Telling {
+    inner: Arc<dyn ObjectStore>,
+    away: Mutex<Option<Away>>,
+    /// Objects of which it was told that they are not there.
+    absent: Mutex<BTreeSet<String>>,
+}
+
+/// Since some call failed.
+struct Away {
+    problem: String,
+    /// When it may be asked again; `None` while somebody does.
+    again: Option<Instant>,
+}
+
+impl Telling {
+    fn new(inner: Arc<dyn ObjectStore>) -> Self {
+        Self { inner, away: Mutex::default(), absent: Mutex::default() }
+    }
+
+    fn ask<T>(&self, operation: ObjectOperation, key: &str, call: impl FnOnce() -> ObjectResult<T>) -> ObjectResult<T> {
+        if let Some(away) = &mut *lock(&self.away) {
+            if away.again.is_none_or(|again| Instant::now() < again) {
+                let (store, key, problem) = (self.name().to_owned(), key.to_owned(), away.problem.clone());
+                return Err(ObjectError { store, operation, key, problem });
+            }
+            away.again = None;
+        }
+        let done = call();
+        match &done {
+            Err(error) if !error.is_absent() => {
+                let away = Away { problem: error.problem.clone(), again: Some(Instant::now() + AGAIN) };
+                if lock(&self.away).replace(away).is_none() {
+                    eprintln!("senesce: {error}; until it is back cold blocks cannot be read, and all else goes on");
+                }
+            }
+            _ => {
+                if lock(&self.away).take().is_some() {
+                    eprintln!("senesce: the objects in {} can be had again", self.name());
+                }
+            }
+        }
+        if let Err(error) = &done
+            && error.is_absent()
+            && lock(&self.absent).insert(error.key.clone())
+        {
+            eprintln!("senesce: {error}");
+        }
+        done
+    }
+}
+
+fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl ObjectStore for Telling {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn put(&self, key: &str, bytes: &[u8]) -> ObjectResult<()> {
+        self.ask(ObjectOperation::Put, key, || self.inner.put(key, bytes))
+    }
+
+    fn get_range(&self, key: &str, range: Range<u64>) -> ObjectResult<Vec<u8>> {
+        self.ask(ObjectOperation::Get, key, || self.inner.get_range(key, range))
+    }
+
+    fn delete(&self, key: &str) -> ObjectResult<()> {
+        self.ask(ObjectOperation::Delete, key, || self.inner.delete(key))
+    }
+
+    fn list(&self, under: &str) -> ObjectResult<Vec<String>> {
+        self.ask(ObjectOperation::List, under, || self.inner.list(under))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use senesce_objects::{FaultObjects, MemoryObjects};
+
+    use super::*;
+
+    #[test]
+    fn a_store_that_is_away_is_asked_by_one_call_in_a_while() {
+        let store = Arc::new(FaultObjects::new(MemoryObjects::default()));
+        let telling = Telling::new(store.clone());
+        telling.put("garden/1", b"first").unwrap();
+        store.fail_after(0, u64::MAX);
+        for _ in 0..1000 {
+            assert!(!telling.get_range("garden/1", 0..5).unwrap_err().is_absent());
+        }
+        // However long that took, it was not asked each time.
+        let asked = store.counts().gets;
+        assert!((1..900).contains(&asked), "{asked}");
+        store.heal();
+        let found = std::iter::repeat_with(|| telling.get_range("garden/1", 0..5)).find_map(Result::ok);
+        assert_eq!(found.as_deref(), Some(&b"first"[..]));
+        // An object that is not there is no store that is away.
+        assert!(telling.get_range("garden/2", 0..5).unwrap_err().is_absent());
+        assert_eq!(telling.get_range("garden/1", 0..5).unwrap(), b"first");
+    }
+}

@@ -1,0 +1,156 @@
+//! Objects by what clients leave: cold blocks leave the drives, and objects are written anew where that pays, when there is time for it.
+
+use senesce_core::Nanos;
+use senesce_fsapi::{FileSystem, Ino, NewNode};
+use senesce_garden::{
+    Autonomy, AutonomyReport, Cleaning, FixUp, Gardening, Limits, ObjectGardening, Packing, Seen, Tiering,
+    VolumeOptions, WriteAfterRead,
+};
+use senesce_objects::S3_STANDARD;
+
+use crate::{
+    rig::{LARGE, caller, shared},
+    tier_rig::{Tiered, bytes},
+};
+
+const BLOCK: usize = 4096;
+const SECOND: u64 = 1_000_000_000;
+const TURNS: u64 = 10;
+const WISHED: Gardening = Gardening {
+    cleaning: Some(Cleaning { quota_percent: 200, worth_percent: 50, disks_too: false }),
+    fix_up: FixUp::Scan,
+    demotion: None,
+    write_after_read: Some(WriteAfterRead { blocks_per_point: 4096, least_cpu_percent: 25, least_io_percent: 25 }),
+};
+const OBJECTS: ObjectGardening =
+    ObjectGardening { tiering: Tiering { age: 8, with_cached: true }, prices: Some(S3_STANDARD) };
+const IDLE: f64 = 0.05;
+const BUSY: f64 = 0.9;
+
+/// A garden with a store and a file that is cold, and its autonomy.
+struct Garden {
+    tiered: Tiered,
+    file: Ino,
+    autonomy: Autonomy,
+    now: u64,
+    /// Writes of a block that let consistency points go by.
+    ticks: u64,
+}
+
+impl Garden {
+    fn new() -> Self {
+        let tiered = Tiered::on(&LARGE, shared(LARGE.devices()), Limits::default());
+        let file = tiered.make(b"cold", &bytes(1500, 1));
+        // And something for every other task.
+        let options = VolumeOptions { blocks: 1000, inodes: 64, seed: 2 };
+        tiered.garden().create_volume(b"packed", &options).unwrap();
+        tiered.garden().set_packing(b"packed", Packing { group_blocks: 8, compaction: true }).unwrap();
+        let packed = tiered.garden().volume(b"packed").unwrap();
+        let other = packed.make_node(&caller(1), Ino::ROOT, b"other", &NewNode::file(0o600)).unwrap().ino;
+        packed.write(&caller(1), other, 0, &bytes(200, 3)).unwrap();
+        tiered.garden().consistency_point().unwrap();
+        let autonomy = Autonomy::new(tiered.garden(), WISHED, Nanos(0)).with_objects(Some(OBJECTS));
+        let mut garden = Self { tiered, file, autonomy, now: 0, ticks: 0 };
+        garden.grow_old();
+        garden
+    }
+
+    /// Consistency points go by.
+    fn grow_old(&mut self) {
+        for _ in 0..20 {
+            self.ticks += 1;
+            self.tiered.make(format!("tick {}", self.ticks).as_bytes(), b"tick");
+            self.tiered.garden().consistency_point().unwrap();
+        }
+    }
+
+    fn seconds(&mut self, seconds: u64, processors: f64) -> Vec<String> {
+        let mut found = Vec::new();
+        for _ in 0..seconds {
+            for _ in 0..TURNS {
+                self.now += SECOND / TURNS;
+                found.extend(self.autonomy.work(self.tiered.garden(), Nanos(self.now)).unwrap());
+            }
+            if self.now.is_multiple_of(10 * SECOND) {
+                self.tiered.garden().consistency_point().unwrap();
+            }
+            let clients = Vec::new();
+            self.autonomy.observe(Seen { now: Nanos(self.now), processors, drives: 0.0, point: 0.0, clients });
+        }
+        found
+    }
+
+    fn report(&self) -> AutonomyReport {
+        self.autonomy.report()
+    }
+
+    /// That the file is as it was written, with these blocks written over.
+    fn assert(&self, over: impl Fn(usize) -> bool) {
+        let found = self.tiered.read(self.file, 0, 1500 * BLOCK).unwrap();
+        let old = bytes(1500, 1);
+        for (block, data) in found.chunks_exact(BLOCK).enumerate() {
+            let expected = if over(block) { &[7; BLOCK][..] } else { &old[block * BLOCK..(block + 1) * BLOCK] };
+            assert!(data == expected, "block {block}");
+        }
+        assert_eq!(self.tiered.findings(), [""; 0]);
+    }
+}
+
+#[test]
+fn what_is_cold_leaves_when_there_is_time_and_stays_when_there_is_none() {
+    let mut garden = Garden::new();
+    garden.seconds(200, BUSY);
+    assert_eq!((garden.report().tiered, garden.tiered.store.counts().all()), (0, 0), "there is no time for it");
+    assert_eq!(garden.seconds(120, IDLE), [""; 0]);
+    let (report, cold) = (garden.report(), garden.tiered.garden().cold());
+    assert!(report.tiered > 1000 && cold.live == report.tiered, "{report:?}, {cold:?}");
+    garden.assert(|_| false);
+
+    // Of the objects little is left: their living blocks go to others, and they are deleted.
+    let warm = |block: usize| !block.is_multiple_of(16);
+    (0..1500).filter(|&block| warm(block)).for_each(|block| {
+        garden.tiered.write(garden.file, (block * BLOCK) as u64, &[7; BLOCK]).unwrap();
+    });
+    garden.tiered.garden().consistency_point().unwrap();
+    let before = garden.tiered.garden().cold();
+    let puts = garden.tiered.store.counts().puts;
+    garden.seconds(700, BUSY);
+    assert_eq!((garden.report().tiered, garden.tiered.store.counts().puts), (report.tiered, puts), "no time again");
+    garden.seconds(200, IDLE);
+    let after = garden.tiered.garden().cold();
+    assert!(garden.report().rewritten_in_objects > 0, "{:?}", garden.report());
+    assert!(after.blocks < before.blocks && after.deletable == 0, "{before:?}, then {after:?}");
+    assert_eq!(garden.tiered.looked().orphan_objects, 0);
+    garden.assert(warm);
+    // The other tasks had their turns, too, and all comes to rest.
+    assert!(garden.report().passes > 4, "{:?}", garden.report());
+    garden.seconds(700, IDLE);
+    let (done, calls) = (garden.report(), garden.tiered.store.counts());
+    garden.seconds(700, IDLE);
+    assert_eq!((garden.report(), garden.tiered.store.counts()), (done, calls));
+}
+
+#[test]
+fn a_store_that_is_away_is_told_of_and_keeps_nothing_else_from_being_done() {
+    let mut garden = Garden::new();
+    garden.tiered.store.fail_after(1, u64::MAX);
+    let found = garden.seconds(700, IDLE);
+    assert!(!found.is_empty() && found.len() <= 3, "{found:?}");
+    assert!(found.iter().all(|told| told.contains("which cannot be had")), "{found:?}");
+    assert!(garden.report().passes >= 4, "{:?}", garden.report());
+    garden.tiered.store.heal();
+    garden.assert(|_| false);
+    garden.grow_old();
+    garden.seconds(1300, IDLE);
+    assert!(garden.tiered.garden().cold().live > 1000, "{:?}", garden.report());
+    garden.assert(|_| false);
+}
+
+#[test]
+fn nothing_leaves_where_nobody_asked_for_it() {
+    let mut garden = Garden::new();
+    garden.autonomy = Autonomy::new(garden.tiered.garden(), WISHED, Nanos(garden.now));
+    garden.seconds(300, IDLE);
+    assert_eq!((garden.report().tiered, garden.tiered.store.counts().all()), (0, 0));
+    assert!(garden.report().passes >= 3, "{:?}", garden.report());
+}

@@ -1,0 +1,82 @@
+//! HTTP for the stores of clouds: requests that wait, on threads of their own, for the `object_store` library.
+
+use std::{future::Future, io, pin::Pin, time::Duration};
+
+use http_body_util::BodyExt;
+use object_store::{
+    ClientOptions,
+    client::{HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService},
+};
+use ureq::{
+    Agent, Error,
+    http::{Method, Request, request::Parts},
+};
+
+/// Speaks HTTP for the library, whatever it says of clients.
+#[derive(Clone, Debug)]
+pub(crate) struct Http(Agent);
+
+impl Http {
+    /// One that gives up a connection, and a request with its answer, after these times.
+    pub fn new(connect: Duration, request: Duration) -> Self {
+        let config = Agent::config_builder()
+            .timeout_connect(Some(connect))
+            .timeout_global(Some(request))
+            // What a store says, and where it says to go, is the library's matter; the environment is the command line's.
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .proxy(None);
+        Self(config.build().into())
+    }
+}
+
+impl HttpConnector for Http {
+    fn connect(&self, _options: &ClientOptions) -> object_store::Result<HttpClient> {
+        Ok(HttpClient::new(self.clone()))
+    }
+}
+
+impl HttpService for Http {
+    fn call<'s, 'f>(
+        &'s self,
+        request: HttpRequest,
+    ) -> Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'f>>
+    where
+        's: 'f,
+        Self: 'f,
+    {
+        let agent = self.0.clone();
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            let body = body.collect().await?.to_bytes();
+            // Not here: who waits for another request's time would wait for this one.
+            let asked = tokio::task::spawn_blocking(move || ask(&agent, parts, &body)).await;
+            asked.unwrap_or_else(|error| Err(HttpError::new(HttpErrorKind::Unknown, error)))
+        })
+    }
+}
+
+/// Sends a request, and reads the whole answer.
+fn ask(agent: &Agent, parts: Parts, body: &[u8]) -> Result<HttpResponse, HttpError> {
+    let has_body = parts.method == Method::PUT || parts.method == Method::POST;
+    let answer = match has_body {
+        true => agent.run(Request::from_parts(parts, body)),
+        false => agent.run(Request::from_parts(parts, ())),
+    };
+    let (parts, mut body) = answer.map_err(judge)?.into_parts();
+    let bytes = body.read_to_vec().map_err(judge)?;
+    Ok(HttpResponse::from_parts(parts, bytes.into()))
+}
+
+/// Of which kind an error is, which says whether the library tries again.
+fn judge(error: Error) -> HttpError {
+    let kind = match &error {
+        Error::Timeout(_) => HttpErrorKind::Timeout,
+        Error::HostNotFound | Error::ConnectionFailed => HttpErrorKind::Connect,
+        Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => HttpErrorKind::Connect,
+        Error::Io(_) | Error::Protocol(_) => HttpErrorKind::Interrupted,
+        _ => HttpErrorKind::Unknown,
+    };
+    HttpError::new(kind, error)
+}

@@ -1,0 +1,22 @@
+//! What every store does.
+
+use senesce_objects::ObjectStore;
+
+/// Puts, reads, lists and deletes in a store that holds none of these keys.
+pub fn check(store: &dyn ObjectStore) {
+    assert_eq!(store.list("garden").unwrap(), [""; 0]);
+    store.put("garden/2", b"second").unwrap();
+    store.put("garden/1", b"first").unwrap();
+    store.put("gardener/1", b"of somebody else").unwrap();
+    assert_eq!(store.list("garden").unwrap(), ["garden/1", "garden/2"]);
+    assert_eq!(store.get_range("garden/1", 1..4).unwrap(), b"irs");
+    assert_eq!(store.get_range("garden/1", 3..100).unwrap(), b"st");
+    assert_eq!(store.get_range("garden/1", 50..100).unwrap(), b"");
+    let told = store.get_range("garden/3", 0..1).unwrap_err().to_string();
+    assert!(told.contains("cannot get garden/3 in") && told.contains("there is no such object"), "{told}");
+    store.put("garden/1", b"another").unwrap();
+    assert_eq!(store.get_range("garden/1", 0..9).unwrap(), b"another");
+    store.delete("garden/1").unwrap();
+    store.delete("garden/1").unwrap();
+    assert_eq!(store.list("garden").unwrap(), ["garden/2"]);
+}

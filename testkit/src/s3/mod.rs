@@ -1,0 +1,233 @@
+//! A store that speaks as much of S3 as object stores need, over a map, on a port of this machine; and that can behave badly.
+
+mod http;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use http::{Answer, Request};
+
+/// The bucket that is there.
+pub const S3_BUCKET: &str = "bucket";
+/// The key that is let in.
+pub const S3_KEY_ID: &str = "gardener";
+/// Keys that a list has at once: few, so that lists have many pages.
+const PAGE: usize = 2;
+
+/// How it behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum S3Mood {
+    /// As it should.
+    Well,
+    /// The next so many requests are told to come again.
+    Busy(u32),
+    /// Nobody is let in.
+    Locked,
+    /// Nobody gets an answer.
+    Silent,
+    /// Each answer ends in its middle, after what was asked for is done.
+    Half,
+    /// Each request is read to its middle.
+    Deaf,
+}
+
+struct State {
+    objects: BTreeMap<String, Vec<u8>>,
+    mood: S3Mood,
+    requests: Vec<String>,
+}
+
+/// The store. It ends when this is dropped.
+pub struct S3Server {
+    address: SocketAddr,
+    state: Arc<Mutex<State>>,
+    /// Whoever serves ends.
+    ends: Arc<AtomicBool>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+impl Default for S3Server {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl S3Server {
+    /// An empty one that behaves well.
+    pub fn new() -> Self {
+        let state = State { objects: BTreeMap::new(), mood: S3Mood::Well, requests: Vec::new() };
+        let mut server = Self {
+            address: SocketAddr::from(([127, 0, 0, 1], 0)),
+            state: Arc::new(Mutex::new(state)),
+            ends: Arc::default(),
+            accepting: None,
+        };
+        server.start();
+        server
+    }
+
+    /// Where it is.
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// From now on it behaves so.
+    pub fn set_mood(&self, mood: S3Mood) {
+        lock(&self.state).mood = mood;
+    }
+
+    /// Nobody listens any more: connections are refused. The objects stay.
+    pub fn stop(&mut self) {
+        self.ends.store(true, Relaxed);
+        // Wakes whoever accepts.
+        let _ = TcpStream::connect(self.address);
+        if let Some(accepting) = self.accepting.take() {
+            let _ = accepting.join();
+        }
+    }
+
+    /// Listens again, where it did before.
+    pub fn start(&mut self) {
+        let listener = TcpListener::bind(self.address).expect("a port of this machine");
+        self.address = listener.local_addr().expect("the port's address");
+        self.ends = Arc::default();
+        let (state, ends) = (self.state.clone(), self.ends.clone());
+        self.accepting = Some(thread::spawn(move || accept(&listener, &state, &ends)));
+    }
+
+    /// What it was asked for, as `GET /bucket/key`.
+    pub fn requests(&self) -> Vec<String> {
+        lock(&self.state).requests.clone()
+    }
+
+    /// The keys of all objects.
+    pub fn keys(&self) -> Vec<String> {
+        lock(&self.state).objects.keys().cloned().collect()
+    }
+}
+
+impl Drop for S3Server {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn accept(listener: &TcpListener, state: &Arc<Mutex<State>>, ends: &Arc<AtomicBool>) {
+    while let Ok((stream, _)) = listener.accept() {
+        if ends.load(Relaxed) {
+            return;
+        }
+        let (state, ends) = (state.clone(), ends.clone());
+        thread::spawn(move || {
+            // Whoever is gone gets no answer.
+            let _ = serve(stream, &state, &ends);
+        });
+    }
+}
+
+/// Serves a connection until its other end closes it, or the store ends.
+fn serve(mut stream: TcpStream, state: &Mutex<State>, ends: &AtomicBool) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+    while let Some(request) = Request::read(&mut stream, || lock(state).mood == S3Mood::Deaf)? {
+        let mood = {
+            let mut state = lock(state);
+            state.requests.push(format!("{} {}", request.method, request.path));
+            state.mood
+        };
+        while lock(state).mood == S3Mood::Silent {
+            if ends.load(Relaxed) {
+                return Ok(());
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        if ends.load(Relaxed) {
+            return Ok(());
+        }
+        let answer = judge(&request, mood, &mut lock(state));
+        if mood == S3Mood::Half {
+            return answer.write_half(&mut stream);
+        }
+        answer.write(&mut stream, request.method == "HEAD")?;
+    }
+    Ok(())
+}
+
+fn judge(request: &Request, mood: S3Mood, state: &mut State) -> Answer {
+    if let S3Mood::Busy(left) = mood {
+        state.mood = left.checked_sub(2).map_or(S3Mood::Well, |more| S3Mood::Busy(more + 1));
+        return Answer::error(503, "SlowDown", "Please reduce your request rate.");
+    }
+    if mood == S3Mood::Locked || !request.header("authorization").contains(&format!("Credential={S3_KEY_ID}/")) {
+        return Answer::error(403, "InvalidAccessKeyId", "The key you provided does not exist in our records.");
+    }
+    let (bucket, key) = request.path[1..].split_once('/').unwrap_or((&request.path[1..], ""));
+    if bucket != S3_BUCKET {
+        return Answer::error(404, "NoSuchBucket", "The specified bucket does not exist");
+    }
+    match (request.method.as_str(), state.objects.get(key)) {
+        ("GET", _) if key.is_empty() => list(request, &state.objects),
+        ("PUT", _) => {
+            let answer = Answer::object(200, &request.body).without_body();
+            state.objects.insert(key.to_owned(), request.body.clone());
+            answer
+        }
+        ("DELETE", _) => {
+            state.objects.remove(key);
+            Answer::empty(204)
+        }
+        ("GET" | "HEAD", None) => Answer::error(404, "NoSuchKey", "The specified key does not exist."),
+        ("HEAD", Some(object)) => Answer::object(200, object),
+        ("GET", Some(object)) => match request.range() {
+            None => Answer::object(200, object),
+            Some((from, _)) if from >= object.len() => {
+                Answer::error(416, "InvalidRange", "The requested range is not satisfiable")
+            }
+            Some((from, last)) => Answer::part(object, from, last.min(object.len() - 1)),
+        },
+        _ => Answer::error(405, "MethodNotAllowed", "The method is not allowed against this resource."),
+    }
+}
+
+/// A page of the keys that begin with a prefix; those with the delimiter behind it only as what stands before.
+fn list(request: &Request, objects: &BTreeMap<String, Vec<u8>>) -> Answer {
+    let (prefix, delimiter) = (request.query("prefix"), request.query("delimiter"));
+    let (mut keys, mut folders) = (Vec::new(), BTreeSet::new());
+    for (key, object) in objects.iter().filter(|(key, _)| key.starts_with(&prefix)) {
+        match key[prefix.len()..].find(&delimiter).filter(|_| !delimiter.is_empty()) {
+            Some(at) => drop(folders.insert(&key[..prefix.len() + at + 1])),
+            None => keys.push((key, object.len())),
+        }
+    }
+    let first: usize = request.query("continuation-token").parse().unwrap_or(0);
+    let more = keys.len() > first + PAGE;
+    let mut page = format!("<ListBucketResult><Prefix>{prefix}</Prefix><IsTruncated>{more}</IsTruncated>");
+    if more {
+        let _ = write!(page, "<NextContinuationToken>{}</NextContinuationToken>", first + PAGE);
+    }
+    for (key, len) in keys.iter().skip(first).take(PAGE) {
+        let _ = write!(
+            page,
+            "<Contents><Key>{key}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><ETag>\"{len}\"</ETag>\
+             <Size>{len}</Size></Contents>"
+        );
+    }
+    for folder in folders.iter().filter(|_| first == 0) {
+        let _ = write!(page, "<CommonPrefixes><Prefix>{folder}</Prefix></CommonPrefixes>");
+    }
+    page.push_str("</ListBucketResult>");
+    Answer::xml(200, &page)
+}
