@@ -25,6 +25,11 @@ const LOG_PART: u64 = 16;
 const USUAL_SIZE: Bytes = Bytes(1 << 30);
 const USUAL_DATA_DRIVES: u16 = 4;
 
+/// Stripes of an allocation area of disks: 4 MiB of each, which a head passes without a seek worth speaking of.
+const DISK_AREA_STRIPES: u64 = 1024;
+/// Of flash: 16 MiB of each drive, several of the pieces that it erases at once.
+const FLASH_AREA_STRIPES: u64 = 4096;
+
 /// All RAID groups of an aggregate that is to be made.
 #[derive(Clone, Copy)]
 pub struct Pool {
@@ -86,9 +91,16 @@ impl Pool {
         groups
     }
 
-    /// The stripes of the shortest group.
-    pub fn least_stripes(&self) -> u64 {
-        self.flash.map_or(self.first.stripes, |flash| flash.stripes.min(self.first.stripes))
+    /// The stripes of an allocation area of each group: those of its medium, or an eighth of its drives if these are small.
+    pub fn area_stripes(&self) -> Vec<u32> {
+        let stripes = |(shape, medium): (Shape, Medium)| {
+            let most = match medium {
+                Medium::Hdd => DISK_AREA_STRIPES,
+                Medium::Ssd => FLASH_AREA_STRIPES,
+            };
+            (shape.stripes / 8).clamp(1, most) as u32
+        };
+        self.groups().into_iter().map(stripes).collect()
     }
 
     /// The bytes of each drive.

@@ -22,8 +22,6 @@ use crate::{
 
 /// The volume that is meant if none is named.
 pub(super) const USUAL_VOLUME: &str = "main";
-/// An allocation area has so many stripes, unless the drives are small: then an eighth of them.
-const AREA_STRIPES: u64 = 1024;
 
 /// Makes an aggregate with one volume.
 pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
@@ -61,19 +59,21 @@ pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
         }
     };
     let (seed, uuid) = identity(args, "identity of an aggregate")?;
+    let areas = pool.area_stripes();
     let options = FormatOptions {
         uuid,
         groups: pool.groups().iter().map(|(shape, _)| (shape.data_drives, shape.parity)).collect(),
         media: pool.groups().iter().map(|(_, medium)| *medium).collect(),
-        aa_stripes: (pool.least_stripes() / 8).clamp(1, AREA_STRIPES) as u32,
+        aa_stripes: areas[0],
         tetris_stripes: 64,
         zeroed: true,
     };
     let log_bytes = devices.log.size();
-    let blocks = fill(args, &options, devices, seed.derive("order of names")).with_context(|| match &place {
-        Place::Directory(dir) => format!("cannot make a garden in {}; remove the directory", dir.display()),
-        Place::One(_) | Place::Named { .. } => format!("cannot make a garden on {place}"),
-    })?;
+    let blocks =
+        fill(args, (&options, &areas), devices, seed.derive("order of names")).with_context(|| match &place {
+            Place::Directory(dir) => format!("cannot make a garden in {}; remove the directory", dir.display()),
+            Place::One(_) | Place::Named { .. } => format!("cannot make a garden on {place}"),
+        })?;
     println!("{place}: {} in {pool} and a log of {log_bytes}; volume {}", Bytes(blocks * 4096), volume(args));
     Ok(())
 }
@@ -129,8 +129,8 @@ fn claim_named<'a>(
 }
 
 /// Out: the blocks of the aggregate.
-fn fill(args: &FsMkfsArgs, options: &FormatOptions, devices: Devices, names: Seed) -> Result<u64> {
-    Garden::format(options, devices.drives.clone(), devices.log.clone())?;
+fn fill(args: &FsMkfsArgs, (options, areas): (&FormatOptions, &[u32]), devices: Devices, names: Seed) -> Result<u64> {
+    Garden::format_with_areas(options, areas, devices.drives.clone(), devices.log.clone())?;
     let garden = Garden::open(&devices.drives, devices.log, Limits::default())?;
     let blocks = garden.report().blocks;
     let volume = VolumeOptions { blocks, inodes: (blocks / 2).max(1024), seed: names.0 };

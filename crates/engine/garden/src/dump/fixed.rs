@@ -37,7 +37,7 @@ pub(super) fn labels(drives: &[Arc<dyn BlockDevice>], log: &Arc<dyn BlockDevice>
         let slot = read_slot(drive, 0)?;
         let mut dump = Dump::new(format!("label of {}", drive.name()));
         read_fields(&mut dump, &slot[..], LABEL);
-        let mut groups = DumpTable::new(&["group", "data drives", "parity", "medium", "stripes"]);
+        let mut groups = DumpTable::new(&["group", "data drives", "parity", "medium", "stripes of an area", "stripes"]);
         for group in 0..(u32_at(&slot[..], 40) as usize).min(MOST) {
             let at = GROUPS_AT + 16 * group;
             let medium = match slot[at + 3] {
@@ -50,6 +50,7 @@ pub(super) fn labels(drives: &[Arc<dyn BlockDevice>], log: &Arc<dyn BlockDevice>
                 u64::from(u16_at(&slot[..], at)).into(),
                 u64::from(slot[at + 2]).into(),
                 medium,
+                u64::from(u32_at(&slot[..], at + 4)).into(),
                 u64_at(&slot[..], at + 8).into(),
             ]);
         }

@@ -12,7 +12,6 @@ pub(super) const LABEL: &[Field] = &[
     field("version", 8, Form::U32),
     field("drive", 12, Form::U32),
     field("uuid", 16, Form::Uuid),
-    field("stripes of an allocation area", 32, Form::U32),
     field("stripes of a tetris", 36, Form::U32),
     field("groups", 40, Form::U32),
 ];
@@ -197,7 +196,7 @@ mod tests {
                 met[number] += 1;
             }
         }
-        assert!(met[0] >= 5 && met[1] >= 7 && met[2] >= 7, "{met:?}");
+        assert!(met[0] >= 4 && met[1] >= 7 && met[2] >= 7, "{met:?}");
     }
 
     #[test]

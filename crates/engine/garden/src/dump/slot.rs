@@ -70,7 +70,7 @@ fn add_place(dump: &mut Dump, reader: &Reader, place: Place) {
     dump.field("drive", (reader.media.geometry.first_drive(place.group) + place.drive) as u64);
     dump.field("stripe", place.stripe);
     dump.field("byte of the drive", slot_offset(place.stripe));
-    dump.field("allocation area", place.stripe / reader.media.geometry.aa_stripes);
+    dump.field("allocation area", u64::from(reader.media.geometry.area_at(place)));
 }
 
 /// Whether the aggregate's file 1 says that a block is in use.

@@ -162,7 +162,7 @@ fn add_space(reader: &Reader, found: &mut Survey) -> Result<()> {
                     found.free.extend(run.take());
                     continue;
                 }
-                found.areas[first_area + ((pvbn - drive.start) / geometry.aa_stripes) as usize].free += 1;
+                found.areas[first_area + ((pvbn - drive.start) / u64::from(shape.area_stripes)) as usize].free += 1;
                 run = Some(run.map_or(pvbn, |run| run.start)..pvbn + 1);
             }
             found.free.extend(run);

@@ -52,6 +52,8 @@ pub struct Group {
     pub parity: bool,
     /// What its drives are.
     pub medium: Medium,
+    /// Stripes of an allocation area; the last one may have fewer.
+    pub area_stripes: u32,
     /// Blocks of each drive.
     pub stripes: u64,
 }
@@ -74,7 +76,6 @@ pub(crate) struct DriveLabel {
     pub uuid: [u8; 16],
     /// Its place among all drives, those of parity last in their group.
     pub drive: u32,
-    pub aa_stripes: u32,
     pub tetris_stripes: u32,
     pub groups: Vec<Group>,
 }
@@ -86,7 +87,6 @@ impl DriveLabel {
         put(&mut out[..], 8, &VERSION.to_le_bytes());
         put(&mut out[..], 12, &self.drive.to_le_bytes());
         put(&mut out[..], 16, &self.uuid);
-        put(&mut out[..], 32, &self.aa_stripes.to_le_bytes());
         put(&mut out[..], 36, &self.tetris_stripes.to_le_bytes());
         put(&mut out[..], 40, &(self.groups.len() as u32).to_le_bytes());
         for (index, group) in self.groups.iter().enumerate() {
@@ -94,6 +94,7 @@ impl DriveLabel {
             put(&mut out[..], at, &group.data_drives.to_le_bytes());
             out[at + 2] = u8::from(group.parity);
             out[at + 3] = group.medium as u8;
+            put(&mut out[..], at + 4, &group.area_stripes.to_le_bytes());
             put(&mut out[..], at + 8, &group.stripes.to_le_bytes());
         }
         out
@@ -107,13 +108,17 @@ impl DriveLabel {
         }
         let group = |index| {
             let at = GROUPS_AT + index * GROUP_BYTES;
-            let (data_drives, parity, stripes) = (u16_at(block, at), block[at + 2] != 0, u64_at(block, at + 8));
-            Ok(Group { data_drives, parity, medium: Medium::decode(block[at + 3])?, stripes })
+            Ok(Group {
+                data_drives: u16_at(block, at),
+                parity: block[at + 2] != 0,
+                medium: Medium::decode(block[at + 3])?,
+                area_stripes: u32_at(block, at + 4),
+                stripes: u64_at(block, at + 8),
+            })
         };
         Ok(Self {
             uuid: array(block, 16),
             drive: u32_at(block, 12),
-            aa_stripes: u32_at(block, 32),
             tetris_stripes: u32_at(block, 36),
             groups: (0..count).map(group).collect::<Decoded<_>>()?,
         })
@@ -167,13 +172,13 @@ mod tests {
     #[test]
     fn labels_come_back_and_look_as_they_always_did() {
         let groups = vec![
-            Group { data_drives: 4, parity: true, medium: Medium::Ssd, stripes: 256 },
-            Group { data_drives: 1, parity: false, medium: Medium::Hdd, stripes: 0x0102_0304 },
+            Group { data_drives: 4, parity: true, medium: Medium::Ssd, area_stripes: 64, stripes: 256 },
+            Group { data_drives: 1, parity: false, medium: Medium::Hdd, area_stripes: 0x0506, stripes: 0x0102_0304 },
         ];
-        let label = DriveLabel { uuid: [7; 16], drive: 3, aa_stripes: 64, tetris_stripes: 16, groups };
+        let label = DriveLabel { uuid: [7; 16], drive: 3, tetris_stripes: 16, groups };
         let mut block = label.encode();
         assert_eq!(DriveLabel::decode(&block).unwrap(), label);
-        assert_eq!(crc32c::crc32c(&block[..]), 1584417515);
+        assert_eq!(crc32c::crc32c(&block[..]), 246555948);
         block[67] = 0;
         assert_eq!(DriveLabel::decode(&block).unwrap_err().field, "medium");
         let log = LogLabel { uuid: [8; 16], half_bytes: 1 << 20 };

@@ -21,7 +21,6 @@ const MAX_DATA_DRIVES: u16 = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Geometry {
     pub groups: Vec<Group>,
-    pub aa_stripes: u64,
     pub tetris_stripes: u64,
     bases: Vec<u64>,
 }
@@ -35,11 +34,11 @@ pub(crate) struct Place {
 }
 
 impl Geometry {
-    pub fn new(groups: Vec<Group>, aa_stripes: u32, tetris_stripes: u32) -> Result<Self> {
+    pub fn new(groups: Vec<Group>, tetris_stripes: u32) -> Result<Self> {
         if groups.is_empty() || groups.len() > MAX_GROUPS {
             return Err(Error::invalid(format!("{} RAID groups; from 1 to {MAX_GROUPS}", groups.len())));
         }
-        if aa_stripes == 0 || tetris_stripes == 0 {
+        if tetris_stripes == 0 || groups.iter().any(|group| group.area_stripes == 0) {
             return Err(Error::invalid("an allocation area and a tetris have one stripe at least"));
         }
         let mut bases = vec![0_u64];
@@ -53,8 +52,8 @@ impl Geometry {
                     "RAID group {index} has {drives} data drives; {MAX_DATA_DRIVES} at most"
                 )));
             }
-            let areas = group.stripes.div_ceil(aa_stripes.into());
-            let area_blocks = u64::from(aa_stripes) * u64::from(group.data_drives);
+            let areas = group.stripes.div_ceil(group.area_stripes.into());
+            let area_blocks = u64::from(group.area_stripes) * u64::from(group.data_drives);
             if areas.max(area_blocks) > u32::MAX.into() {
                 return Err(Error::invalid(format!(
                     "RAID group {index}: {areas} allocation areas of {area_blocks} blocks; less than 2^32 of either"
@@ -63,11 +62,11 @@ impl Geometry {
             let next = bases[index].checked_add(group.blocks()).filter(|&end| end <= PVBN_END);
             bases.push(next.ok_or_else(|| Error::invalid("more than 2^44 blocks"))?);
         }
-        Ok(Self { groups, aa_stripes: aa_stripes.into(), tetris_stripes: tetris_stripes.into(), bases })
+        Ok(Self { groups, tetris_stripes: tetris_stripes.into(), bases })
     }
 
     pub fn of(label: &DriveLabel) -> Result<Self> {
-        Self::new(label.groups.clone(), label.aa_stripes, label.tetris_stripes)
+        Self::new(label.groups.clone(), label.tetris_stripes)
     }
 
     /// All blocks, without parity.
@@ -109,19 +108,25 @@ impl Geometry {
 
     /// Allocation areas of a group.
     pub fn areas(&self, group: usize) -> u64 {
-        self.groups[group].stripes.div_ceil(self.aa_stripes)
+        self.groups[group].stripes.div_ceil(self.groups[group].area_stripes.into())
     }
 
     /// The stripes of an allocation area.
     pub fn area_stripes(&self, group: usize, area: u64) -> Range<u64> {
-        let start = area * self.aa_stripes;
-        start..(start + self.aa_stripes).min(self.groups[group].stripes)
+        let Group { area_stripes, stripes, .. } = self.groups[group];
+        let start = area * u64::from(area_stripes);
+        start..(start + u64::from(area_stripes)).min(stripes)
     }
 
     /// The group and allocation area of a block; `None` behind the end.
     pub fn area_of(&self, pvbn: u64) -> Option<(usize, u32)> {
         let place = self.locate(pvbn)?;
-        Some((place.group, (place.stripe / self.aa_stripes) as u32))
+        Some((place.group, self.area_at(place)))
+    }
+
+    /// The allocation area of a place, in its group.
+    pub fn area_at(&self, place: Place) -> u32 {
+        (place.stripe / u64::from(self.groups[place.group].area_stripes)) as u32
     }
 
     /// The medium of the only groups there are, or where there are both, of those that `wanted` names.
@@ -163,9 +168,15 @@ mod tests {
     #[test]
     fn places_and_numbers_are_one_to_one() {
         use Medium::{Hdd, Ssd};
-        let group = |data_drives, parity, medium, stripes| Group { data_drives, parity, medium, stripes };
-        let groups = vec![group(3, true, Hdd, 7), group(1, false, Ssd, 5), group(2, true, Hdd, 4)];
-        let geometry = Geometry::new(groups, 3, 2).unwrap();
+        let group = |data_drives, parity, medium, area_stripes, stripes| Group {
+            data_drives,
+            parity,
+            medium,
+            area_stripes,
+            stripes,
+        };
+        let groups = vec![group(3, true, Hdd, 3, 7), group(1, false, Ssd, 2, 5), group(2, true, Hdd, 9, 4)];
+        let geometry = Geometry::new(groups, 2).unwrap();
         assert_eq!(geometry.blocks(), 21 + 5 + 8);
         assert_eq!(geometry.drives(), 4 + 1 + 3);
         let places: Vec<Place> = (0..geometry.blocks()).map(|pvbn| geometry.locate(pvbn).unwrap()).collect();
@@ -175,12 +186,21 @@ mod tests {
         assert_eq!(places[8], Place { group: 0, stripe: 1, drive: 1 });
         assert_eq!(geometry.locate(geometry.blocks()), None);
         assert_eq!([0, 6, 7, 25, 34].map(|pvbn| geometry.stripes_behind(pvbn)), [7, 1, 7, 1, 0]);
-        assert_eq!(geometry.areas(0), 3);
-        assert_eq!(geometry.area_stripes(0, 2), 6..7);
+        assert_eq!([0, 1, 2].map(|group| geometry.areas(group)), [3, 3, 1]);
+        assert_eq!(
+            [(0, 2), (1, 1), (1, 2), (2, 0)].map(|(group, area)| geometry.area_stripes(group, area)),
+            [6..7, 2..4, 4..5, 0..4]
+        );
+        // Every block is in one area, and areas have all blocks.
+        for pvbn in 0..geometry.blocks() {
+            let (place, (group, area)) = (geometry.locate(pvbn).unwrap(), geometry.area_of(pvbn).unwrap());
+            assert!(group == place.group && geometry.area_stripes(group, area.into()).contains(&place.stripe));
+        }
         assert_eq!([5, 6, 13, 34].map(|pvbn| geometry.area_of(pvbn)), [Some((0, 1)), Some((0, 2)), Some((0, 2)), None]);
         assert_eq!([0, 20, 21, 25, 26, 33].map(|pvbn| geometry.medium_of(pvbn)), [Hdd, Hdd, Ssd, Ssd, Hdd, Hdd]);
         assert!(geometry.is_mixed() && geometry.pool(Ssd) == Ssd);
-        assert_eq!(Geometry::new(vec![group(1, false, Ssd, 5)], 3, 2).unwrap().pool(Hdd), Ssd);
+        assert_eq!(Geometry::new(vec![group(1, false, Ssd, 3, 5)], 2).unwrap().pool(Hdd), Ssd);
+        Geometry::new(vec![group(1, false, Ssd, 0, 5)], 2).unwrap_err();
         assert_eq!((geometry.group_of(3), geometry.group_of(4), geometry.group_of(5)), (0, 1, 2));
     }
 }

@@ -18,8 +18,8 @@ type Devices = Vec<Arc<FaultDevice<MemoryDevice>>>;
 
 /// A group whose blocks all hold version 0.
 fn make(data_drives: u16) -> (Raid, Devices) {
-    let group = Group { data_drives, parity: true, medium: Medium::Hdd, stripes: STRIPES };
-    let geometry = Geometry::new(vec![group], 2, 2).unwrap();
+    let group = Group { data_drives, parity: true, medium: Medium::Hdd, area_stripes: 2, stripes: STRIPES };
+    let geometry = Geometry::new(vec![group], 2).unwrap();
     let device = |number| MemoryDevice::new(format!("drive {number}"), Bytes(geometry.drive_bytes(0)));
     let devices: Devices = (0..=data_drives).map(|number| Arc::new(FaultDevice::new(device(number)))).collect();
     let drives = devices.iter().map(|device| Drive::Here(device.clone())).collect();

@@ -37,7 +37,7 @@ pub struct FormatOptions {
     pub groups: Vec<(u16, bool)>,
     /// What the drives of each group are; none if all are disks. Where there are both, flash is a tier before the disks.
     pub media: Vec<Medium>,
-    /// Stripes of an allocation area.
+    /// Stripes of an allocation area, in groups of which nothing else is said.
     pub aa_stripes: u32,
     /// Stripes that are filled drive by drive.
     pub tetris_stripes: u32,
@@ -52,12 +52,15 @@ pub(crate) struct Opened {
 }
 
 /// Makes an empty aggregate. All that the devices held is gone.
+///
+/// `areas` has the stripes of an allocation area of each group; none if they are the same in all.
 pub(crate) fn format(
     options: &FormatOptions,
+    areas: &[u32],
     drives: Vec<Arc<dyn BlockDevice>>,
     log: Arc<dyn BlockDevice>,
 ) -> Result<()> {
-    let geometry = plan_geometry(options, &drives)?;
+    let geometry = plan_geometry(options, areas, &drives)?;
     for (index, drive) in (0..).zip(&drives) {
         check_alignment(drive)?;
         if !options.zeroed {
@@ -85,7 +88,6 @@ pub(crate) fn format(
     let label = DriveLabel {
         uuid: options.uuid,
         drive: 0,
-        aa_stripes: options.aa_stripes,
         tetris_stripes: options.tetris_stripes,
         groups: geometry.groups.clone(),
     };
@@ -212,7 +214,7 @@ impl Store {
     }
 }
 
-fn plan_geometry(options: &FormatOptions, drives: &[Arc<dyn BlockDevice>]) -> Result<Geometry> {
+fn plan_geometry(options: &FormatOptions, areas: &[u32], drives: &[Arc<dyn BlockDevice>]) -> Result<Geometry> {
     let wanted: usize = options.groups.iter().map(|(data, parity)| usize::from(*data) + usize::from(*parity)).sum();
     if wanted != drives.len() {
         return Err(Error::invalid(format!("{} drives for RAID groups of {wanted}", drives.len())));
@@ -221,17 +223,22 @@ fn plan_geometry(options: &FormatOptions, drives: &[Arc<dyn BlockDevice>]) -> Re
         let (media, groups) = (options.media.len(), options.groups.len());
         return Err(Error::invalid(format!("{media} media for {groups} RAID groups")));
     }
+    if !areas.is_empty() && areas.len() != options.groups.len() {
+        let (areas, groups) = (areas.len(), options.groups.len());
+        return Err(Error::invalid(format!("{areas} sizes of allocation areas for {groups} RAID groups")));
+    }
     let media = options.media.iter().copied().chain(std::iter::repeat(Medium::Hdd));
+    let areas = areas.iter().copied().chain(std::iter::repeat(options.aa_stripes));
     let mut rest = drives;
     let mut groups = Vec::new();
-    for (&(data_drives, parity), medium) in options.groups.iter().zip(media) {
+    for ((&(data_drives, parity), medium), area_stripes) in options.groups.iter().zip(media).zip(areas) {
         let (own, others) = rest.split_at(usize::from(data_drives) + usize::from(parity));
         let smallest = own.iter().map(|drive| drive.size().0).min().unwrap_or(0);
         let stripes = (smallest / SLOT as u64).saturating_sub(FIXED_SLOTS);
-        groups.push(Group { data_drives, parity, medium, stripes });
+        groups.push(Group { data_drives, parity, medium, area_stripes, stripes });
         rest = others;
     }
-    Geometry::new(groups, options.aa_stripes, options.tetris_stripes)
+    Geometry::new(groups, options.tetris_stripes)
 }
 
 fn zero(drive: &Arc<dyn BlockDevice>, bytes: u64) -> Result<()> {

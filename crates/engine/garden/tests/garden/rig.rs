@@ -100,7 +100,11 @@ pub fn findings_with(devices: &Devices, store: Option<&Arc<dyn ObjectStore>>) ->
 
 pub fn format(shape: &Shape, devices: &Devices) {
     let (log, drives) = devices.split_last().unwrap();
-    Garden::format(&shape.options(), drives.to_vec(), log.clone()).unwrap();
+    let options = shape.options();
+    // Areas of flash beside disks are smaller, so that no group's are another one's.
+    let sized = |medium: &Medium| if *medium == Medium::Ssd { options.aa_stripes / 2 } else { options.aa_stripes };
+    let areas: Vec<u32> = shape.media.iter().map(sized).collect();
+    Garden::format_with_areas(&options, &areas, drives.to_vec(), log.clone()).unwrap();
 }
 
 /// Little memory, so that blocks come and go.
