@@ -82,12 +82,7 @@ fn a_file_is_shown_as_text_under_the_words_of_the_format() {
         |text: &str| text.lines().filter(|line| !line.contains("generation")).collect::<Vec<_>>().join("\n");
     assert_eq!(generation(&tiny), generation(expected));
     let label = shown(&rig.devices, &DumpWhat::Labels).to_string();
-    for line in [
-        "label of drive 3",
-        "      own PVBN      0",
-        "  label of log",
-        "    magic            SNSClog",
-    ] {
+    for line in ["label of drive 3", "      own PVBN      0", "  label of log", "    magic            SNSClog"] {
         assert!(label.lines().any(|found| found.trim_end() == line || found.trim() == line), "{line}\n{label}");
     }
     // Columns as wide as they like.
