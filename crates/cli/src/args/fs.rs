@@ -226,7 +226,8 @@ pub struct FsServedArgs {
     pub point_every: u64,
     /// Operations are acknowledged when they are done in memory, as other file systems have it: durable is what was synced, and what is a
     /// second old or so. `kernel`, the usual one, lets the kernel keep writes for itself besides, which is good for small ones;
-    /// with `engine` it hands them over at once, which is good for large ones.
+    /// with `engine` it hands them over at once, which is good for large ones; `direct` is `engine`, and who makes a file and opens it to write
+    /// only writes past the kernel's pages (from Linux 6.18 on), but not for files that others write to through a mapping meanwhile.
     #[arg(long, value_name = "WHO", num_args = 0..=1, require_equals = true, default_missing_value = "kernel")]
     pub write_back: Option<WriteBackArg>,
 }
@@ -238,13 +239,8 @@ pub enum WriteBackArg {
     Kernel,
     /// The engine alone.
     Engine,
-}
-
-impl FsServedArgs {
-    /// Whether the kernel keeps writes for itself.
-    pub fn kernel_keeps(&self) -> bool {
-        self.write_back == Some(WriteBackArg::Kernel)
-    }
+    /// The engine alone, and new files fill no pages of the kernel's.
+    Direct,
 }
 
 #[derive(Debug, Args)]

@@ -1,11 +1,11 @@
 //! Mounts the file system in memory until it is unmounted, for test suites from outside:
-//! `cargo run --release -p senesce-fuse --example mount_model DIRECTORY [GIB [THREADS [write-back]]]`.
+//! `cargo run --release -p senesce-fuse --example mount_model DIRECTORY [GIB [THREADS [write-back|direct]]]`.
 
 use std::{error::Error, path::Path, sync::Arc, time::SystemTime};
 
 use senesce_core::Bytes;
 use senesce_fsapi::{ModelFs, Timestamp};
-use senesce_fuse::{MountOptions, Mounted};
+use senesce_fuse::{KernelPages, MountOptions, Mounted};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().collect();
@@ -21,7 +21,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         threads: number(3, 2)? as usize,
         now: Arc::new(now),
         read_only: false,
-        write_back: arguments.get(4).is_some_and(|word| word == "write-back"),
+        pages: match arguments.get(4).map(String::as_str) {
+            Some("write-back") => KernelPages::Keep,
+            Some("direct") => KernelPages::PastIfNew,
+            _ => KernelPages::Through,
+        },
     };
     Ok(Mounted::start(fs, Path::new(point), options)?.join()?)
 }

@@ -11,10 +11,9 @@ use std::{
 };
 
 use fuser::{
-    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
-    KernelConfig, LockOwner, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
-    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
-    TimeOrNow, Version, WriteFlags,
+    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, Generation, INodeNo, InitFlags, KernelConfig,
+    LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use senesce_fsapi::{
     Attributes, Caller, FileKind, FileSystem, FsError, FsResult, Ino, MAX_NAME_BYTES, NewNode, SetAttributes,
@@ -27,17 +26,13 @@ use crate::{
     copy::copy_range,
     holds::Holds,
     mount::{LastSync, Now},
-    privileges::{Kernel, drop_privileges},
+    writing::{KernelNotifier, KernelPages, Writing},
 };
 
 /// Nothing changes but through the mount.
 pub(crate) const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 /// As large as the kernel makes them: it cuts to its own limit, 1 MiB as a rule.
 const LARGEST_WRITE: u32 = 1 << 20;
-
-/// From this version of the protocol on (Linux 6.18) pages of a file that others read while it is written past them are dropped behind
-/// the write, too. Before, who read at the wrong moment kept what was there before.
-const DROPS_PAGES_BEHIND_WRITES: Version = Version(7, 45);
 
 // xattr(7)
 const XATTR_CREATE: i32 = 1;
@@ -53,21 +48,17 @@ pub(crate) struct Adapter {
     fs: Arc<dyn FileSystem>,
     now: Now,
     holds: Holds,
-    write_back: bool,
-    /// What comes through a handle that made its file, and only writes, the kernel does not keep.
-    writes_past_pages: bool,
-    kernel: Kernel,
+    writing: Writing,
     last_sync: LastSync,
 }
 
 impl Adapter {
-    pub(crate) fn new(fs: Arc<dyn FileSystem>, now: Now, write_back: bool) -> Self {
-        let (holds, kernel, last_sync) = (Holds::default(), Kernel::default(), LastSync::default());
-        Self { fs, now, holds, write_back, writes_past_pages: false, kernel, last_sync }
+    pub(crate) fn new(fs: Arc<dyn FileSystem>, now: Now, pages: KernelPages) -> Self {
+        Self { fs, now, holds: Holds::default(), writing: Writing::new(pages), last_sync: LastSync::default() }
     }
 
-    pub(crate) fn kernel(&self) -> Kernel {
-        Arc::clone(&self.kernel)
+    pub(crate) fn notifier(&self) -> KernelNotifier {
+        self.writing.notifier()
     }
 
     pub(crate) fn last_sync(&self) -> LastSync {
@@ -118,10 +109,7 @@ impl Filesystem for Adapter {
         ] {
             let _ = config.add_capabilities(capability);
         }
-        if self.write_back {
-            let _ = config.add_capabilities(InitFlags::FUSE_WRITEBACK_CACHE);
-        }
-        self.writes_past_pages = !self.write_back && config.kernel_abi() >= DROPS_PAGES_BEHIND_WRITES;
+        self.writing.agree(config);
         Ok(())
     }
 
@@ -224,11 +212,8 @@ impl Filesystem for Adapter {
         match made.and_then(|made| self.holds.hold(self.fs(), made.ino).map(|()| made)) {
             Ok(made) => {
                 let (found, generation) = (file_attr(&made), Generation(made.generation));
-                let mut flags = FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH;
-                if self.writes_past_pages && OpenFlags(open).acc_mode() == OpenAccMode::O_WRONLY {
-                    flags |= FopenFlags::FOPEN_DIRECT_IO;
-                }
-                reply.created(&FOR_EVER, &found, generation, FileHandle(0), flags);
+                let (handle, flags) = self.writing.open_new(open);
+                reply.created(&FOR_EVER, &found, generation, handle, flags);
             }
             Err(error) => reply.error(errno(&error)),
         }
@@ -320,7 +305,7 @@ impl Filesystem for Adapter {
         &self,
         request: &Request,
         number: INodeNo,
-        _: FileHandle,
+        handle: FileHandle,
         offset: u64,
         bytes: &[u8],
         flags: WriteFlags,
@@ -329,12 +314,8 @@ impl Filesystem for Adapter {
         reply: ReplyWrite,
     ) {
         let caller = self.caller(request);
-        // What comes past its pages the kernel leaves to us.
-        let dropped = match flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
-            true => drop_privileges(self.fs(), &self.kernel, &caller, ino(number)),
-            false => Ok(()),
-        };
-        let done = dropped.and_then(|()| self.fs.write(&caller, ino(number), offset, bytes));
+        let before = self.writing.before_write(self.fs(), &caller, (ino(number), handle), flags);
+        let done = before.and_then(|()| self.fs.write(&caller, ino(number), offset, bytes));
         written(reply, done.map(|bytes| bytes as u64));
     }
 
@@ -439,7 +420,7 @@ impl Filesystem for Adapter {
 
     fn lseek(&self, _: &Request, number: INodeNo, _: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
         // The engine does not have yet what the kernel keeps: without an answer all of a file is data to the kernel.
-        if self.write_back {
+        if self.writing.is_kept() {
             return reply.error(Errno::ENOSYS);
         }
         let Some(what) = seek_to(whence) else { return reply.error(Errno::EINVAL) };

@@ -5,10 +5,6 @@
 //! opened without asking. The kernel checks permissions (`default_permissions`), clears set-id bits, and keeps inodes in
 //! use alive by not forgetting them: what it knows is held open in the engine.
 //!
-//! Who makes a file and only writes to it writes past the kernel's pages, as with O_DIRECT but of any length: nobody has read them, and to
-//! fill them costs a third of the way. Who reads it meanwhile, or later, reads through pages like every reader. A kernel that has to keep writes
-//! for itself, or is older than Linux 6.18, writes through its pages. There the server clears set-id bits.
-//!
 //! Several threads serve; the order of what they do at once is the engine's affair.
 //!
 //! What is not: files without a name (O_TMPFILE) and POSIX ACLs, both `EOPNOTSUPP`, so that programs make a file with a name and keep to
@@ -22,7 +18,8 @@ mod directory;
 mod error;
 mod holds;
 mod mount;
-mod privileges;
+mod writing;
 
 pub use error::{Error, Result};
 pub use mount::{MountOptions, Mounted, Now};
+pub use writing::KernelPages;

@@ -11,7 +11,7 @@ use std::{
 use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
 use senesce_fsapi::{FileSystem, FsError, Timestamp};
 
-use crate::{Error, Result, adapter::Adapter};
+use crate::{Error, KernelPages, Result, adapter::Adapter};
 
 /// How far the kernel reads ahead: as much as one request may ask for.
 const READ_AHEAD_KIB: &str = "1024";
@@ -29,8 +29,8 @@ pub struct MountOptions {
     pub now: Now,
     /// The kernel refuses changes.
     pub read_only: bool,
-    /// The kernel keeps what is written for some time, as it does for file systems of its own, unless it does not know how.
-    pub write_back: bool,
+    /// What becomes of writes on their way.
+    pub pages: KernelPages,
 }
 
 /// An engine that is mounted and served. Dropped, it is unmounted, if nobody uses it.
@@ -62,10 +62,10 @@ impl Mounted {
             config.acl = SessionACL::All;
         }
         let below = device_of(point);
-        let adapter = Adapter::new(fs, options.now, options.write_back);
-        let (kernel, last_sync) = (adapter.kernel(), adapter.last_sync());
+        let adapter = Adapter::new(fs, options.now, options.pages);
+        let (notifier, last_sync) = (adapter.notifier(), adapter.last_sync());
         let mut session = Session::new(adapter, point, &config).map_err(failed)?;
-        let _ = kernel.set(session.notifier());
+        let _ = notifier.set(session.notifier());
         let unmounter = session.unmount_callable();
         let thread = thread::Builder::new().name("fuse".to_owned()).spawn(move || session.run()).map_err(failed)?;
         // Without it the kernel reads in pieces of 128 KiB; not all who mount may say so. If it has ended already, the path is the host's.

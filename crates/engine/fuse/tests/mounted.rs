@@ -1,5 +1,7 @@
 //! An engine behind the kernel: what programs do to it is what they would do to a directory.
 
+mod bed;
+
 use std::{
     ffi::CString,
     fs::{self, File, OpenOptions},
@@ -11,76 +13,23 @@ use std::{
             fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink},
         },
     },
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    path::Path,
+    sync::Arc,
 };
 
-use senesce_core::{Bytes, RelPath, Rng, Seed};
+use bed::Bed;
+use senesce_core::{RelPath, Rng, Seed};
 use senesce_exec::{
     PosixTarget, Target, collect_engine_tree,
     tree::{collect_tree, compare_trees},
 };
-use senesce_fsapi::{Caller, FileSystem, Ino, ModelFs, NewNode, SetAttributes, Timestamp};
-use senesce_fuse::{Error, MountOptions, Mounted};
+use senesce_fsapi::{Caller, FileSystem, Ino, NewNode, SetAttributes, Timestamp};
+use senesce_fuse::{KernelPages, MountOptions, Mounted};
 use senesce_oplog::{Content, ContentSource, Op, SpaceChange};
-use senesce_testkit::root_or_skip;
-
-/// A model that is mounted; its clock ticks with each look at it.
-struct Bed {
-    fs: Arc<ModelFs>,
-    mounted: Option<Mounted>,
-    dir: tempfile::TempDir,
-    write_back: bool,
-}
-
-impl Bed {
-    fn new(threads: usize, read_only: bool) -> Option<Self> {
-        if !root_or_skip("mounting") {
-            return None;
-        }
-        let fs = Arc::new(ModelFs::new(Bytes(256 << 20)));
-        let mut bed = Self { fs, mounted: None, dir: tempfile::tempdir().unwrap(), write_back: false };
-        bed.mount(threads, read_only).unwrap();
-        Some(bed)
-    }
-
-    /// The kernel keeps writes for itself.
-    fn with_write_back() -> Option<Self> {
-        let mut bed = Self::new(2, false)?;
-        bed.unmount().unwrap();
-        bed.write_back = true;
-        bed.mount(2, false).unwrap();
-        Some(bed)
-    }
-
-    fn mount(&mut self, threads: usize, read_only: bool) -> Result<(), Error> {
-        let ticks = AtomicU64::new(0);
-        let now = move || {
-            let tick = ticks.fetch_add(1, Ordering::SeqCst);
-            Timestamp { seconds: 1_000_000_000 + tick as i64, nanoseconds: 5 }
-        };
-        let source = "senesce-test".to_owned();
-        let options = MountOptions { source, threads, now: Arc::new(now), read_only, write_back: self.write_back };
-        self.mounted = Some(Mounted::start(self.fs.clone(), self.dir.path(), options)?);
-        Ok(())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn unmount(&mut self) -> Result<(), Error> {
-        self.mounted.take().unwrap().unmount()
-    }
-}
 
 #[test]
 fn programs_see_what_the_engine_holds_and_the_other_way_round() {
-    let Some(mut bed) = Bed::new(2, false) else { return };
+    let Some(mut bed) = Bed::new(2, false, KernelPages::Through) else { return };
     fs::create_dir(bed.path("d")).unwrap();
     fs::write(bed.path("d/file"), b"hello").unwrap();
     fs::hard_link(bed.path("d/file"), bed.path("second")).unwrap();
@@ -146,7 +95,7 @@ impl Handle {
 
 #[test]
 fn a_handle_finds_its_file_also_when_the_kernel_has_forgotten_it() {
-    let Some(mut bed) = Bed::new(2, false) else { return };
+    let Some(mut bed) = Bed::new(2, false, KernelPages::Through) else { return };
     fs::create_dir(bed.path("d")).unwrap();
     fs::write(bed.path("d/file"), b"hello").unwrap();
     let (mut file, mut directory) = (Handle::of(&bed.path("d/file")), Handle::of(&bed.path("d")));
@@ -164,7 +113,7 @@ fn a_handle_finds_its_file_also_when_the_kernel_has_forgotten_it() {
 
 #[test]
 fn the_kernel_may_keep_writes_for_itself_until_they_are_synced() {
-    let Some(mut bed) = Bed::with_write_back() else { return };
+    let Some(mut bed) = Bed::new(2, false, KernelPages::Keep) else { return };
     let file = OpenOptions::new().write(true).create(true).truncate(true).open(bed.path("f")).unwrap();
     let ino = bed.fs.lookup(Ino::ROOT, b"f").unwrap().ino;
     let engine = |bed: &Bed| {
@@ -202,61 +151,9 @@ fn the_kernel_may_keep_writes_for_itself_until_they_are_synced() {
     assert_eq!(bed.fs.attributes(ino).unwrap().modified.seconds, 77);
 }
 
-/// The kernel does not keep what comes through a handle that made its file and only writes; who reads sees each write nevertheless.
-#[test]
-fn who_reads_while_a_new_file_is_written_sees_what_was_written_last() {
-    const SIZE: usize = 64 << 10;
-    let Some(mut bed) = Bed::new(4, false) else { return };
-    let writer = OpenOptions::new().write(true).create_new(true).open(bed.path("new")).unwrap();
-    writer.write_all_at(&[0; SIZE], 0).unwrap();
-    let (reader, over) = (File::open(bed.path("new")).unwrap(), AtomicBool::new(false));
-    std::thread::scope(|scope| {
-        for _ in 0..3 {
-            scope.spawn(|| {
-                let mut bytes = vec![0; SIZE];
-                while !over.load(Ordering::SeqCst) {
-                    reader.read_exact_at(&mut bytes, 0).unwrap();
-                }
-            });
-        }
-        let stale = (1..=200).find(|&round| {
-            writer.write_all_at(&[round; SIZE], 0).unwrap();
-            let mut seen = vec![0; SIZE];
-            reader.read_exact_at(&mut seen, 0).unwrap();
-            seen != [round; SIZE]
-        });
-        over.store(true, Ordering::SeqCst);
-        assert_eq!(stale, None, "a page stayed as it was before this write");
-    });
-    drop((reader, writer));
-    bed.unmount().unwrap();
-}
-
-/// Where the kernel does not look at what a file lends those who run it, the server does.
-#[test]
-fn a_new_file_loses_its_privileges_when_others_write_to_it() {
-    let Some(mut bed) = Bed::new(2, false) else { return };
-    fs::set_permissions(bed.dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    let mode = |bed: &Bed| fs::metadata(bed.path("tool")).unwrap().mode() & 0o7777;
-    let mut writer = OpenOptions::new().write(true).create_new(true).open(bed.path("tool")).unwrap();
-    fs::set_permissions(bed.path("tool"), fs::Permissions::from_mode(0o6755)).unwrap();
-    writer.write_all(b"by root").unwrap();
-    assert_eq!(mode(&bed), 0o6755);
-    let program = writer.into();
-    let done = Command::new("setpriv")
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "echo", "by somebody"])
-        .stdout::<Stdio>(program)
-        .status()
-        .unwrap();
-    assert!(done.success());
-    assert_eq!(mode(&bed), 0o755);
-    assert_eq!(fs::read(bed.path("tool")).unwrap(), b"by rootby somebody\n");
-    bed.unmount().unwrap();
-}
-
 #[test]
 fn a_file_without_a_name_lives_until_it_is_closed() {
-    let Some(mut bed) = Bed::new(1, false) else { return };
+    let Some(mut bed) = Bed::new(1, false, KernelPages::Through) else { return };
     let empty = bed.fs.space().unwrap();
     let options = || OpenOptions::new().read(true).write(true).create(true).to_owned();
     let mut file = options().open(bed.path("f")).unwrap();
@@ -290,7 +187,7 @@ fn a_file_without_a_name_lives_until_it_is_closed() {
 
 #[test]
 fn directories_of_any_length_are_listed_whole_and_removed() {
-    let Some(bed) = Bed::new(2, false) else { return };
+    let Some(bed) = Bed::new(2, false, KernelPages::Through) else { return };
     let caller = Caller::default();
     let d = bed.fs.make_node(&caller, Ino::ROOT, b"d", &NewNode::directory(0o755)).unwrap().ino;
     for count in [0, 1, 127, 128, 129, 3000] {
@@ -299,7 +196,8 @@ fn directories_of_any_length_are_listed_whole_and_removed() {
             bed.fs.make_node(&caller, d, name.as_bytes(), &NewNode::file(0o644)).unwrap();
         }
         // A new mount, because the kernel would rightly believe that it knows.
-        let mut again = Bed { fs: bed.fs.clone(), mounted: None, dir: tempfile::tempdir().unwrap(), write_back: false };
+        let (dir, pages) = (tempfile::tempdir().unwrap(), KernelPages::Through);
+        let mut again = Bed { fs: bed.fs.clone(), mounted: None, dir, pages };
         again.mount(2, false).unwrap();
         let names: Vec<_> = fs::read_dir(again.path("d")).unwrap().map(|entry| entry.unwrap()).collect();
         assert_eq!(names.len(), count);
@@ -314,7 +212,7 @@ fn directories_of_any_length_are_listed_whole_and_removed() {
 
 #[test]
 fn holes_and_attributes_come_through() {
-    let Some(bed) = Bed::new(2, false) else { return };
+    let Some(bed) = Bed::new(2, false, KernelPages::Through) else { return };
     let file = File::create_new(bed.path("f")).unwrap();
     file.write_all_at(&[1; 4096], 1 << 20).unwrap();
     let seek = |from| rustix::fs::seek(&file, from).ok();
@@ -344,7 +242,7 @@ fn holes_and_attributes_come_through() {
 
 #[test]
 fn copies_are_clones_where_they_can_be() {
-    let Some(bed) = Bed::new(2, false) else { return };
+    let Some(bed) = Bed::new(2, false, KernelPages::Through) else { return };
     let from = File::create_new(bed.path("from")).unwrap();
     from.write_all_at(&[1; 5000], 1 << 20).unwrap();
     let copy = |name: &str, mut at: u64, mut to_at: u64| {
@@ -367,7 +265,7 @@ fn copies_are_clones_where_they_can_be() {
 
 #[test]
 fn the_kernel_reads_as_far_ahead_as_one_request_may_ask() {
-    let Some(bed) = Bed::new(1, false) else { return };
+    let Some(bed) = Bed::new(1, false, KernelPages::Through) else { return };
     let device = fs::metadata(bed.dir.path()).unwrap().dev();
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     let told = fs::read_to_string(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb")).unwrap();
@@ -381,7 +279,7 @@ fn the_kernel_reads_as_far_ahead_as_one_request_may_ask() {
 
 #[test]
 fn a_mount_in_use_stays_and_a_read_only_one_takes_nothing() {
-    let Some(mut bed) = Bed::new(2, false) else { return };
+    let Some(mut bed) = Bed::new(2, false, KernelPages::Through) else { return };
     fs::write(bed.path("f"), b"x").unwrap();
     bed.unmount().unwrap();
     bed.mount(1, true).unwrap();
@@ -396,7 +294,7 @@ fn a_mount_in_use_stays_and_a_read_only_one_takes_nothing() {
         threads: 1,
         now: Arc::new(Timestamp::default),
         read_only: false,
-        write_back: false,
+        pages: KernelPages::Through,
     };
     let error = Mounted::start(bed.fs.clone(), &nowhere, options).err().unwrap();
     assert!(error.to_string().contains("nowhere"), "{error}");
@@ -437,7 +335,7 @@ fn any_op(rng: &mut Rng) -> Op {
 #[test]
 fn the_same_operations_leave_the_same_tree_as_in_a_directory() {
     for seed in 0..10 {
-        let Some(mut bed) = Bed::new(2, false) else { return };
+        let Some(mut bed) = Bed::new(2, false, KernelPages::Through) else { return };
         let directory = tempfile::tempdir().unwrap();
         let mut targets = [directory.path(), bed.dir.path()].map(|path| PosixTarget::open(path).unwrap());
         let mut rng = Rng::for_purpose(Seed(seed), "mounted");
@@ -457,7 +355,7 @@ fn the_same_operations_leave_the_same_tree_as_in_a_directory() {
 
 #[test]
 fn many_programs_at_once_do_not_meet() {
-    let Some(mut bed) = Bed::new(4, false) else { return };
+    let Some(mut bed) = Bed::new(4, false, KernelPages::Through) else { return };
     std::thread::scope(|scope| {
         for thread in 0..4 {
             let root = bed.path(&format!("thread-{thread}"));

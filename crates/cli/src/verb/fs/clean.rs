@@ -1,15 +1,13 @@
 //! `senesce fs clean`, and what gardening a mount or an aging does.
 
 use anyhow::{Context, Result};
-use senesce_garden::{
-    Acknowledge, AreaMoves, Cleaning, FixUp, FixUpStep, Garden, Gardening, Medium, ScanStep, WriteAfterRead,
-};
+use senesce_garden::{AreaMoves, Cleaning, FixUp, FixUpStep, Garden, Gardening, Medium, ScanStep, WriteAfterRead};
 use senesce_volume::{check_interrupted, install_signal_cleanup, interrupted};
 use serde_json::json;
 
 use super::place::Place;
 use crate::{
-    args::{FsCleanArgs, FsServedArgs, GardeningArg},
+    args::{FsCleanArgs, GardeningArg},
     progress::Stretch,
 };
 
@@ -19,13 +17,6 @@ const POINTERS: u64 = 4096;
 /// What somebody who asks for it wants gone over: all areas, disks among them.
 fn of_all() -> Cleaning {
     Cleaning { disks_too: true, ..Cleaning::default() }
-}
-
-impl FsServedArgs {
-    /// When a garden acknowledges what programs do.
-    pub fn acknowledge(&self) -> Acknowledge {
-        if self.write_back.is_some() { Acknowledge::Done } else { Acknowledge::Durable }
-    }
 }
 
 impl GardeningArg {

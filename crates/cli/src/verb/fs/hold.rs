@@ -4,10 +4,14 @@ use std::{fmt, path::Path, sync::Arc, thread, time::Duration};
 
 use anyhow::Result;
 use senesce_fsapi::FileSystem;
-use senesce_fuse::{MountOptions, Mounted};
+use senesce_fuse::{KernelPages, MountOptions, Mounted};
+use senesce_garden::Acknowledge;
 use senesce_volume::{Custodian, MountSource, Outcome, Resource, interrupted};
 
-use crate::clock::SystemClock;
+use crate::{
+    args::{FsServedArgs, WriteBackArg},
+    clock::SystemClock,
+};
 
 /// How often it is looked whether the mount is still there.
 pub(super) const LOOK: Duration = Duration::from_millis(20);
@@ -20,19 +24,35 @@ pub(super) struct Served<'a> {
     pub point: &'a Path,
     pub threads: usize,
     pub read_only: bool,
-    pub write_back: bool,
+    pub pages: KernelPages,
     pub quiet: bool,
+}
+
+impl FsServedArgs {
+    /// When a garden acknowledges what programs do.
+    pub fn acknowledge(&self) -> Acknowledge {
+        if self.write_back.is_some() { Acknowledge::Done } else { Acknowledge::Durable }
+    }
+
+    /// What becomes of writes on their way to the engine.
+    pub fn pages(&self) -> KernelPages {
+        match self.write_back {
+            None | Some(WriteBackArg::Engine) => KernelPages::Through,
+            Some(WriteBackArg::Kernel) => KernelPages::Keep,
+            Some(WriteBackArg::Direct) => KernelPages::PastIfNew,
+        }
+    }
 }
 
 /// Serves until somebody unmounts it, or a signal ends it; meanwhile `each` is called, many times a second.
 ///
 /// Errors: it cannot be mounted; the last sync failed.
 pub(super) fn hold(custodian: &Custodian, served: Served<'_>, each: &mut dyn FnMut()) -> Result<()> {
-    let Served { fs, place, point, threads, read_only, write_back, quiet } = served;
+    let Served { fs, place, point, threads, read_only, pages, quiet } = served;
     // In the journal before it is there.
     let name = format!("senesce-fs:{}", custodian.token());
     let resource = Resource::Mount { point: point.to_owned(), source: MountSource::Engine { name: name.clone() } };
-    let options = MountOptions { source: name, threads, now: Arc::new(SystemClock::unix_time), read_only, write_back };
+    let options = MountOptions { source: name, threads, now: Arc::new(SystemClock::unix_time), read_only, pages };
     let (id, started) = custodian.acquire(resource, |_| Ok(Mounted::start(fs, point, options)))?;
     let mounted = match started {
         Ok(mounted) => mounted,

@@ -86,8 +86,8 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
         });
         ByLoad::new(&garden, garden.gardening(), timed, (clock, Kernel), tell_every, objects)
     });
-    let (threads, write_back) = (args.how.threads, args.how.kernel_keeps());
-    let served = Served { fs: served, place: &place, point: &point, threads, read_only, write_back, quiet };
+    let (threads, pages) = (args.how.threads, args.how.pages());
+    let served = Served { fs: served, place: &place, point: &point, threads, read_only, pages, quiet };
     hold(custodian, served, &mut || {
         if !read_only {
             chores.do_some(&garden);

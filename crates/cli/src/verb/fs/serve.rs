@@ -131,8 +131,8 @@ fn open(args: &FsServeArgs) -> Result<(Arc<dyn FileSystem>, Engine)> {
 
 fn start(args: &FsServeArgs, fs: Arc<dyn FileSystem>) -> Result<Mounted> {
     let now = Arc::new(SystemClock::unix_time);
-    let (threads, write_back) = (args.how.threads, args.how.kernel_keeps());
-    let options = MountOptions { source: args.source.clone(), threads, now, read_only: false, write_back };
+    let (threads, pages) = (args.how.threads, args.how.pages());
+    let options = MountOptions { source: args.source.clone(), threads, now, read_only: false, pages };
     Ok(Mounted::start(fs, &args.point, options)?)
 }
 

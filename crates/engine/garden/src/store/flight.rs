@@ -9,10 +9,7 @@
 //! name only, so that nobody looks for them on the drives under another.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
+    sync::Arc,
     thread::{self, JoinHandle},
 };
 
@@ -25,9 +22,6 @@ use crate::{
     log::{Batch, Log},
     raid::{Place, Request, superblock_at},
 };
-
-/// So many requests of a consistency point are written by two threads.
-const MANY_REQUESTS: usize = 8;
 
 /// Blocks in memory, with where they are.
 type Pinned = Vec<(Key, At)>;
@@ -46,33 +40,12 @@ struct Load {
 impl Load {
     fn write(&self) -> Result<()> {
         Log::commit(&self.log, &self.intent)?;
-        self.write_blocks()?;
+        self.blocks.iter().try_for_each(Request::write)?;
         let flush = || self.drives.iter().try_for_each(|device| device.flush());
         flush()?;
         let (offset, slot) = &self.superblock;
         self.drives.iter().try_for_each(|device| device.write_at(*offset, &slot[..]))?;
         Ok(flush()?)
-    }
-
-    /// In any order. Many are written by two threads, so that a device never waits while what it gets next is gathered.
-    fn write_blocks(&self) -> Result<()> {
-        let next = AtomicUsize::new(0);
-        let work = || {
-            while let Some(request) = self.blocks.get(next.fetch_add(1, Relaxed)) {
-                request.write().inspect_err(|_| next.store(self.blocks.len(), Relaxed))?;
-            }
-            Ok(())
-        };
-        if self.blocks.len() < MANY_REQUESTS {
-            return work();
-        }
-        thread::scope(|scope| {
-            let second = thread::Builder::new().name("point-2".to_owned()).spawn_scoped(scope, work);
-            let done = work();
-            // Without a second thread the first one wrote all.
-            let second = second.map_or(Ok(()), |second| second.join().unwrap_or_else(|_| Err(panicked())));
-            done.and(second)
-        })
     }
 }
 
@@ -101,13 +74,9 @@ impl Flight {
     /// Waits until all is written, or failed.
     fn wait(&mut self) {
         if let Some(thread) = self.thread.take() {
-            self.done = thread.join().unwrap_or_else(|_| Err(panicked()));
+            self.done = thread.join().unwrap_or_else(|_| Err(Error::invalid("a panic while blocks were written")));
         }
     }
-}
-
-fn panicked() -> Error {
-    Error::invalid("a panic while blocks were written")
 }
 
 /// Nobody finds the devices being written who has closed the aggregate.

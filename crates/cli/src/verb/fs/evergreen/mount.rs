@@ -56,7 +56,7 @@ fn serve(custodian: &Custodian, place: &Place, args: &FsMountArgs, quiet: bool) 
     let device = if args.read_only { place.look()? } else { place.open()? };
     let Opened { store, fs } = place.evergreen(device, limits(&args.how))?;
     tell_torn(place, &store);
-    let (threads, write_back, read_only) = (args.how.threads, args.how.kernel_keeps(), args.read_only);
+    let (threads, pages, read_only) = (args.how.threads, args.how.pages(), args.read_only);
     let mut chores = Chores::new(args.how.point_every);
     thread::scope(|scope| {
         let _attended = (!read_only).then(|| {
@@ -64,7 +64,7 @@ fn serve(custodian: &Custodian, place: &Place, args: &FsMountArgs, quiet: bool) 
             scope.spawn(|| work(&store));
             Attended(&store)
         });
-        hold(custodian, Served { fs, place, point: &point, threads, read_only, write_back, quiet }, &mut || {
+        hold(custodian, Served { fs, place, point: &point, threads, read_only, pages, quiet }, &mut || {
             if !read_only {
                 chores.do_some(&store);
             }

@@ -1,0 +1,140 @@
+//! What becomes of what programs write: through the kernel's pages, kept there, or past them.
+//!
+//! Past them only who made a file and opened it to write alone: nobody has read it yet, so there are no pages, and to fill them takes the kernel
+//! as long as the rest of its way. Who reads it, meanwhile or later, has pages as ever, which the kernel drops before and behind each
+//! write. *Mappings* that others write through at the same time it cannot hold back: a page that they changed between the two comes back over the
+//! write. So it is done only for who wants it. What the kernel does for writes through pages, to take from a file what it lends those who
+//! run it, is left to who serves.
+
+use std::sync::{Arc, OnceLock};
+
+use fuser::{
+    FileHandle, FopenFlags, INodeNo, InitFlags, KernelConfig, Notifier, OpenAccMode, OpenFlags, Version, WriteFlags,
+};
+use senesce_fsapi::{Caller, FileSystem, FsError, FsResult, Ino, SetAttributes};
+
+/// From this version of the protocol on (Linux 6.18) pages of a file that others read while it is written past them are dropped behind
+/// the write, too. Before, who read at the wrong moment kept what was there before.
+const DROPS_PAGES_BEHIND_WRITES: Version = Version(7, 45);
+/// The handle of who made a file and writes past its pages. All others have the handle 0.
+const PAST_PAGES: FileHandle = FileHandle(1);
+
+// inode(7)
+const SET_UID: u32 = 0o4000;
+const SET_GID: u32 = 0o2000;
+const GROUP_RUNS: u32 = 0o010;
+const CAPABILITIES: &[u8] = b"security.capability";
+
+/// What the kernel's pages have to do with writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KernelPages {
+    /// Writes go through them, and to the engine at once.
+    #[default]
+    Through,
+    /// They keep what is written for some time, as in file systems of the kernel's own, if it knows how.
+    Keep,
+    /// Writes go to the engine at once; those of who made a file, and opened it to write only, do not fill pages (from Linux 6.18 on). Not for
+    /// programs that write to a file in both ways at once, and through a mapping of it.
+    PastIfNew,
+}
+
+/// A way to tell the kernel that it no longer knows an inode's attributes; there is none before the mount is.
+pub(crate) type KernelNotifier = Arc<OnceLock<Notifier>>;
+
+/// How writes come, as it was agreed with the kernel.
+pub(crate) struct Writing {
+    pages: KernelPages,
+    notifier: KernelNotifier,
+}
+
+impl Writing {
+    pub(crate) fn new(pages: KernelPages) -> Self {
+        Self { pages, notifier: KernelNotifier::default() }
+    }
+
+    pub(crate) fn notifier(&self) -> KernelNotifier {
+        Arc::clone(&self.notifier)
+    }
+
+    /// Whether the engine does not have yet what the kernel keeps.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.pages == KernelPages::Keep
+    }
+
+    /// Agrees with the kernel.
+    pub(crate) fn agree(&mut self, config: &mut KernelConfig) {
+        match self.pages {
+            KernelPages::Keep => {
+                let _ = config.add_capabilities(InitFlags::FUSE_WRITEBACK_CACHE);
+            }
+            KernelPages::PastIfNew if config.kernel_abi() < DROPS_PAGES_BEHIND_WRITES => {
+                self.pages = KernelPages::Through;
+            }
+            KernelPages::PastIfNew | KernelPages::Through => {}
+        }
+    }
+
+    /// The handle of a new file that is opened so.
+    pub(crate) fn open_new(&self, how: i32) -> (FileHandle, FopenFlags) {
+        let flags = FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH;
+        match self.pages == KernelPages::PastIfNew && OpenFlags(how).acc_mode() == OpenAccMode::O_WRONLY {
+            true => (PAST_PAGES, flags | FopenFlags::FOPEN_DIRECT_IO),
+            false => (FileHandle(0), flags),
+        }
+    }
+
+    /// Before a file is written to: takes from it what the kernel leaves to us.
+    pub(crate) fn before_write(
+        &self,
+        fs: &dyn FileSystem,
+        caller: &Caller,
+        (ino, handle): (Ino, FileHandle),
+        flags: WriteFlags,
+    ) -> FsResult<()> {
+        let by_others = flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        if by_others || handle == PAST_PAGES {
+            drop_capabilities(fs, caller, ino)?;
+        }
+        if by_others { self.drop_set_id(fs, caller, ino) } else { Ok(()) }
+    }
+
+    fn drop_set_id(&self, fs: &dyn FileSystem, caller: &Caller, ino: Ino) -> FsResult<()> {
+        let permissions = fs.attributes(ino)?.permissions;
+        let left = without_set_id(permissions);
+        if left != permissions {
+            fs.set_attributes(caller, ino, &SetAttributes { permissions: Some(left), ..SetAttributes::default() })?;
+            if let Some(kernel) = self.notifier.get() {
+                // Attributes alone, no pages: nobody is waited for. It may have forgotten the inode.
+                let _ = kernel.inval_inode(INodeNo(ino.0), -1, 0);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// They go with the first write, whoever writes.
+fn drop_capabilities(fs: &dyn FileSystem, caller: &Caller, ino: Ino) -> FsResult<()> {
+    match fs.get_xattr(ino, CAPABILITIES) {
+        Ok(_) => fs.remove_xattr(caller, ino, CAPABILITIES),
+        Err(FsError::NoAttribute) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Without the group's right to run a file its bit has another meaning, and stays.
+fn without_set_id(permissions: u32) -> u32 {
+    let group = if permissions & GROUP_RUNS == 0 { 0 } else { SET_GID };
+    permissions & !(SET_UID | group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_group_s_bit_goes_if_the_group_may_run_it() {
+        for (before, after) in [(0o644, 0o644), (0o4755, 0o755), (0o6755, 0o755), (0o6705, 0o2705), (0o3744, 0o3744)] {
+            assert_eq!(without_set_id(before), after, "{before:o}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! What tests of mounts share.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use senesce_core::Bytes;
+use senesce_fsapi::{ModelFs, Timestamp};
+use senesce_fuse::{Error, KernelPages, MountOptions, Mounted};
+use senesce_testkit::root_or_skip;
+use tempfile::TempDir;
+
+/// A model that is mounted; its clock ticks with each look at it.
+pub struct Bed {
+    pub fs: Arc<ModelFs>,
+    pub mounted: Option<Mounted>,
+    pub dir: TempDir,
+    pub pages: KernelPages,
+}
+
+impl Bed {
+    pub fn new(threads: usize, read_only: bool, pages: KernelPages) -> Option<Self> {
+        if !root_or_skip("mounting") {
+            return None;
+        }
+        let fs = Arc::new(ModelFs::new(Bytes(256 << 20)));
+        let mut bed = Self { fs, mounted: None, dir: tempfile::tempdir().unwrap(), pages };
+        bed.mount(threads, read_only).unwrap();
+        Some(bed)
+    }
+
+    pub fn mount(&mut self, threads: usize, read_only: bool) -> Result<(), Error> {
+        let ticks = AtomicU64::new(0);
+        let now = move || {
+            let tick = ticks.fetch_add(1, Ordering::SeqCst);
+            Timestamp { seconds: 1_000_000_000 + tick as i64, nanoseconds: 5 }
+        };
+        let source = "senesce-test".to_owned();
+        let options = MountOptions { source, threads, now: Arc::new(now), read_only, pages: self.pages };
+        self.mounted = Some(Mounted::start(self.fs.clone(), self.dir.path(), options)?);
+        Ok(())
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn unmount(&mut self) -> Result<(), Error> {
+        self.mounted.take().unwrap().unmount()
+    }
+}
