@@ -35,7 +35,7 @@ pub use html::{ReportOptions, render_report};
 pub use inspection::{InspectionOptions, render_inspection};
 pub use inspection_map::{MapColour, render_inspection_map};
 pub use inspection_screen::inspection_screen;
-pub use reproduction::{ReproductionOptions, render_reproduction};
+pub use reproduction::render_reproduction;
 pub use suite::{SuiteOptions, render_suite};
 pub use summary::summary_table;
 pub use transfer::{TransferOptions, render_transfer, render_transfer_svg};

@@ -1,6 +1,6 @@
 //! The page of published experiments with the garden beside what came out here.
 //!
-//! In goes what `senesce garden reproduce --json` prints (`senesce-reproduction/1`), so that this room need not know what runs them.
+//! In goes what `senesce garden reproduce --json` prints (`senesce-reproduction/2`), so that this room need not know what runs them.
 //! Whether a figure is inside its band was decided there; nothing is computed here but counts of that.
 
 use minijinja::{Value, context};
@@ -14,27 +14,23 @@ use crate::{
     page::render_page,
 };
 
-/// How the page is to be.
-#[derive(Clone, Debug, Default)]
-pub struct ReproductionOptions {
-    /// When it was made, as text to be shown; nothing is shown if none.
-    pub made_at: Option<String>,
-}
-
 /// Colours of lines; further ones begin again.
 const COLOURS: usize = 5;
 
 /// Renders the table, and charts of what has a course, as one HTML page, which loads nothing.
 ///
-/// In: JSON of schema `senesce-reproduction/1`. Out: the page; the same for the same input. What is missing in the input is
+/// In: JSON of schema `senesce-reproduction/2`. Out: the page; the same for the same input. What is missing in the input is
 /// shown as a dash.
-pub fn render_reproduction(reproduction: &Json, options: &ReproductionOptions) -> Result<String, Error> {
+pub fn render_reproduction(reproduction: &Json) -> Result<String, Error> {
     let experiments: Vec<&Json> = list(&reproduction["experiments"]).collect();
     let values = context! {
         version => text(&reproduction["senesce_version"]),
         schema => text(&reproduction["schema"]),
         scale => scale(&reproduction["scale"]),
-        made_at => options.made_at.as_deref(),
+        made_at => text(&reproduction["made_at"]),
+        build => text(&reproduction["senesce_build"]),
+        common => facts(&reproduction["common"]),
+        ran => experiments.iter().flat_map(|experiment| ran(experiment)).collect::<Vec<_>>(),
         verdicts => verdicts(&experiments, &reproduction["scale"]),
         rows => experiments.iter().map(|experiment| row(experiment)).collect::<Vec<_>>(),
         drawn => experiments.iter().flat_map(|experiment| drawn(experiment)).collect::<Vec<_>>(),
@@ -103,7 +99,8 @@ fn row(experiment: &Json) -> Value {
             };
             let band = if judged { signs(&text(&figure["band"])) } else { "–".to_owned() };
             let paper = figure["paper"].as_str().filter(|paper| !paper.is_empty()).unwrap_or("–");
-            context! { name => text(&figure["name"]), paper => signs(paper), band, ours => text(&figure["ours"]), class, verdict }
+            let cause = figure["cause"].as_str();
+            context! { name => text(&figure["name"]), paper => signs(paper), band, ours => text(&figure["ours"]), class, verdict, cause }
         });
         context! { kind => text(&part["kind"]), lines => lines.collect::<Vec<_>>() }
     });
@@ -118,6 +115,32 @@ fn row(experiment: &Json) -> Value {
         why => experiment["why"].as_str().unwrap_or(""),
         parts => parts.collect::<Vec<_>>(),
     }
+}
+
+/// What was set, and how: a matter and what is told of it.
+fn facts(value: &Json) -> Vec<Value> {
+    list(value).map(|fact| context! { what => text(&fact["what"]), told => text(&fact["told"]) }).collect()
+}
+
+/// How the parts of an experiment were run, and what is particular to each.
+fn ran(experiment: &Json) -> Vec<Value> {
+    let seconds = |value: &Json| value.as_f64().map_or("–".to_owned(), |seconds| format!("{seconds:.1}"));
+    let shown = |part: &Json| {
+        let ran = &part["ran"];
+        let name = format!("{} {}", text(&experiment["name"]), text(&part["kind"]));
+        // Where one run gives two parts it is told once.
+        let with = ran["part"].as_str().filter(|with| *with != name);
+        context! {
+            name => text(&experiment["name"]),
+            kind => text(&part["kind"]),
+            with,
+            processor => seconds(&ran["processor_seconds"]),
+            wall => seconds(&ran["wall_seconds"]),
+            ended => text(&ran["ended"]),
+            facts => facts(&part["particular"]),
+        }
+    };
+    list(&experiment["parts"]).map(shown).collect()
 }
 
 /// The parts of an experiment that have something to draw or to note.

@@ -14,8 +14,8 @@ use std::path::Path;
 use std::process::Command;
 
 use senesce_report::{
-    ReportOptions, ReproductionOptions, SuiteOptions, TransferOptions, TreeOptions, render_report, render_reproduction,
-    render_suite, render_transfer, render_tree,
+    ReportOptions, SuiteOptions, TransferOptions, TreeOptions, render_report, render_reproduction, render_suite,
+    render_transfer, render_tree,
 };
 use senesce_store::Role;
 
@@ -296,7 +296,7 @@ fn the_page_of_a_suite_opens_without_errors_or_overlaps() {
 fn the_page_of_published_experiments_opens_without_errors_or_overlaps() {
     let Some(chromium) = chromium_or_skip() else { return };
     let dir = tempfile::tempdir().unwrap();
-    let page = render_reproduction(&reproduction_sample::reproduction(), &ReproductionOptions::default()).unwrap();
+    let page = render_reproduction(&reproduction_sample::reproduction()).unwrap();
     std::fs::write(dir.path().join("page.html"), with_check(&page, CHECK_REPRODUCTION)).unwrap();
     for (width, dark) in [(1280, false), (390, true)] {
         let (verdict, log) = open(chromium, dir.path(), width, dark);

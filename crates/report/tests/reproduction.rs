@@ -3,21 +3,27 @@
 #[path = "common/reproduction.rs"]
 mod sample;
 
-use senesce_report::{ReproductionOptions, render_reproduction};
+use senesce_report::render_reproduction;
 use serde_json::json;
 
 #[test]
 fn the_page_has_every_figure_with_its_verdict_and_loads_nothing() {
-    let options = ReproductionOptions { made_at: Some("today".into()) };
-    let page = render_reproduction(&sample::reproduction(), &options).unwrap();
-    assert_eq!(page, render_reproduction(&sample::reproduction(), &options).unwrap());
+    let page = render_reproduction(&sample::reproduction()).unwrap();
+    assert_eq!(page, render_reproduction(&sample::reproduction()).unwrap());
     for outside in ["http:", "https:", "//cdn", "@import", "url(", "<link rel=\"stylesheet", " src="] {
         assert!(!page.contains(outside), "the page refers to `{outside}`");
     }
     for said in [
         "1 of 2 figures that have a band are inside it.",
         "Of 3 published experiments 0 are inside with all their figures, 1 have some outside, 1 were not run.",
-        "256 allocation areas, 4 a consistency point, today",
+        "256 allocation areas, 4 a consistency point · 2026-11-23 06:41:00 UTC",
+        "<td class=\"text\" colspan=\"6\">Cleaning moves the &lt;emptiest&gt; areas.</td>",
+        "BLAKE3 of the executable 0123456789abcdef",
+        "<tr><td>drives</td><td>20 of data and 1 of &lt;parity&gt;</td></tr>",
+        "<i>gardening:</i> without &lt;cleaning&gt;: none · with cleaning: quota 200 %",
+        "<td>34.2</td><td>40.5</td>",
+        "with E4 time",
+        "<i>ended:</i> 2026-11-23 06:40:12 UTC",
         "OLTP &lt;on&gt; disks",
         "→ 10.9",
         "7 to 16",
@@ -49,7 +55,7 @@ fn the_page_has_every_figure_with_its_verdict_and_loads_nothing() {
 fn a_trial_that_was_cut_down_is_told() {
     let mut cut = sample::reproduction();
     cut["scale"]["turnover_percent"] = json!(3);
-    let page = render_reproduction(&cut, &ReproductionOptions::default()).unwrap();
+    let page = render_reproduction(&cut).unwrap();
     assert!(page.contains("Cut down to 3 % of the turnovers: bands are not meant for that."));
 }
 
@@ -60,7 +66,7 @@ fn what_is_missing_or_absurd_is_a_dash_and_no_figure() {
         { "lines": [{ "places": [{ "x": 1, "y": -1 }, { "x": 2, "y": 0 }] }], "logarithmic": true },
     ] }] }] });
     for input in [json!({}), json!(7), absurd] {
-        let page = render_reproduction(&input, &ReproductionOptions::default()).unwrap();
+        let page = render_reproduction(&input).unwrap();
         assert!(!page.contains("NaN") && !page.contains("inf "), "{page}");
     }
 }

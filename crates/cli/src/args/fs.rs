@@ -26,7 +26,7 @@ pub enum FsVerb {
     /// Check it, as it lies and as opening makes it; changes nothing but with --repair.
     Check(FsCheckArgs),
     /// What it holds and has left; changes nothing.
-    Stat(FsWithObjectsArgs),
+    Stat(FsStatArgs),
     /// Put a new drive in the place of one that is missing, and fill it from the others.
     Replace(FsReplaceArgs),
     /// Go on filling new drives where it was interrupted.
@@ -258,6 +258,15 @@ pub struct FsWithObjectsArgs {
     pub look: FsLookArgs,
     #[command(flatten)]
     pub objects: FsObjectsArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct FsStatArgs {
+    #[command(flatten)]
+    pub what: FsWithObjectsArgs,
+    /// Of a garden: also what each drive was asked for to open it. JSON has it in any case.
+    #[arg(long, short)]
+    pub verbose: bool,
 }
 
 #[derive(Debug, Args)]

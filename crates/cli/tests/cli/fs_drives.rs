@@ -9,6 +9,7 @@ use std::{
 };
 
 use senesce_testkit::root_or_skip;
+use serde_json::Value;
 
 use super::{
     disk::{Disk, Mount, must},
@@ -282,6 +283,42 @@ fn a_change_is_in_a_consistency_point_a_while_later_though_nobody_asks() {
     check(&lab, &["g"]);
 }
 
+/// What drives of a medium were asked for is the sum of theirs, and all media together are what all drives were asked for.
+fn assert_chains_by_medium_and_drive(told: &Value) {
+    let number = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{value} in {told}"));
+    let media = told["media"].as_array().unwrap();
+    let names: Vec<&str> = media.iter().map(|medium| medium["medium"].as_str().unwrap()).collect();
+    assert_eq!(names, ["hdd", "ssd", "objects"]);
+    let drives = told["drives"].as_array().unwrap();
+    assert_eq!(drives.len(), 8);
+    for span in ["since_opening", "last_consistency_point"] {
+        for kind in ["write_chains", "read_chains", "parity_read_chains", "cleaning_read_chains"] {
+            for count in ["blocks", "requests"] {
+                let of_medium = |medium: &Value| {
+                    let is_in = |drive: &&Value| {
+                        drive["medium"] == medium["medium"]
+                            && (kind == "parity_read_chains" || drive["parity"] == false)
+                    };
+                    let sum: u64 = drives.iter().filter(is_in).map(|drive| number(&drive[span][kind][count])).sum();
+                    assert_eq!(number(&medium[span][kind][count]), sum, "{span} {kind} {count} of {medium}");
+                    sum
+                };
+                let all: u64 = media[..2].iter().map(of_medium).sum();
+                assert_eq!(number(&told[span][kind][count]), all, "{span} {kind} {count}");
+            }
+        }
+    }
+    for (medium, name) in media[..2].iter().zip(names) {
+        assert!(
+            number(&medium["since_opening"]["write_chains"]["requests"]) > 0,
+            "nothing was written to {name}: {told}"
+        );
+    }
+    let parity = drives.iter().find(|drive| drive["parity"] == true).unwrap();
+    assert!(number(&parity["since_opening"]["write_chains"]["blocks"]) > 0, "{parity}");
+    assert_eq!(media[2]["since_opening"]["write_chains"]["blocks"], 0);
+}
+
 #[test]
 fn a_flash_pool_has_disks_and_flash_and_says_so() {
     let lab = Lab::new();
@@ -289,9 +326,23 @@ fn a_flash_pool_has_disks_and_flash_and_says_so() {
     let made =
         mkfs(&["g", "--size", "64MiB", "--data-drives", "3", "--flash-size", "12MiB", "--seed", "7"]).good().stdout;
     assert!(made.contains("in 4 drives, one of them parity, and of flash 4 drives, one of them parity,"), "{made}");
-    fill(&lab, "g");
+    let age = ["--quiet", "age", "fsfb", "--on", "garden:g", "--until", "fullness=50%,turnover=1", "--dir", "tmp"];
+    let aged: Value = serde_json::from_str(&lab.run([&age[..], &["--json"]].concat()).good().stdout).unwrap();
+    assert_chains_by_medium_and_drive(&aged["drives"]);
+    mkfs(&["h", "--size", "64MiB", "--data-drives", "3", "--flash-size", "12MiB", "--seed", "7"]).good();
+    let mut age = vec!["--quiet", "age", "mail", "--on", "garden:h", "--set", "cycles=2", "--set", "mailboxes=3"];
+    age.extend(["--set", "messages=40", "--set", "operations=300", "--dir", "tmp"]);
+    let told = lab.run(&age).good().stdout;
+    let mut lines =
+        told.lines().filter(|line| line.starts_with("  chains, hdd: ") || line.starts_with("  chains, ssd: "));
+    assert!(lines.any(|line| line.contains(": write ") && line.contains(" requests)")), "{told}");
     check(&lab, &["g"]);
+    let told = lab.run(["fs", "stat", "g", "-v"]).good().stdout;
+    assert!(told.contains("  chains, hdd: read "), "{told}");
+    let rows: Vec<&str> = told.lines().skip_while(|line| !line.contains("parity read chain")).collect();
+    assert!(rows.len() == 9 && rows[5].contains("ssd"), "eight drives and a heading: {told}");
     let told = lab.run(["fs", "stat", "g"]).good().stdout;
+    assert!(!told.contains("parity read chain"), "{told}");
     assert!(told.contains("RAID group 0: hdd, ") && told.contains("RAID group 1: ssd, "), "{told}");
     let told = json(&lab.run(["fs", "stat", "g", "--json"]).good().stdout);
     assert!(told.contains(r#""drive":3,"group":0,"medium":"hdd","parity":true"#), "{told}");

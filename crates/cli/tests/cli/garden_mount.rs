@@ -23,6 +23,11 @@ pub fn mount<'a>(lab: &'a Lab, more: &[&str]) -> Mounted<'a> {
     Mounted { lab, child }
 }
 
+/// What was started with [`start`], so that it is unmounted whatever happens.
+pub fn hold(lab: &Lab, child: Child) -> Mounted<'_> {
+    Mounted { lab, child }
+}
+
 /// Starts a command that mounts something on `mnt`, and waits until it is there.
 pub fn start(lab: &Lab, command: &mut Command) -> Child {
     fs::create_dir_all(lab.path("mnt")).unwrap();

@@ -18,6 +18,7 @@ mod fs_drives;
 mod fs_evergreen;
 mod fs_snapshots;
 mod fs_tier;
+mod garden_gardening;
 mod garden_mount;
 mod garden_plans;
 mod garden_reproduce;

@@ -56,3 +56,50 @@ fn the_whole_linux_trace_ends_with_its_known_layout() {
     }
     lab.assert_nothing_left();
 }
+
+/// What each figure of the published experiments was when somebody last looked at it: experiment, kind, figure, value (`-` for none), and by
+/// how many percent it may differ. Nothing is drawn but from fixed seeds, so a figure moves only with the code; one that moves by
+/// more is looked at, and kept anew. A figure that is new is told.
+const KEPT: &str = include_str!("reproduction-eighth.tsv");
+
+#[test]
+#[ignore = "takes long: .ci/nightly runs it"]
+fn published_experiments_come_out_as_they_are_kept() {
+    let lab = Lab::new();
+    let done = lab.run(["garden", "reproduce", "--scale", "eighth", "--json", "--out", "all"]).good();
+    let table: Value = serde_json::from_str(&done.stdout).unwrap();
+    let list = |value: &Value| value.as_array().unwrap().clone();
+    let mut found = Vec::new();
+    for part in list(&table["experiments"]).iter().flat_map(|row| list(&row["parts"])) {
+        let word = |key: &str| part[key].as_str().unwrap().to_owned();
+        for figure in list(&part["figures"]) {
+            let name = figure["name"].as_str().unwrap().to_owned();
+            found.push((word("experiment"), word("kind"), name, figure["value"].as_f64()));
+        }
+    }
+    let mut wrong = Vec::new();
+    for line in KEPT.lines().filter(|line| !line.starts_with('#')) {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let [experiment, kind, name, kept, percent] = columns[..] else { panic!("five columns are wanted: {line:?}") };
+        let is_it =
+            |at: &(String, String, String, Option<f64>)| (&at.0[..], &at.1[..], &at.2[..]) == (experiment, kind, name);
+        let Some(at) = found.iter().position(is_it) else {
+            wrong.push(format!("{experiment} {kind}: {name} is not there any more"));
+            continue;
+        };
+        let (.., value) = found.remove(at);
+        let percent: f64 = percent.parse().unwrap();
+        let is_near = match (value, kept.parse::<f64>().ok()) {
+            (Some(value), Some(kept)) => (value - kept).abs() <= kept.abs() * percent / 100.0,
+            (value, kept) => value.is_none() && kept.is_none(),
+        };
+        println!("{experiment} {kind}: {name}: {value:?}, kept {kept}");
+        if !is_near {
+            wrong.push(format!("{experiment} {kind}: {name} is {value:?}, kept is {kept}, and {percent} % either way"));
+        }
+    }
+    for (experiment, kind, name, value) in found {
+        println!("{experiment} {kind}: {name}: {value:?}, not kept yet");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

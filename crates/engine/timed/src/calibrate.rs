@@ -5,7 +5,7 @@
 //! was is not known here; it is set once, as [`MAXIMUM_PER_SECOND`], from another statement of load.
 
 use senesce_sim::{CpuEvents, CpuOrigin, CpuProfile, storage::compute_storage};
-use senesce_trials::Setup;
+use senesce_trials::{Setup, tell_count};
 use serde::{Deserialize, Serialize};
 
 use crate::{Result, Window, machine};
@@ -43,6 +43,24 @@ pub fn calibrate(setup: &Setup, window: &Window) -> Result<Calibration> {
     }
     let (profile, latency) = at(low)?;
     Ok(Calibration { factor_per_mille: low, profile, latency })
+}
+
+/// A table in words: where its times come from, and by what the assumed ones are multiplied if it was fitted.
+pub fn tell_profile(profile: &CpuProfile) -> String {
+    let name = &profile.name;
+    match profile.origin {
+        CpuOrigin::Assumed => format!("{name}: round numbers, no results"),
+        CpuOrigin::Measured => format!("{name} on one host"),
+        CpuOrigin::Calibrated => {
+            let factor = profile.times.front_end as f64 / CpuProfile::assumed().times.front_end as f64;
+            format!(
+                "{name}: assumed times x {factor:.3}, fitted to one published figure, {:.1} ms of E4 without cleaning at {} operations a \
+                 second, at scale small",
+                PUBLISHED / 1e6,
+                tell_count(MAXIMUM_PER_SECOND)
+            )
+        }
+    }
 }
 
 fn scale(factor: u64) -> CpuProfile {

@@ -6,16 +6,21 @@ use senesce_sim::{
     Arrivals, CpuProfile, Distribution, SsdFill, SsdSpec,
     storage::{Drives, Model, Spread, StorageLoad, StorageSetup},
 };
-use senesce_trials::Setup;
+use senesce_trials::{Fact, Setup, tell_count};
 
-use crate::{Error, Result};
+use crate::{Error, Result, calibrate::tell_profile};
 
 /// Processors of the system with flash.
 pub const FLASH_CORES: u32 = 20;
 /// Processors of the system with disks.
 pub const DISK_CORES: u32 = 8;
+/// The presets of drives.
+const FLASH: &str = "sata-ssd";
+const DISK: &str = "hdd-10k";
 /// Requests that an SSD is given at a time: what its interface takes.
 const DEPTH: u32 = 32;
+/// From which arrivals are drawn.
+const ARRIVALS: Seed = Seed(1);
 /// Blocks of a page of flash: 8 KiB, as the preset has it.
 const PAGE_BLOCKS: u32 = 2;
 
@@ -27,7 +32,7 @@ fn drive_blocks(setup: &Setup) -> u64 {
 /// The trial's drives as SSDs (`sata-ssd`). An SSD as small as one of a small trial has too few blocks for its dies; then a larger one
 /// stands for it, and nothing that it says of collection means anything (`Spread`).
 pub fn flash(setup: &Setup, cpu: CpuProfile) -> Result<StorageSetup> {
-    let device = preset("sata-ssd")?;
+    let device = preset(FLASH)?;
     let (wanted, unit) = (drive_blocks(setup), u64::from(setup.area_stripes));
     let mut factor = 1;
     let spec = loop {
@@ -49,7 +54,7 @@ pub fn is_collection_meant(setup: &StorageSetup) -> bool {
 
 /// The trial's drives as disks (`hdd-10k`), areas spread over all of each.
 pub fn disks(setup: &Setup, cpu: CpuProfile) -> Result<StorageSetup> {
-    let spec = preset("hdd-10k")?;
+    let spec = preset(DISK)?;
     let spread = Some(Spread { drive_blocks: drive_blocks(setup), unit_blocks: setup.area_stripes.into() });
     Ok(system(setup, Model::Disk { spec, spread }, DISK_CORES, cpu))
 }
@@ -59,6 +64,52 @@ fn system(setup: &Setup, model: Model, cores: u32, cpu: CpuProfile) -> StorageSe
     StorageSetup { step_blocks: setup.area_stripes, ..StorageSetup::new(vec![drives], cores, cpu) }
 }
 
+/// The system in words.
+pub fn facts(system: &StorageSetup) -> Vec<Fact> {
+    let groups: Vec<String> = system.groups.iter().map(tell_drives).collect();
+    let (log, favour) = (system.log, system.favour);
+    let background = format!(
+        "in turns of {} us at processors; clients go first, {} of theirs between, until it has waited for {} ms; {} steps of {} blocks \
+         for each group at a time",
+        system.turn.0 / 1000,
+        favour.clients_between,
+        favour.patience.0 / 1_000_000,
+        system.window,
+        system.step_blocks
+    );
+    vec![
+        Fact::new("simulated drives", groups.join("; ")),
+        Fact::new("cores", system.cores.to_string()),
+        Fact::new("processor times", tell_profile(&system.cpu)),
+        Fact::new("log device", format!("{} us, {} MB/s", log.latency.0 / 1000, tell_count(log.rate.into()))),
+        Fact::new("background work", background),
+    ]
+}
+
+fn tell_drives(drives: &Drives) -> String {
+    let (name, how, spread) = match &drives.model {
+        Model::Disk { spec, spread } => {
+            (spec.name.as_str(), "one request at a time as the arm sweeps".to_owned(), spread)
+        }
+        Model::Ssd { spec, depth, spread, .. } => {
+            let blocks = tell_count(spec.blocks);
+            (FLASH, format!("{blocks} blocks each, erased at first, {depth} requests at a time"), spread)
+        }
+    };
+    let stands = if spread.is_some() { "; each stands for a smaller one, areas spread over all of it" } else { "" };
+    format!("{} of preset {name}, {how}{stands}", drives.count)
+}
+
+/// Who asks, in words: at each of these loads.
+pub fn tell_arrivals(loads: &[u64], open: bool) -> String {
+    let loads: Vec<String> = loads.iter().map(|&load| tell_count(load)).collect();
+    let Seed(seed) = ARRIVALS;
+    match open {
+        true => format!("Poisson (seed {seed}), {} operations a second", loads.join(", ")),
+        false => format!("{} clients that do not think", loads.join(", ")),
+    }
+}
+
 fn preset(name: &str) -> Result<senesce_device::DeviceSpec> {
     find_preset(name).ok_or_else(|| Error::Unknown { what: format!("no preset {name:?}") })
 }
@@ -66,11 +117,11 @@ fn preset(name: &str) -> Result<senesce_device::DeviceSpec> {
 /// Poisson arrivals at a rate; an eighth of the operations is done before figures are taken.
 pub fn open(per_second: u64, operations: u64) -> StorageLoad {
     let arrivals = Arrivals::Open(Distribution::Exponential(Nanos(1_000_000_000 / per_second.max(1))));
-    StorageLoad { arrivals, warm_up: operations / 8, operations: operations - operations / 8, seed: Seed(1) }
+    StorageLoad { arrivals, warm_up: operations / 8, operations: operations - operations / 8, seed: ARRIVALS }
 }
 
 /// A fixed number of clients that do not think.
 pub fn closed(customers: u32, operations: u64) -> StorageLoad {
     let arrivals = Arrivals::Closed { customers, think: Distribution::Exact(Nanos(0)) };
-    StorageLoad { arrivals, warm_up: operations / 8, operations: operations - operations / 8, seed: Seed(1) }
+    StorageLoad { arrivals, warm_up: operations / 8, operations: operations - operations / 8, seed: ARRIVALS }
 }

@@ -8,7 +8,7 @@ use senesce_sim::{
     CpuEvents,
     storage::{PointTrace, Trace},
 };
-use senesce_trials::{CleaningPolicy, LoadKind, Point, Request, Rig, Setup, Trial, Way};
+use senesce_trials::{CleaningPolicy, Fact, LoadKind, Point, Request, Rig, Setup, Trial, Way};
 
 use crate::{
     Entry, Result, Tape, TapedDrive,
@@ -53,6 +53,18 @@ impl TimedTrial {
     /// How areas are cleaned from now on.
     pub fn set_cleaning(&mut self, cleaning: CleaningPolicy) {
         self.trial.set_cleaning(cleaning);
+    }
+
+    /// What is set now, in words.
+    pub fn facts(&self) -> Vec<Fact> {
+        let mut facts = self.trial.setup().facts();
+        if self.garden_ahead > 0 {
+            let told = format!("{} blocks at most, by the garden", self.garden_ahead);
+            facts.iter_mut().filter(|fact| fact.what == "read-ahead").for_each(|fact| fact.told.clone_from(&told));
+        }
+        facts.push(Fact::new("load", self.trial.load().tell()));
+        facts.push(Fact::new("gardening", self.trial.tell_gardening()));
+        facts
     }
 
     /// Lets the garden read ahead for clients that read in order, so many blocks at most, besides what the runner does.

@@ -12,6 +12,7 @@
 
 mod error;
 mod experiments;
+mod facts;
 mod figure;
 mod load;
 mod packed;
@@ -23,6 +24,7 @@ mod twin;
 
 pub use error::{Error, Result};
 pub use experiments::{Experiment, Outcome, Stage, find_experiment};
+pub use facts::{Fact, tell_count, tell_gardening};
 pub use figure::{Band, Figure, render_figures};
 pub use load::{Load, LoadKind, Oltp, Request, Runs, Streams, UNIT_RATE, Way, exponential, mixed_size};
 pub use packed::{Kind, PAGE, PackedRig};

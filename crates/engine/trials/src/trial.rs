@@ -3,10 +3,9 @@
 use std::ops::Range;
 
 use senesce_garden::{AggregateReport, Cleaning, FixUp, Gardening};
-
 use serde::{Deserialize, Serialize};
 
-use crate::{Load, LoadKind, Point, Request, Result, Rig, Rotation, Series, Setup, Way};
+use crate::{Load, LoadKind, Point, Request, Result, Rig, Rotation, Series, Setup, Way, tell_gardening};
 
 /// How areas are cleaned during a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,6 +75,11 @@ impl Trial {
     pub fn set_load(&mut self, kind: LoadKind) {
         self.kind = kind;
         self.load = Load::new(kind, self.rig.blocks(), self.setup.seed());
+    }
+
+    /// How the aggregate is gardened, in words.
+    pub fn tell_gardening(&self) -> String {
+        tell_gardening(&self.rig.garden().gardening())
     }
 
     /// The aggregate and its file.

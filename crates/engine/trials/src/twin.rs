@@ -8,7 +8,7 @@ use senesce_fsapi::{Caller, FileSystem, Ino, NewNode};
 use senesce_garden::{Garden, Limits, Tiering, VolumeFs, VolumeOptions};
 use senesce_objects::{FaultObjects, MemoryObjects, ObjectCounts, PriceList};
 
-use crate::{Error, Result, Scale, Setup, setup::BLOCK};
+use crate::{Error, Fact, Result, Scale, Setup, setup::BLOCK};
 
 /// Blocks of a full object.
 pub const OBJECT_BLOCKS: u64 = 1004;
@@ -32,9 +32,7 @@ pub struct Twin {
 impl Twin {
     /// Makes it, and a file of so many objects.
     pub fn new(objects: u64) -> Result<Self> {
-        let published = Setup::published(Scale::FULL);
-        let areas = (objects * STRIPES_AN_OBJECT).div_ceil(u64::from(published.area_stripes));
-        let setup = Setup { data_drives: DRIVES, areas, ..published };
+        let setup = Self::setup(objects);
         let drives = setup.drives(&|name, size| Arc::new(CompactDevice::new(name, size)));
         let log: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("log", Bytes(64 << 20)));
         Garden::format(&setup.format_options(), drives.clone(), log.clone())?;
@@ -52,6 +50,29 @@ impl Twin {
         // What it took to put all there is the same for both, and is not counted.
         twin.counted = twin.store.counts();
         Ok(twin)
+    }
+
+    fn setup(objects: u64) -> Setup {
+        let published = Setup::published(Scale::FULL);
+        let areas = (objects * STRIPES_AN_OBJECT).div_ceil(u64::from(published.area_stripes));
+        Setup { data_drives: DRIVES, areas, ..published }
+    }
+
+    /// What is set, in words.
+    pub fn facts(objects: u64) -> Vec<Fact> {
+        let Setup { data_drives, areas, area_stripes, seed, .. } = Self::setup(objects);
+        vec![
+            Fact::new("drives", format!("{data_drives} of data and 1 of parity, before objects in memory")),
+            Fact::new("areas", format!("{areas} of {area_stripes} stripes, as deep as a tetris")),
+            Fact::new(
+                "file",
+                format!("{objects} objects of {OBJECT_BLOCKS} blocks; what is a day old goes to objects"),
+            ),
+            Fact::new("load", "a tenth of a fifth of the file and a two-hundredth of the rest overwritten a day"),
+            Fact::new("consistency point", format!("{POINTS_A_DAY} a day")),
+            Fact::new("gardening", "objects written anew where a month of storage pays for it"),
+            Fact::new("seed", seed.to_string()),
+        ]
     }
 
     /// The aggregate.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 pub fn reproduction() -> Value {
     let figure = |name: &str, ours: &str, judged: bool, inside: bool| {
         let band = if judged { "7..16" } else { "any" };
-        json!({ "name": name, "paper": "-> 10.9", "value": 1.0, "ours": ours, "band": band, "judged": judged, "inside": inside })
+        json!({ "name": name, "paper": "-> 10.9", "value": 1.0, "ours": ours, "band": band, "judged": judged, "inside": inside, "cause": (judged && !inside).then_some("Cleaning moves the <emptiest> areas.") })
     };
     let line = |name: &str, unkept: u32| {
         let place = |at: u32| json!({ "x": at, "y": 64.0 / f64::from(at + 1), "unkept": at > 6 - unkept });
@@ -16,7 +16,11 @@ pub fn reproduction() -> Value {
         let lines = [line("without <cleaning>", unkept), line("with cleaning", 0)];
         json!({ "title": title, "x": "turnovers", "y": "blocks a write chain", "logarithmic": true, "lines": lines })
     };
-    let part = |kind: &str, figures: Vec<Value>, charts: Vec<Value>| json!({ "kind": kind, "title": "OLTP on drives", "figures": figures, "charts": charts, "notes": ["One parity drive."] });
+    let part = |kind: &str, figures: Vec<Value>, charts: Vec<Value>| {
+        json!({ "kind": kind, "title": "OLTP on drives", "figures": figures, "charts": charts, "notes": ["One parity drive."],
+        "particular": [{ "what": "gardening", "told": "without <cleaning>: none · with cleaning: quota 200 %" }],
+        "ran": { "part": "E4 time", "ended": "2026-11-23 06:40:12 UTC", "processor_seconds": 34.25, "wall_seconds": 40.5, "jobs": 2, "host": "2 x X" } })
+    };
     let experiment = |name: &str, verdict: &str, why: &str, parts: Vec<Value>| {
         json!({
             "name": name, "setup": "OLTP <on> disks", "paper": "chains go to 1", "band": "<= 2.5", "verdict": verdict,
@@ -30,10 +34,11 @@ pub fn reproduction() -> Value {
     );
     let timed = part("time", vec![figure("latency", "did not keep up", false, true)], vec![chart("Mean latency", 2)]);
     json!({
-        "schema": "senesce-reproduction/1", "senesce_version": "1.2.3",
+        "schema": "senesce-reproduction/2", "senesce_version": "1.2.3", "senesce_build": "0123456789abcdef".repeat(4), "made_at": "2026-11-23 06:41:00 UTC",
+        "common": [{ "what": "drives", "told": "20 of data and 1 of <parity>" }, { "what": "seed", "told": "1" }],
         "scale": { "areas": 256, "areas_per_point": 4, "turnover_percent": 100 },
         "experiments": [
-            experiment("E4", "outside", "Known causes: cores.", vec![counted, timed.clone()]),
+            experiment("E4", "outside", "", vec![counted, timed.clone()]),
             experiment("E6", "told", "", vec![timed]),
             experiment("E9", "not run", "Not here: compaction.", Vec::new()),
         ],

@@ -1,52 +1,129 @@
-//! What an aggregate's drives were asked for, for people and for machines.
+//! What an aggregate's drives were asked for, for people and for machines: in all, by medium, and by drive.
 
-use senesce_garden::{AggregateReport, Chains};
+use senesce_garden::{AggregateReport, Chains, DriveCounts, DriveReport, Medium, RaidCounts};
 use serde_json::{Value, json};
 
-/// Chains and stripes since the aggregate was opened, and in the last consistency point.
+use crate::table::render_table;
+
+/// The spans of which there are counts, as keys and in words.
+const SPANS: [(&str, &str); 2] =
+    [("since_opening", "since opening"), ("last_consistency_point", "last consistency point")];
+/// Kinds of chains, as keys and in words.
+const KINDS: [(&str, &str); 3] =
+    [("write_chains", "write"), ("read_chains", "read"), ("parity_read_chains", "parity read")];
+
+/// Chains and stripes since the aggregate was opened, and in the last consistency point; of all drives that hold data, of those of each
+/// medium, of objects, and of each drive.
 pub fn report_chains(report: &AggregateReport) -> Value {
-    let chains =
-        |chains: Chains| json!({ "blocks": chains.blocks, "requests": chains.requests, "mean": chains.mean() });
-    let counts = |counts: &senesce_garden::RaidCounts| {
-        json!({
-            "write_chains": chains(counts.data.writes),
-            "read_chains": chains(counts.data.reads),
-            "parity_read_chains": chains(counts.data.parity_reads),
-            "full_stripes": counts.full_stripes,
-            "partial_stripes": counts.partial_stripes,
+    let counts = &report.counts;
+    let of_objects = json!({
+        "medium": "objects",
+        "since_opening": {
+            "write_chains": chains(Chains { blocks: counts.tiered, requests: counts.object_puts }),
+            "read_chains": chains(Chains { blocks: counts.cold_reads, requests: counts.object_gets }),
+        },
+    });
+    let media = Medium::ALL.into_iter().filter(|medium| report.groups.iter().any(|group| group.medium == *medium));
+    let media = media.map(|medium| of_medium(report, medium)).chain([of_objects]);
+    json!({
+        "consistency_points": counts.consistency_points,
+        "map_lookups": counts.map_lookups,
+        "redirects": counts.redirects,
+        "relocations": counts.relocations,
+        "demotions": counts.demotions,
+        "areas_cleaned": counts.areas_cleaned,
+        "fix_ups": counts.fix_ups,
+        "sequential_reads": counts.sequential_reads,
+        "read_aheads": counts.read_aheads,
+        "read_ahead_blocks": counts.read_ahead_blocks,
+        "fake_dirty_blocks": counts.fake_dirty,
+        "fake_dirty_writes": counts.fake_writes,
+        "rewritten_after_read": counts.rewritten_after_read,
+        "rewrites_put_off": counts.rewrites_put_off,
+        "since_opening": of_all(&report.raid),
+        "last_consistency_point": of_all(&report.raid_last_point),
+        "media": media.collect::<Vec<_>>(),
+        "drives": report.drives.iter().enumerate().map(|drive| of_drive(report, drive)).collect::<Vec<_>>(),
+    })
+}
+
+fn chains(chains: Chains) -> Value {
+    json!({ "blocks": chains.blocks, "requests": chains.requests, "mean": chains.mean() })
+}
+
+fn kinds(counts: &DriveCounts) -> Value {
+    json!({
+        "write_chains": chains(counts.writes),
+        "read_chains": chains(counts.reads),
+        "parity_read_chains": chains(counts.parity_reads),
+        "cleaning_read_chains": chains(counts.cleaning_reads),
+    })
+}
+
+fn of_all(counts: &RaidCounts) -> Value {
+    let mut shown = kinds(&counts.data);
+    shown["full_stripes"] = counts.full_stripes.into();
+    shown["partial_stripes"] = counts.partial_stripes.into();
+    shown
+}
+
+/// The sum of the drives of a medium; as in the sum of all, what is written to drives of parity is left out, and what is read from them to
+/// compute parity anew is not.
+fn of_medium(report: &AggregateReport, medium: Medium) -> Value {
+    let drives = || report.drives.iter().filter(|drive| report.groups[drive.group].medium == medium);
+    let sum = |of: fn(&DriveReport) -> DriveCounts| {
+        drives().fold(DriveCounts::default(), |sum, drive| {
+            let own = of(drive);
+            let parity_reads = plus(sum.parity_reads, own.parity_reads);
+            if drive.parity {
+                return DriveCounts { parity_reads, ..sum };
+            }
+            DriveCounts {
+                reads: plus(sum.reads, own.reads),
+                writes: plus(sum.writes, own.writes),
+                cleaning_reads: plus(sum.cleaning_reads, own.cleaning_reads),
+                parity_reads,
+            }
         })
     };
     json!({
-        "consistency_points": report.counts.consistency_points,
-        "map_lookups": report.counts.map_lookups,
-        "redirects": report.counts.redirects,
-        "relocations": report.counts.relocations,
-        "demotions": report.counts.demotions,
-        "areas_cleaned": report.counts.areas_cleaned,
-        "fix_ups": report.counts.fix_ups,
-        "sequential_reads": report.counts.sequential_reads,
-        "read_aheads": report.counts.read_aheads,
-        "read_ahead_blocks": report.counts.read_ahead_blocks,
-        "fake_dirty_blocks": report.counts.fake_dirty,
-        "fake_dirty_writes": report.counts.fake_writes,
-        "rewritten_after_read": report.counts.rewritten_after_read,
-        "rewrites_put_off": report.counts.rewrites_put_off,
-        "since_opening": counts(&report.raid),
-        "last_consistency_point": counts(&report.raid_last_point),
+        "medium": medium.to_string(),
+        "since_opening": kinds(&sum(|drive| drive.counts)),
+        "last_consistency_point": kinds(&sum(|drive| drive.last_point)),
+    })
+}
+
+fn plus(one: Chains, other: Chains) -> Chains {
+    Chains { blocks: one.blocks + other.blocks, requests: one.requests + other.requests }
+}
+
+fn of_drive(report: &AggregateReport, (number, drive): (usize, &DriveReport)) -> Value {
+    json!({
+        "drive": number,
+        "group": drive.group,
+        "medium": report.groups[drive.group].medium.to_string(),
+        "parity": drive.parity,
+        "since_opening": kinds(&drive.counts),
+        "last_consistency_point": kinds(&drive.last_point),
     })
 }
 
 /// The same, a line for each kind.
 pub fn print_chains(counts: &Value) {
-    for (what, when) in [("since_opening", "since opening"), ("last_consistency_point", "last consistency point")] {
+    for (span, when) in SPANS {
         println!("chains, {when}");
-        for (name, key) in [("write", "write_chains"), ("read", "read_chains"), ("parity read", "parity_read_chains")] {
-            let chains = &counts[what][key];
-            let mean = chains["mean"].as_f64().map_or("none".to_owned(), |mean| format!("{mean:.2}"));
-            println!("  {name:<15} {mean:>8} blocks; {} in {} requests", chains["blocks"], chains["requests"]);
+        for (key, name) in KINDS {
+            let chains = &counts[span][key];
+            println!(
+                "  {name:<15} {:>8} blocks; {} in {} requests",
+                mean(chains),
+                chains["blocks"],
+                chains["requests"]
+            );
         }
-        let (full, partial) = (&counts[what]["full_stripes"], &counts[what]["partial_stripes"]);
+        let (full, partial) = (&counts[span]["full_stripes"], &counts[span]["partial_stripes"]);
         println!("  stripes         {full} whole, {partial} in part");
+        media(counts, span).iter().for_each(|line| println!("  {line}"));
     }
     println!("gardening");
     println!("  areas cleaned   {}, {} blocks moved", counts["areas_cleaned"], counts["relocations"]);
@@ -59,4 +136,48 @@ pub fn print_chains(counts: &Value) {
         counts["rewritten_after_read"],
         counts["rewrites_put_off"]
     );
+}
+
+/// Chains of each medium since opening, a line for each: what `fs stat` says, whose opening writes in memory only.
+pub fn print_media(counts: &Value) {
+    media(counts, "since_opening").iter().for_each(|line| println!("  {line}"));
+}
+
+/// Chains of each drive since opening, as a table.
+pub fn print_each_drive(counts: &Value) {
+    let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let row = |drive: &Value| {
+        let kinds = KINDS.map(|(key, _)| {
+            let chains = &drive["since_opening"][key];
+            format!("{} ({} in {})", mean(chains), chains["blocks"], chains["requests"])
+        });
+        let parity = if drive["parity"] == true { "parity" } else { "" };
+        let head = [word(&drive["drive"]), word(&drive["medium"]), parity.to_owned()];
+        head.into_iter().chain(kinds).collect::<Vec<_>>()
+    };
+    let heading = ["drive", "medium", "", "write chain", "read chain", "parity read chain"].map(str::to_owned).to_vec();
+    let rows = counts["drives"].as_array().into_iter().flatten().map(row);
+    print!("{}", render_table(&std::iter::once(heading).chain(rows).collect::<Vec<_>>()));
+}
+
+/// A line for each medium that was asked for something.
+fn media(counts: &Value, span: &str) -> Vec<String> {
+    let line = |of: &Value| {
+        let counts = &of[span];
+        let kinds =
+            KINDS.iter().filter(|(key, _)| counts[*key]["requests"].as_u64().is_some_and(|requests| requests > 0));
+        let kinds: Vec<String> = kinds
+            .map(|(key, name)| {
+                let chains = &counts[*key];
+                format!("{name} {} blocks ({} in {} requests)", mean(chains), chains["blocks"], chains["requests"])
+            })
+            .collect();
+        let medium = of["medium"].as_str().unwrap_or("?");
+        (!kinds.is_empty()).then(|| format!("chains, {medium}: {}", kinds.join(", ")))
+    };
+    counts["media"].as_array().into_iter().flatten().filter_map(line).collect()
+}
+
+fn mean(chains: &Value) -> String {
+    chains["mean"].as_f64().map_or("none".to_owned(), |mean| format!("{mean:.2}"))
 }

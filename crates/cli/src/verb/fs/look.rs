@@ -9,7 +9,11 @@ use senesce_garden::{
 };
 use serde_json::{Value, json};
 
-use super::{chains::report_chains, place::Place, volumes};
+use super::{
+    chains::{print_each_drive, print_media, report_chains},
+    place::Place,
+    volumes,
+};
 use crate::{args::FsWithObjectsArgs, exit::failed, progress::Stretch};
 
 /// Findings that are shown; more are counted.
@@ -114,7 +118,7 @@ fn shown(what: &str, report: &CheckReport) -> Value {
 }
 
 /// Shows the aggregate and its volumes, as opening makes them.
-pub fn stat(args: &FsWithObjectsArgs) -> Result<()> {
+pub fn stat(args: &FsWithObjectsArgs, verbose: bool) -> Result<()> {
     let objects = args.objects.open()?;
     let args = &args.look;
     let place = Place::of(&args.place)?;
@@ -122,9 +126,9 @@ pub fn stat(args: &FsWithObjectsArgs) -> Result<()> {
     let cold = garden.cold();
     let report = garden.report();
     let volumes = volumes::collect_volumes(&garden)?;
+    let activity = report_chains(&report);
     if args.json {
         let volumes = volumes::volumes_shown(&volumes);
-        let activity = report_chains(&report);
         println!(
             "{}",
             json!({
@@ -170,6 +174,10 @@ pub fn stat(args: &FsWithObjectsArgs) -> Result<()> {
         );
     }
     volumes.iter().for_each(|volume| println!("  {}", volumes::line(volume)));
+    print_media(&activity);
+    if verbose {
+        print_each_drive(&activity);
+    }
     Ok(())
 }
 

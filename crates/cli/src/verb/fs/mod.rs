@@ -38,7 +38,7 @@ pub use evergreen::{draw_tree, outline_tree, with_evergreen};
 pub use survey::collect_told;
 
 use crate::{
-    args::{EngineKind, FsArgs, FsCheckArgs, FsVerb, FsWithObjectsArgs},
+    args::{EngineKind, FsArgs, FsCheckArgs, FsStatArgs, FsVerb, FsWithObjectsArgs},
     exit::usage,
 };
 use evergreen::Place as EvergreenPlace;
@@ -68,9 +68,9 @@ pub fn fs(args: FsArgs, quiet: bool) -> Result<()> {
             )),
             None => look::check(&args, quiet),
         },
-        FsVerb::Stat(args) => match EvergreenPlace::find(&args.look.place) {
+        FsVerb::Stat(FsStatArgs { what: args, verbose }) => match EvergreenPlace::find(&args.look.place) {
             Some(place) => without_objects(&args).and_then(|()| evergreen::stat(&place, args.look.json)),
-            None => look::stat(&args),
+            None => look::stat(&args, verbose),
         },
         FsVerb::Dump(args) => match EvergreenPlace::find_at(&args.place) {
             Some(place) => evergreen::dump(&place, &args),

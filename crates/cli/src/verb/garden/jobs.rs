@@ -8,7 +8,7 @@ use std::{
         mpsc::{RecvTimeoutError, Sender, channel},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result};
@@ -23,10 +23,19 @@ use crate::exit::failed;
 pub enum Ended {
     /// It has begun.
     Began(Part),
-    /// It is done, with all that come from it, and how long a processor worked for it. A part does all on one thread.
-    Done(Part, Vec<Record>, Duration),
+    /// It is done, with all that come from it.
+    Done(Part, Vec<Record>, Took),
     /// It cannot be done, and why.
     Failed(Part, String),
+}
+
+/// What a part took. It does all on one thread.
+#[derive(Clone, Copy)]
+pub struct Took {
+    /// How long processors worked for it.
+    pub processor: Duration,
+    /// How long it was from its beginning to its end.
+    pub wall: Duration,
 }
 
 /// How soon a signal is seen.
@@ -73,9 +82,12 @@ fn work(queue: &Mutex<VecDeque<Part>>, scale: Scale, sender: &Sender<thread::Res
         if sender.send(Ok(Ended::Began(part))).is_err() {
             return;
         }
-        let before = read_thread_time();
+        let (before, began) = (read_thread_time(), Instant::now());
         let ended = match catch_unwind(AssertUnwindSafe(|| part.run(scale))) {
-            Ok(Ok(records)) => Ok(Ended::Done(part, records, read_thread_time().saturating_sub(before))),
+            Ok(Ok(records)) => {
+                let took = Took { processor: read_thread_time().saturating_sub(before), wall: began.elapsed() };
+                Ok(Ended::Done(part, records, took))
+            }
             Ok(Err(error)) => Ok(Ended::Failed(part, error.to_string())),
             Err(fault) => Err(fault),
         };

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::usage;
 
-const SCHEMA: &str = "senesce-reproduction-part/2";
+const SCHEMA: &str = "senesce-reproduction-part/3";
 
 /// A directory of them.
 pub struct Kept {
@@ -27,6 +27,32 @@ struct Named {
     schema: String,
 }
 
+/// What came out of a part, and how it was run, on which no figure depends.
+#[derive(Clone, Debug)]
+pub struct RunPart {
+    /// What came out.
+    pub record: Record,
+    /// How it was run.
+    pub ran: Ran,
+}
+
+/// How a part was run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ran {
+    /// The part that was run for it.
+    pub part: String,
+    /// When it ended.
+    pub ended: String,
+    /// How long processors worked for it.
+    pub processor_seconds: f64,
+    /// How long it took.
+    pub wall_seconds: f64,
+    /// Parts that ran at a time.
+    pub jobs: usize,
+    /// The machine.
+    pub host: String,
+}
+
 #[derive(Serialize, Deserialize)]
 struct File {
     schema: String,
@@ -34,17 +60,18 @@ struct File {
     /// BLAKE3 of the executable.
     senesce_build: String,
     record: Record,
+    ran: Ran,
 }
 
 impl Kept {
     /// Makes the directory if it is not there.
-    pub fn open(dir: &Path, scale: Scale) -> Result<Self> {
+    pub fn open(dir: &Path, scale: Scale, build: &str) -> Result<Self> {
         fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
-        Ok(Self { dir: dir.to_owned(), scale, build: hash_executable()? })
+        Ok(Self { dir: dir.to_owned(), scale, build: build.to_owned() })
     }
 
     /// A part that has ended, if it has. Errors: what is there is of another scale or build, or another part.
-    pub fn read(&self, part: Part) -> Result<Option<Record>> {
+    pub fn read(&self, part: Part) -> Result<Option<RunPart>> {
         let path = self.path(&part.experiment(), part.kind());
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
@@ -76,17 +103,18 @@ impl Kept {
                 there.1, there.0, wanted.1, wanted.0
             )));
         }
-        Ok(Some(file.record))
+        Ok(Some(RunPart { record: file.record, ran: file.ran }))
     }
 
     /// Keeps one: whole or not at all.
-    pub fn write(&self, record: &Record) -> Result<()> {
-        let path = self.path(&record.experiment, &record.kind);
+    pub fn write(&self, part: &RunPart) -> Result<()> {
+        let path = self.path(&part.record.experiment, &part.record.kind);
         let file = File {
             schema: SCHEMA.to_owned(),
             senesce_version: env!("CARGO_PKG_VERSION").to_owned(),
             senesce_build: self.build.clone(),
-            record: record.clone(),
+            record: part.record.clone(),
+            ran: part.ran.clone(),
         };
         let new = path.with_extension("json.new");
         let put = |text: String| fs::write(&new, text).and_then(|()| fs::rename(&new, &path));
@@ -98,7 +126,8 @@ impl Kept {
     }
 }
 
-fn hash_executable() -> Result<String> {
+/// BLAKE3 of this executable.
+pub fn hash_executable() -> Result<String> {
     let path = std::env::current_exe().context("cannot find the executable")?;
     let mut hasher = blake3::Hasher::new();
     let mut file = fs::File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;

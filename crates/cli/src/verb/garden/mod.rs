@@ -1,5 +1,6 @@
 //! `senesce garden`: what is done with gardens that are made for it, in memory.
 
+mod circumstances;
 mod jobs;
 mod kept;
 mod reproduce;

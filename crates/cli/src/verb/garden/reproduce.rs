@@ -1,6 +1,7 @@
 //! `senesce garden reproduce`: the published experiments, run here, beside what was published.
 
 use std::{
+    collections::BTreeMap,
     fs,
     num::NonZeroUsize,
     path::Path,
@@ -8,18 +9,20 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use senesce_report::{ReproductionOptions, render_reproduction};
+use senesce_core::Clock;
+use senesce_report::render_reproduction;
 use senesce_timed::published::{PUBLISHED, Published, Record};
 use senesce_trials::Scale;
-use senesce_volume::install_signal_cleanup;
+use senesce_volume::{Host, LinuxHost, install_signal_cleanup};
 
 use super::{
     jobs::{Ended, run_parts},
-    kept::Kept,
-    table::{Reproduction, render},
+    kept::{Kept, Ran, RunPart, hash_executable},
+    table::{Made, Reproduction, render},
 };
 use crate::{
     args::ReproduceArgs,
+    clock::{SystemClock, tell_utc},
     exit::{failed, usage},
 };
 
@@ -28,8 +31,9 @@ pub fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<()> {
     let scale: Scale = args.scale.parse().map_err(|error: senesce_trials::Error| usage(error.to_string(), None))?;
     let wanted = choose(&args.experiments)?;
     install_signal_cleanup().context("cannot handle signals")?;
-    let kept = args.out.as_deref().map(|dir| Kept::open(dir, scale)).transpose()?;
-    let mut records: Vec<Record> = Vec::new();
+    let build = hash_executable()?;
+    let kept = args.out.as_deref().map(|dir| Kept::open(dir, scale, &build)).transpose()?;
+    let mut records: Vec<RunPart> = Vec::new();
     let mut open = Vec::new();
     // What is there already is in the table, whoever asked for it.
     for published in PUBLISHED {
@@ -44,6 +48,7 @@ pub fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<()> {
         }
     }
     let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+    let (clock, host) = (SystemClock::start(), describe_host());
     let mut failures = Vec::new();
     let progress = Progress { quiet, started: Instant::now(), of: open.len() };
     let (mut done, mut worked) = (0, Duration::ZERO);
@@ -59,21 +64,32 @@ pub fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<()> {
                 failures.push((part, reason));
             }
             Ended::Done(part, new, took) => {
-                (done, worked) = (done + 1, worked + took);
+                (done, worked) = (done + 1, worked + took.processor);
                 let judged = || new.iter().flat_map(|record| &record.figures).filter(|figure| figure.judged);
                 let (all, inside) = (judged().count(), judged().filter(|figure| figure.inside).count());
-                let took = took.as_secs_f64();
+                let ran = Ran {
+                    part: part.to_string(),
+                    ended: tell_utc(clock.unix_seconds()),
+                    processor_seconds: tell_seconds(took.processor),
+                    wall_seconds: tell_seconds(took.wall),
+                    jobs,
+                    host: host.clone(),
+                };
+                let took = ran.processor_seconds;
                 progress.tell(&format!(
                     "{part}: {inside} of {all} inside, {took:.0} s of a processor ({done} of {})",
                     progress.of
                 ));
                 // One that comes with another may have been there before.
                 let is_there = |record: &Record| {
-                    records.iter().any(|there| (&there.experiment, &there.kind) == (&record.experiment, &record.kind))
+                    let is_same =
+                        |there: &Record| (&there.experiment, &there.kind) == (&record.experiment, &record.kind);
+                    records.iter().any(|there| is_same(&there.record))
                 };
-                let new: Vec<Record> = new.into_iter().filter(|record| !is_there(record)).collect();
-                for record in &new {
-                    kept.as_ref().map_or(Ok(()), |kept| kept.write(record))?;
+                let new = new.into_iter().filter(|record| !is_there(record));
+                let new: Vec<RunPart> = new.map(|record| RunPart { record, ran: ran.clone() }).collect();
+                for part in &new {
+                    kept.as_ref().map_or(Ok(()), |kept| kept.write(part))?;
                 }
                 records.extend(new);
             }
@@ -85,7 +101,8 @@ pub fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<()> {
     }
     ran?;
     progress.tell(&format!("all of it: {:.0} s of a processor", worked.as_secs_f64()));
-    let table = Reproduction::new(scale, &wanted, records, &failures);
+    let table =
+        Reproduction::new(Made { build, at: tell_utc(clock.unix_seconds()) }, scale, &wanted, records, &failures);
     if let Some(dir) = &args.out {
         write(dir, &table)?;
     }
@@ -100,6 +117,18 @@ pub fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<()> {
         true => Ok(()),
         false => Err(failed(format!("{} parts failed; the table says why", failures.len()))),
     }
+}
+
+/// The machine as it is shown: figures of a model do not depend on it, times that a run takes do.
+fn describe_host() -> String {
+    let known: BTreeMap<String, String> = LinuxHost::default().circumstances(None).into_iter().collect();
+    let said = |key: &str| known.get(key).map_or("?", String::as_str);
+    format!("{} x {}, Linux {}", said("cpu_count"), said("cpu_model"), said("kernel_release"))
+}
+
+/// To the millisecond.
+fn tell_seconds(span: Duration) -> f64 {
+    span.as_millis() as f64 / 1000.0
 }
 
 /// Experiments by their names; all if none is named.
@@ -117,7 +146,7 @@ fn choose(names: &[String]) -> Result<Vec<&'static Published>> {
 /// The table as JSON and as a page.
 fn write(dir: &Path, table: &Reproduction) -> Result<()> {
     let json = serde_json::to_value(table)?;
-    let page = render_reproduction(&json, &ReproductionOptions::default())?;
+    let page = render_reproduction(&json)?;
     let put = |name: &str, text: &str| {
         let path = dir.join(name);
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))

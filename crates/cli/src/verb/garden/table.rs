@@ -1,10 +1,13 @@
 //! All experiments with what came out, for the screen, as JSON and for the page.
 
 use senesce_timed::published::{PUBLISHED, Part, Published, Record, Told};
-use senesce_trials::Scale;
+use senesce_trials::{Fact, Scale};
 use serde::Serialize;
 
-use super::kept::tell_scale;
+use super::{
+    circumstances::{find_common, find_particular, print_circumstances},
+    kept::{Ran, RunPart, tell_scale},
+};
 use crate::table::render_table;
 
 /// The table.
@@ -12,7 +15,13 @@ use crate::table::render_table;
 pub struct Reproduction {
     schema: &'static str,
     senesce_version: &'static str,
+    /// BLAKE3 of the executable.
+    senesce_build: String,
+    /// When the table was made; each part says when it ended.
+    made_at: String,
     scale: Scale,
+    /// What most parts have in common.
+    common: Vec<Fact>,
     experiments: Vec<Row>,
 }
 
@@ -25,19 +34,56 @@ struct Row {
     /// inside, outside, in part (inside as far as it was run), told (nothing is judged), failed (a part of it, whatever the other says) or
     /// not run.
     verdict: &'static str,
-    /// Why it is not run or outside, as far as that is known.
+    /// Why it is not run.
     why: String,
-    parts: Vec<Record>,
+    parts: Vec<Shown>,
+}
+
+/// A part that was run.
+#[derive(Debug, Serialize)]
+pub struct Shown {
+    #[serde(flatten)]
+    pub record: Record,
+    pub ran: Ran,
+    /// What it does not have in common with most parts.
+    pub particular: Vec<Fact>,
+}
+
+/// Who made the table, and when.
+pub struct Made {
+    /// BLAKE3 of the executable.
+    pub build: String,
+    /// The time of day.
+    pub at: String,
 }
 
 impl Reproduction {
     /// All published experiments, with what came out of parts; `wanted` were asked for.
-    pub fn new(scale: Scale, wanted: &[&Published], records: Vec<Record>, failures: &[(Part, String)]) -> Self {
+    pub fn new(
+        made: Made,
+        scale: Scale,
+        wanted: &[&Published],
+        mut records: Vec<RunPart>,
+        failures: &[(Part, String)],
+    ) -> Self {
+        // They come in the order in which they ended.
+        let place = |part: &RunPart| {
+            let at = PUBLISHED.iter().position(|published| published.name == part.record.experiment);
+            (at, part.record.kind.clone())
+        };
+        records.sort_by_key(place);
+        let common = find_common(&records);
         let row = |published: &Published| {
             let of = |kind: &str| {
-                records.iter().find(|record| record.experiment == published.name && record.kind == kind).cloned()
+                let is_it = |record: &Record| record.experiment == published.name && record.kind == kind;
+                let part = records.iter().find(|part| is_it(&part.record)).cloned();
+                part.map(|part| Shown {
+                    particular: find_particular(&part, &common),
+                    record: part.record,
+                    ran: part.ran,
+                })
             };
-            let parts: Vec<Record> = ["structure", "time"].into_iter().filter_map(of).collect();
+            let parts: Vec<Shown> = ["structure", "time"].into_iter().filter_map(of).collect();
             let has_failed = failures.iter().any(|(part, _)| part.experiment() == published.name);
             let missing: Vec<Part> = published.parts().into_iter().filter(|part| of(part.kind()).is_none()).collect();
             let verdict = match judge(&parts) {
@@ -47,7 +93,7 @@ impl Reproduction {
                 verdict => verdict,
             };
             let is_wanted = wanted.iter().any(|wanted| wanted.name == published.name);
-            let mut why = explain(published, verdict, is_wanted || !parts.is_empty(), failures);
+            let mut why = explain(published, is_wanted || !parts.is_empty(), failures);
             if !parts.is_empty() && !has_failed {
                 why.extend(missing.iter().map(|part| format!(" Not run: its part on {}.", part.kind())));
             }
@@ -55,16 +101,19 @@ impl Reproduction {
             Row { name, setup, paper, band, verdict, why, parts }
         };
         Self {
-            schema: "senesce-reproduction/1",
+            schema: "senesce-reproduction/2",
             senesce_version: env!("CARGO_PKG_VERSION"),
+            senesce_build: made.build,
+            made_at: made.at,
             scale,
             experiments: PUBLISHED.iter().map(row).collect(),
+            common,
         }
     }
 }
 
-fn judge(parts: &[Record]) -> &'static str {
-    let mut judged = parts.iter().flat_map(|part| &part.figures).filter(|figure| figure.judged).peekable();
+fn judge(parts: &[Shown]) -> &'static str {
+    let mut judged = parts.iter().flat_map(|part| &part.record.figures).filter(|figure| figure.judged).peekable();
     match (parts.is_empty(), judged.peek().is_none()) {
         (true, _) => "not run",
         (_, true) => "told",
@@ -73,7 +122,7 @@ fn judge(parts: &[Record]) -> &'static str {
     }
 }
 
-fn explain(published: &Published, verdict: &str, is_wanted: bool, failures: &[(Part, String)]) -> String {
+fn explain(published: &Published, is_wanted: bool, failures: &[(Part, String)]) -> String {
     let mut said = Vec::new();
     if !is_wanted {
         said.push("Not asked for.".to_owned());
@@ -84,11 +133,6 @@ fn explain(published: &Published, verdict: &str, is_wanted: bool, failures: &[(P
     // They come in the order in which they ended.
     failed.sort();
     said.extend(failed);
-    match (verdict, published.cause) {
-        ("outside", "") => said.push("The cause is not known.".to_owned()),
-        ("outside", cause) => said.push(format!("Known causes at scales that were looked into: {cause}")),
-        _ => {}
-    }
     said.join(" ")
 }
 
@@ -106,17 +150,24 @@ pub fn render(table: &Reproduction) -> String {
         if !why.is_empty() {
             text.push_str(&format!("     {why}\n"));
         }
-        let lines: Vec<Vec<String>> =
-            parts.iter().flat_map(|part| part.figures.iter().map(|figure| line(figure, &part.kind))).collect();
+        let lines: Vec<Vec<String>> = parts
+            .iter()
+            .flat_map(|Shown { record, .. }| record.figures.iter().map(|figure| line(figure, &record.kind)))
+            .collect();
         let heading = ["", "figure", "", "published", "accepted", "ours", ""].map(str::to_owned).to_vec();
         if !lines.is_empty() {
             text.push_str(&render_table(&[vec![heading], lines].concat()));
         }
-        for note in parts.iter().flat_map(|part| &part.notes) {
+        for Told { name, cause, .. } in parts.iter().flat_map(|part| &part.record.figures) {
+            cause.iter().for_each(|cause| text.push_str(&format!("     outside: {name}: {cause}\n")));
+        }
+        for note in parts.iter().flat_map(|part| &part.record.notes) {
             text.push_str(&format!("     note: {note}\n"));
         }
     }
-    let figures = || table.experiments.iter().flat_map(|row| &row.parts).flat_map(|part| &part.figures);
+    let parts = || table.experiments.iter().flat_map(|row| &row.parts);
+    text.push_str(&print_circumstances(&table.common, &table.senesce_build, parts()));
+    let figures = || parts().flat_map(|part| &part.record.figures);
     let judged = figures().filter(|figure| figure.judged).count();
     let inside = figures().filter(|figure| figure.judged && figure.inside).count();
     let of = |verdict: &str| table.experiments.iter().filter(|row| row.verdict == verdict).count();

@@ -79,14 +79,7 @@ fn turnovers(
         let window = trial.collect(POINTS)?;
         // Once and not around: what disks have in their buffers they would not read again.
         let run = run_at(PER_SECOND, &system, &window, &machine::open(PER_SECOND, window.operations()))?;
-        let series = trial.trial().series();
-        stages.push(Stage {
-            name: name.to_owned(),
-            turnovers: series.sum().client_blocks as f64 / series.turnover as f64,
-            counted: window.counted,
-            collection_is_meant: false,
-            runs: vec![run],
-        });
+        stages.push(Stage::new(name, &mut trial, &system, &window, vec![run]));
     }
     Ok((stages, Counted::since(0, trial.trial(), name, cleaning)))
 }

@@ -188,12 +188,6 @@ fn sweep(
     scale: Scale,
 ) -> Result<Stage> {
     let run = |&rate: &u64| run_at(rate, system, window, &machine::open(rate, operations(window, scale)));
-    let series = trial.trial().series();
-    Ok(Stage {
-        name: name.to_owned(),
-        turnovers: series.sum().client_blocks as f64 / series.turnover as f64,
-        counted: window.counted,
-        collection_is_meant: machine::is_collection_meant(system),
-        runs: rates.iter().map(run).collect::<Result<_>>()?,
-    })
+    let runs = rates.iter().map(run).collect::<Result<_>>()?;
+    Ok(Stage::new(name, trial, system, window, runs))
 }

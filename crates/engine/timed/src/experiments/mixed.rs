@@ -88,12 +88,5 @@ fn stage(name: &str, writes_after_read: bool, scale: Scale, profile: &CpuProfile
     let window = trial.collect(POINTS)?;
     let clients = READERS + WRITERS;
     let run = run_at(clients, &system, &window, &machine::closed(clients as u32, window.operations()))?;
-    let series = trial.trial().series();
-    Ok(Stage {
-        name: name.to_owned(),
-        turnovers: series.sum().client_blocks as f64 / series.turnover as f64,
-        counted: window.counted,
-        collection_is_meant: machine::is_collection_meant(&system),
-        runs: vec![run],
-    })
+    Ok(Stage::new(name, &mut trial, &system, &window, vec![run]))
 }

@@ -11,10 +11,10 @@ mod sequential;
 use std::{fmt, str::FromStr};
 
 use senesce_sim::{CpuProfile, storage::StorageFigures};
-use senesce_trials::{Figure, Point, Scale, find_experiment};
+use senesce_trials::{Fact, Figure, Point, Scale, find_experiment};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result, Window};
+use crate::{Error, Result, TimedTrial, Window, machine};
 
 /// A published experiment. Numbers are those of the design's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -61,6 +61,8 @@ pub struct Stage {
     pub counted: Point,
     /// Whether what SSDs say of collection means something.
     pub collection_is_meant: bool,
+    /// What is set: the aggregate, its gardening, the machine of the simulation.
+    pub facts: Vec<Fact>,
     /// At each load.
     pub runs: Vec<Run>,
 }
@@ -142,6 +144,27 @@ impl FromStr for Experiment {
 }
 
 impl Stage {
+    /// A trial as it is now, with a window of it and what the simulation made of that.
+    fn new(
+        name: &str,
+        trial: &mut TimedTrial,
+        system: &senesce_sim::storage::StorageSetup,
+        window: &Window,
+        runs: Vec<Run>,
+    ) -> Self {
+        let mut facts = trial.facts();
+        facts.extend(machine::facts(system));
+        let series = trial.trial().series();
+        Self {
+            name: name.to_owned(),
+            turnovers: series.sum().client_blocks as f64 / series.turnover as f64,
+            counted: window.counted,
+            collection_is_meant: machine::is_collection_meant(system),
+            facts,
+            runs,
+        }
+    }
+
     /// The run at a load, if there is one.
     pub fn at(&self, load: u64) -> Option<&Run> {
         self.runs.iter().find(|run| run.load == load)

@@ -11,7 +11,7 @@ use senesce_sim::{
     CpuProfile, Histogram,
     storage::{Happening, StorageFigures, StorageSetup, compute_storage_observed},
 };
-use senesce_trials::{Band, CleaningPolicy, Figure, LoadKind, Scale, Setup};
+use senesce_trials::{Band, CleaningPolicy, Figure, LoadKind, Scale, Setup, tell_gardening};
 
 use super::{Experiment, Outcome, Run, Stage};
 use crate::{Error, Result, TimedTrial, Window, machine};
@@ -126,15 +126,13 @@ fn days(name: &str, arm: Arm, scale: Scale, profile: &CpuProfile) -> Result<Days
     let mut trial = TimedTrial::new(setup, LoadKind::Oltp { units: 1 }, true)?;
     trial.age(TURNOVERS * 10 * scale.turnover_percent)?;
     let mut autonomy = None;
+    let now = trial.trial().rig().garden().gardening();
+    let wished = Gardening { cleaning: Some(Cleaning::default()), fix_up: FixUp::OnRead, ..now };
     match arm {
         Arm::Nothing => {}
         Arm::Always => trial.set_cleaning(CleaningPolicy::Default),
         // The same is wished.
-        Arm::ByRoom => {
-            let garden = trial.trial().rig().garden();
-            let wished = Gardening { cleaning: Some(Cleaning::default()), fix_up: FixUp::OnRead, ..garden.gardening() };
-            autonomy = Some(Autonomy::new(garden, wished, Nanos(0)));
-        }
+        Arm::ByRoom => autonomy = Some(Autonomy::new(trial.trial().rig().garden(), wished, Nanos(0))),
     }
     let mut days =
         Days { stages: Vec::new(), latencies: Default::default(), mornings: Histogram::default(), moved: [0; 2] };
@@ -166,14 +164,14 @@ fn days(name: &str, arm: Arm, scale: Scale, profile: &CpuProfile) -> Result<Days
         days.moved[at] += window.counted.relocations + window.counted.metadata_relocations;
         let each = system.cpu.cost(&window.cleaning_events()) as f64 / window.operations().max(1) as f64;
         let cleaning_cores = each * figures.per_second / 1e9;
-        let series = trial.trial().series();
-        days.stages.push(Stage {
-            name: name.to_owned(),
-            turnovers: series.sum().client_blocks as f64 / series.turnover as f64,
-            counted: window.counted,
-            collection_is_meant: machine::is_collection_meant(&system),
-            runs: vec![Run { load: RATES[at], cleaning_cores, figures }],
-        });
+        let run = Run { load: RATES[at], cleaning_cores, figures };
+        let mut stage = Stage::new(name, &mut trial, &system, &window, vec![run]);
+        if autonomy.is_some() {
+            // What it lets the garden do changes every second; what is wished does not.
+            let told = format!("by load, as a mount does it; wished: {}", tell_gardening(&wished));
+            stage.facts.iter_mut().filter(|fact| fact.what == "gardening").for_each(|fact| fact.told.clone_from(&told));
+        }
+        days.stages.push(stage);
     }
     Ok(days)
 }

@@ -1,7 +1,7 @@
 //! E10 in time: reads at a set rate of contents that were packed and written over, with nothing beside them, and while they are recompacted.
 
 use senesce_sim::{CpuProfile, storage::StorageFigures};
-use senesce_trials::{Band, Figure, Kind, PAGE, Scale};
+use senesce_trials::{Band, Fact, Figure, Kind, PAGE, PackedRig, Scale};
 
 use super::{Experiment, Outcome, Stage, run_at};
 use crate::{PackedTrial, Result, Window, machine};
@@ -30,6 +30,9 @@ pub fn run(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
     let points = beside.trace.points.len() as f64;
     let hits = [&alone, &beside].map(hit_percent);
     let simulated = OPERATIONS * scale.turnover_percent.min(100) / 100;
+    let mut facts = PackedRig::facts(trial.rig().pages());
+    facts.push(Fact::new("load", "pages overwritten at random before, then pages read at random"));
+    facts.extend(machine::facts(&system));
     let stage = |name: &str, window: Window| -> Result<Stage> {
         let load = machine::open(PER_SECOND, simulated.max(window.operations()));
         Ok(Stage {
@@ -37,6 +40,7 @@ pub fn run(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
             turnovers: 0.0,
             counted: window.counted,
             collection_is_meant: machine::is_collection_meant(&system),
+            facts: facts.clone(),
             runs: vec![run_at(PER_SECOND, &system, &window, &load)?],
         })
     };

@@ -103,12 +103,5 @@ fn before_and_after(setup: Setup, system: &StorageSetup, scale: Scale) -> Result
 
 fn stage(name: &str, trial: &mut TimedTrial, system: &StorageSetup, window: &Window) -> Result<Stage> {
     let run = run_at(CLIENTS, system, window, &machine::closed(CLIENTS as u32, window.operations()))?;
-    let series = trial.trial().series();
-    Ok(Stage {
-        name: name.to_owned(),
-        turnovers: series.sum().client_blocks as f64 / series.turnover as f64,
-        counted: window.counted,
-        collection_is_meant: machine::is_collection_meant(system),
-        runs: vec![run],
-    })
+    Ok(Stage::new(name, trial, system, window, vec![run]))
 }

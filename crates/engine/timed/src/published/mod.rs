@@ -5,6 +5,7 @@
 //! charts, in numbers that JSON has.
 
 mod charts;
+mod circumstances;
 mod record;
 mod table;
 
@@ -15,7 +16,7 @@ use senesce_trials::Scale;
 
 pub use charts::{Chart, Line, Place};
 pub use record::{Record, Told};
-pub use table::{PUBLISHED, Published};
+pub use table::{Cause, PUBLISHED, Published};
 
 use crate::{Experiment, Result};
 

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use senesce_trials::{Band, Figure, Scale};
+use senesce_trials::{Band, Fact, Figure, Scale};
 use serde::{Deserialize, Serialize};
 
-use super::{Chart, Part, charts};
+use super::{Chart, PUBLISHED, Part, charts, circumstances};
 use crate::Stage;
+
+/// What is said of a figure that is outside and that nobody has explained.
+const UNKNOWN: &str = "The cause is not known.";
 
 /// A figure of ours beside the published one, as it is shown and kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,6 +28,8 @@ pub struct Told {
     pub judged: bool,
     /// Whether it is within them.
     pub inside: bool,
+    /// Why it is outside, or that this is not known; nothing of what is inside or has no bounds.
+    pub cause: Option<String>,
 }
 
 /// What came out of a part.
@@ -42,6 +47,8 @@ pub struct Record {
     pub figures: Vec<Told>,
     /// What of the published experiment is not here, or other than there.
     pub notes: Vec<String>,
+    /// What was set.
+    pub circumstances: Vec<Fact>,
     /// What is drawn.
     pub charts: Vec<Chart>,
 }
@@ -49,39 +56,65 @@ pub struct Record {
 impl Record {
     pub(super) fn of_structure(outcome: &senesce_trials::Outcome) -> Self {
         let part = Part::Structure(outcome.experiment);
-        Self::new(part, outcome.scale, &outcome.figures, &outcome.notes, charts::of_structure(outcome))
+        Self::new(
+            part,
+            outcome.scale,
+            &outcome.figures,
+            &outcome.notes,
+            circumstances::of_structure(outcome),
+            charts::of_structure(outcome),
+        )
     }
 
     pub(super) fn of_time(outcome: &crate::Outcome) -> Self {
         let part = Part::Time(outcome.experiment);
         let notes: Vec<String> = outcome.notes.iter().cloned().chain(tell_unkept(&outcome.stages)).collect();
-        Self::new(part, outcome.scale, &outcome.figures, &notes, charts::of_time(outcome))
+        Self::new(
+            part,
+            outcome.scale,
+            &outcome.figures,
+            &notes,
+            circumstances::of_time(outcome),
+            charts::of_time(outcome),
+        )
     }
 
-    fn new(part: Part, scale: Scale, figures: &[Figure], notes: &[String], charts: Vec<Chart>) -> Self {
+    fn new(
+        part: Part,
+        scale: Scale,
+        figures: &[Figure],
+        notes: &[String],
+        circumstances: Vec<Fact>,
+        charts: Vec<Chart>,
+    ) -> Self {
         Self {
             experiment: part.experiment(),
             kind: part.kind().to_owned(),
             title: part.title().to_owned(),
             scale,
-            figures: figures.iter().map(Told::of).collect(),
+            figures: figures.iter().map(|figure| Told::of(figure, &part.experiment(), scale)).collect(),
             notes: notes.to_vec(),
+            circumstances,
             charts,
         }
     }
 }
 
 impl Told {
-    fn of(figure: &Figure) -> Self {
+    fn of(figure: &Figure, experiment: &str, scale: Scale) -> Self {
         let Figure { name, paper, ours, band, inside } = figure;
+        let judged = *band != Band::any();
+        let published = || PUBLISHED.iter().find(|published| published.name == experiment);
+        let cause = || published().and_then(|published| published.find_cause(name, *ours, scale)).unwrap_or(UNKNOWN);
         Self {
             name: name.clone(),
             paper: paper.clone(),
             value: ours.is_finite().then_some(shorten(*ours)),
             ours: tell(*ours),
             band: band.to_string(),
-            judged: *band != Band::any(),
+            judged,
             inside: *inside,
+            cause: (judged && !inside).then(|| cause().to_owned()),
         }
     }
 }
@@ -134,11 +167,12 @@ mod tests {
             (f64::INFINITY, None, "no bound"),
             (f64::NAN, None, "no figure"),
         ] {
-            let figure = Told::of(&Figure::new("f", "", ours, Band::at_most(1.0)));
+            let figure = Told::of(&Figure::new("f", "", ours, Band::at_most(1.0)), "E1", Scale::EIGHTH);
+            assert_eq!(figure.cause.as_deref(), (!figure.inside).then_some(UNKNOWN));
             assert_eq!((figure.value, figure.ours.as_str(), figure.inside), (value, told, ours <= 1.0), "{ours}");
             let text = serde_json::to_string(&figure).unwrap();
             assert_eq!(serde_json::from_str::<Told>(&text).unwrap(), figure);
         }
-        assert!(!Told::of(&Figure::new("f", "", 7.0, Band::any())).judged);
+        assert!(!Told::of(&Figure::new("f", "", 7.0, Band::any()), "E1", Scale::EIGHTH).judged);
     }
 }

@@ -13,7 +13,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CleaningPolicy, Error, Figure, LoadKind, Result, Scale, Series, Setup, Trial};
+use crate::{CleaningPolicy, Error, Fact, Figure, LoadKind, Result, Scale, Series, Setup, Trial};
 
 pub use naming::find_experiment;
 
@@ -51,6 +51,8 @@ pub struct Stage {
     pub load: LoadKind,
     /// How areas were cleaned.
     pub cleaning: CleaningPolicy,
+    /// All gardening, in words.
+    pub gardening: String,
     /// What was counted.
     pub series: Series,
 }
@@ -60,7 +62,15 @@ impl Stage {
     pub fn since(point: usize, trial: &Trial, name: &str, cleaning: CleaningPolicy) -> Self {
         let series = trial.series();
         let series = Series { points: series.points[point..].to_vec(), ..*series };
-        Self { name: name.to_owned(), setup: trial.setup().clone(), load: trial.load(), cleaning, series }
+        let (setup, load, gardening) = (trial.setup().clone(), trial.load(), trial.tell_gardening());
+        Self { name: name.to_owned(), setup, load, cleaning, gardening, series }
+    }
+
+    /// What it is, in words.
+    pub fn facts(&self) -> Vec<Fact> {
+        let mut facts = self.setup.facts();
+        facts.extend([Fact::new("load", self.load.tell()), Fact::new("gardening", self.gardening.clone())]);
+        facts
     }
 }
 
@@ -111,6 +121,16 @@ impl Experiment {
             Self::E11 => objects::run(scale),
             Self::E12 => fullness::run(scale),
             Self::E14 => secondary::run(scale),
+        }
+    }
+
+    /// What is set in it where it has no stages: of E9 to E11.
+    pub fn facts(self, scale: Scale) -> Vec<Fact> {
+        match self {
+            Self::E9 => packing::facts_of_saving(scale),
+            Self::E10 => packing::facts_of_overwriting(scale),
+            Self::E11 => objects::facts(scale),
+            Self::E1 | Self::E2 | Self::E4 | Self::E5 | Self::E12 | Self::E14 => Vec::new(),
         }
     }
 

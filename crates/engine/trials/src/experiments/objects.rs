@@ -4,7 +4,7 @@ use senesce_objects::{AZURE_HOT, PriceList, S3_STANDARD};
 
 use super::{Experiment, Outcome};
 use crate::{
-    Band, Figure, Result, Scale,
+    Band, Fact, Figure, Result, Scale,
     twin::{OBJECT_BLOCKS, Twin},
 };
 
@@ -79,11 +79,30 @@ fn exactly(published: &str) -> Band {
     Band::between(value, value)
 }
 
+fn count_objects(scale: Scale) -> u64 {
+    (scale.areas * OBJECTS / Scale::EIGHTH.areas).clamp(LEAST_OBJECTS, OBJECTS)
+}
+
+/// What is set.
+pub fn facts(scale: Scale) -> Vec<Fact> {
+    let (objects, days) = (count_objects(scale), count_days(scale));
+    let mut facts = Twin::facts(objects);
+    facts.extend([
+        Fact::new("days", format!("{days}, objects written anew on the first {} of them", DECIDING.min(days))),
+        Fact::new("prices", format!("lists of {}, S3 Standard (US East) and Azure Blob hot (LRS)", S3_STANDARD.date)),
+    ]);
+    facts
+}
+
+fn count_days(scale: Scale) -> u64 {
+    (DAYS * scale.turnover_percent / 100).max(2)
+}
+
 fn keep(scale: Scale, prices: &PriceList) -> Result<Ledger> {
-    let objects = (scale.areas * OBJECTS / Scale::EIGHTH.areas).clamp(LEAST_OBJECTS, OBJECTS);
+    let objects = count_objects(scale);
     let (mut with, mut without) = (Twin::new(objects)?, Twin::new(objects)?);
     let mut ledger = Ledger::default();
-    for day in 1..=(DAYS * scale.turnover_percent / 100).max(2) {
+    for day in 1..=count_days(scale) {
         without.live_a_day()?;
         with.live_a_day()?;
         if day <= DECIDING {

@@ -4,7 +4,7 @@ use senesce_garden::RECOMPACTED_BELOW_PERCENT;
 
 use super::{Experiment, Outcome};
 use crate::{
-    Band, Figure, Result, Scale,
+    Band, Fact, Figure, Result, Scale,
     packed::{Kind, PackedRig},
 };
 
@@ -68,6 +68,20 @@ pub fn recompact(scale: Scale) -> Result<Outcome> {
             .to_owned(),
     ];
     Ok(Outcome { experiment: Experiment::E10, scale, stages: Vec::new(), figures, notes })
+}
+
+/// What is set in E9.
+pub fn facts_of_saving(scale: Scale) -> Vec<Fact> {
+    PackedRig::facts(PackedRig::pages_of(scale))
+}
+
+/// What is set in E10.
+pub fn facts_of_overwriting(scale: Scale) -> Vec<Fact> {
+    let mut facts = facts_of_saving(scale);
+    let recompaction =
+        format!("{PASSES} passes over blocks of which less than {RECOMPACTED_BELOW_PERCENT} % of the chunks are left");
+    facts.extend([Fact::new("load", "pages overwritten at random"), Fact::new("recompaction", recompaction)]);
+    facts
 }
 
 fn saved(rig: &PackedRig) -> Result<f64> {

@@ -11,7 +11,7 @@ use senesce_garden::{
     AggregateReport, Garden, Limits, Packing, PackingSurvey, RecompactStep, VolumeFs, VolumeOptions, check,
 };
 
-use crate::{Error, Point, Result, Scale, Setup, setup::BLOCK};
+use crate::{Error, Fact, Point, Result, Scale, Setup, setup::BLOCK, tell_count};
 
 pub use contents::{Kind, PAGE};
 
@@ -60,9 +60,7 @@ impl PackedRig {
 
     /// The same on drives that `make` gives, by name and size. They must hold zeros.
     pub fn on(kind: Kind, pages: u64, make: &dyn Fn(String, Bytes) -> Arc<dyn BlockDevice>) -> Result<Self> {
-        // As much as the file takes if nothing is saved, and a fifth more.
-        let mut setup = Setup { areas: 1, ..Setup::published(Scale::FULL) };
-        setup.areas = (pages * 2 * 6 / 5).div_ceil(setup.blocks()) + 8;
+        let setup = Self::setup_for(pages);
         let drives = setup.drives(make);
         let point = pages / POINTS * PAGE as u64;
         let log: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("log", Bytes(2 * ((16 << 20) + 3 * point))));
@@ -109,6 +107,30 @@ impl PackedRig {
         let mut point = Point::default();
         point.note(now, before);
         point
+    }
+
+    /// The aggregate of a file of so many pages: as much as it takes if nothing is saved, and a fifth more.
+    fn setup_for(pages: u64) -> Setup {
+        let mut setup = Setup { areas: 1, ..Setup::published(Scale::FULL) };
+        setup.areas = (pages * 2 * 6 / 5).div_ceil(setup.blocks()) + 8;
+        setup
+    }
+
+    /// What is set, in words.
+    pub fn facts(pages: u64) -> Vec<Fact> {
+        let Setup { data_drives, areas, area_stripes, seed, .. } = Self::setup_for(pages);
+        vec![
+            Fact::new("drives", format!("{data_drives} of data and 1 of parity")),
+            Fact::new("areas", format!("{areas} of {area_stripes} stripes, as deep as a tetris")),
+            Fact::new("file", format!("{} pages of {PAGE} bytes, written in order", tell_count(pages))),
+            Fact::new(
+                "consistency point",
+                format!("after {} pages, {POINTS} for as many as there are", (pages / POINTS).max(1)),
+            ),
+            Fact::new("packing", "groups of two blocks compressed (ends of blocks zeros: not), chunks compacted"),
+            Fact::new("gardening", "none but recompaction"),
+            Fact::new("seed", seed.to_string()),
+        ]
     }
 
     /// Pages of the file.

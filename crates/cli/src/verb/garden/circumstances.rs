@@ -1,0 +1,60 @@
+//! Circumstances of a table: what most parts have in common, once, and what is particular to each.
+
+use senesce_trials::Fact;
+
+use super::{kept::RunPart, table::Shown};
+
+/// All facts of a part: what was set, and the machine that it ran on.
+fn list_facts(part: &RunPart) -> impl Iterator<Item = Fact> {
+    let machine = [Fact::new("host", part.ran.host.clone()), Fact::new("parts at a time", part.ran.jobs.to_string())];
+    part.record.circumstances.iter().cloned().chain(machine)
+}
+
+/// What more than half of the parts that have the matter tell of it, where a quarter of all parts do.
+pub fn find_common(parts: &[RunPart]) -> Vec<Fact> {
+    // A matter, what is told of it, and how often.
+    let mut matters: Vec<(String, Vec<(String, usize)>)> = Vec::new();
+    for Fact { what, told } in parts.iter().flat_map(list_facts) {
+        let at = matters.iter().position(|(known, _)| *known == what).unwrap_or_else(|| {
+            matters.push((what, Vec::new()));
+            matters.len() - 1
+        });
+        let all = &mut matters[at].1;
+        match all.iter_mut().find(|(known, _)| *known == told) {
+            Some((_, count)) => *count += 1,
+            None => all.push((told, 1)),
+        }
+    }
+    let most = |(what, all): (String, Vec<(String, usize)>)| {
+        let sum: usize = all.iter().map(|(_, count)| count).sum();
+        let (told, _) = all.into_iter().find(|(_, count)| count * 4 > parts.len() && count * 2 > sum)?;
+        Some(Fact { what, told })
+    };
+    matters.into_iter().filter_map(most).collect()
+}
+
+/// What a part does not have in common with them.
+pub fn find_particular(part: &RunPart, common: &[Fact]) -> Vec<Fact> {
+    list_facts(part).filter(|fact| !common.contains(fact)).collect()
+}
+
+/// All of it as text: what is common, then a line for each part.
+pub fn print_circumstances<'t>(common: &[Fact], build: &str, parts: impl Iterator<Item = &'t Shown>) -> String {
+    let mut text = format!("\nCircumstances\n  build: BLAKE3 {build}\n");
+    for Fact { what, told } in common {
+        text.push_str(&format!("  {what}: {told}\n"));
+    }
+    for Shown { record, ran, particular } in parts {
+        let name = format!("{} {}", record.experiment, record.kind);
+        let with = if ran.part == name { String::new() } else { format!(", run as {}", ran.part) };
+        let facts: Vec<String> = particular.iter().map(|Fact { what, told }| format!("{what}: {told}")).collect();
+        text.push_str(&format!(
+            "  {name}: {:.1} s of a processor, {:.1} s, ended {}{with}; {}\n",
+            ran.processor_seconds,
+            ran.wall_seconds,
+            ran.ended,
+            facts.join("; ")
+        ));
+    }
+    text
+}

@@ -1,0 +1,84 @@
+//! Published experiments on aggregates that are small enough for every change, held against bounds near what they come to: a garden that
+//! cleans half as well, or places blocks half as well, does not pass. What they come to at the scales of figures is held each night.
+
+use senesce_trials::{CleaningPolicy, Experiment, LoadKind, Outcome, Rotation, Scale, Setup, Stage, Trial};
+
+/// A quarter of the drives of the published set-up; areas, fill and consistency points as at scale 64/2.
+const SCALE: Scale = Scale { areas: 64, areas_per_point: 2, turnover_percent: 100 };
+const OLTP: LoadKind = LoadKind::Oltp { units: 1 };
+
+fn setup() -> Setup {
+    Setup { data_drives: 5, ..Setup::published(SCALE) }
+}
+
+/// So many turnovers of each policy, one after the other on one aggregate.
+fn age(setup: Setup, load: LoadKind, policies: &[(CleaningPolicy, u64)]) -> Vec<Stage> {
+    let mut trial = Trial::new(setup, load).unwrap();
+    let stage = |&(cleaning, turnovers): &(CleaningPolicy, u64)| {
+        let before = trial.series().points.len();
+        trial.set_cleaning(cleaning);
+        trial.run(turnovers * 1000).unwrap();
+        Stage::since(before, &trial, "stage", cleaning)
+    };
+    policies.iter().map(stage).collect()
+}
+
+#[track_caller]
+fn assert_within(outcome: &Outcome, bounds: &[(&str, f64, f64)]) {
+    let mut outside = Vec::new();
+    for (name, least, most) in bounds {
+        let figure = outcome.figures.iter().find(|figure| figure.name == *name).unwrap_or_else(|| panic!("no {name}"));
+        if !(*least..=*most).contains(&figure.ours) {
+            outside.push(format!("{name} is {:.3}, not {least} to {most}", figure.ours));
+        }
+    }
+    assert!(outside.is_empty(), "{}: {}", outcome.experiment, outside.join("; "));
+}
+
+#[test]
+fn cleaning_joins_what_oltp_leaves_in_pieces() {
+    use CleaningPolicy::{AllRight, Default, Off};
+    let stages = age(setup(), OLTP, &[(Off, 7), (Default, 4), (AllRight, 1)]);
+    let outcome = Experiment::E4.judge(SCALE, stages).unwrap();
+    assert_within(
+        &outcome,
+        &[
+            ("write chain without cleaning", 5.5, 7.0),
+            ("write chain with cleaning", 54.0, 64.0),
+            ("read chain with cleaning, times that without", 0.75, 0.95),
+            ("blocks moved for each of clients", 0.6, 0.9),
+        ],
+    );
+}
+
+#[test]
+fn cleaning_never_lets_random_overwrites_down_to_single_blocks() {
+    use CleaningPolicy::{Default, Off, Unlimited};
+    let stages = age(setup(), LoadKind::Random, &[(Off, 3), (Default, 3), (Unlimited, 1)]);
+    let outcome = Experiment::E5.judge(SCALE, stages).unwrap();
+    assert_within(
+        &outcome,
+        &[
+            ("write chain without cleaning", 1.5, 1.9),
+            ("write chain with cleaning", 14.5, 19.0),
+            ("its lowest of a consistency point", 6.5, 9.5),
+            ("parity reads without, over those with cleaning", 2.3, 3.1),
+            ("blocks moved for each of clients", 1.8, 2.5),
+        ],
+    );
+}
+
+#[test]
+fn large_overwrites_in_order_fragment_slowly() {
+    let rotated = Setup { snapshots: Some(Rotation { every_percent: 10, kept: 2 }), ..setup() };
+    let chain = |setup, load| {
+        let stages = age(setup, load, &[(CleaningPolicy::Off, 5)]);
+        stages[0].series.last_turnover().write_chain()
+    };
+    let secondary = chain(rotated, LoadKind::Runs { longest: 4096 });
+    let oltp = chain(setup(), OLTP);
+    assert!(
+        secondary > 48.0 && (8.0..10.5).contains(&oltp),
+        "{secondary} after overwrites in order, {oltp} after OLTP"
+    );
+}
