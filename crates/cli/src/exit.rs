@@ -133,6 +133,12 @@ fn garden_kind(error: &senesce_garden::Error) -> (ErrorKind, Option<&'static str
         Garden::Damaged { damage, .. } if damage.field == "version" => {
             (ErrorKind::Usage, Some("another version of senesce made it; that one reads it"))
         }
+        Garden::Damaged { damage, .. } if damage.field == senesce_garden::LOST_POINT => (
+            ErrorKind::Failed,
+            Some(
+                "what was done since is lost with them; `senesce fs mount --older-point --read-only` shows what was there before",
+            ),
+        ),
         Garden::Damaged { .. } => (ErrorKind::Failed, Some("`senesce fs check` names all that is damaged")),
         Garden::NoSpace { .. } => {
             (ErrorKind::Environment, Some("remove something; deleting works when nothing else does"))

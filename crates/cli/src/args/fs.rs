@@ -165,6 +165,10 @@ pub struct FsMountArgs {
     /// Take no changes, and make none.
     #[arg(long)]
     pub read_only: bool,
+    /// Of a garden that is refused because the superblocks of its last consistency point are damaged: go back to the point before.
+    /// What was done since is lost, and what was written over since is damaged; with --read-only nothing is changed.
+    #[arg(long)]
+    pub older_point: bool,
     /// Gardening goes by what processors, drives, the log and clients leave it: as much as nobody feels. Areas, pointers, compacted blocks
     /// and parity are gone through while there is time.
     #[arg(long)]

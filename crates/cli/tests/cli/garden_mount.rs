@@ -42,9 +42,21 @@ pub fn start(lab: &Lab, command: &mut Command) -> Child {
 
 impl Mounted<'_> {
     pub fn unmount(mut self) {
-        must("umount", &[&self.lab.path("mnt").to_string_lossy()]);
+        unmount(self.lab);
         assert!(self.child.wait().unwrap().success());
     }
+}
+
+/// Unmounts `mnt`, which may be in use for a moment by whoever looks at all mounts of the machine.
+pub fn unmount(lab: &Lab) {
+    for _ in 0..200 {
+        let done = Command::new("umount").arg(lab.path("mnt")).output().unwrap();
+        if done.status.success() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    must("umount", &[&lab.path("mnt").to_string_lossy()]);
 }
 
 impl Drop for Mounted<'_> {

@@ -13,6 +13,7 @@ mod fragment;
 mod fs;
 mod fs_away;
 mod fs_bad;
+mod fs_damage;
 mod fs_defrag;
 mod fs_drives;
 mod fs_evergreen;

@@ -128,7 +128,28 @@ impl Garden {
         limits: Limits,
         objects: Option<Arc<dyn ObjectStore>>,
     ) -> Result<Self> {
-        let Opened { mut store, found } = store::open(drives, log, limits, objects)?;
+        Self::open_as(drives, log, limits, objects, false)
+    }
+
+    /// The same where the log says that there was a later consistency point than that of any superblock that can be read, which is refused
+    /// else: **what was done from that one on is lost**, and what was written over since the older one is damaged.
+    pub fn open_older(
+        drives: &[Arc<dyn BlockDevice>],
+        log: Arc<dyn BlockDevice>,
+        limits: Limits,
+        objects: Option<Arc<dyn ObjectStore>>,
+    ) -> Result<Self> {
+        Self::open_as(drives, log, limits, objects, true)
+    }
+
+    fn open_as(
+        drives: &[Arc<dyn BlockDevice>],
+        log: Arc<dyn BlockDevice>,
+        limits: Limits,
+        objects: Option<Arc<dyn ObjectStore>>,
+        older: bool,
+    ) -> Result<Self> {
+        let Opened { mut store, found } = store::open(drives, log, limits, objects, older)?;
         for (sequence, bytes) in &found.operations {
             let place = || format!("record {sequence} of the log");
             let operation = Operation::decode(bytes).map_err(|damage| Error::damaged(place(), damage))?;
@@ -191,6 +212,18 @@ impl Garden {
     /// Makes a consistency point of all that was done, if anything was.
     pub fn consistency_point(&self) -> Result<()> {
         self.shared.consistency_point()
+    }
+
+    /// Makes a consistency point of all that was done, if anything was, and notes in the log that the last one is durable: should
+    /// all superblocks of it be damaged, opening says so. Cost: one flush of the log more, once for each point.
+    pub fn close_point(&self) -> Result<()> {
+        let mut commits = self.shared.lock_commits();
+        let mut store = self.shared.lock();
+        commits.make_point(&mut store)?;
+        match store.log.take_durable() {
+            Some(batch) => Log::commit(&self.shared.log, &batch).inspect_err(|error| store.stop(error)),
+            None => Ok(()),
+        }
     }
 
     /// One step of the scan that counts the free blocks of allocation areas, which an opening leaves to later: counts

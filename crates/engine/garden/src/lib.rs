@@ -68,8 +68,8 @@ pub use sharing::Sharing;
 pub use snapshots::SnapshotReport;
 pub use store::{
     AreaMoves, Change, Cleaning, Counts, DedupStep, DefragCounts, Demotion, FixUp, FixUpStep, FormatOptions, Gardening,
-    Headroom, InodeChange, LeftOut, Limits, PackingSurvey, Placing, RebuildStep, RecompactStep, ScanStep, ScrubReport,
-    ScrubStep, Tiering, Worth, WriteAfterRead,
+    Headroom, InodeChange, LOST_POINT, LeftOut, Limits, PackingSurvey, Placing, RebuildStep, RecompactStep, ScanStep,
+    ScrubReport, ScrubStep, Tiering, Worth, WriteAfterRead,
 };
 pub use tiering::{ColdReport, Tier, TierCounts};
 pub use trailer::{Trailer, read_trailer};

@@ -26,6 +26,9 @@ pub struct AggregateReport {
     pub missing_drives: Vec<u32>,
     /// Devices that were given and are not used.
     pub left_out: Vec<LeftOut>,
+    /// Superblocks that could not be read when it was opened, and why: of the last consistency point another drive has one, or it was
+    /// being written when power was lost, or all that it held is in the log.
+    pub unread_superblocks: Vec<String>,
     /// How far the scrub is, and what it found.
     pub scrub: ScrubReport,
     /// What the engine counted since it was opened.
@@ -71,6 +74,7 @@ impl Garden {
                 .collect(),
             missing_drives: store.raid.missing(),
             left_out: store.left_out.clone(),
+            unread_superblocks: store.unread_superblocks.clone(),
             scrub: store.scrub,
             counts: store.counts,
             raid: store.raid.counts(),

@@ -175,11 +175,15 @@ impl Garden {
         store.check_running()?;
         commits.make_point(store)?;
         store.touched = false;
+        store.log.note_other_changes();
         let done = change(&mut commits, store);
         match &done {
             Err(error) if store.touched => store.stop(error),
             Err(_) => {}
-            Ok(_) => commits.make_point(store)?,
+            Ok(_) => {
+                store.log.note_other_changes();
+                commits.make_point(store)?;
+            }
         }
         done
     }

@@ -50,9 +50,9 @@ pub fn clean(args: &FsCleanArgs, quiet: bool) -> Result<()> {
     let garden = place.garden(&place.open()?)?;
     garden.scan_from(args.from, of_all())?;
     let areas = clean_areas(&garden, args.from, quiet).with_context(|| format!("cannot clean {place}"))?;
-    garden.consistency_point().with_context(|| format!("cannot close {place}"))?;
+    garden.close_point().with_context(|| format!("cannot close {place}"))?;
     let pointers = fix_up(&garden, quiet).with_context(|| format!("cannot put pointers of {place} right"))?;
-    garden.consistency_point().with_context(|| format!("cannot close {place}"))?;
+    garden.close_point().with_context(|| format!("cannot close {place}"))?;
     let ScanStep { done, of, cleaned, moves: AreaMoves { blocks, metadata, stuck }, no_space } = areas;
     if args.json {
         let document = json!({

@@ -103,7 +103,7 @@ impl<C: Clock, M: Machine> ByLoad<C, M> {
     /// Makes a consistency point, and notes how long it takes.
     pub fn make_point(&mut self, garden: &Garden) -> senesce_garden::Result<()> {
         let begun = self.clock.now();
-        let done = garden.consistency_point();
+        let done = garden.close_point();
         self.in_points.0 += self.clock.now().0.saturating_sub(begun.0);
         done
     }

@@ -196,6 +196,9 @@ fn print_drives(report: &AggregateReport) {
     for left_out in &report.left_out {
         println!("  not used: {left_out}");
     }
+    for unread in &report.unread_superblocks {
+        println!("  cannot be read: {unread}");
+    }
 }
 
 fn cold_shown(cold: &ColdReport) -> Value {

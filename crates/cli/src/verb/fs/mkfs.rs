@@ -138,6 +138,7 @@ fn fill(args: &FsMkfsArgs, (options, areas): (&FormatOptions, &[u32]), devices: 
     if let packing @ Packing { compaction: true, .. } = packing(args.pack.compress)? {
         garden.set_packing(self::volume(args).as_bytes(), packing)?;
     }
+    garden.close_point()?;
     Ok(blocks)
 }
 

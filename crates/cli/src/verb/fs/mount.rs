@@ -58,7 +58,11 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
     let read_only = args.read_only || args.snapshot.is_some();
     let devices = if read_only { place.look()? } else { place.open()? };
     let limits = Limits { cache_bytes: args.how.cache.0, ..Limits::default() };
-    let garden = place.garden_with(&devices, limits, args.objects.open_telling()?)?;
+    let objects = args.objects.open_telling()?;
+    let garden = match args.older_point {
+        true => place.older_garden(&devices, limits, objects)?,
+        false => place.garden_with(&devices, limits, objects)?,
+    };
     drop(devices);
     if !read_only {
         garden.set_gardening(args.how.gardening.policy(&garden));
@@ -93,7 +97,7 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
             chores.do_some(&garden);
         }
     })?;
-    garden.consistency_point().with_context(|| format!("cannot close {place}"))
+    garden.close_point().with_context(|| format!("cannot close {place}"))
 }
 
 /// What is to be served.
@@ -111,6 +115,9 @@ fn warn(garden: &Garden) {
     let report = garden.report();
     for left_out in &report.left_out {
         eprintln!("senesce: not used: {left_out}");
+    }
+    for unread in &report.unread_superblocks {
+        eprintln!("senesce: cannot be read: {unread}; another one is used, with what the log holds behind it");
     }
     if !report.missing_drives.is_empty() {
         eprintln!("senesce: drives {:?} are missing; their blocks come from parity", report.missing_drives);
@@ -191,7 +198,7 @@ impl Chores {
         if self.last.elapsed() >= self.every {
             match &mut self.by_load {
                 Some(by_load) => by_load.make_point(garden)?,
-                None => garden.consistency_point()?,
+                None => garden.close_point()?,
             }
             self.last = Instant::now();
             self.delete_objects(garden);

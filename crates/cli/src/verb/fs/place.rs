@@ -105,6 +105,17 @@ impl Place {
         opened.with_context(|| format!("cannot open {self}"))
     }
 
+    /// The same, with the consistency point before one whose superblocks are lost.
+    pub fn older_garden(
+        &self,
+        devices: &Devices,
+        limits: Limits,
+        objects: Option<Arc<dyn ObjectStore>>,
+    ) -> Result<Garden> {
+        let opened = Garden::open_older(&devices.drives, devices.log.clone(), limits, objects);
+        opened.with_context(|| format!("cannot open {self}"))
+    }
+
     /// Where a drive's image is, or is to be made; none if the drives are named.
     pub fn image(&self, drive: u32) -> Option<PathBuf> {
         match self {

@@ -82,7 +82,7 @@ fn serve_to_end(args: &FsServeArgs) -> Result<()> {
     mounted.join()?;
     match engine {
         Engine::Memory => Ok(()),
-        Engine::Garden(garden, _) => garden.consistency_point().context("cannot make the last consistency point"),
+        Engine::Garden(garden, _) => garden.close_point().context("cannot make the last consistency point"),
         Engine::Evergreen(store, _) => store.checkpoint().context("cannot make the last checkpoint"),
     }
 }

@@ -17,6 +17,7 @@ use crate::{
     },
     log::{lost_record, read_halves, read_label},
     raid::{Geometry, StripeRange, Want, fixed_context, slot_offset},
+    store::LOST_POINT,
 };
 
 /// Stripes that parity is computed of at once.
@@ -292,7 +293,10 @@ fn check_log(log: &Arc<dyn BlockDevice>, sb: &Superblock, report: &mut CheckRepo
     }
     let halves = read_halves(log, &label, sb.point)?;
     report.log_operations += halves.live(sb.applied).iter().map(|half| half.len() as u64).sum::<u64>();
-    if let Some(record) = halves.find_damaged(sb.applied) {
+    if let Some(point) = halves.find_lost_point(sb.applied) {
+        let damage = Damage::new("log", LOST_POINT, format!("{point}, which it follows"), sb.point);
+        report.find(log.name(), damage);
+    } else if let Some(record) = halves.find_damaged(sb.applied) {
         report.find(log.name(), lost_record(record));
     }
     Ok(halves.unfinished().stripes)

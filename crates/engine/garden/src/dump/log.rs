@@ -13,6 +13,7 @@ use crate::{
     error::{Error, Result},
     format::{
         bytes::{u32_at, u64_at},
+        lap::Durable,
         operation::{Act, Operation},
         record::{Record, RecordKind},
         zero_block,
@@ -90,6 +91,11 @@ fn body(record: &Record) -> crate::format::Decoded<String> {
         RecordKind::Without => {
             let drives: Vec<u32> = body[8..].as_chunks::<4>().0.iter().map(|at| u32::from_le_bytes(*at)).collect();
             format!("CP {} writes without drives {drives:?}", u64_at(body, 0))
+        }
+        RecordKind::Durable => {
+            let durable = Durable::decode(body).ok_or_else(short)?;
+            let how = if durable.is_logged { ": operations alone" } else { "" };
+            format!("CP {} is durable{how}", durable.point)
         }
     })
 }

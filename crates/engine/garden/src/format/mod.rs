@@ -9,6 +9,7 @@ pub(crate) mod directory;
 pub(crate) mod group;
 pub(crate) mod inode;
 pub(crate) mod label;
+pub(crate) mod lap;
 pub(crate) mod object;
 pub(crate) mod operation;
 pub(crate) mod page;

@@ -8,11 +8,13 @@ use std::sync::LazyLock;
 use super::{
     bytes::{put, u32_at, u64_at},
     data::Data,
+    lap::{Durable, Lap},
 };
 
 const MAGIC: u32 = 0x474f_4c47;
 const HEADER: usize = 32;
-const STAMP: usize = 24;
+/// Bytes of a stamp.
+pub(super) const STAMP: usize = 24;
 /// Records begin at multiples of this.
 pub(crate) const ALIGN: usize = 8;
 
@@ -27,6 +29,8 @@ pub(crate) enum RecordKind {
     Kept = 3,
     /// Drives that are missing while these are written.
     Without = 4,
+    /// The consistency point that the lap follows is durable: the first record of a lap, where an aggregate was closed.
+    Durable = 5,
 }
 
 /// A record as read.
@@ -40,24 +44,6 @@ pub(crate) struct Record {
 /// Bytes that a record with such a body takes.
 pub(crate) fn record_bytes(body: usize) -> usize {
     (HEADER + body).next_multiple_of(ALIGN)
-}
-
-/// What a half is used for from one consistency point to the next. Nothing of one lap ever fits another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lap {
-    pub uuid: [u8; 16],
-    /// The consistency point that the lap follows.
-    pub point: u64,
-    /// Not operations: what the next consistency point is about to write.
-    pub intents: bool,
-}
-
-impl Lap {
-    /// What the first record of a half is chained to, and all stamps begin with.
-    pub fn seed(&self) -> u32 {
-        let sum = crc32c::crc32c_append(crc32c::crc32c(&self.uuid), &self.point.to_le_bytes());
-        crc32c::crc32c_append(sum, &[u8::from(self.intents)])
-    }
 }
 
 /// The end of a unit: which commit it is part of. A commit is written when those before it are durable, so a stamp tells
@@ -193,6 +179,8 @@ pub(crate) struct Half {
     pub records: Vec<Record>,
     /// Where it ends, in bytes of records.
     end: usize,
+    /// What the next record is chained to.
+    pub chain: u32,
     /// Of each unit.
     stamps: Vec<Option<Stamp>>,
     /// Bytes of records in a unit.
@@ -220,7 +208,7 @@ impl Half {
                 let (record, len, sum) = read(&|from, len| unsealed(half, unit, start + from, len), chain)?;
                 wanted.is_none_or(|wanted| wanted == record.sequence).then_some((record, start + len, sum))
             });
-            let Some((record, end, sum)) = found else { return Self { records, end: at, stamps, room } };
+            let Some((record, end, sum)) = found else { return Self { records, end: at, chain, stamps, room } };
             records.push(record);
             (at, chain) = (end, sum);
         }
@@ -229,6 +217,13 @@ impl Half {
     /// Whether anything was written here in this lap.
     pub fn is_begun(&self) -> bool {
         !self.records.is_empty() || self.stamps.iter().any(Option::is_some)
+    }
+
+    /// If nothing was written here in this lap but that its consistency point is durable: that.
+    pub fn only_durable(&self) -> Option<(Durable, &Record)> {
+        let [record] = &self.records[..] else { return None };
+        let is_all = record.kind == RecordKind::Durable && self.stamps.iter().flatten().count() == 1;
+        Some((Durable::decode(&record.body).filter(|_| is_all)?, record))
     }
 
     /// Whether the record `wanted`, which is not to be read in either half, was written: a later commit was begun, or all
@@ -240,7 +235,10 @@ impl Half {
         let at = |unit: usize| self.stamps.get(unit).copied().flatten();
         // In the unit where the chain ends, if its commit goes on; else in the next one.
         let goes_on = at(self.end / self.room).is_some_and(|stamp| stamp.last >= wanted);
-        let unit = if goes_on { self.end / self.room } else { self.end.div_ceil(self.room) };
+        let mut unit = if goes_on { self.end / self.room } else { self.end.div_ceil(self.room) };
+        if at(unit).is_some_and(|stamp| stamp.last < wanted) {
+            unit += 1; // where it cannot be read that the point is durable
+        }
         let Some(stamp) = at(unit).filter(|stamp| (stamp.first..=stamp.last).contains(&wanted)) else { return false };
         (0..=stamp.left).all(|index| at(unit + index as usize) == Some(Stamp { left: stamp.left - index, ..stamp }))
     }
@@ -278,6 +276,7 @@ fn read(bytes: &dyn Fn(usize, usize) -> Option<Vec<u8>>, chain: u32) -> Option<(
         2 => RecordKind::Intent,
         3 => RecordKind::Kept,
         4 => RecordKind::Without,
+        5 => RecordKind::Durable,
         _ => return None,
     };
     let body = whole[HEADER..HEADER + len].to_vec();
@@ -332,6 +331,29 @@ mod tests {
             let sum = Stamp { left: 0, ..stamp }.sum(LAP.seed()) ^ Stamp::sum_of_left(left);
             assert_eq!(sum, stamp.sum(LAP.seed()));
             assert_eq!(Stamp::decode(&stamp.encode(sum), LAP.seed()), Some(stamp));
+        }
+    }
+
+    #[test]
+    fn that_a_point_is_durable_is_the_first_record() {
+        let mut commit = Commit::new(UNIT, Vec::new());
+        let body = Durable { point: LAP.point, is_logged: true };
+        let chain = commit.push(RecordKind::Durable, 4, LAP.seed(), &[body.encode()[..].into()]);
+        let mut bytes = commit.seal(&LAP, 4, 4);
+        bytes.resize(8 * UNIT, 0);
+        let read = Half::read(&bytes, &LAP, UNIT);
+        assert_eq!((read.only_durable().unwrap().0, read.chain), (body, chain));
+        let mut next = Commit::new(UNIT, Vec::new());
+        next.push(RecordKind::Operation, 5, chain, &[b"one"[..].into()]);
+        bytes[UNIT..2 * UNIT].copy_from_slice(&next.seal(&LAP, 5, 5));
+        let read = Half::read(&bytes, &LAP, UNIT);
+        assert_eq!((read.records.len(), read.only_durable()), (2, None));
+        // That it is damaged costs nothing behind it in silence.
+        for at in 0..UNIT {
+            let mut bad = bytes.clone();
+            bad[at] ^= 0x10;
+            let read = Half::read(&bad, &LAP, UNIT);
+            assert!(read.records.len() == 2 || read.was_written(5), "byte {at}");
         }
     }
 

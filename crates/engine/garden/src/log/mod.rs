@@ -5,6 +5,7 @@
 //! point is written, the half that is to take over says which stripes are being written, and what of them stays.
 
 mod intent;
+mod lost;
 
 use std::sync::Arc;
 
@@ -15,13 +16,15 @@ use crate::{
     format::{
         BLOCK, Damage,
         label::LogLabel,
+        lap::{Durable, Lap},
         operation::Body,
-        record::{Commit, Half, Lap, Record, RecordKind, record_bytes, sealed_bytes},
+        record::{Commit, Half, Record, RecordKind, record_bytes, sealed_bytes},
         zero_block,
     },
 };
 use intent::Intents;
 pub(crate) use intent::{Kept, Unfinished};
+use lost::Later;
 
 /// The least unit of a commit: no power loss takes back what lies in another one.
 const UNIT: usize = 512;
@@ -46,6 +49,10 @@ pub(crate) struct Log {
     first_waiting: u64,
     /// Operations were left out: only the next consistency point makes them durable, and those that come behind them.
     leaves_out: bool,
+    /// Something was changed since the last consistency point that is no operation.
+    has_other_changes: bool,
+    /// What the half in use may begin with.
+    durable: Option<Durable>,
     intents: Intents,
 }
 
@@ -65,12 +72,17 @@ pub(crate) struct Found {
     pub unfinished: Unfinished,
     /// A commit was begun since the last consistency point, whether it ended or not.
     pub begun: bool,
+    /// A later consistency point was durable, of which no superblock can be read.
+    pub later_point: Option<u64>,
+    /// The same, if there was more in it than these operations, or behind it.
+    pub lost_point: Option<u64>,
 }
 
 /// What both halves hold since a consistency point.
 pub(crate) struct Halves {
     pub operations: [Half; 2],
     pub intents: [Half; 2],
+    later: Option<Later>,
 }
 
 impl Halves {
@@ -117,7 +129,8 @@ impl Log {
 
     /// Opens a log and reads what lies behind the record `applied`, the last that the consistency point `point` includes.
     ///
-    /// Errors: `Damaged` with the number of a record that was acknowledged and cannot be read.
+    /// Errors: `Damaged` with the number of a record that was acknowledged and cannot be read, unless a
+    /// [later point](Found::lost_point) has gone with it.
     pub fn open(device: Arc<dyn BlockDevice>, uuid: [u8; 16], point: u64, applied: u64) -> Result<(Self, Found)> {
         let label = read_label(&device)?;
         if label.uuid != uuid {
@@ -130,37 +143,50 @@ impl Log {
         if !live[0].is_empty() && !live[1].is_empty() {
             return Err(damaged(Damage::new("log", "halves with operations", 2, 1)));
         }
-        let half = u64::from(!live[1].is_empty());
-        let operations: Vec<_> =
+        let marked = halves.operations.iter().position(|half| half.only_durable().is_some());
+        let half = marked.unwrap_or(usize::from(!live[1].is_empty()));
+        let mut operations: Vec<_> =
             live.into_iter().flatten().map(|record| (record.sequence, record.body.clone())).collect();
+        let later_point = halves.later_point();
+        let lost_point = halves.find_lost_point(applied);
         if let Some((first, _)) = operations.first()
             && *first != applied + 1
         {
-            return Err(damaged(Damage::new("log", "first operation", first, applied + 1)));
+            if lost_point.is_none() {
+                return Err(damaged(Damage::new("log", "first operation", first, applied + 1)));
+            }
+            operations.clear();
         }
-        if let Some(record) = halves.find_damaged(applied) {
+        if let Some(record) = halves.find_damaged(applied).filter(|_| lost_point.is_none()) {
             return Err(damaged(lost_record(record)));
         }
-        let begun = halves.operations.iter().any(Half::is_begun);
-        let found = Found { operations, unfinished: halves.unfinished(), begun };
+        let begun = later_point.is_some() || marked.is_none() && halves.operations.iter().any(Half::is_begun);
+        let found = Found { operations, unfinished: halves.unfinished(), begun, later_point, lost_point };
         let next = found.operations.last().map_or(applied, |(sequence, _)| *sequence) + 1;
+        let unit = unit_of(&device);
         let mut log = Self {
-            unit: unit_of(&device),
+            unit,
             half_bytes: label.half_bytes,
-            half,
+            half: half as u64,
             // What was begun ends with a consistency point before anything is appended: nothing is written behind it.
-            position: if begun { label.half_bytes } else { 0 },
+            position: match (begun, marked) {
+                (true, _) => label.half_bytes,
+                (false, Some(_)) => unit as u64,
+                (false, None) => 0,
+            },
             chain: 0,
             next,
-            waiting: Commit::new(unit_of(&device), Vec::new()),
+            waiting: Commit::new(unit, Vec::new()),
             first_waiting: next,
             leaves_out: false,
+            has_other_changes: false,
+            durable: None,
             intents: Intents::default(),
             device,
             uuid,
             point,
         };
-        log.chain = log.lap(false).seed();
+        log.chain = marked.map_or(log.lap(false).seed(), |marked| halves.operations[marked].chain);
         Ok((log, found))
     }
 
@@ -254,6 +280,25 @@ impl Log {
         self.chain = self.lap(false).seed();
         self.waiting.clear();
         self.leaves_out = self.last() > applied;
+        self.durable = Some(Durable { point, is_logged: !std::mem::take(&mut self.has_other_changes) });
+    }
+
+    /// The next consistency point has more than operations.
+    pub fn note_other_changes(&mut self) {
+        self.has_other_changes = true;
+    }
+
+    /// A commit which says that the consistency point before is durable, if nothing behind it does so yet: should its superblock
+    /// be damaged, it is known that there was one.
+    pub fn take_durable(&mut self) -> Option<Batch> {
+        let durable = self.durable.take()?;
+        if self.position > 0 || self.waiting.len() > 0 || self.leaves_out {
+            return None;
+        }
+        self.first_waiting = self.last();
+        let body = durable.encode();
+        self.chain = self.waiting.push(RecordKind::Durable, self.last(), self.chain, &[body[..].into()]);
+        self.take_batch(Vec::new())
     }
 
     fn half_start(&self, half: u64) -> u64 {
@@ -284,7 +329,8 @@ pub(crate) fn read_halves(device: &Arc<dyn BlockDevice>, label: &LogLabel, point
         let lap = Lap { uuid: label.uuid, point, intents };
         halves.each_ref().map(|half| Half::read(half, &lap, unit_of(device)))
     };
-    Ok(Halves { operations: of(false), intents: of(true) })
+    let later = Later::find(&halves, unit_of(device), label.uuid, point);
+    Ok(Halves { operations: of(false), intents: of(true), later })
 }
 
 /// The records of both halves, whenever they were written.

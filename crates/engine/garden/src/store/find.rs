@@ -44,6 +44,8 @@ pub(super) struct Drives {
     pub sb_slot: u64,
     pub places: Vec<Drive>,
     pub left_out: Vec<LeftOut>,
+    /// Superblocks that cannot be read, and why.
+    pub unread: Vec<String>,
 }
 
 /// A device with a label, and its newest superblock.
@@ -53,6 +55,8 @@ struct Candidate {
     /// The number of its last consistency point; 0 if it was never written, `None` if none can be read.
     newest: Option<u64>,
     found: Option<(Superblock, u64)>,
+    /// Why others cannot be read.
+    unread: Vec<String>,
 }
 
 /// Puts devices in their places, in whatever order they come.
@@ -80,6 +84,7 @@ pub(super) fn find_drives(devices: &[Arc<dyn BlockDevice>]) -> Result<Drives> {
     let Some((sb, sb_slot)) = newest else {
         return Err(Error::invalid(format!("no superblock can be read on {}", candidates[0].device.name())));
     };
+    let unread = candidates.iter().flat_map(|candidate| candidate.unread.iter().cloned()).collect();
     let mut places: Vec<Drive> = Vec::new();
     places.resize_with(geometry.drives(), || Drive::Missing { why: "it was not given".to_owned() });
     for candidate in candidates {
@@ -107,7 +112,7 @@ pub(super) fn find_drives(devices: &[Arc<dyn BlockDevice>]) -> Result<Drives> {
         return Err(Error::WrongDevice { device: device.clone(), what });
     }
     left_out.extend(strangers);
-    Ok(Drives { label, geometry, sb, sb_slot, places, left_out })
+    Ok(Drives { label, geometry, sb, sb_slot, places, left_out, unread })
 }
 
 /// Why a drive is not to be believed.
@@ -163,7 +168,7 @@ fn is_of_another_version(error: &Error) -> bool {
 }
 
 fn read_candidate(device: &Arc<dyn BlockDevice>, label: DriveLabel) -> Result<Candidate> {
-    let (mut newest, mut found) = (None, None);
+    let (mut newest, mut found, mut unread) = (None, None, Vec::new());
     for half in 0..2 {
         let cp = match twice(device, || read_superblock(device, half, label.uuid))? {
             Ok(sb) => {
@@ -175,11 +180,14 @@ fn read_candidate(device: &Arc<dyn BlockDevice>, label: DriveLabel) -> Result<Ca
             }
             Err(error) if is_of_another_version(&error) => return Err(error),
             Err(_) if is_zero(device, half) => 0,
-            Err(_) => continue,
+            Err(error) => {
+                unread.push(error.to_string());
+                continue;
+            }
         };
         newest = newest.max(Some(cp));
     }
-    Ok(Candidate { device: device.clone(), label, newest, found })
+    Ok(Candidate { device: device.clone(), label, newest, found, unread })
 }
 
 /// Reads something, again if the device fails. Errors: it fails twice. A drive that does not answer may be whole, and would be

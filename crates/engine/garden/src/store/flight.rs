@@ -123,6 +123,7 @@ impl Store {
         let superblock = superblock_at(self.sb_slot, sb.cp, &sb.encode());
         let load = Load { log: self.log.device(), intent, blocks, drives, superblock };
         self.flight = Some(Flight::begin(sb, pinned, load));
+        self.counts.points_beside += 1;
         Ok(())
     }
 

@@ -78,6 +78,7 @@ pub(crate) use key::{
 pub(crate) use layout::WINDOW;
 pub(crate) use objects::Objects;
 pub use open::FormatOptions;
+pub use open::LOST_POINT;
 pub(crate) use open::{Opened, format, open};
 pub(crate) use reading::Reading;
 pub use reading::{Headroom, WriteAfterRead};
@@ -119,6 +120,8 @@ impl Default for Limits {
 pub struct Counts {
     /// Consistency points.
     pub consistency_points: u64,
+    /// Of these, points that were written while operations went on.
+    pub points_beside: u64,
     /// Blocks of volumes that were read.
     pub volume_reads: u64,
     /// Reads of volumes that had to ask the container map, because the place in the pointer did not hold the block.
@@ -221,6 +224,8 @@ pub(crate) struct Store {
     label: DriveLabel,
     /// Devices that were given and are not used.
     pub left_out: Vec<LeftOut>,
+    /// Superblocks that could not be read, and why.
+    pub unread_superblocks: Vec<String>,
     pub scrub: ScrubReport,
     /// The place (0 or 1) of its superblock on the drives.
     sb_slot: u64,

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     format::{
-        BLOCK, SLOT,
+        BLOCK, Damage, SLOT,
         inode::{INODE, Inode},
         label::{DriveLabel, Group, Medium},
         object::{MAX_OBJECTS, RECORD},
@@ -115,15 +115,19 @@ pub(crate) fn format(
 /// Finds the last consistency point, makes parity right where an unfinished one was writing, and reads the log.
 ///
 /// The drives may come in any order; those of a group but one suffice. Errors: as [`find_drives`], too many missing, logs of
-/// different aggregates.
+/// different aggregates, a log that follows a later point, unless an `older` one will do.
 pub(crate) fn open(
     drives: &[Arc<dyn BlockDevice>],
     log: Arc<dyn BlockDevice>,
     limits: Limits,
     objects: Option<Arc<dyn ObjectStore>>,
+    older: bool,
 ) -> Result<Opened> {
-    let Drives { label, geometry, sb, sb_slot, mut places, left_out } = find_drives(drives)?;
+    let Drives { label, geometry, sb, sb_slot, mut places, left_out, unread } = find_drives(drives)?;
     let (log, found) = Log::open(log, label.uuid, sb.point, sb.applied)?;
+    if let Some(point) = found.lost_point.filter(|_| !older) {
+        return Err(lost_superblock(point, sb.cp, &unread));
+    }
     let failed: Vec<u32> =
         found.unfinished.without.iter().copied().filter(|drive| !sb.missing.contains(drive)).collect();
     for &drive in &failed {
@@ -140,10 +144,11 @@ pub(crate) fn open(
     }
     let is_degraded = raid.missing() != sb.missing;
     let mut store = Store::new(raid, log, label, sb, sb_slot, limits);
-    store.left_out = left_out;
+    (store.left_out, store.unread_superblocks) = (left_out, unread);
     store.objects.door = objects;
     // Numbers of consistency points are never used twice, not even those of unfinished ones: tags tell them apart.
-    store.sb.cp = found.unfinished.cp.max(Some(store.sb.cp)).unwrap_or_default();
+    let last = found.unfinished.cp.max(found.later_point);
+    store.sb.cp = last.max(Some(store.sb.cp)).unwrap_or_default();
     if is_degraded {
         // A drive that is not here may have a superblock that no other has: of the unfinished one, or of drives that came
         // and went after it. The next number is above both; it is durable before anything is written over.
@@ -163,6 +168,21 @@ pub(crate) fn open(
     store.load_objects()?;
     Ok(Opened { store, found })
 }
+
+/// What is wrong if a superblock that was durable is on no drive any more.
+fn lost_superblock(point: u64, newest: u64, unread: &[String]) -> Error {
+    let found = match unread {
+        [] => format!("{newest} in the newest"),
+        unread => format!("{newest} in the newest that can be read ({})", unread.join("; ")),
+    };
+    Error::damaged(
+        "superblocks",
+        Damage::new("superblock", LOST_POINT, found, format!("{point}, which the log follows")),
+    )
+}
+
+/// What an error names if what there was at a point and behind it is lost with its superblock.
+pub const LOST_POINT: &str = "consistency point";
 
 fn left_out_too(error: Error, left_out: &[LeftOut]) -> Error {
     if left_out.is_empty() {
@@ -187,6 +207,7 @@ impl Store {
             durable: sb.clone(),
             label,
             left_out: Vec::new(),
+            unread_superblocks: Vec::new(),
             scrub: ScrubReport::default(),
             sb,
             sb_slot,

@@ -1,0 +1,115 @@
+//! Laps of the log: which consistency point a half follows, and what tells it.
+
+use std::sync::LazyLock;
+
+use super::{
+    bytes::{put, u32_at, u64_at},
+    record::STAMP,
+};
+
+/// What a half is used for from one consistency point to the next. Nothing of one lap ever fits another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lap {
+    pub uuid: [u8; 16],
+    /// The consistency point that the lap follows.
+    pub point: u64,
+    /// Not operations: what the next consistency point is about to write.
+    pub intents: bool,
+}
+
+impl Lap {
+    /// What the first record of a half is chained to, and all stamps begin with.
+    pub fn seed(&self) -> u32 {
+        let sum = crc32c::crc32c_append(crc32c::crc32c(&self.uuid), &self.point.to_le_bytes());
+        crc32c::crc32c_append(sum, &[u8::from(self.intents)])
+    }
+
+    /// The laps of an aggregate that a unit may be of, by the stamp at its end: one of each kind at most, where points are
+    /// below 2^32. A checksum of four bytes tells which they were.
+    fn find(uuid: [u8; 16], stamp: &[u8]) -> impl Iterator<Item = Self> {
+        let seed = crc_before(u32_at(stamp, 0), &stamp[4..STAMP]);
+        [false, true].into_iter().map(move |intents| {
+            let sum = crc_before(seed, &[0, 0, 0, 0, 0, 0, 0, 0, u8::from(intents)]);
+            Self { uuid, point: u64::from(sum ^ crc32c::crc32c(&uuid)), intents }
+        })
+    }
+}
+
+/// The checksum that `bytes` were appended to.
+fn crc_before(sum: u32, bytes: &[u8]) -> u32 {
+    /// What a byte adds to a checksum, by the highest byte of that, which is another one for each; and the byte.
+    static TABLE: LazyLock<[(u32, u8); 256]> = LazyLock::new(|| {
+        let mut table = [(0, 0); 256];
+        for byte in 0..=255_u8 {
+            let added = !crc32c::crc32c_append(u32::MAX, &[byte]);
+            table[(added >> 24) as usize] = (added, byte);
+        }
+        table
+    });
+    !bytes.iter().rev().fold(!sum, |sum, byte| {
+        let (added, index) = TABLE[(sum >> 24) as usize];
+        (sum ^ added) << 8 | u32::from(index ^ byte)
+    })
+}
+
+/// The body of a record of kind 5.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Durable {
+    pub point: u64,
+    /// Whoever has the point before it and the operations behind that, up to the record's number, has what it holds.
+    pub is_logged: bool,
+}
+
+impl Durable {
+    pub fn encode(&self) -> [u8; 9] {
+        let mut out = [0; 9];
+        put(&mut out, 0, &self.point.to_le_bytes());
+        out[8] = u8::from(self.is_logged);
+        out
+    }
+
+    pub fn decode(body: &[u8]) -> Option<Self> {
+        (body.len() == 9).then(|| Self { point: u64_at(body, 0), is_logged: body[8] == 1 })
+    }
+}
+
+/// The lap that a half was begun with last, if the consistency point that it follows is later than this one.
+pub(crate) fn find_later(half: &[u8], unit: usize, uuid: [u8; 16], point: u64) -> Option<Lap> {
+    let stamp = &half[unit - STAMP..unit];
+    let (left, first, last) = (u32_at(stamp, 4), u64_at(stamp, 8), u64_at(stamp, 16));
+    let was_stamped = first <= last && (left as usize) < half.len() / unit && stamp.iter().any(|&byte| byte != 0);
+    let laps = || Lap::find(uuid, stamp).filter(|_| was_stamped);
+    // One that fits an earlier point is of that one.
+    if laps().any(|lap| lap.point <= point) {
+        return None;
+    }
+    laps().filter(|lap| lap.point - point < FAR).min_by_key(|lap| lap.point)
+}
+
+/// A consistency point so far behind another one is none: what looks like it is something else.
+const FAR: u64 = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::record::{Commit, RecordKind},
+        *,
+    };
+
+    const UNIT: usize = 512;
+
+    #[test]
+    fn the_lap_of_a_half_is_told_by_its_first_stamp() {
+        for (point, intents) in [(9, false), (10, true), (700, false), (1 << 20, true)] {
+            let lap = Lap { point, intents, uuid: [3; 16] };
+            let mut commit = Commit::new(UNIT, Vec::new());
+            commit.push(RecordKind::Operation, 5, lap.seed(), &[[7; 1300][..].into()]);
+            let bytes = commit.seal(&lap, 5, 5);
+            let later = |than| find_later(&bytes, UNIT, lap.uuid, than);
+            assert_eq!(later(point - 1), Some(lap));
+            assert_eq!((later(point), later(point + 5)), (None, None));
+            assert_eq!(find_later(&bytes, UNIT, [4; 16], point - 1).filter(|found| found.point == point), None);
+        }
+        assert_eq!(find_later(&[0; 4 * UNIT], UNIT, [3; 16], 0), None);
+    }
+}

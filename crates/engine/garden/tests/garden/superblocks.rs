@@ -1,0 +1,247 @@
+//! Superblocks that are damaged on all drives: what can be had without one is there, and if that is not all, opening says so.
+
+use std::sync::Arc;
+
+use senesce_block::{BlockDevice, CrashPlan, MemoryDevice, Recording};
+use senesce_core::Seed;
+use senesce_fsapi::{
+    FileSystem, Ino, NewNode, Timestamp,
+    conformance::{Tree, collect_tree, find_difference},
+};
+use senesce_garden::{Acknowledge, Error, Garden, LOST_POINT, Limits};
+
+use crate::{
+    crash::{self, check_crashes, record_on, story},
+    rig::{Devices, Rig, SLOT, Shape, VOLUME, caller, findings, open, shared},
+};
+
+const ONE: Shape = Shape { groups: &[(1, false)], media: &[], stripes: 1024, log_bytes: 400 << 10 };
+const PLAIN: Shape = Shape { groups: &[(1, false), (2, false)], ..ONE };
+const PROTECTED: Shape = Shape { groups: &[(2, true)], stripes: 512, ..ONE };
+const SHAPES: [Shape; 3] = [ONE, PLAIN, PROTECTED];
+
+/// No consistency point is made but those that are asked for; more than an eighth at once is left out of the log, if it may be.
+const LIMITS: Limits = Limits { dirty_bytes: 64 << 12, ..crash::LIMITS };
+
+/// What is done behind a consistency point: each is a step, and a point by the end of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Operations, which are in the log.
+    Operations,
+    /// A snapshot, which is not.
+    Snapshot,
+    /// Operations that were never in the log, and a sync.
+    LeftOut,
+    /// None that anybody sees.
+    Moves,
+}
+
+/// What comes behind the point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Behind {
+    /// Power is lost.
+    Nothing,
+    /// It is closed.
+    Closed,
+    /// It is closed and opened, and operations are done.
+    ClosedAndOperations,
+    /// Operations are done.
+    Operations,
+    /// They are done, and the next point is about to be written.
+    OperationsAndPoint,
+}
+
+fn make(rig: &Rig, name: &str, bytes: usize) {
+    let ino = rig.fs().make_node(&caller(1), Ino::ROOT, name.as_bytes(), &NewNode::file(0o644)).unwrap().ino;
+    rig.fs().write(&caller(1), ino, 0, &vec![bytes as u8; bytes]).unwrap();
+}
+
+/// The devices afterwards, and the trees at the point before, at the point, and behind it.
+fn play(shape: &Shape, step: Step, behind: Behind) -> (Vec<MemoryDevice>, [Tree; 3]) {
+    let devices: Vec<Arc<MemoryDevice>> = shape.devices().into_iter().map(Arc::new).collect();
+    let mut rig = Rig::on(shape, devices.iter().map(|device| device.clone() as _).collect(), LIMITS);
+    make(&rig, "before", 9000);
+    rig.garden().close_point().unwrap();
+    rig.open().unwrap();
+    let before = collect_tree(rig.fs()).unwrap();
+    match step {
+        Step::Operations => (0..3).for_each(|number| make(&rig, &format!("file {number}"), 3000 * (number + 1))),
+        Step::Snapshot => rig.garden().create_snapshot(VOLUME, b"monday", Timestamp::default()).unwrap(),
+        Step::LeftOut => {
+            rig.garden().set_acknowledge(Acknowledge::Done).unwrap();
+            make(&rig, "large", 40_000);
+            rig.garden().sync().unwrap();
+            rig.garden().set_acknowledge(Acknowledge::Durable).unwrap();
+        }
+        Step::Moves => {
+            let areas =
+                (0..shape.groups.len()).flat_map(|group| (0..shape.stripes / 64).map(move |area| (group, area)));
+            let moved: u64 = areas.map(|(group, area)| rig.garden().move_area(group, area).unwrap().blocks).sum();
+            assert!(moved > 0);
+        }
+    }
+    rig.garden().consistency_point().unwrap();
+    let at = collect_tree(rig.fs()).unwrap();
+    if matches!(behind, Behind::Closed | Behind::ClosedAndOperations) {
+        rig.garden().close_point().unwrap();
+    }
+    if matches!(behind, Behind::ClosedAndOperations) {
+        rig.open().unwrap();
+    }
+    if matches!(behind, Behind::ClosedAndOperations | Behind::Operations | Behind::OperationsAndPoint) {
+        make(&rig, "behind", 5000);
+        rig.fs().unlink(&caller(2), Ino::ROOT, b"before").unwrap();
+    }
+    let last = collect_tree(rig.fs()).unwrap();
+    if behind != Behind::OperationsAndPoint {
+        return (devices.iter().map(|device| device.fork()).collect(), [before, at, last]);
+    }
+    // Power is lost when the log says what is about to be written, or behind that.
+    drop(rig);
+    let (recording, on) = Recording::new(devices.iter().map(|device| device.fork()).collect());
+    open(&shared(on), LIMITS).unwrap().consistency_point().unwrap();
+    let (mut states, mut found) = (0, None);
+    recording.for_each_crash(&CrashPlan { exhaustive_up_to: 0, samples: 0, tears: 0, seed: Seed(0) }, |crash| {
+        states += 1;
+        if states == 3 {
+            found = Some(crash.devices);
+        }
+    });
+    (found.unwrap(), [before, at, last])
+}
+
+fn number_of(device: &dyn BlockDevice, slot: u64) -> u64 {
+    let mut bytes = [0; 8];
+    device.read_at(slot * SLOT + 32, &mut bytes).unwrap();
+    u64::from_le_bytes(bytes)
+}
+
+/// Writes over 32 bytes of the newest superblock of all drives, or of the older one.
+fn damage(devices: &[MemoryDevice], newest: bool) {
+    for drive in &devices[..devices.len() - 1] {
+        let second_is_newest = number_of(drive, 2) > number_of(drive, 1);
+        let slot = if second_is_newest == newest { 2 } else { 1 };
+        drive.write_at(slot * SLOT + 100, &[0x5a; 32]).unwrap();
+    }
+}
+
+fn fork(devices: &[MemoryDevice]) -> Devices {
+    shared(devices.iter().map(MemoryDevice::fork).collect())
+}
+
+fn tree_of(garden: &Garden) -> Tree {
+    collect_tree(&garden.volume(VOLUME).unwrap()).unwrap()
+}
+
+fn older(devices: &Devices) -> Garden {
+    let (log, drives) = devices.split_last().unwrap();
+    Garden::open_older(drives, log.clone(), LIMITS, None).unwrap()
+}
+
+const STEPS: [Step; 4] = [Step::Operations, Step::Snapshot, Step::LeftOut, Step::Moves];
+const BEHIND: [Behind; 5] =
+    [Behind::Nothing, Behind::Closed, Behind::ClosedAndOperations, Behind::Operations, Behind::OperationsAndPoint];
+
+#[test]
+fn without_the_older_one_all_is_there() {
+    for (shape, step, behind) in cases() {
+        let told = format!("{:?}, {step:?}, {behind:?}", shape.groups);
+        let (devices, [_, _, last]) = play(&shape, step, behind);
+        damage(&devices, false);
+        let devices = fork(&devices);
+        let garden = open(&devices, LIMITS).unwrap_or_else(|error| panic!("{told}: {error}"));
+        assert_eq!(find_difference(&last, &tree_of(&garden)), None, "{told}");
+        let unread = garden.report().unread_superblocks;
+        assert_eq!(unread.len(), devices.len() - 1, "{told}: {unread:?}");
+        assert!(unread[0].starts_with("superblock ") && unread[0].contains("checksum"), "{unread:?}");
+        garden.consistency_point().unwrap();
+    }
+}
+
+fn cases() -> impl Iterator<Item = (Shape, Step, Behind)> {
+    let steps = || STEPS.into_iter().flat_map(|step| BEHIND.into_iter().map(move |behind| (step, behind)));
+    SHAPES.into_iter().flat_map(move |shape| steps().map(move |(step, behind)| (shape, step, behind)))
+}
+
+#[test]
+fn without_the_newest_one_all_is_there_or_opening_says_that_it_is_not() {
+    let (mut refused, mut whole) = (0, 0);
+    for (shape, step, behind) in cases() {
+        let told = format!("{:?}, {step:?}, {behind:?}", shape.groups);
+        let (at_rest, [before, at, last]) = play(&shape, step, behind);
+        damage(&at_rest, true);
+        let devices = fork(&at_rest);
+        // What no operation did is not known to be lost where nothing was written behind it.
+        let is_known = behind != Behind::Nothing;
+        let is_logged = matches!(step, Step::Operations | Step::Moves);
+        let has_more = !matches!(behind, Behind::Nothing | Behind::Closed);
+        let found = open(&devices, LIMITS);
+        if is_known && (has_more || !is_logged) {
+            refused += 1;
+            let error = found.err().unwrap_or_else(|| panic!("{told}: it was opened"));
+            let is_lost = matches!(&error, Error::Damaged { damage, .. } if damage.field == LOST_POINT);
+            assert!(is_lost && error.to_string().contains("superblock "), "{told}: {error}");
+            for (device, was) in devices.iter().zip(&at_rest) {
+                let mut bytes = vec![0; device.size().0 as usize];
+                device.read_at(0, &mut bytes).unwrap();
+                assert!(bytes == was.contents(), "{told}: {} was written", device.name());
+            }
+            let checked = findings(&devices);
+            assert!(checked.iter().any(|finding| finding.contains("consistency point")), "{told}: {checked:?}");
+            assert!(checked.iter().any(|finding| finding.starts_with("superblock ")), "{told}: {checked:?}");
+
+            // Who wants to goes back, if nothing was written over since.
+            if behind == Behind::OperationsAndPoint {
+                continue;
+            }
+            let garden = older(&devices);
+            let want = if step == Step::Operations { &at } else { &before };
+            assert_eq!(find_difference(want, &tree_of(&garden)), None, "{told}");
+            assert_eq!(garden.snapshots(VOLUME).unwrap(), [], "{told}");
+            drop(garden);
+            assert_eq!(findings(&devices), [""; 0], "{told}");
+            assert_eq!(find_difference(want, &tree_of(&open(&devices, LIMITS).unwrap())), None, "{told}");
+            continue;
+        }
+        whole += 1;
+        let garden = found.unwrap_or_else(|error| panic!("{told}: {error}"));
+        let want = if is_logged { &last } else { &before };
+        assert_eq!(find_difference(want, &tree_of(&garden)), None, "{told}");
+        assert_eq!(garden.report().unread_superblocks.len(), devices.len() - 1, "{told}");
+        drop(garden);
+        assert_eq!(findings(&devices), [""; 0], "{told}");
+        // Nor is anything lost if power is, meanwhile.
+        let (recording, on) = Recording::new(at_rest.iter().map(MemoryDevice::fork).collect());
+        drop(open(&shared(on), LIMITS).unwrap());
+        recording.for_each_crash(&CrashPlan { exhaustive_up_to: 3, samples: 2, tears: 1, seed: Seed(1) }, |crash| {
+            let told = format!("{told}: {crash}");
+            let devices = shared(crash.devices);
+            let garden = open(&devices, LIMITS).unwrap_or_else(|error| panic!("{told}: {error}"));
+            assert_eq!(find_difference(want, &tree_of(&garden)), None, "{told}");
+            // The damaged superblock may lie there yet: the next one is written over it.
+            let left = findings(&devices);
+            assert!(left.iter().all(|finding| finding.starts_with("superblock ")), "{told}: {left:?}");
+            let fs = garden.volume(VOLUME).unwrap();
+            fs.make_node(&caller(3), Ino::ROOT, b"later", &NewNode::file(0o600)).unwrap();
+            garden.consistency_point().unwrap();
+            assert_eq!(findings(&devices), [""; 0], "{told}");
+        });
+    }
+    assert_eq!((refused, whole), (3 * 14, 3 * 6));
+}
+
+#[test]
+fn power_may_be_lost_while_it_is_closed() {
+    for shape in SHAPES {
+        let mut count = 0;
+        let run = record_on(&shape, &story(), None, crash::LIMITS, &mut |rig| {
+            count += 1;
+            if count % 4 == 0 {
+                rig.garden().close_point().unwrap();
+            }
+        });
+        let plan = CrashPlan { exhaustive_up_to: 4, samples: 6, tears: 3, seed: Seed(2) };
+        let states = check_crashes(&run.recording, &run.trees, &plan);
+        assert!(states > 200, "{states} states");
+    }
+}
