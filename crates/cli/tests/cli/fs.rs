@@ -16,8 +16,13 @@ use super::{
 };
 
 fn mkfs(lab: &Lab) {
-    let made = lab.run(["fs", "mkfs", "garden", "g", "--size", "64MiB", "--data-drives", "3", "--seed", "7"]).good();
-    assert!(made.stdout.contains("in 4 drives, one of them parity"), "{}", made.stdout);
+    let told = mkfs_with(lab, &[]);
+    assert!(told.contains("in 4 drives, one of them parity"), "{told}");
+}
+
+fn mkfs_with(lab: &Lab, more: &[&str]) -> String {
+    let all = ["fs", "mkfs", "garden", "g", "--size", "64MiB", "--data-drives", "3", "--seed", "7"];
+    lab.run([&all[..], more].concat()).good().stdout
 }
 
 /// Mounts `g` on `mnt` and waits until it is there.
@@ -102,13 +107,15 @@ fn with_write_back_what_was_synced_before_a_kill_is_there_after_it() {
         return;
     }
     for who in ["--write-back", "--write-back=engine"] {
-        assert_is_there_after_a_kill(who);
+        for parity in [&[][..], &["--no-parity"]] {
+            assert_is_there_after_a_kill(who, parity);
+        }
     }
 }
 
-fn assert_is_there_after_a_kill(who: &str) {
+fn assert_is_there_after_a_kill(who: &str, parity: &[&str]) {
     let lab = Lab::new();
-    mkfs(&lab);
+    mkfs_with(&lab, parity);
     let mut child = mount(&lab, &[who, "--point-every", "3600"]);
     write_and_copy(&lab);
     // What was closed the engine has, in this order; one sync makes all of it durable.

@@ -19,12 +19,22 @@ fn contents(device: &dyn BlockDevice) -> Vec<u8> {
     all
 }
 
+/// Blocks are moved to clean areas in the second half of each run; in the last one snapshots come and go.
 #[test]
 fn a_compact_device_gives_the_same_drives_as_memory() {
-    for load in [LoadKind::Random, LoadKind::Oltp { units: 2 }, LoadKind::Runs { longest: 200 }] {
+    let snapshots = Some(Rotation { every_percent: 10, kept: 2 });
+    for (load, snapshots) in [
+        (LoadKind::Random, None),
+        (LoadKind::Oltp { units: 2 }, None),
+        (LoadKind::Runs { longest: 200 }, None),
+        (LoadKind::Runs { longest: 200 }, snapshots),
+    ] {
+        let setup = Setup { snapshots, ..setup() };
         let run = |make: &dyn Fn(String, Bytes) -> Arc<dyn BlockDevice>| {
-            let mut trial = Trial::on(setup(), load, Rig::on(&setup(), make).unwrap()).unwrap();
-            trial.run(700).unwrap();
+            let mut trial = Trial::on(setup.clone(), load, Rig::on(&setup, make).unwrap()).unwrap();
+            trial.run(350).unwrap();
+            trial.set_cleaning(CleaningPolicy::Default);
+            trial.run(350).unwrap();
             let drives: Vec<Vec<u8>> = trial.rig().drives().iter().map(|drive| contents(drive)).collect();
             (trial.series().clone(), drives)
         };
@@ -32,6 +42,7 @@ fn a_compact_device_gives_the_same_drives_as_memory() {
         let (others, other_drives) = run(&|name, size| Arc::new(MemoryDevice::new(name, size)));
         assert_eq!(series, others, "{load:?}");
         assert!(series.points.len() > 5 && series.sum().writes.blocks > 1000, "{load:?}");
+        assert!(series.sum().relocations > 0, "{load:?}");
         for (number, (one, other)) in drives.iter().zip(&other_drives).enumerate() {
             assert!(one == other, "{load:?}: drive {number} differs");
         }

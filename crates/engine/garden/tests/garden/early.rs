@@ -12,6 +12,7 @@ use senesce_garden::{Acknowledge, Limits};
 
 use crate::{
     crash::{LIMITS, TINY, story},
+    guard::guard,
     rig::{Devices, Rig, Shape, VOLUME, caller, findings, open, shared},
 };
 
@@ -22,10 +23,12 @@ struct Run {
     recording: Recording,
     /// After each operation.
     trees: Vec<Tree>,
+    /// Consistency points that were written while operations went on.
+    beside: u64,
 }
 
 /// Without parity consistency points are written while operations go on.
-const PLAIN: Shape = Shape { groups: &[(1, false), (2, false)], media: &[], stripes: 128, log_bytes: 400 << 10 };
+const PLAIN: Shape = Shape { groups: &[(1, false), (2, false)], media: &[], stripes: 1024, log_bytes: 400 << 10 };
 
 fn record(shape: &Shape, operations: &[Operation], limits: Limits) -> Run {
     let devices: Vec<Arc<MemoryDevice>> = shape.devices().into_iter().map(Arc::new).collect();
@@ -34,7 +37,7 @@ fn record(shape: &Shape, operations: &[Operation], limits: Limits) -> Run {
     rig.garden().consistency_point().unwrap();
     drop(rig);
     let (recording, devices) = Recording::new(devices.iter().map(|device| device.fork()).collect());
-    let mut rig = Rig::closed(shared(devices), limits);
+    let mut rig = Rig::closed(guard(&shared(devices)), limits);
     rig.open().unwrap();
     rig.garden().set_acknowledge(Acknowledge::Done).unwrap();
     let model = &mut ModelFs::new(Bytes(Bytes::GIB));
@@ -55,7 +58,8 @@ fn record(shape: &Shape, operations: &[Operation], limits: Limits) -> Run {
             recording.mark(number);
         }
     }
-    Run { recording, trees }
+    let beside = rig.garden().report().counts.points_beside;
+    Run { recording, trees, beside }
 }
 
 /// The number of the operation whose tree is there; it must be at or after the last sync.
@@ -86,6 +90,7 @@ fn a_moment_at_or_after_the_last_sync_is_there_whenever_power_is_lost() {
         let run = record(&shape, &story(), limits);
         let (states, between) = check(&run, &plan);
         assert!(states > 60 && between > 10, "{states} states, {between} of them after the last sync");
+        assert_eq!(run.beside > 0, shape.groups == PLAIN.groups, "{} points while operations went on", run.beside);
     }
 }
 
@@ -94,19 +99,20 @@ fn a_moment_at_or_after_the_last_sync_is_there_whenever_power_is_lost() {
 const DRAWN: &[(u64, usize, Shape, bool, usize)] = &[
     (0, 300, TINY, false, 6),
     (1, 200, TINY, true, 4),
-    (2, 200, PLAIN, false, 4),
+    (2, 900, PLAIN, false, 2),
     (3, 150, TINY, true, 4),
     (4, 200, TINY, false, 4),
-    (5, 150, PLAIN, true, 4),
-    (6, 300, PLAIN, false, 6),
+    (5, 600, PLAIN, true, 4),
+    (6, 600, PLAIN, false, 2),
 ];
 
 #[test]
 fn so_it_is_for_drawn_operations() {
-    let options =
-        SequenceOptions { boundaries: vec![0, 1, 160, 4096, 40_960], reopen: false, ..SequenceOptions::default() };
-    let mut all_between = 0;
+    let (mut all_between, mut beside) = (0, 0);
     for &(seed, operations, shape, is_roomy, samples) in DRAWN {
+        let largest = if shape.stripes > 512 { 160_000 } else { 40_960 };
+        let boundaries = vec![0, 1, 160, 4096, largest];
+        let options = SequenceOptions { boundaries, reopen: false, ..SequenceOptions::default() };
         let drawn: Vec<Operation> = Draw::new(Seed(seed), &options).take(operations).collect();
         let dirty_bytes = if is_roomy { 64 << 20 } else { LIMITS.dirty_bytes };
         let run = record(&shape, &drawn, Limits { dirty_bytes, ..LIMITS });
@@ -114,8 +120,10 @@ fn so_it_is_for_drawn_operations() {
         let (states, between) = check(&run, &plan);
         assert!(states > 10, "seed {seed}: {states} states");
         all_between += between;
+        beside += run.beside;
     }
     assert!(all_between > 10, "{all_between} states after the last sync");
+    assert!(beside > 10, "{beside} points while operations went on");
 }
 
 #[test]

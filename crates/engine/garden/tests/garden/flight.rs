@@ -12,7 +12,10 @@ use senesce_core::Bytes;
 use senesce_fsapi::{FileSystem, FsError, Ino, NewNode, SetAttributes};
 use senesce_garden::{Acknowledge, Limits};
 
-use crate::rig::{Devices, Rig, Shape, caller, findings};
+use crate::{
+    guard::guard,
+    rig::{Devices, Rig, Shape, caller, findings},
+};
 
 const SHAPE: Shape = Shape { groups: &[(1, false)], media: &[], stripes: 4096, log_bytes: 1 << 20 };
 /// Little memory: what is not held leaves.
@@ -109,7 +112,7 @@ fn what_it_carries_is_read_written_over_and_removed_meanwhile() {
     let (log, drive) = (devices.pop().unwrap(), devices.pop().unwrap());
     let drive = Arc::new(Gate { inner: drive, is_shut: Mutex::new(false), changed: Condvar::new() });
     let all: Devices = vec![drive.clone(), Arc::new(log)];
-    let mut rig = Rig::on(&SHAPE, all.clone(), LIMITS);
+    let mut rig = Rig::on(&SHAPE, guard(&all), LIMITS);
     let (ino, cut, gone) = (file(&rig, b"file"), file(&rig, b"cut"), file(&rig, b"gone"));
     rig.garden().consistency_point().unwrap();
     rig.garden().set_acknowledge(Acknowledge::Done).unwrap();
@@ -149,7 +152,7 @@ fn one_that_fails_is_told_at_the_next_sync_and_leaves_what_was_synced() {
     let (log, drive) = (devices.pop().unwrap(), devices.pop().unwrap());
     let drive = Arc::new(FaultDevice::new(drive));
     let all: Devices = vec![drive.clone(), Arc::new(log)];
-    let mut rig = Rig::on(&SHAPE, all.clone(), LIMITS);
+    let mut rig = Rig::on(&SHAPE, guard(&all), LIMITS);
     let ino = file(&rig, b"file");
     fill(&rig, ino, 0..20, 0);
     rig.garden().consistency_point().unwrap();

@@ -29,9 +29,17 @@ struct Guard {
     state: Arc<Mutex<State>>,
 }
 
-/// Puts guards before the drives; the log, the last device, has none.
+/// Puts guards before the drives, which may hold an aggregate; the log, the last device, has none.
 pub fn guard(devices: &Devices) -> Devices {
-    let state = Arc::new(Mutex::new(State { used: HashSet::new(), newest: 2 * SLOT, written: false }));
+    let (log, drives) = devices.split_last().unwrap();
+    let used = collect_used_slots(drives, log).unwrap_or_default().into_iter().collect();
+    let number = |slot: u64| {
+        let mut bytes = [0; 8];
+        drives[0].read_at(slot * SLOT + 32, &mut bytes).unwrap();
+        u64::from_le_bytes(bytes)
+    };
+    let newest = if number(1) > number(2) { SLOT } else { 2 * SLOT };
+    let state = Arc::new(Mutex::new(State { used, newest, written: false }));
     let guard = |(number, device): (usize, &Arc<dyn BlockDevice>)| {
         let state = state.clone();
         Arc::new(Guard { number, device: device.clone(), all: devices.clone(), state }) as Arc<dyn BlockDevice>

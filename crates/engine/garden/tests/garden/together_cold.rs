@@ -1,7 +1,9 @@
 //! All that the gardener can do, at once: areas are cleaned, what is read is written together, blocks are packed, recompacted, found to
 //! be the same, tiered into objects and moved from object to object, snapshots come and go, and power is lost.
 
-use senesce_block::CrashPlan;
+use std::{path::Path, sync::Arc};
+
+use senesce_block::{BlockDevice, CrashPlan, FileDevice, FileOptions, MemoryDevice};
 use senesce_core::{Rng, Seed};
 use senesce_fsapi::{
     FileKind, FileSystem, Ino,
@@ -14,8 +16,8 @@ use crate::{
     dedup::draw,
     gardening::EAGER,
     guard::guard,
-    rig::{LARGE, Rig, Shape, VOLUME, caller, shared},
-    snapshot_crash::{Event, Play, Setting, check_run, record_as},
+    rig::{Devices, LARGE, Rig, Shape, VOLUME, caller, shared},
+    snapshot_crash::{Event, Play, Setting, check_run, check_some, record_as},
     tier_crash::new_store,
 };
 
@@ -32,16 +34,16 @@ fn file(number: u64) -> String {
     format!("file {number}")
 }
 
-/// What happens next, and the snapshots that there are then.
-fn draw_event(rng: &mut Rng, names: &mut Vec<String>, number: u64) -> Event {
+/// What happens next on so many allocation areas, and the snapshots that there are then.
+fn draw_event(rng: &mut Rng, names: &mut Vec<String>, number: u64, areas: u64) -> Event {
     match rng.below(40) {
         0 | 1 if names.len() < 5 => {
             names.push(format!("snapshot {number}"));
             Event::Create(names[names.len() - 1].clone())
         }
         2 if !names.is_empty() => Event::Delete(names.remove(rng.below(names.len() as u64) as usize)),
-        3 | 4 => Event::MoveArea(rng.below(AREAS)),
-        5 => Event::Scan(1 + rng.below(AREAS)),
+        3 | 4 => Event::MoveArea(rng.below(areas)),
+        5 => Event::Scan(1 + rng.below(areas)),
         6 | 7 => Event::FixUp(1 + rng.below(300)),
         8 | 9 => Event::Dedup(1 + rng.below(200)),
         10 => Event::Reclaim(1),
@@ -98,7 +100,7 @@ fn everything_goes_on(seed: u64, fix_up: FixUp, packing: Packing) -> [u64; 8] {
     play.play(&mut rig, &Event::Do(make("file 5", FileKind::File)));
     play.play(&mut rig, &Event::Do(write("file 5", 0, 40 << 12)));
     for number in 0..600 {
-        play.play(&mut rig, &draw_event(&mut rng, &mut names, number));
+        play.play(&mut rig, &draw_event(&mut rng, &mut names, number, AREAS));
         if number % 50 == 49 {
             assert_eq!(play.state.find_difference(rig.garden()), None, "seed {seed}, event {number}");
             assert_eq!(rig.check(), Ok(()), "seed {seed}, event {number}");
@@ -127,6 +129,53 @@ fn everything_goes_on(seed: u64, fix_up: FixUp, packing: Packing) -> [u64; 8] {
     assert!(lost <= 10, "seed {seed}: {lost} blocks did not come back");
     let ([moved, fixed, shared], [tiered, again, rewritten, deleted]) = (play.gardened, play.cold);
     [moved, fixed, shared, play.recompacted, tiered, again, rewritten, deleted]
+}
+
+/// All bytes of the devices after drawn events of all kinds.
+fn play_on(devices: &Devices) -> Vec<Vec<u8>> {
+    let mut rig = Rig::closed(devices.clone(), LIMITS);
+    crate::rig::format(&SMALLER, &rig.devices);
+    rig.store = Some(new_store());
+    crate::rig::open(&rig.devices, LIMITS).unwrap().create_volume(VOLUME, &SMALLER.volume()).unwrap();
+    rig.open().unwrap();
+    set_root(rig.fs()).unwrap();
+    rig.garden().set_packing(VOLUME, Packing { group_blocks: 2, compaction: true }).unwrap();
+    let mut play = Play::new(ALL);
+    let mut rng = Rng::for_purpose(Seed(9), "the same bytes");
+    let mut names = Vec::new();
+    for event in [make("file 5", FileKind::File), write("file 5", 0, 40 << 12)] {
+        play.play(&mut rig, &Event::Do(event));
+    }
+    for number in 0..250 {
+        play.play(&mut rig, &draw_event(&mut rng, &mut names, number, SMALLER.stripes / 64));
+    }
+    rig.garden().consistency_point().unwrap();
+    let ([moved, fixed, shared], [tiered, ..]) = (play.gardened, play.cold);
+    let done = [moved, fixed, shared, tiered, play.recompacted, names.len() as u64];
+    assert!(done.iter().all(|&done| done > 0), "{done:?}");
+    let contents = |device: &Arc<dyn BlockDevice>| {
+        let mut bytes = vec![0; device.size().0 as usize];
+        device.read_at(0, &mut bytes).unwrap();
+        bytes
+    };
+    devices.iter().map(contents).collect()
+}
+
+const SMALLER: Shape = Shape { stripes: 512, ..SHAPE };
+
+#[test]
+fn the_same_events_give_the_same_bytes_in_memory_and_in_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let on_file = |like: MemoryDevice, dir: &Path| {
+        FileDevice::create(&dir.join(like.name()), like.size(), FileOptions::default()).unwrap()
+    };
+    let in_files = SMALLER.devices().into_iter().map(|device| on_file(device, dir.path())).collect();
+    let (one, other, files) =
+        (play_on(&shared(SMALLER.devices())), play_on(&shared(SMALLER.devices())), play_on(&shared(in_files)));
+    for (number, one) in one.iter().enumerate() {
+        assert!(*one == other[number], "device {number} in memory");
+        assert!(*one == files[number], "device {number} in a file");
+    }
 }
 
 /// Two files in pieces, one of them in part a clone of the other, which are read, tiered, written over and tiered again.
@@ -220,4 +269,59 @@ fn power_may_be_lost_while_blocks_go_to_objects_and_all_else_goes_on() {
         }
     });
     assert!(states > 200, "{states} states");
+}
+
+/// Events as they are drawn, on the volume of a recorded run.
+fn drawn(seed: u64, count: u64) -> Vec<Event> {
+    const AREAS: u64 = crate::snapshot_crash::SHAPE.stripes / 64;
+    let mut rng = Rng::for_purpose(Seed(seed), "together with losses of power");
+    let mut names = Vec::new();
+    let mut events = vec![Event::Do(make("file 5", FileKind::File))];
+    // No more at once than one record has room for.
+    events.extend([0, 20 << 12].map(|at| Event::Do(write("file 5", at, 20 << 12))));
+    events.extend((0..count).map(|number| draw_event(&mut rng, &mut names, number, AREAS)));
+    events
+}
+
+/// Plays drawn events and opens one of so many states that losses of power leave, every third of them without a drive. Says how many there
+/// were, and as [`everything_goes_on`] what was done.
+fn power_may_be_lost(seed: u64, count: u64, plan: &CrashPlan, of: usize) -> (usize, [u64; 8]) {
+    let group_blocks = [2, 8][seed as usize % 2];
+    let fix_up = [FixUp::OnRead, FixUp::Scan, FixUp::Never][seed as usize % 3];
+    let packing = Packing { group_blocks, compaction: true };
+    let setting = Setting { packing, gardening: Gardening { fix_up, ..ALL }, ..setting() };
+    let run = record_as(&drawn(seed, count), &setting);
+    let states = check_some(&run, plan, of, |count, devices| {
+        let looked = count / of;
+        if looked.is_multiple_of(3) {
+            devices.remove(looked / 3 % 3);
+        }
+    });
+    let ([moved, fixed, shared], [tiered, again, rewritten, deleted]) = (run.gardened, run.cold);
+    (states, [moved, fixed, shared, run.recompacted, tiered, again, rewritten, deleted])
+}
+
+#[test]
+fn power_may_be_lost_in_drawn_runs_of_everything() {
+    let (mut states, mut sums) = (0, [0; 8]);
+    for seed in 0..2 {
+        let plan = CrashPlan { exhaustive_up_to: 0, samples: 1, tears: 0, seed: Seed(seed) };
+        let (looked, done) = power_may_be_lost(seed, 80, &plan, 2);
+        states += looked;
+        sums.iter_mut().zip(done).for_each(|(sum, new)| *sum += new);
+    }
+    let [moved, _, shared, recompacted, tiered, _, _, deleted] = sums;
+    let all = [moved, shared, recompacted, tiered, deleted];
+    assert!(states > 500 && all.iter().all(|&done| done > 0), "{states} states, {sums:?}");
+}
+
+/// Many minutes; `.ci/nightly` runs it.
+#[test]
+#[ignore = "many minutes"]
+fn power_may_be_lost_in_many_drawn_runs_of_everything() {
+    for seed in 100..130 {
+        let plan = CrashPlan { exhaustive_up_to: 2, samples: 2, tears: 1, seed: Seed(seed) };
+        let (states, done) = power_may_be_lost(seed, 120, &plan, 1);
+        println!("seed {seed}: {states} states, {done:?}");
+    }
 }
