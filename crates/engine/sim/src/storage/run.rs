@@ -167,7 +167,7 @@ impl<'a> Run<'a> {
             next: (0, 0),
             open: BTreeMap::new(),
             held: VecDeque::new(),
-            goes_by_itself: trace.goes_by_itself(),
+            goes_by_itself: trace.goes_by_itself(&setup.cpu),
             durable: 0,
             logged: VecDeque::new(),
             running: None,

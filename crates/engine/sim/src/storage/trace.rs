@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CpuEvents, Error};
+use crate::{CpuEvents, CpuProfile, Error};
 
 /// Blocks of a drive that one request reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub struct Operation {
 
 /// A consistency point, and the operations that make it.
 ///
-/// A point may be there for what is done beside clients: if no operation of a trace writes, but its points have work, then each begins as soon
+/// A point may be there for what is done beside clients: if no operation of a trace writes, but its points take time, then each begins as soon
 /// as the one before is durable, and whatever operations come meanwhile come besides.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PointTrace {
@@ -78,17 +78,17 @@ impl PointTrace {
         self.operations.iter().any(|operation| operation.write)
     }
 
-    fn has_work(&self) -> bool {
+    /// Whether it takes time. Events that the table has for nothing do not: points of these would follow each other without an end.
+    fn takes_time(&self, cpu: &CpuProfile) -> bool {
         !(self.scanned.is_empty() && self.reads.is_empty() && self.writes.is_empty())
-            || self.scan_events != CpuEvents::default()
-            || self.events != CpuEvents::default()
+            || cpu.cost(&self.scan_events.plus(&self.events)) > 0
     }
 }
 
 impl Trace {
-    /// Whether points begin without operations that write.
-    pub(super) fn goes_by_itself(&self) -> bool {
-        !self.points.iter().any(PointTrace::is_written) && self.points.iter().any(PointTrace::has_work)
+    /// Whether points begin without operations that write, on processors of this table.
+    pub(super) fn goes_by_itself(&self, cpu: &CpuProfile) -> bool {
+        !self.points.iter().any(PointTrace::is_written) && self.points.iter().any(|point| point.takes_time(cpu))
     }
 
     /// Refuses what cannot be simulated: no points, a point that nobody writes while others are written, drives that are not there.

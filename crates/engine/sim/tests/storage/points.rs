@@ -1,0 +1,89 @@
+//! Consistency points beside clients.
+
+use senesce_core::{BlockOp, Nanos, Seed};
+use senesce_sim::{
+    Arrivals, CpuEvents, Distribution,
+    storage::{
+        Happening, Operation, PointTrace, StorageLoad, SyntheticTrace, Trace, compute_storage, compute_storage_observed,
+    },
+};
+
+use super::{chain, disks, open, run, synthetic};
+
+#[test]
+fn a_trace_without_writes_has_no_consistency_points() {
+    let read = Operation { blocks: 1, reads: vec![chain(1, 7, 1)], ..Operation::default() };
+    let point = PointTrace { operations: vec![read], ..PointTrace::default() };
+    let figures =
+        compute_storage(&disks(3), &Trace { points: vec![point; 2], before: Vec::new() }, &open(20, 300)).unwrap();
+    assert_eq!((figures.points.count, figures.reads.count, figures.writes.count), (0, 300, 0));
+}
+
+#[test]
+fn a_full_log_holds_operations_back_and_loses_none() {
+    // Ten blocks a point, each a seek on one of two disks: a fraction of what comes.
+    let trace = SyntheticTrace { operations: 10, reads_per_mille: 0, drives: 3, ..synthetic(1) };
+    let arrivals = Arrivals::Closed { customers: 50, think: Distribution::Exact(Nanos(100_000)) };
+    let load = StorageLoad { arrivals, warm_up: 500, operations: 3000, seed: Seed(3) };
+    let figures = run(&disks(3), &trace, &load);
+    assert!(figures.held.count > 2500, "{:?}", figures.held);
+    // As fast as consistency points come, to the last operation.
+    let points_per_second = 1e9 / figures.points.mean;
+    assert!((figures.per_second / (10.0 * points_per_second) - 1.0).abs() < 0.05, "{figures:?}");
+    assert!(figures.processors.utilisation < 0.3);
+}
+
+#[test]
+fn points_get_done_however_many_clients_come() {
+    // More reads than the disks can serve: the point still ends, because its requests age.
+    let trace = SyntheticTrace { reads_per_mille: 950, operations: 100, points: 80, hits_per_mille: 0, ..synthetic(8) };
+    let figures = run(&disks(8), &trace, &open(4000, 6000));
+    assert!(!figures.kept_up);
+    assert!(figures.points.count >= 10, "{:?}", figures.points);
+    let background: f64 = figures.drives.iter().map(|drive| drive.busy[1]).sum();
+    assert!(background > 0.1, "{background}");
+}
+
+#[test]
+fn what_is_done_beside_clients_goes_on_by_itself_and_its_one_thread_reads_one_after_the_other() {
+    let hit = Operation { blocks: 1, cache_hits: 1, ..Operation::default() };
+    let point = PointTrace {
+        operations: vec![hit],
+        scanned: vec![chain(1, 0, 1), chain(2, 0, 1), chain(0, 64, 1)],
+        // 120 us, so 40 and the chain's 4 each.
+        scan_events: CpuEvents { context_check: 200, ..CpuEvents::default() },
+        writes: vec![chain(0, 8192, 1)],
+        ..PointTrace::default()
+    };
+    let trace = Trace { points: vec![point], before: Vec::new() };
+    let (mut scanned, mut points) = (Vec::new(), 0);
+    let mut look = |now: Nanos, happening| match happening {
+        Happening::Request { op: BlockOp::Read, drive, .. } => scanned.push((now.0, drive)),
+        Happening::PointDone(number) => {
+            assert_eq!(number, points);
+            points += 1;
+        }
+        _ => {}
+    };
+    compute_storage_observed(&disks(3), &trace, &open(1000, 100), &mut look).unwrap();
+    assert!(points > 3 && scanned.len() as u64 >= 3 * points, "nobody writes, and still there were {points} points");
+    // A disk gives what it was asked for; then the thread works, and only then it reads on.
+    for pair in scanned.windows(2) {
+        assert!(pair[1].0 >= pair[0].0 + 44_000, "{pair:?}");
+        assert_eq!(pair[1].1, (pair[0].1 + 1) % 3);
+    }
+}
+
+#[test]
+fn events_that_the_table_has_for_nothing_do_not_make_points_follow_each_other_for_ever() {
+    let hit = Operation { blocks: 1, cache_hits: 1, ..Operation::default() };
+    let free = CpuEvents { relocation: 5, ..CpuEvents::default() };
+    let point = PointTrace { operations: vec![hit], scan_events: free, events: free, ..PointTrace::default() };
+    let trace = Trace { points: vec![point], before: Vec::new() };
+    let mut setup = disks(3);
+    let figures = compute_storage(&setup, &trace, &open(1000, 100)).unwrap();
+    assert_eq!((figures.points.count, figures.reads.count), (0, 100), "moving is for nothing in this table");
+    setup.cpu.times.relocation = 1_000;
+    let figures = compute_storage(&setup, &trace, &open(1000, 100)).unwrap();
+    assert!(figures.points.count > 100 && figures.points.mean >= 10_000.0, "{:?}", figures.points);
+}
