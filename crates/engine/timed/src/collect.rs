@@ -9,7 +9,10 @@ use senesce_sim::{
 };
 use senesce_trials::{Point, Request};
 
-use crate::Entry;
+use crate::{
+    Entry,
+    tape::{blocks, content, part},
+};
 
 /// An operation, from what drives were asked for while it was done.
 ///
@@ -54,10 +57,6 @@ pub fn compute_operation(request: &Request, file: u64, ahead: &Range<u64>, entri
     operation
 }
 
-fn content(trailer: &Trailer, file: u64) -> Option<u64> {
-    (trailer.of_volume && trailer.level == 0 && trailer.file == file).then_some(trailer.block)
-}
-
 /// Inodes of volumes are contents of a file of their own with a small number; all that an aggregate has is pointers of some kind.
 fn is_of_pointers(trailer: &Trailer) -> bool {
     !trailer.of_volume || trailer.level > 0 || trailer.file < FIRST_USER
@@ -68,20 +67,13 @@ const FIRST_USER: u64 = 16;
 
 /// A consistency point, from its operations, what drives were asked for after the last of them, and what the garden counted.
 pub fn compute_point(operations: Vec<Operation>, counted: &Point, entries: Vec<Entry>) -> PointTrace {
-    let (mut reads, mut writes) = (Vec::new(), Vec::new());
-    for entry in entries {
-        match entry {
-            Entry::Read(chain, _) => reads.push(chain),
-            Entry::Write(chain) => writes.push(chain),
-        }
-    }
-    let blocks = reads.iter().map(|chain| u64::from(chain.blocks)).sum::<u64>();
+    let (reads, writes) = part(entries);
     let moved = counted.relocations + counted.metadata_relocations;
     let events = CpuEvents {
         block_clean: counted.writes.blocks,
         xor: counted.writes.blocks + counted.parity_reads.blocks,
         // What is read for parity is only added up.
-        context_check: blocks.saturating_sub(counted.parity_reads.blocks),
+        context_check: blocks(&reads).saturating_sub(counted.parity_reads.blocks),
         map_lookup: moved,
         relocation: moved,
         fix_up: counted.fix_ups,

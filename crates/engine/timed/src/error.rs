@@ -12,6 +12,12 @@ pub enum Error {
     /// The simulation refuses what it was given.
     #[error(transparent)]
     Sim(#[from] senesce_sim::Error),
+    /// A client only read, and a drive was written: the trace has no place for that.
+    #[error(
+        "drive {} wrote {} blocks from {} on while a client only read; what is dirty should be written by a consistency point before reads are collected",
+        .0.drive, .0.blocks, .0.block
+    )]
+    WrittenByRead(senesce_sim::storage::Chain),
     /// Something that there is not.
     #[error("{what}")]
     Unknown {

@@ -11,7 +11,10 @@ use senesce_sim::{
 };
 use senesce_trials::{Kind, PAGE, PackedRig, Point, Scale, Setup};
 
-use crate::{Entry, Result, Tape, TapedDrive, Window};
+use crate::{
+    Entry, Error, Result, Tape, TapedDrive, Window,
+    tape::{blocks, content, part},
+};
 
 /// Blocks of a page.
 const PAGE_BLOCKS: u32 = (PAGE / 4096) as u32;
@@ -116,7 +119,7 @@ impl PackedTrial {
             self.rig.read(rng.below(self.rig.pages()))?;
             let now = self.rig.report().counts.redirects;
             let compressed = self.kind.group_blocks() > 0;
-            done.push(compute_packed_operation(self.tape.take(), self.rig.file(), now - redirects, compressed));
+            done.push(compute_packed_operation(self.tape.take(), self.rig.file(), now - redirects, compressed)?);
             redirects = now;
         }
         Ok(done)
@@ -124,11 +127,14 @@ impl PackedTrial {
 }
 
 /// A page that a client read. What holds contents of its file, or several chunks, is contents; all else is pointers, or the map if it is read behind
-/// contents. So many of the last contents were read again, because a pointer was stale.
-fn compute_packed_operation(entries: Vec<Entry>, file: u64, redirects: u64, compressed: bool) -> Operation {
+/// contents. So many of the last contents were read again, because a pointer was stale. Errors: `WrittenByRead`.
+fn compute_packed_operation(entries: Vec<Entry>, file: u64, redirects: u64, compressed: bool) -> Result<Operation> {
     let mut operation = Operation { blocks: PAGE_BLOCKS, ..Operation::default() };
     for entry in entries {
-        let Entry::Read(chain, trailers) = entry else { continue };
+        let (chain, trailers) = match entry {
+            Entry::Read(chain, trailers) => (chain, trailers),
+            Entry::Write(chain) => return Err(Error::WrittenByRead(chain)),
+        };
         if trailers.iter().any(|trailer| is_contents(trailer.as_ref(), file)) {
             operation.reads.push(chain);
         } else if operation.reads.is_empty() {
@@ -143,12 +149,12 @@ fn compute_packed_operation(entries: Vec<Entry>, file: u64, redirects: u64, comp
         true => operation.cache_hits = PAGE_BLOCKS,
         false => operation.decompressed = if compressed { PAGE_BLOCKS } else { 0 },
     }
-    operation
+    Ok(operation)
 }
 
 /// A compacted block's trailer says no more than that it is one.
 fn is_contents(trailer: Option<&Trailer>, file: u64) -> bool {
-    trailer.is_none_or(|trailer| trailer.of_volume && trailer.level == 0 && trailer.file == file)
+    trailer.is_none_or(|trailer| content(trailer, file).is_some())
 }
 
 /// What processors do for a consistency point that writes chunks together: each is a block that gets a place.
@@ -166,18 +172,19 @@ fn compute_events(counted: &Point, before: &AggregateReport, now: &AggregateRepo
     }
 }
 
-fn blocks(chains: &[Chain]) -> u64 {
-    chains.iter().map(|chain| u64::from(chain.blocks)).sum()
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// What was read, and what was written.
-fn part(entries: Vec<Entry>) -> (Vec<Chain>, Vec<Chain>) {
-    let (mut reads, mut writes) = (Vec::new(), Vec::new());
-    for entry in entries {
-        match entry {
-            Entry::Read(chain, _) => reads.push(chain),
-            Entry::Write(chain) => writes.push(chain),
-        }
+    #[test]
+    fn what_a_read_makes_drives_write_is_not_left_out() {
+        let chain = Chain { drive: 3, block: 17, blocks: 2 };
+        let contents = Trailer { of_volume: true, level: 0, file: 40, block: 5 };
+        let entries = vec![Entry::Read(chain, vec![Some(contents); 2])];
+        let operation = compute_packed_operation(entries.clone(), 40, 0, false).unwrap();
+        assert_eq!((operation.reads, operation.cache_hits), (vec![chain], 0));
+        let written = [entries, vec![Entry::Write(chain)]].concat();
+        let refused = compute_packed_operation(written, 40, 0, false).unwrap_err().to_string();
+        assert!(refused.contains("drive 3") && refused.contains("2 blocks from 17 on"), "{refused}");
     }
-    (reads, writes)
 }

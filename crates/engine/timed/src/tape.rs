@@ -17,6 +17,28 @@ pub enum Entry {
     Write(Chain),
 }
 
+/// What was read, and what was written.
+pub(crate) fn part(entries: Vec<Entry>) -> (Vec<Chain>, Vec<Chain>) {
+    let (mut reads, mut writes) = (Vec::new(), Vec::new());
+    for entry in entries {
+        match entry {
+            Entry::Read(chain, _) => reads.push(chain),
+            Entry::Write(chain) => writes.push(chain),
+        }
+    }
+    (reads, writes)
+}
+
+/// Blocks of all chains.
+pub(crate) fn blocks(chains: &[Chain]) -> u64 {
+    chains.iter().map(|chain| u64::from(chain.blocks)).sum()
+}
+
+/// Which block of a file's contents it is, if it is one.
+pub(crate) fn content(trailer: &Trailer, file: u64) -> Option<u64> {
+    (trailer.of_volume && trailer.level == 0 && trailer.file == file).then_some(trailer.block)
+}
+
 #[derive(Default)]
 struct Written {
     /// Since it was last taken.

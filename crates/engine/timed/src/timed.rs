@@ -13,6 +13,7 @@ use senesce_trials::{CleaningPolicy, Fact, LoadKind, Point, Request, Rig, Setup,
 use crate::{
     Entry, Result, Tape, TapedDrive,
     collect::{compute_cleaning_events, compute_operation, compute_point},
+    tape::content,
 };
 
 /// An aggregate with a load, as in `senesce-trials`, on drives that are written down.
@@ -160,8 +161,8 @@ impl TimedTrial {
             Entry::Write(_) => Vec::new(),
         });
         // An area may hold older contents of a block as well, but not in use, and who reads for moving reads what is in use.
-        let contents = trailers.flatten().filter(|one| one.of_volume && one.level == 0 && one.file == file);
-        Ok((moves, contents.map(|trailer| trailer.block).collect()))
+        let contents = trailers.flatten().filter_map(|trailer| content(&trailer, file));
+        Ok((moves, contents.collect()))
     }
 
     /// Reads the file in order once from one end to the other by a single client, for whom the garden reads ahead, and writes together

@@ -2,19 +2,21 @@
 //!
 //! [`Autonomy`] does it, as a mount by load does, with its own settings: it has its turns before each consistency point, and each second it is told
 //! what the simulation of that second came to, and nothing of the next one. Seconds follow each other; of a day some are simulated.
+//!
+//! Nothing is gardened before the first night, so both arms are the same until then: all that is judged begins with that night.
 
 use std::ops::Range;
 
 use senesce_core::Nanos;
 use senesce_garden::{Autonomy, Cleaning, FixUp, Garden, Gardening, Seen};
 use senesce_sim::{
-    CpuProfile, Histogram,
-    storage::{Happening, StorageFigures, StorageSetup, compute_storage_observed},
+    CpuProfile, Histogram, SsdFill,
+    storage::{Happening, Model, StorageFigures, StorageLoad, StorageSetup, Trace, compute_storage_observed},
 };
 use senesce_trials::{Band, CleaningPolicy, Figure, LoadKind, Scale, Setup, tell_gardening};
 
 use super::{Experiment, Outcome, Run, Stage};
-use crate::{Error, Result, TimedTrial, Window, machine};
+use crate::{Error, Result, TimedTrial, machine};
 
 /// Turnovers before: fragmented, as the published systems are.
 const TURNOVERS: u64 = 4;
@@ -36,12 +38,17 @@ enum Arm {
 }
 
 /// What came of an arm.
+#[derive(Default)]
 struct Days {
     stages: Vec<Stage>,
-    /// Latencies by day, and by night.
+    /// Latencies by day, and by night, from the first night on.
     latencies: [Histogram; 2],
-    /// Of the first second of each day: whoever goes by what was before does not know yet.
+    /// Of the first second of each of these days: whoever goes by what was before does not know yet.
     mornings: Histogram,
+    /// The seconds of these days played again with one thing taken out, so that a difference has a cause.
+    without_redirects: Histogram,
+    /// And on flash that was filled in order, as no arm left it.
+    on_filled_flash: Histogram,
     /// Blocks moved by day, and by night.
     moved: [u64; 2],
 }
@@ -57,7 +64,10 @@ pub fn run(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
         all.spans().p99 as f64
     };
     let over = |days: &Days, hours: &[usize]| p99(days, hours) / p99(&nothing, hours);
-    let morning = by_room.mornings.spans().p99 as f64 / nothing.mornings.spans().p99 as f64;
+    let part = |one: &Histogram, other: &Histogram| one.spans().p99 as f64 / other.spans().p99 as f64;
+    let morning = part(&by_room.mornings, &nothing.mornings);
+    let without_redirects = part(&by_room.without_redirects, &nothing.without_redirects);
+    let on_filled_flash = part(&by_room.on_filled_flash, &nothing.on_filled_flash);
     let [by_day, by_night] = by_room.moved.map(|blocks| blocks as f64);
     // A point of a night may be longer than what is simulated of it, so seconds are those of its operations.
     let nights: f64 = by_room.stages.iter().filter(|stage| is_night(stage)).map(Stage::seconds).sum();
@@ -67,6 +77,9 @@ pub fn run(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
         Figure::new("the same by day", "", over(&by_room, &[0]), few),
         Figure::new("the same by night", "", over(&by_room, &[1]), few),
         Figure::new("the same in the first second of a day", "", morning, Band::any()),
+        Figure::new("the same by day if no pointer were stale", "", without_redirects, Band::any()),
+        Figure::new("the same by day on flash filled in order", "", on_filled_flash, Band::any()),
+        Figure::new("percent of the reads by day that are redirected", "", redirected_percent(&by_room), Band::any()),
         Figure::new(
             "part of the moved blocks that moved by night",
             "idle periods",
@@ -86,6 +99,7 @@ pub fn run(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
         ),
         "Gardening is that of a mount by load, with its settings (64 MiB/s at most; p99 may be a quarter above what clients are used to). It is told how busy processors and drives were, for how \
          long points were written, and how long operations took, of the second that has ended; so a day's first second has the pace of the night.".to_owned(),
+        "p99 is judged from the first night on: before that nothing is gardened, and both are the same.".to_owned(),
         "Between seconds queues are empty. Published are customers' systems that had idle processors; that gardening fits there is what is tried.".to_owned(),
     ];
     let stages = [nothing, by_room, always].into_iter().flat_map(|days| days.stages).collect();
@@ -112,6 +126,14 @@ impl Stage {
     }
 }
 
+/// Redirected reads of the days from the first night on.
+fn redirected_percent(days: &Days) -> f64 {
+    let later = days.stages.iter().skip(SECONDS[0]).filter(|stage| !is_night(stage)).map(|stage| stage.counted);
+    let (redirects, reads) =
+        later.fold((0, 0), |(redirects, reads), of| (redirects + of.redirects, reads + of.client_reads));
+    100.0 * redirects as f64 / reads as f64
+}
+
 /// Mean write chain of the last day and its night.
 fn last_chain(days: &Days) -> f64 {
     let last = days.stages.iter().rev().take(SECONDS[0] + SECONDS[1]).map(|stage| stage.counted.writes);
@@ -134,12 +156,11 @@ fn days(name: &str, arm: Arm, scale: Scale, profile: &CpuProfile) -> Result<Days
         // The same is wished.
         Arm::ByRoom => autonomy = Some(Autonomy::new(trial.trial().rig().garden(), wished, Nanos(0))),
     }
-    let mut days =
-        Days { stages: Vec::new(), latencies: Default::default(), mornings: Histogram::default(), moved: [0; 2] };
+    let mut days = Days::default();
     // Where a trial is cut down its seconds are, too.
     let second = SECOND * scale.turnover_percent.min(100) / 100;
     let (mut now, [by_day, by_night]) = (0, SECONDS);
-    for number in 0..(DAYS * scale.turnover_percent).div_ceil(100).max(1) as usize * (by_day + by_night) {
+    for number in 0..(DAYS * scale.turnover_percent).div_ceil(100).max(2) as usize * (by_day + by_night) {
         let of_day = number % (by_day + by_night);
         let at = usize::from(of_day >= by_day);
         // Clients fill a point in so long, by what they did in the one before.
@@ -151,16 +172,21 @@ fn days(name: &str, arm: Arm, scale: Scale, profile: &CpuProfile) -> Result<Days
             now += span;
             autonomy.as_mut().map_or(Ok(()), |autonomy| give_turns(autonomy, trial.rig().garden(), begun..now))
         })?;
-        let (figures, clients) = play(&system, &window, RATES[at])?;
-        let mut latencies = Histogram::default();
-        clients.iter().for_each(|&latency| latencies.add(latency));
+        let load = machine::open(RATES[at], window.operations());
+        let (figures, clients) = play(&system, &window.trace, &load)?;
+        if number >= by_day {
+            let latencies = histogram(&clients);
+            if of_day == 0 {
+                days.mornings.merge(&latencies);
+            }
+            days.latencies[at].merge(&latencies);
+            if at == 0 && arm != Arm::Always {
+                days.play_again(&system, &window.trace, &load)?;
+            }
+        }
         if let Some(autonomy) = &mut autonomy {
             autonomy.observe(see(Nanos(now), &figures, clients));
         }
-        if of_day == 0 {
-            days.mornings.merge(&latencies);
-        }
-        days.latencies[at].merge(&latencies);
         days.moved[at] += window.counted.relocations + window.counted.metadata_relocations;
         let each = system.cpu.cost(&window.cleaning_events()) as f64 / window.operations().max(1) as f64;
         let cleaning_cores = each * figures.per_second / 1e9;
@@ -188,11 +214,37 @@ fn give_turns(autonomy: &mut Autonomy, garden: &Garden, times: Range<u64>) -> Re
     Ok(())
 }
 
-/// Plays a window once; also gives the latencies, but for those until it is steady.
-fn play(system: &StorageSetup, window: &Window, rate: u64) -> Result<(StorageFigures, Vec<Nanos>)> {
-    let load = machine::open(rate, window.operations());
+impl Days {
+    /// Plays a second of a day without redirected reads, and on other flash.
+    fn play_again(&mut self, system: &StorageSetup, trace: &Trace, load: &StorageLoad) -> Result<()> {
+        let mut other = trace.clone();
+        for operation in other.points.iter_mut().flat_map(|point| &mut point.operations) {
+            operation.lookups.clear();
+            operation.redirected.clear();
+        }
+        self.without_redirects.merge(&histogram(&play(system, &other, load)?.1));
+        let other = Trace { points: trace.points.clone(), before: Vec::new() };
+        let mut system = system.clone();
+        for drives in &mut system.groups {
+            if let Model::Ssd { fill, .. } = &mut drives.model {
+                *fill = SsdFill::Sequential;
+            }
+        }
+        self.on_filled_flash.merge(&histogram(&play(&system, &other, load)?.1));
+        Ok(())
+    }
+}
+
+fn histogram(latencies: &[Nanos]) -> Histogram {
+    let mut all = Histogram::default();
+    latencies.iter().for_each(|&latency| all.add(latency));
+    all
+}
+
+/// Plays a trace once; also gives the latencies, but for those until it is steady.
+fn play(system: &StorageSetup, trace: &Trace, load: &StorageLoad) -> Result<(StorageFigures, Vec<Nanos>)> {
     let (mut latencies, mut arrived, mut answered) = (Vec::new(), Vec::new(), 0);
-    let figures = compute_storage_observed(system, &window.trace, &load, &mut |now, happening| match happening {
+    let figures = compute_storage_observed(system, trace, load, &mut |now, happening| match happening {
         Happening::Arrived(_) => arrived.push(now),
         Happening::Answered(number) => {
             answered += 1;

@@ -20,10 +20,6 @@ const VOLUME: &[u8] = b"volume";
 const PAGES_AN_AREA: u64 = 64;
 /// There are as many consistency points while the file is written once.
 const POINTS: u64 = 8;
-/// Quarters of a turnover that are written over at most.
-const QUARTERS: u64 = 32;
-/// A turnover that changes what is saved by fewer points is the last one.
-const REST: f64 = 0.2;
 
 /// Such a file.
 pub struct PackedRig {
@@ -44,9 +40,9 @@ impl PackedRig {
     /// Overwriting ends where so much is saved, in percent: what was published before recompaction.
     pub const PUBLISHED_REST: f64 = 27.0;
     /// Turnovers of overwriting at most.
-    pub const MOST_TURNOVERS: u64 = QUARTERS / 4;
+    pub const MOST_TURNOVERS: u64 = 8;
     /// Overwriting ends where a turnover changes what is saved by fewer points.
-    pub const REST_POINTS: f64 = REST;
+    pub const REST_POINTS: f64 = 0.2;
 
     /// Pages of the file at a scale: 128 MiB at an eighth.
     pub fn pages_of(scale: Scale) -> u64 {
@@ -162,12 +158,12 @@ impl PackedRig {
         let saved = |rig: &Self| Ok::<_, Error>(rig.survey()?.saved_percent().unwrap_or(f64::NAN));
         let mut rng = Rng::for_purpose(Seed(1), "packing");
         let mut before = saved(self)?;
-        for quarter in 1..=(QUARTERS * scale.turnover_percent / 100).max(1) {
+        for quarter in 1..=(4 * Self::MOST_TURNOVERS * scale.turnover_percent / 100).max(1) {
             for _ in 0..self.pages() / 4 {
                 self.write(rng.below(self.pages()))?;
             }
             let now = saved(self)?;
-            if now <= Self::PUBLISHED_REST || quarter % 4 == 0 && before - now < REST {
+            if now <= Self::PUBLISHED_REST || quarter % 4 == 0 && before - now < Self::REST_POINTS {
                 break;
             }
             if quarter % 4 == 0 {
