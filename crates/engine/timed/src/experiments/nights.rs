@@ -49,6 +49,8 @@ struct Days {
     without_redirects: Histogram,
     /// And on flash that was filled in order, as no arm left it.
     on_filled_flash: Histogram,
+    /// And with both.
+    with_neither: Histogram,
     /// Blocks moved by day, and by night.
     moved: [u64; 2],
 }
@@ -68,6 +70,7 @@ pub fn run(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
     let morning = part(&by_room.mornings, &nothing.mornings);
     let without_redirects = part(&by_room.without_redirects, &nothing.without_redirects);
     let on_filled_flash = part(&by_room.on_filled_flash, &nothing.on_filled_flash);
+    let with_neither = part(&by_room.with_neither, &nothing.with_neither);
     let [by_day, by_night] = by_room.moved.map(|blocks| blocks as f64);
     // A point of a night may be longer than what is simulated of it, so seconds are those of its operations.
     let nights: f64 = by_room.stages.iter().filter(|stage| is_night(stage)).map(Stage::seconds).sum();
@@ -79,6 +82,7 @@ pub fn run(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
         Figure::new("the same in the first second of a day", "", morning, Band::any()),
         Figure::new("the same by day if no pointer were stale", "", without_redirects, Band::any()),
         Figure::new("the same by day on flash filled in order", "", on_filled_flash, Band::any()),
+        Figure::new("the same by day with both taken out", "", with_neither, Band::any()),
         Figure::new("percent of the reads by day that are redirected", "", redirected_percent(&by_room), Band::any()),
         Figure::new(
             "part of the moved blocks that moved by night",
@@ -217,20 +221,22 @@ fn give_turns(autonomy: &mut Autonomy, garden: &Garden, times: Range<u64>) -> Re
 impl Days {
     /// Plays a second of a day without redirected reads, and on other flash.
     fn play_again(&mut self, system: &StorageSetup, trace: &Trace, load: &StorageLoad) -> Result<()> {
-        let mut other = trace.clone();
-        for operation in other.points.iter_mut().flat_map(|point| &mut point.operations) {
+        let mut straight = trace.clone();
+        for operation in straight.points.iter_mut().flat_map(|point| &mut point.operations) {
             operation.lookups.clear();
             operation.redirected.clear();
         }
-        self.without_redirects.merge(&histogram(&play(system, &other, load)?.1));
-        let other = Trace { points: trace.points.clone(), before: Vec::new() };
-        let mut system = system.clone();
-        for drives in &mut system.groups {
+        self.without_redirects.merge(&histogram(&play(system, &straight, load)?.1));
+        let mut filled = system.clone();
+        for drives in &mut filled.groups {
             if let Model::Ssd { fill, .. } = &mut drives.model {
                 *fill = SsdFill::Sequential;
             }
         }
-        self.on_filled_flash.merge(&histogram(&play(&system, &other, load)?.1));
+        let other = Trace { points: trace.points.clone(), before: Vec::new() };
+        self.on_filled_flash.merge(&histogram(&play(&filled, &other, load)?.1));
+        let neither = Trace { points: straight.points, before: Vec::new() };
+        self.with_neither.merge(&histogram(&play(&filled, &neither, load)?.1));
         Ok(())
     }
 }
