@@ -106,7 +106,7 @@ fn with_write_back_what_was_synced_before_a_kill_is_there_after_it() {
     if !root_or_skip("mounting") {
         return;
     }
-    for who in ["--write-back", "--write-back=engine"] {
+    for who in ["--write-back", "--write-back=engine", "--write-back=direct"] {
         for parity in [&[][..], &["--no-parity"]] {
             assert_is_there_after_a_kill(who, parity);
         }

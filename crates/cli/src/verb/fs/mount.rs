@@ -117,7 +117,7 @@ fn warn(garden: &Garden) {
         eprintln!("senesce: not used: {left_out}");
     }
     for unread in &report.unread_superblocks {
-        eprintln!("senesce: cannot be read: {unread}; another one is used, with what the log holds behind it");
+        eprintln!("senesce: cannot be read: {unread}; another one is used, with what belongs to it in the log");
     }
     if !report.missing_drives.is_empty() {
         eprintln!("senesce: drives {:?} are missing; their blocks come from parity", report.missing_drives);

@@ -33,9 +33,11 @@ pub fn find_common(parts: &[RunPart]) -> Vec<Fact> {
     matters.into_iter().filter_map(most).collect()
 }
 
-/// What a part does not have in common with them.
+/// What a part does not have in common with them; a matter that it does not have at all does not apply to it.
 pub fn find_particular(part: &RunPart, common: &[Fact]) -> Vec<Fact> {
-    list_facts(part).filter(|fact| !common.contains(fact)).collect()
+    let lacks = |common: &&Fact| list_facts(part).all(|fact| fact.what != common.what);
+    let lacking = common.iter().filter(lacks).map(|common| Fact::new(&common.what, "does not apply"));
+    list_facts(part).filter(|fact| !common.contains(fact)).chain(lacking).collect()
 }
 
 /// All of it as text: what is common, then a line for each part.

@@ -317,7 +317,7 @@ pub fn check_run(run: &Run, plan: &CrashPlan, lose: impl Fn(usize, &mut Devices)
     check_some(run, plan, 1, lose)
 }
 
-/// The same for one state of so many. Says how many there were.
+/// The same for one state of so many. Says how many these were.
 pub fn check_some(run: &Run, plan: &CrashPlan, of: usize, lose: impl Fn(usize, &mut Devices)) -> usize {
     let mut count = 0;
     run.recording.for_each_crash(plan, |crash| {
@@ -332,7 +332,7 @@ pub fn check_some(run: &Run, plan: &CrashPlan, of: usize, lose: impl Fn(usize, &
         lose(count, &mut devices);
         check_state(&devices, store.as_ref(), run, done, &told);
     });
-    count
+    count / of
 }
 
 #[test]

@@ -283,8 +283,8 @@ fn drawn(seed: u64, count: u64) -> Vec<Event> {
     events
 }
 
-/// Plays drawn events and opens one of so many states that losses of power leave, every third of them without a drive. Says how many there
-/// were, and as [`everything_goes_on`] what was done.
+/// Plays drawn events and opens one of so many states that losses of power leave, every third of them without a drive. Says how many it
+/// opened, and as [`everything_goes_on`] what was done.
 fn power_may_be_lost(seed: u64, count: u64, plan: &CrashPlan, of: usize) -> (usize, [u64; 8]) {
     let group_blocks = [2, 8][seed as usize % 2];
     let fix_up = [FixUp::OnRead, FixUp::Scan, FixUp::Never][seed as usize % 3];
@@ -312,7 +312,7 @@ fn power_may_be_lost_in_drawn_runs_of_everything() {
     }
     let [moved, _, shared, recompacted, tiered, _, _, deleted] = sums;
     let all = [moved, shared, recompacted, tiered, deleted];
-    assert!(states > 500 && all.iter().all(|&done| done > 0), "{states} states, {sums:?}");
+    assert!(states > 250 && all.iter().all(|&done| done > 0), "{states} states, {sums:?}");
 }
 
 /// Many minutes; `.ci/nightly` runs it.

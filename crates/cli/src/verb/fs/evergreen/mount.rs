@@ -41,6 +41,7 @@ fn check_words(args: &FsMountArgs) -> Result<()> {
         ("--volume", args.volume.is_some()),
         ("--snapshot", args.snapshot.is_some()),
         ("--by-load", args.by_load),
+        ("--older-point", args.older_point),
         ("--objects", args.objects.objects.is_some()),
         ("--gardening", !matches!(args.how.gardening, GardeningArg::Auto | GardeningArg::Off)),
     ];
