@@ -13,7 +13,7 @@ use std::{
 
 use senesce_block::BlockDevice;
 use senesce_core::Bytes;
-use senesce_fsapi::{Caller, FsResult};
+use senesce_fsapi::{Caller, FsError, FsResult};
 use senesce_objects::ObjectStore;
 
 use crate::{
@@ -153,7 +153,11 @@ impl Garden {
         for (sequence, bytes) in &found.operations {
             let place = || format!("record {sequence} of the log");
             let operation = Operation::decode(bytes).map_err(|damage| Error::damaged(place(), damage))?;
-            store.apply(&operation)?;
+            match store.apply(&operation) {
+                // A later state of it deleted an object that this one wants: what comes from here on is lost as well.
+                Err(error) if found.lost_point.is_some() && !store.touched && is_cold(&error) => break,
+                done => done?,
+            };
         }
         for space in store.spaces() {
             store.reap_orphans(space)?;
@@ -220,10 +224,10 @@ impl Garden {
         let mut commits = self.shared.lock_commits();
         let mut store = self.shared.lock();
         commits.make_point(&mut store)?;
-        match store.log.take_durable() {
-            Some(batch) => Log::commit(&self.shared.log, &batch).inspect_err(|error| store.stop(error)),
-            None => Ok(()),
-        }
+        let Some(batch) = store.log.take_durable() else { return Ok(()) };
+        // Others go on meanwhile; their records are committed behind it.
+        drop(store);
+        Log::commit(&self.shared.log, &batch).inspect_err(|error| self.shared.lock().stop(error))
     }
 
     /// One step of the scan that counts the free blocks of allocation areas, which an opening leaves to later: counts
@@ -303,6 +307,12 @@ impl Garden {
         store.scrub.done = stripe;
         Ok(())
     }
+}
+
+/// Whether an operation failed because a cold block could not be had.
+fn is_cold(error: &FsError) -> bool {
+    let FsError::Io { source, .. } = error else { return false };
+    matches!(source.downcast_ref(), Some(Error::ColdStore { .. }))
 }
 
 impl Shared {

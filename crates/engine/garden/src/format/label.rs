@@ -178,7 +178,7 @@ mod tests {
         let label = DriveLabel { uuid: [7; 16], drive: 3, tetris_stripes: 16, groups };
         let mut block = label.encode();
         assert_eq!(DriveLabel::decode(&block).unwrap(), label);
-        assert_eq!(crc32c::crc32c(&block[..]), 246555948);
+        assert_eq!(crc32c::crc32c(&block[..]), 2353707355);
         block[67] = 0;
         assert_eq!(DriveLabel::decode(&block).unwrap_err().field, "medium");
         let log = LogLabel { uuid: [8; 16], half_bytes: 1 << 20 };

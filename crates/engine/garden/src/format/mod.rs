@@ -31,7 +31,7 @@ pub(crate) const TRAILER: usize = 64;
 /// Bytes of a block with its trailer: the unit of drives and of parity.
 pub(crate) const SLOT: usize = BLOCK + TRAILER;
 /// The version of everything here.
-pub(crate) const VERSION: u32 = 6;
+pub(crate) const VERSION: u32 = 7;
 
 /// The payload of a block.
 pub(crate) type Block = [u8; BLOCK];

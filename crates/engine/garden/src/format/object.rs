@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(ObjectHead::decode(&bytes[1..]).unwrap_err().field, "bytes");
         assert_eq!((slot_at(1), SLOTS), (20_544, 1004));
     }
-    const GOLDEN: u32 = 1330005369;
+    const GOLDEN: u32 = 3626142774;
 
     #[test]
     fn records_come_back() {

@@ -185,6 +185,9 @@ pub(crate) struct Half {
     stamps: Vec<Option<Stamp>>,
     /// Bytes of records in a unit.
     room: usize,
+    /// If nothing is to be read from the beginning on, nor the first stamp: the record that begins the second unit, whatever it is
+    /// chained to.
+    second: Option<u64>,
 }
 
 impl Half {
@@ -199,7 +202,7 @@ impl Half {
 
     fn read_seeded(half: &[u8], seed: u32, unit: usize) -> Self {
         let room = unit - STAMP;
-        let stamps = half.chunks_exact(unit).map(|unit| Stamp::decode(&unit[room..], seed)).collect();
+        let stamps: Vec<_> = half.chunks_exact(unit).map(|unit| Stamp::decode(&unit[room..], seed)).collect();
         let (mut records, mut at, mut chain) = (Vec::<Record>::new(), 0_usize, seed);
         loop {
             let wanted = records.last().map(|record| record.sequence + 1);
@@ -208,7 +211,11 @@ impl Half {
                 let (record, len, sum) = read(&|from, len| unsealed(half, unit, start + from, len), chain)?;
                 wanted.is_none_or(|wanted| wanted == record.sequence).then_some((record, start + len, sum))
             });
-            let Some((record, end, sum)) = found else { return Self { records, end: at, chain, stamps, room } };
+            let Some((record, end, sum)) = found else {
+                let is_lost = records.is_empty() && matches!(stamps[..], [None, Some(_), ..]);
+                let second = is_lost.then(|| read_unchained(&|from, len| unsealed(half, unit, room + from, len)));
+                return Self { records, end: at, chain, stamps, room, second: second.flatten() };
+            };
             records.push(record);
             (at, chain) = (end, sum);
         }
@@ -238,6 +245,8 @@ impl Half {
         let mut unit = if goes_on { self.end / self.room } else { self.end.div_ceil(self.room) };
         if at(unit).is_some_and(|stamp| stamp.last < wanted) {
             unit += 1; // where it cannot be read that the point is durable
+        } else if self.second == Some(wanted) {
+            unit = 1; // the same, and its stamp is gone, too: a first commit that was cut begins in front of there
         }
         let Some(stamp) = at(unit).filter(|stamp| (stamp.first..=stamp.last).contains(&wanted)) else { return false };
         (0..=stamp.left).all(|index| at(unit + index as usize) == Some(Stamp { left: stamp.left - index, ..stamp }))
@@ -257,6 +266,12 @@ fn unsealed(half: &[u8], unit: usize, start: usize, len: usize) -> Option<Vec<u8
         at += now;
     }
     Some(bytes)
+}
+
+/// The number of the record that begins a stretch of bytes, whatever it is chained to.
+fn read_unchained(bytes: &dyn Fn(usize, usize) -> Option<Vec<u8>>) -> Option<u64> {
+    let chain = u32_at(&bytes(0, HEADER)?, 24);
+    read(bytes, chain).map(|(record, ..)| record.sequence)
 }
 
 /// The record that begins a stretch of bytes, what it takes of it, and its checksum.
@@ -355,6 +370,13 @@ mod tests {
             let read = Half::read(&bad, &LAP, UNIT);
             assert!(read.records.len() == 2 || read.was_written(5), "byte {at}");
         }
+        // Nor that its unit was never written, or holds what an earlier lap left there.
+        let old = half(&[&[&[9; 400]]], &Lap { point: 8, ..LAP }, 1);
+        for left in [&vec![0; UNIT], &old] {
+            bytes[..UNIT].copy_from_slice(left);
+            let read = Half::read(&bytes, &LAP, UNIT);
+            assert!(read.records.is_empty() && read.was_written(5) && !read.was_written(6));
+        }
     }
 
     #[test]
@@ -377,6 +399,22 @@ mod tests {
         bytes[..UNIT].copy_from_slice(&half(&[&[b"new"]], &LAP, 5));
         let read = Half::read(&bytes, &LAP, UNIT);
         assert_eq!((read.records.len(), read.was_written(6)), (1, false));
+    }
+
+    #[test]
+    fn a_first_commit_of_which_some_units_are_lost_was_cut() {
+        for commit in [&[&[7; 2000][..]][..], &[&[1; 456], &[2; 456], &[3; 456], b"four"]] {
+            let bytes = half(&[commit], &LAP, 5);
+            let units = bytes.len() / UNIT;
+            for lost in 1..1_usize << units {
+                let mut torn = bytes.clone();
+                for unit in (0..units).filter(|unit| lost >> unit & 1 == 1) {
+                    torn[unit * UNIT..][..UNIT].fill(0);
+                }
+                let half = Half::read(&torn, &LAP, UNIT);
+                assert!(!half.was_written(5 + half.records.len() as u64), "units {lost:b} are lost");
+            }
+        }
     }
 
     const COMMITS: &[&[&[u8]]] = &[&[b"one", b"two"], &[&[7; 1300]], &[b"four"], &[b"five", &[8; 700], b"seven"]];

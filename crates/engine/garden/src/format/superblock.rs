@@ -146,7 +146,7 @@ mod tests {
         };
         let bytes = block.encode();
         assert_eq!(Superblock::decode(&bytes).unwrap(), block);
-        assert_eq!(crc32c::crc32c(&bytes[..]), 2186161391);
+        assert_eq!(crc32c::crc32c(&bytes[..]), 11972760);
         assert_eq!(Superblock::decode(&super::super::zero_block()).unwrap_err().field, "magic");
     }
 }

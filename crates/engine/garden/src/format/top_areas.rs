@@ -92,7 +92,7 @@ mod tests {
         let full = TopAreas { areas: 507, listed: (0..507).map(|area| (area, 3)).collect(), ..top() };
         assert_eq!(TopAreas::decode(&full.encode()).unwrap(), full);
     }
-    const GOLDEN: &str = "534e5343617265410600000002000000060504030201000058020000030000000300000000000000110000000900000057020000090000000500000004000000";
+    const GOLDEN: &str = "534e5343617265410700000002000000060504030201000058020000030000000300000000000000110000000900000057020000090000000500000004000000";
 
     #[test]
     fn what_is_no_such_block_is_refused_by_its_field() {

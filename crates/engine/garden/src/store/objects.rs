@@ -124,6 +124,8 @@ impl Store {
         self.sb.cold = self.sb.cold.saturating_sub(1);
         if record.live == 0 {
             self.objects.emptied.insert(object);
+            // Behind the next consistency point it is deleted: whoever did the operations again would not have it.
+            self.log.note_other_changes();
         }
         Ok(())
     }

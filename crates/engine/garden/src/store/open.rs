@@ -154,10 +154,11 @@ pub(crate) fn open(
         // and went after it. The next number is above both; it is durable before anything is written over.
         store.sb.cp += 1;
     }
+    if found.later_point.is_some() || is_degraded && found.unfinished.cp.is_some() {
+        // Nor does the log tell of a later point any more, once the next one has begun to write there.
+        store.commit_drives()?;
+    }
     if found.unfinished.cp.is_some() {
-        if is_degraded {
-            store.commit_drives()?;
-        }
         store.raid.recover(&found.unfinished)?;
         store.raid.flush()?;
     }

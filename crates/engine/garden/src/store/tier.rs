@@ -230,6 +230,7 @@ impl Store {
     pub fn reserve_object_numbers(&mut self) {
         if self.objects.next + NUMBERS_AHEAD / 2 > self.sb.next_object {
             self.sb.next_object = (self.objects.next + NUMBERS_AHEAD).min(MAX_OBJECTS);
+            self.log.note_other_changes();
         }
     }
 

@@ -457,7 +457,7 @@ fn another_version_of_the_format_is_refused() {
         let trailer = crc32c::crc32c_append(crc32c::crc32c(&bytes[4096..4100]), &bytes[4104..]).to_le_bytes();
         bytes[4100..4104].copy_from_slice(&trailer);
         devices[2].write_at(slot * SLOT, &bytes).unwrap();
-        assert!(refused(&devices).contains("version is 9, expected 6"), "{}", refused(&devices));
+        assert!(refused(&devices).contains("version is 9, expected 7"), "{}", refused(&devices));
     }
     let unformatted = shared(SMALL.devices());
     assert!(refused(&unformatted).starts_with("no drive of an aggregate: drive 0 ("), "{}", refused(&unformatted));

@@ -28,6 +28,7 @@ mod snapshot_crash;
 mod snapshots;
 mod space;
 mod stale;
+mod superblock_objects;
 mod superblocks;
 mod tier_away;
 mod tier_crash;

@@ -117,7 +117,7 @@ fn number_of(device: &dyn BlockDevice, slot: u64) -> u64 {
 }
 
 /// Writes over 32 bytes of the newest superblock of all drives, or of the older one.
-fn damage(devices: &[MemoryDevice], newest: bool) {
+pub fn damage(devices: &[MemoryDevice], newest: bool) {
     for drive in &devices[..devices.len() - 1] {
         let second_is_newest = number_of(drive, 2) > number_of(drive, 1);
         let slot = if second_is_newest == newest { 2 } else { 1 };
@@ -228,6 +228,31 @@ fn without_the_newest_one_all_is_there_or_opening_says_that_it_is_not() {
         });
     }
     assert_eq!((refused, whole), (3 * 14, 3 * 6));
+}
+
+/// Where the unit of the log's marker holds what was there before, the operations behind it are not taken for ones that were cut.
+#[test]
+fn what_comes_behind_a_marker_that_was_not_written_is_missed() {
+    for shape in SHAPES {
+        let devices: Vec<Arc<MemoryDevice>> = shape.devices().into_iter().map(Arc::new).collect();
+        let rig = Rig::on(&shape, devices.iter().map(|device| device.clone() as _).collect(), LIMITS);
+        make(&rig, "file", 9000);
+        rig.garden().consistency_point().unwrap();
+        let log = devices.last().unwrap();
+        let old = log.contents();
+        rig.garden().close_point().unwrap();
+        let new = log.contents();
+        let unit = (0..new.len() / 512).map(|unit| unit * 512..(unit + 1) * 512);
+        let changed: Vec<_> = unit.filter(|unit| old[unit.clone()] != new[unit.clone()]).collect();
+        let [marker] = &changed[..] else { panic!("{changed:?} were written") };
+        rig.fs().unlink(&caller(2), Ino::ROOT, b"file").unwrap();
+        log.write_at(marker.start as u64, &old[marker.clone()]).unwrap();
+        drop(rig);
+        let devices = shared(devices.iter().map(|device| device.fork()).collect());
+        let error = open(&devices, LIMITS).err().expect("it was opened");
+        assert!(matches!(&error, Error::Damaged { damage, .. } if damage.structure == "log"), "{error}");
+        assert!(findings(&devices).iter().any(|finding| finding.contains("log")), "{:?}", findings(&devices));
+    }
 }
 
 #[test]

@@ -1,0 +1,101 @@
+//! A superblock that is damaged on all drives, and objects that were deleted behind its point: no older point is opened in silence
+//! that wants them.
+
+use std::sync::Arc;
+
+use senesce_block::MemoryDevice;
+use senesce_fsapi::{FileSystem, Ino};
+use senesce_garden::{Error, Garden, LOST_POINT, Limits};
+
+use crate::{
+    rig::{SMALL, VOLUME, caller, shared},
+    superblocks::damage,
+    tier_crash::FREE,
+    tier_rig::{ALL, Tiered, bytes, read, why},
+};
+
+/// What is done behind the older point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// A block leaves an object that has others.
+    OneBlock,
+    /// All of them do, as new ones are written.
+    WholeBlocks,
+    /// A part of the only block of an object is written, for which the rest is read.
+    PartOfABlock,
+    /// Living blocks go to a new object.
+    Anew,
+}
+
+const STEPS: [Step; 4] = [Step::OneBlock, Step::WholeBlocks, Step::PartOfABlock, Step::Anew];
+
+#[test]
+fn what_wants_objects_that_were_deleted_is_not_opened_in_silence() {
+    for step in STEPS {
+        let devices: Vec<Arc<MemoryDevice>> = SMALL.devices().into_iter().map(Arc::new).collect();
+        let on = devices.iter().map(|device| device.clone() as _).collect();
+        let mut tiered = Tiered::on(&SMALL, on, Limits::default());
+        let count = if step == Step::PartOfABlock { 1 } else { 40 };
+        let data = bytes(count, 1);
+        let ino = tiered.make(b"file", &data);
+        tiered.garden().tier(ALL).unwrap();
+        tiered.forget_drives();
+        let mut want = data.clone();
+        let mut write = |tiered: &Tiered, offset: usize, new: &[u8]| {
+            tiered.write(ino, offset as u64, new).unwrap();
+            want[offset..offset + new.len()].copy_from_slice(new);
+        };
+        if step == Step::Anew {
+            write(&tiered, 0, &bytes(30, 7));
+        }
+        tiered.garden().close_point().unwrap();
+        tiered.open();
+        let expected = match step {
+            Step::OneBlock => {
+                write(&tiered, 0, &bytes(1, 2));
+                0
+            }
+            Step::WholeBlocks => {
+                write(&tiered, 0, &bytes(40, 2));
+                1
+            }
+            Step::PartOfABlock => {
+                write(&tiered, 7, &[3; 10]);
+                tiered.make(b"behind", &bytes(2, 4));
+                1
+            }
+            Step::Anew => {
+                assert!(tiered.garden().defrag_objects(&FREE).unwrap().blocks > 0);
+                1
+            }
+        };
+        tiered.garden().close_point().unwrap();
+        assert_eq!(tiered.garden().delete_objects().unwrap(), expected, "{step:?}");
+
+        let devices: Vec<MemoryDevice> = devices.iter().map(|device| device.fork()).collect();
+        damage(&devices, true);
+        tiered.devices = shared(devices);
+        if expected == 0 {
+            tiered.open();
+            assert_eq!(tiered.read(ino, 0, data.len()).unwrap(), want, "{step:?}");
+            assert_eq!(tiered.findings(), [""; 0], "{step:?}");
+            continue;
+        }
+        let error = tiered.open_garden().err().unwrap_or_else(|| panic!("{step:?}: it was opened"));
+        let is_lost = matches!(&error, Error::Damaged { damage, .. } if damage.field == LOST_POINT);
+        assert!(is_lost, "{step:?}: {error}");
+
+        // Who wants to has all but what was deleted, and is told what that is.
+        let (log, drives) = tiered.devices.split_last().unwrap();
+        let garden = Garden::open_older(drives, log.clone(), Limits::default(), Some(tiered.store.clone())).unwrap();
+        let fs = garden.volume(VOLUME).unwrap();
+        let found = read(&fs, ino, 0, data.len());
+        match step {
+            Step::WholeBlocks => assert_eq!(found.unwrap(), want),
+            _ => assert!(why(found.unwrap_err()).contains("garden-"), "{step:?}"),
+        }
+        assert!(fs.lookup(Ino::ROOT, b"behind").is_err(), "{step:?}");
+        fs.unlink(&caller(9), Ino::ROOT, b"file").unwrap();
+        garden.consistency_point().unwrap();
+    }
+}
