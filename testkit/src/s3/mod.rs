@@ -32,6 +32,8 @@ pub enum S3Mood {
     Busy(u32),
     /// Nobody is let in.
     Locked,
+    /// The token of whoever asks is out of date, and is said again.
+    Expired,
     /// Nobody gets an answer.
     Silent,
     /// Each answer ends in its middle, after what was asked for is done.
@@ -44,6 +46,9 @@ struct State {
     objects: BTreeMap<String, Vec<u8>>,
     mood: S3Mood,
     requests: Vec<String>,
+    /// Requests that wait for their answers, and how many did at most.
+    waiting: usize,
+    peak: usize,
 }
 
 /// The store. It ends when this is dropped.
@@ -64,7 +69,7 @@ impl Default for S3Server {
 impl S3Server {
     /// An empty one that behaves well.
     pub fn new() -> Self {
-        let state = State { objects: BTreeMap::new(), mood: S3Mood::Well, requests: Vec::new() };
+        let state = State { objects: BTreeMap::new(), mood: S3Mood::Well, requests: Vec::new(), waiting: 0, peak: 0 };
         let mut server = Self {
             address: SocketAddr::from(([127, 0, 0, 1], 0)),
             state: Arc::new(Mutex::new(state)),
@@ -109,6 +114,11 @@ impl S3Server {
         lock(&self.state).requests.clone()
     }
 
+    /// How many requests waited for their answers at once, at most.
+    pub fn peak(&self) -> usize {
+        lock(&self.state).peak
+    }
+
     /// The keys of all objects.
     pub fn keys(&self) -> Vec<String> {
         lock(&self.state).objects.keys().cloned().collect()
@@ -146,24 +156,36 @@ fn serve(mut stream: TcpStream, state: &Mutex<State>, ends: &AtomicBool) -> std:
         let mood = {
             let mut state = lock(state);
             state.requests.push(format!("{} {}", request.method, request.path));
+            state.waiting += 1;
+            state.peak = state.peak.max(state.waiting);
             state.mood
         };
         while lock(state).mood == S3Mood::Silent {
-            if ends.load(Relaxed) {
+            if ends.load(Relaxed) || is_closed(&stream) {
+                lock(state).waiting -= 1;
                 return Ok(());
             }
             thread::sleep(Duration::from_millis(5));
         }
-        if ends.load(Relaxed) {
-            return Ok(());
-        }
-        let answer = judge(&request, mood, &mut lock(state));
+        let answer = {
+            let mut state = lock(state);
+            state.waiting -= 1;
+            judge(&request, mood, &mut state)
+        };
         if mood == S3Mood::Half {
             return answer.write_half(&mut stream);
         }
         answer.write(&mut stream, request.method == "HEAD")?;
     }
     Ok(())
+}
+
+/// Whether whoever asked is gone.
+fn is_closed(stream: &TcpStream) -> bool {
+    let _ = stream.set_nonblocking(true);
+    let is_closed = matches!(stream.peek(&mut [0]), Ok(0));
+    let _ = stream.set_nonblocking(false);
+    is_closed
 }
 
 fn judge(request: &Request, mood: S3Mood, state: &mut State) -> Answer {
@@ -174,12 +196,20 @@ fn judge(request: &Request, mood: S3Mood, state: &mut State) -> Answer {
     if mood == S3Mood::Locked || !request.header("authorization").contains(&format!("Credential={S3_KEY_ID}/")) {
         return Answer::error(403, "InvalidAccessKeyId", "The key you provided does not exist in our records.");
     }
+    if mood == S3Mood::Expired {
+        let token = request.header("x-amz-security-token");
+        let message = format!("The provided token has expired.</Message><Token-0>{token}</Token-0><Message>");
+        return Answer::error(400, "ExpiredToken", &message);
+    }
     let (bucket, key) = request.path[1..].split_once('/').unwrap_or((&request.path[1..], ""));
     if bucket != S3_BUCKET {
         return Answer::error(404, "NoSuchBucket", "The specified bucket does not exist");
     }
     match (request.method.as_str(), state.objects.get(key)) {
         ("GET", _) if key.is_empty() => list(request, &state.objects),
+        ("PUT", Some(_)) if request.header("if-none-match") == "*" => {
+            Answer::error(412, "PreconditionFailed", "At least one of the pre-conditions you specified did not hold")
+        }
         ("PUT", _) => {
             let answer = Answer::object(200, &request.body).without_body();
             state.objects.insert(key.to_owned(), request.body.clone());

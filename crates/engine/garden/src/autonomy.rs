@@ -239,6 +239,13 @@ impl Autonomy {
                     Err(error @ (Error::Damaged { .. } | Error::ColdStore { .. })) => {
                         self.leave_out(at, now, error, &mut found);
                     }
+                    // Another's objects end nothing but what is done with objects.
+                    Err(error @ (Error::Invalid { .. } | Error::ForeignObjects { .. })) if self.is_at_objects(at) => {
+                        found.push(format!("objects are left as they are until the garden is opened again: {error}"));
+                        self.objects = None;
+                        self.scheduler.set_idle(Task::Objects, true);
+                        break;
+                    }
                     done => done?,
                 }
                 self.gardened = true;
@@ -247,6 +254,10 @@ impl Autonomy {
         self.account(garden);
         self.was_allowed = self.scheduler.pace() > 0.0;
         Ok(found)
+    }
+
+    fn is_at_objects(&self, at: usize) -> bool {
+        self.passes[at].task == Task::Objects
     }
 
     /// A step met something that cannot be read: it is told. A pass over pointers goes on behind it, others come again after their rest.

@@ -35,6 +35,12 @@ pub enum Error {
         /// Why not.
         why: String,
     },
+    /// What lies in the object store is not what this aggregate has put there; nothing is put or deleted.
+    #[error("{what}")]
+    ForeignObjects {
+        /// What is wrong with it, with the figures.
+        what: String,
+    },
     /// What was asked for cannot be.
     #[error("{what}")]
     Invalid {
@@ -82,7 +88,7 @@ impl From<Error> for FsError {
             Error::Stopped { .. } => FsError::ReadOnly,
             Error::ColdStore { .. } => FsError::Io { what: "a cold block cannot be had", source: Box::new(error) },
             Error::Device(_) => FsError::Io { what: "a device failed", source: Box::new(error) },
-            Error::Invalid { .. } | Error::WrongDevice { .. } => {
+            Error::Invalid { .. } | Error::ForeignObjects { .. } | Error::WrongDevice { .. } => {
                 FsError::Io { what: "the engine refuses", source: Box::new(error) }
             }
         }

@@ -1,6 +1,9 @@
 //! Objects of which little is wanted: their living blocks go to new ones, if that pays for itself within a month.
 
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use senesce_objects::{Emptied, PriceList};
 
@@ -47,17 +50,30 @@ impl Garden {
     /// The same with those objects only that pay most, and have so many living blocks together, or the first of them, if that alone
     /// pays for itself.
     pub fn defrag_objects_step(&self, prices: &PriceList, blocks: u64) -> Result<ObjectDefrag> {
+        self.defrag_but(prices, blocks, &mut BTreeSet::new())
+    }
+
+    /// The same, without these objects; those that could not be read now are among them then.
+    pub(crate) fn defrag_but(
+        &self,
+        prices: &PriceList,
+        blocks: u64,
+        unread: &mut BTreeSet<u64>,
+    ) -> Result<ObjectDefrag> {
         let turn = self.lock_objects();
         let (mut done, mut filling) = (ObjectDefrag::default(), Filling::default());
         let records = self.shared().lock().objects.records().clone();
         done.objects = records.len() as u64;
-        let chosen = choose(&records, prices, blocks);
+        let mut readable = records.clone();
+        readable.retain(|number, _| !unread.contains(number));
+        let chosen = choose(&readable, prices, blocks);
         let (mut gets, mut new_bytes) = (0, 0);
         for &number in &chosen {
             let blocks = match self.read_living(number) {
                 Ok(blocks) => blocks,
                 Err(Error::Damaged { .. }) => {
                     done.unread += 1;
+                    unread.insert(number);
                     continue;
                 }
                 Err(error) => return Err(error),

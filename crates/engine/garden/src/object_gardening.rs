@@ -1,5 +1,7 @@
 //! What is done with objects beside serving: cold blocks leave the drives, and objects of which little is wanted are written anew.
 
+use std::collections::BTreeSet;
+
 use senesce_objects::PriceList;
 
 use crate::{
@@ -43,18 +45,26 @@ pub(crate) struct ObjectPass {
     /// Volumes that are done.
     volumes: usize,
     tier: Option<(Vec<u8>, Tier)>,
+    /// Objects that could not be read.
+    unread: BTreeSet<u64>,
 }
 
 impl ObjectPass {
     /// Goes on with it. Its end is durable: objects that nothing needs are deleted.
     ///
-    /// Errors: `ColdStore`, `NoSpace`, those of a consistency point; then the pass begins again, or goes on, as the caller likes.
+    /// Errors: `ColdStore`, `ForeignObjects`, `NoSpace`, those of a consistency point; then the pass begins again, or goes on, as the caller likes.
     pub fn step(&mut self, garden: &Garden, wished: &ObjectGardening) -> Result<ObjectStep> {
         let names = garden.volumes();
         let Some(name) = names.get(self.volumes) else { return self.write_anew(garden, wished) };
         let mut tier = match self.tier.take().filter(|(of, _)| of == name) {
             Some((_, tier)) => tier,
-            None => garden.begin_tier(name, wished.tiering)?,
+            None => match garden.begin_tier(name, wished.tiering) {
+                // It is gone since its name was looked up.
+                Err(Error::Invalid { .. }) if !garden.volumes().contains(name) => {
+                    return Ok(ObjectStep { cost: 1, ..ObjectStep::default() });
+                }
+                begun => begun?,
+            },
         };
         let before = tier.counts();
         match garden.tier_step(&mut tier, BLOCKS) {
@@ -77,14 +87,17 @@ impl ObjectPass {
     fn write_anew(&mut self, garden: &Garden, wished: &ObjectGardening) -> Result<ObjectStep> {
         // What was tiered is there, and what was emptied can be deleted.
         garden.consistency_point()?;
+        let unread = self.unread.len();
         let rewritten = match wished.prices {
-            Some(prices) => garden.defrag_objects_step(&prices, SLOTS as u64)?.blocks,
+            Some(prices) => garden.defrag_but(&prices, SLOTS as u64, &mut self.unread)?.blocks,
             None => 0,
         };
-        if rewritten == 0 {
+        // Those behind some that cannot be read come next.
+        let ended = rewritten == 0 && self.unread.len() == unread;
+        if ended {
             garden.delete_objects()?;
             *self = Self::default();
         }
-        Ok(ObjectStep { cost: 1 + 2 * rewritten, rewritten, ended: rewritten == 0, tiered: 0 })
+        Ok(ObjectStep { cost: 1 + 2 * rewritten, rewritten, ended, tiered: 0 })
     }
 }

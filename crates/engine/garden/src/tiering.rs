@@ -9,12 +9,15 @@ use std::{
     sync::{Arc, MutexGuard, PoisonError},
 };
 
-use senesce_objects::ObjectStore;
+use senesce_objects::{ObjectErrorKind, ObjectStore};
 
 use crate::{
     engine::Garden,
     error::{Error, Result},
-    format::object::{self, ObjectRecord},
+    format::{
+        Damage,
+        object::{self, ObjectRecord},
+    },
     store::{Filling, Tiering},
 };
 
@@ -93,7 +96,8 @@ impl Garden {
     /// Goes on with a pass, over so many blocks at most; others may use the aggregate in between. An object is put when it is full, and
     /// at the end of the pass. The drives' space is free after the next consistency point, which the caller makes.
     ///
-    /// Errors: `ColdStore`, after which the step may be asked for again; `NoSpace` for maps. Cost: reads maps, and what is cold.
+    /// Errors: `ColdStore`, after which the step may be asked for again; `ForeignObjects`; `NoSpace` for maps. Cost: reads maps, and what
+    /// is cold; the first object after opening, a list of all.
     pub fn tier_step(&self, tier: &mut Tier, blocks: u64) -> Result<()> {
         let turn = self.lock_objects();
         let until = tier.counts.looked.saturating_add(blocks.max(1));
@@ -132,8 +136,8 @@ impl Garden {
     }
 
     /// Puts an object, and lets the container maps name it.
-    pub(crate) fn put_object(&self, _turn: &MutexGuard<'_, ()>, filling: &Filling) -> Result<u64> {
-        let door = self.objects()?;
+    pub(crate) fn put_object(&self, turn: &MutexGuard<'_, ()>, filling: &Filling) -> Result<u64> {
+        let door = self.own_objects(turn)?;
         let (number, key, bytes) = loop {
             let mut store = self.shared().lock();
             if let Some(number) = store.take_object_number()? {
@@ -142,7 +146,15 @@ impl Garden {
             drop(store);
             self.consistency_point()?;
         };
-        door.put(&key, &bytes).map_err(|error| away(&key, &error))?;
+        door.put(&key, &bytes).map_err(|error| match error.kind {
+            // No other object of this aggregate ever had the number.
+            ObjectErrorKind::Taken => {
+                let what = error.to_string();
+                self.shared().lock().objects.judged = Some(Err(what.clone()));
+                Error::ForeignObjects { what }
+            }
+            _ => away(&key, &error),
+        })?;
         self.shared().lock().counts.object_puts += 1;
         let named = self.with_space(|store| store.name_object(number, filling));
         if !matches!(named, Ok(live) if live > 0) {
@@ -155,7 +167,8 @@ impl Garden {
         named
     }
 
-    /// A range of an object. Others may use the aggregate meanwhile. Errors: `ColdStore`; `Invalid` if no object store was given.
+    /// A range of an object. Others may use the aggregate meanwhile. Errors: `ColdStore`; `Damaged` if it is not there; `Invalid` if no object store was
+    /// given.
     pub(crate) fn get_range(&self, object: u64, range: Range<u64>) -> Result<Vec<u8>> {
         let door = self.objects()?;
         let key = {
@@ -163,19 +176,25 @@ impl Garden {
             store.counts.object_gets += 1;
             store.object_key(object)
         };
-        door.get_range(&key, range).map_err(|error| away(&key, &error))
+        door.get_range(&key, range).map_err(|error| match error.kind {
+            // That one is lost; others are not.
+            ObjectErrorKind::Absent => {
+                Error::damaged(format!("object {key}"), Damage::new("object", "answer", error, "the object"))
+            }
+            _ => away(&key, &error),
+        })
     }
 
     /// Deletes the objects that the last consistency point does not need, and says how many. That they are gone is durable with
     /// the next one.
     ///
-    /// Errors: `ColdStore`; what is not deleted is so the next time.
+    /// Errors: `ColdStore`; what is not deleted is so the next time. `ForeignObjects`. Cost: the first time after opening, a list of all.
     pub fn delete_objects(&self) -> Result<u64> {
-        let _turn = self.lock_objects();
+        let turn = self.lock_objects();
         let mut deleted = 0;
         while let Some(number) = self.next_deletable() {
             let key = self.shared().lock().object_key(number);
-            self.objects()?.delete(&key).map_err(|error| away(&key, &error))?;
+            self.own_objects(&turn)?.delete(&key).map_err(|error| away(&key, &error))?;
             self.with_space(|store| store.forget_object(number))?;
             deleted += 1;
         }
@@ -185,15 +204,12 @@ impl Garden {
     /// Deletes objects of this aggregate that it does not know: they were put, and power was lost before a consistency point named
     /// them. Says how many.
     ///
-    /// Errors: `ColdStore`; `Invalid`, and nothing is deleted, for a store that is not this aggregate's as it is: an object that
+    /// Errors: `ColdStore`; `ForeignObjects`, and nothing is deleted, for a store that is not this aggregate's as it is: an object that
     /// is wanted is not there, or one is that this aggregate cannot have put yet. Of two aggregates with one identity, an older
     /// copy among them, that tells the one that has put less. Cost: lists all objects.
     pub fn reclaim_objects(&self) -> Result<u64> {
-        let _turn = self.lock_objects();
-        let (door, uuid) = (self.objects()?, self.shared().lock().uuid());
-        let keys = door.list(&object::folder(uuid)).map_err(|error| away(&object::folder(uuid), &error))?;
-        let listed: BTreeSet<u64> = keys.iter().filter_map(|key| object::number(uuid, key)).collect();
-        self.check_listed(&listed)?;
+        let turn = self.lock_objects();
+        let (door, listed) = self.list_own_objects(&turn)?;
         let mut deleted = 0;
         for number in listed {
             let (is_known, key) = {
@@ -208,24 +224,51 @@ impl Garden {
         Ok(deleted)
     }
 
-    /// Errors: `Invalid`, if these cannot be all objects of this aggregate.
-    fn check_listed(&self, listed: &BTreeSet<u64>) -> Result<()> {
+    /// The object store, before anything is changed there: what lies in it is looked at once. An older copy of the aggregate would
+    /// take numbers that are taken, and another directory in the place of the own one would take objects that nobody finds later.
+    fn own_objects(&self, turn: &MutexGuard<'_, ()>) -> Result<Arc<dyn ObjectStore>> {
+        let judged = self.shared().lock().objects.judged.clone();
+        match judged {
+            Some(Ok(())) => self.objects(),
+            Some(Err(what)) => Err(Error::ForeignObjects { what }),
+            None => Ok(self.list_own_objects(turn)?.0),
+        }
+    }
+
+    fn list_own_objects(&self, _turn: &MutexGuard<'_, ()>) -> Result<(Arc<dyn ObjectStore>, BTreeSet<u64>)> {
+        let (door, uuid) = (self.objects()?, self.shared().lock().uuid());
+        let keys = door.list(&object::folder(uuid)).map_err(|error| away(&object::folder(uuid), &error))?;
+        let listed: BTreeSet<u64> = keys.iter().filter_map(|key| object::number(uuid, key)).collect();
+        let judged = self.check_listed(&listed);
+        self.judge_objects(judged)?;
+        Ok((door, listed))
+    }
+
+    /// Keeps in mind whether the store is this aggregate's, until it is opened again. Errors: `ForeignObjects`, if it is not.
+    fn judge_objects(&self, judged: std::result::Result<(), String>) -> Result<()> {
+        self.shared().lock().objects.judged = Some(judged.clone());
+        judged.map_err(|what| Error::ForeignObjects { what })
+    }
+
+    /// Errors: why these cannot be all objects of this aggregate.
+    fn check_listed(&self, listed: &BTreeSet<u64>) -> std::result::Result<(), String> {
         let store = self.shared().lock();
-        let (folder, next) = (object::folder(store.uuid()), store.durable.next_object);
+        // Not those that it reserves now: another one may have put them.
+        let (folder, next) = (object::folder(store.uuid()), store.objects.next);
         if let Some(number) = listed.last().filter(|number| **number >= next) {
-            return Err(Error::invalid(format!(
+            return Err(format!(
                 "{folder} has object {number}, and this garden has put none from {next} on: they are those of another one of \
-                 its identity, or of a later state of it; nothing was deleted"
-            )));
+                 its identity, or of a later state of it; nothing was put or deleted"
+            ));
         }
         let wanted = |(_, record): &(&u64, &ObjectRecord)| record.live > 0;
         match store.objects.records().iter().filter(wanted).find(|(number, _)| !listed.contains(number)) {
             None => Ok(()),
-            Some((number, record)) => Err(Error::invalid(format!(
+            Some((number, record)) => Err(format!(
                 "{folder} does not have object {number}, in which {} cold blocks lie: this is not the store they were put \
-                 into, or it has lost some; nothing was deleted",
+                 into, or it has lost some; nothing was put or deleted",
                 record.live
-            ))),
+            )),
         }
     }
 

@@ -29,6 +29,19 @@ impl fmt::Display for ObjectOperation {
     }
 }
 
+/// Of which kind a failure is, as far as whoever asked does something else then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ObjectErrorKind {
+    /// The store answered, and has no such object.
+    Absent,
+    /// There is another object under the key.
+    Taken,
+    /// The store cannot be reached, or not now.
+    Away,
+    /// Anything else, such as a key that is not let in.
+    Other,
+}
+
 /// A store did not do what it was asked to.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {operation} {}{store}: {problem}", of(.key))]
@@ -39,17 +52,21 @@ pub struct ObjectError {
     pub operation: ObjectOperation,
     /// Of which object, or those that begin so; empty for all.
     pub key: String,
+    /// Of which kind that is.
+    pub kind: ObjectErrorKind,
     /// Why not, in words.
     pub problem: String,
 }
 
+/// Why an object cannot be put where there is another one.
+pub(crate) const TAKEN: &str = "there is another object of that name; it was left as it is";
 /// Why an object cannot be had that is not there.
 pub(crate) const ABSENT: &str = "there is no such object";
 
 impl ObjectError {
     /// Whether the store answered, and has no such object.
     pub fn is_absent(&self) -> bool {
-        self.problem == ABSENT
+        self.kind == ObjectErrorKind::Absent
     }
 }
 

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{ObjectError, ObjectOperation, ObjectResult, ObjectStore};
+use crate::{ObjectError, ObjectErrorKind, ObjectOperation, ObjectResult, ObjectStore};
 
 /// How often a store was asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,6 +97,7 @@ impl<S: ObjectStore> FaultObjects<S> {
                 store: self.inner.name().to_owned(),
                 operation,
                 key: key.to_owned(),
+                kind: ObjectErrorKind::Away,
                 problem: format!("call {number} is to fail"),
             }),
             _ => Ok(()),

@@ -14,20 +14,27 @@ use ureq::{
 
 /// Speaks HTTP for the library, whatever it says of clients.
 #[derive(Clone, Debug)]
-pub(crate) struct Http(Agent);
+pub(crate) struct Http {
+    agent: Agent,
+    /// For requests with a body.
+    sender: Agent,
+}
 
 impl Http {
-    /// One that gives up a connection, and a request with its answer, after these times.
-    pub fn new(connect: Duration, request: Duration) -> Self {
-        let config = Agent::config_builder()
-            .timeout_connect(Some(connect))
-            .timeout_global(Some(request))
-            // What a store says, and where it says to go, is the library's matter; the environment is the command line's.
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .proxy(None);
-        Self(config.build().into())
+    /// One that gives up a connection, a request with its answer, and one that sends something, after these times.
+    pub fn new(connect: Duration, request: Duration, send: Duration) -> Self {
+        let agent = |time: Duration| {
+            let config = Agent::config_builder()
+                .timeout_connect(Some(connect))
+                .timeout_global(Some(time))
+                // What a store says, and where it says to go, is the library's matter; the environment is the command line's.
+                .http_status_as_error(false)
+                .max_redirects(0)
+                .max_redirects_will_error(false)
+                .proxy(None);
+            config.build().into()
+        };
+        Self { agent: agent(request), sender: agent(send) }
     }
 }
 
@@ -46,23 +53,23 @@ impl HttpService for Http {
         's: 'f,
         Self: 'f,
     {
-        let agent = self.0.clone();
+        let http = self.clone();
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let body = body.collect().await?.to_bytes();
             // Not here: who waits for another request's time would wait for this one.
-            let asked = tokio::task::spawn_blocking(move || ask(&agent, parts, &body)).await;
+            let asked = tokio::task::spawn_blocking(move || ask(&http, parts, &body)).await;
             asked.unwrap_or_else(|error| Err(HttpError::new(HttpErrorKind::Unknown, error)))
         })
     }
 }
 
 /// Sends a request, and reads the whole answer.
-fn ask(agent: &Agent, parts: Parts, body: &[u8]) -> Result<HttpResponse, HttpError> {
+fn ask(http: &Http, parts: Parts, body: &[u8]) -> Result<HttpResponse, HttpError> {
     let has_body = parts.method == Method::PUT || parts.method == Method::POST;
     let answer = match has_body {
-        true => agent.run(Request::from_parts(parts, body)),
-        false => agent.run(Request::from_parts(parts, ())),
+        true => http.sender.run(Request::from_parts(parts, body)),
+        false => http.agent.run(Request::from_parts(parts, ())),
     };
     let (parts, mut body) = answer.map_err(judge)?.into_parts();
     let bytes = body.read_to_vec().map_err(judge)?;

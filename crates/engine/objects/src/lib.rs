@@ -23,7 +23,7 @@ mod prices;
 mod s3;
 mod store;
 
-pub use error::{ObjectError, ObjectOperation, ObjectResult};
+pub use error::{ObjectError, ObjectErrorKind, ObjectOperation, ObjectResult};
 pub use fault::{FaultObjects, ObjectCall, ObjectCounts};
 #[cfg(feature = "library")]
 pub use library::LibraryObjects;

@@ -1,11 +1,24 @@
 //! Stores of the `object_store` library, whose calls are asynchronous: each is waited for here.
 
-use std::{fs, future::Future, ops::Range, os::unix::fs::MetadataExt, path::Path as FilePath, path::PathBuf};
+use std::{
+    error::Error, fs, future::Future, ops::Range, os::unix::fs::MetadataExt, path::Path as FilePath, path::PathBuf,
+};
 
-use object_store::{GetOptions, ObjectStore as Library, ObjectStoreExt, local::LocalFileSystem, path::Path};
+use object_store::{
+    GetOptions, ObjectStore as Library, ObjectStoreExt, PutMode, PutOptions,
+    client::{HttpError, HttpErrorKind},
+    local::LocalFileSystem,
+    path::Path,
+};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::{ObjectError, ObjectOperation, ObjectResult, ObjectStore, error::ABSENT};
+use crate::{
+    ObjectError, ObjectErrorKind, ObjectOperation, ObjectResult, ObjectStore,
+    error::{ABSENT, TAKEN},
+};
+
+/// What a store says is told to so many characters.
+const TOLD: usize = 400;
 
 /// A store of the library.
 #[derive(Debug)]
@@ -51,6 +64,7 @@ impl LibraryObjects {
             store: name.clone(),
             operation: ObjectOperation::Open,
             key: String::new(),
+            kind: ObjectErrorKind::Other,
             problem: problem.to_string(),
         };
         fs::create_dir_all(dir).map_err(|error| failed(&error))?;
@@ -69,6 +83,7 @@ impl LibraryObjects {
                 store: name,
                 operation: ObjectOperation::Open,
                 key: String::new(),
+                kind: ObjectErrorKind::Other,
                 problem: error.to_string(),
             }),
         }
@@ -86,30 +101,70 @@ impl LibraryObjects {
         key: &str,
         call: impl Future<Output = object_store::Result<T>>,
     ) -> ObjectResult<T> {
-        let failed =
-            |problem: String| ObjectError { store: self.name.clone(), operation, key: key.to_owned(), problem };
+        let failed = |kind, problem: String| {
+            let (store, key) = (self.name.clone(), key.to_owned());
+            ObjectError { store, operation, key, kind, problem }
+        };
         if let Some(directory) = &self.directory {
-            directory.look().map_err(failed)?;
+            directory.look().map_err(|problem| failed(ObjectErrorKind::Away, problem))?;
         }
-        self.runtime.block_on(call).map_err(|error| failed(explain(&error)))
+        self.runtime.block_on(call).map_err(|error| {
+            let (kind, problem) = explain(&error);
+            failed(kind, problem)
+        })
     }
 }
 
-/// What a store says, in words.
-fn explain(error: &object_store::Error) -> String {
-    let told = error.to_string();
-    let between = |from: &str, to: &str| Some(told.split_once(from)?.1.split_once(to)?.0);
-    // The answer of a cloud is XML.
-    let code = between("<Code>", "</Code>");
-    let is_locked = told.contains("401 Unauthorized") || told.contains("403 Forbidden");
-    match (error, code) {
-        (_, Some("NoSuchBucket")) => "there is no such bucket".to_owned(),
-        (object_store::Error::NotFound { .. }, _) => ABSENT.to_owned(),
-        (_, Some(code)) if is_locked => {
-            format!("it does not let us in: {code}: {}", between("<Message>", "</Message>").unwrap_or_default())
-        }
-        _ => told,
+/// The answer that an error tells, which the library gives in its text only: status and body.
+fn answer(told: &str) -> Option<(&str, &str)> {
+    match told.split_once("Server returned non-2xx status code: ") {
+        Some((_, answer)) => Some(answer.split_once(": ").unwrap_or((answer, ""))),
+        None => Some(("200 OK", told.split_once("Server returned error response: ")?.1)),
     }
+}
+
+/// What stands in an element of a cloud's answer, which is XML.
+fn element<'a>(body: &'a str, name: &str) -> Option<&'a str> {
+    Some(body.split_once(&format!("<{name}>"))?.1.split_once(&format!("</{name}>"))?.0)
+}
+
+/// Whether nobody answered.
+fn is_silent(error: &object_store::Error) -> bool {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<HttpError>() {
+            let kind = error.kind();
+            return matches!(kind, HttpErrorKind::Connect | HttpErrorKind::Timeout | HttpErrorKind::Interrupted);
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// Of which kind an error is, and what the store says, in words. Of its answer that is no more than what is meant for people: the
+/// rest may hold what nobody else may know, such as the token of a session.
+fn explain(error: &object_store::Error) -> (ObjectErrorKind, String) {
+    let told = error.to_string();
+    let found = answer(&told);
+    let code = found.and_then(|(_, body)| element(body, "Code"));
+    let (kind, problem) = match (error, found) {
+        _ if code == Some("NoSuchBucket") => (ObjectErrorKind::Other, "there is no such bucket".to_owned()),
+        (object_store::Error::NotFound { .. }, _) => (ObjectErrorKind::Absent, ABSENT.to_owned()),
+        (object_store::Error::AlreadyExists { .. }, _) => (ObjectErrorKind::Taken, TAKEN.to_owned()),
+        (_, Some((status, body))) => {
+            let why = code.map(|code| format!("{code}: {}", element(body, "Message").unwrap_or_default()));
+            let why = why.unwrap_or_else(|| "it does not say why".to_owned());
+            // What a store does not know it does not learn by waiting.
+            let is_away = status.starts_with('5') && !status.starts_with("501");
+            let kind = if is_away { ObjectErrorKind::Away } else { ObjectErrorKind::Other };
+            let is_locked = status.starts_with("401") || status.starts_with("403");
+            let problem = if is_locked { "it does not let us in".to_owned() } else { format!("it answers {status}") };
+            (kind, format!("{problem}: {why}"))
+        }
+        (_, None) if is_silent(error) => (ObjectErrorKind::Away, told),
+        (_, None) => (ObjectErrorKind::Other, told),
+    };
+    (kind, problem.chars().take(TOLD).collect())
 }
 
 /// Whether a range was refused because the object ends before it.
@@ -124,8 +179,19 @@ impl ObjectStore for LibraryObjects {
     }
 
     fn put(&self, key: &str, bytes: &[u8]) -> ObjectResult<()> {
-        let (path, bytes) = (Path::from(key), bytes.to_vec());
-        self.wait(ObjectOperation::Put, key, async { self.store.put(&path, bytes.into()).await.map(|_| ()) })
+        let path = Path::from(key);
+        let put = async {
+            let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+            match self.store.put_opts(&path, bytes.to_vec().into(), options).await {
+                // Put by an earlier try, whose answer was lost, or by somebody else.
+                Err(taken @ object_store::Error::AlreadyExists { .. }) => {
+                    let there = self.store.get(&path).await?.bytes().await?;
+                    if there == bytes { Ok(()) } else { Err(taken) }
+                }
+                done => done.map(drop),
+            }
+        };
+        self.wait(ObjectOperation::Put, key, put)
     }
 
     fn get_range(&self, key: &str, range: Range<u64>) -> ObjectResult<Vec<u8>> {

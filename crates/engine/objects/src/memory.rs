@@ -6,7 +6,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{ObjectError, ObjectOperation, ObjectResult, ObjectStore, error::ABSENT};
+use crate::{
+    ObjectError, ObjectErrorKind, ObjectOperation, ObjectResult, ObjectStore,
+    error::{ABSENT, TAKEN},
+};
 
 type Objects = BTreeMap<String, Arc<[u8]>>;
 
@@ -20,6 +23,11 @@ impl MemoryObjects {
     /// A store with the same objects; what is put to either is not in the other.
     pub fn fork(&self) -> Self {
         Self { objects: Mutex::new(self.lock().clone()) }
+    }
+
+    /// An object turns into another one, as nobody who uses stores may do it.
+    pub fn damage(&self, key: &str, bytes: &[u8]) {
+        self.lock().insert(key.to_owned(), Arc::from(bytes));
     }
 
     /// How many bytes all objects hold.
@@ -38,8 +46,16 @@ impl ObjectStore for MemoryObjects {
     }
 
     fn put(&self, key: &str, bytes: &[u8]) -> ObjectResult<()> {
-        self.lock().insert(key.to_owned(), Arc::from(bytes));
-        Ok(())
+        match self.lock().entry(key.to_owned()).or_insert_with(|| Arc::from(bytes)) {
+            there if there[..] == *bytes => Ok(()),
+            _ => Err(ObjectError {
+                store: self.name().to_owned(),
+                operation: ObjectOperation::Put,
+                key: key.to_owned(),
+                kind: ObjectErrorKind::Taken,
+                problem: TAKEN.to_owned(),
+            }),
+        }
     }
 
     fn get_range(&self, key: &str, range: Range<u64>) -> ObjectResult<Vec<u8>> {
@@ -48,6 +64,7 @@ impl ObjectStore for MemoryObjects {
             store: self.name().to_owned(),
             operation: ObjectOperation::Get,
             key: key.to_owned(),
+            kind: ObjectErrorKind::Absent,
             problem: ABSENT.to_owned(),
         })?;
         let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(object.len());

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use object_store::{BackoffConfig, RetryConfig, aws::AmazonS3Builder, path::Path, prefix::PrefixStore};
 
-use crate::{LibraryObjects, ObjectError, ObjectOperation, ObjectResult, http::Http};
+use crate::{LibraryObjects, ObjectError, ObjectErrorKind, ObjectOperation, ObjectResult, http::Http};
 
 /// Where objects lie: in a bucket, with keys that all begin the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,8 +42,10 @@ pub struct S3Access {
 pub struct Patience {
     /// For a connection.
     pub connect: Duration,
-    /// For a request with all that it sends and gets.
+    /// For a request with the answer.
     pub request: Duration,
+    /// For one that sends an object.
+    pub put: Duration,
     /// How often a request that failed for a reason that may pass is made again, at intervals that double.
     pub retries: usize,
     /// After so long none is begun again.
@@ -51,13 +53,14 @@ pub struct Patience {
 }
 
 impl Default for Patience {
-    /// An object of 4 MiB has half a minute; nobody waits longer than a minute and a half.
+    /// An object of 4 MiB has half a minute to be sent. Who reads waits for less than half a minute, and others for him.
     fn default() -> Self {
         Self {
-            connect: Duration::from_secs(5),
-            request: Duration::from_secs(30),
+            connect: Duration::from_secs(3),
+            request: Duration::from_secs(10),
+            put: Duration::from_secs(30),
             retries: 3,
-            in_all: Duration::from_secs(60),
+            in_all: Duration::from_secs(15),
         }
     }
 }
@@ -75,7 +78,7 @@ impl LibraryObjects {
             .with_access_key_id(&access.key_id)
             .with_secret_access_key(&access.secret)
             .with_disable_bulk_delete(true) // objects go one by one, as everybody who speaks the protocol has it
-            .with_http_connector(Http::new(patience.connect, patience.request))
+            .with_http_connector(Http::new(patience.connect, patience.request, patience.put))
             .with_retry(RetryConfig {
                 backoff: BackoffConfig::default(),
                 max_retries: patience.retries,
@@ -91,6 +94,7 @@ impl LibraryObjects {
             store: name.clone(),
             operation: ObjectOperation::Open,
             key: String::new(),
+            kind: ObjectErrorKind::Other,
             problem: error.to_string(),
         })?;
         let objects = Self::over(name, Box::new(PrefixStore::new(store, Path::from(place.prefix.as_str()))))?;

@@ -9,8 +9,10 @@ pub trait ObjectStore: Send + Sync {
     /// What errors and reports call it.
     fn name(&self) -> &str;
 
-    /// Makes an object, or replaces one. When it returns the object is durable; whatever fails, there is the whole object or
-    /// what was there before.
+    /// Makes an object. When it returns the object is durable; whatever fails, there is the whole object or none. One that is there
+    /// already, with the same bytes, is as good: it may be that of an earlier try.
+    ///
+    /// Errors: of the kind `Taken` if there is one with other bytes, which stays.
     fn put(&self, key: &str, bytes: &[u8]) -> ObjectResult<()>;
 
     /// The bytes of a range, fewer if the object ends before. Errors: there is no such object.

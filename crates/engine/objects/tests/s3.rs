@@ -5,13 +5,14 @@ mod suite;
 
 use std::time::Duration;
 
-use senesce_objects::{LibraryObjects, ObjectResult, ObjectStore, Patience, S3Access, S3Place};
+use senesce_objects::{LibraryObjects, ObjectErrorKind, ObjectResult, ObjectStore, Patience, S3Access, S3Place};
 use senesce_testkit::{S3_BUCKET, S3_KEY_ID, S3Mood, S3Server};
 
 /// Two requests more at most, a moment for each.
 const SOON: Patience = Patience {
     connect: Duration::from_secs(1),
     request: Duration::from_secs(1),
+    put: Duration::from_secs(1),
     retries: 2,
     in_all: Duration::from_secs(20),
 };
@@ -57,8 +58,8 @@ fn it_does_what_every_store_does() {
     keys.iter().for_each(|key| store.put(key, key.as_bytes()).unwrap());
     assert_eq!(store.list("garden").unwrap(), keys);
     let large: Vec<u8> = (0..(4 << 20) - 1000).map(|at: u32| (at % 251) as u8).collect();
-    store.put(&keys[0], &large).unwrap();
-    assert!(store.get_range(&keys[0], 0..large.len() as u64).unwrap() == large);
+    store.put("garden/large", &large).unwrap();
+    assert!(store.get_range("garden/large", 0..large.len() as u64).unwrap() == large);
 }
 
 #[test]
@@ -113,13 +114,36 @@ fn what_does_not_pass_fails_in_the_end_and_all_goes_on_behind_it() {
         let before = server.requests().len();
         let said = told(store.get_range("garden/1", 0..100_000));
         assert!(said.contains("cannot get garden/1 in s3://bucket/p: "), "{mood:?}: {said}");
+        let kind = store.get_range("garden/1", 0..5).unwrap_err().kind;
+        let wanted = if mood == S3Mood::Locked { ObjectErrorKind::Other } else { ObjectErrorKind::Away };
+        assert_eq!(kind, wanted, "{mood:?}");
         // It is the same object, so nobody can tell whether it was put.
         assert!(told(store.put("garden/1", &first)).contains("cannot put garden/1"), "{mood:?}");
         let asked = server.requests().len() - before;
-        assert!(asked <= 4, "{mood:?}: {asked} requests");
+        assert!(asked <= 6, "{mood:?}: {asked} requests");
         server.set_mood(S3Mood::Well);
         assert!(store.get_range("garden/1", 0..100_000).unwrap() == first, "{mood:?}");
         assert_eq!(store.list("garden").unwrap(), ["garden/1"], "{mood:?}");
+    }
+}
+
+#[test]
+fn an_answer_that_says_a_secret_again_is_not_told() {
+    let server = S3Server::new();
+    let lent = S3Access { token: Some("confidential".to_owned()), ..access(&server) };
+    let store = LibraryObjects::s3(&place("p"), &lent, SOON).unwrap();
+    server.set_mood(S3Mood::Expired);
+    let errors = [
+        store.put("garden/1", b"first").unwrap_err(),
+        store.get_range("garden/1", 0..5).unwrap_err(),
+        store.delete("garden/1").unwrap_err(),
+        store.list("garden").unwrap_err(),
+    ];
+    for error in errors {
+        let said = format!("{error} {error:?}");
+        assert!(said.contains("it answers 400 Bad Request: ExpiredToken: The provided token has expired."), "{said}");
+        assert!(!said.contains("confidential"), "{said}");
+        assert_eq!(error.kind, ObjectErrorKind::Other);
     }
 }
 
@@ -136,4 +160,5 @@ fn others_do_not_wait_for_whoever_waits() {
             assert!(said.contains("timeout"), "{said}");
         }
     });
+    assert!(server.peak() > 1, "one after the other");
 }

@@ -57,7 +57,7 @@ fn calls_fail_as_told_and_are_counted() {
     let store = FaultObjects::new(MemoryObjects::default());
     check(&store);
     let before = store.counts();
-    assert_eq!((before.puts, before.gets, before.deletes, before.lists), (4, 5, 2, 3));
+    assert_eq!((before.puts, before.gets, before.deletes, before.lists), (5, 5, 2, 3));
     store.fail_after(1, 2);
     store.put("garden/4", b"good").unwrap();
     store.put("garden/5", b"bad").unwrap_err();

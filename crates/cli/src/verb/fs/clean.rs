@@ -1,13 +1,16 @@
 //! `senesce fs clean`, and what gardening a mount or an aging does.
 
 use anyhow::{Context, Result};
-use senesce_garden::{AreaMoves, Cleaning, FixUp, FixUpStep, Garden, Gardening, Medium, ScanStep, WriteAfterRead};
+use senesce_garden::{
+    AreaMoves, Cleaning, Error, FixUp, FixUpStep, Garden, Gardening, Medium, ScanStep, WriteAfterRead,
+};
 use senesce_volume::{check_interrupted, install_signal_cleanup, interrupted};
 use serde_json::json;
 
 use super::place::Place;
 use crate::{
     args::{FsCleanArgs, GardeningArg},
+    exit::usage,
     progress::Stretch,
 };
 
@@ -48,7 +51,10 @@ pub fn clean(args: &FsCleanArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     let place = Place::of(&args.place)?;
     let garden = place.garden(&place.open()?)?;
-    garden.scan_from(args.from, of_all())?;
+    garden.scan_from(args.from, of_all()).map_err(|error| match error {
+        Error::Invalid { what } => usage(what, Some("without --from all areas are gone over")),
+        error => error.into(),
+    })?;
     let areas = clean_areas(&garden, args.from, quiet).with_context(|| format!("cannot clean {place}"))?;
     garden.close_point().with_context(|| format!("cannot close {place}"))?;
     let pointers = fix_up(&garden, quiet).with_context(|| format!("cannot put pointers of {place} right"))?;

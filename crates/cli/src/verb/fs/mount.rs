@@ -220,7 +220,8 @@ impl Chores {
             if !matches!(error, senesce_garden::Error::ColdStore { .. }) {
                 eprintln!("senesce: {error}");
             }
-            self.deletes = Some(now + AWAY);
+            let is_foreign = matches!(error, senesce_garden::Error::ForeignObjects { .. });
+            self.deletes = (!is_foreign).then(|| now + AWAY);
         }
     }
 

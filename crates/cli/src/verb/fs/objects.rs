@@ -11,8 +11,8 @@ use std::{
 use anyhow::Result;
 use senesce_experiment::ErrorKind;
 use senesce_objects::{
-    AZURE_HOT, LibraryObjects, ObjectError, ObjectOperation, ObjectResult, ObjectStore, Patience, PriceList,
-    S3_STANDARD, S3Access,
+    AZURE_HOT, LibraryObjects, ObjectError, ObjectErrorKind, ObjectOperation, ObjectResult, ObjectStore, Patience,
+    PriceList, S3_STANDARD, S3Access,
 };
 
 use crate::{
@@ -80,8 +80,11 @@ fn access(place: &ObjectsPlace) -> Result<S3Access> {
     })
 }
 
-/// A store that is away is asked again after this time, by one call; others fail at once, so that not all who serve wait for it.
+/// A store that is away is asked again after this time, by one call that reads; others fail at once, so that not all who serve wait
+/// for it.
 const AGAIN: Duration = Duration::from_secs(1);
+/// Other failures are told this often at most.
+const TOLD: Duration = Duration::from_secs(60);
 
 /// A store that says on stderr when it is away, and when it is back: whoever reads hears no more than of an I/O error.
 struct Telling {
@@ -89,9 +92,11 @@ struct Telling {
     away: Mutex<Option<Away>>,
     /// Objects of which it was told that they are not there.
     absent: Mutex<BTreeSet<String>>,
+    /// When another failure was told.
+    told: Mutex<Option<Instant>>,
 }
 
-/// Since some call failed.
+/// Since some call that reads had no answer.
 struct Away {
     problem: String,
     /// When it may be asked again; `None` while somebody does.
@@ -100,36 +105,49 @@ struct Away {
 
 impl Telling {
     fn new(inner: Arc<dyn ObjectStore>) -> Self {
-        Self { inner, away: Mutex::default(), absent: Mutex::default() }
+        Self { inner, away: Mutex::default(), absent: Mutex::default(), told: Mutex::default() }
     }
 
+    /// Only reading says whether it is away: who may not put or delete may still read.
     fn ask<T>(&self, operation: ObjectOperation, key: &str, call: impl FnOnce() -> ObjectResult<T>) -> ObjectResult<T> {
+        let reads = operation == ObjectOperation::Get;
         if let Some(away) = &mut *lock(&self.away) {
             if away.again.is_none_or(|again| Instant::now() < again) {
                 let (store, key, problem) = (self.name().to_owned(), key.to_owned(), away.problem.clone());
-                return Err(ObjectError { store, operation, key, problem });
+                return Err(ObjectError { store, operation, key, kind: ObjectErrorKind::Away, problem });
             }
-            away.again = None;
+            if reads {
+                away.again = None;
+            }
         }
         let done = call();
-        match &done {
-            Err(error) if !error.is_absent() => {
-                let away = Away { problem: error.problem.clone(), again: Some(Instant::now() + AGAIN) };
-                if lock(&self.away).replace(away).is_none() {
-                    eprintln!("senesce: {error}; until it is back cold blocks cannot be read, and all else goes on");
-                }
-            }
-            _ => {
-                if lock(&self.away).take().is_some() {
-                    eprintln!("senesce: the objects in {} can be had again", self.name());
-                }
-            }
-        }
         if let Err(error) = &done
-            && error.is_absent()
-            && lock(&self.absent).insert(error.key.clone())
+            && reads
+            && error.kind == ObjectErrorKind::Away
         {
-            eprintln!("senesce: {error}");
+            let away = Away { problem: error.problem.clone(), again: Some(Instant::now() + AGAIN) };
+            if lock(&self.away).replace(away).is_none() {
+                eprintln!("senesce: {error}; until it is back cold blocks cannot be read");
+            }
+            return done;
+        }
+        // It answers, if nothing good: so it is not away for those who read.
+        if (reads || done.is_ok()) && lock(&self.away).take().is_some() {
+            eprintln!("senesce: the objects in {} can be had again", self.name());
+        }
+        if let Err(error) = &done {
+            let is_new = match error.kind {
+                ObjectErrorKind::Absent => lock(&self.absent).insert(error.key.clone()),
+                _ => {
+                    let (now, mut told) = (Instant::now(), lock(&self.told));
+                    let is_due = told.is_none_or(|told| now >= told + TOLD);
+                    *told = if is_due { Some(now) } else { *told };
+                    is_due
+                }
+            };
+            if is_new {
+                eprintln!("senesce: {error}");
+            }
         }
         done
     }
@@ -184,6 +202,21 @@ mod tests {
         assert_eq!(found.as_deref(), Some(&b"first"[..]));
         // An object that is not there is no store that is away.
         assert!(telling.get_range("garden/2", 0..5).unwrap_err().is_absent());
+        assert_eq!(telling.get_range("garden/1", 0..5).unwrap(), b"first");
+    }
+
+    #[test]
+    fn what_cannot_be_put_or_deleted_keeps_nobody_from_reading() {
+        let store = Arc::new(FaultObjects::new(MemoryObjects::default()));
+        let telling = Telling::new(store.clone());
+        telling.put("garden/1", b"first").unwrap();
+        store.fail_after(0, 3);
+        telling.put("garden/2", b"second").unwrap_err();
+        telling.delete("garden/1").unwrap_err();
+        telling.list("garden").unwrap_err();
+        assert_eq!(telling.get_range("garden/1", 0..5).unwrap(), b"first");
+        // Nor does an answer that is no good.
+        assert_eq!(telling.put("garden/1", b"other").unwrap_err().kind, ObjectErrorKind::Taken);
         assert_eq!(telling.get_range("garden/1", 0..5).unwrap(), b"first");
     }
 }

@@ -32,6 +32,8 @@ const FORGETTING_BLOCKS: u64 = 8;
 pub(crate) struct Objects {
     /// Where they are.
     pub door: Option<Arc<dyn ObjectStore>>,
+    /// Whether what lies there is this aggregate's, and why not, once it was looked at.
+    pub judged: Option<std::result::Result<(), String>>,
     /// All that there are.
     records: BTreeMap<u64, ObjectRecord>,
     /// Those that nothing names any more, since the last consistency point.

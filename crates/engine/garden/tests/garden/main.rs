@@ -31,6 +31,7 @@ mod stale;
 mod superblock_objects;
 mod superblocks;
 mod tier_away;
+mod tier_copies;
 mod tier_crash;
 mod tier_dump;
 mod tier_rig;

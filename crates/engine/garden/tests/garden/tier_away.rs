@@ -165,7 +165,7 @@ fn a_damaged_object_fails_the_same_and_one_of_another_kind_is_found() {
             let sum = crc32c::crc32c_append(crc32c::crc32c(&slot[BLOCK..BLOCK + 4]), &slot[BLOCK + 8..]);
             slot[BLOCK + 4..BLOCK + 8].copy_from_slice(&sum.to_le_bytes());
         }
-        store.inner().put(key, &forged).unwrap();
+        store.inner().damage(key, &forged);
         let found = files.tiered.looked().findings;
         assert!(
             found.iter().any(|finding| finding.to_string().contains("trailer: context is (Aggregate")),
@@ -177,7 +177,7 @@ fn a_damaged_object_fails_the_same_and_one_of_another_kind_is_found() {
             Err(error) => panic!("{change:?}: {error}"),
         }
         files.tiered.make(b"still here", &bytes(5, 2, 50));
-        store.inner().put(key, &whole).unwrap();
+        store.inner().damage(key, &whole);
         let wanted = if wants[1] { files.data.clone() } else { files.after(change) };
         files.assert(&wanted, &format!("{change:?}"));
     }

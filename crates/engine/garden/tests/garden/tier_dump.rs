@@ -28,6 +28,7 @@ fn an_object_is_shown_as_its_store_has_it() {
     (0..30).step_by(3).for_each(|block| tiered.write(ino, block * 4096, &bytes(1, 9)).unwrap());
     tiered.garden().consistency_point().unwrap();
     let store: Arc<dyn ObjectStore> = tiered.store.clone();
+    let damaged = tiered.store.inner();
     let (log, drives) = tiered.devices.split_last().unwrap();
     let key = &store.list(FOLDER).unwrap()[0];
     let number: u64 = key.rsplit('/').next().unwrap().parse().unwrap();
@@ -48,11 +49,11 @@ fn an_object_is_shown_as_its_store_has_it() {
     for (at, rows) in [((16 << 10) + 2 * 4160 + 9, 29), (70, 30)] {
         let mut bad = whole.clone();
         bad[at] ^= 1;
-        store.put(key, &bad).unwrap();
+        damaged.damage(key, &bad);
         let dump = shown();
         assert!(dump.wrong.len() == 1 && cells(&dump, "block").len() == rows, "{dump}");
     }
-    store.put(key, &whole[..100]).unwrap();
+    damaged.damage(key, &whole[..100]);
     assert!(!shown().is_sound());
     store.delete(key).unwrap();
     let told = |store| dump_with(drives, log, store, &DumpWhat::Object { number }, 1000).unwrap_err().to_string();

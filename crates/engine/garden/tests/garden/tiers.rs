@@ -281,7 +281,7 @@ fn a_damaged_object_is_told_and_never_believed() {
     let mut moved = whole.clone();
     moved.copy_within(at + 4160..at + 8320, at);
     for bad in [flipped(at + 77), flipped(at + 4096 + 20), moved, whole[..at + 100].to_vec()] {
-        tiered.store.inner().put(key, &bad).unwrap();
+        tiered.store.inner().damage(key, &bad);
         tiered.open();
         let told = match tiered.read(ino, 3 * BLOCK as u64, BLOCK) {
             Err(FsError::Corrupt { what }) => what,
@@ -291,11 +291,11 @@ fn a_damaged_object_is_told_and_never_believed() {
         assert_eq!(tiered.read(ino, 2 * BLOCK as u64, BLOCK).unwrap(), bytes(8, 7)[2 * BLOCK..3 * BLOCK]);
         assert!(!tiered.looked().findings.is_empty());
     }
-    tiered.store.inner().put(key, &flipped(100)).unwrap();
+    tiered.store.inner().damage(key, &flipped(100));
     assert!(tiered.looked().findings[0].to_string().contains("checksum"));
     tiered.store.inner().delete(key).unwrap();
     assert!(tiered.looked().findings[0].to_string().contains("there is no such object"));
-    tiered.store.inner().put(key, &whole).unwrap();
+    tiered.store.inner().damage(key, &whole);
     assert_eq!(tiered.looked().findings, []);
 }
 

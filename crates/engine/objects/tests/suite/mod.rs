@@ -1,6 +1,6 @@
 //! What every store does.
 
-use senesce_objects::ObjectStore;
+use senesce_objects::{ObjectErrorKind, ObjectStore};
 
 /// Puts, reads, lists and deletes in a store that holds none of these keys.
 pub fn check(store: &dyn ObjectStore) {
@@ -14,8 +14,14 @@ pub fn check(store: &dyn ObjectStore) {
     assert_eq!(store.get_range("garden/1", 50..100).unwrap(), b"");
     let told = store.get_range("garden/3", 0..1).unwrap_err().to_string();
     assert!(told.contains("cannot get garden/3 in") && told.contains("there is no such object"), "{told}");
-    store.put("garden/1", b"another").unwrap();
-    assert_eq!(store.get_range("garden/1", 0..9).unwrap(), b"another");
+    // Nothing is written over; what is there already is as good as put.
+    let taken = store.put("garden/1", b"other").unwrap_err();
+    assert!(
+        taken.kind == ObjectErrorKind::Taken && taken.to_string().contains("another object of that name"),
+        "{taken}"
+    );
+    store.put("garden/1", b"first").unwrap();
+    assert_eq!(store.get_range("garden/1", 0..9).unwrap(), b"first");
     store.delete("garden/1").unwrap();
     store.delete("garden/1").unwrap();
     assert_eq!(store.list("garden").unwrap(), ["garden/2"]);
