@@ -154,8 +154,9 @@ impl Garden {
             let place = || format!("record {sequence} of the log");
             let operation = Operation::decode(bytes).map_err(|damage| Error::damaged(place(), damage))?;
             match store.apply(&operation) {
-                // A later state of it deleted an object that this one wants: what comes from here on is lost as well.
-                Err(error) if found.lost_point.is_some() && !store.touched && is_cold(&error) => break,
+                // A later state of it deleted an object that this one wants: what comes from here on is lost as well. Not so while the
+                // store is away.
+                Err(error) if older && !store.touched && wants_what_is_gone(&error) => break,
                 done => done?,
             };
         }
@@ -309,10 +310,10 @@ impl Garden {
     }
 }
 
-/// Whether an operation failed because a cold block could not be had.
-fn is_cold(error: &FsError) -> bool {
+/// Whether an operation failed because the object with a cold block is no longer there.
+fn wants_what_is_gone(error: &FsError) -> bool {
     let FsError::Io { source, .. } = error else { return false };
-    matches!(source.downcast_ref(), Some(Error::ColdStore { .. }))
+    source.downcast_ref().is_some_and(Error::is_absent)
 }
 
 impl Shared {

@@ -2,6 +2,7 @@
 
 use senesce_block::BlockError;
 use senesce_fsapi::FsError;
+use senesce_objects::ObjectError;
 
 use crate::format::Damage;
 
@@ -34,6 +35,8 @@ pub enum Error {
         object: String,
         /// Why not.
         why: String,
+        /// The store was asked, and has no such object.
+        is_absent: bool,
     },
     /// What lies in the object store is not what this aggregate has put there; nothing is put or deleted.
     #[error("{what}")]
@@ -76,6 +79,16 @@ impl Error {
 
     pub(crate) fn damaged(place: impl Into<String>, damage: Damage) -> Self {
         Self::Damaged { place: place.into(), damage }
+    }
+
+    /// What the store said when it was asked for an object.
+    pub(crate) fn cold(key: &str, error: &ObjectError) -> Self {
+        Self::ColdStore { object: key.to_owned(), why: error.to_string(), is_absent: error.is_absent() }
+    }
+
+    /// Whether the store has no such object.
+    pub(crate) fn is_absent(&self) -> bool {
+        matches!(self, Self::ColdStore { is_absent: true, .. })
     }
 }
 

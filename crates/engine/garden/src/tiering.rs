@@ -153,7 +153,7 @@ impl Garden {
                 self.shared().lock().objects.judged = Some(Err(what.clone()));
                 Error::ForeignObjects { what }
             }
-            _ => away(&key, &error),
+            _ => Error::cold(&key, &error),
         })?;
         self.shared().lock().counts.object_puts += 1;
         let named = self.with_space(|store| store.name_object(number, filling));
@@ -181,7 +181,7 @@ impl Garden {
             ObjectErrorKind::Absent => {
                 Error::damaged(format!("object {key}"), Damage::new("object", "answer", error, "the object"))
             }
-            _ => away(&key, &error),
+            _ => Error::cold(&key, &error),
         })
     }
 
@@ -194,7 +194,7 @@ impl Garden {
         let mut deleted = 0;
         while let Some(number) = self.next_deletable() {
             let key = self.shared().lock().object_key(number);
-            self.own_objects(&turn)?.delete(&key).map_err(|error| away(&key, &error))?;
+            self.own_objects(&turn)?.delete(&key).map_err(|error| Error::cold(&key, &error))?;
             self.with_space(|store| store.forget_object(number))?;
             deleted += 1;
         }
@@ -217,7 +217,7 @@ impl Garden {
                 (store.objects.records().contains_key(&number), store.object_key(number))
             };
             if !is_known {
-                door.delete(&key).map_err(|error| away(&key, &error))?;
+                door.delete(&key).map_err(|error| Error::cold(&key, &error))?;
                 deleted += 1;
             }
         }
@@ -237,7 +237,7 @@ impl Garden {
 
     fn list_own_objects(&self, _turn: &MutexGuard<'_, ()>) -> Result<(Arc<dyn ObjectStore>, BTreeSet<u64>)> {
         let (door, uuid) = (self.objects()?, self.shared().lock().uuid());
-        let keys = door.list(&object::folder(uuid)).map_err(|error| away(&object::folder(uuid), &error))?;
+        let keys = door.list(&object::folder(uuid)).map_err(|error| Error::cold(&object::folder(uuid), &error))?;
         let listed: BTreeSet<u64> = keys.iter().filter_map(|key| object::number(uuid, key)).collect();
         let judged = self.check_listed(&listed);
         self.judge_objects(judged)?;
@@ -298,8 +298,4 @@ impl Garden {
     pub(crate) fn lock_objects(&self) -> MutexGuard<'_, ()> {
         self.shared().objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn away(key: &str, error: &senesce_objects::ObjectError) -> Error {
-    Error::ColdStore { object: key.to_owned(), why: error.to_string() }
 }

@@ -84,7 +84,7 @@ pub(super) fn check(
         }
     }
     let keys = store.list(&object::folder(media.uuid));
-    let keys = keys.map_err(|error| Error::ColdStore { object: object::folder(media.uuid), why: error.to_string() })?;
+    let keys = keys.map_err(|error| Error::cold(&object::folder(media.uuid), &error))?;
     let numbers = keys.iter().filter_map(|key| object::number(media.uuid, key));
     report.orphan_objects = numbers.filter(|number| !records.contains_key(number)).count() as u64;
     Ok(cold)

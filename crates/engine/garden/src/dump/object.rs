@@ -25,7 +25,7 @@ pub(super) fn object(reader: &Reader, store: &Arc<dyn ObjectStore>, number: u64,
     let key = object::key(reader.media.uuid, number);
     let get = |range: Range<u64>| {
         let got = store.get_range(&key, range);
-        got.map_err(|error| Error::ColdStore { object: key.clone(), why: error.to_string() })
+        got.map_err(|error| Error::cold(&key, &error))
     };
     let bytes = get(0..slot_at(SLOTS as u64))?;
     let mut dump = Dump::new(format!("object {number}"));

@@ -149,10 +149,12 @@ impl Store {
     pub fn read_object(&mut self, object: u64, start: u64, bytes: u64) -> Result<Vec<u8>> {
         let key = self.object_key(object);
         self.counts.object_gets += 1;
-        let away = |why: String| Error::ColdStore { object: key.clone(), why };
-        let none = "no object store was given: name the one that it was put in with --objects";
-        let door = self.objects.door.clone().ok_or_else(|| away(none.to_owned()))?;
-        door.get_range(&key, start..start + bytes).map_err(|error| away(error.to_string()))
+        let none = || {
+            let why = "no object store was given: name the one that it was put in with --objects".to_owned();
+            Error::ColdStore { object: key.clone(), why, is_absent: false }
+        };
+        let door = self.objects.door.clone().ok_or_else(none)?;
+        door.get_range(&key, start..start + bytes).map_err(|error| Error::cold(&key, &error))
     }
 
     /// Blocks that lie one behind the other in an object, each if it is the one wanted.
@@ -160,9 +162,9 @@ impl Store {
         let bytes = match self.read_object(first.object, object::slot_at(first.slot), (wants.len() * SLOT) as u64) {
             Ok(bytes) => bytes,
             Err(error) => {
-                let why = error.to_string();
-                let key = self.object_key(first.object);
-                let again = || Error::ColdStore { object: key.clone(), why: why.clone() };
+                let (why, object) = (error.to_string(), self.object_key(first.object));
+                let is_absent = error.is_absent();
+                let again = || Error::ColdStore { object: object.clone(), why: why.clone(), is_absent };
                 let mut all: Vec<_> = wants[1..].iter().map(|_| Err(Unread::Away(again()))).collect();
                 all.insert(0, Err(Unread::Away(error)));
                 return all;

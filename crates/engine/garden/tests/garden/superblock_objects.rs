@@ -85,8 +85,15 @@ fn what_wants_objects_that_were_deleted_is_not_opened_in_silence() {
         let is_lost = matches!(&error, Error::Damaged { damage, .. } if damage.field == LOST_POINT);
         assert!(is_lost, "{step:?}: {error}");
 
-        // Who wants to has all but what was deleted, and is told what that is.
         let (log, drives) = tiered.devices.split_last().unwrap();
+        if step == Step::PartOfABlock {
+            // Where the store is only away, what wants it is not given up.
+            let error = Garden::open_older(drives, log.clone(), Limits::default(), None).err().unwrap();
+            let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+            let told: Vec<String> = causes.map(ToString::to_string).collect();
+            assert!(told.join(": ").contains("--objects"), "{told:?}");
+        }
+        // Who wants to has all but what was deleted, and is told what that is.
         let garden = Garden::open_older(drives, log.clone(), Limits::default(), Some(tiered.store.clone())).unwrap();
         let fs = garden.volume(VOLUME).unwrap();
         let found = read(&fs, ino, 0, data.len());
