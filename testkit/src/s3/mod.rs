@@ -170,6 +170,10 @@ fn serve(mut stream: TcpStream, state: &Mutex<State>, ends: &AtomicBool) -> std:
         let answer = {
             let mut state = lock(state);
             state.waiting -= 1;
+            // Whoever asks on a connection of before is not answered either.
+            if ends.load(Relaxed) {
+                return Ok(());
+            }
             judge(&request, mood, &mut state)
         };
         if mood == S3Mood::Half {
