@@ -67,6 +67,17 @@ pub enum SetXattrHow {
     Replace,
 }
 
+/// What is left to do of a read that waits for something far away: it reads into as many bytes as the read was begun with.
+pub type RestOfRead = Box<dyn FnOnce(&mut [u8]) -> FsResult<usize> + Send>;
+
+/// How far a read is.
+pub enum ReadBegun {
+    /// It is done.
+    Done(FsResult<usize>),
+    /// It has to wait, which any thread may do.
+    Waits(RestOfRead),
+}
+
 /// A file system at inode level.
 ///
 /// **Every call is atomic**: it is done, or it fails and changes nothing; only a write, a clone or a truncation that
@@ -149,6 +160,11 @@ pub trait FileSystem: Send + Sync {
     ///
     /// Errors: `IsDirectory`, `Invalid` for what is neither.
     fn read(&self, ino: Ino, offset: u64, out: &mut [u8]) -> FsResult<usize>;
+
+    /// The same, as far as nothing far away has to be waited for: for those who serve many with few threads.
+    fn begin_read(&self, ino: Ino, offset: u64, out: &mut [u8]) -> ReadBegun {
+        ReadBegun::Done(self.read(ino, offset, out))
+    }
 
     /// Writes at `offset`; what lies between the end and `offset` reads as zeros. Says how many bytes were written: all,
     /// or fewer, at least one, where the space ended. No bytes: nothing is done, and it is not an error.

@@ -21,7 +21,7 @@ use crate::{
     format::operation::{Act, Operation},
     fs::VolumeFs,
     log::Log,
-    store::{self, FormatOptions, Gardening, Limits, Opened, RebuildStep, ScrubStep, Store, Worth},
+    store::{self, Fetches, FormatOptions, Gardening, Limits, Opened, RebuildStep, ScrubStep, Store, Worth},
     volume::Done,
 };
 
@@ -374,7 +374,7 @@ impl Shared {
         caller: &Caller,
         plan: &mut dyn FnMut(&mut Store) -> FsResult<Act<'a>>,
     ) -> FsResult<Done> {
-        let mut fresh = false;
+        let (mut fresh, mut fetches) = (false, Fetches::default());
         loop {
             let mut store = self.lock_for_operation();
             store.check_running()?;
@@ -410,7 +410,14 @@ impl Shared {
                 continue;
             }
             let before = store.dirty_blocks();
-            let done = store.apply(&operation)?;
+            let done = store.do_without_waiting(&mut fetches, |store| store.apply(&operation));
+            if done.is_err() && !store.touched && fetches.are_wanted() {
+                // Others go on while the object store is asked. What they do may make another operation of this one.
+                drop(store);
+                fetches.fetch();
+                continue;
+            }
+            let done = done?;
             debug_assert!(
                 store.dirty_blocks().saturating_sub(before) <= blocks,
                 "{blocks} blocks were reserved, not {}",

@@ -5,12 +5,13 @@ use std::{ops::ControlFlow, sync::Arc};
 use senesce_core::Extent;
 use senesce_fsapi::{
     AllocateHow, Attributes, Caller, DirEntry, FileKind, FileSystem, FsError, FsResult, Ino, MAX_SYMLINK_BYTES,
-    NewNode, RenameHow, SeekTo, SetAttributes, SetXattrHow, SpaceReport, Timestamp, check_name,
+    NewNode, ReadBegun, RenameHow, SeekTo, SetAttributes, SetXattrHow, SpaceReport, Timestamp, check_name,
 };
 
 use crate::{
     engine::Shared,
     format::{BLOCK, data::Data, operation::Act},
+    reads::Read,
     store::{Store, is_snapshot, volume},
     volume::{MAX_FILE_BYTES, attributes_of, check_end, check_xattr_name},
 };
@@ -25,9 +26,10 @@ const SEEK_BLOCKS: u64 = 1 << 16;
 
 /// A volume of an open aggregate, or a snapshot of one. Every change is durable when it returns; a snapshot takes none. Once
 /// it is deleted all of it is `Stale`.
+#[derive(Clone)]
 pub struct VolumeFs {
     shared: Arc<Shared>,
-    space: u32,
+    pub(crate) space: u32,
     /// What tells it from others that may have its place later.
     number: u64,
 }
@@ -66,7 +68,7 @@ impl VolumeFs {
         done.ok_or(FsError::Invalid { what: "the act gives no attributes" })
     }
 
-    fn read_only<T>(&self, read: impl FnOnce(&mut Store) -> FsResult<T>) -> FsResult<T> {
+    pub(crate) fn read_only<T>(&self, read: impl FnOnce(&mut Store) -> FsResult<T>) -> FsResult<T> {
         let mut store = self.shared.lock_for_operation();
         self.check_there(&store)?;
         let got = read(&mut store);
@@ -267,11 +269,18 @@ impl FileSystem for VolumeFs {
     }
 
     fn read(&self, ino: Ino, offset: u64, out: &mut [u8]) -> FsResult<usize> {
-        self.read_only(|store| {
-            store.regular(self.space, ino.0)?;
-            store.read_ahead(self.space, ino.0, offset, out.len() as u64)?;
-            Ok(store.read_file(self.space, ino.0, offset, out)?)
-        })
+        Read::new(ino.0, offset).finish(self, out)
+    }
+
+    fn begin_read(&self, ino: Ino, offset: u64, out: &mut [u8]) -> ReadBegun {
+        let mut read = Read::new(ino.0, offset);
+        match read.attempt(self, out) {
+            Some(done) => ReadBegun::Done(done),
+            None => {
+                let fs = self.clone();
+                ReadBegun::Waits(Box::new(move |out| read.finish(&fs, out)))
+            }
+        }
     }
 
     fn write(&self, caller: &Caller, ino: Ino, offset: u64, data: &[u8]) -> FsResult<usize> {

@@ -38,6 +38,7 @@ mod object_defrag;
 mod object_gardening;
 mod packing;
 mod raid;
+mod reads;
 mod report;
 mod scheduler;
 mod sharing;

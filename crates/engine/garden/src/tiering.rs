@@ -1,7 +1,7 @@
 //! What an open aggregate offers about cold blocks: writing them to objects, and what becomes of these.
 //!
-//! The object store is asked while nobody waits for the aggregate, one call after the other; only reading a cold block is
-//! waited for. What the store does not do costs nothing but the space that would have become free.
+//! The object store is asked while nobody waits for the aggregate, one call after the other; and cold
+//! blocks are read while nobody waits but those who want them. What the store does not do costs nothing but the space that would have become free.
 
 use std::{
     collections::BTreeSet,

@@ -53,7 +53,7 @@ pub struct Patience {
 }
 
 impl Default for Patience {
-    /// An object of 4 MiB has half a minute to be sent. Who reads waits for less than half a minute, and others for him.
+    /// An object of 4 MiB has half a minute to be sent. Who reads waits for less than half a minute.
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(3),

@@ -1,7 +1,7 @@
 //! Blocks of a file that are read together: those that lie one behind the other on a drive come with one request. What moved
 //! since its pointer was written mostly moved together with its neighbours, and comes together from its new place.
 
-use std::ops::Range;
+use std::{collections::BTreeSet, ops::Range};
 
 use super::{Key, Store, objects::Unread};
 use crate::{
@@ -20,7 +20,7 @@ struct Wanted {
 
 impl Store {
     /// Takes a file's blocks into memory. For those that are not where their pointers say the container map is asked, and then parity;
-    /// what cannot be read even so is left to whoever wants it.
+    /// what cannot be read even so, or is to come from objects first, is left to whoever wants it.
     pub fn read_chains(&mut self, space: u32, file: u64, blocks: Range<u64>) -> Result<()> {
         if blocks.end - blocks.start < 2 {
             return Ok(());
@@ -41,16 +41,24 @@ impl Store {
         self.counts.volume_reads += wanted.len() as u64;
         let mut moved = Vec::new();
         for (block, why) in self.read_wanted(wanted) {
+            if why.is_for_later() {
+                self.counts.volume_reads -= 1;
+                continue;
+            }
             match self.look_up(block.key, block.vvbn) {
                 Ok(at) if at == block.at => self.repair_wanted(&block, why),
-                Ok(at) => {
-                    self.note_redirect(block.key);
-                    moved.push(Wanted { at, ..block });
-                }
+                Ok(at) => moved.push(Wanted { at, ..block }),
                 Err(_) => {}
             }
         }
-        for (block, why) in self.read_wanted(moved) {
+        let keys: Vec<Key> = moved.iter().map(|block| block.key).collect();
+        let failed = self.read_wanted(moved);
+        let later: BTreeSet<Key> =
+            failed.iter().filter(|(_, why)| why.is_for_later()).map(|(block, _)| block.key).collect();
+        keys.into_iter().filter(|key| !later.contains(key)).for_each(|key| self.note_redirect(key));
+        self.counts.volume_reads -= later.len() as u64;
+        self.counts.map_lookups -= later.len() as u64;
+        for (block, why) in failed {
             self.repair_wanted(&block, why);
         }
         Ok(())

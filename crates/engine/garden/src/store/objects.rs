@@ -11,7 +11,10 @@ use std::{
 
 use senesce_objects::ObjectStore;
 
-use super::{AGGREGATE, Key, Store, aggregate};
+use super::{
+    AGGREGATE, Key, Store, aggregate,
+    fetches::{Answer, Fetches},
+};
 use crate::{
     error::{Error, Result},
     format::{
@@ -42,6 +45,8 @@ pub(crate) struct Objects {
     pub deletable: BTreeSet<u64>,
     /// The number of the next one.
     pub next: u64,
+    /// What the running operation has of them and wants, if it can be done again.
+    pub(super) fetches: Option<Fetches>,
 }
 
 impl Objects {
@@ -71,6 +76,14 @@ pub(super) enum Unread {
     Wrong(Damage),
     /// It cannot be looked at.
     Away(Error),
+    /// It is wanted of an object, and what wants it will be done again.
+    Later,
+}
+
+impl Unread {
+    pub fn is_for_later(&self) -> bool {
+        matches!(self, Self::Later)
+    }
 }
 
 impl Store {
@@ -145,30 +158,12 @@ impl Store {
         self.put_object_record(object, None)
     }
 
-    /// A range of an object. Errors: `ColdStore`.
-    pub fn read_object(&mut self, object: u64, start: u64, bytes: u64) -> Result<Vec<u8>> {
-        let key = self.object_key(object);
-        self.counts.object_gets += 1;
-        let none = || {
-            let why = "no object store was given: name the one that it was put in with --objects".to_owned();
-            Error::ColdStore { object: key.clone(), why, is_absent: false }
-        };
-        let door = self.objects.door.clone().ok_or_else(none)?;
-        door.get_range(&key, start..start + bytes).map_err(|error| Error::cold(&key, &error))
-    }
-
     /// Blocks that lie one behind the other in an object, each if it is the one wanted.
     pub(super) fn read_cold(&mut self, first: ObjectPlace, wants: &[Want]) -> Vec<std::result::Result<Page, Unread>> {
         let bytes = match self.read_object(first.object, object::slot_at(first.slot), (wants.len() * SLOT) as u64) {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                let (why, object) = (error.to_string(), self.object_key(first.object));
-                let is_absent = error.is_absent();
-                let again = || Error::ColdStore { object: object.clone(), why: why.clone(), is_absent };
-                let mut all: Vec<_> = wants[1..].iter().map(|_| Err(Unread::Away(again()))).collect();
-                all.insert(0, Err(Unread::Away(error)));
-                return all;
-            }
+            Answer::Bytes(bytes) => bytes,
+            Answer::Refused(why) => return wants.iter().map(|_| Err(Unread::Away(why.clone().into()))).collect(),
+            Answer::Later => return wants.iter().map(|_| Err(Unread::Later)).collect(),
         };
         self.counts.cold_reads += wants.len() as u64;
         let one = |(at, want): (usize, &Want)| {
@@ -197,6 +192,7 @@ impl Store {
     pub(super) fn repair_place(&mut self, space: u32, vvbn: u64, at: Physical, why: Unread) -> Result<Page> {
         match (why, at.in_object()) {
             (Unread::Away(error), _) => Err(error),
+            (Unread::Later, _) => Err(Error::invalid("a block of an object is not there yet")),
             (Unread::Wrong(damage), None) => self.repair_at(space, vvbn, at, damage),
             (Unread::Wrong(damage), Some(place)) => Err(self.damaged_object(place, damage)),
         }

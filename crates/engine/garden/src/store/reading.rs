@@ -143,24 +143,32 @@ impl Reading {
 }
 
 impl Store {
-    /// Notes that somebody reads `len` bytes at `offset` of a regular file, and reads what comes next if that is in order.
-    ///
-    /// Errors: none that reading itself would not have. Cost: one request for each chain of a window, as if that was asked for.
-    pub fn read_ahead(&mut self, space: u32, file: u64, offset: u64, len: u64) -> Result<()> {
+    /// Notes that somebody reads `len` bytes at `offset` of a regular file, and says which blocks are to be read at once, if that is
+    /// in order.
+    pub fn note_read(&mut self, space: u32, file: u64, offset: u64, len: u64) -> Result<Option<Range<u64>>> {
         let inode = self.inode(space, file)?;
         let len = len.min(inode.size.saturating_sub(offset));
         let most = self.reading.most.min(self.limits.cache_bytes / BLOCK_BYTES / CACHE_PART);
         if inode.inline || len == 0 || most < 2 || file < volume::FIRST_USER {
-            return Ok(());
+            return Ok(None);
         }
         let noted = self.reading.note((space, file), offset, len, most);
         self.counts.sequential_reads += u64::from(noted != Noted::New);
-        let Noted::Fetch(blocks) = noted else { return Ok(()) };
+        let Noted::Fetch(blocks) = noted else { return Ok(None) };
         let blocks = blocks.start..blocks.end.min(inode.size.div_ceil(BLOCK_BYTES));
         let asked = (offset + len).div_ceil(BLOCK_BYTES);
         self.counts.read_aheads += u64::from(blocks.end > asked);
         self.counts.read_ahead_blocks += blocks.end.saturating_sub(asked);
+        Ok(Some(blocks))
+    }
+
+    /// Reads blocks at once that somebody reads in order.
+    ///
+    /// Errors: none that reading itself would not have. Cost: one request for each chain, as if all that was asked for.
+    pub fn read_ahead(&mut self, space: u32, file: u64, blocks: Range<u64>) -> Result<()> {
         match self.read_chains(space, file, blocks.clone()) {
+            // What is to come from objects is not there yet.
+            _ if self.wants_objects() => Ok(()),
             // Whoever wants a block that cannot be read is told then.
             Ok(()) | Err(Error::Damaged { .. }) => self.write_after_read(space, file, blocks),
             Err(error) => Err(error),

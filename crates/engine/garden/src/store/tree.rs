@@ -313,11 +313,14 @@ impl Store {
     /// The read rule: the place in the pointer is good if the block there says that it is the one; else the container map
     /// knows better; and if that says the same, the block is damaged.
     pub(super) fn fetch_of_volume(&mut self, key: Key, vvbn: u64, guess: Physical) -> Result<Page> {
-        self.counts.volume_reads += 1;
-        match self.read_place(key.space(), vvbn, guess) {
+        let done = match self.read_place(key.space(), vvbn, guess) {
             Ok(data) => Ok(data),
+            // Not before it is known what is there.
+            Err(why @ Unread::Later) => self.repair_place(key.space(), vvbn, guess, why),
             Err(why) => self.fetch_by_map(key, vvbn, guess, why),
-        }
+        };
+        self.counts.volume_reads += u64::from(done.is_ok() || !self.wants_objects());
+        done
     }
 
     /// A block that is not where its pointer says, because of `why`.
@@ -326,8 +329,12 @@ impl Store {
         let why = if at == guess {
             why
         } else {
-            self.note_redirect(key);
-            match self.read_place(key.space(), vvbn, at) {
+            let found = self.read_place(key.space(), vvbn, at);
+            match found {
+                Err(Unread::Later) => self.counts.map_lookups -= 1, // it will be asked again
+                _ => self.note_redirect(key),
+            }
+            match found {
                 Ok(data) => return Ok(data),
                 Err(why) => why,
             }

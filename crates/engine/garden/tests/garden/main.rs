@@ -35,6 +35,7 @@ mod tier_copies;
 mod tier_crash;
 mod tier_dump;
 mod tier_rig;
+mod tier_waits;
 mod tiers;
 mod together;
 mod together_cold;
