@@ -6,7 +6,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use senesce_testkit::{S3_BUCKET, S3_KEY_ID, S3Server, root_or_skip};
+use senesce_testkit::{S3_BUCKET, S3_KEY_ID, S3Mood, S3Server, root_or_skip};
 use serde_json::Value;
 
 use super::{
@@ -135,6 +135,56 @@ fn a_directory_that_goes_away_while_mounted_costs_cold_reads_and_nothing_else() 
     let (here, away) = (lab.path("o"), lab.path("away"));
     let rename = |from, to| fs::rename(from, to).unwrap_or_else(|error: io::Error| panic!("{error}"));
     garden.loses_its_store(|| rename(&here, &away), || rename(&away, &here));
+}
+
+#[test]
+fn a_store_that_takes_requests_and_says_nothing_keeps_nobody_waiting_but_who_reads_cold_blocks() {
+    use std::os::unix::fs::FileExt;
+
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    let server = S3Server::new();
+    let environment = vec![
+        ("AWS_ENDPOINT_URL", server.endpoint()),
+        ("AWS_ACCESS_KEY_ID", S3_KEY_ID.to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", "secret".to_owned()),
+    ];
+    let place = format!("s3://{S3_BUCKET}/lab/one");
+    let garden = Garden::new(&lab, &place, environment);
+    let mounted = garden.mount(true);
+    let gets =
+        || server.requests().iter().filter(|request| request.starts_with("GET") && request.contains("/00000")).count();
+    let before = gets();
+    server.set_mood(S3Mood::Silent);
+    // More than threads that serve, each at another place.
+    let readers = [5, 205, 405, 605].map(|block: usize| {
+        let cold = fs::File::open(garden.at("cold")).unwrap();
+        std::thread::spawn(move || {
+            let mut got = [0; BLOCK];
+            cold.read_exact_at(&mut got, (block * BLOCK) as u64).unwrap();
+            (block, got)
+        })
+    });
+    while gets() < before + readers.len() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    fs::write(garden.at("warm"), contents(100, 2)).unwrap();
+    fs::File::open(garden.at("warm")).unwrap().sync_all().unwrap();
+    assert!(fs::read(garden.at("warm")).unwrap() == contents(100, 2));
+    fs::rename(garden.at("warm"), garden.at("other")).unwrap();
+    assert_eq!(fs::metadata(garden.at("cold")).unwrap().len() as usize, COLD * BLOCK);
+    // None of them has an answer yet.
+    assert!(readers.iter().all(|reader| !reader.is_finished()));
+    server.set_mood(S3Mood::Well);
+    let data = contents(COLD, 1);
+    for (block, got) in readers.map(|reader| reader.join().unwrap()) {
+        assert!(got[..] == data[block * BLOCK..(block + 1) * BLOCK], "{block}");
+    }
+    assert!(fs::read(garden.at("cold")).unwrap() == data);
+    assert_eq!(garden.unmount(mounted), "");
+    garden.run(&["fs", "check", "g", "--objects", &place]).good();
 }
 
 #[test]

@@ -16,16 +16,17 @@ use fuser::{
     ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use senesce_fsapi::{
-    Attributes, Caller, FileKind, FileSystem, FsError, FsResult, Ino, MAX_NAME_BYTES, NewNode, SetAttributes,
-    SetXattrHow,
+    Attributes, Caller, FileKind, FileSystem, FsError, FsResult, Ino, MAX_NAME_BYTES, NewNode, ReadBegun,
+    SetAttributes, SetXattrHow,
 };
 
 use crate::{
-    answer::{attributes, check_xattr, empty, ino, not_there, sized, written},
+    answer::{attributes, check_xattr, data, empty, ino, not_there, sized, written},
     convert::{allocate_how, errno, file_attr, rename_how, seek_to, time_or_now, timestamp},
     copy::copy_range,
     holds::Holds,
     mount::{LastSync, Now},
+    waiting::Waiting,
     writing::{KernelNotifier, KernelPages, Writing},
 };
 
@@ -50,11 +51,13 @@ pub(crate) struct Adapter {
     holds: Holds,
     writing: Writing,
     last_sync: LastSync,
+    waiting: Waiting,
 }
 
 impl Adapter {
     pub(crate) fn new(fs: Arc<dyn FileSystem>, now: Now, pages: KernelPages) -> Self {
-        Self { fs, now, holds: Holds::default(), writing: Writing::new(pages), last_sync: LastSync::default() }
+        let (holds, writing) = (Holds::default(), Writing::new(pages));
+        Self { fs, now, holds, writing, last_sync: LastSync::default(), waiting: Waiting::default() }
     }
 
     pub(crate) fn notifier(&self) -> KernelNotifier {
@@ -114,6 +117,7 @@ impl Filesystem for Adapter {
     }
 
     fn destroy(&mut self) {
+        self.waiting.join();
         let done = self.holds.forget_all(self.fs(), (self.now)()).and_then(|()| self.fs.sync_all());
         *self.last_sync.lock().unwrap_or_else(PoisonError::into_inner) = done.err();
     }
@@ -294,9 +298,10 @@ impl Filesystem for Adapter {
             if buffer.len() < size as usize {
                 buffer.resize(size as usize, 0);
             }
-            match self.fs.read(ino(number), offset, &mut buffer[..size as usize]) {
-                Ok(got) => reply.data(&buffer[..got]),
-                Err(error) => reply.error(errno(&error)),
+            let own = &mut buffer[..size as usize];
+            match self.fs.begin_read(ino(number), offset, own) {
+                ReadBegun::Done(done) => data(reply, own, done),
+                ReadBegun::Waits(rest) => self.waiting.begin(rest, size as usize, reply),
             }
         });
     }

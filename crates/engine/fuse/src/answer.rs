@@ -2,7 +2,7 @@
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
-use fuser::{Errno, FileAttr, INodeNo, ReplyAttr, ReplyEmpty, ReplyWrite, ReplyXattr};
+use fuser::{Errno, FileAttr, INodeNo, ReplyAttr, ReplyData, ReplyEmpty, ReplyWrite, ReplyXattr};
 use senesce_fsapi::{Attributes, FileKind, FsError, FsResult, Ino};
 
 use crate::{
@@ -24,6 +24,14 @@ pub(crate) fn empty(reply: ReplyEmpty, done: FsResult<()>) {
 pub(crate) fn written(reply: ReplyWrite, done: FsResult<u64>) {
     match done {
         Ok(bytes) => reply.written(bytes as u32),
+        Err(error) => reply.error(errno(&error)),
+    }
+}
+
+/// Answers with what was read into `bytes`.
+pub(crate) fn data(reply: ReplyData, bytes: &[u8], done: FsResult<usize>) {
+    match done {
+        Ok(got) => reply.data(&bytes[..got]),
         Err(error) => reply.error(errno(&error)),
     }
 }

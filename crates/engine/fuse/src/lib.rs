@@ -5,7 +5,8 @@
 //! opened without asking. The kernel checks permissions (`default_permissions`), clears set-id bits, and keeps inodes in
 //! use alive by not forgetting them: what it knows is held open in the engine.
 //!
-//! Several threads serve; the order of what they do at once is the engine's affair.
+//! Several threads serve; the order of what they do at once is the engine's affair. A read that has to wait for something far away does so
+//! in a thread of its own.
 //!
 //! What is not: files without a name (O_TMPFILE) and POSIX ACLs, both `EOPNOTSUPP`, so that programs make a file with a name and keep to
 //! permissions; and times of access, which reading does not change.
@@ -18,6 +19,7 @@ mod directory;
 mod error;
 mod holds;
 mod mount;
+mod waiting;
 mod writing;
 
 pub use error::{Error, Result};

@@ -7,8 +7,8 @@ use std::{
 
 use senesce_core::{Clock, Extent, Nanos};
 use senesce_fsapi::{
-    AllocateHow, Attributes, Caller, DirEntry, FileSystem, FsResult, Ino, NewNode, RenameHow, SeekTo, SetAttributes,
-    SetXattrHow, SpaceReport, Timestamp,
+    AllocateHow, Attributes, Caller, DirEntry, FileSystem, FsResult, Ino, NewNode, ReadBegun, RenameHow, SeekTo,
+    SetAttributes, SetXattrHow, SpaceReport, Timestamp,
 };
 
 /// Operations that are kept until somebody asks; of more, the later ones are forgotten.
@@ -18,32 +18,40 @@ const KEPT: usize = 1 << 20;
 pub struct Timed<C> {
     fs: Arc<dyn FileSystem>,
     clock: Arc<C>,
-    waits: Mutex<Vec<Nanos>>,
+    waits: Arc<Waits>,
+}
+
+#[derive(Default)]
+struct Waits(Mutex<Vec<Nanos>>);
+
+impl Waits {
+    fn note(&self, begun: Nanos, now: Nanos) {
+        let mut waits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if waits.len() < KEPT {
+            waits.push(Nanos(now.0.saturating_sub(begun.0)));
+        }
+    }
 }
 
 impl<C: Clock> Timed<C> {
     pub fn new(fs: Arc<dyn FileSystem>, clock: Arc<C>) -> Self {
-        Self { fs, clock, waits: Mutex::default() }
+        Self { fs, clock, waits: Arc::default() }
     }
 
     /// What was noted since the last time.
     pub fn take(&self) -> Vec<Nanos> {
-        std::mem::take(&mut self.waits.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.waits.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn timed<T>(&self, act: impl FnOnce(&dyn FileSystem) -> T) -> T {
         let begun = self.clock.now();
         let done = act(&*self.fs);
-        let wait = Nanos(self.clock.now().0.saturating_sub(begun.0));
-        let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
-        if waits.len() < KEPT {
-            waits.push(wait);
-        }
+        self.waits.note(begun, self.clock.now());
         done
     }
 }
 
-impl<C: Clock> FileSystem for Timed<C> {
+impl<C: Clock + 'static> FileSystem for Timed<C> {
     fn lookup(&self, directory: Ino, name: &[u8]) -> FsResult<Attributes> {
         self.timed(|fs| fs.lookup(directory, name))
     }
@@ -86,6 +94,24 @@ impl<C: Clock> FileSystem for Timed<C> {
 
     fn read(&self, ino: Ino, offset: u64, out: &mut [u8]) -> FsResult<usize> {
         self.timed(|fs| fs.read(ino, offset, out))
+    }
+
+    fn begin_read(&self, ino: Ino, offset: u64, out: &mut [u8]) -> ReadBegun {
+        let begun = self.clock.now();
+        match self.fs.begin_read(ino, offset, out) {
+            ReadBegun::Done(done) => {
+                self.waits.note(begun, self.clock.now());
+                ReadBegun::Done(done)
+            }
+            ReadBegun::Waits(rest) => {
+                let (waits, clock) = (self.waits.clone(), self.clock.clone());
+                ReadBegun::Waits(Box::new(move |out| {
+                    let done = rest(out);
+                    waits.note(begun, clock.now());
+                    done
+                }))
+            }
+        }
     }
 
     fn write(&self, caller: &Caller, ino: Ino, offset: u64, data: &[u8]) -> FsResult<usize> {
