@@ -75,8 +75,11 @@ fn print(what: &str, report: &CheckReport) {
         report.cp, report.blocks, report.volumes, report.inodes, report.stripes, report.log_operations
     );
     if report.objects > 0 {
-        let not_looked =
-            if report.cold_unread > 0 { ", which were not looked at: name them with --objects" } else { "" };
+        let not_looked = match (report.objects_unread, report.cold_unread) {
+            (0, 0) => String::new(),
+            (0, _) => ", which were not looked at: name them with --objects".to_owned(),
+            (unread, _) => format!("; {unread} objects were not looked at: the store was away"),
+        };
         println!("  {} cold blocks in {} objects{not_looked}", report.cold_blocks, report.objects);
     }
     if report.orphan_objects > 0 {
@@ -113,6 +116,7 @@ fn shown(what: &str, report: &CheckReport) -> Value {
         "objects": report.objects,
         "cold_blocks": report.cold_blocks,
         "cold_blocks_not_looked_at": report.cold_unread,
+        "objects_not_looked_at": report.objects_unread,
         "orphan_objects": report.orphan_objects,
     })
 }

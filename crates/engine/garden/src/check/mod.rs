@@ -72,8 +72,11 @@ pub struct CheckReport {
     pub objects: u64,
     /// Blocks that lie in them.
     pub cold_blocks: u64,
-    /// Of these, how often one was met that was not looked at, because the object store was not given.
+    /// Of these, how often one was met that was not looked at, because the object store was not given, or away.
     pub cold_unread: u64,
+    /// Objects that were not looked at, because the store that was given could not be reached: from the first such answer on it was not
+    /// asked again. That is one finding.
+    pub objects_unread: u64,
     /// Objects of this aggregate that it does not know: they were put when power was lost, and may be deleted. That is no finding.
     pub orphan_objects: u64,
     /// Stripes whose parity was computed.
@@ -123,7 +126,8 @@ pub fn check(drives: &[Arc<dyn BlockDevice>], log: &Arc<dyn BlockDevice>) -> Res
     check_with(drives, log, None)
 }
 
-/// The same with the store of its objects, each of which is read whole. Errors: also if the store does not answer at all.
+/// The same with the store of its objects, each of which is read whole. Errors: also if the store does
+/// not say what it has, though it gave the objects.
 pub fn check_with(
     drives: &[Arc<dyn BlockDevice>],
     log: &Arc<dyn BlockDevice>,

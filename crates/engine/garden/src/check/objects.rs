@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use senesce_objects::ObjectStore;
+use senesce_objects::{ObjectErrorKind, ObjectStore};
 
 use super::{CheckReport, aggregate::Contents, media::Media};
 use crate::{
@@ -24,8 +24,10 @@ pub(super) type Named = BTreeMap<u64, (u64, u64, u16)>;
 /// What stands in trailers of objects, by their places.
 #[derive(Debug, Default)]
 pub(super) struct ColdBlocks {
-    /// Whether the objects were looked at.
-    pub seen: bool,
+    /// Whether there was a store to look at.
+    has_store: bool,
+    /// From this one on no object was looked at: the store was away.
+    away_from: Option<u64>,
     contexts: BTreeMap<u64, Context>,
 }
 
@@ -34,9 +36,16 @@ impl ColdBlocks {
     pub fn get(&self, pvbn: u64) -> Option<&Context> {
         self.contexts.get(&pvbn)
     }
+
+    /// Whether the object that a block lies in was looked at.
+    pub fn is_seen(&self, pvbn: u64) -> bool {
+        let is_there = |from: u64| ObjectPlace::of(pvbn).is_some_and(|place| place.object < from);
+        self.has_store && self.away_from.is_none_or(is_there)
+    }
 }
 
-/// Holds the records against what is named, and if the store is there, the objects against both.
+/// Holds the records against what is named, and if the store is there, the objects against both. A store that is away is not asked for
+/// one object after the other: that is one finding, and it is counted how many were not looked at.
 ///
 /// Errors: the store does not say what it has.
 pub(super) fn check(
@@ -73,15 +82,26 @@ pub(super) fn check(
     report.objects = records.len() as u64;
     report.cold_blocks = named.len() as u64;
     let Some(store) = store else { return Ok(ColdBlocks::default()) };
-    let mut cold = ColdBlocks { seen: true, ..ColdBlocks::default() };
+    let mut cold = ColdBlocks { has_store: true, ..ColdBlocks::default() };
     for (&number, record) in records.iter().filter(|(_, record)| record.live > 0) {
+        if cold.away_from.is_some() {
+            report.objects_unread += 1;
+            continue;
+        }
         let key = object::key(media.uuid, number);
         let read = store.get_range(&key, 0..object::slot_at(record.blocks.into()));
+        if read.as_ref().is_err_and(|error| error.kind == ObjectErrorKind::Away) {
+            cold.away_from = Some(number);
+            report.objects_unread += 1;
+        }
         let read = read.map_err(|error| Damage::new("object", "answer", error, "the object"));
         let found = read.and_then(|bytes| check_object(media, number, record, &bytes, named, &mut cold, report));
         if let Err(damage) = found {
             report.find(format!("object {key}"), damage);
         }
+    }
+    if cold.away_from.is_some() {
+        return Ok(cold);
     }
     let keys = store.list(&object::folder(media.uuid));
     let keys = keys.map_err(|error| Error::cold(&object::folder(media.uuid), &error))?;

@@ -277,7 +277,7 @@ impl Files<'_> {
             Form::Object => match self.places.cold.get(at.pvbn) {
                 Some(context) => (*context, crate::format::zero_block()),
                 None => {
-                    self.report.cold_unread += u64::from(!self.places.cold.seen);
+                    self.report.cold_unread += u64::from(!self.places.cold.is_seen(at.pvbn));
                     return Ok(None);
                 }
             },

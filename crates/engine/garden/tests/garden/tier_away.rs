@@ -182,3 +182,31 @@ fn a_damaged_object_fails_the_same_and_one_of_another_kind_is_found() {
         files.assert(&wanted, &format!("{change:?}"));
     }
 }
+
+#[test]
+fn a_check_asks_a_store_that_is_away_once_and_counts_what_it_did_not_see() {
+    let mut tiered = Tiered::new(&SMALL);
+    for name in 0..5 {
+        tiered.make(&[b'a' + name], &bytes(u64::from(name), 20, 100));
+        tiered.garden().tier(ALL).unwrap();
+    }
+    tiered.forget_drives();
+    let all = tiered.looked();
+    assert_eq!((all.objects, all.cold_blocks, all.objects_unread, all.cold_unread), (5, 100, 0, 0));
+    // From the first one, or from a later one on.
+    for good in [0, 2] {
+        let asked = tiered.store.counts().all();
+        tiered.store.fail_after(good, u64::MAX);
+        let looked = tiered.looked();
+        assert_eq!(tiered.store.counts().all() - asked, good + 1);
+        let findings: Vec<String> = looked.findings.iter().map(ToString::to_string).collect();
+        assert!(matches!(&findings[..], [one] if one.contains("is to fail")), "{findings:?}");
+        assert_eq!((looked.objects_unread, looked.cold_unread), (5 - good, 20 * (5 - good)));
+        assert_eq!((looked.objects, looked.cold_blocks, looked.stripes), (all.objects, all.cold_blocks, all.stripes));
+        tiered.store.heal();
+    }
+    // One that is not there keeps it from nothing.
+    tiered.store.inner().delete(&format!("{FOLDER}/0000000001")).unwrap();
+    let looked = tiered.looked();
+    assert_eq!((looked.findings.len(), looked.objects_unread, looked.cold_unread), (1, 0, 0));
+}
