@@ -1,6 +1,13 @@
 //! Gardening by load: what a mount measures for it, and when.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use senesce_core::{Clock, Nanos};
 use senesce_garden::{Autonomy, AutonomyReport, Garden, Gardening, ObjectGardening, Seen};
@@ -45,17 +52,37 @@ fn parse_waited(told: &str) -> Option<u64> {
     line.split_whitespace().find_map(|word| word.strip_prefix("total="))?.parse().ok()
 }
 
+/// Consistency points that the mount makes by itself.
+pub struct Points<C> {
+    clock: Arc<C>,
+    /// Nanoseconds that they took, since somebody asked.
+    took: AtomicU64,
+}
+
+impl<C: Clock> Points<C> {
+    pub fn new(clock: Arc<C>) -> Self {
+        Self { clock, took: AtomicU64::new(0) }
+    }
+
+    /// Makes a consistency point, and notes how long it takes.
+    pub fn make(&self, garden: &Garden) -> senesce_garden::Result<()> {
+        let begun = self.clock.now();
+        let done = garden.close_point();
+        self.took.fetch_add(self.clock.now().0.saturating_sub(begun.0), Relaxed);
+        done
+    }
+}
+
 /// Gardening of a mount that goes by load.
 pub struct ByLoad<C, M> {
     autonomy: Autonomy,
     clock: Arc<C>,
     machine: M,
     clients: Arc<Timed<C>>,
+    points: Arc<Points<C>>,
     processors: Option<(u64, u64)>,
     drives: Option<u64>,
     seen: Nanos,
-    /// In consistency points that the mount made by itself, since then.
-    in_points: Nanos,
     told: Nanos,
     tell_every: Option<Duration>,
 }
@@ -64,7 +91,7 @@ impl<C: Clock, M: Machine> ByLoad<C, M> {
     pub fn new(
         garden: &Garden,
         wished: Gardening,
-        clients: Arc<Timed<C>>,
+        (clients, points): (Arc<Timed<C>>, Arc<Points<C>>),
         (clock, machine): (Arc<C>, M),
         tell_every: Option<Duration>,
         objects: Option<ObjectGardening>,
@@ -77,8 +104,8 @@ impl<C: Clock, M: Machine> ByLoad<C, M> {
             clock,
             machine,
             clients,
+            points,
             seen: now,
-            in_points: Nanos(0),
             told: now,
             tell_every,
         }
@@ -100,14 +127,6 @@ impl<C: Clock, M: Machine> ByLoad<C, M> {
         Ok(())
     }
 
-    /// Makes a consistency point, and notes how long it takes.
-    pub fn make_point(&mut self, garden: &Garden) -> senesce_garden::Result<()> {
-        let begun = self.clock.now();
-        let done = garden.close_point();
-        self.in_points.0 += self.clock.now().0.saturating_sub(begun.0);
-        done
-    }
-
     fn measure(&mut self, now: Nanos) {
         let span = now.0.saturating_sub(self.seen.0).max(1);
         let (processors, drives) = (self.machine.processors(), self.machine.drives());
@@ -119,10 +138,10 @@ impl<C: Clock, M: Machine> ByLoad<C, M> {
             now,
             processors: busy.min(1.0),
             drives: (waited as f64 * 1000.0 / span as f64).min(1.0),
-            point: (self.in_points.0 as f64 / span as f64).min(1.0),
+            point: (self.points.took.swap(0, Relaxed) as f64 / span as f64).min(1.0),
             clients: self.clients.take(),
         });
-        (self.processors, self.drives, self.seen, self.in_points) = (processors, drives, now, Nanos(0));
+        (self.processors, self.drives, self.seen) = (processors, drives, now);
     }
 }
 
@@ -143,10 +162,7 @@ fn line(report: &AutonomyReport) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{
-        Mutex,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    };
+    use std::sync::Mutex;
 
     use senesce_block::{BlockDevice, MemoryDevice};
     use senesce_core::{Bytes, ManualClock};
@@ -210,13 +226,15 @@ mod tests {
         let garden = garden();
         let (clock, machine) = (Arc::new(ManualClock::default()), Arc::new(Told::default()));
         let timed = Arc::new(Timed::new(Arc::new(garden.volume(b"main").unwrap()), clock.clone()));
+        let points = Arc::new(Points::new(clock.clone()));
         let wished = Gardening {
             cleaning: Some(Cleaning::default()),
             fix_up: FixUp::OnRead,
             demotion: None,
             write_after_read: Some(WriteAfterRead::default()),
         };
-        let mut by_load = ByLoad::new(&garden, wished, timed.clone(), (clock.clone(), machine.clone()), None, None);
+        let mut by_load =
+            ByLoad::new(&garden, wished, (timed.clone(), points), (clock.clone(), machine.clone()), None, None);
         let file = timed.lookup(Ino::ROOT, b"file").unwrap().ino;
         let mut seconds = |count: u64, busy: u64, waited: u64, reads: bool| {
             for second in 0..count {

@@ -1,5 +1,6 @@
 //! `senesce fs`: file systems of our own.
 
+mod beside;
 mod chains;
 mod claim;
 mod clean;

@@ -3,6 +3,7 @@
 use std::{
     fs,
     sync::Arc,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -12,10 +13,11 @@ use senesce_garden::{DriveState, Garden, Limits, ObjectGardening, Tiering, Volum
 use senesce_volume::{Custodian, install_signal_cleanup};
 
 use super::{
+    beside::{Beside, Tells},
     clients::Timed,
     headroom::collect_headroom,
     hold::{Served, hold},
-    load::{ByLoad, Kernel},
+    load::{ByLoad, Kernel, Points},
     mkfs::USUAL_VOLUME,
     place::Place,
     words::explain,
@@ -31,8 +33,6 @@ use crate::{
 const STRIPES: u64 = 64;
 /// What is acknowledged before it is durable is so after this time.
 const SYNC: Duration = Duration::from_secs(1);
-/// A store of objects that is away is asked again for deletes after this time.
-const AWAY: Duration = Duration::from_secs(60);
 /// How often the engine is told how much time is left.
 const HEADROOM: Duration = Duration::from_secs(1);
 
@@ -80,24 +80,33 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
     let clock = Arc::new(SystemClock::start());
     let timed = by_load.then(|| Arc::new(Timed::new(volume.clone(), clock.clone())));
     let served = timed.clone().map_or(volume, |timed| timed);
-    let mut chores = Chores::new(&garden, args.how.point_every, quiet);
-    chores.deletes = args.objects.objects.is_some().then(Instant::now);
-    chores.by_load = timed.map(|timed| {
+    let points = Arc::new(Points::new(clock.clone()));
+    let deletes = (args.objects.objects.is_some() && !read_only).then(Instant::now);
+    let by_load = timed.map(|timed| {
         let tell_every = args.tell_every.map(Duration::from_secs);
         let objects = args.objects.objects.is_some().then(|| ObjectGardening {
             tiering: Tiering { age: args.tier_age, with_cached: false },
             prices: args.prices.map(PricesArg::list),
         });
-        ByLoad::new(&garden, garden.gardening(), timed, (clock, Kernel), tell_every, objects)
+        ByLoad::new(&garden, garden.gardening(), (timed, points.clone()), (clock, Kernel), tell_every, objects)
     });
+    let beside = Beside { deletes, by_load };
     let (threads, pages) = (args.how.threads, args.how.pages());
     let served = Served { fs: served, place: &place, point: &point, threads, read_only, pages, quiet };
-    hold(custodian, served, &mut || {
-        if !read_only {
-            chores.do_some(&garden);
-        }
+    let close = || garden.close_point().with_context(|| format!("cannot close {place}"));
+    thread::scope(|scope| {
+        let mut chores = Chores::new(&garden, args.how.point_every, quiet);
+        chores.points = beside.by_load.is_some().then_some(points);
+        chores.beside = beside.begin(scope, &garden);
+        hold(custodian, served, &mut || {
+            if !read_only {
+                chores.do_some(&garden);
+            }
+        })?;
+        // Before what is done beside it, which may wait for an object store, has come to its end.
+        close()
     })?;
-    garden.close_point().with_context(|| format!("cannot close {place}"))
+    close()
 }
 
 /// What is to be served.
@@ -138,10 +147,10 @@ pub(super) struct Chores {
     filling: bool,
     failed: bool,
     quiet: bool,
-    /// Objects that nothing needs any more are deleted, from then on; a store that is away is left alone for a while.
-    deletes: Option<Instant>,
-    /// Gardening, if it goes by load.
-    by_load: Option<ByLoad<SystemClock, Kernel>>,
+    /// Who wants to know how long consistency points take: gardening that goes by load, and measures that itself.
+    points: Option<Arc<Points<SystemClock>>>,
+    /// Who wants to know of consistency points.
+    beside: Option<Tells>,
 }
 
 impl Chores {
@@ -160,8 +169,8 @@ impl Chores {
             filling,
             failed: false,
             quiet,
-            deletes: None,
-            by_load: None,
+            points: None,
+            beside: None,
         }
     }
 
@@ -171,12 +180,11 @@ impl Chores {
         if self.failed {
             return;
         }
-        if self.by_load.is_none() && self.told.is_some_and(|told| told.elapsed() >= HEADROOM) {
+        if self.points.is_none() && self.told.is_some_and(|told| told.elapsed() >= HEADROOM) {
             garden.set_headroom(collect_headroom());
             self.told = Some(Instant::now());
         }
-        let done = self.fill(garden).and_then(|()| self.make_point(garden));
-        if let Err(error) = done.and_then(|()| self.garden(garden)) {
+        if let Err(error) = self.fill(garden).and_then(|()| self.make_point(garden)) {
             eprintln!("senesce: {error}");
             self.failed = true;
         }
@@ -196,33 +204,14 @@ impl Chores {
 
     fn make_point(&mut self, garden: &Garden) -> senesce_garden::Result<()> {
         if self.last.elapsed() >= self.every {
-            match &mut self.by_load {
-                Some(by_load) => by_load.make_point(garden)?,
+            match &self.points {
+                Some(points) => points.make(garden)?,
                 None => garden.close_point()?,
             }
             self.last = Instant::now();
-            self.delete_objects(garden);
+            self.beside.iter().for_each(Tells::tell_point);
         }
         Ok(())
-    }
-
-    fn garden(&mut self, garden: &Garden) -> senesce_garden::Result<()> {
-        self.by_load.as_mut().map_or(Ok(()), |by_load| by_load.do_some(garden))
-    }
-
-    /// What is not deleted now is so later, by the next mount, or by `fs tier`.
-    fn delete_objects(&mut self, garden: &Garden) {
-        let now = Instant::now();
-        if self.deletes.is_some_and(|from| now >= from)
-            && let Err(error) = garden.delete_objects()
-        {
-            // Of the store it was told when it went away.
-            if !matches!(error, senesce_garden::Error::ColdStore { .. }) {
-                eprintln!("senesce: {error}");
-            }
-            let is_foreign = matches!(error, senesce_garden::Error::ForeignObjects { .. });
-            self.deletes = (!is_foreign).then(|| now + AWAY);
-        }
     }
 
     fn fill(&mut self, garden: &Garden) -> senesce_garden::Result<()> {
@@ -242,3 +231,6 @@ impl Chores {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

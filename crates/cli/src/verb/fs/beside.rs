@@ -1,0 +1,85 @@
+//! What a mount does beside serving and may wait for an object store: gardening by load, and deleting objects. It is done by a thread of
+//! its own, so that what makes durable each second what was acknowledged does not wait for it.
+
+use std::{
+    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    thread::Scope,
+    time::{Duration, Instant},
+};
+
+use senesce_core::Clock;
+use senesce_garden::{Error, Garden};
+
+use super::{
+    hold::LOOK,
+    load::{ByLoad, Machine},
+};
+
+/// A store of objects that is away is asked again for deletes after this time.
+const AWAY: Duration = Duration::from_secs(60);
+
+/// What is done.
+pub struct Beside<C, M> {
+    /// Objects that nothing needs any more are deleted, from then on; a store that is away is left alone for a while.
+    pub deletes: Option<Instant>,
+    /// Gardening, if it goes by load.
+    pub by_load: Option<ByLoad<C, M>>,
+}
+
+/// Says that a consistency point was made. With it the thread ends, as soon as it waits for nothing.
+pub struct Tells(Sender<()>);
+
+impl Tells {
+    pub fn tell_point(&self) {
+        let _ = self.0.send(()); // if it failed it has said so, and is gone
+    }
+}
+
+impl<C: Clock + Send + Sync + 'static, M: Machine + Send> Beside<C, M> {
+    /// Begins with it, if there is anything to do. It goes on until what is given is dropped.
+    pub fn begin<'scope, 'env>(self, scope: &'scope Scope<'scope, 'env>, garden: &'env Garden) -> Option<Tells>
+    where
+        Self: 'scope,
+    {
+        if self.deletes.is_none() && self.by_load.is_none() {
+            return None;
+        }
+        let (sender, points) = channel();
+        scope.spawn(move || self.work(garden, &points));
+        Some(Tells(sender))
+    }
+
+    /// A failure is told once, and ends it.
+    fn work(mut self, garden: &Garden, points: &Receiver<()>) {
+        loop {
+            match points.recv_timeout(LOOK) {
+                Ok(()) => {
+                    // Those that were made while it waited are one.
+                    while points.try_recv().is_ok() {}
+                    self.delete_objects(garden);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if let Err(error) = self.by_load.as_mut().map_or(Ok(()), |by_load| by_load.do_some(garden)) {
+                eprintln!("senesce: {error}");
+                return;
+            }
+        }
+    }
+
+    /// What is not deleted now is so later, by the next mount, or by `fs tier`.
+    fn delete_objects(&mut self, garden: &Garden) {
+        let now = Instant::now();
+        if self.deletes.is_some_and(|from| now >= from)
+            && let Err(error) = garden.delete_objects()
+        {
+            // Of the store it was told when it went away.
+            if !matches!(error, Error::ColdStore { .. }) {
+                eprintln!("senesce: {error}");
+            }
+            let is_foreign = matches!(error, Error::ForeignObjects { .. });
+            self.deletes = (!is_foreign).then(|| Instant::now() + AWAY);
+        }
+    }
+}
