@@ -134,17 +134,24 @@ impl Garden {
 
     /// That everybody else goes on: hot reads, changes, syncs, consistency points, snapshots.
     fn goes_on(&self, round: u8) {
+        self.is_done(|| {
+            let tiered = &self.tiered;
+            assert!(tiered.read(self.warm, 0, WARM * BLOCK).unwrap() == bytes(WARM, 2));
+            let new = tiered.make(&[b'n', round], &bytes(30, round));
+            tiered.fs().sync(new).unwrap();
+            tiered.fs().unlink(&caller(3), Ino::ROOT, &[b'n', round]).unwrap();
+            tiered.garden().sync().unwrap();
+            tiered.garden().create_snapshot(VOLUME, &[b's', round], caller(3).now).unwrap();
+            tiered.garden().close_point().unwrap();
+        });
+    }
+
+    /// That something comes to its end before the store answers.
+    fn is_done(&self, act: impl FnOnce() + Send) {
         let (sender, done) = mpsc::channel();
         thread::scope(|scope| {
             scope.spawn(move || {
-                let tiered = &self.tiered;
-                assert!(tiered.read(self.warm, 0, WARM * BLOCK).unwrap() == bytes(WARM, 2));
-                let new = tiered.make(&[b'n', round], &bytes(30, round));
-                tiered.fs().sync(new).unwrap();
-                tiered.fs().unlink(&caller(3), Ino::ROOT, &[b'n', round]).unwrap();
-                tiered.garden().sync().unwrap();
-                tiered.garden().create_snapshot(VOLUME, &[b's', round], caller(3).now).unwrap();
-                tiered.garden().close_point().unwrap();
+                act();
                 sender.send(()).unwrap();
             });
             if done.recv_timeout(STUCK).is_err() {
@@ -216,10 +223,12 @@ fn who_reads_in_order_waits_for_what_he_asked_for_and_not_for_what_comes_next() 
     garden.write(0, &part);
     garden.tiered.garden().consistency_point().unwrap();
     garden.store.hush(1000, false);
-    for block in 0..16 {
-        let got = garden.tiered.read(garden.cold, block * BLOCK as u64, BLOCK).unwrap();
-        assert!(got == part[block as usize * BLOCK..(block as usize + 1) * BLOCK]);
-    }
+    garden.is_done(|| {
+        for block in 0..16 {
+            let got = garden.tiered.read(garden.cold, (block * BLOCK) as u64, BLOCK).unwrap();
+            assert!(got == part[block * BLOCK..(block + 1) * BLOCK]);
+        }
+    });
     thread::scope(|scope| {
         let (tiered, cold) = (&garden.tiered, garden.cold);
         let reader = garden.begin(scope, move || tiered.read(cold, 16 * BLOCK as u64, 100 * BLOCK).unwrap());
@@ -246,13 +255,15 @@ fn what_moved_or_went_meanwhile_is_read_from_where_it_is() {
             thread::scope(|scope| {
                 let (tiered, cold) = (&garden.tiered, garden.cold);
                 let reader = garden.begin(scope, move || tiered.read(cold, 5 * BLOCK as u64, BLOCK).unwrap());
-                if written {
-                    tiered.write(cold, 5 * BLOCK as u64, &new).unwrap();
-                }
-                let done = tiered.garden().defrag_objects(&FREE).unwrap();
-                assert_eq!((done.emptied, done.blocks), (1, 10 - u64::from(written)));
-                tiered.garden().consistency_point().unwrap();
-                assert_eq!(tiered.garden().delete_objects().unwrap(), 1);
+                garden.is_done(|| {
+                    if written {
+                        tiered.write(cold, 5 * BLOCK as u64, &new).unwrap();
+                    }
+                    let done = tiered.garden().defrag_objects(&FREE).unwrap();
+                    assert_eq!((done.emptied, done.blocks), (1, 10 - u64::from(written)));
+                    tiered.garden().consistency_point().unwrap();
+                    assert_eq!(tiered.garden().delete_objects().unwrap(), 1);
+                });
                 garden.goes_on(1);
                 garden.store.answer();
                 assert!(reader.join().unwrap() == wanted, "{reads_first}, {written}");
