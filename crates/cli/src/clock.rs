@@ -21,24 +21,19 @@ impl SystemClock {
     }
 }
 
-/// A time of day as people and programs read it: `2026-11-23 06:40:12 UTC`.
-pub fn tell_utc(unix_seconds: u64) -> String {
-    let (mut days, seconds) = (unix_seconds / 86_400, unix_seconds % 86_400);
-    let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let mut year = 1970;
-    while days >= 365 + u64::from(is_leap(year)) {
-        days -= 365 + u64::from(is_leap(year));
-        year += 1;
-    }
-    let mut month = 1;
-    for length in [31, 28 + u64::from(is_leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30] {
-        if days < length {
-            break;
-        }
-        (days, month) = (days - length, month + 1);
-    }
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    format!("{year}-{month:02}-{:02} {hour:02}:{minute:02}:{second:02} UTC", days + 1)
+/// Seconds since 1970 as people and programs read them: `2026-11-23 06:40:12 UTC`.
+pub fn tell_utc(unix_seconds: i64) -> String {
+    let (days, second) = (unix_seconds.div_euclid(86_400), unix_seconds.rem_euclid(86_400));
+    // Years begin in March here, so that a day more in February is their last one; 719,468 days before 1970 year 0 began.
+    let days = days + 719_468;
+    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let (day, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
+    let year = year + 400 * era + i64::from(month <= 2);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
 impl Clock for SystemClock {
@@ -58,9 +53,11 @@ mod tests {
     #[test]
     fn days_are_those_of_the_calendar() {
         for (seconds, told) in [
+            (-1, "1969-12-31 23:59:59 UTC"),
             (0, "1970-01-01 00:00:00 UTC"),
             (951_782_399, "2000-02-28 23:59:59 UTC"),
             (951_782_400, "2000-02-29 00:00:00 UTC"),
+            (1_709_251_199, "2024-02-29 23:59:59 UTC"),
             (1_709_251_200, "2024-03-01 00:00:00 UTC"),
             (1_767_225_599, "2025-12-31 23:59:59 UTC"),
             (4_102_444_800, "2100-01-01 00:00:00 UTC"),

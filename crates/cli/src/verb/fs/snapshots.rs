@@ -2,7 +2,6 @@
 
 use anyhow::{Context, Result};
 use senesce_core::Bytes;
-use senesce_fsapi::Timestamp;
 use senesce_garden::{Garden, SnapshotReport};
 use senesce_volume::install_signal_cleanup;
 use serde_json::{Value, json};
@@ -14,7 +13,7 @@ use super::{
 };
 use crate::{
     args::{FsOfSnapshotArgs, FsOfVolumeArgs, FsSnapshotArgs, FsSnapshotVerb},
-    clock::SystemClock,
+    clock::{SystemClock, tell_utc},
     table::render_table,
 };
 
@@ -82,7 +81,7 @@ fn list(args: &FsOfVolumeArgs) -> Result<()> {
     let line = |snapshot: &SnapshotReport| {
         vec![
             show(&snapshot.name),
-            utc(snapshot.created),
+            tell_utc(snapshot.created.seconds),
             format!("consistency point {}", snapshot.cp),
             Bytes(snapshot.blocks * BLOCK_BYTES).to_string(),
             format!("{} inodes", snapshot.inodes),
@@ -131,34 +130,4 @@ fn shown(snapshot: &SnapshotReport) -> Value {
         "bytes": snapshot.blocks * BLOCK_BYTES,
         "inodes": snapshot.inodes,
     })
-}
-
-/// A time for people, in UTC.
-fn utc(time: Timestamp) -> String {
-    let (days, second) = (time.seconds.div_euclid(86400), time.seconds.rem_euclid(86400));
-    // Years begin in March here, so that a day more in February is their last one; 719,468 days before 1970 year 0 began.
-    let days = days + 719_468;
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let (day, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
-    let year = year + 400 * era + i64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_those_of_the_calendar() {
-        let at = |seconds| utc(Timestamp { seconds, nanoseconds: 0 });
-        assert_eq!(at(0), "1970-01-01 00:00:00 UTC");
-        assert_eq!(at(-1), "1969-12-31 23:59:59 UTC");
-        assert_eq!(at(951_782_400), "2000-02-29 00:00:00 UTC");
-        assert_eq!(at(1_709_251_199), "2024-02-29 23:59:59 UTC");
-        assert_eq!(at(4_107_542_400), "2100-03-01 00:00:00 UTC");
-    }
 }

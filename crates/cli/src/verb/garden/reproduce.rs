@@ -9,7 +9,6 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use senesce_core::Clock;
 use senesce_report::render_reproduction;
 use senesce_timed::published::{PUBLISHED, Published, Record};
 use senesce_trials::Scale;
@@ -48,7 +47,7 @@ pub fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<()> {
         }
     }
     let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
-    let (clock, host) = (SystemClock::start(), describe_host());
+    let host = describe_host();
     let mut failures = Vec::new();
     let progress = Progress { quiet, started: Instant::now(), of: open.len() };
     let (mut done, mut worked) = (0, Duration::ZERO);
@@ -69,7 +68,7 @@ pub fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<()> {
                 let (all, inside) = (judged().count(), judged().filter(|figure| figure.inside).count());
                 let ran = Ran {
                     part: part.to_string(),
-                    ended: tell_utc(clock.unix_seconds()),
+                    ended: tell_utc(SystemClock::unix_time().seconds),
                     processor_seconds: tell_seconds(took.processor),
                     wall_seconds: tell_seconds(took.wall),
                     jobs,
@@ -101,8 +100,13 @@ pub fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<()> {
     }
     ran?;
     progress.tell(&format!("all of it: {:.0} s of a processor", worked.as_secs_f64()));
-    let table =
-        Reproduction::new(Made { build, at: tell_utc(clock.unix_seconds()) }, scale, &wanted, records, &failures);
+    let table = Reproduction::new(
+        Made { build, at: tell_utc(SystemClock::unix_time().seconds) },
+        scale,
+        &wanted,
+        records,
+        &failures,
+    );
     if let Some(dir) = &args.out {
         write(dir, &table)?;
     }
