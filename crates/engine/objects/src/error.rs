@@ -64,6 +64,18 @@ pub(crate) const TAKEN: &str = "there is another object of that name; it was lef
 pub(crate) const ABSENT: &str = "there is no such object";
 
 impl ObjectError {
+    /// A store cannot be opened, and waiting does not help.
+    #[cfg(feature = "library")]
+    pub(crate) fn cannot_open(store: &str, problem: &dyn fmt::Display) -> Self {
+        Self {
+            store: store.to_owned(),
+            operation: ObjectOperation::Open,
+            key: String::new(),
+            kind: ObjectErrorKind::Other,
+            problem: problem.to_string(),
+        }
+    }
+
     /// Whether the store answered, and has no such object.
     pub fn is_absent(&self) -> bool {
         self.kind == ObjectErrorKind::Absent

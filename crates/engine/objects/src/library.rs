@@ -60,13 +60,7 @@ impl LibraryObjects {
     /// Errors: the directory cannot be made or looked at.
     pub fn directory(dir: &FilePath) -> ObjectResult<Self> {
         let name = dir.display().to_string();
-        let failed = |problem: &dyn std::fmt::Display| ObjectError {
-            store: name.clone(),
-            operation: ObjectOperation::Open,
-            key: String::new(),
-            kind: ObjectErrorKind::Other,
-            problem: problem.to_string(),
-        };
+        let failed = |problem: &dyn std::fmt::Display| ObjectError::cannot_open(&name, problem);
         fs::create_dir_all(dir).map_err(|error| failed(&error))?;
         let path = dir.canonicalize().map_err(|error| failed(&error))?;
         let store = LocalFileSystem::new_with_prefix(&path).map_err(|error| failed(&error))?.with_fsync(true);
@@ -79,13 +73,7 @@ impl LibraryObjects {
     pub(crate) fn over(name: String, store: Box<dyn Library>) -> ObjectResult<Self> {
         match Builder::new_current_thread().enable_time().build() {
             Ok(runtime) => Ok(Self { name, store, runtime, directory: None }),
-            Err(error) => Err(ObjectError {
-                store: name,
-                operation: ObjectOperation::Open,
-                key: String::new(),
-                kind: ObjectErrorKind::Other,
-                problem: error.to_string(),
-            }),
+            Err(error) => Err(ObjectError::cannot_open(&name, &error)),
         }
     }
 

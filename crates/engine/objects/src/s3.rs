@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use object_store::{BackoffConfig, RetryConfig, aws::AmazonS3Builder, path::Path, prefix::PrefixStore};
 
-use crate::{LibraryObjects, ObjectError, ObjectErrorKind, ObjectOperation, ObjectResult, http::Http};
+use crate::{LibraryObjects, ObjectError, ObjectResult, http::Http};
 
 /// Where objects lie: in a bucket, with keys that all begin the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,13 +90,7 @@ impl LibraryObjects {
         if let Some(token) = &access.token {
             builder = builder.with_token(token);
         }
-        let store = builder.build().map_err(|error| ObjectError {
-            store: name.clone(),
-            operation: ObjectOperation::Open,
-            key: String::new(),
-            kind: ObjectErrorKind::Other,
-            problem: error.to_string(),
-        })?;
+        let store = builder.build().map_err(|error| ObjectError::cannot_open(&name, &error))?;
         let objects = Self::over(name, Box::new(PrefixStore::new(store, Path::from(place.prefix.as_str()))))?;
         objects.knock()?;
         Ok(objects)
