@@ -51,6 +51,10 @@ fn is_coarse(scale: Scale) -> bool {
     scale.areas < 64 * scale.areas_per_point
 }
 
+/// Of E4 and E5.
+const CORES_FOR_CLEANING: &str =
+    "The table's proportions, which are assumed, make a block that moves cost 33 us; the published ones would want 13.";
+
 /// Of E11, at either price list.
 const CASH_BEFORE_A_MONTH: &str = "Requests are paid when they are made and storage is saved day by day, so cash is below zero until a month is \
      over, whoever decides; only a ledger that books a month at once is never below zero.";
@@ -111,12 +115,7 @@ pub const PUBLISHED: [Published; 14] = [
                 told: "Cleaning moves the emptiest areas, those of blocks written often, and joins little of what is \
                        read in order; with what cleaning itself reads the ratio is near 2.",
             },
-            Cause {
-                figure: "cores for cleaning",
-                explains: |ours, _| ours > 1.0,
-                told: "The table's proportions, which are assumed, make a block that moves cost 33 us; the published \
-                       ones would want 13.",
-            },
+            Cause { figure: "cores for cleaning", explains: |ours, _| ours > 1.0, told: CORES_FOR_CLEANING },
             Cause {
                 figure: "with cleaning over without, highest load",
                 explains: |ours, _| ours.is_nan(),
@@ -149,12 +148,7 @@ pub const PUBLISHED: [Published; 14] = [
                 told: "With more areas in a consistency point more of what is written with cleaning are whole \
                        stripes, which read no parity.",
             },
-            Cause {
-                figure: "cores for cleaning",
-                explains: |ours, _| ours > 4.0,
-                told: "The table's proportions, which are assumed, make a block that moves cost 33 us; the published \
-                       ones would want 13.",
-            },
+            Cause { figure: "cores for cleaning", explains: |ours, _| ours > 4.0, told: CORES_FOR_CLEANING },
         ],
     },
     Published {
