@@ -46,6 +46,8 @@ struct State {
     objects: BTreeMap<String, Vec<u8>>,
     mood: S3Mood,
     requests: Vec<String>,
+    /// Keys that lists had so far.
+    told_keys: usize,
     /// Requests that wait for their answers, and how many did at most.
     waiting: usize,
     peak: usize,
@@ -69,7 +71,14 @@ impl Default for S3Server {
 impl S3Server {
     /// An empty one that behaves well.
     pub fn new() -> Self {
-        let state = State { objects: BTreeMap::new(), mood: S3Mood::Well, requests: Vec::new(), waiting: 0, peak: 0 };
+        let state = State {
+            objects: BTreeMap::new(),
+            mood: S3Mood::Well,
+            requests: Vec::new(),
+            told_keys: 0,
+            waiting: 0,
+            peak: 0,
+        };
         let mut server = Self {
             address: SocketAddr::from(([127, 0, 0, 1], 0)),
             state: Arc::new(Mutex::new(state)),
@@ -112,6 +121,11 @@ impl S3Server {
     /// What it was asked for, as `GET /bucket/key`.
     pub fn requests(&self) -> Vec<String> {
         lock(&self.state).requests.clone()
+    }
+
+    /// How many keys its lists had, all together.
+    pub fn told_keys(&self) -> usize {
+        lock(&self.state).told_keys
     }
 
     /// How many requests waited for their answers at once, at most.
@@ -210,7 +224,7 @@ fn judge(request: &Request, mood: S3Mood, state: &mut State) -> Answer {
         return Answer::error(404, "NoSuchBucket", "The specified bucket does not exist");
     }
     match (request.method.as_str(), state.objects.get(key)) {
-        ("GET", _) if key.is_empty() => list(request, &state.objects),
+        ("GET", _) if key.is_empty() => list(request, state),
         ("PUT", Some(_)) if request.header("if-none-match") == "*" => {
             Answer::error(412, "PreconditionFailed", "At least one of the pre-conditions you specified did not hold")
         }
@@ -237,22 +251,24 @@ fn judge(request: &Request, mood: S3Mood, state: &mut State) -> Answer {
 }
 
 /// A page of the keys that begin with a prefix; those with the delimiter behind it only as what stands before.
-fn list(request: &Request, objects: &BTreeMap<String, Vec<u8>>) -> Answer {
+fn list(request: &Request, state: &mut State) -> Answer {
     let (prefix, delimiter) = (request.query("prefix"), request.query("delimiter"));
     let (mut keys, mut folders) = (Vec::new(), BTreeSet::new());
-    for (key, object) in objects.iter().filter(|(key, _)| key.starts_with(&prefix)) {
+    for (key, object) in state.objects.iter().filter(|(key, _)| key.starts_with(&prefix)) {
         match key[prefix.len()..].find(&delimiter).filter(|_| !delimiter.is_empty()) {
             Some(at) => drop(folders.insert(&key[..prefix.len() + at + 1])),
             None => keys.push((key, object.len())),
         }
     }
     let first: usize = request.query("continuation-token").parse().unwrap_or(0);
-    let more = keys.len() > first + PAGE;
+    let most = request.query("max-keys").parse().map_or(PAGE, |most: usize| most.min(PAGE));
+    let more = keys.len() > first + most;
     let mut page = format!("<ListBucketResult><Prefix>{prefix}</Prefix><IsTruncated>{more}</IsTruncated>");
     if more {
-        let _ = write!(page, "<NextContinuationToken>{}</NextContinuationToken>", first + PAGE);
+        let _ = write!(page, "<NextContinuationToken>{}</NextContinuationToken>", first + most);
     }
-    for (key, len) in keys.iter().skip(first).take(PAGE) {
+    for (key, len) in keys.iter().skip(first).take(most) {
+        state.told_keys += 1;
         let _ = write!(
             page,
             "<Contents><Key>{key}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><ETag>\"{len}\"</ETag>\

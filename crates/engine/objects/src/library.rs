@@ -77,13 +77,7 @@ impl LibraryObjects {
         }
     }
 
-    /// Asks for nothing but an answer: errors of a store that cannot be used are those of opening it.
-    pub(crate) fn knock(&self) -> ObjectResult<()> {
-        let listed = async { self.store.list_with_delimiter(None).await };
-        self.wait(ObjectOperation::Open, "", listed).map(drop)
-    }
-
-    fn wait<T>(
+    pub(crate) fn wait<T>(
         &self,
         operation: ObjectOperation,
         key: &str,

@@ -2,9 +2,15 @@
 
 use std::{fmt, time::Duration};
 
-use object_store::{BackoffConfig, RetryConfig, aws::AmazonS3Builder, path::Path, prefix::PrefixStore};
+use object_store::{
+    BackoffConfig, RetryConfig,
+    aws::{AmazonS3, AmazonS3Builder},
+    list::{PaginatedListOptions, PaginatedListStore},
+    path::Path,
+    prefix::PrefixStore,
+};
 
-use crate::{LibraryObjects, ObjectError, ObjectResult, http::Http};
+use crate::{LibraryObjects, ObjectError, ObjectOperation, ObjectResult, http::Http};
 
 /// Where objects lie: in a bucket, with keys that all begin the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,10 +72,10 @@ impl Default for Patience {
 }
 
 impl LibraryObjects {
-    /// Objects in a bucket, which is there. It is asked for a list, to tell at once what cannot work. An object that was put is durable
+    /// Objects in a bucket, which is there. It is asked for the name of one object, to tell at once what cannot work. An object that was put is durable
     /// when the store says that it has it.
     ///
-    /// Errors: the store cannot be reached, has no such bucket, or does not let us in. Cost: a request.
+    /// Errors: the store cannot be reached, has no such bucket, or does not let us in. Cost: a small request.
     pub fn s3(place: &S3Place, access: &S3Access, patience: Patience) -> ObjectResult<Self> {
         let name = place.to_string();
         let mut builder = AmazonS3Builder::new()
@@ -91,8 +97,16 @@ impl LibraryObjects {
             builder = builder.with_token(token);
         }
         let store = builder.build().map_err(|error| ObjectError::cannot_open(&name, &error))?;
-        let objects = Self::over(name, Box::new(PrefixStore::new(store, Path::from(place.prefix.as_str()))))?;
-        objects.knock()?;
+        let prefix = Path::from(place.prefix.as_str());
+        let objects = Self::over(name, Box::new(PrefixStore::new(store.clone(), prefix.clone())))?;
+        objects.knock(&store, &prefix)?;
         Ok(objects)
+    }
+
+    /// Asks for an answer, which may be that there is nothing: errors of a store that cannot be used are those of opening it.
+    fn knock(&self, store: &AmazonS3, prefix: &Path) -> ObjectResult<()> {
+        let under = if prefix.as_ref().is_empty() { String::new() } else { format!("{prefix}/") };
+        let options = PaginatedListOptions { max_keys: Some(1), ..PaginatedListOptions::default() };
+        self.wait(ObjectOperation::Open, "", store.list_paginated(Some(&under), options)).map(drop)
     }
 }

@@ -74,6 +74,19 @@ fn a_range_is_one_request() {
 }
 
 #[test]
+fn opening_asks_for_one_name_however_many_there_are() {
+    let server = S3Server::new();
+    for prefix in ["", "of/two/words"] {
+        let store = open(&server, prefix).unwrap();
+        (0..7).for_each(|number| store.put(&format!("{number}"), b"object").unwrap());
+        let before = (server.requests().len(), server.told_keys());
+        open(&server, prefix).unwrap();
+        assert_eq!(server.requests()[before.0..], ["GET /bucket"], "{prefix:?}");
+        assert_eq!(server.told_keys() - before.1, 1, "{prefix:?}");
+    }
+}
+
+#[test]
 fn what_cannot_work_is_told_when_it_is_opened() {
     let mut server = S3Server::new();
     let no_bucket = S3Place { bucket: "other".to_owned(), ..place("p") };
