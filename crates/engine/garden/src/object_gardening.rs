@@ -67,13 +67,14 @@ impl ObjectPass {
             },
         };
         let before = tier.counts();
-        match garden.tier_step(&mut tier, BLOCKS) {
-            // It is gone, and another one may have its name.
-            Err(Error::Invalid { .. }) => self.volumes += 1,
-            done => done?,
-        }
+        let is_gone = match garden.tier_step(&mut tier, BLOCKS) {
+            // The next one has its place now, or another one its name.
+            Err(Error::Invalid { .. }) if !tier.is_over(garden, name) => true,
+            done => done.map(|()| false)?,
+        };
         let counts = tier.counts();
         match tier.is_done() {
+            _ if is_gone => {}
             true => self.volumes += 1,
             false => self.tier = Some((name.clone(), tier)),
         }

@@ -63,6 +63,11 @@ impl Tier {
         self.counts
     }
 
+    /// Whether it is over what has the volume's name now: one that was deleted may have left it to another.
+    pub(crate) fn is_over(&self, garden: &Garden, volume: &[u8]) -> bool {
+        garden.space_of(volume).is_ok_and(|space| space == self.space)
+    }
+
     /// Whether all blocks were looked at, and what was found is in objects.
     pub fn is_done(&self) -> bool {
         self.next.is_none() && self.filling.is_empty()

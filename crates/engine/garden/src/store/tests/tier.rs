@@ -1,9 +1,18 @@
-//! Objects that hold what they should not.
+//! Objects that hold what they should not, and volumes that are gone.
+
+use std::sync::Arc;
 
 use senesce_fsapi::{Caller, FileSystem};
+use senesce_objects::MemoryObjects;
 
-use super::{Small, findings, make};
-use crate::store::{Filling, Tiering};
+use super::{NAME, Small, findings, make};
+use crate::{
+    Garden, Limits, ObjectGardening, VolumeOptions,
+    object_gardening::ObjectPass,
+    store::{Filling, Tiering},
+};
+
+const ALL: Tiering = Tiering { age: 0, with_cached: true };
 
 #[test]
 fn a_block_that_is_twice_in_an_object_is_named_once() {
@@ -11,12 +20,11 @@ fn a_block_that_is_twice_in_an_object_is_named_once() {
     let (devices, garden, fs) = small.garden();
     fs.write(&Caller::default(), make(&fs, "file"), 0, &[7; 5 * 4096]).unwrap();
     garden.consistency_point().unwrap();
-    let all = Tiering { age: 0, with_cached: true };
     let mut filling = Filling::default();
     {
         let mut store = garden.shared().lock();
         for _ in 0..2 {
-            let done = store.collect_cold(0, 0, all, 1000, &mut filling).unwrap();
+            let done = store.collect_cold(0, 0, ALL, 1000, &mut filling).unwrap();
             assert_eq!((done.unread, done.next), (0, None));
         }
         assert_eq!(filling.blocks(), 10);
@@ -28,4 +36,41 @@ fn a_block_that_is_twice_in_an_object_is_named_once() {
     garden.consistency_point().unwrap();
     assert_eq!(garden.cold().live, 5);
     assert_eq!(findings(&devices), [""; 0]);
+}
+
+#[test]
+fn a_volume_that_takes_the_name_of_one_that_goes_has_its_turn_in_the_same_pass() {
+    let small = Small { groups: vec![3], stripes: 1024, aa_stripes: 64, tetris_stripes: 16 };
+    let (devices, garden, fs) = small.garden();
+    drop((garden, fs));
+    let (log, drives) = devices.split_last().unwrap();
+    let door = Arc::new(MemoryObjects::default());
+    let garden = Garden::open_with(drives, log.clone(), Limits::default(), Some(door)).unwrap();
+    let fill = |blocks: usize| {
+        let fs = garden.volume(NAME).unwrap();
+        let ino = make(&fs, "file");
+        for block in 0..blocks {
+            fs.write(&Caller::default(), ino, (block << 12) as u64, &[7; 4096]).unwrap();
+        }
+        garden.consistency_point().unwrap();
+    };
+    fill(1500);
+    let (mut pass, wished) = (ObjectPass::default(), ObjectGardening { tiering: ALL, prices: None });
+    assert!(!pass.step(&garden, &wished).unwrap().ended);
+    let before = garden.cold().live;
+    assert!((100..1500).contains(&before), "{before} blocks: it is in the middle of the volume");
+
+    garden.delete_volume(NAME).unwrap();
+    garden.create_volume(NAME, &VolumeOptions { blocks: 500, inodes: 64, seed: 2 }).unwrap();
+    fill(20);
+    let mut tiered = 0;
+    for step in 0.. {
+        let done = pass.step(&garden, &wished).unwrap();
+        tiered += done.tiered;
+        if done.ended {
+            break;
+        }
+        assert!(step < 20, "it has no end");
+    }
+    assert_eq!(tiered, 20);
 }
