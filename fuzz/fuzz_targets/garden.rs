@@ -92,7 +92,7 @@ fn make(stripes: u64, media: &[Medium], fill: &dyn Fn(&Garden)) -> Base {
         uuid: *b"senesce garden 1",
         groups: vec![(DATA_DRIVES as u16, true); groups],
         media: media.to_vec(),
-        aa_stripes: AREA_STRIPES,
+        aa_stripes: vec![AREA_STRIPES],
         tetris_stripes: 16,
         zeroed: true,
     };

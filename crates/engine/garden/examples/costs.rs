@@ -115,7 +115,7 @@ fn make(cache_bytes: u64) -> Result<(VolumeFs, Ino, Garden), Failure> {
         uuid: [1; 16],
         groups,
         media: vec![],
-        aa_stripes: AREA as u32,
+        aa_stripes: vec![AREA as u32],
         tetris_stripes: 64,
         zeroed: true,
     };

@@ -94,18 +94,7 @@ impl Garden {
     /// Errors: as many drives as the groups say are wanted, large enough for the maps; a log of 400 KiB at least; devices'.
     /// Cost: writes all drives once, unless they hold zeros already.
     pub fn format(options: &FormatOptions, drives: Vec<Arc<dyn BlockDevice>>, log: Arc<dyn BlockDevice>) -> Result<()> {
-        store::format(options, &[], drives, log)
-    }
-
-    /// The same with the stripes of an allocation area said for each RAID group: what is one request, or erased together, depends on what
-    /// drives are.
-    pub fn format_with_areas(
-        options: &FormatOptions,
-        areas: &[u32],
-        drives: Vec<Arc<dyn BlockDevice>>,
-        log: Arc<dyn BlockDevice>,
-    ) -> Result<()> {
-        store::format(options, areas, drives, log)
+        store::format(options, drives, log)
     }
 
     /// Opens an aggregate: its last consistency point, and the operations that were acknowledged after it.

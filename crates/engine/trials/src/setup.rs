@@ -196,7 +196,7 @@ impl Setup {
                 .map(|drives| (drives, true))
                 .collect(),
             media: if self.flash.is_some() { vec![Medium::Hdd, Medium::Ssd] } else { vec![] },
-            aa_stripes: self.area_stripes,
+            aa_stripes: vec![self.area_stripes],
             tetris_stripes: self.area_stripes,
             zeroed: true,
         }

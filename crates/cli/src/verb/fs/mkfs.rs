@@ -59,21 +59,19 @@ pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
         }
     };
     let (seed, uuid) = identity(args, "identity of an aggregate")?;
-    let areas = pool.area_stripes();
     let options = FormatOptions {
         uuid,
         groups: pool.groups().iter().map(|(shape, _)| (shape.data_drives, shape.parity)).collect(),
         media: pool.groups().iter().map(|(_, medium)| *medium).collect(),
-        aa_stripes: areas[0],
+        aa_stripes: pool.area_stripes(),
         tetris_stripes: 64,
         zeroed: true,
     };
     let log_bytes = devices.log.size();
-    let blocks =
-        fill(args, (&options, &areas), devices, seed.derive("order of names")).with_context(|| match &place {
-            Place::Directory(dir) => format!("cannot make a garden in {}; remove the directory", dir.display()),
-            Place::One(_) | Place::Named { .. } => format!("cannot make a garden on {place}"),
-        })?;
+    let blocks = fill(args, &options, devices, seed.derive("order of names")).with_context(|| match &place {
+        Place::Directory(dir) => format!("cannot make a garden in {}; remove the directory", dir.display()),
+        Place::One(_) | Place::Named { .. } => format!("cannot make a garden on {place}"),
+    })?;
     println!("{place}: {} in {pool} and a log of {log_bytes}; volume {}", Bytes(blocks * 4096), volume(args));
     Ok(())
 }
@@ -129,8 +127,8 @@ fn claim_named<'a>(
 }
 
 /// Out: the blocks of the aggregate.
-fn fill(args: &FsMkfsArgs, (options, areas): (&FormatOptions, &[u32]), devices: Devices, names: Seed) -> Result<u64> {
-    Garden::format_with_areas(options, areas, devices.drives.clone(), devices.log.clone())?;
+fn fill(args: &FsMkfsArgs, options: &FormatOptions, devices: Devices, names: Seed) -> Result<u64> {
+    Garden::format(options, devices.drives.clone(), devices.log.clone())?;
     let garden = Garden::open(&devices.drives, devices.log, Limits::default())?;
     let blocks = garden.report().blocks;
     let volume = VolumeOptions { blocks, inodes: (blocks / 2).max(1024), seed: names.0 };

@@ -30,7 +30,7 @@ pub fn make(
         uuid: [1; 16],
         groups: vec![(DRIVES as u16, true)],
         media: vec![],
-        aa_stripes: STRIPES as u32,
+        aa_stripes: vec![STRIPES as u32],
         tetris_stripes: STRIPES as u32,
         zeroed: true,
     };

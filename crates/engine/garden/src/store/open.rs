@@ -37,8 +37,9 @@ pub struct FormatOptions {
     pub groups: Vec<(u16, bool)>,
     /// What the drives of each group are; none if all are disks. Where there are both, flash is a tier before the disks.
     pub media: Vec<Medium>,
-    /// Stripes of an allocation area, in groups of which nothing else is said.
-    pub aa_stripes: u32,
+    /// Stripes of an allocation area of each group; one if it is the same in all. What is one request, or erased together, depends on what
+    /// drives are.
+    pub aa_stripes: Vec<u32>,
     /// Stripes that are filled drive by drive.
     pub tetris_stripes: u32,
     /// The drives and the log hold zeros already; else they are zeroed, which takes as long as writing them.
@@ -52,15 +53,12 @@ pub(crate) struct Opened {
 }
 
 /// Makes an empty aggregate. All that the devices held is gone.
-///
-/// `areas` has the stripes of an allocation area of each group; none if they are the same in all.
 pub(crate) fn format(
     options: &FormatOptions,
-    areas: &[u32],
     drives: Vec<Arc<dyn BlockDevice>>,
     log: Arc<dyn BlockDevice>,
 ) -> Result<()> {
-    let geometry = plan_geometry(options, areas, &drives)?;
+    let geometry = plan_geometry(options, &drives)?;
     for (index, drive) in (0..).zip(&drives) {
         check_alignment(drive)?;
         if !options.zeroed {
@@ -236,7 +234,7 @@ impl Store {
     }
 }
 
-fn plan_geometry(options: &FormatOptions, areas: &[u32], drives: &[Arc<dyn BlockDevice>]) -> Result<Geometry> {
+fn plan_geometry(options: &FormatOptions, drives: &[Arc<dyn BlockDevice>]) -> Result<Geometry> {
     let wanted: usize = options.groups.iter().map(|(data, parity)| usize::from(*data) + usize::from(*parity)).sum();
     if wanted != drives.len() {
         return Err(Error::invalid(format!("{} drives for RAID groups of {wanted}", drives.len())));
@@ -245,12 +243,15 @@ fn plan_geometry(options: &FormatOptions, areas: &[u32], drives: &[Arc<dyn Block
         let (media, groups) = (options.media.len(), options.groups.len());
         return Err(Error::invalid(format!("{media} media for {groups} RAID groups")));
     }
-    if !areas.is_empty() && areas.len() != options.groups.len() {
-        let (areas, groups) = (areas.len(), options.groups.len());
-        return Err(Error::invalid(format!("{areas} sizes of allocation areas for {groups} RAID groups")));
-    }
+    let areas = match &options.aa_stripes[..] {
+        &[same] => vec![same; options.groups.len()],
+        each if each.len() == options.groups.len() => each.to_vec(),
+        each => {
+            let (areas, groups) = (each.len(), options.groups.len());
+            return Err(Error::invalid(format!("{areas} sizes of allocation areas for {groups} RAID groups")));
+        }
+    };
     let media = options.media.iter().copied().chain(std::iter::repeat(Medium::Hdd));
-    let areas = areas.iter().copied().chain(std::iter::repeat(options.aa_stripes));
     let mut rest = drives;
     let mut groups = Vec::new();
     for ((&(data_drives, parity), medium), area_stripes) in options.groups.iter().zip(media).zip(areas) {

@@ -406,7 +406,7 @@ fn devices_that_are_not_the_drives_are_refused_by_name() {
     let mut other = forks(&at_rest);
     let geometry = shared(SMALL.devices());
     let (log, drives) = geometry.split_last().unwrap();
-    let options = FormatOptions { aa_stripes: 32, ..SMALL.options() };
+    let options = FormatOptions { aa_stripes: vec![32], ..SMALL.options() };
     Garden::format(&options, drives.to_vec(), log.clone()).unwrap();
     other[1] = geometry[1].clone();
     assert_eq!(refused(&other), "drive 1: its label has another geometry than those of the other drives");

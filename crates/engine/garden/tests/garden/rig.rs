@@ -37,9 +37,17 @@ impl Shape {
             uuid: *b"senesce garden 1",
             groups: self.groups.to_vec(),
             media: self.media.to_vec(),
-            aa_stripes: 64,
+            aa_stripes: self.area_stripes(),
             tetris_stripes: 16,
             zeroed: true,
+        }
+    }
+
+    /// Areas of flash beside disks are smaller, so that no group's are another one's.
+    fn area_stripes(&self) -> Vec<u32> {
+        match self.media {
+            [] => vec![64],
+            media => media.iter().map(|medium| if *medium == Medium::Ssd { 32 } else { 64 }).collect(),
         }
     }
 
@@ -100,11 +108,7 @@ pub fn findings_with(devices: &Devices, store: Option<&Arc<dyn ObjectStore>>) ->
 
 pub fn format(shape: &Shape, devices: &Devices) {
     let (log, drives) = devices.split_last().unwrap();
-    let options = shape.options();
-    // Areas of flash beside disks are smaller, so that no group's are another one's.
-    let sized = |medium: &Medium| if *medium == Medium::Ssd { options.aa_stripes / 2 } else { options.aa_stripes };
-    let areas: Vec<u32> = shape.media.iter().map(sized).collect();
-    Garden::format_with_areas(&options, &areas, drives.to_vec(), log.clone()).unwrap();
+    Garden::format(&shape.options(), drives.to_vec(), log.clone()).unwrap();
 }
 
 /// Little memory, so that blocks come and go.

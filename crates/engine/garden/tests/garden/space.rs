@@ -1,11 +1,11 @@
 //! The end of the space: what does not fit is refused whole, and deleting always works.
 
 use senesce_fsapi::{FileSystem, FsError, FsResult, Ino, NewNode, SetAttributes, SetXattrHow};
-use senesce_garden::{Limits, VolumeOptions};
+use senesce_garden::{FormatOptions, Garden, Limits, VolumeOptions};
 
 use crate::{
     guard::guard,
-    rig::{Rig, SMALL, Shape, TIGHT, caller, findings, open, shared},
+    rig::{Rig, SEVERAL, SMALL, Shape, TIGHT, caller, findings, open, shared},
 };
 
 pub const NARROW: Shape = Shape { groups: &[(3, true)], media: &[], stripes: 160, log_bytes: 400 << 10 };
@@ -149,8 +149,22 @@ fn an_aggregate_too_small_for_its_maps_is_refused() {
     let shape = Shape { stripes: 20, ..NARROW };
     let devices = shared(shape.devices());
     let (log, drives) = devices.split_last().unwrap();
-    let refused = senesce_garden::Garden::format(&shape.options(), drives.to_vec(), log.clone());
+    let refused = Garden::format(&shape.options(), drives.to_vec(), log.clone());
     assert_eq!(refused.unwrap_err().to_string(), "60 blocks are too few for an aggregate");
+}
+
+#[test]
+fn the_size_of_an_area_is_said_once_or_for_each_group() {
+    let shape = Shape { stripes: 256, ..SEVERAL };
+    for (sizes, wrong) in [(&[][..], true), (&[64], false), (&[64, 32], true), (&[64, 32, 16], false)] {
+        let devices = shared(shape.devices());
+        let (log, drives) = devices.split_last().unwrap();
+        let options = FormatOptions { aa_stripes: sizes.to_vec(), ..shape.options() };
+        let made = Garden::format(&options, drives.to_vec(), log.clone());
+        let told = made.err().map(|error| error.to_string());
+        let expected = format!("{} sizes of allocation areas for 3 RAID groups", sizes.len());
+        assert_eq!(told, wrong.then_some(expected), "{sizes:?}");
+    }
 }
 
 /// Files that were held when power was lost are removed by the opening, which has no more space than there is.

@@ -95,7 +95,7 @@ fn parent(seed: u64) {
         uuid: [3; 16],
         groups: vec![(DRIVES as u16 - 1, true)],
         media: vec![],
-        aa_stripes: 256,
+        aa_stripes: vec![256],
         tetris_stripes: 16,
         zeroed: true,
     };

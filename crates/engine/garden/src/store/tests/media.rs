@@ -32,7 +32,7 @@ pub fn mixed() -> (Devices, Garden, VolumeFs) {
         uuid: [3; 16],
         groups: vec![(3, true), (2, true)],
         media: vec![Medium::Hdd, Medium::Ssd],
-        aa_stripes: 16,
+        aa_stripes: vec![16],
         tetris_stripes: 16,
         zeroed: true,
     };
@@ -244,7 +244,7 @@ fn disks_alone_and_flash_alone_do_nothing_by_themselves() {
             uuid: [3; 16],
             groups: vec![(3, true)],
             media: vec![medium],
-            aa_stripes: 16,
+            aa_stripes: vec![16],
             tetris_stripes: 16,
             zeroed: true,
         };

@@ -51,7 +51,7 @@ impl Small {
             uuid: [3; 16],
             groups: self.groups.iter().map(|&data| (data, true)).collect(),
             media: vec![],
-            aa_stripes: self.aa_stripes,
+            aa_stripes: vec![self.aa_stripes],
             tetris_stripes: self.tetris_stripes,
             zeroed: true,
         };

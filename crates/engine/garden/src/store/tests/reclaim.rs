@@ -41,7 +41,7 @@ fn sparse(parity: bool) -> Vec<MemoryDevice> {
     let (log, drives) = all.split_last().unwrap();
     let groups = vec![(3, parity)];
     let options =
-        FormatOptions { uuid: [3; 16], groups, media: vec![], aa_stripes: 64, tetris_stripes: 16, zeroed: true };
+        FormatOptions { uuid: [3; 16], groups, media: vec![], aa_stripes: vec![64], tetris_stripes: 16, zeroed: true };
     Garden::format(&options, drives.to_vec(), log.clone()).unwrap();
     let garden = open(&all);
     garden.create_volume(NAME, &VolumeOptions { blocks: REGIONS * BITS, inodes: 512, seed: 1 }).unwrap();
