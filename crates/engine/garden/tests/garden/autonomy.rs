@@ -2,25 +2,16 @@
 
 use senesce_core::Nanos;
 use senesce_fsapi::{FileSystem, Ino, NewNode};
-use senesce_garden::{Autonomy, AutonomyReport, Cleaning, FixUp, Gardening, Limits, Seen, WriteAfterRead};
+use senesce_garden::{AutonomyReport, FixUp, Gardening, Limits};
 
 use crate::{
+    autonomy_rig::{Clients, IDLE, SECOND, Told, WISHED},
     damage::flip,
     rig::{LARGE, Rig, SLOT, caller},
 };
 
 const BLOCKS: u64 = 1600;
 const BLOCK: u64 = 4096;
-const SECOND: u64 = 1_000_000_000;
-/// Tasks have so many turns in a second.
-const TURNS: u64 = 10;
-const WISHED: Gardening = Gardening {
-    cleaning: Some(Cleaning { quota_percent: 200, worth_percent: 50, disks_too: false }),
-    fix_up: FixUp::Scan,
-    demotion: None,
-    write_after_read: Some(WriteAfterRead { blocks_per_point: 4096, least_cpu_percent: 25, least_io_percent: 25 }),
-};
-
 fn contents(block: u64, round: u64) -> Vec<u8> {
     (0..512).flat_map(|word: u64| (word * 7 + block + (round << 32)).to_le_bytes()).collect()
 }
@@ -29,19 +20,9 @@ fn contents(block: u64, round: u64) -> Vec<u8> {
 struct Garden {
     rig: Rig,
     file: Ino,
-    autonomy: Autonomy,
-    now: u64,
+    told: Told,
 }
 
-/// A second of clients: what of processors they use, and how many operations wait how long.
-#[derive(Clone, Copy)]
-struct Clients {
-    processors: f64,
-    operations: usize,
-    wait: u64,
-}
-
-const IDLE: Clients = Clients { processors: 0.05, operations: 0, wait: 0 };
 const CALM: Clients = Clients { processors: 0.1, operations: 200, wait: 1_000_000 };
 const BUSY: Clients = Clients { processors: 0.9, ..CALM };
 
@@ -56,31 +37,16 @@ impl Garden {
             rig.garden().consistency_point().unwrap();
         }
         rig.open().unwrap();
-        let autonomy = Autonomy::new(rig.garden(), WISHED, Nanos(0));
-        Self { rig, file, autonomy, now: 0 }
+        let told = Told::new(rig.garden(), None);
+        Self { rig, file, told }
     }
 
     fn seconds(&mut self, seconds: u64, clients: Clients) -> Vec<String> {
-        let mut found = Vec::new();
-        for _ in 0..seconds {
-            for _ in 0..TURNS {
-                self.now += SECOND / TURNS;
-                found.extend(self.autonomy.work(self.rig.garden(), Nanos(self.now)).unwrap());
-            }
-            // A mount makes one every ten seconds.
-            if self.now.is_multiple_of(10 * SECOND) {
-                self.rig.garden().consistency_point().unwrap();
-            }
-            let Clients { processors, operations, wait } = clients;
-            let clients = vec![Nanos(wait); operations];
-            let seen = Seen { now: Nanos(self.now), processors, drives: 0.0, point: 0.0, clients };
-            self.autonomy.observe(seen);
-        }
-        found
+        self.told.seconds(self.rig.garden(), seconds, clients)
     }
 
     fn done(&self) -> [u64; 3] {
-        let AutonomyReport { moved, fixed, rewritten, .. } = self.autonomy.report();
+        let AutonomyReport { moved, fixed, rewritten, .. } = self.told.autonomy.report();
         [moved, fixed, rewritten]
     }
 
@@ -104,10 +70,10 @@ fn a_busy_client_stops_it_and_an_idle_one_lets_it_go_on() {
     garden.read();
     assert_eq!(garden.done(), [0; 3], "there is no time for it");
     assert_eq!(garden.rig.garden().report().counts.fake_dirty, 0);
-    assert_eq!(garden.autonomy.report().pace, 0.0);
+    assert_eq!(garden.told.autonomy.report().pace, 0.0);
 
     garden.rig.open().unwrap();
-    garden.autonomy = Autonomy::new(garden.rig.garden(), WISHED, Nanos(garden.now));
+    garden.told.begin_anew(garden.rig.garden(), WISHED);
     garden.seconds(30, IDLE);
     garden.read();
     garden.seconds(60, IDLE);
@@ -137,12 +103,12 @@ fn clients_who_wait_longer_slow_it_down() {
     let mut garden = Garden::new();
     // What they are used to is seen while nothing is done.
     garden.seconds(1, CALM);
-    let report = garden.autonomy.report();
+    let report = garden.told.autonomy.report();
     assert_eq!((report.usual_p99, report.moved), (Some(Nanos(CALM.wait)), 0));
     let first = report.pace;
     assert!(first > 0.0);
     garden.seconds(5, Clients { wait: 3 * CALM.wait, ..CALM });
-    let report = garden.autonomy.report();
+    let report = garden.told.autonomy.report();
     assert!(report.pace < first / 2.0, "{first} blocks a second, then {}", report.pace);
     assert_eq!(report.p99, Some(Nanos(3 * CALM.wait)));
     assert!(report.usual_p99.unwrap().0 < CALM.wait * 11 / 10, "{report:?}");
@@ -153,13 +119,13 @@ fn it_comes_to_rest_until_something_is_written() {
     let mut garden = Garden::new();
     garden.seconds(400, IDLE);
     let (done, counts) = (garden.done(), garden.rig.garden().report().counts);
-    assert!(done[0] > 300 && garden.autonomy.report().passes >= 4, "{:?}", garden.autonomy.report());
+    assert!(done[0] > 300 && garden.told.autonomy.report().passes >= 4, "{:?}", garden.told.autonomy.report());
     garden.seconds(400, IDLE);
     assert_eq!((garden.done(), garden.rig.garden().report().counts), (done, counts));
     garden.rig.fs().write(&caller(2), garden.file, 0, &contents(0, 0)).unwrap();
-    let passes = garden.autonomy.report().passes;
+    let passes = garden.told.autonomy.report().passes;
     garden.seconds(60, IDLE);
-    assert!(garden.autonomy.report().passes > passes);
+    assert!(garden.told.autonomy.report().passes > passes);
     assert_eq!(garden.rig.findings(), Vec::<String>::new());
 }
 
@@ -180,7 +146,7 @@ fn what_nobody_reads_is_looked_at_and_put_right() {
 fn bits_that_turn_where_nobody_writes_are_found_in_the_next_week() {
     let mut garden = Garden::new();
     garden.seconds(300, IDLE);
-    garden.now += 7 * 86_400 * SECOND;
+    garden.told.now += 7 * 86_400 * SECOND;
     turn_a_bit_and_see_it_put_right(&mut garden);
 }
 
@@ -195,7 +161,7 @@ fn what_few_clients_are_used_to_is_learned_though_the_engine_does_something_by_i
     }
     garden.rig.garden().consistency_point().unwrap();
     garden.rig.open().unwrap();
-    garden.autonomy = Autonomy::new(garden.rig.garden(), wished, Nanos(garden.now));
+    garden.told.begin_anew(garden.rig.garden(), wished);
     let few = Clients { processors: 0.1, operations: 1, wait: 1_000_000 };
     // One operation in three seconds, and never in the one in which p99 is told.
     for third in 0..8 {
@@ -205,7 +171,7 @@ fn what_few_clients_are_used_to_is_learned_though_the_engine_does_something_by_i
         garden.seconds(1, few);
         garden.seconds(2, Clients { operations: 0, ..few });
     }
-    let report = garden.autonomy.report();
+    let report = garden.told.autonomy.report();
     assert!(report.fixed > 0, "the engine put pointers right by itself: {report:?}");
     assert_eq!(report.usual_p99, Some(Nanos(few.wait)));
     assert!(report.pace > 0.0, "{report:?}");

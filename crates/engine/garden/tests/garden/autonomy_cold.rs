@@ -1,38 +1,25 @@
 //! Objects by what clients leave: cold blocks leave the drives, and objects are written anew where that pays, when there is time for it.
 
-use senesce_core::Nanos;
 use senesce_fsapi::{FileSystem, Ino, NewNode};
-use senesce_garden::{
-    Autonomy, AutonomyReport, Cleaning, FixUp, Gardening, Limits, ObjectGardening, Packing, Seen, Tiering,
-    VolumeOptions, WriteAfterRead,
-};
+use senesce_garden::{AutonomyReport, Limits, ObjectGardening, Packing, Tiering, VolumeOptions};
 use senesce_objects::S3_STANDARD;
 
 use crate::{
+    autonomy_rig::{Clients, IDLE, Told, WISHED},
     rig::{LARGE, caller, shared},
     tier_rig::{Tiered, bytes},
 };
 
 const BLOCK: usize = 4096;
-const SECOND: u64 = 1_000_000_000;
-const TURNS: u64 = 10;
-const WISHED: Gardening = Gardening {
-    cleaning: Some(Cleaning { quota_percent: 200, worth_percent: 50, disks_too: false }),
-    fix_up: FixUp::Scan,
-    demotion: None,
-    write_after_read: Some(WriteAfterRead { blocks_per_point: 4096, least_cpu_percent: 25, least_io_percent: 25 }),
-};
 const OBJECTS: ObjectGardening =
     ObjectGardening { tiering: Tiering { age: 8, with_cached: true }, prices: Some(S3_STANDARD) };
-const IDLE: f64 = 0.05;
-const BUSY: f64 = 0.9;
+const BUSY: Clients = Clients { processors: 0.9, ..IDLE };
 
 /// A garden with a store and a file that is cold, and its autonomy.
 struct Garden {
     tiered: Tiered,
     file: Ino,
-    autonomy: Autonomy,
-    now: u64,
+    told: Told,
     /// Writes of a block that let consistency points go by.
     ticks: u64,
 }
@@ -49,8 +36,8 @@ impl Garden {
         let other = packed.make_node(&caller(1), Ino::ROOT, b"other", &NewNode::file(0o600)).unwrap().ino;
         packed.write(&caller(1), other, 0, &bytes(200, 3)).unwrap();
         tiered.garden().consistency_point().unwrap();
-        let autonomy = Autonomy::new(tiered.garden(), WISHED, Nanos(0)).with_objects(Some(OBJECTS));
-        let mut garden = Self { tiered, file, autonomy, now: 0, ticks: 0 };
+        let told = Told::new(tiered.garden(), Some(OBJECTS));
+        let mut garden = Self { tiered, file, told, ticks: 0 };
         garden.grow_old();
         garden
     }
@@ -64,24 +51,12 @@ impl Garden {
         }
     }
 
-    fn seconds(&mut self, seconds: u64, processors: f64) -> Vec<String> {
-        let mut found = Vec::new();
-        for _ in 0..seconds {
-            for _ in 0..TURNS {
-                self.now += SECOND / TURNS;
-                found.extend(self.autonomy.work(self.tiered.garden(), Nanos(self.now)).unwrap());
-            }
-            if self.now.is_multiple_of(10 * SECOND) {
-                self.tiered.garden().consistency_point().unwrap();
-            }
-            let clients = Vec::new();
-            self.autonomy.observe(Seen { now: Nanos(self.now), processors, drives: 0.0, point: 0.0, clients });
-        }
-        found
+    fn seconds(&mut self, seconds: u64, clients: Clients) -> Vec<String> {
+        self.told.seconds(self.tiered.garden(), seconds, clients)
     }
 
     fn report(&self) -> AutonomyReport {
-        self.autonomy.report()
+        self.told.autonomy.report()
     }
 
     /// That the file is as it was written, with these blocks written over.
@@ -149,7 +124,7 @@ fn a_store_that_is_away_is_told_of_and_keeps_nothing_else_from_being_done() {
 #[test]
 fn nothing_leaves_where_nobody_asked_for_it() {
     let mut garden = Garden::new();
-    garden.autonomy = Autonomy::new(garden.tiered.garden(), WISHED, Nanos(garden.now));
+    garden.told.begin_anew(garden.tiered.garden(), WISHED);
     garden.seconds(300, IDLE);
     assert_eq!((garden.report().tiered, garden.tiered.store.counts().all()), (0, 0));
     assert!(garden.report().passes >= 3, "{:?}", garden.report());

@@ -2,6 +2,7 @@
 
 mod autonomy;
 mod autonomy_cold;
+mod autonomy_rig;
 mod clones;
 mod conformance;
 mod crash;

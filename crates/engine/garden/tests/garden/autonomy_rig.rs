@@ -1,0 +1,61 @@
+//! Gardening by itself in told time, beside clients who do as they are told.
+
+use senesce_core::Nanos;
+use senesce_garden::{Autonomy, Cleaning, FixUp, Garden, Gardening, ObjectGardening, Seen, WriteAfterRead};
+
+pub const SECOND: u64 = 1_000_000_000;
+/// Tasks have so many turns in a second.
+const TURNS: u64 = 10;
+pub const WISHED: Gardening = Gardening {
+    cleaning: Some(Cleaning { quota_percent: 200, worth_percent: 50, disks_too: false }),
+    fix_up: FixUp::Scan,
+    demotion: None,
+    write_after_read: Some(WriteAfterRead { blocks_per_point: 4096, least_cpu_percent: 25, least_io_percent: 25 }),
+};
+
+/// A second of clients: what of processors they use, and how many operations wait how long.
+#[derive(Clone, Copy)]
+pub struct Clients {
+    pub processors: f64,
+    pub operations: usize,
+    pub wait: u64,
+}
+
+pub const IDLE: Clients = Clients { processors: 0.05, operations: 0, wait: 0 };
+
+/// An autonomy, and what time it is.
+pub struct Told {
+    pub autonomy: Autonomy,
+    pub now: u64,
+}
+
+impl Told {
+    pub fn new(garden: &Garden, objects: Option<ObjectGardening>) -> Self {
+        Self { autonomy: Autonomy::new(garden, WISHED, Nanos(0)).with_objects(objects), now: 0 }
+    }
+
+    /// The same hour, and an autonomy that has seen nothing yet.
+    pub fn begin_anew(&mut self, garden: &Garden, wished: Gardening) {
+        self.autonomy = Autonomy::new(garden, wished, Nanos(self.now));
+    }
+
+    /// Lets some seconds go by, and gives what is told of them.
+    pub fn seconds(&mut self, garden: &Garden, seconds: u64, clients: Clients) -> Vec<String> {
+        let mut found = Vec::new();
+        for _ in 0..seconds {
+            for _ in 0..TURNS {
+                self.now += SECOND / TURNS;
+                found.extend(self.autonomy.work(garden, Nanos(self.now)).unwrap());
+            }
+            // A mount makes one every ten seconds.
+            if self.now.is_multiple_of(10 * SECOND) {
+                garden.consistency_point().unwrap();
+            }
+            let Clients { processors, operations, wait } = clients;
+            let clients = vec![Nanos(wait); operations];
+            let seen = Seen { now: Nanos(self.now), processors, drives: 0.0, point: 0.0, clients };
+            self.autonomy.observe(seen);
+        }
+        found
+    }
+}
