@@ -220,6 +220,19 @@ impl Garden {
         Log::commit(&self.shared.log, &batch).inspect_err(|error| self.shared.lock().stop(error))
     }
 
+    /// Makes it known that there was the last consistency point, should all superblocks of it be damaged: if nothing behind it in the log
+    /// tells so, it is closed. Cost: one flush of the log, once for each point.
+    pub(crate) fn tell_point(&self) -> Result<()> {
+        self.sync()?;
+        let tells = {
+            let _commits = self.shared.lock_commits();
+            let store = self.shared.lock();
+            store.check_running()?;
+            store.log.tells_point()
+        };
+        if tells { Ok(()) } else { self.close_point() }
+    }
+
     /// One step of the scan that counts the free blocks of allocation areas, which an opening leaves to later: counts
     /// `most` areas at most, and says how many are left. Where to write is known without it; each is counted at the latest
     /// when it may be the best one. Cost: reads the bits of each.

@@ -191,15 +191,23 @@ impl Garden {
     }
 
     /// Deletes the objects that the last consistency point does not need, and says how many. That they are gone is durable with
-    /// the next one.
+    /// the next one. The log tells of that point before: without its superblock no older one, which wants them, is opened in silence.
     ///
-    /// Errors: `ColdStore`; what is not deleted is so the next time. `ForeignObjects`. Cost: the first time after opening, a list of all.
+    /// Errors: `ColdStore`; what is not deleted is so the next time. `ForeignObjects`. Cost: the first time after opening, a list of all; one
+    /// flush of the log, if there is anything to be deleted and nothing was written there since the point.
     pub fn delete_objects(&self) -> Result<u64> {
         let turn = self.lock_objects();
+        // Not what a later point leaves, of which nothing may tell yet.
+        let deletable = self.shared().lock().objects.deletable.clone();
+        if deletable.is_empty() {
+            return Ok(0);
+        }
+        let door = self.own_objects(&turn)?;
+        self.tell_point()?;
         let mut deleted = 0;
-        while let Some(number) = self.next_deletable() {
+        for number in deletable {
             let key = self.shared().lock().object_key(number);
-            self.own_objects(&turn)?.delete(&key).map_err(|error| Error::cold(&key, &error))?;
+            door.delete(&key).map_err(|error| Error::cold(&key, &error))?;
             self.with_space(|store| store.forget_object(number))?;
             deleted += 1;
         }
@@ -287,10 +295,6 @@ impl Garden {
             blocks: records.values().map(|record| u64::from(record.blocks)).sum(),
             live: store.sb.cold,
         }
-    }
-
-    fn next_deletable(&self) -> Option<u64> {
-        self.shared().lock().objects.deletable.first().copied()
     }
 
     /// The object store. Errors: `Invalid` if none was given.

@@ -83,6 +83,7 @@ pub(crate) struct Halves {
     pub operations: [Half; 2],
     pub intents: [Half; 2],
     later: Option<Later>,
+    bytes: [Vec<u8>; 2],
 }
 
 impl Halves {
@@ -96,6 +97,16 @@ impl Halves {
         let last = self.operations.iter().flat_map(|half| &half.records).map(|record| record.sequence).max();
         let wanted = last.unwrap_or(0).max(applied) + 1;
         self.operations.iter().any(|half| half.was_written(wanted)).then_some(wanted)
+    }
+
+    /// The half that may be written where both are empty: not the one with the operations that the last point includes, which make up for
+    /// it if its superblock is damaged.
+    fn find_idle(&self, applied: u64, unit: usize) -> usize {
+        let has_last = |half: &[u8]| {
+            let last = Half::read_any(half, unit).records.pop();
+            last.is_some_and(|last| last.kind == RecordKind::Operation && last.sequence == applied)
+        };
+        usize::from(has_last(&self.bytes[0]))
     }
 
     /// What a consistency point that did not end was writing.
@@ -144,7 +155,8 @@ impl Log {
             return Err(damaged(Damage::new("log", "halves with operations", 2, 1)));
         }
         let marked = halves.operations.iter().position(|half| half.only_durable().is_some());
-        let half = marked.unwrap_or(usize::from(!live[1].is_empty()));
+        let in_use = marked.or_else(|| live.iter().position(|live| !live.is_empty()));
+        let half = in_use.unwrap_or_else(|| halves.find_idle(applied, unit_of(&device)));
         let mut operations: Vec<_> =
             live.into_iter().flatten().map(|record| (record.sequence, record.body.clone())).collect();
         let later_point = halves.later_point();
@@ -161,6 +173,8 @@ impl Log {
             return Err(damaged(lost_record(record)));
         }
         let begun = later_point.is_some() || marked.is_none() && halves.operations.iter().any(Half::is_begun);
+        // Where nothing tells of the point yet, it may be told; what made it is not known any more.
+        let durable = (!begun && marked.is_none()).then_some(Durable { point, is_logged: false });
         let found = Found { operations, unfinished: halves.unfinished(), begun, later_point, lost_point };
         let next = found.operations.last().map_or(applied, |(sequence, _)| *sequence) + 1;
         let unit = unit_of(&device);
@@ -180,7 +194,7 @@ impl Log {
             first_waiting: next,
             leaves_out: false,
             has_other_changes: false,
-            durable: None,
+            durable,
             intents: Intents::default(),
             device,
             uuid,
@@ -301,6 +315,12 @@ impl Log {
         self.take_batch(Vec::new())
     }
 
+    /// Whether something lies behind the last consistency point, so that whoever reads it knows that there was one. It is durable
+    /// when nobody commits.
+    pub fn tells_point(&self) -> bool {
+        self.position > 0
+    }
+
     fn half_start(&self, half: u64) -> u64 {
         BLOCK as u64 + half * self.half_bytes
     }
@@ -330,7 +350,7 @@ pub(crate) fn read_halves(device: &Arc<dyn BlockDevice>, label: &LogLabel, point
         halves.each_ref().map(|half| Half::read(half, &lap, unit_of(device)))
     };
     let later = Later::find(&halves, unit_of(device), label.uuid, point);
-    Ok(Halves { operations: of(false), intents: of(true), later })
+    Ok(Halves { operations: of(false), intents: of(true), later, bytes: halves })
 }
 
 /// The records of both halves, whenever they were written.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use senesce_block::MemoryDevice;
 use senesce_fsapi::{FileSystem, Ino};
-use senesce_garden::{Error, Garden, LOST_POINT, Limits};
+use senesce_garden::{Acknowledge, Error, Garden, LOST_POINT, Limits};
 
 use crate::{
     rig::{SMALL, VOLUME, caller, shared},
@@ -29,9 +29,25 @@ enum Step {
 
 const STEPS: [Step; 4] = [Step::OneBlock, Step::WholeBlocks, Step::PartOfABlock, Step::Anew];
 
+/// How the point came to be behind which objects are deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Made {
+    /// It was closed.
+    Closed,
+    /// Nothing says that it is durable.
+    Plainly,
+    /// The same, and it was opened.
+    PlainlyAndOpened,
+    /// Operations wait behind it.
+    BeforeOperations,
+}
+
+const MADE: [Made; 4] = [Made::Closed, Made::Plainly, Made::PlainlyAndOpened, Made::BeforeOperations];
+
 #[test]
 fn what_wants_objects_that_were_deleted_is_not_opened_in_silence() {
-    for step in STEPS {
+    for (step, made) in STEPS.into_iter().flat_map(|step| MADE.map(|made| (step, made))) {
+        let told = format!("{step:?}, {made:?}");
         let devices: Vec<Arc<MemoryDevice>> = SMALL.devices().into_iter().map(Arc::new).collect();
         let on = devices.iter().map(|device| device.clone() as _).collect();
         let mut tiered = Tiered::on(&SMALL, on, Limits::default());
@@ -69,39 +85,51 @@ fn what_wants_objects_that_were_deleted_is_not_opened_in_silence() {
                 1
             }
         };
-        tiered.garden().close_point().unwrap();
-        assert_eq!(tiered.garden().delete_objects().unwrap(), expected, "{step:?}");
+        match made {
+            Made::Closed => tiered.garden().close_point().unwrap(),
+            _ => tiered.garden().consistency_point().unwrap(),
+        }
+        match made {
+            Made::PlainlyAndOpened => tiered.open(),
+            // Not durable, so nothing tells of the point but what the deletion writes.
+            Made::BeforeOperations => {
+                tiered.garden().set_acknowledge(Acknowledge::Done).unwrap();
+                tiered.make(b"waits", &bytes(1, 5));
+            }
+            Made::Closed | Made::Plainly => {}
+        }
+        assert_eq!(tiered.garden().delete_objects().unwrap(), expected, "{told}");
 
         let devices: Vec<MemoryDevice> = devices.iter().map(|device| device.fork()).collect();
         damage(&devices, true);
         tiered.devices = shared(devices);
         if expected == 0 {
             tiered.open();
-            assert_eq!(tiered.read(ino, 0, data.len()).unwrap(), want, "{step:?}");
-            assert_eq!(tiered.findings(), [""; 0], "{step:?}");
+            assert_eq!(tiered.read(ino, 0, data.len()).unwrap(), want, "{told}");
+            assert_eq!(tiered.findings(), [""; 0], "{told}");
             continue;
         }
-        let error = tiered.open_garden().err().unwrap_or_else(|| panic!("{step:?}: it was opened"));
+        let error = tiered.open_garden().err().unwrap_or_else(|| panic!("{told}: it was opened"));
         let is_lost = matches!(&error, Error::Damaged { damage, .. } if damage.field == LOST_POINT);
-        assert!(is_lost, "{step:?}: {error}");
+        assert!(is_lost, "{told}: {error}");
 
         let (log, drives) = tiered.devices.split_last().unwrap();
         if step == Step::PartOfABlock {
             // Where the store is only away, what wants it is not given up.
             let error = Garden::open_older(drives, log.clone(), Limits::default(), None).err().unwrap();
             let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
-            let told: Vec<String> = causes.map(ToString::to_string).collect();
-            assert!(told.join(": ").contains("--objects"), "{told:?}");
+            let causes: Vec<String> = causes.map(ToString::to_string).collect();
+            assert!(causes.join(": ").contains("--objects"), "{causes:?}");
         }
         // Who wants to has all but what was deleted, and is told what that is.
         let garden = Garden::open_older(drives, log.clone(), Limits::default(), Some(tiered.store.clone())).unwrap();
         let fs = garden.volume(VOLUME).unwrap();
         let found = read(&fs, ino, 0, data.len());
         match step {
-            Step::WholeBlocks => assert_eq!(found.unwrap(), want),
-            _ => assert!(why(found.unwrap_err()).contains("garden-"), "{step:?}"),
+            Step::WholeBlocks => assert_eq!(found.unwrap_or_else(|error| panic!("{told}: {error:?}")), want, "{told}"),
+            _ => assert!(why(found.unwrap_err()).contains("garden-"), "{told}"),
         }
-        assert!(fs.lookup(Ino::ROOT, b"behind").is_err(), "{step:?}");
+        assert!(fs.lookup(Ino::ROOT, b"behind").is_err(), "{told}");
         fs.unlink(&caller(9), Ino::ROOT, b"file").unwrap();
         garden.consistency_point().unwrap();
     }
