@@ -4,7 +4,7 @@ use std::{cell::Cell, rc::Rc, sync::Arc};
 
 use senesce_block::BlockDevice;
 
-use super::{CheckPart, CheckProgress, CheckReport};
+use super::{CheckPart, CheckProgress, CheckReport, log};
 use crate::{
     Damage,
     error::{Error, Result},
@@ -15,9 +15,7 @@ use crate::{
         slot::{self, Context, Kind},
         superblock::Superblock,
     },
-    log::{lost_record, read_halves, read_label},
     raid::{Geometry, StripeRange, Want, fixed_context, slot_offset},
-    store::LOST_POINT,
 };
 
 /// Stripes that parity is computed of at once.
@@ -87,7 +85,7 @@ impl Media {
                 _ => {}
             }
         }
-        let unfinished = check_log(log, &sb, report)?;
+        let unfinished = log::check(log, &sb, report)?;
         report.cp = sb.cp;
         Ok(Self { uuid: first.uuid, geometry, sb, drives: places, held, unfinished, tell: None, read: Cell::new(0) })
     }
@@ -275,29 +273,4 @@ fn newest_superblock(
         }
     }
     Ok(newest)
-}
-
-fn check_log(log: &Arc<dyn BlockDevice>, sb: &Superblock, report: &mut CheckReport) -> Result<Vec<StripeRange>> {
-    let label = match read_label(log) {
-        Ok(label) => label,
-        Err(Error::Damaged { place, damage }) => {
-            report.find(place, damage);
-            return Ok(Vec::new());
-        }
-        Err(error) => return Err(error),
-    };
-    if label.uuid != sb.uuid {
-        report
-            .find(log.name(), Damage::new("log label", "uuid", format!("{:?}", label.uuid), format!("{:?}", sb.uuid)));
-        return Ok(Vec::new());
-    }
-    let halves = read_halves(log, &label, sb.point)?;
-    report.log_operations += halves.live(sb.applied).iter().map(|half| half.len() as u64).sum::<u64>();
-    if let Some(point) = halves.find_lost_point(sb.applied) {
-        let damage = Damage::new("log", LOST_POINT, format!("{point}, which it follows"), sb.point);
-        report.find(log.name(), damage);
-    } else if let Some(record) = halves.find_damaged(sb.applied) {
-        report.find(log.name(), lost_record(record));
-    }
-    Ok(halves.unfinished().stripes)
 }

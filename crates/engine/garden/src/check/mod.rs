@@ -11,6 +11,7 @@ mod chunks;
 mod directory;
 mod groups;
 mod inodes;
+mod log;
 mod media;
 mod objects;
 mod snapshots;

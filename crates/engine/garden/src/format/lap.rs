@@ -87,7 +87,7 @@ pub(crate) fn find_later(half: &[u8], unit: usize, uuid: [u8; 16], point: u64) -
 }
 
 /// A consistency point so far behind another one is none: what looks like it is something else.
-const FAR: u64 = 1 << 20;
+pub(crate) const FAR: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -14,7 +14,7 @@ use super::{
 const MAGIC: u32 = 0x474f_4c47;
 const HEADER: usize = 32;
 /// Bytes of a stamp.
-pub(super) const STAMP: usize = 24;
+pub(crate) const STAMP: usize = 24;
 /// Records begin at multiples of this.
 pub(crate) const ALIGN: usize = 8;
 
@@ -272,6 +272,16 @@ fn unsealed(half: &[u8], unit: usize, start: usize, len: usize) -> Option<Vec<u8
 fn read_unchained(bytes: &dyn Fn(usize, usize) -> Option<Vec<u8>>) -> Option<u64> {
     let chain = u32_at(&bytes(0, HEADER)?, 24);
     read(bytes, chain).map(|(record, ..)| record.sequence)
+}
+
+/// The record that begins these bytes, which have no stamps in between, if it is chained so; what it takes of them, and its checksum.
+pub(crate) fn read_record(bytes: &[u8], chain: u32) -> Option<(Record, usize, u32)> {
+    read(&|from, len| bytes.get(from..from.checked_add(len)?).map(<[u8]>::to_vec), chain)
+}
+
+/// Whether a unit ends with a stamp of the lap with this seed.
+pub(crate) fn is_stamped(unit: &[u8], seed: u32) -> bool {
+    Stamp::decode(&unit[unit.len() - STAMP..], seed).is_some()
 }
 
 /// The record that begins a stretch of bytes, what it takes of it, and its checksum.

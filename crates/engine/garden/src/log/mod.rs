@@ -79,7 +79,7 @@ pub(crate) struct Found {
 }
 
 /// What both halves hold since a consistency point.
-pub(crate) struct Halves {
+struct Halves {
     pub operations: [Half; 2],
     pub intents: [Half; 2],
     later: Option<Later>,
@@ -343,7 +343,7 @@ pub(crate) fn read_label(device: &Arc<dyn BlockDevice>) -> Result<LogLabel> {
 }
 
 /// All records of both halves that were written since the consistency point `point`.
-pub(crate) fn read_halves(device: &Arc<dyn BlockDevice>, label: &LogLabel, point: u64) -> Result<Halves> {
+fn read_halves(device: &Arc<dyn BlockDevice>, label: &LogLabel, point: u64) -> Result<Halves> {
     let halves = [read_half(device, label, 0)?, read_half(device, label, 1)?];
     let of = |intents| {
         let lap = Lap { uuid: label.uuid, point, intents };

@@ -29,6 +29,7 @@ mod snapshot_crash;
 mod snapshots;
 mod space;
 mod stale;
+mod superblock_check;
 mod superblock_objects;
 mod superblocks;
 mod tier_away;

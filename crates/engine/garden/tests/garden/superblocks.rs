@@ -21,11 +21,11 @@ const PROTECTED: Shape = Shape { groups: &[(2, true)], stripes: 512, ..ONE };
 const SHAPES: [Shape; 3] = [ONE, PLAIN, PROTECTED];
 
 /// No consistency point is made but those that are asked for; more than an eighth at once is left out of the log, if it may be.
-const LIMITS: Limits = Limits { dirty_bytes: 64 << 12, ..crash::LIMITS };
+pub const LIMITS: Limits = Limits { dirty_bytes: 64 << 12, ..crash::LIMITS };
 
 /// What is done behind a consistency point: each is a step, and a point by the end of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+pub enum Step {
     /// Operations, which are in the log.
     Operations,
     /// A snapshot, which is not.
@@ -38,7 +38,7 @@ enum Step {
 
 /// What comes behind the point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Behind {
+pub enum Behind {
     /// Power is lost.
     Nothing,
     /// It is closed.
@@ -57,7 +57,7 @@ fn make(rig: &Rig, name: &str, bytes: usize) {
 }
 
 /// The devices afterwards, and the trees at the point before, at the point, and behind it.
-fn play(shape: &Shape, step: Step, behind: Behind) -> (Vec<MemoryDevice>, [Tree; 3]) {
+pub fn play(shape: &Shape, step: Step, behind: Behind) -> (Vec<MemoryDevice>, [Tree; 3]) {
     let devices: Vec<Arc<MemoryDevice>> = shape.devices().into_iter().map(Arc::new).collect();
     let mut rig = Rig::on(shape, devices.iter().map(|device| device.clone() as _).collect(), LIMITS);
     make(&rig, "before", 9000);
@@ -130,7 +130,7 @@ pub fn damage(devices: &[MemoryDevice], newest: bool) {
     }
 }
 
-fn fork(devices: &[MemoryDevice]) -> Devices {
+pub fn fork(devices: &[MemoryDevice]) -> Devices {
     shared(devices.iter().map(MemoryDevice::fork).collect())
 }
 
@@ -163,7 +163,7 @@ fn without_the_older_one_all_is_there() {
     }
 }
 
-fn cases() -> impl Iterator<Item = (Shape, Step, Behind)> {
+pub fn cases() -> impl Iterator<Item = (Shape, Step, Behind)> {
     let steps = || STEPS.into_iter().flat_map(|step| BEHIND.into_iter().map(move |behind| (step, behind)));
     SHAPES.into_iter().flat_map(move |shape| steps().map(move |(step, behind)| (shape, step, behind)))
 }
