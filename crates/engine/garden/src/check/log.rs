@@ -13,9 +13,10 @@ use crate::{
     format::{
         BLOCK,
         bytes::{u32_at, u64_at},
+        half::Half,
         label::LogLabel,
         lap::{Durable, FAR, Lap},
-        record::{Half, Record, RecordKind, STAMP, is_stamped, read_record},
+        record::{Record, RecordKind, STAMP, is_stamped, read_record},
         superblock::Superblock,
     },
     log::{lost_record, read_label},

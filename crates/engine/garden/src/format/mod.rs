@@ -7,6 +7,7 @@ pub(crate) mod compacted;
 pub(crate) mod data;
 pub(crate) mod directory;
 pub(crate) mod group;
+pub(crate) mod half;
 pub(crate) mod inode;
 pub(crate) mod label;
 pub(crate) mod lap;

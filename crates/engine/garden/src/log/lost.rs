@@ -2,7 +2,7 @@
 //! there was one.
 
 use super::Halves;
-use crate::format::{lap, record::Half};
+use crate::format::{half::Half, lap};
 
 /// The last consistency point that a half of the log followed.
 pub(super) struct Later {

@@ -15,10 +15,11 @@ use crate::{
     error::{Error, Result},
     format::{
         BLOCK, Damage,
+        half::Half,
         label::LogLabel,
         lap::{Durable, Lap},
         operation::Body,
-        record::{Commit, Half, Record, RecordKind, record_bytes, sealed_bytes},
+        record::{Commit, Record, RecordKind, record_bytes, sealed_bytes},
         zero_block,
     },
 };

@@ -1,0 +1,242 @@
+//! A half of the log as it is read: all records of one lap, up to where their chain ends, and what lies behind.
+
+use super::{
+    bytes::u32_at,
+    lap::{Durable, Lap},
+    record::{HEADER, Record, RecordKind, STAMP, Stamp, read},
+};
+
+/// What a half holds of one lap.
+pub(crate) struct Half {
+    /// All records up to where the chain ends: behind it lie old bytes, a commit that was cut, or damage.
+    pub records: Vec<Record>,
+    /// Where it ends, in bytes of records.
+    end: usize,
+    /// What the next record is chained to.
+    pub chain: u32,
+    /// Of each unit.
+    stamps: Vec<Option<Stamp>>,
+    /// Bytes of records in a unit.
+    room: usize,
+    /// If nothing is to be read from the beginning on, nor the first stamp: the record that begins the second unit, whatever it is
+    /// chained to.
+    second: Option<u64>,
+}
+
+impl Half {
+    pub fn read(half: &[u8], lap: &Lap, unit: usize) -> Self {
+        Self::read_seeded(half, lap.seed(), unit)
+    }
+
+    /// What lies there of whatever lap, for those who look at it.
+    pub fn read_any(half: &[u8], unit: usize) -> Self {
+        Self::read_seeded(half, u32_at(half, 24), unit)
+    }
+
+    fn read_seeded(half: &[u8], seed: u32, unit: usize) -> Self {
+        let room = unit - STAMP;
+        let stamps: Vec<_> = half.chunks_exact(unit).map(|unit| Stamp::decode(&unit[room..], seed)).collect();
+        let (mut records, mut at, mut chain) = (Vec::<Record>::new(), 0_usize, seed);
+        loop {
+            let wanted = records.last().map(|record| record.sequence + 1);
+            // A record follows the one before, or begins the next unit.
+            let found = [at, at.next_multiple_of(room)].into_iter().find_map(|start| {
+                let (record, len, sum) = read(&|from, len| unsealed(half, unit, start + from, len), chain)?;
+                wanted.is_none_or(|wanted| wanted == record.sequence).then_some((record, start + len, sum))
+            });
+            let Some((record, end, sum)) = found else {
+                let is_lost = records.is_empty() && matches!(stamps[..], [None, Some(_), ..]);
+                let second = is_lost.then(|| read_unchained(&|from, len| unsealed(half, unit, room + from, len)));
+                return Self { records, end: at, chain, stamps, room, second: second.flatten() };
+            };
+            records.push(record);
+            (at, chain) = (end, sum);
+        }
+    }
+
+    /// Whether anything was written here in this lap.
+    pub fn is_begun(&self) -> bool {
+        !self.records.is_empty() || self.stamps.iter().any(Option::is_some)
+    }
+
+    /// If nothing was written here in this lap but that its consistency point is durable: that.
+    pub fn only_durable(&self) -> Option<(Durable, &Record)> {
+        let [record] = &self.records[..] else { return None };
+        let is_all = record.kind == RecordKind::Durable && self.stamps.iter().flatten().count() == 1;
+        Some((Durable::decode(&record.body).filter(|_| is_all)?, record))
+    }
+
+    /// Whether the record `wanted`, which is not to be read in either half, was written: a later commit was begun, or all
+    /// units of its own are here. Else it may have been cut by a loss of power.
+    pub fn was_written(&self, wanted: u64) -> bool {
+        if self.stamps.iter().flatten().any(|stamp| stamp.first > wanted) {
+            return true;
+        }
+        let at = |unit: usize| self.stamps.get(unit).copied().flatten();
+        // In the unit where the chain ends, if its commit goes on; else in the next one.
+        let goes_on = at(self.end / self.room).is_some_and(|stamp| stamp.last >= wanted);
+        let mut unit = if goes_on { self.end / self.room } else { self.end.div_ceil(self.room) };
+        if at(unit).is_some_and(|stamp| stamp.last < wanted) {
+            unit += 1; // where it cannot be read that the point is durable
+        } else if self.second == Some(wanted) {
+            unit = 1; // the same, and its stamp is gone, too: a first commit that was cut begins in front of there
+        }
+        let Some(stamp) = at(unit).filter(|stamp| (stamp.first..=stamp.last).contains(&wanted)) else { return false };
+        (0..=stamp.left).all(|index| at(unit + index as usize) == Some(Stamp { left: stamp.left - index, ..stamp }))
+    }
+}
+
+/// Bytes of records, without the stamps between them; `None` behind the end.
+fn unsealed(half: &[u8], unit: usize, start: usize, len: usize) -> Option<Vec<u8>> {
+    let room = unit - STAMP;
+    let mut bytes = Vec::with_capacity(len.min(half.len()));
+    let mut at = start;
+    while bytes.len() < len {
+        let part = half.get(at / room * unit..at / room * unit + room)?;
+        let part = &part[at % room..];
+        let now = part.len().min(len - bytes.len());
+        bytes.extend_from_slice(&part[..now]);
+        at += now;
+    }
+    Some(bytes)
+}
+
+/// The number of the record that begins a stretch of bytes, whatever it is chained to.
+fn read_unchained(bytes: &dyn Fn(usize, usize) -> Option<Vec<u8>>) -> Option<u64> {
+    let chain = u32_at(&bytes(0, HEADER)?, 24);
+    read(bytes, chain).map(|(record, ..)| record.sequence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::record::Commit, *};
+
+    const LAP: Lap = Lap { uuid: [3; 16], point: 9, intents: false };
+    const UNIT: usize = 512;
+
+    /// Commits of records, each beginning a unit.
+    fn half(commits: &[&[&[u8]]], lap: &Lap, first: u64) -> Vec<u8> {
+        let (mut out, mut chain, mut sequence) = (Vec::new(), lap.seed(), first);
+        for commit in commits {
+            let (mut records, begin) = (Commit::new(UNIT, Vec::new()), sequence);
+            for body in *commit {
+                let (one, other) = body.split_at(body.len() / 3);
+                chain = records.push(RecordKind::Operation, sequence, chain, &[one.into(), other.into()]);
+                sequence += 1;
+            }
+            out.extend(records.seal(lap, begin, sequence - 1));
+        }
+        out
+    }
+
+    fn read_all(bytes: &[u8], lap: &Lap) -> Vec<Record> {
+        Half::read(bytes, lap, UNIT).records
+    }
+
+    #[test]
+    fn that_a_point_is_durable_is_the_first_record() {
+        let mut commit = Commit::new(UNIT, Vec::new());
+        let body = Durable { point: LAP.point, is_logged: true };
+        let chain = commit.push(RecordKind::Durable, 4, LAP.seed(), &[body.encode()[..].into()]);
+        let mut bytes = commit.seal(&LAP, 4, 4);
+        bytes.resize(8 * UNIT, 0);
+        let read = Half::read(&bytes, &LAP, UNIT);
+        assert_eq!((read.only_durable().unwrap().0, read.chain), (body, chain));
+        let mut next = Commit::new(UNIT, Vec::new());
+        next.push(RecordKind::Operation, 5, chain, &[b"one"[..].into()]);
+        bytes[UNIT..2 * UNIT].copy_from_slice(&next.seal(&LAP, 5, 5));
+        let read = Half::read(&bytes, &LAP, UNIT);
+        assert_eq!((read.records.len(), read.only_durable()), (2, None));
+        // That it is damaged costs nothing behind it in silence.
+        for at in 0..UNIT {
+            let mut bad = bytes.clone();
+            bad[at] ^= 0x10;
+            let read = Half::read(&bad, &LAP, UNIT);
+            assert!(read.records.len() == 2 || read.was_written(5), "byte {at}");
+        }
+        // Nor that its unit was never written, or holds what an earlier lap left there.
+        let old = half(&[&[&[9; 400]]], &Lap { point: 8, ..LAP }, 1);
+        for left in [&vec![0; UNIT], &old] {
+            bytes[..UNIT].copy_from_slice(left);
+            let read = Half::read(&bytes, &LAP, UNIT);
+            assert!(read.records.is_empty() && read.was_written(5) && !read.was_written(6));
+        }
+    }
+
+    #[test]
+    fn records_come_back_over_the_ends_of_commits() {
+        let bytes = half(&[&[b"one", b"two"], &[&[7; 600]], &[b""]], &LAP, 5);
+        let got: Vec<(u64, usize)> =
+            read_all(&bytes, &LAP).iter().map(|record| (record.sequence, record.body.len())).collect();
+        assert_eq!(got, [(5, 3), (6, 3), (7, 600), (8, 0)]);
+        let other = Lap { uuid: [4; 16], ..LAP };
+        assert_eq!(read_all(&bytes, &other), []);
+        assert!(!Half::read(&bytes, &other, UNIT).is_begun());
+    }
+
+    #[test]
+    fn what_an_earlier_lap_left_is_not_taken() {
+        let old = Lap { point: 8, ..LAP };
+        let mut bytes = half(&[&[b"one"], &[b"two"], &[b"three"]], &old, 5);
+        assert_eq!(read_all(&bytes, &LAP), []);
+        assert!(!Half::read(&bytes, &LAP, UNIT).is_begun());
+        bytes[..UNIT].copy_from_slice(&half(&[&[b"new"]], &LAP, 5));
+        let read = Half::read(&bytes, &LAP, UNIT);
+        assert_eq!((read.records.len(), read.was_written(6)), (1, false));
+    }
+
+    #[test]
+    fn a_first_commit_of_which_some_units_are_lost_was_cut() {
+        for commit in [&[&[7; 2000][..]][..], &[&[1; 456], &[2; 456], &[3; 456], b"four"]] {
+            let bytes = half(&[commit], &LAP, 5);
+            let units = bytes.len() / UNIT;
+            for lost in 1..1_usize << units {
+                let mut torn = bytes.clone();
+                for unit in (0..units).filter(|unit| lost >> unit & 1 == 1) {
+                    torn[unit * UNIT..][..UNIT].fill(0);
+                }
+                let half = Half::read(&torn, &LAP, UNIT);
+                assert!(!half.was_written(5 + half.records.len() as u64), "units {lost:b} are lost");
+            }
+        }
+    }
+
+    const COMMITS: &[&[&[u8]]] = &[&[b"one", b"two"], &[&[7; 1300]], &[b"four"], &[b"five", &[8; 700], b"seven"]];
+
+    #[test]
+    fn any_flipped_bit_is_told_and_any_cut_is_silent() {
+        let bytes = half(COMMITS, &LAP, 5);
+        let whole = read_all(&bytes, &LAP);
+        assert_eq!(whole.len(), 7);
+        let old = half(&[&[&[9; 400]], &[&[1; 2000]], &[&[2; 900]]], &Lap { point: 8, ..LAP }, 1);
+        for at in 0..bytes.len() {
+            let mut bad = bytes.clone();
+            bad[at] ^= 1 << (at % 8);
+            let half = Half::read(&bad, &LAP, UNIT);
+            let told = half.was_written(5 + half.records.len() as u64);
+            assert!(told || half.records == whole, "byte {at}: {} records", half.records.len());
+            assert_eq!(half.records, whole[..half.records.len()]);
+        }
+        // The last commit is cut anywhere: in front of what an earlier lap left, or with any of its units there.
+        let durable = half(&COMMITS[..3], &LAP, 5).len();
+        for cut in durable..bytes.len() {
+            let mut torn = old.clone();
+            torn.resize(bytes.len(), 0);
+            torn[..cut].copy_from_slice(&bytes[..cut]);
+            let half = Half::read(&torn, &LAP, UNIT);
+            assert!(half.records.len() >= 4);
+            let told = half.was_written(5 + half.records.len() as u64);
+            assert!(!told, "cut at {cut}: {} records", half.records.len());
+        }
+        let units = (bytes.len() - durable) / UNIT;
+        for lost in 1..1_usize << units {
+            let mut torn = bytes.clone();
+            for unit in (0..units).filter(|unit| lost >> unit & 1 == 1) {
+                torn[durable + unit * UNIT..][..UNIT].fill(0);
+            }
+            let half = Half::read(&torn, &LAP, UNIT);
+            assert!(!half.was_written(5 + half.records.len() as u64), "units {lost:b} are lost");
+            assert!(half.records.len() >= 4);
+        }
+    }
+}
