@@ -1,5 +1,7 @@
 //! A volume as a [`FileSystem`].
 
+mod steps;
+
 use std::{ops::ControlFlow, sync::Arc};
 
 use senesce_core::Extent;
@@ -10,19 +12,16 @@ use senesce_fsapi::{
 
 use crate::{
     engine::Shared,
-    format::{BLOCK, data::Data, operation::Act},
+    format::{BLOCK, operation::Act},
     reads::Read,
     store::{Store, is_snapshot, volume},
     volume::{MAX_FILE_BYTES, attributes_of, check_end, check_xattr_name},
 };
+use steps::SEEK_BLOCKS;
 
-/// Blocks that one operation shares or copies at most.
-const CLONED_AT_ONCE: u64 = 2048;
 /// Blocks that are not on the drives yet and are copied by a clone: with more there is a consistency point before, so that
 /// they can be shared.
 const COPIED_AT_MOST: u64 = 64;
-/// Blocks of a file that a seek looks at under one lock.
-const SEEK_BLOCKS: u64 = 1 << 16;
 
 /// A volume of an open aggregate, or a snapshot of one. Every change is durable when it returns; a snapshot takes none. Once
 /// it is deleted all of it is `Stale`.
@@ -74,106 +73,6 @@ impl VolumeFs {
         let got = read(&mut store);
         store.shrink_cache();
         got
-    }
-
-    /// Whether the inode that a name leads to must outlive it for a while: it is held open, or long, which is `left` to
-    /// be removed in steps.
-    fn is_held(&self, store: &mut Store, directory: Ino, name: &[u8], left: &mut Option<u64>) -> FsResult<bool> {
-        *left = None;
-        let Some(entry) = store.find_name(self.space, directory.0, name)? else { return Ok(false) };
-        if store.volume(self.space)?.held.contains_key(&entry.ino) {
-            return Ok(true);
-        }
-        let is_long = store.is_long(self.space, entry.ino)?;
-        *left = is_long.then_some(entry.ino);
-        Ok(is_long)
-    }
-
-    /// Removes an inode without a name that is not held, a part of it with each operation; others may come in between.
-    fn reap(&self, caller: &Caller, ino: u64) -> FsResult<()> {
-        loop {
-            let plan = |store: &mut Store| {
-                let volume = store.volume(self.space)?;
-                let is_free = volume.orphans.contains(&ino) && !volume.held.contains_key(&ino);
-                if is_free { Ok(Act::Reap { ino }) } else { Err(FsError::Stale) }
-            };
-            match self.run(caller, plan) {
-                Ok(_) => {}
-                // It is gone, or whoever holds it will remove it; without space, the next opening.
-                Err(FsError::Stale | FsError::NoSpace) => return Ok(()),
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    /// Where a range that is looked for begins, if that is within so many blocks from `from` on.
-    fn seek_step(
-        &self,
-        store: &mut Store,
-        ino: Ino,
-        (offset, from): (u64, u64),
-        what: SeekTo,
-    ) -> FsResult<Option<u64>> {
-        let inode = store.regular(self.space, ino.0)?;
-        if offset >= inode.size {
-            return Err(FsError::NoData);
-        }
-        let block = BLOCK as u64;
-        let end = inode.size.div_ceil(block);
-        let until = end.min(from + SEEK_BLOCKS);
-        let found = match what {
-            SeekTo::Data if inode.inline => Some(offset),
-            SeekTo::Hole if inode.inline => Some(inode.size),
-            _ => {
-                let at = store.find_block(self.space, ino.0, from, until, what == SeekTo::Data)?;
-                at.map(|at| (at * block).max(offset))
-            }
-        };
-        match (found, what) {
-            (Some(at), _) => Ok(Some(at.min(inode.size))),
-            (None, _) if until < end => Ok(None),
-            (None, SeekTo::Hole) => Ok(Some(inode.size)),
-            (None, SeekTo::Data) => Err(FsError::NoData),
-        }
-    }
-
-    /// Clones as much as one operation may, less if the space does not suffice. Says how much.
-    fn clone_piece(&self, caller: &Caller, from: (u64, u64), to: (u64, u64), len: u64) -> FsResult<u64> {
-        let mut most = CLONED_AT_ONCE;
-        if self.read_only(|store| store.plan_clone(self.space, from, to, len, most))? == 0 {
-            return Ok(0);
-        }
-        loop {
-            let mut planned = 0;
-            let done = self.run(caller, |store| {
-                planned = store.plan_clone(self.space, from, to, len, most)?;
-                let ((from, from_offset), (to, to_offset)) = (from, to);
-                Ok(Act::CloneRange { from, from_offset, to, to_offset, len: planned })
-            });
-            match done {
-                Ok(_) => return Ok(planned),
-                Err(FsError::NoSpace) if most > 1 => most = (most / 8).max(1),
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    /// Writes one piece, less of it if the space does not suffice for all. Says how much.
-    fn write_piece(&self, caller: &Caller, ino: Ino, offset: u64, data: &[u8]) -> FsResult<usize> {
-        let sums = Data::sums_of(data);
-        let mut len = data.len();
-        loop {
-            let piece = Data { bytes: &data[..len], sums: &sums[..len / BLOCK] };
-            let plan = |store: &mut Store| {
-                store.regular(self.space, ino.0)?;
-                Ok(Act::Write { ino: ino.0, offset, data: piece })
-            };
-            match self.run(caller, plan) {
-                Ok(_) => return Ok(len),
-                Err(FsError::NoSpace) if len > BLOCK => len = (len / 2).next_multiple_of(BLOCK).min(len - 1),
-                Err(error) => return Err(error),
-            }
-        }
     }
 }
 
