@@ -92,7 +92,7 @@ impl Lab {
             uuid: [1; 16],
             groups: vec![(4, true)],
             media: Vec::new(),
-            aa_stripes: 64,
+            aa_stripes: vec![64],
             tetris_stripes: 16,
             zeroed: true,
         };
