@@ -1,7 +1,7 @@
 //! A consistency point whose superblock cannot be read: what was written to the log behind it, or that it is durable, tells that
 //! there was one.
 
-use super::Halves;
+use super::halves::Halves;
 use crate::format::{half::Half, lap};
 
 /// The last consistency point that a half of the log followed.

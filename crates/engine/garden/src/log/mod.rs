@@ -4,6 +4,7 @@
 //! again when the point is durable. Records wait in memory until a commit writes all that wait and flushes once. While the
 //! point is written, the half that is to take over says which stripes are being written, and what of them stays.
 
+mod halves;
 mod intent;
 mod lost;
 
@@ -19,13 +20,13 @@ use crate::{
         label::LogLabel,
         lap::{Durable, Lap},
         operation::Body,
-        record::{Commit, Record, RecordKind, record_bytes, sealed_bytes},
-        zero_block,
+        record::{Commit, RecordKind, record_bytes, sealed_bytes},
     },
 };
+pub(crate) use halves::{read_any_halves, read_label};
+use halves::{read_halves, unit_of};
 use intent::Intents;
 pub(crate) use intent::{Kept, Unfinished};
-use lost::Later;
 
 /// The least unit of a commit: no power loss takes back what lies in another one.
 const UNIT: usize = 512;
@@ -77,45 +78,6 @@ pub(crate) struct Found {
     pub later_point: Option<u64>,
     /// The same, if there was more in it than these operations, or behind it.
     pub lost_point: Option<u64>,
-}
-
-/// What both halves hold since a consistency point.
-struct Halves {
-    pub operations: [Half; 2],
-    pub intents: [Half; 2],
-    later: Option<Later>,
-    bytes: [Vec<u8>; 2],
-}
-
-impl Halves {
-    /// Operations behind the record `applied`, half by half.
-    pub fn live(&self, applied: u64) -> [Vec<&Record>; 2] {
-        self.operations.each_ref().map(|half| half.records.iter().filter(|record| is_live(record, applied)).collect())
-    }
-
-    /// The first record that was acknowledged and cannot be read. `applied`: the last one that the superblock includes.
-    pub fn find_damaged(&self, applied: u64) -> Option<u64> {
-        let last = self.operations.iter().flat_map(|half| &half.records).map(|record| record.sequence).max();
-        let wanted = last.unwrap_or(0).max(applied) + 1;
-        self.operations.iter().any(|half| half.was_written(wanted)).then_some(wanted)
-    }
-
-    /// The half that may be written where both are empty: not the one with the operations that the last point includes, which make up for
-    /// it if its superblock is damaged.
-    fn find_idle(&self, applied: u64, unit: usize) -> usize {
-        let has_last = |half: &[u8]| {
-            let last = Half::read_any(half, unit).records.pop();
-            last.is_some_and(|last| last.kind == RecordKind::Operation && last.sequence == applied)
-        };
-        usize::from(has_last(&self.bytes[0]))
-    }
-
-    /// What a consistency point that did not end was writing.
-    pub fn unfinished(&self) -> Unfinished {
-        let mut unfinished = Unfinished::default();
-        self.intents.iter().flat_map(|half| &half.records).for_each(|record| unfinished.add(record));
-        unfinished
-    }
 }
 
 impl Log {
@@ -325,49 +287,6 @@ impl Log {
     fn half_start(&self, half: u64) -> u64 {
         BLOCK as u64 + half * self.half_bytes
     }
-}
-
-fn is_live(record: &Record, applied: u64) -> bool {
-    record.kind == RecordKind::Operation && record.sequence > applied
-}
-
-/// The label of a log device.
-pub(crate) fn read_label(device: &Arc<dyn BlockDevice>) -> Result<LogLabel> {
-    let mut block = zero_block();
-    device.read_at(0, &mut block[..])?;
-    let label = LogLabel::decode(&block).map_err(|damage| Error::damaged(device.name().to_owned(), damage))?;
-    if BLOCK as u64 + 2 * label.half_bytes > device.size().0 {
-        let what = format!("two halves of {} bytes; the device has {}", label.half_bytes, device.size().0);
-        return Err(Error::WrongDevice { device: device.name().to_owned(), what });
-    }
-    Ok(label)
-}
-
-/// All records of both halves that were written since the consistency point `point`.
-fn read_halves(device: &Arc<dyn BlockDevice>, label: &LogLabel, point: u64) -> Result<Halves> {
-    let halves = [read_half(device, label, 0)?, read_half(device, label, 1)?];
-    let of = |intents| {
-        let lap = Lap { uuid: label.uuid, point, intents };
-        halves.each_ref().map(|half| Half::read(half, &lap, unit_of(device)))
-    };
-    let later = Later::find(&halves, unit_of(device), label.uuid, point);
-    Ok(Halves { operations: of(false), intents: of(true), later, bytes: halves })
-}
-
-/// The records of both halves, whenever they were written.
-pub(crate) fn read_any_halves(device: &Arc<dyn BlockDevice>, label: &LogLabel) -> Result<[Vec<Record>; 2]> {
-    let halves = [read_half(device, label, 0)?, read_half(device, label, 1)?];
-    Ok(halves.map(|half| Half::read_any(&half, unit_of(device)).records))
-}
-
-fn read_half(device: &Arc<dyn BlockDevice>, label: &LogLabel, half: u64) -> Result<Vec<u8>> {
-    let mut bytes = vec![0; label.half_bytes as usize];
-    device.read_at(BLOCK as u64 + half * label.half_bytes, &mut bytes)?;
-    Ok(bytes)
-}
-
-fn unit_of(device: &Arc<dyn BlockDevice>) -> usize {
-    UNIT.max(device.alignment() as usize)
 }
 
 /// What is wrong with a record that was acknowledged and cannot be read.
