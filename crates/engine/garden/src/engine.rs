@@ -414,9 +414,11 @@ impl Shared {
             let before = store.dirty_blocks();
             let done = store.do_without_waiting(&mut fetches, |store| store.apply(&operation));
             if done.is_err() && !store.touched && fetches.are_wanted() {
-                // Others go on while the object store is asked. What they do may make another operation of this one.
+                // Others go on while the object store is asked. What they do may make another operation of this one, or use the space that
+                // a consistency point made for it.
                 drop(store);
                 fetches.fetch();
+                fresh = false;
                 continue;
             }
             let done = done?;

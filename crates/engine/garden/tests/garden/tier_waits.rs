@@ -13,7 +13,7 @@ use senesce_objects::{FaultObjects, MemoryObjects, ObjectResult, ObjectStore, Pr
 
 use crate::{
     packing,
-    rig::{LARGE, VOLUME, caller, shared},
+    rig::{LARGE, SMALL, Shape, VOLUME, caller, shared},
     tier_rig::{ALL, Store, Tiered, bytes, read, why},
 };
 
@@ -114,8 +114,12 @@ const WARM: usize = 20;
 
 impl Garden {
     fn new(packing: Packing) -> Self {
-        let devices = shared(LARGE.devices());
-        drop(Tiered::on(&LARGE, devices.clone(), Limits::default()));
+        Self::on(&LARGE, packing)
+    }
+
+    fn on(shape: &Shape, packing: Packing) -> Self {
+        let devices = shared(shape.devices());
+        drop(Tiered::on(shape, devices.clone(), Limits::default()));
         let memory: Store = Arc::new(FaultObjects::new(MemoryObjects::default()));
         let store = Arc::new(Silent { store: memory.clone(), state: Mutex::default(), changed: Condvar::new() });
         let mut tiered = Tiered::behind(devices, memory, store.clone(), Limits::default());
@@ -389,5 +393,53 @@ fn a_store_that_says_no_at_last_fails_who_waited_and_nobody_else() {
         garden.goes_on(2);
         tiered.store.heal();
     });
+    garden.assert();
+}
+
+#[test]
+fn a_change_that_waited_may_have_a_consistency_point_of_its_own_again() {
+    // So short of space that a log of this length never asks for one.
+    let mut garden = Garden::on(&Shape { log_bytes: 8 << 20, ..SMALL }, Packing::default());
+    garden.tiered.garden().delete_snapshot(VOLUME, b"before").unwrap();
+    while garden.tiered.garden().reclaim_step(1000).unwrap() > 0 {}
+    let tiered = &garden.tiered;
+    let fill = tiered.make(b"fill", b"");
+    let mut blocks = 0;
+    while tiered.write(fill, blocks * BLOCK as u64, &bytes(1, 4)).is_ok() {
+        blocks += 1;
+    }
+    blocks -= 100;
+    let cut = SetAttributes { size: Some(blocks * BLOCK as u64), ..Default::default() };
+    tiered.fs().set_attributes(&caller(3), fill, &cut).unwrap();
+    tiered.garden().consistency_point().unwrap();
+    let point = || tiered.garden().report().cp;
+    // Other blocks are written over until there is no space for one more, unless a point makes some.
+    let until_point = |most: u64| {
+        let before = point();
+        let fits = |block: &u64| {
+            tiered.write(fill, block * BLOCK as u64, &bytes(1, 5)).unwrap();
+            point() == before
+        };
+        (0..blocks.min(most)).take_while(fits).count() as u64
+    };
+    let most = until_point(u64::MAX);
+    assert!((2..blocks).contains(&most), "{most} of {blocks}");
+    let shorten = || {
+        tiered.garden().consistency_point().unwrap();
+        assert_eq!(until_point(most), most);
+    };
+    shorten();
+    garden.store.hush(1, false);
+    let points = point();
+    thread::scope(|scope| {
+        let zero = AllocateHow::Zero { keep_size: true };
+        let (fs, cold) = (tiered.fs(), garden.cold);
+        let zeroer = garden.begin(scope, move || fs.allocate(&caller(3), cold, zero, 9, 9));
+        assert_eq!(point(), points + 1);
+        garden.is_done(shorten);
+        garden.store.answer();
+        zeroer.join().unwrap().unwrap();
+    });
+    garden.data[9..18].fill(0);
     garden.assert();
 }
