@@ -6,7 +6,7 @@
 //! use alive by not forgetting them: what it knows is held open in the engine.
 //!
 //! Several threads serve; the order of what they do at once is the engine's affair. A read that has to wait for something far away does so
-//! in a thread of its own.
+//! in a thread of its own, or behind others that do.
 //!
 //! What is not: files without a name (O_TMPFILE) and POSIX ACLs, both `EOPNOTSUPP`, so that programs make a file with a name and keep to
 //! permissions; and times of access, which reading does not change.
