@@ -38,6 +38,20 @@ impl Stuck {
         self.state.lock().unwrap().0 = is_stuck;
         self.changed.notify_all();
     }
+
+    /// Lets it be stuck until what this gives is dropped, be it because a test fails: it would hang else.
+    fn stick(&self) -> Sticking<'_> {
+        self.set(true);
+        Sticking(self)
+    }
+}
+
+struct Sticking<'a>(&'a Stuck);
+
+impl Drop for Sticking<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
+    }
 }
 
 impl ObjectStore for Stuck {
@@ -156,8 +170,8 @@ fn deleting_objects_that_waits_for_the_store_delays_no_sync() {
     Lab::write(&garden, b"cold", 100);
     garden.tier(Tiering { age: 0, with_cached: true }).unwrap();
     fs.unlink(&Caller::default(), Ino::ROOT, b"cold").unwrap();
-    lab.store.set(true);
     thread::scope(|scope| {
+        let sticking = lab.store.stick();
         let mut chores = Chores::new(&garden, 1, true);
         let beside = Beside { deletes: Some(Instant::now()), by_load: None::<ByLoad<SystemClock, Kernel>> };
         chores.beside = beside.begin(scope, &garden);
@@ -168,7 +182,7 @@ fn deleting_objects_that_waits_for_the_store_delays_no_sync() {
         }
         assert_eq!(garden.cold().deletable, 1);
         lab.assert_goes_on(&garden, &mut chores);
-        lab.store.set(false);
+        drop(sticking);
     });
     assert_eq!(garden.cold().objects, 0);
 }
@@ -185,8 +199,8 @@ fn tiering_by_load_that_waits_for_the_store_delays_no_sync() {
     let objects = ObjectGardening { tiering: Tiering { age: 0, with_cached: true }, prices: None };
     let by_load =
         ByLoad::new(&garden, Gardening::default(), (timed, points), (clock.clone(), Idle), None, Some(objects));
-    lab.store.set(true);
     thread::scope(|scope| {
+        let sticking = lab.store.stick();
         let mut chores = Chores::new(&garden, 1, true);
         chores.beside = Beside { deletes: None, by_load: Some(by_load) }.begin(scope, &garden);
         while lab.store.waiting() == 0 {
@@ -194,7 +208,7 @@ fn tiering_by_load_that_waits_for_the_store_delays_no_sync() {
             thread::yield_now();
         }
         lab.assert_goes_on(&garden, &mut chores);
-        lab.store.set(false);
+        drop(sticking);
     });
     assert_eq!(garden.cold().live, 100);
 }
