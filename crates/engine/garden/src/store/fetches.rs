@@ -130,10 +130,11 @@ impl Store {
             match fetches.find(&part) {
                 Some(Ok(bytes)) => return Answer::Bytes(bytes),
                 Some(Err(refusal)) => return Answer::Refused(refusal),
-                None if fetches.wanted.iter().any(|(wanted, _)| wanted.holds(&part)) => return Answer::Later,
                 None if fetches.only_reads || !touched => {
-                    fetches.door = Some(door);
-                    fetches.wanted.push((part, key));
+                    if !fetches.wanted.iter().any(|(wanted, _)| wanted.holds(&part)) {
+                        fetches.door = Some(door);
+                        fetches.wanted.push((part, key));
+                    }
                     return Answer::Later;
                 }
                 None => {}
