@@ -221,7 +221,7 @@ impl Garden {
     }
 
     /// Makes it known that there was the last consistency point, should all superblocks of it be damaged: if nothing behind it in the log
-    /// tells so, it is closed. Cost: one flush of the log, once for each point.
+    /// tells so, it is closed. Cost: one flush of the log, once for each point; a consistency point, if something waits that is in no record.
     pub(crate) fn tell_point(&self) -> Result<()> {
         self.sync()?;
         let tells = {

@@ -194,7 +194,8 @@ impl Garden {
     /// the next one. The log tells of that point before: without its superblock no older one, which wants them, is opened in silence.
     ///
     /// Errors: `ColdStore`; what is not deleted is so the next time. `ForeignObjects`. Cost: the first time after opening, a list of all; one
-    /// flush of the log, if there is anything to be deleted and nothing was written there since the point.
+    /// flush of the log, if there is anything to be deleted and nothing was written there since the point; another point, if something waits that
+    /// is in no record.
     pub fn delete_objects(&self) -> Result<u64> {
         let turn = self.lock_objects();
         // Not what a later point leaves, of which nothing may tell yet.

@@ -1,6 +1,7 @@
 //! The log as the check reads it: what an opening will do again, what was being written, and whether a consistency point is lost.
 //!
-//! It goes from record to record by itself, and finds out in its own way which consistency point a half follows.
+//! It goes from record to record by itself, and finds out in its own way which consistency point a half follows. Only whether a record
+//! that cannot be read was acknowledged is judged as an opening judges it.
 
 use std::sync::Arc;
 
@@ -16,10 +17,10 @@ use crate::{
         half::Half,
         label::LogLabel,
         lap::{Durable, FAR, Lap},
-        record::{Record, RecordKind, STAMP, is_stamped, read_record},
+        record::{NO_RECORD, Record, RecordKind, STAMP, is_stamped, read_record},
         superblock::Superblock,
     },
-    log::{lost_record, read_label},
+    log::{first_operation, high_record, lost_record, read_label, two_halves},
     raid::StripeRange,
     store::LOST_POINT,
 };
@@ -47,18 +48,22 @@ pub(super) fn check(log: &Arc<dyn BlockDevice>, sb: &Superblock, report: &mut Ch
     let sides = [Side::read(log, &label, 0)?, Side::read(log, &label, 1)?];
     let lap = Lap { uuid: sb.uuid, point: sb.point, intents: false };
     let is_wanted = |record: &Record| record.kind == RecordKind::Operation && record.sequence > sb.applied;
-    let operations: Vec<u64> = sides
-        .iter()
-        .flat_map(|side| side.records(lap.seed()))
-        .filter(is_wanted)
-        .map(|record| record.sequence)
-        .collect();
+    let wanted_of = |side: &Side| side.records(lap.seed()).into_iter().filter(is_wanted).map(|record| record.sequence);
+    let of_sides = sides.each_ref().map(|side| wanted_of(side).collect::<Vec<u64>>());
+    let operations = of_sides.concat();
     report.log_operations += operations.len() as u64;
-    if let Some(point) = find_lost_point(&sides, sb, &operations) {
+    let last = operations.last().copied().unwrap_or(sb.applied);
+    if of_sides.iter().all(|operations| !operations.is_empty()) {
+        report.find(log.name(), two_halves());
+    } else if let Some(point) = find_lost_point(&sides, sb, &operations) {
         let damage = Damage::new("log", LOST_POINT, format!("{point}, which it follows"), sb.point);
         report.find(log.name(), damage);
+    } else if let Some(&first) = operations.first().filter(|first| **first != sb.applied + 1) {
+        report.find(log.name(), first_operation(first, sb.applied));
     } else if let Some(record) = find_lost_record(&sides, &lap, sb.applied) {
         report.find(log.name(), lost_record(record));
+    } else if last >= NO_RECORD {
+        report.find(log.name(), high_record(last));
     }
     let intents = Lap { intents: true, ..lap };
     let records: Vec<Record> = sides.iter().flat_map(|side| side.records(intents.seed())).collect();
@@ -88,16 +93,16 @@ impl Side {
     /// The records of a lap, as far as they can be read: each behind the one before, or at the beginning of the next unit.
     fn records(&self, seed: u32) -> Vec<Record> {
         let (mut records, mut at, mut chain) = (Vec::new(), 0_usize, seed);
-        let mut wanted = None;
+        let mut last = None;
         loop {
             let next = |start: usize| {
                 let (record, len, sum) = read_record(self.joined.get(start..)?, chain)?;
-                let is_next = wanted.is_none_or(|wanted| record.sequence == wanted);
+                let is_next = last.is_none_or(|last| record.sequence.checked_sub(1) == Some(last));
                 is_next.then_some((record, start + len, sum))
             };
             let unit = at.next_multiple_of(self.unit - STAMP);
             let Some((record, end, sum)) = next(at).or_else(|| next(unit)) else { return records };
-            (at, chain, wanted) = (end, sum, Some(record.sequence + 1));
+            (at, chain, last) = (end, sum, Some(record.sequence));
             records.push(record);
         }
     }
@@ -141,7 +146,7 @@ fn find_lost_point(sides: &[Side; 2], sb: &Superblock, operations: &[u64]) -> Op
         [(side, lap)] => side.find_closed(lap),
         _ => None,
     };
-    let is_made_up_for = |last: u64| operations.iter().copied().eq(sb.applied + 1..=last);
+    let is_made_up_for = |last: u64| operations.iter().copied().eq((sb.applied..last).map(|before| before + 1));
     if closed.is_some_and(is_made_up_for) { None } else { Some(lost) }
 }
 
@@ -149,7 +154,7 @@ fn find_lost_point(sides: &[Side; 2], sb: &Superblock, operations: &[u64]) -> Op
 fn find_lost_record(sides: &[Side; 2], lap: &Lap, applied: u64) -> Option<u64> {
     let halves = sides.each_ref().map(|side| Half::read(&side.bytes, lap, side.unit));
     let last = halves.iter().flat_map(|half| &half.records).map(|record| record.sequence).max();
-    let wanted = last.unwrap_or(0).max(applied) + 1;
+    let wanted = last.unwrap_or(0).max(applied).checked_add(1)?;
     halves.iter().any(|half| half.was_written(wanted)).then_some(wanted)
 }
 
@@ -187,10 +192,15 @@ fn solve(sum: impl Fn(u32) -> u32, wanted: u32) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use senesce_core::{Rng, Seed};
+    use senesce_block::MemoryDevice;
+    use senesce_core::{Bytes, Rng, Seed};
+    use senesce_fsapi::FileKind;
 
     use super::*;
-    use crate::format::{lap, record::Commit};
+    use crate::{
+        format::{inode::Inode, lap, record::Commit},
+        log::{Log, MIN_HALF_BYTES},
+    };
 
     #[test]
     fn a_number_is_found_by_its_checksum() {
@@ -221,5 +231,78 @@ mod tests {
             *if found.is_some() { &mut later } else { &mut none } += 1;
         }
         assert!(later > 200 && none > 200, "{later} later ones, {none} none");
+    }
+
+    fn superblock(point: u64, applied: u64) -> Superblock {
+        Superblock {
+            uuid: [3; 16],
+            cp: point,
+            point,
+            previous: 0,
+            applied,
+            free: 0,
+            next_object: 0,
+            cold: 0,
+            volumes: 0,
+            root: Inode::new(FileKind::File),
+            missing: vec![],
+            filling: vec![],
+        }
+    }
+
+    /// A log with these records of operations in its halves, of the lap behind point 9.
+    fn log(half_bytes: u64, halves: [&[u64]; 2]) -> Arc<dyn BlockDevice> {
+        let device = MemoryDevice::new("log", Bytes(BLOCK as u64 + 2 * MIN_HALF_BYTES));
+        device.write_at(0, &LogLabel { uuid: [3; 16], half_bytes }.encode()[..]).unwrap();
+        let lap = Lap { uuid: [3; 16], point: 9, intents: false };
+        for (half, records) in (0..).zip(halves).filter(|(_, records)| !records.is_empty()) {
+            let (mut commit, mut chain) = (Commit::new(UNIT, Vec::new()), lap.seed());
+            for &record in records {
+                chain = commit.push(RecordKind::Operation, record, chain, &[[7; 100][..].into()]);
+            }
+            let bytes = commit.seal(&lap, records[0], *records.last().unwrap());
+            device.write_at(BLOCK as u64 + half * MIN_HALF_BYTES, &bytes).unwrap();
+        }
+        Arc::new(device)
+    }
+
+    /// What the check finds, and whether an opening refuses it.
+    fn judge(log: &Arc<dyn BlockDevice>, sb: &Superblock) -> (Vec<String>, bool) {
+        let mut report = CheckReport::default();
+        let refused = check(log, sb, &mut report).is_err();
+        let mut found: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
+        if refused {
+            found.push("refused".to_owned());
+        }
+        let opened = Log::open(log.clone(), sb.uuid, sb.point, sb.applied);
+        (found, opened.map_or(true, |(_, found)| found.lost_point.is_some()))
+    }
+
+    #[test]
+    fn what_an_opening_refuses_of_a_log_is_found_and_nothing_else() {
+        let whole = MIN_HALF_BYTES;
+        for (half_bytes, halves, applied, refused) in [
+            (whole, [&[5, 6][..], &[]], 4, false),
+            (whole, [&[], &[5, 6]], 4, false),
+            (whole, [&[5, 6], &[]], 6, false),
+            // A half begins behind a record that is nowhere; both halves are in use.
+            (whole, [&[5, 6], &[]], 3, true),
+            (whole, [&[5, 6], &[7]], 4, true),
+            // Numbers behind which there is none.
+            (whole, [&[u64::MAX - 1, u64::MAX], &[]], u64::MAX - 2, true),
+            (whole, [&[u64::MAX, 5], &[]], 4, true),
+            (whole, [&[], &[]], u64::MAX, true),
+            // Halves of a size that no log has.
+            (0, [&[], &[]], 4, true),
+            (8, [&[], &[]], 4, true),
+            (whole - 1, [&[], &[]], 4, true),
+            (2 * whole, [&[], &[]], 4, true),
+            (1 << 63, [&[], &[]], 4, true),
+            (u64::MAX, [&[], &[]], 4, true),
+        ] {
+            let told = format!("halves of {half_bytes} bytes, {halves:?} behind {applied}");
+            let (found, is_refused) = judge(&log(half_bytes, halves), &superblock(9, applied));
+            assert_eq!((is_refused, found.is_empty()), (refused, !refused), "{told}: {found:?}");
+        }
     }
 }

@@ -38,11 +38,15 @@ impl Half {
         let stamps: Vec<_> = half.chunks_exact(unit).map(|unit| Stamp::decode(&unit[room..], seed)).collect();
         let (mut records, mut at, mut chain) = (Vec::<Record>::new(), 0_usize, seed);
         loop {
-            let wanted = records.last().map(|record| record.sequence + 1);
+            let last = records.last().map(|record| record.sequence);
             // A record follows the one before, or begins the next unit.
             let found = [at, at.next_multiple_of(room)].into_iter().find_map(|start| {
                 let (record, len, sum) = read(&|from, len| unsealed(half, unit, start + from, len), chain)?;
-                wanted.is_none_or(|wanted| wanted == record.sequence).then_some((record, start + len, sum))
+                last.is_none_or(|last| record.sequence.checked_sub(1) == Some(last)).then_some((
+                    record,
+                    start + len,
+                    sum,
+                ))
             });
             let Some((record, end, sum)) = found else {
                 let is_lost = records.is_empty() && matches!(stamps[..], [None, Some(_), ..]);

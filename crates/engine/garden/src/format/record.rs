@@ -15,6 +15,8 @@ const MAGIC: u32 = 0x474f_4c47;
 pub(super) const HEADER: usize = 32;
 /// Bytes of a stamp.
 pub(crate) const STAMP: usize = 24;
+/// No record has this number or a higher one: nothing counts so far.
+pub(crate) const NO_RECORD: u64 = 1 << 62;
 /// Records begin at multiples of this.
 pub(crate) const ALIGN: usize = 8;
 

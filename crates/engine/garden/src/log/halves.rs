@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use senesce_block::BlockDevice;
 
-use super::{UNIT, intent::Unfinished, lost::Later};
+use super::{MIN_HALF_BYTES, UNIT, intent::Unfinished, lost::Later};
 use crate::{
     error::{Error, Result},
     format::{
-        BLOCK,
+        BLOCK, Damage,
         half::Half,
         label::LogLabel,
         lap::Lap,
@@ -34,7 +34,7 @@ impl Halves {
     /// The first record that was acknowledged and cannot be read. `applied`: the last one that the superblock includes.
     pub fn find_damaged(&self, applied: u64) -> Option<u64> {
         let last = self.operations.iter().flat_map(|half| &half.records).map(|record| record.sequence).max();
-        let wanted = last.unwrap_or(0).max(applied) + 1;
+        let wanted = last.unwrap_or(0).max(applied).checked_add(1)?;
         self.operations.iter().any(|half| half.was_written(wanted)).then_some(wanted)
     }
 
@@ -64,8 +64,13 @@ fn is_live(record: &Record, applied: u64) -> bool {
 pub(crate) fn read_label(device: &Arc<dyn BlockDevice>) -> Result<LogLabel> {
     let mut block = zero_block();
     device.read_at(0, &mut block[..])?;
-    let label = LogLabel::decode(&block).map_err(|damage| Error::damaged(device.name().to_owned(), damage))?;
-    if BLOCK as u64 + 2 * label.half_bytes > device.size().0 {
+    let damaged = |damage| Error::damaged(device.name().to_owned(), damage);
+    let label = LogLabel::decode(&block).map_err(damaged)?;
+    if label.half_bytes < MIN_HALF_BYTES || !label.half_bytes.is_multiple_of(BLOCK as u64) {
+        let wanted = format!("a multiple of {BLOCK}, {MIN_HALF_BYTES} at least");
+        return Err(damaged(Damage::new("log label", "bytes of a half", label.half_bytes, wanted)));
+    }
+    if label.half_bytes > device.size().0.saturating_sub(BLOCK as u64) / 2 {
         let what = format!("two halves of {} bytes; the device has {}", label.half_bytes, device.size().0);
         return Err(Error::WrongDevice { device: device.name().to_owned(), what });
     }

@@ -20,7 +20,7 @@ use crate::{
         label::LogLabel,
         lap::{Durable, Lap},
         operation::Body,
-        record::{Commit, RecordKind, record_bytes, sealed_bytes},
+        record::{Commit, NO_RECORD, RecordKind, record_bytes, sealed_bytes},
     },
 };
 pub(crate) use halves::{read_any_halves, read_label};
@@ -115,7 +115,7 @@ impl Log {
         let live = halves.live(applied);
         let damaged = |damage| Error::damaged(device.name().to_owned(), damage);
         if !live[0].is_empty() && !live[1].is_empty() {
-            return Err(damaged(Damage::new("log", "halves with operations", 2, 1)));
+            return Err(damaged(two_halves()));
         }
         let marked = halves.operations.iter().position(|half| half.only_durable().is_some());
         let in_use = marked.or_else(|| live.iter().position(|live| !live.is_empty()));
@@ -128,7 +128,7 @@ impl Log {
             && *first != applied + 1
         {
             if lost_point.is_none() {
-                return Err(damaged(Damage::new("log", "first operation", first, applied + 1)));
+                return Err(damaged(first_operation(*first, applied)));
             }
             operations.clear();
         }
@@ -139,7 +139,11 @@ impl Log {
         // Where nothing tells of the point yet, it may be told; what made it is not known any more.
         let durable = (!begun && marked.is_none()).then_some(Durable { point, is_logged: false });
         let found = Found { operations, unfinished: halves.unfinished(), begun, later_point, lost_point };
-        let next = found.operations.last().map_or(applied, |(sequence, _)| *sequence) + 1;
+        let last = found.operations.last().map_or(applied, |(sequence, _)| *sequence);
+        if last >= NO_RECORD {
+            return Err(damaged(high_record(last)));
+        }
+        let next = last + 1;
         let unit = unit_of(&device);
         let mut log = Self {
             unit,
@@ -297,4 +301,19 @@ pub(crate) fn lost_record(record: u64) -> Damage {
         format!("damaged ({record})"),
         "whole: its commit, or a later one, was written to the end",
     )
+}
+
+/// What is wrong where both halves hold operations behind one consistency point.
+pub(crate) fn two_halves() -> Damage {
+    Damage::new("log", "halves with operations", 2, 1)
+}
+
+/// What is wrong if others were in front of the first operation. `applied`: the last one before, which is less.
+pub(crate) fn first_operation(first: u64, applied: u64) -> Damage {
+    Damage::new("log", "first operation", first, applied + 1)
+}
+
+/// What is wrong with a number of a record that nothing counts to.
+pub(crate) fn high_record(last: u64) -> Damage {
+    Damage::new("log", "last record", last, format!("less than {NO_RECORD}"))
 }

@@ -1,4 +1,4 @@
-//! A superblock that is damaged on all drives, and a log that is damaged, too: check says that a consistency point is lost where opening
+//! A log that is damaged, with a superblock that is so on all drives, or alone: check says that something of it is lost where opening
 //! says so, though it finds out in a way of its own.
 
 use senesce_block::{BlockDevice, MemoryDevice};
@@ -15,15 +15,24 @@ const UNIT: u64 = 512;
 /// Units at the beginning of a half in which damages are drawn.
 const UNITS: u64 = 8;
 
-/// Whether a point is lost, as both have it.
-fn is_lost(devices: &Devices, told: &str) -> bool {
+/// Of a log, as both have it.
+struct Judged {
+    is_wrong: bool,
+    is_lost: bool,
+}
+
+fn judge(devices: &Devices, told: &str) -> Judged {
     let (log, drives) = devices.split_last().unwrap();
     let found = check(drives, log).unwrap().findings;
     let is_told = found.iter().any(|finding| (finding.damage.structure, finding.damage.field) == ("log", LOST_POINT));
     let opened = open(devices, LIMITS);
     let is_refused = matches!(&opened, Err(Error::Damaged { damage, .. }) if damage.field == LOST_POINT);
-    assert_eq!(is_told, is_refused, "{told}: {found:?}, and opening: {:?}", opened.map(drop));
-    is_told
+    let why = opened.map(drop);
+    assert_eq!(is_told, is_refused, "{told}: {found:?}, and opening: {why:?}");
+    // Nothing else is damaged that would keep it from being opened.
+    let is_wrong = found.iter().any(|finding| finding.damage.structure == "log");
+    assert_eq!(is_wrong, why.is_err(), "{told}: {found:?}, and opening: {why:?}");
+    Judged { is_wrong, is_lost: is_told }
 }
 
 /// Flips a bit, or writes zeros over a unit.
@@ -56,13 +65,28 @@ fn check_and_opening_say_the_same_of_a_lost_point() {
         let told = format!("{:?}, {step:?}, {behind:?}", shape.groups);
         let (at_rest, _) = play(&shape, step, behind);
         damage(&at_rest, true);
-        is_lost(&fork(&at_rest), &told);
+        judge(&fork(&at_rest), &told);
         for _ in 0..6 {
             let devices: Vec<MemoryDevice> = at_rest.iter().map(MemoryDevice::fork).collect();
             let told: Vec<String> =
                 (0..=rng.below(2)).map(|_| spoil(devices.last().unwrap(), &mut rng)).chain([told.clone()]).collect();
-            *if is_lost(&fork(&devices), &told.join("; ")) { &mut lost } else { &mut whole } += 1;
+            *if judge(&fork(&devices), &told.join("; ")).is_lost { &mut lost } else { &mut whole } += 1;
         }
     }
     assert!(lost > 100 && whole > 50, "{lost} lost, {whole} whole");
+}
+
+#[test]
+fn check_and_opening_say_the_same_of_a_damaged_log() {
+    let (mut rng, mut wrong, mut whole) = (Rng::for_purpose(Seed(2), "damages of the log"), 0, 0);
+    for (shape, step, behind) in cases() {
+        let (at_rest, _) = play(&shape, step, behind);
+        for _ in 0..6 {
+            let devices: Vec<MemoryDevice> = at_rest.iter().map(MemoryDevice::fork).collect();
+            let mut told = vec![format!("{:?}, {step:?}, {behind:?}", shape.groups)];
+            told.extend((0..=rng.below(2)).map(|_| spoil(devices.last().unwrap(), &mut rng)));
+            *if judge(&fork(&devices), &told.join("; ")).is_wrong { &mut wrong } else { &mut whole } += 1;
+        }
+    }
+    assert!(wrong > 50 && whole > 50, "{wrong} wrong, {whole} whole");
 }
