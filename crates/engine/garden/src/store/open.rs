@@ -138,8 +138,9 @@ pub(crate) fn open(
     if !raid.present().all(|(_, drive)| has_newest(drive)) {
         // Power was lost while the superblocks were written, or one of them is damaged.
         raid.write_superblock(sb_slot, sb.cp, &sb.encode())?;
-        raid.flush()?;
     }
+    // Who wrote it may have been killed before it was durable, and what is done from now on takes it for that.
+    raid.flush()?;
     let is_degraded = raid.missing() != sb.missing;
     let mut store = Store::new(raid, log, label, sb, sb_slot, limits);
     (store.left_out, store.unread_superblocks) = (left_out, unread);

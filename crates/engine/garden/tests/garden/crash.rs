@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use senesce_block::{BlockDevice, CrashPlan, MemoryDevice, Recording};
+use senesce_block::{BlockDevice, BlockOperation, CrashPlan, FaultDevice, MemoryDevice, RecordedDevice, Recording};
 use senesce_core::{Bytes, Seed};
 use senesce_fsapi::{
-    FileKind, ModelFs, RenameHow, SetXattrHow,
+    FileKind, FileSystem, Ino, ModelFs, NewNode, RenameHow, SetXattrHow,
     conformance::{Draw, Operation, Place, Player, SequenceOptions, Tree, collect_tree, find_difference, set_root},
 };
 use senesce_garden::Limits;
 
-use crate::rig::{Devices, Rig, SLOT, Shape, VOLUME, findings, open, shared};
+use crate::rig::{Devices, Rig, SLOT, Shape, VOLUME, caller, findings, open, shared};
 
 pub const TINY: Shape = Shape { groups: &[(2, true)], media: &[], stripes: 192, log_bytes: 400 << 10 };
 pub const LIMITS: Limits = Limits { cache_bytes: 32 << 12, dirty_bytes: 12 << 12 };
@@ -207,6 +207,49 @@ fn a_log_that_is_full_makes_a_consistency_point_and_loses_nothing() {
     let plan = CrashPlan { exhaustive_up_to: 6, samples: 12, tears: 4, seed: Seed(5) };
     let states = check_crashes(&run.recording, &run.trees, &plan);
     assert!(states > 100, "{states} states");
+}
+
+/// Who makes a consistency point is killed before the drives' last flush, so its superblock is where others read it and not
+/// durable. What they do then is no less so.
+#[test]
+fn what_follows_a_superblock_that_was_never_flushed_outlives_a_loss_of_power() {
+    let run = |lost: &[u64]| {
+        let (recording, devices) = Recording::new(TINY.devices());
+        let devices: Vec<Arc<RecordedDevice>> = devices.into_iter().map(Arc::new).collect();
+        let faulty: Vec<_> = devices.iter().map(|device| Arc::new(FaultDevice::new(device.clone()))).collect();
+        let rig = Rig::on(&TINY, faulty.iter().map(|device| device.clone() as _).collect(), LIMITS);
+        rig.fs().make_node(&caller(1), Ino::ROOT, b"before", &NewNode::file(0o600)).unwrap();
+        for (device, flush) in faulty.iter().zip(lost) {
+            device.inject(&format!("lose flush {flush}")).unwrap();
+        }
+        rig.garden().consistency_point().unwrap();
+        let flushes: Vec<u64> = faulty.iter().map(|device| device.requests(BlockOperation::Flush)).collect();
+        drop(rig);
+        (recording, devices, flushes)
+    };
+    let (.., flushes) = run(&[]);
+    let (recording, devices, _) = run(&flushes[..TINY.drives()]);
+
+    let mut rig = Rig::closed(devices.iter().map(|device| device.clone() as _).collect(), LIMITS);
+    rig.open().unwrap();
+    rig.fs().make_node(&caller(2), Ino::ROOT, b"behind", &NewNode::file(0o600)).unwrap();
+    recording.mark(1);
+    rig.garden().close_point().unwrap();
+    rig.fs().make_node(&caller(3), Ino::ROOT, b"last", &NewNode::file(0o600)).unwrap();
+    recording.mark(2);
+    let mut states = 0;
+    let plan = CrashPlan { exhaustive_up_to: 6, samples: 12, tears: 2, seed: Seed(7) };
+    recording.for_each_crash(&plan, |crash| {
+        let (told, Some(done)) = (crash.to_string(), crash.mark) else { return };
+        states += 1;
+        let devices = shared(crash.devices);
+        let garden = open(&devices, LIMITS).unwrap_or_else(|error| panic!("{told}: {error}"));
+        let fs = garden.volume(VOLUME).unwrap_or_else(|error| panic!("{told}: {error}"));
+        for name in [&b"before"[..], b"behind", b"last"].into_iter().take(1 + done as usize) {
+            assert!(fs.lookup(Ino::ROOT, name).is_ok(), "{told}: {}", String::from_utf8_lossy(name));
+        }
+    });
+    assert!(states > 10, "{states} states");
 }
 
 /// The number of the newest superblock of a drive.
