@@ -14,14 +14,19 @@
 mod block;
 mod clock;
 mod extent;
+pub mod input;
 mod path;
+mod printable;
 mod rng;
 pub mod statistics;
+mod stop;
 mod units;
 
 pub use block::{BlockOp, BlockRequest, SECTOR_BYTES};
 pub use clock::{Clock, ManualClock};
 pub use extent::{Extent, Space};
 pub use path::{PathError, RelPath};
+pub use printable::{AnyText, Printable, TerminalFilter, is_hazard};
 pub use rng::{Rng, Seed};
+pub use stop::{Stop, never};
 pub use units::{Bytes, Nanos, ParseBytesError};

@@ -2,6 +2,8 @@
 
 use std::{ffi::OsStr, fmt, os::unix::ffi::OsStrExt, path::Path, sync::Arc};
 
+use crate::Printable;
+
 /// A path relative to a volume's root.
 ///
 /// In: any bytes but NUL; components parted by one `/`; no empty, `.` or `..` component; never absolute.
@@ -93,21 +95,9 @@ impl fmt::Debug for RelPath {
 }
 
 impl fmt::Display for RelPath {
-    /// Bytes that are not printable UTF-8 are shown as `\xNN`.
+    /// The path with hazards escaped, as [`Printable`] shows it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for chunk in self.0.utf8_chunks() {
-            for c in chunk.valid().chars() {
-                if c.is_control() {
-                    write!(f, "{}", c.escape_default())?;
-                } else {
-                    write!(f, "{c}")?;
-                }
-            }
-            for byte in chunk.invalid() {
-                write!(f, "\\x{byte:02x}")?;
-            }
-        }
-        Ok(())
+        Printable::new(self).fmt(f)
     }
 }
 

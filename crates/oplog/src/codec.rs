@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use senesce_core::{Nanos, RelPath};
 
+use crate::frame::MOST_STEP_OPERATIONS;
 use crate::{Content, DoneStep, FileTime, Op, Outcome, SpaceChange, Step};
 
 const COUNTED: u8 = 1;
@@ -25,6 +26,9 @@ pub(crate) fn encode_step(done: &DoneStep, out: &mut Vec<u8>) -> Result<(), &'st
             step.ops.get(..=failed_op).ok_or("the operation that failed is not one of its operations")?
         }
     };
+    if kept.len() > MOST_STEP_OPERATIONS {
+        return Err("it has more operations than the format allows for a step");
+    }
     put_number(out, done.number);
     let (flags, failed) = match done.outcome {
         Outcome::Done => (0, None),
@@ -224,11 +228,16 @@ pub(crate) fn decode_step(input: &mut &[u8], version: u16) -> Result<DoneStep, S
     {
         return Err(format!("of {count} operations, number {failed_op} is said to have failed"));
     }
-    // Each operation takes a byte at least, so a count beyond that is a lie; it must not size an allocation.
+    // An operation takes at least a byte. A count beyond the bytes is wrong: it must not size an
+    // allocation.
     if count > input.len() as u64 {
         return Err(format!("{count} operations are announced in {} bytes", input.len()));
     }
-    let mut ops = Vec::new();
+    // An operation takes more memory than bytes, so that the bytes alone are no bound.
+    if count > MOST_STEP_OPERATIONS as u64 {
+        return Err(format!("a step has {count} operations; the most is {MOST_STEP_OPERATIONS}"));
+    }
+    let mut ops = Vec::with_capacity(count as usize);
     let mut contents = Vec::new();
     for _ in 0..count {
         let op = take_op(input)?;

@@ -2,6 +2,8 @@
 //!
 //! The header of a frame has a checksum of its own, so that a damaged length is told apart from a file that ends early.
 
+use crate::Op;
+
 /// What every log begins with.
 pub(crate) const MAGIC: [u8; 8] = *b"SENESCE\x1a";
 /// The format's newest version, behind the magic. A log has the lowest that has words for all it holds.
@@ -14,6 +16,10 @@ pub(crate) const HEADER_BYTES: usize = 28;
 pub(crate) const FRAME_RAW_BYTES: usize = 256 << 10;
 /// No frame holds more, uncompressed or compressed, bytes: a bound on what a hostile file can make a reader allocate.
 pub(crate) const MOST_RAW_BYTES: usize = 256 << 20;
+/// No step has more operations.
+pub(crate) const MOST_STEP_OPERATIONS: usize = 4 << 20;
+/// The operations of a step take no more memory than the bytes of a frame may.
+const _: () = assert!(MOST_STEP_OPERATIONS * size_of::<Op>() <= MOST_RAW_BYTES);
 /// zstd's level; fixed, because the same steps must give the same bytes.
 pub(crate) const LEVEL: i32 = 3;
 

@@ -110,6 +110,35 @@ impl Op {
         }
     }
 
+    /// The paths that the operation works on, relative to the step's root.
+    pub fn paths(&self) -> [Option<&RelPath>; 2] {
+        match self {
+            Self::SyncFs => [None, None],
+            Self::Rename { from: one, to: other }
+            | Self::Link { existing: one, path: other }
+            | Self::Exchange { first: one, second: other } => [Some(one), Some(other)],
+            Self::Mkdir { path, .. }
+            | Self::Rmdir { path }
+            | Self::Create { path, .. }
+            | Self::Write { path, .. }
+            | Self::Truncate { path, .. }
+            | Self::Unlink { path }
+            | Self::Symlink { path, .. }
+            | Self::Chmod { path, .. }
+            | Self::RemoveTree { path }
+            | Self::Fsync { path }
+            | Self::Allocate { path, .. }
+            | Self::SetModified { path, .. }
+            | Self::Read { path, .. }
+            | Self::Fallocate { path, .. }
+            | Self::SetXattr { path, .. }
+            | Self::RemoveXattr { path, .. }
+            | Self::SetTimes { path, .. }
+            | Self::Chown { path, .. }
+            | Self::Mknod { path, .. } => [Some(path), None],
+        }
+    }
+
     /// The version of the log's format that has a word for it.
     pub fn version(&self) -> u16 {
         match self {

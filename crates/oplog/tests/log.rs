@@ -435,3 +435,64 @@ proptest! {
         }
     }
 }
+
+/// A frame of steps with right checksums around bytes that an attacker chose.
+fn forge_frame(sequence: u64, raw: &[u8]) -> Vec<u8> {
+    let stored = zstd::bulk::compress(raw, 3).unwrap();
+    let mut frame = Vec::new();
+    frame.extend((stored.len() as u32).to_le_bytes());
+    frame.extend((raw.len() as u32).to_le_bytes());
+    frame.extend(crc32c::crc32c(&stored).to_le_bytes());
+    frame.extend(sequence.to_le_bytes());
+    frame.extend(1_u32.to_le_bytes());
+    let crc = crc32c::crc32c(&frame);
+    frame.extend(crc.to_le_bytes());
+    frame.extend(stored);
+    frame
+}
+
+fn put_number(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+#[test]
+fn millions_of_operations_in_a_small_log_are_refused() {
+    const SYNC_FS: u8 = 12;
+    for (operations, refused) in [(60_000_000_usize, true), ((4 << 20) + 1, true), (1000, false)] {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        LogWriter::create(&log, &header()).unwrap().finish().unwrap();
+        let mut bytes = fs::read(&log).unwrap();
+        let stored = u32::from_le_bytes(bytes[10..14].try_into().unwrap()) as usize;
+        bytes.truncate(10 + 28 + stored);
+        // Number 0, counted, no label, the root, and the operations.
+        let mut step = vec![0, 1, 0, 0];
+        put_number(&mut step, operations as u64);
+        step.resize(step.len() + operations, SYNC_FS);
+        bytes.extend(forge_frame(1, &step));
+        assert!(bytes.len() < 8 << 10, "{} bytes", bytes.len());
+        fs::write(&log, bytes).unwrap();
+        let step = LogReader::open(&log).unwrap().next().unwrap();
+        match (step, refused) {
+            (Err(LogError::Damaged { problem, .. }), true) => {
+                assert!(problem.contains("the most is 4194304"), "{problem}");
+            }
+            (Ok(step), false) => assert_eq!(step.step.ops.len(), operations),
+            (other, _) => panic!("{operations}: {:?}", other.map(|step| step.step.ops.len())),
+        }
+    }
+}
+
+#[test]
+fn a_step_that_no_reader_takes_is_not_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = LogWriter::create(&dir.path().join("log"), &header()).unwrap();
+    let ops = vec![Op::SyncFs; (4 << 20) + 1].into();
+    let step = Step { label: "long".into(), counted: true, root: RelPath::root(), ops };
+    let done = DoneStep { number: 0, step, outcome: Outcome::Done, contents: vec![], began: None };
+    assert!(matches!(writer.append(&done), Err(LogError::BadStep { .. })));
+}

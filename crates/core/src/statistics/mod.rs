@@ -1,4 +1,4 @@
-//! Statistics of repeated figures: medians, quartiles, bootstrap intervals, outliers, the Mann-Whitney test.
+//! Statistics of repeated figures: medians, quartiles, bootstrap intervals, outliers, the Mann-Whitney test, gates.
 //!
 //! ```
 //! use senesce_core::{Seed, statistics::{compute_comparison, compute_outliers, compute_spread}};
@@ -13,9 +13,13 @@
 //! Pure: the same figures and the same seed give the same answers. Not here: what the figures are figures of.
 
 mod comparison;
+mod gate;
 mod ranking;
 mod spread;
 
 pub use comparison::{Comparison, MannWhitney, compute_comparison, compute_mann_whitney, compute_outliers};
-pub use ranking::{Change, ENOUGH_FIGURES, Figures, Ranking, Row, compute_ranking, compute_rows};
+pub use gate::{
+    FAIL_BELOW, Judgement, Limit, Outcome, PASS_BELOW, compute_least_repetitions, judge_counted, judge_measured,
+};
+pub use ranking::{Change, ENOUGH_FIGURES, Figures, Ranking, Row, SURE_BELOW, compute_ranking, compute_rows};
 pub use spread::{Spread, compute_median, compute_quantile, compute_spread};

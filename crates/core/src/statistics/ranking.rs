@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::{Comparison, Spread, compute_comparison, compute_mann_whitney, compute_spread};
 use crate::Seed;
 
-/// A difference whose probability under chance is below this is told as one.
-const SURE_BELOW: f64 = 0.05;
+/// A difference whose probability by chance is below this is reported as one.
+pub const SURE_BELOW: f64 = 0.05;
 /// With fewer figures on a side no difference can be told from chance.
 pub const ENOUGH_FIGURES: u64 = 4;
 

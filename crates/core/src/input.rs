@@ -1,0 +1,58 @@
+//! Reading untrusted text with a limit, so that no file decides how much memory it takes.
+
+use std::io::{BufRead, Error, ErrorKind, Read, Result};
+
+/// The largest plan, profile, personality or device description that is read, bytes.
+pub const MAX_TEXT_BYTES: usize = 4 << 20;
+
+/// Reads UTF-8 text to its end.
+///
+/// Errors: the input fails, holds more than `limit` bytes, or is not UTF-8.
+/// Cost: memory for `limit` bytes at most; endless inputs such as `/dev/zero` end at the limit.
+pub fn read_text(input: impl Read, limit: usize) -> Result<String> {
+    let mut bytes = Vec::new();
+    input.take(limit as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > limit {
+        return Err(too_long("the text", limit));
+    }
+    String::from_utf8(bytes).map_err(|_| Error::new(ErrorKind::InvalidData, "the text is not UTF-8"))
+}
+
+/// Reads one line into `line`, which is cleared first, with its newline if it has one. Returns its length, 0 at the end.
+///
+/// Errors: the input fails; the line has more than `limit` bytes.
+pub fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>, limit: usize) -> Result<usize> {
+    line.clear();
+    let length = input.take(limit as u64 + 1).read_until(b'\n', line)?;
+    if length > limit { Err(too_long("the line", limit)) } else { Ok(length) }
+}
+
+fn too_long(what: &str, limit: usize) -> Error {
+    Error::new(ErrorKind::InvalidData, format!("{what} has more than {limit} bytes, the limit"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endless_input_fails_at_the_limit() {
+        let error = read_text(std::io::repeat(b'a'), 100).unwrap_err();
+        assert_eq!(error.to_string(), "the text has more than 100 bytes, the limit");
+        assert_eq!(read_text(&[b'a'; 100][..], 100).unwrap().len(), 100);
+        assert!(read_text(&[b'a', 0xff][..], 100).is_err());
+        let mut endless = std::io::BufReader::new(std::io::repeat(b'a'));
+        let error = read_line(&mut endless, &mut Vec::new(), 100).unwrap_err();
+        assert_eq!(error.to_string(), "the line has more than 100 bytes, the limit");
+    }
+
+    #[test]
+    fn lines_are_returned_one_at_a_time() {
+        let (mut input, mut line) = (&b"one\n\nlast"[..], Vec::new());
+        let mut lines = Vec::new();
+        while read_line(&mut input, &mut line, 5).unwrap() > 0 {
+            lines.push(line.clone());
+        }
+        assert_eq!(lines, [&b"one\n"[..], b"\n", b"last"]);
+    }
+}
