@@ -14,7 +14,10 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{Error, Result, check_interrupted};
+use senesce_core::Stop;
+use signal_hook::consts::SIGTERM;
+
+use crate::{Error, Result, interrupted};
 
 /// What was copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,24 +47,36 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// program's writing would.
 /// `lost+found` at the root is left out. Nothing is synced.
 ///
-/// Errors: any system call; a signal ([`Error::Interrupted`]). What was copied stays.
-pub fn copy_tree(from: &Path, to: &Path) -> Result<CopyReport> {
-    let mut copier = Copier { report: CopyReport::default(), linked: HashMap::new(), buffer: vec![0; BUFFER_BYTES] };
+/// In: `stop`, asked for every entry and for every MiB.
+/// Errors: any system call; [`Error::Interrupted`] if `stop` returned true. What was copied stays.
+pub fn copy_tree(from: &Path, to: &Path, stop: Stop<'_>) -> Result<CopyReport> {
+    let (report, linked, buffer) = (CopyReport::default(), HashMap::new(), vec![0; BUFFER_BYTES]);
+    let mut copier = Copier { report, linked, buffer, stop };
     copier.directory(from, to, true)?;
     Ok(copier.report)
 }
 
-struct Copier {
+struct Copier<'a> {
     report: CopyReport,
     /// Where inodes with several names were copied to.
     linked: HashMap<(u64, u64), PathBuf>,
     buffer: Vec<u8>,
+    stop: Stop<'a>,
 }
 
-impl Copier {
+impl Copier<'_> {
+    fn check(&self) -> Result<()> {
+        let signal = || interrupted().unwrap_or(SIGTERM);
+        if (self.stop)() {
+            Err(Error::Interrupted { operation: "the copy of a tree", signal: signal() })
+        } else {
+            Ok(())
+        }
+    }
+
     fn directory(&mut self, from: &Path, to: &Path, is_root: bool) -> Result<()> {
         for entry in fs::read_dir(from).map_err(Error::std("list", from))? {
-            check_interrupted("the copy of a tree")?;
+            self.check()?;
             let name = entry.map_err(Error::std("list", from))?.file_name();
             if is_root && name == "lost+found" {
                 continue;
@@ -137,6 +152,7 @@ impl Copier {
     fn bytes(&mut self, source: &mut File, target: &mut File, len: u64, (from, to): (&Path, &Path)) -> Result<()> {
         let mut source = source.take(len);
         loop {
+            self.check()?;
             let got = match source.read(&mut self.buffer) {
                 Ok(0) => return Ok(()),
                 Ok(got) => got,

@@ -106,13 +106,37 @@ pub enum Error {
         /// The directory.
         dir: PathBuf,
     },
+    /// The kernel has a free loop device, but this process has no node for it.
+    #[error("there is no loop device to attach {} to: {} does not exist", image.display(), node.display())]
+    NoLoopDevice {
+        /// The image.
+        image: PathBuf,
+        /// The free device.
+        node: PathBuf,
+    },
     /// A device is used by something else; never forced.
-    #[error("{} is in use: {by}; it was not touched", device.display())]
+    #[error("{} is in use and was not touched: {by}", device.display())]
     DeviceInUse {
-        /// The device.
+        /// The device or file.
         device: PathBuf,
-        /// Who uses it: mount points, swap, holders.
+        /// Each use, as a sentence.
         by: String,
+    },
+    /// The program that knows foreign signatures is missing, and formatting was not forced.
+    #[error("cannot find out whether {} holds something: {tool} is not installed", device.display())]
+    SignatureToolMissing {
+        /// The device or file.
+        device: PathBuf,
+        /// The program.
+        tool: &'static str,
+    },
+    /// A path leads to something that cannot be claimed.
+    #[error("{} is {found}", path.display())]
+    WrongKind {
+        /// The path.
+        path: PathBuf,
+        /// What it leads to.
+        found: &'static str,
     },
     /// A device holds something, and formatting was not forced.
     #[error("{} holds {found}; it was not touched", device.display())]
@@ -148,6 +172,18 @@ pub enum Error {
         /// Why not.
         why: &'static str,
     },
+    /// A word for mkfs that could touch something else than the device.
+    #[error("mkfs of {file_system}: {word:?} {problem}")]
+    MkfsWord {
+        /// The file system.
+        file_system: FileSystemKind,
+        /// The word.
+        word: String,
+        /// What is wrong with it.
+        problem: String,
+        /// The options that are allowed.
+        allowed: String,
+    },
     /// A mount option that would work against the volume.
     #[error("mount option {option:?} {problem}")]
     MountOption {
@@ -179,6 +215,16 @@ pub enum Error {
         path: PathBuf,
         /// Its owner.
         uid: u32,
+    },
+    /// Another user could change a directory that decides what this user's processes write and remove.
+    #[error("{} is not used: {} {problem}", path.display(), component.display())]
+    UnsafeDirectory {
+        /// The directory.
+        path: PathBuf,
+        /// The component of its path.
+        component: PathBuf,
+        /// What is wrong with the component.
+        problem: String,
     },
     /// A journal cannot be read.
     #[error("{} line {line}: {problem}", path.display())]
@@ -252,18 +298,26 @@ impl Error {
             | Error::NotEnoughSpace { .. }
             | Error::NotInMemory { .. }
             | Error::DeviceInUse { .. }
+            | Error::SignatureToolMissing { .. }
             | Error::HasSignature { .. }
             | Error::OwnerAlive { .. }
             | Error::LeftOvers { .. }
             | Error::TwinMounted { .. }
+            | Error::NoLoopDevice { .. }
+            | Error::UnsafeDirectory { .. }
             | Error::ForeignJournal { .. } => ErrorKind::Environment,
             Error::MountOption { .. }
+            | Error::MkfsWord { .. }
             | Error::NotABlockDevice { .. }
+            | Error::WrongKind { .. }
             | Error::VolumeTooSmall { .. }
             | Error::NoRoom { .. }
             | Error::ImageTooLarge { .. } => ErrorKind::Usage,
             Error::Io { source, .. } => match source.kind() {
-                io::ErrorKind::PermissionDenied | io::ErrorKind::StorageFull => ErrorKind::Environment,
+                io::ErrorKind::PermissionDenied
+                | io::ErrorKind::StorageFull
+                | io::ErrorKind::QuotaExceeded
+                | io::ErrorKind::ReadOnlyFilesystem => ErrorKind::Environment,
                 _ => ErrorKind::Failed,
             },
             Error::Disk(senesce_vdisk::Error::Device { .. }) => ErrorKind::Usage,
@@ -303,10 +357,26 @@ impl Error {
                 format!("make the volume {most} or smaller; images are sparse, but their metadata are not")
             }
             Error::NotInMemory { .. } => "use /dev/shm, or mount a tmpfs there".to_owned(),
-            Error::DeviceInUse { .. } => "unmount it first, or name another device; --force does not help".to_owned(),
+            Error::DeviceInUse { .. } => {
+                "end that use first (umount, losetup --detach), or name another device; --force does not help"
+                    .to_owned()
+            }
+            Error::MkfsWord { allowed, .. } => format!("allowed are {allowed}; mkfs formats nothing but the volume"),
+            Error::SignatureToolMissing { .. } => {
+                "apt-get install util-linux; or, if its contents may be destroyed, say so with --force".to_owned()
+            }
+            Error::WrongKind { .. } => "name a regular file or a block device itself".to_owned(),
             Error::HasSignature { .. } => "if its contents may be destroyed, say so with --force".to_owned(),
             Error::NotABlockDevice { .. } => "name a block device such as /dev/sdb, or use an image".to_owned(),
             Error::OwnerAlive { pid, .. } => format!("wait for process {pid} to end, or stop it: kill {pid}"),
+            Error::NoLoopDevice { .. } => {
+                "detach loop devices that nothing uses (losetup lists them), or give the container more of them"
+                    .to_owned()
+            }
+            Error::UnsafeDirectory { component, .. } => format!(
+                "let only you and root write {}, or name another directory for the list of runs: SENESCE_REGISTRY=DIR",
+                component.display()
+            ),
             Error::ForeignJournal { uid, .. } => format!("let user {uid} run `senesce clean`"),
             Error::Disk(senesce_vdisk::Error::NotStarted { .. }) => {
                 "a disk in virtual time needs FUSE (/dev/fuse) and root; without device in the plan neither is used"
@@ -340,6 +410,16 @@ impl Error {
     pub(crate) fn std(operation: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
         let path = path.into();
         move |source| Error::Io { operation, path, source }
+    }
+
+    /// Whether the system said that there is no such file.
+    pub(crate) fn is_not_found(&self) -> bool {
+        matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// Whether the system refused it for want of a right.
+    pub(crate) fn is_denied(&self) -> bool {
+        matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
     }
 
     /// Whether the system said that the thing is busy.

@@ -33,6 +33,7 @@ mod custodian;
 mod error;
 mod host;
 mod mkfs;
+mod mkfs_words;
 mod read_only;
 mod room;
 mod signals;
@@ -43,19 +44,21 @@ mod volume;
 
 pub use copy::{CopyReport, copy_attributes, copy_tree};
 pub use custodian::{
-    CleanAction, Custodian, JOURNAL_FILE_NAME, MountSource, Outcome, Registry, Resource, ResourceId, RunCleaned, clean,
+    CleanAction, CleanMode, Custodian, JOURNAL_FILE_NAME, MountSource, Outcome, Registry, Resource, ResourceId,
+    RunCleaned, check_place, clean,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use host::{
-    DeviceNumber, DeviceStat, DiskServer, EngineConfig, EngineServer, EngineWhat, FileId, Host, LinuxHost, LoopDevice,
-    MountEntry, MountOptions, ProcessId, ToolOutput, cached_pages, parse_mount_options, parse_mountinfo,
-    set_idle_priority,
+    Claim, DeviceNumber, DeviceStat, DiskServer, EngineConfig, EngineServer, EngineWhat, FileId, HeldDevice, Host,
+    LinuxHost, LoopDevice, Medium, MediumKind, MountEntry, MountOptions, ProcessId, Purpose, SeenMount, ToolOutput,
+    Use, cached_pages, find_medium, list_mounts, parse_mount_options, parse_mountinfo, set_idle_priority,
 };
 pub use mkfs::plan_mkfs;
+pub use mkfs_words::check_mkfs_words;
 pub use read_only::ReadOnlyMount;
 pub use room::{check_room, check_size};
 pub use senesce_vdisk::{Pace, TimeReport};
-pub use signals::{check_interrupted, install_signal_cleanup, interrupted};
+pub use signals::{check_interrupted, install_signal_cleanup, interrupted, is_interrupted};
 pub use signature::{SCAN_BYTES, Signature, find_signatures};
 pub use spec::{Backend, FileSystemKind, Slot, Uuid, VirtualDevice, VolumeSpec};
 pub use superblock::{SuperblockIdentity, read_superblock, read_used_bytes};

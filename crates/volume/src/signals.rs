@@ -59,6 +59,11 @@ pub fn interrupted() -> Option<i32> {
     Some(FIRST.load(Ordering::SeqCst)).filter(|&signal| signal != 0)
 }
 
+/// Whether a signal asked for an end: a [`senesce_core::Stop`].
+pub fn is_interrupted() -> bool {
+    interrupted().is_some()
+}
+
 /// The same as an error, for loops that use `?`.
 pub fn check_interrupted(operation: &'static str) -> Result<()> {
     interrupted().map_or(Ok(()), |signal| Err(Error::Interrupted { operation, signal }))

@@ -3,6 +3,9 @@
 /// How much of the start, and of the end, of a device is to be given to [`find_signatures`].
 pub const SCAN_BYTES: usize = 128 << 10;
 
+/// How much of the start, and of the end, of a device must be zeros for it to count as empty.
+pub(crate) const EDGE_BYTES: usize = 1 << 20;
+
 /// A known mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signature {
@@ -12,7 +15,10 @@ pub struct Signature {
     pub offset: usize,
 }
 
-/// Marks at fixed offsets from the start. Sources: each format's own documentation, and util-linux's list of them.
+/// Marks at fixed offsets from the start: those that `inspect` names, those of senesce, and those that libblkid finds only
+/// beside more of a superblock, of which a damaged device may have lost the rest. libblkid knows the others.
+///
+/// Sources: each format's own documentation, and util-linux's list of them.
 const AT_START: &[(usize, &[u8], &str)] = &[
     (1080, b"\x53\xef", "an ext2, ext3 or ext4 file system"),
     (0, b"XFSB", "an XFS file system"),
@@ -21,8 +27,18 @@ const AT_START: &[(usize, &[u8], &str)] = &[
     (1030, b"\x34\x34", "a NILFS2 file system"),
     (0, b"\x3a\xff\x26\xed", "a bcache device"),
     (4120, b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca", "a bcache or bcachefs device"),
-    (32_768, b"JFS1", "a JFS file system"),
+    (4120, b"\xc6\x85\x73\xf6\x66\xce\x90\xa9", "a bcachefs file system"),
+    (3, b"-FVE-FS-", "a BitLocker volume"),
+    (512, b"!Stra0tis\x86\xff\x02^\x41rh", "a Stratis block device"),
+    (4608, b"!Stra0tis\x86\xff\x02^\x41rh", "a Stratis block device"),
+    (32, b"NXSB", "an APFS container"),
+    (32_769, b"BEA01", "a UDF file system"),
+    (0, b"integrt\0", "a dm-integrity device"),
     (65_588, b"ReIsEr", "a ReiserFS file system"),
+    (8192, b"\x49\xe8\x95\xf9", "an HPFS file system"),
+    (0, b"\x0b\xe5\xa9\x41", "an SGI disk label"),
+    (512, b"\x57\x45\x56\x82", "a BSD disk label"),
+    (32_768, b"JFS1", "a JFS file system"),
     (1024, b"\xe2\xe1\xf5\xe0", "an EROFS file system"),
     (0, b"hsqs", "a squashfs file system"),
     (32_769, b"CD001", "an ISO 9660 file system"),
@@ -32,7 +48,15 @@ const AT_START: &[(usize, &[u8], &str)] = &[
     (82, b"FAT32", "a FAT (vfat) file system"),
     (4086, b"SWAPSPACE2", "a swap area"),
     (4086, b"SWAP-SPACE", "a swap area"),
+    (8182, b"SWAPSPACE2", "a swap area"),
+    (16_374, b"SWAPSPACE2", "a swap area"),
+    (32_758, b"SWAPSPACE2", "a swap area"),
     (65_526, b"SWAPSPACE2", "a swap area"),
+    (4086, b"S1SUSPEND", "the memory of a hibernated machine"),
+    (4086, b"S2SUSPEND", "the memory of a hibernated machine"),
+    (4086, b"ULSUSPEND", "the memory of a hibernated machine"),
+    (4086, b"LINHIB0001", "the memory of a hibernated machine"),
+    (0, b"\xed\xc3\x02\xe9\x98\x56\xe5\x0c", "the memory of a hibernated machine"),
     (0, b"SNSCdriv", "a drive of a garden of senesce"),
     (0, b"SNSClog\0", "the log of a garden of senesce"),
     (0, b"SNSCevrg", "an evergreen of senesce"),
@@ -46,6 +70,16 @@ const AT_START: &[(usize, &[u8], &str)] = &[
     (0, b"\xfc\x4e\x2b\xa9", "a member of a RAID array"),
     (4096, b"\xfc\x4e\x2b\xa9", "a member of a RAID array"),
     (510, b"\x55\xaa", "an MBR partition table or a boot sector"),
+];
+
+/// Marks at fixed distances from the end.
+const AT_END: &[(usize, &[u8], &str)] = &[
+    (512, b"EFI PART", "the copy of a GPT partition table"),
+    (4096, b"EFI PART", "the copy of a GPT partition table"),
+    (512, b"DPTM", "a member of an Adaptec RAID array"),
+    (416, b"\x00\x00\xfd\x2f", "a member of a Silicon Image RAID array"),
+    (5600, b"\xf0\x16\x78\x5a", "a member of a HighPoint RAID array"),
+    (4036, b"\x83\x74\x02\x67", "the metadata of DRBD"),
 ];
 
 /// Finds marks in the first and the last [`SCAN_BYTES`] of a device (both shorter on a small one).
@@ -64,9 +98,9 @@ pub fn find_signatures(start: &[u8], end: &[u8]) -> Vec<Signature> {
     if start.get(16 << 10..32 << 10).is_some_and(|label| label.windows(8).any(|at| at == &b"pool_guid"[..8])) {
         found.push(Signature { holds: "a ZFS label", offset: 16 << 10 });
     }
-    for back in [512, 4096] {
-        if let Some(offset) = end.len().checked_sub(back).filter(|&offset| has(end, offset, b"EFI PART")) {
-            found.push(Signature { holds: "the copy of a GPT partition table", offset });
+    for &(back, mark, holds) in AT_END {
+        if let Some(offset) = end.len().checked_sub(back).filter(|&offset| has(end, offset, mark)) {
+            found.push(Signature { holds, offset });
         }
     }
     // RAID metadata 0.90 and 1.0 lie 64..128 KiB and 8..12 KiB before the end, aligned to 4 KiB at least.
@@ -76,6 +110,15 @@ pub fn find_signatures(start: &[u8], end: &[u8]) -> Vec<Signature> {
         }
     }
     found
+}
+
+/// Names the marks of the first and last [`EDGE_BYTES`] of a device; none if there are none.
+pub(crate) fn describe_content(start: &[u8], end: &[u8]) -> Option<String> {
+    let start = &start[..start.len().min(SCAN_BYTES)];
+    let end = &end[end.len().saturating_sub(SCAN_BYTES)..];
+    let found = find_signatures(start, end);
+    let names: Vec<&str> = found.iter().map(|signature| signature.holds).collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 #[cfg(test)]

@@ -4,33 +4,59 @@ use std::path::Path;
 
 use super::{
     CleanAction,
-    journal::{Entry, Journal},
-    keeper::remove_home,
-    release::{abort_if_unserved, release},
+    journal::{Entry, Held, Journal},
+    keeper::{remove_home, token_of},
+    release::{abort_if_unserved, preview, release},
 };
 use crate::{Error, Result, host::Host};
 
-/// Removes what a killed run, whose journal is in `dir`, has left: mounts, loop devices, images, temporary files,
-/// and nothing else. Everything is identified before it is touched.
+/// Whether cleaning acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CleanMode {
+    /// Removes what is proved to be the run's.
+    Act,
+    /// Only says what it would remove. Nothing changes, also not the journal.
+    DryRun,
+}
+
+/// Removes what a killed run, whose journal is in `dir`, has left: mounts, loop devices, images, temporary files, processes,
+/// and nothing else. The journal only says where to search. Before each act, the machine itself must show that the thing is
+/// the run's: a journal can be forged.
 ///
-/// Out: what was done, in order (the reverse of acquiring). Empty if there was nothing to do, such as the second
+/// Out: each act, in order (the reverse of acquiring). Empty if there was nothing to do, such as the second
 /// time. What failed stays in the journal and is tried again the next time.
 ///
-/// Errors: the run still lives ([`Error::OwnerAlive`]); the journal is another user's; the journal is damaged other than at its end.
-pub fn clean(host: &dyn Host, dir: &Path) -> Result<Vec<CleanAction>> {
-    let Some((mut journal, state)) = Journal::open_existing(dir)? else { return Ok(Vec::new()) };
-    if let Some(owner) = state.owner.as_ref().filter(|owner| host.is_alive(owner)) {
+/// Errors: the run is alive ([`Error::OwnerAlive`]); the journal is another user's; it is damaged other than at its end;
+/// its token is not its owner's.
+pub fn clean(host: &dyn Host, dir: &Path, mode: CleanMode) -> Result<Vec<CleanAction>> {
+    let Some((mut journal, mut state)) = Journal::open_existing(dir)? else { return Ok(Vec::new()) };
+    // Without a whole line nothing was acquired, and it may be no journal of ours.
+    let Some(owner) = &state.owner else { return Ok(Vec::new()) };
+    let token = token_of(owner);
+    if state.token != token {
+        let problem = format!("the token {:?} is not its owner's ({token}): senesce did not write this", state.token);
+        return Err(Error::Journal { path: journal.path().to_owned(), line: 1, problem });
+    }
+    if host.is_alive(owner) {
         return Err(Error::OwnerAlive { journal: journal.path().to_owned(), pid: owner.pid });
     }
-    if state.owner.is_none() {
-        // Not a whole line yet: nothing was acquired, and it may be no journal of ours.
-        return Ok(Vec::new());
+    if let Some(old) = &state.place {
+        let new = std::fs::canonicalize(dir).map_err(Error::std("look up", dir))?;
+        let moved = |held: Held| Held { resource: held.resource.moved(old, &new), ..held };
+        state.held = state.held.into_iter().map(moved).collect();
     }
-    journal.cut_to(&state)?;
+    if mode == CleanMode::DryRun {
+        let look = |held: &Held| CleanAction {
+            resource: held.resource.clone(),
+            outcome: preview(host, &held.resource, held.file, &token),
+        };
+        return Ok(state.held.iter().rev().map(look).collect());
+    }
+    journal.cut_to(state.whole_bytes)?;
     let mut actions = Vec::new();
     for held in state.held.iter().rev() {
-        abort_if_unserved(host, &held.resource, &state.held);
-        let outcome = release(host, &held.resource, held.file, &state.token);
+        abort_if_unserved(host, &held.resource, &state.held, &token);
+        let outcome = release(host, &held.resource, held.file, &token);
         let action = CleanAction { resource: held.resource.clone(), outcome };
         if !action.is_failure() {
             journal.append(&Entry::Release { id: held.id })?;

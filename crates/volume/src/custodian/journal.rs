@@ -4,15 +4,21 @@
 //! acquiring begins after the sync. A torn line anywhere else is damage and is refused.
 
 use std::{
-    fs::{File, OpenOptions},
-    io::{Read, Write},
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    ffi::OsStr,
+    fs::File,
+    io::Write,
+    os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
 };
 
+use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
-use super::{Resource, keeper::ResourceId};
+use super::{
+    Resource,
+    keeper::ResourceId,
+    private_dir::{open_regular, read_bounded},
+};
 use crate::{
     Error, Result,
     host::{FileId, ProcessId},
@@ -23,11 +29,11 @@ pub const JOURNAL_FILE_NAME: &str = "resources.ndjson";
 
 /// The journal's version; all earlier ones are read for ever. Version 2 added disks in virtual time, version 3 the boot of
 /// their processes, version 4 mounts that record and homes, version 5 mounts of engines, version 6 the processes that serve
-/// them.
-pub(super) const VERSION: u32 = 6;
+/// them, version 7 the journal's own place.
+pub(super) const VERSION: u32 = 7;
 
-/// A link in the journal's place could lead to any file.
-const NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+/// A journal has a few hundred bytes per resource. A longer file is none.
+const MOST_BYTES: u64 = 256 << 20;
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +47,9 @@ pub(super) enum Entry {
         /// The journal's directory holds nothing else, and goes when nothing is held any more. Since version 4.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         home: bool,
+        /// The journal's directory when the owner opened it: the directory can be moved. Since version 7.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        place: Option<PathBuf>,
     },
     /// A resource will be acquired after this line.
     Acquire { id: ResourceId, resource: Resource },
@@ -70,6 +79,8 @@ pub(super) struct State {
     pub token: String,
     /// The directory is the journal's own.
     pub home: bool,
+    /// Where the directory was when the last owner opened the journal, if the owner wrote it down.
+    pub place: Option<PathBuf>,
     /// In the order of acquiring.
     pub held: Vec<Held>,
     /// Ids from here on are unused.
@@ -81,10 +92,11 @@ pub(super) struct State {
 impl State {
     pub(super) fn apply(&mut self, entry: Entry) {
         match entry {
-            Entry::Owner { process, token, home, .. } => {
+            Entry::Owner { process, token, home, place, .. } => {
                 self.owner = Some(process);
                 self.token = token;
                 self.home = home;
+                self.place = place;
             }
             Entry::Acquire { id, resource } => {
                 self.next_id = self.next_id.max(id.0 + 1);
@@ -133,6 +145,13 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<State> {
     Ok(state)
 }
 
+/// A journal is only ever read and appended to.
+const FLAGS: OFlags = OFlags::RDWR.union(OFlags::APPEND);
+
+fn open_dir(dir: &Path) -> rustix::io::Result<OwnedFd> {
+    rustix::fs::open(dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+}
+
 /// An open journal.
 #[derive(Debug)]
 pub(super) struct Journal {
@@ -144,47 +163,39 @@ impl Journal {
     /// Opens or makes the journal of a run's directory, and reads it; a torn end is cut off.
     pub(super) fn open(dir: &Path) -> Result<(Self, State)> {
         let path = dir.join(JOURNAL_FILE_NAME);
-        let file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .custom_flags(NOFOLLOW)
-            .open(&path)
-            .map_err(Error::std("open the journal", &path))?;
+        let fd = open_dir(dir).map_err(Error::io("open", dir))?;
+        let file = open_regular(fd.as_fd(), OsStr::new(JOURNAL_FILE_NAME), FLAGS | OFlags::CREATE, &path)?;
         // The name must be durable too, or a power cut would hide what the run left.
-        File::open(dir).and_then(|dir| dir.sync_all()).map_err(Error::std("sync", dir))?;
+        rustix::fs::fsync(&fd).map_err(Error::io("sync", dir))?;
         Self::read(path, file)
     }
 
     /// Opens an existing journal; `None` if there is none.
     pub(super) fn open_existing(dir: &Path) -> Result<Option<(Self, State)>> {
         let path = dir.join(JOURNAL_FILE_NAME);
-        match OpenOptions::new().read(true).append(true).custom_flags(NOFOLLOW).open(&path) {
+        let opened = open_dir(dir)
+            .map_err(Error::io("open", dir))
+            .and_then(|fd| open_regular(fd.as_fd(), OsStr::new(JOURNAL_FILE_NAME), FLAGS, &path));
+        match opened {
             Ok(file) => Self::read(path, file).map(Some),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::std("open the journal", &path)(error)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
-    fn read(path: PathBuf, mut file: File) -> Result<(Self, State)> {
-        let metadata = file.metadata().map_err(Error::std("look up", &path))?;
-        if metadata.uid() != rustix::process::geteuid().as_raw() || metadata.mode() & 0o022 != 0 {
-            return Err(Error::ForeignJournal { path, uid: metadata.uid() });
-        }
+    fn read(path: PathBuf, file: File) -> Result<(Self, State)> {
         // Two cleaners at once would both act on what they read before.
         rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).map_err(Error::io("lock", &path))?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(Error::std("read the journal", &path))?;
+        let bytes = read_bounded(&file, &path, MOST_BYTES)?;
         let state = parse(&path, &bytes)?;
         Ok((Self { path, file }, state))
     }
 
     /// Cuts off a torn end, once it is known that nobody is writing it.
-    pub(super) fn cut_to(&self, state: &State) -> Result<()> {
+    pub(super) fn cut_to(&self, whole_bytes: u64) -> Result<()> {
         let io = |operation| Error::std(operation, &self.path);
-        if self.file.metadata().map_err(io("look up"))?.len() > state.whole_bytes {
-            self.file.set_len(state.whole_bytes).map_err(io("cut the torn end of"))?;
+        if self.file.metadata().map_err(io("look up"))?.len() > whole_bytes {
+            self.file.set_len(whole_bytes).map_err(io("cut the torn end of"))?;
             self.file.sync_data().map_err(io("sync"))?;
         }
         Ok(())
@@ -225,6 +236,15 @@ mod tests {
     const GOLDEN_4: &[u8] = include_bytes!("../../../../golden/volume/resources-v4.ndjson");
     const GOLDEN_5: &[u8] = include_bytes!("../../../../golden/volume/resources-v5.ndjson");
     const GOLDEN_6: &[u8] = include_bytes!("../../../../golden/volume/resources-v6.ndjson");
+    const GOLDEN_7: &[u8] = include_bytes!("../../../../golden/volume/resources-v7.ndjson");
+
+    #[test]
+    fn version_7_knows_where_the_journal_was() {
+        let state = parse(Path::new("golden"), GOLDEN_7).unwrap();
+        assert_eq!(state.place.as_deref(), Some(Path::new("/srv/run")));
+        let moved = state.held[0].resource.clone().moved(Path::new("/srv/run"), Path::new("/srv/moved"));
+        assert_eq!(moved.path(), Path::new("/srv/moved/volumes/full.1267-181cd-0b1b2f3a"));
+    }
 
     #[test]
     fn version_6_with_the_process_of_an_engine_is_read_for_ever() {
@@ -310,7 +330,7 @@ mod tests {
 
     #[test]
     fn the_golden_files_are_what_is_written() {
-        for line in [GOLDEN, GOLDEN_2, GOLDEN_3, GOLDEN_4, GOLDEN_5, GOLDEN_6]
+        for line in [GOLDEN, GOLDEN_2, GOLDEN_3, GOLDEN_4, GOLDEN_5, GOLDEN_6, GOLDEN_7]
             .concat()
             .split(|&byte| byte == b'\n')
             .filter(|line| !line.is_empty())

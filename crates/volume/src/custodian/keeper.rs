@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     CleanAction, Outcome, Resource,
     journal::{Entry, Journal, State},
+    private_dir::check_place,
     release::{abort_if_unserved, release},
 };
 use crate::{
@@ -65,9 +66,11 @@ impl Custodian {
         if !state.held.is_empty() {
             return Err(Error::LeftOvers { journal: journal.path().to_owned(), count: state.held.len() });
         }
-        journal.cut_to(&state)?;
+        journal.cut_to(state.whole_bytes)?;
         let token = token_of(&process);
-        let owner = Entry::Owner { version: super::journal::VERSION, process, token: token.clone(), home };
+        let place = std::fs::canonicalize(dir).map_err(Error::std("look up", dir))?;
+        let (version, place) = (super::journal::VERSION, Some(place));
+        let owner = Entry::Owner { version, process, token: token.clone(), home, place };
         journal.append(&owner)?;
         state.apply(owner);
         journal.unlock()?;
@@ -95,8 +98,9 @@ impl Custodian {
 
     /// Makes a directory of the run's own in `dir`, which goes with all in it; its name begins with `what`.
     ///
-    /// Errors: `dir` is not there or not writable.
+    /// Errors: `dir` is not there or not writable; another user prepared it ([`check_place`]).
     pub fn acquire_tree(&self, dir: &Path, what: &str) -> Result<(ResourceId, PathBuf)> {
+        check_place(dir)?;
         let dir = std::fs::canonicalize(dir).map_err(Error::std("look up", dir))?;
         let path = dir.join(format!("{what}.{}", self.token()));
         let (id, _) = self.acquire_file(Resource::Tree { path: path.clone() }, |host| host.create_dir(&path))?;
@@ -202,7 +206,7 @@ impl Inner {
         let all = self.books().state.held.clone();
         let mut actions = Vec::new();
         for held in all.iter().rev() {
-            abort_if_unserved(&*self.host, &held.resource, &all);
+            abort_if_unserved(&*self.host, &held.resource, &all, &self.token);
             let mut outcome = release(&*self.host, &held.resource, held.file, &self.token);
             if !matches!(outcome, Outcome::Failed { .. })
                 && let Err(error) = self.books().write(Entry::Release { id: held.id })
@@ -216,7 +220,7 @@ impl Inner {
 
     fn abort_if_unserved(&self, resource: &Resource) {
         let held = self.books().state.held.clone();
-        abort_if_unserved(&*self.host, resource, &held);
+        abort_if_unserved(&*self.host, resource, &held, &self.token);
     }
 
     /// Releases everything; a home of which nothing is left goes, too.
@@ -236,7 +240,7 @@ pub(super) fn token_of(process: &ProcessId) -> String {
     format!("{:x}-{:x}-{boot}", process.pid, process.start_ticks)
 }
 
-/// Removes a home and its journal, and nothing that somebody else put there. That it stays does no harm: it is empty.
+/// Removes a home and its journal, and nothing else in it. That it stays does no harm: it is empty.
 pub(super) fn remove_home(dir: &Path) {
     let _ = std::fs::remove_file(dir.join(super::JOURNAL_FILE_NAME)).and_then(|()| std::fs::remove_dir(dir));
 }

@@ -2,15 +2,20 @@
 //! `clean` after a kill.
 
 mod clean;
+#[cfg(test)]
+mod forged;
 mod journal;
 mod keeper;
+mod private_dir;
+mod proof;
 mod registry;
 mod release;
 mod resource;
 
-pub use clean::clean;
+pub use clean::{CleanMode, clean};
 pub use keeper::{Custodian, ResourceId};
 pub(crate) use keeper::{Lease, SharedEngine, SharedServer, release_everything};
+pub use private_dir::check_place;
 pub(crate) use registry::hash;
 pub use registry::{Registry, RunCleaned};
 pub use release::{CleanAction, Outcome};

@@ -1,78 +1,81 @@
-//! Where the runs of this machine are, so that cleaning needs no arguments.
+//! Lists the runs of this machine, so that cleaning needs no arguments.
 
 use std::{
+    ffi::{OsStr, OsString},
     fs,
-    io::Write,
-    os::unix::ffi::{OsStrExt, OsStringExt},
+    os::unix::ffi::OsStringExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use super::{
-    CleanAction, Custodian, JOURNAL_FILE_NAME, clean,
+    CleanAction, CleanMode, Custodian, JOURNAL_FILE_NAME, clean,
     keeper::{remove_home, token_of},
+    private_dir::{PrivateDir, bytes_of},
 };
 use crate::{
     Error, Result,
     host::{Host, ProcessId},
 };
 
-/// A directory with one small file per run, which holds the path of the run's directory, and with the homes of what has no
-/// directory of its own.
+/// A directory with one small file per run. The file holds the path of the run's directory. Work without a directory of its
+/// own has a *home* here.
+///
+/// Only this user can change the directory: each use of it checks the whole path.
 #[derive(Clone, Debug)]
 pub struct Registry {
     dir: PathBuf,
 }
 
-/// How the names of homes end.
+/// The end of a home's name.
 const HOME: &str = "home";
+/// The end of the name of a run's file.
+const RUN: &str = "run";
+/// No path that the kernel takes is longer.
+const MOST_PATH_BYTES: u64 = 4096;
 
 /// What cleaning did for one run.
 #[derive(Debug)]
 pub struct RunCleaned {
     /// The run's directory.
     pub dir: PathBuf,
-    /// What was done, or why nothing was (for example: the run still lives).
+    /// The acts, or why there were none (for example: the run is alive).
     pub result: Result<Vec<CleanAction>>,
 }
 
 impl Registry {
-    /// The registry in `dir`, such as `/var/tmp/senesce/runs`; made when first written to.
+    /// The registry in `dir`, such as `/var/lib/senesce/runs`. The first write creates the directory.
     pub fn new(dir: &Path) -> Self {
         Self { dir: dir.to_owned() }
     }
 
-    /// Adds a run. Call it before the run's custodian is opened. Adding one twice does nothing.
-    pub fn add(&self, run_dir: &Path) -> Result<()> {
-        let run_dir = fs::canonicalize(run_dir).map_err(Error::std("look up", run_dir))?;
-        fs::create_dir_all(&self.dir).map_err(Error::std("create the directory", &self.dir))?;
-        let path = self.file(&run_dir);
-        let partial = path.with_extension("partial");
-        let write = || -> std::io::Result<()> {
-            let mut file = fs::File::create(&partial)?;
-            file.write_all(run_dir.as_os_str().as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&partial, &path)?;
-            fs::File::open(&self.dir)?.sync_all()
-        };
-        write().map_err(Error::std("write", &path))
+    /// The registry's directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
     }
 
-    /// A custodian for what is no run: its journal has a directory here for as long as something is held.
+    /// Adds a run. Call it before the run's custodian is opened. Adding one twice does nothing.
     ///
-    /// Errors: the registry's directory cannot be written.
+    /// Errors: another user could change the registry; it cannot be written.
+    pub fn add(&self, run_dir: &Path) -> Result<()> {
+        let run_dir = fs::canonicalize(run_dir).map_err(Error::std("look up", run_dir))?;
+        PrivateDir::create(&self.dir)?.replace(&name_of(&run_dir), bytes_of(&run_dir))
+    }
+
+    /// A custodian for work without a directory of its own. Its journal has a directory here while something is held.
+    ///
+    /// Errors: another user could change the registry; it cannot be written.
     pub fn open_home(&self, host: Arc<dyn Host>) -> Result<Custodian> {
         let token = token_of(&host.this_process()?);
+        let registry = PrivateDir::create(&self.dir)?;
         for number in 0u32.. {
-            let dir = self.dir.join(format!("{token}.{number}.{HOME}"));
-            fs::create_dir_all(&self.dir).map_err(Error::std("create the directory", &self.dir))?;
-            match fs::create_dir(&dir) {
-                Ok(()) => {}
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
-                Err(error) => return Err(Error::std("create the directory", &dir)(error)),
+            let name = format!("{token}.{number}.{HOME}");
+            if !registry.create_dir(&name)? {
+                continue;
             }
+            let dir = self.dir.join(name);
             match Custodian::open_as(host.clone(), &dir, true) {
-                // Somebody who cleans took it for an empty one that a kill left.
+                // A cleaner took it for an empty one that a kill left.
                 Err(_) if !dir.exists() => {}
                 opened => return opened,
             }
@@ -87,43 +90,36 @@ impl Registry {
     }
 
     fn forget(&self, canonical: &Path) -> Result<()> {
-        let path = self.file(canonical);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::std("remove", &path)(error)),
-            _ => Ok(()),
+        match PrivateDir::open(&self.dir)? {
+            Some(registry) => registry.remove(&name_of(canonical)),
+            None => Ok(()),
         }
     }
 
     /// The directories of all runs, sorted.
     pub fn runs(&self) -> Result<Vec<PathBuf>> {
-        let entries = match fs::read_dir(&self.dir) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(Error::std("list", &self.dir)(error)),
-        };
+        let Some(registry) = PrivateDir::open(&self.dir)? else { return Ok(Vec::new()) };
         let mut runs = Vec::new();
-        for entry in entries {
-            let path = entry.map_err(Error::std("list", &self.dir))?.path();
-            if path.extension().is_some_and(|extension| extension == HOME) {
-                runs.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "run") {
-                let bytes = fs::read(&path).map_err(Error::std("read", &path))?;
-                runs.push(std::ffi::OsString::from_vec(bytes).into());
+        for name in registry.names()? {
+            match Path::new(&name).extension().and_then(OsStr::to_str) {
+                Some(HOME) => runs.push(self.dir.join(name)),
+                Some(RUN) => runs.push(OsString::from_vec(registry.read(&name, MOST_PATH_BYTES)?).into()),
+                _ => {}
             }
         }
         runs.sort();
         Ok(runs)
     }
 
-    /// Cleans every run that no longer lives, and forgets those of which nothing is left.
-    pub fn clean_all(&self, host: &dyn Host) -> Result<Vec<RunCleaned>> {
+    /// Cleans every run that is no longer alive, and forgets those of which nothing is left.
+    pub fn clean_all(&self, host: &dyn Host, mode: CleanMode) -> Result<Vec<RunCleaned>> {
         let mut all = Vec::new();
         for dir in self.runs()? {
-            let result = clean(host, &dir);
+            let result = clean(host, &dir, mode);
             let done = |actions: &Vec<CleanAction>| !actions.iter().any(CleanAction::is_failure);
-            if result.as_ref().is_ok_and(done) {
+            if mode == CleanMode::Act && result.as_ref().is_ok_and(done) {
                 if dir.extension().is_some_and(|extension| extension == HOME) {
-                    // Killed before there was a journal in it. That it is not empty, or gone, is as good.
+                    // A kill may have come before its journal. That it is not empty, or gone, is as good.
                     let _ = fs::remove_dir(&dir);
                     if is_begun(&dir) && !is_maker_alive(host, &dir)? {
                         remove_home(&dir);
@@ -136,39 +132,40 @@ impl Registry {
         }
         Ok(all)
     }
+}
 
-    /// One name per directory: the path itself, with what a name cannot hold escaped, or a hash if it is long.
-    fn file(&self, run_dir: &Path) -> PathBuf {
-        let mut name = String::new();
-        for &byte in run_dir.as_os_str().as_bytes() {
-            match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => name.push(char::from(byte)),
-                _ => name.push_str(&format!("%{byte:02x}")),
-            }
+/// One file name per directory: the path itself, with what a name cannot hold escaped, or a hash if it is long.
+fn name_of(run_dir: &Path) -> String {
+    let mut name = String::new();
+    for &byte in bytes_of(run_dir) {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => name.push(char::from(byte)),
+            _ => name.push_str(&format!("%{byte:02x}")),
         }
-        if name.len() > 200 {
-            // Stable, and a collision would only merge two runs' entries.
-            let hash = hash(name.as_bytes());
-            name = format!("{}%{hash:016x}", &name[name.len() - 160..]);
-        }
-        self.dir.join(format!("{name}.run"))
     }
+    if name.len() > 200 {
+        // Stable, and a collision would only merge the entries of two runs.
+        let hash = hash(name.as_bytes());
+        name = format!("{}%{hash:016x}", &name[name.len() - 160..]);
+    }
+    format!("{name}.{RUN}")
 }
 
 /// Whether a home's journal has no whole line yet, so that nothing was acquired.
 fn is_begun(home: &Path) -> bool {
-    fs::read(home.join(JOURNAL_FILE_NAME)).is_ok_and(|journal| !journal.contains(&b'\n'))
+    let journal = PrivateDir::open(home).ok().flatten().map(|home| home.read(OsStr::new(JOURNAL_FILE_NAME), 1 << 16));
+    journal.is_some_and(|journal| journal.is_ok_and(|journal| !journal.contains(&b'\n')))
 }
 
-/// Whether the process in a home's name may live: it may be about to write its first line. Of a name that is none of ours it
-/// counts as alive.
+/// Whether the process in a home's name may be alive: it may be about to write its first line. A name that senesce did not
+/// make counts as alive.
 fn is_maker_alive(host: &dyn Host, home: &Path) -> Result<bool> {
     let name = home.file_name().unwrap_or_default().to_string_lossy();
     let Some((token, _)) = name.split_once('.') else { return Ok(true) };
     let mut parts = token.split('-').map(|part| u64::from_str_radix(part, 16));
     let (Some(Ok(pid)), Some(Ok(start_ticks))) = (parts.next(), parts.next()) else { return Ok(true) };
     let Ok(pid) = u32::try_from(pid) else { return Ok(true) };
-    // Only a process of this boot can live.
+    // Only a process of this boot can be alive.
     let process = ProcessId { pid, start_ticks, ..host.this_process()? };
     Ok(token_of(&process) == token && host.is_alive(&process))
 }
@@ -205,6 +202,49 @@ mod tests {
     }
 
     #[test]
+    fn a_link_with_a_predictable_name_is_not_followed() {
+        let temp = tempfile::tempdir().unwrap();
+        let (runs, run, precious) = (temp.path().join("runs"), temp.path().join("run"), temp.path().join("precious"));
+        fs::create_dir(&run).unwrap();
+        fs::write(&precious, "precious").unwrap();
+        let registry = Registry::new(&runs);
+        registry.add(&run).unwrap();
+        let name = fs::read_dir(&runs).unwrap().next().unwrap().unwrap().file_name().into_string().unwrap();
+        // The names that a writer may use for a file that is not whole yet.
+        for partial in [format!("{name}.partial"), name.replace(".run", ".partial")] {
+            std::os::unix::fs::symlink(&precious, runs.join(partial)).unwrap();
+        }
+        registry.add(&run).unwrap();
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
+        fs::remove_file(runs.join(&name)).unwrap();
+        std::os::unix::fs::symlink(&precious, runs.join(&name)).unwrap();
+        assert!(registry.runs().is_err(), "a link is no entry");
+    }
+
+    #[test]
+    fn a_registry_of_another_user_is_neither_read_nor_written() {
+        if !senesce_testkit::root_or_skip("giving files to another user") {
+            return;
+        }
+        let temp = tempfile::tempdir().unwrap();
+        let runs = temp.path().join("runs");
+        fs::create_dir(&runs).unwrap();
+        std::os::unix::fs::chown(&runs, Some(65_534), None).unwrap();
+        let registry = Registry::new(&runs);
+        let host = Arc::new(FakeHost::default());
+        for refused in [
+            registry.add(temp.path()).unwrap_err(),
+            registry.open_home(host.clone()).unwrap_err(),
+            registry.runs().unwrap_err(),
+            registry.remove(temp.path()).unwrap_err(),
+            registry.clean_all(&*host, CleanMode::Act).unwrap_err(),
+        ] {
+            assert!(matches!(refused, Error::UnsafeDirectory { .. }) && refused.is_environment(), "{refused}");
+        }
+        assert!(fs::read_dir(&runs).unwrap().next().is_none());
+    }
+
+    #[test]
     fn a_home_goes_with_what_it_lists_at_its_end_and_after_a_kill() {
         let temp = tempfile::tempdir().unwrap();
         let registry = Registry::new(&temp.path().join("runs"));
@@ -223,10 +263,13 @@ mod tests {
             drop(opened_beside);
             if is_killed {
                 std::mem::forget(custodian);
-                assert!(matches!(registry.clean_all(&*host).unwrap()[0].result, Err(Error::OwnerAlive { .. })));
+                assert!(matches!(
+                    registry.clean_all(&*host, CleanMode::Act).unwrap()[0].result,
+                    Err(Error::OwnerAlive { .. })
+                ));
                 host.owner_lives.store(false, Ordering::SeqCst);
                 fs::create_dir(temp.path().join("runs/1-1-b.0.home")).unwrap();
-                let mut cleaned = registry.clean_all(&*host).unwrap();
+                let mut cleaned = registry.clean_all(&*host, CleanMode::Act).unwrap();
                 cleaned.retain(|cleaned| !cleaned.result.as_ref().unwrap().is_empty());
                 let actions = cleaned.remove(0).result.unwrap();
                 let told: Vec<String> = actions.iter().map(ToString::to_string).collect();
@@ -258,12 +301,12 @@ mod tests {
         for journal in ["", "{\"event\":\"own"] {
             [&ours, other_boot, foreign].iter().for_each(|name| make(name, journal));
             host.owner_lives.store(true, Ordering::SeqCst);
-            registry.clean_all(&host).unwrap();
+            registry.clean_all(&host, CleanMode::Act).unwrap();
             let mut left = [&*ours, foreign];
             left.sort_unstable();
             assert_eq!(homes(), left, "it may be about to write");
             host.owner_lives.store(false, Ordering::SeqCst);
-            registry.clean_all(&host).unwrap();
+            registry.clean_all(&host, CleanMode::Act).unwrap();
             assert_eq!(homes(), [foreign]);
         }
     }

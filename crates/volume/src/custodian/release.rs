@@ -9,9 +9,13 @@ use std::{
     time::Duration,
 };
 
-use senesce_vdisk::{Footprint, Released, ServeConfig};
+use senesce_vdisk::{DiskMount, Footprint, Identity, ServeConfig};
 
-use super::{MountSource, Resource, disk_mark, journal::Held};
+use super::{
+    MountSource, Resource, disk_mark,
+    journal::Held,
+    proof::{Found, is_disk_ours, prove_files, prove_loops, prove_marked, prove_mounts, prove_path, refuse_name},
+};
 use crate::{
     Result,
     host::{DeviceNumber, FileId, Host, ProcessId},
@@ -22,12 +26,22 @@ use crate::{
 pub enum Outcome {
     /// It was removed, or put back to what it was.
     Removed,
+    /// It was removed, and the processes that served it had to be killed.
+    Killed {
+        /// Their numbers.
+        pids: Vec<u32>,
+    },
     /// The mount was in use for so long that it was only detached from the tree; the kernel ends it with its last
     /// user.
     DetachedLazily,
     /// Nothing was there.
     AlreadyGone,
-    /// Something else is there now; it was not touched.
+    /// It is there and is the owner's. A dry run removes nothing.
+    WouldRemove {
+        /// What would be removed, where that is not the resource's own path.
+        what: String,
+    },
+    /// Something else is there, or nothing proves that this is the owner's. It was not touched.
     NotOurs {
         /// What was found.
         why: String,
@@ -74,9 +88,15 @@ impl fmt::Display for CleanAction {
         }?;
         match &self.outcome {
             Outcome::Removed => f.write_str(": removed"),
+            Outcome::Killed { pids } => {
+                let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+                write!(f, ": removed; process {} was killed", pids.join(", "))
+            }
+            Outcome::WouldRemove { what } if what.is_empty() => f.write_str(": would be removed"),
+            Outcome::WouldRemove { what } => write!(f, ": {what} would be removed"),
             Outcome::DetachedLazily => f.write_str(": was busy, detached; goes with its last user"),
             Outcome::AlreadyGone => f.write_str(": already gone"),
-            Outcome::NotOurs { why } => write!(f, ": left alone, it is not ours: {why}"),
+            Outcome::NotOurs { why } => write!(f, ": left alone, nothing proves that it is ours: {why}"),
             Outcome::Failed { why } => write!(f, ": STILL THERE: {why}"),
         }
     }
@@ -86,62 +106,74 @@ impl fmt::Display for CleanAction {
 const TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Removes `resource` if it is there and ours. `file` is its confirmed identity, `token` the mark in the names that
-/// its run made.
+/// Removes `resource` if it is there and proved to be the owner's. `file` is its confirmed identity, `token` the mark in the
+/// names that the owner gave.
 pub(super) fn release(host: &dyn Host, resource: &Resource, file: Option<FileId>, token: &str) -> Outcome {
     let result = match resource {
         Resource::File { path } => release_file(host, path, file, token),
         Resource::Directory { path } => release_dir(host, path, file, token, |path| host.remove_dir(path)),
         Resource::Tree { path } => release_dir(host, path, file, token, |path| host.remove_tree(path)),
-        Resource::Files { dir } => release_files(host, dir, token),
+        Resource::Files { dir } => prove_files(host, dir, token).and_then(|found| {
+            act(found, |ours| ours.iter().try_for_each(|path| host.remove_file(path)).map(|()| Outcome::Removed))
+        }),
         Resource::Loop { file, .. } => {
-            release_loops(host, || host.loops_backed_by(*file), |device| host.detach_loop(device))
+            release_loops(host, || prove_loops(host, *file, token), |device| host.detach_loop(device))
         }
-        Resource::VirtualDisk { footprint } => release_disk(host, footprint),
+        Resource::VirtualDisk { footprint } => release_disk(host, footprint, token),
         Resource::DiskLoop { mark, .. } => {
-            release_loops(host, || host.loops_marked(mark), |device| host.detach_disk(device))
+            release_loops(host, || prove_marked(host, mark, token), |device| host.detach_disk(device))
         }
         Resource::ReadAhead { device, number, kib } => release_read_ahead(host, device, *number, *kib),
-        Resource::Mount { point, source } => release_mount(host, point, source),
-        Resource::Engine { point, name, server } => release_engine(host, point, name, server.as_ref()),
+        Resource::Mount { point, source } => release_mount(host, point, source, token),
+        Resource::Engine { point, name, server } => release_engine(host, point, name, server.as_ref(), token),
     };
-    result.unwrap_or_else(|error| {
-        let source = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
-        Outcome::Failed { why: format!("{error}{source}") }
-    })
+    result.unwrap_or_else(|error| Outcome::Failed { why: with_cause(&error) })
 }
 
-fn release_path(
-    host: &dyn Host,
-    path: &Path,
-    file: Option<FileId>,
-    token: &str,
-    remove: impl FnOnce(&Path) -> Result<()>,
-) -> Result<Outcome> {
-    let Some(found) = host.file_id(path)? else { return Ok(Outcome::AlreadyGone) };
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let is_ours = match file {
-        Some(file) => found == file,
-        // Killed between making it and writing down its number: the token in the name is nobody else's.
-        None => !token.is_empty() && name.contains(token),
+/// Says what [`release`] would do. Changes nothing.
+pub(super) fn preview(host: &dyn Host, resource: &Resource, file: Option<FileId>, token: &str) -> Outcome {
+    let list = |paths: Vec<PathBuf>| {
+        let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        Ok(Outcome::WouldRemove { what: names.join(", ") })
     };
-    if !is_ours {
-        let why = format!("{} is another file now (inode {})", path.display(), found.inode);
-        return Ok(Outcome::NotOurs { why });
-    }
-    remove(path)?;
-    Ok(Outcome::Removed)
+    let result = match resource {
+        Resource::File { path } | Resource::Directory { path } | Resource::Tree { path } => {
+            prove_path(host, path, file, token).and_then(|found| act(found, |()| list(Vec::new())))
+        }
+        Resource::Files { dir } => prove_files(host, dir, token).and_then(|found| act(found, list)),
+        Resource::Loop { file, .. } => prove_loops(host, *file, token).and_then(|found| act(found, list)),
+        Resource::DiskLoop { mark, .. } => prove_marked(host, mark, token).and_then(|found| act(found, list)),
+        Resource::Mount { point, source } => {
+            prove_mounts(host, point, source, token).and_then(|found| act(found, list))
+        }
+        Resource::Engine { point, name, .. } => {
+            let source = MountSource::Engine { name: name.clone() };
+            prove_mounts(host, point, &source, token).and_then(|found| act(found, list))
+        }
+        Resource::VirtualDisk { footprint } => Ok(match refuse_name(&footprint.name, token) {
+            Some(why) => Outcome::NotOurs { why },
+            None => Outcome::WouldRemove { what: "what is left of it".to_owned() },
+        }),
+        Resource::ReadAhead { device, number, .. } => host.device_number(device).map(|found| match found {
+            Some(found) if found == *number => Outcome::WouldRemove { what: "the setting".to_owned() },
+            _ => Outcome::AlreadyGone,
+        }),
+    };
+    result.unwrap_or_else(|error| Outcome::Failed { why: with_cause(&error) })
 }
 
-fn release_files(host: &dyn Host, dir: &Path, token: &str) -> Result<Outcome> {
-    let is_ours = |path: &PathBuf| {
-        !token.is_empty() && path.file_name().is_some_and(|name| name.to_string_lossy().contains(token))
-    };
-    let ours: Vec<PathBuf> = host.list(dir)?.into_iter().filter(is_ours).collect();
-    for path in &ours {
-        host.remove_file(path)?;
+fn with_cause(error: &crate::Error) -> String {
+    let source = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
+    format!("{error}{source}")
+}
+
+/// Acts on what is proved, and on nothing else.
+fn act<T>(found: Found<T>, act: impl FnOnce(T) -> Result<Outcome>) -> Result<Outcome> {
+    match found {
+        Found::Nothing => Ok(Outcome::AlreadyGone),
+        Found::Foreign(why) => Ok(Outcome::NotOurs { why }),
+        Found::Ours(ours) => act(ours),
     }
-    Ok(if ours.is_empty() { Outcome::AlreadyGone } else { Outcome::Removed })
 }
 
 fn release_file(host: &dyn Host, path: &Path, file: Option<FileId>, token: &str) -> Result<Outcome> {
@@ -151,7 +183,7 @@ fn release_file(host: &dyn Host, path: &Path, file: Option<FileId>, token: &str)
         // What is on it could no longer be looked at, nor found again by the file's name.
         return Ok(Outcome::Failed { why: format!("{} is still attached to it", device.display()) });
     }
-    release_path(host, path, file, token, |path| host.remove_file(path))
+    act(prove_path(host, path, file, token)?, |()| host.remove_file(path).map(|()| Outcome::Removed))
 }
 
 fn release_dir(
@@ -166,52 +198,54 @@ fn release_dir(
         let why = format!("{} is mounted on {}", mount.source.display(), mount.point.display());
         return Ok(Outcome::Failed { why });
     }
-    release_path(host, path, file, token, remove)
+    act(prove_path(host, path, file, token)?, |()| remove(path).map(|()| Outcome::Removed))
 }
 
 fn release_loops(
     host: &dyn Host,
-    ours: impl Fn() -> Result<Vec<PathBuf>>,
+    prove: impl Fn() -> Result<Found<Vec<PathBuf>>>,
     detach: impl Fn(&Path) -> Result<()>,
 ) -> Result<Outcome> {
-    let devices = ours()?;
-    if devices.is_empty() {
-        return Ok(Outcome::AlreadyGone);
-    }
-    if let Some(mount) = host.mounts()?.iter().find(|mount| devices.contains(&mount.source)) {
-        let why = format!("{} is still mounted on {}", mount.source.display(), mount.point.display());
-        return Ok(Outcome::Failed { why });
-    }
-    for device in &devices {
-        detach(device)?;
-    }
-    // The kernel detaches late if somebody still has the device open, such as a prober.
-    for _ in 0..TRIES {
-        if ours()?.is_empty() {
-            return Ok(Outcome::Removed);
+    act(prove()?, |devices| {
+        if let Some(mount) = host.mounts()?.iter().find(|mount| devices.contains(&mount.source)) {
+            let why = format!("{} is still mounted on {}", mount.source.display(), mount.point.display());
+            return Ok(Outcome::Failed { why });
         }
-        host.pause(PAUSE);
-    }
-    let names: Vec<String> = devices.iter().map(|device| device.display().to_string()).collect();
-    Ok(Outcome::Failed { why: format!("{} is still in use", names.join(", ")) })
+        devices.iter().try_for_each(|device| detach(device))?;
+        // The kernel detaches late if somebody still has the device open, such as a prober.
+        for _ in 0..TRIES {
+            if prove()? == Found::Nothing {
+                return Ok(Outcome::Removed);
+            }
+            host.pause(PAUSE);
+        }
+        let names: Vec<String> = devices.iter().map(|device| device.display().to_string()).collect();
+        Ok(Outcome::Failed { why: format!("{} is still in use", names.join(", ")) })
+    })
 }
 
-fn release_disk(host: &dyn Host, footprint: &Footprint) -> Result<Outcome> {
+fn release_disk(host: &dyn Host, footprint: &Footprint, token: &str) -> Result<Outcome> {
+    if let Some(why) = refuse_name(&footprint.name, token) {
+        return Ok(Outcome::NotOurs { why });
+    }
     // It would be cut off after a while, and a loop device on a dead disk cannot be told from a living one.
     let disk = footprint.mount_point.join(ServeConfig::FILE_NAME);
     if let Some(device) = host.loops_marked(&disk_mark(&footprint.name))?.first() {
         return Ok(Outcome::Failed { why: format!("{} is still attached to {}", device.display(), disk.display()) });
     }
-    Ok(match host.release_disk(footprint)? {
-        Released::AlreadyGone => Outcome::AlreadyGone,
-        Released::Unmounted => Outcome::Removed,
-        Released::Aborted => Outcome::DetachedLazily,
+    let released = host.release_disk(footprint)?;
+    Ok(match (released.mount, released.spared.first()) {
+        (_, Some(why)) => Outcome::NotOurs { why: why.clone() },
+        _ if !released.killed.is_empty() => Outcome::Killed { pids: released.killed },
+        (DiskMount::AlreadyGone, _) => Outcome::AlreadyGone,
+        (DiskMount::Unmounted, _) => Outcome::Removed,
+        (DiskMount::Aborted, _) => Outcome::DetachedLazily,
     })
 }
 
 /// Sees to it that nobody waits for a disk whose processes are not all there: everything on it fails from then on, and
 /// can be taken down. To be called before `resource` is released; `held` is everything that is held.
-pub(super) fn abort_if_unserved(host: &dyn Host, resource: &Resource, held: &[Held]) {
+pub(super) fn abort_if_unserved(host: &dyn Host, resource: &Resource, held: &[Held], token: &str) {
     let wanted = match resource {
         Resource::Mount { source: MountSource::Disk { mark }, .. } | Resource::DiskLoop { mark, .. } => Some(mark),
         // Which disk it is on is not known, and a disk that nobody serves is of no use to anybody.
@@ -223,6 +257,7 @@ pub(super) fn abort_if_unserved(host: &dyn Host, resource: &Resource, held: &[He
         Resource::VirtualDisk { footprint } if is_wanted(footprint) => Some(footprint),
         _ => None,
     });
+    let disks = disks.filter(|footprint| is_disk_ours(footprint, token));
     for footprint in disks.filter(|footprint| !host.is_disk_served(footprint)) {
         // That it is gone already is as good; any other failure shows in what follows.
         let _ = host.abort_disk(footprint);
@@ -240,13 +275,24 @@ fn release_read_ahead(host: &dyn Host, device: &Path, number: DeviceNumber, kib:
 /// Looks at the process of an engine that was unmounted before it is killed: it may have much to write. A minute.
 const ENGINE_TRIES: u32 = 600;
 
-/// The mount, and then the end of who served it, which holds the device below.
-fn release_engine(host: &dyn Host, point: &Path, name: &str, server: Option<&ProcessId>) -> Result<Outcome> {
-    let mounted = release_mount(host, point, &MountSource::Engine { name: name.to_owned() })?;
+/// Unmounts the engine, and ends the process that served it, which holds the device below.
+fn release_engine(
+    host: &dyn Host,
+    point: &Path,
+    name: &str,
+    server: Option<&ProcessId>,
+    token: &str,
+) -> Result<Outcome> {
+    let mounted = release_mount(host, point, &MountSource::Engine { name: name.to_owned() }, token)?;
     let Some(server) = server.filter(|server| host.is_alive(server)) else { return Ok(mounted) };
-    if matches!(mounted, Outcome::NotOurs { .. } | Outcome::DetachedLazily) {
-        // With its last user it ends by itself.
+    // A server that is still mounted somewhere ends with its last user.
+    if matches!(mounted, Outcome::NotOurs { .. } | Outcome::DetachedLazily | Outcome::Failed { .. })
+        || refuse_name(name, token).is_some()
+    {
         return Ok(mounted);
+    }
+    if let Identity::Foreign(why) = host.identify(server, name) {
+        return Ok(Outcome::NotOurs { why });
     }
     for _ in 0..ENGINE_TRIES {
         host.pause(PAUSE);
@@ -254,41 +300,37 @@ fn release_engine(host: &dyn Host, point: &Path, name: &str, server: Option<&Pro
             return Ok(Outcome::Removed);
         }
     }
-    host.kill(server)?;
+    if let Identity::Foreign(why) = host.kill(server, name)? {
+        return Ok(Outcome::NotOurs { why });
+    }
     for _ in 0..TRIES {
         if !host.is_alive(server) {
-            return Ok(Outcome::Removed);
+            return Ok(Outcome::Killed { pids: vec![server.pid] });
         }
         host.pause(PAUSE);
     }
     Ok(Outcome::Failed { why: format!("process {}, which served {}, does not end", server.pid, point.display()) })
 }
 
-fn release_mount(host: &dyn Host, point: &Path, source: &MountSource) -> Result<Outcome> {
-    let mut seen = false;
+/// Unmounts what is mounted of `source`. A mount that stays busy is detached, so that it goes with its last user.
+fn release_mount(host: &dyn Host, point: &Path, source: &MountSource, token: &str) -> Result<Outcome> {
+    let mut is_seen = false;
     for attempt in 0..=TRIES {
-        // The last mount on a point is the one that is seen there, and the one that would be unmounted.
-        let mounts = host.mounts()?;
-        let Some(mount) = mounts.iter().rev().find(|mount| mount.point == point) else {
-            return Ok(if seen { Outcome::Removed } else { Outcome::AlreadyGone });
+        let points = match prove_mounts(host, point, source, token)? {
+            Found::Nothing | Found::Foreign(_) if is_seen => return Ok(Outcome::Removed),
+            Found::Nothing => return Ok(Outcome::AlreadyGone),
+            Found::Foreign(why) => return Ok(Outcome::NotOurs { why }),
+            Found::Ours(points) => points,
         };
-        let is_ours = match source {
-            MountSource::Image { file } => host.loop_backing(&mount.source)? == Some(*file),
-            MountSource::Disk { mark } => host.loop_mark(&mount.source)?.as_ref() == Some(mark),
-            MountSource::Device { number } => host.device_number(&mount.source)? == Some(*number),
-            MountSource::Recording { name } | MountSource::Engine { name } => mount.source == Path::new(name),
-        };
-        if !is_ours {
-            let why = format!("{} is mounted on {}", mount.source.display(), point.display());
-            return Ok(Outcome::NotOurs { why });
-        }
-        seen = true;
-        match host.unmount(point, attempt == TRIES) {
+        is_seen = true;
+        // The last one first: it may be in an earlier one.
+        let unmounted = points.iter().rev().try_for_each(|point| host.unmount(point, attempt == TRIES));
+        match unmounted {
             Ok(()) if attempt == TRIES => return Ok(Outcome::DetachedLazily),
-            Ok(()) => return Ok(Outcome::Removed),
+            Ok(()) => {}
             Err(error) if error.is_busy() && attempt < TRIES => host.pause(PAUSE),
             Err(error) => return Err(error),
         }
     }
-    unreachable!("the last attempt returns")
+    Ok(Outcome::Removed)
 }

@@ -12,11 +12,11 @@ use std::{
 };
 
 use senesce_core::Bytes;
-use senesce_vdisk::{Footprint, ProcessRef, Released, ServeConfig, TimeReport};
+use senesce_vdisk::{DiskMount, Footprint, Identity, ProcessRef, Released, ServeConfig, TimeReport};
 
 use super::{
-    DeviceNumber, DeviceStat, DiskServer, EngineConfig, EngineServer, FileId, Host, LoopDevice, MountEntry, ProcessId,
-    ToolOutput,
+    DeviceNumber, DeviceStat, DiskServer, EngineConfig, EngineServer, FileId, HeldDevice, Host, LoopDevice, MountEntry,
+    ProcessId, ToolOutput,
 };
 use crate::{Error, FileSystemKind, Result, SCAN_BYTES};
 
@@ -41,6 +41,8 @@ pub(crate) struct World {
     /// Mounted disks, by name: where, and whether their processes live.
     pub disks: BTreeMap<String, (PathBuf, bool)>,
     pub mounts: Vec<MountEntry>,
+    /// Numbers of processes, and what each of them serves.
+    pub processes: BTreeMap<u32, String>,
     /// Starts of image files with a file system, by inode.
     pub contents: BTreeMap<u64, Vec<u8>>,
     /// Names of the calls that had an effect or could have had one.
@@ -132,6 +134,31 @@ impl EngineServer for FakeEngine {
     }
 }
 
+/// A device that holds nothing.
+struct FakeDevice(PathBuf);
+
+impl HeldDevice for FakeDevice {
+    fn node(&self) -> &Path {
+        &self.0
+    }
+
+    fn check_content(&self, _: bool) -> Result<()> {
+        Ok(())
+    }
+
+    fn read(&self, _: u64, length: usize) -> Result<Vec<u8>> {
+        Ok(vec![0; length])
+    }
+
+    fn wipe(&self, _: u64, _: usize) -> Result<()> {
+        Ok(())
+    }
+
+    fn share(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
 struct FakeServer(Footprint);
 
 impl DiskServer for FakeServer {
@@ -200,12 +227,28 @@ impl Host for FakeHost {
         Ok(ProcessId { pid: 1, start_ticks: 2, boot_id: "fake".to_owned() })
     }
 
-    fn is_alive(&self, _: &ProcessId) -> bool {
-        self.owner_lives.load(Ordering::SeqCst)
+    fn is_alive(&self, process: &ProcessId) -> bool {
+        match process.pid {
+            1 => self.owner_lives.load(Ordering::SeqCst),
+            pid => self.world().processes.contains_key(&pid),
+        }
     }
 
-    fn kill(&self, _: &ProcessId) -> Result<()> {
-        self.step("kill").map(drop)
+    fn identify(&self, process: &ProcessId, mark: &str) -> Identity {
+        match self.world().processes.get(&process.pid) {
+            Some(found) if found == mark => Identity::Ours,
+            Some(found) => Identity::Foreign(format!("process {} is {found}", process.pid)),
+            None => Identity::Gone,
+        }
+    }
+
+    fn kill(&self, process: &ProcessId, mark: &str) -> Result<Identity> {
+        let identity = self.identify(process, mark);
+        let mut world = self.step("kill")?;
+        if identity == Identity::Ours {
+            world.processes.remove(&process.pid);
+        }
+        Ok(identity)
     }
 
     fn pause(&self, _: Duration) {}
@@ -220,6 +263,10 @@ impl Host for FakeHost {
 
     fn file_id(&self, path: &Path) -> Result<Option<FileId>> {
         self.step("file_id").map(|world| world.files.get(path).copied())
+    }
+
+    fn real_path(&self, dir: &Path) -> Result<Option<PathBuf>> {
+        Ok(Some(dir.to_owned()))
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<PathBuf>> {
@@ -276,6 +323,12 @@ impl Host for FakeHost {
         self.step("loop_backing").map(|world| world.loops.get(device).copied())
     }
 
+    fn loop_file(&self, device: &Path) -> Result<Option<PathBuf>> {
+        let world = self.step("loop_file")?;
+        let backing = world.loops.get(device);
+        Ok(backing.and_then(|backing| world.files.iter().find(|(_, id)| *id == backing)).map(|(path, _)| path.clone()))
+    }
+
     fn detach_loop(&self, device: &Path) -> Result<()> {
         let mut world = self.step("detach_loop")?;
         assert!(!world.mounts.iter().any(|mount| mount.source == device), "detached while it is mounted");
@@ -305,10 +358,13 @@ impl Host for FakeHost {
 
     fn release_disk(&self, footprint: &Footprint) -> Result<Released> {
         let mut world = self.step("release_disk")?;
-        let Some((point, _)) = world.disks.remove(&footprint.name) else { return Ok(Released::AlreadyGone) };
+        let released = |mount| Released { mount, killed: Vec::new(), spared: Vec::new() };
+        let Some((point, _)) = world.disks.remove(&footprint.name) else {
+            return Ok(released(DiskMount::AlreadyGone));
+        };
         let file = world.files.remove(&point.join(ServeConfig::FILE_NAME)).unwrap();
         assert!(!world.loops.values().any(|backing| *backing == file), "unmounted below a loop device");
-        Ok(Released::Unmounted)
+        Ok(released(DiskMount::Unmounted))
     }
 
     fn attach_disk(&self, file: &Path, mark: &str) -> Result<LoopDevice> {
@@ -349,22 +405,14 @@ impl Host for FakeHost {
         self.step("device_size").map(|_| Bytes(1 << 30))
     }
 
-    fn device_users(&self, _: &Path) -> Result<Vec<String>> {
-        self.step("device_users").map(|_| Vec::new())
+    fn hold_device(&self, path: &Path) -> Result<Box<dyn HeldDevice>> {
+        self.step("hold_device").map(|_| Box::new(FakeDevice(path.to_owned())) as Box<dyn HeldDevice>)
     }
 
     fn read_device(&self, path: &Path, _: u64, length: usize) -> Result<Vec<u8>> {
         let world = self.step("read_device")?;
         let contents = world.loops.get(path).and_then(|file| world.contents.get(&file.inode));
         Ok(contents.cloned().unwrap_or_else(|| vec![0; length]))
-    }
-
-    fn wipe_device(&self, path: &Path, _: u64, _: usize) -> Result<()> {
-        let mut world = self.step("wipe_device")?;
-        if let Some(file) = world.loops.get(path).copied() {
-            world.contents.remove(&file.inode);
-        }
-        Ok(())
     }
 
     fn flush_device(&self, _: &Path) -> Result<()> {

@@ -36,8 +36,10 @@ pub struct LoopInfo64 {
     pub device: u64,
     /// Inode of the backing file.
     pub inode: u64,
-    rdevice: u64,
-    offset: u64,
+    /// `st_rdev` of the backing file: its number if it is a block device.
+    pub rdevice: u64,
+    /// Where the device begins in the backing file, bytes.
+    pub offset: u64,
     size_limit: u64,
     number: u32,
     encrypt_type: u32,
@@ -136,6 +138,34 @@ pub fn loop_status(device: impl AsFd) -> Result<LoopInfo64> {
     // SAFETY: LOOP_GET_STATUS64 writes one whole `struct loop_info64`, whose layout `LoopInfo64` has; every bit
     // pattern is valid for it.
     unsafe { ioctl(device, Getter::<LOOP_GET_STATUS64, LoopInfo64>::new()) }
+}
+
+/// The same; none if it is not attached, or attached to a file whose server is dead.
+pub fn loop_status_if_attached(device: impl AsFd) -> Result<Option<LoopInfo64>> {
+    match loop_status(device) {
+        Ok(status) => Ok(Some(status)),
+        Err(Errno::NXIO | Errno::NOTCONN | Errno::CONNABORTED) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Returns the process whose `fcntl` lock keeps others from locking a whole file (0 or less if it has none); none if
+/// there is no such lock. Takes no lock.
+pub fn find_range_lock(file: impl AsFd, exclusive: bool) -> Result<Option<i32>> {
+    let kind = if exclusive { libc::F_WRLCK } else { libc::F_RDLCK };
+    let mut lock = libc::flock {
+        l_type: kind as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: 0,
+        l_len: 0,
+        l_pid: 0,
+    };
+    // SAFETY: F_OFD_GETLK reads and writes one `struct flock`; the descriptor is borrowed for the call.
+    match unsafe { libc::fcntl(file.as_fd().as_raw_fd(), libc::F_OFD_GETLK, &raw mut lock) } {
+        -1 => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
+        _ if lock.l_type == libc::F_UNLCK as libc::c_short => Ok(None),
+        _ => Ok(Some(lock.l_pid)),
+    }
 }
 
 /// Detaches a loop device, or marks it to be detached by its last user.

@@ -2,6 +2,8 @@
 
 use std::{
     fs,
+    io::ErrorKind,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Duration,
@@ -9,11 +11,12 @@ use std::{
 
 use rustix::{fs::OFlags, io::Errno, mount::UnmountFlags};
 use senesce_core::Bytes;
-use senesce_vdisk::{Footprint, Launch, ProcessRef, Released, ServeConfig};
+use senesce_vdisk::{Footprint, Identity, Launch, ProcessRef, Released, ServeConfig};
 
 use super::{
-    DeviceNumber, DeviceStat, DiskServer, EngineConfig, EngineServer, FileId, Host, LoopDevice, MountEntry, ProcessId,
-    ToolOutput, ioctl, linux_device, linux_disk, linux_engine, linux_file, parse_mount_options, parse_mountinfo,
+    Claim, DeviceNumber, DeviceStat, DiskServer, EngineConfig, EngineServer, FileId, HeldDevice, Host, LoopDevice,
+    MountEntry, ProcessId, Purpose, ToolOutput, ioctl, linux_device, linux_disk, linux_engine, linux_file,
+    parse_mount_options, parse_mountinfo,
 };
 use crate::{Error, FileSystemKind, Result, circumstances};
 
@@ -62,6 +65,10 @@ fn process(pid: u32) -> Result<Option<ProcessId>> {
     let path = format!("/proc/{pid}/stat");
     let Ok(stat) = fs::read_to_string(&path) else { return Ok(None) };
     Ok(parse_start_ticks(&stat).map(|start_ticks| ProcessId { pid, start_ticks, boot_id }))
+}
+
+fn reference(process: &ProcessId) -> ProcessRef {
+    ProcessRef { pid: process.pid, start_ticks: process.start_ticks, boot: process.boot_id.parse().ok() }
 }
 
 impl Host for LinuxHost {
@@ -117,10 +124,12 @@ impl Host for LinuxHost {
         matches!(process(owner.pid), Ok(Some(found)) if found == *owner)
     }
 
-    fn kill(&self, owner: &ProcessId) -> Result<()> {
-        let ProcessId { pid, start_ticks, boot_id } = owner;
-        let boot = boot_id.parse().ok();
-        Ok(ProcessRef { pid: *pid, start_ticks: *start_ticks, boot }.kill()?)
+    fn identify(&self, process: &ProcessId, mark: &str) -> Identity {
+        reference(process).identify(mark)
+    }
+
+    fn kill(&self, process: &ProcessId, mark: &str) -> Result<Identity> {
+        Ok(reference(process).kill_if_ours(mark)?)
     }
 
     fn pause(&self, time: Duration) {
@@ -147,6 +156,14 @@ impl Host for LinuxHost {
         }
     }
 
+    fn real_path(&self, dir: &Path) -> Result<Option<PathBuf>> {
+        match fs::canonicalize(dir) {
+            Ok(real) => Ok(Some(real)),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+            Err(error) => Err(Error::std("look up", dir)(error)),
+        }
+    }
+
     fn list(&self, dir: &Path) -> Result<Vec<PathBuf>> {
         linux_file::list(dir)
     }
@@ -156,7 +173,8 @@ impl Host for LinuxHost {
     }
 
     fn create_dir(&self, path: &Path) -> Result<FileId> {
-        fs::create_dir(path).map_err(Error::std("create the directory", path))?;
+        // It may hold copies of another user's files, in a directory that all users share.
+        fs::DirBuilder::new().mode(0o700).create(path).map_err(Error::std("create the directory", path))?;
         self.file_id(path).ok().flatten().ok_or_else(|| {
             let _ = fs::remove_dir(path);
             let detail = "nothing is to be seen there".to_owned();
@@ -204,6 +222,13 @@ impl Host for LinuxHost {
 
     fn loop_backing(&self, device: &Path) -> Result<Option<FileId>> {
         linux_device::loop_backing(device)
+    }
+
+    fn loop_file(&self, device: &Path) -> Result<Option<PathBuf>> {
+        match linux_device::is_loop(device)? {
+            true => linux_device::backing_path(device),
+            false => Ok(None),
+        }
     }
 
     fn detach_loop(&self, device: &Path) -> Result<()> {
@@ -260,16 +285,19 @@ impl Host for LinuxHost {
         Ok(Bytes(ioctl::device_size(&fd).map_err(Error::io("read the size of", path))?))
     }
 
-    fn device_users(&self, path: &Path) -> Result<Vec<String>> {
-        linux_device::users(path, &self.mounts()?)
+    fn hold_device(&self, path: &Path) -> Result<Box<dyn HeldDevice>> {
+        if linux_device::number(path)?.is_none() {
+            return Err(Error::NotABlockDevice { path: path.to_owned() });
+        }
+        let claim = Claim::open(path, Purpose::Write)?;
+        match claim.is_device() {
+            true => Ok(Box::new(claim)),
+            false => Err(Error::NotABlockDevice { path: path.to_owned() }),
+        }
     }
 
     fn read_device(&self, path: &Path, offset: u64, length: usize) -> Result<Vec<u8>> {
         linux_device::read(path, offset, length)
-    }
-
-    fn wipe_device(&self, path: &Path, offset: u64, length: usize) -> Result<()> {
-        linux_device::wipe(path, offset, length)
     }
 
     fn flush_device(&self, path: &Path) -> Result<()> {

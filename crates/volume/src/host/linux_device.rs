@@ -12,7 +12,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{DeviceNumber, DeviceStat, FileId, LoopDevice, MountEntry, ioctl};
+use super::{DeviceNumber, DeviceStat, FileId, LoopDevice, ioctl};
 use crate::{Error, Result, read_only::IMAGE_FLAGS};
 
 pub(super) fn open_device(path: &Path, flags: OFlags) -> Result<OwnedFd> {
@@ -89,7 +89,10 @@ fn attach_free(
     for _ in 0..64 {
         let number = ioctl::loop_get_free(&control).map_err(Error::io("find a free loop device with", control_path))?;
         let path = PathBuf::from(format!("/dev/loop{number}"));
-        let device = open_device(&path, OFlags::RDWR)?;
+        let device = open_device(&path, OFlags::RDWR).map_err(|error| match error.is_not_found() {
+            true => Error::NoLoopDevice { image: image.to_owned(), node: path.clone() },
+            false => error,
+        })?;
         match ioctl::loop_configure(&device, file, block_size_bytes, flags, name) {
             Ok(()) => return Ok((path, device)),
             Err(Errno::BUSY) => {}
@@ -138,18 +141,14 @@ pub(super) fn loop_backing(device: &Path) -> Result<Option<FileId>> {
         return Ok(None);
     }
     let fd = open_device(device, OFlags::RDONLY)?;
-    match ioctl::loop_status(&fd) {
-        Ok(info) => Ok(Some(FileId { device: info.device, inode: info.inode })),
-        // Not attached; or to a file whose server is dead, which is no image.
-        Err(Errno::NXIO | Errno::NOTCONN | Errno::CONNABORTED) => Ok(None),
-        Err(errno) => Err(Error::io("read the status of", device)(errno)),
-    }
+    let status = ioctl::loop_status_if_attached(&fd).map_err(Error::io("read the status of", device))?;
+    Ok(status.map(|info| FileId { device: info.device, inode: info.inode }))
 }
 
 pub(super) fn number(path: &Path) -> Result<Option<DeviceNumber>> {
     match rustix::fs::stat(path) {
         Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice => {
-            Ok(Some(DeviceNumber { major: rustix::fs::major(stat.st_rdev), minor: rustix::fs::minor(stat.st_rdev) }))
+            Ok(Some(DeviceNumber::of(stat.st_rdev)))
         }
         Ok(_) | Err(Errno::NOENT) => Ok(None),
         Err(errno) => Err(Error::io("look up", path)(errno)),
@@ -168,47 +167,6 @@ pub(crate) fn queue_dir(path: &Path) -> Result<PathBuf> {
     Ok(if queue.exists() { queue } else { own.join("../queue") })
 }
 
-pub(super) fn users(path: &Path, mounts: &[MountEntry]) -> Result<Vec<String>> {
-    let dir = sys_dir(path)?;
-    // The device, its partitions, and the disk it is a partition of.
-    let mut numbers = vec![fs::read_to_string(dir.join("dev")).unwrap_or_default().trim().to_owned()];
-    if dir.join("partition").exists() {
-        numbers.push(fs::read_to_string(dir.join("../dev")).unwrap_or_default().trim().to_owned());
-    }
-    let mut users = Vec::new();
-    for entry in fs::read_dir(&dir).map_err(Error::std("list", &dir))?.flatten() {
-        if entry.path().join("partition").exists() {
-            numbers.push(fs::read_to_string(entry.path().join("dev")).unwrap_or_default().trim().to_owned());
-        }
-    }
-    let is_ours =
-        |device: &Path| matches!(number(device), Ok(Some(n)) if numbers.contains(&format!("{}:{}", n.major, n.minor)));
-    for mount in mounts {
-        let by_number = numbers.contains(&format!("{}:{}", mount.device.major, mount.device.minor));
-        if by_number || is_ours(&mount.source) {
-            users.push(format!("mounted on {}", mount.point.display()));
-        }
-    }
-    let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
-    for line in swaps.lines().skip(1) {
-        if line.split_whitespace().next().is_some_and(|device| is_ours(Path::new(device))) {
-            users.push("swap".to_owned());
-        }
-    }
-    for holder in fs::read_dir(dir.join("holders")).into_iter().flatten().flatten() {
-        users.push(format!("held by {}", holder.file_name().to_string_lossy()));
-    }
-    // Whoever uses a device in earnest has claimed it: other mount namespaces, arrays, volume managers.
-    if users.is_empty() {
-        match open_device(path, OFlags::RDONLY | OFlags::EXCL) {
-            Err(error) if error.is_busy() => users.push("claimed in the kernel".to_owned()),
-            Err(error) => return Err(error),
-            Ok(_) => {}
-        }
-    }
-    Ok(users)
-}
-
 pub(super) fn read(path: &Path, offset: u64, length: usize) -> Result<Vec<u8>> {
     let file = fs::File::from(open_device(path, OFlags::RDONLY)?);
     let mut bytes = vec![0; length];
@@ -221,12 +179,6 @@ pub(super) fn read(path: &Path, offset: u64, length: usize) -> Result<Vec<u8>> {
     }
     bytes.truncate(have);
     Ok(bytes)
-}
-
-pub(super) fn wipe(path: &Path, offset: u64, length: usize) -> Result<()> {
-    let file = fs::File::from(open_device(path, OFlags::WRONLY | OFlags::EXCL)?);
-    file.write_all_at(&vec![0; length], offset).map_err(Error::std("wipe the start of", path))?;
-    file.sync_all().map_err(Error::std("sync", path))
 }
 
 pub(super) fn set_read_ahead(path: &Path, kib: u32) -> Result<u32> {

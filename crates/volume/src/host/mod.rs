@@ -1,15 +1,23 @@
 //! The privileged acts behind one trait, so that their order can be tested without privileges.
 
+mod claim;
 #[cfg(test)]
 pub(crate) mod fake;
+mod in_use;
 mod ioctl;
 mod linux;
 mod linux_device;
 mod linux_disk;
 mod linux_engine;
 mod linux_file;
+mod locks;
+mod loops;
+mod medium;
 mod mountinfo;
+mod mounts;
 mod options;
+mod probe;
+mod swaps;
 
 use std::{
     path::{Path, PathBuf},
@@ -17,14 +25,18 @@ use std::{
 };
 
 use senesce_core::Bytes;
-use senesce_vdisk::{Footprint, Released, ServeConfig, TimeReport};
+use senesce_vdisk::{Footprint, Identity, Released, ServeConfig, TimeReport};
 use serde::{Deserialize, Serialize};
 
+pub use claim::{Claim, Purpose};
+pub use in_use::Use;
 pub use ioctl::set_idle_priority;
 pub use linux::LinuxHost;
 pub(crate) use linux_device::{attach_read_only, btrfs_forget, queue_dir};
 pub use linux_file::cached_pages;
+pub use medium::{Medium, MediumKind, find_medium};
 pub use mountinfo::{MountEntry, parse_mountinfo};
+pub use mounts::{SeenMount, list_mounts};
 pub use options::{MountOptions, parse_mount_options};
 
 use crate::{FileSystemKind, Result};
@@ -45,6 +57,13 @@ pub struct DeviceNumber {
     pub major: u32,
     /// Minor number.
     pub minor: u32,
+}
+
+impl DeviceNumber {
+    /// The number in a `st_dev` or `st_rdev`.
+    pub fn of(device: u64) -> Self {
+        Self { major: rustix::fs::major(device), minor: rustix::fs::minor(device) }
+    }
 }
 
 /// A process that cannot be mistaken for a later one with the same number.
@@ -95,6 +114,20 @@ pub struct ToolOutput {
     pub stdout: String,
     /// Standard error.
     pub stderr: String,
+}
+
+/// A block device that this process holds open and that nothing else uses. What was checked is what is written.
+pub trait HeldDevice {
+    /// The device's name for programs that take no descriptor.
+    fn node(&self) -> &Path;
+    /// Refuses a device that holds something, unless `force`.
+    fn check_content(&self, force: bool) -> Result<()>;
+    /// Reads from it; less at its end.
+    fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>>;
+    /// Overwrites a part of it with zeros.
+    fn wipe(&self, offset: u64, length: usize) -> Result<()>;
+    /// Lets another process claim it. It stays open.
+    fn share(&mut self) -> Result<()>;
 }
 
 /// A disk in virtual time while it is served. Dropped, it is given back if it was not before.
@@ -165,8 +198,10 @@ pub trait Host: Send + Sync {
     fn this_process(&self) -> Result<ProcessId>;
     /// Whether that very process still runs.
     fn is_alive(&self, process: &ProcessId) -> bool;
-    /// Kills that very process; that it is gone already is as good.
-    fn kill(&self, process: &ProcessId) -> Result<()>;
+    /// Whether that very process runs this program with the argument `mark`, which names the mount that it serves.
+    fn identify(&self, process: &ProcessId, mark: &str) -> Identity;
+    /// Kills that very process if [`Host::identify`] says that it is ours; returns what it said.
+    fn kill(&self, process: &ProcessId, mark: &str) -> Result<Identity>;
     /// Waits, for retries.
     fn pause(&self, time: Duration);
 
@@ -176,11 +211,13 @@ pub trait Host: Send + Sync {
     fn is_in_memory(&self, dir: &Path) -> Result<bool>;
     /// Identity of what is at `path` (a symbolic link itself, not its target); `None` if nothing is.
     fn file_id(&self, path: &Path) -> Result<Option<FileId>>;
+    /// A directory's path without links; `None` if it is not there.
+    fn real_path(&self, dir: &Path) -> Result<Option<PathBuf>>;
     /// The files in a directory, without its directories; none if it is gone.
     fn list(&self, dir: &Path) -> Result<Vec<PathBuf>>;
     /// Makes a new sparse file; fails if something is there. Leaves nothing behind on failure.
     fn create_file(&self, path: &Path, size: Bytes) -> Result<FileId>;
-    /// Makes a new directory; fails if something is there.
+    /// Makes a new directory for this user alone; fails if something is there.
     fn create_dir(&self, path: &Path) -> Result<FileId>;
     /// Removes a file.
     fn remove_file(&self, path: &Path) -> Result<()>;
@@ -201,6 +238,8 @@ pub trait Host: Send + Sync {
     fn loops_backed_by(&self, file: FileId) -> Result<Vec<PathBuf>>;
     /// Identity of a loop device's backing file; `None` if it has none or is no loop device.
     fn loop_backing(&self, device: &Path) -> Result<Option<FileId>>;
+    /// Path of a loop device's backing file, as the kernel shows it; `None` if it has none or is no loop device.
+    fn loop_file(&self, device: &Path) -> Result<Option<PathBuf>>;
     /// Detaches a loop device.
     fn detach_loop(&self, device: &Path) -> Result<()>;
 
@@ -231,12 +270,10 @@ pub trait Host: Send + Sync {
     fn device_number(&self, path: &Path) -> Result<Option<DeviceNumber>>;
     /// Size of a block device.
     fn device_size(&self, path: &Path) -> Result<Bytes>;
-    /// Who else uses a block device: mounts (of its partitions and parent too), swap, holders.
-    fn device_users(&self, path: &Path) -> Result<Vec<String>>;
+    /// Opens a block device for this process alone. Errors: it is in use, or no block device.
+    fn hold_device(&self, path: &Path) -> Result<Box<dyn HeldDevice>>;
     /// Reads from a device, past the cache of an earlier reader.
     fn read_device(&self, path: &Path, offset: u64, length: usize) -> Result<Vec<u8>>;
-    /// Overwrites a part of a device with zeros.
-    fn wipe_device(&self, path: &Path, offset: u64, length: usize) -> Result<()>;
     /// Writes back and drops the buffer cache of a device.
     fn flush_device(&self, path: &Path) -> Result<()>;
     /// The read-ahead, KiB.

@@ -43,7 +43,7 @@ fn parse_line(line: &[u8]) -> Option<MountEntry> {
 }
 
 /// Undoes the kernel's `\040` for blank, tab, newline and backslash.
-fn unescape(field: &[u8]) -> PathBuf {
+pub(super) fn unescape(field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut at = 0;
     while at < field.len() {

@@ -13,15 +13,24 @@ pub struct MountOptions {
     pub data: String,
 }
 
+/// Options of ext4, XFS and Btrfs by which the kernel opens another device, and of mount by which it attaches a file.
+const NAMES_ANOTHER: &[&str] =
+    &["device", "encryption", "journal_dev", "journal_path", "logdev", "offset", "rtdev", "sizelimit"];
+
 /// Parts a comma-separated list of mount options.
 ///
-/// Errors: options that would not mount this volume afresh (`bind`, `remount`, `loop`, …).
+/// Setuid bits and device nodes have no effect unless `suid` or `dev` is listed: what is on a
+/// volume may come from elsewhere, as an image or a recorded log.
+///
+/// Errors: options that would not mount this volume afresh (`bind`, `remount`, `loop`, …), or open another device.
 pub fn parse_mount_options(text: &str) -> Result<MountOptions> {
-    let mut flags = MountFlags::empty();
+    let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
     let mut data = Vec::new();
     for option in text.split(',').map(str::trim).filter(|option| !option.is_empty()) {
         match option {
-            "defaults" | "rw" | "suid" | "dev" | "exec" | "async" => {}
+            "defaults" | "rw" | "exec" | "async" => {}
+            "suid" => flags -= MountFlags::NOSUID,
+            "dev" => flags -= MountFlags::NODEV,
             "ro" => flags |= MountFlags::RDONLY,
             "noatime" => flags |= MountFlags::NOATIME,
             "nodiratime" => flags |= MountFlags::NODIRATIME,
@@ -35,6 +44,10 @@ pub fn parse_mount_options(text: &str) -> Result<MountOptions> {
             "dirsync" => flags |= MountFlags::DIRSYNC,
             "bind" | "rbind" | "remount" | "move" | "loop" => {
                 let problem = "is not for a fresh mount of a volume";
+                return Err(Error::MountOption { option: option.to_owned(), problem });
+            }
+            _ if NAMES_ANOTHER.contains(&option.split('=').next().unwrap_or(option)) => {
+                let problem = "names another device or file, which was not checked";
                 return Err(Error::MountOption { option: option.to_owned(), problem });
             }
             _ if option.contains('\0') => {
@@ -53,12 +66,25 @@ mod tests {
     #[test]
     fn flags_and_data_are_parted() {
         let options = parse_mount_options("noatime, commit=300,,nodev,logbsize=256k").unwrap();
-        assert_eq!(options.flags, MountFlags::NOATIME | MountFlags::NODEV);
+        assert_eq!(options.flags, MountFlags::NOATIME | MountFlags::NOSUID | MountFlags::NODEV);
         assert_eq!(options.data, "commit=300,logbsize=256k");
     }
 
     #[test]
+    fn setuid_and_devices_need_their_options() {
+        let flags = |text: &str| parse_mount_options(text).unwrap().flags;
+        assert_eq!(flags(""), MountFlags::NOSUID | MountFlags::NODEV);
+        assert_eq!(flags("suid"), MountFlags::NODEV);
+        assert_eq!(flags("suid,dev,ro"), MountFlags::RDONLY);
+        assert_eq!(flags("dev,nodev"), MountFlags::NOSUID | MountFlags::NODEV);
+    }
+
+    #[test]
     fn options_of_another_kind_of_mount_are_refused() {
-        assert!(matches!(parse_mount_options("noatime,remount"), Err(Error::MountOption { .. })));
+        let others = ["device=/dev/loop9", "logdev=/dev/loop9", "rtdev=/dev/loop9", "journal_path=/dev/loop9"];
+        for option in ["remount", "journal_dev=0x801"].into_iter().chain(others) {
+            let options = format!("noatime,{option}");
+            assert!(matches!(parse_mount_options(&options), Err(Error::MountOption { .. })), "{option}");
+        }
     }
 }

@@ -11,10 +11,11 @@ use senesce_vdisk::{BackingSpec, Footprint, ServeConfig};
 
 use super::lifecycle::{EngineMount, MkfsRecord, Place, Volume};
 use crate::{
-    Backend, Custodian, EngineConfig, EngineServer, EngineWhat, Error, FileId, FileSystemKind, Host, LoopDevice,
-    Resource, Result, SCAN_BYTES, Slot, Uuid, VirtualDevice, VolumeSpec, check_room,
+    Backend, Custodian, EngineConfig, EngineServer, EngineWhat, Error, FileId, FileSystemKind, HeldDevice, Host,
+    LoopDevice, Resource, Result, SCAN_BYTES, Slot, SuperblockIdentity, Uuid, VirtualDevice, VolumeSpec,
+    check_mkfs_words, check_place, check_room,
     custodian::{Lease, SharedEngine, SharedServer, disk_mark, hash},
-    find_signatures, parse_mount_options, plan_mkfs, read_superblock,
+    parse_mount_options, plan_mkfs, read_superblock,
     spec::ImageSpec,
 };
 
@@ -31,6 +32,8 @@ pub(super) fn create(custodian: &Custodian, spec: &VolumeSpec, slot: &Slot) -> R
         return Err(Error::NotPossible { operation: "make a part of", path: slot.name.clone().into(), why });
     }
     let mut lease = Lease::new(custodian);
+    // Open until it is mounted: its number cannot become another device's meanwhile.
+    let mut held: Option<Box<dyn HeldDevice>> = None;
     let (place, device, size, force) = match (&spec.backend, spec.backend.image()) {
         (_, Some(image)) => {
             check_image_dir(host, image.dir, image.memory, slot.needed)?;
@@ -41,14 +44,17 @@ pub(super) fn create(custodian: &Custodian, spec: &VolumeSpec, slot: &Slot) -> R
             (place, node, None, true)
         }
         (Backend::Device { path, size }, None) => {
-            check_device(host, path, spec.force)?;
+            let device = host.hold_device(path)?;
+            device.check_content(spec.force)?;
             check_room(host, spec, Bytes(0))?;
-            let path = std::fs::canonicalize(path).map_err(Error::std("look up", path))?;
+            let path = device.node().to_owned();
+            held = Some(device);
             (Place::Device { path: path.clone() }, path, *size, spec.force)
         }
         (_, None) => unreachable!("a directory is handled above, and all others have an image"),
     };
-    let made = make(host, &tool, spec, &device, slot.uuid, size, force)?;
+    let target = Target { device: &device, held: held.as_deref_mut(), force, size };
+    let made = make(host, &tool, spec, slot.uuid, target)?;
     finish(custodian, spec, slot, lease, place, Some(made))
 }
 
@@ -181,6 +187,7 @@ pub(super) fn check_machine(host: &dyn Host, spec: &VolumeSpec) -> Result<()> {
         return Err(Error::NotRoot { operation: "make and mount file systems" });
     }
     parse_mount_options(&spec.mount_options)?;
+    check_mkfs_words(spec.file_system, &spec.mkfs_options)?;
     if !host.kernel_knows(spec.file_system)? {
         return Err(Error::FileSystemNotInKernel { file_system: spec.file_system });
     }
@@ -210,30 +217,12 @@ fn check_space(host: &dyn Host, dir: &Path, needed: Bytes) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a device that is in use, always, and one that holds something, unless forced. [`Volume::create`] does the same
-/// just before mkfs; a run asks at its beginning, so that it is refused before any work.
+/// Refuses a device that is in use, always, and one that holds something, unless forced. [`Volume::create`] does the
+/// same through the descriptor that it then uses; a run asks at its beginning, so that it is refused before any work.
 ///
-/// Errors: no such file, no block device, in use, a signature on it. Cost: two reads of the device.
+/// Errors: no such file, no block device, in use, data on it. Cost: two reads of the device, and one program.
 pub fn check_device(host: &dyn Host, device: &Path, force: bool) -> Result<()> {
-    let device = &std::fs::canonicalize(device).map_err(Error::std("look up", device))?;
-    if host.device_number(device)?.is_none() {
-        return Err(Error::NotABlockDevice { path: device.to_owned() });
-    }
-    let users = host.device_users(device)?;
-    if !users.is_empty() {
-        return Err(Error::DeviceInUse { device: device.to_owned(), by: users.join(", ") });
-    }
-    if force {
-        return Ok(());
-    }
-    let size = host.device_size(device)?.0;
-    let start = host.read_device(device, 0, SCAN_BYTES)?;
-    let end = host.read_device(device, size.saturating_sub(SCAN_BYTES as u64), SCAN_BYTES)?;
-    let found: Vec<&str> = find_signatures(&start, &end).iter().map(|signature| signature.holds).collect();
-    if !found.is_empty() {
-        return Err(Error::HasSignature { device: device.to_owned(), found: found.join(", ") });
-    }
-    Ok(())
+    host.hold_device(device)?.check_content(force)
 }
 
 pub(super) fn acquire_image(
@@ -242,6 +231,7 @@ pub(super) fn acquire_image(
     image: &ImageSpec<'_>,
     name: &str,
 ) -> Result<(PathBuf, FileId)> {
+    check_place(image.dir)?;
     let dir = std::fs::canonicalize(image.dir).map_err(Error::std("look up", image.dir))?;
     let path = dir.join(format!("{name}.{}.img", custodian.token()));
     let resource = Resource::File { path: path.clone() };
@@ -325,31 +315,51 @@ fn acquire_loop(custodian: &Custodian, lease: &mut Lease, image: &Path, file: Fi
     Ok(device)
 }
 
-/// Runs mkfs and proves by the superblock that it, and not an earlier run, made what is there.
-fn make(
-    host: &dyn Host,
-    tool: &Path,
-    spec: &VolumeSpec,
-    device: &Path,
-    uuid: Uuid,
-    size: Option<Bytes>,
+/// Where mkfs makes a file system.
+struct Target<'a> {
+    device: &'a Path,
+    /// The open device, if it is not an image of ours.
+    held: Option<&'a mut (dyn HeldDevice + 'static)>,
     force: bool,
-) -> Result<MkfsRecord> {
-    let kind = spec.file_system;
-    let identity = || -> Result<_> { Ok(read_superblock(&host.read_device(device, 0, SCAN_BYTES)?)) };
-    if identity()?.is_some() {
-        // An old superblock could show the very UUID we are about to give, and then prove nothing. Who comes here
-        // unforced has been refused before: this is only the second lock on the same door.
-        if !force {
-            return Err(Error::HasSignature { device: device.to_owned(), found: "a file system".to_owned() });
-        }
-        host.wipe_device(device, 0, SCAN_BYTES)?;
-        if let Some(old) = identity()? {
-            let detail = format!("{} {} is still there", old.file_system, old.uuid);
-            return Err(Error::Unverified { operation: "wiping", path: device.to_owned(), detail });
-        }
+    /// A part of the device.
+    size: Option<Bytes>,
+}
+
+impl Target<'_> {
+    fn read_identity(&self, host: &dyn Host) -> Result<Option<SuperblockIdentity>> {
+        let start = match &self.held {
+            Some(held) => held.read(0, SCAN_BYTES)?,
+            None => host.read_device(self.device, 0, SCAN_BYTES)?,
+        };
+        Ok(read_superblock(&start))
     }
+
+    /// An old superblock could show the very UUID that mkfs is about to write, and then prove nothing.
+    fn remove_identity(&self, host: &dyn Host) -> Result<()> {
+        let Some(old) = self.read_identity(host)? else { return Ok(()) };
+        let still_there = || {
+            let detail = format!("{} {} is still there", old.file_system, old.uuid);
+            Error::Unverified { operation: "wiping", path: self.device.to_owned(), detail }
+        };
+        // A new image holds zeros. A device is checked before, unless it is forced.
+        let held = self.held.as_ref().ok_or_else(still_there)?;
+        if !self.force {
+            return Err(Error::HasSignature { device: self.device.to_owned(), found: "a file system".to_owned() });
+        }
+        held.wipe(0, SCAN_BYTES)?;
+        if self.read_identity(host)?.is_some() { Err(still_there()) } else { Ok(()) }
+    }
+}
+
+/// Runs mkfs and proves by the superblock that it, and not an earlier run, made the file system.
+fn make(host: &dyn Host, tool: &Path, spec: &VolumeSpec, uuid: Uuid, mut target: Target<'_>) -> Result<MkfsRecord> {
+    let kind = spec.file_system;
+    let (device, size) = (target.device, target.size);
+    target.remove_identity(host)?;
     host.forget_device(device, kind)?;
+    if let Some(held) = &mut target.held {
+        held.share()?;
+    }
     let mut arguments = plan_mkfs(kind, device, uuid, &spec.mkfs_options, size);
     if kind.is_engine() && spec.backend.image().is_some() {
         // A new sparse file: no zeros need be written, and none should be.
@@ -362,7 +372,7 @@ fn make(
         return Err(Error::ToolFailed { command, status: output.status, stderr: tail(stderr) });
     }
     host.flush_device(device)?;
-    match identity()? {
+    match target.read_identity(host)? {
         Some(found) if found.file_system == kind && found.uuid == uuid => {}
         found => {
             let seen = found.map_or("no file system".to_owned(), |id| format!("{} {}", id.file_system, id.uuid));

@@ -96,6 +96,7 @@ impl Volume {
             if left.is_none_or(|pages| pages == 0) {
                 return Ok(left);
             }
+            check_interrupted("making a volume cold")?;
             self.host().pause(std::time::Duration::from_millis(50));
             left = self.host().drop_cached_pages(path)?;
         }

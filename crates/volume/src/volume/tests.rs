@@ -9,8 +9,8 @@ use std::{
 use senesce_core::{Bytes, Seed};
 
 use crate::{
-    Backend, Custodian, Error, FileSystemKind, JOURNAL_FILE_NAME, MountSource, Outcome, Pace, Resource, Slot, Uuid,
-    VirtualDevice, Volume, VolumeSpec, clean,
+    Backend, CleanMode, Custodian, Error, FileSystemKind, JOURNAL_FILE_NAME, MountSource, Outcome, Pace, Resource,
+    Slot, Uuid, VirtualDevice, Volume, VolumeSpec, clean,
     host::fake::{FakeHost, Fault},
 };
 
@@ -133,7 +133,7 @@ fn whichever_call_fails(spec: fn(&Path) -> VolumeSpec) {
         drop(custodian);
         assert!(host.is_clean(), "call {at} ({call}) failed, and left {:?}", host.world());
         host.owner_lives.store(false, Ordering::SeqCst);
-        assert_eq!(clean(&*host, temp.path()).unwrap(), [], "call {at} ({call})");
+        assert_eq!(clean(&*host, temp.path(), CleanMode::Act).unwrap(), [], "call {at} ({call})");
     }
     assert!(failures > 15, "the failures are seen: {failures}");
 }
@@ -158,16 +158,16 @@ fn wherever_we_are_killed(spec: fn(&Path) -> VolumeSpec) {
         let device = crate::Host::attach_loop(&*host, &theirs).unwrap();
         crate::Host::mount(&*host, &device.path, Path::new("/theirs"), FileSystemKind::Ext4, "").unwrap();
 
-        assert!(matches!(clean(&*host, temp.path()), Err(Error::OwnerAlive { pid: 1, .. })));
+        assert!(matches!(clean(&*host, temp.path(), CleanMode::Act), Err(Error::OwnerAlive { pid: 1, .. })));
         host.owner_lives.store(false, Ordering::SeqCst);
-        clean(&*host, temp.path()).unwrap();
+        clean(&*host, temp.path(), CleanMode::Act).unwrap();
         let world = host.world();
         assert_eq!(world.files.keys().collect::<Vec<_>>(), [&theirs], "killed at call {at}");
         assert_eq!(world.loops.len(), 1, "killed at call {at}");
         assert!(world.disks.is_empty(), "killed at call {at}");
         assert_eq!(world.mounts.len(), 1, "killed at call {at}");
         drop(world);
-        assert_eq!(clean(&*host, temp.path()).unwrap(), [], "the second time there is nothing to do");
+        assert_eq!(clean(&*host, temp.path(), CleanMode::Act).unwrap(), [], "the second time there is nothing to do");
         Custodian::open(host.clone(), temp.path()).unwrap();
     }
 }
@@ -237,7 +237,10 @@ fn a_recording_is_known_by_its_name_and_another_mount_in_its_place_is_left_alone
         };
         custodian.acquire(resource, mount).unwrap();
         let told = custodian.release_all()[0].to_string();
-        assert_eq!(want.unwrap_or("recording at /rec: left alone, it is not ours: tmpfs is mounted on /rec"), told);
+        assert_eq!(
+            want.unwrap_or("recording at /rec: left alone, nothing proves that it is ours: tmpfs is mounted on /rec"),
+            told
+        );
         assert_eq!(host.is_clean(), want.is_some());
     }
 }
@@ -257,7 +260,7 @@ fn a_file_killed_before_its_number_was_written_is_known_by_its_name() {
         text.push_str(&entry);
         fs::write(&journal, text).unwrap();
         host.owner_lives.store(false, Ordering::SeqCst);
-        let actions = clean(&*host, temp.path()).unwrap();
+        let actions = clean(&*host, temp.path(), CleanMode::Act).unwrap();
         assert_eq!(matches!(actions[0].outcome, Outcome::Removed), gone, "{actions:?}");
         assert_eq!(host.is_clean(), gone);
     }
@@ -272,13 +275,13 @@ fn a_journal_others_could_have_written_is_not_acted_upon() {
     host.owner_lives.store(false, Ordering::SeqCst);
     let journal = temp.path().join(JOURNAL_FILE_NAME);
     fs::set_permissions(&journal, fs::Permissions::from_mode(0o666)).unwrap();
-    assert!(matches!(clean(&*host, temp.path()), Err(Error::ForeignJournal { .. })));
+    assert!(matches!(clean(&*host, temp.path(), CleanMode::Act), Err(Error::ForeignJournal { .. })));
     // Nor is a link followed, at whose end a file without a whole line would be cut to nothing.
     fs::remove_file(&journal).unwrap();
     let precious = temp.path().join("precious");
     fs::write(&precious, "no newline").unwrap();
     symlink(&precious, &journal).unwrap();
-    assert!(clean(&*host, temp.path()).is_err());
+    assert!(clean(&*host, temp.path(), CleanMode::Act).is_err());
     assert!(Custodian::open(host, temp.path()).is_err());
     assert_eq!(fs::read_to_string(&precious).unwrap(), "no newline");
 }

@@ -3,9 +3,11 @@
 use std::{
     fs,
     os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink},
+    sync::atomic::{AtomicU64, Ordering},
 };
 
-use senesce_volume::copy_tree;
+use senesce_core::never;
+use senesce_volume::{Error, copy_tree};
 
 use crate::bench::{fill, tree};
 
@@ -42,7 +44,7 @@ fn a_twin_has_the_same_tree_with_all_attributes() {
     let flags = rustix::fs::XattrFlags::empty();
     rustix::fs::setxattr(from.join("empty"), "user.colour", b"green", flags).unwrap();
 
-    let report = copy_tree(&from, &to).unwrap();
+    let report = copy_tree(&from, &to, &never).unwrap();
     assert_eq!((report.files, report.directories), (64 + 4, 5));
     assert_eq!((report.symlinks, report.hard_links, report.special_files), (2, 1, 1));
     assert_eq!(tree(&to), tree(&from));
@@ -65,7 +67,7 @@ fn holes_stay_holes_and_what_is_written_around_them_is_there() {
     sparse.write_all_at(&vec![7; 3 << 20], 5 << 20).unwrap();
     sparse.set_len(2 << 30).unwrap();
     fs::File::create(from.join("nothing")).unwrap().set_len(12_345).unwrap();
-    copy_tree(&from, &to).unwrap();
+    copy_tree(&from, &to, &never).unwrap();
     let copy = fs::File::open(to.join("sparse")).unwrap();
     let at = |offset: u64| {
         let mut bytes = [1; 8];
@@ -80,6 +82,40 @@ fn holes_stay_holes_and_what_is_written_around_them_is_there() {
 }
 
 #[test]
+fn a_stopped_copy_writes_nothing_more() {
+    let temp = tempfile::tempdir().unwrap();
+    let from = temp.path().join("from");
+    fs::create_dir_all(from.join("directory")).unwrap();
+    (0..5).for_each(|file| fs::write(from.join(format!("directory/{file}")), "small").unwrap());
+    fs::write(from.join("large"), vec![3; 5 << 20]).unwrap();
+    let mut most = 0;
+    for at in 1.. {
+        let to = temp.path().join(format!("to-{at}"));
+        fs::create_dir(&to).unwrap();
+        let (asked, large) = (AtomicU64::new(0), to.join("large"));
+        let at_signal = AtomicU64::new(0);
+        let large_bytes = || fs::metadata(&large).map_or(0, |found| found.len());
+        let stop = || {
+            let is_now = asked.fetch_add(1, Ordering::SeqCst) + 1 >= at;
+            if is_now {
+                at_signal.store(large_bytes(), Ordering::SeqCst);
+            }
+            is_now
+        };
+        let copied = copy_tree(&from, &to, &stop);
+        if asked.load(Ordering::SeqCst) < at {
+            copied.unwrap();
+            break;
+        }
+        assert!(matches!(copied, Err(Error::Interrupted { .. })), "stopped at question {at}");
+        assert_eq!(asked.into_inner(), at, "it asks once and ends");
+        assert_eq!(large_bytes(), at_signal.into_inner());
+        most = most.max(Some(large_bytes()).filter(|bytes| *bytes < 5 << 20).unwrap_or(0));
+    }
+    assert_eq!(most, 4 << 20, "a large file is left after every MiB");
+}
+
+#[test]
 fn what_is_there_already_is_never_overwritten() {
     let temp = tempfile::tempdir().unwrap();
     let (from, to) = (temp.path().join("from"), temp.path().join("to"));
@@ -87,6 +123,6 @@ fn what_is_there_already_is_never_overwritten() {
     fs::create_dir(&to).unwrap();
     fs::write(from.join("x"), "new").unwrap();
     fs::write(to.join("x"), "old").unwrap();
-    assert!(copy_tree(&from, &to).is_err());
+    assert!(copy_tree(&from, &to, &never).is_err());
     assert_eq!(fs::read_to_string(to.join("x")).unwrap(), "old");
 }

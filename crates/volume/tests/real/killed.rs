@@ -11,8 +11,8 @@ use std::{
 use senesce_core::Bytes;
 use senesce_testkit::root_or_skip;
 use senesce_volume::{
-    Custodian, Error, FileSystemKind, Host, LinuxHost, Outcome, Registry, Volume, clean, install_signal_cleanup,
-    interrupted,
+    CleanMode, Custodian, Error, FileSystemKind, Host, LinuxHost, Outcome, Registry, Volume, clean,
+    install_signal_cleanup, interrupted,
 };
 
 use crate::bench::{slot_in, spec_in, traces_of};
@@ -87,7 +87,7 @@ impl Drop for Holder {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let _ = clean(&LinuxHost::default(), &self.dir);
+        let _ = clean(&LinuxHost::default(), &self.dir, CleanMode::Act);
     }
 }
 
@@ -110,7 +110,7 @@ fn killed_and_cleaned(kind: FileSystemKind) {
     fs::write(dir.join("notes.txt"), "theirs too").unwrap();
 
     let mut holder = Holder::start(&dir, kind);
-    assert!(matches!(clean(&host, &dir), Err(Error::OwnerAlive { .. })), "a living run is left alone");
+    assert!(matches!(clean(&host, &dir, CleanMode::Act), Err(Error::OwnerAlive { .. })), "a living run is left alone");
     let opened = Custodian::open(Arc::new(LinuxHost::default()), &dir);
     assert!(matches!(opened, Err(Error::OwnerAlive { .. })));
     holder.kill();
@@ -123,7 +123,7 @@ fn killed_and_cleaned(kind: FileSystemKind) {
     let whole = fs::read(&journal).unwrap();
     fs::write(&journal, [whole.as_slice(), b"{\"event\":\"acq"].concat()).unwrap();
 
-    let cleaned = registry.clean_all(&host).unwrap();
+    let cleaned = registry.clean_all(&host, CleanMode::Act).unwrap();
     let actions = cleaned[0].result.as_ref().unwrap();
     assert_eq!(actions.len(), 4);
     assert!(actions.iter().all(|action| action.outcome == Outcome::Removed), "{actions:#?}");
@@ -133,7 +133,7 @@ fn killed_and_cleaned(kind: FileSystemKind) {
     assert_eq!(left, ["notes.txt", "resources.ndjson"]);
 
     // Again: nothing. And the run can go on.
-    assert_eq!(clean(&host, &dir).unwrap(), []);
+    assert_eq!(clean(&host, &dir, CleanMode::Act).unwrap(), []);
     assert!(registry.runs().unwrap().is_empty());
     drop(Custodian::open(Arc::new(LinuxHost::default()), &dir).unwrap());
 
@@ -188,7 +188,7 @@ fn what_took_the_place_of_ours_is_left_alone() {
     // Their loop device is what is seen at our mount point.
     host.mount(theirs.device().unwrap(), &point, FileSystemKind::Ext4, "noatime").unwrap();
 
-    let actions = clean(&host, &dir);
+    let actions = clean(&host, &dir, CleanMode::Act);
     host.unmount(&point, false).unwrap();
     let actions = actions.unwrap();
     let outcome = |word: &str| {
@@ -202,7 +202,7 @@ fn what_took_the_place_of_ours_is_left_alone() {
     assert_eq!(fs::metadata(other.join("moved.img")).unwrap().len(), Bytes(64 << 20).0);
     // The mount point itself is ours; with theirs gone, the next try removes it.
     assert!(matches!(outcome("directory"), Outcome::Failed { .. }), "{actions:#?}");
-    let again = clean(&host, &dir).unwrap();
+    let again = clean(&host, &dir, CleanMode::Act).unwrap();
     assert_eq!(again.len(), 1);
     assert_eq!(again[0].outcome, Outcome::Removed);
 }
@@ -221,5 +221,5 @@ fn the_first_signal_asks_and_the_second_cleans_and_ends() {
     let status = holder.child.wait().unwrap();
     assert_eq!(status.code(), Some(128 + 2));
     assert!(traces_of(temp.path()).is_empty());
-    assert_eq!(clean(&LinuxHost::default(), temp.path()).unwrap(), [], "the journal says so too");
+    assert_eq!(clean(&LinuxHost::default(), temp.path(), CleanMode::Act).unwrap(), [], "the journal says so too");
 }

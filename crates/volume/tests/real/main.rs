@@ -4,6 +4,8 @@
 mod bench;
 mod copying;
 mod devices;
+mod in_use;
 mod killed;
+mod signatures;
 mod virtual_disk;
 mod volumes;

@@ -11,8 +11,8 @@ use senesce_core::{Bytes, Clock, Nanos};
 use senesce_testkit::root_or_skip;
 use senesce_vdisk::{Footprint, Launch, serve_stdio};
 use senesce_volume::{
-    Backend, Custodian, Error, FileSystemKind, LinuxHost, Outcome, Pace, Resource, VirtualDevice, Volume, VolumeSpec,
-    clean,
+    Backend, CleanMode, Custodian, Error, FileSystemKind, LinuxHost, Outcome, Pace, Resource, VirtualDevice, Volume,
+    VolumeSpec, clean,
 };
 
 use crate::bench::{fill, size_of, slot_in, traces_of, tree};
@@ -277,11 +277,11 @@ fn cleaned_after_a_kill(and_the_server: bool) {
     if and_the_server {
         kill(footprint.server, Signal::KILL);
     }
-    let actions = clean(&host(), temp.path()).unwrap();
+    let actions = clean(&host(), temp.path(), CleanMode::Act).unwrap();
     let failed: Vec<_> = actions.iter().filter(|action| matches!(action.outcome, Outcome::Failed { .. })).collect();
     assert!(failed.is_empty() && actions.len() == 6, "{actions:#?}");
     assert_nothing_left(temp.path(), memory.path(), &footprint);
-    assert_eq!(clean(&host(), temp.path()).unwrap(), []);
+    assert_eq!(clean(&host(), temp.path(), CleanMode::Act).unwrap(), []);
 }
 
 #[test]

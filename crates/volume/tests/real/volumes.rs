@@ -206,7 +206,7 @@ fn what_cannot_be_is_refused_with_figures_and_leaves_nothing() {
 
     let mut other_uuid = ext4.clone();
     other_uuid.mkfs_options = vec!["-U".into(), Uuid::from_seed(Seed(1)).to_string()];
-    assert!(matches!(create(&other_uuid, &slot), Error::Unverified { operation: "mkfs", .. }));
+    assert!(matches!(create(&other_uuid, &slot), Error::MkfsWord { word, .. } if word == "-U"));
 
     slot.name = "../escape".into();
     assert!(matches!(create(&ext4, &slot), Error::NotPossible { .. }));

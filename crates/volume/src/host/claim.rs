@@ -1,0 +1,285 @@
+//! A file or block device that is opened once, checked through its descriptor, and then used through it.
+//!
+//! A name can lead elsewhere between a check and the use. So nothing is opened by name twice: what was checked is what is
+//! written.
+
+use std::{
+    fs::File,
+    io::{Seek, SeekFrom},
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::fs::FileExt,
+    },
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{FileType, FlockOperation, Mode, OFlags},
+    io::Errno,
+};
+use senesce_core::Bytes;
+
+use super::{
+    DeviceNumber, HeldDevice,
+    in_use::{Use, find_uses, node_name},
+    linux_device::number,
+    locks::{find_lock, open_patiently},
+    probe::find_probed,
+};
+use crate::{
+    Error, Result,
+    signature::{EDGE_BYTES, describe_content},
+};
+
+/// What the caller is going to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Read it. Other readers may have a file open.
+    Read,
+    /// Write into it.
+    Write,
+    /// Put another file in the place of this one. A symbolic link is refused: the link, not its target, would be replaced.
+    Replace,
+}
+
+/// An open file or block device that nothing else uses. Nobody can mount or claim the device, and no engine can open the
+/// file, until it is dropped.
+#[derive(Debug)]
+pub struct Claim {
+    file: File,
+    /// What the caller named.
+    path: PathBuf,
+    /// Of a block device.
+    number: Option<DeviceNumber>,
+    /// The name for programs that take no descriptor.
+    node: PathBuf,
+}
+
+impl Claim {
+    /// Opens what is at `path` and finds out whether something uses it.
+    ///
+    /// Errors: it cannot be opened; it is neither a file nor a block device; it is in use, with every use in words.
+    /// Cost: one look at all mounts and loop devices.
+    pub fn open(path: &Path, purpose: Purpose) -> Result<Self> {
+        let failed = || Error::io("open", path);
+        let mut flags = OFlags::PATH | OFlags::CLOEXEC;
+        flags.set(OFlags::NOFOLLOW, purpose == Purpose::Replace);
+        let place = rustix::fs::open(path, flags, Mode::empty()).map_err(failed())?;
+        let stat = rustix::fs::fstat(&place).map_err(Error::io("look up", path))?;
+        let mut flags = OFlags::NONBLOCK | OFlags::CLOEXEC;
+        flags |= if purpose == Purpose::Write { OFlags::RDWR } else { OFlags::RDONLY };
+        // Opened by the descriptor: a name would be looked up a second time.
+        let by_descriptor = format!("/proc/self/fd/{}", place.as_raw_fd());
+        let (fd, number) = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::BlockDevice => {
+                let number = DeviceNumber::of(stat.st_rdev);
+                (open_alone(&place, Path::new(&by_descriptor), flags, path, number)?, Some(number))
+            }
+            FileType::RegularFile => (rustix::fs::open(&by_descriptor, flags, Mode::empty()).map_err(failed())?, None),
+            FileType::Symlink => return Err(Error::WrongKind { path: path.to_owned(), found: "a symbolic link" }),
+            _ => return Err(Error::WrongKind { path: path.to_owned(), found: "neither a file nor a block device" }),
+        };
+        let lock = match purpose {
+            Purpose::Read => FlockOperation::NonBlockingLockShared,
+            Purpose::Write | Purpose::Replace => FlockOperation::NonBlockingLockExclusive,
+        };
+        let mut uses = find_uses(&fd, path)?;
+        uses.extend(find_lock(&fd, path, lock)?);
+        refuse(path, &uses)?;
+        let node = match number {
+            // Where `/dev` is not the kernel's, such as in a container, the name that was given must do.
+            Some(number) => match node_name(number) {
+                Some(node) => node,
+                None => std::fs::canonicalize(path).map_err(Error::std("look up", path))?,
+            },
+            None => path.to_owned(),
+        };
+        // Only the opening was not to wait, for a pipe or a drive without a medium.
+        let kept = rustix::fs::fcntl_getfl(&fd).map_err(failed())? - OFlags::NONBLOCK;
+        rustix::fs::fcntl_setfl(&fd, kept).map_err(failed())?;
+        Ok(Self { file: fd.into(), path: path.to_owned(), number, node })
+    }
+
+    /// The open file.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The open file; what was claimed and locked stays so until it is closed.
+    pub fn into_file(self) -> File {
+        self.file
+    }
+
+    /// The path that was claimed.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it is a block device.
+    pub fn is_device(&self) -> bool {
+        self.number.is_some()
+    }
+
+    /// Its size.
+    pub fn size(&self) -> Result<Bytes> {
+        let mut file = &self.file;
+        file.seek(SeekFrom::End(0)).map(Bytes).map_err(Error::std("find the size of", &self.path))
+    }
+
+    /// Refuses what holds something, unless `force`.
+    ///
+    /// Errors: it holds something; the program that knows foreign signatures is missing. Cost: reads 2 MiB and runs a
+    /// program.
+    pub fn check_content(&self, force: bool) -> Result<()> {
+        if force {
+            return Ok(());
+        }
+        match self.find_content()? {
+            Some(found) => Err(Error::HasSignature { device: self.path.clone(), found }),
+            None => Ok(()),
+        }
+    }
+
+    fn find_content(&self) -> Result<Option<String>> {
+        let size = self.size()?.0;
+        let start = self.read(0, EDGE_BYTES)?;
+        let end = self.read(size.saturating_sub(EDGE_BYTES as u64), EDGE_BYTES)?;
+        // Whatever the first and last MiB say, the program names it better than "data", and it also reads other places.
+        if let Some(marks) = describe_content(&start, &end) {
+            return Ok(Some(marks));
+        }
+        if let Some(probed) = find_probed(&self.file, &self.path)? {
+            return Ok(Some(probed));
+        }
+        let is_zero = start.iter().chain(&end).all(|&byte| byte == 0);
+        Ok((!is_zero).then(|| "data: its first and last MiB are not all zeros".to_owned()))
+    }
+}
+
+impl HeldDevice for Claim {
+    fn node(&self) -> &Path {
+        &self.node
+    }
+
+    fn check_content(&self, force: bool) -> Result<()> {
+        self.check_content(force)
+    }
+
+    fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        let mut have = 0;
+        while have < length {
+            let got = self.file.read_at(&mut bytes[have..], offset + have as u64);
+            match got.map_err(Error::std("read", &self.path))? {
+                0 => break,
+                got => have += got,
+            }
+        }
+        bytes.truncate(have);
+        Ok(bytes)
+    }
+
+    fn wipe(&self, offset: u64, length: usize) -> Result<()> {
+        self.file.write_all_at(&vec![0; length], offset).map_err(Error::std("wipe a part of", &self.path))?;
+        self.file.sync_all().map_err(Error::std("sync", &self.path))
+    }
+
+    fn share(&mut self) -> Result<()> {
+        // The program that is started next claims it. The open descriptor keeps the kernel from giving its number to
+        // another device, and a name that another device took meanwhile is refused.
+        if number(&self.node)? != self.number {
+            let detail = "it leads to another device now".to_owned();
+            return Err(Error::Unverified { operation: "looking up", path: self.node.clone(), detail });
+        }
+        let name = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        self.file = rustix::fs::open(&name, flags, Mode::empty()).map_err(Error::io("open", &self.path))?.into();
+        Ok(())
+    }
+}
+
+/// Opens a block device so that no other can: not the kernel for a mount, and no program that asks for the same.
+fn open_alone(place: &OwnedFd, name: &Path, flags: OFlags, path: &Path, number: DeviceNumber) -> Result<OwnedFd> {
+    match open_patiently(name, flags | OFlags::EXCL) {
+        Err(error) if error.is_busy() => {
+            let mut uses = find_uses(place, path)?;
+            if uses.is_empty() {
+                uses.extend(find_engine(name, flags, path)?);
+            }
+            if uses.is_empty() {
+                uses.push(Use::Claimed { device: node_name(number).unwrap_or_else(|| path.to_owned()) });
+            }
+            refuse(path, &uses)?;
+            Err(error)
+        }
+        Err(Error::Io { operation, source, .. }) => Err(Error::Io { operation, path: path.to_owned(), source }),
+        opened => opened,
+    }
+}
+
+/// The lock of an engine that serves a device, which names the process.
+fn find_engine(name: &Path, flags: OFlags, path: &Path) -> Result<Option<Use>> {
+    let flags = flags - OFlags::RDWR;
+    match rustix::fs::open(name, flags, Mode::empty()) {
+        Ok(fd) => find_lock(&fd, path, FlockOperation::NonBlockingLockExclusive),
+        Err(Errno::BUSY) => Ok(None),
+        Err(errno) => Err(Error::io("open", path)(errno)),
+    }
+}
+
+fn refuse(path: &Path, uses: &[Use]) -> Result<()> {
+    if uses.is_empty() {
+        return Ok(());
+    }
+    let by: Vec<String> = uses.iter().map(ToString::to_string).collect();
+    Err(Error::DeviceInUse { device: path.to_owned(), by: by.join("; ") })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_name_that_moves_after_the_check_does_not_move_the_writes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        fs::write(path("empty"), [0; 4096]).unwrap();
+        fs::write(path("precious"), [7; 4096]).unwrap();
+        symlink(path("empty"), path("link")).unwrap();
+        let claim = Claim::open(&path("link"), Purpose::Write).unwrap();
+        claim.check_content(false).unwrap();
+        fs::remove_file(path("link")).unwrap();
+        symlink(path("precious"), path("link")).unwrap();
+        claim.wipe(0, 4096).unwrap();
+        claim.file().write_all_at(b"ours", 0).unwrap();
+        assert_eq!(fs::read(path("precious")).unwrap(), [7; 4096]);
+        assert!(fs::read(path("empty")).unwrap().starts_with(b"ours"));
+    }
+
+    #[test]
+    fn a_locked_file_is_refused_for_writers_and_replacement() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let reader = Claim::open(file.path(), Purpose::Read).unwrap();
+        drop(Claim::open(file.path(), Purpose::Read).unwrap());
+        for purpose in [Purpose::Write, Purpose::Replace] {
+            let error = Claim::open(file.path(), purpose).unwrap_err();
+            assert!(matches!(&error, Error::DeviceInUse { .. }), "{error}");
+        }
+        drop(reader);
+        drop(Claim::open(file.path(), Purpose::Write).unwrap());
+    }
+
+    #[test]
+    fn only_files_and_block_devices_are_claimed() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("file"), "x").unwrap();
+        symlink("file", dir.path().join("link")).unwrap();
+        let refused = |path: &Path, purpose| Claim::open(path, purpose).unwrap_err().to_string();
+        assert!(refused(&dir.path().join("link"), Purpose::Replace).contains("symbolic link"));
+        for (path, purpose) in [(dir.path(), Purpose::Read), (Path::new("/dev/null"), Purpose::Write)] {
+            assert!(refused(path, purpose).contains("neither a file nor a block device"));
+        }
+    }
+}

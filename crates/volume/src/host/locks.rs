@@ -1,0 +1,92 @@
+//! Locks and claims of other processes on a file or device.
+
+use std::{fs, os::fd::OwnedFd, path::Path, time::Duration};
+
+use rustix::{
+    fs::{FlockOperation, OFlags},
+    io::Errno,
+};
+
+use super::{in_use::Use, ioctl, linux_device::open_device};
+use crate::{Error, Result};
+
+/// Locks an open file or device with `flock`, as engines of senesce do, until it is closed. Returns the lock that stands in the way: one of `flock`, or of `fcntl` as virtual machines take it.
+pub(super) fn find_lock(file: &OwnedFd, name: &Path, lock: FlockOperation) -> Result<Option<Use>> {
+    let found = |process| Ok(Some(Use::Locked { path: name.to_owned(), process }));
+    // udev locks a device for a moment while it reads signatures.
+    match patiently(|| rustix::fs::flock(file, lock), |errno| *errno == Errno::WOULDBLOCK) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => return found(flock_owner(file)),
+        // File systems without locks.
+        Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => {}
+        Err(errno) => return Err(Error::io("lock", name)(errno)),
+    }
+    match ioctl::find_range_lock(file, lock == FlockOperation::NonBlockingLockExclusive) {
+        Ok(Some(pid)) => found(u32::try_from(pid).ok().filter(|&pid| pid > 0)),
+        _ => Ok(None),
+    }
+}
+
+/// The process that holds a `flock` on a file, of `/proc/locks`; none if the kernel names it differently there.
+fn flock_owner(file: &OwnedFd) -> Option<u32> {
+    let stat = rustix::fs::fstat(file).ok()?;
+    let (major, minor) = (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
+    let wanted = format!("{major:02x}:{minor:02x}:{}", stat.st_ino);
+    let text = fs::read_to_string("/proc/locks").ok()?;
+    let mut owners = text.lines().filter_map(|line| {
+        // `1: FLOCK  ADVISORY  WRITE 4711 00:1a:42 0 EOF`
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let is_it = fields.get(1) == Some(&"FLOCK") && fields.get(5) == Some(&wanted.as_str());
+        is_it.then(|| fields[4].parse().ok()).flatten()
+    });
+    owners.next()
+}
+
+/// Whether a device cannot be opened for one user alone.
+pub(super) fn is_claimed(device: &Path) -> Result<bool> {
+    match open_patiently(device, OFlags::RDONLY | OFlags::EXCL) {
+        Ok(_) => Ok(false),
+        Err(error) if error.is_busy() => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// Opens a device. `losetup --find` claims every free loop device for a moment, so a busy one is tried again.
+pub(super) fn open_patiently(path: &Path, flags: OFlags) -> Result<OwnedFd> {
+    patiently(|| open_device(path, flags), Error::is_busy)
+}
+
+/// Repeats an act that others can disturb for a moment, for a tenth of a second.
+fn patiently<T, E>(
+    act: impl Fn() -> std::result::Result<T, E>,
+    is_disturbed: impl Fn(&E) -> bool,
+) -> std::result::Result<T, E> {
+    for _ in 0..20 {
+        match act() {
+            Err(error) if is_disturbed(&error) => std::thread::sleep(Duration::from_millis(5)),
+            done => return done,
+        }
+    }
+    act()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_found_with_its_process_and_a_shared_one_excludes_only_writers() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let open = || open_device(file.path(), OFlags::RDWR).unwrap();
+        let holder = open();
+        rustix::fs::flock(&holder, FlockOperation::LockShared).unwrap();
+        let shared = FlockOperation::NonBlockingLockShared;
+        assert_eq!(find_lock(&open(), file.path(), shared).unwrap(), None);
+        let found = find_lock(&open(), file.path(), FlockOperation::NonBlockingLockExclusive).unwrap().unwrap();
+        // Where a file system has two numbers, the kernel's list does not say who it is.
+        let Use::Locked { process, .. } = found else { panic!("{found}") };
+        assert!(process.is_none_or(|process| process == std::process::id()));
+        drop(holder);
+        assert_eq!(find_lock(&open(), file.path(), FlockOperation::NonBlockingLockExclusive).unwrap(), None);
+    }
+}

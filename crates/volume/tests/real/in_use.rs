@@ -1,0 +1,215 @@
+//! What uses a device or file in a way that its own claim does not show: above, below, beside it, and in other mount
+//! namespaces. `--force` never helps.
+
+use std::{
+    fs::{self, File},
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use rustix::fs::FlockOperation;
+use senesce_testkit::{root_or_skip, run};
+use senesce_volume::{Claim, Error, LinuxHost, Purpose, check_device};
+
+/// A loop device, which is detached whatever happens.
+struct Loop(String);
+
+impl Loop {
+    fn on(backing: &Path, options: &[&str]) -> Self {
+        let backing = backing.to_str().unwrap();
+        Self(run("losetup", &[options, &["--find", "--show", backing]].concat()).trim().to_owned())
+    }
+
+    fn path(&self) -> &Path {
+        Path::new(&self.0)
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["--detach", &self.0]).output();
+    }
+}
+
+/// A mount, which is removed whatever happens.
+struct Mount(PathBuf);
+
+impl Mount {
+    fn of(device: &Loop, point: PathBuf) -> Self {
+        fs::create_dir_all(&point).unwrap();
+        run("mount", &[&device.0, point.to_str().unwrap()]);
+        Self(point)
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).output();
+    }
+}
+
+fn image(dir: &Path, name: &str, mib: u64) -> PathBuf {
+    let path = dir.join(name);
+    File::create(&path).unwrap().set_len(mib << 20).unwrap();
+    path
+}
+
+#[track_caller]
+fn assert_in_use(result: Result<(), Error>, says: &[&str]) {
+    match result {
+        Err(Error::DeviceInUse { by, .. }) => {
+            says.iter().for_each(|text| assert!(by.contains(text), "{text:?} is not in {by:?}"));
+        }
+        other => panic!("not refused as in use: {other:?}"),
+    }
+}
+
+fn force(device: &Path) -> Result<(), Error> {
+    check_device(&LinuxHost::default(), device, true)
+}
+
+fn claim(path: &Path, purpose: Purpose) -> Result<(), Error> {
+    Claim::open(path, purpose).map(drop)
+}
+
+#[test]
+fn a_device_below_a_mounted_loop_device_is_in_use() {
+    if !root_or_skip("loop devices and mounts") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let below = Loop::on(&image(dir.path(), "disk", 64), &[]);
+    let above = Loop::on(below.path(), &["--offset", "33554432"]);
+    run("mkfs.ext4", &["-q", &above.0]);
+    let attached = format!("the loop device {} is attached to {}", above.0, below.0);
+    assert_in_use(force(below.path()), &[&attached]);
+    let mount = Mount::of(&above, dir.path().join("mnt"));
+    let mounted = format!("{} is mounted on {}", above.0, mount.0.display());
+    assert_in_use(force(below.path()), &[&attached, &mounted]);
+    assert_in_use(claim(below.path(), Purpose::Read), &[&mounted]);
+    // From the image, two steps below.
+    assert_in_use(claim(&dir.path().join("disk"), Purpose::Replace), &[&attached, &mounted]);
+    drop((mount, above));
+    force(below.path()).unwrap();
+}
+
+#[test]
+fn a_loop_device_on_a_mounted_device_is_in_use() {
+    if !root_or_skip("loop devices and mounts") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let below = Loop::on(&image(dir.path(), "disk", 64), &[]);
+    run("mkfs.ext4", &["-q", &below.0]);
+    let mount = Mount::of(&below, dir.path().join("mnt"));
+    let above = Loop::on(below.path(), &["--read-only"]);
+    assert_in_use(claim(above.path(), Purpose::Read), &[&format!("{} is mounted on", below.0)]);
+    drop((above, mount));
+}
+
+#[test]
+fn twin_loop_devices_are_in_use_only_if_they_share_bytes() {
+    if !root_or_skip("loop devices and mounts") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = image(dir.path(), "disk", 64);
+    let first = Loop::on(&file, &["--sizelimit", "33554432"]);
+    let second = Loop::on(&file, &["--offset", "33554432"]);
+    let whole = Loop::on(&file, &[]);
+    run("mkfs.ext4", &["-q", &first.0]);
+    let mount = Mount::of(&first, dir.path().join("mnt"));
+    assert_in_use(force(whole.path()), &[&format!("{} is mounted on", first.0)]);
+    assert_in_use(force(second.path()), &[&whole.0]);
+    drop(whole);
+    force(second.path()).unwrap();
+    drop(mount);
+}
+
+#[test]
+fn locks_below_and_above_a_loop_device_are_seen() {
+    if !root_or_skip("loop devices") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = image(dir.path(), "disk", 8);
+    let device = Loop::on(&file, &[]);
+    let lock = |path: &Path| {
+        let file = File::open(path).unwrap();
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
+        file
+    };
+    let locked = lock(&file);
+    assert_in_use(force(device.path()), &[&file.display().to_string()]);
+    drop(locked);
+    force(device.path()).unwrap();
+    let locked = lock(device.path());
+    assert_in_use(force(device.path()), &[&device.0]);
+    assert_in_use(claim(&file, Purpose::Write), &["is attached to", &device.0]);
+    drop(locked);
+}
+
+/// A process in a mount namespace of its own, which has a device mounted until it is dropped.
+struct Elsewhere(Child);
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_mount_in_another_namespace_is_named() {
+    if !root_or_skip("loop devices and mount namespaces") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let device = Loop::on(&image(dir.path(), "disk", 64), &[]);
+    run("mkfs.ext4", &["-q", &device.0]);
+    let point = dir.path().join("hidden");
+    fs::create_dir(&point).unwrap();
+    let script = "mount \"$0\" \"$1\" && echo mounted && read -r _";
+    let mut child = Command::new("unshare")
+        .args(["--mount", "sh", "-c", script, &device.0, point.to_str().unwrap()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let elsewhere = Elsewhere(child);
+    assert_eq!(line, "mounted\n");
+    let mounted = format!("{} is mounted on {} in the mount namespace of process", device.0, point.display());
+    assert_in_use(force(device.path()), &[&mounted]);
+    assert_in_use(claim(&dir.path().join("disk"), Purpose::Replace), &[&mounted]);
+    drop(elsewhere);
+}
+
+/// Swap space, which is given back whatever happens.
+struct Swap(String);
+
+impl Drop for Swap {
+    fn drop(&mut self) {
+        let _ = Command::new("swapoff").arg(&self.0).output();
+    }
+}
+
+#[test]
+fn swap_space_is_in_use_by_every_name() {
+    if !root_or_skip("loop devices and swap") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = image(dir.path(), "disk", 8);
+    let device = Loop::on(&file, &[]);
+    run("mkswap", &[&device.0]);
+    run("swapon", &["--priority", "0", &device.0]);
+    let swap = Swap(device.0.clone());
+    let says = format!("the kernel swaps to {}", device.0);
+    assert_in_use(force(device.path()), &[&says]);
+    assert_in_use(claim(&file, Purpose::Write), &[&says]);
+    drop(swap);
+    force(device.path()).unwrap();
+}
