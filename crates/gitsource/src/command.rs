@@ -1,4 +1,22 @@
-//! The git binary, run in an environment of our own: no user or system configuration, no locale, no prompts.
+//! The git binary, run in an environment of our own, and only on repositories that this program wrote.
+//!
+//! Git runs other programs in many ways. None of them is left to a repository that the user named:
+//!
+//! - The repository's configuration: `filter.*`, `diff.*`, `merge.*`, `alias.*`, `gpg.program`, `core.sshCommand`,
+//!   `core.gitProxy`, `core.pager`, `core.editor`, `core.askPass`, `core.alternateRefsCommand`, `credential.helper`,
+//!   `uploadpack.packObjectsHook`, `remote.*.uploadpack`, `submodule.*.update`, `gc.recentObjectsHook`, `include.*`.
+//!   Git runs on a [`SpoolRepository`](crate::SpoolRepository) or on the aged volume. We write both configurations.
+//! - The configuration of the user and the machine: `GIT_CONFIG_GLOBAL` is empty, `GIT_CONFIG_NOSYSTEM` is set.
+//! - The environment (`GIT_SSH`, `GIT_EXTERNAL_DIFF`, `GIT_TRACE`, ...): cleared.
+//! - Hooks, and those of a template: `core.hooksPath=/dev/null`, `--template=`.
+//! - `core.fsmonitor`: false.
+//! - Lazy fetches of a partial clone: refused; the spool names no promisor; `GIT_NO_LAZY_FETCH` is set.
+//! - Remote helpers (`ext::`): `GIT_ALLOW_PROTOCOL` lists what a command needs, for most commands nothing.
+//! - Attributes in the history (`filter=`, `diff=`): they name drivers of the configuration, which has none.
+//! - Submodules: never followed.
+//! - `gc --auto`: off in the spool, and on the volume as the plan says.
+//!
+//! Git still runs its own parts (`upload-pack`, `index-pack`, `remote-https`) and, for an ssh URL, `ssh`.
 //!
 //! An adapter: reads `PATH` and `TMPDIR` of the environment, nothing else.
 
@@ -8,6 +26,8 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
 };
+
+use senesce_core::Printable;
 
 use crate::Error;
 
@@ -35,6 +55,10 @@ impl Git {
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_NO_LAZY_FETCH", "1")
+            .env("GIT_ALLOW_PROTOCOL", "") // none; see `allow_protocols`
+            .env("GIT_PAGER", "cat")
+            .env("GIT_EDITOR", "false")
             .env("GIT_NO_REPLACE_OBJECTS", "1")
             .env("GIT_ATTR_NOSYSTEM", "1")
             .env("LC_ALL", "C")
@@ -42,8 +66,16 @@ impl Git {
         for role in ["AUTHOR", "COMMITTER"] {
             command.env(format!("GIT_{role}_NAME"), "senesce").env(format!("GIT_{role}_EMAIL"), "senesce@localhost");
         }
-        command.args(["-c", "safe.directory=*"]);
+        for setting in ["core.hooksPath=/dev/null", "core.fsmonitor=false", "core.askPass=", "credential.helper="] {
+            command.args(["-c", setting]);
+        }
         Self { command, operation: operation.to_owned(), path: path.to_owned() }
+    }
+
+    /// Allows these transports, separated by colons.
+    pub fn allow_protocols(mut self, protocols: &str) -> Self {
+        self.command.env("GIT_ALLOW_PROTOCOL", protocols);
+        self
     }
 
     /// Names the repository by its git directory; nothing is searched for.
@@ -67,12 +99,6 @@ impl Git {
     /// The operation itself, and its arguments; after the general options.
     pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
         self.command.arg(&self.operation).args(args);
-        self
-    }
-
-    /// Sends what git prints into a file.
-    pub fn stdout_to(mut self, file: std::fs::File) -> Self {
-        self.command.stdout(file);
         self
     }
 
@@ -120,16 +146,22 @@ impl Git {
         if output.status.success() {
             return Ok(output);
         }
-        let text = String::from_utf8_lossy(&output.stderr);
-        let text = text.trim();
-        let start = text.char_indices().rev().nth(1999).map_or(0, |(at, _)| at);
         Err(Error::Git {
             operation: self.operation,
             path: self.path,
             status: output.status.code().unwrap_or(-1),
-            stderr: text[start..].to_owned(),
+            stderr: printable_end(&output.stderr),
         })
     }
+}
+
+/// The last 2,000 characters of a message of git. A remote or a repository may have chosen some of them: control
+/// characters within a line are escaped.
+fn printable_end(message: &[u8]) -> String {
+    let text = String::from_utf8_lossy(message);
+    let text = text.trim();
+    let start = text.char_indices().rev().nth(1999).map_or(0, |(at, _)| at);
+    Printable::lines(&text[start..]).to_string()
 }
 
 /// The version of the git binary, as `git --version` says it, without the word git.
@@ -139,10 +171,15 @@ pub fn collect_git_version() -> Result<String, Error> {
     Ok(text.trim().trim_start_matches("git version ").to_owned())
 }
 
-/// Clones a repository from a URL into `dest`, bare, with all its history. `dest` must not exist.
-pub fn clone_url(url: &str, dest: &Path) -> Result<(), Error> {
-    let (url, end) = (OsStr::new(url), OsStr::new("--"));
-    let options = ["--bare", "--quiet", "--no-tags"].map(OsStr::new);
-    Git::new("clone", dest).args(options.into_iter().chain([end, url, dest.as_os_str()])).run()?;
-    Ok(())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_in_messages_are_escaped() {
+        let said = printable_end(b"fatal: object\0 \x1b[2J\xe2\x80\xae\nhint: two lines\n");
+        assert!(said.ends_with("\nhint: two lines"), "{said:?}");
+        assert!(said.chars().all(|c| c == '\n' || !c.is_control() && c != '\u{202e}'), "{said:?}");
+        assert!(said.starts_with("fatal: object"), "{said:?}");
+    }
 }

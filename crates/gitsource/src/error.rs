@@ -29,6 +29,86 @@ pub enum Error {
         /// The repository.
         path: PathBuf,
     },
+    /// Objects are left out, to be fetched when they are needed.
+    #[error(
+        "{path} is a partial clone ({sign}): it lacks objects\nhint: clone its origin again without --filter, and name \
+         the new clone"
+    )]
+    Partial {
+        /// The repository.
+        path: PathBuf,
+        /// How it shows.
+        sign: String,
+    },
+    /// Another user could have prepared the repository.
+    #[error(
+        "{path}: {place} belongs to user {owner}, who is neither root nor the user who runs senesce\nhint: if you trust \
+         what that user wrote, add --trust-repo; or run senesce as that user"
+    )]
+    ForeignOwner {
+        /// The repository.
+        path: PathBuf,
+        /// The directory or file.
+        place: PathBuf,
+        /// Its owner.
+        owner: u32,
+    },
+    /// A repository of a stranger points to what is not the stranger's.
+    #[error(
+        "{path} belongs to user {stranger}, but points to {place}, which belongs to user {owner}\nhint: --trust-repo \
+         reads only what belongs to the owner of the repository; let the owner clone it with --dissociate"
+    )]
+    Elsewhere {
+        /// The repository.
+        path: PathBuf,
+        /// Where it points.
+        place: PathBuf,
+        /// The owner of that place.
+        owner: u32,
+        /// The owner of the repository.
+        stranger: u32,
+    },
+    /// A link, a FIFO or a device where a repository has a file or a directory.
+    #[error("{path}: {place} is not a regular file or directory\nhint: clone the repository, and name the clone")]
+    Irregular {
+        /// The repository.
+        path: PathBuf,
+        /// What it is.
+        place: PathBuf,
+    },
+    /// References that are no files.
+    #[error(
+        "{path} stores its references as {format}; only files are supported\nhint: run `git -C {path} refs migrate \
+         --ref-format=files`, or clone it"
+    )]
+    RefStorage {
+        /// The repository.
+        path: PathBuf,
+        /// The format.
+        format: String,
+    },
+    /// A pack that is not what its index describes.
+    #[error("the pack {pack} is damaged: {problem}\nhint: restore it from a backup or another clone of the repository")]
+    DamagedPack {
+        /// The pack's file.
+        pack: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Objects of the range of commits are missing.
+    #[error(
+        "{path} lacks objects that its commits need:\n  {}\nhint: `git -C {path} fsck --full` lists all of them; fetch \
+         them, or use a complete clone", missing.join("\n  ")
+    )]
+    MissingObjects {
+        /// The repository.
+        path: PathBuf,
+        /// The first of them, with where they are used.
+        missing: Vec<String>,
+    },
+    /// The caller stopped the operation.
+    #[error("stopped")]
+    Stopped,
     /// Not a single commit.
     #[error("{path} has no commits\nhint: commit something, or name another repository")]
     Empty {
@@ -116,6 +196,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// Makes an [`Error::Io`] of the cause.
+    pub(crate) fn io(operation: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
+        let path = path.into();
+        move |source| Error::Io { operation, path, source }
+    }
+
     /// Whether git failed because the volume was full.
     pub fn is_no_space(&self) -> bool {
         matches!(self, Error::Git { stderr, .. } if stderr.contains("No space left on device"))

@@ -11,11 +11,7 @@ use senesce_workload::{
     git::{CommitInfo, Oid, Repository, TreeEntry},
 };
 
-use crate::{
-    Error,
-    command::Git,
-    objects::{Objects, open_shared},
-};
+use crate::{Error, SpoolRepository, command::Git, objects::Objects};
 
 /// Which commits of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,8 +25,6 @@ pub struct HistoryOptions {
 }
 
 /// An opened repository and its commits, oldest first. Cheap to clone; clones share everything.
-///
-/// Never writes to the repository.
 #[derive(Clone)]
 pub struct History {
     pub(crate) inner: Arc<Inner>,
@@ -44,42 +38,16 @@ pub(crate) struct Inner {
 }
 
 impl History {
-    /// Opens the repository at `path`, bare or not, and lists its commits: the same list as
+    /// Opens a repository and lists its commits: the same list as
     /// `git rev-list --topo-order --reverse [--first-parent] TIP`.
     ///
-    /// Errors: nothing there, no repository, shallow, no commits, no such tip, an object that cannot be read (the
-    /// commits are, all of them), another hash than SHA-1, no git binary.
+    /// Errors: no commits, no such tip, a commit that cannot be read, no git binary.
     ///
     /// Cost: reads every commit once; about 60 bytes a commit stay in memory, 200 meanwhile.
-    pub fn open(path: &Path, options: HistoryOptions) -> Result<History, Error> {
-        if !path.exists() {
-            return Err(Error::Missing { path: path.to_owned() });
-        }
-        let shared = open_shared(path).map_err(|error| match object_format(path) {
-            Some(format) => Error::ObjectFormat { path: path.to_owned(), format },
-            None => Error::NotARepository { path: path.to_owned(), source: error },
-        })?;
-        let local = shared.to_thread_local();
-        // A linked work tree keeps its objects, and whether they are cut off, in the common directory.
-        let git_dir = local.common_dir().to_owned();
-        let work_git_dir = std::path::absolute(local.git_dir()).map_err(|source| Error::Io {
-            operation: "find",
-            path: local.git_dir().to_owned(),
-            source,
-        })?;
-        let git_dir = std::path::absolute(&git_dir).map_err(|source| Error::Io {
-            operation: "find",
-            path: git_dir.clone(),
-            source,
-        })?;
-        if local.object_hash() != gix::hash::Kind::Sha1 {
-            return Err(Error::ObjectFormat { path: path.to_owned(), format: local.object_hash().to_string() });
-        }
-        if std::fs::metadata(git_dir.join("shallow")).is_ok_and(|file| file.len() > 0) {
-            return Err(Error::Shallow { path: path.to_owned() });
-        }
-        let tip = resolve(path, &work_git_dir, options.tip.as_deref())?;
-        let objects = Objects::new(path.to_owned(), shared);
+    pub fn open(repository: &SpoolRepository, options: HistoryOptions) -> Result<History, Error> {
+        let (origin, git_dir) = (repository.origin(), repository.git_dir().to_owned());
+        let objects = Objects::open(origin, &git_dir)?;
+        let tip = resolve(origin, &git_dir, options.tip.as_deref())?;
         let mut commits = list_commits(&objects, tip, options.first_parent)?;
         commits.truncate(options.limit.unwrap_or(usize::MAX));
         let numbers = commits.iter().zip(0..).map(|(&oid, number)| (oid, number)).collect();
@@ -101,7 +69,7 @@ impl History {
         self.inner.commits.is_empty()
     }
 
-    /// The repository's git directory.
+    /// The git directory of the spool repository.
     pub fn git_dir(&self) -> &Path {
         &self.inner.git_dir
     }
@@ -158,15 +126,6 @@ impl Repository for History {
     fn blob(&self, oid: Oid) -> Result<Vec<u8>, WorkloadError> {
         self.inner.objects.blob(oid)
     }
-}
-
-/// The object format that a repository's configuration names, if it names one.
-fn object_format(path: &Path) -> Option<String> {
-    let config =
-        [path.join(".git/config"), path.join("config")].iter().find_map(|p| std::fs::read_to_string(p).ok())?;
-    let line = config.lines().map(str::trim).find(|line| line.to_ascii_lowercase().starts_with("objectformat"))?;
-    let format = line.split_once('=')?.1.trim().to_owned();
-    (format != "sha1").then_some(format)
 }
 
 fn resolve(path: &Path, git_dir: &Path, tip: Option<&str>) -> Result<Oid, Error> {

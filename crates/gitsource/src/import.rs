@@ -35,10 +35,20 @@ pub struct SyntheticRepository {
 /// Cost: git compresses every version; about 20 CPU seconds for 20,000 files and 1,000 commits, a
 /// tenth of it here; our own memory stays below 20 MiB.
 pub fn import_synthetic(parameters: SyntheticParameters, dest: &Path) -> Result<SyntheticRepository, Error> {
+    import_synthetic_until(parameters, dest, || false)
+}
+
+/// Makes a bare repository as [`import_synthetic`] does. Calls `stop` before each commit, and fails
+/// if it returns true.
+pub fn import_synthetic_until(
+    parameters: SyntheticParameters,
+    dest: &Path,
+    stop: fn() -> bool,
+) -> Result<SyntheticRepository, Error> {
     let history = SyntheticHistory::new(parameters)?;
     let io_error = |operation| move |source| Error::Io { operation, path: dest.to_owned(), source };
     std::fs::create_dir(dest).map_err(io_error("make the directory"))?;
-    let result = import(history, dest);
+    let result = import(history, dest, stop);
     if result.is_err() {
         // The first error is the one to tell.
         let _ = std::fs::remove_dir_all(dest);
@@ -46,7 +56,7 @@ pub fn import_synthetic(parameters: SyntheticParameters, dest: &Path) -> Result<
     result
 }
 
-fn import(history: SyntheticHistory, dest: &Path) -> Result<SyntheticRepository, Error> {
+fn import(history: SyntheticHistory, dest: &Path, stop: fn() -> bool) -> Result<SyntheticRepository, Error> {
     let options = ["--bare", "--quiet", "--initial-branch=main", "--object-format=sha1", "--template=", "."];
     Git::new("init", dest).inside().args(options).run()?;
     let (mut commits, mut main_line_commits) = (0, 0);
@@ -54,7 +64,7 @@ fn import(history: SyntheticHistory, dest: &Path) -> Result<SyntheticRepository,
         commits += 1;
         main_line_commits += u64::from(commit.main_line);
     });
-    let mut stream = Some(counted);
+    let mut stream = Some(counted.take_while(|_| !stop()));
     // Always one pack, and not the tightest one: it is read once or twice.
     let import =
         Git::new("fast-import", dest).git_dir().config("fastimport.unpackLimit=1").config("pack.compression=1");
@@ -62,6 +72,9 @@ fn import(history: SyntheticHistory, dest: &Path) -> Result<SyntheticRepository,
         let stream = stream.take().expect("git is fed once");
         let mut buffered = BufWriter::with_capacity(PIPE_BUFFER_BYTES, input);
         write_fast_import(stream, &mut buffered)?;
+        if stop() {
+            return Err(std::io::ErrorKind::Interrupted.into());
+        }
         std::io::Write::flush(&mut buffered)
     })?;
     let tip = Git::new("rev-parse", dest).git_dir().args(["--verify", "refs/heads/main"]).run()?;

@@ -10,6 +10,7 @@ use senesce_workload::{
     WorkloadError,
     git::{CommitInfo, Oid, Repository, TreeEntry},
 };
+use sha1::{Digest, Sha1};
 
 use crate::Error;
 
@@ -26,9 +27,14 @@ const DELTA_CACHE_BYTES: usize = 32 << 20;
 /// once read stay resident as long as the mapping: a large clone would make all of a large pack resident.
 const REOPEN_AFTER_BYTES: u64 = 128 << 20;
 
+/// A small object makes a whole page resident.
+const PAGE_BYTES: u64 = 4096;
+
 /// A pool of handles to one repository: each has caches of its own, and only one thread uses it at a time.
 pub(crate) struct Objects {
-    path: PathBuf,
+    /// The repository as the user named it, for messages.
+    origin: PathBuf,
+    git_dir: PathBuf,
     pool: Mutex<Pool>,
 }
 
@@ -41,19 +47,31 @@ struct Pool {
     decoded_bytes: u64,
 }
 
-/// Opens the repository at `path` for reading, whatever its or the user's configuration says.
-pub(crate) fn open_shared(path: &Path) -> Result<ThreadSafeRepository, Box<dyn std::error::Error + Send + Sync>> {
-    let options =
-        gix::open::Options::isolated().with(gix::sec::Trust::Full).config_overrides(["core.useReplaceRefs=false"]);
-    Ok(ThreadSafeRepository::open_opts(path, options)?)
+/// No object is larger, bytes: a header may claim any size, and objects are decoded in memory.
+const LARGEST_OBJECT_BYTES: u64 = 2 << 30;
+
+/// Opens a repository for reading, whatever the configuration of the user or the machine says.
+fn open_shared(git_dir: &Path) -> Result<ThreadSafeRepository, Box<dyn std::error::Error + Send + Sync>> {
+    let limit = format!("gitoxide.objects.allocLimit={LARGEST_OBJECT_BYTES}");
+    let options = gix::open::Options::isolated()
+        .with(gix::sec::Trust::Full)
+        .open_path_as_is(true)
+        .config_overrides(["core.useReplaceRefs=false", &limit]);
+    Ok(ThreadSafeRepository::open_opts(git_dir, options)?)
 }
 
 impl Objects {
-    pub fn new(path: PathBuf, shared: ThreadSafeRepository) -> Self {
-        Self { path, pool: Mutex::new(Pool { shared, idle: Vec::new(), opening: 0, decoded_bytes: 0 }) }
+    /// Opens the spool repository at `git_dir`; `origin` is its name in messages.
+    pub fn open(origin: &Path, git_dir: &Path) -> Result<Self, Error> {
+        let shared =
+            open_shared(git_dir).map_err(|source| Error::NotARepository { path: origin.to_owned(), source })?;
+        let pool = Mutex::new(Pool { shared, idle: Vec::new(), opening: 0, decoded_bytes: 0 });
+        Ok(Self { origin: origin.to_owned(), git_dir: git_dir.to_owned(), pool })
     }
 
-    /// Reads an object of any kind.
+    /// Reads an object of any kind, and checks that its bytes have the hash that is its name.
+    ///
+    /// Cost: beside the decoding, one SHA-1 of the object.
     pub fn read(&self, oid: Oid) -> Result<Object, Error> {
         let (repository, opening) = self.take();
         let id = gix::ObjectId::from_bytes_or_panic(&oid.0);
@@ -61,8 +79,36 @@ impl Objects {
             Ok(object) => Ok((object.kind, object.detach().data)),
             Err(error) => Err(self.error(oid, &error.to_string(), Some(Box::new(error)))),
         };
-        self.give_back(repository, opening, object.as_ref().map_or(0, |(_, data): &Object| data.len() as u64));
-        object
+        self.give_back(
+            repository,
+            opening,
+            object.as_ref().map_or(0, |(_, data): &Object| data.len() as u64 + PAGE_BYTES),
+        );
+        let (kind, data) = object?;
+        let found = compute_oid(kind, &data);
+        if found != oid {
+            return Err(self.error(oid, &format!("its bytes are those of {kind} {found}: it is damaged"), None));
+        }
+        Ok((kind, data))
+    }
+
+    /// Whether there is such an object. Cost: a search in the indices of the packs, or of one directory.
+    pub fn contains(&self, oid: Oid) -> bool {
+        let (repository, opening) = self.take();
+        let found = repository.has_object(gix::ObjectId::from_bytes_or_panic(&oid.0));
+        self.give_back(repository, opening, 0);
+        found
+    }
+
+    /// The size of an object's body, as its header gives it. Cost: reads no contents.
+    pub fn size(&self, oid: Oid) -> Result<u64, Error> {
+        let (repository, opening) = self.take();
+        let size = match repository.find_header(gix::ObjectId::from_bytes_or_panic(&oid.0)) {
+            Ok(header) => Ok(header.size()),
+            Err(error) => Err(self.error(oid, &error.to_string(), Some(Box::new(error)))),
+        };
+        self.give_back(repository, opening, 0);
+        size
     }
 
     fn take(&self) -> (gix::Repository, u64) {
@@ -80,7 +126,7 @@ impl Objects {
         if pool.decoded_bytes >= REOPEN_AFTER_BYTES {
             pool.decoded_bytes = 0;
             // A repository that cannot be opened any more is still mapped, and goes on.
-            if let Ok(shared) = open_shared(&self.path) {
+            if let Ok(shared) = open_shared(&self.git_dir) {
                 pool.shared = shared;
                 pool.idle.clear();
                 pool.opening += 1;
@@ -104,9 +150,20 @@ impl Objects {
         parse_tree(&data).ok_or_else(|| self.error(oid, "it is not a well-formed tree", None))
     }
 
-    fn error(&self, oid: Oid, problem: &str, source: Option<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-        Error::Object { path: self.path.clone(), oid, problem: problem.to_owned(), source }
+    /// The repository as the user named it.
+    pub fn origin(&self) -> &Path {
+        &self.origin
     }
+
+    pub fn error(&self, oid: Oid, problem: &str, source: Option<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        Error::Object { path: self.origin.clone(), oid, problem: problem.to_owned(), source }
+    }
+}
+
+/// The name that git gives to an object.
+fn compute_oid(kind: gix::objs::Kind, data: &[u8]) -> Oid {
+    let hash = Sha1::new().chain_update(format!("{kind} {}\0", data.len())).chain_update(data).finalize();
+    Oid(hash.into())
 }
 
 fn open_handle(shared: &ThreadSafeRepository) -> gix::Repository {

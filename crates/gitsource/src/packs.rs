@@ -75,22 +75,56 @@ impl Packs {
         };
         let mut revisions: String = wants.iter().map(|oid| format!("{oid}\n")).collect();
         haves.iter().for_each(|oid| revisions.push_str(&format!("^{oid}\n")));
-        let (new_pack, new_idx) = (pack.with_extension("pack.new"), pack.with_extension("idx.new"));
-        let file = File::create(&new_pack).map_err(|source| io("create", &new_pack, source))?;
-        Git::new("pack-objects", &inner.git_dir)
+        let base = pack.with_extension("new");
+        let hash = Git::new("pack-objects", &inner.git_dir)
             .git_dir()
             .config("pack.threads=1") // several threads may find different deltas each time
             .config("pack.useSparse=false")
             .config("pack.windowMemory=64m")
-            .args(["--revs", "--stdout", "--delta-base-offset", "-q"])
-            .stdout_to(file)
+            .config("pack.writeReverseIndex=false")
+            // Less memory and the same bytes: 496 in place of 759 MiB for the pack of 200,000 commits, 10% more time.
+            .config("pack.deltaCacheSize=16m")
+            .config("core.packedGitWindowSize=16m")
+            .config("core.packedGitLimit=64m")
+            .config("core.deltaBaseCacheLimit=32m")
+            .config("core.fsync=none")
+            .args(["--revs".as_ref(), "--delta-base-offset".as_ref(), "-q".as_ref(), base.as_os_str()])
             .run_with(&revisions)?;
-        let arguments = ["-o".as_ref(), new_idx.as_os_str(), new_pack.as_os_str()];
-        Git::new("index-pack", &self.spool).config("pack.threads=1").args(arguments).run()?;
+        let named = format!("{}-{}", base.display(), String::from_utf8_lossy(&hash).trim());
+        let (named_pack, named_idx) = (PathBuf::from(format!("{named}.pack")), PathBuf::from(format!("{named}.idx")));
+        let new_idx = pack.with_extension("idx.new");
+        let arguments = ["-o".as_ref(), new_idx.as_os_str(), named_pack.as_os_str()];
+        Git::new("index-pack", &self.spool)
+            .config("pack.threads=1")
+            .config("core.deltaBaseCacheLimit=32m")
+            .args(arguments)
+            .run()?;
+        self.check_names(&named_idx, &new_idx)?;
+        fs::remove_file(&named_idx).map_err(|source| io("remove", &named_idx, source))?;
         // The pack's own name last: where it exists, its index does, too.
         let idx = pack.with_extension("idx");
         fs::rename(&new_idx, &idx).map_err(|source| io("rename", &new_idx, source))?;
-        fs::rename(&new_pack, pack).map_err(|source| io("rename", &new_pack, source))
+        fs::rename(&named_pack, pack).map_err(|source| io("rename", &named_pack, source))
+    }
+
+    /// Compares the names that objects were packed under with those that follow from their bytes: git copies objects
+    /// into packs without a look at their hashes.
+    fn check_names(&self, packed_under: &Path, computed: &Path) -> Result<(), Error> {
+        let names = |path: &Path| -> Result<Vec<gix::ObjectId>, Error> {
+            let index = gix::odb::pack::index::File::at(path, gix::hash::Kind::Sha1)
+                .map_err(|error| io("read", path, std::io::Error::other(error.to_string())))?;
+            Ok(index.iter().map(|entry| entry.oid).collect())
+        };
+        let (packed_under, computed) = (names(packed_under)?, names(computed)?);
+        match packed_under.iter().find(|oid| computed.binary_search(oid).is_err()) {
+            None => Ok(()),
+            Some(oid) => Err(Error::Object {
+                path: self.inner.objects.origin().to_owned(),
+                oid: oid.as_bytes().try_into().map_or(Oid([0; 20]), Oid),
+                problem: "its bytes are those of another object: it is damaged".to_owned(),
+                source: None,
+            }),
+        }
     }
 }
 

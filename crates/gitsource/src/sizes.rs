@@ -2,24 +2,39 @@
 
 use std::{fs, path::Path};
 
-use crate::{Error, History, command::Git};
+use senesce_workload::git::{EntryKind, Oid};
+
+use crate::{Error, History};
 
 /// Files are counted in blocks of this size, bytes.
 const BLOCK_BYTES: u64 = 4096;
 
+/// Linux takes paths of 4,096 bytes.
+const DEEPEST: usize = 2048;
+
 impl History {
     /// What the files of commit number `number` occupy in blocks of 4 KiB, bytes.
     ///
-    /// Cost: one `git ls-tree`; reads the trees and the headers of the blobs.
+    /// Cost: reads the trees and the headers of the blobs.
     pub fn work_tree_bytes(&self, number: usize) -> Result<u64, Error> {
-        let commit = self.inner.oid(number)?.to_string();
-        let listing = Git::new("ls-tree", self.git_dir()).git_dir().args(["-r", "-l", "-z", &commit]).run()?;
-        let sizes = listing.split(|&byte| byte == 0).filter_map(|entry| {
-            // "100644 blob <hash> <size>\t<name>"; a submodule has "-" for its size.
-            let head = entry.split(|&byte| byte == b'\t').next()?;
-            std::str::from_utf8(head).ok()?.split_whitespace().nth(3)?.parse::<u64>().ok()
-        });
-        Ok(sizes.map(|bytes| bytes.next_multiple_of(BLOCK_BYTES)).sum())
+        let tree = self.inner.objects.read_commit(self.inner.oid(number)?)?.tree;
+        self.tree_bytes(tree, 0)
+    }
+
+    fn tree_bytes(&self, tree: Oid, depth: usize) -> Result<u64, Error> {
+        let objects = &self.inner.objects;
+        if depth > DEEPEST {
+            return Err(objects.error(tree, "its directories are deeper than a path can be long", None));
+        }
+        let mut sum: u64 = 0;
+        for entry in objects.read_tree(tree)? {
+            sum = sum.saturating_add(match entry.kind() {
+                EntryKind::Tree => self.tree_bytes(entry.oid, depth + 1)?,
+                EntryKind::Submodule => 0,
+                _ => objects.size(entry.oid)?.next_multiple_of(BLOCK_BYTES),
+            });
+        }
+        Ok(sum)
     }
 
     /// What the repository's objects occupy on disk, bytes: packs and loose objects.

@@ -16,7 +16,7 @@ mod common;
 
 use std::{collections::BTreeMap, env, fs, io::Write as _, time::Instant};
 
-use senesce_core::Seed;
+use senesce_core::{Seed, never};
 use senesce_exec::{PosixTarget, Target, apply_step_together};
 use senesce_oplog::{Op, Outcome};
 use senesce_probe::{
@@ -180,7 +180,7 @@ fn run(kind: &str, profile: &str, options: ProfileOptions) -> Figures {
         histogram[(length / BLOCK_BYTES).max(1).ilog2() as usize] += length as f64 / space.bytes as f64;
     }
     let mut scorer = LayoutScorer::new(collect_space(&volume.mountpoint).expect("a mounted volume"), BLOCK_BYTES);
-    collect_tree_extents(&volume.mountpoint, 2, &mut |file| scorer.add_file(file.size_bytes, &file.extents))
+    collect_tree_extents(&volume.mountpoint, 2, &never, &mut |file| scorer.add_file(file.size_bytes, &file.extents))
         .expect("ext4 and XFS tell");
     let layout = scorer.finish();
     Figures {

@@ -6,10 +6,10 @@ use senesce_gitsource::{Error, GitContents, History, HistoryOptions};
 use senesce_oplog::ContentSource;
 use tempfile::TempDir;
 
-use crate::fixture::{awkward, git_output, git_text};
+use crate::fixture::{awkward, git_output, git_text, spool, try_spool};
 
 fn open(path: &std::path::Path) -> Error {
-    match History::open(path, HistoryOptions::default()) {
+    match try_spool(path).and_then(|repository| History::open(&repository, HistoryOptions::default())) {
         Ok(_) => panic!("{path:?} was opened"),
         Err(error) => error,
     }
@@ -38,7 +38,7 @@ fn what_is_no_history_is_refused_with_a_hint() {
     assert!(matches!(&wide, Error::ObjectFormat { format, .. } if format == "sha256"), "{wide}");
 
     let options = HistoryOptions { tip: Some("no-such-branch".into()), ..Default::default() };
-    assert!(matches!(History::open(&source, options), Err(Error::NoSuchTip { .. })));
+    assert!(matches!(History::open(&spool(&source), options), Err(Error::NoSuchTip { .. })));
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn keys_that_mean_nothing_are_refused() {
     let dir = TempDir::new().unwrap();
     let source = dir.path().join("source");
     awkward(&source);
-    let history = History::open(&source, HistoryOptions::default()).unwrap();
+    let history = History::open(&spool(&source), HistoryOptions::default()).unwrap();
     let contents = GitContents::new(&history, &dir.path().join("spool")).unwrap();
     let absent = format!("blob {}", "ab".repeat(20));
     for key in ["", "blob", absent.as_str(), "index 999", "pack all 999", "pack fetch 999"] {

@@ -2,15 +2,36 @@
 
 use std::{
     io::Write,
+    os::unix::fs::MetadataExt,
     path::Path,
     process::{Command, Stdio},
 };
+
+use senesce_gitsource::{Error, SpoolRepository, TrustedOwners};
 
 /// A `git` of which the configuration of the machine is kept away.
 pub fn git(dir: &Path) -> Command {
     let mut command = Command::new("git");
     command.arg("-C").arg(dir).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1").env("LC_ALL", "C");
     command
+}
+
+/// The owners that a test trusts: root and the user who runs it.
+pub fn ours() -> TrustedOwners {
+    TrustedOwners::new(std::fs::metadata("/proc/self").unwrap().uid(), None)
+}
+
+/// A copy of a repository, made below a new name beside it.
+pub fn try_spool(source: &Path) -> Result<SpoolRepository, Error> {
+    let mut dest = source.as_os_str().to_owned();
+    dest.push(".spool");
+    std::fs::remove_dir_all(&dest).ok();
+    SpoolRepository::copy(source, Path::new(&dest), &ours(), &|| true)
+}
+
+/// The same, of a repository that can be read.
+pub fn spool(source: &Path) -> SpoolRepository {
+    try_spool(source).unwrap()
 }
 
 /// Runs git and gives what it prints; anything but success ends the test.

@@ -5,3 +5,4 @@ mod fixture;
 mod history;
 mod judge;
 mod replay;
+mod trust;

@@ -13,7 +13,7 @@ use senesce_workload::{
 use tempfile::TempDir;
 
 use crate::{
-    fixture::{awkward, git_text},
+    fixture::{awkward, git_text, spool},
     judge::judge,
 };
 
@@ -29,7 +29,10 @@ impl Replay {
         let dir = TempDir::new().unwrap();
         let source = dir.path().join("source");
         awkward(&source);
-        let history = History::open(&source, history_options).unwrap();
+        let repository = spool(&source);
+        // Neither engine reads the source again.
+        std::fs::remove_dir_all(&source).unwrap();
+        let history = History::open(&repository, history_options).unwrap();
         let contents = Arc::new(GitContents::new(&history, &dir.path().join("spool")).unwrap());
         Self { dir, history, contents, options }
     }

@@ -1,9 +1,13 @@
 //! The import of synthetic histories, judged by the git binary.
 
-use std::{path::Path, process::Command};
+use std::{
+    path::Path,
+    process::Command,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use senesce_core::Seed;
-use senesce_gitsource::{Error, import_synthetic};
+use senesce_gitsource::{Error, import_synthetic, import_synthetic_until};
 use senesce_workload::synthetic::{SyntheticChange, SyntheticHistory, SyntheticParameters};
 
 fn git(repository: &Path, args: &[&str]) -> String {
@@ -82,4 +86,15 @@ fn what_stands_at_the_destination_is_not_touched() {
     let error = import_synthetic(bad, &dir.path().join("new")).unwrap_err();
     assert!(error.to_string().contains("start_files = 499"), "{error}");
     assert!(!dir.path().join("new").exists());
+}
+
+#[test]
+fn a_stop_ends_the_making_and_nothing_is_left() {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let dir = tempfile::tempdir().unwrap();
+    // More commits than could be made in the time of a test.
+    let endless = SyntheticParameters { commits: 10_000_000, ..SMALL };
+    let stop = || CALLS.fetch_add(1, Ordering::SeqCst) >= 20;
+    assert!(import_synthetic_until(endless, &dir.path().join("new"), stop).is_err());
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }

@@ -29,11 +29,12 @@ impl MailOptions {
         Self { seed, users: 1, mailboxes: 80, messages: 1000, largest_bytes: 32_768, operations: 8_000, cycles: 100 }
     }
 
-    /// What the messages occupy at the beginning, about; bytes.
+    /// Returns about how many bytes the messages occupy at the start, `u64::MAX` if that is not enough.
     pub fn first_state_bytes(&self) -> u64 {
         // Blocks of 4 KiB are half empty at a message's end, and a mailbox has three directories and two files.
-        let message = self.largest_bytes / 2 + 2048;
-        self.users * self.mailboxes * (self.messages * (message + 64) + 7 * 4096)
+        let message = self.largest_bytes / 2 + 2048 + 64;
+        let mailbox = self.messages.saturating_mul(message).saturating_add(7 * 4096);
+        self.users.saturating_mul(self.mailboxes).saturating_mul(mailbox)
     }
 
     /// Errors: a parameter out of its range.

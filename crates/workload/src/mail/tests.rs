@@ -28,6 +28,7 @@ fn deliveries(step: &Step) -> Vec<(String, u64)> {
 #[test]
 fn the_published_parameters_are_those_of_the_paper() {
     let paper = MailOptions::paper(Seed(1));
+    assert_eq!(MailOptions { messages: u64::MAX, ..paper }.first_state_bytes(), u64::MAX);
     assert_eq!((paper.mailboxes, paper.messages, paper.largest_bytes), (80, 1000, 32_768));
     assert_eq!((paper.operations, paper.cycles), (8_000, 100));
 }

@@ -33,9 +33,11 @@ impl InterfileOptions {
         100u64.div_ceil(self.step_percent.max(1))
     }
 
-    /// What a copy occupies, about; bytes.
+    /// Returns about how many bytes a copy occupies, `u64::MAX` if that is not enough.
     pub fn first_state_bytes(&self) -> u64 {
-        self.files * self.file_bytes.next_multiple_of(4096) + self.files / self.files_per_directory.max(1) * 4096
+        let directories = self.files / self.files_per_directory.max(1);
+        let blocks = self.file_bytes.div_ceil(4096).saturating_mul(self.files).saturating_add(directories);
+        blocks.saturating_mul(4096)
     }
 
     /// Errors: a parameter out of its range.

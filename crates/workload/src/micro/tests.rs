@@ -30,6 +30,14 @@ fn appends_go_to_each_file_in_turn_and_each_is_pushed() {
 }
 
 #[test]
+fn the_largest_sizes_do_not_overflow() {
+    let copied = InterfileOptions { files: 1, file_bytes: u64::MAX, ..InterfileOptions::paper(Seed(1)) };
+    assert!(copied.first_state_bytes() >= u64::MAX - 4096);
+    let grown = IntrafileOptions { scale: u64::MAX, ..IntrafileOptions::paper(Seed(1)) };
+    assert!(grown.first_state_bytes() == u64::MAX);
+}
+
+#[test]
 fn a_scale_multiplies_files_and_sizes_and_the_push_can_be_chosen() {
     let options = IntrafileOptions { scale: 3, rounds: 2, push: Push::Round, ..IntrafileOptions::paper(Seed(1)) };
     assert_eq!(options.first_state_bytes(), 9 * 10 * 256 * 1024);

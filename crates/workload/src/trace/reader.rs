@@ -2,9 +2,15 @@
 
 use std::io::BufRead;
 
-use senesce_core::{Bytes, RelPath};
+use senesce_core::{Bytes, RelPath, input::read_line};
 
 use crate::WorkloadError;
+
+/// The longest line, bytes: a path ends at 4 KiB.
+const MAX_LINE_BYTES: usize = 8 << 10;
+
+/// The most operations of one commit. The largest of Linux' history has 20,000.
+const MAX_CHANGES: usize = 1 << 20;
 
 /// A file of the starting tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +50,7 @@ pub struct TraceCommit {
 /// Reads a trace from plain text, front to back.
 ///
 /// Errors: [`WorkloadError::Source`] naming the line; after an error the reader is at its end.
-/// Cost: memory for one commit (for the starting tree: one file).
+/// Cost: memory for one commit (for the starting tree: one file). A line has 8 KiB at most, a commit 1 Mi operations.
 #[derive(Debug)]
 pub struct TraceReader<R> {
     input: R,
@@ -147,6 +153,12 @@ impl<R: BufRead> TraceReader<R> {
                             .checked_add(size.0)
                             .ok_or_else(|| self.error("makes the commit larger than 2^64 bytes"))?;
                     }
+                    if changes.len() == MAX_CHANGES {
+                        return Err(self.error(&format!(
+                            "is operation {} of commit {number}, the limit is {MAX_CHANGES}",
+                            MAX_CHANGES + 1
+                        )));
+                    }
                     changes.push(change);
                 }
                 Some(Record::Commit(given)) if given == written_bytes => break,
@@ -175,7 +187,7 @@ impl<R: BufRead> TraceReader<R> {
     fn read_record(&mut self) -> Result<Option<Record>, WorkloadError> {
         let mut line = Vec::new();
         self.line += 1;
-        match self.input.read_until(b'\n', &mut line) {
+        match read_line(&mut self.input, &mut line, MAX_LINE_BYTES) {
             Ok(0) => return Ok(None),
             Ok(_) => {}
             Err(error) => return Err(self.read_error(error)),

@@ -54,6 +54,16 @@ fn a_trace_in_the_heading_form_becomes_these_operations() {
 }
 
 #[test]
+fn endless_lines_and_commits_fail_at_a_limit() {
+    let long = format!("C 1\nW {} 1\n", "a".repeat(9000));
+    let error = replay(&long, None).unwrap_err().to_string();
+    assert!(error.contains("the line has more than 8192 bytes"), "{error}");
+    let many = format!("C 1\n{}", "D a\n".repeat((1 << 20) + 1));
+    let error = replay(&many, None).unwrap_err().to_string();
+    assert!(error.contains("the limit is 1048576"), "{error}");
+}
+
+#[test]
 fn the_closing_form_gives_the_same_operations() {
     let closing =
         "S a b.txt 3\nS d/e/f 0\nW d/e/g 9\nD d/e/f\nC 9\nC 0\nD d/e/g\nW a b.txt 4\nD gone\nC 4\nW d 1\nC 1\n";

@@ -1,0 +1,114 @@
+//! Whether the objects of a range of commits exist, before any volume is made.
+
+use std::collections::HashSet;
+
+use senesce_workload::git::{EntryKind, Oid, TreeEntry};
+
+use crate::{Error, History};
+
+/// So many missing objects are named.
+const NAMED: usize = 5;
+
+/// Linux takes no longer path.
+const DEEPEST_PATH_BYTES: usize = 4096;
+
+/// Checks the objects that pulls of consecutive commits bring.
+///
+/// Trees and commits are read and so verified. Blobs are searched for; their bytes are verified when they are read.
+/// The objects of the commits before the range are those of a pack that git makes, which fails if one is missing.
+pub struct ObjectCheck {
+    history: History,
+    /// Commits that are not in the list but are reached from it: side branches, if only first parents are listed.
+    visited: HashSet<Oid>,
+    missing: Vec<String>,
+}
+
+impl ObjectCheck {
+    /// A check that found nothing yet.
+    pub fn new(history: &History) -> Self {
+        Self { history: history.clone(), visited: HashSet::new(), missing: Vec::new() }
+    }
+
+    /// Checks what commit number `number` has and its parents do not.
+    ///
+    /// Errors: [`Error::MissingObjects`] once five objects are missing; an object that is damaged.
+    /// Cost: reads the trees in which the commit differs from its parents.
+    pub fn check_commit(&mut self, number: usize) -> Result<(), Error> {
+        let mut to_visit = vec![self.history.inner.oid(number)?];
+        while let Some(commit) = to_visit.pop() {
+            let inner = self.history.inner.clone();
+            let Some(info) = self.found(commit, || format!("commit {commit}"), |oid| inner.objects.read_commit(oid))?
+            else {
+                continue;
+            };
+            let mut known = Vec::with_capacity(info.parents.len());
+            for parent in info.parents {
+                let is_listed = inner.numbers.get(&parent).is_some_and(|&at| (at as usize) < number);
+                if !is_listed && self.visited.insert(parent) {
+                    to_visit.push(parent);
+                }
+                // A parent that is missing is reported when it is visited.
+                known.extend(inner.objects.read_commit(parent).ok().map(|parent| parent.tree));
+            }
+            self.check_tree(commit, info.tree, &known, "")?;
+        }
+        Ok(())
+    }
+
+    /// Ends the check; an error if an object is missing.
+    pub fn finish(self) -> Result<(), Error> {
+        if self.missing.is_empty() { Ok(()) } else { Err(self.error()) }
+    }
+
+    fn check_tree(&mut self, commit: Oid, tree: Oid, known: &[Oid], path: &str) -> Result<(), Error> {
+        if known.contains(&tree) {
+            return Ok(());
+        }
+        let inner = self.history.inner.clone();
+        let shown = || format!("tree {tree}: directory {path:?} of commit {commit}");
+        let Some(entries) = self.found(tree, shown, |oid| inner.objects.read_tree(oid))? else { return Ok(()) };
+        if path.len() > DEEPEST_PATH_BYTES {
+            return Err(inner.objects.error(tree, "its directories are deeper than a path can be long", None));
+        }
+        let known: Vec<Vec<TreeEntry>> = known.iter().filter_map(|&tree| inner.objects.read_tree(tree).ok()).collect();
+        let same: HashSet<(&[u8], Oid)> = known.iter().flatten().map(|entry| (&*entry.name, entry.oid)).collect();
+        for entry in entries {
+            if same.contains(&(&*entry.name, entry.oid)) || entry.kind() == EntryKind::Submodule {
+                continue;
+            }
+            let path = format!("{path}{}", String::from_utf8_lossy(&entry.name));
+            if entry.kind() == EntryKind::Tree {
+                let before = known.iter().flat_map(|entries| entries.iter().find(|other| other.name == entry.name));
+                let before: Vec<Oid> =
+                    before.filter(|other| other.kind() == EntryKind::Tree).map(|tree| tree.oid).collect();
+                self.check_tree(commit, entry.oid, &before, &format!("{path}/"))?;
+            } else if !inner.objects.contains(entry.oid) {
+                self.note(format!("blob {}: file {path:?} of commit {commit}", entry.oid))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What `read` returns, or nothing if the object is missing, which is noted.
+    fn found<T>(
+        &mut self,
+        oid: Oid,
+        shown: impl FnOnce() -> String,
+        read: impl FnOnce(Oid) -> Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
+        if self.history.inner.objects.contains(oid) {
+            return read(oid).map(Some);
+        }
+        self.note(shown())?;
+        Ok(None)
+    }
+
+    fn note(&mut self, missing: String) -> Result<(), Error> {
+        self.missing.push(missing);
+        if self.missing.len() == NAMED { Err(self.error()) } else { Ok(()) }
+    }
+
+    fn error(&self) -> Error {
+        Error::MissingObjects { path: self.history.inner.objects.origin().to_owned(), missing: self.missing.clone() }
+    }
+}
