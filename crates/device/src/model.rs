@@ -27,6 +27,12 @@ pub trait DeviceModel: Send {
     /// time. Data still to be written stays: flush first. A model without such a memory has nothing to do.
     fn forget_buffered(&mut self) {}
 
+    /// Forgets what it keeps in its own memory of data read from the sectors `start..end`; takes no time.
+    ///
+    /// What it reads ahead behind the last request stays. A caller uses this to model a layout in which two files share
+    /// sectors: reading one must not bring the other.
+    fn forget_sectors(&mut self, _start: u64, _end: u64) {}
+
     /// Where the time of all requests so far went. A model that keeps no account gives zeros.
     fn totals(&self) -> Totals {
         Totals::default()

@@ -2,11 +2,11 @@
 
 use std::{io, sync::Arc};
 
-use senesce_oplog::{ContentError, ContentSource, DoneStep, Op, Outcome, Step};
+use senesce_oplog::{Content, ContentError, ContentSource, DoneStep, Op, Outcome, Step};
 
 use crate::{
     ExecError, OpFailure, Target,
-    content::{Ready, make_ready},
+    content::{CHUNK_BYTES, Ready, Stop, make_payload, make_ready, make_ready_until, never},
     error::OpPlace,
 };
 
@@ -94,28 +94,47 @@ fn run(
     Ok(DoneStep { number, step, outcome, contents, began: None })
 }
 
-/// How strictly a replay looks at contents.
+/// How strictly a replay checks contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckContents {
     /// Every content must have the recorded length and hash before it is written.
     Yes,
-    /// Contents are written as the source gives them; only their lengths must be as recorded.
+    /// Contents are written as the source returns them; only their lengths must be as recorded.
     LengthOnly,
 }
 
+/// How a record is replayed.
+#[derive(Clone, Copy, Debug)]
+pub struct Replay {
+    /// How strictly contents are checked.
+    pub check: CheckContents,
+    /// When this returns true, the replay ends with [`ExecError::Stopped`].
+    pub stop: Stop,
+}
+
+impl From<CheckContents> for Replay {
+    fn from(check: CheckContents) -> Self {
+        Self { check, stop: never }
+    }
+}
+
+/// The longest path that a system call takes, bytes.
+const MOST_PATH_BYTES: usize = 4095;
+
 /// Does again exactly what a record says was done: of the operation that found no space, only the part that was done.
 ///
-/// Errors: as [`apply_step`], and lack of space, since what fitted before must fit again.
+/// Errors: as [`apply_step`], and lack of space, because what fitted before must fit again.
 pub fn apply_done(
     target: &mut dyn Target,
     done: &DoneStep,
     source: &dyn ContentSource,
-    check: CheckContents,
+    how: impl Into<Replay>,
 ) -> Result<(), ExecError> {
+    let how = how.into();
     let mut buffer = Vec::new();
     let mut contents = 0;
     for (index, op) in done.step.ops.iter().enumerate() {
-        apply_one(target, done, index, contents, source, check, &mut buffer)?;
+        apply_one(target, done, index, contents, source, how, &mut buffer)?;
         contents += usize::from(op.content().is_some());
     }
     Ok(())
@@ -128,11 +147,16 @@ pub(crate) fn apply_one(
     index: usize,
     content_index: usize,
     source: &dyn ContentSource,
-    check: CheckContents,
+    how: Replay,
     buffer: &mut Vec<u8>,
 ) -> Result<(), ExecError> {
+    let Replay { check, stop } = how;
+    if stop() {
+        return Err(ExecError::Stopped);
+    }
     let (number, step) = (done.number, &done.step);
     let op = &step.ops[index];
+    check_paths(done, index)?;
     let part = match done.outcome {
         Outcome::NoSpace { failed_op, written: None } if index >= failed_op => return Ok(()),
         Outcome::NoSpace { failed_op, .. } if index > failed_op => return Ok(()),
@@ -143,29 +167,82 @@ pub(crate) fn apply_one(
     if let Some(content) = op.content() {
         let &(recorded_bytes, recorded_hash) =
             done.contents.get(content_index).ok_or_else(|| record_error(done, "a content has no length and hash"))?;
-        let ready = make_ready(content, source, buffer).map_err(|source| content_error(number, step, index, source))?;
-        let (found_bytes, found_hash) = (ready.payload.len(), ready.hash);
-        if found_bytes != recorded_bytes || (check == CheckContents::Yes && found_hash != recorded_hash) {
-            return Err(ExecError::ContentDiffers {
-                at: OpPlace::new(number, step, index),
-                recorded_bytes,
-                recorded_hash,
-                found_bytes,
-                found_hash,
-            });
+        // A log may announce any length: nothing is grown, hashed or written for what cannot fit.
+        if !fits(target, part.unwrap_or(recorded_bytes).min(recorded_bytes)) {
+            return Err(ExecError::TooSmall { at: OpPlace::new(number, step, index) });
+        }
+        let failed = |source| content_error(number, step, index, source);
+        let differs = |found_bytes, found_hash| ExecError::ContentDiffers {
+            at: OpPlace::new(number, step, index),
+            recorded_bytes,
+            recorded_hash,
+            found_bytes,
+            found_hash,
+        };
+        if let Content::Seeded { len, .. } = content
+            && *len != recorded_bytes
+        {
+            return Err(differs(*len, 0));
+        }
+        // Of a content that was cut because space ran out, all of it may be larger than the volume.
+        let verifies = check == CheckContents::Yes && (part.is_none() || fits(target, recorded_bytes));
+        let (made, hash) = match verifies {
+            true => {
+                let made = make_ready_until(content, source, buffer, stop);
+                let made = made.map_err(|error| stopped_or(stop, failed(error)))?;
+                (made.payload, made.hash)
+            }
+            false => {
+                let ahead = source.ready(content).map(|(made, _)| Ok(made));
+                (ahead.unwrap_or_else(|| make_payload(content, source)).map_err(failed)?, recorded_hash)
+            }
+        };
+        if made.len() != recorded_bytes || hash != recorded_hash {
+            return Err(differs(made.len(), hash));
         }
         payload = Some(match part {
-            Some(written) => ready.payload.beginning(written),
-            None => ready.payload,
+            Some(written) => made.beginning(written),
+            None => made,
         });
     } else if part.is_some() {
         return Err(record_error(done, "an operation without content wrote a part of it"));
     }
+    if let Op::Read { len, .. } = op
+        && !fits(target, *len)
+    {
+        let problem = format!("it reads {len} bytes, more than the volume holds");
+        return Err(operation_error(number, step, index, io::Error::new(io::ErrorKind::InvalidInput, problem)));
+    }
     match target.apply(&step.root, op, payload.as_ref()) {
         Ok(()) => Ok(()),
         Err(OpFailure::NoSpace { .. }) => Err(ExecError::TooSmall { at: OpPlace::new(number, step, index) }),
-        Err(OpFailure::Io(source)) => Err(operation_error(number, step, index, source)),
+        Err(OpFailure::Io(source)) => Err(stopped_or(stop, operation_error(number, step, index, source))),
     }
+}
+
+/// Fails if a path of an operation is longer than a system call takes.
+///
+/// The cost of an operation grows with the depth of its paths, in targets without such a limit too.
+pub(crate) fn check_paths(done: &DoneStep, index: usize) -> Result<(), ExecError> {
+    let root_bytes = done.step.root.as_bytes().len();
+    let paths = done.step.ops[index].paths();
+    match paths.iter().flatten().find(|path| root_bytes + path.as_bytes().len() >= MOST_PATH_BYTES) {
+        None => Ok(()),
+        Some(_) => {
+            let source = io::ErrorKind::InvalidFilename.into();
+            Err(operation_error(done.number, &done.step, index, source))
+        }
+    }
+}
+
+/// Whether a target can hold so many bytes at all. Small lengths are not worth a system call.
+fn fits(target: &mut dyn Target, bytes: u64) -> bool {
+    bytes <= CHUNK_BYTES as u64 || target.space().is_ok_and(|space| bytes <= space.capacity.0)
+}
+
+/// The error of an operation, or that it was stopped.
+pub(crate) fn stopped_or(stop: Stop, error: ExecError) -> ExecError {
+    if stop() { ExecError::Stopped } else { error }
 }
 
 pub(crate) fn content_error(number: u64, step: &Step, index: usize, source: ContentError) -> ExecError {

@@ -16,7 +16,7 @@ use senesce_oplog::{Content, ContentError, ContentSource, DoneStep, Op, Outcome}
 
 use crate::{
     OpFailure,
-    content::{CHUNK_BYTES, for_each_chunk, make_ready},
+    content::{CHUNK_BYTES, for_each_chunk, make_ready, never},
     recorded::apply_recorded,
     remove::remove_tree,
 };
@@ -240,7 +240,7 @@ fn issue(root: BorrowedFd<'_>, call: &Call) -> io::Result<()> {
         Call::Symlink { path, target } => rustix::fs::symlinkat(target, root, path)?,
         Call::Link { existing, path } => rustix::fs::linkat(root, existing, root, path, AtFlags::empty())?,
         Call::Chmod { path, mode } => rustix::fs::chmodat(root, path, *mode, AtFlags::empty())?,
-        Call::RemoveTree { path } => remove_tree(root, path).map_err(|failure| match failure {
+        Call::RemoveTree { path } => remove_tree(root, path, never).map_err(|failure| match failure {
             OpFailure::NoSpace { .. } => io::ErrorKind::StorageFull.into(),
             OpFailure::Io(error) => error,
         })?,

@@ -61,17 +61,32 @@ fn chunked<E: From<io::Error>>(
     Ok(())
 }
 
-/// XXH3-64 of a payload's bytes.
-pub(crate) fn compute_hash(payload: &Payload, buffer: &mut Vec<u8>) -> io::Result<u64> {
+/// XXH3-64 of a payload's bytes. Fails if `stop` returns true.
+pub(crate) fn compute_hash(payload: &Payload, buffer: &mut Vec<u8>, stop: Stop) -> io::Result<u64> {
     if let Payload::Bytes(bytes) = payload {
         return Ok(xxh3_64(bytes));
     }
     let mut hasher = Xxh3Default::new();
     for_each_chunk(payload, buffer, |chunk| {
+        check_stop(stop)?;
         hasher.update(chunk);
         Ok::<(), io::Error>(())
     })?;
     Ok(hasher.digest())
+}
+
+/// Returns whether to stop, for example because a signal came. Called before each operation and
+/// before each piece of a content.
+pub type Stop = fn() -> bool;
+
+/// Never stops.
+pub(crate) fn never() -> bool {
+    false
+}
+
+/// Fails if `stop` returns true.
+pub(crate) fn check_stop(stop: Stop) -> io::Result<()> {
+    if stop() { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
 }
 
 /// A payload ready to be written, with the XXH3-64 of all of it.
@@ -91,27 +106,25 @@ pub(crate) fn make_ready(
     source: &dyn ContentSource,
     buffer: &mut Vec<u8>,
 ) -> Result<Ready, ContentError> {
+    make_ready_until(content, source, buffer, never)
+}
+
+/// Makes a content ready as [`make_ready`] does; fails if `stop` returns true.
+pub(crate) fn make_ready_until(
+    content: &Content,
+    source: &dyn ContentSource,
+    buffer: &mut Vec<u8>,
+    stop: Stop,
+) -> Result<Ready, ContentError> {
     if let Some((payload, hash)) = source.ready(content) {
         return Ok(Ready { payload, hash });
     }
-    let payload = match content {
-        Content::Inline(bytes) => Payload::Bytes(bytes.clone()),
-        Content::Seeded { seed, len } if *len <= CHUNK_BYTES as u64 => {
-            let mut bytes: Arc<[u8]> = iter::repeat_n(0, *len as usize).collect();
-            seeded_bytes(*seed, 0, Arc::get_mut(&mut bytes).expect("it was just made"));
-            Payload::Bytes(bytes)
-        }
-        Content::Seeded { seed, len } => Payload::Seeded { seed: *seed, len: *len },
-        Content::Derived(derived) => match derived.resolved() {
-            Some(payload) => payload.clone(),
-            None => source.payload(&derived.key)?,
-        },
-    };
+    let payload = make_payload(content, source)?;
     let remembered = if let Content::Derived(derived) = content { derived.hash() } else { None };
     let hash = match remembered {
         Some(hash) => hash,
         None => {
-            let hash = compute_hash(&payload, buffer).map_err(|source| ContentError {
+            let hash = compute_hash(&payload, buffer, stop).map_err(|source| ContentError {
                 key: content.to_string(),
                 problem: source.to_string(),
                 source: Some(Box::new(source)),
@@ -123,6 +136,23 @@ pub(crate) fn make_ready(
         }
     };
     Ok(Ready { payload, hash })
+}
+
+/// The bytes of a content, without their hash.
+pub(crate) fn make_payload(content: &Content, source: &dyn ContentSource) -> Result<Payload, ContentError> {
+    Ok(match content {
+        Content::Inline(bytes) => Payload::Bytes(bytes.clone()),
+        Content::Seeded { seed, len } if *len <= CHUNK_BYTES as u64 => {
+            let mut bytes: Arc<[u8]> = iter::repeat_n(0, *len as usize).collect();
+            seeded_bytes(*seed, 0, Arc::get_mut(&mut bytes).expect("it was just made"));
+            Payload::Bytes(bytes)
+        }
+        Content::Seeded { seed, len } => Payload::Seeded { seed: *seed, len: *len },
+        Content::Derived(derived) => match derived.resolved() {
+            Some(payload) => payload.clone(),
+            None => source.payload(&derived.key)?,
+        },
+    })
 }
 
 /// Resolves and hashes every derived content of `ops` ahead of their use, for example on another thread; the results

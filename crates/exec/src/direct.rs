@@ -5,7 +5,7 @@ use std::{io, os::fd::BorrowedFd};
 use rustix::{fs::OFlags, io::Errno};
 use senesce_oplog::Payload;
 
-use crate::content::{CHUNK_BYTES, for_each_chunk};
+use crate::content::{CHUNK_BYTES, Stop, check_stop, for_each_chunk};
 
 /// What offsets, lengths and memory are multiples of when the page cache is passed by, bytes: the most that a block
 /// device asks for.
@@ -34,9 +34,16 @@ pub(crate) fn aligned(buffer: &mut Vec<u8>, len: usize) -> &mut [u8] {
 /// Reads a range that exists, in pieces of at most [`CHUNK_BYTES`], and drops what was read.
 ///
 /// Errors: of reading; a file that ends before the range does.
-pub(crate) fn read_range(file: BorrowedFd<'_>, offset: u64, len: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
+pub(crate) fn read_range(
+    file: BorrowedFd<'_>,
+    offset: u64,
+    len: u64,
+    buffer: &mut Vec<u8>,
+    stop: Stop,
+) -> io::Result<()> {
     let mut done = 0;
     while done < len {
+        check_stop(stop)?;
         let size = (len - done).min(CHUNK_BYTES as u64) as usize;
         match rustix::io::pread(file, aligned(buffer, size), offset + done) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -56,11 +63,13 @@ pub(crate) fn write_direct(
     offset: u64,
     payload: &Payload,
     buffer: &mut Vec<u8>,
+    stop: Stop,
 ) -> Result<(), (Option<Errno>, u64)> {
     let mut written = 0u64;
     let mut failed = None;
     let done = for_each_chunk(payload, &mut Vec::new(), |bytes| {
         for piece in bytes.chunks(CHUNK_BYTES) {
+            check_stop(stop)?;
             let memory = aligned(buffer, piece.len());
             memory.copy_from_slice(piece);
             let mut at = 0;

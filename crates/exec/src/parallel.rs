@@ -16,8 +16,8 @@ use std::{
 use senesce_oplog::{Content, ContentSource, DoneStep, Op};
 
 use crate::{
-    CheckContents, ExecError, Target,
-    apply::apply_one,
+    ExecError, Target,
+    apply::{Replay, apply_one, check_paths},
     needs::{Needs, Thing},
 };
 
@@ -90,9 +90,10 @@ struct Last {
 pub fn apply_parallel<E: From<ExecError>>(
     targets: Vec<Box<dyn Target>>,
     source: &dyn ContentSource,
-    check: CheckContents,
+    how: impl Into<Replay>,
     mut next: impl FnMut() -> Result<Option<DoneStep>, E>,
 ) -> Result<u64, E> {
+    let how = how.into();
     let shared = Shared::default();
     thread::scope(|scope| {
         for mut target in targets {
@@ -100,11 +101,11 @@ pub fn apply_parallel<E: From<ExecError>>(
             scope.spawn(move || {
                 // A panic of one must not leave the others waiting.
                 let _closer = CloseOnPanic(shared);
-                work(&mut *target, shared, source, check);
+                work(&mut *target, shared, source, how);
             });
         }
         let _closer = CloseOnPanic(&shared);
-        let given = give(&shared, &mut next);
+        let given = give(&shared, how, &mut next);
         let mut board = shared.lock();
         board.is_closed = true;
         if given.is_err() {
@@ -141,7 +142,11 @@ impl Drop for CloseOnPanic<'_> {
     }
 }
 
-fn give<E>(shared: &Shared, next: &mut impl FnMut() -> Result<Option<DoneStep>, E>) -> Result<u64, E> {
+fn give<E: From<ExecError>>(
+    shared: &Shared,
+    how: Replay,
+    next: &mut impl FnMut() -> Result<Option<DoneStep>, E>,
+) -> Result<u64, E> {
     let mut needs = Needs::default();
     let mut last: HashMap<Thing, Last> = HashMap::new();
     let (mut number, mut steps) = (0, 0);
@@ -149,6 +154,10 @@ fn give<E>(shared: &Shared, next: &mut impl FnMut() -> Result<Option<DoneStep>, 
         let done = Arc::new(done);
         let mut content_index = 0;
         for (index, op) in done.step.ops.iter().enumerate() {
+            if (how.stop)() {
+                return Err(ExecError::Stopped.into());
+            }
+            check_paths(&done, index)?;
             let things = needs.of(&done.step.root, op);
             let bytes =
                 JOB_BYTES + if let Some(Content::Inline(bytes)) = op.content() { bytes.len() as u64 } else { 0 };
@@ -204,7 +213,7 @@ fn give<E>(shared: &Shared, next: &mut impl FnMut() -> Result<Option<DoneStep>, 
     Ok(steps)
 }
 
-fn work(target: &mut dyn Target, shared: &Shared, source: &dyn ContentSource, check: CheckContents) {
+fn work(target: &mut dyn Target, shared: &Shared, source: &dyn ContentSource, how: Replay) {
     let mut buffer = Vec::new();
     let mut moves = 0;
     target.forget_directories();
@@ -230,7 +239,7 @@ fn work(target: &mut dyn Target, shared: &Shared, source: &dyn ContentSource, ch
             target.forget_directories();
             moves = now;
         }
-        let outcome = apply_one(target, &work.done, work.index, work.content_index, source, check, &mut buffer);
+        let outcome = apply_one(target, &work.done, work.index, work.content_index, source, how, &mut buffer);
         if let Op::Rename { .. } | Op::Exchange { .. } | Op::Rmdir { .. } | Op::RemoveTree { .. } =
             work.done.step.ops[work.index]
         {

@@ -11,11 +11,14 @@ use crate::posix::open_beneath;
 #[derive(Debug, Default)]
 pub(crate) struct Parents {
     known: HashSet<Box<[u8]>>,
+    known_bytes: usize,
     last: Vec<u8>,
 }
 
-/// Above this many the set is emptied and learnt anew, so that memory does not grow with the tree.
+/// Above this many directories, or bytes of their paths, the set is emptied and filled again, so
+/// that memory does not grow with the tree.
 const MOST: usize = 1 << 16;
+const MOST_BYTES: usize = 16 << 20;
 
 impl Parents {
     /// Makes sure that the parent of `path` is a directory reached without symbolic links.
@@ -28,18 +31,31 @@ impl Parents {
             return Ok(());
         }
         drop(open_beneath(root, parent)?);
-        if self.known.len() > MOST {
+        if self.known.len() > MOST || self.known_bytes > MOST_BYTES {
             self.known.clear();
+            self.known_bytes = 0;
         }
-        let ends = parent.iter().enumerate().filter(|&(_, &b)| b == b'/').map(|(at, _)| at);
-        for end in ends.chain([parent.len()]) {
-            if !self.known.contains(&parent[..end]) {
-                self.known.insert(parent[..end].into());
-            }
-        }
+        self.remember(parent);
         self.last.clear();
         self.last.extend_from_slice(parent);
         Ok(())
+    }
+
+    /// Adds a directory and all above it. Returns the number of directories that were looked up.
+    ///
+    /// Goes from below: all that is above a known directory is known, too. From above, a chain of
+    /// directories would cost the cube of its depth.
+    fn remember(&mut self, directory: &[u8]) -> usize {
+        let (mut rest, mut looked_up) = (Some(directory), 0);
+        while let Some(directory) = rest {
+            looked_up += 1;
+            if !self.known.insert(directory.into()) {
+                break;
+            }
+            self.known_bytes += directory.len();
+            rest = directory.iter().rposition(|&b| b == b'/').map(|at| &directory[..at]);
+        }
+        looked_up
     }
 
     /// Forgets `path` and what is below it, because it is no longer what it was.
@@ -53,5 +69,28 @@ impl Parents {
         if path == b"." || below(&self.last) {
             self.last.clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_of_directories_is_looked_up_once_for_each() {
+        let (mut parents, mut path) = (Parents::default(), b"d".to_vec());
+        let mut looked_up = 0;
+        for _ in 0..1500 {
+            looked_up += parents.remember(&path);
+            path.extend_from_slice(b"/d");
+        }
+        assert_eq!((parents.known.len(), looked_up), (1500, 2 * 1500 - 1));
+    }
+
+    #[test]
+    fn all_above_a_remembered_directory_is_known() {
+        let mut parents = Parents::default();
+        assert_eq!(parents.remember(b"a/b/c"), 3);
+        assert!([&b"a"[..], b"a/b", b"a/b/c"].iter().all(|path| parents.known.contains(*path)));
     }
 }

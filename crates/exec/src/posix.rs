@@ -20,7 +20,7 @@ use senesce_oplog::{Op, Payload};
 
 use crate::{
     ExecError, OpFailure, SpaceLeft, Target,
-    content::for_each_chunk,
+    content::{Stop, check_stop, for_each_chunk, never},
     direct::{direct_flag, is_aligned, read_range, write_direct},
     parents::Parents,
     recorded::apply_recorded,
@@ -45,6 +45,7 @@ pub struct PosixTarget {
     chunk: Vec<u8>,
     /// Reads and writes of existing files go past the page cache where they are aligned.
     direct: bool,
+    stop: Stop,
 }
 
 /// How existing files are opened: no link is followed, and nobody is waited for at a pipe's other end.
@@ -69,6 +70,7 @@ impl PosixTarget {
             paths: [Vec::new(), Vec::new()],
             chunk: Vec::new(),
             direct: false,
+            stop: never,
         })
     }
 
@@ -76,6 +78,12 @@ impl PosixTarget {
     /// [`DIRECT_ALIGNMENT`](crate::DIRECT_ALIGNMENT). New files are written through the cache all the same.
     pub fn with_direct_io(mut self, direct: bool) -> Self {
         self.direct = direct;
+        self
+    }
+
+    /// Calls `stop` before each piece of a large operation, and fails if it returns true.
+    pub fn with_stop(mut self, stop: Stop) -> Self {
+        self.stop = stop;
         self
     }
 
@@ -141,8 +149,8 @@ fn undo_unless(done: Result<(), Errno>, undo: impl FnOnce() -> Result<(), Errno>
 
 impl Target for PosixTarget {
     fn apply(&mut self, root: &RelPath, op: &Op, payload: Option<&Payload>) -> Result<(), OpFailure> {
-        let Self { root: dir, inexact, setgid_seen, parents, paths: [first, second], chunk, direct } = self;
-        let dir = dir.as_fd();
+        let Self { root: dir, inexact, setgid_seen, parents, paths: [first, second], chunk, direct, stop } = self;
+        let (dir, stop) = (dir.as_fd(), *stop);
         // The path an operation works on; its parent is reached without symbolic links, or the operation is refused.
         let mut at = |path: &RelPath| -> Result<(), OpFailure> {
             place(first, root, path);
@@ -159,7 +167,7 @@ impl Target for PosixTarget {
                     let done = rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & 0o7777));
                     undo_unless(done, || rustix::fs::unlinkat(dir, c_str(first), AtFlags::empty()))?;
                 }
-                write_payload(file.as_fd(), None, payload, chunk)
+                write_payload(file.as_fd(), None, payload, chunk, stop)
             }
             Op::Write { path, offset, .. } => {
                 at(path)?;
@@ -167,14 +175,14 @@ impl Target for PosixTarget {
                 let flags = OFlags::WRONLY | PLAIN | direct_flag(direct);
                 let file = rustix::fs::openat(dir, c_str(first), flags, Mode::empty()).map_err(nothing_done)?;
                 if let (true, Some(payload)) = (direct, payload) {
-                    return write_direct(file.as_fd(), *offset, payload, chunk).map_err(
-                        |(errno, written)| match errno {
+                    return write_direct(file.as_fd(), *offset, payload, chunk, stop).map_err(|(errno, written)| {
+                        match errno {
                             Some(errno) => failure(errno, Some(written)),
                             None => OpFailure::Io(io::ErrorKind::WriteZero.into()),
-                        },
-                    );
+                        }
+                    });
                 }
-                write_payload(file.as_fd(), Some(*offset), payload, chunk)
+                write_payload(file.as_fd(), Some(*offset), payload, chunk, stop)
             }
             Op::Truncate { path, len } => {
                 at(path)?;
@@ -214,7 +222,7 @@ impl Target for PosixTarget {
             Op::RemoveTree { path } => {
                 at(path)?;
                 parents.forget(&first[..first.len() - 1]);
-                remove_tree(dir, c_str(first))
+                remove_tree(dir, c_str(first), stop)
             }
             Op::Symlink { path, target } => {
                 at(path)?;
@@ -268,7 +276,7 @@ impl Target for PosixTarget {
                 let direct = *direct && is_aligned(*offset, *len);
                 let flags = OFlags::RDONLY | PLAIN | direct_flag(direct);
                 let file = rustix::fs::openat(dir, c_str(first), flags, Mode::empty()).map_err(nothing_done)?;
-                Ok(read_range(file.as_fd(), *offset, *len, chunk)?)
+                Ok(read_range(file.as_fd(), *offset, *len, chunk, stop)?)
             }
             Op::Exchange { first: one, second: other } => {
                 at(one)?;
@@ -309,14 +317,16 @@ fn write_payload(
     offset: Option<u64>,
     payload: Option<&Payload>,
     chunk: &mut Vec<u8>,
+    stop: Stop,
 ) -> Result<(), OpFailure> {
     let Some(payload) = payload else { return Ok(()) };
     let mut written = 0u64;
     for_each_chunk(payload, chunk, |mut bytes| {
+        check_stop(stop)?;
         while !bytes.is_empty() {
             let result = match offset {
                 None => rustix::io::write(file, bytes),
-                Some(offset) => rustix::io::pwrite(file, bytes, offset + written),
+                Some(offset) => rustix::io::pwrite(file, bytes, offset.saturating_add(written)),
             };
             match result {
                 Ok(0) => return Err(OpFailure::Io(io::ErrorKind::WriteZero.into())),

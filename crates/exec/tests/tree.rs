@@ -13,7 +13,7 @@ use std::{
 use senesce_core::RelPath;
 use senesce_exec::{
     NullTarget, apply_step, resolve_ops,
-    tree::{Tree, collect_tree, compare_trees},
+    tree::{Tree, collect_tree, collect_tree_until, compare_trees},
 };
 use senesce_oplog::{Content, ContentError, ContentSource, Op, Payload, Step};
 
@@ -78,6 +78,30 @@ fn every_difference_is_said() {
 fn what_cannot_be_read_is_an_error_with_its_path() {
     let error = collect_tree(Path::new("/no/such/tree"), 1).unwrap_err();
     assert!(error.to_string().contains("/no/such/tree"), "{error}");
+}
+
+#[test]
+fn a_stopped_hash_reads_nothing_more() {
+    const THREADS: usize = 3;
+    let dir = tempfile::tempdir().unwrap();
+    make(dir.path(), &NAMES);
+    fs::write(dir.path().join("large"), vec![7; 4 << 20]).unwrap();
+    let mut ended = false;
+    for at in 1..200 {
+        let asked = AtomicU64::new(0);
+        let found = collect_tree_until(dir.path(), THREADS, &|| asked.fetch_add(1, Ordering::SeqCst) + 1 >= at);
+        let asked = asked.into_inner();
+        ended = asked < at;
+        if ended {
+            assert_eq!(found.unwrap(), collect_tree(dir.path(), 1).unwrap());
+            // Nine names, 16 reads of the large file, and the ends of six files.
+            assert!(asked >= 9 + 16 + 6, "{asked}");
+            break;
+        }
+        assert!(found.is_err(), "stopped at question {at}");
+        assert!(asked - at < THREADS as u64, "{} questions after the signal", asked - at);
+    }
+    assert!(ended);
 }
 
 struct Counted(AtomicU64);

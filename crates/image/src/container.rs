@@ -1,10 +1,14 @@
 //! A container, opened: header, index and end read and checked. Frames are read by `restore`.
 
 use std::{
-    fs::File,
-    os::unix::fs::FileExt,
+    fs::{File, OpenOptions},
+    io::ErrorKind,
+    os::unix::fs::{FileExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
+
+use rustix::fs::OFlags;
+use zstd::zstd_safe::compress_bound;
 
 use crate::{
     Description, Error, Result,
@@ -13,6 +17,7 @@ use crate::{
         PRELUDE_BYTES, VERSION,
     },
     hash::{compute_content_hash, to_hex},
+    save::compute_chunk_length,
 };
 
 /// A container whose header and index are whole.
@@ -27,14 +32,34 @@ pub struct Container {
 }
 
 impl Container {
-    /// Opens a container. Errors: it is none, of a newer version, cut, or its header or index is damaged; each with its
-    /// place. Cost: header and index are read (52 bytes for each MiB that is not zero), no data.
+    /// Opens a container.
+    ///
+    /// Errors: the file is no container, has a newer version, is cut, or its header or index is
+    /// damaged; each with its place. Cost: reads the header and the index (52 bytes for each MiB
+    /// that is not zero), no data.
     pub fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(Error::io("open", path))?;
-        let file_bytes = file.metadata().map_err(Error::io("look up", path))?.len();
+        Self::open_until(path, || false)
+    }
+
+    /// Opens a container like [`open`](Self::open). Calls `stop` before each piece of the index; if
+    /// it returns true, fails with [`Error::Stopped`].
+    pub fn open_until(path: &Path, stop: fn() -> bool) -> Result<Self> {
+        // An open of a pipe without a writer would block.
+        let nonblock = OFlags::NONBLOCK.bits() as i32;
+        let file = match OpenOptions::new().read(true).custom_flags(nonblock).open(path) {
+            // Another process has a lease, which only a regular file can have: wait until it lets go.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => OpenOptions::new().read(true).open(path),
+            opened => opened,
+        };
+        let file = file.map_err(Error::io("open", path))?;
+        let found = file.metadata().map_err(Error::io("look up", path))?;
+        if !found.is_file() {
+            return Err(Error::NotAContainer { path: path.to_owned(), found: Vec::new() });
+        }
+        let file_bytes = found.len();
         let reader = Reader { file: &file, path, file_bytes };
         let (header, header_end) = read_header(&reader)?;
-        let (end, entries) = read_index(&reader, &header, header_end)?;
+        let (end, entries) = read_index(&reader, &header, header_end, stop)?;
         let content_hash = to_hex(&end.content_hash);
         Ok(Self { path: path.to_owned(), file, header, entries, content_hash, stored_bytes: file_bytes })
     }
@@ -70,7 +95,7 @@ impl Container {
     }
 
     pub(crate) fn chunk_length(&self, chunk: u64) -> usize {
-        crate::save::compute_chunk_length(chunk, self.header.volume_bytes)
+        compute_chunk_length(chunk, self.header.volume_bytes)
     }
 
     /// Reads, decompresses and checks one chunk. Errors: it is not what was written.
@@ -153,10 +178,21 @@ fn read_header(reader: &Reader<'_>) -> Result<(Header, u64)> {
         let problem = format!("{:?} with chunks of {} bytes is not known", header.format, header.chunk_bytes);
         return Err(reader.damaged("the header", PRELUDE_BYTES as u64, problem));
     }
+    if i64::try_from(header.volume_bytes).is_err() {
+        let problem = format!("a volume of {} bytes is larger than any file", header.volume_bytes);
+        return Err(reader.damaged("the header", PRELUDE_BYTES as u64, problem));
+    }
     Ok((header, length + HASH_BYTES as u64))
 }
 
-fn read_index(reader: &Reader<'_>, header: &Header, header_end: u64) -> Result<(End, Vec<Entry>)> {
+/// Bytes of the index that are read at a time: whole entries.
+const INDEX_PIECE_BYTES: usize = 1260 * ENTRY_BYTES;
+
+/// Reads and checks the end and the index.
+///
+/// The sizes in the file are not trusted. The index is read in pieces and each entry is checked
+/// before the next piece is read, so that memory grows only with valid entries.
+fn read_index(reader: &Reader<'_>, header: &Header, header_end: u64, stop: fn() -> bool) -> Result<(End, Vec<Entry>)> {
     let end_at = reader.file_bytes.saturating_sub(END_BYTES as u64).max(header_end);
     let bytes = reader.read("the end", end_at, END_BYTES as u64)?;
     let Some(end) = End::read(bytes.as_slice().try_into().expect("read so long")) else {
@@ -164,33 +200,62 @@ fn read_index(reader: &Reader<'_>, header: &Header, header_end: u64) -> Result<(
         let (path, at_byte) = (reader.path.to_owned(), reader.file_bytes);
         return Err(Error::Truncated { path, what, at_byte, file_bytes: reader.file_bytes });
     };
+    let chunks = header.volume_bytes.div_ceil(CHUNK_BYTES);
     if end.index_at_byte < header_end
         || end.index_at_byte.checked_add(end.index_bytes) != Some(end_at)
         || end.index_bytes % ENTRY_BYTES as u64 != 0
+        || end.index_bytes / ENTRY_BYTES as u64 > chunks
     {
-        let problem = format!("it puts {} bytes of index at byte {}", end.index_bytes, end.index_at_byte);
+        let problem = format!(
+            "it puts {} bytes of index at byte {}, for a volume of {chunks} chunks",
+            end.index_bytes, end.index_at_byte
+        );
         return Err(reader.damaged("the end", end_at, problem));
     }
-    let index = reader.read("the index", end.index_at_byte, end.index_bytes)?;
-    if *blake3::hash(&index).as_bytes() != end.index_hash {
-        return Err(reader.damaged("the index", end.index_at_byte, "its hash is another"));
-    }
-    let entries: Vec<Entry> =
-        index.chunks_exact(ENTRY_BYTES).map(|bytes| Entry::read(bytes.try_into().expect("so long"))).collect();
-    let chunks = header.volume_bytes.div_ceil(CHUNK_BYTES);
+    let damaged = |problem: String| reader.damaged("the index", end.index_at_byte, problem);
+    let mut hasher = blake3::Hasher::new();
+    let mut entries = Vec::new();
     let mut at_byte = header_end;
     let mut next_chunk = 0;
-    for (number, entry) in entries.iter().enumerate() {
-        // Frames lie one behind the other, so that no byte of the container is unused or used twice.
-        if entry.at_byte != at_byte || entry.chunk < next_chunk || entry.chunk >= chunks {
-            let problem = format!("entry {number} puts chunk {} at byte {}", entry.chunk, entry.at_byte);
-            return Err(reader.damaged("the index", end.index_at_byte, problem));
+    let mut read_bytes = 0;
+    while read_bytes < end.index_bytes {
+        if stop() {
+            return Err(Error::Stopped { path: reader.path.to_owned() });
         }
-        at_byte += u64::from(entry.stored_bytes);
-        next_chunk = entry.chunk + 1;
+        let length = (end.index_bytes - read_bytes).min(INDEX_PIECE_BYTES as u64);
+        let piece = reader.read("the index", end.index_at_byte + read_bytes, length)?;
+        read_bytes += length;
+        hasher.update(&piece);
+        for bytes in piece.chunks_exact(ENTRY_BYTES) {
+            let entry = Entry::read(bytes.try_into().expect("so long"));
+            let number = entries.len();
+            // Frames are adjacent, so that no byte of the container is unused or used twice.
+            if entry.at_byte != at_byte || entry.chunk < next_chunk || entry.chunk >= chunks {
+                let problem = format!("entry {number} puts chunk {} at byte {}", entry.chunk, entry.at_byte);
+                return Err(damaged(problem));
+            }
+            let chunk_bytes = compute_chunk_length(entry.chunk, header.volume_bytes);
+            let most_bytes = compress_bound(chunk_bytes);
+            if entry.stored_bytes == 0 || entry.stored_bytes as usize > most_bytes {
+                let problem = format!(
+                    "entry {number} stores {} bytes for chunk {}, which takes from 1 to {most_bytes}",
+                    entry.stored_bytes, entry.chunk
+                );
+                return Err(damaged(problem));
+            }
+            at_byte += u64::from(entry.stored_bytes);
+            if at_byte > end.index_at_byte {
+                return Err(damaged(format!("the frame of entry {number} ends after the index begins")));
+            }
+            next_chunk = entry.chunk + 1;
+            entries.push(entry);
+        }
+    }
+    if *hasher.finalize().as_bytes() != end.index_hash {
+        return Err(damaged("its hash is another".to_owned()));
     }
     if at_byte != end.index_at_byte {
-        return Err(reader.damaged("the index", end.index_at_byte, format!("its frames end at byte {at_byte}")));
+        return Err(damaged(format!("its frames end at byte {at_byte}")));
     }
     if compute_content_hash(header.volume_bytes, &entries) != end.content_hash {
         return Err(reader.damaged("the end", end_at, "the content hash does not follow from the index"));

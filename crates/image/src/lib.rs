@@ -34,5 +34,5 @@ mod sparse;
 pub use container::Container;
 pub use error::{Error, Result};
 pub use format::{CHUNK_BYTES, Description, FORMAT, VERSION};
-pub use restore::{RestoreOptions, RestoreReport, restore, verify};
-pub use save::{SaveOptions, SaveReport, save, temporary_path};
+pub use restore::{RestoreOptions, RestoreReport, restore, restore_device, verify};
+pub use save::{SaveOptions, SaveReport, save, save_open, temporary_path};

@@ -1,9 +1,8 @@
 //! From a container to an image or device, or only through its hashes.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::File,
     io::{Seek, SeekFrom},
-    os::unix::fs::FileTypeExt,
     path::Path,
     sync::{
         Mutex, PoisonError,
@@ -26,7 +25,7 @@ pub struct RestoreOptions<'a> {
     pub mark: &'a str,
     /// Threads that read, decompress, check and write; 0 counts as 1.
     pub threads: usize,
-    /// Whether an existing file may be replaced. A device is always written: whether it may be is its caller's decision.
+    /// Whether an existing file may be replaced. The caller decides whether a device may be written.
     pub replace: bool,
     /// Whether the image is made durable before the call returns.
     pub sync: bool,
@@ -53,18 +52,14 @@ pub struct RestoreReport {
     pub content_hash: String,
 }
 
-/// Restores the volume in `container` to the file or device `to`, equal byte for byte; a file becomes sparse. A file's
-/// name appears only when it is whole.
+/// Restores the volume in `container` to the file `to`, equal byte for byte and sparse. The name appears only when the
+/// file is whole.
 ///
-/// Errors: the container is cut or damaged, with the place; `to` exists; a device is too small. What was begun of a file
-/// is removed; a device may be half written.
+/// Errors: the container is cut or damaged, with the place; `to` exists and is not to be replaced, or is no file.
+/// Nothing is left then.
 pub fn restore(container: &Path, to: &Path, options: &RestoreOptions<'_>) -> Result<RestoreReport> {
-    let container = Container::open(container)?;
-    let found = to.metadata().ok();
-    if found.as_ref().is_some_and(|found| found.file_type().is_block_device()) {
-        return restore_device(&container, to, options);
-    }
-    if to.symlink_metadata().is_ok() && !(options.replace && found.is_some_and(|found| found.is_file())) {
+    let container = Container::open_until(container, options.stop)?;
+    if to.symlink_metadata().is_ok_and(|found| !(options.replace && found.is_file())) {
         return Err(Error::Exists { path: to.to_owned() });
     }
     let temporary = Temporary::create(to, options.mark, &container.file)?;
@@ -78,9 +73,12 @@ pub fn restore(container: &Path, to: &Path, options: &RestoreOptions<'_>) -> Res
 
 /// Checks every chunk of a container against its hash, and writes nothing. Errors: as [`restore`].
 pub fn verify(container: &Path, options: &RestoreOptions<'_>) -> Result<RestoreReport> {
-    let container = Container::open(container)?;
+    let container = Container::open_until(container, options.stop)?;
     for_each_chunk(&container, options, &|_, _| Ok(0))
 }
+
+/// Bytes of a device that are zeroed at a time.
+const ZERO_BYTES: usize = 64 << 20;
 
 fn restore_file(container: &Container, to: &Temporary, options: &RestoreOptions<'_>) -> Result<RestoreReport> {
     let Temporary { path: to, file, .. } = to;
@@ -93,19 +91,32 @@ fn restore_file(container: &Container, to: &Temporary, options: &RestoreOptions<
     Ok(report)
 }
 
-fn restore_device(container: &Container, to: &Path, options: &RestoreOptions<'_>) -> Result<RestoreReport> {
-    let mut device = OpenOptions::new().write(true).open(to).map_err(Error::io("open", to))?;
+/// As [`restore`], to a block device that is open for writing. The caller decided that it may be written; `to` is its name
+/// for messages.
+///
+/// Errors: the container is damaged; the device is too small. It may be half written.
+pub fn restore_device(
+    container: &Path,
+    mut device: &File,
+    to: &Path,
+    options: &RestoreOptions<'_>,
+) -> Result<RestoreReport> {
+    let container = &Container::open_until(container, options.stop)?;
     let (found, wanted) =
         (device.seek(SeekFrom::End(0)).map_err(Error::io("find the size of", to))?, container.volume_bytes());
     if found < wanted {
         return Err(Error::TooSmall { path: to.to_owned(), found, wanted });
     }
     let zero = |start: u64, end: u64| {
-        if start < end {
-            apply_zero(&device, start, end - start).map_err(Error::io("zero a part of", to))
-        } else {
-            Ok(())
+        // In pieces: one call for a large device would keep a signal waiting.
+        for from in (start..end).step_by(ZERO_BYTES) {
+            if (options.stop)() {
+                return Err(Error::Stopped { path: to.to_owned() });
+            }
+            let length = (end - from).min(ZERO_BYTES as u64);
+            apply_zero(device, from, length).map_err(Error::io("zero a part of", to))?;
         }
+        Ok(())
     };
     let mut at = 0;
     for entry in &container.entries {
@@ -113,10 +124,10 @@ fn restore_device(container: &Container, to: &Path, options: &RestoreOptions<'_>
         at = ((entry.chunk + 1) * CHUNK_BYTES).min(wanted);
     }
     zero(at, wanted)?;
-    begin_direct(&device, wanted);
+    begin_direct(device, wanted);
     // What is stored is written whole: the device holds something else in the pages that are zero.
     let write = |start: u64, bytes: &[u8]| {
-        write_all(&device, bytes, start).map_err(Error::io("write", to))?;
+        write_all(device, bytes, start).map_err(Error::io("write", to))?;
         Ok(bytes.len() as u64)
     };
     let report = for_each_chunk(container, options, &write)?;

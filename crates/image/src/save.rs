@@ -56,12 +56,23 @@ pub struct SaveReport {
 /// Errors: `to` exists; reading or writing fails; the source shrinks meanwhile. What was begun is removed.
 /// Cost: one reading of what is not a hole; memory of a few MiB a thread.
 pub fn save(source: &Path, to: &Path, description: &Description, options: &SaveOptions<'_>) -> Result<SaveReport> {
+    let from = File::open(source).map_err(Error::io("open", source))?;
+    save_open(&from, source, to, description, options)
+}
+
+/// As [`save`], of a source that is open. `source` is its name for messages.
+pub fn save_open(
+    from: &File,
+    source: &Path,
+    to: &Path,
+    description: &Description,
+    options: &SaveOptions<'_>,
+) -> Result<SaveReport> {
     if to.symlink_metadata().is_ok() {
         return Err(Error::Exists { path: to.to_owned() });
     }
-    let from = File::open(source).map_err(Error::io("open", source))?;
-    let temporary = Temporary::create(to, options.mark, &from)?;
-    let report = save_to(Source::of(&from, source)?, &temporary, description, options)?;
+    let temporary = Temporary::create(to, options.mark, from)?;
+    let report = save_to(Source::of(from, source)?, &temporary, description, options)?;
     temporary.rename(to)?;
     sync_directory(to)?;
     Ok(report)

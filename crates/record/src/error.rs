@@ -35,6 +35,9 @@ pub enum Error {
         /// Where it was.
         path: PathBuf,
     },
+    /// The caller stopped the import.
+    #[error("the import was stopped; no log was written")]
+    Stopped,
     /// A line of a trace is not what strace writes.
     #[error("line {line} of the trace is malformed: {problem}: {text:?}")]
     Trace {

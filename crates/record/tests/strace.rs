@@ -10,11 +10,15 @@ use senesce_exec::{
 use senesce_oplog::{LogReader, Op};
 use senesce_record::{Error, ImportOptions, Imported, import_strace};
 
+fn options(dir: &Path, root: &str, stop: fn() -> bool) -> ImportOptions {
+    let (trace, log) = (dir.join("trace"), dir.join("log"));
+    ImportOptions { trace, log, dir: root.into(), anonymize: false, seed: Seed(1), stop }
+}
+
 fn import(dir: &Path, trace: &str, root: &str) -> Result<(Imported, Vec<Op>, Tree), Error> {
     fs::write(dir.join("trace"), trace).unwrap();
     let log = dir.join("log");
-    let options =
-        ImportOptions { trace: dir.join("trace"), log: log.clone(), dir: root.into(), anonymize: false, seed: Seed(1) };
+    let options = options(dir, root, || false);
     let imported = import_strace(&options)?;
     let mut model = ModelTarget::default();
     let mut ops = Vec::new();
@@ -156,4 +160,49 @@ fn a_traced_script_ends_with_the_tree_that_it_made() {
         let (_, _, tree) = import(dir.path(), &text, work.to_str().unwrap()).unwrap();
         assert_eq!(shape(&tree), shape(&collect_tree(&work, 1).unwrap()), "{options:?}");
     }
+}
+
+#[test]
+fn forged_traces_fail_with_the_line() {
+    let write = |call: &str| format!("5 openat(AT_FDCWD, \"f\", O_WRONLY|O_CREAT, 0600) = 3\n5 {call}\n");
+    let descriptors: String = (0..5_000).map(|fd| format!("1 dup(0) = {fd}\n")).collect();
+    let opened = format!("1 open(\"/x\", O_RDONLY) = 0\n{descriptors}");
+    let forks: String = (2..1_000).map(|pid| format!("1 fork() = {pid}\n")).collect();
+    let cases = [
+        (write("write(3, \"\"..., 1) = 9223372036854775807"), "more than one call writes"),
+        (write("sendfile(3, 4, NULL, 1) = 2147483648"), "more than one call writes"),
+        (format!("{opened}{forks}"), "more descriptors are open"),
+        (format!("5 write(1, \"{}\", 1) = 1\n", "a".repeat(17 << 20)), "the line has more than"),
+    ];
+    for (trace, problem) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        let error = import(dir.path(), &trace, "/work").unwrap_err();
+        let text = match &error {
+            Error::Io { source, .. } => source.to_string(),
+            error => error.to_string(),
+        };
+        assert!(text.contains(problem), "{text}");
+        assert!(!dir.path().join("log").exists(), "half a log would look like a whole one");
+    }
+}
+
+#[test]
+fn descriptors_of_exited_processes_do_not_count() {
+    let opened: String = (0..5_000).map(|fd| format!("1 dup(0) = {fd}\n")).collect();
+    let mut trace = format!("1 open(\"/x\", O_RDONLY) = 0\n{opened}");
+    (2..1_000).for_each(|pid| trace.push_str(&format!("1 fork() = {pid}\n{pid} +++ exited with 0 +++\n")));
+    import(tempfile::tempdir().unwrap().path(), &trace, "/work").unwrap();
+}
+
+#[test]
+fn stop_is_answered_within_a_call() {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let dir = tempfile::tempdir().unwrap();
+    let trace = "5 openat(AT_FDCWD, \"f\", O_WRONLY|O_CREAT, 0600) = 3\n5 write(3, \"\"..., 1) = 2147479552\n";
+    fs::write(dir.path().join("trace"), trace).unwrap();
+    let stop = || CALLS.fetch_add(1, Ordering::Relaxed) == 5;
+    assert!(matches!(import_strace(&options(dir.path(), "/", stop)), Err(Error::Stopped)));
+    assert_eq!(CALLS.load(Ordering::Relaxed), 6, "two lines and four MiB");
+    assert!(!dir.path().join("log").exists());
 }

@@ -7,7 +7,10 @@ use std::{
     path::Path,
 };
 
-use rustix::{fs::FallocateFlags, io::Errno};
+use rustix::{
+    fs::{FallocateFlags, FlockOperation},
+    io::Errno,
+};
 
 use crate::{BackingSpec, Error, Result};
 
@@ -51,6 +54,8 @@ impl Backing {
                 Err(error) => return Err(Error::std("open", path)(error)),
             },
         };
+        // Best effort: it shows other commands of senesce that the file is in use. Nothing here depends on it.
+        let _ = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
         Ok(Self { file })
     }
 

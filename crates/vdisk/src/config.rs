@@ -154,6 +154,16 @@ pub(crate) enum Role {
     Guard(GuardConfig),
 }
 
+impl Role {
+    /// The source of the disk's mount.
+    pub(crate) fn mount_source(&self) -> String {
+        match self {
+            Self::Serve(config) => mount_source(&config.name),
+            Self::Guard(config) => mount_source(&config.name),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     BackingSpec, Result, ServeConfig,
     config::mount_source,
-    host::{self, Connection, ProcessRef},
+    host::{self, Connection, Identity, ProcessRef},
 };
 
 /// All that one disk holds on the machine. To be written to a journal before the server is started
@@ -100,15 +100,26 @@ pub fn plan_release(footprint: &Footprint) -> Vec<ReleaseStep> {
     steps
 }
 
-/// What became of a disk that was to be given back.
+/// What became of a disk's mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Released {
+pub enum DiskMount {
     /// It was not mounted.
     AlreadyGone,
     /// It was unmounted.
     Unmounted,
     /// It was in use: its connection was aborted, its mount detached.
     Aborted,
+}
+
+/// What became of a disk that was released.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Released {
+    /// Its mount.
+    pub mount: DiskMount,
+    /// Processes that did not end by themselves and were killed.
+    pub killed: Vec<u32>,
+    /// Why processes that are alive were left alone: nothing proves that they serve this disk.
+    pub spared: Vec<String>,
 }
 
 /// How long is waited for a disk in use, and for a process to end.
@@ -123,26 +134,34 @@ pub fn abort(footprint: &Footprint) -> Result<bool> {
     }
 }
 
-/// Gives back what is this room's: the mount, the server and the guard (steps `UnmountDisk` and `EndProcess`). The
-/// file system and the loop device should be gone by then; if the disk is still in use after 5 s, it is aborted.
+/// Releases what this crate made: the mount, the server and the guard (steps `UnmountDisk` and `EndProcess`). The
+/// file system and the loop device should be gone by then; a disk that is still in use after 5 s is aborted.
+///
+/// A process is killed only if it runs this program for this disk ([`ProcessRef::identify`]): a footprint can be forged.
 ///
 /// Doing it twice, or after a kill of any of the processes, is as good as once. Errors: not root.
 pub fn release(footprint: &Footprint) -> Result<Released> {
     let source = mount_source(&footprint.name);
-    let mut released = Released::AlreadyGone;
+    let mut released = Released { mount: DiskMount::AlreadyGone, killed: Vec::new(), spared: Vec::new() };
     if host::find_fuse_mount(&source)?.is_some() {
-        released = match wait(|| host::unmount(&source, false))? {
-            true => Released::Unmounted,
+        released.mount = match wait(|| host::unmount(&source, false))? {
+            true => DiskMount::Unmounted,
             false => {
                 abort(footprint)?;
                 host::unmount(&source, true)?;
-                Released::Aborted
+                DiskMount::Aborted
             }
         };
     }
     for process in [footprint.server, footprint.guard].into_iter().flatten() {
-        if !wait(|| Ok(!process.is_alive()))? {
-            process.kill()?;
+        if let Identity::Foreign(why) = process.identify(&source) {
+            released.spared.push(why);
+        } else if !wait(|| Ok(!process.is_alive()))? {
+            match process.kill_if_ours(&source)? {
+                Identity::Ours => released.killed.push(process.pid),
+                Identity::Foreign(why) => released.spared.push(why),
+                Identity::Gone => {}
+            }
         }
     }
     Ok(released)
@@ -195,7 +214,31 @@ mod tests {
             "plain",
         );
         let footprint = Footprint::planned(&config);
-        assert_eq!(release(&footprint).unwrap(), Released::AlreadyGone);
+        assert_eq!(release(&footprint).unwrap().mount, DiskMount::AlreadyGone);
         assert!(!abort(&footprint).unwrap());
+    }
+
+    #[test]
+    fn a_process_that_does_not_serve_the_disk_is_not_killed() {
+        let mut other = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let config = ServeConfig::new(
+            "never-there-4712",
+            "/nowhere".into(),
+            4096,
+            BackingSpec::Unlinked { dir: "/nowhere".into() },
+            "plain",
+        );
+        let mut footprint = Footprint::planned(&config);
+        footprint.server = Some(ProcessRef::of(other.id()).unwrap());
+        // This process runs the right program, but not for this disk.
+        footprint.guard = Some(ProcessRef::of(std::process::id()).unwrap());
+        let released = release(&footprint);
+        let is_running = other.try_wait().unwrap().is_none();
+        other.kill().unwrap();
+        other.wait().unwrap();
+        let released = released.unwrap();
+        assert!(is_running && released.killed.is_empty(), "{released:?}");
+        assert!(released.spared[0].contains("runs another program"), "{released:?}");
+        assert!(released.spared[1].contains("never-there-4712"), "{released:?}");
     }
 }

@@ -224,6 +224,8 @@ enum Silence {
 impl Talker {
     fn start(launch: &Launch, role: &'static str, charge: Role) -> Result<(Self, Ready)> {
         let mut child = Process::new(&launch.executable)
+            // By this name a later process knows for which disk this one works.
+            .arg0(charge.mount_source())
             .args(&launch.arguments)
             .env_clear()
             .current_dir("/")

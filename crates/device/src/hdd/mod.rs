@@ -136,6 +136,19 @@ impl DeviceModel for Hdd {
         self.buffer = ReadBuffer::new(self.buffer_sectors);
     }
 
+    fn forget_sectors(&mut self, start: u64, end: u64) {
+        if let Some(stream) = self.stream {
+            // The read-ahead goes on, and what it brings behind the last request stays.
+            let requested = stream.limit.saturating_sub(self.read_ahead_sectors);
+            let end = end.min(requested);
+            if start < end && stream.start < end {
+                self.buffer.insert(stream.start, start);
+                self.stream = Some(Stream { start: end, ..stream });
+            }
+        }
+        self.buffer.remove(start, end);
+    }
+
     fn serve(&mut self, request: &BlockRequest, arrival: Nanos) -> Nanos {
         let arrival = arrival.max(self.last_arrival);
         self.last_arrival = arrival;

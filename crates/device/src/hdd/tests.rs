@@ -169,6 +169,26 @@ fn what_was_forgotten_is_read_from_the_platters_again() {
 }
 
 #[test]
+fn forgotten_sectors_are_read_again_and_no_others() {
+    let mut disk = disk("hdd-7200", &[]);
+    let mut now = disk.serve(&request(BlockOp::Read, 1000, 192), Nanos(0));
+    // The middle of what the running read-ahead holds.
+    disk.forget_sectors(1064, 1128);
+    now = disk.serve(&request(BlockOp::Read, 1000, 64), now);
+    now = disk.serve(&request(BlockOp::Read, 1128, 64), now);
+    assert_eq!(disk.totals().buffer_hits, 2, "before it and behind it");
+    now = disk.serve(&request(BlockOp::Read, 1064, 64), now);
+    assert_eq!(disk.totals().buffer_hits, 2);
+    // And of what a read before has left in the buffer.
+    now = disk.serve(&request(BlockOp::Read, 9_000_000, 64), now);
+    disk.forget_sectors(1064, 1100);
+    now = disk.serve(&request(BlockOp::Read, 1100, 28), now);
+    assert_eq!(disk.totals().buffer_hits, 3);
+    disk.serve(&request(BlockOp::Read, 1064, 64), now);
+    assert_eq!(disk.totals().buffer_hits, 3);
+}
+
+#[test]
 fn sequential_writes_get_the_datasheets_rate_with_the_cache_and_lose_turns_without_it() {
     let rate = sequential(&mut disk("hdd-7200", &[]), BlockOp::Write, 0, 1024, 2000, 0);
     assert_within(rate, 192.0, 4.0); // the cache takes the first 16 MiB of 1 GiB at once

@@ -3,7 +3,10 @@
 use std::{
     fs::{File, OpenOptions},
     io::{self, IoSlice, IoSliceMut, Seek, SeekFrom},
-    os::unix::fs::{FileTypeExt, OpenOptionsExt},
+    os::{
+        fd::AsRawFd,
+        unix::fs::{FileTypeExt, OpenOptionsExt},
+    },
     path::Path,
     sync::{
         Mutex, PoisonError,
@@ -84,7 +87,17 @@ impl FileDevice {
         }
         let mut open = OpenOptions::new();
         open.read(true).write(!options.read_only).custom_flags(flags.bits() as i32);
-        let mut file = open_patiently(&open, path).map_err(failed)?;
+        let file = open_patiently(&open, path).map_err(failed)?;
+        Self::from_file(file, path, at_least, options)
+    }
+
+    /// Takes a file or block device that is open: whoever opened it for checks needs no second look at its name. It must
+    /// be open as `options` say, a block device that is written with O_EXCL.
+    ///
+    /// Errors: too short, or locked by another.
+    pub fn from_file(mut file: File, path: &Path, at_least: Bytes, options: FileOptions) -> BlockResult<Self> {
+        let failed = |source| failure(path, source);
+        let kind = file.metadata().map_err(failed)?.file_type();
         let lock = match options.read_only {
             true => FlockOperation::NonBlockingLockShared,
             false => FlockOperation::NonBlockingLockExclusive,
@@ -103,7 +116,9 @@ impl FileDevice {
         }
         // Not of files: what lies behind their holes is quicker to find from the page cache.
         let past = if kind.is_block_device() && !options.read_only && !options.direct {
-            OpenOptions::new().write(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path).ok()
+            // By the descriptor: the name may lead elsewhere by now.
+            let name = format!("/proc/self/fd/{}", file.as_raw_fd());
+            OpenOptions::new().write(true).custom_flags(OFlags::DIRECT.bits() as i32).open(name).ok()
         } else {
             None
         };

@@ -26,6 +26,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             Some("direct") => KernelPages::PastIfNew,
             _ => KernelPages::Through,
         },
+        // pjdfstest and its like check them.
+        suid: true,
+        dev: true,
     };
     Ok(Mounted::start(fs, Path::new(point), options)?.join()?)
 }

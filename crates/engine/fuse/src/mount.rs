@@ -31,6 +31,10 @@ pub struct MountOptions {
     pub read_only: bool,
     /// What becomes of writes on their way.
     pub pages: KernelPages,
+    /// Whether setuid bits have an effect. Only root can ask for it.
+    pub suid: bool,
+    /// Whether device nodes can be opened. Only root can ask for it.
+    pub dev: bool,
 }
 
 /// An engine that is mounted and served. Dropped, it is unmounted, if nobody uses it.
@@ -57,8 +61,11 @@ impl Mounted {
         if options.read_only {
             config.mount_options.push(MountOption::RO);
         }
-        if rustix::process::geteuid().is_root() {
-            config.mount_options.extend([MountOption::Suid, MountOption::Dev]);
+        let is_root = rustix::process::geteuid().is_root();
+        let may = |wanted: bool, yes, no| if wanted && is_root { yes } else { no };
+        config.mount_options.push(may(options.suid, MountOption::Suid, MountOption::NoSuid));
+        config.mount_options.push(may(options.dev, MountOption::Dev, MountOption::NoDev));
+        if is_root {
             config.acl = SessionACL::All;
         }
         let below = device_of(point);

@@ -295,6 +295,8 @@ fn a_mount_in_use_stays_and_a_read_only_one_takes_nothing() {
         now: Arc::new(Timestamp::default),
         read_only: false,
         pages: KernelPages::Through,
+        suid: false,
+        dev: false,
     };
     let error = Mounted::start(bed.fs.clone(), &nowhere, options).err().unwrap();
     assert!(error.to_string().contains("nowhere"), "{error}");

@@ -5,4 +5,4 @@ mod target;
 mod tree;
 
 pub use target::EngineTarget;
-pub use tree::{collect_engine_extents, collect_engine_tree};
+pub use tree::{collect_engine_extents, collect_engine_tree, collect_engine_tree_until};

@@ -5,11 +5,20 @@ use std::{io, ops::ControlFlow};
 use rustix::io::Errno;
 use senesce_fsapi::{Caller, FileKind, FileSystem, FsError, FsResult, Ino};
 
-use crate::OpFailure;
+use crate::{
+    OpFailure,
+    content::{Stop, check_stop},
+};
 
 /// Errors: no space is told apart only while nothing was removed; later, what was removed is given back first, and it is
 /// tried once more.
-pub(super) fn remove_tree(fs: &dyn FileSystem, caller: &Caller, directory: Ino, name: &[u8]) -> Result<(), OpFailure> {
+pub(super) fn remove_tree(
+    fs: &dyn FileSystem,
+    caller: &Caller,
+    directory: Ino,
+    name: &[u8],
+    stop: Stop,
+) -> Result<(), OpFailure> {
     let other = |error: FsError| match error {
         FsError::NoSpace => OpFailure::NoSpace { written: None },
         error => OpFailure::Io(io::Error::from_raw_os_error(error.errno())),
@@ -22,11 +31,13 @@ pub(super) fn remove_tree(fs: &dyn FileSystem, caller: &Caller, directory: Ino, 
     // The directories from the root down: where each is, its name, itself.
     let mut levels = vec![(directory, name.to_vec(), root.ino)];
     while let Some(&(above, ref name, ino)) = levels.last() {
-        let below = remove_files(fs, caller, ino, &mut removed).map_err(other)?;
+        check_stop(stop)?;
+        let below = remove_files(fs, caller, ino, &mut removed, stop).map_err(other)?;
         if let Some((name, child)) = below {
             levels.push((ino, name, child));
             continue;
         }
+        check_stop(stop)?;
         remove(fs, &mut removed, || fs.rmdir(caller, above, name)).map_err(other)?;
         levels.pop();
     }
@@ -39,6 +50,7 @@ fn remove_files(
     caller: &Caller,
     directory: Ino,
     removed: &mut bool,
+    stop: Stop,
 ) -> FsResult<Option<(Vec<u8>, Ino)>> {
     const AT_ONCE: usize = 128;
     loop {
@@ -55,7 +67,8 @@ fn remove_files(
         for name in &files {
             remove(fs, removed, || fs.unlink(caller, directory, name))?;
         }
-        if below.is_some() || files.len() < AT_ONCE {
+        // The caller sees a stop before it does anything else.
+        if below.is_some() || files.len() < AT_ONCE || stop() {
             return Ok(below);
         }
     }

@@ -11,7 +11,10 @@ use senesce_fsapi::{
 use senesce_oplog::{FileTime, Op, Payload, SpaceChange};
 
 use super::remove::remove_tree;
-use crate::{CHUNK_BYTES, OpFailure, SpaceLeft, Target, content::for_each_chunk};
+use crate::{
+    CHUNK_BYTES, OpFailure, SpaceLeft, Target,
+    content::{Stop, check_stop, for_each_chunk, never},
+};
 
 /// Applies operations to an engine, as [`PosixTarget`](crate::PosixTarget) does to a mounted file system: the same
 /// operations leave the same tree. What is made belongs to root, and its times are the clock's whole seconds.
@@ -21,6 +24,7 @@ pub struct EngineTarget {
     /// Directories that were found, by their paths.
     directories: HashMap<Vec<u8>, Ino>,
     chunk: Vec<u8>,
+    stop: Stop,
 }
 
 type Done = Result<(), OpFailure>;
@@ -46,12 +50,18 @@ fn refuse<T>(errno: Errno) -> Result<T, OpFailure> {
 impl EngineTarget {
     /// Applies operations to a file system. Others may use it too; not the names that the operations use.
     pub fn new(fs: Arc<dyn FileSystem>, clock: Arc<dyn Clock>) -> Self {
-        Self { fs, clock, directories: HashMap::new(), chunk: Vec::new() }
+        Self { fs, clock, directories: HashMap::new(), chunk: Vec::new(), stop: never }
     }
 
     /// A second target for the same file system, for another thread.
     pub fn another(&self) -> Self {
-        Self::new(Arc::clone(&self.fs), Arc::clone(&self.clock))
+        Self { stop: self.stop, ..Self::new(Arc::clone(&self.fs), Arc::clone(&self.clock)) }
+    }
+
+    /// Calls `stop` before each piece of a large operation, and fails if it returns true.
+    pub fn with_stop(mut self, stop: Stop) -> Self {
+        self.stop = stop;
+        self
     }
 
     /// The file system.
@@ -149,8 +159,9 @@ impl EngineTarget {
         let Some(payload) = payload else { return Ok(()) };
         let caller = self.caller();
         let mut written = 0u64;
-        let fs = &self.fs;
+        let (fs, stop) = (&self.fs, self.stop);
         for_each_chunk(payload, &mut self.chunk, |mut bytes| {
+            check_stop(stop)?;
             while !bytes.is_empty() {
                 let at = offset.checked_add(written).ok_or(OpFailure::Io(Errno::FBIG.into()))?;
                 match fs.write(&caller, ino, at, bytes) {
@@ -169,6 +180,7 @@ impl EngineTarget {
     fn read(&mut self, ino: Ino, offset: u64, len: u64) -> Done {
         let mut done = 0;
         while done < len {
+            check_stop(self.stop)?;
             let size = (len - done).min(CHUNK_BYTES as u64) as usize;
             if self.chunk.len() < size {
                 self.chunk.resize(size, 0);
@@ -281,7 +293,7 @@ impl Target for EngineTarget {
                 let path = at(path);
                 let (directory, name) = self.name(&path)?;
                 self.directories.clear();
-                remove_tree(self.fs.as_ref(), &caller, directory, name)
+                remove_tree(self.fs.as_ref(), &caller, directory, name, self.stop)
             }
             Op::Fsync { path } => match self.found(&at(path))? {
                 Attributes { kind: FileKind::File | FileKind::Directory, ino, .. } => {

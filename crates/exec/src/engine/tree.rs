@@ -7,6 +7,7 @@ use senesce_fsapi::{Attributes, FileKind, FileSystem, FsError, FsResult, Ino};
 
 use crate::{
     CHUNK_BYTES,
+    content::{Stop, never},
     tree::{Entry, Tree},
 };
 
@@ -14,6 +15,11 @@ use crate::{
 ///
 /// Errors: those of reading, and a file whose size is not what can be read. Cost: reads everything.
 pub fn collect_engine_tree(fs: &dyn FileSystem) -> FsResult<Tree> {
+    collect_engine_tree_until(fs, never)
+}
+
+/// All names of a file system, as [`collect_engine_tree`] reads them. Fails if `stop` returns true.
+pub fn collect_engine_tree_until(fs: &dyn FileSystem, stop: Stop) -> FsResult<Tree> {
     let mut tree = Tree::default();
     let mut directories = vec![(RelPath::root(), Ino::ROOT)];
     let mut buffer = vec![0; CHUNK_BYTES];
@@ -24,6 +30,7 @@ pub fn collect_engine_tree(fs: &dyn FileSystem) -> FsResult<Tree> {
             ControlFlow::Continue(())
         })?;
         for (name, ino) in names {
+            check(stop)?;
             let found = fs.attributes(ino)?;
             let name =
                 RelPath::new(&name).map_err(|error| FsError::Corrupt { what: format!("a name in {path}: {error}") })?;
@@ -35,7 +42,7 @@ pub fn collect_engine_tree(fs: &dyn FileSystem) -> FsResult<Tree> {
                     Entry::Directory { mode }
                 }
                 FileKind::File => {
-                    Entry::File { mode, size_bytes: found.size, hash: hash_file(fs, &path, &found, &mut buffer)? }
+                    Entry::File { mode, size_bytes: found.size, hash: hash_file(fs, &path, &found, &mut buffer, stop)? }
                 }
                 FileKind::Symlink => Entry::Symlink { target: fs.read_link(ino)? },
                 FileKind::Fifo => Entry::Other { mode: mode | 0o010_000 },
@@ -74,10 +81,21 @@ pub fn collect_engine_extents(fs: &dyn FileSystem, each: &mut dyn FnMut(u64, &[E
     Ok(true)
 }
 
-fn hash_file(fs: &dyn FileSystem, path: &RelPath, found: &Attributes, buffer: &mut [u8]) -> FsResult<[u8; 32]> {
+fn check(stop: Stop) -> FsResult<()> {
+    if stop() { Err(FsError::Invalid { what: "the reading was stopped" }) } else { Ok(()) }
+}
+
+fn hash_file(
+    fs: &dyn FileSystem,
+    path: &RelPath,
+    found: &Attributes,
+    buffer: &mut [u8],
+    stop: Stop,
+) -> FsResult<[u8; 32]> {
     let mut hasher = blake3::Hasher::new();
     let mut read_bytes = 0;
     loop {
+        check(stop)?;
         match fs.read(found.ino, read_bytes, buffer)? {
             0 if read_bytes == found.size => return Ok(hasher.finalize().into()),
             0 => {

@@ -4,7 +4,7 @@ use std::io;
 
 use senesce_oplog::{Payload, seeded_bytes};
 
-use crate::content::for_each_chunk;
+use crate::content::{Stop, check_stop, for_each_chunk};
 
 /// A run of bytes of a payload, at a place in a file.
 #[derive(Clone, Debug)]
@@ -73,33 +73,37 @@ impl Contents {
         self.len = len;
     }
 
-    /// BLAKE3 of the whole content.
-    pub fn hash(&self) -> [u8; 32] {
+    /// BLAKE3 of the whole content. Fails if `stop` returns true.
+    pub fn hash(&self, stop: Stop) -> io::Result<[u8; 32]> {
         let mut hasher = blake3::Hasher::new();
         let mut at = 0;
         for piece in &self.pieces {
-            update_zeros(&mut hasher, piece.at - at);
+            update_zeros(&mut hasher, piece.at - at, stop)?;
             piece.each_chunk(|bytes| {
+                check_stop(stop)?;
                 hasher.update(bytes);
-            });
+                Ok(())
+            })?;
             at = piece.at + piece.len;
         }
-        update_zeros(&mut hasher, self.len - at);
-        hasher.finalize().into()
+        update_zeros(&mut hasher, self.len - at, stop)?;
+        Ok(hasher.finalize().into())
     }
 }
 
-fn update_zeros(hasher: &mut blake3::Hasher, mut len: u64) {
-    let zeros = [0; 4096];
+fn update_zeros(hasher: &mut blake3::Hasher, mut len: u64, stop: Stop) -> io::Result<()> {
+    let zeros = [0; 64 << 10];
     while len > 0 {
+        check_stop(stop)?;
         let part = len.min(zeros.len() as u64);
         hasher.update(&zeros[..part as usize]);
         len -= part;
     }
+    Ok(())
 }
 
 impl Piece {
-    fn each_chunk(&self, mut each: impl FnMut(&[u8])) {
+    fn each_chunk(&self, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         match &self.payload {
             Payload::Bytes(bytes) => each(&bytes[self.skip as usize..(self.skip + self.len) as usize]),
             Payload::Seeded { seed, .. } => {
@@ -110,9 +114,10 @@ impl Piece {
                     let start = at & !7;
                     let size = (end - start).min(buffer.len() as u64) as usize;
                     seeded_bytes(*seed, start, &mut buffer[..size]);
-                    each(&buffer[(at - start) as usize..size]);
+                    each(&buffer[(at - start) as usize..size])?;
                     at = start + size as u64;
                 }
+                Ok(())
             }
             Payload::File { .. } => unreachable!("to_memory() is called before a payload is written"),
         }

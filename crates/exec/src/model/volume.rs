@@ -11,7 +11,8 @@ use senesce_oplog::{Content, Op, Payload, SpaceChange};
 
 use super::contents::{Contents, to_memory};
 use crate::{
-    OpFailure, SpaceLeft, Target,
+    ExecError, OpFailure, SpaceLeft, Target,
+    content::{Stop, never},
     tree::{Entry, Tree},
 };
 
@@ -74,23 +75,36 @@ impl ModelTarget {
 
     /// Its tree, to be compared with any other.
     pub fn tree(&self) -> Tree {
-        let entry = |node: &Node| match node {
-            Node::Directory { mode } => Entry::Directory { mode: *mode },
-            Node::Symlink { target, .. } => Entry::Symlink { target: target.clone() },
-            Node::File { id } => {
-                let file = &self.files[id];
-                Entry::File { mode: file.mode, size_bytes: file.contents.len(), hash: file.contents.hash() }
-            }
-            Node::Special { mode, .. } => Entry::Other { mode: *mode },
+        self.tree_until(never).expect("a model in memory can be read, and nothing stops it")
+    }
+
+    /// Its tree, as [`tree`](Self::tree) makes it. Fails with [`ExecError::Stopped`] if `stop` returns true.
+    ///
+    /// Cost: hashes all contents, holes included.
+    pub fn tree_until(&self, stop: Stop) -> Result<Tree, ExecError> {
+        let entry = |node: &Node| -> io::Result<Entry> {
+            Ok(match node {
+                Node::Directory { mode } => Entry::Directory { mode: *mode },
+                Node::Symlink { target, .. } => Entry::Symlink { target: target.clone() },
+                Node::File { id } => {
+                    let file = &self.files[id];
+                    let hash = file.contents.hash(stop)?;
+                    Entry::File { mode: file.mode, size_bytes: file.contents.len(), hash }
+                }
+                Node::Special { mode, .. } => Entry::Other { mode: *mode },
+            })
         };
         let path = |bytes: &[u8]| RelPath::new(bytes).expect("every name came as a RelPath");
         let entries = self.names.iter().filter(|(name, _)| !name.is_empty());
-        Tree { entries: entries.map(|(name, node)| (path(name), entry(node))).collect() }
+        let entries = entries.map(|(name, node)| Ok((path(name), entry(node)?)));
+        // Nothing else can fail here.
+        let entries = entries.collect::<io::Result<_>>().map_err(|_| ExecError::Stopped)?;
+        Ok(Tree { entries })
     }
 
     /// What files and directories occupy.
     pub fn used(&self) -> Bytes {
-        Bytes(self.used_blocks * BLOCK_BYTES)
+        Bytes(self.used_blocks.saturating_mul(BLOCK_BYTES))
     }
 
     /// How many names there are, the root's included.
@@ -112,7 +126,8 @@ impl ModelTarget {
     }
 
     fn free_blocks(&self) -> u64 {
-        self.capacity_blocks.map_or(u64::MAX, |capacity| capacity.saturating_sub(self.used_blocks))
+        // Lengths of holes count: without a capacity, they must not overflow the sum.
+        self.capacity_blocks.unwrap_or(u64::MAX).saturating_sub(self.used_blocks)
     }
 
     /// What a new name would hang from: the parent must be a directory, the name must not exist.
@@ -177,6 +192,9 @@ impl ModelTarget {
     }
 
     fn set_len(&mut self, id: u64, len: u64) -> Done {
+        if i64::try_from(len).is_err() {
+            return refuse(Errno::INVAL);
+        }
         let old = self.file(id).contents.len().div_ceil(BLOCK_BYTES);
         let new = len.div_ceil(BLOCK_BYTES);
         if new > old && new - old > self.free_blocks() {

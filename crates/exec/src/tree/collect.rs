@@ -11,7 +11,7 @@ use std::{
 };
 
 use rustix::fs::OFlags;
-use senesce_core::RelPath;
+use senesce_core::{RelPath, Stop, never};
 
 use super::{Entry, Tree};
 use crate::ExecError;
@@ -21,7 +21,14 @@ use crate::ExecError;
 /// Errors: whatever cannot be read, and a file that changes meanwhile.
 /// Cost: reads everything; memory for the names and 256 KiB a thread. Access times are left alone where that is allowed.
 pub fn collect_tree(root: &Path, threads: usize) -> Result<Tree, ExecError> {
-    let (mut tree, files) = collect_names(root)?;
+    collect_tree_until(root, threads, &never)
+}
+
+/// The tree below `root`, as [`collect_tree`] reads it. Calls `stop` for every name, and in every thread before every read.
+///
+/// Errors: as [`collect_tree`]; [`ExecError::Stopped`] if `stop` returns true.
+pub fn collect_tree_until(root: &Path, threads: usize, stop: Stop<'_>) -> Result<Tree, ExecError> {
+    let (mut tree, files) = collect_names(root, stop)?;
     let next = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
     let hash_some = || -> Result<Vec<(usize, [u8; 32])>, ExecError> {
@@ -31,9 +38,8 @@ pub fn collect_tree(root: &Path, threads: usize) -> Result<Tree, ExecError> {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some((path, size_bytes)) = files.get(index) else { break };
             let path = root.join(path.as_path());
-            let hash =
-                hash_file(&path, *size_bytes, &mut buffer).inspect_err(|_| failed.store(true, Ordering::Relaxed));
-            hashes.push((index, hash.map_err(host("read", &path))?));
+            let hash = hash_file(&path, *size_bytes, &mut buffer, stop);
+            hashes.push((index, hash.inspect_err(|_| failed.store(true, Ordering::Relaxed))?));
         }
         Ok(hashes)
     };
@@ -54,7 +60,7 @@ pub fn collect_tree(root: &Path, threads: usize) -> Result<Tree, ExecError> {
 }
 
 /// All names with what stat knows of them, and the files to read with their sizes.
-fn collect_names(root: &Path) -> Result<(Tree, Vec<(RelPath, u64)>), ExecError> {
+fn collect_names(root: &Path, stop: Stop<'_>) -> Result<(Tree, Vec<(RelPath, u64)>), ExecError> {
     let mut tree = Tree::default();
     let mut files = Vec::new();
     let is_mount = is_mount_root(root).map_err(host("look at", root))?;
@@ -62,6 +68,9 @@ fn collect_names(root: &Path) -> Result<(Tree, Vec<(RelPath, u64)>), ExecError> 
     while let Some(directory) = directories.pop() {
         let at = if directory.is_root() { root.to_owned() } else { root.join(directory.as_path()) };
         for entry in fs::read_dir(&at).map_err(host("list", &at))? {
+            if stop() {
+                return Err(ExecError::Stopped);
+            }
             let entry = entry.map_err(host("list", &at))?;
             let stat = entry.metadata().map_err(host("look at", &entry.path()))?;
             let name = entry.file_name();
@@ -99,19 +108,24 @@ fn is_lost_and_found(name: &OsStr, stat: &Metadata) -> bool {
     name == "lost+found" && stat.is_dir() && stat.uid() == 0
 }
 
-fn hash_file(path: &Path, size_bytes: u64, buffer: &mut [u8]) -> io::Result<[u8; 32]> {
+/// Hashes one file. Calls `stop` before every read, and not again after it returned true.
+fn hash_file(path: &Path, size_bytes: u64, buffer: &mut [u8], stop: Stop<'_>) -> Result<[u8; 32], ExecError> {
     let open = |flags: OFlags| {
         let flags = i32::try_from((flags | OFlags::NOFOLLOW).bits()).expect("flags of open fit an int");
         File::options().read(true).custom_flags(flags).open(path)
     };
     // Only the owner and root may leave the access time alone.
     let mut file = match open(OFlags::NOATIME) {
-        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => open(OFlags::empty())?,
-        other => other?,
-    };
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => open(OFlags::empty()),
+        other => other,
+    }
+    .map_err(host("read", path))?;
     let mut hasher = blake3::Hasher::new();
     let mut read_bytes = 0;
     loop {
+        if stop() {
+            return Err(ExecError::Stopped);
+        }
         match file.read(buffer) {
             Ok(0) => break,
             Ok(n) => {
@@ -119,11 +133,12 @@ fn hash_file(path: &Path, size_bytes: u64, buffer: &mut [u8]) -> io::Result<[u8;
                 read_bytes += n as u64;
             }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
+            Err(e) => return Err(host("read", path)(e)),
         }
     }
     if read_bytes != size_bytes {
-        return Err(io::Error::other(format!("it has {size_bytes} bytes and gave {read_bytes}; did it change?")));
+        let changed = format!("its size was {size_bytes} bytes and {read_bytes} bytes were read; another program changed it");
+        return Err(host("read", path)(io::Error::other(changed)));
     }
     Ok(hasher.finalize().into())
 }

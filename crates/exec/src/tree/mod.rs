@@ -8,6 +8,6 @@ mod collect;
 mod compare;
 mod entry;
 
-pub use collect::collect_tree;
+pub use collect::{collect_tree, collect_tree_until};
 pub use compare::{Difference, Differs, compare_trees};
 pub use entry::{Entry, Tree};

@@ -11,7 +11,9 @@ pub(super) enum Said {
     Unfinished(String),
     /// The rest of one.
     Resumed(String),
-    /// A signal, the end of a process, strace itself.
+    /// The process exited or was killed.
+    Exited,
+    /// A signal, or a message of strace itself.
     Nothing,
 }
 
@@ -58,7 +60,9 @@ pub(super) fn parse(text: &str) -> Result<Line, String> {
         time = Some(parse_time(stamp).ok_or_else(|| format!("{stamp:?} is no time"))?);
         rest = tail.trim_start();
     }
-    let said = if rest.starts_with("+++ ") || rest.starts_with("--- ") {
+    let said = if rest.starts_with("+++ exited") || rest.starts_with("+++ killed") {
+        Said::Exited
+    } else if rest.starts_with("+++ ") || rest.starts_with("--- ") {
         Said::Nothing
     } else if let Some(tail) = rest.strip_prefix("<... ") {
         let (_, tail) = tail.split_once(" resumed>").ok_or("a call that is not said to be resumed")?;
@@ -194,9 +198,15 @@ mod tests {
         assert!(matches!(line.said, Said::Call(Call { result: None, .. })));
         assert_eq!(parse("5 vfork( <unfinished ...>").unwrap().said, Said::Unfinished("vfork(".into()));
         assert_eq!(parse("5 <... vfork resumed>) = 6").unwrap().said, Said::Resumed(") = 6".into()));
-        for nothing in
-            ["5 +++ exited with 0 +++", "5 --- SIGCHLD {si_signo=SIGCHLD} ---", "strace: Process 9 attached", ""]
-        {
+        for exited in ["5 +++ exited with 0 +++", "5 +++ killed by SIGKILL (core dumped) +++"] {
+            assert_eq!(parse(exited).unwrap().said, Said::Exited);
+        }
+        for nothing in [
+            "5 --- SIGCHLD {si_signo=SIGCHLD} ---",
+            "5 +++ superseded by execve in pid 6 +++",
+            "strace: Process 9 attached",
+            "",
+        ] {
             assert_eq!(parse(nothing).unwrap().said, Said::Nothing);
         }
         assert!(matches!(parse("exit_group(0)   = ?").unwrap().said, Said::Call(Call { result: None, .. })));

@@ -15,7 +15,7 @@ use std::{
     path::{Path as HostPath, PathBuf},
 };
 
-use senesce_core::{Nanos, RelPath, Seed};
+use senesce_core::{Nanos, RelPath, Seed, input::read_line};
 use senesce_oplog::{Content, LogSummary, Op};
 
 use crate::{Error, Result, sink::Sink};
@@ -34,6 +34,8 @@ pub struct ImportOptions {
     pub anonymize: bool,
     /// Of contents and aliases.
     pub seed: Seed,
+    /// Returns whether the import is to stop. It is called before each line and each MiB that is written.
+    pub stop: fn() -> bool,
 }
 
 /// What came of an import.
@@ -51,14 +53,24 @@ pub struct Imported {
     pub unnamed_writes: u64,
 }
 
-/// Imports a trace. Errors: a malformed line, by its number; the log cannot be made.
+/// The longest line of a trace, bytes. By default strace prints 32 bytes of a text, and paths end at 4 KiB.
+const MAX_LINE_BYTES: usize = 16 << 20;
+
+/// The most bytes that one call writes: Linux' MAX_RW_COUNT.
+const MAX_CALL_BYTES: u64 = 0x7fff_f000;
+
+/// Imports a trace.
+///
+/// Errors: a malformed line, by its number; the log cannot be made; it was stopped. After an error there is no log.
+///
+/// Memory: 4 Mi open descriptors at most, one line, and each path that the trace names.
 pub fn import_strace(options: &ImportOptions) -> Result<Imported> {
     let trace = HostFile::open(&options.trace).map_err(Error::io("open the trace", &options.trace))?;
     let dir = std::path::absolute(&options.dir).map_err(Error::io("look up", &options.dir))?;
     let dir = normal(std::os::unix::ffi::OsStrExt::as_bytes(dir.as_os_str()));
     let workload = serde_json::json!({ "name": "strace", "contents": "lengths", "anonymized": options.anonymize });
     let sink = Sink::create(&options.log, workload, options.seed, None, false, options.anonymize)?;
-    let mut import = Import::new(sink, dir);
+    let mut import = Import::new(sink, dir, options.stop);
     let done = import.read(BufReader::new(trace), &options.trace);
     if done.is_err() {
         // Half a log would look like a whole one.
@@ -79,14 +91,19 @@ struct Import {
     counts: Imported,
     label: String,
     programs: HashMap<u32, String>,
+    stop: fn() -> bool,
 }
+
+/// Calls whose result is a number of bytes that were written.
+const WRITES: [&str; 8] =
+    ["write", "writev", "pwrite64", "pwritev", "sendfile", "sendfile64", "copy_file_range", "splice"];
 
 fn no_content() -> Content {
     Content::Inline([].into())
 }
 
 impl Import {
-    fn new(sink: Sink, root: Path) -> Self {
+    fn new(sink: Sink, root: Path, stop: fn() -> bool) -> Self {
         let world = World { start: root.clone(), ..World::default() };
         let summary = LogSummary {
             steps: 0,
@@ -102,17 +119,18 @@ impl Import {
             ended: senesce_oplog::Ended::Unfinished,
         };
         let counts = Imported { summary, lines: 0, assumed: 0, maps: 0, unnamed_writes: 0 };
-        Self { sink, world, root, began: None, first: None, counts, label: String::new(), programs: HashMap::new() }
+        let (label, programs) = (String::new(), HashMap::new());
+        Self { sink, world, root, began: None, first: None, counts, label, programs, stop }
     }
 
     fn read(&mut self, mut trace: impl BufRead, path: &HostPath) -> Result<()> {
         let mut unfinished: HashMap<u32, String> = HashMap::new();
         let mut bytes = Vec::new();
         loop {
-            bytes.clear();
-            if trace.read_until(b'\n', &mut bytes).map_err(Error::io("read the trace", path))? == 0 {
+            if read_line(&mut trace, &mut bytes, MAX_LINE_BYTES).map_err(Error::io("read the trace", path))? == 0 {
                 return Ok(());
             }
+            self.check_stop()?;
             self.counts.lines += 1;
             let text = String::from_utf8_lossy(&bytes);
             let text = text.trim_end_matches(['\n', '\r']);
@@ -125,6 +143,12 @@ impl Import {
             }
             let call = match line.said {
                 Said::Nothing => continue,
+                Said::Exited => {
+                    unfinished.remove(&line.pid);
+                    self.programs.remove(&line.pid);
+                    self.world.exit(line.pid);
+                    continue;
+                }
                 Said::Call(call) => call,
                 Said::Unfinished(head) => {
                     if head.starts_with("clone") || head.starts_with("fork") || head.starts_with("vfork") {
@@ -144,9 +168,19 @@ impl Import {
             self.world.process(line.pid);
             self.label = self.programs.get(&line.pid).cloned().unwrap_or_else(|| "traced".into());
             if let Some(result) = call.result {
+                if WRITES.contains(&&*call.name) && result.unsigned_abs() > MAX_CALL_BYTES {
+                    return Err(bad(format!("{result} bytes are more than one call writes ({MAX_CALL_BYTES})")));
+                }
                 self.call(line.pid, &call, result)?;
+                if self.world.is_too_large() {
+                    return Err(bad("more descriptors are open than an import keeps (4,194,304)".into()));
+                }
             }
         }
+    }
+
+    fn check_stop(&self) -> Result<()> {
+        if (self.stop)() { Err(Error::Stopped) } else { Ok(()) }
     }
 
     /// A path as the log has it; `None`: it is not recorded.
@@ -270,7 +304,8 @@ impl Import {
         };
         let mut done = 0;
         while done < len {
-            // In pieces, so that a huge copy is no huge step.
+            self.check_stop()?;
+            // Split a large copy, so that no step is huge.
             let part = (len - done).min(1 << 20);
             let content = self.sink.grown(part);
             self.log(Op::Write { path: path.clone(), offset: offset + done, content })?;

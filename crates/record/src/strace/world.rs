@@ -1,8 +1,21 @@
 //! What the calls of a trace did: processes with their descriptors, files with their names and lengths.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, HashMap},
+    rc::Rc,
+};
 
 use super::line::unquote;
+
+/// Descriptors that all processes of a trace may have open at one time.
+///
+/// A child starts with a copy of its parent's descriptors. Without a limit, a trace of a few MiB with many descriptors
+/// and many forks would take all memory.
+const MAX_DESCRIPTORS: usize = 4 << 20;
+
+/// The open file of each descriptor. Threads share one table.
+type Table = Rc<RefCell<HashMap<i64, usize>>>;
 
 pub(super) type Path = Vec<u8>;
 
@@ -26,15 +39,15 @@ pub(super) struct Open {
 pub(super) struct Process {
     pub cwd: Path,
     pub umask: u32,
-    /// Number of its table of descriptors, which threads share.
-    pub table: usize,
+    table: Table,
 }
 
 /// Everything.
 #[derive(Debug, Default)]
 pub(super) struct World {
     pub processes: HashMap<u32, Process>,
-    pub tables: Vec<HashMap<i64, usize>>,
+    /// Entries of all tables of descriptors.
+    pub(super) descriptors: usize,
     pub opens: Vec<Open>,
     pub files: Vec<File>,
     pub names: BTreeMap<Path, Entry>,
@@ -90,8 +103,7 @@ impl World {
             match self.forking.pop() {
                 Some((parent, shares)) => self.fork(parent, pid, shares),
                 None => {
-                    self.tables.push(HashMap::new());
-                    let process = Process { cwd: self.start.clone(), umask: 0o022, table: self.tables.len() - 1 };
+                    let process = Process { cwd: self.start.clone(), umask: 0o022, table: Table::default() };
                     self.processes.insert(pid, process);
                 }
             }
@@ -107,10 +119,26 @@ impl World {
         }
         let mut process = self.process(parent).clone();
         if !shares {
-            self.tables.push(self.tables[process.table].clone());
-            process.table = self.tables.len() - 1;
+            let copied = process.table.borrow().clone();
+            self.descriptors += copied.len();
+            process.table = Rc::new(RefCell::new(copied));
         }
         self.processes.insert(child, process);
+    }
+
+    /// Forgets a process that exited. Its number may return as another process.
+    pub fn exit(&mut self, pid: u32) {
+        self.forking.retain(|(forking, _)| *forking != pid);
+        if let Some(process) = self.processes.remove(&pid)
+            && let Some(table) = Rc::into_inner(process.table)
+        {
+            self.descriptors -= table.into_inner().len();
+        }
+    }
+
+    /// Whether the processes have more descriptors than an import keeps in memory.
+    pub fn is_too_large(&self) -> bool {
+        self.descriptors > MAX_DESCRIPTORS
     }
 
     /// The path of an argument, from a directory's descriptor if there is one.
@@ -137,32 +165,35 @@ impl World {
     /// The open file of a descriptor.
     pub fn open_of(&mut self, pid: u32, descriptor: &str) -> Option<&mut Open> {
         let number = number(descriptor)?;
-        let table = self.process(pid).table;
-        let open = *self.tables[table].get(&number)?;
+        let open = *self.process(pid).table.borrow().get(&number)?;
         Some(&mut self.opens[open])
     }
 
     pub fn install(&mut self, pid: u32, number: i64, open: Open) {
         self.opens.push(open);
-        let table = self.process(pid).table;
-        self.tables[table].insert(number, self.opens.len() - 1);
+        self.set(pid, number, Some(self.opens.len() - 1));
     }
 
     /// dup, dup2, dup3 and fcntl.
     pub fn duplicate(&mut self, pid: u32, from: &str, to: i64) {
-        let table = self.process(pid).table;
-        let open = number(from).and_then(|from| self.tables[table].get(&from).copied());
-        match open {
-            Some(open) => self.tables[table].insert(to, open),
-            None => self.tables[table].remove(&to),
-        };
+        let open = number(from).and_then(|from| self.process(pid).table.borrow().get(&from).copied());
+        self.set(pid, to, open);
     }
 
     pub fn close(&mut self, pid: u32, descriptor: &str) {
-        let table = self.process(pid).table;
         if let Some(number) = number(descriptor) {
-            self.tables[table].remove(&number);
+            self.set(pid, number, None);
         }
+    }
+
+    /// Points a descriptor to an open file, or closes it.
+    fn set(&mut self, pid: u32, number: i64, open: Option<usize>) {
+        let table = self.process(pid).table.clone();
+        let previous = match open {
+            Some(open) => table.borrow_mut().insert(number, open),
+            None => table.borrow_mut().remove(&number),
+        };
+        self.descriptors = self.descriptors + usize::from(open.is_some()) - usize::from(previous.is_some());
     }
 
     pub fn add_file(&mut self, path: Path) -> usize {

@@ -10,4 +10,4 @@ pub use cgroup::{GroupLevel, plan_group};
 pub use connection::Connection;
 pub(crate) use harden::harden;
 pub(crate) use mounts::{find_fuse_mount, unmount};
-pub use process::{BootId, ProcessRef};
+pub use process::{BootId, Identity, ProcessRef};

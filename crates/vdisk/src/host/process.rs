@@ -1,6 +1,6 @@
 //! Processes by number, time of start and boot, which together are never given twice.
 
-use std::{fmt, fs, path::PathBuf, str::FromStr};
+use std::{fmt, fs, os::unix::fs::MetadataExt, path::PathBuf, str::FromStr};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
@@ -100,16 +100,71 @@ impl ProcessRef {
         found.reduce(|sum, one| sum + one)
     }
 
-    /// Kills it (SIGKILL) if it is still that process.
-    pub fn kill(&self) -> Result<()> {
-        let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else { return Ok(()) };
-        // The descriptor holds on to whatever has the number now; only then is it looked at who that is.
-        let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return Ok(()) };
-        if self.is_alive() {
+    /// Kills it (SIGKILL) if it is still that process. Only for a process that this program started or was started by.
+    pub(crate) fn kill(&self) -> Result<()> {
+        self.kill_if(|| Identity::Ours).map(drop)
+    }
+
+    /// Kills it (SIGKILL) if it is still that process, and ours by [`ProcessRef::identify`].
+    pub fn kill_if_ours(&self, mark: &str) -> Result<Identity> {
+        self.kill_if(|| self.identify(mark))
+    }
+
+    fn kill_if(&self, identify: impl FnOnce() -> Identity) -> Result<Identity> {
+        let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else { return Ok(Identity::Gone) };
+        // The descriptor keeps the process that has the number now. The checks follow, so they are about that process.
+        let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return Ok(Identity::Gone) };
+        if !self.is_alive() {
+            return Ok(Identity::Gone);
+        }
+        let identity = identify();
+        if identity == Identity::Ours {
             pidfd_send_signal(&pidfd, Signal::KILL).map_err(Error::io("kill", format!("process {pid:?}")))?;
         }
-        Ok(())
+        Ok(identity)
     }
+
+    /// Whether the process is one of ours: it runs this program, and one of its arguments is `mark`. The mark names the
+    /// mount that it serves.
+    pub fn identify(&self, mark: &str) -> Identity {
+        if !self.is_alive() {
+            return Identity::Gone;
+        }
+        let pid = self.pid;
+        if !runs_this_program(pid) {
+            return Identity::Foreign(format!("process {pid} runs another program"));
+        }
+        let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        if !arguments.split(|&byte| byte == 0).any(|argument| argument == mark.as_bytes()) {
+            return Identity::Foreign(format!("process {pid} runs this program, but not for {mark}"));
+        }
+        Identity::Ours
+    }
+}
+
+/// Whether a process of a journal may be killed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Identity {
+    /// It has ended, or another process has its number.
+    Gone,
+    /// It runs this program for the named mount.
+    Ours,
+    /// It is another process: why.
+    Foreign(String),
+}
+
+/// Whether a process runs this program: the same file, or the file that had its name before an update.
+fn runs_this_program(pid: u32) -> bool {
+    let theirs = PathBuf::from(format!("/proc/{pid}/exe"));
+    let own = PathBuf::from("/proc/self/exe");
+    let number = |path: &PathBuf| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    if number(&own).is_some_and(|own| number(&theirs) == Some(own)) {
+        return true;
+    }
+    let link = |path: &PathBuf| fs::read_link(path).ok().map(|link| link.to_string_lossy().into_owned());
+    let (Some(own), Some(theirs)) = (link(&own), link(&theirs)) else { return false };
+    let name = |link: &str| link.trim_end_matches(" (deleted)").to_owned();
+    name(&own) == name(&theirs) && (own.ends_with(" (deleted)") || theirs.ends_with(" (deleted)"))
 }
 
 /// State and start time. The program's name stands in parentheses, and may hold any character.

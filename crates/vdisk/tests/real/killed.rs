@@ -9,7 +9,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
-use senesce_vdisk::{Footprint, Pace, ProcessRef, Released, ServeConfig, Server, release};
+use senesce_vdisk::{DiskMount, Footprint, Pace, ProcessRef, ServeConfig, Server, release};
 
 use crate::bench::{
     Attached, Disk, Place, assert_nothing_left, eventually, launch, pattern, run, try_run, write_synced,
@@ -68,7 +68,7 @@ pub fn server() {
     assert!(begin.elapsed() < SOON, "it hung for {:?}", begin.elapsed());
     assert!(disk.server.time().unwrap_err().to_string().contains("gone"));
     eventually("the guard has cleaned up and ended", || !footprint.guard.unwrap().is_alive());
-    assert_eq!(release(&footprint).unwrap(), Released::AlreadyGone);
+    assert_eq!(release(&footprint).unwrap().mount, DiskMount::AlreadyGone);
     assert_nothing_left(&footprint);
 }
 

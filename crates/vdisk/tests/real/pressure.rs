@@ -7,6 +7,7 @@ use std::{
     time::Instant,
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use senesce_testkit::found_or_skip;
 use senesce_vdisk::Pace;
 
@@ -87,7 +88,8 @@ fn a_server_killed_under_pressure_hangs_nobody(group: &Group) {
         disk.server.time().unwrap().totals.write.bytes > LIMIT_BYTES || writer.try_wait().unwrap().is_some()
     });
     let begin = Instant::now();
-    disk.server.footprint().server.unwrap().kill().unwrap();
+    let server = disk.server.footprint().server.unwrap();
+    kill_process(Pid::from_raw(server.pid as i32).unwrap(), Signal::KILL).unwrap();
     eventually("the writer has ended", || writer.try_wait().unwrap().is_some());
     disk.attached.unmount();
     disk.attached.detach();

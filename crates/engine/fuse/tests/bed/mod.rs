@@ -40,7 +40,8 @@ impl Bed {
             Timestamp { seconds: 1_000_000_000 + tick as i64, nanoseconds: 5 }
         };
         let source = "senesce-test".to_owned();
-        let options = MountOptions { source, threads, now: Arc::new(now), read_only, pages: self.pages };
+        let options =
+            MountOptions { source, threads, now: Arc::new(now), read_only, pages: self.pages, suid: true, dev: true };
         self.mounted = Some(Mounted::start(self.fs.clone(), self.dir.path(), options)?);
         Ok(())
     }
