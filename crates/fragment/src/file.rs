@@ -13,7 +13,7 @@ use senesce_probe::{
     map::{ExtentFlags, RawExtent},
     score::{FileLayout, compute_file_layout},
 };
-use senesce_volume::{Custodian, check_interrupted, copy_attributes};
+use senesce_volume::{Claim, Custodian, Purpose, check_interrupted, copy_attributes};
 use serde::Serialize;
 
 use crate::{
@@ -149,7 +149,7 @@ impl FileReport {
     }
 }
 
-/// The existing file; none if a new one is to be made.
+/// Opens the existing file, which nothing else may use; none if a new one is to be made.
 fn open_old(path: &Path, size: Option<Bytes>) -> Result<Option<File>> {
     let refuse = |problem: &str| Err(Error::Target { path: path.to_owned(), problem: problem.to_owned() });
     let metadata = match fs::symlink_metadata(path) {
@@ -166,7 +166,8 @@ fn open_old(path: &Path, size: Option<Bytes>) -> Result<Option<File>> {
     if metadata.nlink() > 1 {
         return refuse("it has several names (hard links), which would part");
     }
-    Ok(Some(File::open(path).map_err(Error::io("open", path))?))
+    // What uses the old file, such as a loop device, would go on with it and not with the new one of its name.
+    Ok(Some(Claim::open(path, Purpose::Replace)?.into_file()))
 }
 
 /// What the file holds.

@@ -10,7 +10,7 @@ use senesce_probe::{
     collect::{collect_space, collect_tree_extents},
     score::LayoutScorer,
 };
-use senesce_volume::{Custodian, check_interrupted};
+use senesce_volume::{Custodian, check_interrupted, is_interrupted};
 use serde::Serialize;
 
 use crate::{
@@ -82,7 +82,11 @@ pub fn fragment_tree(custodian: &Custodian, root: &Path, target: FileTarget) -> 
     }
     drop(workplace);
     let mut scorer = LayoutScorer::new(collect_space(root)?, 4096);
-    collect_tree_extents(root, 1, &mut |file| scorer.add_file(file.size_bytes, &file.extents))?;
+    let mapped = collect_tree_extents(root, 1, &is_interrupted, &mut |file| {
+        scorer.add_file(file.size_bytes, &file.extents);
+    });
+    check_interrupted("the map of a tree")?;
+    mapped?;
     let figures = scorer.finish();
     let (extents_per_file, layout_score) = (figures.extents_per_file, figures.layout_score);
     Ok(TreeReport { files, left, left_why, extents: figures.extents, extents_per_file, layout_score })

@@ -17,7 +17,7 @@ use crate::{
     metadata::{MetadataReader, PageCache, Piece},
     meters::{EntryReads, Layouts, Meters},
     names::Names,
-    reads::{BLOCK_BYTES, count_pieces, extents_to_read, has_holes, join_neighbours},
+    reads::{BLOCK_BYTES, count_pieces, extents_to_read, extents_to_read_in_one_piece, has_holes, join_neighbours},
     worst::{Loss, Losses},
 };
 
@@ -107,7 +107,13 @@ impl Adder {
         let requests = if self.has_metadata() { self.metadata.requests(&entry) } else { Vec::new() };
         join_neighbours(&mut entry.extents);
         let mut extents = extents_to_read(&entry, &self.metadata);
-        let reads = EntryReads { metadata: &requests, extents: &extents, size_bytes: entry.size_bytes };
+        let joined = extents_to_read_in_one_piece(&entry, &self.metadata);
+        let reads = EntryReads {
+            metadata: &requests,
+            extents: &extents,
+            in_one_piece: joined.as_deref(),
+            size_bytes: entry.size_bytes,
+        };
         if self.meters.read(&reads).is_err() {
             // A file that is being written, or damaged, may answer with a map that contradicts itself. Its content is
             // left out of every layout alike, so that it is no loss and no gain.
@@ -147,7 +153,7 @@ impl Adder {
 
     /// Reads an entry of which no content is known.
     fn read_metadata(&mut self, metadata: &[BlockRequest]) {
-        let nothing = EntryReads { metadata, extents: &[], size_bytes: 0 };
+        let nothing = EntryReads { metadata, extents: &[], in_one_piece: None, size_bytes: 0 };
         self.meters.read(&nothing).expect("no extents do not contradict each other");
     }
 

@@ -1,11 +1,10 @@
 //! The modelled time of reading the tree, for three layouts.
 //!
-//! *As it lies* is the layout that was found. *Defragmented* has every file in one piece where its first piece lies now:
+//! *As it lies* is the layout that was found. *Defragmented* has every file in one piece where its first piece is now:
 //! what a defragmenter gains that moves no file away. A *fresh copy* has one file after the other in the order in which a
-//! copy makes them. So the loss against a fresh copy has parts: intrafile (contents as they lie − defragmented),
-//! interfile (contents defragmented − in a fresh copy) and metadata (as they lie − in a fresh copy). Defragmenting leaves
-//! the metadata where they are; in a fresh copy they lie in front of all contents, in the order in which a copy makes
-//! them. Each request's time belongs to what it fetches; the way there too.
+//! copy makes them. [`LossSeconds`](crate::LossSeconds) splits the loss against a fresh copy by these three layouts.
+//! Defragmenting does not move metadata. In a fresh copy metadata is in front of all contents, in the order in which a
+//! copy makes it. The time of a request belongs to what it fetches, the way there included.
 //!
 //! A copy makes files in the order in which the old file system lists them, and the new one may list them in another: ext4
 //! lists by a hash with a seed of its own. So its fresh copies are read in an order, within each directory, that is not
@@ -104,9 +103,22 @@ impl Meter {
         self.as_it_lies.read(metadata, content)
     }
 
-    /// The same, defragmented.
-    pub fn read_defragmented(&mut self, metadata: &[BlockRequest], content: &[BlockRequest]) -> Nanos {
-        self.defragmented.read(metadata, content)
+    /// The same, defragmented. `moved` is the range of sectors to which content was moved, as first and end.
+    ///
+    /// Other files are found in that range, because no one makes room for the content. A drive keeps what it read in its
+    /// memory, so without care reading the moved content would bring those files too, and joining one large file would
+    /// save the seeks to hundreds of small ones.
+    pub fn read_defragmented(
+        &mut self,
+        metadata: &[BlockRequest],
+        content: &[BlockRequest],
+        moved: (u64, u64),
+    ) -> Nanos {
+        let device = &mut self.defragmented.device;
+        device.forget_sectors(moved.0, moved.1);
+        let took = self.defragmented.read(metadata, content);
+        self.defragmented.device.forget_sectors(moved.0, moved.1);
+        took
     }
 
     /// The same, in the fresh copy.

@@ -83,6 +83,16 @@ impl DeviceModel for Drives {
         now
     }
 
+    fn forget_sectors(&mut self, start: u64, end: u64) {
+        let mut at = start;
+        while at < end {
+            let (number, sector, rest) = self.place(at);
+            let sectors = rest.min(end - at);
+            self.drives[number].1.forget_sectors(sector, sector + sectors);
+            at += sectors;
+        }
+    }
+
     fn name(&self) -> &str {
         &self.name
     }

@@ -8,10 +8,10 @@ use senesce_probe::{
 };
 use serde::{Serialize, Serializer};
 
-use crate::cost::LayoutCosts;
+use crate::{cost::LayoutCosts, judge::Judged, loss::LossSeconds};
 
 /// The schema of an inspection as JSON.
-pub const INSPECT_SCHEMA: &str = "senesce-inspect/1";
+pub const INSPECT_SCHEMA: &str = "senesce-inspect/2";
 
 /// Everything that was found.
 #[derive(Clone, Debug, Serialize)]
@@ -20,6 +20,9 @@ pub struct Inspection {
     pub schema: &'static str,
     /// The whole in a sentence or two.
     pub verdict: String,
+    /// How aged it is on the device that is there.
+    #[serde(flatten)]
+    pub judged: Judged,
     /// What was inspected.
     pub target: TargetFigures,
     /// The tree: counts and scores.
@@ -162,12 +165,14 @@ pub struct DeviceCosts {
     pub requests: LayoutCosts<u64>,
     /// Times as long as a fresh copy would take.
     pub slowdown: f64,
-    /// Of the loss (as it lies against a fresh copy): the part that defragmenting every file where it begins would cure.
-    pub intrafile_share: f64,
-    /// Of the loss: the part that comes from neighbours in the tree lying apart.
-    pub interfile_share: f64,
-    /// Of the loss: the part that comes from where the metadata lie. The three shares are of contents' and metadata's own
-    /// times; one that is a gain counts as zero, and then they add up to more than 1. None if the metadata could not be read.
+    /// The loss against a fresh copy, and its parts.
+    pub loss_seconds: LossSeconds,
+    /// The share of the loss within files. The shares are signed and add up to 1. None if the loss is below 2% of the
+    /// time of a fresh copy.
+    pub intrafile_share: Option<f64>,
+    /// The share of the loss between files.
+    pub interfile_share: Option<f64>,
+    /// The share of the loss in metadata. Also none if the metadata could not be read.
     pub metadata_share: Option<f64>,
 }
 

@@ -8,9 +8,11 @@ use senesce_probe::{collect::SurveyFigures, score::MapBuilder};
 use crate::{
     Error,
     adder::Adder,
-    cost::{LayoutCosts, Meter},
+    cost::Meter,
     figures::{DeviceCosts, INSPECT_SCHEMA, Inspection, MappedFile, TargetFigures, TreeFigures},
     free::FoundFree,
+    judge::Judge,
+    loss::LossSeconds,
     verdict::compute_verdict,
 };
 
@@ -23,6 +25,7 @@ pub(crate) fn finish(
     survey: &SurveyFigures,
     free: Result<FoundFree, String>,
     mut warnings: Vec<String>,
+    judge: Judge,
 ) -> Result<Inspection, Error> {
     warnings.extend(survey_warnings(survey));
     let free_space = match free {
@@ -68,6 +71,7 @@ pub(crate) fn finish(
     let mut inspection = Inspection {
         schema: INSPECT_SCHEMA,
         verdict: String::new(),
+        judged: judge.judge(&costs, tree.content_bytes > 0),
         target,
         tree,
         costs,
@@ -85,25 +89,22 @@ pub(crate) fn finish(
 }
 
 fn device_costs(meter: &Meter, has_metadata: bool) -> DeviceCosts {
-    let (seconds, metadata) = (meter.seconds(), meter.metadata_seconds());
-    let loss = seconds.as_it_lies - seconds.fresh_copy;
-    let share = |part: f64| if loss > 0.0 { (part / loss).clamp(0.0, 1.0) } else { 0.0 };
+    let seconds = meter.seconds();
+    let metadata_seconds = has_metadata.then(|| meter.metadata_seconds());
+    let loss = LossSeconds::of(seconds, metadata_seconds);
+    let share = |part: f64| loss.share(part, seconds.fresh_copy);
     let gib = meter.content_bytes() as f64 / (1u64 << 30) as f64;
-    let contents = LayoutCosts {
-        as_it_lies: seconds.as_it_lies - metadata.as_it_lies,
-        defragmented: seconds.defragmented - metadata.defragmented,
-        fresh_copy: seconds.fresh_copy - metadata.fresh_copy,
-    };
     DeviceCosts {
         device: meter.name.clone(),
         seconds,
         seconds_per_gib: seconds.map(|seconds| if gib > 0.0 { seconds / gib } else { 0.0 }),
-        metadata_seconds: has_metadata.then_some(metadata),
+        metadata_seconds,
         requests: meter.requests(),
         slowdown: if seconds.fresh_copy > 0.0 { seconds.as_it_lies / seconds.fresh_copy } else { 1.0 },
-        intrafile_share: share(contents.as_it_lies - contents.defragmented),
-        interfile_share: share(contents.defragmented - contents.fresh_copy),
-        metadata_share: has_metadata.then(|| share(metadata.as_it_lies - metadata.fresh_copy)),
+        loss_seconds: loss,
+        intrafile_share: share(loss.within_files),
+        interfile_share: share(loss.between_files),
+        metadata_share: loss.metadata.and_then(share),
     }
 }
 
@@ -159,3 +160,6 @@ fn survey_warnings(survey: &SurveyFigures) -> Vec<String> {
     }
     warnings
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,7 @@ use crate::{
     figures::TargetFigures,
     finish::finish,
     free::{self, Circumstances},
+    judge::Judge,
     metadata::MetadataReader,
     offline::read_offline,
     target::{MountedTarget, Target},
@@ -23,6 +24,8 @@ use crate::{
 pub struct InspectOptions<'a> {
     /// The devices to model; the first one ranks the losers. At least one.
     pub devices: Vec<DeviceSpec>,
+    /// For which device the verdict is; its models are the first of `devices`.
+    pub judge: Judge,
     /// How many threads ask the kernel.
     pub threads: usize,
     /// Readahead to model, KiB; the kernel's default if none is given, the same for mounts, devices and images.
@@ -140,7 +143,7 @@ fn inspect_mounted(
         natural_transfer_bytes,
     };
     let free = free::collect_mounted(*file_system, mount_point, &circumstances);
-    finish(adder, figures, *file_system == FileSystemKind::Ext4, &survey, free, target.warnings.clone())
+    finish(adder, figures, *file_system == FileSystemKind::Ext4, &survey, free, target.warnings.clone(), options.judge)
 }
 
 /// An ext4 straight from its device. `mounted` says where it is mounted, and how, if it is.
@@ -215,7 +218,7 @@ fn inspect_offline(
     if stopped {
         return Err(Error::Stopped);
     }
-    finish(adder, figures, true, &survey, free, warnings)
+    finish(adder, figures, true, &survey, free, warnings, options.judge)
 }
 
 /// The length of a device or image.

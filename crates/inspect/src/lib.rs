@@ -17,6 +17,8 @@ mod finish;
 mod free;
 mod fresh_copy;
 mod inspect;
+mod judge;
+mod loss;
 mod metadata;
 mod meters;
 mod model;
@@ -38,9 +40,10 @@ pub use figures::{
     MappedFile, SpecialExtents, TargetFigures, TreeFigures,
 };
 pub use inspect::{InspectOptions, inspect};
+pub use judge::{DeviceJudgement, Grade, Judge, Judged, JudgedDevice};
+pub use loss::LossSeconds;
 pub use model::{ModelOptions, ModelledTree, TreeCost, model_told, model_tree};
 pub use partitions::Partition;
 pub use source::find_btrfs_devices;
 pub use target::{Access, Target, find_target};
 pub use told::{Told, ToldEntry, inspect_told};
-pub use verdict::compute_verdict;

@@ -9,7 +9,7 @@ use std::{
     thread::JoinHandle,
 };
 
-use senesce_core::{BlockRequest, Extent};
+use senesce_core::{BlockRequest, Extent, SECTOR_BYTES};
 use senesce_device::{DeviceModel, Readahead, add_cold_reads};
 
 use crate::cost::{Meter, Reads};
@@ -27,6 +27,8 @@ pub(crate) struct EntryReads<'a> {
     pub metadata: &'a [BlockRequest],
     /// The content, in file order, on the device.
     pub extents: &'a [Extent],
+    /// The content if the file were in one piece; none if that is the same.
+    pub in_one_piece: Option<&'a [Extent]>,
     /// Its size.
     pub size_bytes: u64,
 }
@@ -71,6 +73,8 @@ struct Parts {
     content: usize,
     /// Content if it is defragmented; empty if that is the same.
     defragmented: usize,
+    /// The sectors to which defragmenting moves content, as first and end.
+    moved: (u64, u64),
 }
 
 impl Meters {
@@ -103,15 +107,16 @@ impl Meters {
         let metadata = requests.len();
         let mut planned = add_cold_reads(entry.size_bytes, entry.extents, &self.readahead, requests);
         let content = requests.len();
-        let is_apart = entry.extents.windows(2).any(|pair| pair[0].end() != pair[1].physical);
-        if planned.is_ok() && is_apart && self.layouts == Layouts::WithDefragmented {
-            planned = add_cold_reads(entry.size_bytes, &in_one_piece(entry.extents), &self.readahead, requests);
+        if let (Ok(()), Some(joined), Layouts::WithDefragmented) = (&planned, entry.in_one_piece, self.layouts) {
+            planned = add_cold_reads(entry.size_bytes, joined, &self.readahead, requests);
         }
         if planned.is_err() {
             requests.truncate(start);
             return planned;
         }
-        self.batch.entries.push(Parts { metadata, content, defragmented: self.batch.requests.len() });
+        let defragmented = self.batch.requests.len();
+        let moved = entry.in_one_piece.map_or((0, 0), |joined| moved_sectors(entry.extents, joined));
+        self.batch.entries.push(Parts { metadata, content, defragmented, moved });
         Ok(())
     }
 
@@ -131,7 +136,7 @@ impl Meters {
             add_cold_reads(length_bytes, &[extent], &self.readahead, requests)?;
         }
         let content = self.batch.requests.len();
-        self.batch.entries.push(Parts { metadata, content, defragmented: content });
+        self.batch.entries.push(Parts { metadata, content, defragmented: content, moved: (0, 0) });
         Ok(())
     }
 
@@ -180,26 +185,22 @@ fn serve(meter: Meter, layouts: Layouts, keeps_times: bool, batches: &Receiver<A
             this.as_it_lies.extend(keeps_times.then_some(took.0));
             if layouts == Layouts::WithDefragmented {
                 let apart = part(parts.content, parts.defragmented);
-                this.meter.read_defragmented(metadata, if apart.is_empty() { content } else { apart });
+                let content = if apart.is_empty() { content } else { apart };
+                this.meter.read_defragmented(metadata, content, parts.moved);
             }
         }
     }
     this
 }
 
-/// The extents moved together, so that they lie behind the first; holes in the file stay holes.
-fn in_one_piece(extents: &[Extent]) -> Vec<Extent> {
-    let mut next = extents.first().map_or(0, |extent| extent.physical);
-    let mut moved: Vec<Extent> = Vec::new();
-    for extent in extents {
-        let here = Extent { physical: next, ..*extent };
-        next += extent.length;
-        match moved.last_mut() {
-            Some(last) if last.continues_into(&here) => last.length += here.length,
-            _ => moved.push(here),
-        }
-    }
-    moved
+/// The sectors that the file of `extents` has in the layout `joined` and not at its own start, as first and end.
+fn moved_sectors(extents: &[Extent], joined: &[Extent]) -> (u64, u64) {
+    let (Some(first), Some(last)) = (joined.first(), joined.last()) else { return (0, 0) };
+    // What follows its predecessor at once stays where it is.
+    let keep = |start: u64, kept: &Extent| if kept.physical == start { Ok(kept.end()) } else { Err(start) };
+    let (Ok(start) | Err(start)) = extents.iter().try_fold(first.physical, keep);
+    let end = last.end();
+    (start.div_ceil(SECTOR_BYTES), end.div_ceil(SECTOR_BYTES).max(start.div_ceil(SECTOR_BYTES)))
 }
 
 #[cfg(test)]
@@ -211,12 +212,6 @@ mod tests {
 
     fn extent(logical: u64, physical: u64, length: u64) -> Extent {
         Extent { logical, physical, length }
-    }
-
-    #[test]
-    fn moving_together_keeps_holes_and_bytes() {
-        let moved = in_one_piece(&[extent(0, 900, 10), extent(10, 100, 5), extent(50, 200, 7)]);
-        assert_eq!(moved, [extent(0, 900, 15), extent(50, 915, 7)]);
     }
 
     /// Every request takes a second, and one more if it does not go on where the last one ended.
@@ -248,8 +243,15 @@ mod tests {
         let mut meters = steps(Layouts::WithDefragmented);
         // Two files of two blocks: the first in two pieces, the second in one, far away; metadata before each.
         let pieces = [extent(0, 40960, 4096), extent(4096, 81920, 4096)];
-        let first = EntryReads { metadata: &[request(1 << 30)], extents: &pieces, size_bytes: 8192 };
-        let second = EntryReads { metadata: &[request(1 << 31)], extents: &[extent(0, 1 << 30, 8192)], ..first };
+        let joined = [extent(0, 40960, 8192)];
+        let first = EntryReads {
+            metadata: &[request(1 << 30)],
+            extents: &pieces,
+            in_one_piece: Some(&joined),
+            size_bytes: 8192,
+        };
+        let whole = [extent(0, 1 << 30, 8192)];
+        let second = EntryReads { metadata: &[request(1 << 31)], extents: &whole, in_one_piece: None, ..first };
         [first, second].iter().for_each(|entry| meters.read(entry).unwrap());
         // In the fresh copy one request brings the metadata of both, in front of them.
         for (metadata, at) in [(&[request(0)][..], 4096), (&[], 12288)] {
@@ -277,10 +279,12 @@ mod tests {
             for number in 0..count {
                 // Each behind the one before, but for every tenth.
                 let at = number * 4096 + number / 10 * 8192;
-                let entry = EntryReads { metadata: &[], extents: &[extent(0, at, 4096)], size_bytes: 4096 };
+                let entry =
+                    EntryReads { metadata: &[], extents: &[extent(0, at, 4096)], in_one_piece: None, size_bytes: 4096 };
                 meters.read(&entry).unwrap();
                 let overlapping = [extent(0, at, 4096), extent(10, 7, 4096)];
-                let wrong = EntryReads { metadata: &[request(3)], extents: &overlapping, size_bytes: 9999 };
+                let wrong =
+                    EntryReads { metadata: &[request(3)], extents: &overlapping, in_one_piece: None, size_bytes: 9999 };
                 meters.read(&wrong).unwrap_err();
             }
             let is_inspection = layouts == Layouts::WithDefragmented;

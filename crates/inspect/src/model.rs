@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
+use senesce_core::Stop;
 use senesce_device::{DeviceSpec, Readahead};
 use senesce_probe::{
     collect::{EntryKind, SurveyFigures, Surveyed, collect_survey},
@@ -24,7 +25,7 @@ use crate::{
 };
 
 /// How to model.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ModelOptions<'a> {
     /// The devices.
     pub devices: &'a [DeviceSpec],
@@ -36,6 +37,8 @@ pub struct ModelOptions<'a> {
     pub map_order: u32,
     /// How many threads ask the kernel.
     pub threads: usize,
+    /// Asked for every entry of the tree.
+    pub stop: Stop<'a>,
 }
 
 /// A tree, modelled.
@@ -73,8 +76,14 @@ pub struct TreeCost {
 /// Metadata are read before what they belong to, where the device may be read (root): inodes, blocks of directories, maps
 /// of extents. Elsewhere only blocks of directories are, where the kernel tells them, and
 /// [`ModelledTree::metadata_problem`] says why.
-/// Errors: as a survey; an entry that cannot be looked at. Cost: one survey; the metadata once.
-pub fn model_tree(root: &Path, options: &ModelOptions<'_>) -> Result<ModelledTree, Error> {
+/// In: `each` sees every entry of the survey, in the order of the tree, so that a caller who scores the layout too needs no
+/// second pass over all maps.
+/// Errors: as a survey; an entry that cannot be read; [`Error::Stopped`]. Cost: one survey; the metadata once.
+pub fn model_tree(
+    root: &Path,
+    options: &ModelOptions<'_>,
+    each: &mut dyn FnMut(&Surveyed),
+) -> Result<ModelledTree, Error> {
     let mount = find_mount(root);
     let is_btrfs = matches!(mount, Some((FileSystemKind::Btrfs, _)));
     // Btrfs reads ahead by a setting of its own, not by the device's.
@@ -87,9 +96,13 @@ pub fn model_tree(root: &Path, options: &ModelOptions<'_>) -> Result<ModelledTre
     };
     let mut tree = Tree::new(Modelled::one(options.devices), readahead, metadata, options)?;
     let survey = collect_survey(root, options.threads, &mut |entry| {
+        each(&entry);
         tree.add(&entry);
-        true
+        !(options.stop)()
     })?;
+    if (options.stop)() {
+        return Err(Error::Stopped);
+    }
     tree.finish(&survey)
 }
 
@@ -141,7 +154,8 @@ impl Tree {
         let number = self.names.add(&entry.path, entry.kind == EntryKind::Directory);
         let extents = extents_to_read(entry, &self.metadata);
         let requests = self.metadata.requests(entry);
-        let reads = EntryReads { metadata: &requests, extents: &extents, size_bytes: entry.size_bytes };
+        let reads =
+            EntryReads { metadata: &requests, extents: &extents, in_one_piece: None, size_bytes: entry.size_bytes };
         if let Err(error) = self.meters.read(&reads) {
             let path = entry.path.as_path().into();
             self.wrong.get_or_insert(Error::Incomplete { path, problem: error.to_string() });

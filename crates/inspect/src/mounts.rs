@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use senesce_volume::{DeviceNumber, FileId, Host, MountEntry};
+use senesce_volume::{DeviceNumber, FileId, Host, MountEntry, list_mounts};
 
 /// A mount of what was named.
 pub(crate) struct FoundMount<'a> {
@@ -84,26 +84,14 @@ fn numbers_of(path: &Path, metadata: &Metadata, host: &dyn Host) -> Vec<(Option<
 /// none, or this process may not look.
 pub(crate) fn find_mount_elsewhere(path: &Path, metadata: &Metadata, host: &dyn Host) -> Option<(u32, MountEntry)> {
     let numbers = numbers_of(path, metadata, host);
-    let is_it = |mount: &MountEntry| numbers.iter().any(|(_, number)| is_mount_of(mount, *number));
-    let namespace = |process: &Path| fs::read_link(process.join("ns/mnt")).ok();
-    let mut seen: Vec<PathBuf> = namespace(Path::new("/proc/self")).into_iter().collect();
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let processes = processes.filter_map(|entry| entry.file_name().to_string_lossy().parse::<u32>().ok());
-    for process in processes {
-        let path = Path::new("/proc").join(process.to_string());
-        let Some(there) = namespace(&path).filter(|there| !seen.contains(there)) else { continue };
-        seen.push(there);
-        let text = fs::read(path.join("mountinfo")).unwrap_or_default();
-        let mut mounts = senesce_volume::parse_mountinfo(&text).into_iter();
-        if let Some(mount) = mounts.rfind(is_it) {
-            return Some((process, mount));
-        }
-    }
-    None
+    list_mounts().ok()?.into_iter().find_map(|seen| {
+        let is_it = numbers.iter().any(|(_, number)| seen.is_of(DeviceNumber::of(*number)));
+        seen.process.filter(|_| is_it).map(|process| (process, seen.mount))
+    })
 }
 
 fn is_mount_of(mount: &MountEntry, number: u64) -> bool {
-    let wanted = DeviceNumber { major: rustix::fs::major(number), minor: rustix::fs::minor(number) };
+    let wanted = DeviceNumber::of(number);
     match mount.device.major {
         // Btrfs has a number of its own, so that only the name tells its device.
         0 => fs::metadata(&mount.source).is_ok_and(|source| source.rdev() == number),

@@ -34,14 +34,49 @@ pub(crate) fn extents_to_read(entry: &Surveyed, metadata: &MetadataReader) -> Ve
     if entry.kind == EntryKind::Directory {
         return Vec::new();
     }
+    entry.extents.iter().filter_map(|raw| Some(metadata.locate(clip_to_read(entry, raw)?))).collect()
+}
+
+/// The part of an extent that a read of the whole file reads; none of what is not written or beyond the end.
+fn clip_to_read(entry: &Surveyed, raw: &RawExtent) -> Option<Extent> {
     let end = entry.size_bytes.next_multiple_of(BLOCK_BYTES);
-    let is_read = |raw: &&RawExtent| {
-        matches!(raw.placement(), Placement::Placed | Placement::Encoded)
-            && !raw.flags.contains(ExtentFlags::UNWRITTEN)
-            && raw.extent.logical < end
-    };
-    let clip = |raw: &RawExtent| Extent { length: raw.extent.length.min(end - raw.extent.logical), ..raw.extent };
-    entry.extents.iter().filter(is_read).map(|raw| metadata.locate(clip(raw))).collect()
+    let is_read = has_place(raw) && !raw.flags.contains(ExtentFlags::UNWRITTEN) && raw.extent.logical < end;
+    is_read.then(|| Extent { length: raw.extent.length.min(end - raw.extent.logical), ..raw.extent })
+}
+
+fn has_place(raw: &RawExtent) -> bool {
+    matches!(raw.placement(), Placement::Placed | Placement::Encoded)
+}
+
+/// The extents that [`extents_to_read`] returns if the file were in one piece that starts where the file starts now.
+/// None if the file is in one piece, so that nothing would change.
+///
+/// Blocks that are reserved and not written keep their room in the piece: a reader passes over them in both layouts, and
+/// they must not look like a cut. Holes have no room.
+pub(crate) fn extents_to_read_in_one_piece(entry: &Surveyed, metadata: &MetadataReader) -> Option<Vec<Extent>> {
+    if entry.kind == EntryKind::Directory {
+        return None;
+    }
+    let placed = || entry.extents.iter().filter(|raw| has_place(raw)).map(|raw| (raw, metadata.locate(raw.extent)));
+    // A map may be nonsense: its sums may not fit. Then the file is read in no layout.
+    let mut ends = placed().map(|(_, extent)| extent.physical.checked_add(extent.length));
+    if placed().skip(1).all(|(_, extent)| ends.next() == Some(Some(extent.physical))) {
+        return None;
+    }
+    let mut next = placed().next()?.1.physical;
+    let mut moved: Vec<Extent> = Vec::new();
+    for (raw, extent) in placed() {
+        let end = next.checked_add(extent.length)?;
+        if let Some(read) = clip_to_read(entry, raw) {
+            let here = Extent { physical: next, ..read };
+            match moved.last_mut() {
+                Some(last) if last.continues_into(&here) => last.length += here.length,
+                _ => moved.push(here),
+            }
+        }
+        next = end;
+    }
+    Some(moved)
 }
 
 /// Extents after merging neighbours.
@@ -88,5 +123,32 @@ mod tests {
             vec![raw(0, 0, 4096, 0x6), raw(4096, 4096, 4096, 0x6), raw(8192, 9, 9, 8), raw(8201, 18, 9, 8)];
         join_neighbours(&mut extents);
         assert_eq!(extents.len(), 4);
+    }
+
+    #[test]
+    fn joined_pieces_keep_holes_and_room_for_what_is_not_written() {
+        let of = |extents: Vec<RawExtent>| {
+            let entry = Surveyed {
+                path: senesce_core::RelPath::new(b"file").unwrap(),
+                kind: EntryKind::File,
+                inode: 9,
+                links: 1,
+                size_bytes: 1 << 20,
+                allocated_bytes: 1 << 20,
+                modified_unix_seconds: 0,
+                born_unix_seconds: None,
+                extents,
+            };
+            extents_to_read_in_one_piece(&entry, &MetadataReader::told("a test"))
+        };
+        let extent = |logical, physical, length| Extent { logical, physical, length };
+        const UNWRITTEN: u32 = ExtentFlags::UNWRITTEN.0;
+        let moved = of(vec![raw(0, 900, 10, 0), raw(10, 100, 5, 0), raw(50, 200, 7, 0)]);
+        assert_eq!(moved, Some(vec![extent(0, 900, 15), extent(50, 915, 7)]));
+        let moved = of(vec![raw(0, 900, 10, 0), raw(10, 910, 5, UNWRITTEN), raw(15, 200, 7, 0)]);
+        assert_eq!(moved, Some(vec![extent(0, 900, 10), extent(15, 915, 7)]));
+        // In one piece, and nonsense.
+        assert_eq!(of(vec![raw(0, 900, 10, 0), raw(10, 910, 5, UNWRITTEN), raw(15, 915, 7, 0)]), None);
+        assert_eq!(of(vec![raw(0, u64::MAX - 5, 10, 0), raw(10, 7, u64::MAX, 0)]), None);
     }
 }

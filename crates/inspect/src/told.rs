@@ -101,7 +101,7 @@ pub fn inspect_told(told: Told, options: InspectOptions<'_>, clock: &dyn Clock) 
             return Err(Error::Stopped);
         }
     }
-    finish(adder, figures, told.is_shuffled, &told.survey, Ok(free), told.warnings)
+    finish(adder, figures, told.is_shuffled, &told.survey, Ok(free), told.warnings, options.judge)
 }
 
 /// Where the blocks of inodes and pointers lie, and how many bytes are an entry's own, by inode.
@@ -187,6 +187,7 @@ mod tests {
             warnings: vec!["first".to_owned()],
         };
         let options = InspectOptions {
+            judge: crate::Judge::Named,
             devices: vec![find_preset("hdd-7200").unwrap().clone()],
             threads: 1,
             read_ahead_kib: None,

@@ -1,17 +1,15 @@
-//! The whole in a sentence or two, for whoever reads nothing else.
+//! The whole in a sentence or two, for a reader who reads nothing else.
 
 use senesce_probe::score::FreeSpaceWarning;
+use senesce_volume::MediumKind;
 
-use crate::figures::Inspection;
+use crate::{
+    figures::{DeviceCosts, Inspection},
+    judge::{AGED, Grade, Judged, NOTICEABLE_SECONDS},
+};
 
-/// From this slowdown on a layout is no longer called young: real fresh copies, which no model packs as well as itself,
-/// come to 1.15 on ext4, 1.20 to 1.26 on XFS and 1.27 to 1.34 on Btrfs.
-const AGED: f64 = 1.5;
-/// From these slowdowns on a layout is called so.
-const NAMES: [(f64, &str); 4] = [(5.0, "Badly aged"), (2.0, "Aged"), (AGED, "Somewhat aged"), (0.0, "Young")];
-
-/// The verdict on what was found, from its first device.
-pub fn compute_verdict(inspection: &Inspection) -> String {
+/// The verdict on what was found, for the device that is there.
+pub(crate) fn compute_verdict(inspection: &Inspection) -> String {
     let tree = &inspection.tree;
     let partial = partial(inspection);
     let found = if tree.not_looked_at > 0 { " that was found" } else { "" };
@@ -22,35 +20,17 @@ pub fn compute_verdict(inspection: &Inspection) -> String {
         let empty = if tree.files == 1 { "the only file".to_owned() } else { format!("each of {}", files(tree.files)) };
         return format!("{partial}Nothing to read: {empty}{found} is empty.");
     }
-    let name = NAMES.iter().find(|(least, _)| cost.slowdown >= *least).map_or("Young", |(_, name)| name);
-    let seconds = |seconds: f64| if seconds < 10.0 { format!("{seconds:.1} s") } else { format!("{seconds:.0} s") };
     let what = match (tree.files, tree.not_looked_at) {
         (1, 0) => "the only file".to_owned(),
         (all, 0) => format!("all {}", files(all)),
         (some, _) => format!("the {} found", files(some)),
     };
-    let mut text = format!(
-        "{partial}{name}: reading {what} cold would take {} ({}), {:.1}× as long as a fresh copy ({}).",
-        seconds(cost.seconds.as_it_lies),
-        cost.device,
-        cost.slowdown,
-        seconds(cost.seconds.fresh_copy),
-    );
-    if cost.slowdown >= AGED {
-        let gain = |to: f64| (1.0 - to / cost.seconds.as_it_lies) * 100.0;
-        let metadata =
-            cost.metadata_share.map_or(String::new(), |share| format!(", {:.0}% in metadata", share * 100.0));
-        text.push_str(&format!(
-            " {:.0}% of the loss is within files, {:.0}% between neighbours{metadata}: defragmenting files would save {:.0}%, \
-             a fresh copy {:.0}%.",
-            cost.intrafile_share * 100.0,
-            cost.interfile_share * 100.0,
-            gain(cost.seconds.defragmented).max(0.0),
-            gain(cost.seconds.fresh_copy),
-        ));
+    let mut text = format!("{partial}{}", judge(&inspection.judged, &inspection.costs, &what));
+    if has_noticeable_loss(cost) {
+        text.push_str(&attribute(inspection, cost));
     }
     if let Some(free) = &inspection.free_space {
-        // That no free extent is as long as a disk would like is worth no place in the sentence.
+        // A disk that would like longer free extents is not worth a place in the sentence.
         let is_grave = |finding: &FreeSpaceWarning| !matches!(finding, FreeSpaceWarning::BelowNaturalTransfer { .. });
         let grave = free.findings.iter().zip(&free.warnings).filter(|(finding, _)| is_grave(finding));
         let grave: Vec<&str> = grave.map(|(_, text)| text.as_str()).collect();
@@ -59,6 +39,91 @@ pub fn compute_verdict(inspection: &Inspection) -> String {
         }
     }
     text
+}
+
+/// Grade, device, seconds and ratio. Of an unknown device both models are named, each with its grade.
+fn judge(judged: &Judged, costs: &[DeviceCosts], what: &str) -> String {
+    let device = &judged.device;
+    let costs = &costs[..device.judged_as.len().min(costs.len())];
+    let described = device.description.as_deref().unwrap_or("device");
+    let tell = |cost: &DeviceCosts| {
+        let of = &cost.seconds;
+        format!(
+            "{} ({}), {:.1}× as long as a fresh copy ({})",
+            seconds(of.as_it_lies),
+            cost.device,
+            cost.slowdown,
+            seconds(of.fresh_copy)
+        )
+    };
+    let small = format!("; a loss below {NOTICEABLE_SECONDS:.0} s is not worth a cure");
+    if device.kind != Some(MediumKind::Unknown) {
+        let name = match judged.grade {
+            Grade::Negligible => "Not noticeably aged".to_owned(),
+            grade => capitalize(grade.words()),
+        };
+        let on = device.description.as_ref().map(|device| format!(" on this {device}")).unwrap_or_default();
+        let small = if judged.grade == Grade::Negligible { small.as_str() } else { "" };
+        let told = costs.first().map(tell).unwrap_or_default();
+        return format!("{name}{on}: reading {what} cold would take {told}{small}.");
+    }
+    let models = device.judged_as.join(" and ");
+    let told: Vec<String> = costs.iter().map(tell).collect();
+    if judged.grade != Grade::Undecided {
+        let small = if judged.grade == Grade::Negligible { small.as_str() } else { "" };
+        let name = capitalize(judged.grade.words());
+        return format!(
+            "{name} on an unknown device ({described}), judged as {models}: reading {what} cold would take {}{small}.",
+            told.join(", or ")
+        );
+    }
+    let each: Vec<String> = judged
+        .judgements
+        .iter()
+        .zip(&told)
+        .map(|(judgement, told)| format!("{told}: {}", judgement.grade.words()))
+        .collect();
+    format!(
+        "Unknown device ({described}), judged as {models}: reading {what} cold would take {}. `--device` names the one \
+         that is there.",
+        each.join("; or ")
+    )
+}
+
+/// Names what causes the loss, and what would cure it. Empty if the loss is too small to be split.
+fn attribute(inspection: &Inspection, cost: &DeviceCosts) -> String {
+    let (Some(within), Some(between)) = (cost.intrafile_share, cost.interfile_share) else { return String::new() };
+    let gain = |to: f64| (1.0 - to / cost.seconds.as_it_lies) * 100.0;
+    let metadata = cost.metadata_share.map_or(String::new(), |share| format!(", {:.0}% in metadata", share * 100.0));
+    let on = match inspection.judged.device.judged_as.len() {
+        0 | 1 => String::new(),
+        _ => format!(" on {}", cost.device),
+    };
+    format!(
+        " {:.0}% of the loss{on} is within files, {:.0}% between neighbours{metadata}: defragmenting files would save {:.0}%, \
+         a fresh copy {:.0}%.",
+        within * 100.0,
+        between * 100.0,
+        gain(cost.seconds.defragmented).max(0.0),
+        gain(cost.seconds.fresh_copy),
+    )
+}
+
+fn has_noticeable_loss(cost: &DeviceCosts) -> bool {
+    cost.slowdown >= AGED && cost.seconds.as_it_lies - cost.seconds.fresh_copy >= NOTICEABLE_SECONDS
+}
+
+fn seconds(seconds: f64) -> String {
+    match seconds {
+        short if short < 0.1 => format!("{:.1} ms", short * 1000.0),
+        short if short < 10.0 => format!("{short:.1} s"),
+        long => format!("{long:.0} s"),
+    }
+}
+
+fn capitalize(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// What of the whole is missing in all figures, as a sentence in front of them; empty if nothing is.
@@ -84,4 +149,42 @@ fn thousands(number: u64) -> String {
     let groups: Vec<&str> =
         digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap_or("")).collect();
     groups.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::{
+        Judge,
+        tests::{cost, found},
+    };
+
+    fn tell(judge: Judge, costs: &[DeviceCosts]) -> String {
+        super::judge(&judge.judge(costs, true), costs, "all 9 files")
+    }
+
+    #[test]
+    fn the_sentence_names_the_device_and_no_word_misleads() {
+        let (hdd, nvme) = (cost("model: HDD", 85.0, 10.0), cost("model: NVMe", 3.2, 2.9));
+        let found_nvme = tell(found(MediumKind::Nvme, "NVMe SSD nvme0n1"), &[nvme.clone(), hdd.clone()]);
+        let expected = "Young on this NVMe SSD nvme0n1: reading all 9 files cold would take 3.2 s (model: NVMe), 1.1× as long as a \
+                        fresh copy (2.9 s).";
+        assert_eq!(found_nvme, expected);
+        let unknown = tell(found(MediumKind::Unknown, "virtio disk vda"), &[hdd.clone(), nvme]);
+        let expected = "Unknown device (virtio disk vda), judged as model: HDD and model: NVMe: reading all 9 files cold would \
+                        take 85 s (model: HDD), 8.5× as long as a fresh copy (10 s): badly aged; or 3.2 s (model: NVMe), 1.1× \
+                        as long as a fresh copy (2.9 s): young. `--device` names the one that is there.";
+        assert_eq!(unknown, expected);
+        let named = tell(Judge::Named, &[hdd]);
+        assert!(named.starts_with("Badly aged: reading all 9 files cold would take 85 s"), "{named}");
+        let small = tell(found(MediumKind::Rotational, "hard disk sda"), &[cost("model: HDD", 0.045, 0.005)]);
+        let expected = "Not noticeably aged on this hard disk sda: reading all 9 files cold would take 45.0 ms (model: HDD), \
+                        9.0× as long as a fresh copy (5.0 ms); a loss below 1 s is not worth a cure.";
+        assert_eq!(small, expected);
+    }
+
+    #[test]
+    fn times_below_a_tenth_of_a_second_are_milliseconds() {
+        assert_eq!([0.045, 0.5, 12.3].map(seconds), ["45.0 ms", "0.5 s", "12 s"]);
+    }
 }

@@ -17,7 +17,7 @@ use std::{
     time::Instant,
 };
 
-use senesce_core::{Clock, Nanos, Rng, Seed};
+use senesce_core::{Clock, Nanos, Rng, Seed, never};
 use senesce_probe::{
     collect::{GrepOptions, Order, collect_gnu_grep, collect_grep, collect_tree_extents, compute_pattern},
     score::compute_spread,
@@ -81,13 +81,13 @@ fn cat(list: &[u8]) -> f64 {
 
 fn scan(root: &Path) -> f64 {
     let options = GrepOptions { order: Order::Readdir, pattern: compute_pattern(Seed(2)) };
-    let figures = collect_grep(root, &options, &Monotonic(Instant::now())).expect("the tree can be read");
+    let figures = collect_grep(root, &options, &Monotonic(Instant::now()), &never).expect("the tree can be read");
     assert_eq!(figures.errors_count, 0);
     figures.wall.as_secs_f64()
 }
 
 fn grep(root: &Path) -> f64 {
-    let figures = collect_gnu_grep(root, &compute_pattern(Seed(2)), &Monotonic(Instant::now()));
+    let figures = collect_gnu_grep(root, &compute_pattern(Seed(2)), &Monotonic(Instant::now()), &never);
     figures.expect("grep can read the tree").wall.as_secs_f64()
 }
 
@@ -138,7 +138,7 @@ fn main() {
     let root = volume.path("tree");
     make_tree(&root, files);
     let mut list = Vec::new();
-    collect_tree_extents(&root, 1, &mut |file| {
+    collect_tree_extents(&root, 1, &never, &mut |file| {
         list.extend_from_slice(&root.join(OsStr::from_bytes(file.path.as_bytes())).into_os_string().into_vec());
         list.push(0);
     })

@@ -102,6 +102,12 @@ pub enum Error {
         /// Why not, and what would do.
         problem: String,
     },
+    /// The caller asked for an early stop; there are no figures.
+    #[error("{measure} was stopped")]
+    Stopped {
+        /// What was measured.
+        measure: &'static str,
+    },
     /// A text or binary format that was read contradicts itself, or is cut off.
     #[error("the {format} makes no sense at {unit} {position}: {problem}")]
     BadFormat {

@@ -7,7 +7,7 @@
 
 use std::{fs, path::Path};
 
-use senesce_core::BlockRequest;
+use senesce_core::{BlockRequest, never};
 use senesce_device::{DeviceSpec, QueuePolicy, compute_cost, find_preset};
 use senesce_inspect::{ModelOptions, model_tree};
 
@@ -33,8 +33,9 @@ fn compare(name: &str, volume: &Volume) -> Vec<String> {
         volume_bytes: MIB << 20,
         map_order: 4,
         threads: 2,
+        stop: &never,
     };
-    let predicted = model_tree(&volume.mountpoint, &options).unwrap();
+    let predicted = model_tree(&volume.mountpoint, &options, &mut |_| {}).unwrap();
     let read_bytes = traced.iter().map(BlockRequest::bytes).sum::<u64>();
     assert_eq!(predicted.metadata_problem, None);
     let mut disagreements = Vec::new();

@@ -22,9 +22,9 @@ fn show(name: &str, found: &Inspection) {
         "{name:13} slowdown {:.2}, intrafile {:.2}, interfile {:.2}, metadata {:.2}; as it lies {:.2} s, defragmented \
          {:.2} s, fresh copy {:.2} s; metadata {:.2} s, {:.2} s in a fresh copy",
         cost.slowdown,
-        cost.intrafile_share,
-        cost.interfile_share,
-        cost.metadata_share.unwrap(),
+        cost.loss_seconds.within_files,
+        cost.loss_seconds.between_files,
+        cost.loss_seconds.metadata.unwrap(),
         cost.seconds.as_it_lies,
         cost.seconds.defragmented,
         cost.seconds.fresh_copy,
@@ -65,9 +65,9 @@ fn check_aged_against_unaged(kind: &'static str, arguments: &[&str], options: &s
     let kept = young.worst_files.iter().find(|file| file.path == "on-purpose/worst");
     assert!(kept.is_none_or(|file| file.lost_seconds < old.worst_files[0].lost_seconds / 10.0), "{kept:?}");
     for cost in [old_cost, young_cost] {
-        let shares = [cost.intrafile_share, cost.interfile_share, cost.metadata_share.unwrap()];
-        assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{shares:?}");
-        assert!(cost.seconds.as_it_lies <= young_cost.seconds.as_it_lies || shares.iter().sum::<f64>() >= 0.999);
+        let loss = cost.loss_seconds;
+        let sum = loss.within_files + loss.between_files + loss.metadata.unwrap();
+        assert!((sum - loss.total).abs() < 1e-6, "{loss:?}");
         let metadata = cost.metadata_seconds.unwrap();
         assert!(metadata.as_it_lies < cost.seconds.as_it_lies && metadata.fresh_copy > 0.0);
     }

@@ -9,9 +9,9 @@ use std::{
 };
 
 use rustix::fs::{FallocateFlags, fallocate};
-use senesce_core::{BlockOp, BlockRequest, Clock, Nanos, Rng, Seed};
+use senesce_core::{BlockOp, BlockRequest, Clock, Nanos, Rng, Seed, never};
 use senesce_device::find_preset;
-use senesce_inspect::{Access, Error, InspectOptions, Inspection, find_target, inspect};
+use senesce_inspect::{Access, Error, InspectOptions, Inspection, Judge, find_target, inspect};
 use senesce_probe::collect::{BlockTracer, GrepOptions, Order, collect_grep, compute_pattern};
 use senesce_testkit::VolumeOptions;
 pub use senesce_testkit::{Volume, run};
@@ -81,6 +81,7 @@ fn inspect_with(path: &Path, access: Access, progress: &mut dyn FnMut(u64) -> bo
     let host = LinuxHost::default();
     let options = InspectOptions {
         devices: vec![find_preset("hdd-7200").unwrap().clone()],
+        judge: Judge::Named,
         threads: 2,
         read_ahead_kib: Some(READ_AHEAD_KIB),
         map_order: 4,
@@ -181,7 +182,7 @@ pub fn trace_cold_grep(volume: &Volume) -> Vec<BlockRequest> {
     volume.remount_cold();
     let tracer = BlockTracer::start(Path::new(&volume.device)).unwrap();
     let options = GrepOptions { order: Order::Readdir, pattern: compute_pattern(Seed(1)) };
-    let figures = collect_grep(&volume.mountpoint, &options, &TestClock::start()).unwrap();
+    let figures = collect_grep(&volume.mountpoint, &options, &TestClock::start(), &never).unwrap();
     let trace = tracer.stop().unwrap();
     assert_eq!((figures.errors_count, trace.lost), (0, 0));
     trace.block_requests().filter(|request| request.op == BlockOp::Read).collect()

@@ -15,7 +15,7 @@ use rustix::{
     fs::{CWD, FileType, Mode, OFlags, Stat},
     io::Errno,
 };
-use senesce_core::{Extent, RelPath, Space};
+use senesce_core::{Extent, RelPath, Space, Stop, never};
 
 use super::{
     ioctl::Fiemap,
@@ -86,13 +86,15 @@ pub(super) fn map_file(file: BorrowedFd<'_>, fiemap: &mut Fiemap) -> rustix::io:
 /// Maps every regular file below `root`, handing each to `visit` in the order the file system lists them, so that the
 /// distance between neighbours can be scored. A file with several names comes once, under the first.
 ///
-/// In: `threads`, how many ask the kernel at once (0 counts as 1); the order does not depend on it.
+/// In: `threads`, how many ask the kernel at once (0 counts as 1); the order does not depend on it. `stop`, asked for every
+/// entry and by every thread before every file.
 /// Errors: `root` cannot be listed; [`Error::NotSupported`] if no file can be mapped because the file system does not
-/// tell. Single files that fail are in the figures.
+/// tell; [`Error::Stopped`]. Single files that fail are in the figures.
 /// Cost: memory for 512 files' maps per thread; files with data in memory are written first.
 pub fn collect_tree_extents(
     root: &Path,
     threads: usize,
+    stop: Stop<'_>,
     visit: &mut dyn FnMut(FileExtents),
 ) -> Result<TreeExtentsFigures, Error> {
     let mut files_only = |item: TreeItem| {
@@ -100,7 +102,7 @@ pub fn collect_tree_extents(
             visit(file);
         }
     };
-    map_tree(root, threads, false, &mut files_only)
+    map_tree(root, threads, false, stop, &mut files_only)
 }
 
 /// The same with the directories' own extents, each where the walk enters it, before what it holds: what
@@ -112,7 +114,7 @@ pub fn collect_tree_map(
     threads: usize,
     visit: &mut dyn FnMut(TreeItem),
 ) -> Result<TreeExtentsFigures, Error> {
-    map_tree(root, threads, true, visit)
+    map_tree(root, threads, true, &never, visit)
 }
 
 /// What [`collect_tree_map`] hands over.
@@ -128,6 +130,7 @@ fn map_tree(
     root: &Path,
     threads: usize,
     with_directories: bool,
+    stop: Stop<'_>,
     visit: &mut dyn FnMut(TreeItem),
 ) -> Result<TreeExtentsFigures, Error> {
     let space = collect_space(root)?;
@@ -144,9 +147,10 @@ fn map_tree(
     };
     let threads = threads.max(1);
     let (batch, linked) = (Vec::new(), HashSet::new());
-    let mut mapper = Mapper { root_fd, threads, with_directories, batch, linked, visit, figures };
+    let mut mapper = Mapper { root_fd, threads, with_directories, batch, linked, stop, visit, figures };
     walk(root, Order::Readdir, &mut mapper)?;
     mapper.flush();
+    mapper.check()?;
     let figures = mapper.figures;
     if figures.files == 0 && !figures.errors.is_empty() && figures.errors.iter().all(is_unsupported) {
         let info = rustix::fs::statfs(root).map_err(|source| Error::system("statfs", root, source))?;
@@ -176,6 +180,7 @@ struct Mapper<'a> {
     /// What was found and is not mapped yet, and whether it is a directory.
     batch: Vec<(Vec<u8>, bool)>,
     linked: HashSet<(u64, u64)>,
+    stop: Stop<'a>,
     visit: &'a mut dyn FnMut(TreeItem),
     figures: TreeExtentsFigures,
 }
@@ -185,10 +190,11 @@ impl Mapper<'_> {
     fn flush(&mut self) {
         let batch = std::mem::take(&mut self.batch);
         let share = batch.len().div_ceil(self.threads).max(1);
-        let root = self.root_fd.as_fd();
+        let (root, stop) = (self.root_fd.as_fd(), self.stop);
         let map_share = |paths: &[(Vec<u8>, bool)]| -> Vec<Result<Option<Mapped>, ItemError>> {
             let mut fiemap = Fiemap::new();
-            paths.iter().map(|(path, is_directory)| map_path(root, path, *is_directory, &mut fiemap)).collect()
+            let until_stop = paths.iter().take_while(|_| !stop());
+            until_stop.map(|(path, is_directory)| map_path(root, path, *is_directory, &mut fiemap)).collect()
         };
         let results = if self.threads == 1 {
             map_share(&batch)
@@ -202,6 +208,10 @@ impl Mapper<'_> {
                 results
             })
         };
+        if stop() {
+            // The threads left files out: the results no longer belong to the paths.
+            return;
+        }
         for ((path, is_directory), result) in batch.iter().zip(results) {
             match result {
                 Ok(Some(mapped)) => self.hand_over(path, mapped),
@@ -275,6 +285,10 @@ impl Visitor for Mapper<'_> {
     fn file(&mut self, _directory: BorrowedFd<'_>, _name: &CStr, path: &[u8]) -> Result<(), Error> {
         self.take(path, false);
         Ok(())
+    }
+
+    fn check(&mut self) -> Result<(), Error> {
+        if (self.stop)() { Err(Error::Stopped { measure: "the map of extents" }) } else { Ok(()) }
     }
 
     fn failed(&mut self, error: ItemError) {

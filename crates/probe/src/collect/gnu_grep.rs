@@ -5,10 +5,13 @@ use std::{
     io::Read,
     os::unix::{ffi::OsStrExt, process::ExitStatusExt},
     path::Path,
-    process::{Command, ExitStatus, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::mpsc::{RecvTimeoutError, channel},
+    thread,
+    time::Duration,
 };
 
-use senesce_core::Clock;
+use senesce_core::{Clock, Stop};
 
 use super::{
     grep::{GrepFigures, collect_sizes, compute_wall},
@@ -25,8 +28,9 @@ const MESSAGES_BYTES: u64 = 64 * 1024;
 /// In: a pattern of letters and digits, as [`super::compute_pattern`] makes it (others would mean something to grep).
 /// Out: wall time from start to end of the process, its own CPU time; files, directories, sizes and allocated bytes
 /// from a walk after it, outside the measured time. Files grep could not read are in `errors`.
-/// Errors: no grep, a pattern with other characters, the pattern was found, grep was killed, the clock went backwards.
-pub fn collect_gnu_grep(root: &Path, pattern: &[u8], clock: &dyn Clock) -> Result<GrepFigures, Error> {
+/// Errors: no grep, a pattern with other characters, the pattern was found, grep was killed, the clock went backwards,
+/// [`Error::Stopped`]; grep is killed when `stop` returns true.
+pub fn collect_gnu_grep(root: &Path, pattern: &[u8], clock: &dyn Clock, stop: Stop<'_>) -> Result<GrepFigures, Error> {
     if pattern.is_empty() || !pattern.iter().all(u8::is_ascii_alphanumeric) {
         let pattern = String::from_utf8_lossy(pattern).into_owned();
         return Err(Error::BadPattern { pattern, problem: "must be letters and digits to mean itself to grep" });
@@ -44,15 +48,13 @@ pub fn collect_gnu_grep(root: &Path, pattern: &[u8], clock: &dyn Clock) -> Resul
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|source| Error::system("run grep on", root, source))?;
-    let mut messages = Vec::new();
-    if let Some(mut stderr) = child.stderr.take() {
-        // What goes beyond is drained, so that grep never waits for us; unreadable messages lose nothing but text.
-        let _ = stderr.by_ref().take(MESSAGES_BYTES).read_to_end(&mut messages);
-        let _ = std::io::copy(&mut stderr, &mut std::io::sink());
-    }
+    let messages = read_messages(&mut child, stop);
     let (status, cpu) =
         wait_with_times(child.id()).map_err(|source| Error::system("wait for grep on", root, source))?;
     let after = clock.now();
+    if stop() {
+        return Err(Error::Stopped { measure: "GNU grep" });
+    }
     let status = ExitStatus::from_raw(status);
     let messages = String::from_utf8_lossy(&messages);
     let code = status.code();
@@ -63,7 +65,7 @@ pub fn collect_gnu_grep(root: &Path, pattern: &[u8], clock: &dyn Clock) -> Resul
         let message = messages.lines().next().unwrap_or("no message").to_owned();
         return Err(Error::Tool { tool: "grep", path: root.to_owned(), status: status.to_string(), message });
     }
-    let mut figures = collect_sizes(root, compute_wall("GNU grep", before, after)?, cpu)?;
+    let mut figures = collect_sizes(root, compute_wall("GNU grep", before, after)?, cpu, stop)?;
     for message in messages.lines() {
         figures.errors_count += 1;
         if figures.errors.len() < GrepFigures::ERRORS_KEPT {
@@ -72,4 +74,32 @@ pub fn collect_gnu_grep(root: &Path, pattern: &[u8], clock: &dyn Clock) -> Resul
         }
     }
     Ok(figures)
+}
+
+/// Reads the child's messages until it closes them, and kills it when `stop` returns true.
+fn read_messages(child: &mut Child, stop: Stop<'_>) -> Vec<u8> {
+    /// How often `stop` is asked. The end of the messages is noticed at once.
+    const ASK_EVERY: Duration = Duration::from_millis(50);
+    let Some(mut stderr) = child.stderr.take() else { return Vec::new() };
+    let (sender, receiver) = channel();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut messages = Vec::new();
+            // The rest is drained, so that grep never blocks; a message that cannot be read costs nothing but text.
+            let _ = stderr.by_ref().take(MESSAGES_BYTES).read_to_end(&mut messages);
+            let _ = std::io::copy(&mut stderr, &mut std::io::sink());
+            let _ = sender.send(messages);
+        });
+        loop {
+            match receiver.recv_timeout(ASK_EVERY) {
+                Ok(messages) => return messages,
+                Err(RecvTimeoutError::Disconnected) => return Vec::new(),
+                Err(RecvTimeoutError::Timeout) if stop() => {
+                    // It may have exited by itself.
+                    let _ = child.kill();
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    })
 }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use rustix::fs::{Mode, OFlags, Stat};
-use senesce_core::{Bytes, Clock, Nanos};
+use senesce_core::{Bytes, Clock, Nanos, Stop};
 
 use super::{
     rusage::{CpuTimes, collect_thread_times},
@@ -84,18 +84,24 @@ impl GrepFigures {
 
 /// Reads every regular file below `root` with one thread, searching for the pattern, and says how long it took.
 ///
-/// In: `root`, a directory; `clock`, whose nanoseconds are the wall time. The caller makes the cache cold or warm.
+/// In: `root`, a directory; `clock`, whose nanoseconds are the wall time; `stop`, asked before every entry and every read.
+/// The caller makes the cache cold or warm.
 /// Out: see [`GrepFigures`]. Symlinks are not followed and special files not opened. The allocated size comes from the
 /// files' own `fstat` during the scan; symlinks are looked at after the clock has stopped, so as not to disturb it.
-/// Errors: `root` cannot be listed, the pattern is empty or found, the clock went backwards. Single files that cannot
-/// be read are listed in the figures.
+/// Errors: `root` cannot be listed, the pattern is empty or found, the clock went backwards, [`Error::Stopped`]. Single
+/// files that cannot be read are listed in the figures.
 /// Cost: four system calls per small file, 128 KiB of memory, and the paths of the symlinks.
-pub fn collect_grep(root: &Path, options: &GrepOptions, clock: &dyn Clock) -> Result<GrepFigures, Error> {
+pub fn collect_grep(
+    root: &Path,
+    options: &GrepOptions,
+    clock: &dyn Clock,
+    stop: Stop<'_>,
+) -> Result<GrepFigures, Error> {
     if options.pattern.is_empty() {
         return Err(Error::BadPattern { pattern: String::new(), problem: "is empty, and so would match every file" });
     }
     let search = Search::new(&options.pattern, READ_BYTES);
-    let mut scan = Scan { root, search: Some(search), figures: GrepFigures::default(), sizes: Sizes::default() };
+    let mut scan = Scan { root, search: Some(search), figures: GrepFigures::default(), sizes: Sizes::default(), stop };
     let cpu_before = collect_thread_times();
     let before = clock.now();
     walk(root, options.order, &mut scan)?;
@@ -106,8 +112,8 @@ pub fn collect_grep(root: &Path, options: &GrepOptions, clock: &dyn Clock) -> Re
 }
 
 /// Counts the tree below `root` without reading files: the figures that GNU grep does not tell.
-pub(super) fn collect_sizes(root: &Path, wall: Nanos, cpu: CpuTimes) -> Result<GrepFigures, Error> {
-    let mut scan = Scan { root, search: None, figures: GrepFigures::default(), sizes: Sizes::default() };
+pub(super) fn collect_sizes(root: &Path, wall: Nanos, cpu: CpuTimes, stop: Stop<'_>) -> Result<GrepFigures, Error> {
+    let mut scan = Scan { root, search: None, figures: GrepFigures::default(), sizes: Sizes::default(), stop };
     walk(root, Order::Readdir, &mut scan)?;
     Ok(scan.finish(wall, cpu))
 }
@@ -144,6 +150,7 @@ struct Scan<'a> {
     search: Option<Search>,
     figures: GrepFigures,
     sizes: Sizes,
+    stop: Stop<'a>,
 }
 
 impl Scan<'_> {
@@ -182,7 +189,7 @@ impl Scan<'_> {
         let mut read_bytes = 0;
         search.start();
         // The size saves the read that would only say "end of file".
-        while read_bytes < size {
+        while read_bytes < size && !(self.stop)() {
             let length = match rustix::io::read(&file, search.space()) {
                 Ok(0) => break,
                 Ok(length) => length,
@@ -216,13 +223,17 @@ impl Visitor for Scan<'_> {
 
     fn file(&mut self, directory: BorrowedFd<'_>, name: &CStr, path: &[u8]) -> Result<(), Error> {
         match self.read(directory, name) {
-            Ok(false) => Ok(()),
+            Ok(false) => self.check(),
             Ok(true) => Err(Error::PatternFound { path: self.root.join(std::ffi::OsStr::from_bytes(path)) }),
             Err((operation, source)) => {
                 self.figures.fail(ItemError::new(operation, path, source));
                 Ok(())
             }
         }
+    }
+
+    fn check(&mut self) -> Result<(), Error> {
+        if (self.stop)() { Err(Error::Stopped { measure: "the grep test" }) } else { Ok(()) }
     }
 
     fn other(&mut self, path: &[u8]) {

@@ -75,6 +75,10 @@ pub(crate) trait Visitor {
     fn directory(&mut self, _directory: BorrowedFd<'_>, _stat: &Stat, _path: &[u8]) {}
     /// A regular file.
     fn file(&mut self, directory: BorrowedFd<'_>, name: &CStr, path: &[u8]) -> Result<(), Error>;
+    /// Returns an error to stop the walk; called for every entry.
+    fn check(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
     /// A symlink or special file, which no walk opens.
     fn other(&mut self, _path: &[u8]) {}
     /// Something could not be opened or listed.
@@ -121,6 +125,7 @@ pub(crate) fn walk(root: &Path, order: Order, visitor: &mut impl Visitor) -> Res
             stack.pop();
             continue;
         };
+        visitor.check()?;
         frame.next += 1;
         let name = CStr::from_bytes_with_nul(&frame.names[entry.name_at..entry.name_at + entry.name_len])
             .expect("names are kept with their closing NUL");

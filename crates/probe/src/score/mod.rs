@@ -2,6 +2,7 @@
 
 mod directories;
 mod distance;
+mod disturbance;
 mod file_layout;
 mod free_space;
 mod kinds;
@@ -16,6 +17,10 @@ mod warnings;
 
 pub use directories::{DirectoryLayout, DirectoryScorer};
 pub use distance::DistanceBucket;
+pub use disturbance::{
+    CPU_WAIT_LIMIT, Cause, Disturbance, LEAST_SECONDS, Load, LoadSample, MEMORY_WAIT_LIMIT, OTHERS_LIMIT,
+    ProcessorTimes, STEAL_LIMIT,
+};
 pub use file_layout::{FileLayout, compute_file_layout};
 pub use free_space::{FreeSpaceBucket, FreeSpaceFigures, compute_free_space};
 pub use kinds::{ExtentKinds, ExtentTally};

@@ -2,7 +2,7 @@
 
 use std::{fs, io::Write, os::unix::fs::FileExt, path::Path};
 
-use senesce_core::Space;
+use senesce_core::{Space, never};
 use senesce_probe::{
     collect::{TreeItem, collect_extents, collect_space, collect_tree_extents, collect_tree_map},
     map::{ExtentFlags, Placement, RawExtent},
@@ -53,7 +53,7 @@ fn fragmented_files_match_filefrag(volume: &Volume, space: Space) {
 
     let mut names = Vec::new();
     let mut scorer = LayoutScorer::new(space, 4096);
-    let figures = collect_tree_extents(&volume.mountpoint, 2, &mut |file| {
+    let figures = collect_tree_extents(&volume.mountpoint, 2, &never, &mut |file| {
         names.push(file.path.to_string());
         scorer.add_file(file.size_bytes, &file.extents);
     })
@@ -61,7 +61,7 @@ fn fragmented_files_match_filefrag(volume: &Volume, space: Space) {
     assert_eq!(figures.errors, []);
     assert_eq!(scorer.finish().extents, total);
     let mut alone = Vec::new();
-    collect_tree_extents(&volume.mountpoint, 1, &mut |file| alone.push(file.path.to_string())).unwrap();
+    collect_tree_extents(&volume.mountpoint, 1, &never, &mut |file| alone.push(file.path.to_string())).unwrap();
     assert_eq!(names, alone, "the order must not depend on the threads");
 }
 
@@ -127,9 +127,10 @@ fn ext4_inline_data_sparse_files_and_links() {
     fs::File::create(volume.path("plain")).unwrap().write_all(&[3; 65536]).unwrap();
     std::os::unix::fs::symlink("nowhere", volume.path("symlink")).unwrap();
     let mut scorer = LayoutScorer::new(Space::Device, 4096);
-    let figures =
-        collect_tree_extents(&volume.mountpoint, 1, &mut |file| scorer.add_file(file.size_bytes, &file.extents))
-            .unwrap();
+    let figures = collect_tree_extents(&volume.mountpoint, 1, &never, &mut |file| {
+        scorer.add_file(file.size_bytes, &file.extents)
+    })
+    .unwrap();
     assert_eq!((figures.files, figures.further_links, figures.errors.len()), (4, 1, 0));
     let layout = scorer.finish();
     assert_eq!((layout.files, layout.inline_files, layout.empty_files), (2, 1, 1));

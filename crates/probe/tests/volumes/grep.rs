@@ -8,7 +8,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use senesce_core::{Clock, ManualClock, Nanos, Seed};
+use senesce_core::{Clock, ManualClock, Nanos, Seed, never};
 use senesce_probe::{
     Error,
     collect::{GrepOptions, Order, collect_gnu_grep, collect_grep, compute_pattern},
@@ -66,12 +66,12 @@ fn counts_equal_du(root: &Path) {
     let (files, directories, bytes) = make_tree(root);
     run("sync", &["-f", root.to_str().unwrap()]);
     for order in [Order::Readdir, Order::Sorted, Order::Inode] {
-        let figures = collect_grep(root, &options(order), &clock(false)).unwrap();
+        let figures = collect_grep(root, &options(order), &clock(false), &never).unwrap();
         assert_eq!((figures.files, figures.directories, figures.read_bytes), (files, directories, bytes), "{order:?}");
         assert_eq!(figures.allocated_bytes, du_bytes(root), "{order:?}");
         assert_eq!((figures.errors_count, figures.wall), (0, Nanos(1_000)));
     }
-    let gnu = collect_gnu_grep(root, &compute_pattern(Seed(1)), &clock(false)).unwrap();
+    let gnu = collect_gnu_grep(root, &compute_pattern(Seed(1)), &clock(false), &never).unwrap();
     assert_eq!((gnu.files, gnu.directories, gnu.read_bytes), (files, directories, bytes));
     assert_eq!((gnu.allocated_bytes, gnu.errors_count), (du_bytes(root), 0));
 }
@@ -106,18 +106,18 @@ fn a_pattern_that_is_found_is_an_error_also_across_reads() {
     content.extend_from_slice(&pattern);
     content.extend_from_slice(&[b'.'; 100]);
     fs::write(directory.path().join("guilty"), content).unwrap();
-    let error = collect_grep(directory.path(), &options(Order::Readdir), &ManualClock::default()).unwrap_err();
+    let error = collect_grep(directory.path(), &options(Order::Readdir), &ManualClock::default(), &never).unwrap_err();
     assert!(matches!(&error, Error::PatternFound { path } if path.ends_with("guilty")), "{error}");
-    let error = collect_gnu_grep(directory.path(), &pattern, &ManualClock::default()).unwrap_err();
+    let error = collect_gnu_grep(directory.path(), &pattern, &ManualClock::default(), &never).unwrap_err();
     assert!(matches!(error, Error::PatternFound { .. }), "{error}");
 }
 
 #[test]
 fn a_clock_that_goes_backwards_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
-    let error = collect_grep(directory.path(), &options(Order::Readdir), &clock(true)).unwrap_err();
+    let error = collect_grep(directory.path(), &options(Order::Readdir), &clock(true), &never).unwrap_err();
     assert!(matches!(error, Error::ClockWentBackwards { .. }), "{error}");
-    let error = collect_gnu_grep(directory.path(), b"abc", &clock(true)).unwrap_err();
+    let error = collect_gnu_grep(directory.path(), b"abc", &clock(true), &never).unwrap_err();
     assert!(matches!(error, Error::ClockWentBackwards { .. }), "{error}");
 }
 
@@ -126,10 +126,10 @@ fn bad_input_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let empty = GrepOptions { order: Order::Readdir, pattern: Vec::new() };
     let clock = ManualClock::default();
-    assert!(matches!(collect_grep(directory.path(), &empty, &clock), Err(Error::BadPattern { .. })));
-    assert!(matches!(collect_gnu_grep(directory.path(), b"a.c", &clock), Err(Error::BadPattern { .. })));
+    assert!(matches!(collect_grep(directory.path(), &empty, &clock, &never), Err(Error::BadPattern { .. })));
+    assert!(matches!(collect_gnu_grep(directory.path(), b"a.c", &clock, &never), Err(Error::BadPattern { .. })));
     let missing = directory.path().join("missing");
-    let error = collect_grep(&missing, &options(Order::Sorted), &clock).unwrap_err();
+    let error = collect_grep(&missing, &options(Order::Sorted), &clock, &never).unwrap_err();
     assert!(error.to_string().contains("missing"), "{error}");
 }
 
@@ -148,7 +148,7 @@ fn a_file_that_cannot_be_read_is_listed_and_the_others_go_on() {
     run("debugfs", &["-w", "-R", "set_inode_field broken block[2] 0xffffff", &device]);
     run("debugfs", &["-w", "-R", "set_inode_field broken mode 0100644", &device]);
     volume.mount();
-    let figures = collect_grep(&volume.mountpoint, &options(Order::Readdir), &clock(false)).unwrap();
+    let figures = collect_grep(&volume.mountpoint, &options(Order::Readdir), &clock(false), &never).unwrap();
     assert_eq!(figures.errors_count, 1, "{:?}", figures.errors);
     assert!(figures.errors[0].path.ends_with("broken"), "{:?}", figures.errors);
     assert_eq!((figures.files, figures.read_bytes), (1, 1));

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, fs, os::unix::fs::symlink, path::Path};
 
+use senesce_core::never;
 use senesce_probe::collect::{EntryKind, SurveyFigures, Surveyed, collect_survey, collect_tree_extents};
 
 use super::support::{Volume, run, write_fragmented};
@@ -49,7 +50,7 @@ fn a_survey_is_complete_and_changes_nothing(volume: &Volume) {
 
     let by_path: HashMap<_, _> = one.iter().map(|entry| (entry.path.to_string(), entry)).collect();
     assert!(one[0].path.is_root() && one[0].kind == EntryKind::Directory);
-    collect_tree_extents(&volume.mountpoint, 2, &mut |file| {
+    collect_tree_extents(&volume.mountpoint, 2, &never, &mut |file| {
         assert_eq!(by_path[&file.path.to_string()].extents, file.extents, "{}", file.path);
     })
     .unwrap();

@@ -1,0 +1,183 @@
+//! What the parts of a loss must be for every tree.
+
+use proptest::prelude::*;
+use senesce_core::{Extent, RelPath};
+use senesce_device::find_preset;
+use senesce_probe::{
+    collect::{EntryKind, Surveyed},
+    map::{ExtentFlags, RawExtent},
+};
+
+use super::*;
+use crate::{
+    drives::Modelled,
+    metadata::MetadataReader,
+    told::{ToldBlocks, ToldEntry},
+};
+
+const BLOCK: u64 = 4096;
+const VOLUME_BLOCKS: u64 = 1 << 18;
+
+/// A file of a generated tree.
+#[derive(Clone, Debug)]
+struct Shape {
+    /// Blocks of each piece: how many, and whether they are written.
+    pieces: Vec<(u64, bool)>,
+    /// Blocks of the hole behind each piece of the file.
+    hole: u64,
+    /// The block of its inode.
+    inode_block: u64,
+}
+
+fn shapes() -> impl Strategy<Value = Vec<Shape>> {
+    let pieces = prop::collection::vec((1u64..80, prop::bool::weighted(0.8)), 1..5);
+    let shape = (pieces, prop_oneof![3 => Just(0u64), 1 => 1u64..20], VOLUME_BLOCKS..VOLUME_BLOCKS + 4000)
+        .prop_map(|(pieces, hole, inode_block)| Shape { pieces, hole, inode_block });
+    prop::collection::vec(shape, 2..60)
+}
+
+/// A tree of one directory. `place` returns the first block of a piece: of the file's number, of the piece's number, and
+/// of the block behind the piece before.
+fn tree(shapes: &[Shape], place: impl Fn(usize, usize, u64) -> u64) -> Vec<ToldEntry> {
+    let told = |path: RelPath, kind, inode, size_bytes, extents, block: u64| ToldEntry {
+        entry: Surveyed {
+            path,
+            kind,
+            inode,
+            links: 1,
+            size_bytes,
+            allocated_bytes: if kind == EntryKind::Directory { BLOCK } else { size_bytes },
+            modified_unix_seconds: 0,
+            born_unix_seconds: None,
+            extents,
+        },
+        metadata: vec![block * BLOCK],
+        packed_bytes: 256,
+    };
+    let mut entries = vec![told(RelPath::root(), EntryKind::Directory, 2, BLOCK, Vec::new(), VOLUME_BLOCKS)];
+    for (number, shape) in shapes.iter().enumerate() {
+        let (mut logical, mut end, mut extents) = (0, 0, Vec::new());
+        for (piece, &(blocks, is_written)) in shape.pieces.iter().enumerate() {
+            let start = place(number, piece, end);
+            let extent = Extent { logical: logical * BLOCK, physical: start * BLOCK, length: blocks * BLOCK };
+            let flags = if is_written { ExtentFlags::default() } else { ExtentFlags::UNWRITTEN };
+            extents.push(RawExtent { extent, flags });
+            logical += blocks + shape.hole;
+            end = start + blocks;
+        }
+        let path = RelPath::new(format!("{number:03}").as_bytes()).unwrap();
+        entries.push(told(path, EntryKind::File, 10 + number as u64, logical * BLOCK, extents, shape.inode_block));
+    }
+    entries
+}
+
+/// What reading the tree costs on a disk and on an SSD, with and without its metadata.
+fn costs(entries: &[ToldEntry]) -> Vec<DeviceCosts> {
+    let devices = [find_preset("hdd-7200").unwrap().clone(), find_preset("sata-ssd").unwrap().clone()];
+    let readers = [MetadataReader::of(Box::new(ToldBlocks::of(entries)), None), MetadataReader::told("a test")];
+    let read = |metadata: MetadataReader| {
+        let volume = (2 * VOLUME_BLOCKS * BLOCK, 4);
+        let mut adder = Adder::new(Space::Device, Modelled::one(&devices), 128, volume, None, metadata).unwrap();
+        entries.iter().for_each(|told| adder.add(told.entry.clone()));
+        assert_eq!(adder.contradictory, 0);
+        let (meters, _) = adder.read_fresh_copy(true).unwrap();
+        meters.iter().map(|meter| device_costs(meter, adder.has_metadata())).collect::<Vec<_>>()
+    };
+    readers.into_iter().flat_map(read).collect()
+}
+
+fn is_near(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1.0)
+}
+
+/// A place for each piece that has nothing to do with those of the others.
+fn scattered(number: usize, piece: usize) -> u64 {
+    (number as u64 * 7919 + piece as u64 * 104_729) * 400 % (VOLUME_BLOCKS - 400)
+}
+
+/// The longest that one request takes beside its transfer on the disk: a full stroke, a turn and overhead.
+const LONGEST_ACCESS_SECONDS: f64 = 0.030;
+
+#[test]
+fn joining_a_file_does_not_read_the_files_in_its_way() {
+    // One file of 32 MiB in two pieces. 400 small files are where its second piece would be if it were joined.
+    let large = Shape { pieces: vec![(16, true), (8192 - 16, true)], hole: 0, inode_block: VOLUME_BLOCKS };
+    let small = Shape { pieces: vec![(1, true)], ..large.clone() };
+    let shapes: Vec<Shape> = std::iter::once(large).chain(std::iter::repeat_n(small, 400)).collect();
+    let entries = tree(&shapes, |number, piece, _| match (number, piece) {
+        (0, 0) => 1000,
+        (0, _) => VOLUME_BLOCKS / 2,
+        _ => 1016 + number as u64 * 7919 % 8000,
+    });
+    for cost in costs(&entries) {
+        let loss = cost.loss_seconds;
+        // Joined, the way to its second piece is saved, and the ways to its first small neighbours are others.
+        assert!(loss.within_files.abs() <= 4.0 * LONGEST_ACCESS_SECONDS, "{} {loss:?}", cost.device);
+    }
+}
+
+proptest! {
+    #[test]
+    fn parts_sum_to_the_loss(shapes in shapes(), pieces_apart in 0usize..4) {
+        // Every fourth file at most is in pieces; all are far from each other.
+        let place = |number: usize, piece: usize, end: u64| match piece {
+            0 => scattered(number, 0),
+            _ if number % 4 < pieces_apart => scattered(number, piece),
+            _ => end,
+        };
+        for cost in costs(&tree(&shapes, place)) {
+            let loss = cost.loss_seconds;
+            prop_assert!(is_near(loss.total, cost.seconds.as_it_lies - cost.seconds.fresh_copy));
+            let sum = loss.within_files + loss.between_files + loss.metadata.unwrap_or(0.0);
+            prop_assert!(is_near(sum, loss.total), "{sum} and {loss:?}");
+            // Whatever files are in its way, a cut costs a few ways: its own, and those to the next neighbours.
+            let cuts: usize = shapes.iter().enumerate().map(|(number, shape)| match number % 4 < pieces_apart {
+                true => shape.pieces.len() - 1,
+                false => 0,
+            }).sum();
+            let most = cuts as f64 * 5.0 * LONGEST_ACCESS_SECONDS;
+            prop_assert!(loss.within_files.abs() <= most, "{loss:?} for {cuts} cuts");
+            if let (Some(within), Some(between)) = (cost.intrafile_share, cost.interfile_share) {
+                let shares = within + between + cost.metadata_share.unwrap_or(0.0);
+                prop_assert!((shares - 1.0).abs() < 1e-9, "{shares}");
+                prop_assert_eq!(cost.metadata_share.is_some(), cost.metadata_seconds.is_some());
+            }
+        }
+    }
+
+    #[test]
+    fn files_in_one_piece_lose_nothing_within(shapes in shapes()) {
+        // Reserved blocks and holes are in these files, and are no cuts.
+        let place = |number: usize, piece: usize, end: u64| if piece == 0 { scattered(number, 0) } else { end };
+        for cost in costs(&tree(&shapes, place)) {
+            let loss = cost.loss_seconds;
+            prop_assert_eq!(loss.within_files, 0.0);
+            if loss.metadata.is_none() {
+                prop_assert_eq!(loss.between_files, loss.total);
+            }
+        }
+    }
+
+    #[test]
+    fn files_in_order_but_in_pieces_lose_only_within(shapes in shapes()) {
+        // Each file starts where the one before would end if it were whole; the listing's order is the copy's.
+        let mut starts = vec![0u64];
+        for shape in &shapes {
+            let blocks: u64 = shape.pieces.iter().map(|(blocks, _)| blocks).sum();
+            starts.push(starts[starts.len() - 1] + blocks);
+        }
+        let whole = costs(&tree(&shapes, |number, piece, end| if piece == 0 { starts[number] } else { end }));
+        let cut = costs(&tree(&shapes, |number, piece, _| match piece {
+            0 => starts[number],
+            _ => VOLUME_BLOCKS / 2 + scattered(number, piece) / 4,
+        }));
+        // Between two files metadata would be read, and what the drive read ahead behind the first is forgotten in the cut
+        // tree: so without metadata only.
+        let pairs = whole.iter().zip(&cut).filter(|(whole, _)| whole.metadata_seconds.is_none());
+        for (whole, cut) in pairs {
+            // What joining saves is the whole difference between the two trees; nothing else changes.
+            prop_assert!(is_near(cut.loss_seconds.total - whole.loss_seconds.total, cut.loss_seconds.within_files));
+            prop_assert!(is_near(cut.loss_seconds.between_files, whole.loss_seconds.between_files));
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The load of the machine, from the proc file system. A kernel without one of the files leaves its figures out.
+
+use std::{collections::BTreeMap, fs};
+
+use super::rusage::collect_process_times;
+use crate::score::{LoadSample, ProcessorTimes};
+
+/// What the kernel reports now. Cost: four small files, and one for each process of the machine.
+pub fn collect_load() -> LoadSample {
+    let pressure = |what: &str| parse_pressure(&fs::read_to_string(format!("/proc/pressure/{what}")).ok()?);
+    let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
+    LoadSample {
+        load_average: fs::read_to_string("/proc/loadavg").ok().as_deref().and_then(parse_load_average),
+        cpu_pressure_seconds: pressure("cpu"),
+        io_pressure_seconds: pressure("io"),
+        memory_pressure_seconds: pressure("memory"),
+        processors: fs::read_to_string("/proc/stat").ok().and_then(|text| parse_processors(&text, ticks_per_second)),
+        own_user_seconds: collect_process_times().user_seconds + collect_descendants_ticks() as f64 / ticks_per_second,
+    }
+}
+
+/// The first number of `/proc/loadavg`.
+fn parse_load_average(text: &str) -> Option<f64> {
+    text.split_whitespace().next()?.parse().ok().filter(|average: &f64| average.is_finite())
+}
+
+/// Seconds of a line such as `some avg10=12.34 avg60=… total=123`, whose total is in microseconds.
+fn parse_pressure(text: &str) -> Option<f64> {
+    let line = text.lines().find(|line| line.starts_with("some "))?;
+    let total: u64 = line.split_whitespace().find_map(|word| word.strip_prefix("total="))?.parse().ok()?;
+    Some(total as f64 / 1e6)
+}
+
+/// Times of a line such as `cpu user nice system idle iowait irq softirq steal …`, in ticks.
+fn parse_processors(text: &str, ticks_per_second: f64) -> Option<ProcessorTimes> {
+    let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let ticks: Vec<u64> = line.split_whitespace().take(8).map_while(|time| time.parse().ok()).collect();
+    let [user, nice, system, _idle, _iowait, irq, softirq, steal] = ticks[..] else { return None };
+    let is_processor = |line: &&str| {
+        line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
+    };
+    let seconds = |ticks: u64| ticks as f64 / ticks_per_second;
+    Some(ProcessorTimes {
+        count: text.lines().filter(is_processor).count() as u64,
+        user_seconds: seconds(user + nice),
+        kernel_seconds: seconds(system + irq + softirq),
+        steal_seconds: seconds(steal),
+    })
+}
+
+/// A process, as far as it matters here.
+struct Process {
+    parent: u32,
+    /// In user mode, of it and of its children that ended.
+    user_ticks: u64,
+}
+
+/// Time in user mode of all descendants of this process that run now: servers of disks and of file systems. Children
+/// that ended are in the accounting of this process.
+fn collect_descendants_ticks() -> u64 {
+    let Ok(entries) = fs::read_dir("/proc") else { return 0 };
+    let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    // A process that ends meanwhile has no file any more.
+    let read = |id: u32| parse_process(&fs::read_to_string(format!("/proc/{id}/stat")).ok()?);
+    let processes = ids.filter_map(|id| Some((id, read(id)?))).collect();
+    sum_descendants(std::process::id(), &processes)
+}
+
+fn sum_descendants(root: u32, processes: &BTreeMap<u32, Process>) -> u64 {
+    let is_descendant = |id: u32| {
+        // Ids are reused while the files are read, so that a cycle is possible: no chain is longer than all of them.
+        let chain = std::iter::successors(Some(id), |id| processes.get(id).map(|process| process.parent));
+        chain.skip(1).take(processes.len()).any(|id| id == root)
+    };
+    let descendants = processes.iter().filter(|(id, _)| is_descendant(**id));
+    descendants.map(|(_, process)| process.user_ticks).sum()
+}
+
+/// Of `/proc/PID/stat`: its name, in parentheses, may hold anything.
+fn parse_process(text: &str) -> Option<Process> {
+    let (_, rest) = text.rsplit_once(')')?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    // Field 3 of proc_pid_stat(5) comes first here.
+    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+    Some(Process { parent: u32::try_from(field(4)?).ok()?, user_ticks: field(14)? + field(16)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_the_kernel_are_parsed_and_broken_ones_are_none() {
+        assert_eq!(parse_load_average("2.57 2.00 1.10 3/107 20625\n"), Some(2.57));
+        assert_eq!(parse_load_average("nan"), None);
+        let pressure = "some avg10=1.00 avg60=1.00 avg300=0.50 total=1500000\nfull avg10=90.00 total=7\n";
+        assert_eq!(parse_pressure(pressure), Some(1.5));
+        assert_eq!(parse_pressure("full avg10=90.00 total=7\n"), None);
+        let stat = "cpu  1000 20 300 40 50 60 70 80 90 0\ncpu0 1 2\ncpu1 1 2\nintr 5\ncpufreq 1\n";
+        let times = parse_processors(stat, 100.0).unwrap();
+        assert_eq!((times.count, times.user_seconds, times.kernel_seconds, times.steal_seconds), (2, 10.2, 4.3, 0.8));
+        assert_eq!(parse_processors("cpu  1 2 3\n", 100.0), None);
+    }
+
+    #[test]
+    fn descendants_are_summed_and_others_are_not() {
+        let stat = |name: &str, parent| format!("7 ({name}) S {parent} 1 1 0 -1 0 1 2 3 4 30 5 40 6 20 0 1 0 99 1 1");
+        let process = |parent| parse_process(&stat("a) b (", parent)).unwrap();
+        assert_eq!((process(3).parent, process(3).user_ticks), (3, 70));
+        assert!(parse_process("7 (cut").is_none());
+        // 10 is ours; 11 its child, 12 its grandchild; 13 is a stranger's; 14 and 15 are each other's.
+        let parents = [(10, 1), (11, 10), (12, 11), (13, 1), (14, 15), (15, 14)];
+        let processes: BTreeMap<u32, Process> = parents.map(|(id, parent)| (id, process(parent))).into();
+        assert_eq!(sum_descendants(10, &processes), 140);
+    }
+
+    #[test]
+    fn this_machine_reports_processors_and_own_time() {
+        let before = collect_load();
+        let mut number = 1u64;
+        while collect_process_times().user_seconds < before.own_user_seconds + 0.05 {
+            number = std::hint::black_box(number.wrapping_mul(3));
+        }
+        let after = collect_load();
+        assert!(after.processors.is_some_and(|times| times.count > 0 && times.user_seconds > 0.0));
+        assert!(after.own_user_seconds >= before.own_user_seconds + 0.05);
+    }
+}

@@ -1,0 +1,269 @@
+//! Disturbance: how much other work the machine did while something was measured, and whether it was too much.
+//!
+//! The judgement counts only what the measuring program cannot have caused itself. Its own threads, its disk and
+//! file system servers, and the kernel threads that work for it must not make its own measurement a disturbed one:
+//! - Other processes: time in user mode of the whole machine, less that of the own processes. No kernel thread has
+//!   time in user mode. Time in the kernel is left out, because nothing says for whom the kernel works.
+//! - Waiting for a processor (pressure stall information, `some`): a task waits only while all processors are busy.
+//!   The own processes and the whole kernel can keep N processors busy for at most their time divided by N. Only
+//!   what exceeds this counts.
+//! - Steal: time in which the hypervisor ran something else while this machine had work.
+//! - Waiting for memory: it is slow whoever caused it.
+//!
+//! The load average (a mean over a minute, the own threads included) and the waiting for drives (which the test itself
+//! causes) are recorded and not judged.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What the kernel reports of the whole machine, as sums since it started. Figures that it does not report are none.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LoadSample {
+    /// Mean number of tasks that ran, waited to run, or waited for a drive in the last minute.
+    pub load_average: Option<f64>,
+    /// Time in which some task waited for a processor, seconds.
+    pub cpu_pressure_seconds: Option<f64>,
+    /// Time in which some task waited for a drive, seconds.
+    pub io_pressure_seconds: Option<f64>,
+    /// Time in which some task waited for memory, seconds.
+    pub memory_pressure_seconds: Option<f64>,
+    /// Time of all processors.
+    pub processors: Option<ProcessorTimes>,
+    /// Time in user mode of this process and all its descendants, seconds.
+    pub own_user_seconds: f64,
+}
+
+/// Time of all processors together, seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ProcessorTimes {
+    /// Processors that are online.
+    pub count: u64,
+    /// In user mode, of all processes.
+    pub user_seconds: f64,
+    /// In the kernel, interrupts included.
+    pub kernel_seconds: f64,
+    /// The hypervisor ran something else while a processor had work.
+    pub steal_seconds: f64,
+}
+
+/// What the machine did during one measurement. Figures that are not known are NaN.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Load {
+    /// How long it took, seconds.
+    pub wall_seconds: f64,
+    /// Load average of the last minute, at the end.
+    pub load_average: f64,
+    /// Time in which some task waited for a processor, seconds.
+    pub cpu_pressure_seconds: f64,
+    /// Time in which some task waited for a drive, seconds.
+    pub io_pressure_seconds: f64,
+    /// Time in which some task waited for memory, seconds.
+    pub memory_pressure_seconds: f64,
+    /// Steal time of all processors, seconds.
+    pub steal_seconds: f64,
+    /// Time in user mode of this process and all its descendants, seconds.
+    pub own_user_seconds: f64,
+    /// Time in user mode of all other processes, seconds.
+    pub other_user_seconds: f64,
+    /// Time of all processors in the kernel, whoever it worked for, seconds.
+    pub kernel_seconds: f64,
+    /// Processors that are online; 0 if that is not known.
+    pub processors: u64,
+}
+
+/// Other processes may use this share of the time of all processors.
+pub const OTHERS_LIMIT: f64 = 0.20;
+/// Tasks may wait for a processor for this share of the time, beyond what the own work explains.
+pub const CPU_WAIT_LIMIT: f64 = 0.10;
+/// The hypervisor may take this share of the time of one processor.
+pub const STEAL_LIMIT: f64 = 0.05;
+/// Tasks may wait for memory for this share of the time.
+pub const MEMORY_WAIT_LIMIT: f64 = 0.05;
+/// Less than this is no disturbance whatever its share: the kernel counts in steps of up to 10 ms for each processor.
+pub const LEAST_SECONDS: f64 = 0.05;
+
+/// One way in which a measurement was disturbed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Disturbance {
+    /// What disturbed it.
+    pub cause: Cause,
+    /// How much, as a share of the time.
+    pub share: f64,
+}
+
+/// What disturbs a measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// Other processes ran.
+    OtherProcesses,
+    /// Tasks waited for a processor.
+    CpuWait,
+    /// The hypervisor ran something else.
+    Steal,
+    /// Tasks waited for memory.
+    MemoryWait,
+}
+
+impl fmt::Display for Disturbance {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let percent = self.share * 100.0;
+        match self.cause {
+            Cause::OtherProcesses => write!(f, "other processes used {percent:.0}% of all processors"),
+            Cause::CpuWait => write!(f, "tasks waited for a processor {percent:.0}% of the time"),
+            Cause::Steal => write!(f, "the hypervisor took {percent:.0}% of a processor"),
+            Cause::MemoryWait => write!(f, "tasks waited for memory {percent:.0}% of the time"),
+        }
+    }
+}
+
+impl Load {
+    /// The load between two samples that are `wall_seconds` apart.
+    pub fn between(before: &LoadSample, after: &LoadSample, wall_seconds: f64) -> Self {
+        let since = |before: Option<f64>, after: Option<f64>| {
+            before.zip(after).map_or(f64::NAN, |(before, after)| (after - before).max(0.0))
+        };
+        let times = |figure: fn(&ProcessorTimes) -> f64| {
+            since(before.processors.as_ref().map(figure), after.processors.as_ref().map(figure))
+        };
+        let own_user_seconds = (after.own_user_seconds - before.own_user_seconds).max(0.0);
+        let user_seconds = times(|times| times.user_seconds);
+        Self {
+            wall_seconds,
+            load_average: after.load_average.unwrap_or(f64::NAN),
+            cpu_pressure_seconds: since(before.cpu_pressure_seconds, after.cpu_pressure_seconds),
+            io_pressure_seconds: since(before.io_pressure_seconds, after.io_pressure_seconds),
+            memory_pressure_seconds: since(before.memory_pressure_seconds, after.memory_pressure_seconds),
+            steal_seconds: times(|times| times.steal_seconds),
+            own_user_seconds,
+            // `max` would turn an unknown time into none.
+            other_user_seconds: if user_seconds < own_user_seconds { 0.0 } else { user_seconds - own_user_seconds },
+            kernel_seconds: times(|times| times.kernel_seconds),
+            processors: after.processors.map_or(0, |times| times.count),
+        }
+    }
+
+    /// In which ways the measurement was disturbed beyond the limits. A figure that is not known disturbs nothing.
+    pub fn disturbances(&self) -> Vec<Disturbance> {
+        let (wall, processors) = (self.wall_seconds, self.processors as f64);
+        let explained = (self.own_user_seconds + self.kernel_seconds) / processors;
+        let waited = if explained.is_nan() { f64::NAN } else { self.cpu_pressure_seconds - explained };
+        [
+            (Cause::OtherProcesses, self.other_user_seconds, wall * processors, OTHERS_LIMIT),
+            (Cause::CpuWait, waited, wall, CPU_WAIT_LIMIT),
+            (Cause::Steal, self.steal_seconds, wall, STEAL_LIMIT),
+            (Cause::MemoryWait, self.memory_pressure_seconds, wall, MEMORY_WAIT_LIMIT),
+        ]
+        .into_iter()
+        .filter(|(_, seconds, of, limit)| *seconds >= LEAST_SECONDS && *seconds > of * limit)
+        .map(|(cause, seconds, of, _)| Disturbance { cause, share: seconds / of })
+        .collect()
+    }
+
+    /// The same in words, for records; empty if nothing disturbed the measurement.
+    pub fn describe_disturbances(&self) -> String {
+        self.disturbances().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten seconds on four processors, in which only the own process ran.
+    const QUIET: Load = Load {
+        wall_seconds: 10.0,
+        load_average: 1.0,
+        cpu_pressure_seconds: 0.1,
+        io_pressure_seconds: 9.5,
+        memory_pressure_seconds: 0.0,
+        steal_seconds: 0.0,
+        own_user_seconds: 3.0,
+        other_user_seconds: 0.3,
+        kernel_seconds: 5.0,
+        processors: 4,
+    };
+
+    fn causes(load: Load) -> Vec<Cause> {
+        load.disturbances().into_iter().map(|found| found.cause).collect()
+    }
+
+    #[test]
+    fn each_cause_counts_beyond_its_limit_only() {
+        assert_eq!(causes(QUIET), []);
+        for (load, cause) in [
+            (Load { other_user_seconds: 8.1, ..QUIET }, Cause::OtherProcesses),
+            (Load { cpu_pressure_seconds: 3.1, ..QUIET }, Cause::CpuWait),
+            (Load { steal_seconds: 0.51, ..QUIET }, Cause::Steal),
+            (Load { memory_pressure_seconds: 0.51, ..QUIET }, Cause::MemoryWait),
+        ] {
+            assert_eq!(causes(load), [cause]);
+        }
+        for load in [
+            Load { other_user_seconds: 7.9, ..QUIET },
+            Load { cpu_pressure_seconds: 2.9, ..QUIET },
+            Load { steal_seconds: 0.49, ..QUIET },
+            Load { memory_pressure_seconds: 0.49, ..QUIET },
+        ] {
+            assert_eq!(causes(load), [], "{load:?}");
+        }
+    }
+
+    #[test]
+    fn own_work_on_all_processors_disturbs_nothing() {
+        // Its threads and its servers fill all four processors and wait for one another all the time.
+        let load = Load { own_user_seconds: 25.0, kernel_seconds: 15.0, cpu_pressure_seconds: 10.0, ..QUIET };
+        assert_eq!(causes(load), []);
+        // The same waiting with half of the own work is of others.
+        let load = Load { own_user_seconds: 15.0, kernel_seconds: 5.0, ..load };
+        assert_eq!(causes(load), [Cause::CpuWait]);
+    }
+
+    #[test]
+    fn waiting_for_drives_and_the_load_average_are_not_judged() {
+        assert_eq!(causes(Load { io_pressure_seconds: 10.0, load_average: 99.0, ..QUIET }), []);
+    }
+
+    #[test]
+    fn steps_of_the_kernel_s_counting_disturb_nothing() {
+        // 20 ms of a test of 30 ms: two steps of 10 ms.
+        let load = Load { wall_seconds: 0.03, steal_seconds: 0.02, other_user_seconds: 0.04, ..QUIET };
+        assert_eq!(causes(Load { cpu_pressure_seconds: 0.01, own_user_seconds: 0.0, kernel_seconds: 0.0, ..load }), []);
+    }
+
+    #[test]
+    fn unknown_figures_disturb_nothing() {
+        let nothing = LoadSample::default();
+        let load = Load::between(&nothing, &nothing, 1.0);
+        assert!(load.steal_seconds.is_nan() && load.other_user_seconds.is_nan() && load.cpu_pressure_seconds.is_nan());
+        assert_eq!(causes(load), []);
+        // Pressure alone says nothing: how much of it the own work explains is not known.
+        let pressed = LoadSample { cpu_pressure_seconds: Some(0.0), ..nothing };
+        let later = LoadSample { cpu_pressure_seconds: Some(1.0), ..nothing };
+        assert_eq!(causes(Load::between(&pressed, &later, 1.0)), []);
+    }
+
+    #[test]
+    fn samples_are_subtracted_and_counters_that_go_back_are_none() {
+        let sample = |user, own| LoadSample {
+            load_average: Some(2.5),
+            io_pressure_seconds: Some(user),
+            processors: Some(ProcessorTimes { count: 2, user_seconds: user, ..ProcessorTimes::default() }),
+            own_user_seconds: own,
+            ..LoadSample::default()
+        };
+        let load = Load::between(&sample(100.0, 10.0), &sample(104.0, 11.0), 4.0);
+        assert_eq!((load.other_user_seconds, load.own_user_seconds, load.io_pressure_seconds), (3.0, 1.0, 4.0));
+        assert_eq!((load.load_average, load.processors), (2.5, 2));
+        let back = Load::between(&sample(104.0, 10.0), &sample(100.0, 11.0), 4.0);
+        assert_eq!((back.other_user_seconds, back.io_pressure_seconds), (0.0, 0.0));
+        assert_eq!(load.describe_disturbances(), "other processes used 38% of all processors");
+        assert_eq!(QUIET.describe_disturbances(), "");
+        let two = Load { steal_seconds: 1.0, memory_pressure_seconds: 2.0, ..QUIET };
+        assert_eq!(
+            two.describe_disturbances(),
+            "the hypervisor took 10% of a processor; tasks waited for memory 20% of the time"
+        );
+    }
+}

@@ -1,0 +1,83 @@
+//! Measures that are stopped: at once, wherever the signal comes, and without figures.
+
+use std::{
+    fs,
+    path::Path,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use senesce_core::{ManualClock, Stop};
+use senesce_probe::{
+    Error,
+    collect::{GrepOptions, Order, collect_gnu_grep, collect_grep, collect_tree_extents},
+};
+
+/// Threads of the measures that have some.
+const THREADS: usize = 3;
+
+/// A tree with directories, small files and one that takes many reads.
+fn make_tree(root: &Path) {
+    for directory in 0..4 {
+        let path = root.join(format!("d{directory}"));
+        fs::create_dir(&path).unwrap();
+        (0..10).for_each(|file| fs::write(path.join(format!("f{file}")), "text").unwrap());
+    }
+    fs::write(root.join("large"), vec![7; 2 << 20]).unwrap();
+}
+
+/// Calls `measure` with a signal that comes at its first question, its second, and so on, until it ends before the signal.
+/// Returns the number of questions of the measure that ended. After the signal no thread asks twice.
+fn stop_everywhere<T>(mut measure: impl FnMut(Stop<'_>) -> Result<T, Error>) -> u64 {
+    for at in 1.. {
+        let asked = AtomicU64::new(0);
+        let result = measure(&|| asked.fetch_add(1, Ordering::SeqCst) + 1 >= at);
+        let asked = asked.into_inner();
+        if asked < at {
+            return asked;
+        }
+        assert!(matches!(result, Err(Error::Stopped { .. })), "stopped at question {at}");
+        // Each thread, the one that gathers their answers, and the caller.
+        assert!(asked - at <= THREADS as u64 + 2, "{} questions after the signal", asked - at);
+    }
+    unreachable!()
+}
+
+#[test]
+fn a_grep_test_stops_before_its_next_read() {
+    let directory = tempfile::tempdir().unwrap();
+    make_tree(directory.path());
+    let options = GrepOptions { order: Order::Readdir, pattern: b"nowhere".to_vec() };
+    let clock = ManualClock::default();
+    let asked = stop_everywhere(|stop| collect_grep(directory.path(), &options, &clock, stop));
+    // 45 entries, 41 ends of files, and 16 or more reads of the large file.
+    assert!(asked >= 45 + 41 + 16, "{asked}");
+}
+
+#[test]
+fn a_map_of_extents_stops_before_its_next_file() {
+    let directory = tempfile::tempdir().unwrap();
+    make_tree(directory.path());
+    let mut visited = 0;
+    let asked = stop_everywhere(|stop| {
+        // A file system may refuse to map files: then no measure ends before its signal with a map, but with an error.
+        let mapped = collect_tree_extents(directory.path(), THREADS, stop, &mut |_| visited += 1);
+        match mapped {
+            Err(Error::NotSupported { .. }) => Ok(()),
+            other => other.map(|_| ()),
+        }
+    });
+    assert!(asked >= 45 + 41, "{asked}");
+    assert_eq!(visited % 41, 0, "a batch of files is handed over whole or not at all");
+}
+
+#[test]
+fn gnu_grep_is_killed() {
+    let directory = tempfile::tempdir().unwrap();
+    // grep waits for a writer that never comes.
+    let status = std::process::Command::new("mkfifo").arg(directory.path().join("pipe")).status().unwrap();
+    assert!(status.success());
+    let asked = AtomicU64::new(0);
+    let stop = || asked.fetch_add(1, Ordering::SeqCst) >= 2;
+    let error = collect_gnu_grep(&directory.path().join("pipe"), b"abc", &ManualClock::default(), &stop).unwrap_err();
+    assert!(matches!(error, Error::Stopped { .. }), "{error}");
+}
