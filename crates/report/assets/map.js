@@ -101,6 +101,8 @@
       return part;
     }));
   };
+  // Characters of names that control or reverse the text are shown as escapes.
+  const printable = (text) => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => `\\u{${character.codePointAt(0).toString(16)}}`);
   const describe = (index) => {
     const from = index * cellBytes;
     if (from >= data.volume_bytes && !used[index]) return "beyond the volume's end";
@@ -108,7 +110,7 @@
     const file = files.get(owner[index]);
     if (file) {
       const directory = data.map_directories[file.directory];
-      lines.push(`${directory ? directory + "/" : ""}${file.name || "(directory)"}`, `${size(file.size_bytes)} in ${file.extents} extent${file.extents === 1 ? "" : "s"}, modified ${date(modified[index])}`);
+      lines.push(printable(`${directory ? directory + "/" : ""}${file.name || "(directory)"}`), `${size(file.size_bytes)} in ${file.extents} extent${file.extents === 1 ? "" : "s"}, modified ${date(modified[index])}`);
     }
     const parts = [`${size(used[index])} of files${used[index] ? ` in ${extents[index]} extent${extents[index] === 1 ? "" : "s"}` : ""}`];
     const rest = Math.min(cellBytes, data.volume_bytes - from) - used[index] - free[index];

@@ -17,6 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         store.append_cell(&CellResults {
             cell: cell.clone(),
             grep: results.grep.iter().filter(|row| row.key == cell.key).cloned().collect(),
+            load: results.load.iter().filter(|row| row.key == cell.key).cloned().collect(),
             layout: results.layout.iter().find(|row| row.key == cell.key).cloned(),
             modelled: results.modelled.iter().filter(|row| row.key == cell.key).cloned().collect(),
             trace: results.trace.iter().filter(|row| row.key == cell.key).cloned().collect(),

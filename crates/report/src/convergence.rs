@@ -108,6 +108,7 @@ fn panel(model: &Model, kind: &Kind, arm: &str, checkpoints: &BTreeMap<u64, BTre
         x: x_axis(model),
         y,
         reference,
+        noise: None,
     };
     Panel { label: format!("Convergence ({}), {arm}", kind.label), svg: drawn.draw() }
 }

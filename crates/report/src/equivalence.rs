@@ -6,7 +6,8 @@ use senesce_store::{CellKey, Results, Role};
 
 /// A native arm, and the git arm it is held against, at their last common checkpoint.
 ///
-/// Out: a text table for each pair: grep bytes, extents per file, layout score with their differences in percent, whether
+/// Out: a text table for each pair: grep bytes, extents per file, modelled cost, layout
+/// score and bytes written with their ratios, whether
 /// the work trees are equal, and wall time of the steps with the ratio. Says so when there is no pair.
 pub fn equivalence_table(results: &Results) -> String {
     let mut text = String::new();
@@ -45,13 +46,13 @@ fn write_pair(text: &mut String, results: &Results, native: &CellKey, git: &str)
         .collect();
     let same = trees.len() == 2 && trees[0] == trees[1];
     let _ = writeln!(text, "{} against {git} after {} pulls", native.arm, native.pulls);
-    let _ = writeln!(text, "  {:<22}{:>14}{:>14}{:>12}", "", "native", "git", "native/git");
-    let _ = writeln!(text, "  work trees equal      {}", if same { "yes" } else { "NO" });
+    let _ = writeln!(text, "  {:<30}{:>14}{:>14}{:>12}", "", "native", "git", "native/git");
+    let _ = writeln!(text, "  {:<30}{:>14}", "work trees equal", if same { "yes" } else { "NO" });
     let grep = |arm: &str| results.grep.iter().find(|row| here(&row.key, arm));
     let layout = |arm: &str| results.layout.iter().find(|row| here(&row.key, arm));
     let mut row = |name: &str, a: Option<f64>, b: Option<f64>, digits: usize| {
         if let (Some(a), Some(b)) = (a, b) {
-            let _ = writeln!(text, "  {name:<22}{a:>14.digits$}{b:>14.digits$}{:>12.3}", a / b);
+            let _ = writeln!(text, "  {name:<30}{a:>14.digits$}{b:>14.digits$}{:>12.3}", a / b);
         }
     };
     let of = |arm: &str| (grep(arm), layout(arm));
@@ -60,6 +61,20 @@ fn write_pair(text: &mut String, results: &Results, native: &CellKey, git: &str)
     row("grep files", native_grep.map(|g| g.files as f64), git_grep.map(|g| g.files as f64), 0);
     row("grep cost, s/GiB", native_grep.map(|g| g.seconds_per_gib), git_grep.map(|g| g.seconds_per_gib), 2);
     row("extents per file", native_layout.map(|l| l.extents_per_file), git_layout.map(|l| l.extents_per_file), 4);
+    let mut devices: Vec<&str> = results
+        .modelled
+        .iter()
+        .filter(|row| here(&row.key, &native.arm) && row.method == "extents")
+        .map(|row| row.device.as_str())
+        .collect();
+    devices.dedup();
+    for device in devices {
+        let modelled = |arm: &str| {
+            let mut rows = results.modelled.iter().filter(|row| here(&row.key, arm) && row.method == "extents");
+            rows.find(|row| row.device == device).map(|row| row.seconds_per_gib)
+        };
+        row(&format!("{}, s/GiB", device), modelled(&native.arm), modelled(git), 2);
+    }
     row("layout score", native_layout.map(|l| l.layout_score), git_layout.map(|l| l.layout_score), 4);
     let wall = |arm: &str| -> Option<f64> {
         // The first checkpoint's row holds the clone; the pulls are what is compared.
@@ -67,5 +82,12 @@ fn write_pair(text: &mut String, results: &Results, native: &CellKey, git: &str)
         let pulls = rows.filter(|row| row.key.pulls > 0 && row.key.pulls <= native.pulls);
         Some(pulls.map(|row| row.wall_seconds).sum::<f64>()).filter(|sum| *sum > 0.0)
     };
+    let written = |arm: &str| -> Option<f64> {
+        let rows = results.aging.iter().filter(|row| row.key.arm == arm && row.key.role == native.role);
+        let upto = rows.filter(|row| row.key.pulls <= native.pulls);
+        let sum: Option<u64> = upto.map(|row| row.device_written_bytes).sum();
+        sum.map(|bytes| bytes as f64 / (1 << 20) as f64)
+    };
+    row("written to device, MiB", written(&native.arm), written(git), 1);
     row("wall time of pulls, s", wall(&native.arm), wall(git), 2);
 }

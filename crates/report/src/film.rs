@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use senesce_core::Printable;
 use senesce_store::{CellKey, MapRow};
 use serde_json::json;
 
 use crate::chart::PLACE_COLOURS;
+use crate::format::page_json;
 use crate::model::Model;
 
 /// A cell of metadata alone.
@@ -32,11 +34,12 @@ pub(crate) fn film(model: &Model) -> String {
     let volumes: Vec<_> = films.into_iter().map(volume).collect();
     match volumes.is_empty() {
         true => String::new(),
-        false => json!({
-            "unit": model.unit, "side": side, "colours": PLACE_COLOURS, "paths": paths.shared(), "volumes": volumes,
-        })
-        .to_string()
-        .replace('<', "\\u003c"),
+        false => page_json(
+            &json!({
+                "unit": model.unit, "side": side, "colours": PLACE_COLOURS, "paths": paths.shared(), "volumes": volumes,
+            })
+            .to_string(),
+        ),
     }
 }
 
@@ -63,9 +66,11 @@ impl<'a> Paths<'a> {
 
     /// How many letters (of UTF-16, as scripts count) each shares with the one before, and the rest.
     fn shared(&self) -> Vec<serde_json::Value> {
-        let mut before = "";
+        let mut before = String::new();
         let mut list = Vec::with_capacity(2 * self.0.len());
         for path in &self.0 {
+            // The script shows them as they are.
+            let path = Printable::new(*path).to_string();
             let alike = path.chars().zip(before.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a);
             let (bytes, letters) = alike
                 .fold((0, 0), |(bytes, letters), letter| (bytes + letter.len_utf8(), letters + letter.len_utf16()));

@@ -1,5 +1,7 @@
 //! Numbers and units as people read them.
 
+use senesce_core::{Printable, TerminalFilter};
+
 /// Three significant digits, no needless zeros, thousands apart: `0.0123`, `1.85`, `12,300`.
 pub(crate) fn number(value: f64) -> String {
     if !value.is_finite() {
@@ -59,8 +61,12 @@ pub(crate) fn bytes(value: f64) -> String {
     format!("{} {}", number(value), units[unit])
 }
 
-/// Text for element content and attribute values.
+/// Text for element content and attribute values of pages and figures.
+///
+/// Characters that XML forbids, or that mislead a reader, become visible escapes: no text can make
+/// a figure or a page fail.
 pub(crate) fn escape(text: &str) -> String {
+    let text = Printable::lines(text).to_string();
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -73,6 +79,17 @@ pub(crate) fn escape(text: &str) -> String {
         }
     }
     escaped
+}
+
+/// A JSON document that can stand in a script element of a page, with its exact value.
+///
+/// Its texts cannot end the element, and have no characters that mislead a reader of the source.
+pub(crate) fn page_json(document: &str) -> String {
+    let mut page = Vec::with_capacity(document.len());
+    let mut filter = TerminalFilter::new();
+    filter.filter(document.as_bytes(), &mut page);
+    filter.finish(&mut page);
+    String::from_utf8(page).expect("the filter writes UTF-8").replace('<', "\\u003c")
 }
 
 #[cfg(test)]
@@ -98,5 +115,6 @@ mod tests {
         assert_eq!(bytes(1536.0), "1.5 KiB");
         assert_eq!(bytes(3.0 * 1024.0 * 1024.0), "3 MiB");
         assert_eq!(escape("<a b=\"c\">&'"), "&lt;a b=&quot;c&quot;&gt;&amp;&#39;");
+        assert_eq!(escape("a\0\u{1b}<\n\t\u{fffe}\u{202e}"), "a\\x00\\x1b&lt;\n\t\\u{fffe}\\u{202e}");
     }
 }

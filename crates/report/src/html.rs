@@ -8,12 +8,16 @@ use senesce_store::{Results, Role};
 use crate::Error;
 use crate::chart::{CLASS_NAMES, PANEL_HEIGHT, PANEL_WIDTH};
 use crate::film::film;
-use crate::format::{count, escape, figure};
+use crate::format::{count, escape, figure, page_json};
+use crate::headline::{headline, is_all_noise};
 use crate::model::Model;
 use crate::page::render_page;
 use crate::panels::{Figure, Legend, Panel, arm_class, figures};
-use crate::summary;
-use crate::verdict::{verdicts, warnings};
+use crate::summary::{self, Cell};
+use crate::warnings::warnings;
+
+/// Figures of measured reading, which are folded if noise hides all of it.
+const MEASURED: [&str; 2] = ["grep-cost", "slowdown"];
 
 /// How the report is to be.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +33,10 @@ pub struct ReportOptions {
 /// In: the results of a run. Out: the page; the same for the same input. Cost: linear in the rows.
 pub fn render_report(results: &Results, options: &ReportOptions) -> Result<String, Error> {
     let model = Model::compute(results);
-    let figures: Vec<Value> = figures(&model).iter().map(figure_value).collect();
+    let is_noise = is_all_noise(&model);
+    let is_folded = |figure: &Figure| is_noise && MEASURED.contains(&figure.name.as_str());
+    let figures = figures(&model);
+    let figures: Vec<Value> = figures.iter().map(|figure| figure_value(figure, is_folded(figure))).collect();
     let run = &results.run;
     let title = options.title.clone().unwrap_or_else(|| run.run_name.clone());
     let valid = results.cells.iter().filter(|cell| cell.valid).count();
@@ -49,12 +56,12 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
         valid => valid,
         style => style(),
         script => include_str!("../assets/report.js"),
-        verdicts => verdicts(&model),
+        headline => headline(&model),
         warnings => warnings(&model),
         heads => summary::heads(&model).map(str::to_owned),
         unit => model.unit.as_str(),
         note => summary::note(&model),
-        rows => summary::rows(&model),
+        rows => summary::rows(&model).iter().map(|row| row.iter().map(cell_value).collect()).collect::<Vec<Vec<_>>>(),
         figures => figures,
         sizes => CLASS_NAMES,
         spreads => spreads(&model),
@@ -77,7 +84,7 @@ pub(crate) fn style() -> String {
     themes + include_str!("../assets/chart.css") + include_str!("../assets/page.css")
 }
 
-fn figure_value(figure: &Figure) -> Value {
+fn figure_value(figure: &Figure, is_folded: bool) -> Value {
     let panels = |panels: &[Panel]| -> Vec<String> { panels.iter().map(page_svg).collect() };
     let variants = figure.variants.iter().map(|(variant, drawn)| {
         context! { name => variant.name(), label => variant.label(), panels => panels(drawn) }
@@ -93,12 +100,17 @@ fn figure_value(figure: &Figure) -> Value {
         name => figure.name.as_str(),
         title => figure.title.as_str(),
         caption => figure.caption.as_str(),
+        folded => is_folded,
         arms => arms.collect::<Vec<_>>(),
         roles => roles.collect::<Vec<_>>(),
         sizes => figure.legend == Legend::Sizes,
         four => figure.variants.iter().any(|(_, panels)| panels.len() == 4),
         variants => variants.collect::<Vec<_>>(),
     }
+}
+
+fn cell_value(cell: &Cell) -> Value {
+    context! { text => cell.text.as_str(), class => cell.class }
 }
 
 fn page_svg(panel: &Panel) -> String {
@@ -109,8 +121,9 @@ fn page_svg(panel: &Panel) -> String {
     )
 }
 
-/// Every grep cost with its spread: arm, volume, pulls, method, n, median, its 95% interval, min, max, outliers.
-fn spreads(model: &Model) -> Vec<[String; 10]> {
+/// Every grep cost with its spread: arm, volume, pulls, method, n, median, its 95% interval, min, max, outliers, and what
+/// disturbed it.
+fn spreads(model: &Model) -> Vec<[String; 11]> {
     let mut rows = Vec::new();
     for ((scanner, order, cache), lines) in &model.grep {
         for ((arm, role), line) in lines {
@@ -129,6 +142,9 @@ fn spreads(model: &Model) -> Vec<[String; 10]> {
                     figure(spread.min),
                     figure(spread.max),
                     spread.outliers.iter().map(|outlier| figure(*outlier)).collect::<Vec<_>>().join(", "),
+                    model.disturbed.get(&(arm.clone(), *role, *pulls)).map_or_else(String::new, |cell| {
+                        format!("{} of {}: {}", cell.disturbed, cell.repetitions, cell.reason)
+                    }),
                 ]);
             }
         }
@@ -158,5 +174,5 @@ fn circumstances(results: &Results) -> Vec<(String, Vec<(String, String)>)> {
 fn embedded(results: &Results) -> String {
     let results = Results { maps: Vec::new(), steps: Vec::new(), ..results.clone() };
     let json = serde_json::to_string(&results).expect("rows are plain structures with text keys");
-    json.replace('<', "\\u003c")
+    page_json(&json)
 }

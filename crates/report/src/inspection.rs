@@ -1,13 +1,13 @@
 //! The page of an inspection: verdict, map, modelled costs, losers, layout, free space.
 //!
-//! In goes the inspection as JSON (`senesce-inspect/1`), so that this room need not know who inspects.
+//! In goes the inspection as JSON (`senesce-inspect/2`), so that this room need not know who inspects.
 
 use minijinja::{Value, context};
 use serde_json::Value as Json;
 
 use crate::{
     Error,
-    format::{bytes, count, escape, figure},
+    format::{bytes, count, escape, figure, page_json},
     html::style,
     page::render_page,
 };
@@ -23,7 +23,7 @@ pub struct InspectionOptions {
 
 /// Renders an inspection as one HTML page, which loads nothing.
 ///
-/// In: JSON of schema `senesce-inspect/1` with its map. Out: the page; the same for the same input. What is missing in the
+/// In: JSON of schema `senesce-inspect/2` with its map. Out: the page; the same for the same input. What is missing in the
 /// input is shown as a dash.
 pub fn render_inspection(inspection: &Json, options: &InspectionOptions) -> Result<String, Error> {
     let target = &inspection["target"];
@@ -69,7 +69,7 @@ pub fn render_inspection(inspection: &Json, options: &InspectionOptions) -> Resu
         ],
         layout => layout_rows(tree),
         free => free_space(&inspection["free_space"]),
-        data => inspection.to_string().replace('<', "\\u003c"),
+        data => page_json(&inspection.to_string()),
     };
     render_page("inspect.html", include_str!("../assets/inspect.html"), values)
 }
@@ -106,6 +106,11 @@ fn times(value: &Json) -> String {
     value.as_f64().map_or("–".to_owned(), |times| format!("{}×", figure(times)))
 }
 
+/// A share of the loss. Empty if the inspection gives no shares, because the loss is below 2% of a fresh copy.
+pub(crate) fn share_of_loss(cost: &Json, key: &str, percent: impl Fn(&Json) -> String) -> String {
+    if cost["intrafile_share"].is_null() { String::new() } else { percent(&cost[key]) }
+}
+
 fn cost_row(cost: &Json) -> Vec<String> {
     vec![
         text(&cost["device"]),
@@ -114,9 +119,9 @@ fn cost_row(cost: &Json) -> Vec<String> {
         seconds(&cost["seconds"]["fresh_copy"]),
         cost["seconds_per_gib"]["as_it_lies"].as_f64().map_or("–".to_owned(), figure),
         times(&cost["slowdown"]),
-        percent(&cost["intrafile_share"]),
-        percent(&cost["interfile_share"]),
-        percent(&cost["metadata_share"]),
+        share_of_loss(cost, "intrafile_share", percent),
+        share_of_loss(cost, "interfile_share", percent),
+        share_of_loss(cost, "metadata_share", percent),
     ]
 }
 

@@ -73,7 +73,7 @@ enum Fill {
 
 /// Draws the map of an inspection as one SVG document, light, with its legend.
 ///
-/// In: JSON of schema `senesce-inspect/1` with its map. Out: the same for the same input.
+/// In: JSON of schema `senesce-inspect/2` with its map. Out: the same for the same input.
 pub fn render_inspection_map(inspection: &Json, by: MapColour) -> String {
     let (width, height) = (SIDE + 2.0 * MARGIN, HEAD + SIDE + FOOT);
     let map = &inspection["map"];

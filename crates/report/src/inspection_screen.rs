@@ -1,15 +1,19 @@
 //! An inspection on one screen of a terminal.
 
+use senesce_core::Printable;
 use serde_json::Value as Json;
 
-use crate::format::{bytes, count, figure};
+use crate::{
+    format::{bytes, count, figure},
+    inspection::share_of_loss,
+};
 
 /// Losers of each kind that one screen has room for.
 const LOSERS: usize = 10;
 /// Width of the longest bar.
 const BAR: usize = 24;
 
-/// The inspection (JSON of schema `senesce-inspect/1`) as text.
+/// The inspection (JSON of schema `senesce-inspect/2`) as text.
 pub fn inspection_screen(inspection: &Json) -> String {
     let mut text = String::new();
     let mut line = |words: &str| {
@@ -19,7 +23,7 @@ pub fn inspection_screen(inspection: &Json) -> String {
     let target = &inspection["target"];
     let tree = &inspection["tree"];
     let layout = &tree["layout"];
-    let device = target["device"].as_str().map(|device| format!(" on {device}")).unwrap_or_default();
+    let device = target["device"].as_str().map(|device| format!(" on {}", Printable::new(device))).unwrap_or_default();
     line(&format!(
         "{}  {}{device}, {} of {} in use, {}, read {}",
         words(&target["path"]),
@@ -51,9 +55,9 @@ pub fn inspection_screen(inspection: &Json) -> String {
             seconds(&cost["seconds"]["fresh_copy"]),
             float(&cost["seconds_per_gib"]["as_it_lies"]),
             times(&cost["slowdown"]),
-            percent(&cost["intrafile_share"]),
-            percent(&cost["interfile_share"]),
-            percent(&cost["metadata_share"]),
+            share_of_loss(cost, "intrafile_share", percent),
+            share_of_loss(cost, "interfile_share", percent),
+            share_of_loss(cost, "metadata_share", percent),
         ));
     }
     line(&read_ahead(target));
@@ -196,6 +200,7 @@ fn losers(found: &Json, heading: &str, line: &mut impl FnMut(&str)) {
     ));
     for loser in list(found).take(LOSERS) {
         let path = loser["path"].as_str().filter(|path| !path.is_empty()).unwrap_or("(the root)");
+        let path = Printable::new(path);
         line(&format!(
             "{:<20} {:>9} {:>9} {:>10} {:>9} {:>9} {:>6}  {path}",
             "",
@@ -213,8 +218,9 @@ fn list(value: &Json) -> impl Iterator<Item = &Json> {
     value.as_array().into_iter().flatten()
 }
 
-fn words(value: &Json) -> &str {
-    value.as_str().unwrap_or("–")
+/// A text of the inspection on one line. Paths and names come from the inspected file system.
+fn words(value: &Json) -> String {
+    value.as_str().map_or("–".to_owned(), |text| Printable::new(text).to_string())
 }
 
 fn number(value: &Json) -> String {
@@ -270,6 +276,36 @@ mod tests {
                         the emptiest 4 MiB\n";
         let screen = inspection_screen(&inspection);
         assert!(screen.contains(expected), "{screen}");
+    }
+
+    #[test]
+    fn hostile_names_stay_on_their_line() {
+        let name = "a\u{1b}]0;title\u{7}\u{1b}[2J\nverdict\r\u{202e}\0";
+        let loser = json!({ "path": name, "lost_seconds": 1.0 });
+        let plain = json!({ "path": "a", "lost_seconds": 1.0 });
+        let inspection = |name: &str, loser: &Json| {
+            json!({
+                "target": { "path": name, "file_system": name, "device": name, "read": name },
+                "verdict": name, "warnings": [name], "costs": [{ "device": name }],
+                "worst_files": [loser], "worst_directories": [loser],
+            })
+        };
+        let screen = inspection_screen(&inspection(name, &loser));
+        assert!(!screen.chars().any(|character| character != '\n' && senesce_core::is_hazard(character)), "{screen}");
+        assert_eq!(screen.lines().count(), inspection_screen(&inspection("a", &plain)).lines().count());
+        assert!(screen.contains(r"a\x1b]0;title\x07\x1b[2J\nverdict\r\u{202e}\x00"), "{screen}");
+    }
+
+    #[test]
+    fn a_small_loss_is_attributed_to_nothing() {
+        let seconds = json!({ "as_it_lies": 10.1, "defragmented": 10.0, "fresh_copy": 10.0 });
+        let screen = |within: Option<f64>| {
+            inspection_screen(&json!({ "costs": [{
+                "device": "model: X", "seconds": seconds, "intrafile_share": within, "metadata_share": 0.24,
+            }] }))
+        };
+        assert!(screen(Some(0.76)).contains("24%"));
+        assert!(!screen(None).contains("24%"));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use senesce_store::{CellKey, GrepRow, Results, Role};
 
 use crate::devices::{TRACED, VIRTUAL_TIME};
+use crate::noise::{Noise, noise_bands};
 pub(crate) use crate::spread::Spread;
 
 /// The operations whose latencies have drawings: as table `latency` has them, and as a reader does.
@@ -78,6 +79,17 @@ pub(crate) type Method = (String, String, String);
 
 pub(crate) const ROLES: [Role; 3] = [Role::Full, Role::Empty, Role::Unaged];
 
+/// A cell of which other work disturbed repetitions of the grep test.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DisturbedCell {
+    /// Repetitions that were disturbed.
+    pub disturbed: usize,
+    /// All repetitions.
+    pub repetitions: usize,
+    /// In which way the first of them was.
+    pub reason: String,
+}
+
 /// The results, arranged. Measurements of invalid cells are left out.
 pub(crate) struct Model<'a> {
     pub results: &'a Results,
@@ -89,6 +101,10 @@ pub(crate) struct Model<'a> {
     pub checkpoints: Vec<u64>,
     /// Invalid cells and why.
     pub invalid: BTreeMap<(String, Role, u64), String>,
+    /// Cells that other work disturbed.
+    pub disturbed: BTreeMap<(String, Role, u64), DisturbedCell>,
+    /// The noise bands of arms, by `method`.
+    pub noise: BTreeMap<String, Noise>,
     /// The method of the charts and of the summary.
     pub method: Option<Method>,
     /// Seconds per GiB, per method.
@@ -127,7 +143,8 @@ impl<'a> Model<'a> {
             results.cells.iter().map(|cell| (cell.key.arm.clone(), cell.key.file_system.clone())).collect();
         let checkpoints: BTreeSet<_> = results.cells.iter().map(|cell| cell.key.pulls).collect();
         let invalid = results.cells.iter().filter(|cell| !cell.valid);
-        let grep = grep_lines(results.grep.iter().filter(|row| valid.contains(&row.key)));
+        // Disturbed repetitions are left out, unless a cell has no others.
+        let grep = grep_lines(results.counted_grep().filter(|row| valid.contains(&row.key)));
         let method = main_method(&grep);
         let floors = results.grep.iter().filter(|row| valid.contains(&row.key));
         let floor = |row: &GrepRow| row.fuse_floor_seconds * (1u64 << 30) as f64 / row.allocated_bytes as f64;
@@ -162,6 +179,8 @@ impl<'a> Model<'a> {
             invalid: invalid
                 .map(|cell| ((cell.key.arm.clone(), cell.key.role, cell.key.pulls), cell.reason.clone()))
                 .collect(),
+            disturbed: disturbed_cells(results, &valid),
+            noise: method.as_ref().map(|method| noise_bands(&grep[method])).unwrap_or_default(),
             slowdown: method.as_ref().map(|method| slowdown(&grep[method])).unwrap_or_default(),
             method,
             grep,
@@ -199,6 +218,23 @@ impl<'a> Model<'a> {
         let last = *of_arm().filter_map(|line| line.last_key_value()).map(|(pulls, _)| pulls).max()?;
         Spread::compute(of_arm().filter_map(|line| line.get(&last)).map(|spread| spread.median)).map(|all| all.median)
     }
+}
+
+fn disturbed_cells(results: &Results, valid: &BTreeSet<&CellKey>) -> BTreeMap<(String, Role, u64), DisturbedCell> {
+    let mut cells: BTreeMap<_, DisturbedCell> = BTreeMap::new();
+    for row in results.load.iter().filter(|row| valid.contains(&row.key)) {
+        let key = (row.key.arm.clone(), row.key.role, row.key.pulls);
+        let cell = cells.entry(key).or_default();
+        cell.repetitions += 1;
+        if !row.disturbance.is_empty() {
+            cell.disturbed += 1;
+            if cell.reason.is_empty() {
+                cell.reason.clone_from(&row.disturbance);
+            }
+        }
+    }
+    cells.retain(|_, cell| cell.disturbed > 0);
+    cells
 }
 
 fn grep_lines<'r>(rows: impl Iterator<Item = &'r GrepRow>) -> BTreeMap<Method, Lines> {

@@ -1,6 +1,7 @@
 //! Pages from templates.
 
-use minijinja::{Environment, Value};
+use minijinja::{Environment, Value, escape_formatter};
+use senesce_core::{Printable, is_hazard};
 
 use crate::error::Error;
 
@@ -8,6 +9,13 @@ use crate::error::Error;
 /// what they end with, data and the script of all pages, `tail.html`: the template includes both.
 pub fn render_page(name: &str, template: &str, context: Value) -> Result<String, Error> {
     let mut environment = Environment::new();
+    environment.set_formatter(|out, state, value| match value.as_str() {
+        // Texts come from file names, other programs and repositories.
+        Some(text) if !value.is_safe() && text.chars().any(is_hazard) => {
+            escape_formatter(out, state, &Value::from(Printable::lines(text).to_string()))
+        }
+        _ => escape_formatter(out, state, value),
+    });
     environment.add_template("head.html", include_str!("../assets/head.html"))?;
     environment.add_template("tail.html", include_str!("../assets/tail.html"))?;
     environment.add_template(name, template)?;

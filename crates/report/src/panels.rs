@@ -4,10 +4,10 @@ use senesce_store::Role;
 
 use crate::chart::{Axis, Bar, LinePanel, MapPanel, Point, Series, StackPanel};
 use crate::convergence::{convergence_figure, reached_figure};
-use crate::devices::{TRACED, VIRTUAL_TIME, short};
 use crate::film::{end_bytes, is_metadata};
 use crate::model::{Lines, Model, ROLES};
 use crate::panels_measured::{histogram_figures, latency_figure, step_figure, trace_figures, trade_figure};
+use crate::panels_modelled::modelled_figures;
 
 /// Which of a figure's drawings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +91,17 @@ pub(crate) struct Panel {
     pub svg: String,
 }
 
+/// The noise band of a panel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ShownNoise {
+    /// None: noise does not move these figures.
+    None,
+    /// Costs that fresh copies had.
+    Costs,
+    /// Ratios that noise alone can show.
+    Ratios,
+}
+
 pub(crate) struct LineFigure<'m> {
     pub lines: &'m Lines,
     pub y_label: &'static str,
@@ -98,11 +109,30 @@ pub(crate) struct LineFigure<'m> {
     pub reference: Option<(f64, &'static str)>,
     /// Whether a panel whose arm has one shows its FUSE floor as reference.
     pub with_floor: bool,
+    /// Which noise band of its arm a panel shows.
+    pub noise: ShownNoise,
     pub roles: &'static [Role],
     /// Whether the y axis begins at 0.
     pub from_zero: bool,
     /// The axis ends here at most.
     pub limit: Option<f64>,
+}
+
+impl<'m> LineFigure<'m> {
+    /// Lines of all volumes on an axis that begins at 0.
+    pub(crate) fn of(lines: &'m Lines, y_label: &'static str, unit: &'static str) -> Self {
+        Self {
+            lines,
+            y_label,
+            unit,
+            reference: None,
+            with_floor: false,
+            noise: ShownNoise::None,
+            roles: &ROLES,
+            from_zero: true,
+            limit: None,
+        }
+    }
 }
 
 /// Figures of wall time.
@@ -125,21 +155,19 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
     let aged = &ROLES[..2];
     let grep_cost = model.grep_cost();
     let memory = model.is_wall_of_memory();
-    let line = |lines, y_label, unit| LineFigure {
-        lines,
-        y_label,
-        unit,
-        reference: None,
-        with_floor: false,
-        roles: &ROLES,
-        from_zero: true,
-        limit: None,
-    };
+    let line = LineFigure::of;
     let cost_label = if memory { "seconds per GiB (wall, memory)" } else { "seconds per GiB" };
-    let cost = LineFigure { with_floor: true, ..line(&grep_cost, cost_label, " s/GiB") };
+    // Wall times of memory are compared with nothing.
+    let shown_noise = |shown| if memory { ShownNoise::None } else { shown };
+    let cost = LineFigure {
+        with_floor: true,
+        noise: shown_noise(ShownNoise::Costs),
+        ..line(&grep_cost, cost_label, " s/GiB")
+    };
     let floor = if model.fuse_floor.is_empty() { "" } else { FLOOR };
     let slowdown = LineFigure {
         reference: Some((1.0, "fresh copy")),
+        noise: shown_noise(ShownNoise::Ratios),
         roles: aged,
         from_zero: false,
         ..line(
@@ -172,7 +200,8 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
             &[shared, own, log],
             "Wall time of reading the whole tree with a cold cache, per GiB of allocated size. Points are medians of the \
              repetitions, bars their bootstrap 95% intervals; small rings are repetitions that lie far off (beyond \
-             Tukey's fences), which count like all others. A cross marks a cell that was not valid.",
+             Tukey's fences), which count like all others. A cross marks a cell that was not valid. The grey band is what the \
+             fresh copies of the arm cost at any checkpoint of this run.",
         )
         .with(floor),
         line_figure(
@@ -182,7 +211,8 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
             &slowdown,
             &[shared, own],
             "Cost of reading the aged tree over that of the same tree copied to a fresh file system, at the same checkpoint: \
-             ratio of medians, with its bootstrap 95% interval.",
+             ratio of medians, with its bootstrap 95% interval. A ratio inside the grey band shows no difference: the fresh \
+             copies of the arm alone vary that much over the checkpoints of this run (the noise band).",
         ),
         line_figure(
             model,
@@ -239,55 +269,10 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
         convergence_figure(model),
         reached_figure(model),
     ];
-    let modelled = model.devices().into_iter().flat_map(|device| {
-        let (costs, name) = (&model.modelled[device], short(device));
-        let slug: String = name.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
-        let cost = line(costs, "seconds per GiB (model)", " s/GiB");
-        let slowdown = LineFigure {
-            reference: Some((1.0, "fresh copy")),
-            roles: aged,
-            from_zero: false,
-            ..line(&model.modelled_slowdown[device], "times a fresh copy (model)", "×")
-        };
-        [
-            line_figure(
-                model,
-                &format!("modelled-cost-{slug}"),
-                &format!("Modelled cost of reading the tree: {name}"),
-                &cost,
-                &[shared, own, log],
-                match (device.ends_with(VIRTUAL_TIME), device.ends_with(TRACED)) {
-                    (_, true) => {
-                        "A model, not a measurement: the time a described device takes for the read requests of a cold \
-                         grep test that was traced, metadata included, one after the other."
-                    }
-                    (true, _) => {
-                        "A model, not a measurement: the time a described device takes for the requests that the file \
-                         system made in the cold grep test, metadata included. The volume was such a disk, in virtual \
-                         time."
-                    }
-                    _ => {
-                        "A model, not a measurement: the time a described device takes for the requests of a cold read \
-                         of the whole tree, predicted from where its files, and where it could be had their inodes and \
-                         directories, lie."
-                    }
-                },
-            ),
-            line_figure(
-                model,
-                &format!("modelled-slowdown-{slug}"),
-                &format!("Modelled slowdown against a fresh copy: {name}"),
-                &slowdown,
-                &[shared, own],
-                "Modelled cost of the aged tree over that of the same tree copied to a fresh file system, at the same \
-                 checkpoint.",
-            ),
-        ]
-    });
-    let mut modelled: Vec<_> = modelled.collect();
-    // The disk that the volumes were comes before the wall times, whatever those are of.
-    let behind = modelled.split_off(if model.virtual_disk().is_some() { 2 } else { 0 });
-    figures.splice(2..2, behind);
+    let mut modelled = modelled_figures(model);
+    // The device of the headline comes before the wall times, and the other devices after them.
+    let others = modelled.split_off(modelled.len().min(2));
+    figures.splice(2..2, others);
     figures.splice(0..0, modelled);
     if model.is_wall_of_memory() {
         for figure in figures.iter_mut().filter(|figure| WALL_TIMES.contains(&figure.name.as_str())) {
@@ -375,6 +360,11 @@ pub(crate) fn line_panels(model: &Model, title: &str, figure: &LineFigure, varia
             reference: figure.reference.or_else(|| {
                 let floor = model.floor_of(arm).filter(|_| figure.with_floor);
                 floor.map(|floor| (floor, "FUSE floor"))
+            }),
+            noise: model.noise.get(arm).and_then(|noise| match figure.noise {
+                ShownNoise::None => None,
+                ShownNoise::Costs => Some((noise.low, noise.high)),
+                ShownNoise::Ratios => Some(noise.ratios()),
             }),
         };
         Panel { label: format!("{title}, {arm}"), svg: panel.draw() }

@@ -11,7 +11,7 @@ const AGED: &[Role] = &[Role::Full, Role::Empty];
 
 /// Lines of volumes over checkpoints, on an axis that begins at 0.
 fn lines_of<'m>(lines: &'m Lines, y_label: &'static str, unit: &'static str, roles: &'static [Role]) -> LineFigure<'m> {
-    LineFigure { lines, y_label, unit, reference: None, with_floor: false, roles, from_zero: true, limit: None }
+    LineFigure { roles, ..LineFigure::of(lines, y_label, unit) }
 }
 
 /// Dynamic layout score and chain length of the traced grep tests.
@@ -185,6 +185,7 @@ pub(crate) fn latency_figure(model: &Model) -> Figure {
                 x: x_axis(model),
                 y,
                 reference: None,
+                noise: None,
             };
             Panel { label: format!("Latency of {label}, {quantile}"), svg: panel.draw() }
         });

@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use crate::{
     Error,
     chart::{PANEL_HEIGHT, PANEL_WIDTH, PlotLine, PlotPanel},
-    format::{count, escape},
+    format::{count, escape, page_json},
     html::style,
     page::render_page,
 };
@@ -36,7 +36,7 @@ pub fn render_reproduction(reproduction: &Json) -> Result<String, Error> {
         drawn => experiments.iter().flat_map(|experiment| drawn(experiment)).collect::<Vec<_>>(),
         style => style() + include_str!("../assets/curve.css") + include_str!("../assets/reproduction.css"),
         script => include_str!("../assets/report.js"),
-        data => reproduction.to_string().replace('<', "\\u003c"),
+        data => page_json(&reproduction.to_string()),
     };
     render_page("reproduction.html", include_str!("../assets/reproduction.html"), values)
 }

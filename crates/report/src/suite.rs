@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 use crate::{
     Error,
     chart::Axis,
-    format::{count, escape, figure, number},
+    format::{count, escape, figure, number, page_json},
     html::style,
     page::render_page,
 };
@@ -63,7 +63,7 @@ pub fn render_suite(results: &Json, options: &SuiteOptions) -> Result<String, Er
         facts => page.facts(),
         style => style() + include_str!("../assets/suite.css"),
         script => include_str!("../assets/report.js"),
-        data => data.to_string().replace('<', "\\u003c"),
+        data => page_json(&data.to_string()),
     };
     render_page("suite.html", include_str!("../assets/suite.html"), context)
 }
@@ -171,6 +171,12 @@ impl<'a> Page<'a> {
         }
         if sum("no_space") > 0 {
             warnings.push(format!("{} call(s) found no space left; they count for nothing.", count(sum("no_space"))));
+        }
+        let disturbed = |run: &&Json| run["disturbance"].as_str().is_some_and(|reason| !reason.is_empty());
+        if let Some(first) = list(&self.results["runs"]).find(disturbed) {
+            let runs = list(&self.results["runs"]).filter(disturbed).count() as u64;
+            let reason = text(&first["disturbance"]);
+            warnings.push(format!("Other work disturbed {} run(s) (the first: {reason}); they count.", count(runs)));
         }
         if self.results["plan"]["runs"].as_u64().is_some_and(|runs| runs < 4) {
             warnings.push("Fewer than four runs: no difference can be told from chance.".to_owned());

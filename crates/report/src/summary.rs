@@ -4,42 +4,55 @@ use senesce_store::{Results, Role};
 
 use crate::devices::{TRACED, VIRTUAL_TIME};
 use crate::format::{count, figure};
+use crate::headline::headline;
 use crate::model::{Line, Lines, Model, ROLES, Spread};
-use crate::verdict::{verdicts, warnings};
+use crate::noise::{Finding, Noise, band_text};
+use crate::warnings::warnings;
 
-/// Heads of the summary's columns; the third is what checkpoints are counted in. Of disks in virtual time the modelled
-/// figures lead, and the wall's stand where else the model's do. The last is bytes written to the device for each of content, from the
-/// first step on.
-pub(crate) fn heads<'m>(model: &'m Model) -> [&'m str; 13] {
-    let memory = model.is_wall_of_memory();
-    let (first, last, slowdown, interval, other, other_slowdown) = match model.virtual_disk() {
-        None => ("first s/GiB", "last s/GiB", "slowdown", "95% (n)", "model s/GiB", "model slowdown"),
-        Some(_) if memory => {
-            let (other, other_slowdown) = ("memory s/GiB", "memory slowdown");
-            ("first model s/GiB", "last model s/GiB", "model slowdown", "95% (n)", other, other_slowdown)
+/// A cell of the summary.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cell {
+    pub text: String,
+    /// How it stands out: `strong` for a difference beyond chance and noise, `muted` for what shows none; else empty.
+    pub class: &'static str,
+}
+
+impl Cell {
+    fn plain(text: impl Into<String>) -> Self {
+        Self { text: text.into(), class: "" }
+    }
+}
+
+/// Heads of the summary's columns; the third is what checkpoints are counted in. The modelled slowdown comes first, then
+/// what was measured, with its interval and the noise band. The last is bytes written to the device for each byte of
+/// content, from the first step on.
+pub(crate) fn heads<'m>(model: &'m Model) -> [&'m str; 14] {
+    let [a, b, c, d, e, f, g] = match (model.virtual_disk(), model.is_wall_of_memory()) {
+        (None, _) => {
+            ["model slowdown", "model s/GiB", "slowdown", "95% (n)", "noise band", "first s/GiB", "last s/GiB"]
         }
-        Some(_) => {
-            ("first model s/GiB", "last model s/GiB", "model slowdown", "95% (n)", "wall s/GiB", "wall slowdown")
-        }
+        // Of disks in virtual time the model has repetitions, and a figure for every checkpoint that was read.
+        (Some(_), true) => [
+            "model slowdown",
+            "95% (n)",
+            "first model s/GiB",
+            "last model s/GiB",
+            "memory slowdown",
+            "noise band",
+            "memory s/GiB",
+        ],
+        (Some(_), false) => [
+            "model slowdown",
+            "95% (n)",
+            "first model s/GiB",
+            "last model s/GiB",
+            "wall slowdown",
+            "noise band",
+            "wall s/GiB",
+        ],
     };
-    let layout = ["layout score", "extents/file", "adjacent files"];
-    let [score, extents, adjacent] = layout;
-    let writes = "writes/byte";
-    [
-        "arm",
-        "volume",
-        &model.unit,
-        first,
-        last,
-        slowdown,
-        interval,
-        other,
-        other_slowdown,
-        score,
-        extents,
-        adjacent,
-        writes,
-    ]
+    let unit = model.unit.as_str();
+    ["arm", "volume", unit, a, b, c, d, e, f, g, "layout score", "extents/file", "adjacent files", "writes/byte"]
 }
 
 /// Where the modelled figures of a device come from.
@@ -62,48 +75,109 @@ pub(crate) fn note(model: &Model) -> String {
     }
 }
 
-/// The summary's rows, as text, in the order of [`heads`].
-pub(crate) fn rows(model: &Model) -> Vec<[String; 13]> {
-    let (wall, none) = (model.grep_cost(), Lines::new());
-    let measured = (&wall, &model.slowdown);
-    let modelled = model.main_device().map_or((&none, &none), |(_, costs, slowdown)| (costs, slowdown));
-    let (main, other) = if model.virtual_disk().is_some() { (modelled, measured) } else { (measured, modelled) };
-    let times = |ratio: &Spread| format!("{}×", figure(ratio.median));
-    let median = |spread: &Spread| figure(spread.median);
+/// The summary's rows in the order of [`heads`]; the arm with the largest effect first.
+pub(crate) fn rows(model: &Model) -> Vec<[Cell; 14]> {
     let mut rows = Vec::new();
-    for (arm, _) in &model.arms {
+    for (arm, _) in by_effect(model) {
         for role in ROLES {
             let cells = model.results.cells.iter().filter(|cell| cell.key.arm == *arm && cell.key.role == role);
             let Some(pulls) = cells.map(|cell| cell.key.pulls).max() else { continue };
             let line = |lines: &Lines| lines.get(&(arm.clone(), role)).cloned().unwrap_or_default();
-            let first = line(main.0).first_key_value().map(|(_, spread)| figure(spread.median));
-            let ratio = |lines: &Lines| match role {
-                Role::Unaged => String::new(),
-                _ => last(&line(lines), pulls, times),
+            let [a, b, c, d, e, f, g] = costs(model, arm, role, pulls);
+            let layout = |lines: &Lines, text: fn(&Spread) -> String| Cell::plain(last(&line(lines), pulls, text));
+            let writes = match model.write_amplification_of_all.get(&(arm.clone(), role)) {
+                Some(times) => figure(*times),
+                None if role == Role::Unaged => String::new(),
+                None => "–".to_owned(),
             };
-            let interval = line(main.1).last_key_value().map(|(_, ratio)| interval(ratio)).unwrap_or_default();
             rows.push([
-                arm.clone(),
-                role.name().to_owned(),
-                count(pulls),
-                first.unwrap_or_else(|| "–".to_owned()),
-                last(&line(main.0), pulls, median),
-                ratio(main.1),
-                interval,
-                last(&line(other.0), pulls, median),
-                ratio(other.1),
-                last(&line(&model.layout_score), pulls, |score| format!("{:.3}", score.median)),
-                last(&line(&model.extents_per_file), pulls, |extents| format!("{:.3}", extents.median)),
-                last(&line(&model.adjacent_files_share), pulls, |share| format!("{:.1}%", share.median * 100.0)),
-                match model.write_amplification_of_all.get(&(arm.clone(), role)) {
-                    Some(times) => figure(*times),
-                    None if role == Role::Unaged => String::new(),
-                    None => "–".to_owned(),
-                },
+                Cell::plain(arm),
+                Cell::plain(role.name()),
+                Cell::plain(count(pulls)),
+                a,
+                b,
+                c,
+                d,
+                e,
+                f,
+                g,
+                layout(&model.layout_score, |score| format!("{:.3}", score.median)),
+                layout(&model.extents_per_file, |extents| format!("{:.3}", extents.median)),
+                layout(&model.adjacent_files_share, |share| format!("{:.1}%", share.median * 100.0)),
+                Cell::plain(writes),
             ]);
         }
     }
     rows
+}
+
+/// The columns of cost and slowdown.
+fn costs(model: &Model, arm: &str, role: Role, pulls: u64) -> [Cell; 7] {
+    let (wall, none) = (model.grep_cost(), Lines::new());
+    let modelled = model.main_device().map_or((&none, &none), |(_, costs, slowdown)| (costs, slowdown));
+    let line = |lines: &Lines| lines.get(&(arm.to_owned(), role)).cloned().unwrap_or_default();
+    let noise = model.noise.get(arm).copied();
+    let median = |spread: &Spread| figure(spread.median);
+    let first = |lines: &Lines| {
+        let first = line(lines).first_key_value().map(|(_, spread)| figure(spread.median));
+        Cell::plain(first.unwrap_or_else(|| "–".to_owned()))
+    };
+    let cost = |lines: &Lines| Cell::plain(last(&line(lines), pulls, median));
+    let slowdown = |lines: &Lines, class: fn(&Spread, Option<Noise>) -> &'static str| match role {
+        Role::Unaged => Cell::default(),
+        _ => {
+            let line = line(lines);
+            let class = line.last_key_value().map_or("", |(_, ratio)| class(ratio, noise));
+            Cell { text: last(&line, pulls, |ratio| format!("{}×", figure(ratio.median))), class }
+        }
+    };
+    let of_model = |ratio: &Spread, _| match ratio.count > 1 && ratio.low <= 1.0 && ratio.high >= 1.0 {
+        true => "muted",
+        false if (0.95..1.05).contains(&ratio.median) => "",
+        false => "strong",
+    };
+    let of_wall = |ratio: &Spread, noise| match Finding::of(ratio, noise) {
+        Finding::Difference => "strong",
+        Finding::Noise | Finding::Unknown => "muted",
+    };
+    let sure =
+        |lines: &Lines| Cell::plain(line(lines).last_key_value().map(|(_, ratio)| interval(ratio)).unwrap_or_default());
+    let band = match role {
+        Role::Unaged => Cell::default(),
+        _ => Cell::plain(band_text(noise)),
+    };
+    match model.virtual_disk() {
+        None => [
+            slowdown(modelled.1, of_model),
+            cost(modelled.0),
+            slowdown(&model.slowdown, of_wall),
+            sure(&model.slowdown),
+            band,
+            first(&wall),
+            cost(&wall),
+        ],
+        Some(_) => [
+            slowdown(modelled.1, of_model),
+            sure(modelled.1),
+            first(modelled.0),
+            cost(modelled.0),
+            slowdown(&model.slowdown, of_wall),
+            band,
+            cost(&wall),
+        ],
+    }
+}
+
+/// The arms, the one with the largest effect at its last checkpoint first: modelled, or measured without a model.
+fn by_effect<'m>(model: &'m Model) -> Vec<&'m (String, String)> {
+    let slowdowns = model.main_device().map_or(&model.slowdown, |(_, _, slowdown)| slowdown);
+    let effect = |arm: &str| {
+        let of_arm = slowdowns.iter().filter(|((name, _), _)| name == arm);
+        of_arm.filter_map(|(_, line)| line.last_key_value()).map(|(_, ratio)| ratio.median).fold(0.0, f64::max)
+    };
+    let mut arms: Vec<_> = model.arms.iter().collect();
+    arms.sort_by(|a, b| effect(&b.0).total_cmp(&effect(&a.0)));
+    arms
 }
 
 /// How sure a ratio is: `1.25–6.00 (3)`; of a single repetition nothing but that.
@@ -123,7 +197,7 @@ fn last(line: &Line, pulls: u64, text: impl Fn(&Spread) -> String) -> String {
     }
 }
 
-/// The summary as plain text: verdicts, a table with one line per arm and volume, warnings.
+/// The summary as plain text: the headline, a table with one line per arm and volume, warnings.
 ///
 /// In: the results of a run. Out: lines that end with a newline; slowdown is aged over unaged grep cost (medians) at the
 /// same checkpoint. Cost: linear in the rows.
@@ -131,7 +205,7 @@ pub fn summary_table(results: &Results) -> String {
     let model = Model::compute(results);
     let (heads, rows) = (heads(&model), rows(&model));
     let width = |at: usize| {
-        let cells = rows.iter().map(|row| row[at].chars().count());
+        let cells = rows.iter().map(|row| row[at].text.chars().count());
         cells.chain([heads[at].chars().count()]).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..heads.len()).map(width).collect();
@@ -143,8 +217,8 @@ pub fn summary_table(results: &Results) -> String {
         aligned.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
     };
     let mut text = String::new();
-    for verdict in verdicts(&model) {
-        text.push_str(&verdict);
+    for sentence in headline(&model) {
+        text.push_str(&sentence);
         text.push('\n');
     }
     text.push('\n');
@@ -152,7 +226,7 @@ pub fn summary_table(results: &Results) -> String {
     let rules: Vec<_> = widths.iter().map(|width| "-".repeat(*width)).collect();
     text.push_str(&line(&rules.iter().map(String::as_str).collect::<Vec<_>>()));
     for row in &rows {
-        text.push_str(&line(&row.iter().map(String::as_str).collect::<Vec<_>>()));
+        text.push_str(&line(&row.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>()));
     }
     let note = note(&model);
     if !note.is_empty() {

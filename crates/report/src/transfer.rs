@@ -12,7 +12,7 @@ use crate::{
     Error,
     chart::{Curve, CurvePanel, natural_size_mark},
     figures::light_css,
-    format::{bytes, count, escape, figure, number},
+    format::{bytes, count, escape, figure, number, page_json},
     html::style,
     page::render_page,
 };
@@ -60,7 +60,7 @@ pub fn render_transfer(transfer: &Json, options: &TransferOptions) -> Result<Str
         scales => scales(transfer),
         names => curves.iter().map(|curve| curve.name.clone()).collect::<Vec<_>>(),
         points => point_rows(&curves),
-        data => transfer.to_string().replace('<', "\\u003c"),
+        data => page_json(&transfer.to_string()),
     };
     render_page("transfer.html", include_str!("../assets/transfer.html"), values)
 }

@@ -2,8 +2,9 @@
 
 mod common;
 
+use senesce_core::is_hazard;
 use senesce_report::{ReportOptions, render_figures, render_report, summary_table};
-use senesce_store::{CircumstanceRow, GrepRow, ModelledRow, Results, Role};
+use senesce_store::{CircumstanceRow, GrepRow, LoadRow, ModelledRow, Results, Role};
 
 #[test]
 fn the_page_is_the_same_every_time_and_loads_nothing() {
@@ -20,7 +21,7 @@ fn the_page_is_the_same_every_time_and_loads_nothing() {
     assert_eq!(page.matches("</script>").count(), 4);
     let data = page.split("id=\"senesce-data\">").nth(1).unwrap().split("</script>").next().unwrap();
     let data: serde_json::Value = serde_json::from_str(data).unwrap();
-    assert_eq!(data["run"]["format"], "senesce-results/1");
+    assert_eq!(data["run"]["format"], "senesce-results/2");
     assert_eq!(data["grep"].as_array().unwrap().len(), results.grep.len());
 }
 
@@ -62,14 +63,13 @@ fn the_summary_says_what_the_figures_say() {
     }
     let text = summary_table(&results);
     let line = text.lines().find(|line| line.starts_with("ext4   full")).unwrap();
-    assert_eq!(line.split_whitespace().collect::<Vec<_>>()[2..6], ["200", "4.21", "5.00", "2.50×"]);
+    let columns = line.split_whitespace().collect::<Vec<_>>();
+    assert_eq!((columns[2], columns[5], &columns[9..11]), ("200", "2.50×", &["4.21", "5.00"][..]), "{line}");
     assert!(line.contains("  0.444–6.00 (3)  "), "{line}");
     // 4/9 to 6/1 holds 1: the sentence must not claim a difference.
-    assert!(
-        text.contains(
-            "ext4 tree, compared with a fresh copy of it, shows no clear difference on the full volume (2.5×)"
-        )
-    );
+    let measured = text.lines().find(|line| line.starts_with("Measured on this machine")).unwrap();
+    let (_, noise) = measured.split_once("no measurable difference: ").unwrap();
+    assert!(noise.contains("ext4 full 2.5×"), "{measured}");
     assert!(text.contains("warning: 2 of 99 cells are invalid"));
 }
 
@@ -89,14 +89,18 @@ fn a_device_in_virtual_time_is_kept_apart_from_its_prediction_and_leads_the_summ
     let text = summary_table(&results);
     assert!(text.contains("model: NVMe, virtual time: modelled from what the grep test asked the disk for"), "{text}");
     let line = text.lines().find(|line| line.starts_with("ext4   full")).unwrap();
-    assert_eq!(line.split_whitespace().collect::<Vec<_>>()[3..6], ["0.125", "0.125", "1.00×"], "{line}");
-    let verdict = text.lines().find(|line| line.contains("the ext4 tree")).unwrap();
-    assert_eq!(
-        verdict,
-        "On the modelled disk (NVMe, virtual time), after 200 pulls (n = 1), reading the ext4 tree, compared with a fresh \
-         copy of it, takes about as long on the full volume (1×) and about as long on the empty one (1×). Wall time of \
-         this run is of memory and says nothing about the disk."
+    let columns = line.split_whitespace().collect::<Vec<_>>();
+    assert_eq!((columns[3], &columns[6..8]), ("1.00×", &["0.125", "0.125"][..]), "{line}");
+    let first = text.lines().next().unwrap();
+    assert!(
+        first.starts_with("200 pulls leave ") && first.ends_with(" no slower to read on a modelled NVMe."),
+        "{first}"
     );
+    assert!(first.contains("ext4 (1.0×)"), "{first}");
+    assert!(
+        text.contains("Modelled from the requests of the grep test: the volumes were such disks, in virtual time.")
+    );
+    assert!(text.contains("Wall time of this run is of memory and says nothing about the disk."), "{text}");
     let titles: Vec<_> = page.split("<h2>").skip(1).filter_map(|rest| rest.split("</h2>").next()).collect();
     let at =
         |title: &str| titles.iter().position(|other| *other == title).unwrap_or_else(|| panic!("{title}: {titles:?}"));
@@ -107,7 +111,7 @@ fn a_device_in_virtual_time_is_kept_apart_from_its_prediction_and_leads_the_summ
     let real_time = CircumstanceRow { arm: String::new(), key: "volumes.real_time".into(), value: "true".into() };
     results.circumstances.push(real_time);
     let text = summary_table(&results);
-    assert!(!text.contains("of memory") && text.contains("By the wall clock"), "{text}");
+    assert!(!text.contains("of memory") && text.contains("Measured on this machine"), "{text}");
 }
 
 #[test]
@@ -119,7 +123,8 @@ fn the_device_that_the_plan_names_first_leads_and_a_prediction_goes_before_a_sin
     let leads = |results: &Results, device: &str| {
         let text = summary_table(results);
         assert!(text.contains(&format!("\n{device}: predicted from where files lie; not measured\n")), "{text}");
-        assert!(text.contains(&format!("On another device ({device}) it would take ")), "{text}");
+        let name = device.trim_start_matches("model: ");
+        assert!(text.lines().next().is_some_and(|line| line.contains(&format!("on a modelled {name}"))), "{text}");
         let page = render_report(results, &ReportOptions::default()).unwrap();
         let first = page.split("Modelled cost of reading the tree: ").nth(1).unwrap();
         assert!(first.starts_with(device.trim_start_matches("model: ")), "{device}");
@@ -222,4 +227,121 @@ fn a_volume_that_the_experiment_has_not_is_in_no_legend() {
     assert_eq!(legend(&results), [(true, true); 3]);
     results.cells.retain(|cell| cell.key.role != Role::Full);
     assert_eq!(legend(&results), [(false, false), (true, true), (true, true)]);
+}
+
+/// The results with the grep costs of an arm's volume at a checkpoint replaced, for every repetition.
+fn set_cost(results: &mut Results, arm: &str, role: Role, pulls: u64, cost: impl Fn(u64) -> f64) {
+    for row in &mut results.grep {
+        if (row.key.arm.as_str(), row.key.role, row.key.pulls) == (arm, role, pulls) {
+            row.seconds_per_gib = cost(row.repetition);
+        }
+    }
+}
+
+#[test]
+fn a_measured_ratio_inside_the_noise_band_is_no_headline_and_not_bold() {
+    // Repetitions agree, so that the interval alone shows a difference: 2 and 2.2 times a fresh copy.
+    let mut results = common::results();
+    for (role, cost) in [(Role::Full, 8.0), (Role::Empty, 8.8), (Role::Unaged, 4.0)] {
+        set_cost(&mut results, "xfs", role, 200, |repetition| cost + 0.01 * repetition as f64);
+    }
+    let beyond = |text: &str| {
+        let line = text.lines().find(|line| line.starts_with("Measured on this machine")).unwrap().to_owned();
+        let noise = line.find("no measurable difference").unwrap_or(line.len());
+        line.find("xfs full 2×").map(|at| at < noise)
+    };
+    let cell = |page: &str| {
+        let row = page.split("class=\"text role-full\">full</td>").find(|row| row.contains("2.00×")).unwrap();
+        let before = row.split(">2.00×").next().unwrap();
+        before.rsplit("<td").next().unwrap().trim().to_owned()
+    };
+    let page = |results: &Results| render_report(results, &ReportOptions::default()).unwrap();
+    assert_eq!(beyond(&summary_table(&results)), Some(true), "{}", summary_table(&results));
+    assert_eq!(cell(&page(&results)), "class=\"strong\"");
+    // One fresh copy of the same run at another checkpoint cost 2.8 times as much as the others.
+    set_cost(&mut results, "xfs", Role::Unaged, 40, |_| 11.2);
+    let text = summary_table(&results);
+    assert_eq!(beyond(&text), Some(false), "{text}");
+    assert!(text.contains("fresh copies vary "), "{text}");
+    assert_eq!(cell(&page(&results)), "class=\"muted\"");
+    assert!(page(&results).contains("class=\"noise\""), "the band is drawn");
+    // Where noise hides everything, the measured charts are folded.
+    let folds = |results: &Results| page(results).matches("<details class=\"fold\">").count();
+    assert_eq!(folds(&results), 0);
+    let mut hidden = results.clone();
+    for arm in ["btrfs", "ext4", "xfs"] {
+        set_cost(&mut hidden, arm, Role::Unaged, 40, |_| 99.0);
+    }
+    assert_eq!(folds(&hidden), 2);
+    let first = text.lines().next().unwrap();
+    assert!(first.starts_with("200 pulls make ") && first.contains(" on a modelled HDD 7.2K, "), "{first}");
+}
+
+#[test]
+fn disturbed_repetitions_are_left_out_and_wholly_disturbed_cells_are_marked() {
+    let mut results = common::results();
+    let load = |row: &GrepRow, disturbance: &str| LoadRow {
+        key: row.key.clone(),
+        repetition: row.repetition,
+        disturbance: disturbance.into(),
+        load_average: 30.0,
+        cpu_pressure_seconds: 1.0,
+        io_pressure_seconds: 1.0,
+        memory_pressure_seconds: 0.0,
+        steal_seconds: 0.0,
+        own_user_seconds: 0.1,
+        other_user_seconds: 9.0,
+        kernel_seconds: 0.5,
+        processors: 2,
+    };
+    set_cost(&mut results, "ext4", Role::Full, 200, |repetition| [5.0, 99.0, 5.2][repetition as usize]);
+    let text = |results: &Results| summary_table(results);
+    let last = |text: &str| {
+        let line = text.lines().find(|line| line.starts_with("ext4   full")).unwrap();
+        line.split_whitespace().nth(10).unwrap().to_owned()
+    };
+    assert_eq!(last(&text(&results)), "5.20");
+    let of_cell = |row: &&GrepRow| (row.key.arm.as_str(), row.key.role, row.key.pulls) == ("ext4", Role::Full, 200);
+    let rows: Vec<_> = results.grep.iter().filter(of_cell).cloned().collect();
+    let why = "other processes used 90% of all processors";
+    results.load = rows.iter().map(|row| load(row, if row.repetition == 1 { why } else { "" })).collect();
+    assert_eq!(last(&text(&results)), "5.10");
+    assert!(text(&results).contains("In 1 of 99 cells other work disturbed some repetitions"), "{}", text(&results));
+    results.load = rows.iter().map(|row| load(row, why)).collect();
+    assert_eq!(last(&text(&results)), "5.20");
+    let said = format!("In 1 of 99 cells other work disturbed every repetition of the grep test (the first: {why})");
+    assert!(text(&results).contains(&said), "{}", text(&results));
+    let page = render_report(&results, &ReportOptions::default()).unwrap();
+    assert!(page.contains(&format!("<td class=\"text\">3 of 3: {why}</td>")));
+}
+
+#[test]
+fn hostile_texts_fail_no_report_and_reach_no_page() {
+    let hostile = "fatal: \0\u{1b}]0;title\u{7}\u{9b}2J\u{fffe}\u{202e}</script><script>";
+    let mut results = common::results();
+    results.run.run_name = hostile.to_owned();
+    for cell in results.cells.iter_mut().filter(|cell| !cell.valid) {
+        cell.reason = format!("git said: {hostile}");
+    }
+    results.circumstances.push(CircumstanceRow { arm: String::new(), key: hostile.into(), value: hostile.into() });
+    for row in results.maps.iter_mut() {
+        row.path = row.path.take().map(|path| format!("{path}{hostile}"));
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let figures = render_figures(&results, dir.path()).unwrap();
+    assert_eq!(figures.files.len(), 58);
+    let texts = figures.files.iter().filter(|path| path.extension().unwrap() == "svg");
+    let mut texts: Vec<String> = texts.map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    let page = render_report(&results, &ReportOptions::default()).unwrap();
+    assert_eq!(page.matches("</script>").count(), 4);
+    assert!(page.contains(r"git said: fatal: \x00\x1b]0;title\x07\u{9b}2J\u{fffe}\u{202e}&lt;"), "{page}");
+    let data = page.split("id=\"senesce-data\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    // The data are exact; only what is shown is changed.
+    assert_eq!(data["run"]["run_name"], hostile);
+    texts.push(page);
+    for text in texts {
+        let found = text.chars().find(|&character| character != '\n' && character != '\t' && is_hazard(character));
+        assert_eq!(found, None);
+    }
 }

@@ -30,7 +30,13 @@ fn the_page_shows_every_bar_and_ranking_and_loads_nothing() {
     ] {
         assert!(page.contains(said), "{said}\n{page}");
     }
-    assert!(!page.contains("<small>") && !page.contains("NaN"));
+    assert!(!page.contains("<small>") && !page.contains("NaN") && !page.contains("Other work"));
+    let mut busy = sample::suite();
+    busy["runs"][0]["disturbance"] = json!("the hypervisor took 9% of a processor");
+    let busy = render_suite(&busy, &options).unwrap();
+    assert!(
+        busy.contains("Other work disturbed 1 run(s) (the first: the hypervisor took 9% of a processor); they count.")
+    );
     let data = page.split("id=\"senesce-data\">").nth(1).unwrap().split("</script>").next().unwrap();
     let data: serde_json::Value = serde_json::from_str(data).unwrap();
     // Not the ratios: a number that was written and read may differ in its last digit.

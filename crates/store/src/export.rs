@@ -4,11 +4,15 @@ use crate::results::Results;
 use crate::schema::{Table, TableRow, Value, columns_of, values_of};
 
 impl Results {
-    /// One table as CSV (RFC 4180, with a header line); a number that is missing is an empty field.
+    /// Returns one table as CSV (RFC 4180, with a header line). A missing number is an empty field.
+    ///
+    /// A text that a spreadsheet would run as a formula has an apostrophe before it: it begins with `=`, `+`, `-`, `@`,
+    /// a tab or a line break, and is no number. Parquet and JSON hold every text unchanged.
     pub fn export_csv(&self, table: Table) -> String {
         match table {
             Table::Cells => csv(&self.cells),
             Table::Grep => csv(&self.grep),
+            Table::Load => csv(&self.load),
             Table::Layout => csv(&self.layout),
             Table::Modelled => csv(&self.modelled),
             Table::Trace => csv(&self.trace),
@@ -33,6 +37,7 @@ impl Results {
     pub(crate) fn sort(&mut self) {
         self.cells.sort_by(|a, b| a.key.cmp(&b.key));
         self.grep.sort_by(|a, b| (&a.key, a.repetition).cmp(&(&b.key, b.repetition)));
+        self.load.sort_by(|a, b| (&a.key, a.repetition).cmp(&(&b.key, b.repetition)));
         self.layout.sort_by(|a, b| a.key.cmp(&b.key));
         self.modelled.sort_by(|a, b| (&a.key, &a.device, &a.method).cmp(&(&b.key, &b.device, &b.method)));
         self.trace.sort_by(|a, b| (&a.key, &a.access).cmp(&(&b.key, &b.access)));
@@ -63,13 +68,42 @@ fn csv<R: TableRow>(rows: &[R]) -> String {
 fn csv_field(value: &Value) -> String {
     match value {
         Value::OptionalText(None) => String::new(),
-        Value::OptionalText(Some(text)) => csv_field(&Value::Text(text.clone())),
-        Value::Text(text) if text.contains([',', '"', '\n', '\r']) => format!("\"{}\"", text.replace('"', "\"\"")),
-        Value::Text(text) => text.clone(),
+        Value::OptionalText(Some(text)) => csv_text(text),
+        Value::Text(text) => csv_text(text),
         Value::UInt64(number) | Value::OptionalUInt64(Some(number)) => number.to_string(),
         Value::OptionalUInt64(None) => String::new(),
         Value::Float64(number) if number.is_nan() => String::new(),
         Value::Float64(number) => number.to_string(),
         Value::Boolean(truth) => truth.to_string(),
+    }
+}
+
+/// Commit messages and file names of a stranger are in the tables: none may become a formula.
+fn csv_text(text: &str) -> String {
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) && text.parse::<f64>().is_err();
+    let text = if is_formula { format!("'{text}") } else { text.to_owned() };
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::csv_text;
+
+    #[test]
+    fn formulas_become_text() {
+        for (text, field) in [
+            ("=1+1", "'=1+1"),
+            ("=HYPERLINK(\"x\",\"y\")", "\"'=HYPERLINK(\"\"x\"\",\"\"y\"\")\""),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("+cmd|' /C calc'!A0", "'+cmd|' /C calc'!A0"),
+            ("-m 0", "'-m 0"),
+            ("\t=1", "'\t=1"),
+            ("\n=1", "\"'\n=1\""),
+            ("-1.5", "-1.5"),
+            ("plain, text", "\"plain, text\""),
+            ("a=b", "a=b"),
+        ] {
+            assert_eq!(csv_text(text), field, "{text:?}");
+        }
     }
 }

@@ -16,7 +16,8 @@ pub fn reference_markdown() -> String {
          | `parts/<table>/*.parquet` | the same, one file per cell, while the run goes on |\n\
          | `{EVENTS_FILE}` | one JSON object per line while the run goes on, each with `\"schema\":\"{EVENTS_SCHEMA}\"` and `event` |\n\n\
          A cell counts if its file in `parts/cells` (or its row in `cells.parquet`) exists: that one is written last. \
-         Measurements of a cell whose `valid` is false must not be used. The file's key-value metadata \
+         Measurements of a cell whose `valid` is false must not be used. Repetitions of the grep test with a \
+         `disturbance` in table `load` are left out of the report's medians, unless a cell has no others. The file's key-value metadata \
          hold every column's unit and description (`senesce.unit.COLUMN`, `senesce.description.COLUMN`). A number that is missing is null.\n\n\
          ## Reading them\n\n\
          ```python\n\
@@ -30,7 +31,9 @@ pub fn reference_markdown() -> String {
          FROM 'results/grep.parquet' JOIN 'results/cells.parquet' USING (arm, file_system, role, pulls)\n\
          WHERE valid GROUP BY ALL ORDER BY ALL;\n\
          ```\n\n\
-         `senesce export --csv` and `--json` give the same to programs that do not read Parquet.\n"
+         `senesce export --csv` and `--json` write the same tables for programs that do not read Parquet. The CSV is meant for\n\
+         spreadsheets: a text that a spreadsheet would run as a formula has an apostrophe before it. Parquet and JSON hold every text\n\
+         unchanged.\n"
     );
     for table in Table::ALL {
         let _ = write!(text, "\n## Table `{}`\n\n{}\n\n", table.name(), table.description());

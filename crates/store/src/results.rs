@@ -1,14 +1,16 @@
 //! Results as values: what one cell gives, and what a whole run gives.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgingRow, CellRow, CircumstanceRow, FreeSpaceRow, GrepRow, LatencyRow, LayoutRow, MapRow, ModelledRow, StepRow,
-    TraceBucketRow, TraceRow,
+    AgingRow, CellKey, CellRow, CircumstanceRow, FreeSpaceRow, GrepRow, LatencyRow, LayoutRow, LoadRow, MapRow,
+    ModelledRow, StepRow, TraceBucketRow, TraceRow,
 };
 
-/// The results format this version writes.
-pub const FORMAT: &str = "senesce-results/1";
+/// The results format this version writes. It reads `senesce-results/1` too, which has no table `load`.
+pub const FORMAT: &str = "senesce-results/2";
 /// The format of one line of the events file.
 pub const EVENTS_SCHEMA: &str = "senesce-events/1";
 /// The file that describes the run; a directory without it holds no results.
@@ -42,6 +44,8 @@ pub struct CellResults {
     pub cell: CellRow,
     /// Repetitions of the grep test.
     pub grep: Vec<GrepRow>,
+    /// The load of the machine during each repetition.
+    pub load: Vec<LoadRow>,
     /// Static layout, if it was measured.
     pub layout: Option<LayoutRow>,
     /// Modelled costs; none if no device was asked for.
@@ -68,6 +72,7 @@ impl CellResults {
         Self {
             cell,
             grep: Vec::new(),
+            load: Vec::new(),
             layout: None,
             modelled: Vec::new(),
             trace: Vec::new(),
@@ -90,6 +95,8 @@ pub struct Results {
     pub cells: Vec<CellRow>,
     /// Table `grep`.
     pub grep: Vec<GrepRow>,
+    /// Table `load`.
+    pub load: Vec<LoadRow>,
     /// Table `layout`.
     pub layout: Vec<LayoutRow>,
     /// Table `modelled`.
@@ -110,4 +117,16 @@ pub struct Results {
     pub steps: Vec<StepRow>,
     /// Table `circumstances`.
     pub circumstances: Vec<CircumstanceRow>,
+}
+
+impl Results {
+    /// The rows of table `grep` that figures are made of: without the repetitions that other work disturbed, unless a cell
+    /// has no others. Rows without a row in table `load`, as in older results, count.
+    pub fn counted_grep(&self) -> impl Iterator<Item = &GrepRow> {
+        let disturbed: BTreeSet<(&CellKey, u64)> =
+            self.load.iter().filter(|row| !row.disturbance.is_empty()).map(|row| (&row.key, row.repetition)).collect();
+        let is_disturbed = move |row: &GrepRow| disturbed.contains(&(&row.key, row.repetition));
+        let quiet: BTreeSet<&CellKey> = self.grep.iter().filter(|row| !is_disturbed(row)).map(|row| &row.key).collect();
+        self.grep.iter().filter(move |row| !is_disturbed(row) || !quiet.contains(&row.key))
+    }
 }

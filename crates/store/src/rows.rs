@@ -95,6 +95,36 @@ pub struct GrepRow {
     pub fuse_floor_seconds: f64,
 }
 
+/// Table `load`: what else the machine did during a repetition of the grep test.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoadRow {
+    #[serde(flatten)]
+    #[allow(missing_docs)]
+    pub key: CellKey,
+    /// The repetition, as in table `grep`.
+    pub repetition: u64,
+    /// In which ways the repetition was disturbed beyond the limits, in words; empty if it was not.
+    pub disturbance: String,
+    /// Load average of the last minute, at the end; NaN if unknown, like all that follow.
+    pub load_average: f64,
+    /// Time in which some task waited for a processor, seconds.
+    pub cpu_pressure_seconds: f64,
+    /// Time in which some task waited for a drive, seconds.
+    pub io_pressure_seconds: f64,
+    /// Time in which some task waited for memory, seconds.
+    pub memory_pressure_seconds: f64,
+    /// Time in which the hypervisor ran something else, of all processors, seconds.
+    pub steal_seconds: f64,
+    /// Time in user mode of senesce with all its servers, seconds.
+    pub own_user_seconds: f64,
+    /// Time in user mode of all other processes, seconds.
+    pub other_user_seconds: f64,
+    /// Time of all processors in the kernel, seconds.
+    pub kernel_seconds: f64,
+    /// Processors that were online; 0 if unknown.
+    pub processors: u64,
+}
+
 /// Table `layout`: the static layout of a cell, from its extents.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LayoutRow {

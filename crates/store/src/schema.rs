@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::{
-    AgingRow, CellKey, CellRow, CircumstanceRow, Error, FreeSpaceRow, GrepRow, LatencyRow, LayoutRow, MapRow,
+    AgingRow, CellKey, CellRow, CircumstanceRow, Error, FreeSpaceRow, GrepRow, LatencyRow, LayoutRow, LoadRow, MapRow,
     ModelledRow, Role, StepRow, TraceBucketRow, TraceRow,
 };
 
@@ -17,6 +17,8 @@ pub enum Table {
     Cells,
     /// One row per repetition of the grep test.
     Grep,
+    /// One row per repetition of the grep test: what else the machine did.
+    Load,
     /// One row per cell: static layout.
     Layout,
     /// One row per cell, device and method: modelled cost.
@@ -41,9 +43,10 @@ pub enum Table {
 
 impl Table {
     /// Every table.
-    pub const ALL: [Table; 12] = [
+    pub const ALL: [Table; 13] = [
         Table::Cells,
         Table::Grep,
+        Table::Load,
         Table::Layout,
         Table::Modelled,
         Table::Trace,
@@ -56,9 +59,10 @@ impl Table {
         Table::Circumstances,
     ];
     /// Those with a row for a cell.
-    pub(crate) const OF_CELLS: [Table; 11] = [
+    pub(crate) const OF_CELLS: [Table; 12] = [
         Table::Cells,
         Table::Grep,
+        Table::Load,
         Table::Layout,
         Table::Modelled,
         Table::Trace,
@@ -75,6 +79,7 @@ impl Table {
         match self {
             Table::Cells => "cells",
             Table::Grep => "grep",
+            Table::Load => "load",
             Table::Layout => "layout",
             Table::Modelled => "modelled",
             Table::Trace => "trace",
@@ -93,6 +98,12 @@ impl Table {
         match self {
             Table::Cells => "One row per cell, valid or not.",
             Table::Grep => "One row per repetition of the grep test on a cell.",
+            Table::Load => {
+                "One row per repetition of the grep test: what else the machine did meanwhile. A repetition is disturbed \
+                 if other processes used more than 20% of all processors, if tasks waited for a processor for more than \
+                 10% of the time beyond what senesce and the kernel explain, if the hypervisor took more than 5% of a \
+                 processor, or if tasks waited for memory for more than 5% of the time; each for at least 0.05 s."
+            }
             Table::Layout => "One row per cell: the static layout of its files, from their extents.",
             Table::Modelled => {
                 "One row per cell, device and method: what a cold read costs on a described device. A model, not a \
@@ -122,6 +133,7 @@ impl Table {
         match self {
             Table::Cells => columns_of::<CellRow>(),
             Table::Grep => columns_of::<GrepRow>(),
+            Table::Load => columns_of::<LoadRow>(),
             Table::Layout => columns_of::<LayoutRow>(),
             Table::Modelled => columns_of::<ModelledRow>(),
             Table::Trace => columns_of::<TraceRow>(),
@@ -349,6 +361,19 @@ table_row! { GrepRow, Grep, key;
     device_read_requests: optional_uint, "1", "Read requests the block device got during the test; null in a directory.";
     cpu_bound: boolean, "", "Whether the CPU, not the device, set the pace.";
     fuse_floor_seconds: float, "s", "The FUSE floor: wall time of the same test of the same tree from memory, through the same FUSE adapter; null for a file system of the kernel, or if it was not measured.";
+}
+table_row! { LoadRow, Load, key;
+    repetition: uint, "1", "Repetition, as in table `grep`.";
+    disturbance: text, "", "In which ways the repetition was disturbed beyond the limits; empty if it was not.";
+    load_average: float, "1", "Load average of the last minute, at the end of the test; recorded, not judged.";
+    cpu_pressure_seconds: float, "s", "Time in which some task waited for a processor (pressure stall information).";
+    io_pressure_seconds: float, "s", "Time in which some task waited for a drive. The test itself waits for one; recorded, not judged.";
+    memory_pressure_seconds: float, "s", "Time in which some task waited for memory.";
+    steal_seconds: float, "s", "Time in which the hypervisor ran something else while a processor had work, of all processors.";
+    own_user_seconds: float, "s", "CPU time in user mode of senesce, of its disk and file system servers, and of the tools that it ran.";
+    other_user_seconds: float, "s", "CPU time in user mode of all other processes.";
+    kernel_seconds: float, "s", "CPU time of all processors in the kernel, whoever it worked for.";
+    processors: uint, "1", "Processors that were online; 0 if that is not known.";
 }
 table_row! { LayoutRow, Layout, key;
     space: text, "", "Address space of the extents: `device` or `btrfs-logical`.";

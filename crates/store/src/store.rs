@@ -124,6 +124,7 @@ impl ResultStore {
     pub fn append_cell(&mut self, results: &CellResults) -> Result<(), Error> {
         let key = &results.cell.key;
         check_keys(key, &results.grep)?;
+        check_keys(key, &results.load)?;
         check_keys(key, results.layout.as_slice())?;
         check_keys(key, &results.modelled)?;
         check_keys(key, &results.trace)?;
@@ -139,6 +140,7 @@ impl ResultStore {
         *tried = before.unwrap_or(0).max(*tried) + 1;
         let generation = *tried;
         self.put_part(&part, generation, &results.grep)?;
+        self.put_part(&part, generation, &results.load)?;
         self.put_part(&part, generation, results.layout.as_slice())?;
         self.put_part(&part, generation, &results.modelled)?;
         self.put_part(&part, generation, &results.trace)?;
@@ -199,6 +201,7 @@ impl ResultStore {
         let results = self.read_all()?;
         // Until the parts are gone they hide what the compacted tables say about their cells: order is free here.
         self.replace(&self.table_path(Table::Grep), &encode(&results.grep)?)?;
+        self.replace(&self.table_path(Table::Load), &encode(&results.load)?)?;
         self.replace(&self.table_path(Table::Layout), &encode(&results.layout)?)?;
         self.replace(&self.table_path(Table::Modelled), &encode(&results.modelled)?)?;
         self.replace(&self.table_path(Table::Trace), &encode(&results.trace)?)?;
@@ -220,6 +223,7 @@ impl ResultStore {
             run: self.run.clone(),
             cells: self.read_table()?,
             grep: self.read_table()?,
+            load: self.read_table()?,
             layout: self.read_table()?,
             modelled: self.read_table()?,
             trace: self.read_table()?,

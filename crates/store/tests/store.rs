@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use senesce_core::Seed;
 use senesce_store::{
     AgingRow, CellKey, CellResults, CellRow, CircumstanceRow, Error, FreeSpaceRow, GrepRow, LatencyRow, LayoutRow,
-    MapRow, ModelledRow, ResultStore, Results, Role, RunInfo, SimulatedDisk, StepRow, Table, TraceBucketRow, TraceRow,
+    LoadRow, MapRow, ModelledRow, ResultStore, Results, Role, RunInfo, SimulatedDisk, StepRow, Table, TraceBucketRow,
+    TraceRow,
 };
 
 /// A cell whose every figure is `mark`, so that rows of two appends cannot be confused.
@@ -30,6 +31,20 @@ fn cell(pulls: u64, mark: u64) -> CellResults {
         device_read_requests: None,
         cpu_bound: mark.is_multiple_of(2),
         fuse_floor_seconds: 0.25,
+    };
+    let load = |repetition| LoadRow {
+        key: key.clone(),
+        repetition,
+        disturbance: "the hypervisor took 9% of a processor".into(),
+        load_average: 1.5,
+        cpu_pressure_seconds: mark as f64,
+        io_pressure_seconds: 0.5,
+        memory_pressure_seconds: 0.25,
+        steal_seconds: 0.125,
+        own_user_seconds: 2.0,
+        other_user_seconds: 3.0,
+        kernel_seconds: 4.0,
+        processors: mark,
     };
     let layout = LayoutRow {
         key: key.clone(),
@@ -136,6 +151,7 @@ fn cell(pulls: u64, mark: u64) -> CellResults {
         },
         // Some cells lack some tables.
         grep: (0..mark % 3).map(grep).collect(),
+        load: (0..mark % 3).map(load).collect(),
         layout: (!mark.is_multiple_of(4)).then_some(layout),
         modelled: (0..mark % 2).map(modelled).collect(),
         trace: ["read", "write"].iter().take(mark as usize % 3).map(|access| trace(access)).collect(),
@@ -154,6 +170,7 @@ fn of_cell(results: &Results, pulls: u64) -> Option<CellResults> {
     Some(CellResults {
         cell,
         grep: results.grep.iter().filter(|row| row.key.pulls == pulls).cloned().collect(),
+        load: results.load.iter().filter(|row| row.key.pulls == pulls).cloned().collect(),
         layout: results.layout.iter().find(|row| row.key.pulls == pulls).cloned(),
         modelled: results.modelled.iter().filter(|row| row.key.pulls == pulls).cloned().collect(),
         trace: results.trace.iter().filter(|row| row.key.pulls == pulls).cloned().collect(),
@@ -289,12 +306,17 @@ fn results_from_before_a_table_was_known_are_read_and_gone_on_with() {
     store.append_cell(&cell(0, 7)).unwrap();
     store.compact().unwrap();
     store.append_cell(&cell(10, 7)).unwrap();
-    let newer = ["trace", "trace_buckets", "latency", "steps"];
+    let newer = ["load", "trace", "trace_buckets", "latency", "steps"];
+    let info = dir.path().join("run.json");
+    let text = std::fs::read_to_string(&info).unwrap();
+    assert!(text.contains("senesce-results/2"), "{text}");
+    std::fs::write(&info, text.replace("senesce-results/2", "senesce-results/1")).unwrap();
     for table in newer {
         std::fs::remove_file(dir.path().join(format!("{table}.parquet"))).unwrap();
         std::fs::remove_dir_all(dir.path().join("parts").join(table)).unwrap();
     }
     let older = |pulls| CellResults {
+        load: Vec::new(),
         trace: Vec::new(),
         trace_buckets: Vec::new(),
         latency: Vec::new(),
@@ -336,8 +358,8 @@ fn what_is_not_results_of_ours_is_refused_with_a_reason() {
         ResultStore::open(dir.path()).err().expect("it must be refused").to_string()
     };
     assert!(refusal(None).contains("holds no results"));
-    let newer = refusal(Some(r#"{"format":"senesce-results/2","other":1}"#));
-    assert!(newer.contains("senesce-results/2") && newer.contains("newer senesce"), "{newer}");
+    let newer = refusal(Some(r#"{"format":"senesce-results/3","other":1}"#));
+    assert!(newer.contains("senesce-results/3") && newer.contains("newer senesce"), "{newer}");
     assert!(refusal(Some(r#"{"format":"tea"}"#)).contains("`tea`"));
     assert!(refusal(Some("{")).contains("damaged"));
     std::fs::remove_file(dir.path().join("run.json")).unwrap();

@@ -50,6 +50,8 @@ pub(crate) struct LinePanel {
     pub y: Axis,
     /// A value that lines are to be read against, with its name.
     pub reference: Option<(f64, &'static str)>,
+    /// The values between which noise alone can move a figure.
+    pub noise: Option<(f64, f64)>,
 }
 
 impl LinePanel {
@@ -58,6 +60,7 @@ impl LinePanel {
         let mut svg = String::new();
         let _ = write!(svg, r#"<text class="panel-title" x="0" y="14">{}</text>"#, escape(&self.title));
         let _ = write!(svg, r#"<text class="axis-label" x="0" y="32">{}</text>"#, escape(self.y_label));
+        self.draw_noise(&mut svg);
         self.draw_axes(&mut svg);
         if self.series.iter().all(|series| series.points.is_empty()) {
             let (x, y) = ((LEFT + PANEL_WIDTH - RIGHT) / 2.0, (TOP + PANEL_HEIGHT - BOTTOM) / 2.0);
@@ -100,6 +103,17 @@ impl LinePanel {
         if let Some((value, _)) = self.reference {
             let y = self.y(value);
             let _ = write!(svg, r#"<line class="reference" x1="{LEFT}" x2="{right}" y1="{y:.1}" y2="{y:.1}"/>"#);
+        }
+    }
+
+    /// The noise band, behind everything, as far as the axis shows it.
+    fn draw_noise(&self, svg: &mut String) {
+        let Some((low, high)) = self.noise else { return };
+        let (top, base) = (self.y(high).max(TOP), self.y(low).min(PANEL_HEIGHT - BOTTOM));
+        let (width, height) = (PANEL_WIDTH - RIGHT - LEFT, base - top);
+        if height > 0.0 {
+            let _ =
+                write!(svg, r#"<rect class="noise" x="{LEFT}" y="{top:.1}" width="{width:.1}" height="{height:.1}"/>"#);
         }
     }
 

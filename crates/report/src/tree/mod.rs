@@ -16,7 +16,7 @@ use crate::{
     Error,
     chart::{PANEL_HEIGHT, PANEL_WIDTH},
     figures::light_css,
-    format::{bytes, count, escape, figure},
+    format::{bytes, count, escape, figure, page_json},
     html::style,
     page::render_page,
 };
@@ -84,7 +84,7 @@ pub fn render_tree(tree: &Json, options: &TreeOptions) -> Result<String, Error> 
         fills => panel("fills", PANEL_WIDTH, PANEL_HEIGHT, "How full leaves are", &fills::draw(&outline)),
         rows => outline.levels.iter().map(|level| row(&outline, level)).collect::<Vec<_>>(),
         flushes => flushes(&outline),
-        data => summary(tree, &outline).to_string().replace('<', "\\u003c"),
+        data => page_json(&summary(tree, &outline).to_string()),
     };
     render_page("tree.html", include_str!("../../assets/tree.html"), values)
 }

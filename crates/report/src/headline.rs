@@ -1,0 +1,332 @@
+//! The headline: what aging costs, the largest effect first, and how far that is known.
+//!
+//! The modelled slowdown leads: it follows from where blocks are, and noise does not change it. Measured ratios follow,
+//! and count only beyond chance and beyond the noise band of the run (see [`crate::noise`]).
+
+use senesce_store::Role;
+
+use crate::devices::{TRACED, VIRTUAL_TIME, short};
+use crate::format::{count, number};
+use crate::model::{Lines, Model, Spread};
+use crate::noise::{Finding, Noise};
+
+/// Ratios this near to 1 are no difference to a reader.
+const ALIKE: std::ops::Range<f64> = 0.95..1.05;
+
+/// The sentences that the report and the summary begin with; the first is the headline.
+pub(crate) fn headline(model: &Model) -> Vec<String> {
+    let lead = model.main_device();
+    let mut sentences = Vec::new();
+    let wall = Slowdowns::of(model, &model.slowdown);
+    match lead {
+        Some((device, _, slowdown)) => {
+            let slowdowns = Slowdowns::of(model, slowdown);
+            if !slowdowns.0.is_empty() {
+                sentences.push(effect(model, &slowdowns, &on_device(device)));
+                sentences.push(basis(model, device, &slowdowns));
+                sentences.extend(other_devices(model, device));
+            }
+        }
+        None => {
+            let told = Slowdowns(wall.0.iter().filter_map(|arm| arm.differences(model)).collect());
+            if !told.0.is_empty() {
+                sentences.push(effect(model, &told, "this machine's device (measured)"));
+            }
+        }
+    }
+    sentences.extend(measured(model, &wall));
+    sentences.extend(model.arms.iter().filter_map(|(arm, _)| floor(model, arm)));
+    let has_pair = |arm: &str| model.slowdown.keys().any(|(name, _)| name == arm);
+    let has_model = |arm: &str| lead.is_some_and(|(_, _, lines)| lines.keys().any(|(name, _)| name == arm));
+    for (arm, _) in model.arms.iter().filter(|(arm, _)| !has_pair(arm) && !has_model(arm)) {
+        sentences.push(format!("{arm}: no valid pair of an aged and an unaged volume, so nothing can be said."));
+    }
+    sentences
+}
+
+/// Whether noise hides whatever was measured, and a model has something to show instead.
+pub(crate) fn is_all_noise(model: &Model) -> bool {
+    let wall = Slowdowns::of(model, &model.slowdown);
+    model.main_device().is_some() && !wall.0.is_empty() && wall.0.iter().all(|arm| arm.differences(model).is_none())
+}
+
+/// Slowdowns of the aged volumes of one arm at the last checkpoint that has any.
+struct OfArm<'m> {
+    arm: &'m str,
+    pulls: u64,
+    volumes: Vec<(Role, &'m Spread)>,
+}
+
+/// Slowdowns of arms, the largest first.
+struct Slowdowns<'m>(Vec<OfArm<'m>>);
+
+impl<'m> OfArm<'m> {
+    fn of(lines: &'m Lines, arm: &'m str) -> Option<Self> {
+        let of_arm = lines.iter().filter(|((name, _), _)| name == arm);
+        let pulls = *of_arm.filter_map(|(_, line)| line.last_key_value()).map(|(pulls, _)| pulls).max()?;
+        let of = |role| Some((role, lines.get(&(arm.to_owned(), role))?.get(&pulls)?));
+        let volumes: Vec<_> = [Role::Full, Role::Empty].into_iter().filter_map(of).collect();
+        Some(Self { arm, pulls, volumes })
+    }
+
+    /// The volumes whose ratio is a difference; none if there are none.
+    fn differences(&self, model: &Model) -> Option<Self> {
+        let noise = model.noise.get(self.arm).copied();
+        let is_one = |(_, ratio): &&(Role, &'m Spread)| Finding::of(ratio, noise) == Finding::Difference;
+        let volumes: Vec<_> = self.volumes.iter().filter(is_one).copied().collect();
+        (!volumes.is_empty()).then_some(Self { arm: self.arm, pulls: self.pulls, volumes })
+    }
+
+    fn least(&self) -> f64 {
+        self.volumes.iter().map(|(_, ratio)| ratio.median).fold(f64::INFINITY, f64::min)
+    }
+
+    fn most(&self) -> f64 {
+        self.volumes.iter().map(|(_, ratio)| ratio.median).fold(0.0, f64::max)
+    }
+
+    /// `12×`, or `5.3–7.2×` over the volumes.
+    fn range(&self) -> String {
+        let (least, most) = (two_digits(self.least()), two_digits(self.most()));
+        if least == most { format!("{most}×") } else { format!("{least}–{most}×") }
+    }
+
+    /// Whether an aged volume is read more slowly than its fresh copy, beyond chance.
+    fn is_slower(&self) -> bool {
+        self.volumes.iter().any(|(_, ratio)| {
+            let is_by_chance = ratio.count > 1 && ratio.low <= 1.0;
+            ratio.median >= ALIKE.end && !is_by_chance
+        })
+    }
+}
+
+impl<'m> Slowdowns<'m> {
+    fn of(model: &'m Model, lines: &'m Lines) -> Self {
+        let mut arms: Vec<_> = model.arms.iter().filter_map(|(arm, _)| OfArm::of(lines, arm)).collect();
+        arms.sort_by(|a, b| b.most().total_cmp(&a.most()));
+        Self(arms)
+    }
+}
+
+/// `1,000 pulls make xfs 12× slower to read on a modelled HDD 7.2K, btrfs 5.3–7.2× and ext4 1.5–1.8×.`
+fn effect(model: &Model, slowdowns: &Slowdowns, device: &str) -> String {
+    let pulls = slowdowns.0.iter().map(|arm| arm.pulls).max().unwrap_or(0);
+    let steps = match pulls {
+        0 => "The first state of the tree".to_owned(),
+        pulls => format!("{} {}", count(pulls), model.unit),
+    };
+    let (slower, others): (Vec<&OfArm>, Vec<&OfArm>) = slowdowns.0.iter().partition(|arm| arm.is_slower());
+    let of = |arm: &&OfArm| format!("{} ({})", arm.arm, arm.range());
+    let others: Vec<_> = others.iter().map(of).collect();
+    let verb = |one: &'static str, many: &'static str| if pulls == 0 { one } else { many };
+    let Some((first, rest)) = slower.split_first() else {
+        return format!("{steps} {} {} no slower to read on {device}.", verb("leaves", "leave"), list(&others));
+    };
+    let rest: Vec<_> = rest.iter().map(|arm| format!("{} {}", arm.arm, arm.range())).collect();
+    let rest = if rest.is_empty() { String::new() } else { format!(", {}", list(&rest)) };
+    let others = if others.is_empty() { String::new() } else { format!("; not {}", list(&others)) };
+    let make = verb("makes", "make");
+    format!("{steps} {make} {} {} slower to read on {device}{rest}{others}.", first.arm, first.range())
+}
+
+/// Where the modelled figures come from, and for the arm that ages most what is different about its layout.
+fn basis(model: &Model, device: &str, slowdowns: &Slowdowns) -> String {
+    let how = match (device.ends_with(VIRTUAL_TIME), device.ends_with(TRACED)) {
+        (true, _) => "Modelled from the requests of the grep test: the volumes were such disks, in virtual time",
+        (_, true) => "Modelled from the traced requests of one grep test",
+        _ => "Modelled from where the blocks are, not measured",
+    };
+    let Some(most) = slowdowns.0.first().filter(|arm| arm.is_slower()) else { return format!("{how}.") };
+    let share = |role: Role| {
+        let line = model.adjacent_files_share.get(&(most.arm.to_owned(), role))?;
+        Some(line.get(&most.pulls)?.median * 100.0)
+    };
+    let worst = most.volumes.iter().max_by(|a, b| a.1.median.total_cmp(&b.1.median)).map(|(role, _)| *role);
+    match worst.and_then(|role| share(role).zip(share(Role::Unaged))) {
+        Some((aged, fresh)) if aged + 5.0 < fresh => format!(
+            "{how} ({}: two files that follow each other in a directory are adjacent in {aged:.0}% of cases; in a fresh \
+             copy in {fresh:.0}%).",
+            most.arm
+        ),
+        _ => format!("{how}."),
+    }
+}
+
+/// The same effect on the other devices that the plan names, one sentence each.
+fn other_devices(model: &Model, lead: &str) -> Vec<String> {
+    let of = |device: &&str| {
+        let slowdowns = Slowdowns::of(model, model.modelled_slowdown.get(*device)?);
+        let arms: Vec<_> = slowdowns.0.iter().map(|arm| format!("{} {}", arm.arm, arm.range())).collect();
+        (!arms.is_empty()).then(|| format!("On {}: {}.", on_device(device), list(&arms)))
+    };
+    let devices = model.devices();
+    let predicted = devices.iter().filter(|device| **device != lead && !device.ends_with(TRACED));
+    predicted.filter_map(of).collect()
+}
+
+/// What was measured: the differences, the largest first, and then what noise hides.
+fn measured(model: &Model, wall: &Slowdowns) -> Option<String> {
+    if model.is_wall_of_memory() {
+        return Some("Wall time of this run is of memory and says nothing about the disk.".to_owned());
+    }
+    if wall.0.is_empty() {
+        let has_model = model.main_device().is_some();
+        return has_model.then(|| "Nothing was measured that a fresh copy can be compared with.".to_owned());
+    }
+    let mut findings = Vec::new();
+    let mut noise = Vec::new();
+    for arm in &wall.0 {
+        let band = model.noise.get(arm.arm).copied();
+        let told = arm.differences(model);
+        let is_told = |role: Role| told.as_ref().is_some_and(|told| told.volumes.iter().any(|(of, _)| *of == role));
+        if let Some(told) = &told {
+            findings.push(format!("{} {}", arm.arm, volumes_text(&told.volumes, band)));
+        }
+        let hidden: Vec<_> = arm.volumes.iter().filter(|(role, _)| !is_told(*role)).copied().collect();
+        if !hidden.is_empty() {
+            noise.push(format!("{} {}", arm.arm, volumes_text(&hidden, band)));
+        }
+    }
+    let findings = match findings.is_empty() {
+        true => String::new(),
+        false => format!("times a fresh copy: {}", findings.join("; ")),
+    };
+    let noise = match noise.is_empty() {
+        true => String::new(),
+        false => format!("no measurable difference: {}", noise.join("; ")),
+    };
+    let parts: Vec<_> = [findings, noise].into_iter().filter(|part| !part.is_empty()).collect();
+    Some(format!("Measured on this machine, {}.", parts.join(". And ")))
+}
+
+/// `full 1.30×, empty 1.19× (n = 5; fresh copies vary 1.1×)`.
+fn volumes_text(volumes: &[(Role, &Spread)], noise: Option<Noise>) -> String {
+    let of = |(role, ratio): &(Role, &Spread)| format!("{} {}×", role.name(), number(ratio.median));
+    let ratios: Vec<_> = volumes.iter().map(of).collect();
+    let counts = || volumes.iter().map(|(_, ratio)| ratio.count);
+    let (least, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
+    let n = if least == most { least.to_string() } else { format!("{least} to {most}") };
+    let noise = match noise {
+        Some(noise) => format!("fresh copies vary {}×", number(noise.factor())),
+        None => "the noise is unknown".to_owned(),
+    };
+    format!("{} (n = {n}; {noise})", ratios.join(", "))
+}
+
+/// How much of the wall time FUSE itself takes, as a sentence; none for file systems of the kernel.
+fn floor(model: &Model, arm: &str) -> Option<String> {
+    let floor = number(model.floor_of(arm)?);
+    Some(format!(
+        "FUSE alone takes {floor} s/GiB of {arm}'s wall time: reading the same tree from memory through the same adapter \
+         takes that long (the FUSE floor)."
+    ))
+}
+
+/// A device as the object of a sentence.
+fn on_device(device: &str) -> String {
+    let name = short(device).trim_end_matches(VIRTUAL_TIME).trim_end_matches(TRACED);
+    format!("a modelled {name}")
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn list(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// Two digits are what a headline needs: `12`, `1.8`, `0.59`.
+fn two_digits(value: f64) -> String {
+    match value {
+        value if value >= 99.5 => number(value.round()),
+        value if value >= 9.95 => format!("{value:.0}"),
+        value if value >= 0.995 => format!("{value:.1}"),
+        value => format!("{value:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use senesce_store::Results;
+
+    use super::*;
+
+    const N_1: usize = 1;
+
+    /// A model with these modelled slowdowns and measured ratios of an arm's full and empty volume.
+    fn add(model: &mut Model, arm: &str, modelled: [f64; 2], measured: [f64; 2], count: usize, noise: Option<f64>) {
+        let spread = |median: f64| Spread { count, median, low: median, high: median, ..Spread::default() };
+        model.arms.push((arm.to_owned(), arm.to_owned()));
+        let device = model.modelled.entry("model: HDD 7.2K".to_owned()).or_default();
+        device.insert((arm.to_owned(), Role::Full), [(1000, spread(9.0))].into());
+        let slowdowns = model.modelled_slowdown.entry("model: HDD 7.2K".to_owned()).or_default();
+        for (at, role) in [Role::Full, Role::Empty].into_iter().enumerate() {
+            slowdowns.insert((arm.to_owned(), role), [(1000, spread(modelled[at]))].into());
+            model.slowdown.insert((arm.to_owned(), role), [(1000, spread(measured[at]))].into());
+        }
+        model.noise.extend(noise.map(|factor| (arm.to_owned(), Noise { low: 1.0, high: factor })));
+    }
+
+    #[test]
+    fn the_modelled_effect_leads_sorted_and_noise_is_not_a_finding() {
+        let results = Results::default();
+        let mut model = Model::compute(&results);
+        add(&mut model, "btrfs", [7.21, 5.30], [1.05, 0.935], N_1, Some(1.6));
+        add(&mut model, "ext4", [1.82, 1.53], [1.9, 1.19], 5, Some(1.3));
+        add(&mut model, "xfs", [11.9, 12.2], [0.589, 0.964], N_1, Some(2.8));
+        let said = headline(&model);
+        assert_eq!(
+            said[0],
+            "1,000 pulls make xfs 12× slower to read on a modelled HDD 7.2K, btrfs 5.3–7.2× and ext4 1.5–1.8×."
+        );
+        assert_eq!(said[1], "Modelled from where the blocks are, not measured.");
+        assert_eq!(
+            said[2],
+            "Measured on this machine, times a fresh copy: ext4 full 1.9× (n = 5; fresh copies vary 1.3×). And no \
+             measurable difference: ext4 empty 1.19× (n = 5; fresh copies vary 1.3×); btrfs full 1.05×, empty 0.935× \
+             (n = 1; fresh copies vary 1.6×); xfs full 0.589×, empty 0.964× (n = 1; fresh copies vary 2.8×)."
+        );
+        assert_eq!(said.len(), 3);
+        assert!(!is_all_noise(&model), "ext4 was measured to be slower");
+        model.arms.retain(|(arm, _)| arm != "ext4");
+        assert!(is_all_noise(&model));
+    }
+
+    #[test]
+    fn without_a_model_only_measured_differences_make_a_headline() {
+        let results = Results::default();
+        let said = |measured: [f64; 2], count, noise| {
+            let mut model = Model::compute(&results);
+            add(&mut model, "xfs", [1.0, 1.0], measured, count, noise);
+            (model.modelled, model.modelled_slowdown) = Default::default();
+            headline(&model)
+        };
+        let clear = said([3.0, 2.0], 5, Some(1.2));
+        assert_eq!(clear[0], "1,000 pulls make xfs 2.0–3.0× slower to read on this machine's device (measured).");
+        for (measured, count, noise) in [([3.0, 2.0], 5, Some(3.1)), ([3.0, 2.0], 1, None)] {
+            let said = said(measured, count, noise);
+            assert!(said[0].starts_with("Measured on this machine, no measurable difference: xfs full 3×"), "{said:?}");
+        }
+    }
+
+    #[test]
+    fn arms_that_are_no_slower_are_named_as_such() {
+        let results = Results::default();
+        let mut model = Model::compute(&results);
+        add(&mut model, "ext4", [1.01, 0.7], [1.0, 1.0], N_1, Some(1.1));
+        assert_eq!(headline(&model)[0], "1,000 pulls leave ext4 (0.70–1.0×) no slower to read on a modelled HDD 7.2K.");
+        add(&mut model, "xfs", [2.0, 2.04], [1.0, 1.0], N_1, Some(1.1));
+        assert_eq!(
+            headline(&model)[0],
+            "1,000 pulls make xfs 2.0× slower to read on a modelled HDD 7.2K; not ext4 (0.70–1.0×)."
+        );
+    }
+
+    #[test]
+    fn digits_are_those_a_reader_needs() {
+        let texts = [0.589, 0.996, 1.04, 9.94, 9.96, 12.4, 1234.6].map(two_digits);
+        assert_eq!(texts, ["0.59", "1.0", "1.0", "9.9", "10", "12", "1,235"]);
+    }
+}

@@ -1,0 +1,104 @@
+//! What a reader must know before trusting the figures.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use senesce_store::Role;
+
+use crate::format::count;
+use crate::model::Model;
+
+/// The warnings of a run, each with the number of cells that it concerns.
+pub(crate) fn warnings(model: &Model) -> Vec<String> {
+    let results = model.results;
+    let mut warnings = Vec::new();
+    let valid: BTreeSet<_> = results.cells.iter().filter(|cell| cell.valid).map(|cell| &cell.key).collect();
+    let rows = || results.grep.iter().filter(|row| valid.contains(&row.key));
+    let cells = |count: usize| format!("{count} of {} cells", results.cells.len());
+    if !model.invalid.is_empty() {
+        let invalid = cells(model.invalid.len());
+        warnings.push(format!("{invalid} are invalid; their measurements are left out. The reasons are listed below."));
+    }
+    for (arm, pulls) in differing_trees(model) {
+        warnings.push(format!(
+            "{arm}, {} {}: the volumes do not hold the same tree, so their costs cannot be compared.",
+            count(pulls),
+            model.unit
+        ));
+    }
+    let bound: BTreeSet<_> = rows().filter(|row| row.cpu_bound).map(|row| &row.key).collect();
+    if !bound.is_empty() {
+        let arms: BTreeSet<_> = bound.iter().map(|key| key.arm.as_str()).collect();
+        let arms = arms.into_iter().collect::<Vec<_>>().join(", ");
+        warnings.push(format!(
+            "In {} ({arms}) the CPU set the pace of the grep test, not the device: the cost of the layout is hidden.",
+            cells(bound.len())
+        ));
+    }
+    let warm: BTreeSet<_> = rows().filter(|row| row.cache == "warm").map(|row| &row.key).collect();
+    if !warm.is_empty() {
+        warnings.push(format!("In {} the cache was warm during the grep test.", cells(warm.len())));
+    }
+    let lossy: BTreeSet<_> = results
+        .trace
+        .iter()
+        .filter(|row| row.lost_events > 0 && valid.contains(&row.key))
+        .map(|row| &row.key)
+        .collect();
+    if !lossy.is_empty() {
+        warnings.push(format!("In {} the trace lost events: its figures are of the rest.", cells(lossy.len())));
+    }
+    warnings.extend(disturbed(model));
+    let single = model.grep_cost().values().flat_map(|line| line.values()).filter(|spread| spread.count == 1).count();
+    if single > 0 {
+        warnings.push(format!("{} have a single repetition of the grep test: no spread is known.", cells(single)));
+    }
+    if results.layout.iter().any(|row| row.space == "btrfs-logical") {
+        warnings.push(
+            "Btrfs reports extents in its own logical address space: its layout score and extents per file do not \
+             describe places on the device."
+                .to_owned(),
+        );
+    }
+    let without = |role: Role| {
+        let has = |arm: &str| results.cells.iter().any(|cell| cell.key.arm == arm && cell.key.role == role);
+        model.arms.iter().filter(|(arm, _)| !has(arm)).map(|(arm, _)| arm.as_str()).collect::<Vec<_>>()
+    };
+    if !without(Role::Unaged).is_empty() {
+        let arms = without(Role::Unaged).join(", ");
+        warnings.push(format!("No unaged volume was measured for {arm_list}: no slowdown.", arm_list = arms));
+    }
+    warnings
+}
+
+/// Cells that other work disturbed: of which every repetition was, and of which some were.
+fn disturbed(model: &Model) -> Vec<String> {
+    let (whole, some): (Vec<_>, Vec<_>) = model.disturbed.values().partition(|cell| cell.disturbed == cell.repetitions);
+    let of_all = |count: usize| format!("{count} of {} cells", model.results.cells.len());
+    let mut warnings = Vec::new();
+    if let Some(first) = whole.first() {
+        warnings.push(format!(
+            "In {} other work disturbed every repetition of the grep test (the first: {}). Their measured times are \
+             marked, and may be wrong by more than their intervals.",
+            of_all(whole.len()),
+            first.reason
+        ));
+    }
+    if !some.is_empty() {
+        let repetitions: usize = some.iter().map(|cell| cell.disturbed).sum();
+        warnings.push(format!(
+            "In {} other work disturbed some repetitions of the grep test, {repetitions} in all. They are left out of \
+             medians and intervals, and listed below.",
+            of_all(some.len())
+        ));
+    }
+    warnings
+}
+
+/// Arms and checkpoints whose valid cells hold different trees.
+fn differing_trees(model: &Model) -> Vec<(String, u64)> {
+    let mut hashes: BTreeMap<(String, u64), BTreeSet<&str>> = BTreeMap::new();
+    for cell in model.results.cells.iter().filter(|cell| cell.valid && !cell.tree_hash.is_empty()) {
+        hashes.entry((cell.key.arm.clone(), cell.key.pulls)).or_default().insert(&cell.tree_hash);
+    }
+    hashes.into_iter().filter(|(_, hashes)| hashes.len() > 1).map(|(at, _)| at).collect()
+}
