@@ -73,6 +73,16 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// A file system of the host is full. The run can continue when there is space again.
+    #[error("{dir:?} is full: {source}")]
+    HostFull {
+        /// The directory of results or images.
+        dir: PathBuf,
+        /// The run.
+        run: PathBuf,
+        /// What failed.
+        source: Box<Error>,
+    },
     /// The run directory is not what it should be.
     #[error("{path:?}: {problem}")]
     RunDirectory {
@@ -120,6 +130,24 @@ impl Error {
         move |source| Self::Io { operation, path, source }
     }
 
+    /// Whether the results or the log of a run could not be written because the host has no space or is read-only.
+    pub(crate) fn is_host_full(&self) -> bool {
+        let source = match self {
+            Self::Store(senesce_store::Error::Io { source, .. })
+            | Self::Log(senesce_oplog::LogError::Io { source, .. })
+            | Self::Io { source, .. } => source,
+            // A snapshot that is not whole yet is in the run's directory.
+            Self::Volume(senesce_volume::Error::Io { path, source, .. })
+                if path.extension().is_some_and(|extension| extension == "partial") =>
+            {
+                source
+            }
+            _ => return false,
+        };
+        use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+        matches!(source.kind(), StorageFull | QuotaExceeded | ReadOnlyFilesystem)
+    }
+
     /// The signal, if this is an interruption (of whatever room).
     pub fn interrupted(&self) -> Option<Interrupted> {
         match self {
@@ -165,6 +193,10 @@ pub fn classify(error: &(dyn StdError + 'static)) -> Option<(ErrorKind, Option<S
             Error::PlannedVolume { source, .. } => volume_kind(source),
             Error::Source(error) => source_kind(error),
             Error::RunDirectory { hint, .. } => (ErrorKind::Usage, Some((*hint).to_owned())),
+            Error::HostFull { run, .. } => {
+                let hint = format!("free some space, then continue: senesce run --resume {}", run.display());
+                (ErrorKind::Environment, Some(hint))
+            }
             Error::NoPulls { .. } => {
                 (ErrorKind::Usage, Some("choose a smaller history.start, or another tip".to_owned()))
             }
@@ -219,7 +251,13 @@ fn source_kind(error: &senesce_gitsource::Error) -> (ErrorKind, Option<String>) 
         | Source::Shallow { .. }
         | Source::Empty { .. }
         | Source::NoSuchTip { .. }
-        | Source::ObjectFormat { .. } => ErrorKind::Usage,
+        | Source::ObjectFormat { .. }
+        | Source::RefStorage { .. }
+        | Source::Partial { .. }
+        | Source::ForeignOwner { .. }
+        | Source::Elsewhere { .. }
+        | Source::Irregular { .. } => ErrorKind::Usage,
+        Source::Io { source, .. } => io_kind(source),
         Source::Workload(error) => workload_kind(error),
         Source::Spawn { .. } => ErrorKind::Environment,
         _ => ErrorKind::Failed,
@@ -259,7 +297,10 @@ fn log_kind(error: &senesce_oplog::LogError) -> ErrorKind {
 
 fn io_kind(error: &io::Error) -> ErrorKind {
     match error.kind() {
-        io::ErrorKind::PermissionDenied | io::ErrorKind::StorageFull => ErrorKind::Environment,
+        io::ErrorKind::PermissionDenied
+        | io::ErrorKind::StorageFull
+        | io::ErrorKind::QuotaExceeded
+        | io::ErrorKind::ReadOnlyFilesystem => ErrorKind::Environment,
         _ => ErrorKind::Failed,
     }
 }

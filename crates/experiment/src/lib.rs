@@ -7,6 +7,7 @@
 mod age;
 mod arm;
 mod circumstances;
+mod description;
 mod durable;
 mod error;
 pub mod feedback;
@@ -15,6 +16,7 @@ mod observer;
 mod paths;
 mod personality;
 pub mod plan;
+mod prepare;
 mod preview;
 mod replay;
 mod run;
@@ -25,6 +27,7 @@ mod volumes;
 mod world;
 
 pub use age::{AgeEnd, AgeEnded, AgeLatency, AgeOptions, Ages, Layout, Until, age_into, collect_layout, plan_aging};
+pub use description::read_description;
 pub use error::{Error, ErrorKind, Interrupted, classify, interruption};
 pub use observer::{Event, Observer};
 pub use paths::RunPaths;
@@ -35,7 +38,8 @@ pub use personality::{
 pub use preview::{Preview, preview};
 pub use replay::{Against, Onto, ReplayEnd, ReplayOptions, ReplayPace, replay_log};
 pub use run::{Run, RunEnd};
+pub use senesce_gitsource::TrustedOwners;
 pub use sizing::{Sizes, planned_bytes};
 pub use source::{Source, collect_peak};
 pub use volumes::{create_untaken, kind};
-pub use world::{EngineTeller, World};
+pub use world::{EngineTeller, KernelLoad, LoadMeter, World};

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Error,
     arm::{check_signal, virtual_time::VirtualTime},
+    description::read_description,
     plan::{PlanError, parse_format},
 };
 
@@ -28,7 +29,7 @@ pub fn read_personality(name: &str) -> Result<Personality, PlanError> {
         return Ok(personality);
     }
     let path = Path::new(name);
-    let text = fs::read_to_string(path).map_err(|error| {
+    let text = read_description(path).map_err(|error| {
         let known: Vec<&str> = builtin_personalities().map(|(name, _)| name).collect();
         let problem = format!("{error}; it is none of the built-in ones ({})", known.join(", "));
         PlanError::Contradiction { path: path.to_owned(), key: "personality".into(), problem }

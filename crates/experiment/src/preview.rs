@@ -5,10 +5,11 @@ use std::path::Path;
 use senesce_core::Bytes;
 
 use crate::{
-    Error,
-    plan::{Arm, Edition, Plan, PlannedCell, VolumePlan, WorkloadKind},
+    Error, World,
+    plan::{Arm, Edition, Plan, PlannedCell, ReadAt, VolumePlan, WorkloadKind},
+    prepare::{Place, Prepared, prepare},
+    run::check_new,
     sizing::Sizes,
-    source::Source,
 };
 
 /// A plan, expanded.
@@ -32,10 +33,25 @@ pub struct Preview {
     pub steps: Vec<String>,
 }
 
-/// Expands a plan. Opens its history (a synthetic one is made, in `scratch`); makes no volume.
-pub fn preview(plan: &Plan, scratch: &Path) -> Result<Preview, Error> {
-    let source = Source::open(plan, scratch)?;
-    let sizes = Sizes::plan(plan, &source)?;
+/// Expands a plan, and refuses what its run would refuse before the first volume. Opens its history (a synthetic one is
+/// made, in `scratch`); makes no volume.
+///
+/// In: `path` is the plan's own, for messages; `out` the directory of the run; `force` as in [`Run::create`](crate::Run::create).
+/// Errors: those of the run. The run's need of root, and what only root can see of devices, are left to the run.
+pub fn preview(
+    plan: &Plan,
+    path: &Path,
+    (out, scratch): (&Path, &Path),
+    force: bool,
+    world: &World,
+) -> Result<Preview, Error> {
+    check_new(out)?;
+    // As a run sees the plan.
+    let here = std::fs::canonicalize(".").map_err(Error::io("look up", "."))?;
+    let plan = &plan.clone().seen_from(&here);
+    let volumes = std::path::absolute(out).map_err(Error::io("look up", out))?;
+    let place = Place { plan: path, volumes: &volumes, spool: scratch, entries: &[], force };
+    let Prepared { source, sizes, .. } = prepare(plan, &place, world)?;
     let pulls = source.pulls(plan);
     let arms = plan.arms();
     let volumes = plan.roles().iter().map(|&role| {
@@ -77,6 +93,11 @@ pub fn preview(plan: &Plan, scratch: &Path) -> Result<Preview, Error> {
     };
     let measured = plan.roles().iter().map(|role| role.name()).collect::<Vec<_>>().join(", ");
     let runs = plan.measure.warmups + plan.measure.repetitions;
+    let checkpoints = plan.checkpoints(pulls).len();
+    let read = match plan.measure.read_at {
+        ReadAt::FirstAndLast if checkpoints > 2 => " at the first and the last",
+        _ => "",
+    };
     let traced = if plan.measure.trace { ", and one more that is traced" } else { "" };
     let steps = vec![
         "mkfs and mount the volumes; each verified".to_owned(),
@@ -86,8 +107,7 @@ pub fn preview(plan: &Plan, scratch: &Path) -> Result<Preview, Error> {
             kind => format!("{pulls} {} of {}", plan.step_unit(), kind.as_str()),
         },
         format!(
-            "at each of {} checkpoints: measure {measured} ({runs} cold grep test(s) each, in turn{traced})",
-            plan.checkpoints(pulls).len()
+            "at each of {checkpoints} checkpoints: measure {measured} ({runs} cold grep test(s) each{read}, in turn{traced})"
         ),
     ];
     Ok(Preview {

@@ -4,18 +4,20 @@ use std::{io, path::Path, sync::Arc, thread, time::Duration};
 
 use senesce_core::{Clock, Nanos};
 use senesce_exec::{
-    CheckContents, EngineTarget, ModelTarget, PosixTarget, Target, apply_done, apply_parallel, collect_engine_tree,
-    tree::{Tree, collect_tree, compare_trees},
+    CheckContents, EngineTarget, Guard, ModelTarget, PosixTarget, Replay, Stop, Target, Withheld, apply_done,
+    apply_parallel, collect_engine_tree_until,
+    tree::{Tree, collect_tree_until, compare_trees},
 };
-use senesce_gitsource::HistoryOptions;
+use senesce_gitsource::{HistoryOptions, TrustedOwners};
 use senesce_oplog::{ContentSource, DoneStep, Ended, LogHeader, LogReader};
+use senesce_volume::interrupted;
 use senesce_workload::fsfb::PrintableContents;
 use serde_json::Value;
 
 use crate::{
     Error,
     arm::check_signal,
-    source::{GitSource, WithBeginnings},
+    source::{GitSource, WithBeginnings, is_url},
 };
 
 /// What a replay did.
@@ -31,6 +33,8 @@ pub struct ReplayEnd {
     pub files: u64,
     /// The first differences from what it was compared with; empty if equal.
     pub differences: Vec<String>,
+    /// What was not replayed as it was recorded, because the log is not trusted.
+    pub withheld: Withheld,
 }
 
 /// What the tree at the end is compared with.
@@ -54,8 +58,8 @@ pub enum Onto<'a> {
 impl Onto<'_> {
     pub(crate) fn open(&self, direct: bool) -> Result<Box<dyn Target>, Error> {
         Ok(match self {
-            Self::Directory(root) => Box::new(PosixTarget::open(root)?.with_direct_io(direct)),
-            Self::Engine(target) => Box::new(target.another()),
+            Self::Directory(root) => Box::new(PosixTarget::open(root)?.with_direct_io(direct).with_stop(STOP)),
+            Self::Engine(target) => Box::new(target.another().with_stop(STOP)),
         })
     }
 
@@ -70,14 +74,17 @@ impl Onto<'_> {
 
     fn collect_tree(&self, threads: usize) -> Result<Tree, Error> {
         match self {
-            Self::Directory(root) => Ok(collect_tree(root, threads)?),
-            Self::Engine(target) => collect_engine_tree(target.file_system().as_ref())
+            Self::Directory(root) => Ok(collect_tree_until(root, threads, &STOP)?),
+            Self::Engine(target) => collect_engine_tree_until(target.file_system().as_ref(), STOP)
                 .map_err(|error| Error::Unverified { what: "the engine's tree".into(), problem: error.to_string() }),
         }
     }
 }
 
-/// Differences that are told.
+/// Ends work when a signal came.
+const STOP: Stop = || interrupted().is_some();
+
+/// The number of differences that are reported.
 const DIFFERENCES_SHOWN: usize = 10;
 
 /// How fast a log is replayed.
@@ -95,8 +102,10 @@ pub struct ReplayOptions<'a> {
     pub log: &'a Path,
     /// Onto what.
     pub onto: Onto<'a>,
-    /// Overrides the repository that the log names.
-    pub repo: Option<&'a Path>,
+    /// Overrides the repository that the log names: a path or a URL.
+    pub repo: Option<&'a str>,
+    /// Whose repositories are read.
+    pub owners: &'a TrustedOwners,
     /// Packs are made again below it.
     pub spool: &'a Path,
     /// What the tree at the end is compared with.
@@ -109,46 +118,65 @@ pub struct ReplayOptions<'a> {
     pub clock: &'a dyn Clock,
     /// Threads that read the trees at the end.
     pub hash_threads: usize,
+    /// Whether setuid and setgid bits, `security.*` and `trusted.*` attributes and device nodes are
+    /// replayed as recorded. Otherwise they are left out and counted.
+    pub trust_log: bool,
 }
 
-/// Replays a log; every content is checked against its recorded hash. `each` is told the number of
-/// every step that was begun.
+/// Replays a log; every content is checked against its recorded hash. Calls `each` with the number
+/// of every step that was begun.
+///
+/// A signal ends it within a step, too: the error is then [`Interrupted`](crate::Interrupted).
 pub fn replay_log(options: &ReplayOptions<'_>, each: &mut dyn FnMut(u64)) -> Result<ReplayEnd, Error> {
-    let ReplayOptions { log, onto, repo, spool, against, threads, hash_threads, .. } = *options;
+    replay_all(options, each).or_else(|error| {
+        // What a signal stopped reports an error of its own.
+        check_signal()?;
+        Err(error)
+    })
+}
+
+fn replay_all(options: &ReplayOptions<'_>, each: &mut dyn FnMut(u64)) -> Result<ReplayEnd, Error> {
+    let ReplayOptions { log, onto, repo, owners, spool, against, threads, hash_threads, .. } = *options;
     let mut reader = LogReader::open(log)?;
-    let contents = contents_of(&reader.header().workload, repo, spool)?;
+    let contents = contents_of(&reader.header().workload, repo, spool, owners)?;
     let direct = was_direct(reader.header());
-    let mut model = (against == Against::Model).then(ModelTarget::default);
+    let guard = Guard::new(options.trust_log);
+    // The model gets the same operations; what was withheld is counted once.
+    let model_guard = Guard::new(options.trust_log);
+    let mut model = (against == Against::Model).then(|| model_guard.over(ModelTarget::default()));
+    let how = Replay { check: CheckContents::Yes, stop: STOP };
     let mut pacer = Pacer::new(options);
     let mut next = || -> Result<Option<DoneStep>, Error> {
         check_signal()?;
         let Some(done) = reader.next().transpose()? else { return Ok(None) };
         pacer.wait_for(&done)?;
         if let Some(model) = &mut model {
-            apply_done(model, &done, &*contents, CheckContents::LengthOnly)?;
+            apply_done(model, &done, &*contents, Replay { check: CheckContents::LengthOnly, ..how })?;
         }
         each(done.number);
         Ok(Some(done))
     };
     let mut steps = 0;
     if threads > 1 {
-        let targets = (0..threads).map(|_| onto.open(direct)).collect::<Result<_, Error>>()?;
-        steps = apply_parallel(targets, &*contents, CheckContents::Yes, next)?;
+        let open = |_| -> Result<Box<dyn Target>, Error> { Ok(Box::new(guard.over(onto.open(direct)?))) };
+        let targets = (0..threads).map(open).collect::<Result<_, Error>>()?;
+        steps = apply_parallel(targets, &*contents, how, next)?;
     } else {
-        let mut target = onto.open(direct)?;
+        let mut target = guard.over(onto.open(direct)?);
         while let Some(done) = next()? {
-            apply_done(target.as_mut(), &done, &*contents, CheckContents::Yes)?;
+            apply_done(&mut target, &done, &*contents, how)?;
             steps += 1;
         }
     }
     let ended = reader.ended().unwrap_or(Ended::Unfinished);
     let tree = onto.collect_tree(hash_threads)?;
     let other: Tree = match (against, model) {
-        (Against::Directory(path), _) => collect_tree(path, hash_threads)?,
-        (Against::Model, model) => model.expect("made above").tree(),
+        (Against::Directory(path), _) => collect_tree_until(path, hash_threads, &STOP)?,
+        (Against::Model, model) => model.expect("made above").into_inner().tree_until(STOP)?,
     };
     let differences = compare_trees(&other, &tree, DIFFERENCES_SHOWN).iter().map(ToString::to_string).collect();
-    Ok(ReplayEnd { steps, ended, tree_hash: tree.hash(), files: tree.files(), differences })
+    let (tree_hash, files, withheld) = (tree.hash(), tree.files(), guard.withheld());
+    Ok(ReplayEnd { steps, ended, tree_hash, files, differences, withheld })
 }
 
 /// Waits until a step is due.
@@ -203,37 +231,43 @@ pub(crate) fn was_direct(header: &LogHeader) -> bool {
 /// In: `repo` instead of the repository that it names. Errors: a repository that is not there.
 pub(crate) fn contents_of(
     workload: &Value,
-    repo: Option<&Path>,
+    repo: Option<&str>,
     spool: &Path,
+    owners: &TrustedOwners,
 ) -> Result<Arc<dyn ContentSource>, Error> {
     let source = &workload["source"];
     let whole = match source["kind"] == "git" {
-        true => git_contents(source, repo, spool)?,
+        true => git_contents(source, repo, spool, owners)?,
         false => Arc::new(PrintableContents), // those of workloads without a repository; seeded ones need nothing
     };
     Ok(Arc::new(WithBeginnings(whole)))
 }
 
-fn git_contents(source: &Value, repo: Option<&Path>, spool: &Path) -> Result<Arc<dyn ContentSource>, Error> {
-    let repo = match (repo, source["repo"].as_str()) {
-        (Some(path), _) => path.to_string_lossy().into_owned(),
-        (None, Some(repo)) => repo.to_owned(),
-        (None, None) if source["synthetic"].is_object() => {
-            GitSource::remake_synthetic(&source["synthetic"], spool)?.to_string_lossy().into_owned()
-        }
-        (None, None) => {
-            return Err(Error::Unverified {
-                what: "the log's header".into(),
-                problem: "it names no repository; give one with --repo".into(),
-            });
-        }
-    };
+fn git_contents(
+    source: &Value,
+    repo: Option<&str>,
+    spool: &Path,
+    owners: &TrustedOwners,
+) -> Result<Arc<dyn ContentSource>, Error> {
     let options = HistoryOptions {
         tip: source["tip"].as_str().map(str::to_owned),
         first_parent: source["first_parent"].as_bool().unwrap_or(false),
         limit: None,
     };
-    GitSource::for_replay(&repo, options, spool)
+    let unclear = |problem: String| Error::Unverified { what: "the log's header".into(), problem };
+    match (repo, source["repo"].as_str()) {
+        (Some(repo), _) => GitSource::for_replay(repo, options, spool, owners),
+        // The log may come from anyone: it does not choose which machines are contacted.
+        (None, Some(named)) if is_url(named) && !Path::new(named).exists() => Err(unclear(format!(
+            "it names the repository {named:?}, and senesce clones no URL that a log chose; give it with --repo"
+        ))),
+        (None, Some(named)) => GitSource::for_replay(named, options, spool, owners),
+        (None, None) if source["synthetic"].is_object() => {
+            let path = GitSource::remake_synthetic(&source["synthetic"], spool)?;
+            GitSource::for_replay_of_synthetic(&path, options, spool)
+        }
+        (None, None) => Err(unclear("it names no repository; give one with --repo".into())),
+    }
 }
 
 #[cfg(test)]
@@ -281,12 +315,14 @@ mod tests {
             log: &dir.path().join("log"),
             onto: Onto::Directory(&root),
             repo: None,
+            owners: &TrustedOwners::new(0, None),
             spool: &dir.path().join("spool"),
             against: Against::Model,
             threads,
             pace,
             clock: &clock,
             hash_threads: 1,
+            trust_log: false,
         };
         let mut times = Vec::new();
         let end = replay_log(&options, &mut |_| times.push(clock.0.load(Ordering::SeqCst)))?;

@@ -3,13 +3,14 @@
 use std::{
     ffi::OsStr,
     fs,
-    os::unix::ffi::OsStrExt,
+    os::unix::{ffi::OsStrExt, fs::DirBuilderExt},
     path::{Path, PathBuf},
 };
 
+use senesce_core::Bytes;
 use senesce_device::DeviceSpec;
 use senesce_store::{CellKey, CellResults, CellRow, CircumstanceRow, ResultStore, RunInfo};
-use senesce_volume::{Custodian, Outcome, Registry, VirtualDevice, clean};
+use senesce_volume::{CleanMode, Custodian, Outcome, Registry, VirtualDevice, check_place, clean};
 
 use crate::{
     Error, World,
@@ -21,15 +22,17 @@ use crate::{
     observer::{Event, Observer},
     paths::RunPaths,
     plan::{Arm, Plan},
+    prepare::{Place, Prepared, prepare},
     sizing::Sizes,
     source::Source,
-    volumes::{check_device_sizes, check_devices, check_tracing, virtual_device},
 };
 
 /// A run, begun or to be gone on with.
 pub struct Run {
     paths: RunPaths,
     plan: Plan,
+    /// The file that the plan was read from, for messages.
+    plan_path: PathBuf,
     plan_hash: String,
     world: World,
     force: bool,
@@ -46,21 +49,24 @@ pub struct RunEnd {
     pub failed_arms: Vec<(String, String)>,
 }
 
+/// Creates a directory and those above it; `mode` is cut by the user's mask. One that exists keeps its mode.
+fn create_dir(dir: &Path, mode: u32) -> Result<(), Error> {
+    fs::DirBuilder::new().recursive(true).mode(mode).create(dir).map_err(Error::io("create", dir))
+}
+
 impl Run {
-    /// Begins a run of `plan` in `dir`, which must not exist or be empty. With `force` a named device that holds something
+    /// Begins a run of `plan`, read from `path`, in `dir`, which must not exist or be empty. With `force` a named device that holds something
     /// is formatted all the same.
-    pub fn create(plan: Plan, dir: &Path, force: bool, world: World) -> Result<Self, Error> {
-        if fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) {
-            return Err(Error::RunDirectory {
-                path: dir.to_owned(),
-                problem: "is not empty".into(),
-                hint: "choose another directory with --out, or go on with that run with --resume",
-            });
-        }
-        fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
+    pub fn create(plan: Plan, path: &Path, dir: &Path, force: bool, world: World) -> Result<Self, Error> {
+        check_new(dir)?;
+        // The report of a repository or trace names its commits and files, which may be private.
+        let is_private = plan.history.repo.is_some() || plan.history.trace.is_some();
+        let mode = if is_private { 0o700 } else { 0o777 };
+        create_dir(dir, mode)?;
+        check_place(dir)?;
         let paths = RunPaths::new(&fs::canonicalize(dir).map_err(Error::io("look up", dir))?);
         for dir in [paths.volumes(), paths.spool()] {
-            fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
+            create_dir(&dir, 0o700)?;
         }
         let text = toml::to_string(&plan).map_err(|error| Error::RunDirectory {
             path: paths.plan(),
@@ -86,7 +92,8 @@ impl Run {
             senesce: world.senesce_version.clone(),
         };
         journal.append(started).map_err(Error::io("write", paths.journal()))?;
-        Ok(Self { paths, plan, plan_hash, world, force, journal, store, created: true })
+        let plan_path = path.to_owned();
+        Ok(Self { paths, plan, plan_path, plan_hash, world, force, journal, store, created: true })
     }
 
     /// Opens the run in `dir` to go on with it; cleans up what a killed process left. `force` is as in [`Run::create`]; it
@@ -105,7 +112,7 @@ impl Run {
         })?;
         // Runs of earlier versions did not write it down.
         let begun_in = fs::read(paths.begun_in()).unwrap_or_else(|_| b".".to_vec());
-        let plan = Plan::parse(&paths.plan(), &text)?.seen_from(Path::new(OsStr::from_bytes(&begun_in)));
+        let plan = Plan::parse_kept(&paths.plan(), &text)?.seen_from(Path::new(OsStr::from_bytes(&begun_in)));
         let journal = Journal::open(&paths.journal()).map_err(Error::io("open", paths.journal()))?;
         let plan_hash = plan_hash(&text);
         match journal.entries().first() {
@@ -124,9 +131,10 @@ impl Run {
             }
             _ => return Err(wrong(dir, "holds a run that never began", "remove the directory and start afresh")),
         }
-        clean(&*world.host, &dir)?;
+        clean(&*world.host, &dir, CleanMode::Act)?;
         let store = ResultStore::open(&paths.results())?;
-        Ok(Self { paths, plan, plan_hash, world, force, journal, store, created: false })
+        let plan_path = paths.plan();
+        Ok(Self { paths, plan, plan_path, plan_hash, world, force, journal, store, created: false })
     }
 
     /// The run's directory.
@@ -150,8 +158,11 @@ impl Run {
             return Err(error);
         }
         let registry = Registry::new(&self.world.registry_dir);
-        registry.add(&self.paths.dir)?;
-        let custodian = Custodian::open(self.world.host.clone(), &self.paths.dir)?;
+        let opened = registry.add(&self.paths.dir).and_then(|()| {
+            let host = self.world.host.clone();
+            Custodian::open(host, &self.paths.dir)
+        });
+        let custodian = opened.map_err(Error::from).inspect_err(|error| self.forget_if_unbegun(error, &registry))?;
         let result = self.execute_arms(&custodian, observer);
         let left = custodian.release_all();
         drop(custodian);
@@ -159,7 +170,12 @@ impl Run {
         let is_free = !left.iter().any(|action| matches!(action.outcome, Outcome::Failed { .. }));
         for action in left {
             // A run in good order holds nothing here; after an error this is the clean-up.
-            self.store.append_event("released", &serde_json::json!({ "resource": format!("{action:?}") }))?;
+            let appended =
+                self.store.append_event("released", &serde_json::json!({ "resource": format!("{action:?}") }));
+            // On a full disk this fails, too. Then the first error is the one to report.
+            if result.is_ok() {
+                appended?;
+            }
         }
         let end = result.inspect_err(|error| {
             if is_free {
@@ -183,15 +199,17 @@ impl Run {
         let arms = self.plan.arms();
         let open = arms.iter().any(|arm| self.journal.arm_state(&arm.name) != ArmState::Ended);
         if open {
-            check_devices(&self.plan, &*self.world.host, &self.journal, self.force)?;
-            check_tracing(&self.plan)?;
-            let devices = self.plan.devices(&self.paths.plan())?;
-            let virtual_device = virtual_device(&self.plan, &self.paths.plan())?;
-            let devices = (&devices[..], virtual_device.as_ref());
-            let source = Source::open(&self.plan, &self.paths.spool())?;
+            let (volumes, spool) = (self.paths.volumes(), self.paths.spool());
+            let place = Place {
+                plan: &self.plan_path,
+                volumes: &volumes,
+                spool: &spool,
+                entries: self.journal.entries(),
+                force: self.force,
+            };
+            let Prepared { devices, virtual_device, source, sizes } = prepare(&self.plan, &place, &self.world)?;
             check_source(&self.plan, &source, &self.paths)?;
-            let sizes = Sizes::plan(&self.plan, &source)?;
-            check_device_sizes(&self.plan, &sizes, &*self.world.host)?;
+            let devices = (&devices[..], virtual_device.as_ref());
             self.put_circumstances(&source, &sizes, devices.0)?;
             for arm in &arms {
                 if self.journal.arm_state(&arm.name) != ArmState::Ended {
@@ -242,7 +260,14 @@ impl Run {
                 Some(interrupted) => return Err(interrupted.into()),
                 // What is wrong with the machine is wrong for all arms, if it happens before any work.
                 None if self.concerns_all_arms(&error) => return Err(error),
-                None => self.record_failure(arm, pulls, &error)?,
+                None => match self.find_full_dir(&error) {
+                    // The arm is not at fault. It can continue when there is space again.
+                    Some(dir) => {
+                        let run = self.paths.dir.clone();
+                        return Err(Error::HostFull { dir, run, source: Box::new(error) });
+                    }
+                    None => self.record_failure(arm, pulls, &error)?,
+                },
             },
         };
         observer.on_event(&Event::ArmDone { arm: arm.name.clone(), reason });
@@ -257,6 +282,18 @@ impl Run {
         volume.is_environment() && self.is_unbegun() && (self.plan.arms().len() == 1 || !of_one_file_system)
     }
 
+    /// The directory of results or images whose file system has no space left. A write to an image fails in the volume on it,
+    /// with an I/O error that does not name the cause.
+    fn find_full_dir(&self, error: &Error) -> Option<PathBuf> {
+        if error.is_host_full() {
+            return Some(self.paths.dir.clone());
+        }
+        const LEAST: Bytes = Bytes(256 * Bytes::KIB);
+        let images = self.plan.volumes.dir.as_ref().map_or_else(|| self.paths.volumes(), PathBuf::from);
+        let is_full = |dir: &PathBuf| self.world.host.free_bytes(dir).is_ok_and(|free| free < LEAST);
+        [self.paths.dir.clone(), images].into_iter().find(is_full)
+    }
+
     /// Whether nothing was measured yet and no arm has failed.
     fn is_unbegun(&self) -> bool {
         self.journal.entries().iter().all(|entry| {
@@ -268,7 +305,9 @@ impl Run {
     /// cause is mended. A finished clone is kept, and so is what an interrupted run has.
     fn forget_if_unbegun(&self, error: &Error, registry: &Registry) {
         let has_clone = self.paths.spool().join("clone.git/.complete").exists();
-        if self.created && self.is_unbegun() && error.interrupted().is_none() && !has_clone {
+        // With space again, the run continues where it was.
+        let is_resumable = error.interrupted().is_some() || matches!(error, Error::HostFull { .. });
+        if self.created && self.is_unbegun() && !is_resumable && !has_clone {
             // The error that led here is the one to tell.
             let _ = registry.remove(&self.paths.dir);
             let _ = fs::remove_dir_all(&self.paths.dir);
@@ -326,6 +365,18 @@ impl Run {
         let rows = pairs.into_iter().map(|(key, value)| CircumstanceRow { arm: String::new(), key, value });
         add_circumstances(&mut self.store, rows.collect())
     }
+}
+
+/// Refuses a directory for a new run that holds something.
+pub(crate) fn check_new(dir: &Path) -> Result<(), Error> {
+    if fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(Error::RunDirectory {
+            path: dir.to_owned(),
+            problem: "is not empty".into(),
+            hint: "choose another directory with --out, or go on with that run with --resume",
+        });
+    }
+    Ok(())
 }
 
 /// A cell that could not be measured.

@@ -28,6 +28,8 @@ const LEAST: Bytes = Bytes(320 * Bytes::MIB);
 const MOST: Bytes = Bytes(8 * 1024 * Bytes::GIB);
 /// A history with an automatic start begins with a clone of at most this size, so that eight fill the least full volume.
 pub(crate) const AUTO_CLONE_BYTES: u64 = 32 * Bytes::MIB;
+/// No workload holds more; larger figures of a plan count as this, bytes. Products of sizes stay below 2^64.
+const MOST_CLONE_BYTES: u64 = 1 << 50;
 /// Beside the data of its files a volume holds metadata; percent of the data, generously.
 const METADATA_PERCENT: u64 = 10;
 
@@ -54,7 +56,7 @@ impl Sizes {
     /// Errors: what [`Source::first_state`] may, and an image that is too small for its file system or for the first state.
     pub(crate) fn plan(plan: &Plan, source: &Source) -> Result<Self, Error> {
         let first = source.first_state()?;
-        let clone_bytes = first.occupied_bytes * (100 + METADATA_PERCENT) / 100;
+        let clone_bytes = first.occupied_bytes.min(MOST_CLONE_BYTES) * (100 + METADATA_PERCENT) / 100;
         let sizes = Self { content_bytes: first.content_bytes, ..Self::from_clone_bytes(plan, clone_bytes) };
         check_images(plan, &sizes)?;
         Ok(sizes)
@@ -62,7 +64,7 @@ impl Sizes {
 
     fn from_clone_bytes(plan: &Plan, clone_bytes: u64) -> Self {
         let least = LEAST.max(minimum_size(plan)).0;
-        let round = |bytes: u64| Bytes(bytes.max(least).next_multiple_of(Bytes::MIB));
+        let round = |bytes: u64| Bytes(bytes.clamp(least, u64::MAX / 2).next_multiple_of(Bytes::MIB));
         let given = |role| match plan.volume(role) {
             VolumePlan::Size(AutoSize::Given(bytes)) => Some(*bytes),
             _ => None,
@@ -75,14 +77,15 @@ impl Sizes {
                 round(COPIES * clone_bytes * 100 / workload.fill_percent)
             }
             (WorkloadKind::History, Edition::FullDiskCode) => {
-                round(workload.copies * clone_bytes * 5 / 4 + workload.keep_free.0.0)
+                let held = workload.copies.saturating_mul(clone_bytes).saturating_mul(5) / 4;
+                round(held.saturating_add(workload.keep_free.0.0))
             }
             _ => Bytes(0),
         });
         let more = workload.replay.as_ref().map_or(0, |table| table.repetitions_that_stay().saturating_sub(1));
         let automatic = match plan.fills_volume() {
             false => round(SINGLE_TO_CLONE.saturating_add(more).saturating_mul(clone_bytes).min(MOST.0)),
-            true => Bytes(full.0 * EMPTY_TO_FULL),
+            true => Bytes(full.0.saturating_mul(EMPTY_TO_FULL)),
         };
         let empty = given(Role::Empty).unwrap_or(automatic);
         let unaged = given(Role::Unaged).unwrap_or(automatic);
@@ -94,7 +97,14 @@ impl Sizes {
         };
         let aged = if plan.has_full() { 2 } else { 1 };
         let copies = aged * (1 + u64::from(plan.measure.snapshots)) + 1;
-        Self { clone_bytes, content_bytes: 0, full, empty, unaged, needed_bytes: one * copies * 21 / 20 }
+        Self {
+            clone_bytes,
+            content_bytes: 0,
+            full,
+            empty,
+            unaged,
+            needed_bytes: one.saturating_mul(copies).saturating_mul(21) / 20,
+        }
     }
 
     /// The size of a role's volume.
@@ -144,6 +154,17 @@ mod tests {
         assert_eq!(sizes.empty, Bytes(32_000 * Bytes::MIB));
         // Two aged volumes, their snapshots and a twin, each as large as the full one, and a twentieth.
         assert_eq!(sizes.needed_bytes, 5 * sizes.full.0 * 21 / 20);
+    }
+
+    #[test]
+    fn the_largest_figures_of_a_plan_do_not_overflow() {
+        let edges = ["full = \"15728640TiB\"\nempty = \"15728640TiB\"", ""];
+        for (edition, volumes) in ["full-disk-paper", "full-disk-code"].into_iter().zip(edges) {
+            let mut plan = plan(edition, volumes);
+            plan.workload.copies = u64::MAX;
+            let sizes = Sizes::from_clone_bytes(&plan, MOST_CLONE_BYTES * 110 / 100);
+            assert!(sizes.full.0 > 1 << 50 && sizes.empty >= sizes.full && sizes.needed_bytes > 1 << 50, "{sizes:?}");
+        }
     }
 
     #[test]

@@ -7,14 +7,14 @@ use senesce_probe::collect::{check_block_tracing, clean_stale_trace_instances, c
 use senesce_store::Role;
 use senesce_volume::{
     Backend, Custodian, FileSystemKind, Host, Pace, SCAN_BYTES, Slot, Uuid, VirtualDevice, Volume, VolumeSpec,
-    check_device, check_room, check_size, read_superblock,
+    check_device, check_mkfs_words, check_room, check_size, parse_mount_options, read_superblock,
 };
 
 use crate::{
     Error,
     arm::ArmContext,
-    journal::{Entry, Journal},
-    plan::{self, Arm, FileSystemName, Plan, VolumePlan},
+    journal::Entry,
+    plan::{self, Arm, FileSystem, FileSystemName, Plan, VolumePlan},
     sizing::Sizes,
 };
 
@@ -23,7 +23,7 @@ pub(crate) fn spec_and_slot(context: &ArmContext<'_>, role: Role, instance: u64)
     let mut spec = arm_spec(context.arm, backend(context, role));
     let kind = spec.file_system;
     spec.read_ahead_kib = context.plan.volumes.read_ahead_kib;
-    spec.force = context.force || carries_our_mark(&*context.world.host, context.journal, &spec.backend);
+    spec.force = context.force || carries_our_mark(&*context.world.host, context.journal.entries(), &spec.backend);
     let name = format!("{}-{}", context.arm.name, role.name());
     let seed = context.plan.seed.derive(&format!("volume {name} {instance}"));
     let slot = Slot {
@@ -47,6 +47,24 @@ fn arm_spec(arm: &Arm, backend: Backend) -> VolumeSpec {
         spec.mount_options.push_str(&format!(",gardening={}", file_system.gardening.as_str()));
     }
     spec
+}
+
+/// Refuses words for mkfs and mount that could touch anything but the volume. The error is the key and what is wrong.
+pub(crate) fn check_words(file_system: &FileSystem) -> Result<(), (&'static str, String)> {
+    if file_system.kind == FileSystemName::Host {
+        return Ok(());
+    }
+    let kind = kind(file_system.kind);
+    let wrong = |key: &'static str| {
+        move |error: senesce_volume::Error| {
+            let hint = error.hint().map(|hint| format!("\n  hint: {hint}")).unwrap_or_default();
+            (key, format!("{error}{hint}"))
+        }
+    };
+    check_mkfs_words(kind, &file_system.mkfs).map_err(wrong("file_system.mkfs"))?;
+    // Engines have a list of their own, which the plan checks.
+    let options = file_system.mount.as_deref().filter(|_| !kind.is_engine()).unwrap_or_default();
+    parse_mount_options(options).map(drop).map_err(wrong("file_system.mount"))
 }
 
 /// Refuses, before any work, images that are too small for their file system or for the first state.
@@ -128,24 +146,21 @@ pub(crate) fn create(context: &mut ArmContext<'_>, role: Role, instance: u64) ->
 
 /// Whether a named device holds a file system that this run made there, by its identity: only that may be formatted
 /// again without being told to.
-fn carries_our_mark(host: &dyn Host, journal: &Journal, backend: &Backend) -> bool {
+fn carries_our_mark(host: &dyn Host, entries: &[Entry], backend: &Backend) -> bool {
     let Backend::Device { path, .. } = backend else { return false };
     let start = host.read_device(path, 0, SCAN_BYTES);
     let Some(found) = start.ok().and_then(|start| read_superblock(&start)) else { return false };
     let (device, uuid) = (path.to_string_lossy(), found.uuid.to_string());
-    journal
-        .entries()
-        .iter()
-        .any(|entry| matches!(entry, Entry::Formatting { device: d, uuid: u } if *d == device && *u == uuid))
+    entries.iter().any(|entry| matches!(entry, Entry::Formatting { device: d, uuid: u } if *d == device && *u == uuid))
 }
 
 /// Refuses, before any work, a plan that names a device in use, or one that holds what this run did not make there.
-pub(crate) fn check_devices(plan: &Plan, host: &dyn Host, journal: &Journal, force: bool) -> Result<(), Error> {
+pub(crate) fn check_devices(plan: &Plan, host: &dyn Host, entries: &[Entry], force: bool) -> Result<(), Error> {
     for &role in plan.roles() {
         let VolumePlan::Place(place) = plan.volume(role) else { continue };
         let Some(device) = &place.device else { continue };
         let backend = Backend::Device { path: device.into(), size: None };
-        check_device(host, Path::new(device), force || carries_our_mark(host, journal, &backend))?;
+        check_device(host, Path::new(device), force || carries_our_mark(host, entries, &backend))?;
     }
     Ok(())
 }
@@ -184,13 +199,19 @@ pub(crate) fn virtual_device(plan: &Plan, path: &Path) -> Result<Option<VirtualD
 /// Where volumes in memory lie.
 pub(crate) const MEMORY_DIR: &str = "/dev/shm";
 
+/// The directory of the plan's images; `volumes` is the run's own.
+pub(crate) fn image_dir(plan: &Plan, volumes: &Path) -> PathBuf {
+    let memory = plan.volumes.backend == plan::Backend::Memory;
+    let default = if memory { Path::new(MEMORY_DIR) } else { volumes };
+    plan.volumes.dir.as_ref().map_or(default, Path::new).to_owned()
+}
+
 fn backend(context: &ArmContext<'_>, role: Role) -> Backend {
     let plan = context.plan;
     match plan.volume(role) {
         VolumePlan::Size(_) => {
             let memory = plan.volumes.backend == plan::Backend::Memory;
-            let default = if memory { PathBuf::from(MEMORY_DIR) } else { context.paths.volumes() };
-            let dir = plan.volumes.dir.as_ref().map_or(default, PathBuf::from);
+            let dir = image_dir(plan, &context.paths.volumes());
             let size = context.sizes.size(role);
             match context.virtual_device {
                 Some(device) => Backend::Virtual { dir, size, memory, device: device.clone() },

@@ -6,24 +6,63 @@ use std::{
 };
 
 use senesce_core::Clock;
+use senesce_gitsource::TrustedOwners;
 use senesce_inspect::Told;
+use senesce_probe::{collect::collect_load, score::LoadSample};
 use senesce_volume::Host;
+
+use crate::{Error, Interrupted};
 
 /// Adapters and facts from outside.
 #[derive(Clone)]
 pub struct World {
     /// Time.
     pub clock: Arc<dyn Clock>,
+    /// What else the machine does.
+    pub load: Arc<dyn LoadMeter>,
     /// The privileged acts.
     pub host: Arc<dyn Host>,
     /// What reads engines of our own.
     pub engines: Arc<dyn EngineTeller>,
     /// Where all runs of this machine are listed, for `senesce clean`.
     pub registry_dir: PathBuf,
+    /// Whose repositories are read.
+    pub owners: TrustedOwners,
     /// Version of the program, for the records.
     pub senesce_version: String,
     /// How many threads may hash and decode.
     pub threads: usize,
+    /// The signal that asked for an early end, if one came.
+    pub interrupted: fn() -> Option<i32>,
+}
+
+impl World {
+    /// Fails if a signal asked for an early end.
+    pub(crate) fn check_signal(&self) -> Result<(), Error> {
+        (self.interrupted)().map_or(Ok(()), |signal| Err(Interrupted { signal }.into()))
+    }
+
+    /// The question whether work must stop, for the crates that do not know signals.
+    pub(crate) fn stop(&self) -> impl Fn() -> bool + Sync + use<> {
+        let interrupted = self.interrupted;
+        move || interrupted().is_some()
+    }
+}
+
+/// Samples the load of the machine before and after every measurement.
+pub trait LoadMeter: Send + Sync {
+    /// What the kernel reports now.
+    fn sample(&self) -> LoadSample;
+}
+
+/// Samples the load from the kernel of this machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KernelLoad;
+
+impl LoadMeter for KernelLoad {
+    fn sample(&self) -> LoadSample {
+        collect_load()
+    }
 }
 
 /// Reads engines of our own straight from their devices. No room that an experiment imports knows them.

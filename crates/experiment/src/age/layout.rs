@@ -9,26 +9,30 @@ use senesce_probe::{
     map::{ExtentFlags, RawExtent},
     score::LayoutScorer,
 };
+use senesce_volume::is_interrupted;
 use serde::Serialize;
 
-use crate::{Error, Onto};
+use crate::{Error, Onto, arm::check_signal};
 
 /// The layout of the files below a directory.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Layout {
-    /// Files with blocks.
+    /// All regular files.
     pub files: u64,
+    /// Files with blocks: empty files and those whose content is inline have none. The other figures are of these.
+    pub files_with_extents: u64,
     /// Aggregate layout score; none if no file has two blocks.
     pub layout_score: Option<f64>,
-    /// Mean extents per file with blocks.
+    /// Mean extents per file with extents.
     pub extents_per_file: Option<f64>,
 }
 
 impl Layout {
-    fn of(scorer: &LayoutScorer) -> Self {
+    /// The layout of `files` files that `scorer` took.
+    fn of(files: u64, scorer: &LayoutScorer) -> Self {
         let figures = scorer.finish();
         let (layout_score, extents_per_file) = (figures.layout_score, figures.extents_per_file);
-        Self { files: figures.files, layout_score, extents_per_file }
+        Self { files, files_with_extents: figures.files, layout_score, extents_per_file }
     }
 }
 
@@ -44,22 +48,26 @@ impl Onto<'_> {
 
 /// Layout score and extents per file of the tree below `root`; none where the file system does not tell where files lie.
 ///
-/// Errors: the tree cannot be walked. Cost: one FIEMAP a file.
+/// Errors: the tree cannot be walked; a signal. Cost: one FIEMAP a file.
 pub fn collect_layout(root: &Path, threads: usize) -> Result<Option<Layout>, Error> {
     let mut scorer = LayoutScorer::new(collect_space(root)?, 4096);
-    match collect_tree_extents(root, threads, &mut |file| scorer.add_file(file.size_bytes, &file.extents)) {
-        Ok(_) => {}
-        Err(senesce_probe::Error::NotSupported { .. }) => return Ok(None),
-        Err(error) => return Err(error.into()),
+    let mapped = collect_tree_extents(root, threads, &is_interrupted, &mut |file| {
+        scorer.add_file(file.size_bytes, &file.extents);
+    });
+    check_signal()?;
+    match mapped {
+        Ok(mapped) => Ok(Some(Layout::of(mapped.files, &scorer))),
+        Err(senesce_probe::Error::NotSupported { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
     }
-    Ok(Some(Layout::of(&scorer)))
 }
 
 /// The same of an engine, whose addresses are as a device's.
 fn collect_engine_layout(target: &EngineTarget) -> Result<Option<Layout>, Error> {
     let mut scorer = LayoutScorer::new(Space::Device, 4096);
-    let mut raw = Vec::new();
+    let (mut raw, mut files) = (Vec::new(), 0);
     let told = collect_engine_extents(target.file_system().as_ref(), &mut |size_bytes, extents: &[Extent]| {
+        files += 1;
         raw.clear();
         raw.extend(extents.iter().map(|&extent| RawExtent { extent, flags: ExtentFlags::default() }));
         scorer.add_file(size_bytes, &raw);
@@ -68,5 +76,27 @@ fn collect_engine_layout(target: &EngineTarget) -> Result<Option<Layout>, Error>
     if !told.map_err(|error| failed(error.to_string()))? {
         return Ok(None);
     }
-    Ok(Some(Layout::of(&scorer)))
+    Ok(Some(Layout::of(files, &scorer)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use senesce_testkit::found_or_skip;
+
+    use super::*;
+
+    #[test]
+    fn files_without_extents_are_counted() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("empty"), "").unwrap();
+        fs::create_dir(directory.path().join("below")).unwrap();
+        for name in ["a", "below/b"] {
+            fs::write(directory.path().join(name), vec![7; 100_000]).unwrap();
+        }
+        let layout = collect_layout(directory.path(), 2).unwrap();
+        let Some(layout) = found_or_skip(layout, "a file system that shows where files are") else { return };
+        assert_eq!((layout.files, layout.files_with_extents), (3, 2));
+    }
 }

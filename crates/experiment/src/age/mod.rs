@@ -10,7 +10,7 @@ mod until;
 use std::path::Path;
 
 use senesce_core::{Bytes, Clock};
-use senesce_exec::{Latencies, LatencyHistogram, OpKind, Target, TimedTarget, apply_step_together};
+use senesce_exec::{Guard, Latencies, LatencyHistogram, OpKind, Target, TimedTarget, apply_step_together};
 use senesce_oplog::{DoneStep, LogWriter, Op, Outcome, SpaceChange};
 use senesce_workload::Feedback;
 use serde::{Serialize, Serializer};
@@ -140,14 +140,30 @@ pub fn age_into(
     make_anew: &mut dyn FnMut() -> Result<(), Error>,
     each: &mut dyn FnMut(&Ages),
 ) -> Result<AgeEnd, Error> {
+    age_all(options, make_anew, each).or_else(|error| {
+        // What a signal stopped reports an error of its own.
+        check_signal()?;
+        Err(error)
+    })
+}
+
+fn age_all(
+    options: &AgeOptions<'_>,
+    make_anew: &mut dyn FnMut() -> Result<(), Error>,
+    each: &mut dyn FnMut(&Ages),
+) -> Result<AgeEnd, Error> {
     let AgeOptions { plan, onto, source, log, until, threads, apply_threads, clock } = *options;
     let mut arm = plan.arms().swap_remove(0);
     arm.engine = Engine::Native;
     let (mut workload, contents) = source.workload(plan, &arm)?;
     let header = || source.log_header(plan, &arm);
     let mut log = log.map(|path| LogWriter::create(path, &header())).transpose()?;
+    // The workload may be a recorded log that came from elsewhere.
+    let guard = Guard::new(false);
     let open = || -> Result<Vec<Box<dyn Target>>, Error> {
-        (0..apply_threads.max(1)).map(|_| onto.open(source.is_direct())).collect()
+        let guarded =
+            |_| -> Result<Box<dyn Target>, Error> { Ok(Box::new(guard.over(onto.open(source.is_direct())?))) };
+        (0..apply_threads.max(1)).map(guarded).collect()
     };
     let ask = |target: &mut Box<dyn Target>| target.space().map_err(|error| onto.no_space_told(error));
     let mut targets = open()?;
@@ -222,6 +238,8 @@ pub fn age_into(
     let mut ages = volume.ages;
     ages.note_space(space.capacity, space.free);
     ages.layout_score = layout.as_ref().and_then(|layout| layout.layout_score);
+    let reached = workload.reached().into_iter().map(|(name, value)| (name.to_owned(), value));
+    let withheld = (!guard.withheld().is_nothing()).then(|| ("not replayed".to_owned(), guard.withheld().to_string()));
     let mut all = Latencies::default();
     latencies.iter().for_each(|own| all.add(own));
     Ok(AgeEnd {
@@ -239,7 +257,7 @@ pub fn age_into(
         turnover: ages.turnover,
         layout,
         latencies: AgeLatency::of(&all),
-        workload: workload.reached().into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        workload: reached.chain(withheld).collect(),
     })
 }
 

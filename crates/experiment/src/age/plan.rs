@@ -6,6 +6,7 @@ use senesce_core::Seed;
 use toml::{Table, Value};
 
 use super::Until;
+use crate::description::read_description;
 use crate::plan::{PLAN_FORMAT, Plan, PlanError};
 
 /// Kinds of workload that need no history; their settings are their table in plans.
@@ -36,7 +37,7 @@ pub fn plan_aging(
     let mut plan = match is_file {
         true => {
             let read = |source| PlanError::Read { path: path.to_owned(), source };
-            let text = std::fs::read_to_string(path).map_err(read)?;
+            let text = read_description(path).map_err(read)?;
             // What is wrong with the text is told as of any plan.
             Plan::parse(path, &text)?;
             text.parse::<Table>().map_err(|error| wrong("plan", error.to_string()))?

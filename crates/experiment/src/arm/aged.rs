@@ -178,6 +178,11 @@ impl Aged {
         self.steps.push(done);
     }
 
+    /// Counts a synchronisation between two steps of the git binary, and does not list it.
+    pub fn count_git_sync(&mut self) {
+        self.tally.steps += 1;
+    }
+
     /// Says what the synchronisation after the last step took.
     pub fn note_sync(&mut self, times: StepTimes) {
         if let Some(last) = self.steps.last_mut() {

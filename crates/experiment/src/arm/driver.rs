@@ -2,6 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
+use senesce_core::Bytes;
 use senesce_gitsource::{History, RealGit};
 use senesce_oplog::{ContentSource, Outcome, Step};
 use senesce_workload::{Feedback, Workload, git::PlannerOptions};
@@ -31,20 +32,59 @@ pub(crate) struct GitDriver {
     resumed: bool,
     next_commit: usize,
     last_commit: usize,
+    pace: Option<GitPace>,
+}
+
+/// The pace at which a native replay of the same pulls synchronises.
+///
+/// The pace of commits changes the layout, and git's own operations are not counted here. So the operations that the
+/// native replay would issue are counted: both engines synchronise after the same pulls.
+pub(crate) struct GitPace {
+    native: Box<dyn Workload>,
+    every_operations: u64,
+    unsynced: u64,
+}
+
+impl GitPace {
+    /// The pace of `native`, a replay of the same pulls with one copy of the repository.
+    pub fn new(native: Box<dyn Workload>, every_operations: u64) -> Self {
+        Self { native, every_operations, unsynced: 0 }
+    }
+
+    /// Counts one more step; returns whether a synchronisation follows it.
+    fn is_due_after_step(&mut self) -> Result<bool, Error> {
+        let endless = Bytes(u64::MAX / 2);
+        let step = self.native.next_step(&Feedback { capacity: endless, free: endless, last: None })?;
+        self.unsynced += step.map_or(0, |step| step.ops.len() as u64);
+        let is_due = self.unsynced >= self.every_operations;
+        if is_due {
+            self.unsynced = 0;
+        }
+        Ok(is_due)
+    }
 }
 
 impl GitDriver {
-    /// Clones at `options.start`, then pulls up to commit number `last_commit`.
-    pub fn new(history: History, options: PlannerOptions, last_commit: usize) -> Self {
+    /// Clones at `options.start`, then pulls up to commit number `last_commit`. Without a pace it never synchronises.
+    pub fn new(history: History, options: PlannerOptions, last_commit: usize, pace: Option<GitPace>) -> Self {
         let next_commit = options.start + 1;
         let last_commit = last_commit.min(history.len() - 1);
-        Self { history, options, git: None, resumed: false, next_commit, last_commit }
+        Self { history, options, git: None, resumed: false, next_commit, last_commit, pace }
     }
 
     /// The clone and `pulls` pulls are on the volume already.
-    pub fn skip(&mut self, pulls: u64) {
+    pub fn skip(&mut self, pulls: u64) -> Result<(), Error> {
         self.resumed = true;
         self.next_commit += pulls as usize;
+        for _ in 0..=pulls {
+            self.is_sync_due()?;
+        }
+        Ok(())
+    }
+
+    /// Whether a synchronisation follows the step that was just done. Ask once for each.
+    pub fn is_sync_due(&mut self) -> Result<bool, Error> {
+        self.pace.as_mut().map_or(Ok(false), GitPace::is_due_after_step)
     }
 
     fn next(&self) -> Option<Next> {
@@ -142,6 +182,14 @@ impl Driver {
         match self {
             Self::Steps { workload, .. } => workload.wants_fresh_volume(),
             Self::Git(_) => false,
+        }
+    }
+
+    /// Whether a synchronisation follows the step that the git binary just did. Ask once for each.
+    pub fn is_git_sync_due(&mut self) -> Result<bool, Error> {
+        match self {
+            Self::Git(git) => git.is_sync_due(),
+            Self::Steps { .. } => Ok(false),
         }
     }
 

@@ -16,15 +16,16 @@ use senesce_volume::{Volume, interrupted};
 
 use crate::{
     Error, Interrupted, circumstances::add_circumstances, error::chain_text, feedback::SpaceTold, journal::Entry,
-    observer::Event,
+    observer::Event, plan::ReadAt,
 };
 
 pub(crate) use aged::written_bytes;
-pub(crate) use driver::{Driver, GitDriver};
+pub(crate) use driver::{Driver, GitDriver, GitPace};
 pub(crate) use measure::collect_free_space;
 pub(crate) use resume::check_source;
 pub(crate) use state::{ArmContext, ArmPulls, drop_snapshots, sync_step};
 
+use measure::Reads;
 use state::ArmState;
 
 /// Runs an arm from where the journal says it is to its end.
@@ -63,10 +64,10 @@ pub(crate) fn reason(volume: &Volume, error: &Error) -> String {
 /// All steps and checkpoints.
 fn age(context: &mut ArmContext<'_>, state: &mut ArmState) -> Result<(), Error> {
     loop {
-        check_signal()?;
+        context.world.check_signal()?;
         let Some((next, space)) = state.next()? else { break };
         if state.measured_at.is_none() && (next.is_counted() || state.driver.is_set_up()) {
-            checkpoint(context, state)?;
+            checkpoint(context, state, Reads::Yes)?;
         }
         do_step(context, state, next, space)?;
         if state.pulls > 0
@@ -74,7 +75,12 @@ fn age(context: &mut ArmContext<'_>, state: &mut ArmState) -> Result<(), Error> 
             && state.measured_at != Some(state.pulls)
             && state.last.is_none_or(|last| state.driver.is_whole(&last))
         {
-            checkpoint(context, state)?;
+            let is_last = state.pulls >= context.pulls.0;
+            let reads = match context.plan.measure.read_at {
+                ReadAt::FirstAndLast if !is_last => Reads::No,
+                _ => Reads::Yes,
+            };
+            checkpoint(context, state, reads)?;
         }
     }
     if state.pulls == 0 && state.measured_at.is_none() {
@@ -82,7 +88,16 @@ fn age(context: &mut ArmContext<'_>, state: &mut ArmState) -> Result<(), Error> 
         return Err(Error::NoPulls { problem });
     }
     if state.measured_at != Some(state.pulls) {
-        checkpoint(context, state)?;
+        checkpoint(context, state, Reads::Yes)?;
+    } else if context.plan.measure.read_at == ReadAt::FirstAndLast && state.pulls < context.pulls.0 {
+        // That it was the last one was not known when it was measured.
+        let message = format!(
+            "the steps ended after {} of {} {}: the last checkpoint has no grep test (measure.read_at)",
+            state.pulls,
+            context.pulls.0,
+            context.plan.step_unit()
+        );
+        context.observer.on_event(&Event::Warning { arm: context.arm.name.clone(), message });
     }
     Ok(())
 }
@@ -112,8 +127,8 @@ fn do_step(
 }
 
 /// Measures every volume, makes the results and the state durable, and says so in the journal.
-fn checkpoint(context: &mut ArmContext<'_>, state: &mut ArmState) -> Result<(), Error> {
-    measure::measure_all(context, state)?;
+fn checkpoint(context: &mut ArmContext<'_>, state: &mut ArmState, reads: Reads) -> Result<(), Error> {
+    measure::measure_all(context, state, reads)?;
     let pulls = state.pulls;
     let reached = state.driver.reached().into_iter().map(|(name, value)| CircumstanceRow {
         arm: context.arm.name.clone(),

@@ -129,7 +129,7 @@ fn restore(context: &mut ArmContext<'_>, dir: &Path, at: Position) -> Result<Arm
         (Some(log), last, pending)
     } else {
         if let Driver::Git(git) = &mut driver {
-            git.skip(at.pulls);
+            git.skip(at.pulls)?;
         }
         (None, None, None)
     };

@@ -122,6 +122,12 @@ impl ArmState {
                     aged.note_sync(times);
                 }
                 self.steps += 1;
+                if self.driver.is_git_sync_due()? && !self.sync_steps {
+                    let aged = &mut self.aged[0];
+                    aged.timed(&*self.clock, |aged| Ok(aged.volume.sync()?))?;
+                    aged.count_git_sync();
+                    self.steps += 1;
+                }
                 Ok((label, Outcome::Done))
             }
         }

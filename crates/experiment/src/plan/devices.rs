@@ -5,6 +5,7 @@ use std::path::Path;
 use senesce_device::{DeviceSpec, find_preset, presets};
 
 use super::{Plan, PlanError};
+use crate::description::read_description;
 
 impl Plan {
     /// The devices to model: built-in ones by name, others from files. `path` is the plan's own, for messages.
@@ -28,7 +29,7 @@ pub(crate) fn find_device(key: &str, name: &str, path: &Path) -> Result<DeviceSp
     if let Some(spec) = find_preset(name) {
         return Ok(spec);
     }
-    let text = std::fs::read_to_string(name).map_err(|error| {
+    let text = read_description(name).map_err(|error| {
         let known = presets().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
         wrong(format!(
             "names {name:?}, which is neither built in ({known}) nor a description that can be read ({error})"

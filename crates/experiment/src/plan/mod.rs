@@ -4,12 +4,14 @@
 
 mod arms;
 mod devices;
+mod file_system;
 mod parse;
 mod places;
 mod profile;
 mod replay;
 mod schema;
 mod size;
+mod unused;
 mod volume_plan;
 mod workloads;
 
@@ -19,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub use arms::{Arm, PlannedCell};
 pub(crate) use devices::find_device;
+pub use file_system::{FileSystem, FileSystemName, GardeningName};
 pub use parse::PlanError;
 pub(crate) use parse::{is_name, parse_format};
 pub use profile::{ContentName, ProfilePlan, ScheduleName, SizesName};
@@ -229,6 +232,17 @@ pub enum ScanOrder {
     Inode,
 }
 
+/// At which checkpoints the grep test runs. Layout, free space and models are of every checkpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReadAt {
+    /// At every checkpoint.
+    #[default]
+    EveryCheckpoint,
+    /// At the first and the last checkpoint only: more repetitions in the same time.
+    FirstAndLast,
+}
+
 /// When and how to measure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -243,6 +257,12 @@ pub struct Measure {
     pub warmups: u64,
     /// Cold runs that are recorded.
     pub repetitions: u64,
+    /// A volume whose repetitions were disturbed by other work is read up to N more times; all are recorded.
+    #[serde(skip_serializing_if = "is_usual_repeat")]
+    pub repeat_disturbed: u64,
+    /// At which checkpoints the grep test runs.
+    #[serde(skip_serializing_if = "is_default")]
+    pub read_at: ReadAt,
     /// Devices whose read costs are modelled: built-in ones (`senesce device list`) or descriptions in TOML.
     pub devices: Vec<String>,
     /// One more cold run at every checkpoint, whose block requests are traced: of exactly the volume's device, by the
@@ -265,6 +285,8 @@ impl Default for Measure {
             order: ScanOrder::default(),
             warmups: 0,
             repetitions: 1,
+            repeat_disturbed: REPEAT_DISTURBED,
+            read_at: ReadAt::default(),
             devices: vec!["hdd-7200".to_owned()],
             trace: false,
             sync_steps: false,
@@ -364,103 +386,6 @@ impl Default for Volumes {
     }
 }
 
-/// The file systems that can be made and measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum FileSystemName {
-    /// ext4
-    Ext4,
-    /// XFS
-    Xfs,
-    /// Btrfs
-    Btrfs,
-    /// The garden, senesce's own copy-on-write file system, mounted through FUSE.
-    Garden,
-    /// Evergreen, senesce's own B-epsilon-tree file system, mounted through FUSE.
-    Evergreen,
-    /// Whatever holds the directories that are named as volumes.
-    Host,
-}
-
-impl FileSystemName {
-    /// As the kernel spells it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ext4 => "ext4",
-            Self::Xfs => "xfs",
-            Self::Btrfs => "btrfs",
-            Self::Garden => "garden",
-            Self::Evergreen => "evergreen",
-            Self::Host => "host",
-        }
-    }
-}
-
-impl FileSystemName {
-    /// Whether it is an engine of our own, mounted through FUSE.
-    pub fn is_engine(self) -> bool {
-        matches!(self, Self::Garden | Self::Evergreen)
-    }
-}
-
-/// What a garden does besides what its users ask for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum GardeningName {
-    /// Nothing.
-    #[default]
-    Off,
-    /// Continuous segment cleaning, and pointers put right that reads find old.
-    Csc,
-    /// Write after read: what is read in order and lies apart is written together again, also by the reads of a measurement.
-    War,
-    /// Both.
-    All,
-}
-
-impl GardeningName {
-    /// As plans and the option of a mount spell it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Csc => "csc",
-            Self::War => "war",
-            Self::All => "all",
-        }
-    }
-}
-
-/// A file system with its options.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct FileSystem {
-    /// Which file system.
-    pub kind: FileSystemName,
-    /// Name in the results; the kind by default, `garden-csc` of a garden that is gardened. Must be unique.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// More arguments for mkfs.
-    #[serde(default)]
-    pub mkfs: Vec<String>,
-    /// Mount options that replace the defaults (see docs/plans.md).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mount: Option<String>,
-    /// Of a garden: the gardening that is done while it is used.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub gardening: GardeningName,
-}
-
-impl FileSystem {
-    /// Its name in the results.
-    pub fn name(&self) -> String {
-        let usual = || match self.gardening {
-            GardeningName::Off => self.kind.as_str().to_owned(),
-            gardening => format!("{}-{}", self.kind.as_str(), gardening.as_str()),
-        };
-        self.name.clone().unwrap_or_else(usual)
-    }
-}
-
 /// What is as usual is not written, for the same reason as [`is_false`].
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
@@ -469,6 +394,14 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 /// What is off is not written, so that a plan from before it was known keeps its text, and with it its hash.
 fn is_false(value: &bool) -> bool {
     !*value
+}
+
+/// How many more times a disturbed volume is read, unless the plan says otherwise.
+const REPEAT_DISTURBED: u64 = 2;
+
+/// The usual number is not written, for the same reason as [`is_false`].
+fn is_usual_repeat(value: &u64) -> bool {
+    *value == REPEAT_DISTURBED
 }
 
 fn default_seed() -> Seed {

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use senesce_store::Role;
 use serde::de::DeserializeOwned;
 
+use crate::{description::read_description, volumes::check_words};
+
 use super::{Edition, Engine, FileSystemName, GardeningName, PLAN_FORMAT, Plan, VolumePlan, WorkloadKind};
 
 /// What the mount of an engine of our own may be told, besides a garden's gardening, which has a key of its own.
@@ -59,8 +61,16 @@ pub enum PlanError {
 impl Plan {
     /// Reads a plan file; relative paths in it are taken from the working directory.
     pub fn read(path: &Path) -> Result<Self, PlanError> {
-        let text = std::fs::read_to_string(path).map_err(|source| PlanError::Read { path: path.to_owned(), source })?;
+        let text = read_description(path).map_err(|source| PlanError::Read { path: path.to_owned(), source })?;
         Self::parse(path, &text)
+    }
+
+    /// Takes the text of a plan that a run keeps. An earlier version may have begun it with keys that it did not use, which
+    /// changes nothing in a run that goes on.
+    pub(crate) fn parse_kept(path: &Path, text: &str) -> Result<Self, PlanError> {
+        let plan: Plan = parse_format(path, text, PLAN_FORMAT)?;
+        plan.check_values(path)?;
+        Ok(plan)
     }
 
     /// Takes a text as a plan; `path` is only for messages.
@@ -76,6 +86,18 @@ impl Plan {
     }
 
     fn check(&self, path: &Path) -> Result<(), PlanError> {
+        self.check_values(path)?;
+        match self.find_unused() {
+            Some((key, problem)) => Err(PlanError::Contradiction {
+                path: path.to_owned(),
+                key: key.to_owned(),
+                problem: problem.to_owned(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn check_values(&self, path: &Path) -> Result<(), PlanError> {
         let wrong = |key: &str, problem: &str| {
             Err(PlanError::Contradiction { path: path.to_owned(), key: key.to_owned(), problem: problem.to_owned() })
         };
@@ -141,6 +163,11 @@ impl Plan {
             if !ENGINE_OPTIONS.contains(&name) || value.is_empty() {
                 let known = ENGINE_OPTIONS.map(|name| format!("{name}=…")).join(", ");
                 return wrong("file_system.mount", &format!("has {option:?}; the mount of {kind} takes {known}"));
+            }
+        }
+        for file_system in &self.file_systems {
+            if let Err((key, problem)) = check_words(file_system) {
+                return wrong(key, &problem);
             }
         }
         if self.file_systems.is_empty() {
@@ -252,8 +279,14 @@ pub(crate) fn parse_format<T: DeserializeOwned>(path: &Path, text: &str, reads: 
     }
     toml::from_str(text).map_err(|error| {
         let hint = nearest_known(error.message());
-        PlanError::Syntax { path: path_buf, problem: error.to_string().trim_end().to_owned(), hint }
+        PlanError::Syntax { path: path_buf, problem: shorten_lines(&error.to_string()), hint }
     })
+}
+
+/// Cuts each line of a message to 160 characters: it quotes a line of the file, which may have millions.
+fn shorten_lines(text: &str) -> String {
+    let lines: Vec<String> = text.trim_end().lines().map(|line| line.chars().take(160).collect()).collect();
+    lines.join("\n")
 }
 
 /// Whether a text may name a directory of the run: nothing in it can lead out of there.
@@ -306,6 +339,12 @@ mod tests {
     }
 
     #[test]
+    fn a_message_does_not_quote_a_line_of_millions() {
+        let said = error(&format!("{SMALL}x = {}", "[".repeat(1_000_000)));
+        assert!(said.contains("line 7") && said.len() < 1000, "{} bytes", said.len());
+    }
+
+    #[test]
     fn plans_of_later_versions_are_refused_by_version_not_by_key() {
         let said = error(&SMALL.replace("plan/1", "plan/2").replace("repo =", "future ="));
         assert!(said.contains("senesce-plan/2"), "{said}");
@@ -340,12 +379,32 @@ mod tests {
             ("kind = \"ext4\"", "kind = \"garden\"\nmount = \"cache=1MiB,noatime\"", "file_system.mount"),
             ("kind = \"ext4\"", "kind = \"garden\"\nmount = \"threads\"", "file_system.mount"),
             ("kind = \"ext4\"", "kind = \"evergreen\"\nmount = \"noatime\"", "file_system.mount"),
+            ("kind = \"ext4\"", "kind = \"ext4\"\nmkfs = [\"-d\", \"/etc\"]", "file_system.mkfs"),
+            ("kind = \"ext4\"", "kind = \"xfs\"\nmkfs = [\"-l\", \"logdev=/dev/x\"]", "file_system.mkfs"),
+            ("kind = \"ext4\"", "kind = \"btrfs\"\nmkfs = [\"-m\", \"dup\", \"/dev/x\"]", "file_system.mkfs"),
+            ("kind = \"ext4\"", "kind = \"garden\"\nmkfs = [\"--drive\", \"/dev/x\"]", "file_system.mkfs"),
+            ("kind = \"ext4\"", "kind = \"xfs\"\nmount = \"logdev=/dev/x\"", "file_system.mount"),
             ("kind = \"ext4\"", "kind = \"evergreen\"\ngardening = \"csc\"", "file_system.gardening"),
             ("kind = \"ext4\"", "kind = \"ext4\"\n[[file_system]]\nkind = \"ext4\"", "file_system"),
         ] {
             let said = error(&SMALL.replace(from, to));
             assert!(said.contains(&format!(": {key}: ")), "{to}: {said}");
         }
+    }
+
+    #[test]
+    fn the_mkfs_words_of_our_plans_are_allowed() {
+        let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans");
+        let mut with_words = 0;
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            if path.extension().is_some_and(|ending| ending == "toml") && text.contains(PLAN_FORMAT) {
+                let plan = Plan::parse(&path, &text).unwrap_or_else(|error| panic!("{error}"));
+                with_words += plan.file_systems.iter().filter(|fs| !fs.mkfs.is_empty()).count();
+            }
+        }
+        assert!(with_words > 10, "{with_words}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use senesce_workload::profile::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
+use crate::{Error, description::read_description};
 
 /// How births and deaths follow each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -116,7 +116,7 @@ impl ProfilePlan {
             return Ok(profile);
         }
         let path = Path::new(&self.profile);
-        let text = std::fs::read_to_string(path).map_err(|source| {
+        let text = read_description(path).map_err(|source| {
             let known: Vec<&str> = builtin_profiles().map(|(name, _)| name).collect();
             Error::Profile {
                 profile: self.profile.clone(),

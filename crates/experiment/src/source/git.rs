@@ -7,17 +7,21 @@ use std::{
 
 use senesce_core::Bytes;
 use senesce_exec::{Ahead, make_ahead, resolve_ops};
-use senesce_gitsource::{GitContents, History, HistoryOptions, clone_url, collect_git_version};
+use senesce_gitsource::{
+    GitContents, History, HistoryOptions, ObjectCheck, SpoolRepository, TrustedOwners, collect_git_version,
+};
 use senesce_oplog::{ContentSource, Op};
 use senesce_workload::{
     Workload, WorkloadError,
-    git::{Filling, FullDiskOptions, GitFullDisk, GitReplay, PlannerOptions, Pull, PullPlanner},
+    git::{
+        Filling, FullDiskOptions, GitFullDisk, GitReplay, Oid, PackKey, PackNames, PlannerOptions, Pull, PullPlanner,
+    },
 };
 
 use super::WorkloadAhead;
 use crate::{
     Error,
-    arm::{Driver, GitDriver},
+    arm::{Driver, GitDriver, GitPace, check_signal},
     durable::{sync_tree, write_durably},
     plan::{Arm, Edition, Plan, StartAt},
     sizing::AUTO_CLONE_BYTES,
@@ -38,11 +42,12 @@ pub struct GitSource {
 }
 
 impl GitSource {
-    pub(super) fn open(plan: &Plan, spool: &Path) -> Result<Self, Error> {
-        let (path, origin) = repository(plan, spool)?;
+    /// Opens the plan's history, and checks the objects of the commits that the plan pulls.
+    pub(super) fn open(plan: &Plan, spool: &Path, owners: &TrustedOwners) -> Result<Self, Error> {
+        let (repository, origin) = repository(plan, spool, owners)?;
         let options =
             HistoryOptions { tip: plan.history.tip.clone(), first_parent: plan.history.first_parent, limit: None };
-        let history = History::open(&path, options)?;
+        let history = History::open(&repository, options)?;
         let start = match plan.history.start {
             StartAt::Commit(number) => usize::try_from(number).unwrap_or(usize::MAX - 1),
             StartAt::Auto => choose_start(plan, &history)?,
@@ -57,6 +62,7 @@ impl GitSource {
             return Err(Error::NoPulls { problem });
         }
         let contents = Arc::new(GitContents::new(&history, &spool.join("packs"))?);
+        check_objects(plan, &history, &contents, start)?;
         Ok(Self { history, contents, start, origin, git_version: collect_git_version()? })
     }
 
@@ -74,9 +80,24 @@ impl GitSource {
         Ok(path)
     }
 
-    /// Opens the repository that a log names, a path or a URL, for a replay.
-    pub fn for_replay(repo: &str, options: HistoryOptions, spool: &Path) -> Result<Arc<dyn ContentSource>, Error> {
-        let history = History::open(&local_repository(repo, spool)?, options)?;
+    /// Opens a repository, a path or a URL, for the replay of a log.
+    pub fn for_replay(
+        repo: &str,
+        options: HistoryOptions,
+        spool: &Path,
+        owners: &TrustedOwners,
+    ) -> Result<Arc<dyn ContentSource>, Error> {
+        let history = History::open(&spooled(repo, spool, owners)?, options)?;
+        Ok(Arc::new(GitContents::new(&history, &spool.join("packs"))?))
+    }
+
+    /// Opens the synthetic repository that [`Self::remake_synthetic`] made, for the replay of a log.
+    pub fn for_replay_of_synthetic(
+        path: &Path,
+        options: HistoryOptions,
+        spool: &Path,
+    ) -> Result<Arc<dyn ContentSource>, Error> {
+        let history = History::open(&SpoolRepository::adopt(path, path)?, options)?;
         Ok(Arc::new(GitContents::new(&history, &spool.join("packs"))?))
     }
 
@@ -137,9 +158,16 @@ impl GitSource {
         Ok(Box::new(GitReplay::new(Box::new(self.planner(false)?), 0)))
     }
 
-    pub(super) fn real_driver(&self, _plan: &Plan, arm: &Arm, pulls: u64) -> Driver {
-        let last_commit = self.start + usize::try_from(pulls).unwrap_or(usize::MAX);
-        Driver::Git(GitDriver::new(self.history.clone(), self.planner_options(arm.gc), last_commit))
+    pub(super) fn real_driver(&self, plan: &Plan, arm: &Arm, pulls: u64) -> Driver {
+        let last_commit = self.start.saturating_add(usize::try_from(pulls).unwrap_or(usize::MAX));
+        let options = self.planner_options(arm.gc);
+        let every = plan.workload.sync_every_operations;
+        let pace = (every > 0).then(|| {
+            let history = Box::new(self.history.clone());
+            let planner = PullPlanner::new(history, Arc::new(NoPacks), self.history.commits(), options);
+            GitPace::new(Box::new(GitReplay::new(Box::new(planner), pulls)), every)
+        });
+        Driver::Git(GitDriver::new(self.history.clone(), options, last_commit, pace))
     }
 
     fn ends(&self) -> (String, String) {
@@ -180,6 +208,16 @@ impl GitSource {
     }
 }
 
+/// Names packs that are not made: the number of operations does not depend on their bytes.
+struct NoPacks;
+
+impl PackNames for NoPacks {
+    fn pack_name(&self, pack: PackKey) -> Result<Oid, WorkloadError> {
+        let hash = blake3::hash(pack.to_string().as_bytes());
+        Ok(Oid(hash.as_bytes()[..20].try_into().expect("a hash has 32 bytes")))
+    }
+}
+
 /// For [`StartAt::Auto`]: the newest commit that leaves enough to pull and whose clone is small enough.
 ///
 /// A clone is its work tree and a pack of the history up to there, which is taken to grow evenly to its size at the end.
@@ -206,8 +244,8 @@ fn choose_start(plan: &Plan, history: &History) -> Result<usize, Error> {
     Ok(good)
 }
 
-/// The repository on this machine, and where it came from.
-fn repository(plan: &Plan, spool: &Path) -> Result<(PathBuf, String), Error> {
+/// The repository in the spool, and where it came from.
+fn repository(plan: &Plan, spool: &Path, owners: &TrustedOwners) -> Result<(SpoolRepository, String), Error> {
     if let Some(synthetic) = &plan.history.synthetic {
         let path = spool.join("synthetic.git");
         super::synthetic::make(synthetic, plan.seed, &path)?;
@@ -215,31 +253,52 @@ fn repository(plan: &Plan, spool: &Path) -> Result<(PathBuf, String), Error> {
             "synthetic {} ({} files, {} commits, seed {})",
             synthetic.model, synthetic.files, synthetic.commits, plan.seed.0
         );
-        return Ok((path, origin));
+        return Ok((SpoolRepository::adopt(&path, &path)?, origin));
     }
     let given = plan.history.repo.clone().unwrap_or_default();
-    Ok((local_repository(&given, spool)?, given))
+    Ok((spooled(&given, spool, owners)?, given))
 }
 
-/// The repository at a path, or a clone of the one at a URL, below `spool`.
-fn local_repository(given: &str, spool: &Path) -> Result<PathBuf, Error> {
-    if Path::new(given).exists() || !is_url(given) {
-        return Ok(PathBuf::from(given));
-    }
+/// A copy of the repository at a path, or a clone of the one at a URL, below `spool`; made once.
+fn spooled(given: &str, spool: &Path, owners: &TrustedOwners) -> Result<SpoolRepository, Error> {
+    let of_file_url = given.strip_prefix("file://");
+    let local = Path::new(of_file_url.unwrap_or(given));
+    let is_local = of_file_url.is_some() || local.exists() || !is_url(given);
     std::fs::create_dir_all(spool).map_err(Error::io("create", spool))?;
-    let path = spool.join("clone.git");
-    if !path.join(".complete").exists() {
-        if path.exists() {
-            std::fs::remove_dir_all(&path).map_err(Error::io("remove the unfinished clone", &path))?;
-        }
-        clone_url(given, &path)?;
-        sync_tree(&path)?;
-        write_durably(&path.join(".complete"), b"")?;
+    let path = spool.join(if is_local { "source.git" } else { "clone.git" });
+    if path.join(".complete").exists() {
+        return Ok(SpoolRepository::adopt(&path, Path::new(given))?);
     }
-    Ok(path)
+    if path.exists() {
+        std::fs::remove_dir_all(&path).map_err(Error::io("remove the unfinished copy", &path))?;
+    }
+    let made = if is_local {
+        let copied = SpoolRepository::copy(local, &path, owners, &|| check_signal().is_ok());
+        copied.or_else(|error| check_signal().and(Err(error.into())))?
+    } else {
+        SpoolRepository::clone_url(given, &path)?
+    };
+    sync_tree(&path)?;
+    write_durably(&path.join(".complete"), b"")?;
+    Ok(made)
+}
+
+/// Fails before any volume is made if the history lacks objects that the plan needs.
+///
+/// The objects up to the clone are those of its pack, which is made here and used later. What pulls bring is searched for.
+fn check_objects(plan: &Plan, history: &History, contents: &GitContents, start: usize) -> Result<(), Error> {
+    contents.pack_name(PackKey::All(start))?;
+    let pulls = plan.history.pulls.map_or(usize::MAX, |pulls| usize::try_from(pulls).unwrap_or(usize::MAX));
+    let last = start.saturating_add(pulls).min(history.len() - 1);
+    let mut check = ObjectCheck::new(history);
+    for number in start + 1..=last {
+        check_signal()?;
+        check.check_commit(number)?;
+    }
+    Ok(check.finish()?)
 }
 
 /// Whether it names a place that git can clone from: `https://…`, `host:path`.
-fn is_url(text: &str) -> bool {
+pub(crate) fn is_url(text: &str) -> bool {
     text.contains("://") || text.split_once(':').is_some_and(|(host, _)| !host.is_empty() && !host.contains('/'))
 }

@@ -8,6 +8,7 @@ use std::{
 
 use senesce_core::Bytes;
 use senesce_exec::make_ahead;
+use senesce_gitsource::TrustedOwners;
 use senesce_oplog::{ContentError, ContentSource, DoneStep, LogError, LogHeader, LogReader, Payload};
 use senesce_workload::{
     WorkloadError,
@@ -45,11 +46,11 @@ impl LogSource {
     /// Errors: damage, a log of a later version, one that no empty volume can follow, contents that are not to be had, a
     /// parameter out of its range. Cost: the log is read twice; contents from a repository are all made once; memory for
     /// the names of one repetition.
-    pub(super) fn open(plan: &Plan, spool: &Path) -> Result<Self, Error> {
+    pub(super) fn open(plan: &Plan, spool: &Path, owners: &TrustedOwners) -> Result<Self, Error> {
         let table = plan.workload.replay.clone().unwrap_or_default();
         let path = PathBuf::from(&table.log);
         let header = LogReader::open(&path)?.header().clone();
-        let contents = contents_of(&header.workload, table.repo.as_deref().map(Path::new), spool)?;
+        let contents = contents_of(&header.workload, table.repo.as_deref(), spool, owners)?;
         let options = ReplayOptions {
             operations: table.operations.unwrap_or_else(|| default_operations(&header)),
             repeat: table.repeat,

@@ -87,6 +87,7 @@ impl Account {
     fn follow(&mut self, path: &Path, done: &DoneStep) -> Result<(), Error> {
         let mut lengths = done.contents.iter().map(|(bytes, _)| *bytes);
         for op in ops_done(done) {
+            check_signal()?;
             let recorded = op.content().and_then(|_| lengths.next());
             // Of an operation that failed, the beginning.
             let len = match op.content() {
@@ -129,7 +130,9 @@ impl Account {
             _ => 0,
         };
         if more > 0 {
-            self.hole_bytes = self.hole_bytes.saturating_add(more.next_multiple_of(4096));
+            // The log may announce any length.
+            let blocks = more.checked_next_multiple_of(4096).unwrap_or(u64::MAX);
+            self.hole_bytes = self.hole_bytes.saturating_add(blocks);
         }
     }
 }

@@ -11,6 +11,7 @@ use std::{path::Path, sync::Arc};
 
 use senesce_core::Bytes;
 use senesce_exec::{NullTarget, apply_step};
+use senesce_gitsource::TrustedOwners;
 use senesce_oplog::{ContentSource, LogHeader, Op};
 use senesce_workload::{Feedback, Workload};
 
@@ -21,6 +22,7 @@ use crate::{
 };
 
 pub use git::GitSource;
+pub(crate) use git::is_url;
 pub use log::LogSource;
 pub(crate) use log::WithBeginnings;
 pub use log_survey::collect_peak;
@@ -52,17 +54,18 @@ pub enum Source {
 }
 
 impl Source {
-    /// Opens the plan's history; clones a URL or makes the synthetic history below `spool` if that is not done yet.
-    pub fn open(plan: &Plan, spool: &Path) -> Result<Self, Error> {
+    /// Opens the plan's history; copies a repository, clones a URL or makes the synthetic history
+    /// below `spool` if that is not done yet.
+    pub fn open(plan: &Plan, spool: &Path, owners: &TrustedOwners) -> Result<Self, Error> {
         if plan.workload.kind == WorkloadKind::Replay {
-            return Ok(Self::Log(Box::new(LogSource::open(plan, spool)?)));
+            return Ok(Self::Log(Box::new(LogSource::open(plan, spool, owners)?)));
         }
         if let Some(made) = MadeSource::open(plan)? {
             return Ok(Self::Made(made));
         }
         match &plan.history.trace {
             Some(path) => Ok(Self::Trace(TraceSource::open(Path::new(path))?)),
-            None => Ok(Self::Git(GitSource::open(plan, spool)?)),
+            None => Ok(Self::Git(GitSource::open(plan, spool, owners)?)),
         }
     }
 

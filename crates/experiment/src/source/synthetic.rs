@@ -3,11 +3,13 @@
 use std::path::Path;
 
 use senesce_core::Seed;
-use senesce_gitsource::import_synthetic;
+use senesce_gitsource::import_synthetic_until;
+use senesce_volume::interrupted;
 use senesce_workload::synthetic::SyntheticParameters;
 
 use crate::{
     Error,
+    arm::check_signal,
     durable::{sync_entry, sync_tree},
     plan::Synthetic,
 };
@@ -22,7 +24,9 @@ pub(super) fn make(synthetic: &Synthetic, seed: Seed, path: &Path) -> Result<(),
         std::fs::remove_dir_all(&partial).map_err(Error::io("remove", &partial))?;
     }
     let parameters = SyntheticParameters { seed, start_files: synthetic.files, commits: synthetic.commits };
-    import_synthetic(parameters, &partial)?;
+    let made = import_synthetic_until(parameters, &partial, || interrupted().is_some());
+    check_signal()?;
+    made?;
     sync_tree(&partial)?;
     std::fs::rename(&partial, path).map_err(Error::io("rename", &partial))?;
     sync_entry(path)

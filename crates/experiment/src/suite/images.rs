@@ -147,7 +147,7 @@ impl Images<'_> {
         let options = AgeOptions {
             plan: &plan,
             onto: Onto::Directory(volume.root()),
-            source: &Source::open(&plan, &spool)?,
+            source: &Source::open(&plan, &spool, &self.world.owners)?,
             log: None,
             until: &Until::default(),
             apply_threads: 1,

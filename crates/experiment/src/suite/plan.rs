@@ -1,6 +1,6 @@
 //! Plans of suites: which personalities on which file systems, fresh and aged by which profiles.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use schemars::JsonSchema;
 use senesce_core::{Bytes, Seed};
@@ -11,8 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Until,
+    description::read_description,
     personality::{contradiction, read_personality},
-    plan::{FileSystem, FileSystemName, Plan, PlanError, ScheduleName, Size, find_device, is_name, parse_format},
+    plan::{
+        FileSystem, FileSystemName, GardeningName, Plan, PlanError, ScheduleName, Size, find_device, is_name,
+        parse_format,
+    },
     plan_aging, volumes,
 };
 
@@ -120,7 +124,7 @@ impl SuitePlan {
     ///
     /// Errors: it cannot be read; what is wrong with which key.
     pub fn read(path: &Path) -> Result<Self, PlanError> {
-        let text = fs::read_to_string(path).map_err(|source| PlanError::Read { path: path.to_owned(), source })?;
+        let text = read_description(path).map_err(|source| PlanError::Read { path: path.to_owned(), source })?;
         Self::parse(path, &text)
     }
 
@@ -171,6 +175,9 @@ impl SuitePlan {
                     format!("is {:?}, which plans of `senesce run` know, and suites do not", file_system.kind.as_str());
                 return wrong("file_system.kind", &what);
             }
+            if let Err((key, problem)) = volumes::check_words(file_system) {
+                return wrong(key, &problem);
+            }
             let (kind, size) = (volumes::kind(file_system.kind), self.volume.size.0);
             if size < kind.minimum_size() {
                 return wrong("volume.size", &format!("is {size}; {kind} needs {}", kind.minimum_size()));
@@ -179,6 +186,17 @@ impl SuitePlan {
         let fullness = self.aging.fullness_percent;
         if !(1.0..=98.0).contains(&fullness) {
             return wrong("aging.fullness_percent", &format!("is {fullness}; it must be 1 to 98"));
+        }
+        // What nothing would read is refused, as in plans.
+        let aging = &self.aging;
+        if self.states.len() == 1 && *aging != SuiteAging::default() {
+            return wrong("aging", "has no effect: states has \"fresh\" only, and nothing is aged");
+        }
+        if aging.schedule == ScheduleName::Classic && aging.churn != SuiteAging::default().churn {
+            return wrong("aging.churn", "goes with schedule = \"virtual\" only");
+        }
+        if self.file_systems.iter().any(|file_system| file_system.gardening != GardeningName::Off) {
+            return wrong("file_system.gardening", "goes with kind = \"garden\" only, which suites do not know");
         }
         self.device(path)?;
         let aged = if self.states.len() > 1 { fullness / 100.0 } else { 0.0 };
@@ -322,6 +340,13 @@ mod tests {
                 "[aging]\nfullness_percent = 150.0\n[[personality]]",
                 ": aging.fullness_percent: is 150",
             ),
+            ("\"fresh\", \"agrawal\"]", "\"fresh\"]\n[aging]\nchurn = 9.0", ": aging: has no effect"),
+            (
+                "[[personality]]",
+                "[aging]\nschedule = \"classic\"\nchurn = 9.0\n[[personality]]",
+                ": aging.churn: goes with schedule",
+            ),
+            ("kind = \"ext4\"", "kind = \"ext4\"\ngardening = \"csc\"", ": file_system.gardening: "),
         ] {
             let found = error(&SMALL.replace(from, to));
             assert!(found.contains(said), "{to}: {found}");

@@ -27,6 +27,9 @@ pub struct SuiteRun {
     pub figures: Option<PersonalityFigures>,
     /// Why it failed.
     pub failed: Option<String>,
+    /// In which ways other work disturbed it; empty if it was not, or if the time of its device is modelled.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub disturbance: String,
     /// Circumstances of the volume.
     pub circumstances: Vec<(String, String)>,
 }
@@ -199,6 +202,7 @@ mod tests {
             state: state.into(),
             run,
             failed: figures.is_none().then(|| "no space".to_owned()),
+            disturbance: String::new(),
             figures,
             circumstances: Vec::new(),
         }

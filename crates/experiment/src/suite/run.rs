@@ -7,7 +7,8 @@ use std::{
 };
 
 use senesce_core::Seed;
-use senesce_volume::{Custodian, Outcome, Registry, Slot, Uuid, Volume, clean};
+use senesce_probe::score::Load;
+use senesce_volume::{CleanMode, Custodian, Outcome, Registry, Slot, Uuid, Volume, check_place, clean};
 use senesce_workload::personality::Personality;
 
 use super::{
@@ -68,6 +69,7 @@ impl Suite {
             (Err(_), true) => return wrong("holds no suite", "leave --resume out to begin one"),
             (_, false) => {
                 fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
+                check_place(dir)?;
                 if fs::read_dir(dir).map_err(Error::io("list", dir))?.next().is_some() {
                     return wrong(
                         "holds something already",
@@ -119,7 +121,7 @@ impl Suite {
     /// with their reasons, and the others go on. Cost: the aging of every image once, then restoring, set-up and run for each figure.
     pub fn execute(&mut self, tell: &mut dyn FnMut(String)) -> Result<SuiteResults, Error> {
         let host = self.world.host.clone();
-        clean(&*host, &self.dir)?;
+        clean(&*host, &self.dir, CleanMode::Act)?;
         let registry = Registry::new(&self.world.registry_dir);
         registry.add(&self.dir)?;
         let custodian = Custodian::open(host, &self.dir)?;
@@ -232,10 +234,17 @@ impl Suite {
         let seed = Seed(self.plan.seed).derive(&format!("run {run}"));
         let how = PersonalityRun { options: entry.options(seed), time: None, sync: true };
         let mut circumstances = None;
+        let mut disturbance = String::new();
         let mut measure = || -> Result<_, Error> {
             let (mut volume, _) = Volume::restore(custodian, &spec, &slot, image, clock)?;
             circumstances = Some(volume.circumstances()?);
+            let (begun, before) = (clock.now(), self.world.load.sample());
             let measured = measure_personality(&mut volume, personality, &how, clock);
+            let load = Load::between(&before, &self.world.load.sample(), clock.now().since(begun).as_secs_f64());
+            // No load changes the time of a modelled device.
+            if self.device.is_none() {
+                disturbance = load.describe_disturbances();
+            }
             let destroyed = volume.destroy();
             let figures = measured?;
             destroyed?;
@@ -253,6 +262,7 @@ impl Suite {
             run,
             figures,
             failed,
+            disturbance,
             circumstances: circumstances.unwrap_or_default(),
         })
     }

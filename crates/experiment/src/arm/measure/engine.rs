@@ -6,20 +6,17 @@ use senesce_probe::{
     collect::EntryKind,
     score::{LayoutScorer, PathOrderScorer, compute_free_space},
 };
-use senesce_store::{CellKey, FreeSpaceRow, LayoutRow, MapRow, ModelledRow};
+use senesce_store::{CellKey, LayoutRow};
 use senesce_volume::Volume;
 
 use super::{
     super::state::ArmContext,
-    maps::{BLOCK_BYTES, MAP_ORDER, cells_of, free_space_row, layout_row_of, tree_rows},
+    maps::{BLOCK_BYTES, MAP_ORDER, SurveyRows, cells_of, free_space_row, layout_row_of, tree_rows},
 };
 use crate::Error;
 
-/// What a survey comes to: layout, free space, modelled costs and map.
-pub(super) type EngineRows = (Option<LayoutRow>, Vec<FreeSpaceRow>, (Vec<ModelledRow>, Vec<MapRow>));
-
 /// Surveys the volume from its device while it is unmounted; leaves it mounted.
-pub(super) fn engine_rows(context: &ArmContext<'_>, key: &CellKey, volume: &mut Volume) -> Result<EngineRows, Error> {
+pub(super) fn engine_rows(context: &ArmContext<'_>, key: &CellKey, volume: &mut Volume) -> Result<SurveyRows, Error> {
     volume.unmount()?;
     let told = collect_told(context, volume);
     // What was read of the device stays in no cache.
@@ -29,12 +26,14 @@ pub(super) fn engine_rows(context: &ArmContext<'_>, key: &CellKey, volume: &mut 
     let layout = compute_layout(key, &told)?;
     let free = compute_free_space(told.free.iter().map(|extent| extent.length_bytes));
     let free_space = free.buckets.iter().map(|bucket| free_space_row(key, bucket)).collect();
+    let stop = context.world.stop();
     let options = ModelOptions {
         devices: context.devices,
         read_ahead_kib: context.plan.volumes.read_ahead_kib,
         volume_bytes: 0,
         map_order: MAP_ORDER,
         threads: context.world.threads,
+        stop: &stop,
     };
     let free = told.free.clone();
     let tree = model_told(told, &options)?;

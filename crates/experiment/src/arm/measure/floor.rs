@@ -46,7 +46,7 @@ impl Floor {
         let size = Bytes(needed * 2 + 64 * Bytes::MIB);
         let name = format!("{}-floor", context.arm.name);
         let mount = MemoryMount::create(context.custodian, &context.paths.volumes(), &name, size)?;
-        copy_tree(from, mount.root())?;
+        copy_tree(from, mount.root(), &context.world.stop())?;
         Ok(Some(Self(mount)))
     }
 

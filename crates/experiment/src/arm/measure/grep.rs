@@ -2,12 +2,15 @@
 
 use std::path::Path;
 
-use senesce_probe::collect::{GrepFigures, GrepOptions, Order, collect_gnu_grep, collect_grep, compute_pattern};
-use senesce_store::{CellKey, GrepRow, ModelledRow};
+use senesce_probe::{
+    collect::{GrepFigures, GrepOptions, Order, collect_gnu_grep, collect_grep, compute_pattern},
+    score::Load,
+};
+use senesce_store::{CellKey, GrepRow, LoadRow, ModelledRow};
 use senesce_volume::{ColdReport, Volume};
 
 use super::{
-    super::{check_signal, state::ArmContext, virtual_time::VirtualTime},
+    super::{state::ArmContext, virtual_time::VirtualTime},
     trace::{Recorder, Traced},
 };
 use crate::{
@@ -19,16 +22,25 @@ use crate::{
 /// Bytes of a sector in the block layer's statistics.
 const SECTOR_BYTES: u64 = 512;
 
-/// A grep test's wall time; and, of a disk in virtual time, its modelled time.
+/// The rows of one grep test.
+pub(super) struct GrepRows {
+    pub(super) grep: GrepRow,
+    pub(super) load: LoadRow,
+    /// Only of a disk in virtual time.
+    pub(super) modelled: Option<ModelledRow>,
+}
+
+/// Runs one grep test: its wall time, the machine's load meanwhile, and the modelled time of a disk in virtual time.
 pub(super) fn grep_rows(
     context: &mut ArmContext<'_>,
     key: &CellKey,
     volume: &mut Volume,
     repetition: u64,
-) -> Result<(GrepRow, Option<ModelledRow>), Error> {
-    let Scanned { cold, scanner, order, figures, device, virtual_time, .. } = scan_cold(context, volume, IsTraced::No)?;
+) -> Result<GrepRows, Error> {
+    let Scanned { cold, scanner, order, figures, device, virtual_time, load, .. } =
+        scan_cold(context, volume, IsTraced::No)?;
     let modelled = virtual_time.map(|time| time.row(key.clone(), figures.allocated_bytes));
-    // On a disk in virtual time nothing waits for the device, and its figure is the other one.
+    // Nothing waits for a disk in virtual time: its figure is the modelled one, which no load changes.
     let is_paced = modelled.is_none() || context.plan.volumes.real_time;
     if figures.is_cpu_bound() && is_paced {
         let share = figures.cpu_share().unwrap_or_default() * 100.0;
@@ -61,7 +73,26 @@ pub(super) fn grep_rows(
         // Measured behind the volumes, if there is one.
         fuse_floor_seconds: f64::NAN,
     };
-    Ok((row, modelled))
+    let load = load_row(key, repetition, &load, is_paced);
+    Ok(GrepRows { grep: row, load, modelled })
+}
+
+/// The row of table `load`. A test whose wall time is not its figure is not disturbed by anything.
+fn load_row(key: &CellKey, repetition: u64, load: &Load, is_paced: bool) -> LoadRow {
+    LoadRow {
+        key: key.clone(),
+        repetition,
+        disturbance: if is_paced { load.describe_disturbances() } else { String::new() },
+        load_average: load.load_average,
+        cpu_pressure_seconds: load.cpu_pressure_seconds,
+        io_pressure_seconds: load.io_pressure_seconds,
+        memory_pressure_seconds: load.memory_pressure_seconds,
+        steal_seconds: load.steal_seconds,
+        own_user_seconds: load.own_user_seconds,
+        other_user_seconds: load.other_user_seconds,
+        kernel_seconds: load.kernel_seconds,
+        processors: load.processors,
+    }
 }
 
 /// A grep test that was cold.
@@ -74,6 +105,8 @@ pub(super) struct Scanned {
     device: Option<DeviceReads>,
     /// Only of a disk in virtual time.
     virtual_time: Option<VirtualTime>,
+    /// What the machine did during the scan.
+    load: Load,
     /// If it was asked for.
     pub(super) trace: Option<Traced>,
 }
@@ -97,12 +130,14 @@ struct DeviceReads {
 /// system then outlives its unmounting, warm, and nothing but the device's own count shows it. So it is tried again.
 pub(super) fn scan_cold(context: &ArmContext<'_>, volume: &mut Volume, is_traced: IsTraced) -> Result<Scanned, Error> {
     const TRIES: u32 = 5;
+    const PAUSES_PER_SECOND: u32 = 20;
     let mut device_bytes = 0;
     for attempt in 0..TRIES {
-        check_signal()?;
-        if attempt > 0 {
-            std::thread::sleep(std::time::Duration::from_secs(u64::from(attempt)));
+        for _ in 0..attempt * PAUSES_PER_SECOND {
+            context.world.check_signal()?;
+            std::thread::sleep(std::time::Duration::from_secs(1) / PAUSES_PER_SECOND);
         }
+        context.world.check_signal()?;
         let scanned = scan_once(context, volume, is_traced)?;
         device_bytes = scanned.device.as_ref().map_or(0, |device| device.bytes);
         // A tenth, because a file system may compress; a cold one asks for more than it delivers. Holes are not asked for.
@@ -127,7 +162,9 @@ fn scan_once(context: &ArmContext<'_>, volume: &mut Volume, is_traced: IsTraced)
     };
     let before = volume.device_stat()?;
     let time_before = volume.disk_time()?;
+    let load_before = context.world.load.sample();
     let (scanner, order, figures) = scan(context, volume.root())?;
+    let load = Load::between(&load_before, &context.world.load.sample(), figures.wall.as_secs_f64());
     let trace = recorder.map(|recorder| recorder.stop(volume)).transpose()?;
     let after = volume.device_stat()?;
     let time_after = volume.disk_time()?;
@@ -138,13 +175,13 @@ fn scan_once(context: &ArmContext<'_>, volume: &mut Volume, is_traced: IsTraced)
     });
     let virtual_time =
         time_before.zip(time_after).map(|(before, after)| VirtualTime::between(&before, &after)).transpose()?;
-    Ok(Scanned { cold, scanner, order, figures, device, virtual_time, trace })
+    Ok(Scanned { cold, scanner, order, figures, device, virtual_time, load, trace })
 }
 
 /// The grep test of the tree below `root` as the plan asks for it: the scanner, its order, its figures.
 pub(super) fn scan(context: &ArmContext<'_>, root: &Path) -> Result<(&'static str, &'static str, GrepFigures), Error> {
     let pattern = compute_pattern(context.plan.seed);
-    let clock = &*context.world.clock;
+    let (clock, stop) = (&*context.world.clock, context.world.stop());
     Ok(match context.plan.measure.scanner {
         Scanner::Senesce => {
             let (order, name) = match context.plan.measure.order {
@@ -152,9 +189,9 @@ pub(super) fn scan(context: &ArmContext<'_>, root: &Path) -> Result<(&'static st
                 ScanOrder::Sorted => (Order::Sorted, "sorted"),
                 ScanOrder::Inode => (Order::Inode, "inode"),
             };
-            ("senesce", name, collect_grep(root, &GrepOptions { order, pattern }, clock)?)
+            ("senesce", name, collect_grep(root, &GrepOptions { order, pattern }, clock, &stop)?)
         }
-        Scanner::Grep => ("grep", "readdir", collect_gnu_grep(root, &pattern, clock)?),
+        Scanner::Grep => ("grep", "readdir", collect_gnu_grep(root, &pattern, clock, &stop)?),
     })
 }
 

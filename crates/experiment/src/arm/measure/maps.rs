@@ -5,8 +5,8 @@ use std::path::Path;
 use senesce_core::Bytes;
 use senesce_inspect::{ModelOptions, ModelledTree, model_tree};
 use senesce_probe::{
-    collect::{collect_btrfs_free_space, collect_free_extents, collect_space, collect_tree_extents},
-    map::{BtrfsGroupType, FileExtents, FreeExtent},
+    collect::{EntryKind, Surveyed, collect_btrfs_free_space, collect_free_extents, collect_space},
+    map::{BtrfsFreeSpace, BtrfsGroupType, FreeExtent},
     score::{FreeSpaceBucket, FreeSpaceFigures, LayoutFigures, LayoutScorer, PathOrderScorer, compute_free_space},
 };
 use senesce_store::{CellKey, FreeSpaceRow, LayoutRow, MapRow, ModelledRow};
@@ -21,23 +21,31 @@ pub(super) const BLOCK_BYTES: u64 = 4096;
 /// Cells on each side of a checkpoint's map: two to the power of it.
 pub(super) const MAP_ORDER: u32 = 6;
 
-/// The static layout; none if the file system that holds a directory does not tell where files lie.
-pub(super) fn layout_row(context: &ArmContext<'_>, key: &CellKey, root: &Path) -> Result<Option<LayoutRow>, Error> {
+/// What a survey of a volume shows: layout, free space, modelled costs and map.
+pub(super) type SurveyRows = (Option<LayoutRow>, Vec<FreeSpaceRow>, (Vec<ModelledRow>, Vec<MapRow>));
+
+/// Surveys the mounted volume once, for all rows; no layout, costs and map if the file system that holds a directory
+/// does not show where files are.
+pub(super) fn survey_rows(context: &mut ArmContext<'_>, key: &CellKey, volume: &Volume) -> Result<SurveyRows, Error> {
+    let root = volume.root();
     let mut scorer = LayoutScorer::new(collect_space(root)?, BLOCK_BYTES);
     let mut by_path = PathOrderScorer::default();
-    let mut add = |file: FileExtents| {
-        scorer.add_file(file.size_bytes, &file.extents);
-        by_path.add_file(&file.path, &file.extents);
+    let mut add = |entry: &Surveyed| {
+        if entry.kind == EntryKind::File {
+            scorer.add_file(entry.size_bytes, &entry.extents);
+            by_path.add_file(&entry.path, &entry.extents);
+        }
     };
-    let mapped = collect_tree_extents(root, context.world.threads, &mut add);
-    if is_untold(context, &mapped) {
-        return Ok(None);
-    }
-    if let Some(first) = mapped?.errors.first() {
-        let problem = format!("{}: {}", first.path.display(), first.message);
-        return Err(Error::Unverified { what: "the map of the tree".into(), problem });
-    }
-    Ok(Some(layout_row_of(key, &scorer.finish(), by_path.finish())))
+    let tree = collect_model(context, key, root, &mut add)?;
+    let free = Free::collect(context, root)?;
+    let free_space = match &free {
+        Some(free) => free.figures().buckets.iter().map(|bucket| free_space_row(key, bucket)).collect(),
+        None => Vec::new(),
+    };
+    let Some(tree) = tree else { return Ok((None, free_space, (Vec::new(), Vec::new()))) };
+    let layout = layout_row_of(key, &scorer.finish(), by_path.finish());
+    let cells = free.map_or(Vec::new(), |free| free.cells(&tree));
+    Ok((Some(layout), free_space, tree_rows(key, &tree, &cells)))
 }
 
 /// The row of table `layout`. In: the share of files that begin where the one before in the order of paths ends.
@@ -59,26 +67,28 @@ pub(super) fn layout_row_of(key: &CellKey, figures: &LayoutFigures, by_path: Opt
     }
 }
 
-/// The modelled costs and the map; nothing if the file system that holds a directory does not tell where files lie.
-pub(super) fn model_rows(
+/// The modelled tree; none if the file system that holds a directory does not show where files are.
+fn collect_model(
     context: &mut ArmContext<'_>,
     key: &CellKey,
-    volume: &Volume,
-) -> Result<(Vec<ModelledRow>, Vec<MapRow>), Error> {
-    let space =
-        rustix::fs::statvfs(volume.root()).map_err(|errno| Error::io("look at", volume.root())(errno.into()))?;
+    root: &Path,
+    each: &mut dyn FnMut(&Surveyed),
+) -> Result<Option<ModelledTree>, Error> {
+    let space = rustix::fs::statvfs(root).map_err(|errno| Error::io("look at", root)(errno.into()))?;
+    let stop = context.world.stop();
     let options = ModelOptions {
         devices: context.devices,
         read_ahead_kib: context.plan.volumes.read_ahead_kib,
         volume_bytes: space.f_blocks * space.f_frsize,
         map_order: MAP_ORDER,
         threads: context.world.threads,
+        stop: &stop,
     };
-    let tree = match model_tree(volume.root(), &options) {
+    let tree = match model_tree(root, &options, each) {
         Err(senesce_inspect::Error::Probe(senesce_probe::Error::NotSupported { .. }))
             if context.arm.file_system.kind == FileSystemName::Host =>
         {
-            return Ok((Vec::new(), Vec::new()));
+            return Ok(None);
         }
         tree => tree?,
     };
@@ -92,8 +102,7 @@ pub(super) fn model_rows(
             ),
         });
     }
-    let free = free_of_cells(context, volume.root(), &tree)?;
-    Ok(tree_rows(key, &tree, &free))
+    Ok(Some(tree))
 }
 
 /// The rows of tables `modelled` and `maps`. In: free bytes of each cell, nothing if that cannot be told.
@@ -127,21 +136,51 @@ pub(super) fn tree_rows(key: &CellKey, tree: &ModelledTree, free: &[u64]) -> (Ve
     (modelled.collect(), map.collect())
 }
 
-/// Free bytes of each cell of a map, as far as the last cell with any; nothing if it cannot be told where they lie.
-fn free_of_cells(context: &ArmContext<'_>, root: &Path, tree: &ModelledTree) -> Result<Vec<u64>, Error> {
-    let free = match context.arm.file_system.kind {
-        // Without its chunks all its files are in logical addresses.
-        FileSystemName::Btrfs if tree.metadata_problem.is_some() => return Ok(Vec::new()),
-        FileSystemName::Btrfs => collect_btrfs_free_space(root).map(|space| match space.devices.as_slice() {
-            [device] => space.device_free_extents(device.id).unwrap_or_default(),
-            _ => Vec::new(),
-        }),
-        _ => collect_free_extents(root),
-    };
-    if is_untold(context, &free) {
-        return Ok(Vec::new());
+/// The free extents of a mounted file system.
+enum Free {
+    Extents(Vec<FreeExtent>),
+    Btrfs(BtrfsFreeSpace),
+}
+
+impl Free {
+    fn of(kind: FileSystemName, root: &Path) -> Result<Self, senesce_probe::Error> {
+        match kind {
+            FileSystemName::Btrfs => collect_btrfs_free_space(root).map(Self::Btrfs),
+            _ => collect_free_extents(root).map(Self::Extents),
+        }
     }
-    Ok(cells_of(free?, tree))
+
+    /// None if the file system that holds a directory does not show them.
+    fn collect(context: &ArmContext<'_>, root: &Path) -> Result<Option<Self>, Error> {
+        let kind = context.arm.file_system.kind;
+        match Self::of(kind, root) {
+            Err(senesce_probe::Error::NotSupported { .. }) if kind == FileSystemName::Host => Ok(None),
+            free => Ok(Some(free?)),
+        }
+    }
+
+    fn figures(&self) -> FreeSpaceFigures {
+        match self {
+            Self::Extents(extents) => compute_free_space(extents.iter().map(|it| it.length_bytes)),
+            Self::Btrfs(space) => {
+                compute_free_space(space.free_extents(BtrfsGroupType::DATA).map(|it| it.length_bytes))
+            }
+        }
+    }
+
+    /// Free bytes of each cell of a map, as far as the last cell with any; nothing if their places on the device are not
+    /// known.
+    fn cells(self, tree: &ModelledTree) -> Vec<u64> {
+        match self {
+            Self::Extents(extents) => cells_of(extents, tree),
+            // Without its chunks all its files are in logical addresses.
+            Self::Btrfs(_) if tree.metadata_problem.is_some() => Vec::new(),
+            Self::Btrfs(space) => match space.devices.as_slice() {
+                [device] => cells_of(space.device_free_extents(device.id).unwrap_or_default(), tree),
+                _ => Vec::new(),
+            },
+        }
+    }
 }
 
 /// Free bytes of each cell of a map, as far as the last cell with any.
@@ -158,25 +197,6 @@ pub(super) fn cells_of(free: Vec<FreeExtent>, tree: &ModelledTree) -> Vec<u64> {
     cells
 }
 
-/// Whether the file system that holds a directory has no way to tell this.
-fn is_untold<T>(context: &ArmContext<'_>, answer: &Result<T, senesce_probe::Error>) -> bool {
-    let is_host = context.arm.file_system.kind == FileSystemName::Host;
-    is_host && matches!(answer, Err(senesce_probe::Error::NotSupported { .. }))
-}
-
-/// The histogram of free extents, as rows.
-pub(super) fn free_space_rows(
-    context: &ArmContext<'_>,
-    key: &CellKey,
-    root: &Path,
-) -> Result<Vec<FreeSpaceRow>, Error> {
-    let figures = collect_free_space(context.arm.file_system.kind, root);
-    if is_untold(context, &figures) {
-        return Ok(Vec::new());
-    }
-    Ok(figures?.buckets.iter().map(|bucket| free_space_row(key, bucket)).collect())
-}
-
 /// The row of table `free_space`.
 pub(super) fn free_space_row(key: &CellKey, bucket: &FreeSpaceBucket) -> FreeSpaceRow {
     FreeSpaceRow { key: key.clone(), bucket_bytes: bucket.bucket_bytes, extents: bucket.extents, bytes: bucket.bytes }
@@ -185,13 +205,7 @@ pub(super) fn free_space_row(key: &CellKey, bucket: &FreeSpaceBucket) -> FreeSpa
 /// The free extents of a mounted file system, by size: of ext4 and XFS on the device, of Btrfs in the logical space of its
 /// data block groups.
 ///
-/// In: the file system's root. Errors: it has no way to tell. Cost: one call for some thousand free extents.
+/// In: the file system's root. Errors: it does not show them. Cost: one call for some thousand free extents.
 pub(crate) fn collect_free_space(kind: FileSystemName, root: &Path) -> Result<FreeSpaceFigures, senesce_probe::Error> {
-    let of = |extents: &mut dyn Iterator<Item = FreeExtent>| compute_free_space(extents.map(|it| it.length_bytes));
-    match kind {
-        FileSystemName::Btrfs => {
-            collect_btrfs_free_space(root).map(|space| of(&mut space.free_extents(BtrfsGroupType::DATA)))
-        }
-        _ => collect_free_extents(root).map(|extents| of(&mut extents.into_iter())),
-    }
+    Free::of(kind, root).map(|free| free.figures())
 }

@@ -5,31 +5,34 @@
 //! unaged, full, … So whatever else the machine does while they run hits all of them alike. Last the trees are hashed and
 //! compared: what memory has of them then came from the device, in the grep test behind the remount, and need not be read
 //! again.
+//!
+//! The machine's load is sampled around every grep test (see [`senesce_probe::score::Load`]). A cell that other work
+//! disturbed is read again, at most `measure.repeat_disturbed` more times. All repetitions are kept, those that were
+//! disturbed with a mark: throwing figures away would hide how the machine behaved.
 
 mod engine;
 mod floor;
 mod grep;
 mod maps;
 mod trace;
+mod turns;
 
 pub(crate) use self::maps::collect_free_space;
 
 use std::path::Path;
 
 use senesce_core::RelPath;
-use senesce_exec::tree::{Tree, collect_tree, compare_trees};
+use senesce_exec::tree::{Tree, collect_tree_until, compare_trees};
 use senesce_store::{AgingRow, CellKey, CellResults, CellRow, CircumstanceRow, Role};
 use senesce_volume::{Volume, copy_tree};
 
 use self::{
     engine::engine_rows,
-    floor::Floor,
-    grep::grep_rows,
-    maps::{free_space_rows, layout_row, model_rows},
-    trace::trace_volume,
+    maps::survey_rows,
+    turns::{in_turn, read_in_turn},
 };
 use super::{
-    check_signal, reason,
+    reason,
     state::{ArmContext, ArmState},
 };
 use crate::{Error, circumstances::add_circumstances, error::chain_text, observer::Event, run::invalid_cell, volumes};
@@ -39,6 +42,13 @@ const COLD_READERS: usize = 8;
 
 /// Differences between two trees that a reason names.
 const DIFFERENCES_SHOWN: usize = 3;
+
+/// Whether a checkpoint runs the grep tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reads {
+    Yes,
+    No,
+}
 
 /// A cell in the making: its results so far, or why it is invalid.
 struct Cell {
@@ -50,12 +60,14 @@ struct Cell {
 ///
 /// A volume that cannot be measured gives an invalid cell with the reason, and the others go on. An aged volume whose
 /// tree is not the other's ends the arm: whatever came after would compare nothing.
-pub(crate) fn measure_all(context: &mut ArmContext<'_>, state: &mut ArmState) -> Result<(), Error> {
+pub(crate) fn measure_all(context: &mut ArmContext<'_>, state: &mut ArmState, reads: Reads) -> Result<(), Error> {
     let pulls = state.pulls;
     let mut cells = Vec::new();
     for index in 0..state.aged.len() {
         let key = cell_key(context, state.aged[index].role, pulls);
         let results = look_at_aged(context, state, index, &key);
+        // Whatever failed after a signal failed because of it, and no cell is invalid for that.
+        context.world.check_signal()?;
         // A measurement that failed may have left it unmounted, and the steps go on.
         state.aged[index].volume.mount()?;
         let results = match results {
@@ -70,7 +82,9 @@ pub(crate) fn measure_all(context: &mut ArmContext<'_>, state: &mut ArmState) ->
         let key = cell_key(context, Role::Unaged, pulls);
         let from =
             cells.iter().rposition(|cell| cell.results.is_ok()).map(|at| state.aged[at].volume.root().to_owned());
-        let results = match from.map(|from| make_twin(context, &key, &from)).transpose() {
+        let made = from.map(|from| make_twin(context, &key, &from)).transpose();
+        context.world.check_signal()?;
+        let results = match made {
             Ok(Some((volume, results))) => {
                 twin = Some(volume);
                 Ok(results)
@@ -83,7 +97,9 @@ pub(crate) fn measure_all(context: &mut ArmContext<'_>, state: &mut ArmState) ->
     }
     // The twin is the last of both.
     let mut volumes: Vec<&mut Volume> = state.aged.iter_mut().map(|aged| &mut aged.volume).chain(&mut twin).collect();
-    read_in_turn(context, &mut volumes, &mut cells)?;
+    if reads == Reads::Yes {
+        read_in_turn(context, &mut volumes, &mut cells)?;
+    }
     let unlike = compare_in_turn(context, &mut volumes, &mut cells)?;
     for aged in &mut state.aged {
         aged.volume.mount()?;
@@ -128,67 +144,13 @@ fn look_at_aged(
 fn make_twin(context: &mut ArmContext<'_>, key: &CellKey, from: &Path) -> Result<(Volume, CellResults), Error> {
     doing(context, "making the unaged twin", Role::Unaged);
     let mut twin = volumes::create(context, Role::Unaged, key.pulls + 1)?;
-    copy_tree(from, twin.root())?;
+    copy_tree(from, twin.root(), &context.world.stop())?;
     twin.sync()?;
     if key.pulls == 0 {
         put_volume_circumstances(context, Role::Unaged, &twin)?;
     }
     let results = look_at(context, key, &mut twin)?;
     Ok((twin, results))
-}
-
-/// The grep tests, in turn over the volumes; then one more of each that is traced, if the plan asks for it.
-fn read_in_turn(context: &mut ArmContext<'_>, volumes: &mut [&mut Volume], cells: &mut [Cell]) -> Result<(), Error> {
-    let (warmups, repetitions) = (context.plan.measure.warmups, context.plan.measure.repetitions);
-    let first = cells.iter().position(|cell| cell.results.is_ok());
-    let mut floor = match first {
-        Some(at) => {
-            let floor = Floor::of_tree(context, volumes[at].root());
-            or_warning(context, floor)?.flatten()
-        }
-        None => None,
-    };
-    for run in 0..warmups + repetitions {
-        in_turn(context, volumes, cells, |context, key, volume, results| {
-            doing(context, "grep test", key.role);
-            let (row, virtual_time) = grep_rows(context, key, volume, run.saturating_sub(warmups))?;
-            if run >= warmups {
-                results.grep.push(row);
-                results.modelled.extend(virtual_time);
-            }
-            Ok(())
-        })?;
-        if let Some(one) = &mut floor {
-            let seconds = one.collect_seconds(context);
-            match or_warning(context, seconds)? {
-                Some(seconds) => {
-                    let rows = cells.iter_mut().filter_map(|cell| cell.results.as_mut().ok()?.grep.last_mut());
-                    rows.for_each(|row| row.fuse_floor_seconds = seconds);
-                }
-                None => floor = None,
-            }
-        }
-    }
-    if let Some(floor) = floor {
-        or_warning(context, floor.finish())?;
-    }
-    if context.plan.measure.trace {
-        in_turn(context, volumes, cells, trace_volume)?;
-    }
-    Ok(())
-}
-
-/// Without the FUSE floor the cells are as good: that it failed is a warning.
-fn or_warning<T>(context: &mut ArmContext<'_>, result: Result<T, Error>) -> Result<Option<T>, Error> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(error) if error.interrupted().is_some() => Err(error),
-        Err(error) => {
-            let message = format!("the FUSE floor was not measured: {}", chain_text(&error));
-            context.observer.on_event(&Event::Warning { arm: context.arm.name.clone(), message });
-            Ok(None)
-        }
-    }
 }
 
 /// Hashes the trees and compares each with the first; gives what ends the arm: two aged volumes that differ.
@@ -201,7 +163,7 @@ fn compare_in_turn(
     let mut unlike = None;
     in_turn(context, volumes, cells, |context, key, volume, results| {
         doing(context, "hashing the tree", key.role);
-        let tree = collect_tree(volume.root(), context.world.threads.max(COLD_READERS))?;
+        let tree = collect_tree_until(volume.root(), context.world.threads.max(COLD_READERS), &context.world.stop())?;
         results.cell.tree_hash = tree.hash();
         results.cell.work_tree_hash = work_tree(&tree).hash();
         results.cell.files = tree.files();
@@ -226,25 +188,6 @@ fn compare_in_turn(
     Ok(unlike)
 }
 
-/// Does something with every volume whose cell is still valid; the cell of one that fails at it is invalid.
-fn in_turn(
-    context: &mut ArmContext<'_>,
-    volumes: &mut [&mut Volume],
-    cells: &mut [Cell],
-    mut work: impl FnMut(&mut ArmContext<'_>, &CellKey, &mut Volume, &mut CellResults) -> Result<(), Error>,
-) -> Result<(), Error> {
-    for (volume, cell) in volumes.iter_mut().zip(cells) {
-        check_signal()?;
-        let Ok(results) = &mut cell.results else { continue };
-        match work(context, &cell.key, volume, results) {
-            Ok(()) => {}
-            Err(error) if error.interrupted().is_some() => return Err(error),
-            Err(error) => cell.results = Err(reason(volume, &error)),
-        }
-    }
-    Ok(())
-}
-
 /// The first differences between two trees, in words; empty if they are equal.
 fn differences(a: &Tree, b: &Tree) -> String {
     let found = compare_trees(a, b, DIFFERENCES_SHOWN);
@@ -257,11 +200,9 @@ fn look_at(context: &mut ArmContext<'_>, key: &CellKey, volume: &mut Volume) -> 
     let (layout, free_space, (modelled, map)) = match context.arm.file_system.kind {
         name if name.is_engine() => engine_rows(context, key, volume)?,
         _ => {
-            let layout = layout_row(context, key, volume.root())?;
-            let free_space = free_space_rows(context, key, volume.root())?;
-            // Some metadata lie in the journal only until the volume is unmounted, and a model must find all in their places.
+            // Some metadata is only in the journal until the volume is unmounted, and a model must find all in its place.
             volume.remount_cold()?;
-            (layout, free_space, model_rows(context, key, volume)?)
+            survey_rows(context, key, volume)?
         }
     };
     let root = volume.root();

@@ -1,0 +1,103 @@
+//! File systems as a plan names them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::is_default;
+
+/// The file systems that can be made and measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum FileSystemName {
+    /// ext4
+    Ext4,
+    /// XFS
+    Xfs,
+    /// Btrfs
+    Btrfs,
+    /// The garden, senesce's own copy-on-write file system, mounted through FUSE.
+    Garden,
+    /// Evergreen, senesce's own B-epsilon-tree file system, mounted through FUSE.
+    Evergreen,
+    /// Whatever holds the directories that are named as volumes.
+    Host,
+}
+
+impl FileSystemName {
+    /// As the kernel spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ext4 => "ext4",
+            Self::Xfs => "xfs",
+            Self::Btrfs => "btrfs",
+            Self::Garden => "garden",
+            Self::Evergreen => "evergreen",
+            Self::Host => "host",
+        }
+    }
+}
+
+impl FileSystemName {
+    /// Whether it is an engine of our own, mounted through FUSE.
+    pub fn is_engine(self) -> bool {
+        matches!(self, Self::Garden | Self::Evergreen)
+    }
+}
+
+/// What a garden does besides what its users ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum GardeningName {
+    /// Nothing.
+    #[default]
+    Off,
+    /// Continuous segment cleaning, and pointers put right that reads find old.
+    Csc,
+    /// Write after read: what is read in order and lies apart is written together again, also by the reads of a measurement.
+    War,
+    /// Both.
+    All,
+}
+
+impl GardeningName {
+    /// As plans and the option of a mount spell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Csc => "csc",
+            Self::War => "war",
+            Self::All => "all",
+        }
+    }
+}
+
+/// A file system with its options.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileSystem {
+    /// Which file system.
+    pub kind: FileSystemName,
+    /// Name in the results; the kind by default, `garden-csc` of a garden that is gardened. Must be unique.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// More arguments for mkfs.
+    #[serde(default)]
+    pub mkfs: Vec<String>,
+    /// Mount options that replace the defaults (see docs/plans.md).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mount: Option<String>,
+    /// Of a garden: the gardening that is done while it is used.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub gardening: GardeningName,
+}
+
+impl FileSystem {
+    /// Its name in the results.
+    pub fn name(&self) -> String {
+        let usual = || match self.gardening {
+            GardeningName::Off => self.kind.as_str().to_owned(),
+            gardening => format!("{}-{}", self.kind.as_str(), gardening.as_str()),
+        };
+        self.name.clone().unwrap_or_else(usual)
+    }
+}

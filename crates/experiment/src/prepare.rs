@@ -1,0 +1,181 @@
+//! Everything that a run checks before it makes its first volume. A dry run checks the same.
+
+use std::{io, os::unix::fs::FileTypeExt, path::Path};
+
+use senesce_device::DeviceSpec;
+use senesce_store::Role;
+use senesce_volume::{Error as VolumeError, FileSystemKind, Host, VirtualDevice};
+
+use crate::{
+    Error, World,
+    journal::Entry,
+    plan::{Backend, FileSystemName, Plan, PlanError, VolumePlan},
+    sizing::Sizes,
+    source::Source,
+    volumes::{check_device_sizes, check_devices, check_tracing, image_dir, kind, virtual_device},
+};
+
+/// Where a plan is to run.
+pub(crate) struct Place<'a> {
+    /// The plan's own path, for messages.
+    pub plan: &'a Path,
+    /// The directory that images are in, unless the plan names another one.
+    pub volumes: &'a Path,
+    /// Where clones and synthetic histories are made.
+    pub spool: &'a Path,
+    /// What the run did so far.
+    pub entries: &'a [Entry],
+    /// Whether a device that holds something is formatted all the same.
+    pub force: bool,
+}
+
+/// What a plan leads to, checked.
+pub(crate) struct Prepared {
+    /// The devices to model.
+    pub devices: Vec<DeviceSpec>,
+    /// The device whose times the volumes have, if they are disks in virtual time.
+    pub virtual_device: Option<VirtualDevice>,
+    /// Where the steps come from.
+    pub source: Source,
+    /// Sizes of the volumes.
+    pub sizes: Sizes,
+}
+
+/// Refuses a plan that cannot run here, and opens what it reads.
+///
+/// Checks: the devices of models, the profile or log or history, tools and kernel, directories and devices of volumes,
+/// their sizes, free space, and tracing. Errors: the first that fails. Users other than root cannot look at devices: for them
+/// only the existence of a device is checked, so that a dry run needs no root.
+pub(crate) fn prepare(plan: &Plan, place: &Place<'_>, world: &World) -> Result<Prepared, Error> {
+    let host = &*world.host;
+    let devices = plan.devices(place.plan)?;
+    let virtual_device = virtual_device(plan, place.plan)?;
+    check_file_systems(plan, host)?;
+    check_places(plan, host, place)?;
+    if host.is_root() {
+        check_tracing(plan)?;
+    }
+    let source = Source::open(plan, place.spool, &world.owners)?;
+    check_checkpoints(plan, source.pulls(plan), place.plan)?;
+    let sizes = Sizes::plan(plan, &source)?;
+    if host.is_root() {
+        check_device_sizes(plan, &sizes, host)?;
+    }
+    check_space(plan, &sizes, host, place)?;
+    Ok(Prepared { devices, virtual_device, source, sizes })
+}
+
+/// The most checkpoints of an arm. Each one reads every volume; 10,000 take more than a day on the smallest volumes.
+const MAX_CHECKPOINTS: u64 = 10_000;
+
+/// Refuses a plan with more checkpoints than any run ends with: their list alone would take all memory.
+fn check_checkpoints(plan: &Plan, pulls: u64, path: &Path) -> Result<(), Error> {
+    let checkpoints = (pulls / plan.measure.every.max(1)).saturating_add(1);
+    if checkpoints <= MAX_CHECKPOINTS {
+        return Ok(());
+    }
+    let problem = format!(
+        "{} makes {checkpoints} checkpoints of {pulls} steps; at most {MAX_CHECKPOINTS} are possible: raise it, or take fewer steps",
+        plan.measure.every
+    );
+    Err(PlanError::Contradiction { path: path.to_owned(), key: "measure.every".into(), problem }.into())
+}
+
+/// Refuses a plan of which no file system can be made: its tool is missing, or the kernel does not know it. One of several
+/// fails alone, and the others run.
+fn check_file_systems(plan: &Plan, host: &dyn Host) -> Result<(), Error> {
+    let formatted = plan.file_systems.iter().filter(|fs| fs.kind != FileSystemName::Host);
+    let problems: Vec<_> = formatted.map(|fs| check_file_system(kind(fs.kind), host)).collect();
+    if problems.iter().any(Result::is_ok) {
+        return Ok(());
+    }
+    problems.into_iter().find(Result::is_err).unwrap_or(Ok(()))
+}
+
+fn check_file_system(kind: FileSystemKind, host: &dyn Host) -> Result<(), Error> {
+    if kind.is_engine() {
+        return Ok(());
+    }
+    if host.find_tool(kind.mkfs_tool()).is_none() {
+        let (tool, package) = (kind.mkfs_tool().to_owned(), kind.debian_package());
+        return Err(VolumeError::ToolMissing { tool, package }.into());
+    }
+    if !host.kernel_knows(kind)? {
+        return Err(VolumeError::FileSystemNotInKernel { file_system: kind }.into());
+    }
+    Ok(())
+}
+
+/// Refuses directories and devices that do not exist, and devices that must not be formatted.
+fn check_places(plan: &Plan, host: &dyn Host, place: &Place<'_>) -> Result<(), Error> {
+    for &role in plan.roles() {
+        let VolumePlan::Place(named) = plan.volume(role) else { continue };
+        let key = format!("volumes.{}", role.name());
+        if let Some(directory) = &named.directory {
+            check_directory(place.plan, &key, Path::new(directory))?;
+        }
+        if let Some(device) = &named.device {
+            let wrong = |error| cannot_use(place.plan, &key, device, &error);
+            let found = std::fs::metadata(device).map_err(wrong)?;
+            if !found.file_type().is_block_device() {
+                return Err(VolumeError::NotABlockDevice { path: device.into() }.into());
+            }
+        }
+    }
+    match host.is_root() {
+        true => check_devices(plan, host, place.entries, place.force),
+        false => Ok(()),
+    }
+}
+
+fn check_directory(plan: &Path, key: &str, directory: &Path) -> Result<(), Error> {
+    let wrong = |error| cannot_use(plan, key, &directory.to_string_lossy(), &error);
+    match std::fs::metadata(directory).map_err(wrong)?.is_dir() {
+        true => Ok(()),
+        false => Err(wrong(io::ErrorKind::NotADirectory.into())),
+    }
+}
+
+fn cannot_use(plan: &Path, key: &str, named: &str, error: &io::Error) -> Error {
+    let problem = format!("names {named:?}, which cannot be used: {error}");
+    PlanError::Contradiction { path: plan.to_owned(), key: key.to_owned(), problem }.into()
+}
+
+/// Refuses a plan whose images cannot be where the plan wants them, or do not fit there. A run that goes on has images
+/// there already, and its volumes are checked one by one.
+fn check_space(plan: &Plan, sizes: &Sizes, host: &dyn Host, place: &Place<'_>) -> Result<(), Error> {
+    let is_image = |role: &Role| matches!(plan.volume(*role), VolumePlan::Size(_));
+    let needed = plan.roles().iter().copied().filter(is_image).map(|role| sizes.needed(role)).max();
+    let is_new = place.entries.iter().all(|entry| matches!(entry, Entry::RunStarted { .. }));
+    let Some(needed) = needed.filter(|_| is_new) else { return Ok(()) };
+    let dir = image_dir(plan, place.volumes);
+    if let Some(named) = &plan.volumes.dir {
+        check_directory(place.plan, "volumes.dir", Path::new(named))?;
+    }
+    // The directory of a dry run does not exist.
+    let dir = dir.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("."));
+    if plan.volumes.backend == Backend::Memory && !host.is_in_memory(dir)? {
+        return Err(VolumeError::NotInMemory { dir: dir.to_owned() }.into());
+    }
+    let available = host.free_bytes(dir)?;
+    if available < needed {
+        return Err(VolumeError::NotEnoughSpace { dir: dir.to_owned(), available, needed }.into());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_checkpoints_than_memory_are_refused() {
+        let text = "format = \"senesce-plan/1\"\nname = \"t\"\n[history]\nrepo = \"/r\"\n[measure]\nevery = 10\n\
+                    [[file_system]]\nkind = \"ext4\"\n";
+        let plan = Plan::parse(Path::new("p"), text).unwrap();
+        for (pulls, fits) in [(0, true), (99_999, true), (100_000, false), (u64::MAX, false)] {
+            let checked = check_checkpoints(&plan, pulls, Path::new("p"));
+            assert_eq!(checked.is_ok(), fits, "{pulls}: {checked:?}");
+        }
+    }
+}
