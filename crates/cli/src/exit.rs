@@ -2,11 +2,13 @@
 
 use std::{
     any::Any,
+    ffi::OsString,
     panic::{AssertUnwindSafe, catch_unwind, set_hook},
     path::PathBuf,
     process::ExitCode,
 };
 
+use senesce_core::{Printable, is_hazard};
 use senesce_experiment::{ErrorKind, interruption};
 
 use crate::out::Unwritable;
@@ -19,8 +21,10 @@ pub const USAGE: u8 = 2;
 pub const ENVIRONMENT: u8 = 3;
 /// Our own mistake.
 pub const INTERNAL: u8 = 4;
-/// A comparison was asked to fail on what it found.
+/// A gate holds: `compare --fail-if` found what it was to fail on.
 pub const DIFFERENT: u8 = 5;
+/// A gate is undecided: the figures of `compare --fail-if` allow neither answer.
+pub const UNDECIDED: u8 = 6;
 
 /// An error of this room, with its kind.
 #[derive(Debug)]
@@ -48,9 +52,14 @@ pub fn failed(message: impl Into<String>) -> anyhow::Error {
     Failure { kind: ErrorKind::Failed, message: message.into(), hint: None }.into()
 }
 
-/// A comparison found what it was asked to fail on.
+/// A gate holds.
 pub fn different(message: impl Into<String>) -> anyhow::Error {
-    Different(message.into()).into()
+    Gate { message: message.into(), code: DIFFERENT }.into()
+}
+
+/// A gate is undecided.
+pub fn undecided(message: impl Into<String>) -> anyhow::Error {
+    Gate { message: message.into(), code: UNDECIDED }.into()
 }
 
 /// An interruption after which `senesce run --resume` goes on in this directory; the context of an error.
@@ -63,16 +72,20 @@ impl std::fmt::Display for Resumable {
     }
 }
 
+/// A gate that does not pass, with its exit code.
 #[derive(Debug)]
-struct Different(String);
+struct Gate {
+    message: String,
+    code: u8,
+}
 
-impl std::fmt::Display for Different {
+impl std::fmt::Display for Gate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Different {}
+impl std::error::Error for Gate {}
 
 /// Does `work`; its error or panic becomes a message and the documented code. Guards run on a panic too.
 pub fn run(work: impl FnOnce() -> anyhow::Result<()>) -> ExitCode {
@@ -198,17 +211,17 @@ fn panic_text(payload: &(dyn Any + Send)) -> &str {
 
 /// Prints the chain of causes and the hint; gives the documented code.
 fn report(error: &anyhow::Error) -> ExitCode {
-    if error.is::<Different>() {
-        eprintln!("senesce: {error}");
-        return ExitCode::from(DIFFERENT);
+    if let Some(gate) = error.downcast_ref::<Gate>() {
+        eprintln!("senesce: {}", indented(&gate.to_string()));
+        return ExitCode::from(gate.code);
     }
     let mut kind = ErrorKind::Failed;
     let mut hint = None;
     for cause in error.chain() {
         if let Some(interrupted) = interruption(cause) {
-            eprintln!("senesce: {interrupted}");
+            eprintln!("senesce: {}", indented(&interrupted.to_string()));
             if let Some(Resumable(dir)) = error.downcast_ref() {
-                eprintln!("  hint: go on with `senesce run --resume {}`", dir.display());
+                eprintln!("  hint: continue with `senesce run --resume {}`", Printable::new(dir));
             }
             return ExitCode::from(128 + interrupted.signal as u8);
         }
@@ -244,20 +257,7 @@ fn report(error: &anyhow::Error) -> ExitCode {
             break;
         }
     }
-    let mut message = format!("senesce: {error}");
-    let mut said = error.to_string();
-    for cause in error.chain().skip(1) {
-        let text = cause.to_string();
-        // Many errors repeat their cause in their own text; say it once.
-        if !said.contains(&text) {
-            message.push_str(&format!("\n  because: {text}"));
-            said.push_str(&text);
-        }
-    }
-    if let Some(hint) = hint.filter(|hint| !said.contains(hint.as_str())) {
-        message.push_str(&format!("\n  hint: {hint}"));
-    }
-    eprintln!("{message}");
+    eprintln!("{}", message(error, hint.as_deref()));
     ExitCode::from(match kind {
         ErrorKind::Failed => FAILED,
         ErrorKind::Usage => USAGE,
@@ -266,9 +266,61 @@ fn report(error: &anyhow::Error) -> ExitCode {
     })
 }
 
+/// The chain of causes and the hint as text for a terminal.
+fn message(error: &anyhow::Error, hint: Option<&str>) -> String {
+    let mut said = error.to_string();
+    let mut message = format!("senesce: {}", indented(&said));
+    for cause in error.chain().skip(1) {
+        let text = cause.to_string();
+        // Many errors repeat their cause in their own text: print it once.
+        if !said.contains(&text) {
+            message.push_str(&format!("\n  because: {}", indented(&text)));
+            said.push_str(&text);
+        }
+    }
+    if let Some(hint) = hint.filter(|hint| !said.contains(hint)) {
+        message.push_str(&format!("\n  hint: {}", indented(hint)));
+    }
+    message
+}
+
+/// A text of an error with hazards escaped and with every line after the first indented.
+///
+/// A newline may come from a file name or from another program. The indentation keeps such a line
+/// from looking like a message of its own.
+fn indented(text: &str) -> String {
+    Printable::lines(text.trim_end()).to_string().replace('\n', "\n    ")
+}
+
+/// Prints an error of the command line as clap does, and returns its exit code.
+///
+/// Clap repeats the arguments as they are. A shell may have put file names of others among them
+/// (`senesce inspect *`), so that arguments with hazards are escaped, at the price of the colours.
+pub fn refuse(error: &clap::Error) -> ExitCode {
+    let hazardous = |argument: OsString| argument.to_string_lossy().chars().any(is_hazard);
+    if error.use_stderr() && std::env::args_os().any(hazardous) {
+        eprintln!("{}", Printable::lines(&error.render().to_string()));
+    } else if let Err(error) = error.print()
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        return ExitCode::from(ENVIRONMENT);
+    }
+    ExitCode::from(error.exit_code() as u8)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_cannot_imitate_other_messages() {
+        let error = failed("cannot read /tmp/a\u{1b}[2J\nsenesce: done\u{202e}")
+            .context("line one\rsenesce: done")
+            .context("outer\n");
+        let expected = "senesce: outer\n  because: line one\\rsenesce: done\n  because: cannot read \
+                        /tmp/a\\x1b[2J\n    senesce: done\\u{202e}\n  hint: use\\x07 --force";
+        assert_eq!(message(&error, Some("use\u{7} --force")), expected);
+    }
 
     #[test]
     fn every_end_has_its_documented_code() {
@@ -278,6 +330,7 @@ mod tests {
         assert_eq!(code(|| Err(failed("no"))), exit(FAILED));
         assert_eq!(code(|| Err(usage("no", None))), exit(USAGE));
         assert_eq!(code(|| Err(different("more"))), exit(DIFFERENT));
+        assert_eq!(code(|| Err(undecided("noise"))), exit(UNDECIDED));
         assert_eq!(code(|| panic!("ours")), exit(INTERNAL));
         let unwritable = |kind: std::io::ErrorKind| std::panic::resume_unwind(Box::new(Unwritable(kind.into())));
         assert_eq!(format!("{:?}", run(|| unwritable(std::io::ErrorKind::BrokenPipe))), exit(0));

@@ -1,6 +1,15 @@
 //! What the verbs ask of the machine.
 
-use std::{num::NonZeroUsize, thread::available_parallelism};
+use std::{env, num::NonZeroUsize, thread::available_parallelism};
+
+use senesce_experiment::TrustedOwners;
+
+/// Whose repositories are read: those of root, of the effective user and of the user who ran sudo, or of everyone.
+pub fn trusted_owners(anyone: bool) -> TrustedOwners {
+    let sudo = env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok());
+    let owners = TrustedOwners::new(rustix::process::geteuid().as_raw(), sudo);
+    if anyone { owners.trusting_anyone() } else { owners }
+}
 
 /// How many threads to use: as many as were asked for, else one for each processor.
 pub fn count_threads(asked: Option<NonZeroUsize>) -> usize {

@@ -19,7 +19,10 @@ use clap::Parser;
 use args::{Cli, Verb};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return exit::refuse(&error),
+    };
     if let Verb::VdiskServe = cli.verb {
         // Before anything starts a thread: what it does to itself holds for the threads it starts.
         return senesce_vdisk::serve_stdio(Arc::new(clock::SystemClock::start()));

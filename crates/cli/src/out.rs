@@ -1,55 +1,83 @@
-//! What is printed, by whom and what becomes of it if it cannot be written.
+//! Prints results and notes, and decides what happens when they cannot be written.
 //!
-//! The macros `print!`, `println!` and `eprintln!` of this room take the place of the standard library's, which panic where
-//! a reader went away or a disk is full. A result that cannot be printed ends the program by unwinding, so that guards run:
-//! quietly if its reader closed the pipe (`senesce show | head`), else as an error of the environment. What goes to stderr
-//! is for whoever listens: if nobody does, it is lost, and the work goes on.
+//! The macros `print!`, `println!` and `eprintln!` of this module replace those of the standard
+//! library, which panic if a reader closed the pipe or a disk is full. A result that cannot be
+//! printed unwinds the program, so that guards run. The program then exits quietly if its reader
+//! closed the pipe (`senesce show | head`), else with an error of the environment. A note that
+//! cannot be written to stderr is dropped.
+//!
+//! A terminal executes control characters. No byte of ours is one, except newline and tab; others
+//! can only come from file names, images, logs or other programs. All output therefore passes a
+//! [`TerminalFilter`]. Progress bars write to the terminal themselves: they escape their texts.
 
 use std::{
     fmt::Arguments,
     io::{self, Write},
     panic::resume_unwind,
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// Why the results cannot be printed; what the program unwinds with.
+use senesce_core::TerminalFilter;
+
+/// The error with which stdout could not be written; the program unwinds with it.
 pub struct Unwritable(pub io::Error);
 
-/// To stdout, and no further if that is not possible.
+static STDOUT_FILTER: Mutex<TerminalFilter> = Mutex::new(TerminalFilter::new());
+
+/// Prints a result to stdout.
 pub fn print(text: Arguments<'_>) {
-    if let Err(error) = io::stdout().write_fmt(text) {
-        unwritable(error);
-    }
+    // In one piece, so that lines of several threads do not mix.
+    let _ = Stdout.write_all(text.to_string().as_bytes());
 }
 
-/// To stderr, if anybody listens.
+/// Prints a note to stderr, if stderr can be written.
 pub fn note(text: Arguments<'_>) {
-    // In one piece: others may write there, too.
-    let _ = io::stderr().write_all(text.to_string().as_bytes());
+    // In one piece: other programs may write to the same terminal.
+    let _ = io::stderr().write_all(&shown(&text.to_string()));
 }
 
-/// Brings out what is still to be printed.
+/// The bytes of a text that may go to a terminal.
+fn shown(text: &str) -> Vec<u8> {
+    let mut shown = Vec::with_capacity(text.len());
+    TerminalFilter::new().filter(text.as_bytes(), &mut shown);
+    shown
+}
+
+/// Writes all that is buffered.
 pub fn flush() {
-    if let Err(error) = io::stdout().flush() {
+    let mut rest = Vec::new();
+    lock_filter().finish(&mut rest);
+    let mut stdout = io::stdout();
+    if let Err(error) = stdout.write_all(&rest).and_then(|()| stdout.flush()) {
         unwritable(error);
     }
 }
 
 fn unwritable(error: io::Error) -> ! {
-    // Past the hook: this is no panic.
+    // Without the panic hook: this is no fault of the program.
     resume_unwind(Box::new(Unwritable(error)))
 }
 
-/// Stdout as something to write into.
+fn lock_filter() -> MutexGuard<'static, TerminalFilter> {
+    STDOUT_FILTER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A writer to stdout.
 pub struct Stdout;
 
 impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        io::stdout().write(bytes).map_err(|error| unwritable(error))
+        let mut shown = Vec::with_capacity(bytes.len());
+        lock_filter().filter(bytes, &mut shown);
+        match io::stdout().write_all(&shown) {
+            Ok(()) => Ok(bytes.len()),
+            Err(error) => unwritable(error),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        flush();
-        Ok(())
+        // A character may still be incomplete here: only the end of the program finishes the filter.
+        io::stdout().flush().map_err(|error| unwritable(error))
     }
 }
 
@@ -64,4 +92,15 @@ macro_rules! println {
 
 macro_rules! eprintln {
     ($($text:tt)*) => { $crate::out::note(format_args!("{}\n", format_args!($($text)*))) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_has_no_control_characters() {
+        let text = "a\u{1b}]0;title\u{7}\r\u{9b}2J\u{202e}\0b\n";
+        assert_eq!(shown(text), b"a\\u001b]0;title\\u0007\\u000d\\u009b2J\\u202e\\u0000b\n");
+    }
 }

@@ -1,11 +1,12 @@
 //! Progress on stderr: a bar on a terminal, plain lines elsewhere, nothing when asked to be quiet.
 
 use std::{
-    io::{IsTerminal, Write},
+    io::IsTerminal,
     time::{Duration, Instant},
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use senesce_core::Printable;
 use senesce_experiment::{Event, Observer};
 
 /// Shows the events of a run.
@@ -79,7 +80,7 @@ impl Bar {
             Event::ArmStarted { arm, number, of, from_pulls, pulls } => {
                 self.heading = format!("{arm} ({number}/{of})");
                 self.last_cost.clear();
-                self.bar.set_prefix(self.heading.clone());
+                self.bar.set_prefix(Printable::new(&self.heading).to_string());
                 self.bar.reset();
                 self.bar.set_length(*pulls);
                 self.bar.set_position(*from_pulls);
@@ -87,25 +88,37 @@ impl Bar {
             }
             Event::Doing { what, role, .. } => {
                 let on = role.map(|role| format!(" on {}", role.name())).unwrap_or_default();
-                self.bar.set_message(format!("{what}{on}{}", self.last_cost));
+                self.say(&format!("{what}{on}{}", self.last_cost));
             }
             Event::Step { label, pulls, capacity_bytes, free_bytes, .. } => {
                 self.bar.set_position(*pulls);
                 let full = fullness_percent(capacity_bytes.0, free_bytes.0);
-                self.bar.set_message(format!("{label}  {full}% full{}", self.last_cost));
+                self.say(&format!("{label}  {full}% full{}", self.last_cost));
             }
             Event::CellDone { key, reason, grep_seconds_per_gib } => {
                 self.last_cost = cost_text(key.role.name(), *grep_seconds_per_gib);
                 if !reason.is_empty() {
-                    self.bar.println(format!("{} {} at {}: invalid: {reason}", key.arm, key.role.name(), key.pulls));
+                    self.line(&format!("{} {} at {}: invalid: {reason}", key.arm, key.role.name(), key.pulls));
                 }
             }
-            Event::Warning { arm, message } => self.bar.println(format!("{arm}: warning: {message}")),
+            Event::Warning { arm, message } => self.line(&format!("{arm}: warning: {message}")),
             Event::ArmDone { arm, reason } => {
                 let how = if reason.is_empty() { "done".to_owned() } else { format!("failed: {reason}") };
-                self.bar.println(format!("{arm}: {how}"));
+                self.line(&format!("{arm}: {how}"));
             }
         }
+    }
+}
+
+impl Bar {
+    /// Shows a message in the bar. The bar writes to the terminal itself: the text is escaped here.
+    fn say(&self, text: &str) {
+        self.bar.set_message(Printable::new(text).to_string());
+    }
+
+    /// Prints a line above the bar.
+    fn line(&self, text: &str) {
+        self.bar.println(Printable::new(text).to_string());
     }
 }
 
@@ -152,8 +165,8 @@ impl Lines {
 
     fn line(&mut self, text: &str) {
         self.last = Some(Instant::now());
-        // A reader that went away must not end the run.
-        let _ = writeln!(std::io::stderr(), "[{:>5.0} s] {text}", self.started.elapsed().as_secs_f64());
+        let seconds = self.started.elapsed().as_secs_f64();
+        eprintln!("[{seconds:>5.0} s] {}", Printable::new(text));
     }
 }
 
@@ -248,8 +261,7 @@ impl Stretch {
             Shown::Lines { started, last } if last.elapsed() >= LINE_PAUSE => {
                 *last = Instant::now();
                 let (what, of, seconds) = (&self.what, self.of, started.elapsed().as_secs_f64());
-                // A reader that went away must not end the work.
-                let _ = writeln!(std::io::stderr(), "[{seconds:>5.0} s] {what}: {done}/{of}");
+                eprintln!("[{seconds:>5.0} s] {what}: {done}/{of}");
             }
             Shown::Lines { .. } => {}
         }

@@ -21,6 +21,10 @@ pub struct RunArgs {
     /// Replay this repository (a path or a URL) instead of the plan's history.
     #[arg(long, value_name = "PATH|URL", conflicts_with = "trace")]
     pub repo: Option<String>,
+    /// Read a repository that belongs to another user. Without it, only those of root, of the user who runs senesce and
+    /// of the user who ran sudo are read.
+    #[arg(long)]
+    pub trust_repo: bool,
     /// Replay this size-only trace instead of the plan's history.
     #[arg(long, value_name = "FILE")]
     pub trace: Option<String>,
@@ -106,9 +110,13 @@ pub struct ReplayArgs {
     /// Directory for the image and its mount point.
     #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
     pub dir: PathBuf,
-    /// The repository that the log's contents come from, if it has moved.
-    #[arg(long, value_name = "PATH")]
-    pub repo: Option<PathBuf>,
+    /// The repository that the log's contents come from, if it has moved or the log names a URL.
+    #[arg(long, value_name = "PATH|URL")]
+    pub repo: Option<String>,
+    /// Read a repository that belongs to another user. Without it, only those of root, of the user who runs senesce and
+    /// of the user who ran sudo are read.
+    #[arg(long)]
+    pub trust_repo: bool,
     /// What the tree at the end is compared with: a model in memory (default), or another directory.
     #[arg(long, value_name = "model|DIR", default_value = "model")]
     pub against: String,
@@ -124,6 +132,10 @@ pub struct ReplayArgs {
     /// Format a named device even if it carries a signature (never if it is mounted).
     #[arg(long)]
     pub force: bool,
+    /// Replay setuid and setgid bits, security.* and trusted.* attributes (file capabilities) and device nodes, too.
+    /// Without it they are left out and counted: a log from elsewhere could give its maker root's rights.
+    #[arg(long)]
+    pub trust_log: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

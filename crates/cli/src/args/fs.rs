@@ -234,6 +234,19 @@ pub struct FsServedArgs {
     /// only writes past the kernel's pages (from Linux 6.18 on), but not for files that others write to through a mapping meanwhile.
     #[arg(long, value_name = "WHO", num_args = 0..=1, require_equals = true, default_missing_value = "kernel")]
     pub write_back: Option<WriteBackArg>,
+    /// What files of the mount may do: `suid` lets setuid bits have an effect, `dev` lets device nodes be opened. Neither by
+    /// default: a file system may come from elsewhere.
+    #[arg(short = 'o', long, value_enum, value_name = "OPTION", value_delimiter = ',')]
+    pub options: Vec<MountOptionArg>,
+}
+
+/// What files of a mount may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MountOptionArg {
+    /// Setuid and setgid bits and file capabilities have an effect.
+    Suid,
+    /// Device nodes can be opened.
+    Dev,
 }
 
 /// Who keeps what is written for some time.

@@ -3,7 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use senesce_core::statistics::Outcome;
 use senesce_report::MapColour;
+use senesce_store::Role;
+
+use crate::verb::compare::FigurePattern;
 
 #[derive(Debug, Args)]
 pub struct InspectArgs {
@@ -16,8 +20,10 @@ pub struct InspectArgs {
     /// Read ext4 straight from the device, past its mount if it is mounted.
     #[arg(long)]
     pub offline: bool,
-    /// A device to model: a preset (`senesce device list`) or a description in TOML. The first one ranks the losers.
-    #[arg(short, long, value_name = "NAME", value_delimiter = ',', default_values = ["hdd-7200", "sata-ssd", "nvme"])]
+    /// A device to model: a preset (`senesce device list`) or a description in TOML. The verdict is for the first one, which
+    /// ranks the losers, too. Default: hdd-7200, sata-ssd, nvme, the one that is there first; an unknown disk is judged as
+    /// hdd-7200 and as nvme.
+    #[arg(short, long, value_name = "NAME", value_delimiter = ',')]
     pub device: Vec<String>,
     /// Readahead to model, KiB; default: the kernel's for the file system (128; Btrfs 4096), whatever the device has set.
     #[arg(long, value_name = "KIB")]
@@ -80,9 +86,24 @@ pub struct CompareArgs {
     /// Runs: all checkpoints that both have, not only the last.
     #[arg(long)]
     pub all: bool,
-    /// Fail (code 5) if B costs this much more (+5%) or less (-5%) than A.
+    /// Exit with code 5 if B costs this much more (+5%) or less (-5%) than A, with code 6 if that is undecided.
     #[arg(long, value_name = "±PERCENT%", allow_hyphen_values = true)]
     pub fail_if: Option<FailIf>,
+    /// Gate wall times, too; default: only figures without noise.
+    #[arg(long, requires = "fail_if")]
+    pub measured: bool,
+    /// What an undecided gate is: undecided (code 6), pass (code 0), fail (code 5).
+    #[arg(long, value_name = "OUTCOME", default_value = "undecided", value_parser = parse_outcome, requires = "fail_if")]
+    pub on_undecided: Outcome,
+    /// Runs: only figures whose names match this regular expression, in any case; may be repeated. Gates wall times, too.
+    #[arg(long, value_name = "REGEX")]
+    pub figure: Vec<FigurePattern>,
+    /// Runs: only these volumes: full, empty, unaged. The gate leaves out unaged by default.
+    #[arg(long, value_name = "ROLE", value_delimiter = ',', value_parser = parse_role)]
+    pub role: Vec<Role>,
+    /// Runs: only these arms.
+    #[arg(long, value_name = "ARM", value_delimiter = ',')]
+    pub arm: Vec<String>,
     /// Trees: grep tests of each that are not counted.
     #[arg(short, long, default_value_t = 0)]
     pub warmups: u64,
@@ -95,6 +116,20 @@ pub struct CompareArgs {
     /// As JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+fn parse_outcome(text: &str) -> Result<Outcome, String> {
+    match text {
+        "undecided" => Ok(Outcome::Undecided),
+        "pass" => Ok(Outcome::Pass),
+        "fail" => Ok(Outcome::Fail),
+        _ => Err("write undecided, pass or fail".to_owned()),
+    }
+}
+
+fn parse_role(text: &str) -> Result<Role, String> {
+    let roles = [Role::Full, Role::Empty, Role::Unaged];
+    roles.into_iter().find(|role| role.name() == text).ok_or_else(|| "write full, empty or unaged".to_owned())
 }
 
 /// A limit such as `+5%`.

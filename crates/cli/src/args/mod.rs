@@ -34,7 +34,7 @@ pub use words::*;
     propagate_version = true,
     max_term_width = 100,
     after_help = "Exit codes: 0 done · 1 failed · 2 usage (command line, plan) · 3 environment (root, kernel, tools, \
-                  space) · 4 internal error · 5 `compare --fail-if` holds · 130, 143 interrupted by a signal (`run` goes on with --resume)\n\n\
+                  space) · 4 internal error · 5 `compare --fail-if` holds · 6 it is undecided · 130, 143 interrupted by a signal (`run` goes on with --resume)\n\n\
                   Results go to stdout, progress to stderr. Sizes are powers of 1024 (4k, 5GiB)."
 )]
 pub struct Cli {
@@ -58,17 +58,21 @@ pub enum Verb {
     Inspect(InspectArgs),
     /// The block requests of one device while a command runs: layout score, seeks, sizes, modelled cost.
     #[command(after_help = "Examples:\n  \
-        sudo senesce trace --on /srv/data -- grep -r nothing /srv/data\n  \
-        sudo senesce trace --on /dev/sdb -d hdd-7200,nvme --requests trace.csv -- tar cf /dev/null /srv\n  \
+        sudo senesce trace --on /srv/data -- sh -c 'tar cf - /srv/data | cat > /dev/null'\n  \
+        sudo senesce trace --on /dev/sdb -d hdd-7200,nvme --requests trace.csv -- cp -r /srv /mnt/copy\n  \
         blkparse -i sdb | senesce trace --blkparse /dev/stdin --json\n\n\
-        Needs root. Other users of the device are seen too. The command's own stdout goes to stderr.")]
+        Needs root. Other users of the device are seen too, and reads from memory are not: drop caches first. The command's own stdout goes to stderr.")]
     Trace(TraceArgs),
     /// Two runs, or two trees, against each other: ratios with intervals, and whether chance explains them.
     #[command(after_help = "Examples:\n  \
         senesce compare before after                          the last checkpoint of each arm\n  \
-        senesce compare before after --all --fail-if '+5%'    ends with code 5 if B costs over 5% more\n  \
+        senesce compare before after --all --fail-if '+5%'    exits with code 5 if B costs over 5% more\n  \
+        senesce compare a b --fail-if '+5%' --figure 'grep|score' --role full --arm xfs\n  \
         senesce compare /mnt/aged /mnt/fresh -w 1 -r 10       grep tests in turn, caches as they are\n\n\
-        With four figures or more on each side the whole 95% interval must lie beyond the limit, else the median.")]
+        The gate (--fail-if) compares layout, requests and modelled seconds of the full and empty volumes\n\
+        exactly. --measured or --figure adds wall times. A wall time fails only if a Mann-Whitney test (1%, corrected for\n\
+        the number of figures) and the whole 95% interval are beyond the limit; it passes likewise (5%). In between, or\n\
+        with fewer than four values on a side, it is undecided (exit code 6).")]
     Compare(CompareArgs),
     /// The devices that costs are modelled for.
     #[command(after_help = "Examples:\n  senesce device list\n  senesce device show hdd-7200")]
@@ -125,7 +129,7 @@ pub enum Verb {
     Age(AgeArgs),
     /// Any command on aged volumes and on unaged twins of them, in turn: what the age costs it, and who is better.
     #[command(after_help = "Examples:\n  \
-        sudo senesce bench --aged ext4.senesce-image --aged xfs.senesce-image --unaged -- tar cf /dev/null .\n  \
+        sudo senesce bench --aged ext4.senesce-image --aged xfs.senesce-image --unaged -- sh -c 'tar cf - . | cat > /dev/null'\n  \
         sudo senesce bench --aged aged.img --unaged --sync -- cp -r {}/src {}/copy\n  \
         sudo senesce bench --aged A --unaged --metric '(\\d+) transactions' --more-is-better -- ~/db-bench.sh {}\n  \
         sudo senesce bench --aged A --unaged --personality varmail --scale 0.2\n  \
@@ -188,7 +192,11 @@ pub enum Verb {
     /// Remove the mounts, loop devices, images and temporary files that a killed run left.
     #[command(after_help = "Examples:\n  \
         sudo senesce clean          after every run of this machine that no longer lives\n  \
-        sudo senesce clean demo     after this one")]
+        sudo senesce clean demo     after this one\n  \
+        sudo senesce clean --dry-run   print what would be removed\n\n\
+        The list of runs is in /var/lib/senesce for root and in ~/.local/state/senesce for other users;\n\
+        SENESCE_REGISTRY names another directory. Only you and root may be able to write it.\n\
+        Exit code 1: something is still there.")]
     Clean(CleanArgs),
     /// Print the JSON schema of plan files, of suites or of personalities.
     Schema {
@@ -222,6 +230,9 @@ pub enum SchemaOf {
 pub struct CleanArgs {
     /// Directories of runs; all runs that were started on this machine by default.
     pub runs: Vec<PathBuf>,
+    /// Print what would be removed, and remove nothing.
+    #[arg(long)]
+    pub dry_run: bool,
     /// Also remove the snapshots that `run --resume` would go on from: their arms then begin again.
     #[arg(long)]
     pub snapshots: bool,

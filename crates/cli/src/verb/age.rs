@@ -9,14 +9,14 @@ use std::{
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Clock, Seed};
 use senesce_experiment::{
-    AgeEnd, AgeEnded, AgeOptions, Onto, Source, age_into, create_untaken,
+    AgeEnd, AgeEnded, AgeOptions, Layout, Onto, Source, age_into, create_untaken,
     plan::{Plan, WorkloadKind},
     plan_aging, planned_bytes,
 };
 use senesce_image::{Description, SaveOptions};
 use senesce_volume::{
-    Backend, Custodian, FileSystemKind, Host, LinuxHost, Slot, Uuid, Volume, VolumeSpec, check_room,
-    install_signal_cleanup,
+    Backend, Custodian, FileSystemKind, Host, LinuxHost, Slot, Uuid, Volume, VolumeSpec, check_device,
+    check_mkfs_words, check_room, install_signal_cleanup,
 };
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ use crate::{
     args::{AgeArgs, FsArg, GardeningArg},
     clock::SystemClock,
     exit::{failed, usage},
-    machine::count_threads,
+    machine::{count_threads, trusted_owners},
 };
 
 /// The directory that is made in one that holds something.
@@ -67,13 +67,13 @@ fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, qu
     }
     if let Some(place) = args.on.strip_prefix("evergreen:") {
         check_engine(args, plan, "an evergreen")?;
-        let source = open_source(plan, scratch)?;
+        let source = open_source(args, plan, scratch)?;
         let aged = |target: &_| age_onto(args, plan, &source, Onto::Engine(target), quiet, &mut || Ok(()));
         return tell(args, &args.on, &with_evergreen(Path::new(place), aged)?, &[], None);
     }
     if existing.is_dir() {
         check_not_made(args, plan, "a directory")?;
-        let source = open_source(plan, scratch)?;
+        let source = open_source(args, plan, scratch)?;
         let root = choose_root(existing)?;
         let end = age_onto(args, plan, &source, Onto::Directory(&root), quiet, &mut || Ok(()));
         if end.is_err() && root != existing {
@@ -84,9 +84,13 @@ fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, qu
         return tell(args, &root.display().to_string(), &end, &[], None);
     }
     let (spec, slot) = spec(args, plan, scratch)?;
+    // Before any work, and before its size is judged: the same is checked again when the volume is made.
+    if let Backend::Device { path, .. } = &spec.backend {
+        check_device(&**custodian.host(), path, args.force)?;
+    }
     check_room(&**custodian.host(), &spec, planned_bytes(plan)?)?;
     // A log that is damaged or a repository that is gone must not cost what is on a device.
-    let source = open_source(plan, scratch)?;
+    let source = open_source(args, plan, scratch)?;
     let volume = create_untaken(custodian, &spec, slot.clone())?;
     let root = volume.root().to_owned();
     let mut volume = Some(volume);
@@ -132,7 +136,7 @@ fn check_not_made(args: &AgeArgs, plan: &Plan, place: &str) -> Result<()> {
 
 /// Ages an empty garden in this process, and tells the chains of its drives, too.
 fn age_garden(args: &AgeArgs, plan: &Plan, place: &Path, scratch: &Path, quiet: bool) -> Result<()> {
-    let source = open_source(plan, scratch)?;
+    let source = open_source(args, plan, scratch)?;
     let (end, chains) = with_engine(place, |target, garden| {
         garden.set_gardening(args.gardening.policy(garden));
         let end = age_onto(args, plan, &source, Onto::Engine(target), quiet, &mut || Ok(()))?;
@@ -182,6 +186,7 @@ fn spec(args: &AgeArgs, plan: &Plan, scratch: &Path) -> Result<(VolumeSpec, Slot
     let mut spec = VolumeSpec::new(backend, file_system);
     spec.force = args.force;
     spec.mkfs_options = args.mkfs.iter().flat_map(|text| text.split_whitespace().map(str::to_owned)).collect();
+    check_mkfs_words(file_system, &spec.mkfs_options)?;
     // It seeds the directory hash of ext4, so it must follow from what the user gave: the same volume again is the same.
     let seed = plan.seed.derive(&format!("age {} {file_system}", args.workload));
     Ok((
@@ -191,10 +196,10 @@ fn spec(args: &AgeArgs, plan: &Plan, scratch: &Path) -> Result<(VolumeSpec, Slot
 }
 
 /// The plan's history, log or parameters, with what it needs below `scratch`.
-fn open_source(plan: &Plan, scratch: &Path) -> Result<Source> {
+fn open_source(args: &AgeArgs, plan: &Plan, scratch: &Path) -> Result<Source> {
     let spool = scratch.join("spool");
     fs::create_dir(&spool).with_context(|| format!("cannot create {}", spool.display()))?;
-    Ok(Source::open(plan, &spool)?)
+    Ok(Source::open(plan, &spool, &trusted_owners(args.trust_repo))?)
 }
 
 fn age_onto(
@@ -315,7 +320,8 @@ fn print_end(place: &str, end: &AgeEnd, kept: &[String]) {
     let figure = |value: Option<f64>| value.map_or("not told".to_owned(), |value| format!("{value:.6}"));
     println!("layout score      {}", figure(layout.and_then(|layout| layout.layout_score)));
     println!("extents per file  {}", figure(layout.and_then(|layout| layout.extents_per_file)));
-    println!("files             {}", layout.map_or("not told".to_owned(), |layout| layout.files.to_string()));
+    let files = |layout: &Layout| format!("{} ({} with extents)", layout.files, layout.files_with_extents);
+    println!("files             {}", layout.map_or("not told".to_owned(), files));
     println!(
         "steps             {} ({} after set-up, {} without space)",
         end.steps, end.counted_steps, end.no_space_steps

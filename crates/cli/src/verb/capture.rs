@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use senesce_core::Clock;
+use senesce_core::{Clock, Printable};
 use senesce_ext4::{EntryOrder, FileKind, FileSystem, ScanOptions, TreeOptions};
 use senesce_probe::collect::{Census, CensusFile, CensusOptions, collect_census};
 use senesce_workload::profile::{AgingProfile, Captured, FoundFile, compute_profile};
@@ -31,7 +31,7 @@ pub fn capture(args: &ProfileCaptureArgs, like: Option<&AgingProfile>, quiet: bo
     };
     let took = clock.now();
     for error in &census.errors {
-        eprintln!("cannot {} {}: {}", error.operation, error.path.display(), error.message);
+        eprintln!("cannot {} {}: {}", error.operation, Printable::new(&error.path), error.message);
     }
     if census.errors_count > 0 {
         eprintln!("{} entries could not be looked at; the profile is of the others", census.errors_count);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::Result;
-use senesce_volume::{CleanAction, LinuxHost, Registry, clean as clean_run};
+use senesce_volume::{CleanAction, CleanMode, LinuxHost, Registry, clean as clean_run};
 
 use super::run::registry_dir;
 use crate::{
@@ -17,53 +17,74 @@ use crate::{
 /// Cleans the given runs, or all that this machine knows of.
 pub fn clean(args: CleanArgs) -> Result<()> {
     let host = LinuxHost::default();
-    let mut wrong = 0;
+    let mode = if args.dry_run { CleanMode::DryRun } else { CleanMode::Act };
+    let mut unclean = 0;
     let is_all = args.runs.is_empty();
-    let mut told = |dir: &Path, result: senesce_volume::Result<Vec<CleanAction>>| match result {
-        // Who asks for all that killed runs left does not mean it.
+    let mut print = |dir: &Path, result: senesce_volume::Result<Vec<CleanAction>>| match result {
+        // A user who cleans after all killed runs does not mean this one.
         Err(senesce_volume::Error::OwnerAlive { pid, .. }) if is_all => {
             println!("{}: process {pid} still runs; left alone", dir.display());
         }
         Ok(actions) => {
-            for action in &actions {
-                println!("{}: {action}", dir.display());
-            }
-            if actions.is_empty() {
-                println!("{}: nothing left", dir.display());
-            }
-            for snapshot in snapshots(dir) {
-                let removed = args.snapshots && fs::remove_file(&snapshot).is_ok();
-                let what = if removed { "removed" } else { "kept for `run --resume` (--snapshots removes it)" };
-                println!("{}: snapshot {}: {what}", dir.display(), snapshot.display());
-            }
+            print_actions(dir, &actions, &args);
+            unclean += u32::from(actions.iter().any(CleanAction::is_failure));
         }
         Err(error) => {
-            wrong += 1;
+            unclean += 1;
             eprintln!("senesce: {}: {error}", dir.display());
         }
     };
     if is_all {
-        for cleaned in Registry::new(&registry_dir()).clean_all(&host)? {
-            told(&cleaned.dir, cleaned.result);
+        let registry = Registry::new(&registry_dir()?);
+        let all = registry.clean_all(&host, mode)?;
+        if all.is_empty() {
+            println!("nothing to clean: {} lists no run", registry.dir().display());
+        }
+        for cleaned in all {
+            print(&cleaned.dir, cleaned.result);
         }
     } else {
         for dir in &args.runs {
             if !dir.is_dir() {
                 return Err(usage(format!("there is no directory {}", dir.display()), None));
             }
-            told(dir, clean_run(&host, dir));
+            print(dir, clean_run(&host, dir, mode));
         }
     }
-    match wrong {
+    match unclean {
         0 => Ok(()),
-        _ => Err(failed(format!("{wrong} run(s) could not be cleaned"))),
+        _ => Err(failed(format!("{unclean} run(s) could not be cleaned; what they left is still there"))),
     }
 }
 
-/// The images that a run would go on from.
+fn print_actions(dir: &Path, actions: &[CleanAction], args: &CleanArgs) {
+    for action in actions {
+        println!("{}: {action}", dir.display());
+    }
+    if actions.is_empty() {
+        println!("{}: nothing left", dir.display());
+    }
+    for snapshot in snapshots(dir) {
+        let what = if args.snapshots && args.dry_run {
+            "would be removed"
+        } else if args.snapshots && fs::remove_file(&snapshot).is_ok() {
+            "removed"
+        } else {
+            "kept for `run --resume` (--snapshots removes it)"
+        };
+        println!("{}: snapshot {}: {what}", dir.display(), snapshot.display());
+    }
+}
+
+/// The images from which a run would continue. Links are not followed: the directory may have come in an archive.
 fn snapshots(run: &Path) -> Vec<PathBuf> {
-    let list = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
-    let arms: Vec<PathBuf> = list(&run.join("arms")).collect();
+    let list = |dir: &Path| match dir.symlink_metadata() {
+        Ok(found) if found.is_dir() => {
+            fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+        }
+        _ => Vec::new(),
+    };
+    let arms: Vec<PathBuf> = list(&run.join("arms"));
     let is_snapshot = |path: &PathBuf| {
         path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("snapshot-")) && path.is_file()
     };

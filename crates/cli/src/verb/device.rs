@@ -6,12 +6,13 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use senesce_core::{Bytes, Nanos, Seed};
+use senesce_core::{Bytes, Nanos, Printable, Seed};
 use senesce_device::{
     BandwidthPoint, Calibration, DeviceKind, DeviceSpec, PUBLISHED_HDD_CURVE, ReadExperiment, Residual,
     compute_bandwidth_curve, compute_calibration, compute_derived_figures, compute_natural_transfer_size, find_preset,
     presets,
 };
+use senesce_experiment::read_description;
 use senesce_probe::collect::{TransferLimit, TransferPoint, collect_transfer_curve};
 use senesce_report::{TransferOptions, render_transfer, render_transfer_svg};
 use serde_json::{Value, json};
@@ -58,7 +59,7 @@ pub fn device(args: DeviceArgs) -> Result<()> {
                 Some(transfer) => println!("{}", serde_json::to_string_pretty(&transfer)?),
                 None => {
                     measured.print(&base)?;
-                    println!("description: {}", out.display());
+                    println!("description: {}", Printable::new(&out));
                 }
             }
             Ok(())
@@ -76,7 +77,7 @@ pub fn read_device(name: &str) -> Result<DeviceSpec> {
         let message = format!("there is no device and no file {name:?}");
         return Err(usage(message, Some(&format!("known devices: {known}; or the path of a description in TOML"))));
     }
-    let text = fs::read_to_string(name).with_context(|| format!("cannot read {name}"))?;
+    let text = read_description(name).with_context(|| format!("cannot read {name}"))?;
     DeviceSpec::parse(&text).map_err(|error| usage(format!("{name}: {error}"), None))
 }
 
@@ -207,7 +208,7 @@ fn measure(
         Some(seconds) => format!(", at most {seconds} s for each of {} sizes", sizes.len()),
         None => format!(" in reads of {} sizes; --seconds and --reads end it earlier", sizes.len()),
     };
-    eprintln!("reading {most} at random from {}{until}", path.display());
+    eprintln!("reading {most} at random from {}{until}", Printable::new(&path));
     let time = seconds.map(|seconds| Nanos(u64::from(seconds) * 1_000_000_000));
     let limit = TransferLimit { reads: u64::from(reads), time };
     let measured = collect_transfer_curve(path, &sizes, limit, SEED, &clock)?;
@@ -333,7 +334,7 @@ fn curve_json(name: &str, kind: &str, points: &[BandwidthPoint]) -> Result<Value
 fn draw(transfer: &Value, html: Option<&Path>, svg: Option<&Path>) -> Result<()> {
     let write = |path: &Path, text: String| {
         fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
-        eprintln!("written: {}", path.display());
+        eprintln!("written: {}", Printable::new(&path));
         anyhow::Ok(())
     };
     if let Some(path) = html {

@@ -1,7 +1,7 @@
 //! `senesce fragment`: a fragmentation that is asked for.
 
 use anyhow::{Context, Result};
-use senesce_core::{Bytes, Seed};
+use senesce_core::{Bytes, Printable, Seed};
 use senesce_fragment::{
     Error, FILLER_NAME, FileTarget, FreeOptions, FreeReport, Histogram, fragment_file, fragment_free_space,
     fragment_tree,
@@ -36,7 +36,13 @@ pub fn fragment(args: FragmentArgs) -> Result<()> {
     }
     let score = report.layout_score.map_or("none".to_owned(), |score| format!("{score:.6}"));
     let before = report.extents_before.map_or(String::new(), |before| format!(" (before: {before})"));
-    println!("{}: {} in {} blocks, {}", args.path.display(), Bytes(report.size_bytes), report.blocks, report.method);
+    println!(
+        "{}: {} in {} blocks, {}",
+        Printable::new(&args.path),
+        Bytes(report.size_bytes),
+        report.blocks,
+        report.method
+    );
     println!("extents       {}{before}\nlayout score  {score}", report.extents);
     Ok(())
 }
@@ -54,7 +60,7 @@ fn tree(args: &FragmentArgs, target: FileTarget) -> Result<()> {
         println!("{}", serde_json::to_string_pretty(&document)?);
     } else {
         let figure = |value: Option<f64>| value.map_or("none".to_owned(), |value| format!("{value:.6}"));
-        println!("{}: {} files cut, {} left as they were", args.path.display(), report.files, report.left);
+        println!("{}: {} files cut, {} left as they were", Printable::new(&args.path), report.files, report.left);
         println!("extents           {}\nextents per file  {}", report.extents, figure(report.extents_per_file));
         println!("layout score      {}", figure(report.layout_score));
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use senesce_core::{Bytes, Clock, Seed};
+use senesce_core::{Bytes, Clock, Seed, never};
 use senesce_probe::collect::{GrepFigures, GrepOptions, Order, collect_gnu_grep, collect_grep, compute_pattern};
 
 use crate::{
@@ -17,14 +17,14 @@ pub fn grep(args: GrepArgs) -> Result<()> {
     let pattern = compute_pattern(Seed(1));
     let run = || -> Result<GrepFigures> {
         if args.grep {
-            return Ok(collect_gnu_grep(&args.path, &pattern, &*clock)?);
+            return Ok(collect_gnu_grep(&args.path, &pattern, &*clock, &never)?);
         }
         let order = match args.order {
             OrderArg::Readdir => Order::Readdir,
             OrderArg::Sorted => Order::Sorted,
             OrderArg::Inode => Order::Inode,
         };
-        Ok(collect_grep(&args.path, &GrepOptions { order, pattern: pattern.clone() }, &*clock)?)
+        Ok(collect_grep(&args.path, &GrepOptions { order, pattern: pattern.clone() }, &*clock, &never)?)
     };
     for _ in 0..args.warmups {
         run()?;

@@ -17,7 +17,7 @@ pub fn with_home<T>(act: impl FnOnce(&Custodian) -> Result<T>) -> Result<T> {
 
 /// As [`with_home`], but if `is_kept` says so of what came out, everything stays until `senesce clean`.
 pub fn with_home_kept_if<T>(is_kept: impl FnOnce(&T) -> bool, act: impl FnOnce(&Custodian) -> Result<T>) -> Result<T> {
-    let custodian = Registry::new(&registry_dir()).open_home(Arc::new(LinuxHost::default()))?;
+    let custodian = Registry::new(&registry_dir()?).open_home(Arc::new(LinuxHost::default()))?;
     let result = act(&custodian);
     if result.as_ref().is_ok_and(is_kept) {
         // The journal keeps it, not this process.

@@ -9,16 +9,18 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use senesce_core::{Bytes, Clock};
+use senesce_core::{Bytes, Clock, Printable};
 use senesce_image::{
-    Container, Description, RestoreOptions, SaveOptions, SaveReport, restore, save, temporary_path, verify,
+    Container, Description, RestoreOptions, SaveOptions, SaveReport, restore, restore_device, save, save_open,
+    temporary_path, verify,
 };
 use senesce_volume::{
-    Backend, Custodian, FileSystemKind, Host, LinuxHost, Resource, SCAN_BYTES, Slot, Volume, VolumeSpec, check_device,
-    check_interrupted, find_mounted_twin, install_signal_cleanup, interrupted, read_superblock, read_used_bytes,
+    Backend, Claim, Custodian, FileSystemKind, HeldDevice, Host, LinuxHost, Purpose, Resource, SCAN_BYTES, Slot,
+    Volume, VolumeSpec, check_interrupted, find_mounted_twin, install_signal_cleanup, interrupted, read_superblock,
+    read_used_bytes,
 };
 
-use super::home::with_home;
+use super::{fs::check_new, home::with_home};
 use crate::{
     args::{ImageArgs, ImageRestoreArgs, ImageSaveArgs, ImageVerb},
     clock::SystemClock,
@@ -35,6 +37,7 @@ pub fn image(args: ImageArgs, quiet: bool) -> Result<()> {
         ImageVerb::List { paths, json } => list(&paths, json),
         ImageVerb::Verify { containers, threads } => {
             for container in &containers {
+                check_interrupted("image verify")?;
                 let clock = SystemClock::start();
                 let options =
                     RestoreOptions { threads: count_threads(threads), stop: is_interrupted, ..Default::default() };
@@ -65,17 +68,12 @@ fn save_image(args: &ImageSaveArgs, quiet: bool) -> Result<()> {
         return Err(usage(format!("{} exists already", args.container.display()), Some("give another name")));
     }
     let clock = SystemClock::start();
-    let file_system = check_source(&args.source)?;
-    with_home(|custodian| save_in(custodian, args, file_system, &clock, quiet))
+    check_new(&args.container)?;
+    let source = open_source(&args.source)?;
+    with_home(|custodian| save_in(custodian, args, &source, &clock, quiet))
 }
 
-fn save_in(
-    custodian: &Custodian,
-    args: &ImageSaveArgs,
-    file_system: Option<String>,
-    clock: &SystemClock,
-    quiet: bool,
-) -> Result<()> {
+fn save_in(custodian: &Custodian, args: &ImageSaveArgs, claim: &Claim, clock: &SystemClock, quiet: bool) -> Result<()> {
     let trimmed = if args.trim { Some(trim_copy(custodian, args)?) } else { None };
     let source = trimmed.as_ref().and_then(Volume::image).unwrap_or(&args.source);
     let mut circumstances: BTreeMap<String, String> = LinuxHost::default().circumstances(None).into_iter().collect();
@@ -83,9 +81,13 @@ fn save_in(
         circumstances.insert("trimmed".to_owned(), "true".to_owned());
     }
     circumstances.extend(args.set.iter().map(|set| (set.name.clone(), set.value.clone())));
+    let file_system = read_superblock(&claim.read(0, SCAN_BYTES)?).map(|found| found.file_system.name().to_owned());
     let description = Description { file_system, circumstances };
     let options = SaveOptions { threads: count_threads(args.threads), level: args.level, ..SaveOptions::default() };
-    let report = save_listed(custodian, source, &args.container, &description, options)?;
+    let report = match &trimmed {
+        Some(_) => save_listed(custodian, source, &args.container, &description, options)?,
+        None => save_claimed(custodian, claim, &args.container, &description, options)?,
+    };
     println!(
         "{}: {} volume, {} of data in {}, {}",
         args.container.display(),
@@ -163,6 +165,19 @@ pub fn save_listed(
     listed(custodian, to, mark, || save(source, to, description, &options))
 }
 
+/// As [`save_listed`], of a source that is open and cannot change meanwhile.
+fn save_claimed(
+    custodian: &Custodian,
+    claim: &Claim,
+    to: &Path,
+    description: &Description,
+    options: SaveOptions<'_>,
+) -> Result<SaveReport> {
+    let mark = custodian.token();
+    let options = SaveOptions { mark, stop: is_interrupted, ..options };
+    listed(custodian, to, mark, || save_open(claim.file(), claim.path(), to, description, &options))
+}
+
 /// Lists the file that is to become `to` in the journal while `act` makes it.
 fn listed<T>(
     custodian: &Custodian,
@@ -180,37 +195,23 @@ fn listed<T>(
     made.map_err(explain)
 }
 
-/// Refuses what is in use, whose bytes would be of several moments; gives the name of the file system.
-pub fn check_source(path: &Path) -> Result<Option<String>> {
-    let host = LinuxHost::default();
-    let kind = fs::metadata(path).with_context(|| format!("cannot look at {}", path.display()))?.file_type();
-    let users = if kind.is_block_device() {
-        host.device_users(&fs::canonicalize(path)?)?
-    } else if kind.is_file() {
-        let id = host.file_id(&fs::canonicalize(path)?)?;
-        let loops = id.map_or(Ok(Vec::new()), |id| host.loops_backed_by(id))?;
-        loops.iter().map(|device| device.display().to_string()).collect()
-    } else {
-        let hint = "give the image or the device that the file system lies on, not where it is mounted";
+/// Opens an image or device to read it whole.
+///
+/// Errors: it is in use, so that its bytes would be of several moments; it is neither an image nor a device.
+pub fn open_source(path: &Path) -> Result<Claim> {
+    let kind = fs::metadata(path).with_context(|| format!("cannot look up {}", path.display()))?.file_type();
+    if !kind.is_block_device() && !kind.is_file() {
+        let hint = "give the image or the device that holds the file system, not the directory where it is mounted";
         return Err(usage(format!("{} is neither an image nor a device", path.display()), Some(hint)));
-    };
-    if !users.is_empty() {
-        let hint = "unmount it first, and detach the loop device of an image: what is in use fits no moment";
-        return Err(usage(format!("{} is in use by {}", path.display(), users.join(", ")), Some(hint)));
     }
-    Ok(read_superblock(&read_start(path)?).map(|found| found.file_system.name().to_owned()))
+    Ok(Claim::open(path, Purpose::Read)?)
 }
 
 fn restore_image(args: &ImageRestoreArgs, quiet: bool) -> Result<()> {
     let clock = SystemClock::start();
     let host = LinuxHost::default();
-    if let Ok(found) = fs::metadata(&args.to) {
-        if found.file_type().is_block_device() {
-            check_device(&host, &args.to, args.force)?;
-        } else if args.force {
-            check_source(&args.to)?;
-        }
-    }
+    // Held until the end: nobody mounts the device, or opens the file that is replaced, meanwhile.
+    let target = open_target(args)?;
     let report = with_home(|custodian| {
         let mark = custodian.token();
         let options = RestoreOptions {
@@ -220,7 +221,10 @@ fn restore_image(args: &ImageRestoreArgs, quiet: bool) -> Result<()> {
             sync: !args.no_sync,
             stop: is_interrupted,
         };
-        listed(custodian, &args.to, mark, || restore(&args.container, &args.to, &options))
+        match target.as_ref().filter(|claim| claim.is_device()) {
+            Some(claim) => restore_device(&args.container, claim.file(), claim.path(), &options).map_err(explain),
+            None => listed(custodian, &args.to, mark, || restore(&args.container, &args.to, &options)),
+        }
     })?;
     println!(
         "{}: {} volume, {} written, {}",
@@ -234,6 +238,30 @@ fn restore_image(args: &ImageRestoreArgs, quiet: bool) -> Result<()> {
         note_twin(&host, &args.to);
     }
     Ok(())
+}
+
+/// Opens the device that is written, or the file that is replaced; none if the file is new.
+///
+/// Errors: it is in use; it holds something and `--force` is missing.
+fn open_target(args: &ImageRestoreArgs) -> Result<Option<Claim>> {
+    let Ok(found) = args.to.metadata() else {
+        check_new(&args.to)?;
+        return Ok(None);
+    };
+    if found.file_type().is_block_device() {
+        let claim = Claim::open(&args.to, Purpose::Write)?;
+        claim.check_content(args.force)?;
+        return Ok(Some(claim));
+    }
+    // Without --force the file stays, which the restoration itself says.
+    let replaced = args.force.then(|| Claim::open(&args.to, Purpose::Replace)).transpose()?;
+    match replaced {
+        // Another process may have put a device there since.
+        Some(claim) if claim.is_device() => {
+            Err(usage(format!("{} is a device now", args.to.display()), Some("run the command again")))
+        }
+        replaced => Ok(replaced),
+    }
 }
 
 /// Says what stands in the way of mounting what was restored.
@@ -277,7 +305,8 @@ pub fn explain(error: senesce_image::Error) -> anyhow::Error {
 fn list(paths: &[PathBuf], json: bool) -> Result<()> {
     let mut documents = Vec::new();
     for path in find_containers(paths)? {
-        let container = Container::open(&path)?;
+        check_interrupted("image list")?;
+        let container = Container::open_until(&path, is_interrupted).map_err(explain)?;
         let description = container.description();
         if json {
             documents.push(serde_json::json!({
@@ -292,25 +321,32 @@ fn list(paths: &[PathBuf], json: bool) -> Result<()> {
             }));
             continue;
         }
-        println!(
-            "{}: {} of {}, {} of data in {}, by senesce {}\n  content  {}",
-            path.display(),
-            description.file_system.as_deref().unwrap_or("no known file system"),
-            Bytes(container.volume_bytes()),
-            Bytes(container.data_bytes()),
-            Bytes(container.stored_bytes()),
-            container.senesce_version(),
-            container.content_hash()
-        );
-        for (name, value) in &description.circumstances {
-            println!("  {name}  {value}");
-        }
+        print!("{}", render_listed(&path, &container));
     }
     if json {
         let document = serde_json::json!({ "schema": "senesce-image-list/1", "containers": documents });
         println!("{}", serde_json::to_string_pretty(&document)?);
     }
     Ok(())
+}
+
+/// A container as lines of the list. Its texts may come from anyone.
+fn render_listed(path: &Path, container: &Container) -> String {
+    let description = container.description();
+    let mut text = format!(
+        "{}: {} of {}, {} of data in {}, by senesce {}\n  content  {}\n",
+        Printable::new(path),
+        Printable::new(description.file_system.as_deref().unwrap_or("no known file system")),
+        Bytes(container.volume_bytes()),
+        Bytes(container.data_bytes()),
+        Bytes(container.stored_bytes()),
+        Printable::new(container.senesce_version()),
+        container.content_hash()
+    );
+    for (name, value) in &description.circumstances {
+        text += &format!("  {}  {}\n", Printable::new(name), Printable::new(value));
+    }
+    text
 }
 
 /// The files that were named, and those in the directories that were named which begin as a container does.
@@ -324,11 +360,14 @@ fn find_containers(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
         let entries = fs::read_dir(path).with_context(|| format!("cannot list {}", path.display()))?;
         let mut names: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
         names.sort();
-        // A file that is none is passed over; one that is a container and damaged is told.
-        names.retain(|name| {
-            name.is_file() && !matches!(Container::open(name), Err(senesce_image::Error::NotAContainer { .. }))
-        });
-        found.extend(names);
+        for name in names.into_iter().filter(|name| name.is_file()) {
+            check_interrupted("image list")?;
+            // A damaged container is listed: its error is reported later.
+            let opened = Container::open_until(&name, is_interrupted);
+            if !matches!(opened, Err(senesce_image::Error::NotAContainer { .. })) {
+                found.push(name);
+            }
+        }
     }
     Ok(found)
 }

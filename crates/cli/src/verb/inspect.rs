@@ -3,9 +3,9 @@
 use std::{fs, path::Path, sync::Arc};
 
 use anyhow::{Context, Result};
-use senesce_core::Clock;
+use senesce_core::{Clock, Printable};
 use senesce_device::DeviceSpec;
-use senesce_inspect::{Access, InspectOptions, find_target, inspect as inspect_target, inspect_told};
+use senesce_inspect::{Access, InspectOptions, Judge, find_target, inspect as inspect_target, inspect_told};
 use senesce_report::{InspectionOptions, inspection_screen, render_inspection, render_inspection_map, tree_screen};
 use senesce_volume::{LinuxHost, install_signal_cleanup, interrupted};
 
@@ -23,13 +23,13 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let host = LinuxHost::default();
-    let devices: Vec<DeviceSpec> = args.device.iter().map(|name| read_device(name)).collect::<Result<_>>()?;
     if args.idle {
         senesce_volume::set_idle_priority().context("cannot lower the I/O priority")?;
     }
     let access = if args.offline { Access::Offline } else { Access::ThroughMount };
     let named = |prefix| args.path.to_str().and_then(|path| path.strip_prefix(prefix)).map(Path::new);
     let (garden, evergreen) = (named("garden:"), named("evergreen:"));
+    let (judge, devices) = choose_devices(&args.device, garden.or(evergreen).unwrap_or(&args.path))?;
     if garden.is_none() && args.volume.is_some() {
         return Err(usage("--volume names a volume of a garden", Some("write garden:DIRECTORY")));
     }
@@ -39,7 +39,7 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
         }
         let tree = outline_tree(&args.path, args.figures.as_deref())?;
         draw_tree(&tree, path)?;
-        eprintln!("tree: {}", path.display());
+        eprintln!("tree: {}", Printable::new(&path));
         // What can be drawn of a damaged one can often not be inspected.
         if args.html.is_none() && args.map.is_none() {
             match args.json {
@@ -52,6 +52,7 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
     let counter = Counter::for_stderr(quiet, "entries");
     let options = InspectOptions {
         devices,
+        judge,
         threads: count_threads(args.threads),
         read_ahead_kib: args.read_ahead_kib,
         map_order: MAP_ORDER,
@@ -97,8 +98,18 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
     }
     for (what, path) in [("page", &args.html), ("map", &args.map)] {
         if let Some(path) = path {
-            eprintln!("{what}: {}", path.display());
+            eprintln!("{what}: {}", Printable::new(&path));
         }
     }
     Ok(())
+}
+
+/// The models that the user named; else the built-in ones, those of the disk below `place` first.
+fn choose_devices(named: &[String], place: &Path) -> Result<(Judge, Vec<DeviceSpec>)> {
+    if !named.is_empty() {
+        return Ok((Judge::Named, named.iter().map(|name| read_device(name)).collect::<Result<_>>()?));
+    }
+    let judge = Judge::find(place);
+    let devices = judge.presets().iter().map(|name| read_device(name)).collect::<Result<_>>()?;
+    Ok((judge, devices))
 }

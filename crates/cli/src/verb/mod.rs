@@ -15,6 +15,7 @@ pub mod grep;
 pub mod home;
 pub mod image;
 pub mod inspect;
+mod little;
 pub mod log;
 pub mod personality;
 pub mod profile;

@@ -1,7 +1,7 @@
 //! `senesce personality`: what the built-in personalities do, and whether one in a file can be used.
 
 use anyhow::{Context, Result};
-use senesce_experiment::read_personality;
+use senesce_experiment::{read_description, read_personality};
 use senesce_workload::personality::builtin_personalities;
 
 use crate::args::{PersonalityArgs, PersonalityVerb};
@@ -20,8 +20,7 @@ pub fn personality(args: PersonalityArgs) -> Result<()> {
             match built_in {
                 Some((_, text)) => print!("{text}"),
                 None => {
-                    let text =
-                        std::fs::read_to_string(&personality).with_context(|| format!("cannot read {personality}"))?;
+                    let text = read_description(&personality).with_context(|| format!("cannot read {personality}"))?;
                     print!("{text}");
                 }
             }

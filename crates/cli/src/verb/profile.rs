@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use senesce_experiment::read_description;
 use senesce_workload::profile::{
     AgingProfile, builtin_profiles, compute_difference, draw_difference, draw_profile, find_builtin, merge_profiles,
 };
@@ -62,7 +63,7 @@ fn read_profile(name: &str) -> Result<AgingProfile> {
         let hint = format!("known profiles: {known}; or the path of one");
         return Err(usage(format!("there is no profile and no file {name:?}"), Some(&hint)));
     }
-    let text = fs::read_to_string(name).with_context(|| format!("cannot read {name}"))?;
+    let text = read_description(name).with_context(|| format!("cannot read {name}"))?;
     AgingProfile::parse(&text).map_err(|problem| usage(format!("{name}: {problem}"), None))
 }
 

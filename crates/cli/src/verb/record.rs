@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
-use senesce_core::{Bytes, Clock, Nanos, Seed};
+use senesce_core::{Bytes, Clock, Nanos, Printable, Seed};
 use senesce_record::{ImportOptions, RecordOptions, Recorded, Recording, Trouble, import_strace};
 use senesce_volume::{
     Custodian, MountSource, Outcome, Resource, ResourceId, check_interrupted, install_signal_cleanup, interrupted,
@@ -61,13 +61,22 @@ pub fn record(args: RecordArgs, quiet: bool) -> Result<()> {
 }
 
 fn import(args: &RecordArgs, trace: &Path) -> Result<()> {
+    install_signal_cleanup().context("cannot handle signals")?;
     let imported = import_strace(&ImportOptions {
         trace: trace.to_owned(),
         log: args.log.clone(),
         dir: args.dir.clone().unwrap_or_else(|| "/".into()),
         anonymize: args.anonymize,
         seed: Seed(args.seed),
-    })?;
+        stop: || interrupted().is_some(),
+    });
+    let imported = match imported {
+        Err(senesce_record::Error::Stopped) => {
+            check_interrupted("the import of a trace")?;
+            return Err(senesce_record::Error::Stopped.into());
+        }
+        imported => imported?,
+    };
     println!(
         "{}: {} operations from {} lines; {} files and directories assumed to have been there",
         args.log.display(),
@@ -95,7 +104,7 @@ fn record_in(custodian: &Custodian, args: &RecordArgs, dir: &Path, mount: &Path,
     let clock = Arc::new(SystemClock::start());
     let (id, recording) = start(custodian, args, dir, mount, clock.clone())?;
     if !quiet && args.command.is_empty() {
-        eprintln!("recording what happens in {}; Ctrl-C ends it", mount.display());
+        eprintln!("recording what happens in {}; Ctrl-C ends it", Printable::new(&mount));
     }
     let attended = attend(args, mount, &recording, &clock);
     // Whatever became of the command, the mount goes first: what is still in memory arrives with that.
@@ -103,7 +112,7 @@ fn record_in(custodian: &Custodian, args: &RecordArgs, dir: &Path, mount: &Path,
     if let Ok(Outcome::DetachedLazily) = released
         && !quiet
     {
-        eprintln!("somebody still used {}: what they did since is not in the log", mount.display());
+        eprintln!("somebody still used {}: what they did since is not in the log", Printable::new(&mount));
     }
     let recorded = recording.finish()?;
     released?;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use senesce_core::{Bytes, Seed};
+use senesce_core::{Bytes, Printable, Seed};
 use senesce_experiment::{Against, Onto, ReplayOptions, collect_peak, replay_log};
 use senesce_oplog::Ended;
 use senesce_volume::{
@@ -21,7 +21,7 @@ use crate::{
     args::{FsArg, ReplayArgs},
     clock::SystemClock,
     exit::{failed, usage},
-    machine::count_threads,
+    machine::{count_threads, trusted_owners},
 };
 
 /// Replays, compares, and says so; differences are a failure.
@@ -33,7 +33,8 @@ pub fn replay(args: ReplayArgs, quiet: bool) -> Result<()> {
         Ok(kept.map(|volume| (volume, custodian.dir().to_owned())))
     })?;
     if let Some((volume, home)) = kept {
-        println!("kept mounted at {} (`senesce clean {}` removes it)", volume.root().display(), home.display());
+        let (root, home) = (Printable::new(volume.root()), Printable::new(&home));
+        println!("kept mounted at {root} (`senesce clean {home}` removes it)");
         // The journal keeps it, not this process: that is what `keep` means.
         std::mem::forget(volume);
     }
@@ -115,15 +116,20 @@ fn replay_into(args: &ReplayArgs, onto: Onto<'_>, scratch: &Path, quiet: bool) -
         log: &args.log,
         onto,
         repo: args.repo.as_deref(),
+        owners: &trusted_owners(args.trust_repo),
         spool: &scratch.join("spool"),
         against,
         threads: usize::from(args.threads.get()),
         pace: args.pace.0,
         clock: &clock,
         hash_threads: count_threads(None),
+        trust_log: args.trust_log,
     };
     let end = replay_log(&options, &mut each)?;
     println!("{} steps replayed ({}); {} files; tree {}", end.steps, end.ended, end.files, end.tree_hash);
+    if !end.withheld.is_nothing() {
+        println!("not replayed as recorded: {} (--trust-log replays them)", end.withheld);
+    }
     if let Ended::Truncated { .. } = end.ended {
         return Err(failed(format!("the log is {}: only its whole frames were replayed", end.ended)));
     }

@@ -3,6 +3,7 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
+use senesce_core::Printable;
 use senesce_experiment::RunPaths;
 use senesce_report::{ReportOptions, render_figures, render_report};
 
@@ -13,7 +14,7 @@ use crate::args::ReportArgs;
 pub fn report(args: ReportArgs) -> Result<()> {
     let out = args.out.unwrap_or_else(|| RunPaths::new(&args.run).report());
     write_report(&args.run, &out, args.figures.as_deref())?;
-    println!("{}", out.display());
+    println!("{}", Printable::new(&out));
     Ok(())
 }
 

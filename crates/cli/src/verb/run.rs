@@ -2,13 +2,14 @@
 
 use std::{
     env, fs,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use anyhow::{Context, Result};
-use senesce_core::Bytes;
-use senesce_experiment::{EngineTeller, Preview, Run, World, plan::Plan, preview};
+use senesce_core::{Bytes, Printable};
+use senesce_experiment::{EngineTeller, KernelLoad, Preview, Run, World, plan::Plan, preview};
 use senesce_inspect::Told;
 use senesce_report::summary_table;
 use senesce_volume::{LinuxHost, install_signal_cleanup, interrupted};
@@ -18,7 +19,7 @@ use crate::{
     args::RunArgs,
     clock::SystemClock,
     exit::{Resumable, failed, usage},
-    machine::count_threads,
+    machine::{count_threads, trusted_owners},
     progress::Progress,
 };
 
@@ -26,14 +27,14 @@ use crate::{
 pub fn run(args: RunArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     let mut run = match (&args.resume, &args.plan) {
-        (Some(dir), _) => Run::resume(dir, args.force, world())?,
+        (Some(dir), _) => Run::resume(dir, args.force, world(args.trust_repo)?)?,
         (None, Some(path)) => {
             let plan = with_overrides(Plan::read(path)?, path, &args)?;
-            if args.dry_run {
-                return dry_run(&plan);
-            }
             let out = args.out.clone().unwrap_or_else(|| next_run_dir(&plan.name));
-            Run::create(plan, &out, args.force, world())?
+            if args.dry_run {
+                return dry_run(&plan, path, &out, &args);
+            }
+            Run::create(plan, path, &out, args.force, world(args.trust_repo)?)?
         }
         (None, None) => return Err(usage("no plan given", None)),
     };
@@ -46,7 +47,7 @@ pub fn run(args: RunArgs, quiet: bool) -> Result<()> {
     write_report(run.dir(), &run.report_path(), Some(&run.dir().join("figures")))?;
     let results = read_results(run.dir())?;
     print!("{}", summary_table(&results));
-    println!("\nreport: {}", run.report_path().display());
+    println!("\nreport: {}", Printable::new(&run.report_path()));
     if end.failed_arms.is_empty() {
         return match results.cells.iter().filter(|cell| !cell.valid).count() {
             0 => Ok(()),
@@ -61,16 +62,21 @@ pub fn run(args: RunArgs, quiet: bool) -> Result<()> {
     )))
 }
 
-/// The machine.
-pub fn world() -> World {
-    World {
+/// The machine. With `trust_repo`, repositories of any user are read.
+///
+/// Errors: there is no place for the list of runs.
+pub fn world(trust_repo: bool) -> Result<World> {
+    Ok(World {
         clock: Arc::new(SystemClock::start()),
+        load: Arc::new(KernelLoad),
         host: Arc::new(LinuxHost::default()),
         engines: Arc::new(Engines),
-        registry_dir: registry_dir(),
+        registry_dir: registry_dir()?,
+        owners: trusted_owners(trust_repo),
         senesce_version: env!("CARGO_PKG_VERSION").to_owned(),
         threads: count_threads(None),
-    }
+        interrupted,
+    })
 }
 
 /// The engines of our own.
@@ -82,13 +88,28 @@ impl EngineTeller for Engines {
     }
 }
 
-/// Where the runs that this user began on this machine are listed.
-pub fn registry_dir() -> PathBuf {
-    let of_user = || match rustix::process::geteuid() {
-        user if user.is_root() => PathBuf::from("/var/tmp/senesce/runs"),
-        user => PathBuf::from(format!("/var/tmp/senesce-{}/runs", user.as_raw())),
-    };
-    env::var_os("SENESCE_REGISTRY").map_or_else(of_user, PathBuf::from)
+/// The directory that lists the runs of this user on this machine: `SENESCE_REGISTRY`, or one that no other user can write.
+///
+/// Errors: neither `XDG_STATE_HOME` nor `HOME` is an absolute path.
+pub fn registry_dir() -> Result<PathBuf> {
+    let named = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    choose_registry_dir(rustix::process::geteuid().is_root(), named)
+}
+
+/// Another user can prepare a name in /var/tmp before this user's first run. So the list is never there.
+fn choose_registry_dir(is_root: bool, named: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf> {
+    if let Some(dir) = named("SENESCE_REGISTRY") {
+        return Ok(dir);
+    }
+    if is_root {
+        // The environment of sudo may still name the home of the user who called it.
+        return Ok(PathBuf::from("/var/lib/senesce/runs"));
+    }
+    let absolute = |name| named(name).filter(|path| path.is_absolute());
+    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
+    let hint = "set SENESCE_REGISTRY to a directory that only you can write";
+    let state = state.ok_or_else(|| usage("there is no place for the list of runs: HOME is not set", Some(hint)))?;
+    Ok(state.join("senesce/runs"))
 }
 
 fn with_overrides(mut plan: Plan, path: &Path, args: &RunArgs) -> Result<Plan> {
@@ -113,13 +134,25 @@ fn next_run_dir(name: &str) -> PathBuf {
         .expect("some number is free")
 }
 
-fn dry_run(plan: &Plan) -> Result<()> {
-    let scratch = env::temp_dir().join(format!("senesce-dry-run-{}", std::process::id()));
-    fs::create_dir_all(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
-    let result = preview(plan, &scratch);
+fn dry_run(plan: &Plan, path: &Path, out: &Path, args: &RunArgs) -> Result<()> {
+    let scratch = create_scratch(&env::temp_dir())?;
+    let result = preview(plan, path, (out, &scratch), args.force, &world(args.trust_repo)?);
     fs::remove_dir_all(&scratch).ok();
     print_preview(plan, &result?);
     Ok(())
+}
+
+/// Creates a directory of this process for this user alone. A name that is taken is another user's, and is not used.
+fn create_scratch(dir: &Path) -> Result<PathBuf> {
+    for number in 0u32.. {
+        let path = dir.join(format!("senesce-dry-run-{}.{number}", std::process::id()));
+        match fs::DirBuilder::new().mode(0o700).create(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error).with_context(|| format!("cannot create {}", path.display())),
+        }
+    }
+    unreachable!("some number is free")
 }
 
 fn print_preview(plan: &Plan, preview: &Preview) {
@@ -143,5 +176,43 @@ fn shortened(items: &[String]) -> String {
     match items {
         [first, second, third, .., last] if items.len() > 12 => format!("{first}, {second}, {third}, … {last}"),
         _ => items.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn the_registry_is_never_in_a_shared_directory() {
+        let choose = |is_root, set: &[(&str, &str)]| {
+            let find = |name: &str| set.iter().find(|(key, _)| *key == name).map(|(_, value)| PathBuf::from(value));
+            choose_registry_dir(is_root, find).ok().map(|dir| dir.to_string_lossy().into_owned())
+        };
+        let home = [("HOME", "/home/a"), ("XDG_STATE_HOME", "/state")];
+        assert_eq!(choose(true, &home).as_deref(), Some("/var/lib/senesce/runs"));
+        assert_eq!(choose(false, &home).as_deref(), Some("/state/senesce/runs"));
+        assert_eq!(choose(false, &home[..1]).as_deref(), Some("/home/a/.local/state/senesce/runs"));
+        assert_eq!(
+            choose(false, &[home[0], ("XDG_STATE_HOME", "relative")]).as_deref(),
+            Some("/home/a/.local/state/senesce/runs")
+        );
+        assert_eq!(choose(false, &[]), None);
+        for is_root in [false, true] {
+            assert_eq!(choose(is_root, &[home[0], ("SENESCE_REGISTRY", "/r")]).as_deref(), Some("/r"));
+        }
+    }
+
+    #[test]
+    fn a_scratch_name_that_is_taken_is_not_used() {
+        let temp = tempfile::tempdir().unwrap();
+        let theirs = temp.path().join("theirs");
+        fs::create_dir(&theirs).unwrap();
+        symlink(&theirs, temp.path().join(format!("senesce-dry-run-{}.0", std::process::id()))).unwrap();
+        let scratch = create_scratch(temp.path()).unwrap();
+        assert!(fs::read_dir(&theirs).unwrap().next().is_none() && !scratch.is_symlink());
+        assert_eq!(fs::metadata(&scratch).unwrap().permissions().mode() & 0o777, 0o700);
     }
 }

@@ -1,7 +1,7 @@
 //! `senesce synth`: a synthetic git history.
 
 use anyhow::{Context, Result};
-use senesce_core::Seed;
+use senesce_core::{Printable, Seed};
 use senesce_gitsource::import_synthetic;
 use senesce_workload::synthetic::{
     SyntheticHistory, SyntheticParameters, compute_synthetic_statistics, render_statistics,
@@ -16,7 +16,7 @@ pub fn synth(args: SynthArgs) -> Result<()> {
     }
     let parameters = SyntheticParameters { seed: Seed(args.seed), start_files: args.files, commits: args.commits };
     let made = import_synthetic(parameters, &args.path).context("cannot make the synthetic history")?;
-    println!("{}: {} commits, tip {}", made.path.display(), made.commits, made.tip);
+    println!("{}: {} commits, tip {}", Printable::new(&made.path), made.commits, made.tip);
     if args.show {
         let statistics = compute_synthetic_statistics(SyntheticHistory::new(parameters)?);
         print!("{}", render_statistics(&statistics));

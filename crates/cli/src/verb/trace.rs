@@ -1,6 +1,7 @@
 //! `senesce trace`: the block requests of one device during a command, or of a recorded trace, scored and costed.
 
 use std::{
+    collections::BTreeSet,
     fs::File,
     io::{BufReader, Write},
     os::unix::process::ExitStatusExt,
@@ -19,7 +20,10 @@ use senesce_probe::{
 };
 use senesce_volume::{LinuxHost, install_signal_cleanup, interrupted};
 
-use super::device::read_device;
+use super::{
+    device::read_device,
+    little::{allocated_at_least, warn_of_little},
+};
 use crate::{
     args::TraceArgs,
     exit::{failed, usage},
@@ -34,10 +38,10 @@ const BLOCK_BYTES: u64 = 4096;
 /// Traces or imports, and prints figures.
 pub fn trace(args: TraceArgs, quiet: bool) -> Result<()> {
     let devices = args.device.iter().map(|name| read_device(name)).collect::<Result<Vec<_>>>()?;
-    let (trace, ended) = match (&args.blkparse, &args.on, args.command.split_first()) {
+    let (trace, ended, traced) = match (&args.blkparse, &args.on, args.command.split_first()) {
         (Some(path), None, None) => {
             let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-            (import_blkparse(BufReader::new(file))?, None)
+            (import_blkparse(BufReader::new(file))?, None, None)
         }
         (None, on, Some((program, arguments))) => {
             install_signal_cleanup().context("cannot handle signals")?;
@@ -53,7 +57,7 @@ pub fn trace(args: TraceArgs, quiet: bool) -> Result<()> {
                 .with_context(|| format!("cannot run {}", program.to_string_lossy()));
             // Whatever became of the command, the tracer goes.
             let trace = tracer.stop()?;
-            (trace, Some(status?))
+            (trace, Some(status?), Some(on))
         }
         _ => {
             let hint = "senesce trace [--on PATH] -- COMMAND…, or senesce trace --blkparse FILE";
@@ -65,6 +69,7 @@ pub fn trace(args: TraceArgs, quiet: bool) -> Result<()> {
     }
     let figures = compute_trace_figures(trace.block_requests());
     let reads: Vec<BlockRequest> = trace.block_requests().filter(|request| request.op == BlockOp::Read).collect();
+    let warning = traced.and_then(|device| warn_of_tree(&args, &device, figures.reads.bytes));
     let mut costs = Vec::new();
     for spec in &devices {
         costs.push(compute_cost(&mut *spec.build()?, &reads, QueuePolicy::default()));
@@ -78,9 +83,13 @@ pub fn trace(args: TraceArgs, quiet: bool) -> Result<()> {
                 "requests": trace.requests.len(),
                 "figures": figures,
                 "modelled_reads": costs,
+                "warnings": Vec::from_iter(&warning),
             })
         ),
         false => print!("{}", text(&trace, &figures, &costs)),
+    }
+    if let Some(warning) = warning.filter(|_| !args.json) {
+        println!("warning: {warning}");
     }
     if let Some(signal) = interrupted() {
         return Err(senesce_experiment::Error::from(senesce_experiment::Interrupted { signal }).into());
@@ -92,6 +101,22 @@ pub fn trace(args: TraceArgs, quiet: bool) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// A warning if the command read almost nothing of the trees that it names, or of the one that `--on` names. Trees on other
+/// devices are not counted.
+fn warn_of_tree(args: &TraceArgs, device: &Path, read_bytes: u64) -> Option<String> {
+    let is_tree = |path: &Path| path.is_dir() && device_of(path).is_ok_and(|found| found == device);
+    let named: BTreeSet<PathBuf> = args
+        .command
+        .iter()
+        .map(Path::new)
+        .filter(|path| is_tree(path))
+        .filter_map(|path| path.canonicalize().ok())
+        .collect();
+    let trees = if named.is_empty() { args.on.iter().filter(|on| is_tree(on)).cloned().collect() } else { named };
+    let allocated = trees.iter().map(|tree| allocated_at_least(tree, read_bytes)).sum();
+    warn_of_little(read_bytes, allocated)
 }
 
 /// The device of the file system that the current directory lies on; said on stderr. A path on it where only the kernel's

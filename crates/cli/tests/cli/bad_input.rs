@@ -46,7 +46,7 @@ const PLANS: &[Wrong] = &[
         what: "a wrong size",
         from: "empty = \"64MiB\"",
         to: "empty = \"32 bananas\"",
-        says: &["32 bananas", "line 12"],
+        says: &["32 bananas", "line 13"],
     },
     Wrong {
         what: "a later version",
@@ -98,7 +98,8 @@ fn repositories_that_cannot_be_used_are_named_with_what_to_do() {
         ("plain", 2, &["plain is not a git repository", "hint: give the directory that holds `.git`"]),
         ("shallow", 2, &["is a shallow clone", "hint: unshallow it"]),
         ("empty", 2, &["has no commits", "hint: commit something"]),
-        ("file:///absent/repository.git", 1, &["/absent/repository.git"]),
+        ("file:///absent/repository.git", 2, &["no repository at /absent/repository.git"]),
+        ("ext::sh -c touch% /tmp/x", 1, &["transport 'ext' not allowed"]),
     ];
     for (repo, code, says) in cases {
         let done = lab.run(["run".as_ref(), plan.as_os_str(), "--dry-run".as_ref(), "--repo".as_ref(), repo.as_ref()]);
@@ -148,7 +149,7 @@ fn directories_that_hold_no_run_or_another_are_refused() {
     for verb in [&["show", "nothing"][..], &["export", "nothing", "--json"], &["report", "nothing"]] {
         lab.run(verb).refused(2, &["nothing holds no results", "name the directory of a run"]);
     }
-    lab.run(["export", "out", "--csv", "gerp"]).refused(2, &["no table \"gerp\"", "cells, grep, layout"]);
+    lab.run(["export", "out", "--csv", "gerp"]).refused(2, &["no table \"gerp\"", "cells, grep, load, layout"]);
 
     let plan = fs::read_to_string(lab.path("out/plan.toml")).unwrap();
     fs::write(lab.path("out/plan.toml"), plan.replacen("seed = 7", "seed = 8", 1)).unwrap();
@@ -164,10 +165,10 @@ fn directories_that_hold_no_run_or_another_are_refused() {
     lab.run(["run", "--resume", "out"]).good();
 
     let info = fs::read_to_string(lab.path("out/results/run.json")).unwrap();
-    assert!(info.contains("senesce-results/1"));
-    fs::write(lab.path("out/results/run.json"), info.replace("senesce-results/1", "senesce-results/2")).unwrap();
+    assert!(info.contains("senesce-results/2"));
+    fs::write(lab.path("out/results/run.json"), info.replace("senesce-results/2", "senesce-results/3")).unwrap();
     for verb in [&["show", "out"][..], &["export", "out", "--json"], &["report", "out"], &["run", "--resume", "out"]] {
-        lab.run(verb).refused(2, &["run.json is in format senesce-results/2", "use a newer senesce"]);
+        lab.run(verb).refused(2, &["run.json is in format senesce-results/3", "use a newer senesce"]);
     }
     assert_eq!(fs::read(lab.path("out/report.html")).unwrap().len(), report.len());
     lab.assert_nothing_left();

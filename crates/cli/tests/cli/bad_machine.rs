@@ -29,7 +29,8 @@ fn without_root_it_says_so_and_what_to_do() {
     let program = lab.path("senesce");
     fs::copy(SENESCE, &program).unwrap();
     for path in [lab.path(""), lab.path("tmp"), plan, program.clone()] {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+        std::os::unix::fs::chown(&path, Some(65534), Some(65534)).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
@@ -122,7 +123,10 @@ fn devices_in_use_are_never_touched_and_signed_ones_only_when_forced() {
     for args in [&run[..], &forced] {
         let done = lab.run(args);
         println!("{}", done.stderr);
-        done.refused(3, &[&disk.device, "is in use: mounted on", "precious", "it was not touched", "hint: unmount"]);
+        done.refused(
+            3,
+            &[&disk.device, "is in use and was not touched", "is mounted on", "precious", "hint: end that use"],
+        );
         assert!(!lab.path("out").exists());
     }
     assert_eq!(fs::read_to_string(mount.point.join("letter")).unwrap(), "dear");
@@ -195,4 +199,86 @@ fn tools_of_the_tests_are_there() {
     for tool in ["unshare", "setpriv", "losetup", "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs"] {
         assert!(Path::new(&must("sh", &["-c", &format!("command -v {tool}")])).is_absolute());
     }
+}
+
+/// Shell: starts a run in `out`, and waits until both volumes of [`SINGLE`] are mounted. The run is `$RUN`.
+const BEGIN: &str = r#"
+    "$SENESCE" --quiet run plan.toml --out "$OUT" & RUN=$!
+    until [ "$(grep -c "$OUT/volumes/.* ext4 " /proc/self/mountinfo)" -ge 2 ]; do kill -0 $RUN; sleep 0.01; done
+"#;
+
+#[test]
+fn a_host_that_fills_in_mid_run_stops_it_and_it_continues_with_space() {
+    if !root_or_skip("volumes") {
+        return;
+    }
+    let lab = Lab::new();
+    // The images are elsewhere: only the results meet the full file system.
+    lab.plan(SINGLE);
+    let script = format!(
+        r#"mkdir small; mount -t tmpfs -o size=192m none small; OUT=$PWD/small/out
+        {BEGIN}
+        cat /dev/zero > small/filler 2>/dev/null || true
+        code=0; wait $RUN || code=$?
+        rm small/filler
+        [ $code -eq 3 ] || exit $code
+        "$SENESCE" --quiet run --resume "$OUT""#
+    );
+    let done = lab.run_apart(&script);
+    done.refused(
+        0,
+        &["is full: ", "No space left on device", "hint: free some space, then continue: senesce run --resume"],
+    );
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn a_host_that_is_read_only_is_an_environment_and_leaves_nothing() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    lab.plan(SINGLE);
+    let place = "mkdir -p ro; mount -t tmpfs -o ro none ro";
+    let done = lab.run_apart(&format!("{place}; exec \"$SENESCE\" run plan.toml --out ro/out"));
+    done.refused(3, &["cannot create", "Read-only file system"]);
+    let registry = "export SENESCE_REGISTRY=$PWD/ro/registry";
+    let done = lab.run_apart(&format!("{place}; {registry}; exec \"$SENESCE\" run plan.toml --out out"));
+    done.refused(3, &["cannot create the directory", "ro/registry", "Read-only file system"]);
+    assert!(!lab.path("out").exists(), "the same command can be given again");
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn a_container_without_a_free_loop_device_is_named() {
+    if !root_or_skip("loop devices") {
+        return;
+    }
+    let lab = Lab::new();
+    lab.plan(&SINGLE.replace("\"memory\"", "\"image\"").replace("MEMORY", "LAB"));
+    let nodes = "mkdir dev; mount -t tmpfs none dev; cp -a /dev/null /dev/zero /dev/urandom /dev/loop-control dev/\n\
+                 mount --move dev /dev";
+    let done = lab.run_apart(&format!("{nodes}\nexec \"$SENESCE\" run plan.toml --out out"));
+    done.refused(3, &["there is no loop device to attach", "/dev/loop", "hint: detach loop devices"]);
+    assert!(!lab.path("out").exists());
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn an_image_that_is_truncated_in_mid_run_fails_its_arm() {
+    if !root_or_skip("volumes") {
+        return;
+    }
+    let lab = Lab::new();
+    lab.plan(SINGLE);
+    let memory = lab.memory().to_string_lossy().into_owned();
+    let script = format!(
+        "OUT=$PWD/out\n{BEGIN}\nfor image in {memory}/*empty*.img; do truncate -s 1M \"$image\"; done\n\
+         code=0; wait $RUN || code=$?; exit $code"
+    );
+    let done = lab.run_apart(&script);
+    done.refused(1, &["arm(s) could not be finished", "ext4: "]);
+    let cells = super::outputs::cells(&lab, "out");
+    assert!(cells.iter().all(|cell| !cell.is_valid && !cell.reason.is_empty()), "{cells:?}");
+    lab.assert_nothing_left();
 }

@@ -94,6 +94,28 @@ fn three_file_systems_are_ranked_aged_and_unaged_with_equal_trees_from_the_same_
 }
 
 #[test]
+fn a_command_that_reads_no_contents_is_warned_of() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    let dir = lab.path(".").to_string_lossy().into_owned();
+    let image = lab.path("volume").to_string_lossy().into_owned();
+    let (mount, disk) = volume("ext4", &["-b", "4096"], &lab.path("volume"), 64, lab.path("mnt"));
+    std::fs::write(mount.point.join("large"), vec![7; 12 << 20]).unwrap();
+    drop((mount, disk));
+    let run = |script: &str| {
+        let words = ["bench", "--aged", &image, "--unaged", "-r", "1", "--dir", &dir, "--", "sh", "-c", script];
+        lab.run(words).good().stdout
+    };
+    let none = run("tar cf /dev/null .");
+    assert!(none.contains("warning: ext4 aged: the command read") && none.contains("ext4 unaged: the"), "{none}");
+    let all = run("tar cf - . | cat > /dev/null");
+    assert!(!all.contains("warning:"), "{all}");
+    assert_clean(&lab);
+}
+
+#[test]
 fn what_a_run_left_is_there_for_the_next_one_only_if_it_is_asked_for() {
     if !root_or_skip("mounting") {
         return;
@@ -141,7 +163,7 @@ fn a_command_that_fails_or_says_nothing_is_told_and_all_is_cleaned() {
     lab.run(["bench", "--dir", &dir, "--aged", &text, "--", "true"]).refused(2, &["no known file system"]);
     {
         let disk = Disk::attach(lab.path("ext4-volume").as_path());
-        run(&["--", "true"]).refused(2, &["in use"]);
+        run(&["--", "true"]).refused(3, &["in use", "the loop device"]);
         lab.run(["bench", "--dir", &dir, "--aged", &disk.device, "--", "true"]).refused(2, &["image save"]);
     }
     assert_clean(&lab);

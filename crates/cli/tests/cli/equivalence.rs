@@ -23,3 +23,28 @@ fn native_and_git_arms_end_with_the_same_work_trees() {
     assert_ne!(tree("ext4 empty      0"), tree("ext4 empty      4"), "the pulls changed something");
     lab.assert_nothing_left();
 }
+
+#[test]
+fn both_engines_synchronise_after_the_same_pulls() {
+    if !root_or_skip("volumes") {
+        return;
+    }
+    let lab = Lab::new();
+    let keys = "edition = \"single\"\nengine = [\"native\", \"git\"]\nsync_every_operations = 60";
+    lab.plan(&SINGLE.replace("edition = \"single\"", keys).replace("every = 4", "every = 2"));
+    lab.run(["run", "plan.toml", "--out", "out"]).good();
+    let csv = lab.run(["export", "out", "--csv", "aging"]).good().stdout;
+    let mut rows = csv.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
+    let names = rows.next().unwrap();
+    let column = |name: &str| names.iter().position(|found| found == name).unwrap();
+    let rows: Vec<_> = rows.collect();
+    // Each pull is a step, and each synchronisation is another.
+    let steps = |arm: &str| -> Vec<(String, String)> {
+        let of_arm = rows.iter().filter(|row| row[column("arm")] == arm);
+        of_arm.map(|row| (row[column("pulls")].clone(), row[column("steps")].clone())).collect()
+    };
+    assert_eq!(steps("ext4"), steps("ext4-git"), "{csv}");
+    let all: u64 = steps("ext4").iter().map(|(_, steps)| steps.parse::<u64>().unwrap()).sum();
+    assert!(all > 5, "a clone, 4 pulls, and nothing was synchronised: {csv}");
+    lab.assert_nothing_left();
+}

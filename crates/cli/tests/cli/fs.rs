@@ -85,7 +85,7 @@ fn what_was_written_before_a_kill_is_there_after_it() {
     let mut child = mount(&lab, &["--read-only"]);
     assert_as_copied(&lab);
     assert_eq!(fs::write(lab.path("mnt/new"), "x").unwrap_err().raw_os_error(), Some(30));
-    must("umount", &[&lab.path("mnt").to_string_lossy()]);
+    super::garden_mount::unmount(&lab);
     assert!(child.wait().unwrap().success());
     let told = check(&lab);
     assert!(told.contains("as opening makes it: clean"), "a read-only mount did what the log holds: {told}");
@@ -126,7 +126,7 @@ fn assert_is_there_after_a_kill(who: &str, parity: &[&str]) {
     assert!(check(&lab).contains("clean"));
     let mut child = mount(&lab, &[who]);
     assert_as_copied(&lab);
-    must("umount", &[&lab.path("mnt").to_string_lossy()]);
+    super::garden_mount::unmount(&lab);
     assert!(child.wait().unwrap().success());
     assert!(check(&lab).contains(" 0 operations in the log"));
 }
@@ -148,7 +148,7 @@ fn a_damaged_drive_is_noticed_and_its_blocks_come_from_parity() {
     let child = mount(&lab, &[]);
     let content: Vec<u8> = (0..3_000_000u32).map(|at| (at / 7) as u8).collect();
     fs::write(lab.path("mnt/file"), &content).unwrap();
-    must("umount", &[&lab.path("mnt").to_string_lossy()]);
+    super::garden_mount::unmount(&lab);
     Done::of(child.wait_with_output().unwrap()).good();
     ruin(&lab.path("g/drive-01.img"));
     let told = lab.run(["fs", "check", "g"]);
@@ -156,7 +156,7 @@ fn a_damaged_drive_is_noticed_and_its_blocks_come_from_parity() {
     assert!(told.stdout.contains("DAMAGED") && told.stdout.contains("and "), "{}", told.stdout);
     let child = mount(&lab, &[]);
     assert!(fs::read(lab.path("mnt/file")).unwrap() == content);
-    must("umount", &[&lab.path("mnt").to_string_lossy()]);
+    super::garden_mount::unmount(&lab);
     Done::of(child.wait_with_output().unwrap()).good();
 }
 

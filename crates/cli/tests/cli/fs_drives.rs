@@ -67,10 +67,10 @@ fn a_drive_that_is_gone_is_replaced_and_filled_and_a_scrub_puts_right_what_was_d
     fs::write(lab.path("letter"), vec![b'x'; 20 << 20]).unwrap();
     let with = |path: &str, more: &[&str]| lab.run([&["fs", "replace", "g", "1", "--with", path], more].concat());
     with("short", &[]).refused(1, &["short", "it has 100000 bytes, and ", " are needed"]);
-    with("letter", &[]).refused(3, &["letter holds something; it was not touched", "--force"]);
+    with("letter", &[]).refused(3, &["letter holds data", "it was not touched", "--force"]);
     with("other/drive-01.img", &[]).refused(3, &["holds a drive of a garden of senesce", "--force"]);
     with("g/drive-02.img", &["--force"]).refused(2, &["g/drive-02.img is drive 2 of this garden"]);
-    with("g/log.img", &["--force"]).refused(3, &["another has it open"]);
+    with("g/log.img", &["--force"]).refused(3, &["g/log.img is in use"]);
     with(".", &[]).refused(2, &["neither a file nor a block device"]);
     assert!(fs::read(lab.path("letter")).unwrap() == vec![b'x'; 20 << 20]);
     check(&lab, &["other"]);
@@ -200,13 +200,13 @@ fn devices_that_are_named_become_a_garden_and_those_in_use_are_never_touched() {
     let mount = Mount::new(&[names[1]], lab.path("precious"));
     fs::write(mount.point.join("letter"), "dear").unwrap();
     for force in [&[][..], &["--force"]] {
-        mkfs(force).refused(3, &[names[1], "is in use: mounted on", "it was not touched"]);
+        mkfs(force).refused(3, &[names[1], "is in use and was not touched", "is mounted on"]);
     }
     assert_eq!(fs::read_to_string(mount.point.join("letter")).unwrap(), "dear");
     drop(mount);
     let image = lab.path("disk-0").to_string_lossy().into_owned();
     run(&["mkfs", "garden"], &named(&[&image, names[1]], &log.device), &["--force"])
-        .refused(3, &["disk-0 is in use: the loop device /dev/loop", "it was not touched"]);
+        .refused(3, &["disk-0 is in use and was not touched: the loop device /dev/loop", "is attached to"]);
     run(&["mkfs", "garden"], &named(&[names[0], names[0]], &log.device), &["--force"])
         .refused(2, &["and", "are the same", "a file or device of their own"]);
     run(&["mkfs", "garden"], &named(&[names[0], names[2]], names[0]), &[]).refused(2, &["are the same"]);

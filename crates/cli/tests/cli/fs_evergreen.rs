@@ -126,7 +126,7 @@ fn what_was_written_before_a_kill_is_there_after_it() {
     let mut child = mount(&["--read-only"]);
     assert_as_copied(&lab);
     assert_eq!(fs::write(lab.path("mnt/new"), "x").unwrap_err().raw_os_error(), Some(30));
-    must("umount", &[&lab.path("mnt").to_string_lossy()]);
+    super::garden_mount::unmount(&lab);
     assert!(child.wait().unwrap().success());
 
     let child = mount(&["--threads", "3", "--figures", "figures.json"]);
@@ -230,7 +230,7 @@ fn a_superblock_that_cannot_be_read_is_told_by_whoever_serves_the_other() {
         command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = start(&lab, &mut command);
         if words[1] == "mount" {
-            must("umount", &[&lab.path("mnt").to_string_lossy()]);
+            super::garden_mount::unmount(&lab);
         }
         let done = Done::of(child.wait_with_output().unwrap()).good();
         let told = "e.img: superblock at 0 could not be read, superblock";

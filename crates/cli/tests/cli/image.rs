@@ -1,9 +1,16 @@
 //! Containers of volumes: real file systems, saved and restored to files and devices, and what is refused.
 
-use senesce_testkit::root_or_skip;
+use std::{
+    io::{BufRead, BufReader},
+    os::unix::fs::symlink,
+    process::{Command, Stdio},
+};
+
+use senesce_testkit::{found_or_skip, root_or_skip};
 
 use super::{
     disk::{Disk, Mount, must, volume},
+    garden_mount::{hold, start},
     lab::Lab,
 };
 
@@ -24,9 +31,9 @@ fn volumes_of_three_file_systems_come_back_byte_for_byte_as_files_and_on_devices
                 std::fs::write(mount.point.join(number.to_string()), bytes).unwrap();
             }
             // While it is mounted it fits no moment.
-            lab.run(["image", "save", &path("volume"), &path("c")]).refused(2, &["in use", "unmount"]);
-            lab.run(["image", "save", &disk.device, &path("c")]).refused(2, &["in use", "mnt"]);
-            lab.run(["image", "save", &path("mnt"), &path("c")]).refused(2, &["not where it is mounted"]);
+            lab.run(["image", "save", &path("volume"), &path("c")]).refused(3, &["in use", "umount"]);
+            lab.run(["image", "save", &disk.device, &path("c")]).refused(3, &["in use", "is mounted on", "mnt"]);
+            lab.run(["image", "save", &path("mnt"), &path("c")]).refused(2, &["not the directory where it is mounted"]);
         }
         let saved = lab.run(["image", "save", &path("volume"), &path("c"), "--set", "aged=by hand"]).good();
         let listed = lab.run(["image", "list", "--json", &path(".")]).good();
@@ -48,7 +55,8 @@ fn volumes_of_three_file_systems_come_back_byte_for_byte_as_files_and_on_devices
         let image = lab.path("disk");
         std::fs::write(&image, vec![0xA5; (mib << 20) as usize]).unwrap();
         let disk = Disk::attach(&image);
-        lab.run(["image", "restore", &path("c"), &disk.device]).good();
+        lab.run(["image", "restore", &path("c"), &disk.device]).refused(3, &["holds data", "--force"]);
+        lab.run(["image", "restore", &path("c"), &disk.device, "--force"]).good();
         must("cmp", &[&path("volume"), &disk.device]);
         lab.run(["image", "restore", &path("c"), &disk.device]).refused(3, &[&disk.device, "--force"]);
         lab.run(["image", "restore", &path("c"), &disk.device, "--force"]).good();
@@ -155,4 +163,84 @@ fn what_is_scattered_and_trimmed_is_not_told_to_be_what_deleted_files_left() {
         assert!(!saved.stderr.contains("deleted files"), "{kind}: {}", saved.stderr);
         lab.assert_nothing_left();
     }
+}
+
+#[test]
+fn the_file_of_a_mounted_engine_is_neither_replaced_nor_saved() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    std::fs::write(lab.path("volume"), vec![7; 1 << 20]).unwrap();
+    lab.run(["image", "save", "volume", "c"]).good();
+    lab.run(["fs", "mkfs", "evergreen", "e.img", "--size", "64MiB", "--seed", "7"]).good();
+    lab.run(["fs", "mkfs", "garden", "g", "--size", "64MiB", "--seed", "7"]).good();
+    for (place, file) in [("e.img", "e.img"), ("g", "g/drive-00.img"), ("g", "g/log.img")] {
+        let mut mount = lab.command();
+        mount.args(["--quiet", "fs", "mount", place, "mnt"]).stdout(Stdio::null());
+        let mounted = hold(&lab, start(&lab, &mut mount));
+        std::fs::write(lab.path("mnt/letter"), "dear").unwrap();
+        let says = [file, "is in use and was not touched", "(senesce) has locked", "--force does not help"];
+        lab.run(["image", "restore", "--force", "c", file]).refused(3, &says);
+        lab.run(["image", "save", file, "torn"]).refused(3, &says);
+        lab.run(["fs", "mkfs", "evergreen", file, "--force"]).refused(3, &says);
+        assert!(!lab.path("torn").exists());
+        mounted.unmount();
+        lab.run(["fs", "check", place]).good();
+    }
+    lab.run(["image", "restore", "--force", "c", "e.img"]).good();
+    assert!(std::fs::read(lab.path("e.img")).unwrap() == vec![7; 1 << 20]);
+}
+
+#[test]
+fn the_device_that_was_checked_is_the_one_that_is_written() {
+    if !root_or_skip("loop devices") {
+        return;
+    }
+    let perl = std::path::Path::new("/usr/bin/perl");
+    if found_or_skip(perl.exists().then_some(()), "perl").is_none() {
+        return;
+    }
+    let lab = Lab::new();
+    std::fs::write(lab.path("volume"), vec![7; 1 << 20]).unwrap();
+    lab.run(["image", "save", "volume", "c"]).good();
+    let (blank, precious) = (Disk::new(&lab.path("blank"), 8), Disk::new(&lab.path("precious"), 8));
+    precious.format_ext4();
+    let before = std::fs::read(&precious.device).unwrap();
+    symlink(&blank.device, lab.path("dev")).unwrap();
+    symlink(&precious.device, lab.path("other")).unwrap();
+    // The container is opened after the check. Its opening waits for this lease, and its owner moves the link first.
+    let script = "$| = 1; open(my $file, '+<', 'c') or die; \
+                  $SIG{IO} = sub { rename('other', 'dev') or die; fcntl($file, 1024, 2); exit 0 }; \
+                  fcntl($file, 1024, 1) or die \"lease: $!\"; print \"ready\\n\"; sleep 1 while 1;";
+    let mut owner =
+        Command::new(perl).args(["-e", script]).current_dir(lab.path(".")).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(owner.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    let restored = lab.run(["image", "restore", "c", "dev"]);
+    // It has ended by itself if the container was opened, which the link shows below.
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    restored.good();
+    assert!(std::fs::read(&precious.device).unwrap() == before, "the other device was written");
+    assert!(std::fs::read(&blank.device).unwrap().starts_with(&[7; 1 << 20]));
+    assert_eq!(std::fs::read_link(lab.path("dev")).unwrap().to_string_lossy(), precious.device);
+    drop((blank, precious));
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn a_mistyped_device_does_not_become_a_file() {
+    let lab = Lab::new();
+    std::fs::write(lab.path("volume"), vec![7; 1 << 20]).unwrap();
+    lab.run(["image", "save", "volume", "c"]).good();
+    let says = ["/dev/senesce-no-such-disk is not there", "lsblk"];
+    lab.run(["image", "restore", "c", "/dev/senesce-no-such-disk"]).refused(2, &says);
+    lab.run(["fs", "mkfs", "evergreen", "/dev/senesce-no-such-disk"]).refused(2, &says);
+    assert!(!std::path::Path::new("/dev/senesce-no-such-disk").exists());
+    let link = lab.path("link");
+    symlink(lab.path("volume"), &link).unwrap();
+    lab.run(["image", "restore", "--force", "c", "link"]).refused(2, &["link is a symbolic link"]);
+    assert!(link.is_symlink());
 }

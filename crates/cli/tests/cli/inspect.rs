@@ -44,8 +44,19 @@ fn an_inspection_fits_a_screen_and_a_page_and_parses() {
         let page = std::fs::read_to_string(lab.path("page.html")).unwrap();
         assert!(page.contains("volume-map") && !page.contains("http:") && !page.contains("https:"));
         let json: Value = serde_json::from_str(&lab.run(["inspect", path, "--json"]).good().stdout).unwrap();
-        assert_eq!(json["schema"], "senesce-inspect/1");
+        assert_eq!(json["schema"], "senesce-inspect/2");
         assert_eq!(json["tree"]["files"], 200);
+        // Judged for the disk that is there; a tree of a few MiB loses less than a second on any.
+        assert!(json["device"]["kind"].is_string() && json["device"]["description"].is_string(), "{}", json["device"]);
+        assert_eq!(json["judgements"].as_array().unwrap().len(), 3);
+        for judgement in json["judgements"].as_array().unwrap() {
+            let (lost, grade) = (judgement["lost_seconds"].as_f64().unwrap(), judgement["grade"].as_str().unwrap());
+            assert!(lost >= 1.0 || ["young", "negligible"].contains(&grade), "{judgement}");
+        }
+        let named = lab.run(["inspect", path, "--json", "-d", "nvme"]).good().stdout;
+        let named: Value = serde_json::from_str(&named).unwrap();
+        assert!(named["device"]["kind"].is_null() && named["slowdown"].is_f64(), "{}", named["device"]);
+        assert_eq!(named["grade"], named["judgements"][0]["grade"]);
         let used: u64 = json["map"]["used"].as_array().unwrap().iter().map(|cell| cell.as_u64().unwrap()).sum();
         assert!(used > 0 && json["costs"][0]["seconds"]["as_it_lies"].as_f64().unwrap() > 0.0, "{}", json["costs"]);
         // The same readahead is modelled whatever the device has set, and both are told.
@@ -159,7 +170,11 @@ fn a_killed_inspection_of_an_unmounted_image_leaves_nothing() {
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
         lab.assert_nothing_left();
-        assert_eq!(lab.run(["clean"]).good().stdout, "", "nothing was written down, because nothing can be left");
+        let said = lab.run(["clean"]).good().stdout;
+        assert!(
+            said.starts_with("nothing to clean: "),
+            "nothing was written down, because nothing can be left: {said}"
+        );
         lab.run(["inspect", "volume.disk", "--json"]).good();
     }
 }
@@ -255,6 +270,16 @@ fn a_trace_sees_what_a_command_reads_and_an_imported_one_is_scored() {
     let csv = std::fs::read_to_string(lab.path("r.csv")).unwrap();
     let direct = csv.lines().filter(|line| line.contains(",read,") && line.contains(",128,")).count();
     assert_eq!(direct, 10, "{csv}");
+    // A command that reads none of the tree is warned of; one that reads the whole of it is not.
+    std::fs::write(mount.point.join("large"), vec![7; 8 << 20]).unwrap();
+    must("sync", &["-f", &mount.point.to_string_lossy()]);
+    for (words, is_warned) in
+        [(vec!["true"], true), (vec!["dd", &read, "of=/dev/null", "bs=1M", "iflag=direct"], false)]
+    {
+        let point = mount.point.to_str().unwrap();
+        let done = lab.run(["trace", "--on", point, "--"].iter().chain(&words)).good();
+        assert_eq!(done.stdout.contains("warning: the command read"), is_warned, "{words:?} {}", done.stdout);
+    }
     // The device of the directory it is called in, whatever file system that is.
     let here = |point: &std::path::Path| {
         let output = lab.command().current_dir(point).args(["trace", "--json", "--", "true"]).output().unwrap();
@@ -350,9 +375,21 @@ fn comparisons_fail_only_on_what_they_were_asked_to() {
     assert!(table.contains("grep s/GiB") && table.contains("(n=4)") && table.contains("extents per file"), "{table}");
     lab.run(["compare", "one", "one", "--all", "--fail-if", "+5%"]).good();
     lab.run(["compare", "one", "two", "--fail-if", "-99%"]).good();
+    let passed = lab.run(["compare", "one", "one", "--fail-if", "+5%"]).good().stdout;
+    for part in ["gate passed: ", "ext4 empty: ", "layout score", "requests", "show every change beyond +5%"] {
+        assert!(passed.contains(part), "{passed}");
+    }
+    assert!(!passed.contains("ext4 unaged: ") && !passed.contains("undecided"), "{passed}");
+    // Four values a side can show no change of a wall time, whatever the machine does.
+    let noisy = lab.run(["compare", "one", "two", "--fail-if", "+5%", "--figure", "GREP", "--arm", "ext4"]);
+    assert!([0, 6].contains(&noisy.code), "{}\n{}", noisy.stdout, noisy.stderr);
+    assert!(!noisy.stdout.contains("layout score") && noisy.stdout.contains("ext4 unaged"), "{}", noisy.stdout);
+    lab.run(["compare", "one", "two", "--figure", "nothing"]).refused(2, &["no common figure matches", "grep s/GiB"]);
+    lab.run(["compare", "one", "two", "--figure", "grep", "--role", "full"]).refused(2, &["roles: empty, unaged"]);
+    lab.run(["compare", "one", "nowhere"]).refused(2, &["nowhere does not exist"]);
     // Whatever the machine does, one of two runs is not exactly as fast as the other.
     let json: Value = serde_json::from_str(&lab.run(["compare", "one", "two", "--json"]).good().stdout).unwrap();
-    assert_eq!(json["schema"], "senesce-compare/1");
+    assert_eq!(json["schema"], "senesce-compare/2");
     let tree = lab.path("arms");
     std::fs::create_dir_all(tree.join("sub")).unwrap();
     std::fs::write(tree.join("sub/file"), vec![1; 100_000]).unwrap();
@@ -360,18 +397,22 @@ fn comparisons_fail_only_on_what_they_were_asked_to() {
     let trees: Value = serde_json::from_str(&trees).unwrap();
     assert_eq!(trees["rows"][0]["a"]["count"], 5);
     assert!(lab.run(["compare", "arms", "arms", "-r", "4", "--cold"]).good().stdout.contains("caches were dropped"));
+    let gate = ["compare", "arms", "arms", "-r", "3", "--fail-if", "+5%"];
+    lab.run(gate).refused(6, &["gate undecided", "at least 5 repetitions"]);
+    lab.run([&gate[..], &["--on-undecided", "pass"]].concat()).good();
+    lab.run([&gate[..], &["--on-undecided", "fail"]].concat()).refused(5, &["gate undecided"]);
     assert!(lab.run(["compare", "arms", "arms", "-r", "3"]).good().stdout.contains("cannot be told from chance"));
 
     // What differs besides the figures is said; of a modelled disk its own time is compared, not that of memory.
     lab.plan(&SINGLE.replace("seed = 7", "seed = 8").replace("backend = \"memory\"\n", "device = \"hdd-7200\"\n"));
     lab.run(["run", "plan.toml", "--quiet", "--out", "virtual"]).good();
     let unlike = lab.run(["compare", "one", "virtual"]).good().stdout;
-    for part in ["plan.seed is 7 in A, 8 in B", "empty.backend is image in A, virtual disk in B"] {
+    for part in ["plan.seed is 7 in A, 8 in B", "device: backend is image in A, virtual disk in B"] {
         assert!(unlike.contains(part), "{unlike}");
     }
     let alike = lab.run(["compare", "virtual", "virtual"]).good().stdout;
     assert!(alike.contains("(virtual-time) s/GiB") && !alike.contains("grep s/GiB"), "{alike}");
     assert!(!alike.contains("unlike:"), "{alike}");
-    lab.run(["compare", "one", "arms"]).refused(2, &["is a run and the other one is not"]);
+    lab.run(["compare", "one", "arms"]).refused(2, &["one is a run and arms is not"]);
     lab.run(["compare", "one", "two", "--fail-if", "5"]).refused(2, &["+5%"]);
 }

@@ -25,6 +25,7 @@ edition = "full-disk-paper"
 fill_percent = 90
 [measure]
 every = 20
+repeat_disturbed = 0
 [volumes]
 full = "34MiB"
 empty = "96MiB"
@@ -46,6 +47,7 @@ pulls = 4
 edition = "single"
 [measure]
 every = 4
+repeat_disturbed = 0
 [volumes]
 empty = "64MiB"
 unaged = "64MiB"

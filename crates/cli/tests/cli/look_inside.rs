@@ -75,7 +75,7 @@ fn a_garden_is_inspected_as_other_file_systems_are() {
         assert!(screen.contains(text), "{text}:\n{screen}");
     }
     let json: Value = serde_json::from_str(&lab.run(["inspect", "garden:g", "--json"]).good().stdout).unwrap();
-    assert_eq!(json["schema"], "senesce-inspect/1");
+    assert_eq!(json["schema"], "senesce-inspect/2");
     assert!(json["tree"]["files"].as_u64().unwrap() > 10, "{}", json["tree"]);
     assert!(json["costs"][0]["metadata_seconds"]["as_it_lies"].as_f64().unwrap() > 0.0, "{}", json["costs"]);
     let free: u64 =

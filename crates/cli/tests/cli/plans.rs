@@ -25,3 +25,29 @@ fn every_shipped_plan_is_one_and_says_what_it_is_for() {
     }
     assert!(names.len() >= 4 && names.contains(&"quick-start".to_owned()), "{names:?}");
 }
+
+/// Plans that repeat a published experiment and measure it.
+const PAPERS: [&str; 13] = [
+    "atc18-profile",
+    "fast17-git-gc",
+    "fast17-interfile",
+    "fast17-intrafile",
+    "fast17-mail",
+    "fast17-mail-small",
+    "fast19-oltp",
+    "fast19-random-overwrite",
+    "fast19-streams",
+    "hotstorage19-fsfb",
+    "hotstorage19-fsfb-small",
+    "hotstorage19-full-disk",
+    "linux-trace",
+];
+
+#[test]
+fn plans_of_papers_have_enough_repetitions_for_error_bars() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans");
+    for name in PAPERS.into_iter().chain(["quick-start"]) {
+        let plan = Plan::read(&dir.join(format!("{name}.toml"))).unwrap();
+        assert!(plan.measure.repetitions >= 5, "{name}: {} repetition(s)", plan.measure.repetitions);
+    }
+}

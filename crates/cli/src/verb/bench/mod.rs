@@ -20,9 +20,9 @@ pub use pattern::Pattern;
 use self::{
     command::{Ran, collect_run},
     outcome::render,
-    volumes::{Bench, Source},
+    volumes::{Bench, Source, State},
 };
-use super::home::with_home;
+use super::{home::with_home, little::warn_of_little};
 use crate::{
     args::BenchArgs,
     exit::{failed, usage},
@@ -95,7 +95,9 @@ fn measure(args: &BenchArgs, work: &Work, bench: &Bench<'_>, sources: &mut [Sour
                 false => format!("{} {}, run {}", source.name, source.states[state].role, round + 1 - args.warmups),
             };
             let mut volume = bench.begin(source, state, number)?;
+            let read_before = read_bytes(&volume)?;
             let figure = work.run(args, bench.scratch, &mut volume, round).context(what.clone());
+            let read = read_bytes(&volume)?.zip(read_before).map(|(after, before)| after.saturating_sub(before));
             let ended = bench.end(&mut source.states[state], volume, args.keep_state);
             // The first failure is the one to tell.
             let (figure, details) = figure?;
@@ -104,10 +106,27 @@ fn measure(args: &BenchArgs, work: &Work, bench: &Bench<'_>, sources: &mut [Sour
             if !is_warmup {
                 source.states[state].figures.push(figure);
                 source.states[state].details.extend(details);
+                source.states[state].device_read_bytes.extend(read);
             }
         }
     }
     Ok(())
+}
+
+/// Bytes that the volume's device was asked to read so far.
+fn read_bytes(volume: &Volume) -> Result<Option<u64>> {
+    const SECTOR_BYTES: u64 = 512;
+    Ok(volume.device_stat()?.map(|stat| stat.read_sectors * SECTOR_BYTES))
+}
+
+/// A warning for each state from whose device the command read almost nothing. A personality makes its own files.
+fn warn(work: &Work, sources: &[Source]) -> Vec<String> {
+    let states = sources.iter().flat_map(|source| source.states.iter().map(move |state| (source, state)));
+    let warning = |(source, state): (&Source, &State)| {
+        let most = *state.device_read_bytes.iter().max()?;
+        Some(format!("{} {}: {}", source.name, state.role, warn_of_little(most, state.used_bytes)?))
+    };
+    states.filter(|_| matches!(work, Work::Command)).filter_map(warning).collect()
 }
 
 /// What is measured.
@@ -244,6 +263,8 @@ fn describe(args: &BenchArgs, work: &Work, sources: &[Source], is_memory: bool) 
                             "figures": state.figures,
                             "runs": state.details,
                             "cold": state.cold,
+                            "device_read_bytes": state.device_read_bytes,
+                            "used_bytes": state.used_bytes,
                             "circumstances": circumstances,
                         })
                     })
@@ -268,6 +289,7 @@ fn describe(args: &BenchArgs, work: &Work, sources: &[Source], is_memory: bool) 
             "is_state_kept": args.keep_state,
             "is_synced": args.sync,
             "warmups": args.warmups,
+            "warnings": warn(work, sources),
             "volumes": volumes,
             "rows": rows,
             "ranking": ranking,
@@ -279,6 +301,9 @@ fn describe(args: &BenchArgs, work: &Work, sources: &[Source], is_memory: bool) 
         for unlike in &source.unlike {
             text.push_str(&format!("unlike: {}: {unlike}\n", source.name));
         }
+    }
+    for warning in warn(work, sources) {
+        text.push_str(&format!("warning: {warning}\n"));
     }
     for (source, state) in sources.iter().flat_map(|source| source.states.iter().map(move |state| (source, state))) {
         text.push_str(&personality::render_flows(&format!("{} {}", source.name, state.role), &state.details));

@@ -1,6 +1,6 @@
 //! What the figures say: aged against unaged, and the file systems against each other.
 
-use senesce_core::statistics::{Ranking, Row, Spread};
+use senesce_core::statistics::{Comparison, Ranking, Row, SURE_BELOW, Spread};
 
 use crate::table::{render_table, tell_p};
 
@@ -32,6 +32,15 @@ pub fn render(rows: &[Row], ranking: Option<&Ranking>, unit: &str) -> String {
     let mut text = format!("medians, {unit}\n{}", render_table(&lines));
     if few {
         text.push_str("p is given from four runs on each side; with fewer, a difference cannot be told from chance.\n");
+    }
+    for row in rows {
+        let is_explained = |comparison: &&Comparison| comparison.p().is_some_and(|p| p >= SURE_BELOW);
+        if let Some(comparison) = row.comparison.as_ref().filter(is_explained) {
+            text.push_str(&format!(
+                "{}: no difference is shown; {:.3}..{:.3} times are possible.\n",
+                row.name, comparison.ratio_low, comparison.ratio_high
+            ));
+        }
     }
     let Some(ranking) = ranking else { return text };
     text.push_str(&format!("\n{:>4}  {:<20} {:<20}\n", "rank", "unaged", "aged"));
@@ -74,5 +83,19 @@ mod tests {
         let ranking = compute_ranking(&all, &rows, false);
         let text = render(&rows, ranking.as_ref(), "seconds");
         assert!(text.contains("too few runs") && text.contains("chance may explain it"), "{text}");
+        assert!(!text.contains("no difference is shown"), "{text}");
+    }
+
+    #[test]
+    fn a_difference_within_the_noise_is_called_none() {
+        let figures = |name: &str, aged: [f64; 5]| Figures {
+            name: name.into(),
+            aged: aged.to_vec(),
+            unaged: vec![3.0, 3.3, 3.1, 5.2, 3.2],
+        };
+        let rows =
+            compute_rows(&[figures("ext4", [3.05, 3.15, 4.9, 3.0, 3.4]), figures("xfs", [9.0, 9.1, 9.2, 9.3, 9.4])]);
+        let text = render(&rows, None, "seconds");
+        assert!(text.contains("ext4: no difference is shown; ") && !text.contains("xfs: no"), "{text}");
     }
 }

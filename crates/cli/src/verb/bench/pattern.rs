@@ -32,6 +32,17 @@ impl Pattern {
         &self.text
     }
 
+    /// A pattern with any number of groups, for [`Self::is_match`]. Errors: it cannot be parsed.
+    pub fn parse_any(text: &str) -> Result<Self, String> {
+        parse(text).map(|(root, _)| Self { text: text.to_owned(), root })
+    }
+
+    /// Whether the pattern matches any part of the text.
+    pub fn is_match(&self, text: &str) -> bool {
+        let text: Vec<char> = text.chars().collect();
+        (0..=text.len()).any(|start| step(&self.root, &text, start, &mut None, &mut |_, _| true))
+    }
+
     /// What the group holds where the pattern first matches.
     pub fn find(&self, text: &str) -> Option<String> {
         let text: Vec<char> = text.chars().collect();
@@ -126,15 +137,22 @@ impl FromStr for Pattern {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut parser = Parser { rest: text.chars().collect::<Vec<_>>().into_iter().peekable(), groups: 0 };
-        let root = parser.either()?;
-        if parser.rest.peek().is_some() {
-            return Err("a \")\" has no \"(\"".to_owned());
+        match parse(text)? {
+            (root, 1) => Ok(Self { text: text.to_owned(), root }),
+            (_, groups) => {
+                Err(format!("it needs exactly one group ( ) around the figure, and has {groups}; (?: ) is none"))
+            }
         }
-        match parser.groups {
-            1 => Ok(Self { text: text.to_owned(), root }),
-            groups => Err(format!("it needs exactly one group ( ) around the figure, and has {groups}; (?: ) is none")),
-        }
+    }
+}
+
+/// The tree of a pattern, and how many capturing groups it has.
+fn parse(text: &str) -> Result<(Node, u32), String> {
+    let mut parser = Parser { rest: text.chars().collect::<Vec<_>>().into_iter().peekable(), groups: 0 };
+    let root = parser.either()?;
+    match parser.rest.peek() {
+        Some(_) => Err("a \")\" has no \"(\"".to_owned()),
+        None => Ok((root, parser.groups)),
     }
 }
 

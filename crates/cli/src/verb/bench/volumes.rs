@@ -15,7 +15,7 @@ use crate::{
     clock::SystemClock,
     exit::usage,
     machine::count_threads,
-    verb::image::{check_source, explain, is_interrupted, read_start},
+    verb::image::{explain, is_interrupted, open_source, read_start},
 };
 
 /// An aged volume that was named.
@@ -43,6 +43,10 @@ pub struct State {
     pub figures: Vec<f64>,
     /// What else runs of personalities tell.
     pub details: Vec<serde_json::Value>,
+    /// Bytes that each run read from the device.
+    pub device_read_bytes: Vec<u64>,
+    /// Bytes that the volume has in use before the first run.
+    pub used_bytes: u64,
     /// How cold the last run found it.
     pub cold: String,
     pub circumstances: Vec<(String, String)>,
@@ -76,7 +80,7 @@ impl Bench<'_> {
             }
             Err(error) => return Err(explain(error)),
         };
-        check_source(&image)?;
+        drop(open_source(&image)?);
         let start = read_start(&image)?;
         let volume_bytes = fs::metadata(&image).with_context(|| format!("cannot read {}", image.display()))?.len();
         let Some(found) = read_superblock(&start) else {
@@ -105,7 +109,7 @@ impl Bench<'_> {
         let mut twin =
             create_untaken(self.custodian, &spec, self.slot(source, &format!("{number}-twin"), Uuid::from_seed(seed)))
                 .with_context(context)?;
-        copy_tree(aged.root(), twin.root()).with_context(context)?;
+        copy_tree(aged.root(), twin.root(), &is_interrupted).with_context(context)?;
         twin.sync()?;
         let space = |volume: &Volume| {
             rustix::fs::statvfs(volume.root())
@@ -142,6 +146,10 @@ impl Bench<'_> {
         state.cold = volume.remount_cold()?.description;
         if state.circumstances.is_empty() {
             state.circumstances = volume.circumstances()?;
+            let root = volume.root();
+            let space = rustix::fs::statvfs(root)
+                .with_context(|| format!("cannot read the free space of {}", root.display()))?;
+            state.used_bytes = (space.f_blocks - space.f_bfree) * space.f_frsize;
         }
         Ok(volume)
     }
@@ -195,6 +203,8 @@ impl State {
             kept: None,
             figures: Vec::new(),
             details: Vec::new(),
+            device_read_bytes: Vec::new(),
+            used_bytes: 0,
             cold: String::new(),
             circumstances: Vec::new(),
         }

@@ -1,20 +1,17 @@
-//! Files and block devices that a garden is to be made on: nothing that is in use, and nothing that holds something unless
-//! that was said.
+//! Files and block devices that an engine is made on, or that hold one: nothing that is in use, and nothing that holds
+//! something unless the user forces it.
 
 use std::{
     fs,
-    io::{Read, Seek, SeekFrom},
-    os::unix::fs::{FileTypeExt, MetadataExt},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use senesce_block::{BlockDevice, FileDevice, FileOptions};
 use senesce_core::Bytes;
-use senesce_volume::{
-    Error as VolumeError, Host, LinuxHost, SCAN_BYTES, check_device, check_interrupted, find_signatures,
-};
+use senesce_volume::{Purpose, SCAN_BYTES, check_interrupted};
 
 use crate::{exit::usage, progress::Stretch};
 
@@ -35,50 +32,46 @@ pub fn check_distinct(paths: &[&Path]) -> Result<()> {
     Ok(())
 }
 
-/// Whether something may be written over: a file that is not there yet is no more than a name.
-///
-/// Errors: in use (never forced); it holds something, unless `force`; neither a file nor a block device.
-pub fn check(path: &Path, force: bool) -> Result<()> {
-    let Ok(found) = fs::metadata(path) else { return Ok(()) };
-    let host = LinuxHost::default();
-    if found.file_type().is_block_device() {
-        return Ok(check_device(&host, path, force)?);
-    }
-    if !found.file_type().is_file() {
-        return Err(usage(format!("{} is neither a file nor a block device", path.display()), None));
-    }
-    let id = senesce_volume::FileId { device: found.dev(), inode: found.ino() };
-    let loops: Vec<String> = host.loops_backed_by(id)?.iter().map(|node| node.display().to_string()).collect();
-    if !loops.is_empty() {
-        let by = format!("the loop device {}", loops.join(", "));
-        return Err(VolumeError::DeviceInUse { device: path.to_owned(), by }.into());
-    }
-    if force {
-        return Ok(());
-    }
-    match find_content(path).with_context(|| format!("cannot read {}", path.display()))? {
-        Some(found) => Err(VolumeError::HasSignature { device: path.to_owned(), found }.into()),
-        None => Ok(()),
-    }
+/// A file or device that may be written over and that nothing else can use, or the name of a file that is not there yet.
+pub struct Held {
+    path: PathBuf,
+    claim: Option<senesce_volume::Claim>,
 }
 
-/// What a file's beginning and end hold, in words; nothing if they are zeros.
-fn find_content(path: &Path) -> std::io::Result<Option<String>> {
-    let mut file = fs::File::open(path)?;
-    let mut read = |from| -> std::io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        file.seek(from)?;
-        file.by_ref().take(SCAN_BYTES as u64).read_to_end(&mut bytes)?;
-        Ok(bytes)
+/// Holds what is at a path, so that what was checked is what is written.
+///
+/// Errors: in use (never forced); it holds something, unless `force`; neither a file nor a block device.
+pub fn hold(path: &Path, force: bool) -> Result<Held> {
+    let claim = match path.exists() {
+        true => Some(senesce_volume::Claim::open(path, Purpose::Write)?),
+        false => None,
     };
-    let start = read(SeekFrom::Start(0))?;
-    let end = read(SeekFrom::Start(fs::metadata(path)?.len().saturating_sub(SCAN_BYTES as u64)))?;
-    let marks: Vec<&str> = find_signatures(&start, &end).iter().map(|signature| signature.holds).collect();
-    let holds = start.iter().chain(&end).any(|&byte| byte != 0);
-    Ok(match marks.is_empty() {
-        false => Some(marks.join(", ")),
-        true => holds.then(|| "something".to_owned()),
-    })
+    match &claim {
+        Some(claim) => claim.check_content(force)?,
+        None => check_new(path)?,
+    }
+    Ok(Held { path: path.to_owned(), claim })
+}
+
+/// Refuses a new file among the device nodes: a device name with a slip of the pen would become a file in memory.
+pub fn check_new(path: &Path) -> Result<()> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (Ok(dir), Ok(nodes)) = (fs::canonicalize(dir), fs::metadata("/dev")) else { return Ok(()) };
+    // Not what is mounted below, such as /dev/shm.
+    if dir.starts_with("/dev") && fs::metadata(&dir).is_ok_and(|found| found.dev() == nodes.dev()) {
+        let message = format!("{} is not there, and no files are made among the devices in /dev", path.display());
+        return Err(usage(message, Some("check the name of the device with lsblk")));
+    }
+    Ok(())
+}
+
+/// Opens a file system that is there, to write to it. Errors: as [`hold`], but whatever it holds is no error.
+pub fn open_existing(path: &Path) -> Result<FileDevice> {
+    if !path.exists() {
+        return Err(usage(format!("cannot open {}: there is no such file or device", path.display()), None));
+    }
+    let claim = senesce_volume::Claim::open(path, Purpose::Write)?;
+    Ok(FileDevice::from_file(claim.into_file(), path, Bytes(0), FileOptions::default())?)
 }
 
 /// A file or device that was opened to become a part of a garden. Nothing was written yet.
@@ -88,14 +81,18 @@ pub struct Claim {
     zeroed: Bytes,
 }
 
-/// Opens what is there, or makes it with `made` bytes.
-///
-/// Errors: shorter than `least`, in use.
-pub fn open(path: &Path, made: Bytes, least: Bytes, zeroed: Bytes) -> Result<Claim> {
-    Ok(match path.exists() {
-        true => Claim { device: FileDevice::open(path, least, FileOptions::default())?, zeroed },
-        false => Claim { device: FileDevice::create(path, made, FileOptions::default())?, zeroed: Bytes(0) },
-    })
+impl Held {
+    /// Makes the file with `made` bytes if it is not there.
+    ///
+    /// Errors: shorter than `least`.
+    pub fn open(self, made: Bytes, least: Bytes, zeroed: Bytes) -> Result<Claim> {
+        let Self { path, claim } = self;
+        let options = FileOptions::default();
+        Ok(match claim {
+            Some(claim) => Claim { device: FileDevice::from_file(claim.into_file(), &path, least, options)?, zeroed },
+            None => Claim { device: FileDevice::create(&path, made, options)?, zeroed: Bytes(0) },
+        })
+    }
 }
 
 impl Claim {

@@ -5,7 +5,7 @@
 use std::{fs, os::unix::fs::symlink, path::Path};
 
 use anyhow::{Context, Result};
-use senesce_core::Bytes;
+use senesce_core::{Bytes, Printable};
 use senesce_garden::{DriveState, Finding, Garden, ScrubStep};
 use senesce_volume::{SCAN_BYTES, check_interrupted, install_signal_cleanup, interrupted};
 use serde_json::{Value, json};
@@ -35,11 +35,11 @@ pub fn replace(args: &FsReplaceArgs, quiet: bool) -> Result<()> {
         (None, None) => return Err(usage("no new drive is named", Some("name it: --with FILE|DEVICE"))),
     };
     let bytes = check_missing(&place, args.number, &new)?;
-    claim::check(&new, args.force)?;
+    let held = claim::hold(&new, args.force)?;
     let devices = place.open_without(Some(&new))?;
     let garden = place.garden(&devices)?;
     let is_new = !new.exists();
-    let device = claim::open(&new, bytes, bytes, Bytes(SCAN_BYTES as u64))?.wipe(&mut Stretch::hidden())?;
+    let device = held.open(bytes, bytes, Bytes(SCAN_BYTES as u64))?.wipe(&mut Stretch::hidden())?;
     if let Err(error) = garden.replace_drive(args.number, device) {
         if is_new {
             fs::remove_file(&new).ok(); // nothing of the garden is in it
@@ -48,7 +48,7 @@ pub fn replace(args: &FsReplaceArgs, quiet: bool) -> Result<()> {
     }
     link_into(&place, args.number, &new)?;
     if !quiet {
-        eprintln!("{} is drive {} of {place} now", new.display(), args.number);
+        eprintln!("{} is drive {} of {place} now", Printable::new(&new), args.number);
     }
     fill(&place, &garden, args.json, quiet)
 }

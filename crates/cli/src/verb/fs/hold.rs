@@ -3,13 +3,14 @@
 use std::{fmt, path::Path, sync::Arc, thread, time::Duration};
 
 use anyhow::Result;
+use senesce_core::Printable;
 use senesce_fsapi::FileSystem;
 use senesce_fuse::{KernelPages, MountOptions, Mounted};
 use senesce_garden::Acknowledge;
 use senesce_volume::{Custodian, MountSource, Outcome, Resource, interrupted};
 
 use crate::{
-    args::{FsServedArgs, WriteBackArg},
+    args::{FsServedArgs, MountOptionArg, WriteBackArg},
     clock::SystemClock,
 };
 
@@ -25,10 +26,26 @@ pub(super) struct Served<'a> {
     pub threads: usize,
     pub read_only: bool,
     pub pages: KernelPages,
+    pub allows: Allows,
     pub quiet: bool,
 }
 
+/// What files of a mount may do.
+#[derive(Clone, Copy, Debug)]
+pub struct Allows {
+    /// Setuid bits have an effect.
+    pub suid: bool,
+    /// Device nodes can be opened.
+    pub dev: bool,
+}
+
 impl FsServedArgs {
+    /// What files of the mount may do.
+    pub fn allows(&self) -> Allows {
+        let has = |option| self.options.contains(&option);
+        Allows { suid: has(MountOptionArg::Suid), dev: has(MountOptionArg::Dev) }
+    }
+
     /// When a garden acknowledges what programs do.
     pub fn acknowledge(&self) -> Acknowledge {
         if self.write_back.is_some() { Acknowledge::Done } else { Acknowledge::Durable }
@@ -48,11 +65,13 @@ impl FsServedArgs {
 ///
 /// Errors: it cannot be mounted; the last sync failed.
 pub(super) fn hold(custodian: &Custodian, served: Served<'_>, each: &mut dyn FnMut()) -> Result<()> {
-    let Served { fs, place, point, threads, read_only, pages, quiet } = served;
+    let Served { fs, place, point, threads, read_only, pages, allows, quiet } = served;
     // In the journal before it is there.
     let name = format!("senesce-fs:{}", custodian.token());
     let resource = Resource::Mount { point: point.to_owned(), source: MountSource::Engine { name: name.clone() } };
-    let options = MountOptions { source: name, threads, now: Arc::new(SystemClock::unix_time), read_only, pages };
+    let Allows { suid, dev } = allows;
+    let now = Arc::new(SystemClock::unix_time);
+    let options = MountOptions { source: name, threads, now, read_only, pages, suid, dev };
     let (id, started) = custodian.acquire(resource, |_| Ok(Mounted::start(fs, point, options)))?;
     let mounted = match started {
         Ok(mounted) => mounted,
@@ -62,7 +81,7 @@ pub(super) fn hold(custodian: &Custodian, served: Served<'_>, each: &mut dyn FnM
         }
     };
     if !quiet {
-        eprintln!("{place} is mounted on {}; Ctrl-C or umount ends it", point.display());
+        eprintln!("{place} is mounted on {}; Ctrl-C or umount ends it", Printable::new(point));
     }
     while !mounted.is_over() && interrupted().is_none() {
         thread::sleep(LOOK);
@@ -71,7 +90,7 @@ pub(super) fn hold(custodian: &Custodian, served: Served<'_>, each: &mut dyn FnM
     if let Outcome::DetachedLazily = custodian.release(id)?
         && !quiet
     {
-        eprintln!("somebody still uses {}; it ends with the last of them", point.display());
+        eprintln!("a process still uses {}; the mount ends with the last of them", Printable::new(point));
     }
     // Programs may go on writing for long: what they do is to be durable as soon as before.
     while !mounted.is_over() {

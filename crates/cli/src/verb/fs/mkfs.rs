@@ -39,10 +39,10 @@ pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
         }
         Place::One(path) => {
             install_signal_cleanup().context("cannot handle signals")?;
-            claim::check(path, args.force)?;
+            let held = claim::hold(path, args.force)?;
             let shape = Shape::of_one(args, path)?;
             let zeroed = Bytes(if args.zeroed { 0 } else { u64::MAX });
-            let claim = claim::open(path, Bytes(0), Bytes(0), zeroed)?;
+            let claim = held.open(Bytes(0), Bytes(0), zeroed)?;
             let mut bar = Stretch::for_stderr(quiet, "writing zeros", "bytes", claim.to_zero());
             let pool = Pool::of(args, shape);
             (pool, place::split(claim.wipe(&mut bar)?, pool.drive_bytes()[0])?)
@@ -51,11 +51,12 @@ pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
             install_signal_cleanup().context("cannot handle signals")?;
             let named: Vec<&Path> = drives.iter().chain(&args.flash_drive).chain([log]).map(|path| &**path).collect();
             claim::check_distinct(&named)?;
-            named.iter().try_for_each(|path| claim::check(path, args.force))?;
+            // All are held before anything is written: if one is too small or in use, the others stay as they are.
+            let mut held: Vec<_> = named.iter().map(|path| claim::hold(path, args.force)).collect::<Result<_>>()?;
             let shape = Shape::of_named(args, drives.iter().map(|path| &**path))?;
             let pool = Pool::of_named(args, shape)?;
-            let drives = drives.iter().chain(&args.flash_drive).map(|path| &**path);
-            (pool, claim_named(args, &pool.drive_bytes(), drives, log, quiet)?)
+            let log = held.pop().context("the log is the last of what is named")?;
+            (pool, open_named(args, &pool.drive_bytes(), held, log, quiet)?)
         }
     };
     let (seed, uuid) = identity(args, "identity of an aggregate")?;
@@ -109,17 +110,16 @@ fn parse_uuid(text: &str) -> Result<[u8; 16]> {
 }
 
 /// Opens the drives and the log, or makes them; they hold zeros then.
-fn claim_named<'a>(
+fn open_named(
     args: &FsMkfsArgs,
     sizes: &[Bytes],
-    drives: impl Iterator<Item = &'a Path>,
-    log: &Path,
+    drives: Vec<claim::Held>,
+    log: claim::Held,
     quiet: bool,
 ) -> Result<Devices> {
-    // All are opened before anything is written: what is too small or in use is told in time.
-    let log = claim::open(log, args.log_size.unwrap_or(USUAL_LOG), LEAST_LOG, Bytes(u64::MAX))?;
-    let open = |(path, &bytes): (&Path, &Bytes)| claim::open(path, bytes, bytes, bytes);
-    let drives: Vec<_> = drives.zip(sizes).map(open).collect::<Result<_>>()?;
+    let log = log.open(args.log_size.unwrap_or(USUAL_LOG), LEAST_LOG, Bytes(u64::MAX))?;
+    let open = |(held, &bytes): (claim::Held, &Bytes)| held.open(bytes, bytes, bytes);
+    let drives: Vec<_> = drives.into_iter().zip(sizes).map(open).collect::<Result<_>>()?;
     let zeros = drives.iter().map(claim::Claim::to_zero).sum();
     let mut bar = Stretch::for_stderr(quiet, "writing zeros", "bytes", zeros);
     let log = log.wipe(&mut bar)?;

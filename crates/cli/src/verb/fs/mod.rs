@@ -34,6 +34,7 @@ mod words;
 use anyhow::Result;
 
 pub use chains::{print_chains, report_chains};
+pub use claim::check_new;
 pub use drive::with_engine;
 pub use evergreen::{draw_tree, outline_tree, with_evergreen};
 pub use survey::collect_told;

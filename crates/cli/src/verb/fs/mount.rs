@@ -92,7 +92,16 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
     });
     let beside = Beside { deletes, by_load };
     let (threads, pages) = (args.how.threads, args.how.pages());
-    let served = Served { fs: served, place: &place, point: &point, threads, read_only, pages, quiet };
+    let served = Served {
+        fs: served,
+        place: &place,
+        point: &point,
+        threads,
+        read_only,
+        pages,
+        allows: args.how.allows(),
+        quiet,
+    };
     let close = || garden.close_point().with_context(|| format!("cannot close {place}"));
     thread::scope(|scope| {
         let mut chores = Chores::new(&garden, args.how.point_every, quiet);

@@ -15,6 +15,7 @@ use senesce_core::Bytes;
 use senesce_garden::{Garden, Limits};
 use senesce_objects::ObjectStore;
 
+use super::claim;
 use crate::{args::FsPlaceArgs, exit::usage};
 
 const LOG: &str = "log.img";
@@ -75,7 +76,7 @@ impl Place {
     /// The same, without a drive that is to be a new one.
     pub fn open_without(&self, new: Option<&Path>) -> Result<Devices> {
         let is_other = |path: &Path| new.is_none_or(|new| !is_same(path, new));
-        self.open_as(is_other, |path| Ok(Arc::new(FileDevice::open(path, Bytes(0), FileOptions::default())?)))
+        self.open_as(is_other, |path| Ok(Arc::new(claim::open_existing(path)?)))
     }
 
     /// Opens the devices to look at them: what is written stays in memory. Others may look, too.

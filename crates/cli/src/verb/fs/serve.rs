@@ -22,7 +22,7 @@ use serde_json::json;
 
 use super::{
     evergreen::{self, Opened},
-    hold::LOOK,
+    hold::{Allows, LOOK},
     mount::Chores,
     place::Place,
 };
@@ -132,7 +132,8 @@ fn open(args: &FsServeArgs) -> Result<(Arc<dyn FileSystem>, Engine)> {
 fn start(args: &FsServeArgs, fs: Arc<dyn FileSystem>) -> Result<Mounted> {
     let now = Arc::new(SystemClock::unix_time);
     let (threads, pages) = (args.how.threads, args.how.pages());
-    let options = MountOptions { source: args.source.clone(), threads, now, read_only: false, pages };
+    let Allows { suid, dev } = args.how.allows();
+    let options = MountOptions { source: args.source.clone(), threads, now, read_only: false, pages, suid, dev };
     Ok(Mounted::start(fs, &args.point, options)?)
 }
 

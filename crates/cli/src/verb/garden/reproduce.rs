@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use senesce_core::Printable;
 use senesce_report::render_reproduction;
 use senesce_timed::published::{PUBLISHED, Published, Record};
 use senesce_trials::Scale;
@@ -115,7 +116,11 @@ pub fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<()> {
         false => print!("{}", render(&table)),
     }
     if let Some(dir) = args.out.as_ref().filter(|_| !args.json) {
-        println!("\ntable: {}\npage:  {}", dir.join("table.json").display(), dir.join("report.html").display());
+        println!(
+            "\ntable: {}\npage:  {}",
+            Printable::new(&dir.join("table.json")),
+            Printable::new(&dir.join("report.html"))
+        );
     }
     match failures.is_empty() {
         true => Ok(()),

@@ -28,11 +28,11 @@ pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
     };
     let place = Place::named(given).unwrap_or_else(|| Place(given.clone()));
     install_signal_cleanup().context("cannot handle signals")?;
-    claim::check(place.path(), args.force)?;
+    let held = claim::hold(place.path(), args.force)?;
     let size = size(args, place.path())?;
     let (options, keys) = options(args, if place.path().exists() { size_of(place.path())? } else { size })?;
     let zeroed = zeroed(args, place.path(), &options)?;
-    let claim = claim::open(place.path(), size, Bytes(0), zeroed)?;
+    let claim = held.open(size, Bytes(0), zeroed)?;
     let mut bar = Stretch::for_stderr(quiet, "writing zeros", "bytes", claim.to_zero());
     let device = claim.wipe(&mut bar)?;
     let geometry = Geometry::plan(device.size().0, options.unit_bytes, options.log_bytes)?;

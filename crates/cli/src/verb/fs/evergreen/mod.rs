@@ -30,6 +30,7 @@ pub(super) use repair::repair;
 pub(super) use survey::collect_told;
 pub use tree::{draw_tree, outline_tree};
 
+use super::claim;
 use crate::{args::FsPlaceArgs, clock::SystemClock, exit::usage};
 
 /// The file or device that an evergreen lies on.
@@ -80,7 +81,7 @@ impl Place {
 
     /// Opens the device to use it. Nobody else may have it open.
     pub fn open(&self) -> Result<Arc<dyn BlockDevice>> {
-        Ok(Arc::new(FileDevice::open(&self.0, Bytes(0), FileOptions::default())?))
+        Ok(Arc::new(claim::open_existing(&self.0)?))
     }
 
     /// Opens the device to look at it: what is written stays in memory. Others may look, too.

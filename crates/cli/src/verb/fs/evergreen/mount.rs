@@ -65,7 +65,8 @@ fn serve(custodian: &Custodian, place: &Place, args: &FsMountArgs, quiet: bool) 
             scope.spawn(|| work(&store));
             Attended(&store)
         });
-        hold(custodian, Served { fs, place, point: &point, threads, read_only, pages, quiet }, &mut || {
+        let allows = args.how.allows();
+        hold(custodian, Served { fs, place, point: &point, threads, read_only, pages, allows, quiet }, &mut || {
             if !read_only {
                 chores.do_some(&store);
             }

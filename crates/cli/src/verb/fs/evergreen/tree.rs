@@ -4,6 +4,7 @@ use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
 use senesce_evergreen::{Figures, Flushes, Holds, Outline, OutlinedNode, outline};
+use senesce_experiment::read_description;
 use senesce_report::{TreeOptions, render_tree, render_tree_svg};
 use serde_json::{Value, json};
 
@@ -90,7 +91,7 @@ pub(super) fn write_figures(figures: &Figures, path: &Path) -> Result<()> {
 
 /// The flushes of such a file.
 fn read_flushes(path: &Path) -> Result<Value> {
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = read_description(path).with_context(|| format!("cannot read {}", path.display()))?;
     let figures: Value = serde_json::from_str(&text).with_context(|| format!("{} is no JSON", path.display()))?;
     match figures["format"] == FIGURES {
         true => Ok(figures["flushes"].clone()),

@@ -1,0 +1,253 @@
+//! The figures that two runs have in common.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    str::FromStr,
+};
+
+use anyhow::Result;
+use senesce_core::{Seed, statistics::compute_comparison};
+use senesce_store::{CellKey, Results, Role};
+use serde::Serialize;
+
+use super::Row;
+use crate::{args::CompareArgs, exit::usage, verb::bench::Pattern};
+
+/// Where the values of a figure come from, and so how they are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Kind {
+    /// Counted in the layout of a volume or in a trace: exact.
+    Counted,
+    /// Computed by a model from what was counted: exact.
+    Modelled,
+    /// Wall time: has noise.
+    Measured,
+}
+
+impl Kind {
+    /// What stands in the place of an interval.
+    pub(super) fn tell(self) -> &'static str {
+        match self {
+            Self::Counted => "counted",
+            Self::Modelled => "model",
+            Self::Measured => "measured",
+        }
+    }
+}
+
+/// A regular expression for names of figures, without regard to case.
+#[derive(Clone, Debug)]
+pub struct FigurePattern(Pattern);
+
+impl FromStr for FigurePattern {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut is_escaped = false;
+        let lower = text.chars().map(|letter| {
+            let kept = is_escaped;
+            is_escaped = letter == '\\' && !kept;
+            // `\D` is not `\d`.
+            if kept { letter } else { letter.to_ascii_lowercase() }
+        });
+        Pattern::parse_any(&lower.collect::<String>()).map(Self)
+    }
+}
+
+impl FigurePattern {
+    fn is_match(&self, figure: &str) -> bool {
+        self.0.is_match(&figure.to_lowercase())
+    }
+}
+
+/// Arm, role, checkpoint, figure.
+type FigureKey = (String, Role, u64, String);
+
+/// All values of one figure of one cell.
+struct Values {
+    kind: Kind,
+    more_is_better: bool,
+    values: Vec<f64>,
+}
+
+/// The figures of the cells that both runs have; of the last common checkpoint, or of all.
+///
+/// Errors: nothing is in both; nothing of it was selected.
+pub(super) fn compare_runs(a: &Results, b: &Results, args: &CompareArgs) -> Result<Vec<Row>> {
+    let (mut of_a, mut of_b) = (collect_figures(a), collect_figures(b));
+    of_a.retain(|key, _| of_b.contains_key(key));
+    if of_a.is_empty() {
+        let hint = "arms are compared that have the same name in both, at checkpoints that both have";
+        return Err(usage("the two runs have no figure in common", Some(hint)));
+    }
+    let mut last: BTreeMap<(String, Role), u64> = BTreeMap::new();
+    for (arm, role, pulls, _) in of_a.keys() {
+        let last = last.entry((arm.clone(), *role)).or_default();
+        *last = (*last).max(*pulls);
+    }
+    let is_selected = |(arm, role, pulls, figure): &FigureKey| {
+        (args.all || last.get(&(arm.clone(), *role)) == Some(pulls))
+            && (args.arm.is_empty() || args.arm.contains(arm))
+            && (args.role.is_empty() || args.role.contains(role))
+            && (args.figure.is_empty() || args.figure.iter().any(|pattern| pattern.is_match(figure)))
+    };
+    let mut rows = Vec::new();
+    for (key, found_a) in of_a.iter().filter(|(key, _)| is_selected(key)) {
+        let Some(found_b) = of_b.remove(key) else { continue };
+        let (arm, role, pulls, figure) = key;
+        rows.push(Row {
+            of: vec![arm.clone(), role.name().to_owned(), pulls.to_string()],
+            figure: figure.clone(),
+            kind: found_a.kind,
+            more_is_better: found_a.more_is_better,
+            comparison: compute_comparison(&found_a.values, &found_b.values, Seed(1)),
+            figures_a: found_a.values.clone(),
+            figures_b: found_b.values,
+            outcome: None,
+            judgement: None,
+        });
+    }
+    match rows.is_empty() {
+        true => Err(nothing_selected(of_a.keys())),
+        false => Ok(rows),
+    }
+}
+
+/// No figure has the selected arm, role and name. The hint lists those that exist.
+fn nothing_selected<'a>(keys: impl Iterator<Item = &'a FigureKey> + Clone) -> anyhow::Error {
+    let list = |words: BTreeSet<&str>| words.into_iter().collect::<Vec<_>>().join(", ");
+    let hint = format!(
+        "arms: {}; roles: {}; figures: {}",
+        list(keys.clone().map(|key| key.0.as_str()).collect()),
+        list(keys.clone().map(|key| key.1.name()).collect()),
+        list(keys.map(|key| key.3.as_str()).collect()),
+    );
+    usage("no common figure matches --arm, --role and --figure", Some(&hint))
+}
+
+/// Every figure of the valid cells.
+fn collect_figures(results: &Results) -> BTreeMap<FigureKey, Values> {
+    let valid: BTreeSet<&CellKey> = results.cells.iter().filter(|cell| cell.valid).map(|cell| &cell.key).collect();
+    let mut found: BTreeMap<FigureKey, Values> = BTreeMap::new();
+    let mut add = |key: &CellKey, figure: &str, kind: Kind, value: f64| {
+        if !value.is_finite() || !valid.contains(key) {
+            return;
+        }
+        let more_is_better = figure == LAYOUT_SCORE;
+        let key = (key.arm.clone(), key.role, key.pulls, figure.to_owned());
+        let none = || Values { kind, more_is_better, values: Vec::new() };
+        found.entry(key).or_insert_with(none).values.push(value);
+    };
+    // On a disk in virtual time wall time is that of memory, and the disk's own time is the cost.
+    let is_virtual = |key: &CellKey| results.modelled.iter().any(|row| row.key == *key && row.method == "virtual-time");
+    for row in results.counted_grep().filter(|row| !is_virtual(&row.key)) {
+        add(&row.key, "grep s/GiB", Kind::Measured, row.seconds_per_gib);
+    }
+    for row in &results.modelled {
+        let device = format!("{} ({})", row.device, row.method);
+        add(&row.key, &format!("{device} s/GiB"), Kind::Modelled, row.seconds_per_gib);
+        add(&row.key, &format!("{device} requests"), Kind::Modelled, row.requests as f64);
+    }
+    for row in &results.layout {
+        add(&row.key, LAYOUT_SCORE, Kind::Counted, row.layout_score);
+        add(&row.key, "extents per file", Kind::Counted, row.extents_per_file);
+    }
+    let mut free: BTreeMap<&CellKey, u64> = BTreeMap::new();
+    for row in &results.free_space {
+        *free.entry(&row.key).or_default() += row.extents;
+    }
+    for (key, extents) in free {
+        add(key, FREE_EXTENTS, Kind::Counted, extents as f64);
+    }
+    // A trace that lost events has other requests than the test had.
+    for row in results.trace.iter().filter(|row| row.access == "read" && row.lost_events == 0) {
+        add(&row.key, "traced read requests", Kind::Counted, row.requests as f64);
+    }
+    found
+}
+
+/// Counted, but another run of the same plan has up to a tenth more or less: writeback decides where small extents are.
+pub(super) const FREE_EXTENTS: &str = "free extents";
+/// More of it is better, unlike all other figures.
+const LAYOUT_SCORE: &str = "layout score";
+
+#[cfg(test)]
+mod tests {
+    use senesce_store::{CellRow, GrepRow, LoadRow, Role};
+
+    use super::*;
+
+    #[test]
+    fn patterns_match_part_of_a_name_in_any_case() {
+        let is_match = |pattern: &str, figure: &str| pattern.parse::<FigurePattern>().unwrap().is_match(figure);
+        assert!(is_match("hdd", "model: HDD 7.2K (extents) s/GiB"));
+        assert!(is_match("^(grep|layout)", "layout score") && is_match("GREP", "grep s/GiB"));
+        assert!(is_match(r"\D\.\d", "x.2") && !is_match(r"\D\.\d", "7.2"));
+        assert!(!is_match("^score", "layout score"));
+        assert!("(".parse::<FigurePattern>().is_err());
+    }
+
+    #[test]
+    fn disturbed_repetitions_are_left_out() {
+        let key = CellKey { arm: "a".into(), file_system: "ext4".into(), role: Role::Full, pulls: 3 };
+        let cell = CellRow {
+            key: key.clone(),
+            valid: true,
+            reason: String::new(),
+            tree_hash: String::new(),
+            work_tree_hash: String::new(),
+            files: 1,
+            directories: 1,
+            content_bytes: 1,
+            capacity_bytes: 2,
+            used_bytes: 1,
+        };
+        let grep = |repetition, seconds_per_gib| GrepRow {
+            key: key.clone(),
+            repetition,
+            scanner: "senesce".into(),
+            order: "readdir".into(),
+            cache: "warm".into(),
+            wall_seconds: 1.0,
+            allocated_bytes: 1,
+            seconds_per_gib,
+            read_bytes: 1,
+            files: 1,
+            user_seconds: 0.0,
+            system_seconds: 0.0,
+            device_read_bytes: None,
+            device_read_requests: None,
+            cpu_bound: false,
+            fuse_floor_seconds: f64::NAN,
+        };
+        let load = |repetition, disturbance: &str| LoadRow {
+            key: key.clone(),
+            repetition,
+            disturbance: disturbance.into(),
+            load_average: 1.0,
+            cpu_pressure_seconds: 0.0,
+            io_pressure_seconds: 0.0,
+            memory_pressure_seconds: 0.0,
+            steal_seconds: 0.0,
+            own_user_seconds: 0.0,
+            other_user_seconds: 0.0,
+            kernel_seconds: 0.0,
+            processors: 2,
+        };
+        let results = |first: &str, second: &str| Results {
+            cells: vec![cell.clone()],
+            grep: vec![grep(0, 2.0), grep(1, 99.0)],
+            load: vec![load(0, first), load(1, second)],
+            ..Results::default()
+        };
+        let values = |results: &Results| {
+            let found = collect_figures(results);
+            found.into_iter().find(|(key, _)| key.3 == "grep s/GiB").map(|(_, figure)| figure.values)
+        };
+        let why = "the hypervisor took 9% of a processor";
+        assert_eq!(values(&results("", why)), Some(vec![2.0]));
+        // A cell of disturbed repetitions alone has no better ones.
+        assert_eq!(values(&results(why, why)), Some(vec![2.0, 99.0]));
+    }
+}

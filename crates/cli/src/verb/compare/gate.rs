@@ -1,0 +1,289 @@
+//! The gate of `--fail-if`: which figures it judges, and what it says.
+//!
+//! By default it judges the figures that have no noise, of the volumes that the plan aged (full, empty). An unaged copy is
+//! the baseline of a run, not its subject: it shows what mkfs and a plain copy do. It is in the table, and is judged if
+//! `--role unaged` selects it. Wall times are judged if `--measured` or `--figure` selects them, free extents if `--figure`
+//! does: their number differs by a tenth between two runs of one plan.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use senesce_core::{
+    Seed,
+    statistics::{FAIL_BELOW, Limit, Outcome, compute_least_repetitions, judge_counted, judge_measured},
+};
+use serde::Serialize;
+
+use super::{
+    Row,
+    figures::{FREE_EXTENTS, Kind},
+};
+use crate::{
+    args::{CompareArgs, FailIf},
+    exit::usage,
+};
+
+/// Figures that a message names; the table has all.
+const NAMED: usize = 5;
+
+/// What the gate says.
+#[derive(Serialize)]
+pub(super) struct Gate {
+    /// The limit, percent.
+    limit_percent: f64,
+    /// The worst outcome of any figure.
+    pub(super) outcome: Outcome,
+    /// How many figures it judged.
+    figures: usize,
+    /// How many of them failed.
+    failed: usize,
+    /// How many of them are undecided.
+    undecided: usize,
+    /// The outcome in a sentence, with the smallest effect that the gate could have seen.
+    pub(super) text: String,
+}
+
+/// Judges the rows that belong to the gate, and writes the outcome into each.
+///
+/// Errors: no row belongs to it. A gate without figures must not pass.
+pub(super) fn judge(rows: &mut [Row], args: &CompareArgs, limit: FailIf) -> Result<Gate> {
+    let is_wanted = |row: &Row| {
+        let is_tree = row.of.is_empty();
+        let is_subject = is_tree || !args.role.is_empty() || row.of.get(1).is_none_or(|role| role != "unaged");
+        let is_kind = is_tree || row.kind != Kind::Measured || args.measured || !args.figure.is_empty();
+        let is_steady = row.figure != FREE_EXTENTS || !args.figure.is_empty();
+        is_subject && is_kind && is_steady
+    };
+    let mut gated: Vec<&mut Row> = rows.iter_mut().filter(|row| is_wanted(row)).collect();
+    if gated.is_empty() {
+        let hint = "add --measured for wall times, or --role unaged for fresh copies; `[measure]` of a plan has models";
+        return Err(usage("--fail-if has no figure to judge: wall times and fresh copies are not in it", Some(hint)));
+    }
+    let factor = 1.0 + limit.percent / 100.0;
+    for row in gated.iter_mut().filter(|row| row.kind != Kind::Measured) {
+        let limit = Limit { factor, is_more_better: row.more_is_better };
+        row.outcome = Some(judge_counted(&row.figures_a, &row.figures_b, limit));
+    }
+    let measured: Vec<_> = gated
+        .iter()
+        .filter(|row| row.kind == Kind::Measured)
+        .map(|row| {
+            let limit = Limit { factor, is_more_better: row.more_is_better };
+            (row.figures_a.as_slice(), row.figures_b.as_slice(), limit)
+        })
+        .collect();
+    let judgements = judge_measured(&measured, Seed(1));
+    for (row, judgement) in gated.iter_mut().filter(|row| row.kind == Kind::Measured).zip(judgements) {
+        row.outcome = Some(judgement.outcome);
+        row.judgement = Some(judgement);
+    }
+    let gated: Vec<&Row> = gated.iter().map(|row| &**row).collect();
+    Ok(describe(&gated, limit))
+}
+
+fn describe(gated: &[&Row], limit: FailIf) -> Gate {
+    let with = |outcome: Outcome| gated.iter().filter(|row| row.outcome == Some(outcome)).copied().collect::<Vec<_>>();
+    let (failed, undecided) = (with(Outcome::Fail), with(Outcome::Undecided));
+    let outcome = match (failed.is_empty(), undecided.is_empty()) {
+        (false, _) => Outcome::Fail,
+        (true, false) => Outcome::Undecided,
+        (true, true) => Outcome::Pass,
+    };
+    let text = match outcome {
+        Outcome::Pass => {
+            let bound = if limit.percent > 0.0 { "more" } else { "less" };
+            let percent = limit.percent.abs();
+            format!(
+                "gate passed: {} of B cost at most {percent}% {bound} than those of A ({}). {}",
+                count(gated.len()),
+                tell_subjects(gated),
+                tell_sight(gated, limit)
+            )
+        }
+        Outcome::Undecided => format!(
+            "gate undecided: {} of {} may differ by more than {limit}, or not: {}. {}",
+            undecided.len(),
+            count(gated.len()),
+            tell_rows(&undecided),
+            tell_sight(gated, limit)
+        ),
+        Outcome::Fail => {
+            let also = match undecided.len() {
+                0 => String::new(),
+                number => format!("; {number} more are undecided"),
+            };
+            format!(
+                "gate failed: {} of {} differ by more than {limit}: {}{also}",
+                failed.len(),
+                count(gated.len()),
+                tell_rows(&failed)
+            )
+        }
+    };
+    Gate {
+        limit_percent: limit.percent,
+        outcome,
+        figures: gated.len(),
+        failed: failed.len(),
+        undecided: undecided.len(),
+        text,
+    }
+}
+
+fn count(figures: usize) -> String {
+    format!("{figures} figure{}", if figures == 1 { "" } else { "s" })
+}
+
+/// The volumes and the figures, each once.
+fn tell_subjects(gated: &[&Row]) -> String {
+    let volumes: BTreeSet<String> =
+        gated.iter().map(|row| row.of.iter().take(2).cloned().collect::<Vec<_>>().join(" ")).collect();
+    let figures: BTreeSet<&str> = gated.iter().map(|row| row.figure.as_str()).collect();
+    let volumes: Vec<String> = volumes.into_iter().filter(|volume| !volume.is_empty()).collect();
+    let figures = figures.into_iter().collect::<Vec<_>>().join(", ");
+    if volumes.is_empty() { figures } else { format!("{}: {figures}", volumes.join(", ")) }
+}
+
+/// Each row with its ratio; of measured ones with interval and repetitions.
+fn tell_rows(rows: &[&Row]) -> String {
+    let tell = |row: &&Row| {
+        let ratio = row.comparison.as_ref().map_or("(A is 0)".to_owned(), |compared| match row.kind {
+            Kind::Measured => format!(
+                "{:.3} ({:.3}..{:.3}, n={})",
+                compared.ratio,
+                compared.ratio_low,
+                compared.ratio_high,
+                row.repetitions()
+            ),
+            _ => format!("{:.3}", compared.ratio),
+        });
+        format!("{} {ratio}", row.name())
+    };
+    let mut told: Vec<String> = rows.iter().take(NAMED).map(tell).collect();
+    if rows.len() > NAMED {
+        told.push(format!("and {} more", rows.len() - NAMED));
+    }
+    told.join(", ")
+}
+
+/// The smallest effect that the gate could have seen.
+fn tell_sight(gated: &[&Row], limit: FailIf) -> String {
+    let measured: Vec<&&Row> = gated.iter().filter(|row| row.kind == Kind::Measured).collect();
+    let mut parts = Vec::new();
+    if measured.len() < gated.len() {
+        parts.push(format!("Counted and modelled figures show every change beyond {limit}."));
+    }
+    if !measured.is_empty() {
+        let smallest: Option<Vec<f64>> =
+            measured.iter().map(|row| row.judgement.and_then(|judgement| judgement.smallest_ratio)).collect();
+        let least = compute_least_repetitions(measured.len());
+        parts.push(match smallest {
+            Some(ratios) => {
+                let worst = ratios.into_iter().fold(1.0, f64::max);
+                let worst = if limit.percent > 0.0 { worst - 1.0 } else { 1.0 / worst - 1.0 };
+                let sure = FAIL_BELOW * 100.0;
+                format!(
+                    "With this noise measured figures show a change of {:+.0}% or more (at {sure}%).",
+                    worst * 100.0
+                )
+            }
+            None => format!(
+                "{} measured at once need at least {least} repetitions on each side to show any change.",
+                count(measured.len())
+            ),
+        });
+    }
+    parts.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use senesce_core::statistics::compute_comparison;
+
+    use super::*;
+    use crate::args::{Cli, Verb};
+
+    fn row(role: &str, figure: &str, kind: Kind, a: &[f64], b: &[f64]) -> Row {
+        Row {
+            of: vec!["ext4".to_owned(), role.to_owned(), "40".to_owned()],
+            figure: figure.to_owned(),
+            kind,
+            more_is_better: false,
+            figures_a: a.to_vec(),
+            figures_b: b.to_vec(),
+            comparison: compute_comparison(a, b, Seed(1)),
+            outcome: None,
+            judgement: None,
+        }
+    }
+
+    fn gate(rows: &mut [Row], words: &[&str]) -> Result<Gate> {
+        let line = [&["senesce", "compare", "a", "b", "--fail-if", "+5%"], words].concat();
+        let Verb::Compare(args) = Cli::try_parse_from(line)?.verb else { unreachable!() };
+        let limit = args.fail_if.unwrap();
+        judge(rows, &args, limit)
+    }
+
+    /// Two runs that differ by the noise of a loaded machine: figures with the ratios and intervals that were once printed
+    /// as failures, and the model's own ratios.
+    fn noisy() -> Vec<Row> {
+        vec![
+            row("empty", "grep s/GiB", Kind::Measured, &[8.0, 8.4, 12.0], &[7.404, 10.374, 11.8]),
+            row("unaged", "grep s/GiB", Kind::Measured, &[5.0, 5.2, 6.0], &[5.892, 8.388, 10.43]),
+            row("empty", "model s/GiB", Kind::Modelled, &[10.0], &[9.8]),
+            row("unaged", "model s/GiB", Kind::Modelled, &[10.0], &[10.29]),
+        ]
+    }
+
+    #[test]
+    fn noise_of_three_runs_is_undecided_and_not_in_the_default_gate() {
+        let found = gate(&mut noisy(), &[]).unwrap();
+        assert_eq!((found.outcome, found.figures), (Outcome::Pass, 1));
+        assert!(found.text.contains("1 figure of B cost at most 5% more") && found.text.contains("ext4 empty: model"));
+        for words in [vec!["--measured"], vec!["--figure", "grep"], vec!["--figure", "grep", "--role", "unaged"]] {
+            let found = gate(&mut noisy(), &words).unwrap();
+            assert_eq!((found.outcome, found.failed), (Outcome::Undecided, 0), "{words:?} {}", found.text);
+            assert!(found.text.contains("repetitions on each side"), "{}", found.text);
+        }
+        assert_eq!(gate(&mut noisy(), &["--role", "unaged,empty"]).unwrap().figures, 2);
+    }
+
+    #[test]
+    fn a_change_of_a_counted_figure_fails_with_one_value() {
+        for percent in 6..106 {
+            let b = 1000.0 * (1.0 + f64::from(percent) / 100.0);
+            let found = gate(&mut [row("full", "requests", Kind::Counted, &[1000.0], &[b])], &[]).unwrap();
+            assert_eq!(found.outcome, Outcome::Fail);
+            assert!(found.text.contains("ext4 full 40 requests"), "{}", found.text);
+        }
+    }
+
+    #[test]
+    fn free_extents_are_judged_if_they_are_named() {
+        let rows = || {
+            [
+                row("empty", "free extents", Kind::Counted, &[59.0], &[65.0]),
+                row("empty", "requests", Kind::Counted, &[100.0], &[100.0]),
+            ]
+        };
+        assert_eq!(gate(&mut rows(), &[]).unwrap().outcome, Outcome::Pass);
+        assert_eq!(gate(&mut rows(), &["--figure", "free"]).unwrap().outcome, Outcome::Fail);
+    }
+
+    #[test]
+    fn a_gate_without_figures_is_refused() {
+        let measured = || row("empty", "grep s/GiB", Kind::Measured, &[1.0], &[1.0]);
+        assert!(gate(&mut [measured()], &[]).is_err());
+        assert!(gate(&mut [row("unaged", "requests", Kind::Counted, &[1.0], &[1.0])], &[]).is_err());
+        assert_eq!(gate(&mut [measured()], &["--measured"]).unwrap().outcome, Outcome::Undecided);
+    }
+
+    #[test]
+    fn a_passing_gate_says_what_it_could_have_seen() {
+        let calm = [1.0, 1.002, 1.004, 1.006, 1.008, 1.01];
+        let found = gate(&mut [row("empty", "grep s/GiB", Kind::Measured, &calm, &calm)], &["--measured"]).unwrap();
+        assert_eq!(found.outcome, Outcome::Pass);
+        assert!(found.text.contains("show a change of +6% or more"), "{}", found.text);
+    }
+}

@@ -1,0 +1,190 @@
+//! `senesce compare`: two runs, or two trees, against each other.
+
+mod figures;
+mod gate;
+mod trees;
+mod unlike;
+
+use std::path::Path;
+
+use anyhow::Result;
+use senesce_core::statistics::{Comparison, Judgement, Outcome};
+use serde::Serialize;
+
+pub use figures::FigurePattern;
+
+use self::{
+    figures::{Kind, compare_runs},
+    gate::{Gate, judge},
+    trees::compare_trees,
+    unlike::{Unlike, compute_unlike},
+};
+use super::show::read_results;
+use crate::{
+    args::CompareArgs,
+    exit::{different, undecided, usage},
+    table::{render_table, tell_p},
+};
+
+/// The schema of a comparison as JSON.
+const COMPARE_SCHEMA: &str = "senesce-compare/2";
+
+/// One figure of both sides.
+#[derive(Serialize)]
+struct Row {
+    /// Arm, volume, checkpoint; empty for trees.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    of: Vec<String>,
+    /// The figure with its unit.
+    figure: String,
+    /// Where its values come from.
+    kind: Kind,
+    /// Whether more is better.
+    more_is_better: bool,
+    /// The values of A.
+    figures_a: Vec<f64>,
+    /// The values of B.
+    figures_b: Vec<f64>,
+    /// None if the median of A is 0.
+    #[serde(flatten)]
+    comparison: Option<Comparison>,
+    /// What the gate says of it; none if it is not in the gate.
+    outcome: Option<Outcome>,
+    /// Of measured figures in the gate: how sure it is, and what it could have seen.
+    judgement: Option<Judgement>,
+}
+
+impl Row {
+    /// The smaller number of values of both sides.
+    fn repetitions(&self) -> usize {
+        self.figures_a.len().min(self.figures_b.len())
+    }
+
+    /// Arm, volume, checkpoint and figure as words.
+    fn name(&self) -> String {
+        format!("{} {}", self.of.join(" "), self.figure).trim_start().to_owned()
+    }
+}
+
+/// Compares and prints. With `--fail-if` the gate's outcome is the exit code.
+pub fn compare(args: CompareArgs) -> Result<()> {
+    let is_run = |path: &Path| path.join("results").is_dir() || path.join("run.json").exists();
+    for path in [&args.a, &args.b] {
+        std::fs::metadata(path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => usage(format!("{} does not exist", path.display()), None),
+            _ => usage(format!("cannot read {}: {error}", path.display()), None),
+        })?;
+    }
+    let mut unlike = Vec::new();
+    let mut rows = match (is_run(&args.a), is_run(&args.b)) {
+        (true, true) => {
+            let (a, b) = (read_results(&args.a)?, read_results(&args.b)?);
+            unlike = compute_unlike(&a, &b);
+            compare_runs(&a, &b, &args)?
+        }
+        (false, false) => compare_trees(&args)?,
+        (is_a, _) => {
+            let (run, tree) = if is_a { (&args.a, &args.b) } else { (&args.b, &args.a) };
+            let message = format!("{} is a run and {} is not", run.display(), tree.display());
+            return Err(usage(message, Some("give two directories of runs, or two directories to read")));
+        }
+    };
+    let gate = args.fail_if.map(|limit| judge(&mut rows, &args, limit)).transpose()?;
+    match args.json {
+        true => {
+            let document =
+                serde_json::json!({ "schema": COMPARE_SCHEMA, "gate": gate, "rows": rows, "unlike": unlike });
+            println!("{document}");
+        }
+        false => {
+            print!("{}{}", table(&rows), notes(&rows, &unlike, args.cold));
+            if let Some(gate) = gate.as_ref().filter(|gate| gate.outcome == Outcome::Pass) {
+                println!("{}", gate.text);
+            }
+        }
+    }
+    end(gate, &args)
+}
+
+/// The gate's outcome as the end of the program.
+fn end(gate: Option<Gate>, args: &CompareArgs) -> Result<()> {
+    let Some(gate) = gate else { return Ok(()) };
+    match (gate.outcome, args.on_undecided) {
+        (Outcome::Pass, _) => Ok(()),
+        (Outcome::Fail, _) | (Outcome::Undecided, Outcome::Fail) => Err(different(gate.text)),
+        (Outcome::Undecided, Outcome::Undecided) => Err(undecided(gate.text)),
+        (Outcome::Undecided, Outcome::Pass) => {
+            eprintln!("senesce: {}", gate.text);
+            Ok(())
+        }
+    }
+}
+
+/// What a reader of the table must know: how figures came about, and what differs besides them.
+fn notes(rows: &[Row], unlike: &[Unlike], is_cold: bool) -> String {
+    let mut text = String::from("\n");
+    let measured = || rows.iter().filter(|row| row.kind == Kind::Measured);
+    if measured().filter_map(|row| row.comparison.as_ref()).any(|comparison| !comparison.is_enough()) {
+        text.push_str(
+            "p is given from four figures on each side; with fewer, a difference cannot be told from chance.\n",
+        );
+    }
+    if rows.iter().all(|row| row.of.is_empty()) {
+        text.push_str(match is_cold {
+            true => "The machine's caches were dropped before every grep test.\n",
+            false => "The caches were as they were: what memory still held cost no reading (--cold drops them).\n",
+        });
+    }
+    for unlike in unlike {
+        text.push_str(&format!("unlike: {unlike}\n"));
+    }
+    text
+}
+
+fn table(rows: &[Row]) -> String {
+    let heading = ["", "figure", "A", "B", "B/A", "95% interval", "p", "gate", "outliers"];
+    let mut lines = vec![heading.map(str::to_owned).to_vec()];
+    lines.extend(rows.iter().map(line));
+    render_table(&lines)
+}
+
+fn line(row: &Row) -> Vec<String> {
+    let is_measured = row.kind == Kind::Measured;
+    let side = |figures: &[f64]| {
+        let median = senesce_core::statistics::compute_median(figures).unwrap_or(f64::NAN);
+        match is_measured || figures.len() > 1 {
+            true => format!("{median:.3} (n={})", figures.len()),
+            false => format!("{median:.3}"),
+        }
+    };
+    let mut cells = vec![row.of.join(" "), row.figure.clone(), side(&row.figures_a), side(&row.figures_b)];
+    let Some(compared) = &row.comparison else {
+        let same = row.figures_a.iter().chain(&row.figures_b).all(|figure| *figure == 0.0);
+        let ratio = if same { "1.000" } else { "A is 0" };
+        cells.extend([ratio.to_owned(), row.kind.tell().to_owned(), "–".to_owned()]);
+        cells.push(tell_outcome(row));
+        return cells;
+    };
+    cells.push(format!("{:.3}", compared.ratio));
+    cells.push(match (is_measured, row.repetitions()) {
+        (false, _) => row.kind.tell().to_owned(),
+        (true, 1) => "unknown".to_owned(),
+        (true, _) => format!("{:.3}..{:.3}", compared.ratio_low, compared.ratio_high),
+    });
+    cells.push(if is_measured { tell_p(compared) } else { "–".to_owned() });
+    cells.push(tell_outcome(row));
+    let outliers = compared.outliers_a.iter().map(|figure| format!("A {figure:.3}"));
+    let outliers = outliers.chain(compared.outliers_b.iter().map(|figure| format!("B {figure:.3}")));
+    cells.push(outliers.filter(|_| is_measured).collect::<Vec<_>>().join(", "));
+    cells
+}
+
+fn tell_outcome(row: &Row) -> String {
+    match row.outcome {
+        None => "",
+        Some(Outcome::Pass) => "pass",
+        Some(Outcome::Undecided) => "undecided",
+        Some(Outcome::Fail) => "FAIL",
+    }
+    .to_owned()
+}

@@ -1,0 +1,263 @@
+//! Circumstances in which two runs differ: they may explain a difference by themselves.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use senesce_core::statistics::compute_median;
+use senesce_store::{CircumstanceRow, LoadRow, Results};
+use serde::Serialize;
+
+/// Groups in the order in which they are printed.
+const GROUPS: [&str; 7] = ["kernel", "file system", "device", "machine", "load", "senesce", "plan"];
+
+/// A circumstance that two runs do not share.
+#[derive(Serialize)]
+pub(super) struct Unlike {
+    /// What it is a circumstance of.
+    group: &'static str,
+    /// Its key.
+    key: String,
+    /// Arms and volumes in which it differs so; empty if it does in all that record it.
+    of: Vec<String>,
+    /// The value in A; none if A does not record it.
+    a: Option<String>,
+    /// The value in B.
+    b: Option<String>,
+}
+
+impl fmt::Display for Unlike {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tell = |value: &Option<String>| value.clone().unwrap_or_else(|| "not recorded".to_owned());
+        write!(f, "{}: {} is {} in A, {} in B", self.group, self.key, tell(&self.a), tell(&self.b))?;
+        match self.of.is_empty() {
+            true => Ok(()),
+            false => write!(f, " ({})", self.of.join(", ")),
+        }
+    }
+}
+
+/// All circumstances that differ, by groups. Names, places and times of runs are left out: they always differ.
+pub(super) fn compute_unlike(a: &Results, b: &Results) -> Vec<Unlike> {
+    let mut all = compare_circumstances(&a.circumstances, &b.circumstances);
+    all.extend(compare_load(&a.load, &b.load));
+    all.sort_by_key(|unlike| GROUPS.iter().position(|group| *group == unlike.group));
+    all
+}
+
+/// The load of the machine during the grep tests, where it was twice as high in one run, and by one task at least.
+fn compare_load(a: &[LoadRow], b: &[LoadRow]) -> Vec<Unlike> {
+    let averages = |rows: &[LoadRow]| -> Vec<f64> {
+        rows.iter().map(|row| row.load_average).filter(|average| average.is_finite()).collect()
+    };
+    let disturbed = |rows: &[LoadRow]| rows.iter().filter(|row| !row.disturbance.is_empty()).count();
+    let tell = |rows: &[LoadRow], median: f64| {
+        let (count, all) = (disturbed(rows), rows.len());
+        Some(format!("{median:.2} (median; {count} of {all} grep tests disturbed)"))
+    };
+    let (Some(of_a), Some(of_b)) = (compute_median(&averages(a)), compute_median(&averages(b))) else {
+        return Vec::new();
+    };
+    let is_unlike = (of_a - of_b).abs() >= 1.0 && of_a.max(of_b) >= 2.0 * of_a.min(of_b);
+    let unlike =
+        || Unlike { group: "load", key: "load average".to_owned(), of: Vec::new(), a: tell(a, of_a), b: tell(b, of_b) };
+    Vec::from_iter(is_unlike.then(unlike))
+}
+
+fn compare_circumstances(a: &[CircumstanceRow], b: &[CircumstanceRow]) -> Vec<Unlike> {
+    let (a, b) = (collect(a), collect(b));
+    let shared_volumes = |all: &BTreeMap<(String, String), String>| -> BTreeSet<String> {
+        all.keys().map(|(_, volume)| volume.clone()).collect()
+    };
+    let both: BTreeSet<String> = shared_volumes(&a).intersection(&shared_volumes(&b)).cloned().collect();
+    let mut found: BTreeMap<(String, Option<String>, Option<String>), Vec<String>> = BTreeMap::new();
+    let mut recorded: BTreeMap<String, usize> = BTreeMap::new();
+    let keys: BTreeSet<&(String, String)> = a.keys().chain(b.keys()).collect();
+    for at in keys.into_iter().filter(|(_, volume)| both.contains(volume)) {
+        let (key, volume) = at;
+        *recorded.entry(key.clone()).or_default() += 1;
+        let (of_a, of_b) = (a.get(at).cloned(), b.get(at).cloned());
+        if of_a != of_b {
+            found.entry((key.clone(), of_a, of_b)).or_default().push(volume.clone());
+        }
+    }
+    let all = found.into_iter().map(|((key, a, b), volumes)| {
+        let is_everywhere = recorded.get(&key) == Some(&volumes.len());
+        Unlike { group: group_of(&key), of: if is_everywhere { Vec::new() } else { volumes }, key, a, b }
+    });
+    let mut all: Vec<Unlike> = all.collect();
+    all.sort_by_key(|unlike| GROUPS.iter().position(|group| *group == unlike.group));
+    all
+}
+
+/// Values by key and volume (`ext4 full`); the volume is empty for those of the whole run.
+fn collect(rows: &[CircumstanceRow]) -> BTreeMap<(String, String), String> {
+    let mut all = BTreeMap::new();
+    for CircumstanceRow { arm, key, value } in rows {
+        let volume = ["full", "empty", "unaged"].into_iter().find_map(|role| {
+            let key = key.strip_prefix(role)?.strip_prefix('.')?;
+            Some((key, format!("{arm} {role}")))
+        });
+        let (key, volume) = volume.unwrap_or((key.as_str(), arm.clone()));
+        if !is_incidental(key, value) {
+            all.insert((key.to_owned(), volume), without_names(key, value));
+        }
+    }
+    all
+}
+
+/// Whether it differs between any two runs, or is an outcome and no circumstance.
+fn is_incidental(key: &str, value: &str) -> bool {
+    let is_loop = key == "device" && value.starts_with("/dev/loop");
+    let is_name = matches!(key, "plan.name" | "plan.description" | "volume" | "image");
+    is_loop || is_name || key.starts_with("run.") || key.starts_with("reached.")
+}
+
+/// The value without what names this run's own volume: its UUID, its device or image.
+fn without_names(key: &str, value: &str) -> String {
+    if key != "mkfs_command" {
+        return value.to_owned();
+    }
+    let mut words = value.split(' ');
+    let program = words.next().map(|program| program.rsplit('/').next().unwrap_or(program).to_owned());
+    let rest = words.map(|word| if word.starts_with('/') { "DEVICE".to_owned() } else { without_uuids(word) });
+    program.into_iter().chain(rest).collect::<Vec<_>>().join(" ")
+}
+
+fn without_uuids(word: &str) -> String {
+    const LENGTHS: [usize; 5] = [8, 4, 4, 4, 12];
+    const WHOLE: usize = 36;
+    let is_uuid = |text: &str| {
+        text.split('-').map(str::len).eq(LENGTHS)
+            && text.chars().all(|letter| letter == '-' || letter.is_ascii_hexdigit())
+    };
+    let found =
+        (0..word.len()).find_map(|from| Some((from, word.get(from..from + WHOLE).filter(|text| is_uuid(text))?)));
+    match found {
+        Some((from, _)) => format!("{}UUID{}", &word[..from], without_uuids(&word[from + WHOLE..])),
+        None => word.to_owned(),
+    }
+}
+
+fn group_of(key: &str) -> &'static str {
+    let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| key.starts_with(prefix));
+    match key {
+        _ if starts(&["load", "psi", "pressure", "steal"]) => "load",
+        _ if starts(&["kernel"]) => "kernel",
+        _ if starts(&["mkfs", "mount_options", "block_bytes", "file_system", "engine"]) => "file system",
+        _ if starts(&["cpu", "memory", "machine"]) => "machine",
+        _ if starts(&["senesce"]) => "senesce",
+        _ if starts(&["plan", "workload", "measure", "history", "volumes", "log", "trace"]) => "plan",
+        _ => "device",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use senesce_store::{CellKey, Role};
+
+    use super::*;
+
+    fn rows(pairs: &[(&str, &str, &str)]) -> Vec<CircumstanceRow> {
+        let row = |(arm, key, value): &(&str, &str, &str)| CircumstanceRow {
+            arm: (*arm).to_owned(),
+            key: (*key).to_owned(),
+            value: (*value).to_owned(),
+        };
+        pairs.iter().map(row).collect()
+    }
+
+    const COMMAND: &str = "/sbin/mkfs.ext4 -q -U 3f0e1d2c-1111-2222-3333-0123456789ab -E hash_seed=aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee /dev/loop7";
+
+    #[test]
+    fn runs_that_differ_in_names_alone_are_alike() {
+        let other = COMMAND.replace("loop7", "loop9").replace("3f0e1d2c", "00000000");
+        let a = rows(&[
+            ("", "plan.name", "a"),
+            ("", "run.begun_unix_seconds", "1"),
+            ("ext4", "empty.mkfs_command", COMMAND),
+            ("ext4", "empty.device", "/dev/loop7"),
+            ("ext4", "reached.40.turnover", "1.5"),
+        ]);
+        let b = rows(&[
+            ("", "plan.name", "b"),
+            ("", "run.begun_unix_seconds", "2"),
+            ("ext4", "empty.mkfs_command", &other),
+            ("ext4", "empty.device", "/dev/loop9"),
+        ]);
+        assert!(compare_circumstances(&a, &b).is_empty());
+    }
+
+    #[test]
+    fn every_difference_is_a_line_with_both_values_and_its_volumes() {
+        let option = COMMAND.replace("-q", "-q -I 128");
+        let a = rows(&[
+            ("", "plan.hash", "aa"),
+            ("", "senesce.version", "1"),
+            ("ext4", "empty.mkfs_command", COMMAND),
+            ("ext4", "unaged.mkfs_command", COMMAND),
+            ("ext4", "empty.mount_options", "rw"),
+            ("ext4", "unaged.mount_options", "rw"),
+            ("ext4", "empty.kernel_release", "6.1"),
+            ("ext4", "unaged.kernel_release", "6.1"),
+            ("ext4", "empty.device", "/dev/sdb"),
+            ("ext4", "empty.load_average", "0.1"),
+            ("xfs", "empty.kernel_release", "6.1"),
+        ]);
+        let b = rows(&[
+            ("", "plan.hash", "bb"),
+            ("", "senesce.version", "2"),
+            ("ext4", "empty.mkfs_command", &option),
+            ("ext4", "unaged.mkfs_command", &option),
+            ("ext4", "empty.mount_options", "rw,noatime"),
+            ("ext4", "unaged.mount_options", "rw"),
+            ("ext4", "empty.kernel_release", "6.12"),
+            ("ext4", "unaged.kernel_release", "6.12"),
+            ("ext4", "empty.device", "/dev/sdc"),
+            ("ext4", "empty.load_average", "30"),
+            ("ext4", "empty.device_model", "new"),
+        ]);
+        let told: Vec<String> = compare_circumstances(&a, &b).iter().map(Unlike::to_string).collect();
+        let command = "mkfs.ext4 -q -U UUID -E hash_seed=UUID DEVICE";
+        let expected = [
+            "kernel: kernel_release is 6.1 in A, 6.12 in B".to_owned(),
+            format!("file system: mkfs_command is {command} in A, {} in B", command.replace("-q", "-q -I 128")),
+            "file system: mount_options is rw in A, rw,noatime in B (ext4 empty)".to_owned(),
+            "device: device is /dev/sdb in A, /dev/sdc in B".to_owned(),
+            "device: device_model is not recorded in A, new in B".to_owned(),
+            "load: load_average is 0.1 in A, 30 in B".to_owned(),
+            "senesce: senesce.version is 1 in A, 2 in B".to_owned(),
+            "plan: plan.hash is aa in A, bb in B".to_owned(),
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_busy_machine_is_unlike_a_calm_one() {
+        let rows = |averages: &[f64]| -> Vec<LoadRow> {
+            let row = |average: &f64| LoadRow {
+                key: CellKey { arm: "ext4".into(), file_system: "ext4".into(), role: Role::Empty, pulls: 40 },
+                repetition: 0,
+                disturbance: if *average > 4.0 { "load".to_owned() } else { String::new() },
+                load_average: *average,
+                cpu_pressure_seconds: f64::NAN,
+                io_pressure_seconds: f64::NAN,
+                memory_pressure_seconds: f64::NAN,
+                steal_seconds: f64::NAN,
+                own_user_seconds: f64::NAN,
+                other_user_seconds: f64::NAN,
+                kernel_seconds: f64::NAN,
+                processors: 2,
+            };
+            averages.iter().map(row).collect()
+        };
+        assert!(compare_load(&rows(&[0.1, 0.2]), &rows(&[0.4, 0.9])).is_empty());
+        assert!(compare_load(&rows(&[0.1]), &rows(&[f64::NAN])).is_empty());
+        let told: Vec<String> =
+            compare_load(&rows(&[0.1, 0.3, 0.2]), &rows(&[3.0, 20.0, 45.0])).iter().map(Unlike::to_string).collect();
+        let expected = "load: load average is 0.20 (median; 0 of 3 grep tests disturbed) in A, 20.00 (median; 2 of 3 grep \
+                        tests disturbed) in B";
+        assert_eq!(told, [expected]);
+    }
+}
