@@ -21,9 +21,9 @@ pub const USAGE: u8 = 2;
 pub const ENVIRONMENT: u8 = 3;
 /// Our own mistake.
 pub const INTERNAL: u8 = 4;
-/// A gate holds: `compare --fail-if` found what it was to fail on.
+/// A gate fails: `compare --fail-if` found a figure beyond its limit.
 pub const DIFFERENT: u8 = 5;
-/// A gate is undecided: the figures of `compare --fail-if` allow neither answer.
+/// A gate is undecided: the figures of `compare --fail-if` prove neither outcome.
 pub const UNDECIDED: u8 = 6;
 
 /// An error of this room, with its kind.
@@ -52,12 +52,12 @@ pub fn failed(message: impl Into<String>) -> anyhow::Error {
     Failure { kind: ErrorKind::Failed, message: message.into(), hint: None }.into()
 }
 
-/// A gate holds.
+/// The error of a gate that fails.
 pub fn different(message: impl Into<String>) -> anyhow::Error {
     Gate { message: message.into(), code: DIFFERENT }.into()
 }
 
-/// A gate is undecided.
+/// The error of a gate that is undecided.
 pub fn undecided(message: impl Into<String>) -> anyhow::Error {
     Gate { message: message.into(), code: UNDECIDED }.into()
 }
@@ -294,8 +294,8 @@ fn indented(text: &str) -> String {
 
 /// Prints an error of the command line as clap does, and returns its exit code.
 ///
-/// Clap repeats the arguments as they are. A shell may have put file names of others among them
-/// (`senesce inspect *`), so that arguments with hazards are escaped, at the price of the colours.
+/// Clap repeats the arguments unchanged. A shell may have expanded them to file names of other users (`senesce inspect
+/// *`). So a message is escaped, and loses its colours, if an argument has hazards.
 pub fn refuse(error: &clap::Error) -> ExitCode {
     let hazardous = |argument: OsString| argument.to_string_lossy().chars().any(is_hazard);
     if error.use_stderr() && std::env::args_os().any(hazardous) {

@@ -4,7 +4,7 @@ use std::{env, num::NonZeroUsize, thread::available_parallelism};
 
 use senesce_experiment::TrustedOwners;
 
-/// Whose repositories are read: those of root, of the effective user and of the user who ran sudo, or of everyone.
+/// The users whose repositories are read: root, the effective user and the user who ran sudo; all users if `anyone`.
 pub fn trusted_owners(anyone: bool) -> TrustedOwners {
     let sudo = env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok());
     let owners = TrustedOwners::new(rustix::process::geteuid().as_raw(), sudo);

@@ -6,9 +6,9 @@
 //! closed the pipe (`senesce show | head`), else with an error of the environment. A note that
 //! cannot be written to stderr is dropped.
 //!
-//! A terminal executes control characters. No byte of ours is one, except newline and tab; others
-//! can only come from file names, images, logs or other programs. All output therefore passes a
-//! [`TerminalFilter`]. Progress bars write to the terminal themselves: they escape their texts.
+//! A terminal executes control characters. The texts of this program have none but newline and tab; others can only
+//! come from file names, images, logs or other programs. All output therefore passes a [`TerminalFilter`]. Progress
+//! bars write to the terminal themselves: they escape their texts.
 
 use std::{
     fmt::Arguments,
@@ -26,13 +26,13 @@ static STDOUT_FILTER: Mutex<TerminalFilter> = Mutex::new(TerminalFilter::new());
 
 /// Prints a result to stdout.
 pub fn print(text: Arguments<'_>) {
-    // In one piece, so that lines of several threads do not mix.
+    // In one piece, so that lines of several threads do not mix. A failed write unwinds and never returns.
     let _ = Stdout.write_all(text.to_string().as_bytes());
 }
 
 /// Prints a note to stderr, if stderr can be written.
 pub fn note(text: Arguments<'_>) {
-    // In one piece: other programs may write to the same terminal.
+    // In one piece: other programs may write to the same terminal. A note that cannot be written is dropped.
     let _ = io::stderr().write_all(&shown(&text.to_string()));
 }
 

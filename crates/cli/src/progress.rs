@@ -111,7 +111,7 @@ impl Bar {
 }
 
 impl Bar {
-    /// Shows a message in the bar. The bar writes to the terminal itself: the text is escaped here.
+    /// Shows a message in the bar. The text is escaped here, because the bar writes to the terminal itself.
     fn say(&self, text: &str) {
         self.bar.set_message(Printable::new(text).to_string());
     }

@@ -36,8 +36,8 @@ pub struct AgeArgs {
     /// Of a garden: what is done besides, so that free space stays in one piece.
     #[arg(long, value_enum, default_value_t = super::GardeningArg::Auto)]
     pub gardening: super::GardeningArg,
-    /// Read a repository that belongs to another user. Without it, only those of root, of the user who runs senesce and
-    /// of the user who ran sudo are read.
+    /// Read repositories of other users, too. By default only repositories of root, of the user who runs senesce and of
+    /// the user who ran sudo are read.
     #[arg(long)]
     pub trust_repo: bool,
     /// Write an operation log.

@@ -21,8 +21,8 @@ pub struct RunArgs {
     /// Replay this repository (a path or a URL) instead of the plan's history.
     #[arg(long, value_name = "PATH|URL", conflicts_with = "trace")]
     pub repo: Option<String>,
-    /// Read a repository that belongs to another user. Without it, only those of root, of the user who runs senesce and
-    /// of the user who ran sudo are read.
+    /// Read repositories of other users, too. By default only repositories of root, of the user who runs senesce and of
+    /// the user who ran sudo are read.
     #[arg(long)]
     pub trust_repo: bool,
     /// Replay this size-only trace instead of the plan's history.
@@ -113,8 +113,8 @@ pub struct ReplayArgs {
     /// The repository that the log's contents come from, if it has moved or the log names a URL.
     #[arg(long, value_name = "PATH|URL")]
     pub repo: Option<String>,
-    /// Read a repository that belongs to another user. Without it, only those of root, of the user who runs senesce and
-    /// of the user who ran sudo are read.
+    /// Read repositories of other users, too. By default only repositories of root, of the user who runs senesce and of
+    /// the user who ran sudo are read.
     #[arg(long)]
     pub trust_repo: bool,
     /// What the tree at the end is compared with: a model in memory (default), or another directory.
@@ -133,7 +133,7 @@ pub struct ReplayArgs {
     #[arg(long)]
     pub force: bool,
     /// Replay setuid and setgid bits, security.* and trusted.* attributes (file capabilities) and device nodes, too.
-    /// Without it they are left out and counted: a log from elsewhere could give its maker root's rights.
+    /// By default they are left out and counted, because they could give the author of a log root's rights.
     #[arg(long)]
     pub trust_log: bool,
 }

@@ -234,13 +234,13 @@ pub struct FsServedArgs {
     /// only writes past the kernel's pages (from Linux 6.18 on), but not for files that others write to through a mapping meanwhile.
     #[arg(long, value_name = "WHO", num_args = 0..=1, require_equals = true, default_missing_value = "kernel")]
     pub write_back: Option<WriteBackArg>,
-    /// What files of the mount may do: `suid` lets setuid bits have an effect, `dev` lets device nodes be opened. Neither by
-    /// default: a file system may come from elsewhere.
+    /// Options of the mount: `suid` enables setuid and setgid bits and file capabilities, `dev` enables device nodes.
+    /// Default: neither, because a file system may come from a stranger.
     #[arg(short = 'o', long, value_enum, value_name = "OPTION", value_delimiter = ',')]
     pub options: Vec<MountOptionArg>,
 }
 
-/// What files of a mount may do.
+/// An option of a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum MountOptionArg {
     /// Setuid and setgid bits and file capabilities have an effect.

@@ -20,9 +20,9 @@ pub struct InspectArgs {
     /// Read ext4 straight from the device, past its mount if it is mounted.
     #[arg(long)]
     pub offline: bool,
-    /// A device to model: a preset (`senesce device list`) or a description in TOML. The verdict is for the first one, which
-    /// ranks the losers, too. Default: hdd-7200, sata-ssd, nvme, the one that is there first; an unknown disk is judged as
-    /// hdd-7200 and as nvme.
+    /// A device to model: a preset (`senesce device list`) or a description in TOML. The verdict and the ranking of the
+    /// losers use the first one. Default: hdd-7200, sata-ssd and nvme, with the model of the disk below PATH first; an
+    /// unknown disk is judged as hdd-7200 and as nvme.
     #[arg(short, long, value_name = "NAME", value_delimiter = ',')]
     pub device: Vec<String>,
     /// Readahead to model, KiB; default: the kernel's for the file system (128; Btrfs 4096), whatever the device has set.
@@ -86,16 +86,18 @@ pub struct CompareArgs {
     /// Runs: all checkpoints that both have, not only the last.
     #[arg(long)]
     pub all: bool,
-    /// Exit with code 5 if B costs this much more (+5%) or less (-5%) than A, with code 6 if that is undecided.
+    /// Exit with code 5 if B costs over this much more (+5%) or less (-5%) than A, and with code 6 if that is
+    /// undecided.
     #[arg(long, value_name = "±PERCENT%", allow_hyphen_values = true)]
     pub fail_if: Option<FailIf>,
-    /// Gate wall times, too; default: only figures without noise.
+    /// Gate wall times, too. Default: only figures without noise.
     #[arg(long, requires = "fail_if")]
     pub measured: bool,
-    /// What an undecided gate is: undecided (code 6), pass (code 0), fail (code 5).
+    /// The outcome of a gate that is undecided: undecided (code 6), pass (code 0), fail (code 5).
     #[arg(long, value_name = "OUTCOME", default_value = "undecided", value_parser = parse_outcome, requires = "fail_if")]
     pub on_undecided: Outcome,
-    /// Runs: only figures whose names match this regular expression, in any case; may be repeated. Gates wall times, too.
+    /// Runs: only figures whose names match this regular expression, in upper or lower case. May be repeated. Gates
+    /// matching wall times, too.
     #[arg(long, value_name = "REGEX")]
     pub figure: Vec<FigurePattern>,
     /// Runs: only these volumes: full, empty, unaged. The gate leaves out unaged by default.

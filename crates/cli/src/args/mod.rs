@@ -230,7 +230,7 @@ pub enum SchemaOf {
 pub struct CleanArgs {
     /// Directories of runs; all runs that were started on this machine by default.
     pub runs: Vec<PathBuf>,
-    /// Print what would be removed, and remove nothing.
+    /// Print each resource that would be removed, and remove nothing.
     #[arg(long)]
     pub dry_run: bool,
     /// Also remove the snapshots that `run --resume` would go on from: their arms then begin again.

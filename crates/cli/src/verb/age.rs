@@ -84,7 +84,7 @@ fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, qu
         return tell(args, &root.display().to_string(), &end, &[], None);
     }
     let (spec, slot) = spec(args, plan, scratch)?;
-    // Before any work, and before its size is judged: the same is checked again when the volume is made.
+    // Before any work, and before its size is judged. `Volume::create` repeats the check.
     if let Backend::Device { path, .. } = &spec.backend {
         check_device(&**custodian.host(), path, args.force)?;
     }
@@ -317,11 +317,11 @@ fn print_end(place: &str, end: &AgeEnd, kept: &[String]) {
     println!("fullness          {:.2}% of {}", 100.0 * end.fullness, Bytes(end.capacity_bytes));
     println!("turnover          {:.3}", end.turnover);
     let layout = end.layout.as_ref();
-    let figure = |value: Option<f64>| value.map_or("not told".to_owned(), |value| format!("{value:.6}"));
+    let figure = |value: Option<f64>| value.map_or("unknown".to_owned(), |value| format!("{value:.6}"));
     println!("layout score      {}", figure(layout.and_then(|layout| layout.layout_score)));
     println!("extents per file  {}", figure(layout.and_then(|layout| layout.extents_per_file)));
     let files = |layout: &Layout| format!("{} ({} with extents)", layout.files, layout.files_with_extents);
-    println!("files             {}", layout.map_or("not told".to_owned(), files));
+    println!("files             {}", layout.map_or("unknown".to_owned(), files));
     println!(
         "steps             {} ({} after set-up, {} without space)",
         end.steps, end.counted_steps, end.no_space_steps

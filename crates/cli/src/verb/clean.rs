@@ -21,7 +21,7 @@ pub fn clean(args: CleanArgs) -> Result<()> {
     let mut unclean = 0;
     let is_all = args.runs.is_empty();
     let mut print = |dir: &Path, result: senesce_volume::Result<Vec<CleanAction>>| match result {
-        // A user who cleans after all killed runs does not mean this one.
+        // `clean` without arguments cleans killed runs only, so a live run is no failure.
         Err(senesce_volume::Error::OwnerAlive { pid, .. }) if is_all => {
             println!("{}: process {pid} still runs; left alone", dir.display());
         }
@@ -53,7 +53,7 @@ pub fn clean(args: CleanArgs) -> Result<()> {
     }
     match unclean {
         0 => Ok(()),
-        _ => Err(failed(format!("{unclean} run(s) could not be cleaned; what they left is still there"))),
+        _ => Err(failed(format!("{unclean} run(s) could not be cleaned; some of their resources are still there"))),
     }
 }
 
@@ -76,7 +76,8 @@ fn print_actions(dir: &Path, actions: &[CleanAction], args: &CleanArgs) {
     }
 }
 
-/// The images from which a run would continue. Links are not followed: the directory may have come in an archive.
+/// The images from which `run --resume` would continue. Links are not followed, because the directory may have come in
+/// an archive.
 fn snapshots(run: &Path) -> Vec<PathBuf> {
     let list = |dir: &Path| match dir.symlink_metadata() {
         Ok(found) if found.is_dir() => {

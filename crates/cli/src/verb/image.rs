@@ -165,7 +165,7 @@ pub fn save_listed(
     listed(custodian, to, mark, || save(source, to, description, &options))
 }
 
-/// As [`save_listed`], of a source that is open and cannot change meanwhile.
+/// As [`save_listed`], of a source that is open and that no other process can change.
 fn save_claimed(
     custodian: &Custodian,
     claim: &Claim,
@@ -197,7 +197,7 @@ fn listed<T>(
 
 /// Opens an image or device to read it whole.
 ///
-/// Errors: it is in use, so that its bytes would be of several moments; it is neither an image nor a device.
+/// Errors: it is in use, so that a copy would mix states of several moments; it is neither an image nor a device.
 pub fn open_source(path: &Path) -> Result<Claim> {
     let kind = fs::metadata(path).with_context(|| format!("cannot look up {}", path.display()))?.file_type();
     if !kind.is_block_device() && !kind.is_file() {
@@ -210,7 +210,7 @@ pub fn open_source(path: &Path) -> Result<Claim> {
 fn restore_image(args: &ImageRestoreArgs, quiet: bool) -> Result<()> {
     let clock = SystemClock::start();
     let host = LinuxHost::default();
-    // Held until the end: nobody mounts the device, or opens the file that is replaced, meanwhile.
+    // Held until the end, so that no process mounts the device or opens the file that is replaced.
     let target = open_target(args)?;
     let report = with_home(|custodian| {
         let mark = custodian.token();
@@ -242,7 +242,7 @@ fn restore_image(args: &ImageRestoreArgs, quiet: bool) -> Result<()> {
 
 /// Opens the device that is written, or the file that is replaced; none if the file is new.
 ///
-/// Errors: it is in use; it holds something and `--force` is missing.
+/// Errors: it is in use; it is not empty and `--force` is missing.
 fn open_target(args: &ImageRestoreArgs) -> Result<Option<Claim>> {
     let Ok(found) = args.to.metadata() else {
         check_new(&args.to)?;
@@ -253,10 +253,10 @@ fn open_target(args: &ImageRestoreArgs) -> Result<Option<Claim>> {
         claim.check_content(args.force)?;
         return Ok(Some(claim));
     }
-    // Without --force the file stays, which the restoration itself says.
+    // Without --force, `restore` reports that the file exists.
     let replaced = args.force.then(|| Claim::open(&args.to, Purpose::Replace)).transpose()?;
     match replaced {
-        // Another process may have put a device there since.
+        // Another process may have replaced the file by a device since the check above.
         Some(claim) if claim.is_device() => {
             Err(usage(format!("{} is a device now", args.to.display()), Some("run the command again")))
         }

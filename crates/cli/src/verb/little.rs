@@ -1,17 +1,17 @@
-//! Commands that read almost nothing from the device: their times say nothing about the layout of what they did not read.
+//! Warns of commands that read almost nothing from the device: their times say nothing about the layout.
 
 use std::{collections::BTreeSet, fs, os::unix::fs::MetadataExt, path::Path};
 
 use senesce_core::Bytes;
 
-/// Below this share of what a tree occupies, a command read almost nothing of it.
+/// If a command reads less than this share of the bytes that a tree occupies, it read almost nothing.
 const LITTLE: f64 = 0.05;
-/// Trees below this size are not judged: metadata alone are much of them.
+/// Smaller trees are not judged, because metadata is a large part of them.
 const JUDGED_FROM_BYTES: u64 = 4 << 20;
-/// Entries that [`allocated_at_least`] looks at; it is no inspection.
+/// The most entries that [`allocated_at_least`] visits: an estimate is enough for a warning.
 const ENTRIES: usize = 200_000;
 
-/// A warning if what was read from the device is below 5% of what the tree occupies.
+/// Returns a warning if `read_bytes` is below 5% of the bytes that the tree occupies.
 pub fn warn_of_little(read_bytes: u64, allocated_bytes: u64) -> Option<String> {
     let share = read_bytes as f64 / allocated_bytes as f64;
     if allocated_bytes < JUDGED_FROM_BYTES || share >= LITTLE {
@@ -27,8 +27,8 @@ pub fn warn_of_little(read_bytes: u64, allocated_bytes: u64) -> Option<String> {
     ))
 }
 
-/// What the entries below a directory occupy, as `du -s -x` counts it. It stops where that is enough for a warning about
-/// `read_bytes`, or after 200,000 entries.
+/// Counts the bytes that the entries below a directory occupy, as `du -s -x` does. Stops once the sum is enough for a
+/// warning about `read_bytes`, or after 200,000 entries.
 pub fn allocated_at_least(root: &Path, read_bytes: u64) -> u64 {
     let enough = ((read_bytes as f64 / LITTLE) as u64 + 1).max(JUDGED_FROM_BYTES);
     let Ok(top) = fs::symlink_metadata(root) else { return 0 };

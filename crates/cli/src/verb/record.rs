@@ -104,7 +104,7 @@ fn record_in(custodian: &Custodian, args: &RecordArgs, dir: &Path, mount: &Path,
     let clock = Arc::new(SystemClock::start());
     let (id, recording) = start(custodian, args, dir, mount, clock.clone())?;
     if !quiet && args.command.is_empty() {
-        eprintln!("recording what happens in {}; Ctrl-C ends it", Printable::new(&mount));
+        eprintln!("recording what happens in {}; Ctrl-C stops the recording", Printable::new(&mount));
     }
     let attended = attend(args, mount, &recording, &clock);
     // Whatever became of the command, the mount goes first: what is still in memory arrives with that.
@@ -112,7 +112,7 @@ fn record_in(custodian: &Custodian, args: &RecordArgs, dir: &Path, mount: &Path,
     if let Ok(Outcome::DetachedLazily) = released
         && !quiet
     {
-        eprintln!("somebody still used {}: what they did since is not in the log", Printable::new(&mount));
+        eprintln!("a process still uses {}: its later operations are not in the log", Printable::new(&mount));
     }
     let recorded = recording.finish()?;
     released?;

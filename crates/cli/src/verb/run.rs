@@ -62,9 +62,9 @@ pub fn run(args: RunArgs, quiet: bool) -> Result<()> {
     )))
 }
 
-/// The machine. With `trust_repo`, repositories of any user are read.
+/// Everything that a run needs of this machine. With `trust_repo`, repositories of any user are read.
 ///
-/// Errors: there is no place for the list of runs.
+/// Errors: the directory for the list of runs is unknown.
 pub fn world(trust_repo: bool) -> Result<World> {
     Ok(World {
         clock: Arc::new(SystemClock::start()),
@@ -88,7 +88,7 @@ impl EngineTeller for Engines {
     }
 }
 
-/// The directory that lists the runs of this user on this machine: `SENESCE_REGISTRY`, or one that no other user can write.
+/// The directory that lists this user's runs on this machine: `SENESCE_REGISTRY`, or one that no other user can write.
 ///
 /// Errors: neither `XDG_STATE_HOME` nor `HOME` is an absolute path.
 pub fn registry_dir() -> Result<PathBuf> {
@@ -96,19 +96,20 @@ pub fn registry_dir() -> Result<PathBuf> {
     choose_registry_dir(rustix::process::geteuid().is_root(), named)
 }
 
-/// Another user can prepare a name in /var/tmp before this user's first run. So the list is never there.
+/// Never chooses /var/tmp: another user can prepare a name there before this user's first run.
 fn choose_registry_dir(is_root: bool, named: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf> {
     if let Some(dir) = named("SENESCE_REGISTRY") {
         return Ok(dir);
     }
     if is_root {
-        // The environment of sudo may still name the home of the user who called it.
+        // With sudo, `HOME` may still name the home of the calling user.
         return Ok(PathBuf::from("/var/lib/senesce/runs"));
     }
     let absolute = |name| named(name).filter(|path| path.is_absolute());
     let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
     let hint = "set SENESCE_REGISTRY to a directory that only you can write";
-    let state = state.ok_or_else(|| usage("there is no place for the list of runs: HOME is not set", Some(hint)))?;
+    let state =
+        state.ok_or_else(|| usage("the directory for the list of runs is unknown: HOME is not set", Some(hint)))?;
     Ok(state.join("senesce/runs"))
 }
 
@@ -142,7 +143,8 @@ fn dry_run(plan: &Plan, path: &Path, out: &Path, args: &RunArgs) -> Result<()> {
     Ok(())
 }
 
-/// Creates a directory of this process for this user alone. A name that is taken is another user's, and is not used.
+/// Creates a directory for this process, with access for this user only. Skips names that exist: another user may have
+/// made them.
 fn create_scratch(dir: &Path) -> Result<PathBuf> {
     for number in 0u32.. {
         let path = dir.join(format!("senesce-dry-run-{}.{number}", std::process::id()));

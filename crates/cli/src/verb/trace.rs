@@ -103,8 +103,8 @@ pub fn trace(args: TraceArgs, quiet: bool) -> Result<()> {
     }
 }
 
-/// A warning if the command read almost nothing of the trees that it names, or of the one that `--on` names. Trees on other
-/// devices are not counted.
+/// Returns a warning if the command read almost nothing of the trees that it names, or of the tree that `--on` names.
+/// Trees on other devices are not counted.
 fn warn_of_tree(args: &TraceArgs, device: &Path, read_bytes: u64) -> Option<String> {
     let is_tree = |path: &Path| path.is_dir() && device_of(path).is_ok_and(|found| found == device);
     let named: BTreeSet<PathBuf> = args

@@ -235,7 +235,7 @@ fn a_mistyped_device_does_not_become_a_file() {
     let lab = Lab::new();
     std::fs::write(lab.path("volume"), vec![7; 1 << 20]).unwrap();
     lab.run(["image", "save", "volume", "c"]).good();
-    let says = ["/dev/senesce-no-such-disk is not there", "lsblk"];
+    let says = ["/dev/senesce-no-such-disk does not exist", "lsblk"];
     lab.run(["image", "restore", "c", "/dev/senesce-no-such-disk"]).refused(2, &says);
     lab.run(["fs", "mkfs", "evergreen", "/dev/senesce-no-such-disk"]).refused(2, &says);
     assert!(!std::path::Path::new("/dev/senesce-no-such-disk").exists());

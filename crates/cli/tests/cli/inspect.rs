@@ -401,7 +401,9 @@ fn comparisons_fail_only_on_what_they_were_asked_to() {
     lab.run(gate).refused(6, &["gate undecided", "at least 5 repetitions"]);
     lab.run([&gate[..], &["--on-undecided", "pass"]].concat()).good();
     lab.run([&gate[..], &["--on-undecided", "fail"]].concat()).refused(5, &["gate undecided"]);
-    assert!(lab.run(["compare", "arms", "arms", "-r", "3"]).good().stdout.contains("cannot be told from chance"));
+    assert!(
+        lab.run(["compare", "arms", "arms", "-r", "3"]).good().stdout.contains("cannot be distinguished from chance")
+    );
 
     // What differs besides the figures is said; of a modelled disk its own time is compared, not that of memory.
     lab.plan(&SINGLE.replace("seed = 7", "seed = 8").replace("backend = \"memory\"\n", "device = \"hdd-7200\"\n"));

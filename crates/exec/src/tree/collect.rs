@@ -137,7 +137,8 @@ fn hash_file(path: &Path, size_bytes: u64, buffer: &mut [u8], stop: Stop<'_>) ->
         }
     }
     if read_bytes != size_bytes {
-        let changed = format!("its size was {size_bytes} bytes and {read_bytes} bytes were read; another program changed it");
+        let changed =
+            format!("its size was {size_bytes} bytes and {read_bytes} bytes were read; another program changed it");
         return Err(host("read", path)(io::Error::other(changed)));
     }
     Ok(hasher.finalize().into())

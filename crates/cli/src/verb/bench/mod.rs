@@ -113,13 +113,14 @@ fn measure(args: &BenchArgs, work: &Work, bench: &Bench<'_>, sources: &mut [Sour
     Ok(())
 }
 
-/// Bytes that the volume's device was asked to read so far.
+/// Bytes that were read from the volume's device so far.
 fn read_bytes(volume: &Volume) -> Result<Option<u64>> {
     const SECTOR_BYTES: u64 = 512;
     Ok(volume.device_stat()?.map(|stat| stat.read_sectors * SECTOR_BYTES))
 }
 
-/// A warning for each state from whose device the command read almost nothing. A personality makes its own files.
+/// Returns a warning for each state of which the command read almost nothing from the device. Personalities get none:
+/// they make their own files.
 fn warn(work: &Work, sources: &[Source]) -> Vec<String> {
     let states = sources.iter().flat_map(|source| source.states.iter().map(move |state| (source, state)));
     let warning = |(source, state): (&Source, &State)| {

@@ -31,7 +31,9 @@ pub fn render(rows: &[Row], ranking: Option<&Ranking>, unit: &str) -> String {
     }
     let mut text = format!("medians, {unit}\n{}", render_table(&lines));
     if few {
-        text.push_str("p is given from four runs on each side; with fewer, a difference cannot be told from chance.\n");
+        text.push_str(
+            "p needs at least four runs on each side; with fewer, a difference cannot be distinguished from chance.\n",
+        );
     }
     for row in rows {
         let is_explained = |comparison: &&Comparison| comparison.p().is_some_and(|p| p >= SURE_BELOW);

@@ -140,7 +140,7 @@ impl FromStr for Pattern {
         match parse(text)? {
             (root, 1) => Ok(Self { text: text.to_owned(), root }),
             (_, groups) => {
-                Err(format!("it needs exactly one group ( ) around the figure, and has {groups}; (?: ) is none"))
+                Err(format!("it needs exactly one group ( ) around the figure, and has {groups}; (?: ) does not count"))
             }
         }
     }

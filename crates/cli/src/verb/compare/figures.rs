@@ -13,20 +13,20 @@ use serde::Serialize;
 use super::Row;
 use crate::{args::CompareArgs, exit::usage, verb::bench::Pattern};
 
-/// Where the values of a figure come from, and so how they are compared.
+/// The origin of a figure's values, which decides how they are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Kind {
     /// Counted in the layout of a volume or in a trace: exact.
     Counted,
-    /// Computed by a model from what was counted: exact.
+    /// Computed by a model from counted values: exact.
     Modelled,
     /// Wall time: has noise.
     Measured,
 }
 
 impl Kind {
-    /// What stands in the place of an interval.
+    /// The text for the column of the interval.
     pub(super) fn tell(self) -> &'static str {
         match self {
             Self::Counted => "counted",
@@ -71,14 +71,14 @@ struct Values {
     values: Vec<f64>,
 }
 
-/// The figures of the cells that both runs have; of the last common checkpoint, or of all.
+/// The figures of the cells that both runs have, of the last common checkpoint or of all.
 ///
-/// Errors: nothing is in both; nothing of it was selected.
+/// Errors: the runs have no figure in common, or none of those is selected.
 pub(super) fn compare_runs(a: &Results, b: &Results, args: &CompareArgs) -> Result<Vec<Row>> {
     let (mut of_a, mut of_b) = (collect_figures(a), collect_figures(b));
     of_a.retain(|key, _| of_b.contains_key(key));
     if of_a.is_empty() {
-        let hint = "arms are compared that have the same name in both, at checkpoints that both have";
+        let hint = "only arms with the same name in both are compared, at checkpoints that both have";
         return Err(usage("the two runs have no figure in common", Some(hint)));
     }
     let mut last: BTreeMap<(String, Role), u64> = BTreeMap::new();
@@ -139,7 +139,7 @@ fn collect_figures(results: &Results) -> BTreeMap<FigureKey, Values> {
         let none = || Values { kind, more_is_better, values: Vec::new() };
         found.entry(key).or_insert_with(none).values.push(value);
     };
-    // On a disk in virtual time wall time is that of memory, and the disk's own time is the cost.
+    // On a disk in virtual time, wall time is the time of memory; the cost is the disk's own time.
     let is_virtual = |key: &CellKey| results.modelled.iter().any(|row| row.key == *key && row.method == "virtual-time");
     for row in results.counted_grep().filter(|row| !is_virtual(&row.key)) {
         add(&row.key, "grep s/GiB", Kind::Measured, row.seconds_per_gib);
@@ -160,16 +160,16 @@ fn collect_figures(results: &Results) -> BTreeMap<FigureKey, Values> {
     for (key, extents) in free {
         add(key, FREE_EXTENTS, Kind::Counted, extents as f64);
     }
-    // A trace that lost events has other requests than the test had.
+    // A trace that lost events does not have all requests of the test.
     for row in results.trace.iter().filter(|row| row.access == "read" && row.lost_events == 0) {
         add(&row.key, "traced read requests", Kind::Counted, row.requests as f64);
     }
     found
 }
 
-/// Counted, but another run of the same plan has up to a tenth more or less: writeback decides where small extents are.
+/// Counted, but two runs of one plan differ by up to a tenth: writeback decides where small extents are.
 pub(super) const FREE_EXTENTS: &str = "free extents";
-/// More of it is better, unlike all other figures.
+/// The only figure of which more is better.
 const LAYOUT_SCORE: &str = "layout score";
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! The gate of `--fail-if`: which figures it judges, and what it says.
+//! The gate of `--fail-if`: the figures that it judges, and its outcome.
 //!
-//! By default it judges the figures that have no noise, of the volumes that the plan aged (full, empty). An unaged copy is
-//! the baseline of a run, not its subject: it shows what mkfs and a plain copy do. It is in the table, and is judged if
-//! `--role unaged` selects it. Wall times are judged if `--measured` or `--figure` selects them, free extents if `--figure`
-//! does: their number differs by a tenth between two runs of one plan.
+//! By default it judges the figures without noise of the volumes that the plan aged (full, empty). An unaged copy is
+//! the baseline of a run: its figures are those of mkfs and a plain copy. It is in the table, and is judged if `--role
+//! unaged` selects it. Wall times are judged if `--measured` or `--figure` selects them. Free extents are judged only
+//! if `--figure` selects them: their number differs by a tenth between two runs of one plan.
 
 use std::collections::BTreeSet;
 
@@ -23,10 +23,10 @@ use crate::{
     exit::usage,
 };
 
-/// Figures that a message names; the table has all.
+/// The number of figures that a message names. The table has all.
 const NAMED: usize = 5;
 
-/// What the gate says.
+/// The outcome of a gate.
 #[derive(Serialize)]
 pub(super) struct Gate {
     /// The limit, percent.
@@ -39,13 +39,13 @@ pub(super) struct Gate {
     failed: usize,
     /// How many of them are undecided.
     undecided: usize,
-    /// The outcome in a sentence, with the smallest effect that the gate could have seen.
+    /// The outcome in a sentence, with the smallest effect that the gate could have detected.
     pub(super) text: String,
 }
 
 /// Judges the rows that belong to the gate, and writes the outcome into each.
 ///
-/// Errors: no row belongs to it. A gate without figures must not pass.
+/// Errors: no row belongs to the gate. A gate without figures must not pass.
 pub(super) fn judge(rows: &mut [Row], args: &CompareArgs, limit: FailIf) -> Result<Gate> {
     let is_wanted = |row: &Row| {
         let is_tree = row.of.is_empty();
@@ -56,8 +56,12 @@ pub(super) fn judge(rows: &mut [Row], args: &CompareArgs, limit: FailIf) -> Resu
     };
     let mut gated: Vec<&mut Row> = rows.iter_mut().filter(|row| is_wanted(row)).collect();
     if gated.is_empty() {
-        let hint = "add --measured for wall times, or --role unaged for fresh copies; `[measure]` of a plan has models";
-        return Err(usage("--fail-if has no figure to judge: wall times and fresh copies are not in it", Some(hint)));
+        let hint =
+            "add --measured for wall times, or --role unaged for fresh copies; `[measure]` of a plan selects models";
+        return Err(usage(
+            "--fail-if has no figure to judge: by default it leaves out wall times and fresh copies",
+            Some(hint),
+        ));
     }
     let factor = 1.0 + limit.percent / 100.0;
     for row in gated.iter_mut().filter(|row| row.kind != Kind::Measured) {
@@ -101,7 +105,7 @@ fn describe(gated: &[&Row], limit: FailIf) -> Gate {
             )
         }
         Outcome::Undecided => format!(
-            "gate undecided: {} of {} may differ by more than {limit}, or not: {}. {}",
+            "gate undecided: {} of {} may or may not differ by more than {limit}: {}. {}",
             undecided.len(),
             count(gated.len()),
             tell_rows(&undecided),
@@ -144,7 +148,7 @@ fn tell_subjects(gated: &[&Row]) -> String {
     if volumes.is_empty() { figures } else { format!("{}: {figures}", volumes.join(", ")) }
 }
 
-/// Each row with its ratio; of measured ones with interval and repetitions.
+/// Each row with its ratio. Measured rows have interval and repetitions, too.
 fn tell_rows(rows: &[&Row]) -> String {
     let tell = |row: &&Row| {
         let ratio = row.comparison.as_ref().map_or("(A is 0)".to_owned(), |compared| match row.kind {
@@ -166,7 +170,7 @@ fn tell_rows(rows: &[&Row]) -> String {
     told.join(", ")
 }
 
-/// The smallest effect that the gate could have seen.
+/// The smallest effect that the gate could have detected.
 fn tell_sight(gated: &[&Row], limit: FailIf) -> String {
     let measured: Vec<&&Row> = gated.iter().filter(|row| row.kind == Kind::Measured).collect();
     let mut parts = Vec::new();
@@ -183,12 +187,12 @@ fn tell_sight(gated: &[&Row], limit: FailIf) -> String {
                 let worst = if limit.percent > 0.0 { worst - 1.0 } else { 1.0 / worst - 1.0 };
                 let sure = FAIL_BELOW * 100.0;
                 format!(
-                    "With this noise measured figures show a change of {:+.0}% or more (at {sure}%).",
+                    "With this noise, measured figures show a change of {:+.0}% or more (p below {sure}%).",
                     worst * 100.0
                 )
             }
             None => format!(
-                "{} measured at once need at least {least} repetitions on each side to show any change.",
+                "{} judged together need at least {least} repetitions on each side to show any change.",
                 count(measured.len())
             ),
         });
@@ -225,8 +229,8 @@ mod tests {
         judge(rows, &args, limit)
     }
 
-    /// Two runs that differ by the noise of a loaded machine: figures with the ratios and intervals that were once printed
-    /// as failures, and the model's own ratios.
+    /// Two runs that differ only by the noise of a loaded machine: wall times whose ratios and intervals an earlier
+    /// gate printed as failures, and modelled figures.
     fn noisy() -> Vec<Row> {
         vec![
             row("empty", "grep s/GiB", Kind::Measured, &[8.0, 8.4, 12.0], &[7.404, 10.374, 11.8]),

@@ -48,9 +48,10 @@ struct Row {
     /// None if the median of A is 0.
     #[serde(flatten)]
     comparison: Option<Comparison>,
-    /// What the gate says of it; none if it is not in the gate.
+    /// The gate's outcome for it; none if it is not in the gate.
     outcome: Option<Outcome>,
-    /// Of measured figures in the gate: how sure it is, and what it could have seen.
+    /// For measured figures in the gate: the probability, and the smallest effect that could have
+    /// been detected.
     judgement: Option<Judgement>,
 }
 
@@ -106,7 +107,7 @@ pub fn compare(args: CompareArgs) -> Result<()> {
     end(gate, &args)
 }
 
-/// The gate's outcome as the end of the program.
+/// Turns the gate's outcome into the result of the command.
 fn end(gate: Option<Gate>, args: &CompareArgs) -> Result<()> {
     let Some(gate) = gate else { return Ok(()) };
     match (gate.outcome, args.on_undecided) {
@@ -120,19 +121,19 @@ fn end(gate: Option<Gate>, args: &CompareArgs) -> Result<()> {
     }
 }
 
-/// What a reader of the table must know: how figures came about, and what differs besides them.
+/// Notes below the table: how the figures were measured, and which circumstances differ.
 fn notes(rows: &[Row], unlike: &[Unlike], is_cold: bool) -> String {
     let mut text = String::from("\n");
     let measured = || rows.iter().filter(|row| row.kind == Kind::Measured);
     if measured().filter_map(|row| row.comparison.as_ref()).any(|comparison| !comparison.is_enough()) {
         text.push_str(
-            "p is given from four figures on each side; with fewer, a difference cannot be told from chance.\n",
+            "p needs at least four figures on each side; with fewer, a difference cannot be distinguished from chance.\n",
         );
     }
     if rows.iter().all(|row| row.of.is_empty()) {
         text.push_str(match is_cold {
             true => "The machine's caches were dropped before every grep test.\n",
-            false => "The caches were as they were: what memory still held cost no reading (--cold drops them).\n",
+            false => "The caches were not dropped: data in memory cost no reading (--cold drops the caches).\n",
         });
     }
     for unlike in unlike {

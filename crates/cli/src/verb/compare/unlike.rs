@@ -15,11 +15,11 @@ const GROUPS: [&str; 7] = ["kernel", "file system", "device", "machine", "load",
 /// A circumstance that two runs do not share.
 #[derive(Serialize)]
 pub(super) struct Unlike {
-    /// What it is a circumstance of.
+    /// The group of the circumstance, one of [`GROUPS`].
     group: &'static str,
     /// Its key.
     key: String,
-    /// Arms and volumes in which it differs so; empty if it does in all that record it.
+    /// Arms and volumes in which it has these values; empty if all that record it have them.
     of: Vec<String>,
     /// The value in A; none if A does not record it.
     a: Option<String>,
@@ -38,7 +38,7 @@ impl fmt::Display for Unlike {
     }
 }
 
-/// All circumstances that differ, by groups. Names, places and times of runs are left out: they always differ.
+/// All circumstances that differ, by groups. Names, paths and times of runs are left out, because they always differ.
 pub(super) fn compute_unlike(a: &Results, b: &Results) -> Vec<Unlike> {
     let mut all = compare_circumstances(&a.circumstances, &b.circumstances);
     all.extend(compare_load(&a.load, &b.load));
@@ -46,7 +46,7 @@ pub(super) fn compute_unlike(a: &Results, b: &Results) -> Vec<Unlike> {
     all
 }
 
-/// The load of the machine during the grep tests, where it was twice as high in one run, and by one task at least.
+/// The load of the machine during the grep tests, if it was twice as high in one run and differed by at least one task.
 fn compare_load(a: &[LoadRow], b: &[LoadRow]) -> Vec<Unlike> {
     let averages = |rows: &[LoadRow]| -> Vec<f64> {
         rows.iter().map(|row| row.load_average).filter(|average| average.is_finite()).collect()
@@ -107,14 +107,14 @@ fn collect(rows: &[CircumstanceRow]) -> BTreeMap<(String, String), String> {
     all
 }
 
-/// Whether it differs between any two runs, or is an outcome and no circumstance.
+/// Whether a circumstance differs between any two runs, or is an outcome of the run.
 fn is_incidental(key: &str, value: &str) -> bool {
     let is_loop = key == "device" && value.starts_with("/dev/loop");
     let is_name = matches!(key, "plan.name" | "plan.description" | "volume" | "image");
     is_loop || is_name || key.starts_with("run.") || key.starts_with("reached.")
 }
 
-/// The value without what names this run's own volume: its UUID, its device or image.
+/// The value without the names of this run's own volume: UUID, device or image.
 fn without_names(key: &str, value: &str) -> String {
     if key != "mkfs_command" {
         return value.to_owned();

@@ -1,5 +1,5 @@
-//! Files and block devices that an engine is made on, or that hold one: nothing that is in use, and nothing that holds
-//! something unless the user forces it.
+//! Files and block devices that an engine is made on, or that hold one. One in use is refused; one that is not empty
+//! needs `--force`.
 
 use std::{
     fs,
@@ -32,15 +32,15 @@ pub fn check_distinct(paths: &[&Path]) -> Result<()> {
     Ok(())
 }
 
-/// A file or device that may be written over and that nothing else can use, or the name of a file that is not there yet.
+/// A file or device that may be overwritten and that no other process can use, or the path of a new file.
 pub struct Held {
     path: PathBuf,
     claim: Option<senesce_volume::Claim>,
 }
 
-/// Holds what is at a path, so that what was checked is what is written.
+/// Opens, claims and checks the file or device at a path. Later writes go through the same descriptor.
 ///
-/// Errors: in use (never forced); it holds something, unless `force`; neither a file nor a block device.
+/// Errors: it is in use, even with `force`; it is not empty, unless `force`; it is neither a file nor a block device.
 pub fn hold(path: &Path, force: bool) -> Result<Held> {
     let claim = match path.exists() {
         true => Some(senesce_volume::Claim::open(path, Purpose::Write)?),
@@ -53,19 +53,19 @@ pub fn hold(path: &Path, force: bool) -> Result<Held> {
     Ok(Held { path: path.to_owned(), claim })
 }
 
-/// Refuses a new file among the device nodes: a device name with a slip of the pen would become a file in memory.
+/// Refuses a new file among the device nodes, because a mistyped device name would become a file in memory.
 pub fn check_new(path: &Path) -> Result<()> {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let (Ok(dir), Ok(nodes)) = (fs::canonicalize(dir), fs::metadata("/dev")) else { return Ok(()) };
-    // Not what is mounted below, such as /dev/shm.
+    // File systems mounted below, such as /dev/shm, are allowed.
     if dir.starts_with("/dev") && fs::metadata(&dir).is_ok_and(|found| found.dev() == nodes.dev()) {
-        let message = format!("{} is not there, and no files are made among the devices in /dev", path.display());
+        let message = format!("{} does not exist, and senesce creates no files in /dev", path.display());
         return Err(usage(message, Some("check the name of the device with lsblk")));
     }
     Ok(())
 }
 
-/// Opens a file system that is there, to write to it. Errors: as [`hold`], but whatever it holds is no error.
+/// Opens an existing file system for writing. Errors: as [`hold`], but its contents are no error.
 pub fn open_existing(path: &Path) -> Result<FileDevice> {
     if !path.exists() {
         return Err(usage(format!("cannot open {}: there is no such file or device", path.display()), None));
@@ -82,7 +82,7 @@ pub struct Claim {
 }
 
 impl Held {
-    /// Makes the file with `made` bytes if it is not there.
+    /// Creates the file with `made` bytes if it does not exist.
     ///
     /// Errors: shorter than `least`.
     pub fn open(self, made: Bytes, least: Bytes, zeroed: Bytes) -> Result<Claim> {

@@ -30,7 +30,7 @@ pub(super) struct Served<'a> {
     pub quiet: bool,
 }
 
-/// What files of a mount may do.
+/// The options of a mount that are off by default.
 #[derive(Clone, Copy, Debug)]
 pub struct Allows {
     /// Setuid bits have an effect.
@@ -40,7 +40,7 @@ pub struct Allows {
 }
 
 impl FsServedArgs {
-    /// What files of the mount may do.
+    /// Options of the mount.
     pub fn allows(&self) -> Allows {
         let has = |option| self.options.contains(&option);
         Allows { suid: has(MountOptionArg::Suid), dev: has(MountOptionArg::Dev) }
@@ -81,7 +81,7 @@ pub(super) fn hold(custodian: &Custodian, served: Served<'_>, each: &mut dyn FnM
         }
     };
     if !quiet {
-        eprintln!("{place} is mounted on {}; Ctrl-C or umount ends it", Printable::new(point));
+        eprintln!("{place} is mounted on {}; Ctrl-C or umount unmounts it", Printable::new(point));
     }
     while !mounted.is_over() && interrupted().is_none() {
         thread::sleep(LOOK);
@@ -90,7 +90,7 @@ pub(super) fn hold(custodian: &Custodian, served: Served<'_>, each: &mut dyn FnM
     if let Outcome::DetachedLazily = custodian.release(id)?
         && !quiet
     {
-        eprintln!("a process still uses {}; the mount ends with the last of them", Printable::new(point));
+        eprintln!("a process still uses {}; the mount stays until the last process closes it", Printable::new(point));
     }
     // Programs may go on writing for long: what they do is to be durable as soon as before.
     while !mounted.is_over() {

@@ -51,7 +51,7 @@ pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
             install_signal_cleanup().context("cannot handle signals")?;
             let named: Vec<&Path> = drives.iter().chain(&args.flash_drive).chain([log]).map(|path| &**path).collect();
             claim::check_distinct(&named)?;
-            // All are held before anything is written: if one is too small or in use, the others stay as they are.
+            // All are held before the first write: if one is too small or in use, the others stay unchanged.
             let mut held: Vec<_> = named.iter().map(|path| claim::hold(path, args.force)).collect::<Result<_>>()?;
             let shape = Shape::of_named(args, drives.iter().map(|path| &**path))?;
             let pool = Pool::of_named(args, shape)?;
