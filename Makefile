@@ -20,8 +20,9 @@ demo: setup-run build
 build:
 	cargo build --release --locked --package senesce
 
+# Tests wait for disks more than they compute, so two for each processor run at a time.
 test: setup-test
-	cargo test --workspace --locked
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$((2 * $$(nproc)))} cargo test --workspace --locked --no-fail-fast
 
 bench: build
 	cargo bench --workspace --locked
