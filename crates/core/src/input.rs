@@ -1,14 +1,14 @@
-//! Reading untrusted text with a limit, so that no file decides how much memory it takes.
+//! Reads untrusted text with a limit, so that no file decides how much memory a reader allocates.
 
 use std::io::{BufRead, Error, ErrorKind, Read, Result};
 
-/// The largest plan, profile, personality or device description that is read, bytes.
+/// The largest plan, profile, personality or device description that is accepted, bytes.
 pub const MAX_TEXT_BYTES: usize = 4 << 20;
 
 /// Reads UTF-8 text to its end.
 ///
-/// Errors: the input fails, holds more than `limit` bytes, or is not UTF-8.
-/// Cost: memory for `limit` bytes at most; endless inputs such as `/dev/zero` end at the limit.
+/// Errors: the input cannot be read, has more than `limit` bytes, or is not UTF-8. Cost: memory for at most `limit`
+/// bytes; an endless input such as `/dev/zero` fails at the limit.
 pub fn read_text(input: impl Read, limit: usize) -> Result<String> {
     let mut bytes = Vec::new();
     input.take(limit as u64 + 1).read_to_end(&mut bytes)?;
@@ -18,9 +18,9 @@ pub fn read_text(input: impl Read, limit: usize) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| Error::new(ErrorKind::InvalidData, "the text is not UTF-8"))
 }
 
-/// Reads one line into `line`, which is cleared first, with its newline if it has one. Returns its length, 0 at the end.
+/// Clears `line` and reads one line into it, with its newline if it has one. Returns its length, 0 at the end.
 ///
-/// Errors: the input fails; the line has more than `limit` bytes.
+/// Errors: the input cannot be read; the line has more than `limit` bytes.
 pub fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>, limit: usize) -> Result<usize> {
     line.clear();
     let length = input.take(limit as u64 + 1).read_until(b'\n', line)?;

@@ -1,11 +1,11 @@
-//! Makes text safe to show that the program did not write: file names, messages of other programs.
+//! Makes foreign text safe to show: file names, messages of other programs.
 //!
-//! A terminal executes control characters. Characters that are invisible, or that reverse the
-//! order of others, mislead a reader. This module shows both kinds as escapes: `\n`, `\x1b`,
-//! `\u{202e}`. A byte that is not UTF-8 is shown as `\xff`.
+//! A terminal executes control characters. Characters that are invisible, or that reverse the order of others, mislead
+//! a reader. This module shows both kinds as escapes: `\n`, `\x1b`, `\u{202e}`. A byte that is not UTF-8 is shown as
+//! `\xff`.
 //!
-//! A backslash stays as it is, so that escaping is idempotent: text may pass several layers.
-//! Escaping therefore cannot be reversed. Machine-readable output (JSON, logs) has the exact text.
+//! A backslash stays as it is, so that escaping is idempotent: text may pass several layers. Escaping therefore cannot
+//! be reversed. Machine-readable output (JSON, logs) has the exact text.
 
 use std::{
     borrow::Cow,
@@ -20,10 +20,9 @@ use crate::RelPath;
 
 /// Characters beyond ASCII that are escaped, in ascending order.
 ///
-/// These are the C1 controls, the line and paragraph separators, the noncharacters U+FFFE and
-/// U+FFFF (XML forbids them), and the default-ignorable characters of Unicode: bidirectional
-/// controls, zero-width characters, fillers, tags. Variation selectors U+FE00..U+FE0F are not
-/// listed: they occur in the usual spelling of emoji.
+/// These are the C1 controls, the line and paragraph separators, the noncharacters U+FFFE and U+FFFF (XML forbids
+/// them), and the default-ignorable characters of Unicode: bidirectional controls, zero-width characters, fillers,
+/// tags. Variation selectors U+FE00..U+FE0F are not listed: they occur in the usual spelling of emoji.
 const HAZARDS: &[RangeInclusive<char>] = &[
     '\u{80}'..='\u{9f}',
     '\u{ad}'..='\u{ad}',
@@ -47,8 +46,8 @@ const HAZARDS: &[RangeInclusive<char>] = &[
 
 /// Whether a character is unsafe to show.
 ///
-/// Such a character controls a terminal, misleads a reader or is forbidden in XML.
-/// Newline and tab are unsafe, too. [`Printable::lines`] and [`TerminalFilter`] let them pass.
+/// Such a character controls a terminal, misleads a reader or is forbidden in XML. Newline and tab are unsafe, too.
+/// [`Printable::lines`] and [`TerminalFilter`] let them pass.
 pub fn is_hazard(character: char) -> bool {
     if character.is_ascii() {
         return character.is_ascii_control();
@@ -58,7 +57,7 @@ pub fn is_hazard(character: char) -> bool {
 
 /// Text that may hold any bytes.
 pub trait AnyText {
-    /// The bytes of the text, in UTF-8 where they are text at all.
+    /// The bytes of the text, in UTF-8 where they can be converted.
     fn text_bytes(&self) -> &[u8];
 }
 
@@ -180,13 +179,12 @@ impl fmt::Debug for Printable<'_> {
 
 /// Escapes every hazard in a stream that may be a terminal, except newline, tab and the line end `\r\n` of CSV.
 ///
-/// This is the last defence: callers that show a single value use [`Printable`] first. The filter
-/// does not know which bytes are a value. It therefore uses the escapes of JSON (`\u001b`,
-/// `\u202e`). Inside a JSON string they stand for the same character, so that a JSON document keeps
-/// its exact value.
+/// This is the last defence: callers that show a single value use [`Printable`] first. The filter does not know which
+/// bytes are a value, so it uses the escapes of JSON (`\u001b`, `\u202e`). Inside a JSON string they stand for the same
+/// character, so that a JSON document keeps its exact value.
 #[derive(Debug, Default)]
 pub struct TerminalFilter {
-    /// Bytes whose meaning depends on the next ones: the start of a character, a carriage return.
+    /// Bytes whose meaning depends on the bytes after them: the start of a character, a carriage return.
     pending: Vec<u8>,
 }
 
@@ -196,7 +194,7 @@ impl TerminalFilter {
         Self { pending: Vec::new() }
     }
 
-    /// Appends what may be shown of `bytes` to `out`. A character or a line end may be split over two calls.
+    /// Appends `bytes` with hazards escaped to `out`. A character or a line end may be split over two calls.
     pub fn filter(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         let joined;
         let bytes = if self.pending.is_empty() {
@@ -250,7 +248,7 @@ fn push_filtered(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Whether more bytes may still make a character of these.
+/// Whether more bytes can complete these to a character.
 fn is_start_of_character(bytes: &[u8]) -> bool {
     !bytes.is_empty() && str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }

@@ -1,8 +1,9 @@
-//! The question whether long work must stop before its end.
+//! A callback that decides whether long work must stop early.
 
-/// Returns true once the work must stop, because a signal came.
+/// Returns true once the work must stop, for example after a signal.
 ///
-/// Long loops call it for every entry of a tree and every buffer of a file, so it must cost no more than an atomic load.
+/// Long loops call it for every entry of a tree and every buffer of a file. So it must cost no more than an atomic
+/// load.
 pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// The [`Stop`] of work that nothing stops.

@@ -27,10 +27,10 @@ pub trait DeviceModel: Send {
     /// time. Data still to be written stays: flush first. A model without such a memory has nothing to do.
     fn forget_buffered(&mut self) {}
 
-    /// Forgets what it keeps in its own memory of data read from the sectors `start..end`; takes no time.
+    /// Drops the sectors `start..end` from the device's own buffer. Takes no time.
     ///
-    /// What it reads ahead behind the last request stays. A caller uses this to model a layout in which two files share
-    /// sectors: reading one must not bring the other.
+    /// Sectors that it reads ahead after the last request stay. A caller uses this to model a layout in which two files
+    /// share sectors: reading one must not bring the other into the buffer.
     fn forget_sectors(&mut self, _start: u64, _end: u64) {}
 
     /// Where the time of all requests so far went. A model that keeps no account gives zeros.

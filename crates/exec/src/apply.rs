@@ -118,7 +118,7 @@ impl From<CheckContents> for Replay {
     }
 }
 
-/// The longest path that a system call takes, bytes.
+/// The longest path that a system call accepts, bytes.
 const MOST_PATH_BYTES: usize = 4095;
 
 /// Does again exactly what a record says was done: of the operation that found no space, only the part that was done.
@@ -167,7 +167,7 @@ pub(crate) fn apply_one(
     if let Some(content) = op.content() {
         let &(recorded_bytes, recorded_hash) =
             done.contents.get(content_index).ok_or_else(|| record_error(done, "a content has no length and hash"))?;
-        // A log may announce any length: nothing is grown, hashed or written for what cannot fit.
+        // A log may announce any length. A content that cannot fit is not generated, hashed or written.
         if !fits(target, part.unwrap_or(recorded_bytes).min(recorded_bytes)) {
             return Err(ExecError::TooSmall { at: OpPlace::new(number, step, index) });
         }
@@ -184,7 +184,7 @@ pub(crate) fn apply_one(
         {
             return Err(differs(*len, 0));
         }
-        // Of a content that was cut because space ran out, all of it may be larger than the volume.
+        // If space ran out, the whole content may be larger than the volume; only its written part is replayed.
         let verifies = check == CheckContents::Yes && (part.is_none() || fits(target, recorded_bytes));
         let (made, hash) = match verifies {
             true => {
@@ -210,7 +210,7 @@ pub(crate) fn apply_one(
     if let Op::Read { len, .. } = op
         && !fits(target, *len)
     {
-        let problem = format!("it reads {len} bytes, more than the volume holds");
+        let problem = format!("it reads {len} bytes, more than the volume can hold");
         return Err(operation_error(number, step, index, io::Error::new(io::ErrorKind::InvalidInput, problem)));
     }
     match target.apply(&step.root, op, payload.as_ref()) {
@@ -220,9 +220,9 @@ pub(crate) fn apply_one(
     }
 }
 
-/// Fails if a path of an operation is longer than a system call takes.
+/// Fails if a path of an operation is longer than a system call accepts.
 ///
-/// The cost of an operation grows with the depth of its paths, in targets without such a limit too.
+/// The cost of an operation grows with the depth of its paths, so targets without such a limit need it, too.
 pub(crate) fn check_paths(done: &DoneStep, index: usize) -> Result<(), ExecError> {
     let root_bytes = done.step.root.as_bytes().len();
     let paths = done.step.ops[index].paths();
@@ -235,12 +235,12 @@ pub(crate) fn check_paths(done: &DoneStep, index: usize) -> Result<(), ExecError
     }
 }
 
-/// Whether a target can hold so many bytes at all. Small lengths are not worth a system call.
+/// Whether a target has the capacity for this number of bytes. Small lengths are not worth a system call.
 fn fits(target: &mut dyn Target, bytes: u64) -> bool {
     bytes <= CHUNK_BYTES as u64 || target.space().is_ok_and(|space| bytes <= space.capacity.0)
 }
 
-/// The error of an operation, or that it was stopped.
+/// Returns [`ExecError::Stopped`] if `stop` returns true, else `error`.
 pub(crate) fn stopped_or(stop: Stop, error: ExecError) -> ExecError {
     if stop() { ExecError::Stopped } else { error }
 }

@@ -75,8 +75,8 @@ pub(crate) fn compute_hash(payload: &Payload, buffer: &mut Vec<u8>, stop: Stop) 
     Ok(hasher.digest())
 }
 
-/// Returns whether to stop, for example because a signal came. Called before each operation and
-/// before each piece of a content.
+/// Returns whether to stop, for example because a signal came. Called before each operation and before each piece of a
+/// content.
 pub type Stop = fn() -> bool;
 
 /// Never stops.
@@ -109,7 +109,7 @@ pub(crate) fn make_ready(
     make_ready_until(content, source, buffer, never)
 }
 
-/// Makes a content ready as [`make_ready`] does; fails if `stop` returns true.
+/// Makes a content ready as [`make_ready`] does. Fails if `stop` returns true.
 pub(crate) fn make_ready_until(
     content: &Content,
     source: &dyn ContentSource,

@@ -1,9 +1,9 @@
-//! Replays of logs that came from elsewhere.
+//! Guards replays of logs that came from strangers.
 //!
-//! A replay as root does what the log says. Three kinds of operations would change the machine
-//! beyond the files of the log: setuid and setgid bits, extended attributes that the kernel trusts
-//! (file capabilities among them), and nodes of devices. The guard leaves them out and counts them.
-//! It also keeps a log from flushing the same clean file system millions of times.
+//! A replay as root performs every operation of the log. Three kinds affect more than the files of
+//! the log: setuid and setgid bits, extended attributes that the kernel trusts (file capabilities
+//! among them), and nodes of devices. The guard withholds them and counts them. It also keeps a log
+//! from flushing a file system without changes millions of times.
 
 use std::{
     fmt, io,
@@ -23,7 +23,7 @@ const FILE_TYPE: u32 = 0o170_000;
 const CHARACTER_DEVICE: u32 = 0o020_000;
 const BLOCK_DEVICE: u32 = 0o060_000;
 
-/// What was not replayed as it was recorded.
+/// The operations that were not replayed as recorded, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Withheld {
     /// Operations whose setuid or setgid bit was cleared.
@@ -35,7 +35,7 @@ pub struct Withheld {
 }
 
 impl Withheld {
-    /// Whether everything was replayed as it was recorded.
+    /// Whether every operation was replayed as recorded.
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
@@ -58,20 +58,20 @@ struct Shared {
     set_id: AtomicU64,
     attributes: AtomicU64,
     devices: AtomicU64,
-    /// Something was changed since the last flush of the file system.
+    /// Whether an operation changed something since the last flush of the file system.
     changed: AtomicBool,
 }
 
-/// Leaves out what an untrusted log may not do, and counts it.
+/// Withholds the operations that an untrusted log may not do, and counts them.
 ///
-/// All targets of one directory come from one guard: they share its state.
+/// All targets of one directory must come from one guard, because they share its state.
 pub struct Guard {
     trusts: bool,
     shared: Arc<Shared>,
 }
 
 impl Guard {
-    /// A guard for one replay. If `trusts`, operations are replayed as they are, and only
+    /// Makes a guard for one replay. If `trusts`, operations are replayed as recorded, and only
     /// repeated flushes are left out.
     pub fn new(trusts: bool) -> Self {
         Self { trusts, shared: Arc::default() }
@@ -82,7 +82,7 @@ impl Guard {
         Guarded { trusts: self.trusts, shared: Arc::clone(&self.shared), target }
     }
 
-    /// What was withheld so far by all targets of this guard.
+    /// The operations that all targets of this guard withheld so far.
     pub fn withheld(&self) -> Withheld {
         let Shared { set_id, attributes, devices, .. } = &*self.shared;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -98,13 +98,13 @@ pub struct Guarded<T> {
 }
 
 impl<T> Guarded<T> {
-    /// The target alone.
+    /// Returns the target without its guard.
     pub fn into_inner(self) -> T {
         self.target
     }
 }
 
-/// What becomes of an operation of an untrusted log.
+/// The decision on an operation of an untrusted log.
 enum Verdict {
     AsItIs,
     Instead(Op),
@@ -112,8 +112,8 @@ enum Verdict {
 }
 
 impl Shared {
-    /// Decides and counts. What takes the place of a node or a mode keeps its name, so that later
-    /// operations find it.
+    /// Decides and counts. A replacement for a node has the same name, so that later operations
+    /// find it.
     fn judge(&self, op: &Op) -> Verdict {
         let count = |counter: &AtomicU64| {
             counter.fetch_add(1, Ordering::Relaxed);
@@ -162,7 +162,7 @@ impl<T: Target> Target for Guarded<T> {
     fn apply(&mut self, root: &RelPath, op: &Op, payload: Option<&Payload>) -> Result<(), OpFailure> {
         let changed = &self.shared.changed;
         match op {
-            // The needs of operations keep all others away from a flush: no change is missed.
+            // The replay runs no other operation during a flush, so no change is missed.
             Op::SyncFs if !changed.swap(false, Ordering::AcqRel) => return Ok(()),
             Op::SyncFs => {
                 return self.target.apply(root, op, payload).inspect_err(|_| changed.store(true, Ordering::Release));

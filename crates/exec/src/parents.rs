@@ -15,8 +15,8 @@ pub(crate) struct Parents {
     last: Vec<u8>,
 }
 
-/// Above this many directories, or bytes of their paths, the set is emptied and filled again, so
-/// that memory does not grow with the tree.
+/// Above this many directories, or bytes of their paths, the set is emptied and filled again, so that memory does not
+/// grow with the tree.
 const MOST: usize = 1 << 16;
 const MOST_BYTES: usize = 16 << 20;
 
@@ -41,10 +41,10 @@ impl Parents {
         Ok(())
     }
 
-    /// Adds a directory and all above it. Returns the number of directories that were looked up.
+    /// Adds a directory and all directories above it. Returns the number of directories that it looked up.
     ///
-    /// Goes from below: all that is above a known directory is known, too. From above, a chain of
-    /// directories would cost the cube of its depth.
+    /// Starts at the lowest directory and stops at a known one, because all directories above a known one are known.
+    /// Starting at the top would cost the cube of the depth for a chain of directories.
     fn remember(&mut self, directory: &[u8]) -> usize {
         let (mut rest, mut looked_up) = (Some(directory), 0);
         while let Some(directory) = rest {

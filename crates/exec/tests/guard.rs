@@ -1,4 +1,4 @@
-//! Replays of logs that an attacker made: what they may not do, and that no number in them is believed.
+//! Replays of logs that an attacker made: they get no rights, and no number in them is trusted.
 
 use std::{
     io,
@@ -30,7 +30,7 @@ fn seeded(at: &str, len: u64) -> Op {
     Op::Create { path: path(at), mode: 0o644, content: Content::Seeded { seed: 1, len } }
 }
 
-/// Operations with which the maker of a log gets root's rights, and later operations on the same names.
+/// Operations with which the author of a log could get root's rights, and later operations on the same names.
 fn dangerous() -> DoneStep {
     let attribute = |name: &str| Op::SetXattr {
         path: path("tool"),
@@ -86,7 +86,7 @@ fn an_untrusted_log_gets_no_rights() {
     }
 }
 
-/// Names of extended attributes of a file, but for those of the security module of the machine.
+/// Names of the extended attributes of a file, without those of the machine's security module.
 fn xattr(path: &std::path::Path) -> String {
     let mut names = vec![0; 4096];
     let length = rustix::fs::listxattr(path, &mut names[..]).unwrap_or(0);
@@ -157,7 +157,7 @@ fn lengths_beyond_the_volume_are_refused_before_a_byte_is_made() {
     let lying = done(vec![seeded("f", 1 << 62)], vec![(10, 0)], Outcome::Done);
     let error = apply_done(&mut target, &lying, &(), CheckContents::Yes).unwrap_err();
     assert!(matches!(error, ExecError::ContentDiffers { .. }), "{error}");
-    // The recorded volume was full after 10 bytes: they fit.
+    // The recorded volume was full after 10 bytes, which fit.
     let outcome = Outcome::NoSpace { failed_op: 0, written: Some(10) };
     let cut = done(vec![seeded("f", 1 << 62)], vec![(1 << 62, 7)], outcome);
     apply_done(&mut target, &cut, &(), CheckContents::Yes).unwrap();
@@ -245,7 +245,7 @@ fn sums_of_forged_lengths_do_not_overflow_the_model() {
     for number in 0..10_000 {
         let name = format!("f{number}");
         model.apply(&root, &seeded(&name, 0), Some(&empty)).unwrap();
-        // In the end the sum of all lengths is beyond any volume: refused, not wrapped.
+        // At last the sum of all lengths is beyond any volume. It must be refused, not wrapped.
         let _ = model.apply(&root, &Op::Truncate { path: path(&name), len: i64::MAX as u64 }, None);
         assert!(model.apply(&root, &Op::Truncate { path: path(&name), len: u64::MAX }, None).is_err());
     }

@@ -80,7 +80,7 @@ pub enum Error {
         dir: PathBuf,
         /// The run.
         run: PathBuf,
-        /// What failed.
+        /// The error of the write.
         source: Box<Error>,
     },
     /// The run directory is not what it should be.
@@ -136,7 +136,7 @@ impl Error {
             Self::Store(senesce_store::Error::Io { source, .. })
             | Self::Log(senesce_oplog::LogError::Io { source, .. })
             | Self::Io { source, .. } => source,
-            // A snapshot that is not whole yet is in the run's directory.
+            // An incomplete snapshot is in the run's directory.
             Self::Volume(senesce_volume::Error::Io { path, source, .. })
                 if path.extension().is_some_and(|extension| extension == "partial") =>
             {

@@ -15,7 +15,7 @@ use crate::{
     volumes::{check_device_sizes, check_devices, check_tracing, image_dir, kind, virtual_device},
 };
 
-/// Where a plan is to run.
+/// The places and settings of a planned run.
 pub(crate) struct Place<'a> {
     /// The plan's own path, for messages.
     pub plan: &'a Path,
@@ -23,19 +23,19 @@ pub(crate) struct Place<'a> {
     pub volumes: &'a Path,
     /// Where clones and synthetic histories are made.
     pub spool: &'a Path,
-    /// What the run did so far.
+    /// The state of the run so far.
     pub entries: &'a [Entry],
-    /// Whether a device that holds something is formatted all the same.
+    /// Whether a device that is not empty may be formatted.
     pub force: bool,
 }
 
-/// What a plan leads to, checked.
+/// The checked result of a plan.
 pub(crate) struct Prepared {
     /// The devices to model.
     pub devices: Vec<DeviceSpec>,
-    /// The device whose times the volumes have, if they are disks in virtual time.
+    /// The device that the volumes imitate, if they are disks in virtual time.
     pub virtual_device: Option<VirtualDevice>,
-    /// Where the steps come from.
+    /// The source of the steps.
     pub source: Source,
     /// Sizes of the volumes.
     pub sizes: Sizes,
@@ -44,8 +44,8 @@ pub(crate) struct Prepared {
 /// Refuses a plan that cannot run here, and opens what it reads.
 ///
 /// Checks: the devices of models, the profile or log or history, tools and kernel, directories and devices of volumes,
-/// their sizes, free space, and tracing. Errors: the first that fails. Users other than root cannot look at devices: for them
-/// only the existence of a device is checked, so that a dry run needs no root.
+/// their sizes, free space, and tracing. Errors: the first check that fails. Only root can inspect devices. For other
+/// users it only checks that a device exists, so that a dry run needs no root.
 pub(crate) fn prepare(plan: &Plan, place: &Place<'_>, world: &World) -> Result<Prepared, Error> {
     let host = &*world.host;
     let devices = plan.devices(place.plan)?;
@@ -65,10 +65,10 @@ pub(crate) fn prepare(plan: &Plan, place: &Place<'_>, world: &World) -> Result<P
     Ok(Prepared { devices, virtual_device, source, sizes })
 }
 
-/// The most checkpoints of an arm. Each one reads every volume; 10,000 take more than a day on the smallest volumes.
+/// The most checkpoints of an arm. Each one reads every volume: 10,000 need more than a day on the smallest volumes.
 const MAX_CHECKPOINTS: u64 = 10_000;
 
-/// Refuses a plan with more checkpoints than any run ends with: their list alone would take all memory.
+/// Refuses a plan with too many checkpoints: their list alone could fill the memory.
 fn check_checkpoints(plan: &Plan, pulls: u64, path: &Path) -> Result<(), Error> {
     let checkpoints = (pulls / plan.measure.every.max(1)).saturating_add(1);
     if checkpoints <= MAX_CHECKPOINTS {
@@ -81,8 +81,8 @@ fn check_checkpoints(plan: &Plan, pulls: u64, path: &Path) -> Result<(), Error> 
     Err(PlanError::Contradiction { path: path.to_owned(), key: "measure.every".into(), problem }.into())
 }
 
-/// Refuses a plan of which no file system can be made: its tool is missing, or the kernel does not know it. One of several
-/// fails alone, and the others run.
+/// Refuses a plan if none of its file systems can be made, because the tool is missing or the kernel does not know it.
+/// If only some of them cannot be made, their arms fail and the others run.
 fn check_file_systems(plan: &Plan, host: &dyn Host) -> Result<(), Error> {
     let formatted = plan.file_systems.iter().filter(|fs| fs.kind != FileSystemName::Host);
     let problems: Vec<_> = formatted.map(|fs| check_file_system(kind(fs.kind), host)).collect();
@@ -141,8 +141,8 @@ fn cannot_use(plan: &Path, key: &str, named: &str, error: &io::Error) -> Error {
     PlanError::Contradiction { path: plan.to_owned(), key: key.to_owned(), problem }.into()
 }
 
-/// Refuses a plan whose images cannot be where the plan wants them, or do not fit there. A run that goes on has images
-/// there already, and its volumes are checked one by one.
+/// Refuses a plan whose images cannot be stored in the plan's directory, or do not fit there. A resumed run already has
+/// images there; its volumes are checked one by one.
 fn check_space(plan: &Plan, sizes: &Sizes, host: &dyn Host, place: &Place<'_>) -> Result<(), Error> {
     let is_image = |role: &Role| matches!(plan.volume(*role), VolumePlan::Size(_));
     let needed = plan.roles().iter().copied().filter(is_image).map(|role| sizes.needed(role)).max();

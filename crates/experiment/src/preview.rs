@@ -36,8 +36,9 @@ pub struct Preview {
 /// Expands a plan, and refuses what its run would refuse before the first volume. Opens its history (a synthetic one is
 /// made, in `scratch`); makes no volume.
 ///
-/// In: `path` is the plan's own, for messages; `out` the directory of the run; `force` as in [`Run::create`](crate::Run::create).
-/// Errors: those of the run. The run's need of root, and what only root can see of devices, are left to the run.
+/// In: `path` is the plan's own, for messages; `out` the directory of the run; `force` as in
+/// [`Run::create`](crate::Run::create). Errors: those of the run, except that it does not check for root, nor
+/// properties of devices that only root can read.
 pub fn preview(
     plan: &Plan,
     path: &Path,
@@ -46,7 +47,7 @@ pub fn preview(
     world: &World,
 ) -> Result<Preview, Error> {
     check_new(out)?;
-    // As a run sees the plan.
+    // With absolute paths, as in a run.
     let here = std::fs::canonicalize(".").map_err(Error::io("look up", "."))?;
     let plan = &plan.clone().seen_from(&here);
     let volumes = std::path::absolute(out).map_err(Error::io("look up", out))?;

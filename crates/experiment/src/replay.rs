@@ -33,7 +33,7 @@ pub struct ReplayEnd {
     pub files: u64,
     /// The first differences from what it was compared with; empty if equal.
     pub differences: Vec<String>,
-    /// What was not replayed as it was recorded, because the log is not trusted.
+    /// The operations that were not replayed as recorded, because the log is not trusted.
     pub withheld: Withheld,
 }
 
@@ -81,7 +81,7 @@ impl Onto<'_> {
     }
 }
 
-/// Ends work when a signal came.
+/// Stops work after a signal.
 const STOP: Stop = || interrupted().is_some();
 
 /// The number of differences that are reported.
@@ -123,13 +123,13 @@ pub struct ReplayOptions<'a> {
     pub trust_log: bool,
 }
 
-/// Replays a log; every content is checked against its recorded hash. Calls `each` with the number
-/// of every step that was begun.
+/// Replays a log, and checks every content against its recorded hash. Calls `each` with the number of every step when
+/// it starts.
 ///
-/// A signal ends it within a step, too: the error is then [`Interrupted`](crate::Interrupted).
+/// A signal stops it also in the middle of a step. The error is then [`Interrupted`](crate::Interrupted).
 pub fn replay_log(options: &ReplayOptions<'_>, each: &mut dyn FnMut(u64)) -> Result<ReplayEnd, Error> {
     replay_all(options, each).or_else(|error| {
-        // What a signal stopped reports an error of its own.
+        // Work that a signal stopped returns an error of its own.
         check_signal()?;
         Err(error)
     })
@@ -141,7 +141,7 @@ fn replay_all(options: &ReplayOptions<'_>, each: &mut dyn FnMut(u64)) -> Result<
     let contents = contents_of(&reader.header().workload, repo, spool, owners)?;
     let direct = was_direct(reader.header());
     let guard = Guard::new(options.trust_log);
-    // The model gets the same operations; what was withheld is counted once.
+    // The model applies the same operations; withheld operations are counted once.
     let model_guard = Guard::new(options.trust_log);
     let mut model = (against == Against::Model).then(|| model_guard.over(ModelTarget::default()));
     let how = Replay { check: CheckContents::Yes, stop: STOP };
@@ -257,16 +257,16 @@ fn git_contents(
     let unclear = |problem: String| Error::Unverified { what: "the log's header".into(), problem };
     match (repo, source["repo"].as_str()) {
         (Some(repo), _) => GitSource::for_replay(repo, options, spool, owners),
-        // The log may come from anyone: it does not choose which machines are contacted.
+        // The log may come from a stranger, who must not choose which machines are contacted.
         (None, Some(named)) if is_url(named) && !Path::new(named).exists() => Err(unclear(format!(
-            "it names the repository {named:?}, and senesce clones no URL that a log chose; give it with --repo"
+            "it names the repository {named:?}, and senesce clones no URL that a log names; pass it with --repo"
         ))),
         (None, Some(named)) => GitSource::for_replay(named, options, spool, owners),
         (None, None) if source["synthetic"].is_object() => {
             let path = GitSource::remake_synthetic(&source["synthetic"], spool)?;
             GitSource::for_replay_of_synthetic(&path, options, spool)
         }
-        (None, None) => Err(unclear("it names no repository; give one with --repo".into())),
+        (None, None) => Err(unclear("it names no repository; pass one with --repo".into())),
     }
 }
 

@@ -55,7 +55,8 @@ fn create_dir(dir: &Path, mode: u32) -> Result<(), Error> {
 }
 
 impl Run {
-    /// Begins a run of `plan`, read from `path`, in `dir`, which must not exist or be empty. With `force` a named device that holds something
+    /// Begins a run of `plan`, read from `path`, in `dir`, which must not exist or be empty. With `force` a named
+    /// device that holds something
     /// is formatted all the same.
     pub fn create(plan: Plan, path: &Path, dir: &Path, force: bool, world: World) -> Result<Self, Error> {
         check_new(dir)?;
@@ -172,7 +173,7 @@ impl Run {
             // A run in good order holds nothing here; after an error this is the clean-up.
             let appended =
                 self.store.append_event("released", &serde_json::json!({ "resource": format!("{action:?}") }));
-            // On a full disk this fails, too. Then the first error is the one to report.
+            // On a full disk this fails, too. The first error is the one to report.
             if result.is_ok() {
                 appended?;
             }
@@ -261,7 +262,7 @@ impl Run {
                 // What is wrong with the machine is wrong for all arms, if it happens before any work.
                 None if self.concerns_all_arms(&error) => return Err(error),
                 None => match self.find_full_dir(&error) {
-                    // The arm is not at fault. It can continue when there is space again.
+                    // The arm did not cause this. It can continue when there is space again.
                     Some(dir) => {
                         let run = self.paths.dir.clone();
                         return Err(Error::HostFull { dir, run, source: Box::new(error) });
@@ -282,8 +283,8 @@ impl Run {
         volume.is_environment() && self.is_unbegun() && (self.plan.arms().len() == 1 || !of_one_file_system)
     }
 
-    /// The directory of results or images whose file system has no space left. A write to an image fails in the volume on it,
-    /// with an I/O error that does not name the cause.
+    /// The directory of results or images whose file system has no space left. If the host of an image is full, a write
+    /// fails inside the volume, with an I/O error that does not name the cause.
     fn find_full_dir(&self, error: &Error) -> Option<PathBuf> {
         if error.is_host_full() {
             return Some(self.paths.dir.clone());
@@ -305,7 +306,7 @@ impl Run {
     /// cause is mended. A finished clone is kept, and so is what an interrupted run has.
     fn forget_if_unbegun(&self, error: &Error, registry: &Registry) {
         let has_clone = self.paths.spool().join("clone.git/.complete").exists();
-        // With space again, the run continues where it was.
+        // When there is space again, the run continues at the last checkpoint.
         let is_resumable = error.interrupted().is_some() || matches!(error, Error::HostFull { .. });
         if self.created && self.is_unbegun() && !is_resumable && !has_clone {
             // The error that led here is the one to tell.
@@ -373,7 +374,7 @@ pub(crate) fn check_new(dir: &Path) -> Result<(), Error> {
         return Err(Error::RunDirectory {
             path: dir.to_owned(),
             problem: "is not empty".into(),
-            hint: "choose another directory with --out, or go on with that run with --resume",
+            hint: "choose another directory with --out, or continue that run with --resume",
         });
     }
     Ok(())

@@ -28,7 +28,8 @@ const LEAST: Bytes = Bytes(320 * Bytes::MIB);
 const MOST: Bytes = Bytes(8 * 1024 * Bytes::GIB);
 /// A history with an automatic start begins with a clone of at most this size, so that eight fill the least full volume.
 pub(crate) const AUTO_CLONE_BYTES: u64 = 32 * Bytes::MIB;
-/// No workload holds more; larger figures of a plan count as this, bytes. Products of sizes stay below 2^64.
+/// The largest size of a plan that is used for estimates, bytes: larger ones count as this. Products of sizes stay
+/// below 2^64.
 const MOST_CLONE_BYTES: u64 = 1 << 50;
 /// Beside the data of its files a volume holds metadata; percent of the data, generously.
 const METADATA_PERCENT: u64 = 10;

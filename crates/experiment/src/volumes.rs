@@ -49,7 +49,7 @@ fn arm_spec(arm: &Arm, backend: Backend) -> VolumeSpec {
     spec
 }
 
-/// Refuses words for mkfs and mount that could touch anything but the volume. The error is the key and what is wrong.
+/// Refuses words for mkfs and mount that could affect anything but the volume. The error is the key and the problem.
 pub(crate) fn check_words(file_system: &FileSystem) -> Result<(), (&'static str, String)> {
     if file_system.kind == FileSystemName::Host {
         return Ok(());
@@ -62,7 +62,7 @@ pub(crate) fn check_words(file_system: &FileSystem) -> Result<(), (&'static str,
         }
     };
     check_mkfs_words(kind, &file_system.mkfs).map_err(wrong("file_system.mkfs"))?;
-    // Engines have a list of their own, which the plan checks.
+    // The plan checks the words of engines against a list of its own.
     let options = file_system.mount.as_deref().filter(|_| !kind.is_engine()).unwrap_or_default();
     parse_mount_options(options).map(drop).map_err(wrong("file_system.mount"))
 }

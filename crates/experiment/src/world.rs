@@ -18,7 +18,7 @@ use crate::{Error, Interrupted};
 pub struct World {
     /// Time.
     pub clock: Arc<dyn Clock>,
-    /// What else the machine does.
+    /// The load that other work puts on the machine.
     pub load: Arc<dyn LoadMeter>,
     /// The privileged acts.
     pub host: Arc<dyn Host>,
@@ -26,23 +26,23 @@ pub struct World {
     pub engines: Arc<dyn EngineTeller>,
     /// Where all runs of this machine are listed, for `senesce clean`.
     pub registry_dir: PathBuf,
-    /// Whose repositories are read.
+    /// The users whose repositories are read.
     pub owners: TrustedOwners,
     /// Version of the program, for the records.
     pub senesce_version: String,
     /// How many threads may hash and decode.
     pub threads: usize,
-    /// The signal that asked for an early end, if one came.
+    /// The signal that requested an early end, if there was one.
     pub interrupted: fn() -> Option<i32>,
 }
 
 impl World {
-    /// Fails if a signal asked for an early end.
+    /// Fails if a signal requested an early end.
     pub(crate) fn check_signal(&self) -> Result<(), Error> {
         (self.interrupted)().map_or(Ok(()), |signal| Err(Interrupted { signal }.into()))
     }
 
-    /// The question whether work must stop, for the crates that do not know signals.
+    /// Whether work must stop early: a [`Stop`](senesce_core::Stop) for crates that do not handle signals.
     pub(crate) fn stop(&self) -> impl Fn() -> bool + Sync + use<> {
         let interrupted = self.interrupted;
         move || interrupted().is_some()

@@ -25,7 +25,7 @@ impl Clock for RealClock {
     }
 }
 
-/// A hypervisor that takes the machine away during some grep tests, by their numbers from 0.
+/// A hypervisor that runs another machine during some grep tests, by their numbers from 0.
 struct Hypervisor {
     takes: fn(u64) -> bool,
     samples: Mutex<(u64, f64)>,
@@ -34,7 +34,7 @@ struct Hypervisor {
 impl LoadMeter for Hypervisor {
     fn sample(&self) -> LoadSample {
         let mut samples = self.samples.lock().unwrap();
-        // Two samples are of one test; what happens between them is seen in the second.
+        // Each test has two samples. Events between them are in the second.
         let (test, is_end) = (samples.0 / 2, samples.0 % 2 == 1);
         samples.0 += 1;
         if is_end && (self.takes)(test) {
@@ -96,7 +96,7 @@ fn run(measure: &str, takes: fn(u64) -> bool) -> (Results, Vec<String>) {
     (results, warnings.0)
 }
 
-/// Repetitions of a checkpoint: all, disturbed, and those that figures are made of.
+/// Numbers of repetitions of a checkpoint: all, disturbed, and those that figures are computed from.
 fn repetitions(results: &Results, pulls: u64) -> (usize, usize, usize) {
     let numbers = results.grep.iter().filter(|row| row.key.pulls == pulls).map(|row| row.repetition);
     let loads: Vec<_> = results.load.iter().filter(|row| row.key.pulls == pulls).collect();
@@ -107,7 +107,7 @@ fn repetitions(results: &Results, pulls: u64) -> (usize, usize, usize) {
 
 #[test]
 fn a_disturbed_cell_is_read_again_until_it_has_its_repetitions() {
-    // The second and the third test are of the first checkpoint.
+    // The second and the third test belong to the first checkpoint.
     let (results, warnings) = run("repetitions = 2", |test| test == 1 || test == 2);
     assert_eq!(repetitions(&results, 0), (4, 2, 2));
     assert_eq!(repetitions(&results, 1), (2, 0, 2));
@@ -121,7 +121,7 @@ fn a_disturbed_cell_is_read_again_until_it_has_its_repetitions() {
 fn lasting_disturbance_ends_at_the_limit_with_a_mark() {
     let (results, warnings) = run("repetitions = 2\nrepeat_disturbed = 1", |_| true);
     for pulls in 0..3 {
-        // Nothing is left out of figures where nothing is undisturbed.
+        // If every repetition is disturbed, figures use all of them.
         assert_eq!(repetitions(&results, pulls), (3, 3, 3));
     }
     let said = "other work disturbed all 3 grep test(s) of the empty volume at 2 cycles: the hypervisor took ";

@@ -1,4 +1,4 @@
-//! A signal in the middle of every phase of the first checkpoint: nothing more is done, and nothing is left.
+//! A signal in the middle of every phase of the first checkpoint stops the run, which leaves no resource.
 //!
 //! A process cannot resume its own run. The tests of the command line resume runs that a signal ended.
 
@@ -47,7 +47,7 @@ dir = "MEMORY"
 kind = "ext4"
 "#;
 
-/// How often it was asked whether a signal came, and from which question on one has.
+/// Counts the calls that ask for a signal, and answers yes from a chosen call on.
 static ASKED: AtomicU64 = AtomicU64::new(0);
 static SIGNAL_AT: AtomicU64 = AtomicU64::new(u64::MAX);
 
@@ -90,7 +90,7 @@ fn world(registry: &Path) -> World {
     }
 }
 
-/// Notes at which question each phase of the first checkpoint began, and what happens after the signal.
+/// Records the number of the call at which each phase of the first checkpoint began, and the events after the signal.
 #[derive(Default)]
 struct Watcher {
     phases: Vec<(String, u64)>,
@@ -142,7 +142,7 @@ fn a_signal_in_each_phase_of_a_checkpoint_ends_the_run_at_once() {
     let mut whole = Watcher::default();
     assert_eq!(begin("whole").execute(&mut whole).unwrap().failed_arms, []);
     assert_eq!(whole.cells, 6);
-    // Making the volumes asks nobody; every other phase has a middle.
+    // Making the volumes does not ask for signals; every other phase has a middle.
     let phases: Vec<(String, u64, u64)> = whole
         .phases
         .windows(2)
@@ -160,7 +160,7 @@ fn a_signal_in_each_phase_of_a_checkpoint_ends_the_run_at_once() {
         let error = run.execute(&mut watcher).unwrap_err();
         let asked_after = ASKED.load(Ordering::SeqCst) - signal_at;
         assert_eq!(error.interrupted().map(|interrupted| interrupted.signal), Some(SIGTERM), "{what}: {error}");
-        // Nothing else begins, no cell is written, no thread goes on.
+        // No other phase begins, no cell is written, no thread continues.
         assert_eq!((watcher.after_signal, watcher.cells), (vec![], 0), "{what}");
         assert!(asked_after <= MOST_THREADS + 2, "{what}: {asked_after} questions after the signal");
         drop(run);

@@ -149,7 +149,7 @@ impl FileReport {
     }
 }
 
-/// Opens the existing file, which nothing else may use; none if a new one is to be made.
+/// Opens the existing file, which must not be in use; none if a new one is made.
 fn open_old(path: &Path, size: Option<Bytes>) -> Result<Option<File>> {
     let refuse = |problem: &str| Err(Error::Target { path: path.to_owned(), problem: problem.to_owned() });
     let metadata = match fs::symlink_metadata(path) {
@@ -166,7 +166,7 @@ fn open_old(path: &Path, size: Option<Bytes>) -> Result<Option<File>> {
     if metadata.nlink() > 1 {
         return refuse("it has several names (hard links), which would part");
     }
-    // What uses the old file, such as a loop device, would go on with it and not with the new one of its name.
+    // A user of the old file, such as a loop device, would continue with it and not with the new file.
     Ok(Some(Claim::open(path, Purpose::Replace)?.into_file()))
 }
 

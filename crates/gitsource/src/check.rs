@@ -1,4 +1,4 @@
-//! Whether the objects of a range of commits exist, before any volume is made.
+//! Checks that the objects of a range of commits exist, before any volume is made.
 
 use std::collections::HashSet;
 
@@ -6,16 +6,16 @@ use senesce_workload::git::{EntryKind, Oid, TreeEntry};
 
 use crate::{Error, History};
 
-/// So many missing objects are named.
+/// The number of missing objects that an error names.
 const NAMED: usize = 5;
 
-/// Linux takes no longer path.
+/// The longest path that Linux accepts.
 const DEEPEST_PATH_BYTES: usize = 4096;
 
 /// Checks the objects that pulls of consecutive commits bring.
 ///
-/// Trees and commits are read and so verified. Blobs are searched for; their bytes are verified when they are read.
-/// The objects of the commits before the range are those of a pack that git makes, which fails if one is missing.
+/// Trees and commits are read and so verified. Blobs are searched for; their bytes are verified when they are read. git
+/// packs the objects of the commits before the range, and fails if one is missing.
 pub struct ObjectCheck {
     history: History,
     /// Commits that are not in the list but are reached from it: side branches, if only first parents are listed.
@@ -24,15 +24,15 @@ pub struct ObjectCheck {
 }
 
 impl ObjectCheck {
-    /// A check that found nothing yet.
+    /// Starts a check.
     pub fn new(history: &History) -> Self {
         Self { history: history.clone(), visited: HashSet::new(), missing: Vec::new() }
     }
 
-    /// Checks what commit number `number` has and its parents do not.
+    /// Checks the objects that commit number `number` has and its parents do not.
     ///
-    /// Errors: [`Error::MissingObjects`] once five objects are missing; an object that is damaged.
-    /// Cost: reads the trees in which the commit differs from its parents.
+    /// Errors: [`Error::MissingObjects`] once five objects are missing; an object that is damaged. Cost: reads the
+    /// trees in which the commit differs from its parents.
     pub fn check_commit(&mut self, number: usize) -> Result<(), Error> {
         let mut to_visit = vec![self.history.inner.oid(number)?];
         while let Some(commit) = to_visit.pop() {
@@ -55,7 +55,7 @@ impl ObjectCheck {
         Ok(())
     }
 
-    /// Ends the check; an error if an object is missing.
+    /// Finishes the check. Errors: an object is missing.
     pub fn finish(self) -> Result<(), Error> {
         if self.missing.is_empty() { Ok(()) } else { Err(self.error()) }
     }
@@ -89,7 +89,7 @@ impl ObjectCheck {
         Ok(())
     }
 
-    /// What `read` returns, or nothing if the object is missing, which is noted.
+    /// Returns the result of `read`. Notes the object and returns `None` if it is missing.
     fn found<T>(
         &mut self,
         oid: Oid,

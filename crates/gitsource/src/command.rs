@@ -1,6 +1,6 @@
-//! The git binary, run in an environment of our own, and only on repositories that this program wrote.
+//! Runs the git binary in an environment of our own, and only on repositories that this program wrote.
 //!
-//! Git runs other programs in many ways. None of them is left to a repository that the user named:
+//! Git runs other programs in many ways. A repository that the user named controls none of them:
 //!
 //! - The repository's configuration: `filter.*`, `diff.*`, `merge.*`, `alias.*`, `gpg.program`, `core.sshCommand`,
 //!   `core.gitProxy`, `core.pager`, `core.editor`, `core.askPass`, `core.alternateRefsCommand`, `credential.helper`,
@@ -155,7 +155,7 @@ impl Git {
     }
 }
 
-/// The last 2,000 characters of a message of git. A remote or a repository may have chosen some of them: control
+/// The last 2,000 characters of a message of git. A remote or a repository may have chosen the text, so control
 /// characters within a line are escaped.
 fn printable_end(message: &[u8]) -> String {
     let text = String::from_utf8_lossy(message);

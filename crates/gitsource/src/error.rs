@@ -29,7 +29,7 @@ pub enum Error {
         /// The repository.
         path: PathBuf,
     },
-    /// Objects are left out, to be fetched when they are needed.
+    /// A partial clone: git would fetch the missing objects when it needs them.
     #[error(
         "{path} is a partial clone ({sign}): it lacks objects\nhint: clone its origin again without --filter, and name \
          the new clone"
@@ -37,7 +37,7 @@ pub enum Error {
     Partial {
         /// The repository.
         path: PathBuf,
-        /// How it shows.
+        /// The sign of it, in words.
         sign: String,
     },
     /// Another user could have prepared the repository.
@@ -53,7 +53,7 @@ pub enum Error {
         /// Its owner.
         owner: u32,
     },
-    /// A repository of a stranger points to what is not the stranger's.
+    /// A stranger's repository points to files of another user.
     #[error(
         "{path} belongs to user {stranger}, but points to {place}, which belongs to user {owner}\nhint: --trust-repo \
          reads only what belongs to the owner of the repository; let the owner clone it with --dissociate"
@@ -61,7 +61,7 @@ pub enum Error {
     Elsewhere {
         /// The repository.
         path: PathBuf,
-        /// Where it points.
+        /// The place that it points to.
         place: PathBuf,
         /// The owner of that place.
         owner: u32,
@@ -73,10 +73,10 @@ pub enum Error {
     Irregular {
         /// The repository.
         path: PathBuf,
-        /// What it is.
+        /// The path of the link, FIFO or device.
         place: PathBuf,
     },
-    /// References that are no files.
+    /// References in another format than files (reftable).
     #[error(
         "{path} stores its references as {format}; only files are supported\nhint: run `git -C {path} refs migrate \
          --ref-format=files`, or clone it"
@@ -103,7 +103,7 @@ pub enum Error {
     MissingObjects {
         /// The repository.
         path: PathBuf,
-        /// The first of them, with where they are used.
+        /// The first missing objects, with the commit and path that use them.
         missing: Vec<String>,
     },
     /// The caller stopped the operation.

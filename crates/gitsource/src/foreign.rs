@@ -1,6 +1,6 @@
-//! A repository that another program wrote: finds its parts and copies its objects and names.
+//! Finds the parts of a repository that another program wrote, and copies its objects and references.
 //!
-//! Only bytes are read here. Neither git nor gix opens the repository, so nothing in its configuration has an effect.
+//! This module only reads bytes. Neither git nor gix opens the repository, so its configuration has no effect.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -19,14 +19,14 @@ use crate::{
 const CONFIG_BYTES: u64 = 1 << 20;
 const LINK_BYTES: u64 = 4 << 10;
 const PACKED_REFS_BYTES: u64 = 256 << 20;
-/// As in git: alternates of alternates, and so on, five deep.
+/// The depth of alternates of alternates, as in git.
 const ALTERNATES_DEPTH: usize = 5;
-/// Directories of references are no deeper.
+/// The greatest depth of directories of references.
 const REFS_DEPTH: usize = 64;
-/// Bytes copied between two looks for a signal.
+/// Bytes that are copied between two checks for a signal.
 const COPY_BYTES: u64 = 64 << 20;
 
-/// Whether to go on; asked at least once for every [`COPY_BYTES`].
+/// Whether to continue; called at least once for every [`COPY_BYTES`].
 pub(crate) type KeepGoing<'a> = &'a dyn Fn() -> bool;
 
 /// The parts of a repository.
@@ -113,7 +113,7 @@ impl<'a> Foreign<'a> {
 
     /// Copies all packs and loose objects into the directory `dest`.
     ///
-    /// Cost: one copy of the objects; none where the file system shares the blocks of copies.
+    /// Cost: one copy of the objects, or none if the file system shares the blocks of copies.
     pub fn copy_objects(&self, dest: &Path) -> Result<(), Error> {
         for (dir, objects) in &self.objects {
             for name in self.reader.names(objects, dir)? {
@@ -235,7 +235,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Adds a reference; one that no repository can have is left out.
+    /// Adds a reference. Ignores replacements, and names or targets that git does not allow.
     fn add(&mut self, name: &str, target: &str) {
         let is_plain = |text: &str| text.bytes().all(|byte| byte > b' ' && byte != 0x7f) && !text.contains("..");
         let names_object = target.parse::<senesce_workload::git::Oid>().is_ok();
@@ -247,7 +247,7 @@ impl Names {
         }
     }
 
-    /// The `packed-refs` file. A symbolic reference is listed with the object that it leads to.
+    /// The text of a `packed-refs` file. A symbolic reference is listed with the object that it leads to.
     pub fn packed_refs(&self) -> String {
         let mut text = String::new();
         for (name, target) in &self.refs {
@@ -278,7 +278,7 @@ fn find_git_dir(path: &Path, reader: &Reader) -> Result<PathBuf, Error> {
     }
 }
 
-/// Refuses what cannot be read, or would have to be fetched from elsewhere.
+/// Refuses formats that this program cannot read, and partial clones.
 pub(crate) fn check_config(path: &Path, text: &[u8]) -> Result<(), Error> {
     let broken = |source: Box<dyn std::error::Error + Send + Sync>| {
         let path = path.to_owned();
@@ -311,7 +311,7 @@ fn is_empty(file: &File) -> bool {
     file.metadata().is_ok_and(|metadata| metadata.len() == 0)
 }
 
-/// What is wrong with a pack, judged by its ends: its header, and the checksum that its index records of it.
+/// Checks the two ends of a pack: its header, and its checksum against that in the index. Returns the problem.
 ///
 /// Cost: two reads. The objects are checked when they are read.
 fn check_pack(mut pack: &File, mut idx: &File) -> std::io::Result<Result<(), String>> {

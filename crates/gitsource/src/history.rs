@@ -41,7 +41,7 @@ impl History {
     /// Opens a repository and lists its commits: the same list as
     /// `git rev-list --topo-order --reverse [--first-parent] TIP`.
     ///
-    /// Errors: no commits, no such tip, a commit that cannot be read, no git binary.
+    /// Errors: no commits, no such tip, an unreadable commit, no git binary.
     ///
     /// Cost: reads every commit once; about 60 bytes a commit stay in memory, 200 meanwhile.
     pub fn open(repository: &SpoolRepository, options: HistoryOptions) -> Result<History, Error> {

@@ -27,7 +27,7 @@ const DELTA_CACHE_BYTES: usize = 32 << 20;
 /// once read stay resident as long as the mapping: a large clone would make all of a large pack resident.
 const REOPEN_AFTER_BYTES: u64 = 128 << 20;
 
-/// A small object makes a whole page resident.
+/// Reading a small object makes a whole page resident.
 const PAGE_BYTES: u64 = 4096;
 
 /// A pool of handles to one repository: each has caches of its own, and only one thread uses it at a time.
@@ -47,10 +47,10 @@ struct Pool {
     decoded_bytes: u64,
 }
 
-/// No object is larger, bytes: a header may claim any size, and objects are decoded in memory.
+/// The largest object that is read, bytes. A header may claim any size, and objects are decoded in memory.
 const LARGEST_OBJECT_BYTES: u64 = 2 << 30;
 
-/// Opens a repository for reading, whatever the configuration of the user or the machine says.
+/// Opens a repository for reading. Ignores the configuration of the user and of the machine.
 fn open_shared(git_dir: &Path) -> Result<ThreadSafeRepository, Box<dyn std::error::Error + Send + Sync>> {
     let limit = format!("gitoxide.objects.allocLimit={LARGEST_OBJECT_BYTES}");
     let options = gix::open::Options::isolated()
@@ -69,9 +69,9 @@ impl Objects {
         Ok(Self { origin: origin.to_owned(), git_dir: git_dir.to_owned(), pool })
     }
 
-    /// Reads an object of any kind, and checks that its bytes have the hash that is its name.
+    /// Reads an object of any kind, and checks that the hash of its bytes equals its name.
     ///
-    /// Cost: beside the decoding, one SHA-1 of the object.
+    /// Cost: decoding, and one SHA-1 of the object.
     pub fn read(&self, oid: Oid) -> Result<Object, Error> {
         let (repository, opening) = self.take();
         let id = gix::ObjectId::from_bytes_or_panic(&oid.0);
@@ -92,7 +92,7 @@ impl Objects {
         Ok((kind, data))
     }
 
-    /// Whether there is such an object. Cost: a search in the indices of the packs, or of one directory.
+    /// Whether the object exists. Cost: a search in the indices of the packs, and in one directory.
     pub fn contains(&self, oid: Oid) -> bool {
         let (repository, opening) = self.take();
         let found = repository.has_object(gix::ObjectId::from_bytes_or_panic(&oid.0));
@@ -160,7 +160,7 @@ impl Objects {
     }
 }
 
-/// The name that git gives to an object.
+/// The name of an object in git: the SHA-1 of its header and bytes.
 fn compute_oid(kind: gix::objs::Kind, data: &[u8]) -> Oid {
     let hash = Sha1::new().chain_update(format!("{kind} {}\0", data.len())).chain_update(data).finalize();
     Oid(hash.into())

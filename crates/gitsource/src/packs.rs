@@ -82,7 +82,7 @@ impl Packs {
             .config("pack.useSparse=false")
             .config("pack.windowMemory=64m")
             .config("pack.writeReverseIndex=false")
-            // Less memory and the same bytes: 496 in place of 759 MiB for the pack of 200,000 commits, 10% more time.
+            // Less memory for the same bytes: 496 instead of 759 MiB for the pack of 200,000 commits, in 10% more time.
             .config("pack.deltaCacheSize=16m")
             .config("core.packedGitWindowSize=16m")
             .config("core.packedGitLimit=64m")
@@ -107,8 +107,8 @@ impl Packs {
         fs::rename(&named_pack, pack).map_err(|source| io("rename", &named_pack, source))
     }
 
-    /// Compares the names that objects were packed under with those that follow from their bytes: git copies objects
-    /// into packs without a look at their hashes.
+    /// Compares the names of packed objects with the hashes of their bytes: git copies objects into packs without
+    /// checking them.
     fn check_names(&self, packed_under: &Path, computed: &Path) -> Result<(), Error> {
         let names = |path: &Path| -> Result<Vec<gix::ObjectId>, Error> {
             let index = gix::odb::pack::index::File::at(path, gix::hash::Kind::Sha1)

@@ -1,4 +1,4 @@
-//! Repositories that this program wrote, the only ones on which it runs git.
+//! Repositories that this program wrote. It runs git on no others.
 
 use std::{
     fs,
@@ -34,8 +34,8 @@ const CONFIG: &str = "\
 /// A bare repository in a spool directory, with a configuration of our own.
 ///
 /// Git runs programs that a repository's configuration names, and fetches the missing objects of a partial clone from
-/// where the configuration says. So git never runs on a repository that the user named: its objects and references are
-/// copied to a repository of this type first.
+/// the remote that it names. So git never runs on a repository that the user named. Its objects and references are
+/// first copied to a repository of this type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpoolRepository {
     git_dir: PathBuf,
@@ -45,9 +45,9 @@ pub struct SpoolRepository {
 impl SpoolRepository {
     /// Copies objects and references of the repository at `source`, bare or not, to `dest`, which must not exist.
     ///
-    /// In: the owners whose repositories are read; `keep_going` returns false to stop the copy.
-    /// Errors: no repository, another owner, a partial or shallow clone, a damaged pack, another hash than SHA-1.
-    /// Cost: one copy of the objects; none where the file system shares the blocks of copies.
+    /// In: the owners whose repositories are read; `keep_going` returns false to stop the copy. Errors: no repository,
+    /// another owner, a partial or shallow clone, a damaged pack, another hash than SHA-1. Cost: one copy of the
+    /// objects; none where the file system shares the blocks of copies.
     pub fn copy(
         source: &Path,
         dest: &Path,
@@ -73,7 +73,7 @@ impl SpoolRepository {
 
     /// Clones a URL to `dest`, bare, with all its history. `dest` must not exist.
     ///
-    /// Errors: a transport that runs programs or reads local files (`ext::`, `file://`); whatever git reports.
+    /// Errors: a transport that runs programs or reads local files (`ext::`, `file://`); any error of git.
     pub fn clone_url(url: &str, dest: &Path) -> Result<Self, Error> {
         let options = ["--bare", "--quiet", "--no-tags", "--template=", "--"].map(std::ffi::OsStr::new);
         let arguments = options.into_iter().chain([url.as_ref(), dest.as_os_str()]);
@@ -81,12 +81,13 @@ impl SpoolRepository {
         Self::adopt(dest, Path::new(url))
     }
 
-    /// Takes over a bare repository that this program made. `origin` is its name in messages.
+    /// Adopts a bare repository that this program made. `origin` is its name in messages.
     ///
     /// Replaces the configuration, so that nothing in it depends on the version of git or on a remote.
     pub fn adopt(git_dir: &Path, origin: &Path) -> Result<Self, Error> {
         for name in ["commondir", "config.worktree", "objects/info/alternates"] {
-            // A run directory may have come from elsewhere: git would read another configuration, or other objects.
+            // A run directory may come from a stranger: these files would lead git to another configuration, or to
+            // other objects.
             if fs::symlink_metadata(git_dir.join(name)).is_ok() {
                 return Err(Error::Irregular { path: origin.to_owned(), place: git_dir.join(name) });
             }
@@ -105,7 +106,7 @@ impl SpoolRepository {
         &self.git_dir
     }
 
-    /// Where it came from: a path or a URL, for messages.
+    /// Its origin, a path or a URL, for messages.
     pub(crate) fn origin(&self) -> &Path {
         &self.origin
     }

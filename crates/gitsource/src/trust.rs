@@ -1,7 +1,7 @@
-//! Whose repositories are read, and how their files are opened.
+//! Decides whose repositories are read, and opens their files.
 //!
-//! A repository is untrusted input. Each of its files is opened without waiting (a FIFO must not block), checked through
-//! the open descriptor, and read from that descriptor. [`crate::SpoolRepository`] is the only caller.
+//! A repository is untrusted input. Each of its files is opened without waiting (a FIFO must not block), checked
+//! through the open descriptor, and read from that descriptor. [`crate::SpoolRepository`] is the only caller.
 
 use std::{
     cell::Cell,
@@ -20,7 +20,8 @@ use crate::Error;
 
 /// The users whose repositories are read.
 ///
-/// A repository of any other user is refused, as git does: whoever can write a repository chooses what its reader does.
+/// A repository of any other user is refused, as in git: a user who can write a repository controls what its reader
+/// does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustedOwners {
     uids: Vec<u32>,
@@ -54,8 +55,8 @@ pub(crate) struct Reader<'a> {
     /// The repository as the user named it, for messages.
     path: &'a Path,
     owners: &'a TrustedOwners,
-    /// The first owner that only `--trust-repo` admits. From then on, directories that the repository points to must
-    /// belong to the same user, and links in it are not followed: root could read what that user cannot.
+    /// The first owner that only `--trust-repo` allows. From then on, directories that the repository points to must
+    /// belong to the same user, and links in it are not followed: root could read files that this user cannot.
     stranger: Cell<Option<u32>>,
 }
 
@@ -73,7 +74,7 @@ impl<'a> Reader<'a> {
         Ok(fd)
     }
 
-    /// Opens the directory `name` in `dir`; `None` if there is none.
+    /// Opens the directory `name` in `dir`; `None` if it does not exist.
     ///
     /// The owner of a real directory is not checked: several users write to a shared repository, and objects are
     /// checked when they are read. A link is followed like any path, unless a stranger owns the repository.
@@ -88,7 +89,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Opens the regular file `name` in `dir`; `None` if there is none. Symbolic links are refused.
+    /// Opens the regular file `name` in `dir`; `None` if it does not exist. Symbolic links are refused.
     pub fn file(&self, dir: impl AsFd, name: &str, shown: &Path) -> Result<Option<File>, Error> {
         let flags = OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         let fd = match openat(dir, name, flags, Mode::empty()) {
@@ -101,7 +102,7 @@ impl<'a> Reader<'a> {
         if is_file { Ok(Some(fd.into())) } else { Err(self.irregular(shown)) }
     }
 
-    /// Reads the small file `name` in `dir`; `None` if there is none.
+    /// Reads the small file `name` in `dir`; `None` if it does not exist. Errors: more than `most` bytes.
     pub fn text(&self, dir: impl AsFd, name: &str, shown: &Path, most: u64) -> Result<Option<Vec<u8>>, Error> {
         let Some(file) = self.file(dir, name, shown)? else { return Ok(None) };
         let mut text = Vec::new();
@@ -113,7 +114,7 @@ impl<'a> Reader<'a> {
         Ok(Some(text))
     }
 
-    /// The names in a directory, sorted; those that are not UTF-8 belong to no repository and are left out.
+    /// The names in a directory, sorted. Names that are not UTF-8 are left out.
     pub fn names(&self, dir: impl AsFd, shown: &Path) -> Result<Vec<String>, Error> {
         let list = || -> rustix::io::Result<Vec<String>> {
             let mut names = Vec::new();
@@ -127,12 +128,13 @@ impl<'a> Reader<'a> {
         list().map_err(|source| Error::io("list", shown)(source.into()))
     }
 
-    /// Refuses a file of a user who is not trusted. In a shared repository of strangers any of them may own it.
+    /// Refuses a file of a user who is not trusted. In a stranger's repository the owner of a file is not checked:
+    /// several users may share the repository.
     pub fn check_file_owner(&self, file: &File, place: &Path) -> Result<(), Error> {
         if self.stranger.get().is_some() { Ok(()) } else { self.check_owner(file, place) }
     }
 
-    /// Refuses what belongs to a user who is not trusted.
+    /// Refuses a directory or file of a user who is not trusted.
     pub fn check_owner(&self, fd: impl AsFd, place: &Path) -> Result<(), Error> {
         let owner = self.stat(fd, place)?.st_uid;
         let paths = || (self.path.to_owned(), place.to_owned());

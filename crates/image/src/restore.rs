@@ -91,8 +91,8 @@ fn restore_file(container: &Container, to: &Temporary, options: &RestoreOptions<
     Ok(report)
 }
 
-/// As [`restore`], to a block device that is open for writing. The caller decided that it may be written; `to` is its name
-/// for messages.
+/// As [`restore`], to a block device that is open for writing. The caller decided that it may be written; `to` is its
+/// name for messages.
 ///
 /// Errors: the container is damaged; the device is too small. It may be half written.
 pub fn restore_device(

@@ -105,9 +105,9 @@ impl Meter {
 
     /// The same, defragmented. `moved` is the range of sectors to which content was moved, as first and end.
     ///
-    /// Other files are found in that range, because no one makes room for the content. A drive keeps what it read in its
-    /// memory, so without care reading the moved content would bring those files too, and joining one large file would
-    /// save the seeks to hundreds of small ones.
+    /// Other files are found in that range, because no one makes room for the content. A drive keeps what it read in
+    /// its memory, so without care reading the moved content would bring those files too, and joining one large file
+    /// would save the seeks to hundreds of small ones.
     pub fn read_defragmented(
         &mut self,
         metadata: &[BlockRequest],

@@ -13,8 +13,8 @@ const LEAST_LOSS: f64 = 0.02;
 pub struct LossSeconds {
     /// As it lies − in a fresh copy.
     pub total: f64,
-    /// As it lies − with every file in one piece where it starts now: what joining the pieces of files saves. Zero if no
-    /// file is in pieces.
+    /// As it lies − with every file in one piece where it starts now: what joining the pieces of files saves. Zero if
+    /// no file is in pieces.
     pub within_files: f64,
     /// Contents with every file in one piece − contents in a fresh copy: what the order of whole files costs.
     pub between_files: f64,

@@ -51,8 +51,8 @@ fn has_place(raw: &RawExtent) -> bool {
 /// The extents that [`extents_to_read`] returns if the file were in one piece that starts where the file starts now.
 /// None if the file is in one piece, so that nothing would change.
 ///
-/// Blocks that are reserved and not written keep their room in the piece: a reader passes over them in both layouts, and
-/// they must not look like a cut. Holes have no room.
+/// Blocks that are reserved and not written keep their room in the piece: a reader passes over them in both layouts,
+/// and they must not look like a cut. Holes have no room.
 pub(crate) fn extents_to_read_in_one_piece(entry: &Surveyed, metadata: &MetadataReader) -> Option<Vec<Extent>> {
     if entry.kind == EntryKind::Directory {
         return None;

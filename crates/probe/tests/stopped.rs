@@ -25,8 +25,8 @@ fn make_tree(root: &Path) {
     fs::write(root.join("large"), vec![7; 2 << 20]).unwrap();
 }
 
-/// Calls `measure` with a signal that comes at its first question, its second, and so on, until it ends before the signal.
-/// Returns the number of questions of the measure that ended. After the signal no thread asks twice.
+/// Calls `measure` with a signal that comes at its first question, its second, and so on, until it ends before the
+/// signal. Returns the number of questions of the measure that ended. After the signal no thread asks twice.
 fn stop_everywhere<T>(mut measure: impl FnMut(Stop<'_>) -> Result<T, Error>) -> u64 {
     for at in 1.. {
         let asked = AtomicU64::new(0);

@@ -121,8 +121,8 @@ fn page_svg(panel: &Panel) -> String {
     )
 }
 
-/// Every grep cost with its spread: arm, volume, pulls, method, n, median, its 95% interval, min, max, outliers, and what
-/// disturbed it.
+/// Every grep cost with its spread: arm, volume, pulls, method, n, median, its 95% interval, min, max, outliers, and
+/// what disturbed it.
 fn spreads(model: &Model) -> Vec<[String; 11]> {
     let mut rows = Vec::new();
     for ((scanner, order, cache), lines) in &model.grep {

@@ -23,7 +23,8 @@ pub struct InspectionOptions {
 
 /// Renders an inspection as one HTML page, which loads nothing.
 ///
-/// In: JSON of schema `senesce-inspect/2` with its map. Out: the page; the same for the same input. What is missing in the
+/// In: JSON of schema `senesce-inspect/2` with its map. Out: the page; the same for the same input. What is missing in
+/// the
 /// input is shown as a dash.
 pub fn render_inspection(inspection: &Json, options: &InspectionOptions) -> Result<String, Error> {
     let target = &inspection["target"];

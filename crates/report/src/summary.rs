@@ -23,9 +23,9 @@ impl Cell {
     }
 }
 
-/// Heads of the summary's columns; the third is what checkpoints are counted in. The modelled slowdown comes first, then
-/// what was measured, with its interval and the noise band. The last is bytes written to the device for each byte of
-/// content, from the first step on.
+/// Heads of the summary's columns; the third is what checkpoints are counted in. The modelled slowdown comes first,
+/// then what was measured, with its interval and the noise band. The last is bytes written to the device for each byte
+/// of content, from the first step on.
 pub(crate) fn heads<'m>(model: &'m Model) -> [&'m str; 14] {
     let [a, b, c, d, e, f, g] = match (model.virtual_disk(), model.is_wall_of_memory()) {
         (None, _) => {

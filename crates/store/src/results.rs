@@ -120,8 +120,8 @@ pub struct Results {
 }
 
 impl Results {
-    /// The rows of table `grep` that figures are made of: without the repetitions that other work disturbed, unless a cell
-    /// has no others. Rows without a row in table `load`, as in older results, count.
+    /// The rows of table `grep` that figures are made of: without the repetitions that other work disturbed, unless a
+    /// cell has no others. Rows without a row in table `load`, as in older results, count.
     pub fn counted_grep(&self) -> impl Iterator<Item = &GrepRow> {
         let disturbed: BTreeSet<(&CellKey, u64)> =
             self.load.iter().filter(|row| !row.disturbance.is_empty()).map(|row| (&row.key, row.repetition)).collect();

@@ -137,7 +137,8 @@ pub fn abort(footprint: &Footprint) -> Result<bool> {
 /// Releases what this crate made: the mount, the server and the guard (steps `UnmountDisk` and `EndProcess`). The
 /// file system and the loop device should be gone by then; a disk that is still in use after 5 s is aborted.
 ///
-/// A process is killed only if it runs this program for this disk ([`ProcessRef::identify`]): a footprint can be forged.
+/// A process is killed only if it runs this program for this disk ([`ProcessRef::identify`]): a footprint can be
+/// forged.
 ///
 /// Doing it twice, or after a kill of any of the processes, is as good as once. Errors: not root.
 pub fn release(footprint: &Footprint) -> Result<Released> {

@@ -15,8 +15,8 @@ pub struct Signature {
     pub offset: usize,
 }
 
-/// Marks at fixed offsets from the start: those that `inspect` names, those of senesce, and those that libblkid finds only
-/// beside more of a superblock, of which a damaged device may have lost the rest. libblkid knows the others.
+/// Marks at fixed offsets from the start: those that `inspect` names, those of senesce, and those that libblkid finds
+/// only beside more of a superblock, of which a damaged device may have lost the rest. libblkid knows the others.
 ///
 /// Sources: each format's own documentation, and util-linux's list of them.
 const AT_START: &[(usize, &[u8], &str)] = &[

@@ -1,5 +1,5 @@
-//! `senesce clean` of run directories whose journals were forged, as root: a run directory that came in an archive has a
-//! journal that belongs to root. Nothing that another program made may go.
+//! `senesce clean` of run directories whose journals were forged, as root: a run directory that came in an archive has
+//! a journal that belongs to root. Nothing that another program made may go.
 
 use std::{
     fs,
@@ -65,7 +65,8 @@ impl Others {
         self.lab.path("forged/resources.ndjson")
     }
 
-    /// Cleans after a forged owner with this token who claims this resource. Out: code, and everything that was printed.
+    /// Cleans after a forged owner with this token who claims this resource. Out: code, and everything that was
+    /// printed.
     fn clean(&self, token: &str, resource: &str) -> (i32, String) {
         let resource = resource.replace("LAB", self.lab.path("").to_string_lossy().trim_end_matches('/'));
         let process = format!(r#"{{"pid":1,"start_ticks":1,"boot_id":"{}"}}"#, self.boot);

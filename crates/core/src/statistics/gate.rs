@@ -1,29 +1,29 @@
-//! Gates: whether a second set of figures is beyond a limit of the first one, within it, or neither for certain.
+//! Gates: decide whether a second set of figures is within a limit of the first one, beyond it, or undecided.
 //!
-//! A *counted* figure comes out of a layout or a model, so one value of it is the whole truth; it is compared exactly.
-//! A *measured* figure has noise. It fails or passes by a one-sided Mann-Whitney test together with the bootstrap interval
-//! of the ratio, and is undecided where neither is certain.
+//! A *counted* figure comes from a layout or a model. It has no noise, so one value is enough, and values are compared
+//! exactly. A *measured* figure has noise. It passes or fails if a one-sided Mann-Whitney test and the bootstrap
+//! interval of the ratio agree. Otherwise it is undecided.
 
 use serde::{Deserialize, Serialize};
 
 use super::{ENOUGH_FIGURES, comparison::compute_mann_whitney, compute_comparison};
 use crate::Seed;
 
-/// A measured figure fails if such a difference beyond the limit has at most this probability by chance. It holds for all
-/// measured figures of a gate together (Holm). It is below the usual 5%: a gate is asked every day.
+/// A measured figure fails only if the probability of its difference by chance is below this. The level holds for all
+/// measured figures of a gate together (Holm). It is below the usual 5% because gates run often.
 pub const FAIL_BELOW: f64 = 0.01;
-/// A measured figure passes if such a difference within the limit has at most this probability by chance.
+/// A measured figure passes only if the test for "within the limit" has a probability by chance below this.
 pub const PASS_BELOW: f64 = 0.05;
-/// No effect above this factor is searched for.
+/// The largest effect that is searched for, a factor.
 const LARGEST_EFFECT: f64 = 1000.0;
 
-/// What a gate says.
+/// The outcome of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// The figure is within the limit.
     Pass,
-    /// The figures allow neither answer.
+    /// The figures prove neither outcome.
     Undecided,
     /// The figure is beyond the limit.
     Fail,
@@ -32,19 +32,19 @@ pub enum Outcome {
 /// How far the second figures may be from the first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {
-    /// Second over first: above 1, more than this fails; below 1, less than this fails.
+    /// Limit of the ratio second/first: above 1, larger ratios fail; below 1, smaller ratios fail.
     pub factor: f64,
-    /// Whether more is better: then the ratio is taken the other way round, so that it is a cost as the others are.
+    /// Whether more is better. Then the ratio is inverted, so that it is a cost like the others.
     pub is_more_better: bool,
 }
 
 /// The judgement of one measured figure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {
-    /// What it is.
+    /// The outcome for the figure.
     pub outcome: Outcome,
-    /// The probability by chance of figures this far beyond the limit, corrected for the number of figures (Holm); none if
-    /// there are too few.
+    /// The probability by chance of figures this far beyond the limit, corrected for the number of figures (Holm); none
+    /// if there are too few.
     pub p_beyond: Option<f64>,
     /// The smallest ratio that these figures, with this spread, would have shown to be beyond the limit; none if their
     /// number allows no failure.
@@ -52,7 +52,7 @@ pub struct Judgement {
 }
 
 impl Limit {
-    /// Both sets in the order in which "larger than `factor` (above 1) times the first" fails.
+    /// Orders both sets so that "second larger than `factor` (above 1) times the first" fails.
     fn order<'a>(&self, a: &'a [f64], b: &'a [f64]) -> (&'a [f64], &'a [f64], f64) {
         let is_upper = self.factor > 1.0;
         let factor = if is_upper { self.factor } else { 1.0 / self.factor };
@@ -60,8 +60,8 @@ impl Limit {
     }
 }
 
-/// Judges a figure that has no noise. Several values on a side are those of repetitions that came out differently: then the
-/// whole range must be beyond the limit, or within it.
+/// Judges a figure without noise. If repetitions of a side have different values, the whole range must be beyond the
+/// limit, or within it.
 ///
 /// Out: undecided for an empty set.
 pub fn judge_counted(a: &[f64], b: &[f64], limit: Limit) -> Outcome {
@@ -80,10 +80,11 @@ pub fn judge_counted(a: &[f64], b: &[f64], limit: Limit) -> Outcome {
     }
 }
 
-/// Base, other, and the factor that the other may be larger by.
+/// Base, other, and the largest allowed ratio other/base.
 type Ordered<'a> = (&'a [f64], &'a [f64], f64);
 
-/// Judges the measured figures of one gate together: the more figures there are, the surer each must be to fail.
+/// Judges the measured figures of one gate together: the more figures, the smaller the probability that each needs to
+/// fail.
 ///
 /// Out: one judgement for each pair; undecided with fewer than [`ENOUGH_FIGURES`] on a side. Same seed, same answers.
 /// Source: S. Holm, A simple sequentially rejective multiple test procedure, 1979.
@@ -112,7 +113,7 @@ pub fn judge_measured(figures: &[(&[f64], &[f64], Limit)], seed: Seed) -> Vec<Ju
     ordered.iter().zip(together).map(judge).collect()
 }
 
-/// How many repetitions a side one of this number of measured figures needs before it can fail at all.
+/// The number of repetitions on each side below which none of `figures` measured figures can fail.
 pub fn compute_least_repetitions(figures: usize) -> u64 {
     let can_fail = |count: &u64| {
         let low: Vec<f64> = (0..*count).map(|n| 1.0 + n as f64 * 1e-6).collect();
@@ -142,7 +143,7 @@ fn one_sided(other: &[f64], base: &[f64], factor: f64) -> Option<(f64, bool)> {
     Some((test.p / 2.0, test.u < (limit.len() * other.len()) as f64 / 2.0))
 }
 
-/// Corrects probabilities for their number. Those that are missing are not counted.
+/// Corrects probabilities for their number. Missing ones are not counted.
 fn adjust_by_holm(all: &[Option<f64>]) -> Vec<Option<f64>> {
     let mut order: Vec<(usize, f64)> = all.iter().enumerate().filter_map(|(at, p)| Some((at, (*p)?))).collect();
     order.sort_by(|x, y| x.1.total_cmp(&y.1));
@@ -187,7 +188,7 @@ mod tests {
 
     #[test]
     fn three_noisy_runs_are_undecided() {
-        // Two runs on a loaded machine: figures with the medians and intervals that were printed as failures.
+        // Two runs on a loaded machine: figures with medians and intervals that an earlier gate printed as failures.
         for (a, b, ratio, low, high) in [
             ([8.0, 8.4, 12.0], [7.404, 10.374, 11.8], 1.235, 0.617, 1.475),
             ([5.0, 5.2, 6.0], [5.892, 8.388, 10.43], 1.613, 0.982, 2.086),
@@ -198,7 +199,7 @@ mod tests {
             }
             assert_eq!(judge(&a, &b), Outcome::Undecided);
         }
-        // Not even a clear difference is one with three figures; with six it is.
+        // Three figures do not prove even a large difference; six do.
         let base = [1.0, 1.01, 1.02, 1.03, 1.04, 1.045];
         let twice = base.map(|figure| figure * 2.0);
         assert_eq!(judge(&base[..3], &twice[..3]), Outcome::Undecided);
@@ -231,7 +232,7 @@ mod tests {
             sure += usize::from(adjust_by_holm(&alone).iter().flatten().any(|&p| p < FAIL_BELOW));
         }
         assert!((sure as f64) < GATES as f64 * FAIL_BELOW, "{sure} of {GATES}");
-        assert!(sure > 0, "a test that is never sure finds nothing either");
+        assert!(sure > 0, "a test that is never sure cannot find a difference either");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Comparison, Spread, compute_comparison, compute_mann_whitney, compute_spread};
 use crate::Seed;
 
-/// A difference whose probability by chance is below this is reported as one.
+/// A difference is reported if its probability by chance is below this.
 pub const SURE_BELOW: f64 = 0.05;
 /// With fewer figures on a side no difference can be told from chance.
 pub const ENOUGH_FIGURES: u64 = 4;

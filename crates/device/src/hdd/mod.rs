@@ -138,7 +138,7 @@ impl DeviceModel for Hdd {
 
     fn forget_sectors(&mut self, start: u64, end: u64) {
         if let Some(stream) = self.stream {
-            // The read-ahead goes on, and what it brings behind the last request stays.
+            // The read-ahead continues. The data that it reads after the last request stays.
             let requested = stream.limit.saturating_sub(self.read_ahead_sectors);
             let end = end.min(requested);
             if start < end && stream.start < end {

@@ -172,14 +172,14 @@ fn what_was_forgotten_is_read_from_the_platters_again() {
 fn forgotten_sectors_are_read_again_and_no_others() {
     let mut disk = disk("hdd-7200", &[]);
     let mut now = disk.serve(&request(BlockOp::Read, 1000, 192), Nanos(0));
-    // The middle of what the running read-ahead holds.
+    // The middle of the sectors that the running read-ahead holds.
     disk.forget_sectors(1064, 1128);
     now = disk.serve(&request(BlockOp::Read, 1000, 64), now);
     now = disk.serve(&request(BlockOp::Read, 1128, 64), now);
-    assert_eq!(disk.totals().buffer_hits, 2, "before it and behind it");
+    assert_eq!(disk.totals().buffer_hits, 2, "before it and after it");
     now = disk.serve(&request(BlockOp::Read, 1064, 64), now);
     assert_eq!(disk.totals().buffer_hits, 2);
-    // And of what a read before has left in the buffer.
+    // A part of the sectors that an earlier read left in the buffer.
     now = disk.serve(&request(BlockOp::Read, 9_000_000, 64), now);
     disk.forget_sectors(1064, 1100);
     now = disk.serve(&request(BlockOp::Read, 1100, 28), now);

@@ -91,8 +91,8 @@ impl FileDevice {
         Self::from_file(file, path, at_least, options)
     }
 
-    /// Takes a file or block device that is open: whoever opened it for checks needs no second look at its name. It must
-    /// be open as `options` say, a block device that is written with O_EXCL.
+    /// Makes a device of an open file or block device, so that a caller who checked it need not open its name again. It
+    /// must be open as `options` say; a block device for writing must be open with O_EXCL.
     ///
     /// Errors: too short, or locked by another.
     pub fn from_file(mut file: File, path: &Path, at_least: Bytes, options: FileOptions) -> BlockResult<Self> {
@@ -116,7 +116,7 @@ impl FileDevice {
         }
         // Not of files: what lies behind their holes is quicker to find from the page cache.
         let past = if kind.is_block_device() && !options.read_only && !options.direct {
-            // By the descriptor: the name may lead elsewhere by now.
+            // By the descriptor: the name may lead to another file now.
             let name = format!("/proc/self/fd/{}", file.as_raw_fd());
             OpenOptions::new().write(true).custom_flags(OFlags::DIRECT.bits() as i32).open(name).ok()
         } else {

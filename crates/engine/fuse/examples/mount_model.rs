@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             Some("direct") => KernelPages::PastIfNew,
             _ => KernelPages::Through,
         },
-        // pjdfstest and its like check them.
+        // Test suites such as pjdfstest need them.
         suid: true,
         dev: true,
     };

@@ -31,9 +31,9 @@ pub struct MountOptions {
     pub read_only: bool,
     /// What becomes of writes on their way.
     pub pages: KernelPages,
-    /// Whether setuid bits have an effect. Only root can ask for it.
+    /// Whether setuid bits have an effect. Only root can enable this.
     pub suid: bool,
-    /// Whether device nodes can be opened. Only root can ask for it.
+    /// Whether device nodes can be opened. Only root can enable this.
     pub dev: bool,
 }
 

@@ -67,7 +67,7 @@ fn remove_files(
         for name in &files {
             remove(fs, removed, || fs.unlink(caller, directory, name))?;
         }
-        // The caller sees a stop before it does anything else.
+        // The caller calls `stop` before its next operation.
         if below.is_some() || files.len() < AT_ONCE || stop() {
             return Ok(below);
         }

@@ -18,7 +18,7 @@ pub fn collect_engine_tree(fs: &dyn FileSystem) -> FsResult<Tree> {
     collect_engine_tree_until(fs, never)
 }
 
-/// All names of a file system, as [`collect_engine_tree`] reads them. Fails if `stop` returns true.
+/// Reads all names of a file system, as [`collect_engine_tree`] does. Fails if `stop` returns true.
 pub fn collect_engine_tree_until(fs: &dyn FileSystem, stop: Stop) -> FsResult<Tree> {
     let mut tree = Tree::default();
     let mut directories = vec![(RelPath::root(), Ino::ROOT)];

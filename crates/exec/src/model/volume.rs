@@ -78,7 +78,7 @@ impl ModelTarget {
         self.tree_until(never).expect("a model in memory can be read, and nothing stops it")
     }
 
-    /// Its tree, as [`tree`](Self::tree) makes it. Fails with [`ExecError::Stopped`] if `stop` returns true.
+    /// Returns its tree as [`tree`](Self::tree) does. Fails with [`ExecError::Stopped`] if `stop` returns true.
     ///
     /// Cost: hashes all contents, holes included.
     pub fn tree_until(&self, stop: Stop) -> Result<Tree, ExecError> {
@@ -97,7 +97,7 @@ impl ModelTarget {
         let path = |bytes: &[u8]| RelPath::new(bytes).expect("every name came as a RelPath");
         let entries = self.names.iter().filter(|(name, _)| !name.is_empty());
         let entries = entries.map(|(name, node)| Ok((path(name), entry(node)?)));
-        // Nothing else can fail here.
+        // Only `stop` can fail here.
         let entries = entries.collect::<io::Result<_>>().map_err(|_| ExecError::Stopped)?;
         Ok(Tree { entries })
     }
@@ -126,7 +126,7 @@ impl ModelTarget {
     }
 
     fn free_blocks(&self) -> u64 {
-        // Lengths of holes count: without a capacity, they must not overflow the sum.
+        // Holes count with their length. Without a capacity, the sum must not overflow.
         self.capacity_blocks.unwrap_or(u64::MAX).saturating_sub(self.used_blocks)
     }
 

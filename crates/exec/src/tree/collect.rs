@@ -24,7 +24,8 @@ pub fn collect_tree(root: &Path, threads: usize) -> Result<Tree, ExecError> {
     collect_tree_until(root, threads, &never)
 }
 
-/// The tree below `root`, as [`collect_tree`] reads it. Calls `stop` for every name, and in every thread before every read.
+/// Reads the tree below `root`, as [`collect_tree`] does. Calls `stop` for every name, and in every thread before every
+/// read.
 ///
 /// Errors: as [`collect_tree`]; [`ExecError::Stopped`] if `stop` returns true.
 pub fn collect_tree_until(root: &Path, threads: usize, stop: Stop<'_>) -> Result<Tree, ExecError> {
@@ -138,7 +139,7 @@ fn hash_file(path: &Path, size_bytes: u64, buffer: &mut [u8], stop: Stop<'_>) ->
     }
     if read_bytes != size_bytes {
         let changed =
-            format!("its size was {size_bytes} bytes and {read_bytes} bytes were read; another program changed it");
+            format!("its size was {size_bytes} bytes but {read_bytes} bytes were read; another program changed it");
         return Err(host("read", path)(io::Error::other(changed)));
     }
     Ok(hasher.finalize().into())

@@ -19,7 +19,8 @@ use crate::{Error, Onto, arm::check_signal};
 pub struct Layout {
     /// All regular files.
     pub files: u64,
-    /// Files with blocks: empty files and those whose content is inline have none. The other figures are of these.
+    /// Files with extents. Empty files and those with inline content have none. The other figures are of files with
+    /// extents.
     pub files_with_extents: u64,
     /// Aggregate layout score; none if no file has two blocks.
     pub layout_score: Option<f64>,
@@ -28,7 +29,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout of `files` files that `scorer` took.
+    /// The layout of the `files` files that `scorer` read.
     fn of(files: u64, scorer: &LayoutScorer) -> Self {
         let figures = scorer.finish();
         let (layout_score, extents_per_file) = (figures.layout_score, figures.extents_per_file);
@@ -96,7 +97,7 @@ mod tests {
             fs::write(directory.path().join(name), vec![7; 100_000]).unwrap();
         }
         let layout = collect_layout(directory.path(), 2).unwrap();
-        let Some(layout) = found_or_skip(layout, "a file system that shows where files are") else { return };
+        let Some(layout) = found_or_skip(layout, "a file system that reports extents") else { return };
         assert_eq!((layout.files, layout.files_with_extents), (3, 2));
     }
 }

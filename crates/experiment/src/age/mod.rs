@@ -141,7 +141,7 @@ pub fn age_into(
     each: &mut dyn FnMut(&Ages),
 ) -> Result<AgeEnd, Error> {
     age_all(options, make_anew, each).or_else(|error| {
-        // What a signal stopped reports an error of its own.
+        // Work that a signal stopped returns an error of its own.
         check_signal()?;
         Err(error)
     })
@@ -158,7 +158,7 @@ fn age_all(
     let (mut workload, contents) = source.workload(plan, &arm)?;
     let header = || source.log_header(plan, &arm);
     let mut log = log.map(|path| LogWriter::create(path, &header())).transpose()?;
-    // The workload may be a recorded log that came from elsewhere.
+    // The workload may be the recorded log of a stranger.
     let guard = Guard::new(false);
     let open = || -> Result<Vec<Box<dyn Target>>, Error> {
         let guarded =

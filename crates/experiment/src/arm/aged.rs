@@ -178,7 +178,7 @@ impl Aged {
         self.steps.push(done);
     }
 
-    /// Counts a synchronisation between two steps of the git binary, and does not list it.
+    /// Counts a synchronisation between two steps of the git binary, but does not log it.
     pub fn count_git_sync(&mut self) {
         self.tally.steps += 1;
     }

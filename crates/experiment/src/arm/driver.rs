@@ -35,10 +35,10 @@ pub(crate) struct GitDriver {
     pace: Option<GitPace>,
 }
 
-/// The pace at which a native replay of the same pulls synchronises.
+/// Synchronises the git engine at the pace of a native replay of the same pulls.
 ///
-/// The pace of commits changes the layout, and git's own operations are not counted here. So the operations that the
-/// native replay would issue are counted: both engines synchronise after the same pulls.
+/// The pace of synchronisation changes the layout, and the operations of the git binary are not counted. So this counts
+/// the operations that a native replay would issue: both engines synchronise after the same pulls.
 pub(crate) struct GitPace {
     native: Box<dyn Workload>,
     every_operations: u64,
@@ -46,7 +46,7 @@ pub(crate) struct GitPace {
 }
 
 impl GitPace {
-    /// The pace of `native`, a replay of the same pulls with one copy of the repository.
+    /// Makes the pace of `native`, a replay of the same pulls with one copy of the repository.
     pub fn new(native: Box<dyn Workload>, every_operations: u64) -> Self {
         Self { native, every_operations, unsynced: 0 }
     }
@@ -82,7 +82,7 @@ impl GitDriver {
         Ok(())
     }
 
-    /// Whether a synchronisation follows the step that was just done. Ask once for each.
+    /// Whether a synchronisation follows the step that was just done. Must be called once for each step.
     pub fn is_sync_due(&mut self) -> Result<bool, Error> {
         self.pace.as_mut().map_or(Ok(false), GitPace::is_due_after_step)
     }
@@ -185,7 +185,7 @@ impl Driver {
         }
     }
 
-    /// Whether a synchronisation follows the step that the git binary just did. Ask once for each.
+    /// Whether a synchronisation follows the step that the git binary just did. Must be called once for each step.
     pub fn is_git_sync_due(&mut self) -> Result<bool, Error> {
         match self {
             Self::Git(git) => git.is_sync_due(),

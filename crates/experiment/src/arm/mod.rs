@@ -90,7 +90,7 @@ fn age(context: &mut ArmContext<'_>, state: &mut ArmState) -> Result<(), Error> 
     if state.measured_at != Some(state.pulls) {
         checkpoint(context, state, Reads::Yes)?;
     } else if context.plan.measure.read_at == ReadAt::FirstAndLast && state.pulls < context.pulls.0 {
-        // That it was the last one was not known when it was measured.
+        // When this checkpoint was measured, it was not known to be the last.
         let message = format!(
             "the steps ended after {} of {} {}: the last checkpoint has no grep test (measure.read_at)",
             state.pulls,

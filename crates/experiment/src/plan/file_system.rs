@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::is_default;
 
-/// The file systems that can be made and measured.
+/// The file systems that a plan can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FileSystemName {
@@ -53,7 +53,8 @@ pub enum GardeningName {
     Off,
     /// Continuous segment cleaning, and pointers put right that reads find old.
     Csc,
-    /// Write after read: what is read in order and lies apart is written together again, also by the reads of a measurement.
+    /// Write after read: what is read in order and lies apart is written together again, also by the reads of a
+    /// measurement.
     War,
     /// Both.
     All,

@@ -232,7 +232,7 @@ pub enum ScanOrder {
     Inode,
 }
 
-/// At which checkpoints the grep test runs. Layout, free space and models are of every checkpoint.
+/// The checkpoints at which the grep test runs. Layout, free space and modelled costs are recorded at every checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadAt {
@@ -257,10 +257,10 @@ pub struct Measure {
     pub warmups: u64,
     /// Cold runs that are recorded.
     pub repetitions: u64,
-    /// A volume whose repetitions were disturbed by other work is read up to N more times; all are recorded.
+    /// A volume whose repetitions other work disturbed is read up to N more times. All repetitions are recorded.
     #[serde(skip_serializing_if = "is_usual_repeat")]
     pub repeat_disturbed: u64,
-    /// At which checkpoints the grep test runs.
+    /// The checkpoints at which the grep test runs.
     #[serde(skip_serializing_if = "is_default")]
     pub read_at: ReadAt,
     /// Devices whose read costs are modelled: built-in ones (`senesce device list`) or descriptions in TOML.
@@ -396,10 +396,10 @@ fn is_false(value: &bool) -> bool {
     !*value
 }
 
-/// How many more times a disturbed volume is read, unless the plan says otherwise.
+/// The default number of additional reads of a disturbed volume.
 const REPEAT_DISTURBED: u64 = 2;
 
-/// The usual number is not written, for the same reason as [`is_false`].
+/// The default is not written, for the same reason as in [`is_false`].
 fn is_usual_repeat(value: &u64) -> bool {
     *value == REPEAT_DISTURBED
 }

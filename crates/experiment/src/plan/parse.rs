@@ -65,8 +65,8 @@ impl Plan {
         Self::parse(path, &text)
     }
 
-    /// Takes the text of a plan that a run keeps. An earlier version may have begun it with keys that it did not use, which
-    /// changes nothing in a run that goes on.
+    /// Parses the copy of a plan in a run's directory. Keys without effect are accepted: an earlier version may have
+    /// accepted them, and the run must be able to continue.
     pub(crate) fn parse_kept(path: &Path, text: &str) -> Result<Self, PlanError> {
         let plan: Plan = parse_format(path, text, PLAN_FORMAT)?;
         plan.check_values(path)?;
@@ -283,7 +283,7 @@ pub(crate) fn parse_format<T: DeserializeOwned>(path: &Path, text: &str, reads: 
     })
 }
 
-/// Cuts each line of a message to 160 characters: it quotes a line of the file, which may have millions.
+/// Cuts each line of a message to 160 characters: it quotes a line of the plan, which may have millions of characters.
 fn shorten_lines(text: &str) -> String {
     let lines: Vec<String> = text.trim_end().lines().map(|line| line.chars().take(160).collect()).collect();
     lines.join("\n")

@@ -1,7 +1,7 @@
-//! Keys that a plan sets and that nothing reads: the chosen workload, edition or volumes have no use for them.
+//! Refuses keys that a plan sets and that have no effect with its workload, edition or volumes.
 //!
-//! Such a key asks for something that does not happen, so it is refused. A key that has its default value changes
-//! nothing and passes: the copy of a plan in a run's directory has every key.
+//! Such a key requests something that does not happen. A key with its default value is accepted, because the copy of a
+//! plan in a run's directory has every key.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use super::{
     WorkloadKind, WorkloadPlan,
 };
 
-/// A key, and why a plan does not use it; none if the plan uses it.
+/// A key, and the reason why it has no effect in a plan; none if it has an effect.
 type Rule = (&'static str, fn(&Plan) -> Option<&'static str>);
 
-/// Keys that some plans do not use. All other keys are used by every plan, or refused where values are compared.
+/// Keys that have no effect in some plans. Every other key has an effect in every plan, or is checked by `check`.
 const RULES: &[Rule] = &[
     ("history.tip", of_repository),
     ("history.first_parent", of_repository),
@@ -96,7 +96,7 @@ impl Plan {
         self.workload.kind == WorkloadKind::History && self.workload.edition == edition
     }
 
-    /// The first key that the plan sets and does not use, and why.
+    /// The first key that the plan sets without effect, and the reason.
     pub(super) fn find_unused(&self) -> Option<(&'static str, &'static str)> {
         let (given, usual) = (keys_of(self), keys_of(&usual(self)));
         let is_given = |key: &str| given.get(key).is_some_and(|value| usual.get(key) != Some(value));
@@ -115,7 +115,7 @@ impl Plan {
     }
 }
 
-/// The plan as it is if it sets nothing, with the tables that it has.
+/// The same plan with default values in history, workload, measure and volumes, and with the same workload tables.
 fn usual(plan: &Plan) -> Plan {
     let workload = &plan.workload;
     Plan {
@@ -136,11 +136,11 @@ fn usual(plan: &Plan) -> Plan {
     }
 }
 
-/// The values of a plan by their keys with dots. A key that is left out of the text of a plan is left out.
+/// The values of a plan by key with dots (`volumes.full`). Keys that are missing in the text of a plan are left out.
 fn keys_of(plan: &Plan) -> BTreeMap<String, Value> {
     fn add(keys: &mut BTreeMap<String, Value>, prefix: &str, value: Value) {
         match value {
-            // A volume is a table if it is a place, and one key all the same.
+            // A volume at a place is a table, but counts as one key.
             Value::Object(table) if !prefix.starts_with("volumes.") => {
                 for (name, value) in table {
                     let key = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
     use crate::plan::plan_schema_json;
 
-    /// Keys that every plan uses, that make up the choice itself, or whose misuse `check` refuses.
+    /// Keys that have an effect in every plan, that are the choice themselves, or whose misuse `check` refuses.
     const USED: &[&str] = &[
         "description",
         "file_system.gardening",
@@ -263,7 +263,7 @@ mod tests {
         keys
     }
 
-    /// A plan of a workload table, with other tables behind it.
+    /// A plan with this workload table, and other tables after it.
     fn plan(workload: &str, others: &str) -> String {
         let fs = if others.contains("[[file_system]]") { "" } else { "[[file_system]]\nkind = \"ext4\"\n" };
         format!("format = \"senesce-plan/1\"\nname = \"t\"\n[workload]\n{workload}\n{others}\n{fs}")
@@ -273,7 +273,7 @@ mod tests {
     const TRACE: &str = "[history]\ntrace = \"/t\"\n";
     const HOST: &str = "empty = { directory = \"/d\" }\nunaged = \"none\"\n[[file_system]]\nkind = \"host\"\n";
 
-    /// A plan that sets a key and does not use it, for every rule.
+    /// For every rule, a plan that sets its key without effect.
     fn refused() -> Vec<(&'static str, String)> {
         let devices =
             "full = { device = \"/dev/a\" }\nempty = { device = \"/dev/b\" }\nunaged = { device = \"/dev/c\" }\n";

@@ -208,7 +208,7 @@ impl GitSource {
     }
 }
 
-/// Names packs that are not made: the number of operations does not depend on their bytes.
+/// Names packs without making them: the number of operations does not depend on their bytes.
 struct NoPacks;
 
 impl PackNames for NoPacks {
@@ -244,7 +244,7 @@ fn choose_start(plan: &Plan, history: &History) -> Result<usize, Error> {
     Ok(good)
 }
 
-/// The repository in the spool, and where it came from.
+/// The repository in the spool, and its origin.
 fn repository(plan: &Plan, spool: &Path, owners: &TrustedOwners) -> Result<(SpoolRepository, String), Error> {
     if let Some(synthetic) = &plan.history.synthetic {
         let path = spool.join("synthetic.git");
@@ -285,7 +285,8 @@ fn spooled(given: &str, spool: &Path, owners: &TrustedOwners) -> Result<SpoolRep
 
 /// Fails before any volume is made if the history lacks objects that the plan needs.
 ///
-/// The objects up to the clone are those of its pack, which is made here and used later. What pulls bring is searched for.
+/// Making the clone's pack, which is used later, checks the objects up to the clone. The objects that pulls bring are
+/// searched for.
 fn check_objects(plan: &Plan, history: &History, contents: &GitContents, start: usize) -> Result<(), Error> {
     contents.pack_name(PackKey::All(start))?;
     let pulls = plan.history.pulls.map_or(usize::MAX, |pulls| usize::try_from(pulls).unwrap_or(usize::MAX));

@@ -187,7 +187,7 @@ impl SuitePlan {
         if !(1.0..=98.0).contains(&fullness) {
             return wrong("aging.fullness_percent", &format!("is {fullness}; it must be 1 to 98"));
         }
-        // What nothing would read is refused, as in plans.
+        // Keys without effect are refused, as in plans.
         let aging = &self.aging;
         if self.states.len() == 1 && *aging != SuiteAging::default() {
             return wrong("aging", "has no effect: states has \"fresh\" only, and nothing is aged");

@@ -27,7 +27,8 @@ pub struct SuiteRun {
     pub figures: Option<PersonalityFigures>,
     /// Why it failed.
     pub failed: Option<String>,
-    /// In which ways other work disturbed it; empty if it was not, or if the time of its device is modelled.
+    /// The disturbances beyond the limits, in words; empty if there were none, or if the time of its device is
+    /// modelled.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub disturbance: String,
     /// Circumstances of the volume.

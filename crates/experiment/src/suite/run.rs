@@ -241,7 +241,7 @@ impl Suite {
             let (begun, before) = (clock.now(), self.world.load.sample());
             let measured = measure_personality(&mut volume, personality, &how, clock);
             let load = Load::between(&before, &self.world.load.sample(), clock.now().since(begun).as_secs_f64());
-            // No load changes the time of a modelled device.
+            // Load does not change the time of a modelled device.
             if self.device.is_none() {
                 disturbance = load.describe_disturbances();
             }

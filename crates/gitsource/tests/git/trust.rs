@@ -1,4 +1,4 @@
-//! Hostile and damaged repositories: nothing that they name runs, and what they lack is named.
+//! Hostile and damaged repositories: no program that they name runs, and errors name missing objects.
 
 use std::{
     fs,
@@ -80,7 +80,7 @@ fn arm(dir: &Path, marker: &Path) {
     fs::write(dir.join("info/attributes"), "* filter=x\n").unwrap();
 }
 
-/// A partial clone in which a missing object is fetched by a program of the repository's choice.
+/// A partial clone that names a program to fetch missing objects.
 fn promisor(dir: &Path, marker: &Path) -> String {
     format!(
         "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tpartialClone = origin\n[remote \"origin\"]\n\
@@ -90,7 +90,7 @@ fn promisor(dir: &Path, marker: &Path) -> String {
     )
 }
 
-/// Does what a run does with a repository: both engines, all commits.
+/// Uses a repository as a run does: both engines, all commits.
 fn use_it(repository: &SpoolRepository, dir: &Path) -> Result<(), Error> {
     let history = History::open(repository, HistoryOptions::default())?;
     let contents = GitContents::new(&history, &dir.join("packs"))?;
@@ -123,7 +123,7 @@ fn a_repository_of_another_user_is_refused_unless_it_is_trusted() {
     copy(&TrustedOwners::new(NOBODY, None), "c").unwrap();
     copy(&TrustedOwners::new(1000, Some(NOBODY)), "d").unwrap_err();
     copy(&ours().trusting_anyone(), "e").unwrap();
-    // Each of them alone makes the repository another's.
+    // Another owner of any of them alone makes the repository foreign.
     for part in ["", "objects", "config"] {
         chown_all(&source, 0);
         chown(source.join(part), Some(NOBODY), None).unwrap();
@@ -161,7 +161,7 @@ fn a_trusted_repository_still_runs_nothing() {
     unpack(&source);
     let marker = dir.path().join("marker");
     arm(&source, &marker);
-    // Where a missing object would be fetched from, hidden from a look at the configuration alone.
+    // The remote for missing objects is in an included file, which the configuration itself does not show.
     fs::write(source.join("evil.inc"), promisor(&source, &marker)).unwrap();
     let mut config = fs::OpenOptions::new().append(true).open(source.join("config")).unwrap();
     writeln!(config, "[include]\n\tpath = evil.inc").unwrap();
@@ -206,7 +206,7 @@ fn a_stranger_cannot_point_to_what_is_not_theirs() {
         SpoolRepository::copy(source, &dir.path().join(format!("copy-{copies}")), &owners, &|| true)
     };
     git_output(dir.path(), &["clone", "-q", "--bare", "--shared", "secret", "source"]);
-    // An alternate of ours is followed from what is ours.
+    // From our own repository, our own alternate is followed.
     assert!(use_it(&copy(&source).unwrap(), &dir.path().join("use").tap_create()).is_ok());
     chown_all(&source, NOBODY);
     assert!(matches!(copy(&source), Err(Error::Elsewhere { owner: 0, .. })));
@@ -251,7 +251,7 @@ fn bytes_that_do_not_match_their_name_are_refused() {
     let contents = GitContents::new(&history, &dir.path().join("packs")).unwrap();
     let error = contents.payload(&format!("blob {oid}")).unwrap_err();
     assert!(error.problem.contains(&oid) && error.problem.contains("damaged"), "{error:?}");
-    // Git puts the bytes into the pack without a look at their name.
+    // Git copies the bytes into the pack without comparing them with their name.
     let error = contents.pack_name(PackKey::All(0)).unwrap_err();
     assert!(error.to_string().contains(&oid), "{error}");
 }
@@ -314,7 +314,7 @@ fn missing_objects_of_a_range_are_named() {
     let Error::MissingObjects { missing, .. } = &error else { panic!("{error}") };
     assert!(missing[0].contains(&tree), "{error}");
     assert!(missing.iter().any(|line| line.contains(&blob) && line.contains("d/later")), "{error}");
-    // What only an earlier commit has is no part of the range.
+    // Objects that only an earlier commit has are not part of the range.
     let wanted = git_text(&source, &["rev-parse", "main~3:wanted"]);
     assert!(!error.to_string().contains(&wanted), "{error}");
 }

@@ -92,7 +92,7 @@ fn what_stands_at_the_destination_is_not_touched() {
 fn a_stop_ends_the_making_and_nothing_is_left() {
     static CALLS: AtomicU64 = AtomicU64::new(0);
     let dir = tempfile::tempdir().unwrap();
-    // More commits than could be made in the time of a test.
+    // More commits than a test has time to make.
     let endless = SyntheticParameters { commits: 10_000_000, ..SMALL };
     let stop = || CALLS.fetch_add(1, Ordering::SeqCst) >= 20;
     assert!(import_synthetic_until(endless, &dir.path().join("new"), stop).is_err());

@@ -36,8 +36,8 @@ fn shapes() -> impl Strategy<Value = Vec<Shape>> {
     prop::collection::vec(shape, 2..60)
 }
 
-/// A tree of one directory. `place` returns the first block of a piece: of the file's number, of the piece's number, and
-/// of the block behind the piece before.
+/// A tree of one directory. `place` returns the first block of a piece: of the file's number, of the piece's number,
+/// and of the block behind the piece before.
 fn tree(shapes: &[Shape], place: impl Fn(usize, usize, u64) -> u64) -> Vec<ToldEntry> {
     let told = |path: RelPath, kind, inode, size_bytes, extents, block: u64| ToldEntry {
         entry: Surveyed {
@@ -171,8 +171,8 @@ proptest! {
             0 => starts[number],
             _ => VOLUME_BLOCKS / 2 + scattered(number, piece) / 4,
         }));
-        // Between two files metadata would be read, and what the drive read ahead behind the first is forgotten in the cut
-        // tree: so without metadata only.
+        // Between two files metadata would be read, and what the drive read ahead behind the first is forgotten in the
+        // cut tree: so without metadata only.
         let pairs = whole.iter().zip(&cut).filter(|(whole, _)| whole.metadata_seconds.is_none());
         for (whole, cut) in pairs {
             // What joining saves is the whole difference between the two trees; nothing else changes.

@@ -86,7 +86,8 @@ pub(super) fn map_file(file: BorrowedFd<'_>, fiemap: &mut Fiemap) -> rustix::io:
 /// Maps every regular file below `root`, handing each to `visit` in the order the file system lists them, so that the
 /// distance between neighbours can be scored. A file with several names comes once, under the first.
 ///
-/// In: `threads`, how many ask the kernel at once (0 counts as 1); the order does not depend on it. `stop`, asked for every
+/// In: `threads`, how many ask the kernel at once (0 counts as 1); the order does not depend on it. `stop`, asked for
+/// every
 /// entry and by every thread before every file.
 /// Errors: `root` cannot be listed; [`Error::NotSupported`] if no file can be mapped because the file system does not
 /// tell; [`Error::Stopped`]. Single files that fail are in the figures.

@@ -19,15 +19,17 @@ pub enum CleanMode {
     DryRun,
 }
 
-/// Removes what a killed run, whose journal is in `dir`, has left: mounts, loop devices, images, temporary files, processes,
-/// and nothing else. The journal only says where to search. Before each act, the machine itself must show that the thing is
+/// Removes what a killed run, whose journal is in `dir`, has left: mounts, loop devices, images, temporary files,
+/// processes,
+/// and nothing else. The journal only says where to search. Before each act, the machine itself must show that the
+/// thing is
 /// the run's: a journal can be forged.
 ///
 /// Out: each act, in order (the reverse of acquiring). Empty if there was nothing to do, such as the second
 /// time. What failed stays in the journal and is tried again the next time.
 ///
-/// Errors: the run is alive ([`Error::OwnerAlive`]); the journal is another user's; it is damaged other than at its end;
-/// its token is not its owner's.
+/// Errors: the run is alive ([`Error::OwnerAlive`]); the journal is another user's; it is damaged other than at its
+/// end; its token is not its owner's.
 pub fn clean(host: &dyn Host, dir: &Path, mode: CleanMode) -> Result<Vec<CleanAction>> {
     let Some((mut journal, mut state)) = Journal::open_existing(dir)? else { return Ok(Vec::new()) };
     // Without a whole line nothing was acquired, and it may be no journal of ours.

@@ -1,7 +1,7 @@
 //! A directory that no other user can change. Its files are opened through its descriptor.
 //!
-//! The registry decides what root writes, and which directories `clean` visits. A registry below `/var/tmp` that another
-//! user prepared would decide that for root. So every component of the path is checked before it is used.
+//! The registry decides what root writes, and which directories `clean` visits. A registry below `/var/tmp` that
+//! another user prepared would decide that for root. So every component of the path is checked before it is used.
 
 use std::{
     collections::VecDeque,
@@ -143,8 +143,8 @@ fn euid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Checks a directory that the user named for what a run makes. Errors: in a directory that all users share, such as /tmp,
-/// another user made or could replace a component of the path.
+/// Checks a directory that the user named for what a run makes. Errors: in a directory that all users share, such as
+/// /tmp, another user made or could replace a component of the path.
 ///
 /// Outside shared directories every owner is trusted: root may write below a user's home, because the caller named it.
 pub fn check_place(dir: &Path) -> Result<()> {

@@ -1,9 +1,9 @@
 //! Proves that a thing on the machine was made by the journal's owner, before anything acts on it.
 //!
-//! A journal can be forged: if root unpacks a run directory from an archive, the journal in it belongs to root. So a journal
-//! only says where to search. The proof is on the machine: the owner's token in the name, the file's number, the file behind
-//! a loop device, the program and the arguments of a process. The token names one process of one boot, so no other program
-//! uses it in a name.
+//! A journal can be forged: if root unpacks a run directory from an archive, the journal in it belongs to root. So a
+//! journal only says where to search. The proof is on the machine: the owner's token in the name, the file's number,
+//! the file behind a loop device, the program and the arguments of a process. The token names one process of one boot,
+//! so no other program uses it in a name.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -26,8 +26,8 @@ pub(super) enum Found<T> {
     Ours(T),
 }
 
-/// Whether `name` is a name that the process with this token gives: the token is a part of its own, as in `v.TOKEN.img`,
-/// `disk.TOKEN-0123` or `senesce-fs:TOKEN`.
+/// Whether `name` is a name that the process with this token gives: the token is a part of its own, as in
+/// `v.TOKEN.img`, `disk.TOKEN-0123` or `senesce-fs:TOKEN`.
 pub(super) fn holds_token(name: &str, token: &str) -> bool {
     !token.is_empty()
         && name.match_indices(token).any(|(at, _)| {

@@ -18,8 +18,8 @@ use crate::{
     host::{Host, ProcessId},
 };
 
-/// A directory with one small file per run. The file holds the path of the run's directory. Work without a directory of its
-/// own has a *home* here.
+/// A directory with one small file per run. The file holds the path of the run's directory. Work without a directory of
+/// its own has a *home* here.
 ///
 /// Only this user can change the directory: each use of it checks the whole path.
 #[derive(Clone, Debug)]
@@ -157,8 +157,8 @@ fn is_begun(home: &Path) -> bool {
     journal.is_some_and(|journal| journal.is_ok_and(|journal| !journal.contains(&b'\n')))
 }
 
-/// Whether the process in a home's name may be alive: it may be about to write its first line. A name that senesce did not
-/// make counts as alive.
+/// Whether the process in a home's name may be alive: it may be about to write its first line. A name that senesce did
+/// not make counts as alive.
 fn is_maker_alive(host: &dyn Host, home: &Path) -> Result<bool> {
     let name = home.file_name().unwrap_or_default().to_string_lossy();
     let Some((token, _)) = name.split_once('.') else { return Ok(true) };

@@ -106,8 +106,8 @@ impl fmt::Display for CleanAction {
 const TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Removes `resource` if it is there and proved to be the owner's. `file` is its confirmed identity, `token` the mark in the
-/// names that the owner gave.
+/// Removes `resource` if it is there and proved to be the owner's. `file` is its confirmed identity, `token` the mark
+/// in the names that the owner gave.
 pub(super) fn release(host: &dyn Host, resource: &Resource, file: Option<FileId>, token: &str) -> Outcome {
     let result = match resource {
         Resource::File { path } => release_file(host, path, file, token),

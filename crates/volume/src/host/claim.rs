@@ -1,7 +1,7 @@
 //! A file or block device that is opened once, checked through its descriptor, and then used through it.
 //!
-//! A name can lead elsewhere between a check and the use. So nothing is opened by name twice: what was checked is what is
-//! written.
+//! A name can lead elsewhere between a check and the use. So nothing is opened by name twice: what was checked is what
+//! is written.
 
 use std::{
     fs::File,
@@ -38,12 +38,13 @@ pub enum Purpose {
     Read,
     /// Write into it.
     Write,
-    /// Put another file in the place of this one. A symbolic link is refused: the link, not its target, would be replaced.
+    /// Put another file in the place of this one. A symbolic link is refused: the link, not its target, would be
+    /// replaced.
     Replace,
 }
 
-/// An open file or block device that nothing else uses. Nobody can mount or claim the device, and no engine can open the
-/// file, until it is dropped.
+/// An open file or block device that nothing else uses. Nobody can mount or claim the device, and no engine can open
+/// the file, until it is dropped.
 #[derive(Debug)]
 pub struct Claim {
     file: File,

@@ -244,7 +244,8 @@ impl Search {
         if node.reached == Reached::Target || self.is_served_by_a_process(node) {
             return Ok(());
         }
-        // Another node may have taken the name. Then the lock cannot be checked, but neither can a new program get there.
+        // Another node may have taken the name. Then the lock cannot be checked, but neither can a new program get
+        // there.
         let Some(file) = open_if_same(&node.name, node.id) else { return Ok(()) };
         if let Some(found) = find_lock(&file, &node.name, FlockOperation::NonBlockingLockExclusive)? {
             self.note(found);

@@ -10,7 +10,8 @@ use rustix::{
 use super::{in_use::Use, ioctl, linux_device::open_device};
 use crate::{Error, Result};
 
-/// Locks an open file or device with `flock`, as engines of senesce do, until it is closed. Returns the lock that stands in the way: one of `flock`, or of `fcntl` as virtual machines take it.
+/// Locks an open file or device with `flock`, as engines of senesce do, until it is closed. Returns the lock that
+/// stands in the way: one of `flock`, or of `fcntl` as virtual machines take it.
 pub(super) fn find_lock(file: &OwnedFd, name: &Path, lock: FlockOperation) -> Result<Option<Use>> {
     let found = |process| Ok(Some(Use::Locked { path: name.to_owned(), process }));
     // udev locks a device for a moment while it reads signatures.

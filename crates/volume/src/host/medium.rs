@@ -1,8 +1,8 @@
-//! Which kind of disk stores the data of a path, as `/sys` describes it: through partitions, loop devices, device mapper
-//! and arrays down to the disk itself.
+//! Which kind of disk stores the data of a path, as `/sys` describes it: through partitions, loop devices, device
+//! mapper and arrays down to the disk itself.
 //!
-//! It does not guess. A disk of a virtual machine, of a USB bridge or of a network can be anything: it is unknown, whatever
-//! its `rotational` says.
+//! It does not guess. A disk of a virtual machine, of a USB bridge or of a network can be anything: it is unknown,
+//! whatever its `rotational` says.
 
 use std::{
     collections::BTreeSet,

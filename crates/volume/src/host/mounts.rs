@@ -37,8 +37,8 @@ impl SeenMount {
     }
 }
 
-/// Lists the mounts of this process's namespace, then those of each other one. A namespace that no readable process is in
-/// is not seen; what is mounted there still claims its device.
+/// Lists the mounts of this process's namespace, then those of each other one. A namespace that no readable process is
+/// in is not seen; what is mounted there still claims its device.
 ///
 /// Errors: the own list cannot be read.
 pub fn list_mounts() -> Result<Vec<SeenMount>> {

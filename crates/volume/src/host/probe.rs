@@ -1,8 +1,8 @@
 //! Foreign signatures, as libblkid knows them.
 //!
-//! `wipefs` of util-linux is asked, and not `blkid`: it lists every signature instead of none where two disagree, and it
-//! also counts superblocks with a wrong checksum, which may be worth a repair. A library would need C headers and clang
-//! to build.
+//! `wipefs` of util-linux is asked, and not `blkid`: it lists every signature instead of none where two disagree, and
+//! it also counts superblocks with a wrong checksum, which may be worth a repair. A library would need C headers and
+//! clang to build.
 
 use std::{
     fs::File,

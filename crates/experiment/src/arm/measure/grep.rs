@@ -30,7 +30,8 @@ pub(super) struct GrepRows {
     pub(super) modelled: Option<ModelledRow>,
 }
 
-/// Runs one grep test: its wall time, the machine's load meanwhile, and the modelled time of a disk in virtual time.
+/// Runs one grep test. Records its wall time, the machine's load during it, and the modelled time of a disk in virtual
+/// time.
 pub(super) fn grep_rows(
     context: &mut ArmContext<'_>,
     key: &CellKey,
@@ -40,7 +41,7 @@ pub(super) fn grep_rows(
     let Scanned { cold, scanner, order, figures, device, virtual_time, load, .. } =
         scan_cold(context, volume, IsTraced::No)?;
     let modelled = virtual_time.map(|time| time.row(key.clone(), figures.allocated_bytes));
-    // Nothing waits for a disk in virtual time: its figure is the modelled one, which no load changes.
+    // The figure of a disk in virtual time is modelled, so load does not change it.
     let is_paced = modelled.is_none() || context.plan.volumes.real_time;
     if figures.is_cpu_bound() && is_paced {
         let share = figures.cpu_share().unwrap_or_default() * 100.0;
@@ -77,7 +78,7 @@ pub(super) fn grep_rows(
     Ok(GrepRows { grep: row, load, modelled })
 }
 
-/// The row of table `load`. A test whose wall time is not its figure is not disturbed by anything.
+/// The row of table `load`. A test whose figure is not its wall time is never disturbed.
 fn load_row(key: &CellKey, repetition: u64, load: &Load, is_paced: bool) -> LoadRow {
     LoadRow {
         key: key.clone(),
@@ -105,7 +106,7 @@ pub(super) struct Scanned {
     device: Option<DeviceReads>,
     /// Only of a disk in virtual time.
     virtual_time: Option<VirtualTime>,
-    /// What the machine did during the scan.
+    /// The load of the machine during the scan.
     load: Load,
     /// If it was asked for.
     pub(super) trace: Option<Traced>,

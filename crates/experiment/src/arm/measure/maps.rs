@@ -21,11 +21,11 @@ pub(super) const BLOCK_BYTES: u64 = 4096;
 /// Cells on each side of a checkpoint's map: two to the power of it.
 pub(super) const MAP_ORDER: u32 = 6;
 
-/// What a survey of a volume shows: layout, free space, modelled costs and map.
+/// The results of a survey of a volume: layout, free space, modelled costs and map.
 pub(super) type SurveyRows = (Option<LayoutRow>, Vec<FreeSpaceRow>, (Vec<ModelledRow>, Vec<MapRow>));
 
-/// Surveys the mounted volume once, for all rows; no layout, costs and map if the file system that holds a directory
-/// does not show where files are.
+/// Surveys the mounted volume once, for all rows. Without layout, costs and map if the file system that holds a
+/// directory does not report extents.
 pub(super) fn survey_rows(context: &mut ArmContext<'_>, key: &CellKey, volume: &Volume) -> Result<SurveyRows, Error> {
     let root = volume.root();
     let mut scorer = LayoutScorer::new(collect_space(root)?, BLOCK_BYTES);
@@ -67,7 +67,7 @@ pub(super) fn layout_row_of(key: &CellKey, figures: &LayoutFigures, by_path: Opt
     }
 }
 
-/// The modelled tree; none if the file system that holds a directory does not show where files are.
+/// The modelled tree; none if the file system that holds a directory does not report extents.
 fn collect_model(
     context: &mut ArmContext<'_>,
     key: &CellKey,
@@ -150,7 +150,7 @@ impl Free {
         }
     }
 
-    /// None if the file system that holds a directory does not show them.
+    /// None if the file system that holds a directory does not report them.
     fn collect(context: &ArmContext<'_>, root: &Path) -> Result<Option<Self>, Error> {
         let kind = context.arm.file_system.kind;
         match Self::of(kind, root) {
@@ -168,12 +168,12 @@ impl Free {
         }
     }
 
-    /// Free bytes of each cell of a map, as far as the last cell with any; nothing if their places on the device are not
-    /// known.
+    /// Free bytes of each cell of a map, up to the last cell with free bytes. Empty if their addresses on the device
+    /// are unknown.
     fn cells(self, tree: &ModelledTree) -> Vec<u64> {
         match self {
             Self::Extents(extents) => cells_of(extents, tree),
-            // Without its chunks all its files are in logical addresses.
+            // Without the map of chunks, the addresses of its files are logical ones.
             Self::Btrfs(_) if tree.metadata_problem.is_some() => Vec::new(),
             Self::Btrfs(space) => match space.devices.as_slice() {
                 [device] => cells_of(space.device_free_extents(device.id).unwrap_or_default(), tree),
@@ -205,7 +205,7 @@ pub(super) fn free_space_row(key: &CellKey, bucket: &FreeSpaceBucket) -> FreeSpa
 /// The free extents of a mounted file system, by size: of ext4 and XFS on the device, of Btrfs in the logical space of its
 /// data block groups.
 ///
-/// In: the file system's root. Errors: it does not show them. Cost: one call for some thousand free extents.
+/// In: the file system's root. Errors: it does not report them. Cost: one call for some thousand free extents.
 pub(crate) fn collect_free_space(kind: FileSystemName, root: &Path) -> Result<FreeSpaceFigures, senesce_probe::Error> {
     Free::of(kind, root).map(|free| free.figures())
 }

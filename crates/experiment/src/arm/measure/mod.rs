@@ -7,8 +7,8 @@
 //! again.
 //!
 //! The machine's load is sampled around every grep test (see [`senesce_probe::score::Load`]). A cell that other work
-//! disturbed is read again, at most `measure.repeat_disturbed` more times. All repetitions are kept, those that were
-//! disturbed with a mark: throwing figures away would hide how the machine behaved.
+//! disturbed is read again, at most `measure.repeat_disturbed` more times. All repetitions are kept, the disturbed ones
+//! with a mark: without them, the results would hide how the machine behaved.
 
 mod engine;
 mod floor;
@@ -66,7 +66,7 @@ pub(crate) fn measure_all(context: &mut ArmContext<'_>, state: &mut ArmState, re
     for index in 0..state.aged.len() {
         let key = cell_key(context, state.aged[index].role, pulls);
         let results = look_at_aged(context, state, index, &key);
-        // Whatever failed after a signal failed because of it, and no cell is invalid for that.
+        // An error after a signal is caused by the signal, and makes no cell invalid.
         context.world.check_signal()?;
         // A measurement that failed may have left it unmounted, and the steps go on.
         state.aged[index].volume.mount()?;
@@ -200,7 +200,8 @@ fn look_at(context: &mut ArmContext<'_>, key: &CellKey, volume: &mut Volume) -> 
     let (layout, free_space, (modelled, map)) = match context.arm.file_system.kind {
         name if name.is_engine() => engine_rows(context, key, volume)?,
         _ => {
-            // Some metadata is only in the journal until the volume is unmounted, and a model must find all in its place.
+            // Until the volume is unmounted, some metadata is only in the journal. A model needs it at its final
+            // address.
             volume.remount_cold()?;
             survey_rows(context, key, volume)?
         }

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{Error, error::chain_text, observer::Event};
 
-/// Runs the grep tests in turn over the volumes, the repetitions of disturbed cells after them, and last one traced test
-/// of each volume if the plan asks for it.
+/// Runs the grep tests in turn over the volumes, then the additional repetitions of disturbed cells. At last it runs
+/// one traced test of each volume if the plan requests it.
 pub(super) fn read_in_turn(
     context: &mut ArmContext<'_>,
     volumes: &mut [&mut Volume],
@@ -56,7 +56,7 @@ pub(super) fn read_in_turn(
             match or_warning(context, seconds)? {
                 Some(seconds) => {
                     let rows = cells.iter_mut().filter_map(|cell| cell.results.as_mut().ok()?.grep.last_mut());
-                    // A cell that this round left out keeps what its own round found.
+                    // A cell that this round left out keeps the result of its own round.
                     rows.filter(|row| row.fuse_floor_seconds.is_nan()).for_each(|row| row.fuse_floor_seconds = seconds);
                 }
                 None => floor = None,
@@ -73,7 +73,7 @@ pub(super) fn read_in_turn(
     Ok(())
 }
 
-/// Whether a cell has fewer undisturbed repetitions than the plan asks for.
+/// Whether a cell has fewer undisturbed repetitions than the plan requests.
 fn needs_repetition(loads: &[LoadRow], repetitions: u64) -> bool {
     let undisturbed = loads.iter().filter(|row| row.disturbance.is_empty()).count();
     (undisturbed as u64) < repetitions
@@ -83,7 +83,7 @@ fn wants_repetition(cell: &Cell, repetitions: u64) -> bool {
     cell.results.as_ref().is_ok_and(|results| needs_repetition(&results.load, repetitions))
 }
 
-/// Reports the cells of which no repetition was undisturbed.
+/// Warns of the cells of which every repetition was disturbed.
 fn warn_of_disturbed(context: &mut ArmContext<'_>, cells: &[Cell]) {
     for cell in cells {
         let Ok(results) = &cell.results else { continue };
@@ -103,7 +103,7 @@ fn warn_of_disturbed(context: &mut ArmContext<'_>, cells: &[Cell]) {
     }
 }
 
-/// Without the FUSE floor the cells are as good: that it failed is a warning.
+/// Turns a failed measurement of the FUSE floor into a warning: the cells are valid without it.
 fn or_warning<T>(context: &mut ArmContext<'_>, result: Result<T, Error>) -> Result<Option<T>, Error> {
     context.world.check_signal()?;
     match result {
