@@ -1,7 +1,7 @@
 //! Escapes foreign text and filters streams.
 //!
-//! Whatever the bytes are, no character passes that controls a terminal, misleads a reader or
-//! breaks XML. JSON keeps its value, and the result does not depend on how a stream is split.
+//! For any bytes, no character that controls a terminal, misleads a reader or breaks XML passes.
+//! JSON keeps its value. The result does not depend on how a stream is split.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

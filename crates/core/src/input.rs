@@ -7,8 +7,8 @@ pub const MAX_TEXT_BYTES: usize = 4 << 20;
 
 /// Reads UTF-8 text to its end.
 ///
-/// Errors: the input cannot be read, has more than `limit` bytes, or is not UTF-8. Cost: memory for at most `limit`
-/// bytes; an endless input such as `/dev/zero` fails at the limit.
+/// Errors: the input cannot be read, has more than `limit` bytes, or is not UTF-8.
+/// Cost: memory for at most `limit` bytes; an endless input such as `/dev/zero` fails at the limit.
 pub fn read_text(input: impl Read, limit: usize) -> Result<String> {
     let mut bytes = Vec::new();
     input.take(limit as u64 + 1).read_to_end(&mut bytes)?;

@@ -37,8 +37,8 @@ pub struct Preview {
 /// made, in `scratch`); makes no volume.
 ///
 /// In: `path` is the plan's own, for messages; `out` the directory of the run; `force` as in
-/// [`Run::create`](crate::Run::create). Errors: those of the run, except that it does not check for root, nor
-/// properties of devices that only root can read.
+/// [`Run::create`](crate::Run::create).
+/// Errors: those of the run, except that it does not check for root, nor properties of devices that only root can read.
 pub fn preview(
     plan: &Plan,
     path: &Path,

@@ -31,8 +31,8 @@ impl ObjectCheck {
 
     /// Checks the objects that commit number `number` has and its parents do not.
     ///
-    /// Errors: [`Error::MissingObjects`] once five objects are missing; an object that is damaged. Cost: reads the
-    /// trees in which the commit differs from its parents.
+    /// Errors: [`Error::MissingObjects`] once five objects are missing; an object that is damaged.
+    /// Cost: reads the trees in which the commit differs from its parents.
     pub fn check_commit(&mut self, number: usize) -> Result<(), Error> {
         let mut to_visit = vec![self.history.inner.oid(number)?];
         while let Some(commit) = to_visit.pop() {

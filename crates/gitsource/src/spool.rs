@@ -45,9 +45,9 @@ pub struct SpoolRepository {
 impl SpoolRepository {
     /// Copies objects and references of the repository at `source`, bare or not, to `dest`, which must not exist.
     ///
-    /// In: the owners whose repositories are read; `keep_going` returns false to stop the copy. Errors: no repository,
-    /// another owner, a partial or shallow clone, a damaged pack, another hash than SHA-1. Cost: one copy of the
-    /// objects; none where the file system shares the blocks of copies.
+    /// In: the owners whose repositories are read; `keep_going` returns false to stop the copy.
+    /// Errors: no repository, another owner, a partial or shallow clone, a damaged pack, another hash than SHA-1.
+    /// Cost: one copy of the objects; none where the file system shares the blocks of copies.
     pub fn copy(
         source: &Path,
         dest: &Path,

@@ -34,20 +34,19 @@ pub struct Container {
 impl Container {
     /// Opens a container.
     ///
-    /// Errors: the file is no container, has a newer version, is cut, or its header or index is
-    /// damaged; each with its place. Cost: reads the header and the index (52 bytes for each MiB
-    /// that is not zero), no data.
+    /// Errors: the file is no container, has a newer version, is cut, or its header or index is damaged. Each error
+    /// names the position. Cost: reads the header and the index (52 bytes for each MiB that is not zero), no data.
     pub fn open(path: &Path) -> Result<Self> {
         Self::open_until(path, || false)
     }
 
-    /// Opens a container like [`open`](Self::open). Calls `stop` before each piece of the index; if
-    /// it returns true, fails with [`Error::Stopped`].
+    /// Opens a container like [`open`](Self::open). Calls `stop` before each piece of the index; if it returns true,
+    /// fails with [`Error::Stopped`].
     pub fn open_until(path: &Path, stop: fn() -> bool) -> Result<Self> {
         // An open of a pipe without a writer would block.
         let nonblock = OFlags::NONBLOCK.bits() as i32;
         let file = match OpenOptions::new().read(true).custom_flags(nonblock).open(path) {
-            // Another process has a lease, which only a regular file can have: wait until it lets go.
+            // Another process has a lease, which only a regular file can have: wait until it is released.
             Err(error) if error.kind() == ErrorKind::WouldBlock => OpenOptions::new().read(true).open(path),
             opened => opened,
         };
@@ -190,8 +189,8 @@ const INDEX_PIECE_BYTES: usize = 1260 * ENTRY_BYTES;
 
 /// Reads and checks the end and the index.
 ///
-/// The sizes in the file are not trusted. The index is read in pieces and each entry is checked
-/// before the next piece is read, so that memory grows only with valid entries.
+/// The sizes in the file are not trusted. The index is read in pieces and each entry is checked before the next piece
+/// is read, so that memory grows only with valid entries.
 fn read_index(reader: &Reader<'_>, header: &Header, header_end: u64, stop: fn() -> bool) -> Result<(End, Vec<Entry>)> {
     let end_at = reader.file_bytes.saturating_sub(END_BYTES as u64).max(header_end);
     let bytes = reader.read("the end", end_at, END_BYTES as u64)?;

@@ -55,8 +55,8 @@ pub struct RestoreReport {
 /// Restores the volume in `container` to the file `to`, equal byte for byte and sparse. The name appears only when the
 /// file is whole.
 ///
-/// Errors: the container is cut or damaged, with the place; `to` exists and is not to be replaced, or is no file.
-/// Nothing is left then.
+/// Errors: the container is cut or damaged, with the position; `to` exists and may not be replaced, or is no file.
+/// After an error there is no file.
 pub fn restore(container: &Path, to: &Path, options: &RestoreOptions<'_>) -> Result<RestoreReport> {
     let container = Container::open_until(container, options.stop)?;
     if to.symlink_metadata().is_ok_and(|found| !(options.replace && found.is_file())) {
@@ -108,7 +108,7 @@ pub fn restore_device(
         return Err(Error::TooSmall { path: to.to_owned(), found, wanted });
     }
     let zero = |start: u64, end: u64| {
-        // In pieces: one call for a large device would keep a signal waiting.
+        // In pieces, because one call for a large device would delay a signal.
         for from in (start..end).step_by(ZERO_BYTES) {
             if (options.stop)() {
                 return Err(Error::Stopped { path: to.to_owned() });

@@ -1,5 +1,5 @@
-//! Containers whose hashes are right and whose sizes are forged: refused before memory is allocated
-//! or read for them.
+//! Containers with right hashes and forged sizes are refused before memory is allocated, or data
+//! read, for them.
 
 use std::{
     fs::{self, File},
@@ -69,7 +69,7 @@ impl Forged {
 
 static PIECES: AtomicU64 = AtomicU64::new(0);
 
-/// Counts the pieces of an index that are read; the limit ends an endless read.
+/// Counts the pieces of an index that are read. The limit stops an endless read.
 fn count_piece() -> bool {
     PIECES.fetch_add(1, Ordering::SeqCst) > 100
 }

@@ -1,10 +1,10 @@
 //! The modelled time of reading the tree, for three layouts.
 //!
 //! *As it lies* is the layout that was found. *Defragmented* has every file in one piece where its first piece is now:
-//! what a defragmenter gains that moves no file away. A *fresh copy* has one file after the other in the order in which a
-//! copy makes them. [`LossSeconds`](crate::LossSeconds) splits the loss against a fresh copy by these three layouts.
-//! Defragmenting does not move metadata. In a fresh copy metadata is in front of all contents, in the order in which a
-//! copy makes it. The time of a request belongs to what it fetches, the way there included.
+//! what a defragmenter gains that moves no file away. A *fresh copy* has one file after the other in the order in which
+//! a copy makes them. [`LossSeconds`](crate::LossSeconds) splits the loss against a fresh copy by these three layouts.
+//! Defragmenting does not move metadata. In a fresh copy metadata is before all contents, in the order in which a copy
+//! makes it. The time of a request, with the seek, counts for the data that it reads.
 //!
 //! A copy makes files in the order in which the old file system lists them, and the new one may list them in another: ext4
 //! lists by a hash with a seed of its own. So its fresh copies are read in an order, within each directory, that is not
@@ -105,9 +105,9 @@ impl Meter {
 
     /// The same, defragmented. `moved` is the range of sectors to which content was moved, as first and end.
     ///
-    /// Other files are found in that range, because no one makes room for the content. A drive keeps what it read in
-    /// its memory, so without care reading the moved content would bring those files too, and joining one large file
-    /// would save the seeks to hundreds of small ones.
+    /// Other files may be in that range, because the model does not move them away. A drive buffers the sectors that it
+    /// read. So reading the moved content could bring those files into the buffer, and joining one large file would
+    /// seem to save the seeks to hundreds of small ones. The drive therefore forgets the range.
     pub fn read_defragmented(
         &mut self,
         metadata: &[BlockRequest],

@@ -20,7 +20,7 @@ pub struct Inspection {
     pub schema: &'static str,
     /// The whole in a sentence or two.
     pub verdict: String,
-    /// How aged it is on the device that is there.
+    /// The grade on the device that stores it.
     #[serde(flatten)]
     pub judged: Judged,
     /// What was inspected.

@@ -24,7 +24,7 @@ use crate::{
 pub struct InspectOptions<'a> {
     /// The devices to model; the first one ranks the losers. At least one.
     pub devices: Vec<DeviceSpec>,
-    /// For which device the verdict is; its models are the first of `devices`.
+    /// The device of the verdict. Its models are the first of `devices`.
     pub judge: Judge,
     /// How many threads ask the kernel.
     pub threads: usize,

@@ -1,4 +1,4 @@
-//! For which device a verdict is, and the grade on it.
+//! Chooses the device of a verdict, and grades a tree on it.
 
 use std::path::Path;
 
@@ -7,22 +7,22 @@ use serde::Serialize;
 
 use crate::{figures::DeviceCosts, source::find_btrfs_devices};
 
-/// From this slowdown on a layout is no longer called young: real fresh copies, which no model packs as well as itself,
-/// come to 1.15 on ext4, 1.20 to 1.26 on XFS and 1.27 to 1.34 on Btrfs.
+/// From this slowdown on, a layout is not young. Real fresh copies are less densely packed than modelled ones: their
+/// slowdown is 1.15 on ext4, 1.20 to 1.26 on XFS and 1.27 to 1.34 on Btrfs.
 pub(crate) const AGED: f64 = 1.5;
-/// From these slowdowns on a layout has the grade.
+/// The least slowdown of each grade.
 const GRADES: [(f64, Grade); 4] =
     [(5.0, Grade::BadlyAged), (2.0, Grade::Aged), (AGED, Grade::SomewhatAged), (0.0, Grade::Young)];
-/// A smaller loss of the whole tree is negligible, whatever the ratio: a few small files have large ratios.
+/// A smaller loss of the whole tree is negligible at any slowdown, because a few small files can have a large one.
 pub(crate) const NOTICEABLE_SECONDS: f64 = 1.0;
 
 /// How aged a layout is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grade {
-    /// Up to 1.5 times as long as a fresh copy.
+    /// Below 1.5 times the time of a fresh copy.
     Young,
-    /// Longer, but the whole tree loses less than a second.
+    /// From 1.5 times on, but the whole tree loses less than a second.
     Negligible,
     /// From 1.5 times on.
     SomewhatAged,
@@ -30,7 +30,7 @@ pub enum Grade {
     Aged,
     /// From 5 times on.
     BadlyAged,
-    /// The device is unknown, and its grade would not be the same on all that it may be.
+    /// The device is unknown, and the models that stand for it have different grades.
     Undecided,
     /// There is nothing to read.
     Nothing,
@@ -63,7 +63,7 @@ fn lost_seconds(cost: &DeviceCosts) -> f64 {
     cost.seconds.as_it_lies - cost.seconds.fresh_copy
 }
 
-/// For which device the verdict is.
+/// The device of a verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Judge {
     /// The first model, which the user named.
@@ -72,12 +72,12 @@ pub enum Judge {
     Found(Medium),
 }
 
-/// How aged a tree is on the device that is there.
+/// The grade of a tree on the device that stores it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Judged {
     /// The grade on that device.
     pub grade: Grade,
-    /// Times as long as a fresh copy on that device; none if the device is unknown or there is nothing to read.
+    /// The slowdown against a fresh copy on that device; none if the device is unknown or there is nothing to read.
     pub slowdown: Option<f64>,
     /// The device.
     pub device: JudgedDevice,
@@ -90,7 +90,7 @@ pub struct Judged {
 pub struct JudgedDevice {
     /// `rotational`, `sata-ssd`, `nvme`, `unknown`; none if the user named the model.
     pub kind: Option<MediumKind>,
-    /// What was found, such as `hard disk sda`; none if the user named the model.
+    /// The disk in words, such as `hard disk sda`; none if the user named the model.
     pub description: Option<String>,
     /// The models that stand for it: several if it is unknown.
     pub judged_as: Vec<String>,
@@ -103,7 +103,7 @@ pub struct DeviceJudgement {
     pub device: String,
     /// The grade.
     pub grade: Grade,
-    /// Times as long as a fresh copy.
+    /// The slowdown against a fresh copy.
     pub slowdown: f64,
     /// Seconds that reading the whole tree takes longer than in a fresh copy.
     pub lost_seconds: f64,
@@ -119,7 +119,7 @@ impl Judge {
         })
     }
 
-    /// The built-in models to compute, those that stand for the device first.
+    /// The built-in models to compute. Those that stand for the device are first.
     pub fn presets(&self) -> [&'static str; 3] {
         let kind = match self {
             Self::Named => MediumKind::Rotational,
@@ -133,7 +133,7 @@ impl Judge {
         }
     }
 
-    /// How many of the first models stand for the device.
+    /// The number of models, from the first, that stand for the device.
     fn models(&self) -> usize {
         match self {
             Self::Found(Medium { kind: MediumKind::Unknown, .. }) => 2,

@@ -1,29 +1,29 @@
-//! The loss against a fresh copy, and the parts it is the sum of.
+//! The loss against a fresh copy, and its parts.
 
 use serde::Serialize;
 
 use crate::cost::LayoutCosts;
 
-/// Below this share of a fresh copy's time a loss is too small to be split into shares: its parts are larger than it.
+/// Below this share of a fresh copy's time, a loss is not split into shares: its parts can be larger than the loss.
 const LEAST_LOSS: f64 = 0.02;
 
-/// Seconds that a cold read takes longer than in a fresh copy, and where they come from. A part that is a gain is
+/// Seconds by which a cold read takes longer than in a fresh copy, in total and by cause. A part that is a gain is
 /// negative, so that the parts add up to the total.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LossSeconds {
     /// As it lies − in a fresh copy.
     pub total: f64,
-    /// As it lies − with every file in one piece where it starts now: what joining the pieces of files saves. Zero if
+    /// As it lies − with every file in one piece where it starts now: the time that joining the pieces saves. Zero if
     /// no file is in pieces.
     pub within_files: f64,
-    /// Contents with every file in one piece − contents in a fresh copy: what the order of whole files costs.
+    /// Contents with every file in one piece − contents in a fresh copy: the cost of the order of whole files.
     pub between_files: f64,
     /// Metadata with every file in one piece − metadata in a fresh copy. None if the metadata could not be read.
     pub metadata: Option<f64>,
 }
 
 impl LossSeconds {
-    /// The loss of a reading that took `seconds`, `metadata` of them for metadata, if that was read.
+    /// The loss of a read that took `seconds`, of which `metadata` went to metadata, if metadata was read.
     pub(crate) fn of(seconds: LayoutCosts<f64>, metadata: Option<LayoutCosts<f64>>) -> Self {
         let of_metadata = metadata.unwrap_or_default();
         let metadata_loss = of_metadata.defragmented - of_metadata.fresh_copy;
@@ -36,7 +36,7 @@ impl LossSeconds {
         }
     }
 
-    /// A part as a share of the total; none if the total is no loss, or too small a share of `fresh_copy` seconds.
+    /// A part as a share of the total; none if the total is no loss, or below 2% of `fresh_copy` seconds.
     pub(crate) fn share(&self, part: f64, fresh_copy: f64) -> Option<f64> {
         (self.total > 0.0 && self.total >= LEAST_LOSS * fresh_copy).then(|| part / self.total)
     }

@@ -196,7 +196,7 @@ fn serve(meter: Meter, layouts: Layouts, keeps_times: bool, batches: &Receiver<A
 /// The sectors that the file of `extents` has in the layout `joined` and not at its own start, as first and end.
 fn moved_sectors(extents: &[Extent], joined: &[Extent]) -> (u64, u64) {
     let (Some(first), Some(last)) = (joined.first(), joined.last()) else { return (0, 0) };
-    // What follows its predecessor at once stays where it is.
+    // An extent that directly follows its predecessor does not move.
     let keep = |start: u64, kept: &Extent| if kept.physical == start { Ok(kept.end()) } else { Err(start) };
     let (Ok(start) | Err(start)) = extents.iter().try_fold(first.physical, keep);
     let end = last.end();

@@ -37,7 +37,7 @@ pub struct ModelOptions<'a> {
     pub map_order: u32,
     /// How many threads ask the kernel.
     pub threads: usize,
-    /// Asked for every entry of the tree.
+    /// Called for every entry of the tree.
     pub stop: Stop<'a>,
 }
 
@@ -73,13 +73,13 @@ pub struct TreeCost {
 
 /// Models a cold read of the tree below `root`, in the order in which the file system lists it.
 ///
-/// Metadata are read before what they belong to, where the device may be read (root): inodes, blocks of directories, maps
-/// of extents. Elsewhere only blocks of directories are, where the kernel tells them, and
+/// Metadata are read before what they belong to, where the device may be read (root): inodes, blocks of directories,
+/// maps of extents. Elsewhere only blocks of directories are, where the kernel tells them, and
 /// [`ModelledTree::metadata_problem`] says why.
 /// In: `each` sees every entry of the survey, in the order of the tree, so that a caller who scores the layout too
-/// needs no
-/// second pass over all maps.
-/// Errors: as a survey; an entry that cannot be read; [`Error::Stopped`]. Cost: one survey; the metadata once.
+/// needs no second pass over all maps.
+/// Errors: as a survey; an entry that cannot be read; [`Error::Stopped`].
+/// Cost: one survey; the metadata once.
 pub fn model_tree(
     root: &Path,
     options: &ModelOptions<'_>,

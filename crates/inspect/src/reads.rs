@@ -37,7 +37,7 @@ pub(crate) fn extents_to_read(entry: &Surveyed, metadata: &MetadataReader) -> Ve
     entry.extents.iter().filter_map(|raw| Some(metadata.locate(clip_to_read(entry, raw)?))).collect()
 }
 
-/// The part of an extent that a read of the whole file reads; none of what is not written or beyond the end.
+/// The part of an extent that a read of the whole file reads; none if it is unwritten or beyond the end.
 fn clip_to_read(entry: &Surveyed, raw: &RawExtent) -> Option<Extent> {
     let end = entry.size_bytes.next_multiple_of(BLOCK_BYTES);
     let is_read = has_place(raw) && !raw.flags.contains(ExtentFlags::UNWRITTEN) && raw.extent.logical < end;
@@ -51,14 +51,14 @@ fn has_place(raw: &RawExtent) -> bool {
 /// The extents that [`extents_to_read`] returns if the file were in one piece that starts where the file starts now.
 /// None if the file is in one piece, so that nothing would change.
 ///
-/// Blocks that are reserved and not written keep their room in the piece: a reader passes over them in both layouts,
-/// and they must not look like a cut. Holes have no room.
+/// Reserved blocks that are not written keep their place in the piece: a reader skips them in both layouts, and they
+/// must not look like a cut. Holes have no place.
 pub(crate) fn extents_to_read_in_one_piece(entry: &Surveyed, metadata: &MetadataReader) -> Option<Vec<Extent>> {
     if entry.kind == EntryKind::Directory {
         return None;
     }
     let placed = || entry.extents.iter().filter(|raw| has_place(raw)).map(|raw| (raw, metadata.locate(raw.extent)));
-    // A map may be nonsense: its sums may not fit. Then the file is read in no layout.
+    // A damaged map may have sums that overflow. Such a file is read in no layout.
     let mut ends = placed().map(|(_, extent)| extent.physical.checked_add(extent.length));
     if placed().skip(1).all(|(_, extent)| ends.next() == Some(Some(extent.physical))) {
         return None;
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(moved, Some(vec![extent(0, 900, 15), extent(50, 915, 7)]));
         let moved = of(vec![raw(0, 900, 10, 0), raw(10, 910, 5, UNWRITTEN), raw(15, 200, 7, 0)]);
         assert_eq!(moved, Some(vec![extent(0, 900, 10), extent(15, 915, 7)]));
-        // In one piece, and nonsense.
+        // In one piece, and with a damaged map.
         assert_eq!(of(vec![raw(0, 900, 10, 0), raw(10, 910, 5, UNWRITTEN), raw(15, 915, 7, 0)]), None);
         assert_eq!(of(vec![raw(0, u64::MAX - 5, 10, 0), raw(10, 7, u64::MAX, 0)]), None);
     }

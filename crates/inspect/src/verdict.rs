@@ -1,4 +1,4 @@
-//! The whole in a sentence or two, for a reader who reads nothing else.
+//! The verdict: a summary of one or two sentences.
 
 use senesce_probe::score::FreeSpaceWarning;
 use senesce_volume::MediumKind;
@@ -8,7 +8,7 @@ use crate::{
     judge::{AGED, Grade, Judged, NOTICEABLE_SECONDS},
 };
 
-/// The verdict on what was found, for the device that is there.
+/// The verdict on an inspection, for the device that stores the tree.
 pub(crate) fn compute_verdict(inspection: &Inspection) -> String {
     let tree = &inspection.tree;
     let partial = partial(inspection);
@@ -30,7 +30,7 @@ pub(crate) fn compute_verdict(inspection: &Inspection) -> String {
         text.push_str(&attribute(inspection, cost));
     }
     if let Some(free) = &inspection.free_space {
-        // A disk that would like longer free extents is not worth a place in the sentence.
+        // Free extents below the natural transfer size are not serious enough for the sentence.
         let is_grave = |finding: &FreeSpaceWarning| !matches!(finding, FreeSpaceWarning::BelowNaturalTransfer { .. });
         let grave = free.findings.iter().zip(&free.warnings).filter(|(finding, _)| is_grave(finding));
         let grave: Vec<&str> = grave.map(|(_, text)| text.as_str()).collect();
@@ -41,7 +41,7 @@ pub(crate) fn compute_verdict(inspection: &Inspection) -> String {
     text
 }
 
-/// Grade, device, seconds and ratio. Of an unknown device both models are named, each with its grade.
+/// Grade, device, seconds and ratio. For an unknown device it names both models, each with its grade.
 fn judge(judged: &Judged, costs: &[DeviceCosts], what: &str) -> String {
     let device = &judged.device;
     let costs = &costs[..device.judged_as.len().min(costs.len())];
@@ -84,13 +84,13 @@ fn judge(judged: &Judged, costs: &[DeviceCosts], what: &str) -> String {
         .map(|(judgement, told)| format!("{told}: {}", judgement.grade.words()))
         .collect();
     format!(
-        "Unknown device ({described}), judged as {models}: reading {what} cold would take {}. `--device` names the one \
-         that is there.",
+        "Unknown device ({described}), judged as {models}: reading {what} cold would take {}. Name its model \
+         with `--device`.",
         each.join("; or ")
     )
 }
 
-/// Names what causes the loss, and what would cure it. Empty if the loss is too small to be split.
+/// Names the causes of the loss, and the cure. Empty if the loss is too small to be split.
 fn attribute(inspection: &Inspection, cost: &DeviceCosts) -> String {
     let (Some(within), Some(between)) = (cost.intrafile_share, cost.interfile_share) else { return String::new() };
     let gain = |to: f64| (1.0 - to / cost.seconds.as_it_lies) * 100.0;
@@ -173,7 +173,7 @@ mod tests {
         let unknown = tell(found(MediumKind::Unknown, "virtio disk vda"), &[hdd.clone(), nvme]);
         let expected = "Unknown device (virtio disk vda), judged as model: HDD and model: NVMe: reading all 9 files cold would \
                         take 85 s (model: HDD), 8.5× as long as a fresh copy (10 s): badly aged; or 3.2 s (model: NVMe), 1.1× \
-                        as long as a fresh copy (2.9 s): young. `--device` names the one that is there.";
+                        as long as a fresh copy (2.9 s): young. Name its model with `--device`.";
         assert_eq!(unknown, expected);
         let named = tell(Judge::Named, &[hdd]);
         assert!(named.starts_with("Badly aged: reading all 9 files cold would take 85 s"), "{named}");

@@ -228,12 +228,11 @@ pub(crate) fn decode_step(input: &mut &[u8], version: u16) -> Result<DoneStep, S
     {
         return Err(format!("of {count} operations, number {failed_op} is said to have failed"));
     }
-    // An operation takes at least a byte. A count beyond the bytes is wrong: it must not size an
-    // allocation.
+    // An operation has at least one byte. A larger count is wrong, and must not decide the size of an allocation.
     if count > input.len() as u64 {
         return Err(format!("{count} operations are announced in {} bytes", input.len()));
     }
-    // An operation takes more memory than bytes, so that the bytes alone are no bound.
+    // An operation needs more memory than its bytes, so the number of bytes alone is no bound.
     if count > MOST_STEP_OPERATIONS as u64 {
         return Err(format!("a step has {count} operations; the most is {MOST_STEP_OPERATIONS}"));
     }

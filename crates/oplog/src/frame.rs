@@ -16,9 +16,9 @@ pub(crate) const HEADER_BYTES: usize = 28;
 pub(crate) const FRAME_RAW_BYTES: usize = 256 << 10;
 /// No frame holds more, uncompressed or compressed, bytes: a bound on what a hostile file can make a reader allocate.
 pub(crate) const MOST_RAW_BYTES: usize = 256 << 20;
-/// No step has more operations.
+/// The most operations of a step.
 pub(crate) const MOST_STEP_OPERATIONS: usize = 4 << 20;
-/// The operations of a step take no more memory than the bytes of a frame may.
+/// Chosen so that the operations of a step need no more memory than the largest frame.
 const _: () = assert!(MOST_STEP_OPERATIONS * size_of::<Op>() <= MOST_RAW_BYTES);
 /// zstd's level; fixed, because the same steps must give the same bytes.
 pub(crate) const LEVEL: i32 = 3;

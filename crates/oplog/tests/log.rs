@@ -469,7 +469,7 @@ fn millions_of_operations_in_a_small_log_are_refused() {
         let mut bytes = fs::read(&log).unwrap();
         let stored = u32::from_le_bytes(bytes[10..14].try_into().unwrap()) as usize;
         bytes.truncate(10 + 28 + stored);
-        // Number 0, counted, no label, the root, and the operations.
+        // Fields: number 0, counted, no label, the root, the operations.
         let mut step = vec![0, 1, 0, 0];
         put_number(&mut step, operations as u64);
         step.resize(step.len() + operations, SYNC_FS);

@@ -1,4 +1,4 @@
-//! Measures that are stopped: at once, wherever the signal comes, and without figures.
+//! Measurements stop at once at any point, and return no figures.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use senesce_probe::{
     collect::{GrepOptions, Order, collect_gnu_grep, collect_grep, collect_tree_extents},
 };
 
-/// Threads of the measures that have some.
+/// Threads of the measurements that use several.
 const THREADS: usize = 3;
 
 /// A tree with directories, small files and one that takes many reads.
@@ -25,8 +25,8 @@ fn make_tree(root: &Path) {
     fs::write(root.join("large"), vec![7; 2 << 20]).unwrap();
 }
 
-/// Calls `measure` with a signal that comes at its first question, its second, and so on, until it ends before the
-/// signal. Returns the number of questions of the measure that ended. After the signal no thread asks twice.
+/// Calls `measure` with a signal at the first call of `stop`, at the second, and so on, until it finishes before the
+/// signal. Returns the number of calls of that last run. After the signal no thread calls `stop` twice.
 fn stop_everywhere<T>(mut measure: impl FnMut(Stop<'_>) -> Result<T, Error>) -> u64 {
     for at in 1.. {
         let asked = AtomicU64::new(0);
@@ -36,7 +36,7 @@ fn stop_everywhere<T>(mut measure: impl FnMut(Stop<'_>) -> Result<T, Error>) -> 
             return asked;
         }
         assert!(matches!(result, Err(Error::Stopped { .. })), "stopped at question {at}");
-        // Each thread, the one that gathers their answers, and the caller.
+        // Each thread, the thread that gathers their results, and the caller.
         assert!(asked - at <= THREADS as u64 + 2, "{} questions after the signal", asked - at);
     }
     unreachable!()
@@ -59,7 +59,7 @@ fn a_map_of_extents_stops_before_its_next_file() {
     make_tree(directory.path());
     let mut visited = 0;
     let asked = stop_everywhere(|stop| {
-        // A file system may refuse to map files: then no measure ends before its signal with a map, but with an error.
+        // If the file system does not map files, the last run returns an error instead of a map.
         let mapped = collect_tree_extents(directory.path(), THREADS, stop, &mut |_| visited += 1);
         match mapped {
             Err(Error::NotSupported { .. }) => Ok(()),
@@ -73,7 +73,7 @@ fn a_map_of_extents_stops_before_its_next_file() {
 #[test]
 fn gnu_grep_is_killed() {
     let directory = tempfile::tempdir().unwrap();
-    // grep waits for a writer that never comes.
+    // grep blocks on a FIFO without a writer.
     let status = std::process::Command::new("mkfifo").arg(directory.path().join("pipe")).status().unwrap();
     assert!(status.success());
     let asked = AtomicU64::new(0);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use senesce_store::{CellKey, Results, Role};
 
-/// A native arm, and the git arm it is held against, at their last common checkpoint.
+/// Compares each native arm with its git arm at their last common checkpoint.
 ///
 /// Out: a text table for each pair: grep bytes, extents per file, modelled cost, layout
 /// score and bytes written with their ratios, whether

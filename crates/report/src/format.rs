@@ -63,8 +63,8 @@ pub(crate) fn bytes(value: f64) -> String {
 
 /// Text for element content and attribute values of pages and figures.
 ///
-/// Characters that XML forbids, or that mislead a reader, become visible escapes: no text can make
-/// a figure or a page fail.
+/// Shows characters that XML forbids, or that mislead a reader, as escapes. So no text can make a
+/// figure or a page fail.
 pub(crate) fn escape(text: &str) -> String {
     let text = Printable::lines(text).to_string();
     let mut escaped = String::with_capacity(text.len());
@@ -81,7 +81,7 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// A JSON document that can stand in a script element of a page, with its exact value.
+/// A JSON document for a script element of a page, with its exact value.
 ///
 /// Its texts cannot end the element, and have no characters that mislead a reader of the source.
 pub(crate) fn page_json(document: &str) -> String {

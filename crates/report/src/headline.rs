@@ -1,7 +1,7 @@
-//! The headline: what aging costs, the largest effect first, and how far that is known.
+//! The headline: the cost of aging, the largest effect first, and its certainty.
 //!
-//! The modelled slowdown leads: it follows from where blocks are, and noise does not change it. Measured ratios follow,
-//! and count only beyond chance and beyond the noise band of the run (see [`crate::noise`]).
+//! The modelled slowdown is first: it is computed from the places of blocks, and has no noise. Measured ratios are
+//! next. They count only if they exceed chance and the noise band of the run (see [`crate::noise`]).
 
 use senesce_store::Role;
 
@@ -10,7 +10,7 @@ use crate::format::{count, number};
 use crate::model::{Lines, Model, Spread};
 use crate::noise::{Finding, Noise};
 
-/// Ratios this near to 1 are no difference to a reader.
+/// Ratios in this range count as no difference.
 const ALIKE: std::ops::Range<f64> = 0.95..1.05;
 
 /// The sentences that the report and the summary begin with; the first is the headline.
@@ -39,12 +39,12 @@ pub(crate) fn headline(model: &Model) -> Vec<String> {
     let has_pair = |arm: &str| model.slowdown.keys().any(|(name, _)| name == arm);
     let has_model = |arm: &str| lead.is_some_and(|(_, _, lines)| lines.keys().any(|(name, _)| name == arm));
     for (arm, _) in model.arms.iter().filter(|(arm, _)| !has_pair(arm) && !has_model(arm)) {
-        sentences.push(format!("{arm}: no valid pair of an aged and an unaged volume, so nothing can be said."));
+        sentences.push(format!("{arm}: no valid pair of an aged and an unaged volume, so its slowdown is unknown."));
     }
     sentences
 }
 
-/// Whether noise hides whatever was measured, and a model has something to show instead.
+/// Whether no measured ratio exceeds the noise, while the run has modelled figures.
 pub(crate) fn is_all_noise(model: &Model) -> bool {
     let wall = Slowdowns::of(model, &model.slowdown);
     model.main_device().is_some() && !wall.0.is_empty() && wall.0.iter().all(|arm| arm.differences(model).is_none())
@@ -69,7 +69,7 @@ impl<'m> OfArm<'m> {
         Some(Self { arm, pulls, volumes })
     }
 
-    /// The volumes whose ratio is a difference; none if there are none.
+    /// The arm with only the volumes whose ratio is a difference; none if there are none.
     fn differences(&self, model: &Model) -> Option<Self> {
         let noise = model.noise.get(self.arm).copied();
         let is_one = |(_, ratio): &&(Role, &'m Spread)| Finding::of(ratio, noise) == Finding::Difference;
@@ -91,7 +91,7 @@ impl<'m> OfArm<'m> {
         if least == most { format!("{most}×") } else { format!("{least}–{most}×") }
     }
 
-    /// Whether an aged volume is read more slowly than its fresh copy, beyond chance.
+    /// Whether reading an aged volume is slower than reading its fresh copy, by more than chance.
     fn is_slower(&self) -> bool {
         self.volumes.iter().any(|(_, ratio)| {
             let is_by_chance = ratio.count > 1 && ratio.low <= 1.0;
@@ -129,7 +129,7 @@ fn effect(model: &Model, slowdowns: &Slowdowns, device: &str) -> String {
     format!("{steps} {make} {} {} slower to read on {device}{rest}{others}.", first.arm, first.range())
 }
 
-/// Where the modelled figures come from, and for the arm that ages most what is different about its layout.
+/// The method of the modelled figures, and how the layout of the arm that ages most differs.
 fn basis(model: &Model, device: &str, slowdowns: &Slowdowns) -> String {
     let how = match (device.ends_with(VIRTUAL_TIME), device.ends_with(TRACED)) {
         (true, _) => "Modelled from the requests of the grep test: the volumes were such disks, in virtual time",
@@ -164,14 +164,14 @@ fn other_devices(model: &Model, lead: &str) -> Vec<String> {
     predicted.filter_map(of).collect()
 }
 
-/// What was measured: the differences, the largest first, and then what noise hides.
+/// The measured ratios: the differences, the largest first, and then the ratios within the noise.
 fn measured(model: &Model, wall: &Slowdowns) -> Option<String> {
     if model.is_wall_of_memory() {
-        return Some("Wall time of this run is of memory and says nothing about the disk.".to_owned());
+        return Some("The wall times of this run are those of memory, and say nothing about the disk.".to_owned());
     }
     if wall.0.is_empty() {
         let has_model = model.main_device().is_some();
-        return has_model.then(|| "Nothing was measured that a fresh copy can be compared with.".to_owned());
+        return has_model.then(|| "No measurement of this run can be compared with a fresh copy.".to_owned());
     }
     let mut findings = Vec::new();
     let mut noise = Vec::new();
@@ -237,7 +237,7 @@ fn list(items: &[String]) -> String {
     }
 }
 
-/// Two digits are what a headline needs: `12`, `1.8`, `0.59`.
+/// A number with two digits, enough for a headline: `12`, `1.8`, `0.59`.
 fn two_digits(value: f64) -> String {
     match value {
         value if value >= 99.5 => number(value.round()),

@@ -16,7 +16,7 @@ use crate::panels::{Figure, Legend, Panel, arm_class, figures};
 use crate::summary::{self, Cell};
 use crate::warnings::warnings;
 
-/// Figures of measured reading, which are folded if noise hides all of it.
+/// Figures of measured reading. They are folded if no ratio exceeds the noise.
 const MEASURED: [&str; 2] = ["grep-cost", "slowdown"];
 
 /// How the report is to be.
@@ -122,7 +122,7 @@ fn page_svg(panel: &Panel) -> String {
 }
 
 /// Every grep cost with its spread: arm, volume, pulls, method, n, median, its 95% interval, min, max, outliers, and
-/// what disturbed it.
+/// disturbances.
 fn spreads(model: &Model) -> Vec<[String; 11]> {
     let mut rows = Vec::new();
     for ((scanner, order, cache), lines) in &model.grep {

@@ -1,6 +1,6 @@
 //! The page of an inspection: verdict, map, modelled costs, losers, layout, free space.
 //!
-//! In goes the inspection as JSON (`senesce-inspect/2`), so that this room need not know who inspects.
+//! The input is the inspection as JSON (`senesce-inspect/2`), so that this crate does not import `inspect`.
 
 use minijinja::{Value, context};
 use serde_json::Value as Json;
@@ -23,9 +23,8 @@ pub struct InspectionOptions {
 
 /// Renders an inspection as one HTML page, which loads nothing.
 ///
-/// In: JSON of schema `senesce-inspect/2` with its map. Out: the page; the same for the same input. What is missing in
-/// the
-/// input is shown as a dash.
+/// In: JSON of schema `senesce-inspect/2` with its map. Out: the page; the same for the same input. Values that are
+/// missing in the input is shown as a dash.
 pub fn render_inspection(inspection: &Json, options: &InspectionOptions) -> Result<String, Error> {
     let target = &inspection["target"];
     let tree = &inspection["tree"];

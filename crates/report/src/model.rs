@@ -79,14 +79,14 @@ pub(crate) type Method = (String, String, String);
 
 pub(crate) const ROLES: [Role; 3] = [Role::Full, Role::Empty, Role::Unaged];
 
-/// A cell of which other work disturbed repetitions of the grep test.
+/// A cell with repetitions of the grep test that other work disturbed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DisturbedCell {
     /// Repetitions that were disturbed.
     pub disturbed: usize,
     /// All repetitions.
     pub repetitions: usize,
-    /// In which way the first of them was.
+    /// The disturbance of the first of them, in words.
     pub reason: String,
 }
 

@@ -1,8 +1,8 @@
-//! The noise band of a run, and which measured ratios are outside it.
+//! The noise band of a run, and the measured ratios that are outside it.
 //!
-//! Fresh copies do not age. What reading them costs at one checkpoint and at another differs by noise, and by how the
-//! tree itself grew. So the spread of an arm's own fresh copies over its checkpoints bounds from below what a
-//! measurement of this run can show. A ratio inside this band is not a finding.
+//! Fresh copies do not age. Their costs at two checkpoints differ only by noise, and by the growth of the tree. So the
+//! spread of an arm's own fresh copies over its checkpoints is a lower bound of the effect that a measurement of this
+//! run can show. A ratio inside this band is not a finding.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ impl Noise {
         (is_enough && low > 0.0 && high.is_finite()).then_some(Self { low, high })
     }
 
-    /// By which factor the fresh copies vary, at least 1.
+    /// The factor by which the fresh copies vary, at least 1.
     pub(crate) fn factor(self) -> f64 {
         (self.high / self.low).max(1.0)
     }
@@ -45,14 +45,14 @@ impl Noise {
     }
 }
 
-/// What a measured ratio shows.
+/// The finding of a measured ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
     /// A difference beyond chance and beyond the noise band.
     Difference,
-    /// None that can be told from chance or noise.
+    /// No difference that can be distinguished from chance or noise.
     Noise,
-    /// Nothing: a single measurement in a run without a noise band.
+    /// Unknown: a single measurement in a run without a noise band.
     Unknown,
 }
 

@@ -94,9 +94,9 @@ pub(crate) struct Panel {
 /// The noise band of a panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShownNoise {
-    /// None: noise does not move these figures.
+    /// None: these figures have no noise.
     None,
-    /// Costs that fresh copies had.
+    /// The range of costs of fresh copies.
     Costs,
     /// Ratios that noise alone can show.
     Ratios,
@@ -109,7 +109,7 @@ pub(crate) struct LineFigure<'m> {
     pub reference: Option<(f64, &'static str)>,
     /// Whether a panel whose arm has one shows its FUSE floor as reference.
     pub with_floor: bool,
-    /// Which noise band of its arm a panel shows.
+    /// The noise band that a panel shows.
     pub noise: ShownNoise,
     pub roles: &'static [Role],
     /// Whether the y axis begins at 0.
@@ -200,8 +200,8 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
             &[shared, own, log],
             "Wall time of reading the whole tree with a cold cache, per GiB of allocated size. Points are medians of the \
              repetitions, bars their bootstrap 95% intervals; small rings are repetitions that lie far off (beyond \
-             Tukey's fences), which count like all others. A cross marks a cell that was not valid. The grey band is what the \
-             fresh copies of the arm cost at any checkpoint of this run.",
+             Tukey's fences), which count like all others. A cross marks an invalid cell. The grey band is the range of the \
+             costs of the arm's fresh copies at all checkpoints of this run.",
         )
         .with(floor),
         line_figure(

@@ -36,8 +36,8 @@ pub(crate) fn modelled_figures(model: &Model) -> Vec<Figure> {
                     }
                     _ => {
                         "A model, not a measurement: the time a described device takes for the requests of a cold read \
-                         of the whole tree, predicted from where its files, and where it could be had their inodes and \
-                         directories, lie."
+                         of the whole tree, predicted from the places of its files and, if they could be read, of its inodes and \
+                         directories."
                     }
                 },
             ),

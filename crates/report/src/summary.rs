@@ -13,7 +13,7 @@ use crate::warnings::warnings;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cell {
     pub text: String,
-    /// How it stands out: `strong` for a difference beyond chance and noise, `muted` for what shows none; else empty.
+    /// The CSS class: `strong` for a difference beyond chance and noise, `muted` for no difference; else empty.
     pub class: &'static str,
 }
 
@@ -23,15 +23,15 @@ impl Cell {
     }
 }
 
-/// Heads of the summary's columns; the third is what checkpoints are counted in. The modelled slowdown comes first,
-/// then what was measured, with its interval and the noise band. The last is bytes written to the device for each byte
-/// of content, from the first step on.
+/// Heads of the summary's columns. The third is the unit of checkpoints. The modelled slowdown comes first, then the
+/// measured one with its interval and the noise band. The last column is bytes written to the device for each byte of
+/// content, from the first step on.
 pub(crate) fn heads<'m>(model: &'m Model) -> [&'m str; 14] {
     let [a, b, c, d, e, f, g] = match (model.virtual_disk(), model.is_wall_of_memory()) {
         (None, _) => {
             ["model slowdown", "model s/GiB", "slowdown", "95% (n)", "noise band", "first s/GiB", "last s/GiB"]
         }
-        // Of disks in virtual time the model has repetitions, and a figure for every checkpoint that was read.
+        // For disks in virtual time, the model has repetitions, and a figure for every checkpoint that was read.
         (Some(_), true) => [
             "model slowdown",
             "95% (n)",

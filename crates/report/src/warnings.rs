@@ -1,4 +1,4 @@
-//! What a reader must know before trusting the figures.
+//! Warnings that a reader needs before trusting the figures.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +45,7 @@ pub(crate) fn warnings(model: &Model) -> Vec<String> {
         .map(|row| &row.key)
         .collect();
     if !lossy.is_empty() {
-        warnings.push(format!("In {} the trace lost events: its figures are of the rest.", cells(lossy.len())));
+        warnings.push(format!("In {} the trace lost events: its figures do not include them.", cells(lossy.len())));
     }
     warnings.extend(disturbed(model));
     let single = model.grep_cost().values().flat_map(|line| line.values()).filter(|spread| spread.count == 1).count();
@@ -70,7 +70,7 @@ pub(crate) fn warnings(model: &Model) -> Vec<String> {
     warnings
 }
 
-/// Cells that other work disturbed: of which every repetition was, and of which some were.
+/// Cells that other work disturbed, in every repetition or in some of them.
 fn disturbed(model: &Model) -> Vec<String> {
     let (whole, some): (Vec<_>, Vec<_>) = model.disturbed.values().partition(|cell| cell.disturbed == cell.repetitions);
     let of_all = |count: usize| format!("{count} of {} cells", model.results.cells.len());

@@ -100,7 +100,7 @@ fn a_device_in_virtual_time_is_kept_apart_from_its_prediction_and_leads_the_summ
     assert!(
         text.contains("Modelled from the requests of the grep test: the volumes were such disks, in virtual time.")
     );
-    assert!(text.contains("Wall time of this run is of memory and says nothing about the disk."), "{text}");
+    assert!(text.contains("The wall times of this run are those of memory, and say nothing about the disk."), "{text}");
     let titles: Vec<_> = page.split("<h2>").skip(1).filter_map(|rest| rest.split("</h2>").next()).collect();
     let at =
         |title: &str| titles.iter().position(|other| *other == title).unwrap_or_else(|| panic!("{title}: {titles:?}"));
@@ -240,7 +240,7 @@ fn set_cost(results: &mut Results, arm: &str, role: Role, pulls: u64, cost: impl
 
 #[test]
 fn a_measured_ratio_inside_the_noise_band_is_no_headline_and_not_bold() {
-    // Repetitions agree, so that the interval alone shows a difference: 2 and 2.2 times a fresh copy.
+    // Repetitions agree, so the interval alone shows a difference: 2 and 2.2 times a fresh copy.
     let mut results = common::results();
     for (role, cost) in [(Role::Full, 8.0), (Role::Empty, 8.8), (Role::Unaged, 4.0)] {
         set_cost(&mut results, "xfs", role, 200, |repetition| cost + 0.01 * repetition as f64);
@@ -265,7 +265,7 @@ fn a_measured_ratio_inside_the_noise_band_is_no_headline_and_not_bold() {
     assert!(text.contains("fresh copies vary "), "{text}");
     assert_eq!(cell(&page(&results)), "class=\"muted\"");
     assert!(page(&results).contains("class=\"noise\""), "the band is drawn");
-    // Where noise hides everything, the measured charts are folded.
+    // If no ratio exceeds the noise, the measured charts are folded.
     let folds = |results: &Results| page(results).matches("<details class=\"fold\">").count();
     assert_eq!(folds(&results), 0);
     let mut hidden = results.clone();
@@ -337,7 +337,7 @@ fn hostile_texts_fail_no_report_and_reach_no_page() {
     assert!(page.contains(r"git said: fatal: \x00\x1b]0;title\x07\u{9b}2J\u{fffe}\u{202e}&lt;"), "{page}");
     let data = page.split("id=\"senesce-data\">").nth(1).unwrap().split("</script>").next().unwrap();
     let data: serde_json::Value = serde_json::from_str(data).unwrap();
-    // The data are exact; only what is shown is changed.
+    // The data is exact. Only the shown text is escaped.
     assert_eq!(data["run"]["run_name"], hostile);
     texts.push(page);
     for text in texts {

@@ -78,7 +78,7 @@ fn csv_field(value: &Value) -> String {
     }
 }
 
-/// Commit messages and file names of a stranger are in the tables: none may become a formula.
+/// The tables hold commit messages and file names of strangers, which must not become formulas.
 fn csv_text(text: &str) -> String {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) && text.parse::<f64>().is_err();
     let text = if is_formula { format!("'{text}") } else { text.to_owned() };

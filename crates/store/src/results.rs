@@ -9,7 +9,7 @@ use crate::{
     ModelledRow, StepRow, TraceBucketRow, TraceRow,
 };
 
-/// The results format this version writes. It reads `senesce-results/1` too, which has no table `load`.
+/// The results format that this version writes. It also reads `senesce-results/1`, which has no table `load`.
 pub const FORMAT: &str = "senesce-results/2";
 /// The format of one line of the events file.
 pub const EVENTS_SCHEMA: &str = "senesce-events/1";
@@ -120,8 +120,8 @@ pub struct Results {
 }
 
 impl Results {
-    /// The rows of table `grep` that figures are made of: without the repetitions that other work disturbed, unless a
-    /// cell has no others. Rows without a row in table `load`, as in older results, count.
+    /// The rows of table `grep` that figures are computed from. Repetitions that other work disturbed are left out,
+    /// unless a cell has no others. Rows without a row in table `load`, as in older results, count.
     pub fn counted_grep(&self) -> impl Iterator<Item = &GrepRow> {
         let disturbed: BTreeSet<(&CellKey, u64)> =
             self.load.iter().filter(|row| !row.disturbance.is_empty()).map(|row| (&row.key, row.repetition)).collect();

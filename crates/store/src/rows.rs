@@ -95,7 +95,7 @@ pub struct GrepRow {
     pub fuse_floor_seconds: f64,
 }
 
-/// Table `load`: what else the machine did during a repetition of the grep test.
+/// Table `load`: the other work of the machine during a repetition of the grep test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadRow {
     #[serde(flatten)]
@@ -103,9 +103,10 @@ pub struct LoadRow {
     pub key: CellKey,
     /// The repetition, as in table `grep`.
     pub repetition: u64,
-    /// In which ways the repetition was disturbed beyond the limits, in words; empty if it was not.
+    /// The disturbances beyond the limits, in words; empty if there were none.
     pub disturbance: String,
-    /// Load average of the last minute, at the end; NaN if unknown, like all that follow.
+    /// Load average of the last minute, at the end of the test. This and the following floating-point figures are NaN
+    /// if unknown.
     pub load_average: f64,
     /// Time in which some task waited for a processor, seconds.
     pub cpu_pressure_seconds: f64,
@@ -113,7 +114,7 @@ pub struct LoadRow {
     pub io_pressure_seconds: f64,
     /// Time in which some task waited for memory, seconds.
     pub memory_pressure_seconds: f64,
-    /// Time in which the hypervisor ran something else, of all processors, seconds.
+    /// Time in which the hypervisor ran another machine, summed over all processors, seconds.
     pub steal_seconds: f64,
     /// Time in user mode of senesce with all its servers, seconds.
     pub own_user_seconds: f64,

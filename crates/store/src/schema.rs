@@ -17,7 +17,7 @@ pub enum Table {
     Cells,
     /// One row per repetition of the grep test.
     Grep,
-    /// One row per repetition of the grep test: what else the machine did.
+    /// One row per repetition of the grep test: the other work of the machine.
     Load,
     /// One row per cell: static layout.
     Layout,
@@ -99,10 +99,10 @@ impl Table {
             Table::Cells => "One row per cell, valid or not.",
             Table::Grep => "One row per repetition of the grep test on a cell.",
             Table::Load => {
-                "One row per repetition of the grep test: what else the machine did meanwhile. A repetition is disturbed \
-                 if other processes used more than 20% of all processors, if tasks waited for a processor for more than \
-                 10% of the time beyond what senesce and the kernel explain, if the hypervisor took more than 5% of a \
-                 processor, or if tasks waited for memory for more than 5% of the time; each for at least 0.05 s."
+                "One row per repetition of the grep test: the other work of the machine during it. A repetition is disturbed \
+                 if one of these causes lasted for at least 0.05 s. Other processes used more than 20% of all processors. \
+                 Tasks waited for a processor for over 10% of the time, beyond the waiting that senesce and the kernel explain. \
+                 The hypervisor took more than 5% of a processor. Tasks waited for memory for more than 5% of the time."
             }
             Table::Layout => "One row per cell: the static layout of its files, from their extents.",
             Table::Modelled => {
@@ -364,16 +364,16 @@ table_row! { GrepRow, Grep, key;
 }
 table_row! { LoadRow, Load, key;
     repetition: uint, "1", "Repetition, as in table `grep`.";
-    disturbance: text, "", "In which ways the repetition was disturbed beyond the limits; empty if it was not.";
+    disturbance: text, "", "The disturbances beyond the limits, in words; empty if there were none.";
     load_average: float, "1", "Load average of the last minute, at the end of the test; recorded, not judged.";
     cpu_pressure_seconds: float, "s", "Time in which some task waited for a processor (pressure stall information).";
-    io_pressure_seconds: float, "s", "Time in which some task waited for a drive. The test itself waits for one; recorded, not judged.";
+    io_pressure_seconds: float, "s", "Time in which some task waited for a drive, as the test itself does; recorded, not judged.";
     memory_pressure_seconds: float, "s", "Time in which some task waited for memory.";
-    steal_seconds: float, "s", "Time in which the hypervisor ran something else while a processor had work, of all processors.";
+    steal_seconds: float, "s", "Time in which the hypervisor ran another machine while a processor had work, summed over all processors.";
     own_user_seconds: float, "s", "CPU time in user mode of senesce, of its disk and file system servers, and of the tools that it ran.";
     other_user_seconds: float, "s", "CPU time in user mode of all other processes.";
-    kernel_seconds: float, "s", "CPU time of all processors in the kernel, whoever it worked for.";
-    processors: uint, "1", "Processors that were online; 0 if that is not known.";
+    kernel_seconds: float, "s", "CPU time of all processors in the kernel, for any process.";
+    processors: uint, "1", "Processors that were online; 0 if unknown.";
 }
 table_row! { LayoutRow, Layout, key;
     space: text, "", "Address space of the extents: `device` or `btrfs-logical`.";

@@ -54,7 +54,7 @@ impl Backing {
                 Err(error) => return Err(Error::std("open", path)(error)),
             },
         };
-        // Best effort: it shows other commands of senesce that the file is in use. Nothing here depends on it.
+        // The lock only shows other commands of senesce that the file is in use, so a failure is ignored.
         let _ = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
         Ok(Self { file })
     }

@@ -100,7 +100,7 @@ pub fn plan_release(footprint: &Footprint) -> Vec<ReleaseStep> {
     steps
 }
 
-/// What became of a disk's mount.
+/// The result of releasing a disk's mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskMount {
     /// It was not mounted.
@@ -111,14 +111,14 @@ pub enum DiskMount {
     Aborted,
 }
 
-/// What became of a disk that was released.
+/// The result of releasing a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Released {
     /// Its mount.
     pub mount: DiskMount,
-    /// Processes that did not end by themselves and were killed.
+    /// Processes that did not exit by themselves and were killed.
     pub killed: Vec<u32>,
-    /// Why processes that are alive were left alone: nothing proves that they serve this disk.
+    /// The reasons for leaving live processes alone: nothing proves that they serve this disk.
     pub spared: Vec<String>,
 }
 

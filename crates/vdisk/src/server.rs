@@ -224,7 +224,7 @@ enum Silence {
 impl Talker {
     fn start(launch: &Launch, role: &'static str, charge: Role) -> Result<(Self, Ready)> {
         let mut child = Process::new(&launch.executable)
-            // By this name a later process knows for which disk this one works.
+            // This argument shows a later process which disk this one serves.
             .arg0(charge.mount_source())
             .args(&launch.arguments)
             .env_clear()

@@ -47,8 +47,8 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// program's writing would.
 /// `lost+found` at the root is left out. Nothing is synced.
 ///
-/// In: `stop`, asked for every entry and for every MiB.
-/// Errors: any system call; [`Error::Interrupted`] if `stop` returned true. What was copied stays.
+/// In: `stop`, called for every entry and for every MiB.
+/// Errors: any system call; [`Error::Interrupted`] if `stop` returned true. The files copied so far stay.
 pub fn copy_tree(from: &Path, to: &Path, stop: Stop<'_>) -> Result<CopyReport> {
     let (report, linked, buffer) = (CopyReport::default(), HashMap::new(), vec![0; BUFFER_BYTES]);
     let mut copier = Copier { report, linked, buffer, stop };

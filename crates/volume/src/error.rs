@@ -172,7 +172,7 @@ pub enum Error {
         /// Why not.
         why: &'static str,
     },
-    /// A word for mkfs that could touch something else than the device.
+    /// A word for mkfs that could affect something else than the device.
     #[error("mkfs of {file_system}: {word:?} {problem}")]
     MkfsWord {
         /// The file system.
@@ -216,7 +216,7 @@ pub enum Error {
         /// Its owner.
         uid: u32,
     },
-    /// Another user could change a directory that decides what this user's processes write and remove.
+    /// Another user could change a directory that decides which files this user's processes write and remove.
     #[error("{} is not used: {} {problem}", path.display(), component.display())]
     UnsafeDirectory {
         /// The directory.
@@ -363,15 +363,14 @@ impl Error {
             }
             Error::MkfsWord { allowed, .. } => format!("allowed are {allowed}; mkfs formats nothing but the volume"),
             Error::SignatureToolMissing { .. } => {
-                "apt-get install util-linux; or, if its contents may be destroyed, say so with --force".to_owned()
+                "apt-get install util-linux; or pass --force if its contents may be destroyed".to_owned()
             }
             Error::WrongKind { .. } => "name a regular file or a block device itself".to_owned(),
             Error::HasSignature { .. } => "if its contents may be destroyed, say so with --force".to_owned(),
             Error::NotABlockDevice { .. } => "name a block device such as /dev/sdb, or use an image".to_owned(),
             Error::OwnerAlive { pid, .. } => format!("wait for process {pid} to end, or stop it: kill {pid}"),
             Error::NoLoopDevice { .. } => {
-                "detach loop devices that nothing uses (losetup lists them), or give the container more of them"
-                    .to_owned()
+                "detach unused loop devices (losetup lists them), or give the container more of them".to_owned()
             }
             Error::UnsafeDirectory { component, .. } => format!(
                 "let only you and root write {}, or name another directory for the list of runs: SENESCE_REGISTRY=DIR",
@@ -412,12 +411,12 @@ impl Error {
         move |source| Error::Io { operation, path, source }
     }
 
-    /// Whether the system said that there is no such file.
+    /// Whether the system reported that a file does not exist.
     pub(crate) fn is_not_found(&self) -> bool {
         matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 
-    /// Whether the system refused it for want of a right.
+    /// Whether the system refused it for lack of permission.
     pub(crate) fn is_denied(&self) -> bool {
         matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
     }

@@ -5,26 +5,26 @@
 
 use crate::{Error, FileSystemKind, Result};
 
-/// What an option takes.
+/// The value of an option.
 #[derive(Clone, Copy, Debug)]
 enum Value {
     /// Nothing.
     None,
     /// A number of bytes or blocks: digits and at most one letter as unit.
     Size,
-    /// A number, also with a point.
+    /// A number, with or without a decimal point.
     Number,
     /// A label: no slash.
     Label,
     /// Comma-separated features, each with `^` before it to leave it out. `journal_dev` makes another kind of device.
     Features,
-    /// One of these.
+    /// One of these words.
     OneOf(&'static [&'static str]),
     /// Comma-separated names of this list, with or without a value of letters, digits and points.
     Pairs(&'static [&'static str]),
 }
 
-/// Names of an option, all alike, and what it takes.
+/// The names of an option, and its value.
 type Allowed = (&'static [&'static str], Value);
 
 const EXT4: &[Allowed] = &[
@@ -148,7 +148,7 @@ const EVERGREEN: &[Allowed] = &[
 
 /// Refuses words that are not on the allow-list of a file system.
 ///
-/// Errors: the first such word, with what is allowed.
+/// Errors: the first such word, with the list of allowed ones.
 pub fn check_mkfs_words(kind: FileSystemKind, words: &[String]) -> Result<()> {
     let allowed = match kind {
         FileSystemKind::Ext4 => EXT4,
@@ -166,7 +166,7 @@ pub fn check_mkfs_words(kind: FileSystemKind, words: &[String]) -> Result<()> {
         let Some((_, value)) = allowed.iter().find(|(names, _)| names.contains(&option)) else {
             return refuse(match word.starts_with('-') {
                 true => "is not on the list of harmless options".to_owned(),
-                false => "is no option, so mkfs would take it for a device, a file or a size".to_owned(),
+                false => "is no option, so mkfs would use it as a device, a file or a size".to_owned(),
             });
         };
         let given = match (value, attached) {

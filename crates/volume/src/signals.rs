@@ -59,7 +59,7 @@ pub fn interrupted() -> Option<i32> {
     Some(FIRST.load(Ordering::SeqCst)).filter(|&signal| signal != 0)
 }
 
-/// Whether a signal asked for an end: a [`senesce_core::Stop`].
+/// Whether a signal requested an end: a [`senesce_core::Stop`].
 pub fn is_interrupted() -> bool {
     interrupted().is_some()
 }

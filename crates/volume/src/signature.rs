@@ -3,7 +3,7 @@
 /// How much of the start, and of the end, of a device is to be given to [`find_signatures`].
 pub const SCAN_BYTES: usize = 128 << 10;
 
-/// How much of the start, and of the end, of a device must be zeros for it to count as empty.
+/// The bytes at the start, and at the end, of a device that must be zeros for it to count as empty.
 pub(crate) const EDGE_BYTES: usize = 1 << 20;
 
 /// A known mark.
@@ -15,8 +15,8 @@ pub struct Signature {
     pub offset: usize,
 }
 
-/// Marks at fixed offsets from the start: those that `inspect` names, those of senesce, and those that libblkid finds
-/// only beside more of a superblock, of which a damaged device may have lost the rest. libblkid knows the others.
+/// Marks at fixed offsets from the start. They are those that `inspect` names, those of senesce, and those that
+/// libblkid accepts only with the rest of an intact superblock. libblkid finds all others.
 ///
 /// Sources: each format's own documentation, and util-linux's list of them.
 const AT_START: &[(usize, &[u8], &str)] = &[

@@ -213,7 +213,7 @@ fn a_host_that_fills_in_mid_run_stops_it_and_it_continues_with_space() {
         return;
     }
     let lab = Lab::new();
-    // The images are elsewhere: only the results meet the full file system.
+    // The images are on another file system: only the results are on the full one.
     lab.plan(SINGLE);
     let script = format!(
         r#"mkdir small; mount -t tmpfs -o size=192m none small; OUT=$PWD/small/out

@@ -38,7 +38,7 @@ fn both_engines_synchronise_after_the_same_pulls() {
     let names = rows.next().unwrap();
     let column = |name: &str| names.iter().position(|found| found == name).unwrap();
     let rows: Vec<_> = rows.collect();
-    // Each pull is a step, and each synchronisation is another.
+    // Each pull is a step, and each synchronisation is a step of its own.
     let steps = |arm: &str| -> Vec<(String, String)> {
         let of_arm = rows.iter().filter(|row| row[column("arm")] == arm);
         of_arm.map(|row| (row[column("pulls")].clone(), row[column("steps")].clone())).collect()

@@ -1,5 +1,5 @@
 //! `senesce clean` of run directories whose journals were forged, as root: a run directory that came in an archive has
-//! a journal that belongs to root. Nothing that another program made may go.
+//! a journal that belongs to root. `clean` must not remove resources of other programs.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ use super::{
 /// Things of other programs, and what a journal needs to name them.
 struct Others {
     sleeper: Child,
-    // In the order in which they go.
+    // In the order in which they are dropped.
     mount: Mount,
     disk: Disk,
     lab: Lab,
@@ -65,8 +65,7 @@ impl Others {
         self.lab.path("forged/resources.ndjson")
     }
 
-    /// Cleans after a forged owner with this token who claims this resource. Out: code, and everything that was
-    /// printed.
+    /// Cleans after a forged owner with this token, who claims this resource. Returns the exit code and all output.
     fn clean(&self, token: &str, resource: &str) -> (i32, String) {
         let resource = resource.replace("LAB", self.lab.path("").to_string_lossy().trim_end_matches('/'));
         let process = format!(r#"{{"pid":1,"start_ticks":1,"boot_id":"{}"}}"#, self.boot);
@@ -152,7 +151,7 @@ fn a_forged_journal_removes_nothing() {
         assert!(code == 0 && is_said, "{what}: {code} {said}");
         others.assert_untouched(what);
     }
-    // The same name as a run would give is the proof: this goes, and the act is printed.
+    // A name like that of a run is the proof. `clean` removes this file and prints the act.
     let (code, said) = others.clean(&token, &tree(&format!("LAB/real/home.{token}")));
     assert!(code == 0 && said.contains(": removed"), "{code} {said}");
     assert!(!others.lab.path(format!("real/home.{token}")).exists());
@@ -193,7 +192,7 @@ fn a_killed_run_is_cleaned_after_its_directory_was_moved() {
     let cleaned = lab.run(["clean", "moved"]).good();
     assert!(cleaned.stdout.contains("mount at") && !cleaned.stdout.contains("STILL THERE"), "{}", cleaned.stdout);
     lab.assert_nothing_left();
-    // The entry of the old place leads nowhere, and goes.
+    // The registry's entry of the old path leads nowhere, and is removed.
     lab.run(["clean"]).good();
     assert!(lab.run(["clean"]).good().stdout.starts_with("nothing to clean: "));
 }
@@ -205,7 +204,7 @@ fn what_is_still_there_makes_the_exit_code_1() {
     }
     let lab = Lab::new();
     kill_a_run(&lab);
-    // A user looks at the volume in another place.
+    // A user has mounted the volume at another place, too.
     let prefix = lab.path("out/volumes").to_string_lossy().into_owned();
     let ours = mount_points().into_iter().find(|point| point.starts_with(&prefix)).unwrap();
     let beside = lab.path("beside");

@@ -57,7 +57,7 @@ fn files_get_the_extents_and_layout_scores_that_are_asked_for() {
             (after.mode(), after.uid(), after.gid(), after.mtime_nsec()),
             (before.mode(), before.uid(), before.gid(), before.mtime_nsec())
         );
-        // In use: another process would go on with the old file.
+        // In use: another process would continue with the old file.
         let user = std::fs::File::open(&old).unwrap();
         rustix::fs::flock(&user, rustix::fs::FlockOperation::LockShared).unwrap();
         lab.run(["fragment", &old, "--extents", "2"]).refused(3, &["old is in use and was not touched"]);

@@ -1,4 +1,4 @@
-//! Texts and logs that an attacker made: what reaches a terminal, a page and the machine.
+//! Texts and logs that an attacker made, and their effects on a terminal, a page and the machine.
 
 use std::{
     collections::BTreeMap,
@@ -143,7 +143,7 @@ fn a_log_from_elsewhere_gets_no_rights_and_the_replay_says_so() {
         assert_eq!(stat("tool").permissions().mode() & 0o7777, 0o755);
         assert!(stat("disk").is_file());
     }
-    // Aging with such a log has no model, and the same rule.
+    // Aging with such a log has no model, but the same rule.
     fs::create_dir(lab.path("aged")).unwrap();
     let args = ["age", "replay:log", "--on", "aged", "--dir", ".", "--set", "repeat=1"];
     let done = lab.run(args).good();

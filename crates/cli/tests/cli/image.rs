@@ -219,7 +219,7 @@ fn the_device_that_was_checked_is_the_one_that_is_written() {
     BufReader::new(owner.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "ready\n");
     let restored = lab.run(["image", "restore", "c", "dev"]);
-    // It has ended by itself if the container was opened, which the link shows below.
+    // It has exited by itself if the container was opened, which the link shows below.
     owner.kill().unwrap();
     owner.wait().unwrap();
     restored.good();

@@ -46,7 +46,7 @@ fn an_inspection_fits_a_screen_and_a_page_and_parses() {
         let json: Value = serde_json::from_str(&lab.run(["inspect", path, "--json"]).good().stdout).unwrap();
         assert_eq!(json["schema"], "senesce-inspect/2");
         assert_eq!(json["tree"]["files"], 200);
-        // Judged for the disk that is there; a tree of a few MiB loses less than a second on any.
+        // The verdict is for the disk of this machine. A tree of a few MiB loses less than a second on any disk.
         assert!(json["device"]["kind"].is_string() && json["device"]["description"].is_string(), "{}", json["device"]);
         assert_eq!(json["judgements"].as_array().unwrap().len(), 3);
         for judgement in json["judgements"].as_array().unwrap() {
@@ -173,7 +173,7 @@ fn a_killed_inspection_of_an_unmounted_image_leaves_nothing() {
         let said = lab.run(["clean"]).good().stdout;
         assert!(
             said.starts_with("nothing to clean: "),
-            "nothing was written down, because nothing can be left: {said}"
+            "the list of runs is empty, because an inspection leaves nothing: {said}"
         );
         lab.run(["inspect", "volume.disk", "--json"]).good();
     }
@@ -270,7 +270,7 @@ fn a_trace_sees_what_a_command_reads_and_an_imported_one_is_scored() {
     let csv = std::fs::read_to_string(lab.path("r.csv")).unwrap();
     let direct = csv.lines().filter(|line| line.contains(",read,") && line.contains(",128,")).count();
     assert_eq!(direct, 10, "{csv}");
-    // A command that reads none of the tree is warned of; one that reads the whole of it is not.
+    // A command that reads nothing of the tree causes a warning. One that reads all of it does not.
     std::fs::write(mount.point.join("large"), vec![7; 8 << 20]).unwrap();
     must("sync", &["-f", &mount.point.to_string_lossy()]);
     for (words, is_warned) in
@@ -380,7 +380,7 @@ fn comparisons_fail_only_on_what_they_were_asked_to() {
         assert!(passed.contains(part), "{passed}");
     }
     assert!(!passed.contains("ext4 unaged: ") && !passed.contains("undecided"), "{passed}");
-    // Four values a side can show no change of a wall time, whatever the machine does.
+    // With four values on a side, no change of a wall time can be shown.
     let noisy = lab.run(["compare", "one", "two", "--fail-if", "+5%", "--figure", "GREP", "--arm", "ext4"]);
     assert!([0, 6].contains(&noisy.code), "{}\n{}", noisy.stdout, noisy.stderr);
     assert!(!noisy.stdout.contains("layout score") && noisy.stdout.contains("ext4 unaged"), "{}", noisy.stdout);

@@ -125,7 +125,7 @@ fn named_devices_are_formatted_again_only_while_they_hold_what_the_run_made() {
 
     // Interrupted with two checkpoints to go: the second twin is made on the first one's device without --force.
     for device in [&empty, &unaged] {
-        // What wipefs leaves still counts as data.
+        // wipefs leaves data, which still counts.
         must("dd", &["if=/dev/zero", &format!("of={}", device.device), "bs=1M", "count=64", "status=none"]);
     }
     let mut child = lab.command().args(["run", "plan.toml", "--quiet", "--out", "killed"]).spawn().unwrap();

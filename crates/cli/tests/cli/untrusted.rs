@@ -53,7 +53,7 @@ fn a_lazy_fetch_of_another_users_repository_runs_nothing() {
         let trusted: Vec<&str> = attempt.iter().copied().chain(["--trust-repo"]).collect();
         lab.run(&trusted).refused(2, &["is a partial clone"]);
     }
-    // Hidden from a look at the configuration: git would follow the file that it includes.
+    // The configuration itself does not show it: git would follow the included file.
     fs::write(lab.path("theirs/.git/evil"), &promisor).unwrap();
     fs::write(&config, "[core]\n\trepositoryformatversion = 1\n\tbare = false\n[include]\n\tpath = evil\n").unwrap();
     for attempt in attempts {

@@ -1,4 +1,4 @@
-//! What the parts of a loss must be for every tree.
+//! Properties of the parts of a loss that hold for every tree.
 
 use proptest::prelude::*;
 use senesce_core::{Extent, RelPath};
@@ -23,7 +23,7 @@ const VOLUME_BLOCKS: u64 = 1 << 18;
 struct Shape {
     /// Blocks of each piece: how many, and whether they are written.
     pieces: Vec<(u64, bool)>,
-    /// Blocks of the hole behind each piece of the file.
+    /// Blocks of the hole after each piece of the file.
     hole: u64,
     /// The block of its inode.
     inode_block: u64,
@@ -36,8 +36,8 @@ fn shapes() -> impl Strategy<Value = Vec<Shape>> {
     prop::collection::vec(shape, 2..60)
 }
 
-/// A tree of one directory. `place` returns the first block of a piece: of the file's number, of the piece's number,
-/// and of the block behind the piece before.
+/// A tree of one directory. `place` returns the first block of a piece. Its arguments are the number of the file, the
+/// number of the piece, and the block after the previous piece.
 fn tree(shapes: &[Shape], place: impl Fn(usize, usize, u64) -> u64) -> Vec<ToldEntry> {
     let told = |path: RelPath, kind, inode, size_bytes, extents, block: u64| ToldEntry {
         entry: Surveyed {
@@ -71,7 +71,7 @@ fn tree(shapes: &[Shape], place: impl Fn(usize, usize, u64) -> u64) -> Vec<ToldE
     entries
 }
 
-/// What reading the tree costs on a disk and on an SSD, with and without its metadata.
+/// The costs of reading the tree on a disk and on an SSD, with and without its metadata.
 fn costs(entries: &[ToldEntry]) -> Vec<DeviceCosts> {
     let devices = [find_preset("hdd-7200").unwrap().clone(), find_preset("sata-ssd").unwrap().clone()];
     let readers = [MetadataReader::of(Box::new(ToldBlocks::of(entries)), None), MetadataReader::told("a test")];
@@ -90,12 +90,12 @@ fn is_near(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1.0)
 }
 
-/// A place for each piece that has nothing to do with those of the others.
+/// A place for each piece that does not depend on the places of the others.
 fn scattered(number: usize, piece: usize) -> u64 {
     (number as u64 * 7919 + piece as u64 * 104_729) * 400 % (VOLUME_BLOCKS - 400)
 }
 
-/// The longest that one request takes beside its transfer on the disk: a full stroke, a turn and overhead.
+/// The longest time of one request on the disk without its transfer: a full stroke, a rotation and overhead.
 const LONGEST_ACCESS_SECONDS: f64 = 0.030;
 
 #[test]
@@ -111,7 +111,7 @@ fn joining_a_file_does_not_read_the_files_in_its_way() {
     });
     for cost in costs(&entries) {
         let loss = cost.loss_seconds;
-        // Joined, the way to its second piece is saved, and the ways to its first small neighbours are others.
+        // Joining saves the seek to the second piece, and changes the seeks to the first small neighbours.
         assert!(loss.within_files.abs() <= 4.0 * LONGEST_ACCESS_SECONDS, "{} {loss:?}", cost.device);
     }
 }
@@ -130,7 +130,8 @@ proptest! {
             prop_assert!(is_near(loss.total, cost.seconds.as_it_lies - cost.seconds.fresh_copy));
             let sum = loss.within_files + loss.between_files + loss.metadata.unwrap_or(0.0);
             prop_assert!(is_near(sum, loss.total), "{sum} and {loss:?}");
-            // Whatever files are in its way, a cut costs a few ways: its own, and those to the next neighbours.
+            // A cut costs at most a few seeks, its own and those to the next neighbours, also if other files are in the
+            // way.
             let cuts: usize = shapes.iter().enumerate().map(|(number, shape)| match number % 4 < pieces_apart {
                 true => shape.pieces.len() - 1,
                 false => 0,
@@ -147,7 +148,7 @@ proptest! {
 
     #[test]
     fn files_in_one_piece_lose_nothing_within(shapes in shapes()) {
-        // Reserved blocks and holes are in these files, and are no cuts.
+        // These files have reserved blocks and holes, which are no cuts.
         let place = |number: usize, piece: usize, end: u64| if piece == 0 { scattered(number, 0) } else { end };
         for cost in costs(&tree(&shapes, place)) {
             let loss = cost.loss_seconds;
@@ -160,7 +161,7 @@ proptest! {
 
     #[test]
     fn files_in_order_but_in_pieces_lose_only_within(shapes in shapes()) {
-        // Each file starts where the one before would end if it were whole; the listing's order is the copy's.
+        // Each file starts where the previous one would end in one piece. The listing has the order of the copy.
         let mut starts = vec![0u64];
         for shape in &shapes {
             let blocks: u64 = shape.pieces.iter().map(|(blocks, _)| blocks).sum();
@@ -171,11 +172,11 @@ proptest! {
             0 => starts[number],
             _ => VOLUME_BLOCKS / 2 + scattered(number, piece) / 4,
         }));
-        // Between two files metadata would be read, and what the drive read ahead behind the first is forgotten in the
-        // cut tree: so without metadata only.
+        // Only without metadata: it is read between two files, and in the cut tree the drive forgets the sectors that
+        // it read ahead after the first one.
         let pairs = whole.iter().zip(&cut).filter(|(whole, _)| whole.metadata_seconds.is_none());
         for (whole, cut) in pairs {
-            // What joining saves is the whole difference between the two trees; nothing else changes.
+            // The time that joining saves is the whole difference between the two trees.
             prop_assert!(is_near(cut.loss_seconds.total - whole.loss_seconds.total, cut.loss_seconds.within_files));
             prop_assert!(is_near(cut.loss_seconds.between_files, whole.loss_seconds.between_files));
         }

@@ -86,9 +86,8 @@ pub(super) fn map_file(file: BorrowedFd<'_>, fiemap: &mut Fiemap) -> rustix::io:
 /// Maps every regular file below `root`, handing each to `visit` in the order the file system lists them, so that the
 /// distance between neighbours can be scored. A file with several names comes once, under the first.
 ///
-/// In: `threads`, how many ask the kernel at once (0 counts as 1); the order does not depend on it. `stop`, asked for
-/// every
-/// entry and by every thread before every file.
+/// In: `threads`, how many ask the kernel at once (0 counts as 1); the order does not depend on it. `stop`, called for
+/// every entry, and by every thread before every file.
 /// Errors: `root` cannot be listed; [`Error::NotSupported`] if no file can be mapped because the file system does not
 /// tell; [`Error::Stopped`]. Single files that fail are in the figures.
 /// Cost: memory for 512 files' maps per thread; files with data in memory are written first.
@@ -210,7 +209,7 @@ impl Mapper<'_> {
             })
         };
         if stop() {
-            // The threads left files out: the results no longer belong to the paths.
+            // The threads skipped files, so the results do not match the paths.
             return;
         }
         for ((path, is_directory), result) in batch.iter().zip(results) {

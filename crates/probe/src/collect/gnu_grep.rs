@@ -78,14 +78,15 @@ pub fn collect_gnu_grep(root: &Path, pattern: &[u8], clock: &dyn Clock, stop: St
 
 /// Reads the child's messages until it closes them, and kills it when `stop` returns true.
 fn read_messages(child: &mut Child, stop: Stop<'_>) -> Vec<u8> {
-    /// How often `stop` is asked. The end of the messages is noticed at once.
+    /// The interval at which `stop` is called. The end of the messages is noticed at once.
     const ASK_EVERY: Duration = Duration::from_millis(50);
     let Some(mut stderr) = child.stderr.take() else { return Vec::new() };
     let (sender, receiver) = channel();
     thread::scope(|scope| {
         scope.spawn(move || {
             let mut messages = Vec::new();
-            // The rest is drained, so that grep never blocks; a message that cannot be read costs nothing but text.
+            // The rest is drained, so that grep never blocks. Errors are ignored: they only lose text of messages, and
+            // the receiver may be gone.
             let _ = stderr.by_ref().take(MESSAGES_BYTES).read_to_end(&mut messages);
             let _ = std::io::copy(&mut stderr, &mut std::io::sink());
             let _ = sender.send(messages);
@@ -95,7 +96,7 @@ fn read_messages(child: &mut Child, stop: Stop<'_>) -> Vec<u8> {
                 Ok(messages) => return messages,
                 Err(RecvTimeoutError::Disconnected) => return Vec::new(),
                 Err(RecvTimeoutError::Timeout) if stop() => {
-                    // It may have exited by itself.
+                    // Fails only if grep exited by itself.
                     let _ = child.kill();
                 }
                 Err(RecvTimeoutError::Timeout) => {}

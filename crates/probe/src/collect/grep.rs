@@ -84,9 +84,8 @@ impl GrepFigures {
 
 /// Reads every regular file below `root` with one thread, searching for the pattern, and says how long it took.
 ///
-/// In: `root`, a directory; `clock`, whose nanoseconds are the wall time; `stop`, asked before every entry and every
-/// read.
-/// The caller makes the cache cold or warm.
+/// In: `root`, a directory; `clock`, whose nanoseconds are the wall time; `stop`, called before every entry and every
+/// read. The caller makes the cache cold or warm.
 /// Out: see [`GrepFigures`]. Symlinks are not followed and special files not opened. The allocated size comes from the
 /// files' own `fstat` during the scan; symlinks are looked at after the clock has stopped, so as not to disturb it.
 /// Errors: `root` cannot be listed, the pattern is empty or found, the clock went backwards, [`Error::Stopped`]. Single

@@ -1,11 +1,11 @@
-//! The load of the machine, from the proc file system. A kernel without one of the files leaves its figures out.
+//! Reads the load of the machine from `/proc`. If the kernel lacks a file, its figures are missing.
 
 use std::{collections::BTreeMap, fs};
 
 use super::rusage::collect_process_times;
 use crate::score::{LoadSample, ProcessorTimes};
 
-/// What the kernel reports now. Cost: four small files, and one for each process of the machine.
+/// Samples the load that the kernel reports now. Cost: four small files, and one for each process of the machine.
 pub fn collect_load() -> LoadSample {
     let pressure = |what: &str| parse_pressure(&fs::read_to_string(format!("/proc/pressure/{what}")).ok()?);
     let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
@@ -48,19 +48,19 @@ fn parse_processors(text: &str, ticks_per_second: f64) -> Option<ProcessorTimes>
     })
 }
 
-/// A process, as far as it matters here.
+/// The fields of a process that are used here.
 struct Process {
     parent: u32,
-    /// In user mode, of it and of its children that ended.
+    /// Time in user mode, of the process and of its children that exited, in ticks.
     user_ticks: u64,
 }
 
-/// Time in user mode of all descendants of this process that run now: servers of disks and of file systems. Children
-/// that ended are in the accounting of this process.
+/// Time in user mode of all running descendants of this process, such as servers of disks and of file systems. Children
+/// that exited are in the accounting of this process.
 fn collect_descendants_ticks() -> u64 {
     let Ok(entries) = fs::read_dir("/proc") else { return 0 };
     let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    // A process that ends meanwhile has no file any more.
+    // If a process exits during the loop, its file is gone.
     let read = |id: u32| parse_process(&fs::read_to_string(format!("/proc/{id}/stat")).ok()?);
     let processes = ids.filter_map(|id| Some((id, read(id)?))).collect();
     sum_descendants(std::process::id(), &processes)
@@ -68,7 +68,8 @@ fn collect_descendants_ticks() -> u64 {
 
 fn sum_descendants(root: u32, processes: &BTreeMap<u32, Process>) -> u64 {
     let is_descendant = |id: u32| {
-        // Ids are reused while the files are read, so that a cycle is possible: no chain is longer than all of them.
+        // A cycle is possible, because ids may be reused while the files are read. No chain is longer than the number
+        // of processes.
         let chain = std::iter::successors(Some(id), |id| processes.get(id).map(|process| process.parent));
         chain.skip(1).take(processes.len()).any(|id| id == root)
     };
@@ -76,11 +77,11 @@ fn sum_descendants(root: u32, processes: &BTreeMap<u32, Process>) -> u64 {
     descendants.map(|(_, process)| process.user_ticks).sum()
 }
 
-/// Of `/proc/PID/stat`: its name, in parentheses, may hold anything.
+/// Parses `/proc/PID/stat`. The name, in parentheses, may hold any bytes.
 fn parse_process(text: &str) -> Option<Process> {
     let (_, rest) = text.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
-    // Field 3 of proc_pid_stat(5) comes first here.
+    // The first field here is field 3 of proc_pid_stat(5).
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
     Some(Process { parent: u32::try_from(field(4)?).ok()?, user_ticks: field(14)? + field(16)? })
 }
@@ -108,7 +109,7 @@ mod tests {
         let process = |parent| parse_process(&stat("a) b (", parent)).unwrap();
         assert_eq!((process(3).parent, process(3).user_ticks), (3, 70));
         assert!(parse_process("7 (cut").is_none());
-        // 10 is ours; 11 its child, 12 its grandchild; 13 is a stranger's; 14 and 15 are each other's.
+        // 10 is this process, 11 its child, 12 its grandchild. 13 is unrelated. 14 and 15 are parents of each other.
         let parents = [(10, 1), (11, 10), (12, 11), (13, 1), (14, 15), (15, 14)];
         let processes: BTreeMap<u32, Process> = parents.map(|(id, parent)| (id, process(parent))).into();
         assert_eq!(sum_descendants(10, &processes), 140);

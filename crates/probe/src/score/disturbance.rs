@@ -1,14 +1,14 @@
-//! Disturbance: how much other work the machine did while something was measured, and whether it was too much.
+//! Disturbance: decides whether other work on the machine disturbed a measurement.
 //!
-//! The judgement counts only what the measuring program cannot have caused itself. Its own threads, its disk and
-//! file system servers, and the kernel threads that work for it must not make its own measurement a disturbed one:
-//! - Other processes: time in user mode of the whole machine, less that of the own processes. No kernel thread has
-//!   time in user mode. Time in the kernel is left out, because nothing says for whom the kernel works.
+//! The judgement counts only load that the measuring program cannot have caused. Its own threads, its disk and file
+//! system servers, and the kernel threads that work for it must not disturb its own measurement:
+//! - Other processes: time in user mode of the whole machine, less that of the own processes. Kernel threads have no
+//!   time in user mode. Time in the kernel is left out, because the kernel does not report for which process it works.
 //! - Waiting for a processor (pressure stall information, `some`): a task waits only while all processors are busy.
 //!   The own processes and the whole kernel can keep N processors busy for at most their time divided by N. Only
 //!   what exceeds this counts.
-//! - Steal: time in which the hypervisor ran something else while this machine had work.
-//! - Waiting for memory: it is slow whoever caused it.
+//! - Steal: time in which the hypervisor ran another machine while this one had work.
+//! - Waiting for memory: it slows the measurement, whichever process caused it.
 //!
 //! The load average (a mean over a minute, the own threads included) and the waiting for drives (which the test itself
 //! causes) are recorded and not judged.
@@ -17,7 +17,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What the kernel reports of the whole machine, as sums since it started. Figures that it does not report are none.
+/// The kernel's report on the whole machine, as sums since it started. Figures that it does not report are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LoadSample {
     /// Mean number of tasks that ran, waited to run, or waited for a drive in the last minute.
@@ -43,11 +43,11 @@ pub struct ProcessorTimes {
     pub user_seconds: f64,
     /// In the kernel, interrupts included.
     pub kernel_seconds: f64,
-    /// The hypervisor ran something else while a processor had work.
+    /// The hypervisor ran another machine while a processor had work.
     pub steal_seconds: f64,
 }
 
-/// What the machine did during one measurement. Figures that are not known are NaN.
+/// The load of the machine during one measurement. Unknown figures are NaN.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
     /// How long it took, seconds.
@@ -66,33 +66,33 @@ pub struct Load {
     pub own_user_seconds: f64,
     /// Time in user mode of all other processes, seconds.
     pub other_user_seconds: f64,
-    /// Time of all processors in the kernel, whoever it worked for, seconds.
+    /// Time of all processors in the kernel, for any process, seconds.
     pub kernel_seconds: f64,
     /// Processors that are online; 0 if that is not known.
     pub processors: u64,
 }
 
-/// Other processes may use this share of the time of all processors.
+/// Other processes may use up to this share of the time of all processors.
 pub const OTHERS_LIMIT: f64 = 0.20;
-/// Tasks may wait for a processor for this share of the time, beyond what the own work explains.
+/// Tasks may wait for a processor for up to this share of the time, beyond the waiting that the own work explains.
 pub const CPU_WAIT_LIMIT: f64 = 0.10;
-/// The hypervisor may take this share of the time of one processor.
+/// The hypervisor may take up to this share of the time of one processor.
 pub const STEAL_LIMIT: f64 = 0.05;
-/// Tasks may wait for memory for this share of the time.
+/// Tasks may wait for memory for up to this share of the time.
 pub const MEMORY_WAIT_LIMIT: f64 = 0.05;
-/// Less than this is no disturbance whatever its share: the kernel counts in steps of up to 10 ms for each processor.
+/// A shorter time is no disturbance at any share: the kernel counts in steps of up to 10 ms for each processor.
 pub const LEAST_SECONDS: f64 = 0.05;
 
 /// One way in which a measurement was disturbed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Disturbance {
-    /// What disturbed it.
+    /// The cause.
     pub cause: Cause,
-    /// How much, as a share of the time.
+    /// Its time as a share of the time of the measurement, for other processes of all processors.
     pub share: f64,
 }
 
-/// What disturbs a measurement.
+/// The cause of a disturbance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
@@ -100,7 +100,7 @@ pub enum Cause {
     OtherProcesses,
     /// Tasks waited for a processor.
     CpuWait,
-    /// The hypervisor ran something else.
+    /// The hypervisor ran another machine.
     Steal,
     /// Tasks waited for memory.
     MemoryWait,
@@ -111,7 +111,7 @@ impl fmt::Display for Disturbance {
         let percent = self.share * 100.0;
         match self.cause {
             Cause::OtherProcesses => write!(f, "other processes used {percent:.0}% of all processors"),
-            Cause::CpuWait => write!(f, "tasks waited for a processor {percent:.0}% of the time"),
+            Cause::CpuWait => write!(f, "other work made tasks wait for a processor {percent:.0}% of the time"),
             Cause::Steal => write!(f, "the hypervisor took {percent:.0}% of a processor"),
             Cause::MemoryWait => write!(f, "tasks waited for memory {percent:.0}% of the time"),
         }
@@ -137,14 +137,14 @@ impl Load {
             memory_pressure_seconds: since(before.memory_pressure_seconds, after.memory_pressure_seconds),
             steal_seconds: times(|times| times.steal_seconds),
             own_user_seconds,
-            // `max` would turn an unknown time into none.
+            // `max` would turn an unknown time (NaN) into zero.
             other_user_seconds: if user_seconds < own_user_seconds { 0.0 } else { user_seconds - own_user_seconds },
             kernel_seconds: times(|times| times.kernel_seconds),
             processors: after.processors.map_or(0, |times| times.count),
         }
     }
 
-    /// In which ways the measurement was disturbed beyond the limits. A figure that is not known disturbs nothing.
+    /// The disturbances beyond the limits. An unknown figure is no disturbance.
     pub fn disturbances(&self) -> Vec<Disturbance> {
         let (wall, processors) = (self.wall_seconds, self.processors as f64);
         let explained = (self.own_user_seconds + self.kernel_seconds) / processors;
@@ -161,7 +161,7 @@ impl Load {
         .collect()
     }
 
-    /// The same in words, for records; empty if nothing disturbed the measurement.
+    /// The disturbances in words, for records; empty if there were none.
     pub fn describe_disturbances(&self) -> String {
         self.disturbances().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     }
@@ -212,10 +212,10 @@ mod tests {
 
     #[test]
     fn own_work_on_all_processors_disturbs_nothing() {
-        // Its threads and its servers fill all four processors and wait for one another all the time.
+        // Its threads and servers use all four processors, and some task waits all the time.
         let load = Load { own_user_seconds: 25.0, kernel_seconds: 15.0, cpu_pressure_seconds: 10.0, ..QUIET };
         assert_eq!(causes(load), []);
-        // The same waiting with half of the own work is of others.
+        // With half of the own work, the same waiting is caused by others.
         let load = Load { own_user_seconds: 15.0, kernel_seconds: 5.0, ..load };
         assert_eq!(causes(load), [Cause::CpuWait]);
     }
@@ -238,7 +238,7 @@ mod tests {
         let load = Load::between(&nothing, &nothing, 1.0);
         assert!(load.steal_seconds.is_nan() && load.other_user_seconds.is_nan() && load.cpu_pressure_seconds.is_nan());
         assert_eq!(causes(load), []);
-        // Pressure alone says nothing: how much of it the own work explains is not known.
+        // Pressure alone is no disturbance, because the part that the own work explains is unknown.
         let pressed = LoadSample { cpu_pressure_seconds: Some(0.0), ..nothing };
         let later = LoadSample { cpu_pressure_seconds: Some(1.0), ..nothing };
         assert_eq!(causes(Load::between(&pressed, &later, 1.0)), []);

@@ -34,7 +34,7 @@ pub struct ImportOptions {
     pub anonymize: bool,
     /// Of contents and aliases.
     pub seed: Seed,
-    /// Returns whether the import is to stop. It is called before each line and each MiB that is written.
+    /// Returns true to stop the import. Called before each line, and before each MiB that is written.
     pub stop: fn() -> bool,
 }
 
@@ -61,9 +61,10 @@ const MAX_CALL_BYTES: u64 = 0x7fff_f000;
 
 /// Imports a trace.
 ///
-/// Errors: a malformed line, by its number; the log cannot be made; it was stopped. After an error there is no log.
+/// Errors: a malformed line, with its number; the log cannot be made; the import was stopped. After an error there is
+/// no log.
 ///
-/// Memory: 4 Mi open descriptors at most, one line, and each path that the trace names.
+/// Memory: at most 4 Mi open descriptors, one line, and each path that the trace names.
 pub fn import_strace(options: &ImportOptions) -> Result<Imported> {
     let trace = HostFile::open(&options.trace).map_err(Error::io("open the trace", &options.trace))?;
     let dir = std::path::absolute(&options.dir).map_err(Error::io("look up", &options.dir))?;
@@ -94,7 +95,7 @@ struct Import {
     stop: fn() -> bool,
 }
 
-/// Calls whose result is a number of bytes that were written.
+/// Calls whose result is the number of bytes that they wrote.
 const WRITES: [&str; 8] =
     ["write", "writev", "pwrite64", "pwritev", "sendfile", "sendfile64", "copy_file_range", "splice"];
 

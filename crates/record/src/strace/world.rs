@@ -8,10 +8,10 @@ use std::{
 
 use super::line::unquote;
 
-/// Descriptors that all processes of a trace may have open at one time.
+/// The most descriptors that all processes of a trace may have open at one time.
 ///
 /// A child starts with a copy of its parent's descriptors. Without a limit, a trace of a few MiB with many descriptors
-/// and many forks would take all memory.
+/// and many forks would fill the memory.
 const MAX_DESCRIPTORS: usize = 4 << 20;
 
 /// The open file of each descriptor. Threads share one table.
@@ -46,7 +46,7 @@ pub(super) struct Process {
 #[derive(Debug, Default)]
 pub(super) struct World {
     pub processes: HashMap<u32, Process>,
-    /// Entries of all tables of descriptors.
+    /// The number of entries in all tables of descriptors.
     pub(super) descriptors: usize,
     pub opens: Vec<Open>,
     pub files: Vec<File>,
@@ -126,7 +126,7 @@ impl World {
         self.processes.insert(child, process);
     }
 
-    /// Forgets a process that exited. Its number may return as another process.
+    /// Removes a process that exited. A later process may have the same number.
     pub fn exit(&mut self, pid: u32) {
         self.forking.retain(|(forking, _)| *forking != pid);
         if let Some(process) = self.processes.remove(&pid)

@@ -50,7 +50,7 @@ pub(crate) struct LinePanel {
     pub y: Axis,
     /// A value that lines are to be read against, with its name.
     pub reference: Option<(f64, &'static str)>,
-    /// The values between which noise alone can move a figure.
+    /// The range of values that noise alone can cause.
     pub noise: Option<(f64, f64)>,
 }
 
@@ -106,7 +106,7 @@ impl LinePanel {
         }
     }
 
-    /// The noise band, behind everything, as far as the axis shows it.
+    /// Draws the part of the noise band that is within the axis, below everything else.
     fn draw_noise(&self, svg: &mut String) {
         let Some((low, high)) = self.noise else { return };
         let (top, base) = (self.y(high).max(TOP), self.y(low).min(PANEL_HEIGHT - BOTTOM));

@@ -100,19 +100,21 @@ impl ProcessRef {
         found.reduce(|sum, one| sum + one)
     }
 
-    /// Kills it (SIGKILL) if it is still that process. Only for a process that this program started or was started by.
+    /// Kills the process (SIGKILL) if it is still the same one. Only for a process that this program started, or that
+    /// started it.
     pub(crate) fn kill(&self) -> Result<()> {
         self.kill_if(|| Identity::Ours).map(drop)
     }
 
-    /// Kills it (SIGKILL) if it is still that process, and ours by [`ProcessRef::identify`].
+    /// Kills the process (SIGKILL) if it is still the same one, and ours by [`ProcessRef::identify`].
     pub fn kill_if_ours(&self, mark: &str) -> Result<Identity> {
         self.kill_if(|| self.identify(mark))
     }
 
     fn kill_if(&self, identify: impl FnOnce() -> Identity) -> Result<Identity> {
         let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else { return Ok(Identity::Gone) };
-        // The descriptor keeps the process that has the number now. The checks follow, so they are about that process.
+        // The descriptor refers to the process that has the number now. The checks come after it, so they are about
+        // that process.
         let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return Ok(Identity::Gone) };
         if !self.is_alive() {
             return Ok(Identity::Gone);
@@ -145,15 +147,15 @@ impl ProcessRef {
 /// Whether a process of a journal may be killed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identity {
-    /// It has ended, or another process has its number.
+    /// It has exited, or another process has its number.
     Gone,
     /// It runs this program for the named mount.
     Ours,
-    /// It is another process: why.
+    /// It is another process, with the reason.
     Foreign(String),
 }
 
-/// Whether a process runs this program: the same file, or the file that had its name before an update.
+/// Whether a process runs this program: the same file, or the file with the same path before an update.
 fn runs_this_program(pid: u32) -> bool {
     let theirs = PathBuf::from(format!("/proc/{pid}/exe"));
     let own = PathBuf::from("/proc/self/exe");

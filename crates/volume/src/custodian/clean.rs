@@ -10,20 +10,18 @@ use super::{
 };
 use crate::{Error, Result, host::Host};
 
-/// Whether cleaning acts.
+/// Whether cleaning removes resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CleanMode {
-    /// Removes what is proved to be the run's.
+    /// Removes each resource that is proved to be the run's.
     Act,
-    /// Only says what it would remove. Nothing changes, also not the journal.
+    /// Only reports each resource that it would remove. Changes nothing, not even the journal.
     DryRun,
 }
 
-/// Removes what a killed run, whose journal is in `dir`, has left: mounts, loop devices, images, temporary files,
-/// processes,
-/// and nothing else. The journal only says where to search. Before each act, the machine itself must show that the
-/// thing is
-/// the run's: a journal can be forged.
+/// Removes the resources of a killed run, whose journal is in `dir`, and nothing else: mounts, loop devices, images,
+/// temporary files, processes. A journal can be forged. So it only helps to find resources, and the machine itself must
+/// prove, before each act, that a resource is the run's.
 ///
 /// Out: each act, in order (the reverse of acquiring). Empty if there was nothing to do, such as the second
 /// time. What failed stays in the journal and is tried again the next time.
@@ -32,7 +30,7 @@ pub enum CleanMode {
 /// end; its token is not its owner's.
 pub fn clean(host: &dyn Host, dir: &Path, mode: CleanMode) -> Result<Vec<CleanAction>> {
     let Some((mut journal, mut state)) = Journal::open_existing(dir)? else { return Ok(Vec::new()) };
-    // Without a whole line nothing was acquired, and it may be no journal of ours.
+    // Without a whole line nothing was acquired, and the file may not be a journal of senesce.
     let Some(owner) = &state.owner else { return Ok(Vec::new()) };
     let token = token_of(owner);
     if state.token != token {

@@ -1,4 +1,4 @@
-//! Journals that name what their owner did not make, on a host that is only books.
+//! Journals that name resources that their owner did not make, on a fake host.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use super::{
 use crate::host::{DeviceNumber, FileId, Host, MountEntry, ProcessId, fake::FakeHost};
 
 const TOKEN: &str = "1-2-fake";
-/// Names that this owner gives, and names that look like it.
+/// Names that this owner gives, and similar names.
 const OURS: [&str; 4] = ["v.1-2-fake", "v.1-2-fake.img", ".t.1-2-fake.senesce-new", "d.1-2-fake-00ff00ff"];
 const THEIRS: [&str; 6] = ["home", "precious.img", "1-2-fake", "v.11-2-fake.img", "v.1-2-fakes", "v.9-9-fake.img"];
 
@@ -163,11 +163,11 @@ fn mount(source: &str, point: &str) -> MountEntry {
     }
 }
 
-/// A machine with things of the owner and of others, and a journal that names any of them with the right numbers.
+/// A machine with resources of the owner and of others, and a journal that names some of both with the right numbers.
 struct Forgery {
     host: FakeHost,
     resources: Vec<(Resource, Option<FileId>)>,
-    /// What must still be there.
+    /// The resources that must remain.
     foreign: Vec<String>,
 }
 
@@ -213,13 +213,13 @@ fn forge(rng: &mut Rng) -> Forgery {
                 world.mounts.push(mount(&device.to_string_lossy(), &point.to_string_lossy()));
                 let source = match has_file {
                     true => MountSource::Image { file },
-                    // The number that every device of this host has.
+                    // All devices of the fake host have this number.
                     false => MountSource::Device { number: DeviceNumber { major: 8, minor: 0 } },
                 };
                 Resource::Mount { point, source }
             }
             6 => {
-                // Whatever the name is, the process may serve something else.
+                // With any name, the process may serve something else.
                 let serves = if is_ours && has_file { format!("senesce-fs:{name}") } else { "sleep".to_owned() };
                 if serves == "sleep" {
                     foreign.push(format!("process {pid} sleep"));

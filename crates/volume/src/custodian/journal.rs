@@ -32,7 +32,7 @@ pub const JOURNAL_FILE_NAME: &str = "resources.ndjson";
 /// them, version 7 the journal's own place.
 pub(super) const VERSION: u32 = 7;
 
-/// A journal has a few hundred bytes per resource. A longer file is none.
+/// The longest journal. A real one has a few hundred bytes per resource.
 const MOST_BYTES: u64 = 256 << 20;
 
 /// One line.
@@ -47,7 +47,7 @@ pub(super) enum Entry {
         /// The journal's directory holds nothing else, and goes when nothing is held any more. Since version 4.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         home: bool,
-        /// The journal's directory when the owner opened it: the directory can be moved. Since version 7.
+        /// The journal's directory when the owner opened it. It may have been moved since. From version 7 on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         place: Option<PathBuf>,
     },
@@ -79,7 +79,7 @@ pub(super) struct State {
     pub token: String,
     /// The directory is the journal's own.
     pub home: bool,
-    /// Where the directory was when the last owner opened the journal, if the owner wrote it down.
+    /// The path of the directory when the last owner opened the journal, if it is recorded.
     pub place: Option<PathBuf>,
     /// In the order of acquiring.
     pub held: Vec<Held>,
@@ -145,7 +145,7 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<State> {
     Ok(state)
 }
 
-/// A journal is only ever read and appended to.
+/// A journal is only read and appended to.
 const FLAGS: OFlags = OFlags::RDWR.union(OFlags::APPEND);
 
 fn open_dir(dir: &Path) -> rustix::io::Result<OwnedFd> {

@@ -98,7 +98,7 @@ impl Custodian {
 
     /// Makes a directory of the run's own in `dir`, which goes with all in it; its name begins with `what`.
     ///
-    /// Errors: `dir` is not there or not writable; another user prepared it ([`check_place`]).
+    /// Errors: `dir` does not exist or is not writable; another user prepared it ([`check_place`]).
     pub fn acquire_tree(&self, dir: &Path, what: &str) -> Result<(ResourceId, PathBuf)> {
         check_place(dir)?;
         let dir = std::fs::canonicalize(dir).map_err(Error::std("look up", dir))?;
@@ -240,7 +240,7 @@ pub(super) fn token_of(process: &ProcessId) -> String {
     format!("{:x}-{:x}-{boot}", process.pid, process.start_ticks)
 }
 
-/// Removes a home and its journal, and nothing else in it. That it stays does no harm: it is empty.
+/// Removes a home and its journal, and nothing else in it. Errors are ignored: an empty home that remains does no harm.
 pub(super) fn remove_home(dir: &Path) {
     let _ = std::fs::remove_file(dir.join(super::JOURNAL_FILE_NAME)).and_then(|()| std::fs::remove_dir(dir));
 }

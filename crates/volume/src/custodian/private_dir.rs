@@ -1,7 +1,7 @@
 //! A directory that no other user can change. Its files are opened through its descriptor.
 //!
-//! The registry decides what root writes, and which directories `clean` visits. A registry below `/var/tmp` that
-//! another user prepared would decide that for root. So every component of the path is checked before it is used.
+//! The registry decides what root writes, and which directories `clean` visits. If another user could prepare a
+//! registry below `/var/tmp`, that user would decide it. So every component of the path is checked before it is used.
 
 use std::{
     collections::VecDeque,
@@ -72,14 +72,14 @@ impl PrivateDir {
         read_bounded(file, &path, most_bytes)
     }
 
-    /// Writes a file under a temporary name, makes it durable, and gives it its name.
+    /// Writes a file under a temporary name, syncs it, and renames it.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let partial = format!("{name}.partial");
         let write = || -> io::Result<()> {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let open = || rustix::fs::openat(&self.fd, &partial, flags, Mode::RUSR | Mode::WUSR);
             let mut file = match open() {
-                // A kill left it, and only this user can have made it.
+                // A killed process left it. Only this user can have made it.
                 Err(Errno::EXIST) => {
                     rustix::fs::unlinkat(&self.fd, &partial, AtFlags::empty())?;
                     File::from(open()?)
@@ -103,7 +103,7 @@ impl PrivateDir {
         }
     }
 
-    /// Removes a file. A file that is not there is no error.
+    /// Removes a file. A missing file is no error.
     pub fn remove(&self, name: &str) -> Result<()> {
         match rustix::fs::unlinkat(&self.fd, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -143,8 +143,8 @@ fn euid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Checks a directory that the user named for what a run makes. Errors: in a directory that all users share, such as
-/// /tmp, another user made or could replace a component of the path.
+/// Checks a directory that the user named for the files of a run. Errors: the path goes through a directory that all
+/// users share, such as /tmp, and another user made, or could replace, a component of it.
 ///
 /// Outside shared directories every owner is trusted: root may write below a user's home, because the caller named it.
 pub fn check_place(dir: &Path) -> Result<()> {
@@ -154,12 +154,12 @@ pub fn check_place(dir: &Path) -> Result<()> {
     }
 }
 
-/// What a path must be.
+/// The requirements on a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rule {
     /// No other user can change any component, and the last one belongs to this user.
     Private,
-    /// As [`check_place`] says.
+    /// The requirements of [`check_place`].
     Named,
 }
 
@@ -177,7 +177,7 @@ fn walk(path: &Path, is_created: bool, rule: Rule) -> Result<Option<OwnedFd>> {
     let mut fd = open_root()?;
     let mut left: VecDeque<OsString> = components(&absolute).collect();
     let mut links = 0;
-    // Whether every user can make names in the directory that is open.
+    // Whether every user can create names in the open directory.
     let mut is_shared = false;
     check(&fd, rule, false, &mut is_shared).map_err(|problem| wrong(&at, problem))?;
     while let Some(name) = left.pop_front() {
@@ -217,7 +217,7 @@ fn walk(path: &Path, is_created: bool, rule: Rule) -> Result<Option<OwnedFd>> {
     rustix::fs::openat(&fd, ".", flags, Mode::empty()).map(Some).map_err(Error::io("open", path))
 }
 
-/// The names to open one after the other; `..` is one of them.
+/// The names to open one after the other, including `..`.
 fn components(path: &Path) -> impl DoubleEndedIterator<Item = OsString> + '_ {
     path.components().filter_map(|component| match component {
         Component::Normal(_) | Component::ParentDir => Some(component.as_os_str().to_owned()),
@@ -229,7 +229,8 @@ fn is_trusted(stat: &Stat) -> bool {
     stat.st_uid == 0 || stat.st_uid == euid()
 }
 
-/// Checks one directory of the path. `is_shared`: whether its parent is shared by all users; then whether it is.
+/// Checks one directory of the path. In: `is_shared`, whether all users share its parent. Out: whether all users share
+/// the directory.
 fn check(dir: &OwnedFd, rule: Rule, is_last: bool, is_shared: &mut bool) -> std::result::Result<(), String> {
     let stat = rustix::fs::fstat(dir).map_err(|errno| format!("cannot be looked up: {errno}"))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
@@ -310,7 +311,7 @@ mod tests {
         }
         chmod(temp.path(), 0o700);
         PrivateDir::create(temp.path()).unwrap();
-        // A registry is never itself a shared directory, also if that is sticky.
+        // A registry is never a shared directory itself, not even a sticky one.
         assert!(problem(Path::new("/tmp")).starts_with("/tmp "));
     }
 

@@ -1,9 +1,9 @@
-//! Proves that a thing on the machine was made by the journal's owner, before anything acts on it.
+//! Proves that the journal's owner made a resource, before anything acts on it.
 //!
 //! A journal can be forged: if root unpacks a run directory from an archive, the journal in it belongs to root. So a
-//! journal only says where to search. The proof is on the machine: the owner's token in the name, the file's number,
-//! the file behind a loop device, the program and the arguments of a process. The token names one process of one boot,
-//! so no other program uses it in a name.
+//! journal only helps to find resources. The proof is on the machine: the owner's token in the name, the inode number
+//! of a file, the backing file of a loop device, the program and the arguments of a process. The token names one
+//! process of one boot, so no other program uses it in a name.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -15,19 +15,19 @@ use crate::{
     host::{FileId, Host, MountEntry},
 };
 
-/// What the machine has of a resource.
+/// The state of a resource on the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Found<T> {
     /// Nothing is there.
     Nothing,
-    /// Something is there that the owner did not make, or for which this cannot be proved.
+    /// Something is there, but nothing proves that the owner made it.
     Foreign(String),
-    /// These things are the owner's.
+    /// These are the owner's.
     Ours(T),
 }
 
-/// Whether `name` is a name that the process with this token gives: the token is a part of its own, as in
-/// `v.TOKEN.img`, `disk.TOKEN-0123` or `senesce-fs:TOKEN`.
+/// Whether the process with this token gives such a name: the token is a separate part of it, as in `v.TOKEN.img`,
+/// `disk.TOKEN-0123` or `senesce-fs:TOKEN`.
 pub(super) fn holds_token(name: &str, token: &str) -> bool {
     !token.is_empty()
         && name.match_indices(token).any(|(at, _)| {
@@ -40,7 +40,7 @@ fn is_named(path: &Path, token: &str) -> bool {
     path.file_name().is_some_and(|name| holds_token(&name.to_string_lossy(), token))
 }
 
-/// Why a path of a journal is not followed. A run writes absolute paths without links.
+/// The reason for not following a path of a journal, if there is one. A run writes absolute paths without links.
 fn refuse_path(host: &dyn Host, path: &Path) -> Result<Option<String>> {
     let is_plain = |component| matches!(component, Component::RootDir | Component::Normal(_));
     if !path.is_absolute() || !path.components().all(is_plain) {
@@ -53,7 +53,7 @@ fn refuse_path(host: &dyn Host, path: &Path) -> Result<Option<String>> {
     }
 }
 
-/// A file or directory: its name holds the token, and its number is the one that was written down.
+/// Proves a file or directory: its name holds the token, and its inode number equals that in the journal.
 pub(super) fn prove_path(host: &dyn Host, path: &Path, file: Option<FileId>, token: &str) -> Result<Found<()>> {
     if let Some(why) = refuse_path(host, path)? {
         return Ok(Found::Foreign(why));
@@ -62,7 +62,7 @@ pub(super) fn prove_path(host: &dyn Host, path: &Path, file: Option<FileId>, tok
     if !is_named(path, token) {
         return Ok(Found::Foreign(format!("the name of {} does not hold .{token}", path.display())));
     }
-    // A kill can come between the creation and the note of the number. Then the name is the proof.
+    // The process may be killed between creating the file and noting its number. Then the name is the proof.
     if file.is_some_and(|file| file != found) {
         return Ok(Found::Foreign(format!("{} is another file now (inode {})", path.display(), found.inode)));
     }
@@ -79,7 +79,7 @@ pub(super) fn prove_files(host: &dyn Host, dir: &Path, token: &str) -> Result<Fo
     Ok(if ours.is_empty() { Found::Nothing } else { Found::Ours(ours) })
 }
 
-/// Whether the file behind a loop device is an image whose name holds the token.
+/// Whether the backing file of a loop device is an image whose name holds the token.
 fn is_on_our_image(host: &dyn Host, device: &Path, token: &str) -> Result<bool> {
     let Some(file) = host.loop_file(device)? else { return Ok(false) };
     // The kernel marks a file that was removed: "v.TOKEN.img (deleted)".
@@ -87,7 +87,7 @@ fn is_on_our_image(host: &dyn Host, device: &Path, token: &str) -> Result<bool> 
     Ok(is_named(Path::new(text.trim_end_matches(" (deleted)")), token))
 }
 
-/// The loop devices of an image: the file behind them has its number, and the token in its name.
+/// Proves the loop devices of an image: their backing file has its number, and the token in its name.
 pub(super) fn prove_loops(host: &dyn Host, file: FileId, token: &str) -> Result<Found<Vec<PathBuf>>> {
     let devices = host.loops_backed_by(file)?;
     for device in &devices {
@@ -107,9 +107,9 @@ pub(super) fn prove_marked(host: &dyn Host, mark: &str, token: &str) -> Result<F
     Ok(if devices.is_empty() { Found::Nothing } else { Found::Ours(devices) })
 }
 
-/// The mounts of a source, wherever they are: a run directory can be moved with the mounts in it.
+/// The mounts of a source, at any place: a run directory can be moved with the mounts in it.
 ///
-/// Out: their mount points. A mount below another one is not among them, because unmounting would meet the other one.
+/// Out: their mount points. A mount that another one covers is left out, because unmounting would affect the other one.
 pub(super) fn prove_mounts(
     host: &dyn Host,
     point: &Path,
@@ -140,7 +140,7 @@ pub(super) fn prove_mounts(
 }
 
 fn is_mount_ours(host: &dyn Host, mount: &MountEntry, source: &MountSource, token: &str) -> Result<bool> {
-    // The user chooses where a recording or `fs mount` is; a run makes its mount points.
+    // The user chooses the mount point of a recording or of `fs mount`. A run makes its own mount points.
     let is_point_ours = is_named(&mount.point, token);
     Ok(match source {
         MountSource::Image { file } => {
@@ -158,7 +158,7 @@ fn is_mount_ours(host: &dyn Host, mount: &MountEntry, source: &MountSource, toke
     })
 }
 
-/// Whether the name of a FUSE mount is one that this program gives, for this owner.
+/// Whether this program gives such a name to a FUSE mount of this owner.
 fn is_source_ours(name: &str, token: &str) -> bool {
     ["senesce-record:", "senesce-fs:"].iter().any(|start| name.starts_with(start)) && holds_token(name, token)
 }
@@ -168,7 +168,7 @@ pub(super) fn refuse_name(name: &str, token: &str) -> Option<String> {
     (!holds_token(name, token)).then(|| format!("the name {name} does not hold .{token}"))
 }
 
-/// Whether a disk of the journal may be cut off from its server.
+/// Whether the connection of a disk of the journal to its server may be aborted.
 pub(super) fn is_disk_ours(footprint: &Footprint, token: &str) -> bool {
     holds_token(&footprint.name, token) && holds_token(&disk_mark(&footprint.name), token)
 }

@@ -31,7 +31,7 @@ pub struct Registry {
 const HOME: &str = "home";
 /// The end of the name of a run's file.
 const RUN: &str = "run";
-/// No path that the kernel takes is longer.
+/// The longest path that the kernel accepts.
 const MOST_PATH_BYTES: u64 = 4096;
 
 /// What cleaning did for one run.
@@ -75,7 +75,7 @@ impl Registry {
             }
             let dir = self.dir.join(name);
             match Custodian::open_as(host.clone(), &dir, true) {
-                // A cleaner took it for an empty one that a kill left.
+                // A concurrent `clean` removed it as the empty home of a killed process.
                 Err(_) if !dir.exists() => {}
                 opened => return opened,
             }
@@ -111,7 +111,7 @@ impl Registry {
         Ok(runs)
     }
 
-    /// Cleans every run that is no longer alive, and forgets those of which nothing is left.
+    /// Cleans every run whose process is dead, and forgets those of which nothing is left.
     pub fn clean_all(&self, host: &dyn Host, mode: CleanMode) -> Result<Vec<RunCleaned>> {
         let mut all = Vec::new();
         for dir in self.runs()? {
@@ -119,7 +119,8 @@ impl Registry {
             let done = |actions: &Vec<CleanAction>| !actions.iter().any(CleanAction::is_failure);
             if mode == CleanMode::Act && result.as_ref().is_ok_and(done) {
                 if dir.extension().is_some_and(|extension| extension == HOME) {
-                    // A kill may have come before its journal. That it is not empty, or gone, is as good.
+                    // The process may have been killed before it made a journal. If the home is not empty, or gone,
+                    // this fails, which is no error.
                     let _ = fs::remove_dir(&dir);
                     if is_begun(&dir) && !is_maker_alive(host, &dir)? {
                         remove_home(&dir);
@@ -134,7 +135,7 @@ impl Registry {
     }
 }
 
-/// One file name per directory: the path itself, with what a name cannot hold escaped, or a hash if it is long.
+/// One file name per directory: the escaped path, or a hash if the path is long.
 fn name_of(run_dir: &Path) -> String {
     let mut name = String::new();
     for &byte in bytes_of(run_dir) {
@@ -144,7 +145,7 @@ fn name_of(run_dir: &Path) -> String {
         }
     }
     if name.len() > 200 {
-        // Stable, and a collision would only merge the entries of two runs.
+        // The hash is stable. A collision would only merge the entries of two runs.
         let hash = hash(name.as_bytes());
         name = format!("{}%{hash:016x}", &name[name.len() - 160..]);
     }
@@ -210,7 +211,7 @@ mod tests {
         let registry = Registry::new(&runs);
         registry.add(&run).unwrap();
         let name = fs::read_dir(&runs).unwrap().next().unwrap().unwrap().file_name().into_string().unwrap();
-        // The names that a writer may use for a file that is not whole yet.
+        // The names that a writer may use for an incomplete file.
         for partial in [format!("{name}.partial"), name.replace(".run", ".partial")] {
             std::os::unix::fs::symlink(&precious, runs.join(partial)).unwrap();
         }

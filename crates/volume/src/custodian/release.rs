@@ -36,12 +36,12 @@ pub enum Outcome {
     DetachedLazily,
     /// Nothing was there.
     AlreadyGone,
-    /// It is there and is the owner's. A dry run removes nothing.
+    /// It exists and is the owner's. A dry run does not remove it.
     WouldRemove {
-        /// What would be removed, where that is not the resource's own path.
+        /// The path that would be removed, if that is not the resource's own.
         what: String,
     },
-    /// Something else is there, or nothing proves that this is the owner's. It was not touched.
+    /// Something else exists there, or nothing proves that it is the owner's. It was not touched.
     NotOurs {
         /// What was found.
         why: String,
@@ -94,7 +94,7 @@ impl fmt::Display for CleanAction {
             }
             Outcome::WouldRemove { what } if what.is_empty() => f.write_str(": would be removed"),
             Outcome::WouldRemove { what } => write!(f, ": {what} would be removed"),
-            Outcome::DetachedLazily => f.write_str(": was busy, detached; goes with its last user"),
+            Outcome::DetachedLazily => f.write_str(": was busy, detached; the kernel unmounts it after its last user"),
             Outcome::AlreadyGone => f.write_str(": already gone"),
             Outcome::NotOurs { why } => write!(f, ": left alone, nothing proves that it is ours: {why}"),
             Outcome::Failed { why } => write!(f, ": STILL THERE: {why}"),
@@ -106,7 +106,7 @@ impl fmt::Display for CleanAction {
 const TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Removes `resource` if it is there and proved to be the owner's. `file` is its confirmed identity, `token` the mark
+/// Removes `resource` if it exists and is proved to be the owner's. `file` is its confirmed identity, `token` the mark
 /// in the names that the owner gave.
 pub(super) fn release(host: &dyn Host, resource: &Resource, file: Option<FileId>, token: &str) -> Outcome {
     let result = match resource {
@@ -130,7 +130,7 @@ pub(super) fn release(host: &dyn Host, resource: &Resource, file: Option<FileId>
     result.unwrap_or_else(|error| Outcome::Failed { why: with_cause(&error) })
 }
 
-/// Says what [`release`] would do. Changes nothing.
+/// Reports the outcome that [`release`] would have. Changes nothing.
 pub(super) fn preview(host: &dyn Host, resource: &Resource, file: Option<FileId>, token: &str) -> Outcome {
     let list = |paths: Vec<PathBuf>| {
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
@@ -167,7 +167,7 @@ fn with_cause(error: &crate::Error) -> String {
     format!("{error}{source}")
 }
 
-/// Acts on what is proved, and on nothing else.
+/// Acts on proved resources only.
 fn act<T>(found: Found<T>, act: impl FnOnce(T) -> Result<Outcome>) -> Result<Outcome> {
     match found {
         Found::Nothing => Ok(Outcome::AlreadyGone),
@@ -212,7 +212,7 @@ fn release_loops(
             return Ok(Outcome::Failed { why });
         }
         devices.iter().try_for_each(|device| detach(device))?;
-        // The kernel detaches late if somebody still has the device open, such as a prober.
+        // The kernel detaches later if a process still has the device open, such as udev.
         for _ in 0..TRIES {
             if prove()? == Found::Nothing {
                 return Ok(Outcome::Removed);
@@ -285,7 +285,7 @@ fn release_engine(
 ) -> Result<Outcome> {
     let mounted = release_mount(host, point, &MountSource::Engine { name: name.to_owned() }, token)?;
     let Some(server) = server.filter(|server| host.is_alive(server)) else { return Ok(mounted) };
-    // A server that is still mounted somewhere ends with its last user.
+    // The server of an engine that is still mounted elsewhere exits after its last user.
     if matches!(mounted, Outcome::NotOurs { .. } | Outcome::DetachedLazily | Outcome::Failed { .. })
         || refuse_name(name, token).is_some()
     {
@@ -312,7 +312,8 @@ fn release_engine(
     Ok(Outcome::Failed { why: format!("process {}, which served {}, does not end", server.pid, point.display()) })
 }
 
-/// Unmounts what is mounted of `source`. A mount that stays busy is detached, so that it goes with its last user.
+/// Unmounts every mount of `source`. A mount that stays busy is detached, and the kernel unmounts it after its last
+/// user.
 fn release_mount(host: &dyn Host, point: &Path, source: &MountSource, token: &str) -> Result<Outcome> {
     let mut is_seen = false;
     for attempt in 0..=TRIES {
@@ -323,7 +324,7 @@ fn release_mount(host: &dyn Host, point: &Path, source: &MountSource, token: &st
             Found::Ours(points) => points,
         };
         is_seen = true;
-        // The last one first: it may be in an earlier one.
+        // The last one first, because it may be inside an earlier one.
         let unmounted = points.iter().rev().try_for_each(|point| host.unmount(point, attempt == TRIES));
         match unmounted {
             Ok(()) if attempt == TRIES => return Ok(Outcome::DetachedLazily),

@@ -1,7 +1,7 @@
-//! A file or block device that is opened once, checked through its descriptor, and then used through it.
+//! Opens a file or block device once, checks it through its descriptor, and uses the same descriptor.
 //!
-//! A name can lead elsewhere between a check and the use. So nothing is opened by name twice: what was checked is what
-//! is written.
+//! A name can lead to another file between a check and the use. So no name is opened twice, and the checked file is the
+//! one that is written.
 
 use std::{
     fs::File,
@@ -31,7 +31,7 @@ use crate::{
     signature::{EDGE_BYTES, describe_content},
 };
 
-/// What the caller is going to do.
+/// The next use of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Read it. Other readers may have a file open.
@@ -43,12 +43,12 @@ pub enum Purpose {
     Replace,
 }
 
-/// An open file or block device that nothing else uses. Nobody can mount or claim the device, and no engine can open
-/// the file, until it is dropped.
+/// An open file or block device that nothing else uses. Until it is dropped, no process can mount or claim the device,
+/// and no engine can open the file.
 #[derive(Debug)]
 pub struct Claim {
     file: File,
-    /// What the caller named.
+    /// The path that the caller named.
     path: PathBuf,
     /// Of a block device.
     number: Option<DeviceNumber>,
@@ -60,7 +60,7 @@ impl Claim {
     /// Opens what is at `path` and finds out whether something uses it.
     ///
     /// Errors: it cannot be opened; it is neither a file nor a block device; it is in use, with every use in words.
-    /// Cost: one look at all mounts and loop devices.
+    /// Cost: reads all mounts and loop devices once.
     pub fn open(path: &Path, purpose: Purpose) -> Result<Self> {
         let failed = || Error::io("open", path);
         let mut flags = OFlags::PATH | OFlags::CLOEXEC;
@@ -69,7 +69,7 @@ impl Claim {
         let stat = rustix::fs::fstat(&place).map_err(Error::io("look up", path))?;
         let mut flags = OFlags::NONBLOCK | OFlags::CLOEXEC;
         flags |= if purpose == Purpose::Write { OFlags::RDWR } else { OFlags::RDONLY };
-        // Opened by the descriptor: a name would be looked up a second time.
+        // Opened by the descriptor, because a name would be looked up a second time.
         let by_descriptor = format!("/proc/self/fd/{}", place.as_raw_fd());
         let (fd, number) = match FileType::from_raw_mode(stat.st_mode) {
             FileType::BlockDevice => {
@@ -88,14 +88,14 @@ impl Claim {
         uses.extend(find_lock(&fd, path, lock)?);
         refuse(path, &uses)?;
         let node = match number {
-            // Where `/dev` is not the kernel's, such as in a container, the name that was given must do.
+            // If `/dev` is not the kernel's, as in a container, the given name is used.
             Some(number) => match node_name(number) {
                 Some(node) => node,
                 None => std::fs::canonicalize(path).map_err(Error::std("look up", path))?,
             },
             None => path.to_owned(),
         };
-        // Only the opening was not to wait, for a pipe or a drive without a medium.
+        // NONBLOCK was only for the opening, which must not wait for a pipe or a drive without a medium.
         let kept = rustix::fs::fcntl_getfl(&fd).map_err(failed())? - OFlags::NONBLOCK;
         rustix::fs::fcntl_setfl(&fd, kept).map_err(failed())?;
         Ok(Self { file: fd.into(), path: path.to_owned(), number, node })
@@ -106,7 +106,7 @@ impl Claim {
         &self.file
     }
 
-    /// The open file; what was claimed and locked stays so until it is closed.
+    /// The open file. The claim and the lock last until it is closed.
     pub fn into_file(self) -> File {
         self.file
     }
@@ -127,9 +127,9 @@ impl Claim {
         file.seek(SeekFrom::End(0)).map(Bytes).map_err(Error::std("find the size of", &self.path))
     }
 
-    /// Refuses what holds something, unless `force`.
+    /// Refuses a file or device that is not empty, unless `force`.
     ///
-    /// Errors: it holds something; the program that knows foreign signatures is missing. Cost: reads 2 MiB and runs a
+    /// Errors: it is not empty; the program that knows foreign signatures is missing. Cost: reads 2 MiB and runs a
     /// program.
     pub fn check_content(&self, force: bool) -> Result<()> {
         if force {
@@ -145,7 +145,7 @@ impl Claim {
         let size = self.size()?.0;
         let start = self.read(0, EDGE_BYTES)?;
         let end = self.read(size.saturating_sub(EDGE_BYTES as u64), EDGE_BYTES)?;
-        // Whatever the first and last MiB say, the program names it better than "data", and it also reads other places.
+        // The program runs in any case: it reads other places, too, and its names are better than "data".
         if let Some(marks) = describe_content(&start, &end) {
             return Ok(Some(marks));
         }
@@ -199,7 +199,7 @@ impl HeldDevice for Claim {
     }
 }
 
-/// Opens a block device so that no other can: not the kernel for a mount, and no program that asks for the same.
+/// Opens a block device exclusively: the kernel cannot mount it, and no other program can open it exclusively.
 fn open_alone(place: &OwnedFd, name: &Path, flags: OFlags, path: &Path, number: DeviceNumber) -> Result<OwnedFd> {
     match open_patiently(name, flags | OFlags::EXCL) {
         Err(error) if error.is_busy() => {
@@ -218,7 +218,7 @@ fn open_alone(place: &OwnedFd, name: &Path, flags: OFlags, path: &Path, number: 
     }
 }
 
-/// The lock of an engine that serves a device, which names the process.
+/// The lock of an engine that serves a device. It names the process.
 fn find_engine(name: &Path, flags: OFlags, path: &Path) -> Result<Option<Use>> {
     let flags = flags - OFlags::RDWR;
     match rustix::fs::open(name, flags, Mode::empty()) {

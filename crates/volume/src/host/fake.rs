@@ -134,7 +134,7 @@ impl EngineServer for FakeEngine {
     }
 }
 
-/// A device that holds nothing.
+/// An empty device.
 struct FakeDevice(PathBuf);
 
 impl HeldDevice for FakeDevice {

@@ -1,8 +1,8 @@
-//! Who uses a file or a block device: the one answer that every verb asks before it writes or saves.
+//! Finds the users of a file or block device. Every verb calls this before it writes or saves.
 //!
-//! Bytes of one place can be reached by many names: a partition and its disk, a loop device and its backing file or
-//! backing device, two loop devices on one file, an array and its members. The search visits every node that shares
-//! bytes with the target and collects the uses of each node.
+//! The same bytes can have many names: a partition and its disk, a loop device and its backing file or backing device,
+//! two loop devices on one file, an array and its members. The search visits every node that shares bytes with the
+//! target and collects the uses of each node.
 
 use std::{
     collections::HashSet,
@@ -27,7 +27,7 @@ use crate::{Error, Result};
 pub enum Use {
     /// A file system on it is mounted.
     Mounted {
-        /// What is mounted.
+        /// The mounted device.
         device: PathBuf,
         /// The mount point.
         point: PathBuf,
@@ -41,7 +41,7 @@ pub enum Use {
     },
     /// Another block device is built on it: an array, a mapping, a cache.
     Held {
-        /// What it is built on.
+        /// The device that it is built on.
         device: PathBuf,
         /// The device above.
         holder: PathBuf,
@@ -60,7 +60,7 @@ pub enum Use {
         /// The process that holds the lock, if the kernel names it.
         process: Option<u32>,
     },
-    /// A program or the kernel has opened it for itself alone.
+    /// A program or the kernel has opened it exclusively.
     Claimed {
         /// The device.
         device: PathBuf,
@@ -81,7 +81,7 @@ impl fmt::Display for Use {
             }
             Self::Locked { path, process } => match process {
                 Some(pid) if *pid == std::process::id() => {
-                    write!(f, "this command itself has {} open, for another purpose", path.display())
+                    write!(f, "this command already has {} open for another purpose", path.display())
                 }
                 Some(pid) => write!(f, "process {pid}{} has locked {}", name_of(*pid), path.display()),
                 None => write!(f, "another process has locked {}", path.display()),
@@ -132,7 +132,7 @@ enum NodeId {
 
 /// Finds every use of an open file or block device, except the claims and locks on the target itself.
 ///
-/// `name` is what the sentences call a file. Errors: `/proc` or `/sys` cannot be read. Cost: reads the mounts of each
+/// `name` is the name of a file in messages. Errors: `/proc` or `/sys` cannot be read. Cost: reads the mounts of each
 /// mount namespace once, and opens each attached loop device.
 pub(super) fn find_uses(target: impl AsFd, name: &Path) -> Result<Vec<Use>> {
     let stat = rustix::fs::fstat(&target).map_err(Error::io("look up", name))?;
@@ -209,7 +209,7 @@ impl Search {
         }
     }
 
-    /// A mount in another namespace is named only if this namespace has none of the device.
+    /// Notes a mount in another namespace only if this namespace has no mount of the device.
     fn note_mounts(&mut self, node: &Node, number: DeviceNumber) {
         let of_node: Vec<&SeenMount> = self.mounts.iter().filter(|seen| seen.is_of(number)).collect();
         let here = of_node.iter().any(|seen| seen.process.is_none());
@@ -239,18 +239,18 @@ impl Search {
         }
     }
 
-    /// The kernel knows only claims on devices. Engines of senesce, and virtual machines, lock files.
+    /// Notes a lock. The kernel has claims for devices only; engines of senesce and virtual machines lock files.
     fn note_lock(&mut self, node: &Node) -> Result<()> {
         if node.reached == Reached::Target || self.is_served_by_a_process(node) {
             return Ok(());
         }
-        // Another node may have taken the name. Then the lock cannot be checked, but neither can a new program get
-        // there.
+        // Another file may have this name now. Then the lock cannot be checked, but no new program can open the node by
+        // that name.
         let Some(file) = open_if_same(&node.name, node.id) else { return Ok(()) };
         if let Some(found) = find_lock(&file, &node.name, FlockOperation::NonBlockingLockExclusive)? {
             self.note(found);
         }
-        // Only of a device that nothing we visited claims by itself.
+        // Only if no visited node explains the claim.
         if let (NodeId::Device(_), Reached::BelowLoop) = (node.id, node.reached)
             && self.uses.is_empty()
             && is_claimed(&node.name)?
@@ -260,7 +260,7 @@ impl Search {
         Ok(())
     }
 
-    /// A process that serves a file by FUSE may be dead, and an access would wait for it.
+    /// Whether the file is on a FUSE file system: its server may be dead, and an access would wait for it.
     fn is_served_by_a_process(&self, node: &Node) -> bool {
         let NodeId::File(id) = node.id else { return false };
         let number = DeviceNumber::of(id.device);
@@ -286,7 +286,7 @@ impl Search {
         let dir = sys_dir(number);
         let entries = match fs::read_dir(&dir) {
             Ok(entries) => entries,
-            // A device that the kernel took away meanwhile.
+            // The kernel removed the device in the meantime.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(Error::std("list", &dir)(error)),
         };
@@ -364,7 +364,7 @@ fn start_of(dir: &Path) -> u64 {
     sectors_in(dir.join("start"))
 }
 
-/// An unknown size counts as no end: a use too many is refused, a use too few destroys.
+/// An unknown size counts as unlimited: an extra use only causes a refusal, but a missed use can destroy data.
 fn size_of(dir: &Path) -> u64 {
     match sectors_in(dir.join("size")) {
         0 => u64::MAX,
@@ -378,7 +378,7 @@ fn number_in(dir: &Path) -> Option<DeviceNumber> {
     Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
 }
 
-/// Opens what is at a path if that is still the node.
+/// Opens a path if it still leads to the node.
 fn open_if_same(path: &Path, id: NodeId) -> Option<OwnedFd> {
     let is_same = |stat: rustix::fs::Stat| match id {
         NodeId::Device(number) => {
@@ -386,7 +386,7 @@ fn open_if_same(path: &Path, id: NodeId) -> Option<OwnedFd> {
         }
         NodeId::File(file) => FileId { device: stat.st_dev, inode: stat.st_ino } == file,
     };
-    // Nothing is opened that is not it: opening a tape or a pipe has effects.
+    // Another file is not opened, because opening a tape or a pipe has effects.
     rustix::fs::stat(path).ok().filter(|stat| is_same(*stat))?;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;

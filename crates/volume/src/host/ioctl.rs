@@ -140,7 +140,7 @@ pub fn loop_status(device: impl AsFd) -> Result<LoopInfo64> {
     unsafe { ioctl(device, Getter::<LOOP_GET_STATUS64, LoopInfo64>::new()) }
 }
 
-/// The same; none if it is not attached, or attached to a file whose server is dead.
+/// The same; none if the device is not attached, or is attached to a file whose server is dead.
 pub fn loop_status_if_attached(device: impl AsFd) -> Result<Option<LoopInfo64>> {
     match loop_status(device) {
         Ok(status) => Ok(Some(status)),

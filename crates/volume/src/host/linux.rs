@@ -173,7 +173,7 @@ impl Host for LinuxHost {
     }
 
     fn create_dir(&self, path: &Path) -> Result<FileId> {
-        // It may hold copies of another user's files, in a directory that all users share.
+        // The directory may hold copies of private files, below a directory that all users share.
         fs::DirBuilder::new().mode(0o700).create(path).map_err(Error::std("create the directory", path))?;
         self.file_id(path).ok().flatten().ok_or_else(|| {
             let _ = fs::remove_dir(path);

@@ -52,7 +52,7 @@ pub(super) fn create(path: &Path, size: Bytes) -> Result<FileId> {
     }
 }
 
-/// Bytes that one call copies at most: a disk of 100 MB/s takes a third of a second for them.
+/// The most bytes that one call copies: a disk of 100 MB/s needs a third of a second for them.
 const COPY_BYTES: u64 = 32 << 20;
 
 pub(super) fn copy_image(from: &Path, to: &Path) -> Result<&'static str> {
@@ -74,7 +74,7 @@ pub(super) fn copy_image(from: &Path, to: &Path) -> Result<&'static str> {
 fn copy_range(source: &OwnedFd, target: &OwnedFd, start: u64, end: u64, from: &Path, to: &Path) -> Result<()> {
     let (mut read_at, mut write_at) = (start, start);
     while read_at < end {
-        // A signal is answered between two calls.
+        // Signals are handled between two calls.
         let length = (end - read_at).min(COPY_BYTES) as usize;
         check_interrupted("the copy of an image")?;
         match rustix::fs::copy_file_range(source, Some(&mut read_at), target, Some(&mut write_at), length) {

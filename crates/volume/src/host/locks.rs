@@ -10,15 +10,15 @@ use rustix::{
 use super::{in_use::Use, ioctl, linux_device::open_device};
 use crate::{Error, Result};
 
-/// Locks an open file or device with `flock`, as engines of senesce do, until it is closed. Returns the lock that
-/// stands in the way: one of `flock`, or of `fcntl` as virtual machines take it.
+/// Locks an open file or device with `flock`, as engines of senesce do, until it is closed. Returns the conflicting
+/// lock, if there is one: a lock of `flock`, or of `fcntl`, which virtual machines use.
 pub(super) fn find_lock(file: &OwnedFd, name: &Path, lock: FlockOperation) -> Result<Option<Use>> {
     let found = |process| Ok(Some(Use::Locked { path: name.to_owned(), process }));
     // udev locks a device for a moment while it reads signatures.
     match patiently(|| rustix::fs::flock(file, lock), |errno| *errno == Errno::WOULDBLOCK) {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK) => return found(flock_owner(file)),
-        // File systems without locks.
+        // These file systems have no locks.
         Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => {}
         Err(errno) => return Err(Error::io("lock", name)(errno)),
     }
@@ -28,7 +28,8 @@ pub(super) fn find_lock(file: &OwnedFd, name: &Path, lock: FlockOperation) -> Re
     }
 }
 
-/// The process that holds a `flock` on a file, of `/proc/locks`; none if the kernel names it differently there.
+/// The process that holds a `flock` on a file, from `/proc/locks`; none if the kernel lists the file under another
+/// number.
 fn flock_owner(file: &OwnedFd) -> Option<u32> {
     let stat = rustix::fs::fstat(file).ok()?;
     let (major, minor) = (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
@@ -43,7 +44,7 @@ fn flock_owner(file: &OwnedFd) -> Option<u32> {
     owners.next()
 }
 
-/// Whether a device cannot be opened for one user alone.
+/// Whether a device cannot be opened exclusively.
 pub(super) fn is_claimed(device: &Path) -> Result<bool> {
     match open_patiently(device, OFlags::RDONLY | OFlags::EXCL) {
         Ok(_) => Ok(false),
@@ -52,12 +53,12 @@ pub(super) fn is_claimed(device: &Path) -> Result<bool> {
     }
 }
 
-/// Opens a device. `losetup --find` claims every free loop device for a moment, so a busy one is tried again.
+/// Opens a device. Retries a busy one, because `losetup --find` claims every free loop device for a moment.
 pub(super) fn open_patiently(path: &Path, flags: OFlags) -> Result<OwnedFd> {
     patiently(|| open_device(path, flags), Error::is_busy)
 }
 
-/// Repeats an act that others can disturb for a moment, for a tenth of a second.
+/// Retries an operation for a tenth of a second while another process disturbs it.
 fn patiently<T, E>(
     act: impl Fn() -> std::result::Result<T, E>,
     is_disturbed: impl Fn(&E) -> bool,
@@ -84,7 +85,7 @@ mod tests {
         let shared = FlockOperation::NonBlockingLockShared;
         assert_eq!(find_lock(&open(), file.path(), shared).unwrap(), None);
         let found = find_lock(&open(), file.path(), FlockOperation::NonBlockingLockExclusive).unwrap().unwrap();
-        // Where a file system has two numbers, the kernel's list does not say who it is.
+        // If a file system has two numbers, the kernel's list does not show the process.
         let Use::Locked { process, .. } = found else { panic!("{found}") };
         assert!(process.is_none_or(|process| process == std::process::id()));
         drop(holder);

@@ -1,4 +1,4 @@
-//! The attached loop devices and what each shows.
+//! The attached loop devices, and the bytes that each one shows.
 
 use std::{
     ffi::OsString,
@@ -61,11 +61,11 @@ fn read_attached(dir: &Path, device: &Path, backing_name: PathBuf) -> Result<Opt
     let parsed = numbers.split_once(':').and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
     let Some((major, minor)) = parsed else { return Ok(None) };
     let number = DeviceNumber { major, minor };
-    // Unknown: as large as can be, so that a use is found rather than missed.
+    // Unknown: assume the largest size, so that no use is missed.
     let size = text("size").parse::<u64>().map_or(u64::MAX, |sectors| sectors.saturating_mul(512));
     let fd = match open_device(device, OFlags::RDONLY) {
         Ok(fd) => fd,
-        // Without the right to ask the kernel for the inode, the path says which file it is.
+        // Without permission to read the inode from the kernel, the path identifies the file.
         Err(error) if error.is_denied() => {
             let Ok(metadata) = fs::metadata(&backing_name) else { return Ok(None) };
             let backing = FileId { device: metadata.dev(), inode: metadata.ino() };
@@ -74,7 +74,7 @@ fn read_attached(dir: &Path, device: &Path, backing_name: PathBuf) -> Result<Opt
             let device = device.to_owned();
             return Ok(Some(Attached { device, number, backing, backing_device, backing_name, offset, size }));
         }
-        // Removed meanwhile.
+        // The device was removed in the meantime.
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };

@@ -1,8 +1,8 @@
-//! Which kind of disk stores the data of a path, as `/sys` describes it: through partitions, loop devices, device
-//! mapper and arrays down to the disk itself.
+//! Finds the kind of disk that stores the data of a path, as `/sys` describes it. The search goes through partitions,
+//! loop devices, device mapper and arrays.
 //!
-//! It does not guess. A disk of a virtual machine, of a USB bridge or of a network can be anything: it is unknown,
-//! whatever its `rotational` says.
+//! It does not guess. A disk of a virtual machine, of a USB bridge or of a network can be of any kind, so it is unknown
+//! for any value of `rotational`.
 
 use std::{
     collections::BTreeSet,
@@ -15,13 +15,13 @@ use serde::Serialize;
 
 use super::{DeviceNumber, mountinfo::parse_mountinfo};
 
-/// Layers that are followed; more is a loop.
+/// The most layers that are followed; more layers are a loop.
 const LAYERS: u32 = 16;
 /// Vendors and models of disks that a hypervisor or a cloud provides, in lower case.
 const VIRTUAL: [&str; 9] =
     ["qemu", "vmware", "virtual", "vbox", "msft", "elastic block store", "persistentdisk", "ebs_volume", "xen"];
 
-/// A kind of disk, as far as costs of reading go.
+/// A kind of disk, by its costs of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MediumKind {
@@ -42,12 +42,12 @@ pub struct Medium {
     pub kind: MediumKind,
     /// The kernel's names of the disks, such as `sda`; empty if there is none.
     pub disks: Vec<String>,
-    /// What it is, or why that is unknown: `hard disk sda (ST4000)`, `virtio disk vda`.
+    /// The disk in words, or the reason why it is unknown: `hard disk sda (ST4000)`, `virtio disk vda`.
     pub description: String,
 }
 
 impl Medium {
-    /// Several disks that hold one file system: of one kind if all are.
+    /// Combines several disks that hold one file system: they have a kind if all have the same.
     pub fn of_several(all: Vec<Self>) -> Self {
         combine("it", all)
     }
@@ -55,7 +55,7 @@ impl Medium {
 
 /// Finds the disk below a block device, an image file, or a directory.
 ///
-/// Out: [`MediumKind::Unknown`] with the reason where it cannot be found, or where disks of several kinds are below.
+/// Out: [`MediumKind::Unknown`] with the reason if no disk is found, or if the disks are of several kinds.
 pub fn find_medium(path: &Path) -> Medium {
     let sys = Sys { root: PathBuf::from("/sys"), number_of: &number_below };
     match number_below(path) {
@@ -126,7 +126,7 @@ impl Sys<'_> {
     }
 }
 
-/// Several disks as one: of one kind if all are.
+/// Combines several disks: they have a kind if all have the same.
 fn combine(name: &str, all: Vec<Medium>) -> Medium {
     let kinds: BTreeSet<MediumKind> = all.iter().map(|medium| medium.kind).collect();
     let disks: BTreeSet<String> = all.iter().flat_map(|medium| medium.disks.clone()).collect();
@@ -153,7 +153,7 @@ fn classify(dir: &Path, name: String) -> Medium {
         () if is_virtual => Err("virtual disk"),
         () if is("nvme") && !transport.is_empty() && transport != "pcie" => Err("NVMe over a network"),
         () if is("nvme") => Ok((MediumKind::Nvme, "NVMe SSD")),
-        // A bridge reports what it likes.
+        // The values that a bridge reports are not reliable.
         () if is("sd") && place.contains("/usb") => Err("USB disk"),
         () if is("sd") && (place.contains("/session") || place.contains("/rport-")) => Err("disk of a storage network"),
         () if is("sd") && rotational.as_deref() == Some("1") => Ok((MediumKind::Rotational, "hard disk")),

@@ -116,13 +116,13 @@ pub struct ToolOutput {
     pub stderr: String,
 }
 
-/// A block device that this process holds open and that nothing else uses. What was checked is what is written.
+/// A block device that this process holds open and that nothing else uses. Checks and writes use the same descriptor.
 pub trait HeldDevice {
     /// The device's name for programs that take no descriptor.
     fn node(&self) -> &Path;
-    /// Refuses a device that holds something, unless `force`.
+    /// Refuses a device that is not empty, unless `force`.
     fn check_content(&self, force: bool) -> Result<()>;
-    /// Reads from it; less at its end.
+    /// Reads from it; returns fewer bytes at its end.
     fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>>;
     /// Overwrites a part of it with zeros.
     fn wipe(&self, offset: u64, length: usize) -> Result<()>;
@@ -200,7 +200,7 @@ pub trait Host: Send + Sync {
     fn is_alive(&self, process: &ProcessId) -> bool;
     /// Whether that very process runs this program with the argument `mark`, which names the mount that it serves.
     fn identify(&self, process: &ProcessId, mark: &str) -> Identity;
-    /// Kills that very process if [`Host::identify`] says that it is ours; returns what it said.
+    /// Kills that very process if [`Host::identify`] returns that it is ours. Returns that identity.
     fn kill(&self, process: &ProcessId, mark: &str) -> Result<Identity>;
     /// Waits, for retries.
     fn pause(&self, time: Duration);
@@ -211,13 +211,13 @@ pub trait Host: Send + Sync {
     fn is_in_memory(&self, dir: &Path) -> Result<bool>;
     /// Identity of what is at `path` (a symbolic link itself, not its target); `None` if nothing is.
     fn file_id(&self, path: &Path) -> Result<Option<FileId>>;
-    /// A directory's path without links; `None` if it is not there.
+    /// A directory's path without links; `None` if it does not exist.
     fn real_path(&self, dir: &Path) -> Result<Option<PathBuf>>;
     /// The files in a directory, without its directories; none if it is gone.
     fn list(&self, dir: &Path) -> Result<Vec<PathBuf>>;
     /// Makes a new sparse file; fails if something is there. Leaves nothing behind on failure.
     fn create_file(&self, path: &Path, size: Bytes) -> Result<FileId>;
-    /// Makes a new directory for this user alone; fails if something is there.
+    /// Makes a new directory for this user only; fails if the path exists.
     fn create_dir(&self, path: &Path) -> Result<FileId>;
     /// Removes a file.
     fn remove_file(&self, path: &Path) -> Result<()>;

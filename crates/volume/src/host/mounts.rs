@@ -1,4 +1,4 @@
-//! The mounts of all mount namespaces whose processes this process may look at.
+//! The mounts of all mount namespaces with a process that this process may inspect.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use rustix::fs::FileType;
 use super::{DeviceNumber, MountEntry, parse_mountinfo};
 use crate::{Error, Result};
 
-/// A mount, and a process that sees it if this process does not.
+/// A mount, with a process of its mount namespace if that is not the namespace of this process.
 #[derive(Clone, Debug)]
 pub struct SeenMount {
     /// The mount.
@@ -22,7 +22,7 @@ pub struct SeenMount {
 impl SeenMount {
     /// Whether it is a mount of this block device.
     pub fn is_of(&self, number: DeviceNumber) -> bool {
-        // Btrfs invents a number, so only the name of the source says which device it is.
+        // Btrfs has a device number of its own, so only the name of the source identifies the device.
         if self.mount.device.major != 0 {
             return self.mount.device == number;
         }
@@ -37,10 +37,10 @@ impl SeenMount {
     }
 }
 
-/// Lists the mounts of this process's namespace, then those of each other one. A namespace that no readable process is
-/// in is not seen; what is mounted there still claims its device.
+/// Lists the mounts of this process's namespace, then those of each other namespace. A namespace without a readable
+/// process is not visible, but its mounts still claim their devices.
 ///
-/// Errors: the own list cannot be read.
+/// Errors: the list of this process's namespace cannot be read.
 pub fn list_mounts() -> Result<Vec<SeenMount>> {
     let own = "/proc/self/mountinfo";
     let text = fs::read(own).map_err(Error::std("read", own))?;

@@ -13,16 +13,17 @@ pub struct MountOptions {
     pub data: String,
 }
 
-/// Options of ext4, XFS and Btrfs by which the kernel opens another device, and of mount by which it attaches a file.
+/// Options with which the kernel opens another device (ext4, XFS, Btrfs), and options with which mount attaches a file.
 const NAMES_ANOTHER: &[&str] =
     &["device", "encryption", "journal_dev", "journal_path", "logdev", "offset", "rtdev", "sizelimit"];
 
 /// Parts a comma-separated list of mount options.
 ///
-/// Setuid bits and device nodes have no effect unless `suid` or `dev` is listed: what is on a
-/// volume may come from elsewhere, as an image or a recorded log.
+/// Setuid bits and device nodes have no effect unless `suid` or `dev` is listed: the files of a volume may come from a
+/// stranger's image or log.
 ///
-/// Errors: options that would not mount this volume afresh (`bind`, `remount`, `loop`, …), or open another device.
+/// Errors: options that do not make a new mount of this volume (`bind`, `remount`, `loop`, …), or that open another
+/// device.
 pub fn parse_mount_options(text: &str) -> Result<MountOptions> {
     let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
     let mut data = Vec::new();

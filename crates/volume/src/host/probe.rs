@@ -1,8 +1,8 @@
-//! Foreign signatures, as libblkid knows them.
+//! Finds foreign signatures with libblkid.
 //!
-//! `wipefs` of util-linux is asked, and not `blkid`: it lists every signature instead of none where two disagree, and
-//! it also counts superblocks with a wrong checksum, which may be worth a repair. A library would need C headers and
-//! clang to build.
+//! It runs `wipefs` of util-linux instead of `blkid`. If two signatures disagree, `wipefs` lists both, and `blkid`
+//! none. `wipefs` also reports superblocks with a wrong checksum, which may be worth a repair. A library would need C
+//! headers and clang to build.
 
 use std::{
     fs::File,
@@ -52,7 +52,7 @@ pub(super) fn find_probed(file: &File, path: &Path) -> Result<Option<String>> {
     if !output.status.success() {
         return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
     }
-    // Without signatures it prints nothing.
+    // If there are no signatures, it prints nothing.
     if output.stdout.iter().all(u8::is_ascii_whitespace) {
         return Ok(None);
     }

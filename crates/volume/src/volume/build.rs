@@ -32,7 +32,7 @@ pub(super) fn create(custodian: &Custodian, spec: &VolumeSpec, slot: &Slot) -> R
         return Err(Error::NotPossible { operation: "make a part of", path: slot.name.clone().into(), why });
     }
     let mut lease = Lease::new(custodian);
-    // Open until it is mounted: its number cannot become another device's meanwhile.
+    // Open until it is mounted, so that no other device can get its number.
     let mut held: Option<Box<dyn HeldDevice>> = None;
     let (place, device, size, force) = match (&spec.backend, spec.backend.image()) {
         (_, Some(image)) => {
@@ -217,8 +217,8 @@ fn check_space(host: &dyn Host, dir: &Path, needed: Bytes) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a device that is in use, always, and one that holds something, unless forced. [`Volume::create`] does the
-/// same through the descriptor that it then uses; a run asks at its beginning, so that it is refused before any work.
+/// Refuses a device that is in use, and one that is not empty unless `force`. A run calls it at its beginning, to fail
+/// before any work. [`Volume::create`] repeats the checks through the descriptor that it then uses.
 ///
 /// Errors: no such file, no block device, in use, data on it. Cost: two reads of the device, and one program.
 pub fn check_device(host: &dyn Host, device: &Path, force: bool) -> Result<()> {
@@ -318,10 +318,10 @@ fn acquire_loop(custodian: &Custodian, lease: &mut Lease, image: &Path, file: Fi
 /// Where mkfs makes a file system.
 struct Target<'a> {
     device: &'a Path,
-    /// The open device, if it is not an image of ours.
+    /// The open device; none for an image that this program made.
     held: Option<&'a mut (dyn HeldDevice + 'static)>,
     force: bool,
-    /// A part of the device.
+    /// Reads a part of the device.
     size: Option<Bytes>,
 }
 
@@ -334,14 +334,14 @@ impl Target<'_> {
         Ok(read_superblock(&start))
     }
 
-    /// An old superblock could show the very UUID that mkfs is about to write, and then prove nothing.
+    /// An old superblock could have the same UUID that mkfs is about to write, and then prove nothing.
     fn remove_identity(&self, host: &dyn Host) -> Result<()> {
         let Some(old) = self.read_identity(host)? else { return Ok(()) };
         let still_there = || {
             let detail = format!("{} {} is still there", old.file_system, old.uuid);
             Error::Unverified { operation: "wiping", path: self.device.to_owned(), detail }
         };
-        // A new image holds zeros. A device is checked before, unless it is forced.
+        // A new image holds zeros. A device was checked before, unless the user forced it.
         let held = self.held.as_ref().ok_or_else(still_there)?;
         if !self.force {
             return Err(Error::HasSignature { device: self.device.to_owned(), found: "a file system".to_owned() });
@@ -351,7 +351,7 @@ impl Target<'_> {
     }
 }
 
-/// Runs mkfs and proves by the superblock that it, and not an earlier run, made the file system.
+/// Runs mkfs. Proves by the superblock that this mkfs, and not an earlier one, made the file system.
 fn make(host: &dyn Host, tool: &Path, spec: &VolumeSpec, uuid: Uuid, mut target: Target<'_>) -> Result<MkfsRecord> {
     let kind = spec.file_system;
     let (device, size) = (target.device, target.size);

@@ -108,11 +108,11 @@ fn a_stopped_copy_writes_nothing_more() {
             break;
         }
         assert!(matches!(copied, Err(Error::Interrupted { .. })), "stopped at question {at}");
-        assert_eq!(asked.into_inner(), at, "it asks once and ends");
+        assert_eq!(asked.into_inner(), at, "it calls `stop` once and returns");
         assert_eq!(large_bytes(), at_signal.into_inner());
         most = most.max(Some(large_bytes()).filter(|bytes| *bytes < 5 << 20).unwrap_or(0));
     }
-    assert_eq!(most, 4 << 20, "a large file is left after every MiB");
+    assert_eq!(most, 4 << 20, "`stop` is called after every MiB of a large file");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What uses a device or file in a way that its own claim does not show: above, below, beside it, and in other mount
+//! Users of a device or file that its own claim does not show: above, below and beside it, and in other mount
 //! namespaces. `--force` never helps.
 
 use std::{
@@ -12,7 +12,7 @@ use rustix::fs::FlockOperation;
 use senesce_testkit::{root_or_skip, run};
 use senesce_volume::{Claim, Error, LinuxHost, Purpose, check_device};
 
-/// A loop device, which is detached whatever happens.
+/// A loop device, which is detached in any case.
 struct Loop(String);
 
 impl Loop {
@@ -32,7 +32,7 @@ impl Drop for Loop {
     }
 }
 
-/// A mount, which is removed whatever happens.
+/// A mount, which is removed in any case.
 struct Mount(PathBuf);
 
 impl Mount {
@@ -187,7 +187,7 @@ fn a_mount_in_another_namespace_is_named() {
     drop(elsewhere);
 }
 
-/// Swap space, which is given back whatever happens.
+/// Swap space, which is released in any case.
 struct Swap(String);
 
 impl Drop for Swap {

@@ -1,4 +1,4 @@
-//! What somebody else wrote on a device: every known format is refused without `force`, and so are data without a mark.
+//! Devices with foreign contents: every known format is refused without `force`, and so is data without a mark.
 
 use std::{fs::File, os::unix::fs::FileExt, path::Path};
 
@@ -114,7 +114,7 @@ const SIGNED: &[Signed] = &[
     ("text at the end", -10, b"yours, me\n", "data"),
 ];
 
-/// Headers of LUKS2 name their own offset, so that one far from the start is found.
+/// LUKS2 headers contain their own offset, so one far from the start is found.
 fn luks2_header(at: u64) -> Vec<u8> {
     let mut header = b"SKUL\xba\xbe\0\x02".to_vec();
     header.resize(4096, 0);

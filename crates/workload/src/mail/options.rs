@@ -29,7 +29,7 @@ impl MailOptions {
         Self { seed, users: 1, mailboxes: 80, messages: 1000, largest_bytes: 32_768, operations: 8_000, cycles: 100 }
     }
 
-    /// Returns about how many bytes the messages occupy at the start, `u64::MAX` if that is not enough.
+    /// Estimates the bytes that the messages occupy at the start; `u64::MAX` if the number overflows.
     pub fn first_state_bytes(&self) -> u64 {
         // Blocks of 4 KiB are half empty at a message's end, and a mailbox has three directories and two files.
         let message = self.largest_bytes / 2 + 2048 + 64;

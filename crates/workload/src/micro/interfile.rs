@@ -33,7 +33,7 @@ impl InterfileOptions {
         100u64.div_ceil(self.step_percent.max(1))
     }
 
-    /// Returns about how many bytes a copy occupies, `u64::MAX` if that is not enough.
+    /// Estimates the bytes that a copy occupies; `u64::MAX` if the number overflows.
     pub fn first_state_bytes(&self) -> u64 {
         let directories = self.files / self.files_per_directory.max(1);
         let blocks = self.file_bytes.div_ceil(4096).saturating_mul(self.files).saturating_add(directories);

@@ -6,7 +6,7 @@ use senesce_core::{Bytes, RelPath, input::read_line};
 
 use crate::WorkloadError;
 
-/// The longest line, bytes: a path ends at 4 KiB.
+/// The longest line, bytes. A path has at most 4 KiB.
 const MAX_LINE_BYTES: usize = 8 << 10;
 
 /// The most operations of one commit. The largest of Linux' history has 20,000.
@@ -50,7 +50,8 @@ pub struct TraceCommit {
 /// Reads a trace from plain text, front to back.
 ///
 /// Errors: [`WorkloadError::Source`] naming the line; after an error the reader is at its end.
-/// Cost: memory for one commit (for the starting tree: one file). A line has 8 KiB at most, a commit 1 Mi operations.
+/// Cost: memory for one commit (for the starting tree: one file). A line has at most 8 KiB, a commit at most 1 Mi
+/// operations.
 #[derive(Debug)]
 pub struct TraceReader<R> {
     input: R,
