@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_end_of_csv_passes_and_a_lone_return_does_not() {
+    fn csv_line_ends_pass_lone_returns_do_not() {
         assert_eq!(filtered(&[b"a,b\r\nc\r", b"\nd\re"]), "a,b\r\nc\r\nd\\u000de");
         assert_eq!(filtered(&[b"a\r"]), r"a\u000d");
     }

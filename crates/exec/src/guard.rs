@@ -90,7 +90,7 @@ impl Guard {
     }
 }
 
-/// A target behind a [`Guard`].
+/// A target with a [`Guard`] in front of it.
 pub struct Guarded<T> {
     trusts: bool,
     shared: Arc<Shared>,

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chain_of_directories_is_looked_up_once_for_each() {
+    fn chained_directories_are_looked_up_once_each() {
         let (mut parents, mut path) = (Parents::default(), b"d".to_vec());
         let mut looked_up = 0;
         for _ in 0..1500 {

@@ -141,7 +141,7 @@ fn a_clean_file_system_is_not_flushed_again() {
 }
 
 #[test]
-fn lengths_beyond_the_volume_are_refused_before_a_byte_is_made() {
+fn lengths_beyond_the_volume_are_refused_early() {
     let write = |len| Op::Write { path: path("f"), offset: 0, content: Content::Seeded { seed: 1, len } };
     for len in [1 << 62, u64::MAX, (64 << 20) + 1] {
         for op in [seeded("f", len), write(len)] {
@@ -238,7 +238,7 @@ fn a_stop_ends_the_hashing_of_a_hole() {
 }
 
 #[test]
-fn sums_of_forged_lengths_do_not_overflow_the_model() {
+fn forged_lengths_do_not_overflow_the_model() {
     let mut model = ModelTarget::default();
     let root = RelPath::root();
     let empty = Payload::Bytes(Arc::from(&b""[..]));

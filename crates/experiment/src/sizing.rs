@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_figures_of_a_plan_do_not_overflow() {
+    fn the_largest_plan_figures_do_not_overflow() {
         let edges = ["full = \"15728640TiB\"\nempty = \"15728640TiB\"", ""];
         for (edition, volumes) in ["full-disk-paper", "full-disk-code"].into_iter().zip(edges) {
             let mut plan = plan(edition, volumes);

@@ -106,7 +106,7 @@ fn repetitions(results: &Results, pulls: u64) -> (usize, usize, usize) {
 }
 
 #[test]
-fn a_disturbed_cell_is_read_again_until_it_has_its_repetitions() {
+fn a_disturbed_cell_is_read_again() {
     // The second and the third test belong to the first checkpoint.
     let (results, warnings) = run("repetitions = 2", |test| test == 1 || test == 2);
     assert_eq!(repetitions(&results, 0), (4, 2, 2));
@@ -118,7 +118,7 @@ fn a_disturbed_cell_is_read_again_until_it_has_its_repetitions() {
 }
 
 #[test]
-fn lasting_disturbance_ends_at_the_limit_with_a_mark() {
+fn lasting_disturbance_stops_at_the_limit() {
     let (results, warnings) = run("repetitions = 2\nrepeat_disturbed = 1", |_| true);
     for pulls in 0..3 {
         // If every repetition is disturbed, figures use all of them.
@@ -129,13 +129,13 @@ fn lasting_disturbance_ends_at_the_limit_with_a_mark() {
 }
 
 #[test]
-fn no_more_repetitions_are_made_if_the_plan_wants_none() {
+fn repeat_disturbed_0_adds_no_repetitions() {
     let (results, _) = run("repeat_disturbed = 0", |_| true);
     assert_eq!(repetitions(&results, 0), (1, 1, 1));
 }
 
 #[test]
-fn only_the_first_and_the_last_checkpoint_are_read_if_the_plan_says_so() {
+fn first_and_last_reads_only_these_checkpoints() {
     let (results, warnings) = run("repetitions = 3\nread_at = \"first-and-last\"", |_| false);
     let read = [0, 1, 2].map(|pulls| repetitions(&results, pulls));
     assert_eq!(read, [(3, 0, 3), (0, 0, 0), (3, 0, 3)]);

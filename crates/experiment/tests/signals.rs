@@ -125,7 +125,7 @@ fn mounts_below(dir: &Path) -> usize {
 }
 
 #[test]
-fn a_signal_in_each_phase_of_a_checkpoint_ends_the_run_at_once() {
+fn a_signal_in_each_phase_stops_the_run() {
     if !root_or_skip("file systems on loop devices") {
         return;
     }

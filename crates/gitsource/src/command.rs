@@ -11,7 +11,8 @@
 //! - Hooks, and those of a template: `core.hooksPath=/dev/null`, `--template=`.
 //! - `core.fsmonitor`: false.
 //! - Lazy fetches of a partial clone: refused; the spool names no promisor; `GIT_NO_LAZY_FETCH` is set.
-//! - Remote helpers (`ext::`): `GIT_ALLOW_PROTOCOL` lists what a command needs, for most commands nothing.
+//! - Remote helpers (`ext::`): `GIT_ALLOW_PROTOCOL` lists the transports that a command needs; for most commands it is
+//!   empty.
 //! - Attributes in the history (`filter=`, `diff=`): they name drivers of the configuration, which has none.
 //! - Submodules: never followed.
 //! - `gc --auto`: off in the spool, and on the volume as the plan says.

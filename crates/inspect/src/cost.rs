@@ -1,10 +1,10 @@
 //! The modelled time of reading the tree, for three layouts.
 //!
 //! *As it lies* is the layout that was found. *Defragmented* has every file in one piece where its first piece is now:
-//! what a defragmenter gains that moves no file away. A *fresh copy* has one file after the other in the order in which
-//! a copy makes them. [`LossSeconds`](crate::LossSeconds) splits the loss against a fresh copy by these three layouts.
-//! Defragmenting does not move metadata. In a fresh copy metadata is before all contents, in the order in which a copy
-//! makes it. The time of a request, with the seek, counts for the data that it reads.
+//! the layout after a defragmenter that moves no file away. A *fresh copy* has one file after the other in the order in
+//! which a copy makes them. [`LossSeconds`](crate::LossSeconds) splits the loss against a fresh copy by these three
+//! layouts. Defragmenting does not move metadata. In a fresh copy metadata is before all contents, in the order in
+//! which a copy makes it. The time of a request, with the seek, counts for the data that it reads.
 //!
 //! A copy makes files in the order in which the old file system lists them, and the new one may list them in another: ext4
 //! lists by a hash with a seed of its own. So its fresh copies are read in an order, within each directory, that is not

@@ -203,7 +203,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_verdict_is_for_the_device_that_is_there() {
+    fn the_verdict_is_for_the_found_device() {
         let (hdd, nvme) = (cost("model: HDD", 85.0, 10.0), cost("model: NVMe", 3.2, 2.9));
         let judged = found(MediumKind::Nvme, "NVMe SSD nvme0n1").judge(&[nvme.clone(), hdd.clone()], true);
         assert_eq!((judged.grade, judged.device.judged_as.len()), (Grade::Young, 1));

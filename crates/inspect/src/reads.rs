@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn joined_pieces_keep_holes_and_room_for_what_is_not_written() {
+    fn joined_pieces_keep_unwritten_blocks_and_drop_holes() {
         let of = |extents: Vec<RawExtent>| {
             let entry = Surveyed {
                 path: senesce_core::RelPath::new(b"file").unwrap(),

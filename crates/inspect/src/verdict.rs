@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sentence_names_the_device_and_no_word_misleads() {
+    fn the_sentence_names_device_and_grade() {
         let (hdd, nvme) = (cost("model: HDD", 85.0, 10.0), cost("model: NVMe", 3.2, 2.9));
         let found_nvme = tell(found(MediumKind::Nvme, "NVMe SSD nvme0n1"), &[nvme.clone(), hdd.clone()]);
         let expected = "Young on this NVMe SSD nvme0n1: reading all 9 files cold would take 3.2 s (model: NVMe), 1.1× as long as a \
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn times_below_a_tenth_of_a_second_are_milliseconds() {
+    fn short_times_are_in_milliseconds() {
         assert_eq!([0.045, 0.5, 12.3].map(seconds), ["45.0 ms", "0.5 s", "12 s"]);
     }
 }

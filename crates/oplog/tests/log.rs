@@ -460,7 +460,7 @@ fn put_number(out: &mut Vec<u8>, mut number: u64) {
 }
 
 #[test]
-fn millions_of_operations_in_a_small_log_are_refused() {
+fn a_step_of_millions_of_operations_is_refused() {
     const SYNC_FS: u8 = 12;
     for (operations, refused) in [(60_000_000_usize, true), ((4 << 20) + 1, true), (1000, false)] {
         let dir = tempfile::tempdir().unwrap();
@@ -488,7 +488,7 @@ fn millions_of_operations_in_a_small_log_are_refused() {
 }
 
 #[test]
-fn a_step_that_no_reader_takes_is_not_written() {
+fn a_step_beyond_the_limit_is_not_written() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = LogWriter::create(&dir.path().join("log"), &header()).unwrap();
     let ops = vec![Op::SyncFs; (4 << 20) + 1].into();

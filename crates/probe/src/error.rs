@@ -102,7 +102,7 @@ pub enum Error {
         /// Why not, and what would do.
         problem: String,
     },
-    /// The caller asked for an early stop; there are no figures.
+    /// The caller requested an early stop; there are no figures.
     #[error("{measure} was stopped")]
     Stopped {
         /// What was measured.

@@ -54,7 +54,7 @@ fn a_grep_test_stops_before_its_next_read() {
 }
 
 #[test]
-fn a_map_of_extents_stops_before_its_next_file() {
+fn an_extent_map_stops_before_its_next_file() {
     let directory = tempfile::tempdir().unwrap();
     make_tree(directory.path());
     let mut visited = 0;

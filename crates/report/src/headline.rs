@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn the_modelled_effect_leads_sorted_and_noise_is_not_a_finding() {
+    fn the_modelled_effect_leads_noise_does_not_count() {
         let results = Results::default();
         let mut model = Model::compute(&results);
         add(&mut model, "btrfs", [7.21, 5.30], [1.05, 0.935], N_1, Some(1.6));
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_model_only_measured_differences_make_a_headline() {
+    fn without_a_model_measured_differences_lead() {
         let results = Results::default();
         let said = |measured: [f64; 2], count, noise| {
             let mut model = Model::compute(&results);
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn arms_that_are_no_slower_are_named_as_such() {
+    fn arms_that_are_no_slower_are_named() {
         let results = Results::default();
         let mut model = Model::compute(&results);
         add(&mut model, "ext4", [1.01, 0.7], [1.0, 1.0], N_1, Some(1.1));

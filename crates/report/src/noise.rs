@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_inside_the_band_is_noise_whatever_its_interval() {
+    fn a_ratio_inside_the_band_is_noise() {
         let noise = Noise { low: 4.0, high: 11.2 };
         for (ratio, finding) in [
             (ratio(0.589, 0.589, 0.589, 1), Finding::Noise),

@@ -239,7 +239,7 @@ fn set_cost(results: &mut Results, arm: &str, role: Role, pulls: u64, cost: impl
 }
 
 #[test]
-fn a_measured_ratio_inside_the_noise_band_is_no_headline_and_not_bold() {
+fn ratios_inside_the_noise_band_are_no_headline() {
     // Repetitions agree, so the interval alone shows a difference: 2 and 2.2 times a fresh copy.
     let mut results = common::results();
     for (role, cost) in [(Role::Full, 8.0), (Role::Empty, 8.8), (Role::Unaged, 4.0)] {
@@ -278,7 +278,7 @@ fn a_measured_ratio_inside_the_noise_band_is_no_headline_and_not_bold() {
 }
 
 #[test]
-fn disturbed_repetitions_are_left_out_and_wholly_disturbed_cells_are_marked() {
+fn disturbed_repetitions_are_left_out_or_marked() {
     let mut results = common::results();
     let load = |row: &GrepRow, disturbance: &str| LoadRow {
         key: row.key.clone(),
@@ -316,7 +316,7 @@ fn disturbed_repetitions_are_left_out_and_wholly_disturbed_cells_are_marked() {
 }
 
 #[test]
-fn hostile_texts_fail_no_report_and_reach_no_page() {
+fn hostile_texts_are_escaped_in_every_output() {
     let hostile = "fatal: \0\u{1b}]0;title\u{7}\u{9b}2J\u{fffe}\u{202e}</script><script>";
     let mut results = common::results();
     results.run.run_name = hostile.to_owned();

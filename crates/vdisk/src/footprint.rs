@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_does_not_serve_the_disk_is_not_killed() {
+    fn a_foreign_process_is_not_killed() {
         let mut other = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         let config = ServeConfig::new(
             "never-there-4712",

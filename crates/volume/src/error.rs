@@ -135,7 +135,7 @@ pub enum Error {
     WrongKind {
         /// The path.
         path: PathBuf,
-        /// What it leads to.
+        /// The kind of file that it leads to.
         found: &'static str,
     },
     /// A device holds something, and formatting was not forced.
@@ -223,7 +223,7 @@ pub enum Error {
         path: PathBuf,
         /// The component of its path.
         component: PathBuf,
-        /// What is wrong with the component.
+        /// The problem of the component, in words.
         problem: String,
     },
     /// A journal cannot be read.

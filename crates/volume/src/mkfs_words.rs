@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_name_a_path_or_a_device_are_refused() {
+    fn words_that_name_paths_are_refused() {
         use FileSystemKind::{Btrfs, Evergreen, Ext4, Garden, Xfs};
         for (kind, words) in [
             (Btrfs, &["-m", "single", "-d", "single", "/dev/loop9"][..]),

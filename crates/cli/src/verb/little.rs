@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_warning_needs_a_tree_and_less_than_a_twentieth_of_it() {
+    fn small_trees_and_large_reads_cause_no_warning() {
         let mib = |count: u64| count << 20;
         assert_eq!(warn_of_little(mib(5), mib(100)), None);
         assert_eq!(warn_of_little(0, mib(3)), None);
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_is_counted_once_and_no_further_than_needed() {
+    fn a_tree_is_counted_no_further_than_needed() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("sub")).unwrap();
         for name in ["a", "sub/b"] {

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scratch_name_that_is_taken_is_not_used() {
+    fn a_taken_scratch_name_is_not_used() {
         let temp = tempfile::tempdir().unwrap();
         let theirs = temp.path().join("theirs");
         fs::create_dir(&theirs).unwrap();

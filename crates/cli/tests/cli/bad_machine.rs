@@ -208,7 +208,7 @@ const BEGIN: &str = r#"
 "#;
 
 #[test]
-fn a_host_that_fills_in_mid_run_stops_it_and_it_continues_with_space() {
+fn a_full_host_stops_a_resumable_run() {
     if !root_or_skip("volumes") {
         return;
     }
@@ -233,7 +233,7 @@ fn a_host_that_fills_in_mid_run_stops_it_and_it_continues_with_space() {
 }
 
 #[test]
-fn a_host_that_is_read_only_is_an_environment_and_leaves_nothing() {
+fn a_read_only_host_is_an_environment_error() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -250,7 +250,7 @@ fn a_host_that_is_read_only_is_an_environment_and_leaves_nothing() {
 }
 
 #[test]
-fn a_container_without_a_free_loop_device_is_named() {
+fn a_missing_loop_device_is_named() {
     if !root_or_skip("loop devices") {
         return;
     }
@@ -265,7 +265,7 @@ fn a_container_without_a_free_loop_device_is_named() {
 }
 
 #[test]
-fn an_image_that_is_truncated_in_mid_run_fails_its_arm() {
+fn an_image_truncated_mid_run_fails_its_arm() {
     if !root_or_skip("volumes") {
         return;
     }

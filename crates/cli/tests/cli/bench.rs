@@ -94,7 +94,7 @@ fn three_file_systems_are_ranked_aged_and_unaged_with_equal_trees_from_the_same_
 }
 
 #[test]
-fn a_command_that_reads_no_contents_is_warned_of() {
+fn a_command_without_reads_causes_a_warning() {
     if !root_or_skip("mounting") {
         return;
     }

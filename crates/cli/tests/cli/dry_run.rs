@@ -148,7 +148,7 @@ fn dry_run_and_run_refuse_the_same_plans() {
 }
 
 #[test]
-fn an_unknown_device_on_the_command_line_is_refused_by_both() {
+fn both_refuse_an_unknown_device_option() {
     let lab = Lab::new();
     lab.plan(SINGLE);
     let says = ["volumes.device: names \"foo\", which is neither built in ("];
@@ -163,7 +163,7 @@ fn an_unknown_device_on_the_command_line_is_refused_by_both() {
 }
 
 #[test]
-fn devices_that_must_not_be_formatted_are_refused_by_both() {
+fn both_refuse_devices_that_hold_data() {
     if !root_or_skip("loop devices") {
         return;
     }

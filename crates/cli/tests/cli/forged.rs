@@ -15,7 +15,7 @@ use super::{
     lab::{Lab, SMALL, loops, mount_points},
 };
 
-/// Things of other programs, and what a journal needs to name them.
+/// Resources of other programs, and the values that a journal needs to name them.
 struct Others {
     sleeper: Child,
     // In the order in which they are dropped.
@@ -158,7 +158,7 @@ fn a_forged_journal_removes_nothing() {
 }
 
 #[test]
-fn a_journal_that_is_a_pipe_is_refused_at_once() {
+fn a_pipe_as_journal_is_refused_at_once() {
     let lab = Lab::new();
     fs::create_dir(lab.path("run")).unwrap();
     must("mkfifo", &["-m", "600", &lab.path("run/resources.ndjson").to_string_lossy()]);
@@ -182,7 +182,7 @@ fn kill_a_run(lab: &Lab) {
 }
 
 #[test]
-fn a_killed_run_is_cleaned_after_its_directory_was_moved() {
+fn a_moved_killed_run_is_cleaned() {
     if !root_or_skip("volumes") {
         return;
     }
@@ -198,7 +198,7 @@ fn a_killed_run_is_cleaned_after_its_directory_was_moved() {
 }
 
 #[test]
-fn what_is_still_there_makes_the_exit_code_1() {
+fn a_remaining_resource_makes_the_exit_code_1() {
     if !root_or_skip("volumes") {
         return;
     }

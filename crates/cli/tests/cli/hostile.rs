@@ -41,7 +41,7 @@ fn path(text: &str) -> RelPath {
 }
 
 #[test]
-fn texts_of_containers_are_escaped_on_a_terminal_and_exact_in_json() {
+fn container_texts_are_escaped_except_in_json() {
     let lab = Lab::new();
     fs::write(lab.path("volume"), vec![1; 5000]).unwrap();
     let circumstances = BTreeMap::from([(NAME.to_owned(), NAME.to_owned())]);
@@ -117,7 +117,7 @@ fn names_of_an_inspected_image_are_escaped() {
 }
 
 #[test]
-fn a_log_from_elsewhere_gets_no_rights_and_the_replay_says_so() {
+fn a_replay_withholds_rights_and_reports_it() {
     let lab = Lab::new();
     let capability = Op::SetXattr {
         path: path("tool"),

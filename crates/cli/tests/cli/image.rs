@@ -166,7 +166,7 @@ fn what_is_scattered_and_trimmed_is_not_told_to_be_what_deleted_files_left() {
 }
 
 #[test]
-fn the_file_of_a_mounted_engine_is_neither_replaced_nor_saved() {
+fn a_mounted_engine_is_neither_replaced_nor_saved() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -193,7 +193,7 @@ fn the_file_of_a_mounted_engine_is_neither_replaced_nor_saved() {
 }
 
 #[test]
-fn the_device_that_was_checked_is_the_one_that_is_written() {
+fn a_restore_writes_the_checked_device() {
     if !root_or_skip("loop devices") {
         return;
     }

@@ -44,7 +44,7 @@ const PAPERS: [&str; 13] = [
 ];
 
 #[test]
-fn plans_of_papers_have_enough_repetitions_for_error_bars() {
+fn paper_plans_have_enough_repetitions_for_intervals() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans");
     for name in PAPERS.into_iter().chain(["quick-start"]) {
         let plan = Plan::read(&dir.join(format!("{name}.toml"))).unwrap();

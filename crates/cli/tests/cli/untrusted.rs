@@ -19,7 +19,7 @@ fn give_away(path: &Path) {
 }
 
 #[test]
-fn a_lazy_fetch_of_another_users_repository_runs_nothing() {
+fn a_lazy_fetch_of_a_stranger_runs_nothing() {
     if !root_or_skip("volumes, and a repository of another user") {
         return;
     }

@@ -319,14 +319,14 @@ mod tests {
     }
 
     #[test]
-    fn every_key_of_the_schema_is_used_or_has_a_rule() {
+    fn schema_keys_are_used_or_have_a_rule() {
         let known: BTreeSet<String> =
             USED.iter().copied().chain(RULES.iter().map(|(key, _)| *key)).map(str::to_owned).collect();
         assert_eq!(schema_keys(), known);
     }
 
     #[test]
-    fn keys_that_a_plan_does_not_use_are_refused() {
+    fn keys_without_effect_are_refused() {
         let refused = refused();
         for (key, text) in &refused {
             let said = Plan::parse(Path::new("p"), text).expect_err(text).to_string();
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_keys_are_accepted_where_they_are_used() {
+    fn keys_with_effect_are_accepted() {
         for text in [
             plan("gc = [true]", &format!("{REPO}tip = \"main\"\nfirst_parent = true\nstart = 7")),
             plan("edition = \"full-disk-paper\"\nfill_percent = 80", &format!("{REPO}[volumes]\nfull = \"330MiB\"")),
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn the_copy_of_a_plan_in_its_run_is_a_plan() {
+    fn the_copy_of_a_plan_is_accepted() {
         for text in [plan("", REPO), plan("kind = \"fsfb\"", ""), plan("", TRACE)] {
             let read = Plan::parse(Path::new("p"), &text).unwrap();
             let copy = toml::to_string(&read).unwrap();

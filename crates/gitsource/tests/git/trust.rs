@@ -105,7 +105,7 @@ fn use_it(repository: &SpoolRepository, dir: &Path) -> Result<(), Error> {
 }
 
 #[test]
-fn a_repository_of_another_user_is_refused_unless_it_is_trusted() {
+fn an_untrusted_repository_of_another_user_is_refused() {
     if !root_or_skip("to give a repository away") {
         return;
     }
@@ -192,7 +192,7 @@ impl TapCreate for PathBuf {
 }
 
 #[test]
-fn a_stranger_cannot_point_to_what_is_not_theirs() {
+fn a_stranger_cannot_point_to_foreign_files() {
     if !root_or_skip("to give a repository away") {
         return;
     }
@@ -224,7 +224,7 @@ fn a_stranger_cannot_point_to_what_is_not_theirs() {
 }
 
 #[test]
-fn files_that_are_not_regular_are_refused_at_once() {
+fn irregular_files_are_refused_at_once() {
     let dir = TempDir::new().unwrap();
     for name in ["config", "HEAD", "packed-refs", "shallow"] {
         let source = dir.path().join(name);
@@ -238,7 +238,7 @@ fn files_that_are_not_regular_are_refused_at_once() {
 }
 
 #[test]
-fn bytes_that_do_not_match_their_name_are_refused() {
+fn objects_with_wrong_bytes_are_refused() {
     let dir = TempDir::new().unwrap();
     let source = dir.path().join("source");
     small(&source);

@@ -89,7 +89,7 @@ fn what_stands_at_the_destination_is_not_touched() {
 }
 
 #[test]
-fn a_stop_ends_the_making_and_nothing_is_left() {
+fn a_stopped_import_leaves_nothing() {
     static CALLS: AtomicU64 = AtomicU64::new(0);
     let dir = tempfile::tempdir().unwrap();
     // More commits than a test has time to make.

@@ -99,7 +99,7 @@ fn scattered(number: usize, piece: usize) -> u64 {
 const LONGEST_ACCESS_SECONDS: f64 = 0.030;
 
 #[test]
-fn joining_a_file_does_not_read_the_files_in_its_way() {
+fn joining_a_file_does_not_buffer_others() {
     // One file of 32 MiB in two pieces. 400 small files are where its second piece would be if it were joined.
     let large = Shape { pieces: vec![(16, true), (8192 - 16, true)], hole: 0, inode_block: VOLUME_BLOCKS };
     let small = Shape { pieces: vec![(1, true)], ..large.clone() };
@@ -160,7 +160,7 @@ proptest! {
     }
 
     #[test]
-    fn files_in_order_but_in_pieces_lose_only_within(shapes in shapes()) {
+    fn ordered_files_in_pieces_lose_only_within(shapes in shapes()) {
         // Each file starts where the previous one would end in one piece. The listing has the order of the copy.
         let mut starts = vec![0u64];
         for shape in &shapes {

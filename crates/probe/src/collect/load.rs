@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_the_kernel_are_parsed_and_broken_ones_are_none() {
+    fn kernel_files_are_parsed_broken_ones_are_none() {
         assert_eq!(parse_load_average("2.57 2.00 1.10 3/107 20625\n"), Some(2.57));
         assert_eq!(parse_load_average("nan"), None);
         let pressure = "some avg10=1.00 avg60=1.00 avg300=0.50 total=1500000\nfull avg10=90.00 total=7\n";

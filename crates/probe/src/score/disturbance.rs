@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_drives_and_the_load_average_are_not_judged() {
+    fn drive_waits_and_load_average_are_not_judged() {
         assert_eq!(causes(Load { io_pressure_seconds: 10.0, load_average: 99.0, ..QUIET }), []);
     }
 
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_are_subtracted_and_counters_that_go_back_are_none() {
+    fn samples_are_subtracted_and_never_negative() {
         let sample = |user, own| LoadSample {
             load_average: Some(2.5),
             io_pressure_seconds: Some(user),

@@ -53,7 +53,7 @@ fn inventory(host: &FakeHost) -> Vec<String> {
 }
 
 #[test]
-fn a_token_that_is_not_its_owners_is_refused() {
+fn a_token_of_another_owner_is_refused() {
     let temp = tempfile::tempdir().unwrap();
     let host = FakeHost::default();
     host.owner_lives.store(false, Ordering::SeqCst);
@@ -103,7 +103,7 @@ fn a_dry_run_changes_nothing() {
 }
 
 #[test]
-fn mounts_are_found_by_their_source_when_the_directory_was_moved() {
+fn moved_mounts_are_found_by_their_source() {
     let host = FakeHost::default();
     let file = FileId { device: 1, inode: 7 };
     {
@@ -138,7 +138,7 @@ fn a_mount_above_ours_is_not_unmounted() {
 }
 
 #[test]
-fn only_the_process_that_serves_the_engine_is_killed() {
+fn only_the_server_of_the_engine_is_killed() {
     for (mark, is_killed) in [("senesce-fs:v.1-2-fake", true), ("sleep", false), ("senesce-fs:v.9-9-fake", false)] {
         let host = FakeHost::default();
         host.world().processes.insert(77, mark.to_owned());
@@ -246,7 +246,7 @@ fn forge(rng: &mut Rng) -> Forgery {
 }
 
 #[test]
-fn whatever_a_forged_journal_names_only_what_bears_the_token_goes() {
+fn forged_journals_remove_only_resources_with_the_token() {
     let mut removed = 0;
     for seed in 0..400 {
         let forgery = forge(&mut Rng::for_purpose(Seed(seed), "a forged journal"));
@@ -257,5 +257,5 @@ fn whatever_a_forged_journal_names_only_what_bears_the_token_goes() {
         }
         removed += actions.iter().filter(|action| action.outcome == Outcome::Removed).count();
     }
-    assert!(removed > 100, "what is ours goes: {removed}");
+    assert!(removed > 100, "resources of the owner are removed: {removed}");
 }

@@ -237,7 +237,7 @@ fn check(dir: &OwnedFd, rule: Rule, is_last: bool, is_shared: &mut bool) -> std:
         return Err("is no directory".to_owned());
     }
     let (owner, mode) = (stat.st_uid, stat.st_mode & 0o7777);
-    // In a sticky directory of root, such as /var/tmp, users can move and remove only what is theirs.
+    // In a sticky directory of root, such as /var/tmp, users can move and remove only their own files.
     let is_sticky = mode & STICKY != 0 && owner == 0;
     let (is_foreign, is_open) = match rule {
         Rule::Private => (
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_of_this_user_is_followed_and_its_target_is_checked() {
+    fn the_target_of_an_own_link_is_checked() {
         let temp = tempfile::tempdir().unwrap();
         let (open, link) = (temp.path().join("open"), temp.path().join("link"));
         fs::create_dir(&open).unwrap();
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_a_link_or_a_pipe_is_not_read() {
+    fn links_and_pipes_are_not_read() {
         let temp = tempfile::tempdir().unwrap();
         let dir = PrivateDir::create(temp.path()).unwrap();
         fs::write(temp.path().join("file"), "x").unwrap();
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_place_is_refused_where_another_user_prepared_it_in_a_shared_directory() {
+    fn prepared_places_in_shared_directories_are_refused() {
         if !senesce_testkit::root_or_skip("giving files to another user") {
             return;
         }

@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_counts_only_as_a_part_of_its_own() {
+    fn a_token_must_be_a_separate_part() {
         let token = "1267-181cd-0b1b2f3a";
         for good in ["v.{}", "v.{}.img", ".table.{}.senesce-base", "a.{}-00ff00ff", "senesce-fs:{}", "x.{}x.{}"] {
             assert!(holds_token(&good.replace("{}", token), token), "{good}");

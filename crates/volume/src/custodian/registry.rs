@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_with_a_predictable_name_is_not_followed() {
+    fn a_predictable_link_is_not_followed() {
         let temp = tempfile::tempdir().unwrap();
         let (runs, run, precious) = (temp.path().join("runs"), temp.path().join("run"), temp.path().join("precious"));
         fs::create_dir(&run).unwrap();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_registry_of_another_user_is_neither_read_nor_written() {
+    fn a_registry_of_another_user_is_refused() {
         if !senesce_testkit::root_or_skip("giving files to another user") {
             return;
         }

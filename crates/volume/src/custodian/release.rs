@@ -152,7 +152,7 @@ pub(super) fn preview(host: &dyn Host, resource: &Resource, file: Option<FileId>
         }
         Resource::VirtualDisk { footprint } => Ok(match refuse_name(&footprint.name, token) {
             Some(why) => Outcome::NotOurs { why },
-            None => Outcome::WouldRemove { what: "what is left of it".to_owned() },
+            None => Outcome::WouldRemove { what: "the rest of it".to_owned() },
         }),
         Resource::ReadAhead { device, number, .. } => host.device_number(device).map(|found| match found {
             Some(found) if found == *number => Outcome::WouldRemove { what: "the setting".to_owned() },

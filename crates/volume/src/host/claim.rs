@@ -57,7 +57,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Opens what is at `path` and finds out whether something uses it.
+    /// Opens the file or device at `path`, claims and locks it, and checks that nothing uses it.
     ///
     /// Errors: it cannot be opened; it is neither a file nor a block device; it is in use, with every use in words.
     /// Cost: reads all mounts and loop devices once.
@@ -186,8 +186,8 @@ impl HeldDevice for Claim {
     }
 
     fn share(&mut self) -> Result<()> {
-        // The program that is started next claims it. The open descriptor keeps the kernel from giving its number to
-        // another device, and a name that another device took meanwhile is refused.
+        // The next program claims the device. The open descriptor keeps the kernel from giving its number to another
+        // device. A name that now leads to another device is refused.
         if number(&self.node)? != self.number {
             let detail = "it leads to another device now".to_owned();
             return Err(Error::Unverified { operation: "looking up", path: self.node.clone(), detail });
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_moves_after_the_check_does_not_move_the_writes() {
+    fn a_moved_name_does_not_move_the_writes() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         fs::write(path("empty"), [0; 4096]).unwrap();
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_locked_file_is_refused_for_writers_and_replacement() {
+    fn a_locked_file_is_refused_for_writing() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let reader = Claim::open(file.path(), Purpose::Read).unwrap();
         drop(Claim::open(file.path(), Purpose::Read).unwrap());

@@ -281,7 +281,7 @@ impl Search {
         }
     }
 
-    /// Partitions, the disk of a partition, what is built on a device, and what it is built on.
+    /// Visits partitions, the disk of a partition, the devices built on this one, and those that it is built on.
     fn visit_relatives(&mut self, node: &Node, number: DeviceNumber) -> Result<()> {
         let dir = sys_dir(number);
         let entries = match fs::read_dir(&dir) {

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_is_found_with_its_process_and_a_shared_one_excludes_only_writers() {
+    fn a_lock_is_found_with_its_process() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let open = || open_device(file.path(), OFlags::RDWR).unwrap();
         let holder = open();

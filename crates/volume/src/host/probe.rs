@@ -34,7 +34,7 @@ pub(super) fn find_probed(file: &File, path: &Path) -> Result<Option<String>> {
     let missing = || Error::SignatureToolMissing { device: path.to_owned(), tool };
     let program = LinuxHost::default().find_tool(tool).ok_or_else(missing)?;
     let input = file.try_clone().map_err(Error::std("open", path))?;
-    // By its descriptor, so that no name is looked up again; without an environment, so that no cache or
+    // By its descriptor, so that no name is looked up again. The environment is empty, so that no cache or
     // configuration of the caller is read.
     let output = Command::new(&program)
         .args(["--no-act", "--json", "/proc/self/fd/0"])

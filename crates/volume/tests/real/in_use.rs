@@ -74,7 +74,7 @@ fn claim(path: &Path, purpose: Purpose) -> Result<(), Error> {
 }
 
 #[test]
-fn a_device_below_a_mounted_loop_device_is_in_use() {
+fn a_device_below_a_mounted_loop_is_used() {
     if !root_or_skip("loop devices and mounts") {
         return;
     }
@@ -95,7 +95,7 @@ fn a_device_below_a_mounted_loop_device_is_in_use() {
 }
 
 #[test]
-fn a_loop_device_on_a_mounted_device_is_in_use() {
+fn a_loop_on_a_mounted_device_is_used() {
     if !root_or_skip("loop devices and mounts") {
         return;
     }
@@ -109,7 +109,7 @@ fn a_loop_device_on_a_mounted_device_is_in_use() {
 }
 
 #[test]
-fn twin_loop_devices_are_in_use_only_if_they_share_bytes() {
+fn twin_loops_conflict_only_if_they_share_bytes() {
     if !root_or_skip("loop devices and mounts") {
         return;
     }
@@ -128,7 +128,7 @@ fn twin_loop_devices_are_in_use_only_if_they_share_bytes() {
 }
 
 #[test]
-fn locks_below_and_above_a_loop_device_are_seen() {
+fn locks_below_and_above_a_loop_are_seen() {
     if !root_or_skip("loop devices") {
         return;
     }

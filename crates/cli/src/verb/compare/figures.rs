@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_match_part_of_a_name_in_any_case() {
+    fn patterns_match_name_parts_in_any_case() {
         let is_match = |pattern: &str, figure: &str| pattern.parse::<FigurePattern>().unwrap().is_match(figure);
         assert!(is_match("hdd", "model: HDD 7.2K (extents) s/GiB"));
         assert!(is_match("^(grep|layout)", "layout score") && is_match("GREP", "grep s/GiB"));

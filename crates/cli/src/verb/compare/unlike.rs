@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn every_difference_is_a_line_with_both_values_and_its_volumes() {
+    fn every_difference_is_a_line_with_both_values() {
         let option = COMMAND.replace("-q", "-q -I 128");
         let a = rows(&[
             ("", "plan.hash", "aa"),

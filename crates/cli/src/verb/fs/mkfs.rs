@@ -55,7 +55,7 @@ pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
             let mut held: Vec<_> = named.iter().map(|path| claim::hold(path, args.force)).collect::<Result<_>>()?;
             let shape = Shape::of_named(args, drives.iter().map(|path| &**path))?;
             let pool = Pool::of_named(args, shape)?;
-            let log = held.pop().context("the log is the last of what is named")?;
+            let log = held.pop().context("the log is the last named drive")?;
             (pool, open_named(args, &pool.drive_bytes(), held, log, quiet)?)
         }
     };
