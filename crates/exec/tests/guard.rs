@@ -245,7 +245,7 @@ fn forged_lengths_do_not_overflow_the_model() {
     for number in 0..10_000 {
         let name = format!("f{number}");
         model.apply(&root, &seeded(&name, 0), Some(&empty)).unwrap();
-        // At last the sum of all lengths is beyond any volume. It must be refused, not wrapped.
+        // Fails once the sum of all lengths is beyond any volume. The sum must never wrap.
         let _ = model.apply(&root, &Op::Truncate { path: path(&name), len: i64::MAX as u64 }, None);
         assert!(model.apply(&root, &Op::Truncate { path: path(&name), len: u64::MAX }, None).is_err());
     }

@@ -45,6 +45,7 @@ fn write_pair(text: &mut String, results: &Results, native: &CellKey, git: &str)
         .map(|cell| cell.work_tree_hash.as_str())
         .collect();
     let same = trees.len() == 2 && trees[0] == trees[1];
+    // Writing to a string cannot fail.
     let _ = writeln!(text, "{} against {git} after {} pulls", native.arm, native.pulls);
     let _ = writeln!(text, "  {:<30}{:>14}{:>14}{:>12}", "", "native", "git", "native/git");
     let _ = writeln!(text, "  {:<30}{:>14}", "work trees equal", if same { "yes" } else { "NO" });

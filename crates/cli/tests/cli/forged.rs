@@ -28,6 +28,7 @@ struct Others {
 
 impl Drop for Others {
     fn drop(&mut self) {
+        // The tested program may have killed it.
         let _ = self.sleeper.kill();
         let _ = self.sleeper.wait();
     }

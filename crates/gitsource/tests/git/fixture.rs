@@ -25,6 +25,7 @@ pub fn ours() -> TrustedOwners {
 pub fn try_spool(source: &Path) -> Result<SpoolRepository, Error> {
     let mut dest = source.as_os_str().to_owned();
     dest.push(".spool");
+    // The copy of an earlier call, if there is one.
     std::fs::remove_dir_all(&dest).ok();
     SpoolRepository::copy(source, Path::new(&dest), &ours(), &|| true)
 }

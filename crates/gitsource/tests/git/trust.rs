@@ -229,6 +229,7 @@ fn irregular_files_are_refused_at_once() {
     for name in ["config", "HEAD", "packed-refs", "shallow"] {
         let source = dir.path().join(name);
         small(&source);
+        // Some of these files do not exist.
         fs::remove_file(source.join(name)).ok();
         let made = std::process::Command::new("mkfifo").arg(source.join(name)).status().unwrap();
         assert!(made.success());

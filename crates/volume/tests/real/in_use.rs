@@ -28,6 +28,7 @@ impl Loop {
 
 impl Drop for Loop {
     fn drop(&mut self) {
+        // A failure must not hide the panic of the test.
         let _ = Command::new("losetup").args(["--detach", &self.0]).output();
     }
 }
@@ -45,6 +46,7 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
+        // A failure must not hide the panic of the test.
         let _ = Command::new("umount").arg(&self.0).output();
     }
 }
@@ -156,6 +158,7 @@ struct Elsewhere(Child);
 impl Drop for Elsewhere {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
+        // A failure must not hide the panic of the test.
         let _ = self.0.wait();
     }
 }
@@ -192,6 +195,7 @@ struct Swap(String);
 
 impl Drop for Swap {
     fn drop(&mut self) {
+        // A failure must not hide the panic of the test.
         let _ = Command::new("swapoff").arg(&self.0).output();
     }
 }

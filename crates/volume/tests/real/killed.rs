@@ -87,6 +87,7 @@ impl Drop for Holder {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        // A failure must not hide the panic of the test.
         let _ = clean(&LinuxHost::default(), &self.dir, CleanMode::Act);
     }
 }
