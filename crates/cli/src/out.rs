@@ -1,10 +1,9 @@
 //! Prints results and notes, and decides what happens when they cannot be written.
 //!
-//! The macros `print!`, `println!` and `eprintln!` of this module replace those of the standard
-//! library, which panic if a reader closed the pipe or a disk is full. A result that cannot be
-//! printed unwinds the program, so that guards run. The program then exits quietly if its reader
-//! closed the pipe (`senesce show | head`), else with an error of the environment. A note that
-//! cannot be written to stderr is dropped.
+//! The macros `print!`, `println!` and `eprintln!` of this module replace those of the standard library. Those panic if
+//! a reader closed the pipe or a disk is full. A result that cannot be printed unwinds the program, so that guards run.
+//! The program then exits quietly if its reader closed the pipe (`senesce show | head`), else with an error of the
+//! environment. A note that cannot be written to stderr is dropped.
 //!
 //! A terminal executes control characters. The texts of this program have none but newline and tab; others can only
 //! come from file names, images, logs or other programs. All output therefore passes a [`TerminalFilter`]. Progress

@@ -55,9 +55,8 @@ fn create_dir(dir: &Path, mode: u32) -> Result<(), Error> {
 }
 
 impl Run {
-    /// Begins a run of `plan`, read from `path`, in `dir`, which must not exist or be empty. With `force` a named
-    /// device that holds something
-    /// is formatted all the same.
+    /// Begins a run of `plan`, read from `path`, in `dir`, which must not exist or be empty. With `force` it also
+    /// formats a named device that is not empty.
     pub fn create(plan: Plan, path: &Path, dir: &Path, force: bool, world: World) -> Result<Self, Error> {
         check_new(dir)?;
         // The report of a repository or trace names its commits and files, which may be private.

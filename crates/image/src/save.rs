@@ -93,7 +93,8 @@ pub(crate) struct Temporary {
 }
 
 impl Temporary {
-    /// Nobody may read it who may not read `like`, too; of what is no file, its owner alone.
+    /// Creates the file. Users who cannot read `like` cannot read it either; if `like` is no regular file, only the
+    /// owner can.
     pub fn create(to: &Path, mark: &str, like: &File) -> Result<Self> {
         let path = temporary_path(to, mark);
         let created = like.metadata().and_then(|metadata| {

@@ -106,7 +106,7 @@ impl Meter {
     /// The same, defragmented. `moved` is the range of sectors to which content was moved, as first and end.
     ///
     /// Other files may be in that range, because the model does not move them away. A drive buffers the sectors that it
-    /// read. So reading the moved content could bring those files into the buffer, and joining one large file would
+    /// read. So reading the moved content could bring those files into the buffer. Then joining one large file would
     /// seem to save the seeks to hundreds of small ones. The drive therefore forgets the range.
     pub fn read_defragmented(
         &mut self,

@@ -76,8 +76,8 @@ pub struct TreeCost {
 /// Metadata are read before what they belong to, where the device may be read (root): inodes, blocks of directories,
 /// maps of extents. Elsewhere only blocks of directories are, where the kernel tells them, and
 /// [`ModelledTree::metadata_problem`] says why.
-/// In: `each` sees every entry of the survey, in the order of the tree, so that a caller who scores the layout too
-/// needs no second pass over all maps.
+/// In: `each` sees every entry of the survey, in the order of the tree. So a caller that also scores the layout needs
+/// no second pass over all maps.
 /// Errors: as a survey; an entry that cannot be read; [`Error::Stopped`].
 /// Cost: one survey; the metadata once.
 pub fn model_tree(

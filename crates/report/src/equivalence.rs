@@ -6,9 +6,8 @@ use senesce_store::{CellKey, Results, Role};
 
 /// Compares each native arm with its git arm at their last common checkpoint.
 ///
-/// Out: a text table for each pair: grep bytes, extents per file, modelled cost, layout
-/// score and bytes written with their ratios, whether
-/// the work trees are equal, and wall time of the steps with the ratio. Says so when there is no pair.
+/// Out: a text table for each pair: grep bytes, extents per file, modelled cost, layout score, bytes written and wall
+/// time of the steps, each with its ratio, and whether the work trees are equal. Without a pair, the text says so.
 pub fn equivalence_table(results: &Results) -> String {
     let mut text = String::new();
     for native in &results.cells {

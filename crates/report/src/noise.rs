@@ -1,8 +1,8 @@
 //! The noise band of a run, and the measured ratios that are outside it.
 //!
 //! Fresh copies do not age. Their costs at two checkpoints differ only by noise, and by the growth of the tree. So the
-//! spread of an arm's own fresh copies over its checkpoints is a lower bound of the effect that a measurement of this
-//! run can show. A ratio inside this band is not a finding.
+//! spread of an arm's own fresh copies over its checkpoints limits what a measurement can show: a ratio inside this
+//! band is not a finding.
 
 use std::collections::BTreeMap;
 

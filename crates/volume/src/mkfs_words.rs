@@ -1,7 +1,7 @@
 //! The words that a plan or a user may add to mkfs: an allow-list of each file system.
 //!
-//! Only the named device is checked before it is formatted. So a word that names another device, a file or a directory
-//! is refused, and so is every word that is not known to be harmless.
+//! Only the named device is checked before it is formatted. So every word that is not known to be harmless is refused,
+//! such as one that names another device, a file or a directory.
 
 use crate::{Error, FileSystemKind, Result};
 

@@ -10,8 +10,8 @@
 //! - Steal: time in which the hypervisor ran another machine while this one had work.
 //! - Waiting for memory: it slows the measurement, whichever process caused it.
 //!
-//! The load average (a mean over a minute, the own threads included) and the waiting for drives (which the test itself
-//! causes) are recorded and not judged.
+//! Two figures are recorded and not judged: the load average, a mean over a minute that includes the own threads, and
+//! the waiting for drives, which the test itself causes.
 
 use std::fmt;
 
