@@ -43,7 +43,7 @@ pub enum Error {
     /// Another user could have prepared the repository.
     #[error(
         "{path}: {place} belongs to user {owner}, who is neither root nor the user who runs senesce\nhint: if you trust \
-         what that user wrote, add --trust-repo; or run senesce as that user"
+         that user, add --trust-repo; or run senesce as that user"
     )]
     ForeignOwner {
         /// The repository.
@@ -56,7 +56,7 @@ pub enum Error {
     /// A stranger's repository points to files of another user.
     #[error(
         "{path} belongs to user {stranger}, but points to {place}, which belongs to user {owner}\nhint: --trust-repo \
-         reads only what belongs to the owner of the repository; let the owner clone it with --dissociate"
+         reads only files of the repository's owner; let the owner clone it with --dissociate"
     )]
     Elsewhere {
         /// The repository.
@@ -92,7 +92,7 @@ pub enum Error {
     DamagedPack {
         /// The pack's file.
         pack: PathBuf,
-        /// What is wrong with it.
+        /// The problem, in words.
         problem: String,
     },
     /// Objects of the range of commits are missing.

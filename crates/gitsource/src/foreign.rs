@@ -331,8 +331,7 @@ fn check_pack(mut pack: &File, mut idx: &File) -> std::io::Result<Result<(), Str
     idx.read_exact(&mut wanted)?;
     if found != wanted {
         return Ok(Err(format!(
-            "it ends after {pack_len} bytes, and not with the checksum {} that its index records: it is truncated or \
-             was replaced",
+            "its last 20 of {pack_len} bytes are not the checksum {} in its index: it is truncated or was replaced",
             senesce_workload::git::Oid(wanted)
         )));
     }

@@ -34,7 +34,7 @@ pub use words::*;
     propagate_version = true,
     max_term_width = 100,
     after_help = "Exit codes: 0 done · 1 failed · 2 usage (command line, plan) · 3 environment (root, kernel, tools, \
-                  space) · 4 internal error · 5 `compare --fail-if` holds · 6 it is undecided · 130, 143 interrupted by a signal (`run` goes on with --resume)\n\n\
+                  space) · 4 internal error · 5 a gate fails (`compare --fail-if`) · 6 a gate is undecided · 130, 143 interrupted by a signal (`run --resume` continues a run)\n\n\
                   Results go to stdout, progress to stderr. Sizes are powers of 1024 (4k, 5GiB)."
 )]
 pub struct Cli {
@@ -63,16 +63,16 @@ pub enum Verb {
         blkparse -i sdb | senesce trace --blkparse /dev/stdin --json\n\n\
         Needs root. Other users of the device are seen too, and reads from memory are not: drop caches first. The command's own stdout goes to stderr.")]
     Trace(TraceArgs),
-    /// Two runs, or two trees, against each other: ratios with intervals, and whether chance explains them.
+    /// Compare two runs or two trees: ratios with intervals, and whether chance explains them.
     #[command(after_help = "Examples:\n  \
         senesce compare before after                          the last checkpoint of each arm\n  \
         senesce compare before after --all --fail-if '+5%'    exits with code 5 if B costs over 5% more\n  \
         senesce compare a b --fail-if '+5%' --figure 'grep|score' --role full --arm xfs\n  \
         senesce compare /mnt/aged /mnt/fresh -w 1 -r 10       grep tests in turn, caches as they are\n\n\
-        The gate (--fail-if) compares layout, requests and modelled seconds of the full and empty volumes\n\
-        exactly. --measured or --figure adds wall times. A wall time fails only if a Mann-Whitney test (1%, corrected for\n\
-        the number of figures) and the whole 95% interval are beyond the limit; it passes likewise (5%). In between, or\n\
-        with fewer than four values on a side, it is undecided (exit code 6).")]
+        The gate (--fail-if) compares layout, requests and modelled seconds of the full and empty volumes exactly.\n\
+        --measured or --figure adds wall times. A wall time fails if a Mann-Whitney test (p below 1%, corrected for the\n\
+        number of figures) and the whole 95% interval are beyond the limit. It passes if both (p below 5%) are within it.\n\
+        Otherwise, or with fewer than four values on a side, it is undecided (exit code 6).")]
     Compare(CompareArgs),
     /// The devices that costs are modelled for.
     #[command(after_help = "Examples:\n  senesce device list\n  senesce device show hdd-7200")]
@@ -191,12 +191,12 @@ pub enum Verb {
     Synth(SynthArgs),
     /// Remove the mounts, loop devices, images and temporary files that a killed run left.
     #[command(after_help = "Examples:\n  \
-        sudo senesce clean          after every run of this machine that no longer lives\n  \
-        sudo senesce clean demo     after this one\n  \
+        sudo senesce clean          every run in your list whose process no longer exists\n  \
+        sudo senesce clean demo     the run in the directory demo\n  \
         sudo senesce clean --dry-run   print what would be removed\n\n\
         The list of runs is in /var/lib/senesce for root and in ~/.local/state/senesce for other users;\n\
-        SENESCE_REGISTRY names another directory. Only you and root may be able to write it.\n\
-        Exit code 1: something is still there.")]
+        SENESCE_REGISTRY names another directory. Only you and root may have write permission for it.\n\
+        Exit code 1: a resource could not be removed, or a journal was refused.")]
     Clean(CleanArgs),
     /// Print the JSON schema of plan files, of suites or of personalities.
     Schema {
