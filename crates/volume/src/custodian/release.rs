@@ -38,7 +38,7 @@ pub enum Outcome {
     AlreadyGone,
     /// It exists and is the owner's. A dry run does not remove it.
     WouldRemove {
-        /// The path that would be removed, if that is not the resource's own.
+        /// The object that would be removed, in words; empty if it is the resource itself.
         what: String,
     },
     /// Something else exists there, or nothing proves that it is the owner's. It was not touched.
