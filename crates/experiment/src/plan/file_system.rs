@@ -53,8 +53,7 @@ pub enum GardeningName {
     Off,
     /// Continuous segment cleaning, and pointers put right that reads find old.
     Csc,
-    /// Write after read: what is read in order and lies apart is written together again, also by the reads of a
-    /// measurement.
+    /// Write after read: scattered data that is read in order is rewritten together, also by reads of a measurement.
     War,
     /// Both.
     All,
