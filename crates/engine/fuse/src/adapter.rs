@@ -27,7 +27,7 @@ use crate::{
     holds::Holds,
     mount::{LastSync, Now},
     waiting::Waiting,
-    writing::{KernelNotifier, KernelPages, Writing},
+    writing::{KernelNotifier, KernelPages, Writing, write_all},
 };
 
 /// Nothing changes but through the mount.
@@ -135,7 +135,7 @@ impl Filesystem for Adapter {
     }
 
     fn forget(&self, _: &Request, number: INodeNo, times: u64) {
-        // There is nobody to tell.
+        // The request has no reply. If it fails, the next opening of the file system removes the inode.
         let _ = self.holds.forget(self.fs(), ino(number), times, (self.now)());
     }
 
@@ -320,7 +320,10 @@ impl Filesystem for Adapter {
     ) {
         let caller = self.caller(request);
         let before = self.writing.before_write(self.fs(), &caller, (ino(number), handle), flags);
-        let done = before.and_then(|()| self.fs.write(&caller, ino(number), offset, bytes));
+        let done = before.and_then(|()| match flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
+            true => write_all(self.fs(), &caller, ino(number), offset, bytes).map(|()| bytes.len()),
+            false => self.fs.write(&caller, ino(number), offset, bytes),
+        });
         written(reply, done.map(|bytes| bytes as u64));
     }
 

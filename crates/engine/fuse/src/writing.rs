@@ -112,6 +112,31 @@ impl Writing {
     }
 }
 
+/// Writes all of `data`, or fails.
+///
+/// The kernel ignores the count of a reply for pages that it writes back. It takes every page for written unless the
+/// reply is an error, which fsync, msync and close then return. So a write that fits in part must not be a success here.
+///
+/// Errors: those of [`FileSystem::write`], also if they come after a part was written.
+pub(crate) fn write_all(
+    fs: &dyn FileSystem,
+    caller: &Caller,
+    ino: Ino,
+    mut offset: u64,
+    mut data: &[u8],
+) -> FsResult<()> {
+    while !data.is_empty() {
+        match fs.write(caller, ino, offset, data)? {
+            0 => return Err(FsError::NoSpace),
+            written => {
+                data = &data[written..];
+                offset += written as u64;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// They go with the first write, whoever writes.
 fn drop_capabilities(fs: &dyn FileSystem, caller: &Caller, ino: Ino) -> FsResult<()> {
     match fs.get_xattr(ino, CAPABILITIES) {

@@ -1,0 +1,152 @@
+//! A mount whose space ends: what fsync, msync and close confirmed is there after a remount.
+//!
+//! The page cache serves what the engine never stored, so each case reads after a remount.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    os::fd::OwnedFd,
+    path::Path,
+};
+
+use memmap2::MmapMut;
+use rustix::io::Errno;
+use senesce_testkit::root_or_skip;
+
+use super::{
+    garden_mount::{Mounted, hold, start},
+    lab::Lab,
+};
+
+const LEN: usize = 1_000_000;
+const MODES: [&[&str]; 4] = [&[], &["--write-back"], &["--write-back=engine"], &["--write-back=direct"]];
+
+/// A way to give a file its contents, and to ask whether they are kept.
+type Way = fn(&Path, &[u8]) -> io::Result<()>;
+
+const WAYS: [(&str, Way); 4] =
+    [("write", by_writes), ("close", by_close), ("mapping", by_mapping), ("sparse", by_write_into_hole)];
+
+/// Closes a file and returns the error of close(2), which dropping a [`File`] hides.
+fn close(file: File) -> io::Result<()> {
+    // SAFETY: the descriptor is ours alone, and nothing uses it after this call.
+    let result = unsafe { libc::close(std::os::fd::IntoRawFd::into_raw_fd(OwnedFd::from(file))) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn by_writes(path: &Path, data: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(data)?;
+    file.sync_all()?;
+    close(file)
+}
+
+fn by_close(path: &Path, data: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(data)?;
+    close(file)
+}
+
+fn by_mapping(path: &Path, data: &[u8]) -> io::Result<()> {
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
+    file.set_len(data.len() as u64)?;
+    // SAFETY: no other process opens the file while it is mapped.
+    let mut mapping = unsafe { MmapMut::map_mut(&file) }?;
+    mapping.copy_from_slice(data);
+    mapping.flush()?;
+    drop(mapping);
+    file.sync_all()?;
+    close(file)
+}
+
+fn by_write_into_hole(path: &Path, data: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.set_len(4 * data.len() as u64)?;
+    file.write_all(data)?;
+    file.sync_all()?;
+    file.set_len(data.len() as u64)?;
+    file.sync_all()?;
+    close(file)
+}
+
+struct Engine {
+    name: &'static str,
+    mkfs: &'static [&'static str],
+    image: &'static str,
+}
+
+const ENGINES: [Engine; 2] = [
+    Engine {
+        name: "evergreen",
+        mkfs: &["fs", "mkfs", "evergreen", "e.img", "--size", "64MiB", "--node-size", "64KiB", "--unit-size", "4KiB"],
+        image: "e.img",
+    },
+    Engine { name: "garden", mkfs: &["fs", "mkfs", "garden", "g", "--size", "96MiB"], image: "g" },
+];
+
+fn mount<'a>(lab: &'a Lab, engine: &Engine, mode: &[&str]) -> Mounted<'a> {
+    hold(lab, start(lab, lab.command().args(["--quiet", "fs", "mount", engine.image, "mnt"]).args(mode)))
+}
+
+/// Fills the mount until less than `left` bytes are available.
+fn fill(lab: &Lab, left: u64) {
+    let root = lab.path("mnt");
+    for number in 0.. {
+        let space = rustix::fs::statvfs(&root).unwrap();
+        let available = space.f_bavail * space.f_frsize;
+        if available <= left {
+            return;
+        }
+        let len = (available - left).min(4 << 20).max(4096);
+        let mut file = File::create(root.join(format!("filler-{number}"))).unwrap();
+        match file.write_all(&vec![1; len as usize]).and_then(|()| file.sync_all()) {
+            Ok(()) => {}
+            Err(error) if error.raw_os_error() == Some(Errno::NOSPC.raw_os_error()) => return,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn confirmed_contents_survive_a_full_mount() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let data: Vec<u8> = (0..LEN).map(|at| (at / 4096 + 1) as u8).collect();
+    let mut refused = 0;
+    for engine in &ENGINES {
+        for mode in MODES {
+            let lab = Lab::new();
+            lab.run(engine.mkfs).good();
+            let mounted = mount(&lab, engine, mode);
+            fill(&lab, 560 << 10);
+            let mut confirmed = Vec::new();
+            for (way, put) in WAYS {
+                let path = lab.path("mnt").join(way);
+                match put(&path, &data) {
+                    // Only fsync and msync confirm; close alone does so if the kernel keeps no page for later.
+                    Ok(()) => confirmed.push(way),
+                    Err(error) => {
+                        assert_eq!(error.raw_os_error(), Some(Errno::NOSPC.raw_os_error()), "{way}: {error}");
+                        refused += 1;
+                        fs::remove_file(&path).unwrap();
+                    }
+                }
+            }
+            mounted.unmount();
+            let mounted = mount(&lab, engine, &[]);
+            for way in confirmed {
+                let kept = fs::read(lab.path("mnt").join(way)).unwrap();
+                assert!(
+                    kept == data,
+                    "{} {mode:?}: {way} was confirmed, but {} other bytes are kept",
+                    engine.name,
+                    kept.len()
+                );
+            }
+            mounted.unmount();
+            lab.run(["fs", "check", engine.image]).good();
+        }
+    }
+    assert!(refused > 0, "no case met the end of the space");
+}
