@@ -9,8 +9,8 @@ use crate::{Error, History};
 /// The number of missing objects that an error names.
 const NAMED: usize = 5;
 
-/// The longest path that Linux accepts.
-const DEEPEST_PATH_BYTES: usize = 4096;
+/// The longest path that Linux accepts, bytes.
+const LONGEST_PATH_BYTES: usize = 4096;
 
 /// Checks the objects that pulls of consecutive commits bring.
 ///
@@ -21,6 +21,16 @@ pub struct ObjectCheck {
     /// Commits that are not in the list but are reached from it: side branches, if only first parents are listed.
     visited: HashSet<Oid>,
     missing: Vec<String>,
+}
+
+/// A directory in the walk of a commit.
+struct Level {
+    /// Its path with a slash at the end; empty for the root.
+    path: String,
+    /// Entries that no parent has.
+    entries: std::vec::IntoIter<TreeEntry>,
+    /// Entries of the same directory in the parents.
+    known: Vec<Vec<TreeEntry>>,
 }
 
 impl ObjectCheck {
@@ -50,7 +60,7 @@ impl ObjectCheck {
                 // A parent that is missing is reported when it is visited.
                 known.extend(inner.objects.read_commit(parent).ok().map(|parent| parent.tree));
             }
-            self.check_tree(commit, info.tree, &known, "")?;
+            self.check_tree(commit, info.tree, &known)?;
         }
         Ok(())
     }
@@ -60,33 +70,45 @@ impl ObjectCheck {
         if self.missing.is_empty() { Ok(()) } else { Err(self.error()) }
     }
 
-    fn check_tree(&mut self, commit: Oid, tree: Oid, known: &[Oid], path: &str) -> Result<(), Error> {
-        if known.contains(&tree) {
-            return Ok(());
-        }
-        let inner = self.history.inner.clone();
-        let shown = || format!("tree {tree}: directory {path:?} of commit {commit}");
-        let Some(entries) = self.found(tree, shown, |oid| inner.objects.read_tree(oid))? else { return Ok(()) };
-        if path.len() > DEEPEST_PATH_BYTES {
-            return Err(inner.objects.error(tree, "its directories are deeper than a path can be long", None));
-        }
-        let known: Vec<Vec<TreeEntry>> = known.iter().filter_map(|&tree| inner.objects.read_tree(tree).ok()).collect();
-        let same: HashSet<(&[u8], Oid)> = known.iter().flatten().map(|entry| (&*entry.name, entry.oid)).collect();
-        for entry in entries {
-            if same.contains(&(&*entry.name, entry.oid)) || entry.kind() == EntryKind::Submodule {
+    /// Walks with a stack of its own: a repository may nest trees deeper than a thread's stack.
+    fn check_tree(&mut self, commit: Oid, tree: Oid, known: &[Oid]) -> Result<(), Error> {
+        let mut levels: Vec<Level> = self.open_tree(commit, tree, known, String::new())?.into_iter().collect();
+        while let Some(level) = levels.last_mut() {
+            let Some(entry) = level.entries.next() else {
+                levels.pop();
                 continue;
-            }
-            let path = format!("{path}{}", String::from_utf8_lossy(&entry.name));
+            };
+            let path = format!("{}{}", level.path, String::from_utf8_lossy(&entry.name));
             if entry.kind() == EntryKind::Tree {
-                let before = known.iter().flat_map(|entries| entries.iter().find(|other| other.name == entry.name));
+                let before =
+                    level.known.iter().flat_map(|entries| entries.iter().find(|other| other.name == entry.name));
                 let before: Vec<Oid> =
                     before.filter(|other| other.kind() == EntryKind::Tree).map(|tree| tree.oid).collect();
-                self.check_tree(commit, entry.oid, &before, &format!("{path}/"))?;
-            } else if !inner.objects.contains(entry.oid) {
+                levels.extend(self.open_tree(commit, entry.oid, &before, format!("{path}/"))?);
+            } else if !self.history.inner.objects.contains(entry.oid) {
                 self.note(format!("blob {}: file {path:?} of commit {commit}", entry.oid))?;
             }
         }
         Ok(())
+    }
+
+    /// Reads the tree at `path`; none if it is missing, or equals one of `known`, the trees that the parents have there.
+    fn open_tree(&mut self, commit: Oid, tree: Oid, known: &[Oid], path: String) -> Result<Option<Level>, Error> {
+        if known.contains(&tree) {
+            return Ok(None);
+        }
+        let inner = self.history.inner.clone();
+        let shown = || format!("tree {tree}: directory {path:?} of commit {commit}");
+        let Some(entries) = self.found(tree, shown, |oid| inner.objects.read_tree(oid))? else { return Ok(None) };
+        if path.len() > LONGEST_PATH_BYTES {
+            return Err(inner.objects.error(tree, "its directories are deeper than a path can be long", None));
+        }
+        let known: Vec<Vec<TreeEntry>> = known.iter().filter_map(|&tree| inner.objects.read_tree(tree).ok()).collect();
+        let same: HashSet<(&[u8], Oid)> = known.iter().flatten().map(|entry| (&*entry.name, entry.oid)).collect();
+        let is_new =
+            |entry: &TreeEntry| !same.contains(&(&*entry.name, entry.oid)) && entry.kind() != EntryKind::Submodule;
+        let entries: Vec<TreeEntry> = entries.into_iter().filter(is_new).collect();
+        Ok(Some(Level { path, entries: entries.into_iter(), known }))
     }
 
     /// Returns the result of `read`. Notes the object and returns `None` if it is missing.

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use senesce_workload::git::{EntryKind, Oid};
+use senesce_workload::git::EntryKind;
 
 use crate::{Error, History};
 
@@ -17,22 +17,22 @@ impl History {
     ///
     /// Cost: reads the trees and the headers of the blobs.
     pub fn work_tree_bytes(&self, number: usize) -> Result<u64, Error> {
-        let tree = self.inner.objects.read_commit(self.inner.oid(number)?)?.tree;
-        self.tree_bytes(tree, 0)
-    }
-
-    fn tree_bytes(&self, tree: Oid, depth: usize) -> Result<u64, Error> {
         let objects = &self.inner.objects;
-        if depth > DEEPEST {
-            return Err(objects.error(tree, "its directories are deeper than a path can be long", None));
-        }
+        let tree = objects.read_commit(self.inner.oid(number)?)?.tree;
         let mut sum: u64 = 0;
-        for entry in objects.read_tree(tree)? {
-            sum = sum.saturating_add(match entry.kind() {
-                EntryKind::Tree => self.tree_bytes(entry.oid, depth + 1)?,
-                EntryKind::Submodule => 0,
-                _ => objects.size(entry.oid)?.next_multiple_of(BLOCK_BYTES),
-            });
+        // Trees to read, each with its depth.
+        let mut trees = vec![(tree, 0)];
+        while let Some((tree, depth)) = trees.pop() {
+            if depth > DEEPEST {
+                return Err(objects.error(tree, "its directories are deeper than a path can be long", None));
+            }
+            for entry in objects.read_tree(tree)? {
+                match entry.kind() {
+                    EntryKind::Tree => trees.push((entry.oid, depth + 1)),
+                    EntryKind::Submodule => {}
+                    _ => sum = sum.saturating_add(objects.size(entry.oid)?.next_multiple_of(BLOCK_BYTES)),
+                }
+            }
         }
         Ok(sum)
     }

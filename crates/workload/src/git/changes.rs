@@ -5,6 +5,9 @@ use std::cmp::Ordering;
 use super::{EntryKind, Oid, Repository, TreeEntry, repository::malformed};
 use crate::WorkloadError;
 
+/// The longest path that Linux accepts, bytes.
+const LONGEST_PATH_BYTES: usize = 4096;
+
 /// What a path holds: never a [`EntryKind::Tree`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leaf {
@@ -27,6 +30,8 @@ pub struct Change {
 
 /// The paths that differ between two trees, sorted by path bytes (the order of an index). `None` is an empty tree.
 ///
+/// Errors: a tree that cannot be checked out: odd or equal names, a path longer than 4,096 bytes.
+///
 /// Cost: reads the trees that differ, nothing else.
 pub fn compute_changes(
     repository: &dyn Repository,
@@ -34,8 +39,7 @@ pub fn compute_changes(
     new: Option<Oid>,
 ) -> Result<Vec<Change>, WorkloadError> {
     let mut changes = Vec::new();
-    let mut path = Vec::new();
-    compare(repository, old, new, &mut path, &mut changes)?;
+    compare(repository, old, new, &mut changes)?;
     changes.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(changes)
 }
@@ -63,42 +67,86 @@ fn read(repository: &dyn Repository, oid: Option<Oid>) -> Result<Vec<TreeEntry>,
     Ok(entries)
 }
 
+/// A directory of both trees in the walk, and how far the walk is.
+struct Level {
+    old: Vec<TreeEntry>,
+    new: Vec<TreeEntry>,
+    at_old: usize,
+    at_new: usize,
+    /// Bytes of the directory's own path.
+    path_bytes: usize,
+}
+
+impl Level {
+    /// Reads a directory of both trees.
+    fn open(
+        repository: &dyn Repository,
+        old: Option<Oid>,
+        new: Option<Oid>,
+        path: &[u8],
+    ) -> Result<Self, WorkloadError> {
+        if path.len() > LONGEST_PATH_BYTES {
+            let tree = new.or(old).map_or_else(String::new, |oid| format!("tree {oid}"));
+            return Err(malformed(tree, format!("its path is longer than {LONGEST_PATH_BYTES} bytes")));
+        }
+        Ok(Self {
+            old: read(repository, old)?,
+            new: read(repository, new)?,
+            at_old: 0,
+            at_new: 0,
+            path_bytes: path.len(),
+        })
+    }
+
+    /// The next name, as the entries that both trees have under it.
+    fn next_pair(&mut self) -> Option<(Option<&TreeEntry>, Option<&TreeEntry>)> {
+        let order = match (self.old.get(self.at_old), self.new.get(self.at_new)) {
+            (Some(a), Some(b)) => a.name.cmp(&b.name),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => return None,
+        };
+        let before = (order != Ordering::Greater).then(|| &self.old[self.at_old]);
+        let after = (order != Ordering::Less).then(|| &self.new[self.at_new]);
+        self.at_old += usize::from(before.is_some());
+        self.at_new += usize::from(after.is_some());
+        Some((before, after))
+    }
+}
+
+/// Walks both trees with a stack of its own: a repository may nest directories deeper than a thread's stack.
 fn compare(
     repository: &dyn Repository,
     old: Option<Oid>,
     new: Option<Oid>,
-    path: &mut Vec<u8>,
     changes: &mut Vec<Change>,
 ) -> Result<(), WorkloadError> {
     if old == new {
         return Ok(());
     }
-    let (old, new) = (read(repository, old)?, read(repository, new)?);
-    let (mut at_old, mut at_new) = (0, 0);
-    while at_old < old.len() || at_new < new.len() {
-        let order = match (old.get(at_old), new.get(at_new)) {
-            (Some(a), Some(b)) => a.name.cmp(&b.name),
-            (Some(_), None) => Ordering::Less,
-            _ => Ordering::Greater,
+    let mut path = Vec::new();
+    let mut levels = vec![Level::open(repository, old, new, &path)?];
+    while let Some(level) = levels.last_mut() {
+        path.truncate(level.path_bytes);
+        let Some((before, after)) = level.next_pair() else {
+            levels.pop();
+            continue;
         };
-        let before = (order != Ordering::Greater).then(|| &old[at_old]);
-        let after = (order != Ordering::Less).then(|| &new[at_new]);
-        at_old += usize::from(before.is_some());
-        at_new += usize::from(after.is_some());
         let tree = |e: Option<&TreeEntry>| e.filter(|e| e.kind() == EntryKind::Tree).map(|e| e.oid);
         let leaf = |e: Option<&TreeEntry>| {
             e.filter(|e| e.kind() != EntryKind::Tree).map(|e| Leaf { kind: e.kind(), oid: e.oid })
         };
-        let length = path.len();
-        if length > 0 {
+        if !path.is_empty() {
             path.push(b'/');
         }
         path.extend_from_slice(&before.or(after).expect("one of the two sides is ahead").name);
         if leaf(before) != leaf(after) {
             changes.push(Change { path: path.as_slice().into(), old: leaf(before), new: leaf(after) });
         }
-        compare(repository, tree(before), tree(after), path, changes)?;
-        path.truncate(length);
+        let (old, new) = (tree(before), tree(after));
+        if old != new {
+            levels.push(Level::open(repository, old, new, &path)?);
+        }
     }
     Ok(())
 }

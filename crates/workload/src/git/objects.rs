@@ -6,7 +6,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use senesce_oplog::{Content, Op};
 
 use super::{
-    ContentKey, EntryKind, Oid, PackKey, PackNames, Repository,
+    ContentKey, EntryKind, Oid, PackKey, PackNames, Repository, TreeEntry,
     dotgit::{mkdir, path, rename, unlink},
     repository::content,
 };
@@ -81,20 +81,36 @@ impl Seen {
         Ok(())
     }
 
+    /// Walks with a stack of its own: a repository may nest trees deeper than a thread's stack.
     fn add_tree(&mut self, repository: &dyn Repository, tree: Oid, new: &mut NewObjects) -> Result<(), WorkloadError> {
-        if !self.0.insert(tree.short()) {
-            return Ok(());
-        }
-        new.trees.push(tree);
-        for entry in repository.tree(tree)? {
+        let mut levels = vec![self.open_tree(repository, tree, new)?];
+        while let Some(level) = levels.last_mut() {
+            let Some(entry) = level.next() else {
+                levels.pop();
+                continue;
+            };
             match entry.kind() {
-                EntryKind::Tree => self.add_tree(repository, entry.oid, new)?,
+                EntryKind::Tree => levels.push(self.open_tree(repository, entry.oid, new)?),
                 EntryKind::Submodule => {}
                 _ if self.0.insert(entry.oid.short()) => new.blobs.push(entry.oid),
                 _ => {}
             }
         }
         Ok(())
+    }
+
+    /// Marks a tree as seen; returns its entries, or none if it was seen before.
+    fn open_tree(
+        &mut self,
+        repository: &dyn Repository,
+        tree: Oid,
+        new: &mut NewObjects,
+    ) -> Result<std::vec::IntoIter<TreeEntry>, WorkloadError> {
+        if !self.0.insert(tree.short()) {
+            return Ok(Vec::new().into_iter());
+        }
+        new.trees.push(tree);
+        Ok(repository.tree(tree)?.into_iter())
     }
 }
 
