@@ -173,30 +173,26 @@ fn measured(model: &Model, wall: &Slowdowns) -> Option<String> {
         let has_model = model.main_device().is_some();
         return has_model.then(|| "No measurement of this run can be compared with a fresh copy.".to_owned());
     }
-    let mut findings = Vec::new();
-    let mut noise = Vec::new();
-    for arm in &wall.0 {
-        let band = model.noise.get(arm.arm).copied();
-        let told = arm.differences(model);
-        let is_told = |role: Role| told.as_ref().is_some_and(|told| told.volumes.iter().any(|(of, _)| *of == role));
-        if let Some(told) = &told {
-            findings.push(format!("{} {}", arm.arm, volumes_text(&told.volumes, band)));
-        }
-        let hidden: Vec<_> = arm.volumes.iter().filter(|(role, _)| !is_told(*role)).copied().collect();
-        if !hidden.is_empty() {
-            noise.push(format!("{} {}", arm.arm, volumes_text(&hidden, band)));
-        }
-    }
-    let findings = match findings.is_empty() {
-        true => String::new(),
-        false => format!("times a fresh copy: {}", findings.join("; ")),
+    let of = |wanted: Finding| -> Vec<String> {
+        let arm = |arm: &OfArm| {
+            let band = model.noise.get(arm.arm).copied();
+            let is_one = |(_, ratio): &&(Role, &Spread)| Finding::of(ratio, band) == wanted;
+            let volumes: Vec<_> = arm.volumes.iter().filter(is_one).copied().collect();
+            (!volumes.is_empty()).then(|| format!("{} {}", arm.arm, volumes_text(&volumes, band)))
+        };
+        wall.0.iter().filter_map(arm).collect()
     };
-    let noise = match noise.is_empty() {
-        true => String::new(),
-        false => format!("no measurable difference: {}", noise.join("; ")),
-    };
-    let parts: Vec<_> = [findings, noise].into_iter().filter(|part| !part.is_empty()).collect();
-    Some(format!("Measured on this machine, {}.", parts.join(". And ")))
+    let parts = [
+        ("times a fresh copy", of(Finding::Difference)),
+        ("no measurable difference", of(Finding::Noise)),
+        ("too few measurements to say anything", of(Finding::Unknown)),
+    ];
+    let said: Vec<_> = parts
+        .iter()
+        .filter(|(_, arms)| !arms.is_empty())
+        .map(|(what, arms)| format!("{what}: {}", arms.join("; ")))
+        .collect();
+    Some(format!("Measured on this machine, {}.", said.join(". And ")))
 }
 
 /// `full 1.30×, empty 1.19× (n = 5; fresh copies vary 1.1×)`.
@@ -266,7 +262,7 @@ mod tests {
             slowdowns.insert((arm.to_owned(), role), [(1000, spread(modelled[at]))].into());
             model.slowdown.insert((arm.to_owned(), role), [(1000, spread(measured[at]))].into());
         }
-        model.noise.extend(noise.map(|factor| (arm.to_owned(), Noise { low: 1.0, high: factor })));
+        model.noise.extend(noise.map(|factor| (arm.to_owned(), Noise { low: 1.0, high: factor, figures: 11 })));
     }
 
     #[test]
@@ -305,9 +301,13 @@ mod tests {
         };
         let clear = said([3.0, 2.0], 5, Some(1.2));
         assert_eq!(clear[0], "1,000 pulls make xfs 2.0–3.0× slower to read on this machine's device (measured).");
-        for (measured, count, noise) in [([3.0, 2.0], 5, Some(3.1)), ([3.0, 2.0], 1, None)] {
-            let said = said(measured, count, noise);
-            assert!(said[0].starts_with("Measured on this machine, no measurable difference: xfs full 3×"), "{said:?}");
+        for (count, noise, finding) in [
+            (5, Some(3.1), "no measurable difference"),
+            (1, Some(1.8), "no measurable difference"),
+            (1, None, "too few measurements to say anything"),
+        ] {
+            let said = said([3.0, 2.0], count, noise);
+            assert!(said[0].starts_with(&format!("Measured on this machine, {finding}: xfs full 3×")), "{said:?}");
         }
     }
 

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use senesce_core::statistics::ENOUGH_FIGURES;
 use senesce_store::Role;
 
 use crate::format::number;
@@ -18,15 +19,17 @@ pub(crate) struct Noise {
     pub low: f64,
     /// The largest upper end.
     pub high: f64,
+    /// Measurements of fresh copies, all checkpoints together.
+    pub figures: usize,
 }
 
 impl Noise {
     /// The spread of the costs of fresh copies; none if there is a single measurement, which shows no spread.
     pub(crate) fn compute(fresh: &Line) -> Option<Self> {
-        let is_enough = fresh.len() > 1 || fresh.values().any(|cost| cost.count > 1);
+        let figures = fresh.values().map(|cost| cost.count).sum();
         let low = fresh.values().map(|cost| cost.low).fold(f64::INFINITY, f64::min);
         let high = fresh.values().map(|cost| cost.high).fold(0.0, f64::max);
-        (is_enough && low > 0.0 && high.is_finite()).then_some(Self { low, high })
+        (figures > 1 && low > 0.0 && high.is_finite()).then_some(Self { low, high, figures })
     }
 
     /// The factor by which the fresh copies vary, at least 1.
@@ -39,9 +42,14 @@ impl Noise {
         (1.0 / self.factor(), self.factor())
     }
 
-    fn holds(self, ratio: f64) -> bool {
-        let (low, high) = self.ratios();
-        (low..=high).contains(&ratio)
+    /// Whether noise explains a ratio of `count` repetitions.
+    ///
+    /// Few repetitions have no interval worth the name, and of few fresh copies the next one is often outside the band:
+    /// of four equal ones in 19% of cases, of eleven in 4%. So their ratio must be outside the square of the band. Then it
+    /// is 3% of four, and less than 0.1% of eleven (log-normal noise, simulated).
+    fn explains(self, ratio: f64, count: usize) -> bool {
+        let factor = if is_few(count) { self.factor() * self.factor() } else { self.factor() };
+        (1.0 / factor..=factor).contains(&ratio)
     }
 }
 
@@ -52,8 +60,12 @@ pub(crate) enum Finding {
     Difference,
     /// No difference that can be distinguished from chance or noise.
     Noise,
-    /// Unknown: a single measurement in a run without a noise band.
+    /// Unknown: few repetitions, in a run with too few fresh copies for a noise band.
     Unknown,
+}
+
+fn is_few(figures: usize) -> bool {
+    (figures as u64) < ENOUGH_FIGURES
 }
 
 impl Finding {
@@ -62,8 +74,8 @@ impl Finding {
         let is_by_chance = ratio.count > 1 && ratio.low <= 1.0 && ratio.high >= 1.0;
         match noise {
             _ if is_by_chance => Self::Noise,
-            Some(noise) if noise.holds(ratio.median) => Self::Noise,
-            None if ratio.count < 2 => Self::Unknown,
+            Some(noise) if noise.explains(ratio.median, ratio.count) => Self::Noise,
+            _ if is_few(ratio.count) && noise.is_none_or(|noise| is_few(noise.figures)) => Self::Unknown,
             _ => Self::Difference,
         }
     }
@@ -102,7 +114,7 @@ mod tests {
     #[test]
     fn fresh_copies_of_several_checkpoints_make_a_band() {
         let noise = Noise::compute(&line(&[&[4.0], &[11.2], &[5.0]])).unwrap();
-        assert_eq!((noise.low, noise.high, noise.factor()), (4.0, 11.2, 2.8));
+        assert_eq!((noise.low, noise.high, noise.factor(), noise.figures), (4.0, 11.2, 2.8, 3));
         assert_eq!(band_text(Some(noise)), "0.357–2.8×");
         // Repetitions of one checkpoint show a spread, too; one measurement does not.
         assert_eq!(Noise::compute(&line(&[&[4.0, 5.0]])).map(Noise::factor), Some(1.25));
@@ -112,18 +124,49 @@ mod tests {
 
     #[test]
     fn a_ratio_inside_the_band_is_noise() {
-        let noise = Noise { low: 4.0, high: 11.2 };
+        let noise = Noise { low: 4.0, high: 11.2, figures: 10 };
         for (ratio, finding) in [
             (ratio(0.589, 0.589, 0.589, 1), Finding::Noise),
             (ratio(2.7, 2.6, 2.8, 5), Finding::Noise),
             (ratio(2.9, 2.8, 3.0, 5), Finding::Difference),
-            (ratio(2.9, 2.9, 2.9, 1), Finding::Difference),
-            (ratio(0.3, 0.3, 0.3, 1), Finding::Difference),
+            // One measurement must be outside the square of the band, 7.84.
+            (ratio(2.9, 2.9, 2.9, 1), Finding::Noise),
+            (ratio(7.7, 7.6, 7.8, 3), Finding::Noise),
+            (ratio(7.9, 7.9, 7.9, 1), Finding::Difference),
+            (ratio(0.12, 0.12, 0.12, 1), Finding::Difference),
             (ratio(9.0, 0.9, 12.0, 5), Finding::Noise),
         ] {
             assert_eq!(Finding::of(&ratio, Some(noise)), finding, "{ratio:?}");
         }
         assert_eq!(Finding::of(&ratio(9.0, 9.0, 9.0, 1), None), Finding::Unknown);
-        assert_eq!(Finding::of(&ratio(9.0, 8.0, 9.5, 2), None), Finding::Difference);
+        assert_eq!(Finding::of(&ratio(9.0, 8.0, 9.5, 4), None), Finding::Difference);
+        // Two fresh copies show no spread to speak of: of three equal measurements one is outside the other two in half
+        // of all runs.
+        let two = Some(Noise { low: 4.0, high: 4.1, figures: 2 });
+        assert_eq!(Finding::of(&ratio(9.0, 9.0, 9.0, 1), two), Finding::Unknown);
+        assert_eq!(Finding::of(&ratio(1.05, 1.05, 1.05, 1), two), Finding::Noise);
+        assert_eq!(Finding::of(&ratio(9.0, 8.0, 9.5, 5), two), Finding::Difference);
+    }
+
+    #[test]
+    fn equal_volumes_rarely_make_a_finding() {
+        const RUNS: usize = 4000;
+        // Sums of twelve shares are near enough to a normal distribution.
+        let mut rng = senesce_core::Rng::for_purpose(senesce_core::Seed(3), "noise bands");
+        let mut draw = || {
+            let normal = (0..12).map(|_| rng.below(1 << 20) as f64 / f64::from(1 << 20)).sum::<f64>() - 6.0;
+            (0.3 * normal).exp()
+        };
+        for (checkpoints, most) in [(2, 0.0), (3, 0.0), (4, 0.05), (11, 0.005)] {
+            let mut findings = 0;
+            for _ in 0..RUNS {
+                let fresh: Vec<f64> = (0..checkpoints).map(|_| draw()).collect();
+                let costs: Vec<&[f64]> = fresh.iter().map(std::slice::from_ref).collect();
+                let found = draw() / fresh[checkpoints - 1];
+                let noise = Noise::compute(&line(&costs));
+                findings += usize::from(Finding::of(&ratio(found, found, found, 1), noise) == Finding::Difference);
+            }
+            assert!(findings as f64 <= RUNS as f64 * most, "{findings} of {RUNS} with {checkpoints} checkpoints");
+        }
     }
 }

@@ -293,6 +293,8 @@ fn disturbed_repetitions_are_left_out_or_marked() {
         other_user_seconds: 9.0,
         kernel_seconds: 0.5,
         processors: 2,
+        own_drive_bytes: f64::NAN,
+        other_drive_bytes: f64::NAN,
     };
     set_cost(&mut results, "ext4", Role::Full, 200, |repetition| [5.0, 99.0, 5.2][repetition as usize]);
     let text = |results: &Results| summary_table(results);
