@@ -135,7 +135,7 @@ pub struct TreeFigures {
 /// Extents that a simple count would get wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SpecialExtents {
-    /// Compressed or encrypted: their length on the device is not told.
+    /// Compressed or encrypted: their length on the device is not reported.
     pub encoded: u64,
     /// Shared with other files or snapshots (reflinks).
     pub shared: u64,

@@ -113,8 +113,8 @@ fn reading_warnings(adder: &Adder, space: Space) -> Vec<String> {
     let mut warnings = Vec::new();
     if adder.special.encoded > 0 {
         warnings.push(format!(
-            "{} extents are compressed or encrypted: their length on the device is not told, and the models read \
-             them as long as their content",
+            "{} extents are compressed or encrypted: their length on the device is not reported, and the models read \
+             them up to the next extent of the file, at most as long as their content",
             adder.special.encoded
         ));
     }

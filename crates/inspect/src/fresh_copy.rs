@@ -29,9 +29,11 @@ pub(crate) struct Place {
 /// same way). Of several regions each new directory gets the next one, in turn, with its files. Where sizes are kept
 /// apart, each class fills a group after the other; a content that does not fit into the rest of one begins a new one.
 ///
+/// A content that does not fit into the rest of its region is in the next region with room, and if none has room, behind
+/// all regions. No two contents overlap: a modelled drive would have the second one in its memory.
+///
 /// In: entries in the order in which they are read, each behind its directory; what the metadata before the contents are
-/// rounded up to. A region that is too small reaches into the next. Cost: linear, but for sorting each directory's entries
-/// if they are shuffled.
+/// rounded up to. Cost: linear, but for sorting each directory's entries if they are shuffled.
 pub(crate) fn plan_fresh_copy(
     entries: &[CopiedEntry],
     is_shuffled: bool,
@@ -73,6 +75,7 @@ pub(crate) fn plan_fresh_copy(
     // What each region holds so far.
     let mut filled = vec![Place::default(); count];
     let mut directories = 0;
+    let mut order = Vec::with_capacity(entries.len());
     let mut open: Vec<u32> = if entries.is_empty() { Vec::new() } else { vec![0] };
     while let Some(number) = open.pop() {
         let entry = &entries[number as usize];
@@ -83,22 +86,57 @@ pub(crate) fn plan_fresh_copy(
             region_of[entry.parent as usize] as usize
         };
         region_of[number as usize] = region as u32;
-        let next = &mut filled[region];
-        places[number as usize] = *next;
-        next.packed += entry.packed_bytes;
-        match &mut groups {
-            Some(groups) => places[number as usize].content = groups.place(entry.bytes),
-            None => next.content += entry.bytes,
-        }
+        places[number as usize].packed = filled[region].packed;
+        filled[region].packed += entry.packed_bytes;
+        order.push(number);
         let of = first[number as usize] as usize..first[number as usize + 1] as usize;
         open.extend(children[of].iter().rev());
     }
-    for (place, region) in places.iter_mut().zip(&region_of) {
-        let start = u64::from(*region) * regions.bytes;
-        place.packed += start;
-        place.content += start + filled[*region as usize].packed.next_multiple_of(unit_bytes.max(1));
+    for (number, region) in filled.iter_mut().enumerate() {
+        region.content = number as u64 * regions.bytes + region.packed.next_multiple_of(unit_bytes.max(1));
+    }
+    let mut rows = Rows::new(filled.iter().map(|region| region.content).collect(), regions.bytes);
+    for number in order {
+        let (place, region) = (&mut places[number as usize], region_of[number as usize] as usize);
+        place.packed += region as u64 * regions.bytes;
+        place.content = match &mut groups {
+            Some(groups) => filled[0].content + groups.place(entries[number as usize].bytes),
+            None => rows.place(region, entries[number as usize].bytes),
+        };
     }
     places
+}
+
+/// A row of contents in each region.
+struct Rows {
+    region_bytes: u64,
+    /// Where the next content of each region begins.
+    next: Vec<u64>,
+    /// Where the next content begins that no region has room for.
+    behind_all: u64,
+}
+
+impl Rows {
+    /// Rows that start at `starts`, one in each region. The row of a single region has no end.
+    fn new(starts: Vec<u64>, region_bytes: u64) -> Self {
+        let count = starts.len() as u64;
+        let region_bytes = if count == 1 { u64::MAX } else { region_bytes };
+        Self { region_bytes, next: starts, behind_all: region_bytes.saturating_mul(count) }
+    }
+
+    /// Where a content begins whose directory is in `region`.
+    fn place(&mut self, region: usize, bytes: u64) -> u64 {
+        let count = self.next.len();
+        let has_room = |&at: &usize| {
+            let end = (at as u64 + 1).saturating_mul(self.region_bytes);
+            self.next[at].checked_add(bytes).is_some_and(|next| next <= end)
+        };
+        let found = (region..region + count).map(|at| at % count).find(has_room);
+        let next = found.map_or(&mut self.behind_all, |at| &mut self.next[at]);
+        let place = *next;
+        *next += bytes;
+        place
+    }
 }
 
 /// Groups of blocks, each of which holds contents of one class of sizes.
@@ -181,6 +219,16 @@ mod tests {
     }
 
     #[test]
+    fn what_a_region_has_no_room_for_is_in_the_next_one() {
+        let directory = |parent| CopiedEntry { is_directory: true, ..entry(parent, 0) };
+        // root with two files, then a/ with one; 70 bytes of contents fit into each region.
+        let entries = [directory(0), entry(0, 60), entry(0, 20), directory(0), entry(3, 55), entry(3, 200)];
+        let places = plan_fresh_copy(&entries, false, CopyPlaces::Regions(Regions { count: 2, bytes: 100 }), 1);
+        let contents: Vec<u64> = places.iter().map(|place| place.content).collect();
+        assert_eq!(contents, [30, 30, 130, 150, 200, 255]);
+    }
+
+    #[test]
     fn small_middling_and_large_contents_lie_in_groups_of_their_own() {
         const MIB: u64 = 1 << 20;
         // Before the contents: five times ten bytes, rounded up to a MiB.
@@ -196,6 +244,28 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn contents_in_regions_never_overlap(
+            shape in prop::collection::vec((any::<prop::sample::Index>(), 0u64..100, any::<bool>()), 1..60),
+            count in 1u64..5,
+            bytes in 100u64..2000,
+        ) {
+            let mut entries: Vec<CopiedEntry> = Vec::new();
+            for (parent, bytes, is_directory) in shape {
+                let directories: Vec<u32> =
+                    (0..).zip(&entries).filter(|(_, entry)| entry.is_directory).map(|(number, _)| number).collect();
+                let parent = if directories.is_empty() { 0 } else { *parent.get(&directories) };
+                let is_directory = is_directory || entries.is_empty();
+                entries.push(CopiedEntry { is_directory, packed_bytes: 1, ..entry(parent, bytes) });
+            }
+            let places = plan_fresh_copy(&entries, false, CopyPlaces::Regions(Regions { count, bytes }), 1);
+            let mut contents: Vec<(u64, u64)> =
+                places.iter().zip(&entries).map(|(place, entry)| (place.content, entry.bytes)).collect();
+            contents.sort_unstable();
+            let is_apart = contents.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0);
+            prop_assert!(is_apart, "{contents:?}");
+        }
+
         #[test]
         fn no_entry_lies_on_another_and_directories_stay_together(
             shape in prop::collection::vec((any::<prop::sample::Index>(), 0u64..100), 1..60),

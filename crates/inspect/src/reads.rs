@@ -34,7 +34,7 @@ pub(crate) fn extents_to_read(entry: &Surveyed, metadata: &MetadataReader) -> Ve
     if entry.kind == EntryKind::Directory {
         return Vec::new();
     }
-    entry.extents.iter().filter_map(|raw| Some(metadata.locate(clip_to_read(entry, raw)?))).collect()
+    as_on_device(&entry.extents).filter_map(|raw| Some(metadata.locate(clip_to_read(entry, &raw)?))).collect()
 }
 
 /// The part of an extent that a read of the whole file reads; none if it is unwritten or beyond the end.
@@ -42,6 +42,21 @@ fn clip_to_read(entry: &Surveyed, raw: &RawExtent) -> Option<Extent> {
     let end = entry.size_bytes.next_multiple_of(BLOCK_BYTES);
     let is_read = has_place(raw) && !raw.flags.contains(ExtentFlags::UNWRITTEN) && raw.extent.logical < end;
     is_read.then(|| Extent { length: raw.extent.length.min(end - raw.extent.logical), ..raw.extent })
+}
+
+/// The extents with the lengths that they have on the device, as far as these are known.
+///
+/// A compressed extent reports the length of its content and is shorter. If the file goes on within that length, it ends
+/// there at the latest: otherwise each extent of a compressed file would overlap the next one, and look like a jump.
+fn as_on_device(extents: &[RawExtent]) -> impl Iterator<Item = RawExtent> {
+    let next = extents.iter().skip(1).map(Some).chain([None]);
+    extents.iter().zip(next).map(|(&raw, next)| {
+        let start = raw.extent.physical;
+        let follower = next.filter(|_| raw.placement() == Placement::Encoded).filter(|next| has_place(next));
+        let distance = follower.and_then(|next| next.extent.physical.checked_sub(start)).filter(|&bytes| bytes > 0);
+        let length = distance.map_or(raw.extent.length, |bytes| bytes.min(raw.extent.length));
+        RawExtent { extent: Extent { length, ..raw.extent }, ..raw }
+    })
 }
 
 fn has_place(raw: &RawExtent) -> bool {
@@ -57,7 +72,8 @@ pub(crate) fn extents_to_read_in_one_piece(entry: &Surveyed, metadata: &Metadata
     if entry.kind == EntryKind::Directory {
         return None;
     }
-    let placed = || entry.extents.iter().filter(|raw| has_place(raw)).map(|raw| (raw, metadata.locate(raw.extent)));
+    let locate = |raw: RawExtent| (raw, metadata.locate(raw.extent));
+    let placed = || as_on_device(&entry.extents).filter(has_place).map(locate);
     // A damaged map may have sums that overflow. Such a file is read in no layout.
     let mut ends = placed().map(|(_, extent)| extent.physical.checked_add(extent.length));
     if placed().skip(1).all(|(_, extent)| ends.next() == Some(Some(extent.physical))) {
@@ -67,7 +83,7 @@ pub(crate) fn extents_to_read_in_one_piece(entry: &Surveyed, metadata: &Metadata
     let mut moved: Vec<Extent> = Vec::new();
     for (raw, extent) in placed() {
         let end = next.checked_add(extent.length)?;
-        if let Some(read) = clip_to_read(entry, raw) {
+        if let Some(read) = clip_to_read(entry, &raw) {
             let here = Extent { physical: next, ..read };
             match moved.last_mut() {
                 Some(last) if last.continues_into(&here) => last.length += here.length,
@@ -147,6 +163,14 @@ mod tests {
         assert_eq!(moved, Some(vec![extent(0, 900, 15), extent(50, 915, 7)]));
         let moved = of(vec![raw(0, 900, 10, 0), raw(10, 910, 5, UNWRITTEN), raw(15, 200, 7, 0)]);
         assert_eq!(moved, Some(vec![extent(0, 900, 10), extent(15, 915, 7)]));
+        // Compressed extents that follow each other on the device, and one that does not.
+        const ENCODED: u32 = ExtentFlags::ENCODED.0;
+        assert_eq!(of(vec![raw(0, 900, 32, ENCODED), raw(32, 908, 32, ENCODED), raw(64, 920, 9, 0)]), None);
+        let moved = of(vec![raw(0, 900, 32, ENCODED), raw(32, 908, 32, ENCODED), raw(64, 100, 9, ENCODED)]);
+        assert_eq!(moved, Some(vec![extent(0, 900, 8), extent(32, 908, 41)]));
+        // Two references to one compressed extent: the second reads all of it again.
+        let moved = of(vec![raw(0, 900, 32, ENCODED), raw(32, 900, 32, ENCODED)]);
+        assert_eq!(moved, Some(vec![extent(0, 900, 64)]));
         // In one piece, and with a damaged map.
         assert_eq!(of(vec![raw(0, 900, 10, 0), raw(10, 910, 5, UNWRITTEN), raw(15, 915, 7, 0)]), None);
         assert_eq!(of(vec![raw(0, u64::MAX - 5, 10, 0), raw(10, 7, u64::MAX, 0)]), None);
