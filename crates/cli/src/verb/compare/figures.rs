@@ -2,12 +2,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     str::FromStr,
 };
 
 use anyhow::Result;
-use senesce_core::{Seed, statistics::compute_comparison};
-use senesce_store::{CellKey, Results, Role};
+use senesce_core::{Printable, Seed, statistics::compute_comparison};
+use senesce_store::{CellKey, CellRow, Results, Role};
 use serde::Serialize;
 
 use super::Row;
@@ -114,6 +115,64 @@ pub(super) fn compare_runs(a: &Results, b: &Results, args: &CompareArgs) -> Resu
     }
 }
 
+/// A cell of A that B should have, too, and has not.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Missing {
+    /// Arm, volume, checkpoint.
+    of: Vec<String>,
+    /// Why B has no figures of it.
+    reason: String,
+}
+
+impl Missing {
+    /// A cell by arm, volume and checkpoint.
+    pub(super) fn new(of: &[&str], reason: impl Into<String>) -> Self {
+        Self { of: of.iter().map(|word| (*word).to_owned()).collect(), reason: reason.into() }
+    }
+
+    /// Whether the default gate would judge it: it does not judge fresh copies.
+    pub(super) fn is_subject(&self) -> bool {
+        self.of.get(1).is_none_or(|role| role != Role::Unaged.name())
+    }
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = format!("{}: {}", self.of.join(" "), self.reason);
+        write!(f, "{}", Printable::new(&text))
+    }
+}
+
+/// The selected cells that are valid in A at its last checkpoint of their volume and not valid in B. Arms that B does
+/// not have at all are another plan's, and are left out. With `--all` also those of the checkpoints before.
+///
+/// A gate must not pass because the second run failed where the first one did not.
+pub(super) fn find_missing(a: &Results, b: &Results, args: &CompareArgs) -> Vec<Missing> {
+    let arms_of_b: BTreeSet<&str> = b.cells.iter().map(|cell| cell.key.arm.as_str()).collect();
+    let cells_of_b: BTreeMap<&CellKey, &CellRow> = b.cells.iter().map(|cell| (&cell.key, cell)).collect();
+    let mut last: BTreeMap<(&str, Role), u64> = BTreeMap::new();
+    for CellKey { arm, role, pulls, .. } in a.cells.iter().map(|cell| &cell.key) {
+        let last = last.entry((arm, *role)).or_default();
+        *last = (*last).max(*pulls);
+    }
+    let missing = |cell: &CellRow| {
+        let CellKey { arm, role, pulls, .. } = &cell.key;
+        let is_last = last.get(&(arm, *role)) == Some(pulls);
+        let is_selected = cell.valid
+            && arms_of_b.contains(arm.as_str())
+            && (args.arm.is_empty() || args.arm.contains(arm))
+            && (args.role.is_empty() || args.role.contains(role));
+        let reason = match cells_of_b.get(&cell.key) {
+            Some(found) if found.valid => None,
+            Some(found) => Some(format!("it is not valid in B: {}", found.reason)),
+            None => Some("B did not measure it".to_owned()).filter(|_| is_last),
+        };
+        let reason = reason.filter(|_| is_selected && (is_last || args.all))?;
+        Some(Missing::new(&[arm, role.name(), &pulls.to_string()], reason))
+    };
+    a.cells.iter().filter_map(missing).collect()
+}
+
 /// No figure has the selected arm, role and name. The hint lists those that exist.
 fn nothing_selected<'a>(keys: impl Iterator<Item = &'a FigureKey> + Clone) -> anyhow::Error {
     let list = |words: BTreeSet<&str>| words.into_iter().collect::<Vec<_>>().join(", ");
@@ -174,9 +233,53 @@ const LAYOUT_SCORE: &str = "layout score";
 
 #[cfg(test)]
 mod tests {
-    use senesce_store::{CellRow, GrepRow, LoadRow, Role};
+    use clap::Parser;
+    use senesce_store::{GrepRow, LoadRow};
 
     use super::*;
+    use crate::args::{Cli, Verb};
+
+    fn cell(arm: &str, role: Role, pulls: u64, reason: &str) -> CellRow {
+        CellRow {
+            key: CellKey { arm: arm.into(), file_system: "ext4".into(), role, pulls },
+            valid: reason.is_empty(),
+            reason: reason.into(),
+            tree_hash: String::new(),
+            work_tree_hash: String::new(),
+            files: 1,
+            directories: 1,
+            content_bytes: 1,
+            capacity_bytes: 2,
+            used_bytes: 1,
+        }
+    }
+
+    #[test]
+    fn cells_that_b_lost_are_missing() {
+        let results = |cells: Vec<CellRow>| Results { cells, ..Results::default() };
+        let a = results(vec![
+            cell("ext4", Role::Full, 0, ""),
+            cell("ext4", Role::Full, 40, ""),
+            cell("ext4", Role::Empty, 40, ""),
+            cell("ext4", Role::Unaged, 40, "no space"),
+            cell("xfs", Role::Full, 40, ""),
+        ]);
+        let find = |b: Vec<CellRow>, words: &[&str]| {
+            let line = [&["senesce", "compare", "a", "b"], words].concat();
+            let Verb::Compare(args) = Cli::try_parse_from(line).unwrap().verb else { unreachable!() };
+            find_missing(&a, &results(b), &args).iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let whole = || vec![cell("ext4", Role::Full, 40, ""), cell("ext4", Role::Empty, 40, "")];
+        assert!(find(whole(), &[]).is_empty(), "B has other checkpoints, and no arm `xfs`");
+        assert!(find(vec![], &[]).is_empty());
+        let failed = || vec![cell("ext4", Role::Full, 0, "mkfs failed"), cell("ext4", Role::Empty, 40, "damaged")];
+        let full = "ext4 full 40: B did not measure it";
+        let empty = "ext4 empty 40: it is not valid in B: damaged";
+        assert_eq!(find(failed(), &[]), [full, empty]);
+        assert_eq!(find(failed(), &["--role", "empty"]), [empty]);
+        assert!(find(failed(), &["--arm", "xfs"]).is_empty());
+        assert_eq!(find(failed(), &["--all"]), ["ext4 full 0: it is not valid in B: mkfs failed", full, empty]);
+    }
 
     #[test]
     fn patterns_match_name_parts_in_any_case() {
@@ -191,18 +294,7 @@ mod tests {
     #[test]
     fn disturbed_repetitions_are_left_out() {
         let key = CellKey { arm: "a".into(), file_system: "ext4".into(), role: Role::Full, pulls: 3 };
-        let cell = CellRow {
-            key: key.clone(),
-            valid: true,
-            reason: String::new(),
-            tree_hash: String::new(),
-            work_tree_hash: String::new(),
-            files: 1,
-            directories: 1,
-            content_bytes: 1,
-            capacity_bytes: 2,
-            used_bytes: 1,
-        };
+        let cell = cell("a", Role::Full, 3, "");
         let grep = |repetition, seconds_per_gib| GrepRow {
             key: key.clone(),
             repetition,
@@ -234,6 +326,8 @@ mod tests {
             other_user_seconds: 0.0,
             kernel_seconds: 0.0,
             processors: 2,
+            own_drive_bytes: f64::NAN,
+            other_drive_bytes: f64::NAN,
         };
         let results = |first: &str, second: &str| Results {
             cells: vec![cell.clone()],

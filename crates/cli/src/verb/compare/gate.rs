@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::{
     Row,
-    figures::{FREE_EXTENTS, Kind},
+    figures::{FREE_EXTENTS, Kind, Missing},
 };
 use crate::{
     args::{CompareArgs, FailIf},
@@ -37,16 +37,16 @@ pub(super) struct Gate {
     figures: usize,
     /// How many of them failed.
     failed: usize,
-    /// How many of them are undecided.
+    /// How many of them are undecided. Cells of A that B lacks are not counted, but leave the gate undecided, too.
     undecided: usize,
     /// The outcome in a sentence, with the smallest effect that the gate could have detected.
     pub(super) text: String,
 }
 
-/// Judges the rows that belong to the gate, and writes the outcome into each.
+/// Judges the rows that belong to the gate, and writes the outcome into each. What B lacks is undecided.
 ///
 /// Errors: no row belongs to the gate. A gate without figures must not pass.
-pub(super) fn judge(rows: &mut [Row], args: &CompareArgs, limit: FailIf) -> Result<Gate> {
+pub(super) fn judge(rows: &mut [Row], missing: &[Missing], args: &CompareArgs, limit: FailIf) -> Result<Gate> {
     let is_wanted = |row: &Row| {
         let is_tree = row.of.is_empty();
         let is_subject = is_tree || !args.role.is_empty() || row.of.get(1).is_none_or(|role| role != "unaged");
@@ -82,13 +82,15 @@ pub(super) fn judge(rows: &mut [Row], args: &CompareArgs, limit: FailIf) -> Resu
         row.judgement = Some(judgement);
     }
     let gated: Vec<&Row> = gated.iter().map(|row| &**row).collect();
-    Ok(describe(&gated, limit))
+    let missing: Vec<&Missing> =
+        missing.iter().filter(|missing| !args.role.is_empty() || missing.is_subject()).collect();
+    Ok(describe(&gated, &missing, limit))
 }
 
-fn describe(gated: &[&Row], limit: FailIf) -> Gate {
+fn describe(gated: &[&Row], missing: &[&Missing], limit: FailIf) -> Gate {
     let with = |outcome: Outcome| gated.iter().filter(|row| row.outcome == Some(outcome)).copied().collect::<Vec<_>>();
     let (failed, undecided) = (with(Outcome::Fail), with(Outcome::Undecided));
-    let outcome = match (failed.is_empty(), undecided.is_empty()) {
+    let outcome = match (failed.is_empty(), undecided.is_empty() && missing.is_empty()) {
         (false, _) => Outcome::Fail,
         (true, false) => Outcome::Undecided,
         (true, true) => Outcome::Pass,
@@ -103,6 +105,10 @@ fn describe(gated: &[&Row], limit: FailIf) -> Gate {
                 tell_subjects(gated),
                 tell_sight(gated, limit)
             )
+        }
+        Outcome::Undecided if undecided.is_empty() => {
+            let (first, number) = (missing[0], missing.len());
+            format!("gate undecided: B lacks {number} of the cells that A has. The first is {first}.")
         }
         Outcome::Undecided => format!(
             "gate undecided: {} of {} may or may not differ by more than {limit}: {}. {}",
@@ -226,7 +232,7 @@ mod tests {
         let line = [&["senesce", "compare", "a", "b", "--fail-if", "+5%"], words].concat();
         let Verb::Compare(args) = Cli::try_parse_from(line)?.verb else { unreachable!() };
         let limit = args.fail_if.unwrap();
-        judge(rows, &args, limit)
+        judge(rows, &[], &args, limit)
     }
 
     /// Two runs that differ only by the noise of a loaded machine: wall times whose ratios and intervals an earlier
@@ -273,6 +279,24 @@ mod tests {
         };
         assert_eq!(gate(&mut rows(), &[]).unwrap().outcome, Outcome::Pass);
         assert_eq!(gate(&mut rows(), &["--figure", "free"]).unwrap().outcome, Outcome::Fail);
+    }
+
+    #[test]
+    fn a_cell_that_b_lacks_leaves_the_gate_undecided() {
+        let judge_with = |role: &str, words: &[&str], b: f64| {
+            let line = [&["senesce", "compare", "a", "b", "--fail-if", "+5%"], words].concat();
+            let Verb::Compare(args) = Cli::try_parse_from(line).unwrap().verb else { unreachable!() };
+            let missing = Missing::new(&["ext4", role, "40"], "it is not valid in B: no space");
+            let mut rows = [row("empty", "requests", Kind::Counted, &[100.0], &[b])];
+            judge(&mut rows, &[missing], &args, args.fail_if.unwrap()).unwrap()
+        };
+        let found = judge_with("full", &[], 100.0);
+        assert_eq!((found.outcome, found.undecided), (Outcome::Undecided, 0));
+        assert!(found.text.ends_with("The first is ext4 full 40: it is not valid in B: no space."), "{}", found.text);
+        assert_eq!(judge_with("full", &[], 200.0).outcome, Outcome::Fail);
+        // Fresh copies are in the gate only if they are named.
+        assert_eq!(judge_with("unaged", &[], 100.0).outcome, Outcome::Pass);
+        assert_eq!(judge_with("unaged", &["--role", "empty,unaged"], 100.0).outcome, Outcome::Undecided);
     }
 
     #[test]

@@ -8,13 +8,16 @@ mod unlike;
 use std::path::Path;
 
 use anyhow::Result;
-use senesce_core::statistics::{Comparison, Judgement, Outcome};
+use senesce_core::{
+    Printable,
+    statistics::{Comparison, Judgement, Outcome},
+};
 use serde::Serialize;
 
 pub use figures::FigurePattern;
 
 use self::{
-    figures::{Kind, compare_runs},
+    figures::{Kind, Missing, compare_runs, find_missing},
     gate::{Gate, judge},
     trees::compare_trees,
     unlike::{Unlike, compute_unlike},
@@ -63,7 +66,8 @@ impl Row {
 
     /// Arm, volume, checkpoint and figure as words.
     fn name(&self) -> String {
-        format!("{} {}", self.of.join(" "), self.figure).trim_start().to_owned()
+        let name = format!("{} {}", self.of.join(" "), self.figure);
+        Printable::new(name.trim_start()).to_string()
     }
 }
 
@@ -76,11 +80,12 @@ pub fn compare(args: CompareArgs) -> Result<()> {
             _ => usage(format!("cannot read {}: {error}", path.display()), None),
         })?;
     }
-    let mut unlike = Vec::new();
+    let (mut unlike, mut missing) = (Vec::new(), Vec::new());
     let mut rows = match (is_run(&args.a), is_run(&args.b)) {
         (true, true) => {
             let (a, b) = (read_results(&args.a)?, read_results(&args.b)?);
             unlike = compute_unlike(&a, &b);
+            missing = find_missing(&a, &b, &args);
             compare_runs(&a, &b, &args)?
         }
         (false, false) => compare_trees(&args)?,
@@ -90,15 +95,16 @@ pub fn compare(args: CompareArgs) -> Result<()> {
             return Err(usage(message, Some("give two directories of runs, or two directories to read")));
         }
     };
-    let gate = args.fail_if.map(|limit| judge(&mut rows, &args, limit)).transpose()?;
+    let gate = args.fail_if.map(|limit| judge(&mut rows, &missing, &args, limit)).transpose()?;
     match args.json {
         true => {
-            let document =
-                serde_json::json!({ "schema": COMPARE_SCHEMA, "gate": gate, "rows": rows, "unlike": unlike });
+            let document = serde_json::json!({
+                "schema": COMPARE_SCHEMA, "gate": gate, "rows": rows, "missing": missing, "unlike": unlike,
+            });
             println!("{document}");
         }
         false => {
-            print!("{}{}", table(&rows), notes(&rows, &unlike, args.cold));
+            print!("{}{}", table(&rows), notes(&rows, &missing, &unlike, args.cold));
             if let Some(gate) = gate.as_ref().filter(|gate| gate.outcome == Outcome::Pass) {
                 println!("{}", gate.text);
             }
@@ -122,7 +128,7 @@ fn end(gate: Option<Gate>, args: &CompareArgs) -> Result<()> {
 }
 
 /// Notes below the table: how the figures were measured, and which circumstances differ.
-fn notes(rows: &[Row], unlike: &[Unlike], is_cold: bool) -> String {
+fn notes(rows: &[Row], missing: &[Missing], unlike: &[Unlike], is_cold: bool) -> String {
     let mut text = String::from("\n");
     let measured = || rows.iter().filter(|row| row.kind == Kind::Measured);
     if measured().filter_map(|row| row.comparison.as_ref()).any(|comparison| !comparison.is_enough()) {
@@ -136,8 +142,12 @@ fn notes(rows: &[Row], unlike: &[Unlike], is_cold: bool) -> String {
             false => "The caches were not dropped: data in memory cost no reading (--cold drops the caches).\n",
         });
     }
-    for unlike in unlike {
-        text.push_str(&format!("unlike: {unlike}\n"));
+    for missing in missing {
+        text.push_str(&format!("not compared: {missing}\n"));
+    }
+    // The names and circumstances of a run may be a stranger's.
+    for line in unlike.iter().map(Unlike::to_string) {
+        text.push_str(&format!("unlike: {}\n", Printable::new(&line)));
     }
     text
 }
@@ -145,7 +155,7 @@ fn notes(rows: &[Row], unlike: &[Unlike], is_cold: bool) -> String {
 fn table(rows: &[Row]) -> String {
     let heading = ["", "figure", "A", "B", "B/A", "95% interval", "p", "gate", "outliers"];
     let mut lines = vec![heading.map(str::to_owned).to_vec()];
-    lines.extend(rows.iter().map(line));
+    lines.extend(rows.iter().map(|row| line(row).iter().map(|cell| Printable::new(cell).to_string()).collect()));
     render_table(&lines)
 }
 

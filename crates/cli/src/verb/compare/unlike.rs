@@ -86,9 +86,7 @@ fn compare_circumstances(a: &[CircumstanceRow], b: &[CircumstanceRow]) -> Vec<Un
         let is_everywhere = recorded.get(&key) == Some(&volumes.len());
         Unlike { group: group_of(&key), of: if is_everywhere { Vec::new() } else { volumes }, key, a, b }
     });
-    let mut all: Vec<Unlike> = all.collect();
-    all.sort_by_key(|unlike| GROUPS.iter().position(|group| *group == unlike.group));
-    all
+    all.collect()
 }
 
 /// Values by key and volume (`ext4 full`); the volume is empty for those of the whole run.
@@ -159,13 +157,13 @@ mod tests {
 
     use super::*;
 
-    fn rows(pairs: &[(&str, &str, &str)]) -> Vec<CircumstanceRow> {
+    fn rows(pairs: &[(&str, &str, &str)]) -> Results {
         let row = |(arm, key, value): &(&str, &str, &str)| CircumstanceRow {
             arm: (*arm).to_owned(),
             key: (*key).to_owned(),
             value: (*value).to_owned(),
         };
-        pairs.iter().map(row).collect()
+        Results { circumstances: pairs.iter().map(row).collect(), ..Results::default() }
     }
 
     const COMMAND: &str = "/sbin/mkfs.ext4 -q -U 3f0e1d2c-1111-2222-3333-0123456789ab -E hash_seed=aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee /dev/loop7";
@@ -186,7 +184,7 @@ mod tests {
             ("ext4", "empty.mkfs_command", &other),
             ("ext4", "empty.device", "/dev/loop9"),
         ]);
-        assert!(compare_circumstances(&a, &b).is_empty());
+        assert!(compute_unlike(&a, &b).is_empty());
     }
 
     #[test]
@@ -218,7 +216,7 @@ mod tests {
             ("ext4", "empty.load_average", "30"),
             ("ext4", "empty.device_model", "new"),
         ]);
-        let told: Vec<String> = compare_circumstances(&a, &b).iter().map(Unlike::to_string).collect();
+        let told: Vec<String> = compute_unlike(&a, &b).iter().map(Unlike::to_string).collect();
         let command = "mkfs.ext4 -q -U UUID -E hash_seed=UUID DEVICE";
         let expected = [
             "kernel: kernel_release is 6.1 in A, 6.12 in B".to_owned(),
@@ -249,6 +247,8 @@ mod tests {
                 other_user_seconds: f64::NAN,
                 kernel_seconds: f64::NAN,
                 processors: 2,
+                own_drive_bytes: f64::NAN,
+                other_drive_bytes: f64::NAN,
             };
             averages.iter().map(row).collect()
         };
