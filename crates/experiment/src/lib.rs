@@ -8,6 +8,7 @@ mod age;
 mod arm;
 mod circumstances;
 mod description;
+mod drive;
 mod durable;
 mod error;
 pub mod feedback;
@@ -28,6 +29,7 @@ mod world;
 
 pub use age::{AgeEnd, AgeEnded, AgeLatency, AgeOptions, Ages, Layout, Until, age_into, collect_layout, plan_aging};
 pub use description::read_description;
+pub use drive::DriveMeter;
 pub use error::{Error, ErrorKind, Interrupted, classify, interruption};
 pub use observer::{Event, Observer};
 pub use paths::RunPaths;

@@ -124,6 +124,10 @@ pub struct LoadRow {
     pub kernel_seconds: f64,
     /// Processors that were online; 0 if unknown.
     pub processors: u64,
+    /// Bytes that the volume's own device moved.
+    pub own_drive_bytes: f64,
+    /// Bytes that the drives below it moved for others.
+    pub other_drive_bytes: f64,
 }
 
 /// Table `layout`: the static layout of a cell, from its extents.

@@ -102,7 +102,8 @@ impl Table {
                 "One row per repetition of the grep test: the other work of the machine during it. A repetition is disturbed \
                  if one of these causes lasted for at least 0.05 s. Other processes used more than 20% of all processors. \
                  Tasks waited for a processor for over 10% of the time, beyond the waiting that senesce and the kernel explain. \
-                 The hypervisor took more than 5% of a processor. Tasks waited for memory for more than 5% of the time."
+                 The hypervisor took more than 5% of a processor. Tasks waited for memory for more than 5% of the time. \
+                 A repetition is also disturbed if the drives moved more than 10% of the test's own bytes, and 4 MiB, for others."
             }
             Table::Layout => "One row per cell: the static layout of its files, from their extents.",
             Table::Modelled => {
@@ -374,6 +375,8 @@ table_row! { LoadRow, Load, key;
     other_user_seconds: float, "s", "CPU time in user mode of all other processes.";
     kernel_seconds: float, "s", "CPU time of all processors in the kernel, for any process.";
     processors: uint, "1", "Processors that were online; 0 if unknown.";
+    own_drive_bytes: float, "B", "Bytes that the volume's own device read and wrote.";
+    other_drive_bytes: float, "B", "Bytes that the drives below it read and wrote for others; missing for a directory.";
 }
 table_row! { LayoutRow, Layout, key;
     space: text, "", "Address space of the extents: `device` or `btrfs-logical`.";

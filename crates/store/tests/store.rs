@@ -45,6 +45,8 @@ fn cell(pulls: u64, mark: u64) -> CellResults {
         other_user_seconds: 3.0,
         kernel_seconds: 4.0,
         processors: mark,
+        own_drive_bytes: 5.0,
+        other_drive_bytes: 6.0,
     };
     let layout = LayoutRow {
         key: key.clone(),

@@ -9,7 +9,7 @@ use senesce_store::Role;
 use serde_json::Value;
 
 use super::{
-    AutoSize, Edition, Engine, FileSystemName, FsfbPlan, History, InterfilePlan, IntrafilePlan, MailPlan, Measure,
+    AutoSize, Edition, FileSystemName, FsfbPlan, History, InterfilePlan, IntrafilePlan, MailPlan, Measure,
     OverwritePlan, PatternPlan, Plan, ProfilePlan, ReplayPlan, Scanner, ScheduleName, VolumePlan, Volumes,
     WorkloadKind, WorkloadPlan,
 };
@@ -30,10 +30,6 @@ const RULES: &[Rule] = &[
     }),
     ("workload.copies", of_scripts),
     ("workload.keep_free", of_scripts),
-    ("workload.sync_every_operations", |plan| {
-        let by_git = plan.workload.kind == WorkloadKind::History && plan.workload.engine == [Engine::Git];
-        by_git.then_some("has no effect on engine = [\"git\"], which issues its own operations")
-    }),
     ("workload.profile.churn", |plan| {
         let schedule = plan.workload.profile.as_ref().map(|profile| profile.schedule);
         (schedule == Some(ScheduleName::Classic)).then_some("goes with schedule = \"virtual\" only")
@@ -234,6 +230,7 @@ mod tests {
         "workload.replay.operations",
         "workload.replay.repeat",
         "workload.replay.repo",
+        "workload.sync_every_operations",
     ];
 
     /// The keys of the schema, with dots.
@@ -286,7 +283,6 @@ mod tests {
             ("workload.fill_percent", plan("kind = \"fsfb\"\nfill_percent = 80", "")),
             ("workload.copies", plan("edition = \"full-disk-paper\"\ncopies = 3", REPO)),
             ("workload.keep_free", plan("keep_free = \"1MiB\"", REPO)),
-            ("workload.sync_every_operations", plan("engine = [\"git\"]\nsync_every_operations = 7", REPO)),
             (
                 "workload.profile.churn",
                 plan("kind = \"profile\"\n[workload.profile]\nschedule = \"classic\"\nchurn = 9", ""),
@@ -343,7 +339,7 @@ mod tests {
             plan("gc = [true]", &format!("{REPO}tip = \"main\"\nfirst_parent = true\nstart = 7")),
             plan("edition = \"full-disk-paper\"\nfill_percent = 80", &format!("{REPO}[volumes]\nfull = \"330MiB\"")),
             plan("edition = \"full-disk-code\"\ncopies = 3\nkeep_free = \"1MiB\"", REPO),
-            plan("engine = [\"native\", \"git\"]\nsync_every_operations = 7", REPO),
+            plan("engine = [\"git\"]\nsync_every_operations = 7", REPO),
             plan("kind = \"profile\"\n[workload.profile]\nchurn = 9", ""),
             plan("kind = \"profile\"\n[workload.profile]\nschedule = \"classic\"\nmost_lives = 9", ""),
             plan(

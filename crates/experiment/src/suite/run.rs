@@ -7,7 +7,7 @@ use std::{
 };
 
 use senesce_core::Seed;
-use senesce_probe::score::Load;
+use senesce_probe::score::{Load, LoadSample};
 use senesce_volume::{CleanMode, Custodian, Outcome, Registry, Slot, Uuid, Volume, check_place, clean};
 use senesce_workload::personality::Personality;
 
@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     Error, World,
+    drive::DriveMeter,
     durable::write_durably,
     error::chain_text,
     personality::{PersonalityRun, measure_personality},
@@ -238,9 +239,13 @@ impl Suite {
         let mut measure = || -> Result<_, Error> {
             let (mut volume, _) = Volume::restore(custodian, &spec, &slot, image, clock)?;
             circumstances = Some(volume.circumstances()?);
-            let (begun, before) = (clock.now(), self.world.load.sample());
+            let drive = DriveMeter::of(&volume);
+            let sample = |volume: &Volume| -> Result<LoadSample, Error> {
+                Ok(LoadSample { drive: drive.sample(volume)?, ..self.world.load.sample() })
+            };
+            let (begun, before) = (clock.now(), sample(&volume)?);
             let measured = measure_personality(&mut volume, personality, &how, clock);
-            let load = Load::between(&before, &self.world.load.sample(), clock.now().since(begun).as_secs_f64());
+            let load = Load::between(&before, &sample(&volume)?, clock.now().since(begun).as_secs_f64());
             // Load does not change the time of a modelled device.
             if self.device.is_none() {
                 disturbance = load.describe_disturbances();

@@ -1,6 +1,8 @@
-//! Reads the load of the machine from `/proc`. If the kernel lacks a file, its figures are missing.
+//! Reads the load of the machine from `/proc` and `/sys`. If the kernel lacks a file, its figures are missing.
 
 use std::{collections::BTreeMap, fs};
+
+use senesce_core::SECTOR_BYTES;
 
 use super::rusage::collect_process_times;
 use crate::score::{LoadSample, ProcessorTimes};
@@ -16,7 +18,21 @@ pub fn collect_load() -> LoadSample {
         memory_pressure_seconds: pressure("memory"),
         processors: fs::read_to_string("/proc/stat").ok().and_then(|text| parse_processors(&text, ticks_per_second)),
         own_user_seconds: collect_process_times().user_seconds + collect_descendants_ticks() as f64 / ticks_per_second,
+        drive: None,
     }
+}
+
+/// Bytes that these disks (the kernel's names, such as `sda`) read and wrote so far, together. None for no disk, or if
+/// one of them has no statistics.
+pub fn collect_disk_bytes(disks: &[String]) -> Option<u64> {
+    let bytes = |disk: &String| parse_disk(&fs::read_to_string(format!("/sys/block/{disk}/stat")).ok()?);
+    (!disks.is_empty()).then(|| disks.iter().map(bytes).sum())?
+}
+
+/// Of `/sys/block/DISK/stat`: sectors read are its third number, sectors written its seventh.
+fn parse_disk(text: &str) -> Option<u64> {
+    let numbers: Vec<u64> = text.split_whitespace().map_while(|number| number.parse().ok()).collect();
+    Some((numbers.get(2)? + numbers.get(6)?) * SECTOR_BYTES)
 }
 
 /// The first number of `/proc/loadavg`.
@@ -101,6 +117,14 @@ mod tests {
         let times = parse_processors(stat, 100.0).unwrap();
         assert_eq!((times.count, times.user_seconds, times.kernel_seconds, times.steal_seconds), (2, 10.2, 4.3, 0.8));
         assert_eq!(parse_processors("cpu  1 2 3\n", 100.0), None);
+    }
+
+    #[test]
+    fn reads_and_writes_of_disks_are_summed() {
+        assert_eq!(parse_disk(" 10 1 300 5 20 2 40 6 0 7 8 0 0 0 0 9 9\n"), Some(340 * 512));
+        assert_eq!(parse_disk("10 1 300 5 20 2\n"), None);
+        assert_eq!(collect_disk_bytes(&[]), None);
+        assert_eq!(collect_disk_bytes(&["no such disk".to_owned()]), None);
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub use extents::{
 pub use free_space::{collect_free_extents, collect_free_extents_as_it_is};
 pub use gnu_grep::collect_gnu_grep;
 pub use grep::{GrepFigures, GrepOptions, collect_grep};
-pub use load::collect_load;
+pub use load::{collect_disk_bytes, collect_load};
 pub use rusage::{CpuTimes, collect_process_times};
 pub use search::compute_pattern;
 pub use survey::{EntryKind, SurveyFigures, Surveyed, collect_survey};

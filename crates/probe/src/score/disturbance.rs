@@ -9,6 +9,8 @@
 //!   what exceeds this counts.
 //! - Steal: time in which the hypervisor ran another machine while this one had work.
 //! - Waiting for memory: it slows the measurement, whichever process caused it.
+//! - The drive: bytes that it moved, less those that the measured volume's own device requested. A volume in an image
+//!   moves the same bytes on the drive below it, unless they stay in memory.
 //!
 //! Two figures are recorded and not judged: the load average, a mean over a minute that includes the own threads, and
 //! the waiting for drives, which the test itself causes.
@@ -32,6 +34,17 @@ pub struct LoadSample {
     pub processors: Option<ProcessorTimes>,
     /// Time in user mode of this process and all its descendants, seconds.
     pub own_user_seconds: f64,
+    /// Bytes that the drives below the measured volume moved; none if that is not measured.
+    pub drive: Option<DriveBytes>,
+}
+
+/// Bytes read and written on the way to the measured volume.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DriveBytes {
+    /// By the drives, for all programs.
+    pub total: u64,
+    /// By the volume's own device.
+    pub own: u64,
 }
 
 /// Time of all processors together, seconds.
@@ -70,6 +83,10 @@ pub struct Load {
     pub kernel_seconds: f64,
     /// Processors that are online; 0 if that is not known.
     pub processors: u64,
+    /// Bytes that the volume's own device moved.
+    pub own_drive_bytes: f64,
+    /// Bytes that the drives below it moved for others.
+    pub other_drive_bytes: f64,
 }
 
 /// Other processes may use up to this share of the time of all processors.
@@ -80,6 +97,10 @@ pub const CPU_WAIT_LIMIT: f64 = 0.10;
 pub const STEAL_LIMIT: f64 = 0.05;
 /// Tasks may wait for memory for up to this share of the time.
 pub const MEMORY_WAIT_LIMIT: f64 = 0.05;
+/// Others may move up to this share of the test's own bytes on its drive.
+pub const DRIVE_LIMIT: f64 = 0.10;
+/// Fewer bytes are no disturbance at any share: some program always writes its log.
+pub const LEAST_DRIVE_BYTES: f64 = 4.0 * 1024.0 * 1024.0;
 /// A shorter time is no disturbance at any share: the kernel counts in steps of up to 10 ms for each processor.
 pub const LEAST_SECONDS: f64 = 0.05;
 
@@ -88,7 +109,8 @@ pub const LEAST_SECONDS: f64 = 0.05;
 pub struct Disturbance {
     /// The cause.
     pub cause: Cause,
-    /// Its time as a share of the time of the measurement, for other processes of all processors.
+    /// Its time as a share of the time of the measurement, for other processes of all processors; for the drive, the bytes
+    /// of others as a share of the test's own.
     pub share: f64,
 }
 
@@ -104,6 +126,8 @@ pub enum Cause {
     Steal,
     /// Tasks waited for memory.
     MemoryWait,
+    /// Other programs read from the drive or wrote to it.
+    DriveUse,
 }
 
 impl fmt::Display for Disturbance {
@@ -114,6 +138,7 @@ impl fmt::Display for Disturbance {
             Cause::CpuWait => write!(f, "other work made tasks wait for a processor {percent:.0}% of the time"),
             Cause::Steal => write!(f, "the hypervisor took {percent:.0}% of a processor"),
             Cause::MemoryWait => write!(f, "tasks waited for memory {percent:.0}% of the time"),
+            Cause::DriveUse => write!(f, "other programs moved {percent:.0}% of the test's own bytes on its drive"),
         }
     }
 }
@@ -129,6 +154,11 @@ impl Load {
         };
         let own_user_seconds = (after.own_user_seconds - before.own_user_seconds).max(0.0);
         let user_seconds = times(|times| times.user_seconds);
+        let moved = |bytes: fn(&DriveBytes) -> u64| {
+            let of = |sample: &LoadSample| sample.drive.as_ref().map(|drive| bytes(drive) as f64);
+            since(of(before), of(after))
+        };
+        let (drive_bytes, own_drive_bytes) = (moved(|drive| drive.total), moved(|drive| drive.own));
         Self {
             wall_seconds,
             load_average: after.load_average.unwrap_or(f64::NAN),
@@ -141,6 +171,9 @@ impl Load {
             other_user_seconds: if user_seconds < own_user_seconds { 0.0 } else { user_seconds - own_user_seconds },
             kernel_seconds: times(|times| times.kernel_seconds),
             processors: after.processors.map_or(0, |times| times.count),
+            own_drive_bytes,
+            // What the drive need not move, because memory has it, is no gain of others.
+            other_drive_bytes: if drive_bytes < own_drive_bytes { 0.0 } else { drive_bytes - own_drive_bytes },
         }
     }
 
@@ -149,6 +182,7 @@ impl Load {
         let (wall, processors) = (self.wall_seconds, self.processors as f64);
         let explained = (self.own_user_seconds + self.kernel_seconds) / processors;
         let waited = if explained.is_nan() { f64::NAN } else { self.cpu_pressure_seconds - explained };
+        let drive = (Cause::DriveUse, self.other_drive_bytes, self.own_drive_bytes, DRIVE_LIMIT);
         [
             (Cause::OtherProcesses, self.other_user_seconds, wall * processors, OTHERS_LIMIT),
             (Cause::CpuWait, waited, wall, CPU_WAIT_LIMIT),
@@ -156,8 +190,10 @@ impl Load {
             (Cause::MemoryWait, self.memory_pressure_seconds, wall, MEMORY_WAIT_LIMIT),
         ]
         .into_iter()
-        .filter(|(_, seconds, of, limit)| *seconds >= LEAST_SECONDS && *seconds > of * limit)
-        .map(|(cause, seconds, of, _)| Disturbance { cause, share: seconds / of })
+        .filter(|(_, seconds, ..)| *seconds >= LEAST_SECONDS)
+        .chain((self.other_drive_bytes >= LEAST_DRIVE_BYTES).then_some(drive))
+        .filter(|(_, amount, of, limit)| *amount > of * limit)
+        .map(|(cause, amount, of, _)| Disturbance { cause, share: amount / of })
         .collect()
     }
 
@@ -183,6 +219,8 @@ mod tests {
         other_user_seconds: 0.3,
         kernel_seconds: 5.0,
         processors: 4,
+        own_drive_bytes: 1e9,
+        other_drive_bytes: 1e6,
     };
 
     fn causes(load: Load) -> Vec<Cause> {
@@ -197,6 +235,7 @@ mod tests {
             (Load { cpu_pressure_seconds: 3.1, ..QUIET }, Cause::CpuWait),
             (Load { steal_seconds: 0.51, ..QUIET }, Cause::Steal),
             (Load { memory_pressure_seconds: 0.51, ..QUIET }, Cause::MemoryWait),
+            (Load { other_drive_bytes: 1.01e8, ..QUIET }, Cause::DriveUse),
         ] {
             assert_eq!(causes(load), [cause]);
         }
@@ -205,6 +244,9 @@ mod tests {
             Load { cpu_pressure_seconds: 2.9, ..QUIET },
             Load { steal_seconds: 0.49, ..QUIET },
             Load { memory_pressure_seconds: 0.49, ..QUIET },
+            Load { other_drive_bytes: 0.99e8, ..QUIET },
+            // A journal that is written during a small test.
+            Load { own_drive_bytes: 1e6, other_drive_bytes: 4e6, ..QUIET },
         ] {
             assert_eq!(causes(load), [], "{load:?}");
         }
@@ -236,12 +278,26 @@ mod tests {
     fn unknown_figures_disturb_nothing() {
         let nothing = LoadSample::default();
         let load = Load::between(&nothing, &nothing, 1.0);
+        assert!(load.own_drive_bytes.is_nan() && load.other_drive_bytes.is_nan());
         assert!(load.steal_seconds.is_nan() && load.other_user_seconds.is_nan() && load.cpu_pressure_seconds.is_nan());
         assert_eq!(causes(load), []);
         // Pressure alone is no disturbance, because the part that the own work explains is unknown.
         let pressed = LoadSample { cpu_pressure_seconds: Some(0.0), ..nothing };
         let later = LoadSample { cpu_pressure_seconds: Some(1.0), ..nothing };
         assert_eq!(causes(Load::between(&pressed, &later, 1.0)), []);
+    }
+
+    #[test]
+    fn bytes_of_others_are_those_that_the_own_device_did_not_request() {
+        let sample = |total, own| LoadSample { drive: Some(DriveBytes { total, own }), ..LoadSample::default() };
+        let load = Load::between(&sample(1 << 30, 1 << 20), &sample(1 << 31, 513 << 20), 1.0);
+        assert_eq!((load.own_drive_bytes, load.other_drive_bytes), (f64::from(512 << 20), f64::from(512 << 20)));
+        assert_eq!(load.describe_disturbances(), "other programs moved 100% of the test's own bytes on its drive");
+        // The image is in memory: its drive moves less than was requested of it.
+        let load = Load::between(&sample(0, 0), &sample(5, 1 << 30), 1.0);
+        assert_eq!((load.other_drive_bytes, causes(load)), (0.0, vec![]));
+        // One sample without the drive.
+        assert!(Load::between(&LoadSample::default(), &sample(5, 1), 1.0).other_drive_bytes.is_nan());
     }
 
     #[test]

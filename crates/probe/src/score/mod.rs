@@ -18,8 +18,8 @@ mod warnings;
 pub use directories::{DirectoryLayout, DirectoryScorer};
 pub use distance::DistanceBucket;
 pub use disturbance::{
-    CPU_WAIT_LIMIT, Cause, Disturbance, LEAST_SECONDS, Load, LoadSample, MEMORY_WAIT_LIMIT, OTHERS_LIMIT,
-    ProcessorTimes, STEAL_LIMIT,
+    CPU_WAIT_LIMIT, Cause, DRIVE_LIMIT, Disturbance, DriveBytes, LEAST_DRIVE_BYTES, LEAST_SECONDS, Load, LoadSample,
+    MEMORY_WAIT_LIMIT, OTHERS_LIMIT, ProcessorTimes, STEAL_LIMIT,
 };
 pub use file_layout::{FileLayout, compute_file_layout};
 pub use free_space::{FreeSpaceBucket, FreeSpaceFigures, compute_free_space};

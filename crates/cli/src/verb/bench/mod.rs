@@ -9,10 +9,18 @@ mod personality;
 mod suite;
 mod volumes;
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Instant};
 
 use anyhow::{Context, Result};
-use senesce_core::statistics::{Figures, compute_ranking, compute_rows};
+use senesce_core::{
+    SECTOR_BYTES,
+    statistics::{Figures, compute_ranking, compute_rows},
+};
+use senesce_experiment::DriveMeter;
+use senesce_probe::{
+    collect::collect_load,
+    score::{Load, LoadSample},
+};
 use senesce_volume::{Custodian, Volume, check_interrupted, install_signal_cleanup};
 
 pub use pattern::Pattern;
@@ -96,7 +104,10 @@ fn measure(args: &BenchArgs, work: &Work, bench: &Bench<'_>, sources: &mut [Sour
             };
             let mut volume = bench.begin(source, state, number)?;
             let read_before = read_bytes(&volume)?;
+            let (drive, began) = (DriveMeter::of(&volume), Instant::now());
+            let before = sample_load(&drive, &volume)?;
             let figure = work.run(args, bench.scratch, &mut volume, round).context(what.clone());
+            let load = Load::between(&before, &sample_load(&drive, &volume)?, began.elapsed().as_secs_f64());
             let read = read_bytes(&volume)?.zip(read_before).map(|(after, before)| after.saturating_sub(before));
             let ended = bench.end(&mut source.states[state], volume, args.keep_state);
             // The first failure is the one to tell.
@@ -107,6 +118,7 @@ fn measure(args: &BenchArgs, work: &Work, bench: &Bench<'_>, sources: &mut [Sour
                 source.states[state].figures.push(figure);
                 source.states[state].details.extend(details);
                 source.states[state].device_read_bytes.extend(read);
+                source.states[state].disturbances.push(load.describe_disturbances());
             }
         }
     }
@@ -115,19 +127,35 @@ fn measure(args: &BenchArgs, work: &Work, bench: &Bench<'_>, sources: &mut [Sour
 
 /// Bytes that were read from the volume's device so far.
 fn read_bytes(volume: &Volume) -> Result<Option<u64>> {
-    const SECTOR_BYTES: u64 = 512;
     Ok(volume.device_stat()?.map(|stat| stat.read_sectors * SECTOR_BYTES))
 }
 
-/// Returns a warning for each state of which the command read almost nothing from the device. Personalities get none:
-/// they make their own files.
+/// The load of the machine, and of the drive below the volume.
+fn sample_load(drive: &DriveMeter, volume: &Volume) -> Result<LoadSample> {
+    Ok(LoadSample { drive: drive.sample(volume)?, ..collect_load() })
+}
+
+/// Returns a warning for each state of which the command read almost nothing from the device, and for each of which
+/// other work disturbed runs. Personalities get none of the first kind: they make their own files.
 fn warn(work: &Work, sources: &[Source]) -> Vec<String> {
-    let states = sources.iter().flat_map(|source| source.states.iter().map(move |state| (source, state)));
-    let warning = |(source, state): (&Source, &State)| {
+    let states = || sources.iter().flat_map(|source| source.states.iter().map(move |state| (source, state)));
+    let little = |(source, state): (&Source, &State)| {
         let most = *state.device_read_bytes.iter().max()?;
         Some(format!("{} {}: {}", source.name, state.role, warn_of_little(most, state.used_bytes)?))
     };
-    states.filter(|_| matches!(work, Work::Command)).filter_map(warning).collect()
+    let disturbed = |(source, state): (&Source, &State)| {
+        Some(format!("{} {}: {}", source.name, state.role, warn_of_disturbed(&state.disturbances)?))
+    };
+    let is_command = matches!(work, Work::Command);
+    states().filter(|_| is_command).filter_map(little).chain(states().filter_map(disturbed)).collect()
+}
+
+/// A warning if other work disturbed runs. They count like the others: a benchmark leaves out no figure.
+fn warn_of_disturbed(disturbances: &[String]) -> Option<String> {
+    let mut disturbed = disturbances.iter().filter(|how| !how.is_empty());
+    let first = disturbed.next()?;
+    let count = 1 + disturbed.count();
+    Some(format!("other work disturbed {count} of {} runs, the first one so: {first}", disturbances.len()))
 }
 
 /// What is measured.
@@ -265,6 +293,7 @@ fn describe(args: &BenchArgs, work: &Work, sources: &[Source], is_memory: bool) 
                             "runs": state.details,
                             "cold": state.cold,
                             "device_read_bytes": state.device_read_bytes,
+                            "disturbances": state.disturbances,
                             "used_bytes": state.used_bytes,
                             "circumstances": circumstances,
                         })
@@ -318,5 +347,19 @@ fn describe(args: &BenchArgs, work: &Work, sources: &[Source], is_memory: bool) 
 fn tell(quiet: bool, text: &str) {
     if !quiet {
         eprintln!("{text}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disturbed_runs_are_counted_and_the_first_is_described() {
+        let runs = |all: [&str; 3]| warn_of_disturbed(&all.map(str::to_owned));
+        assert_eq!(runs(["", "", ""]), None);
+        let said = runs(["", "tasks waited for memory 9% of the time", "the hypervisor took 6% of a processor"]);
+        let expected = "other work disturbed 2 of 3 runs, the first one so: tasks waited for memory 9% of the time";
+        assert_eq!(said.as_deref(), Some(expected));
     }
 }

@@ -45,6 +45,8 @@ pub struct State {
     pub details: Vec<serde_json::Value>,
     /// Bytes that each run read from the device.
     pub device_read_bytes: Vec<u64>,
+    /// In which ways other work disturbed each run; empty if it did not.
+    pub disturbances: Vec<String>,
     /// Bytes that the volume has in use before the first run.
     pub used_bytes: u64,
     /// How cold the last run found it.
@@ -204,6 +206,7 @@ impl State {
             figures: Vec::new(),
             details: Vec::new(),
             device_read_bytes: Vec::new(),
+            disturbances: Vec::new(),
             used_bytes: 0,
             cold: String::new(),
             circumstances: Vec::new(),

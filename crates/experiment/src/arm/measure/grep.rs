@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use senesce_core::SECTOR_BYTES;
 use senesce_probe::{
     collect::{GrepFigures, GrepOptions, Order, collect_gnu_grep, collect_grep, compute_pattern},
-    score::Load,
+    score::{Load, LoadSample},
 };
 use senesce_store::{CellKey, GrepRow, LoadRow, ModelledRow};
 use senesce_volume::{ColdReport, Volume};
@@ -15,12 +16,10 @@ use super::{
 };
 use crate::{
     Error,
+    drive::DriveMeter,
     observer::Event,
     plan::{ScanOrder, Scanner},
 };
-
-/// Bytes of a sector in the block layer's statistics.
-const SECTOR_BYTES: u64 = 512;
 
 /// The rows of one grep test.
 pub(super) struct GrepRows {
@@ -93,6 +92,8 @@ fn load_row(key: &CellKey, repetition: u64, load: &Load, is_paced: bool) -> Load
         other_user_seconds: load.other_user_seconds,
         kernel_seconds: load.kernel_seconds,
         processors: load.processors,
+        own_drive_bytes: load.own_drive_bytes,
+        other_drive_bytes: load.other_drive_bytes,
     }
 }
 
@@ -163,9 +164,12 @@ fn scan_once(context: &ArmContext<'_>, volume: &mut Volume, is_traced: IsTraced)
     };
     let before = volume.device_stat()?;
     let time_before = volume.disk_time()?;
-    let load_before = context.world.load.sample();
+    let drive = DriveMeter::of(volume);
+    // Around the samples and not the test's own wall time: GNU grep's sizes are collected after it.
+    let (began, load_before) = (context.world.clock.now(), sample_load(context, volume, &drive)?);
     let (scanner, order, figures) = scan(context, volume.root())?;
-    let load = Load::between(&load_before, &context.world.load.sample(), figures.wall.as_secs_f64());
+    let load_after = sample_load(context, volume, &drive)?;
+    let load = Load::between(&load_before, &load_after, context.world.clock.now().since(began).as_secs_f64());
     let trace = recorder.map(|recorder| recorder.stop(volume)).transpose()?;
     let after = volume.device_stat()?;
     let time_after = volume.disk_time()?;
@@ -177,6 +181,11 @@ fn scan_once(context: &ArmContext<'_>, volume: &mut Volume, is_traced: IsTraced)
     let virtual_time =
         time_before.zip(time_after).map(|(before, after)| VirtualTime::between(&before, &after)).transpose()?;
     Ok(Scanned { cold, scanner, order, figures, device, virtual_time, load, trace })
+}
+
+/// The load of the machine, and of the drive below the volume.
+fn sample_load(context: &ArmContext<'_>, volume: &Volume, drive: &DriveMeter) -> Result<LoadSample, Error> {
+    Ok(LoadSample { drive: drive.sample(volume)?, ..context.world.load.sample() })
 }
 
 /// The grep test of the tree below `root` as the plan asks for it: the scanner, its order, its figures.
