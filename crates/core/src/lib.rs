@@ -28,5 +28,5 @@ pub use extent::{Extent, Space};
 pub use path::{PathError, RelPath};
 pub use printable::{AnyText, Printable, TerminalFilter, is_hazard};
 pub use rng::{Rng, Seed};
-pub use stop::{Stop, never};
+pub use stop::{Stop, StopFn, never};
 pub use units::{Bytes, Nanos, ParseBytesError};

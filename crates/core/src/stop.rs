@@ -6,7 +6,10 @@
 /// load.
 pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 
-/// The [`Stop`] of work that nothing stops.
+/// The same as a plain function, for values that keep it. Asked before each operation and each piece of a content.
+pub type StopFn = fn() -> bool;
+
+/// The [`Stop`] or [`StopFn`] of work that nothing stops.
 pub fn never() -> bool {
     false
 }

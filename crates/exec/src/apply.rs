@@ -2,11 +2,12 @@
 
 use std::{io, sync::Arc};
 
+use senesce_core::{StopFn, never};
 use senesce_oplog::{Content, ContentError, ContentSource, DoneStep, Op, Outcome, Step};
 
 use crate::{
     ExecError, OpFailure, Target,
-    content::{CHUNK_BYTES, Ready, Stop, make_payload, make_ready, make_ready_until, never},
+    content::{CHUNK_BYTES, Ready, make_payload, make_ready, make_ready_until},
     error::OpPlace,
 };
 
@@ -49,7 +50,8 @@ pub fn apply_prepared(target: &mut dyn Target, number: u64, prepared: PreparedSt
 /// Applies a step as far as the space goes.
 ///
 /// Out: the record for the log. When the space runs out, the operations after the failed one are left out of it, and
-/// so are their contents. Errors: a content that cannot be had, an operation that fails for another reason.
+/// so are their contents. Errors: a content that cannot be had, an operation that fails for another reason,
+/// [`ExecError::Stopped`] if the target's [`stop`](Target::stop) ends the making of a content.
 /// Cost: contents are made one after the other and not kept, so memory does not grow with the step.
 pub fn apply_step(
     target: &mut dyn Target,
@@ -57,9 +59,10 @@ pub fn apply_step(
     step: Step,
     source: &dyn ContentSource,
 ) -> Result<DoneStep, ExecError> {
-    let mut buffer = Vec::new();
+    let (mut buffer, stop) = (Vec::new(), target.stop());
     run(target, number, step, |op| {
-        make_ready(op.content().expect("asked only for operations with a content"), source, &mut buffer)
+        let content = op.content().expect("asked only for operations with a content");
+        make_ready_until(content, source, &mut buffer, stop)
     })
 }
 
@@ -73,7 +76,10 @@ fn run(
     let mut outcome = Outcome::Done;
     for (index, op) in step.ops.iter().enumerate() {
         let ready = match op.content() {
-            Some(_) => Some(content_of(op).map_err(|source| content_error(number, &step, index, source))?),
+            Some(_) => {
+                let failed = |source| stopped_or(target.stop(), content_error(number, &step, index, source));
+                Some(content_of(op).map_err(failed)?)
+            }
             None => None,
         };
         if let Some(ready) = &ready {
@@ -109,7 +115,7 @@ pub struct Replay {
     /// How strictly contents are checked.
     pub check: CheckContents,
     /// When this returns true, the replay ends with [`ExecError::Stopped`].
-    pub stop: Stop,
+    pub stop: StopFn,
 }
 
 impl From<CheckContents> for Replay {
@@ -241,7 +247,7 @@ fn fits(target: &mut dyn Target, bytes: u64) -> bool {
 }
 
 /// Returns [`ExecError::Stopped`] if `stop` returns true, else `error`.
-pub(crate) fn stopped_or(stop: Stop, error: ExecError) -> ExecError {
+pub(crate) fn stopped_or(stop: StopFn, error: ExecError) -> ExecError {
     if stop() { ExecError::Stopped } else { error }
 }
 

@@ -11,12 +11,12 @@ use std::{
 };
 
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, Timespec, Timestamps};
-use senesce_core::RelPath;
+use senesce_core::{RelPath, never};
 use senesce_oplog::{Content, ContentError, ContentSource, DoneStep, Op, Outcome};
 
 use crate::{
     OpFailure,
-    content::{CHUNK_BYTES, for_each_chunk, make_ready, never},
+    content::{CHUNK_BYTES, for_each_chunk, make_ready},
     recorded::apply_recorded,
     remove::remove_tree,
 };

@@ -7,6 +7,7 @@ use std::{
     sync::Arc,
 };
 
+use senesce_core::{StopFn, never};
 use senesce_oplog::{Content, ContentError, ContentSource, Op, Payload, seeded_bytes};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
@@ -62,7 +63,7 @@ fn chunked<E: From<io::Error>>(
 }
 
 /// XXH3-64 of a payload's bytes. Fails if `stop` returns true.
-pub(crate) fn compute_hash(payload: &Payload, buffer: &mut Vec<u8>, stop: Stop) -> io::Result<u64> {
+pub(crate) fn compute_hash(payload: &Payload, buffer: &mut Vec<u8>, stop: StopFn) -> io::Result<u64> {
     if let Payload::Bytes(bytes) = payload {
         return Ok(xxh3_64(bytes));
     }
@@ -75,17 +76,8 @@ pub(crate) fn compute_hash(payload: &Payload, buffer: &mut Vec<u8>, stop: Stop) 
     Ok(hasher.digest())
 }
 
-/// Returns whether to stop, for example because a signal came. Called before each operation and before each piece of a
-/// content.
-pub type Stop = fn() -> bool;
-
-/// Never stops.
-pub(crate) fn never() -> bool {
-    false
-}
-
 /// Fails if `stop` returns true.
-pub(crate) fn check_stop(stop: Stop) -> io::Result<()> {
+pub(crate) fn check_stop(stop: StopFn) -> io::Result<()> {
     if stop() { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
 }
 
@@ -114,7 +106,7 @@ pub(crate) fn make_ready_until(
     content: &Content,
     source: &dyn ContentSource,
     buffer: &mut Vec<u8>,
-    stop: Stop,
+    stop: StopFn,
 ) -> Result<Ready, ContentError> {
     if let Some((payload, hash)) = source.ready(content) {
         return Ok(Ready { payload, hash });

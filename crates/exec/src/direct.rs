@@ -3,9 +3,10 @@
 use std::{io, os::fd::BorrowedFd};
 
 use rustix::{fs::OFlags, io::Errno};
+use senesce_core::StopFn;
 use senesce_oplog::Payload;
 
-use crate::content::{CHUNK_BYTES, Stop, check_stop, for_each_chunk};
+use crate::content::{CHUNK_BYTES, check_stop, for_each_chunk};
 
 /// What offsets, lengths and memory are multiples of when the page cache is passed by, bytes: the most that a block
 /// device asks for.
@@ -39,7 +40,7 @@ pub(crate) fn read_range(
     offset: u64,
     len: u64,
     buffer: &mut Vec<u8>,
-    stop: Stop,
+    stop: StopFn,
 ) -> io::Result<()> {
     let mut done = 0;
     while done < len {
@@ -63,7 +64,7 @@ pub(crate) fn write_direct(
     offset: u64,
     payload: &Payload,
     buffer: &mut Vec<u8>,
-    stop: Stop,
+    stop: StopFn,
 ) -> Result<(), (Option<Errno>, u64)> {
     let mut written = 0u64;
     let mut failed = None;

@@ -13,7 +13,7 @@ use std::{
     },
 };
 
-use senesce_core::RelPath;
+use senesce_core::{RelPath, StopFn};
 use senesce_oplog::{Op, Payload};
 
 use crate::{OpFailure, SpaceLeft, Target};
@@ -175,6 +175,10 @@ impl<T: Target> Target for Guarded<T> {
             Verdict::Instead(safer) => self.target.apply(root, &safer, payload),
             Verdict::LeaveOut => Ok(()),
         }
+    }
+
+    fn stop(&self) -> StopFn {
+        self.target.stop()
     }
 
     fn forget_directories(&mut self) {

@@ -16,7 +16,7 @@
 //! What it is not: a profile of the making of contents, which are ready before an operation begins.
 
 use hdrhistogram::Histogram;
-use senesce_core::{Clock, Nanos, RelPath};
+use senesce_core::{Clock, Nanos, RelPath, StopFn};
 use senesce_oplog::{Op, Payload};
 
 use crate::{OpFailure, SpaceLeft, Target};
@@ -302,6 +302,10 @@ impl<T: Target> Target for TimedTarget<'_, T> {
         result
     }
 
+    fn stop(&self) -> StopFn {
+        self.target.stop()
+    }
+
     fn forget_directories(&mut self) {
         self.target.forget_directories();
     }
@@ -317,6 +321,10 @@ impl<T: Target + ?Sized> Target for &mut T {
         (**self).apply(root, op, payload)
     }
 
+    fn stop(&self) -> StopFn {
+        (**self).stop()
+    }
+
     fn forget_directories(&mut self) {
         (**self).forget_directories();
     }
@@ -330,6 +338,10 @@ impl<T: Target + ?Sized> Target for &mut T {
 impl<T: Target + ?Sized> Target for Box<T> {
     fn apply(&mut self, root: &RelPath, op: &Op, payload: Option<&Payload>) -> Result<(), OpFailure> {
         (**self).apply(root, op, payload)
+    }
+
+    fn stop(&self) -> StopFn {
+        (**self).stop()
     }
 
     fn forget_directories(&mut self) {

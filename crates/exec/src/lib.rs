@@ -47,7 +47,7 @@ pub mod tree;
 pub use ahead::Ahead;
 pub use ahead_contents::{ItemsAhead, make_ahead};
 pub use apply::{CheckContents, PreparedStep, Replay, apply_done, apply_prepared, apply_step, prepare_step};
-pub use content::{CHUNK_BYTES, Stop, resolve_ops};
+pub use content::{CHUNK_BYTES, resolve_ops};
 pub use direct::DIRECT_ALIGNMENT;
 pub use engine::{EngineTarget, collect_engine_extents, collect_engine_tree, collect_engine_tree_until};
 pub use error::{ExecError, OpPlace};

@@ -12,54 +12,94 @@ use senesce_core::RelPath;
 use senesce_oplog::Op;
 
 /// Something that can be needed.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Thing {
     /// What the path stands for.
-    Name(Vec<u8>),
+    Name(PathNumber),
     /// The entries of the directory.
-    Entries(Vec<u8>),
+    Entries(PathNumber),
     /// Every file that has, or had, several names.
     Linked,
+}
+
+/// Stands for a path: a deep path has as many paths above it as components, and copies of them all would cost the square.
+pub(crate) type PathNumber = u32;
+
+const ROOT: PathNumber = 0;
+
+/// The paths that were numbered, as a tree. Holds each component once.
+#[derive(Debug)]
+struct Paths {
+    /// By number: the names below the path.
+    below: Vec<HashMap<Box<[u8]>, PathNumber>>,
+}
+
+impl Default for Paths {
+    fn default() -> Self {
+        Self { below: vec![HashMap::new()] }
+    }
+}
+
+impl Paths {
+    fn number_below(&mut self, parent: PathNumber, name: &[u8]) -> PathNumber {
+        if let Some(&number) = self.below[parent as usize].get(name) {
+            return number;
+        }
+        let number = self.below.len() as PathNumber;
+        self.below[parent as usize].insert(name.into(), number);
+        self.below.push(HashMap::new());
+        number
+    }
 }
 
 /// Needs of operations in the log's order, which is how it learns of links.
 #[derive(Debug, Default)]
 pub(crate) struct Needs {
     linked: BTreeSet<Vec<u8>>,
+    paths: Paths,
 }
 
-#[derive(Default)]
-struct List(HashMap<Thing, bool>);
+struct List<'a> {
+    needs: HashMap<Thing, bool>,
+    paths: &'a mut Paths,
+}
 
-impl List {
+impl List<'_> {
     fn add(&mut self, thing: Thing, alone: bool) {
-        *self.0.entry(thing).or_default() |= alone;
+        *self.needs.entry(thing).or_default() |= alone;
     }
 
-    fn name(&mut self, path: &[u8], alone: bool) {
-        self.add(Thing::Name(path.to_vec()), alone);
-        for (at, _) in path.iter().enumerate().filter(|&(_, &byte)| byte == b'/') {
-            self.add(Thing::Name(path[..at].to_vec()), false);
+    /// Out: the directory that the path is in, if it is not the root.
+    fn name(&mut self, path: &[u8], alone: bool) -> Option<PathNumber> {
+        let (mut parent, mut at) = (None, ROOT);
+        for name in path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()) {
+            self.add(Thing::Name(at), false);
+            parent = Some(at);
+            at = self.paths.number_below(at, name);
         }
-        if !path.is_empty() {
-            self.add(Thing::Name(Vec::new()), false);
-        }
+        self.add(Thing::Name(at), alone);
+        parent
     }
 
     fn entry(&mut self, path: &[u8]) {
-        self.name(path, true);
-        if !path.is_empty() {
-            let end = path.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
-            self.add(Thing::Entries(path[..end].to_vec()), true);
+        if let Some(parent) = self.name(path, true) {
+            self.add(Thing::Entries(parent), true);
         }
     }
 }
 
 impl Needs {
+    /// Forgets the numbers of paths. Things of earlier answers have no meaning afterwards.
+    pub fn forget_paths(&mut self) {
+        self.paths = Paths::default();
+    }
+
     /// What an operation needs, and whether alone. To be asked in the log's order, once for each operation.
+    ///
+    /// Cost: one look-up for each component of its paths.
     pub fn of(&mut self, root: &RelPath, op: &Op) -> HashMap<Thing, bool> {
         let at = |path: &RelPath| root.join(path).as_bytes().to_vec();
-        let mut list = List::default();
+        let mut list = List { needs: HashMap::new(), paths: &mut self.paths };
         let mut alone = true;
         let paths = match op {
             Op::Mkdir { path, .. }
@@ -77,9 +117,9 @@ impl Needs {
                 let (from, to) = (at(from), at(to));
                 list.entry(&from);
                 list.entry(&to);
-                self.move_links(&from, &to);
+                move_links(&mut self.linked, &from, &to);
                 if let Op::Exchange { .. } = op {
-                    self.move_links(&to, &from);
+                    move_links(&mut self.linked, &to, &from);
                 }
                 [Some(from), Some(to)]
             }
@@ -118,21 +158,57 @@ impl Needs {
         if paths.iter().flatten().any(|path| self.linked.contains(path)) {
             list.add(Thing::Linked, alone);
         }
-        list.0
+        list.needs
+    }
+}
+
+/// Names that move take with them that they are linked; the old ones stay known too, which costs only speed.
+fn move_links(linked: &mut BTreeSet<Vec<u8>>, from: &[u8], to: &[u8]) {
+    let moved = |name: &[u8]| {
+        let rest = name.strip_prefix(from)?;
+        (rest.is_empty() || rest.starts_with(b"/")).then(|| [to, rest].concat())
+    };
+    let names: Vec<Vec<u8>> =
+        linked.range(from.to_vec()..).map_while(|name| name.starts_with(from).then(|| moved(name))).flatten().collect();
+    linked.extend(names);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mkdir(path: &[u8]) -> Op {
+        Op::Mkdir { path: RelPath::new(path).unwrap(), mode: 0o755 }
     }
 
-    /// Names that move take with them that they are linked; the old ones stay known too, which costs only speed.
-    fn move_links(&mut self, from: &[u8], to: &[u8]) {
-        let moved = |name: &[u8]| {
-            let rest = name.strip_prefix(from)?;
-            (rest.is_empty() || rest.starts_with(b"/")).then(|| [to, rest].concat())
+    #[test]
+    fn a_path_in_a_deep_chain_is_held_once() {
+        let (mut needs, mut path, mut levels) = (Needs::default(), Vec::new(), Vec::new());
+        for level in 0..400 {
+            path.extend_from_slice(if level == 0 { b"dd" } else { b"/dd" });
+            levels.push(needs.of(&RelPath::root(), &mkdir(&path)));
+        }
+        let held: usize = needs.paths.below.iter().flat_map(|below| below.keys()).map(|name| name.len()).sum();
+        assert_eq!((needs.paths.below.len(), held), (401, 800));
+        // The first directory is needed alone by its own operation, and in common by all below it.
+        let first = levels[0].iter().find(|(thing, alone)| matches!(thing, Thing::Name(_)) && **alone).unwrap().0;
+        assert!(levels[1..].iter().all(|needs| needs.get(first) == Some(&false)));
+        assert!(levels.iter().enumerate().all(|(level, needs)| needs.len() == level + 3));
+        needs.forget_paths();
+        assert_eq!(needs.paths.below.len(), 1);
+    }
+
+    #[test]
+    fn filling_a_directory_needs_its_entries_alone() {
+        let mut needs = Needs::default();
+        let entries = |found: &HashMap<Thing, bool>| -> Vec<Thing> {
+            found.keys().filter(|thing| matches!(thing, Thing::Entries(_))).copied().collect()
         };
-        let names: Vec<Vec<u8>> = self
-            .linked
-            .range(from.to_vec()..)
-            .map_while(|name| name.starts_with(from).then(|| moved(name)))
-            .flatten()
-            .collect();
-        self.linked.extend(names);
+        let mut of = |path: &[u8]| needs.of(&RelPath::root(), &mkdir(path));
+        let (first, second, other, top) = (of(b"d/a"), of(b"d/b"), of(b"e/a"), of(b"d"));
+        assert_eq!((entries(&first).len(), entries(&first)), (1, entries(&second)));
+        assert_ne!(entries(&first), entries(&other));
+        assert_ne!(entries(&first), entries(&top));
+        assert!(entries(&first).iter().all(|thing| first[thing]));
     }
 }

@@ -158,24 +158,16 @@ fn give<E: From<ExecError>>(
                 return Err(ExecError::Stopped.into());
             }
             check_paths(&done, index)?;
+            if last.len() > MOST_THINGS {
+                let Some(_board) = wait_while(shared, |_| true) else { return Ok(steps) };
+                last.clear();
+                needs.forget_paths();
+            }
             let things = needs.of(&done.step.root, op);
             let bytes =
                 JOB_BYTES + if let Some(Content::Inline(bytes)) = op.content() { bytes.len() as u64 } else { 0 };
-            let mut board = shared.lock();
-            let forget = last.len() > MOST_THINGS;
-            while board.failed.is_none()
-                && !board.jobs.is_empty()
-                && (forget || board.held_bytes.saturating_add(bytes) > BUDGET_BYTES)
-                && !board.is_closed
-            {
-                board = wait(&shared.room, board);
-            }
-            if board.failed.is_some() || board.is_closed {
-                return Ok(steps);
-            }
-            if forget {
-                last.clear();
-            }
+            let is_full = |board: &Board| board.held_bytes.saturating_add(bytes) > BUDGET_BYTES;
+            let Some(mut board) = wait_while(shared, is_full) else { return Ok(steps) };
             number += 1;
             let mut waits_for = 0;
             for (thing, alone) in things {
@@ -211,6 +203,15 @@ fn give<E: From<ExecError>>(
         steps += 1;
     }
     Ok(steps)
+}
+
+/// Waits while there are operations under way and `is_full`. Out: the board; nothing if no more are to be given out.
+fn wait_while(shared: &Shared, is_full: impl Fn(&Board) -> bool) -> Option<MutexGuard<'_, Board>> {
+    let mut board = shared.lock();
+    while board.failed.is_none() && !board.is_closed && !board.jobs.is_empty() && is_full(&board) {
+        board = wait(&shared.room, board);
+    }
+    (board.failed.is_none() && !board.is_closed).then_some(board)
 }
 
 fn work(target: &mut dyn Target, shared: &Shared, source: &dyn ContentSource, how: Replay) {

@@ -15,12 +15,12 @@ use rustix::{
     fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, ResolveFlags, Timespec, Timestamps},
     io::{Errno, retry_on_intr as retry_on_signal},
 };
-use senesce_core::{Bytes, RelPath};
+use senesce_core::{Bytes, RelPath, StopFn, never};
 use senesce_oplog::{Op, Payload};
 
 use crate::{
     ExecError, OpFailure, SpaceLeft, Target,
-    content::{Stop, check_stop, for_each_chunk, never},
+    content::{check_stop, for_each_chunk},
     direct::{direct_flag, is_aligned, read_range, write_direct},
     parents::Parents,
     recorded::apply_recorded,
@@ -45,7 +45,7 @@ pub struct PosixTarget {
     chunk: Vec<u8>,
     /// Reads and writes of existing files go past the page cache where they are aligned.
     direct: bool,
-    stop: Stop,
+    stop: StopFn,
 }
 
 /// How existing files are opened: no link is followed, and nobody is waited for at a pipe's other end.
@@ -82,7 +82,7 @@ impl PosixTarget {
     }
 
     /// Calls `stop` before each piece of a large operation, and fails if it returns true.
-    pub fn with_stop(mut self, stop: Stop) -> Self {
+    pub fn with_stop(mut self, stop: StopFn) -> Self {
         self.stop = stop;
         self
     }
@@ -299,6 +299,10 @@ impl Target for PosixTarget {
         }
     }
 
+    fn stop(&self) -> StopFn {
+        self.stop
+    }
+
     fn forget_directories(&mut self) {
         self.parents.forget(b".");
         self.setgid_seen = true;
@@ -317,7 +321,7 @@ fn write_payload(
     offset: Option<u64>,
     payload: Option<&Payload>,
     chunk: &mut Vec<u8>,
-    stop: Stop,
+    stop: StopFn,
 ) -> Result<(), OpFailure> {
     let Some(payload) = payload else { return Ok(()) };
     let mut written = 0u64;

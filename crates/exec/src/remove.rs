@@ -9,11 +9,9 @@ use rustix::{
     fs::{AtFlags, Dir, FileType, Mode, OFlags},
     io::Errno,
 };
+use senesce_core::StopFn;
 
-use crate::{
-    OpFailure,
-    content::{Stop, check_stop},
-};
+use crate::{OpFailure, content::check_stop};
 
 /// One directory on the way down: its name in its parent, its descriptor, its listing.
 struct Level {
@@ -27,7 +25,7 @@ struct Level {
 /// Errors: no space (a copy-on-write file system may need some even for removing) is told apart only while nothing was
 /// removed; later it is an error of the world, because the record of a step has no word for half a tree.
 /// Cost: two descriptors for each level of depth.
-pub(crate) fn remove_tree(root: BorrowedFd<'_>, path: &CStr, stop: Stop) -> Result<(), OpFailure> {
+pub(crate) fn remove_tree(root: BorrowedFd<'_>, path: &CStr, stop: StopFn) -> Result<(), OpFailure> {
     let mut removed = false;
     let mut levels = vec![open_level(root, path.to_owned())?];
     while let Some(level) = levels.last_mut() {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use senesce_core::{Bytes, RelPath};
+use senesce_core::{Bytes, RelPath, StopFn, never};
 use senesce_oplog::{Op, Payload};
 
 /// A volume, real or modelled, that operations are applied to.
@@ -14,6 +14,11 @@ pub trait Target: Send {
 
     /// Another target changed directories below the same root: what was learnt of them is no longer sure.
     fn forget_directories(&mut self) {}
+
+    /// When this returns true, contents for this target are no longer read, grown and hashed.
+    fn stop(&self) -> StopFn {
+        never
+    }
 
     /// How much the volume holds and has left.
     fn space(&mut self) -> io::Result<SpaceLeft>;

@@ -16,9 +16,9 @@ use senesce_oplog::{ContentSource, DoneStep, Op, Outcome, Step};
 
 use crate::{
     ExecError, OpFailure, Target,
-    apply::{content_error, operation_error},
+    apply::{content_error, operation_error, stopped_or},
     apply_step,
-    content::make_ready,
+    content::make_ready_until,
 };
 
 /// Fewer operations than this between two that all others wait for are done by one thread.
@@ -133,9 +133,13 @@ impl Work<'_> {
 
     fn apply(&self, target: &mut dyn Target, index: usize, buffer: &mut Vec<u8>) -> Fate {
         let op = &self.step.ops[index];
-        let ready = match op.content().map(|content| make_ready(content, self.source, buffer)).transpose() {
+        let stop = target.stop();
+        let make = |content| make_ready_until(content, self.source, buffer, stop);
+        let ready = match op.content().map(make).transpose() {
             Ok(ready) => ready,
-            Err(source) => return Fate::Failed(content_error(self.number, self.step, index, source)),
+            Err(source) => {
+                return Fate::Failed(stopped_or(stop, content_error(self.number, self.step, index, source)));
+            }
         };
         let content = ready.as_ref().map(|ready| (ready.payload.len(), ready.hash));
         match target.apply(&self.step.root, op, ready.as_ref().map(|ready| &ready.payload)) {

@@ -12,7 +12,7 @@ use std::{
 use senesce_core::{Bytes, RelPath};
 use senesce_exec::{
     CHUNK_BYTES, CheckContents, ExecError, Guard, ModelTarget, OpFailure, PosixTarget, Replay, SpaceLeft, Target,
-    Withheld, apply_done, apply_parallel,
+    Withheld, apply_done, apply_parallel, apply_step, apply_step_together,
     tree::{collect_tree, compare_trees},
 };
 use senesce_oplog::{Content, DoneStep, Op, Outcome, Payload, Step};
@@ -192,7 +192,7 @@ fn a_path_that_no_call_takes_is_refused() {
 }
 
 /// A counter for each test: a stop is a plain function.
-static CALLS: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
+static CALLS: [AtomicU64; 6] = [const { AtomicU64::new(0) }; 6];
 
 fn stop_after_100<const TEST: usize>() -> bool {
     CALLS[TEST].fetch_add(1, Ordering::SeqCst) >= 100
@@ -226,6 +226,21 @@ fn a_stop_ends_an_operation_between_its_pieces() {
     let large = done(vec![seeded("g", 64 << 40)], vec![(64 << 40, 0)], Outcome::Done);
     let error = apply_done(&mut senesce_exec::NullTarget::default(), &large, &(), how).unwrap_err();
     assert!(matches!(error, ExecError::Stopped), "{error}");
+}
+
+#[test]
+fn a_stop_ends_the_hash_of_a_new_content() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = |stop| PosixTarget::open(dir.path()).unwrap().with_stop(stop);
+    let step = |name| done(vec![seeded(name, 64 << 40)], vec![], Outcome::Done).step;
+    let error = apply_step(&mut open(stop_after_100::<4>), 0, step("f"), &()).unwrap_err();
+    assert!(matches!(error, ExecError::Stopped), "{error}");
+    // As `senesce age` has them: measured, guarded, and several.
+    let guard = Guard::new(false);
+    let targets = || -> Box<dyn Target> { Box::new(guard.over(open(stop_after_100::<5>))) };
+    let error = apply_step_together(&mut [targets(), targets()], 0, step("g"), &()).unwrap_err();
+    assert!(matches!(error, ExecError::Stopped), "{error}");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
 #[test]

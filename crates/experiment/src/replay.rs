@@ -2,10 +2,10 @@
 
 use std::{io, path::Path, sync::Arc, thread, time::Duration};
 
-use senesce_core::{Clock, Nanos};
+use senesce_core::{Clock, Nanos, StopFn};
 use senesce_exec::{
-    CheckContents, EngineTarget, Guard, ModelTarget, PosixTarget, Replay, Stop, Target, Withheld, apply_done,
-    apply_parallel, collect_engine_tree_until,
+    CheckContents, EngineTarget, Guard, ModelTarget, PosixTarget, Replay, Target, Withheld, apply_done, apply_parallel,
+    collect_engine_tree_until,
     tree::{Tree, collect_tree_until, compare_trees},
 };
 use senesce_gitsource::{HistoryOptions, TrustedOwners};
@@ -81,8 +81,8 @@ impl Onto<'_> {
     }
 }
 
-/// Stops work after a signal.
-const STOP: Stop = || interrupted().is_some();
+/// StopFns work after a signal.
+const STOP: StopFn = || interrupted().is_some();
 
 /// The number of differences that are reported.
 const DIFFERENCES_SHOWN: usize = 10;

@@ -3,12 +3,10 @@
 use std::{io, ops::ControlFlow};
 
 use rustix::io::Errno;
+use senesce_core::StopFn;
 use senesce_fsapi::{Caller, FileKind, FileSystem, FsError, FsResult, Ino};
 
-use crate::{
-    OpFailure,
-    content::{Stop, check_stop},
-};
+use crate::{OpFailure, content::check_stop};
 
 /// Errors: no space is told apart only while nothing was removed; later, what was removed is given back first, and it is
 /// tried once more.
@@ -17,7 +15,7 @@ pub(super) fn remove_tree(
     caller: &Caller,
     directory: Ino,
     name: &[u8],
-    stop: Stop,
+    stop: StopFn,
 ) -> Result<(), OpFailure> {
     let other = |error: FsError| match error {
         FsError::NoSpace => OpFailure::NoSpace { written: None },
@@ -50,7 +48,7 @@ fn remove_files(
     caller: &Caller,
     directory: Ino,
     removed: &mut bool,
-    stop: Stop,
+    stop: StopFn,
 ) -> FsResult<Option<(Vec<u8>, Ino)>> {
     const AT_ONCE: usize = 128;
     loop {

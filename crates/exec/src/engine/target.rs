@@ -3,7 +3,7 @@
 use std::{collections::HashMap, io, ops::ControlFlow, sync::Arc};
 
 use rustix::io::Errno;
-use senesce_core::{Bytes, Clock, RelPath};
+use senesce_core::{Bytes, Clock, RelPath, StopFn, never};
 use senesce_fsapi::{
     AllocateHow, Attributes, Caller, FileKind, FileSystem, FsError, FsResult, Ino, NewNode, RenameHow, SetAttributes,
     SetXattrHow, Timestamp,
@@ -13,7 +13,7 @@ use senesce_oplog::{FileTime, Op, Payload, SpaceChange};
 use super::remove::remove_tree;
 use crate::{
     CHUNK_BYTES, OpFailure, SpaceLeft, Target,
-    content::{Stop, check_stop, for_each_chunk, never},
+    content::{check_stop, for_each_chunk},
 };
 
 /// Applies operations to an engine, as [`PosixTarget`](crate::PosixTarget) does to a mounted file system: the same
@@ -24,7 +24,7 @@ pub struct EngineTarget {
     /// Directories that were found, by their paths.
     directories: HashMap<Vec<u8>, Ino>,
     chunk: Vec<u8>,
-    stop: Stop,
+    stop: StopFn,
 }
 
 type Done = Result<(), OpFailure>;
@@ -59,7 +59,7 @@ impl EngineTarget {
     }
 
     /// Calls `stop` before each piece of a large operation, and fails if it returns true.
-    pub fn with_stop(mut self, stop: Stop) -> Self {
+    pub fn with_stop(mut self, stop: StopFn) -> Self {
         self.stop = stop;
         self
     }
@@ -347,6 +347,10 @@ impl Target for EngineTarget {
                 self.make(&at(path), &NewNode { kind, permissions: mode & 0o7777, device }).map(|_| ())
             }
         }
+    }
+
+    fn stop(&self) -> StopFn {
+        self.stop
     }
 
     fn forget_directories(&mut self) {

@@ -2,12 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use senesce_core::{Extent, RelPath};
+use senesce_core::{Extent, RelPath, StopFn, never};
 use senesce_fsapi::{Attributes, FileKind, FileSystem, FsError, FsResult, Ino};
 
 use crate::{
     CHUNK_BYTES,
-    content::{Stop, never},
     tree::{Entry, Tree},
 };
 
@@ -19,7 +18,7 @@ pub fn collect_engine_tree(fs: &dyn FileSystem) -> FsResult<Tree> {
 }
 
 /// Reads all names of a file system, as [`collect_engine_tree`] does. Fails if `stop` returns true.
-pub fn collect_engine_tree_until(fs: &dyn FileSystem, stop: Stop) -> FsResult<Tree> {
+pub fn collect_engine_tree_until(fs: &dyn FileSystem, stop: StopFn) -> FsResult<Tree> {
     let mut tree = Tree::default();
     let mut directories = vec![(RelPath::root(), Ino::ROOT)];
     let mut buffer = vec![0; CHUNK_BYTES];
@@ -81,7 +80,7 @@ pub fn collect_engine_extents(fs: &dyn FileSystem, each: &mut dyn FnMut(u64, &[E
     Ok(true)
 }
 
-fn check(stop: Stop) -> FsResult<()> {
+fn check(stop: StopFn) -> FsResult<()> {
     if stop() { Err(FsError::Invalid { what: "the reading was stopped" }) } else { Ok(()) }
 }
 
@@ -90,7 +89,7 @@ fn hash_file(
     path: &RelPath,
     found: &Attributes,
     buffer: &mut [u8],
-    stop: Stop,
+    stop: StopFn,
 ) -> FsResult<[u8; 32]> {
     let mut hasher = blake3::Hasher::new();
     let mut read_bytes = 0;

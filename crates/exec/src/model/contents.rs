@@ -2,9 +2,10 @@
 
 use std::io;
 
+use senesce_core::StopFn;
 use senesce_oplog::{Payload, seeded_bytes};
 
-use crate::content::{Stop, check_stop, for_each_chunk};
+use crate::content::{check_stop, for_each_chunk};
 
 /// A run of bytes of a payload, at a place in a file.
 #[derive(Clone, Debug)]
@@ -74,7 +75,7 @@ impl Contents {
     }
 
     /// BLAKE3 of the whole content. Fails if `stop` returns true.
-    pub fn hash(&self, stop: Stop) -> io::Result<[u8; 32]> {
+    pub fn hash(&self, stop: StopFn) -> io::Result<[u8; 32]> {
         let mut hasher = blake3::Hasher::new();
         let mut at = 0;
         for piece in &self.pieces {
@@ -91,7 +92,7 @@ impl Contents {
     }
 }
 
-fn update_zeros(hasher: &mut blake3::Hasher, mut len: u64, stop: Stop) -> io::Result<()> {
+fn update_zeros(hasher: &mut blake3::Hasher, mut len: u64, stop: StopFn) -> io::Result<()> {
     let zeros = [0; 64 << 10];
     while len > 0 {
         check_stop(stop)?;

@@ -6,13 +6,12 @@ use std::{
 };
 
 use rustix::io::Errno;
-use senesce_core::{Bytes, RelPath};
+use senesce_core::{Bytes, RelPath, StopFn, never};
 use senesce_oplog::{Content, Op, Payload, SpaceChange};
 
 use super::contents::{Contents, to_memory};
 use crate::{
     ExecError, OpFailure, SpaceLeft, Target,
-    content::{Stop, never},
     tree::{Entry, Tree},
 };
 
@@ -81,7 +80,7 @@ impl ModelTarget {
     /// Returns its tree as [`tree`](Self::tree) does. Fails with [`ExecError::Stopped`] if `stop` returns true.
     ///
     /// Cost: hashes all contents, holes included.
-    pub fn tree_until(&self, stop: Stop) -> Result<Tree, ExecError> {
+    pub fn tree_until(&self, stop: StopFn) -> Result<Tree, ExecError> {
         let entry = |node: &Node| -> io::Result<Entry> {
             Ok(match node {
                 Node::Directory { mode } => Entry::Directory { mode: *mode },
