@@ -114,6 +114,12 @@ pub fn run(work: impl FnOnce() -> anyhow::Result<()>) -> ExitCode {
     }
 }
 
+/// Answers a signal after which the end takes long.
+pub fn note_slow_end() {
+    eprintln!("senesce: the command ends as soon as the writes, unmounts and processes under way are done");
+    eprintln!("  hint: a second signal cuts this short, a third one leaves mounts and files to `senesce clean`");
+}
+
 fn inspection_kind(error: &senesce_inspect::Error) -> ErrorKind {
     use senesce_inspect::Error as Inspect;
     match error {

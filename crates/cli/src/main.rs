@@ -32,6 +32,9 @@ fn main() -> ExitCode {
 
 fn dispatch(cli: Cli) -> anyhow::Result<()> {
     let quiet = cli.quiet;
+    if !quiet {
+        senesce_volume::notice_slow_end(exit::note_slow_end);
+    }
     match cli.verb {
         Verb::Inspect(args) => verb::inspect::inspect(args, quiet),
         Verb::Trace(args) => verb::trace::trace(args, quiet),

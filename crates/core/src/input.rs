@@ -10,12 +10,15 @@ pub const MAX_TEXT_BYTES: usize = 4 << 20;
 /// Errors: the input cannot be read, has more than `limit` bytes, or is not UTF-8.
 /// Cost: memory for at most `limit` bytes; an endless input such as `/dev/zero` fails at the limit.
 pub fn read_text(input: impl Read, limit: usize) -> Result<String> {
+    String::from_utf8(read_bytes(input, limit)?)
+        .map_err(|_| Error::new(ErrorKind::InvalidData, "the text is not UTF-8"))
+}
+
+/// Reads an input to its end. Errors: it fails, or holds more than `limit` bytes.
+pub fn read_bytes(input: impl Read, limit: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     input.take(limit as u64 + 1).read_to_end(&mut bytes)?;
-    if bytes.len() > limit {
-        return Err(too_long("the text", limit));
-    }
-    String::from_utf8(bytes).map_err(|_| Error::new(ErrorKind::InvalidData, "the text is not UTF-8"))
+    if bytes.len() > limit { Err(too_long("the input", limit)) } else { Ok(bytes) }
 }
 
 /// Clears `line` and reads one line into it, with its newline if it has one. Returns its length, 0 at the end.
@@ -38,7 +41,7 @@ mod tests {
     #[test]
     fn endless_input_fails_at_the_limit() {
         let error = read_text(std::io::repeat(b'a'), 100).unwrap_err();
-        assert_eq!(error.to_string(), "the text has more than 100 bytes, the limit");
+        assert_eq!(error.to_string(), "the input has more than 100 bytes, the limit");
         assert_eq!(read_text(&[b'a'; 100][..], 100).unwrap().len(), 100);
         assert!(read_text(&[b'a', 0xff][..], 100).is_err());
         let mut endless = std::io::BufReader::new(std::io::repeat(b'a'));

@@ -73,8 +73,8 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// A file system of the host is full. The run can continue when there is space again.
-    #[error("{dir:?} is full: {source}")]
+    /// A file system of the host is full or read-only. The run can continue when it can be written again.
+    #[error("{dir:?} {}: {source}", if source.is_read_only() { "became read-only" } else { "is full" })]
     HostFull {
         /// The directory of results or images.
         dir: PathBuf,
@@ -132,20 +132,29 @@ impl Error {
 
     /// Whether the results or the log of a run could not be written because the host has no space or is read-only.
     pub(crate) fn is_host_full(&self) -> bool {
-        let source = match self {
+        use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+        let unwritable = [StorageFull, QuotaExceeded, ReadOnlyFilesystem];
+        self.host_problem().is_some_and(|source| unwritable.contains(&source.kind()))
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.host_problem().is_some_and(|source| source.kind() == io::ErrorKind::ReadOnlyFilesystem)
+    }
+
+    /// What the system said when the results or the log of a run were written.
+    fn host_problem(&self) -> Option<&io::Error> {
+        match self {
             Self::Store(senesce_store::Error::Io { source, .. })
             | Self::Log(senesce_oplog::LogError::Io { source, .. })
-            | Self::Io { source, .. } => source,
+            | Self::Io { source, .. } => Some(source),
             // An incomplete snapshot is in the run's directory.
             Self::Volume(senesce_volume::Error::Io { path, source, .. })
                 if path.extension().is_some_and(|extension| extension == "partial") =>
             {
-                source
+                Some(source)
             }
-            _ => return false,
-        };
-        use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
-        matches!(source.kind(), StorageFull | QuotaExceeded | ReadOnlyFilesystem)
+            _ => None,
+        }
     }
 
     /// The signal, if this is an interruption (of whatever room).
@@ -193,8 +202,9 @@ pub fn classify(error: &(dyn StdError + 'static)) -> Option<(ErrorKind, Option<S
             Error::PlannedVolume { source, .. } => volume_kind(source),
             Error::Source(error) => source_kind(error),
             Error::RunDirectory { hint, .. } => (ErrorKind::Usage, Some((*hint).to_owned())),
-            Error::HostFull { run, .. } => {
-                let hint = format!("free some space, then continue: senesce run --resume {}", run.display());
+            Error::HostFull { run, source, .. } => {
+                let what = if source.is_read_only() { "see why (dmesg), make it writable" } else { "free some space" };
+                let hint = format!("{what}, then continue: senesce run --resume {}", run.display());
                 (ErrorKind::Environment, Some(hint))
             }
             Error::NoPulls { .. } => {

@@ -154,8 +154,13 @@ fn check_space(plan: &Plan, sizes: &Sizes, host: &dyn Host, place: &Place<'_>) -
     }
     // The directory of a dry run does not exist.
     let dir = dir.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("."));
-    if plan.volumes.backend == Backend::Memory && !host.is_in_memory(dir)? {
-        return Err(VolumeError::NotInMemory { dir: dir.to_owned() }.into());
+    match (plan.volumes.backend, host.is_in_memory(dir)?) {
+        (Backend::Memory, false) => return Err(VolumeError::NotInMemory { dir: dir.to_owned() }.into()),
+        // The pages of a tmpfs are the file itself. A disk in virtual time has a cache of its own instead.
+        (Backend::Image, true) if plan.volumes.device.is_none() => {
+            return Err(VolumeError::InMemory { dir: dir.to_owned() }.into());
+        }
+        _ => {}
     }
     let available = host.free_bytes(dir)?;
     if available < needed {

@@ -10,7 +10,7 @@ use std::{
 use senesce_core::Bytes;
 use senesce_device::DeviceSpec;
 use senesce_store::{CellKey, CellResults, CellRow, CircumstanceRow, ResultStore, RunInfo};
-use senesce_volume::{CleanMode, Custodian, Outcome, Registry, VirtualDevice, check_place, clean};
+use senesce_volume::{CleanMode, Custodian, Outcome, Registry, VirtualDevice, check_place, check_run_dir, clean};
 
 use crate::{
     Error, World,
@@ -107,6 +107,7 @@ impl Run {
             found => found.map_err(Error::io("look up", dir))?,
         };
         let paths = RunPaths::new(&dir);
+        check_run_dir(&dir, &[paths.volumes()])?;
         let text = fs::read_to_string(paths.plan()).map_err(|_| {
             wrong(dir.clone(), "holds no run (no plan.toml)", "give the directory that --out named, or start afresh")
         })?;

@@ -100,7 +100,13 @@ pub enum Error {
         /// The largest, bytes.
         most: Bytes,
     },
-    /// The directory of a memory image is not in memory.
+    /// Images should be on a disk, and the directory is in memory.
+    #[error("{} is on tmpfs: an image there is always in memory, so no measurement would be cold", dir.display())]
+    InMemory {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// Images should be in memory, and the directory is not.
     #[error("{} is not on tmpfs, so an image there would not be in memory", dir.display())]
     NotInMemory {
         /// The directory.
@@ -296,6 +302,7 @@ impl Error {
             | Error::ToolMissing { .. }
             | Error::FileSystemNotInKernel { .. }
             | Error::NotEnoughSpace { .. }
+            | Error::InMemory { .. }
             | Error::NotInMemory { .. }
             | Error::DeviceInUse { .. }
             | Error::SignatureToolMissing { .. }
@@ -356,6 +363,9 @@ impl Error {
             Error::ImageTooLarge { most, .. } => {
                 format!("make the volume {most} or smaller; images are sparse, but their metadata are not")
             }
+            Error::InMemory { .. } => {
+                "name a directory on a disk (--out, volumes.dir), or set volumes.backend = \"memory\"".to_owned()
+            }
             Error::NotInMemory { .. } => "use /dev/shm, or mount a tmpfs there".to_owned(),
             Error::DeviceInUse { .. } => {
                 "end that use first (umount, losetup --detach), or name another device; --force does not help"
@@ -373,7 +383,7 @@ impl Error {
                 "detach unused loop devices (losetup lists them), or give the container more of them".to_owned()
             }
             Error::UnsafeDirectory { component, .. } => format!(
-                "let only you and root write {}, or name another directory for the list of runs: SENESCE_REGISTRY=DIR",
+                "let only you and root write {}, or name another directory (--out, --dir; SENESCE_REGISTRY for the list of runs)",
                 component.display()
             ),
             Error::ForeignJournal { uid, .. } => format!("let user {uid} run `senesce clean`"),

@@ -45,7 +45,7 @@ mod volume;
 pub use copy::{CopyReport, copy_attributes, copy_tree};
 pub use custodian::{
     CleanAction, CleanMode, Custodian, JOURNAL_FILE_NAME, MountSource, Outcome, Registry, Resource, ResourceId,
-    RunCleaned, check_place, clean,
+    RunCleaned, check_place, check_run_dir, clean,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use host::{
@@ -58,7 +58,7 @@ pub use mkfs_words::check_mkfs_words;
 pub use read_only::ReadOnlyMount;
 pub use room::{check_room, check_size};
 pub use senesce_vdisk::{Pace, TimeReport};
-pub use signals::{check_interrupted, install_signal_cleanup, interrupted, is_interrupted};
+pub use signals::{check_interrupted, install_signal_cleanup, interrupted, is_interrupted, notice_slow_end};
 pub use signature::{SCAN_BYTES, Signature, find_signatures};
 pub use spec::{Backend, FileSystemKind, Slot, Uuid, VirtualDevice, VolumeSpec};
 pub use superblock::{SuperblockIdentity, read_superblock, read_used_bytes};

@@ -1,10 +1,16 @@
-//! SIGINT, SIGTERM and SIGHUP: the first asks for an orderly end, the second enforces one.
+//! SIGINT, SIGTERM and SIGHUP: the first asks for an orderly end, the second enforces one, the third waits for nothing.
 //!
-//! An adapter: it starts a thread, and on the second signal ends the process.
+//! No signal ends a call that waits in the kernel, such as the last write of an unmount: the process ends after it.
+//!
+//! An adapter: it starts threads, and on the second signal ends the process.
 
-use std::sync::{
-    Once, OnceLock,
-    atomic::{AtomicI32, Ordering},
+use std::{
+    sync::{
+        Once, OnceLock,
+        atomic::{AtomicI32, Ordering},
+    },
+    thread,
+    time::Duration,
 };
 
 use signal_hook::{
@@ -17,8 +23,15 @@ use crate::{Error, Result, custodian::release_everything};
 /// The first signal that came; 0 for none.
 static FIRST: AtomicI32 = AtomicI32::new(0);
 
+/// Says that the end takes long.
+static NOTICE: OnceLock<fn()> = OnceLock::new();
+
+/// An end that takes longer is announced.
+const SLOW_END: Duration = Duration::from_secs(1);
+
 /// From now on the three signals no longer kill: the first sets [`interrupted`], which long loops look at; the second
-/// releases everything every [`Custodian`](crate::Custodian) of the process holds, and exits with 128 + its number.
+/// releases everything every [`Custodian`](crate::Custodian) of the process holds, and exits with 128 + its number; the third
+/// exits at once and leaves the rest to [`clean`](crate::clean).
 ///
 /// Calling it again does nothing. Errors: the handlers cannot be installed.
 pub fn install_signal_cleanup() -> Result<()> {
@@ -33,14 +46,32 @@ pub fn install_signal_cleanup() -> Result<()> {
             Err(error) => return failed(error.raw_os_error()),
         };
         let watch = move || {
-            for signal in signals.forever() {
-                if FIRST.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).is_err() {
-                    release_everything();
-                    std::process::exit(128 + signal);
+            for (count, signal) in signals.forever().enumerate() {
+                let end = move || std::process::exit(128 + signal);
+                match count {
+                    0 => {
+                        FIRST.store(signal, Ordering::SeqCst);
+                        let notice = || {
+                            thread::sleep(SLOW_END);
+                            NOTICE.get().inspect(|notice| notice());
+                        };
+                        // Without the thread there is no announcement, and the process ends all the same.
+                        let _ = thread::Builder::new().name("slow-end".to_owned()).spawn(notice);
+                    }
+                    1 => {
+                        let release = move || {
+                            release_everything();
+                            end()
+                        };
+                        if thread::Builder::new().name("release".to_owned()).spawn(release).is_err() {
+                            end();
+                        }
+                    }
+                    _ => end(),
                 }
             }
         };
-        if let Err(error) = std::thread::Builder::new().name("signals".to_owned()).spawn(watch) {
+        if let Err(error) = thread::Builder::new().name("signals".to_owned()).spawn(watch) {
             failed(error.raw_os_error());
         }
     });
@@ -52,6 +83,11 @@ pub fn install_signal_cleanup() -> Result<()> {
             source: std::io::Error::from_raw_os_error(errno),
         }),
     }
+}
+
+/// Calls `notice` if the process is still there a second after the first signal. Only the first call has an effect.
+pub fn notice_slow_end(notice: fn()) {
+    let _ = NOTICE.set(notice);
 }
 
 /// The signal that asked for an end, if one did.

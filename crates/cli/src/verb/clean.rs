@@ -31,7 +31,8 @@ pub fn clean(args: CleanArgs) -> Result<()> {
         }
         Err(error) => {
             unclean += 1;
-            eprintln!("senesce: {}: {error}", dir.display());
+            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            eprintln!("senesce: {}: {error}{cause}", dir.display());
         }
     };
     if is_all {

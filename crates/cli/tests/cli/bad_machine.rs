@@ -233,6 +233,32 @@ fn a_full_host_stops_a_resumable_run() {
 }
 
 #[test]
+fn host_read_only_mid_run_is_resumable() {
+    if !root_or_skip("volumes") {
+        return;
+    }
+    let lab = Lab::new();
+    lab.plan(SINGLE);
+    let script = format!(
+        r#"truncate -s 256M host.img; mkfs.ext4 -q -F host.img; mkdir small; mount -o loop host.img small
+        OUT=$PWD/small/out
+        {BEGIN}
+        mount -o remount,abort small
+        code=0; wait $RUN || code=$?
+        umount small; e2fsck -fy host.img > e2fsck 2>&1 || true; mount -o loop host.img small
+        [ $code -eq 3 ] || exit $code
+        "$SENESCE" --quiet run --resume "$OUT"
+        umount small; rm host.img"#
+    );
+    let done = lab.run_apart(&script);
+    done.refused(
+        0,
+        &["became read-only: ", "Read-only file system", "hint: see why (dmesg), make it writable, then continue: "],
+    );
+    lab.assert_nothing_left();
+}
+
+#[test]
 fn a_read_only_host_is_an_environment_error() {
     if !root_or_skip("mounting") {
         return;

@@ -87,6 +87,13 @@ const BAD: &[Bad] = &[
         says: &["is not on tmpfs"],
     },
     Bad {
+        what: "images of a disk in memory",
+        from: "backend = \"memory\"\n",
+        to: "",
+        code: 3,
+        says: &["is on tmpfs", "no measurement would be cold", "volumes.backend = \"memory\""],
+    },
+    Bad {
         what: "too little space",
         from: "empty = \"64MiB\"\nunaged = \"64MiB\"\nbackend = \"memory\"\ndir = \"MEMORY\"",
         to: "empty = \"64MiB\"\nunaged = \"64MiB\"\ndir = \"/proc\"",

@@ -13,6 +13,7 @@ use super::{
     CleanAction, CleanMode, JOURNAL_FILE_NAME, MountSource, Outcome, Resource, clean,
     journal::{Entry, VERSION},
     keeper::{ResourceId, token_of},
+    release::preview,
 };
 use crate::host::{DeviceNumber, FileId, Host, MountEntry, ProcessId, fake::FakeHost};
 
@@ -100,6 +101,30 @@ fn a_dry_run_changes_nothing() {
     assert_eq!(inventory(&host).len(), 1);
     assert_eq!(clean(&host, temp.path(), CleanMode::Act).unwrap()[0].outcome, Outcome::Removed);
     assert!(host.is_clean());
+}
+
+#[test]
+fn dry_run_sees_that_mounts_hide_directories() {
+    let host = FakeHost::default();
+    let (image, below, seen) =
+        (FileId { device: 1, inode: 7 }, FileId { device: 1, inode: 8 }, FileId { device: 9, inode: 2 });
+    {
+        let mut world = host.world();
+        world.files.insert("/srv/v.1-2-fake.img".into(), image);
+        world.files.insert("/srv/v.1-2-fake".into(), seen);
+        world.loops.insert("/dev/loop0".into(), image);
+        world.mounts.push(mount("/dev/loop0", "/srv/v.1-2-fake"));
+    }
+    let directory = Resource::Directory { path: "/srv/v.1-2-fake".into() };
+    let look = || {
+        let outcome = preview(&host, &directory, Some(below), TOKEN);
+        CleanAction { resource: directory.clone(), outcome }.to_string()
+    };
+    assert_eq!(look(), "directory /srv/v.1-2-fake: the directory, once nothing is mounted on it, would be removed");
+    host.world().mounts.clear();
+    assert!(look().contains("is another file now"), "{}", look());
+    host.world().files.insert("/srv/v.1-2-fake".into(), below);
+    assert_eq!(look(), "directory /srv/v.1-2-fake: would be removed");
 }
 
 #[test]

@@ -14,11 +14,7 @@ use std::{
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Resource,
-    keeper::ResourceId,
-    private_dir::{open_regular, read_bounded},
-};
+use super::{Resource, keeper::ResourceId, private_dir::open_regular};
 use crate::{
     Error, Result,
     host::{FileId, ProcessId},
@@ -33,7 +29,7 @@ pub const JOURNAL_FILE_NAME: &str = "resources.ndjson";
 pub(super) const VERSION: u32 = 7;
 
 /// The longest journal. A real one has a few hundred bytes per resource.
-const MOST_BYTES: u64 = 256 << 20;
+const MOST_BYTES: usize = 256 << 20;
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,7 +182,7 @@ impl Journal {
     fn read(path: PathBuf, file: File) -> Result<(Self, State)> {
         // Two cleaners at once would both act on what they read before.
         rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).map_err(Error::io("lock", &path))?;
-        let bytes = read_bounded(&file, &path, MOST_BYTES)?;
+        let bytes = senesce_core::input::read_bytes(&file, MOST_BYTES).map_err(Error::std("read", &path))?;
         let state = parse(&path, &bytes)?;
         Ok((Self { path, file }, state))
     }

@@ -11,6 +11,7 @@ mod proof;
 mod registry;
 mod release;
 mod resource;
+mod run_dir;
 
 pub use clean::{CleanMode, clean};
 pub use keeper::{Custodian, ResourceId};
@@ -21,5 +22,6 @@ pub use registry::{Registry, RunCleaned};
 pub use release::{CleanAction, Outcome};
 pub(crate) use resource::disk_mark;
 pub use resource::{MountSource, Resource};
+pub use run_dir::check_run_dir;
 
 pub use journal::JOURNAL_FILE_NAME;

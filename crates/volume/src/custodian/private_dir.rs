@@ -7,7 +7,7 @@ use std::{
     collections::VecDeque,
     ffi::{OsStr, OsString},
     fs::File,
-    io::{self, Read, Write},
+    io::{self, Write},
     os::{
         fd::{AsFd, BorrowedFd, OwnedFd},
         unix::ffi::{OsStrExt, OsStringExt},
@@ -66,10 +66,10 @@ impl PrivateDir {
     /// Reads a regular file of this user, up to `most_bytes`.
     ///
     /// Errors: the file is a link or no regular file, belongs to another user, or is longer.
-    pub fn read(&self, name: &OsStr, most_bytes: u64) -> Result<Vec<u8>> {
+    pub fn read(&self, name: &OsStr, most_bytes: usize) -> Result<Vec<u8>> {
         let path = self.path.join(name);
         let file = open_regular(self.fd.as_fd(), name, OFlags::RDONLY, &path)?;
-        read_bounded(file, &path, most_bytes)
+        senesce_core::input::read_bytes(file, most_bytes).map_err(Error::std("read", &path))
     }
 
     /// Writes a file under a temporary name, syncs it, and renames it.
@@ -127,16 +127,6 @@ pub(super) fn open_regular(dir: BorrowedFd<'_>, name: &OsStr, flags: OFlags, pat
         return Err(Error::ForeignJournal { path: path.to_owned(), uid: stat.st_uid });
     }
     Ok(file.into())
-}
-
-/// Reads a whole file, up to `most_bytes`.
-pub(super) fn read_bounded(file: impl Read, path: &Path, most_bytes: u64) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.take(most_bytes + 1).read_to_end(&mut bytes).map_err(Error::std("read", path))?;
-    if bytes.len() as u64 > most_bytes {
-        return Err(Error::std("read", path)(io::Error::other(format!("it is longer than {most_bytes} bytes"))));
-    }
-    Ok(bytes)
 }
 
 fn euid() -> u32 {

@@ -36,7 +36,7 @@ pub(super) fn holds_token(name: &str, token: &str) -> bool {
         })
 }
 
-fn is_named(path: &Path, token: &str) -> bool {
+pub(super) fn is_named(path: &Path, token: &str) -> bool {
     path.file_name().is_some_and(|name| holds_token(&name.to_string_lossy(), token))
 }
 

@@ -32,7 +32,7 @@ const HOME: &str = "home";
 /// The end of the name of a run's file.
 const RUN: &str = "run";
 /// The longest path that the kernel accepts.
-const MOST_PATH_BYTES: u64 = 4096;
+const MOST_PATH_BYTES: usize = 4096;
 
 /// What cleaning did for one run.
 #[derive(Debug)]

@@ -14,7 +14,9 @@ use senesce_vdisk::{DiskMount, Footprint, Identity, ServeConfig};
 use super::{
     MountSource, Resource, disk_mark,
     journal::Held,
-    proof::{Found, is_disk_ours, prove_files, prove_loops, prove_marked, prove_mounts, prove_path, refuse_name},
+    proof::{
+        Found, is_disk_ours, is_named, prove_files, prove_loops, prove_marked, prove_mounts, prove_path, refuse_name,
+    },
 };
 use crate::{
     Result,
@@ -138,7 +140,7 @@ pub(super) fn preview(host: &dyn Host, resource: &Resource, file: Option<FileId>
     };
     let result = match resource {
         Resource::File { path } | Resource::Directory { path } | Resource::Tree { path } => {
-            prove_path(host, path, file, token).and_then(|found| act(found, |()| list(Vec::new())))
+            preview_path(host, path, file, token)
         }
         Resource::Files { dir } => prove_files(host, dir, token).and_then(|found| act(found, list)),
         Resource::Loop { file, .. } => prove_loops(host, *file, token).and_then(|found| act(found, list)),
@@ -160,6 +162,17 @@ pub(super) fn preview(host: &dyn Host, resource: &Resource, file: Option<FileId>
         }),
     };
     result.unwrap_or_else(|error| Outcome::Failed { why: with_cause(&error) })
+}
+
+fn preview_path(host: &dyn Host, path: &Path, file: Option<FileId>, token: &str) -> Result<Outcome> {
+    let what = match is_named(path, token) && host.mounts()?.iter().any(|mount| mount.point == path) {
+        // What is seen at this path is the mounted file system. The directory itself is proved when that is gone.
+        true => "the directory, once nothing is mounted on it,".to_owned(),
+        false => {
+            return act(prove_path(host, path, file, token)?, |()| Ok(Outcome::WouldRemove { what: String::new() }));
+        }
+    };
+    Ok(Outcome::WouldRemove { what })
 }
 
 fn with_cause(error: &crate::Error) -> String {
