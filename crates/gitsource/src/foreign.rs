@@ -166,6 +166,12 @@ impl<'a> Foreign<'a> {
     }
 
     fn copy(&self, mut from: File, shown: &Path, to: &Path) -> Result<(), Error> {
+        // Git writes none, and compressed bytes are never all zero. A sparse file would fill the spool directory.
+        let length = from.metadata().map_err(Error::io("read", shown))?.len();
+        if rustix::fs::seek(&from, rustix::fs::SeekFrom::Hole(0)).is_ok_and(|hole| hole < length) {
+            let problem = std::io::Error::other(format!("it has a hole: not all of its {length} bytes are stored"));
+            return Err(Error::io("copy", shown)(problem));
+        }
         from.seek(SeekFrom::Start(0)).map_err(Error::io("read", shown))?;
         let mut file = File::create_new(to).map_err(Error::io("create", to))?;
         loop {

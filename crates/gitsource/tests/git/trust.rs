@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::Write,
-    os::unix::fs::{chown, symlink},
+    os::unix::fs::{FileExt, chown, symlink},
     path::{Path, PathBuf},
 };
 
@@ -293,6 +293,26 @@ fn a_truncated_pack_is_named() {
         assert!(matches!(&error, Error::DamagedPack { pack: named, .. } if *named == pack), "{len}: {error}");
         assert!(error.to_string().contains("truncated"), "{len}: {error}");
     }
+}
+
+#[test]
+fn a_sparse_pack_is_not_copied() {
+    let dir = TempDir::new().unwrap();
+    let source = dir.path().join("source");
+    small(&source);
+    git_output(&source, &["repack", "-a", "-d", "-q"]);
+    let mut packs = fs::read_dir(source.join("objects/pack")).unwrap().map(|entry| entry.unwrap().path());
+    let pack = packs.find(|path| path.extension().is_some_and(|extension| extension == "pack")).unwrap();
+    let bytes = fs::read(&pack).unwrap();
+    fs::remove_file(&pack).unwrap();
+    let file = fs::File::create(&pack).unwrap();
+    file.write_all_at(&bytes, 0).unwrap();
+    // It ends with the checksum that its index records.
+    file.write_all_at(&bytes[bytes.len() - 20..], 1 << 40).unwrap();
+    let error = try_spool(&source).unwrap_err();
+    let problem = std::error::Error::source(&error).unwrap().to_string();
+    assert!(problem.contains("it has a hole"), "{error}: {problem}");
+    assert!(error.to_string().contains(&*pack.to_string_lossy()), "{error}");
 }
 
 #[test]
