@@ -2,7 +2,10 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     thread::{self, JoinHandle},
 };
 
@@ -38,6 +41,7 @@ pub struct Recording {
     backing: PathBuf,
     recorder: Arc<Mutex<Option<Recorder>>>,
     thread: JoinHandle<std::io::Result<()>>,
+    is_aborted: Arc<AtomicBool>,
 }
 
 /// How a recording ended.
@@ -58,6 +62,8 @@ pub enum Trouble {
     Log,
     /// Nobody serves the mount any more: it was unmounted by somebody.
     Unmounted,
+    /// The kernel's connection was aborted while it was mounted.
+    Aborted,
 }
 
 impl Recording {
@@ -101,7 +107,7 @@ impl Recording {
         recorder.sink.start_clock();
         let recorder = Arc::new(Mutex::new(Some(recorder)));
         let mut config = Config::default();
-        config.mount_options = vec![MountOption::FSName(options.source), MountOption::DefaultPermissions];
+        config.mount_options = vec![MountOption::FSName(options.source.clone()), MountOption::DefaultPermissions];
         if rustix::process::geteuid().is_root() {
             config.mount_options.extend([MountOption::Suid, MountOption::Dev]);
             config.acl = SessionACL::All;
@@ -109,11 +115,14 @@ impl Recording {
         let served = Arc::clone(&recorder);
         let session = Session::new(RecordFs(Arc::clone(&recorder)), &mount, &config)
             .map_err(Error::io("mount the recorder on", &mount))?;
+        let is_aborted = Arc::new(AtomicBool::new(false));
+        let aborted = Arc::clone(&is_aborted);
+        let note_end = move || aborted.store(is_mounted(&options.source), Ordering::SeqCst);
         let thread = thread::Builder::new()
             .name("recorder".to_owned())
-            .spawn(move || relay::run(session, RecordFs(served), &config));
+            .spawn(move || relay::run(session, RecordFs(served), &config, note_end));
         let thread = thread.map_err(Error::io("start the thread that serves", &mount))?;
-        Ok(Self { backing, recorder, thread })
+        Ok(Self { backing, recorder, thread, is_aborted })
     }
 
     /// What went wrong, if something did; to be asked now and then.
@@ -122,6 +131,7 @@ impl Recording {
         match &*recorder {
             Some(recorder) if recorder.trouble.is_some() => Some(Trouble::Log),
             Some(recorder) if !recorder.backing.is_there() => Some(Trouble::Vanished),
+            _ if self.thread.is_finished() && self.is_aborted.load(Ordering::SeqCst) => Some(Trouble::Aborted),
             _ if self.thread.is_finished() => Some(Trouble::Unmounted),
             _ => None,
         }
@@ -154,6 +164,14 @@ impl Recording {
         }
         Ok(Recorded { summary, foreign_changes })
     }
+}
+
+/// Whether a file system with this source is mounted. A table that cannot be read counts as no.
+fn is_mounted(source: &str) -> bool {
+    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    // proc(5): after a dash of its own come the type and the source.
+    let ends = |line: &str| line.split_once(" - ").and_then(|(_, end)| Some(end.split(' ').nth(1)? == source));
+    String::from_utf8_lossy(&table).lines().any(|line| ends(line) == Some(true))
 }
 
 fn canonical(path: &Path) -> Result<PathBuf> {

@@ -41,8 +41,15 @@ const OWN: u64 = u64::MAX;
 
 /// Serves a mounted session until the mount is gone. `filesystem` sees O_TMPFILE as a creation of [`NAMELESS`].
 ///
+/// Calls `at_end` when it serves no longer, before it unmounts what is still mounted.
+///
 /// Errors: no sockets or threads to be had; what [`Session::run`] says.
-pub(crate) fn run<F: Filesystem>(mounted: Session<F>, filesystem: F, config: &Config) -> io::Result<()> {
+pub(crate) fn run<F: Filesystem>(
+    mounted: Session<F>,
+    filesystem: F,
+    config: &Config,
+    at_end: impl FnOnce(),
+) -> io::Result<()> {
     let kernel = mounted.as_fd().try_clone_to_owned()?;
     let (here, there) = UnixDatagram::pair()?;
     // The kernel has been greeted; this session waits for a greeting as well. Nothing comes of what is said in it.
@@ -60,6 +67,7 @@ pub(crate) fn run<F: Filesystem>(mounted: Session<F>, filesystem: F, config: &Co
     // Both have seen the end, or see it now; who reads from the kernel ends with the mount.
     let _ = both.shutdown(Shutdown::Both);
     let _ = up.join();
+    at_end();
     drop(mounted);
     let _ = down.join();
     served

@@ -175,6 +175,11 @@ fn attend(
     let (status, trouble) = wait(command.as_mut(), &mut look)?;
     match trouble {
         Some(Trouble::Unmounted) if status.is_some() => Err(failed("the mount was taken away while the command ran")),
+        // Also without a command: nobody ends a recording in this way, and calls under way failed.
+        Some(Trouble::Aborted) => Err(failed(format!(
+            "the FUSE connection of {} was aborted (umount --force, or its abort file); the log is good up to that moment",
+            Printable::new(&mount)
+        ))),
         // Without a command that is one way to end it. The others show when the log is finished.
         _ => Ok((status, Nanos(clock.now().0 - began.0))),
     }

@@ -11,7 +11,7 @@ use senesce_testkit::root_or_skip;
 
 use super::{
     disk::must,
-    garden_mount::{assert_as_copied, start, write_and_copy},
+    garden_mount::{abort, assert_as_copied, start, unmount, write_and_copy},
     lab::{Done, Lab, mount_points},
 };
 
@@ -63,6 +63,29 @@ fn one_is_made_and_looked_at_without_root() {
     mkfs(&lab);
     for name in ["drive-00.img", "drive-03.img", "log.img"] {
         assert!(bytes(&format!("first/{name}")) == bytes(&format!("g/{name}")), "{name}");
+    }
+}
+
+#[test]
+fn aborted_mount_keeps_what_was_acknowledged() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    for engine in ["garden", "evergreen"] {
+        let lab = Lab::new();
+        let size = if engine == "garden" { "32MiB" } else { "64MiB" };
+        lab.run(["fs", "mkfs", engine, "g", "--size", size]).good();
+        let child = mount(&lab, &[]);
+        write_and_copy(&lab);
+        abort(&lab);
+        let done = Done::of(child.wait_with_output().unwrap());
+        done.refused(1, &["the FUSE connection of ", "was aborted"]);
+        assert!(!mount_points().contains(&lab.path("mnt").to_string_lossy().into_owned()));
+        lab.run(["fs", "check", "g"]).good();
+        let child = mount(&lab, &[]);
+        assert_as_copied(&lab);
+        unmount(&lab);
+        Done::of(child.wait_with_output().unwrap()).good();
     }
 }
 

@@ -59,6 +59,14 @@ pub fn unmount(lab: &Lab) {
     must("umount", &[&lab.path("mnt").to_string_lossy()]);
 }
 
+/// Ends the connection of `mnt` while it is mounted. The kernel does that before it finds that a program uses the mount.
+pub fn abort(lab: &Lab) {
+    let user = fs::File::open(lab.path("mnt")).unwrap();
+    let done = Command::new("umount").arg("--force").arg(lab.path("mnt")).output().unwrap();
+    assert!(!done.status.success(), "it was not in use");
+    drop(user);
+}
+
 impl Drop for Mounted<'_> {
     /// A test that failed leaves nothing behind.
     fn drop(&mut self) {

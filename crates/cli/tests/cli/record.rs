@@ -1,11 +1,16 @@
 //! Recordings as a user makes them: ended by signals, of a build, replayed on other file systems and on full ones.
 
-use std::{fs, process::Stdio, time::Duration};
+use std::{
+    fs,
+    process::{Command, Stdio},
+    time::Duration,
+};
 
 use senesce_testkit::root_or_skip;
 
 use super::{
     disk::{Disk, Mount, must},
+    garden_mount::{abort, start},
     lab::{Done, Lab, mount_points},
 };
 
@@ -114,6 +119,62 @@ fn a_signal_ends_the_command_and_the_log_is_whole() {
         lab.run(["log", "verify", "log"]).good();
         fs::create_dir(lab.path("again")).unwrap();
         lab.run(["replay", "log", "--on", "again", "--against", "backing", "--dir", &path(".")]).good();
+        lab.assert_nothing_left();
+    }
+}
+
+#[test]
+fn third_signal_exits_without_waiting() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    for is_patient in [true, false] {
+        let lab = Lab::new();
+        fs::create_dir(lab.path("backing")).unwrap();
+        let mut recorder = lab.command();
+        recorder.args(["record", "--dir", "backing", "--mount", "mnt", "--log", "log"]);
+        let mut child = start(&lab, recorder.stdout(Stdio::piped()).stderr(Stdio::piped()));
+        // The unmount of a mount in use is tried for 5 s.
+        let user = fs::File::open(lab.path("mnt")).unwrap();
+        must("kill", &["-INT", &child.id().to_string()]);
+        while !is_patient && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(20));
+            let _ = Command::new("kill").args(["-TERM", &child.id().to_string()]).output();
+        }
+        let done = Done::of(child.wait_with_output().unwrap());
+        let is_mounted = mount_points().contains(&lab.path("mnt").to_string_lossy().into_owned());
+        drop(user);
+        if is_patient {
+            assert!(done.good().stderr.contains("a third one leaves mounts and files to `senesce clean`"));
+        } else {
+            done.refused(143, &[]);
+            assert!(is_mounted, "it was not waited for");
+            lab.run(["clean"]).good();
+        }
+        lab.assert_nothing_left();
+    }
+}
+
+#[test]
+fn aborted_recording_leaves_a_whole_log() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    for command in [&[][..], &["--", "sleep", "1000"]] {
+        let lab = Lab::new();
+        fs::create_dir(lab.path("backing")).unwrap();
+        let words = ["record", "--dir", "backing", "--mount", "mnt", "--log", "log", "--keep-contents"];
+        let mut recorder = lab.command();
+        recorder.args(words).args(command).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = start(&lab, &mut recorder);
+        fs::write(lab.path("mnt/early"), "early\n").unwrap();
+        abort(&lab);
+        let done = Done::of(child.wait_with_output().unwrap());
+        done.refused(1, &["the FUSE connection of ", "was aborted", "the log is good up to that moment"]);
+        lab.run(["log", "verify", "log"]).good();
+        fs::create_dir(lab.path("again")).unwrap();
+        lab.run(["replay", "log", "--on", "again"]).good();
+        assert_eq!(fs::read_to_string(lab.path("again/early")).unwrap(), "early\n");
         lab.assert_nothing_left();
     }
 }

@@ -6,7 +6,7 @@ use std::{
     io,
     os::unix::ffi::OsStrExt,
     path::Path,
-    sync::{Arc, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime},
 };
 
@@ -25,7 +25,7 @@ use crate::{
     convert::{allocate_how, errno, file_attr, rename_how, seek_to, time_or_now, timestamp},
     copy::copy_range,
     holds::Holds,
-    mount::{LastSync, Now},
+    mount::{End, Now, is_mounted},
     waiting::Waiting,
     writing::{KernelNotifier, KernelPages, Writing, write_all},
 };
@@ -50,22 +50,25 @@ pub(crate) struct Adapter {
     now: Now,
     holds: Holds,
     writing: Writing,
-    last_sync: LastSync,
+    /// What the list of mounts calls it.
+    source: String,
+    end: Arc<Mutex<End>>,
     waiting: Waiting,
 }
 
 impl Adapter {
-    pub(crate) fn new(fs: Arc<dyn FileSystem>, now: Now, pages: KernelPages) -> Self {
+    pub(crate) fn new(
+        fs: Arc<dyn FileSystem>,
+        (source, end): (String, Arc<Mutex<End>>),
+        now: Now,
+        pages: KernelPages,
+    ) -> Self {
         let (holds, writing) = (Holds::default(), Writing::new(pages));
-        Self { fs, now, holds, writing, last_sync: LastSync::default(), waiting: Waiting::default() }
+        Self { fs, now, holds, writing, source, end, waiting: Waiting::default() }
     }
 
     pub(crate) fn notifier(&self) -> KernelNotifier {
         self.writing.notifier()
-    }
-
-    pub(crate) fn last_sync(&self) -> LastSync {
-        Arc::clone(&self.last_sync)
     }
 
     pub(crate) fn fs(&self) -> &dyn FileSystem {
@@ -117,9 +120,11 @@ impl Filesystem for Adapter {
     }
 
     fn destroy(&mut self) {
+        // The kernel takes an unmounted file system off the list before it ends the connection.
+        let is_aborted = is_mounted(&self.source);
         self.waiting.join();
         let done = self.holds.forget_all(self.fs(), (self.now)()).and_then(|()| self.fs.sync_all());
-        *self.last_sync.lock().unwrap_or_else(PoisonError::into_inner) = done.err();
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = End { not_durable: done.err(), is_aborted };
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {

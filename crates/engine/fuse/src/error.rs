@@ -31,6 +31,12 @@ pub enum Error {
         /// What happened.
         source: io::Error,
     },
+    /// The connection was aborted while it was mounted.
+    #[error("the FUSE connection of {} was aborted (umount --force, or its abort file): calls under way failed; all that was acknowledged is durable", point.display())]
+    Aborted {
+        /// The mount point.
+        point: PathBuf,
+    },
     /// What was written last could not be made durable.
     #[error("{} was unmounted, and what was written last is not durable: {source}", point.display())]
     NotDurable {

@@ -21,7 +21,7 @@ pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// How an engine is mounted.
 pub struct MountOptions {
-    /// What the list of mounts says is mounted, so that it can be found again.
+    /// What the list of mounts says is mounted, so that it can be found again. No other mount may have the same.
     pub source: String,
     /// How many threads serve; at least one.
     pub threads: usize,
@@ -42,11 +42,25 @@ pub struct Mounted {
     point: PathBuf,
     unmounter: SessionUnmounter,
     thread: Option<JoinHandle<io::Result<()>>>,
-    last_sync: LastSync,
+    end: Arc<Mutex<End>>,
 }
 
-/// How making everything durable went, when the mount ended.
-pub(crate) type LastSync = Arc<Mutex<Option<FsError>>>;
+/// How a mount ended.
+#[derive(Debug, Default)]
+pub(crate) struct End {
+    /// Why the last synchronisation failed, if it did.
+    pub not_durable: Option<FsError>,
+    /// The connection ended while it was still mounted.
+    pub is_aborted: bool,
+}
+
+/// Whether a file system with this source is mounted. A table that cannot be read counts as no.
+pub(crate) fn is_mounted(source: &str) -> bool {
+    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    // proc(5): after a dash of its own come the type and the source.
+    let ends = |line: &str| line.split_once(" - ").and_then(|(_, end)| Some(end.split(' ').nth(1)? == source));
+    String::from_utf8_lossy(&table).lines().any(|line| ends(line) == Some(true))
+}
 
 impl Mounted {
     /// Mounts a file system, for all users if root does it, and serves it until it is unmounted, by whomever.
@@ -57,7 +71,7 @@ impl Mounted {
         let mut config = Config::default();
         config.n_threads = Some(options.threads.max(1));
         config.clone_fd = options.threads > 1;
-        config.mount_options = vec![MountOption::FSName(options.source), MountOption::DefaultPermissions];
+        config.mount_options = vec![MountOption::FSName(options.source.clone()), MountOption::DefaultPermissions];
         if options.read_only {
             config.mount_options.push(MountOption::RO);
         }
@@ -69,8 +83,9 @@ impl Mounted {
             config.acl = SessionACL::All;
         }
         let below = device_of(point);
-        let adapter = Adapter::new(fs, options.now, options.pages);
-        let (notifier, last_sync) = (adapter.notifier(), adapter.last_sync());
+        let end = Arc::new(Mutex::new(End::default()));
+        let adapter = Adapter::new(fs, (options.source, end.clone()), options.now, options.pages);
+        let notifier = adapter.notifier();
         let mut session = Session::new(adapter, point, &config).map_err(failed)?;
         let _ = notifier.set(session.notifier());
         let unmounter = session.unmount_callable();
@@ -81,7 +96,7 @@ impl Mounted {
         {
             let _ = set_read_ahead(device);
         }
-        Ok(Self { point: point.to_owned(), unmounter, thread: Some(thread), last_sync })
+        Ok(Self { point: point.to_owned(), unmounter, thread: Some(thread), end })
     }
 
     /// Whether it was unmounted, or serving ended for another reason.
@@ -99,7 +114,8 @@ impl Mounted {
 
     /// Waits until it is unmounted, and everything durable.
     ///
-    /// Errors: serving ended for another reason, or what was written last could not be made durable.
+    /// Errors: the connection was aborted, serving ended for another reason, or what was written last could not be made
+    /// durable.
     pub fn join(mut self) -> Result<()> {
         let served = self.thread.take().map(JoinHandle::join);
         let point = self.point.clone();
@@ -112,8 +128,10 @@ impl Mounted {
             }
             Some(Ok(Ok(()))) | None => {}
         }
-        match self.last_sync.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        let end = std::mem::take(&mut *self.end.lock().unwrap_or_else(PoisonError::into_inner));
+        match end.not_durable {
             Some(source) => Err(Error::NotDurable { point, source }),
+            None if end.is_aborted => Err(Error::Aborted { point }),
             None => Ok(()),
         }
     }

@@ -302,6 +302,25 @@ fn a_mount_in_use_stays_and_a_read_only_one_takes_nothing() {
     assert!(error.to_string().contains("nowhere"), "{error}");
 }
 
+#[test]
+fn aborted_connection_is_an_error() {
+    let Some(mut bed) = Bed::new(2, false, KernelPages::Through) else { return };
+    fs::write(bed.path("f"), b"written").unwrap();
+    let user = File::open(bed.path("f")).unwrap();
+    // The kernel aborts the connection first, and then finds the user.
+    let busy = rustix::mount::unmount(bed.dir.path(), rustix::mount::UnmountFlags::FORCE).unwrap_err();
+    assert_eq!(busy, rustix::io::Errno::BUSY);
+    assert_eq!(fs::metadata(bed.path("g")).unwrap_err().raw_os_error(), Some(107), "ENOTCONN");
+    let error = bed.mounted.take().unwrap().join().unwrap_err();
+    assert!(matches!(error, senesce_fuse::Error::Aborted { .. }), "{error}");
+    drop(user);
+    // What was in use when serving ended is still on the list of mounts, for its owner to remove.
+    let _ = rustix::mount::unmount(bed.dir.path(), rustix::mount::UnmountFlags::DETACH);
+    bed.mount(1, false).unwrap();
+    assert_eq!(fs::read(bed.path("f")).unwrap(), b"written");
+    bed.unmount().unwrap();
+}
+
 fn any_path(rng: &mut Rng) -> RelPath {
     let depth = rng.between(1, 3);
     let names: Vec<&[u8]> = (0..depth).map(|_| [&b"a"[..], b"b", b"\xff", b"d d"][rng.below(4) as usize]).collect();

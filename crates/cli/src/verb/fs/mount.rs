@@ -107,13 +107,14 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
         let mut chores = Chores::new(&garden, args.how.point_every, quiet);
         chores.points = beside.by_load.is_some().then_some(points);
         chores.beside = beside.begin(scope, &garden);
-        hold(custodian, served, &mut || {
+        let held = hold(custodian, served, &mut || {
             if !read_only {
                 chores.do_some(&garden);
             }
-        })?;
+        });
         // Before what is done beside it, which may wait for an object store, has come to its end.
-        close()
+        let closed = close();
+        held.and(closed)
     })?;
     close()
 }

@@ -39,7 +39,8 @@ impl Bed {
             let tick = ticks.fetch_add(1, Ordering::SeqCst);
             Timestamp { seconds: 1_000_000_000 + tick as i64, nanoseconds: 5 }
         };
-        let source = "senesce-test".to_owned();
+        static MOUNTS: AtomicU64 = AtomicU64::new(0);
+        let source = format!("senesce-test-{}-{}", std::process::id(), MOUNTS.fetch_add(1, Ordering::SeqCst));
         let options =
             MountOptions { source, threads, now: Arc::new(now), read_only, pages: self.pages, suid: true, dev: true };
         self.mounted = Some(Mounted::start(self.fs.clone(), self.dir.path(), options)?);

@@ -59,7 +59,7 @@ fn serve(custodian: &Custodian, place: &Place, args: &FsMountArgs, quiet: bool) 
     tell_torn(place, &store);
     let (threads, pages, read_only) = (args.how.threads, args.how.pages(), args.read_only);
     let mut chores = Chores::new(args.how.point_every);
-    thread::scope(|scope| {
+    let held = thread::scope(|scope| {
         let _attended = (!read_only).then(|| {
             store.attend();
             scope.spawn(|| work(&store));
@@ -71,8 +71,9 @@ fn serve(custodian: &Custodian, place: &Place, args: &FsMountArgs, quiet: bool) 
                 chores.do_some(&store);
             }
         })
-    })?;
-    store.checkpoint().with_context(|| format!("cannot close {place}"))?;
+    });
+    let closed = store.checkpoint().with_context(|| format!("cannot close {place}"));
+    held.and(closed)?;
     args.figures.as_ref().map_or(Ok(()), |path| write_figures(&store.figures(), path))
 }
 
