@@ -13,7 +13,7 @@ use senesce_experiment::{
     plan::{Plan, WorkloadKind},
     plan_aging, planned_bytes,
 };
-use senesce_image::{Description, SaveOptions};
+use senesce_image::{Description, SaveOptions, save};
 use senesce_volume::{
     Backend, Custodian, FileSystemKind, Host, LinuxHost, Slot, Uuid, Volume, VolumeSpec, check_device,
     check_mkfs_words, check_room, install_signal_cleanup,
@@ -269,7 +269,8 @@ fn keep(args: &AgeArgs, plan: &Plan, custodian: &Custodian, volume: &mut Volume,
         let source = volume.image().or(volume.device()).context("the volume has no image and no device")?;
         let file_system = Some(volume.spec().file_system.name().to_owned());
         let options = SaveOptions { threads: count_threads(None), ..SaveOptions::default() };
-        let report = save_listed(custodian, source, path, &Description { file_system, circumstances }, options)?;
+        let description = Description { file_system, circumstances };
+        let report = save_listed(custodian, path, options, |options| save(source, path, &description, options))?;
         kept.push(format!("{} ({}, {})", path.display(), Bytes(report.stored_bytes), report.content_hash));
     }
     Ok(kept)

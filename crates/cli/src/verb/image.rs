@@ -84,10 +84,11 @@ fn save_in(custodian: &Custodian, args: &ImageSaveArgs, claim: &Claim, clock: &S
     let file_system = read_superblock(&claim.read(0, SCAN_BYTES)?).map(|found| found.file_system.name().to_owned());
     let description = Description { file_system, circumstances };
     let options = SaveOptions { threads: count_threads(args.threads), level: args.level, ..SaveOptions::default() };
-    let report = match &trimmed {
-        Some(_) => save_listed(custodian, source, &args.container, &description, options)?,
-        None => save_claimed(custodian, claim, &args.container, &description, options)?,
-    };
+    let to = &args.container;
+    let report = save_listed(custodian, to, options, |options| match &trimmed {
+        Some(_) => save(source, to, &description, options),
+        None => save_open(claim.file(), claim.path(), to, &description, options),
+    })?;
     println!(
         "{}: {} volume, {} of data in {}, {}",
         args.container.display(),
@@ -152,30 +153,16 @@ pub fn read_start(path: &Path) -> Result<Vec<u8>> {
     Ok(start)
 }
 
-/// Saves, with what is not whole yet in the journal.
+/// Saves to `to`, which the journal lists until it has its name; a signal stops it.
 pub fn save_listed(
     custodian: &Custodian,
-    source: &Path,
     to: &Path,
-    description: &Description,
     options: SaveOptions<'_>,
+    act: impl FnOnce(&SaveOptions<'_>) -> senesce_image::Result<SaveReport>,
 ) -> Result<SaveReport> {
     let mark = custodian.token();
     let options = SaveOptions { mark, stop: is_interrupted, ..options };
-    listed(custodian, to, mark, || save(source, to, description, &options))
-}
-
-/// As [`save_listed`], of a source that is open and that no other process can change.
-fn save_claimed(
-    custodian: &Custodian,
-    claim: &Claim,
-    to: &Path,
-    description: &Description,
-    options: SaveOptions<'_>,
-) -> Result<SaveReport> {
-    let mark = custodian.token();
-    let options = SaveOptions { mark, stop: is_interrupted, ..options };
-    listed(custodian, to, mark, || save_open(claim.file(), claim.path(), to, description, &options))
+    listed(custodian, to, mark, || act(&options))
 }
 
 /// Lists the file that is to become `to` in the journal while `act` makes it.

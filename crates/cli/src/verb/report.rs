@@ -8,11 +8,22 @@ use senesce_experiment::RunPaths;
 use senesce_report::{ReportOptions, render_figures, render_report};
 
 use super::show::read_results;
-use crate::args::ReportArgs;
+use crate::{args::ReportArgs, exit::usage};
 
 /// Writes the report and prints its path.
 pub fn report(args: ReportArgs) -> Result<()> {
-    let out = args.out.unwrap_or_else(|| RunPaths::new(&args.run).report());
+    let out = match args.out {
+        Some(out) => out,
+        None => {
+            let own = RunPaths::new(&args.run).report();
+            // The run may be a stranger's, and the caller did not name this file.
+            if own.symlink_metadata().is_ok_and(|found| !found.is_file()) {
+                let problem = format!("{} is not a regular file: it was not written", own.display());
+                return Err(usage(problem, Some("name another file with --out")));
+            }
+            own
+        }
+    };
     write_report(&args.run, &out, args.figures.as_deref())?;
     println!("{}", Printable::new(&out));
     Ok(())
