@@ -10,6 +10,7 @@ mod clean;
 mod disk;
 mod dry_run;
 mod equivalence;
+mod extreme_plans;
 mod forged;
 mod fragment;
 mod fs;
