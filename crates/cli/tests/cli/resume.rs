@@ -15,7 +15,7 @@ use senesce_core::{Rng, Seed};
 use senesce_testkit::root_or_skip;
 
 use super::{
-    lab::{Lab, SMALL},
+    lab::{Lab, SINGLE, SMALL},
     outputs::{Cell, cells},
 };
 
@@ -309,4 +309,24 @@ fn what_was_told_before_the_first_checkpoint_is_not_asked_again() {
     lab.run(["run", "--resume", "out", "--quiet"]).good();
     assert!(fs::read(lab.path("out/arms/ext4/feedback.ndjson")).unwrap().starts_with(told));
     lab.assert_nothing_left();
+}
+
+#[test]
+fn links_in_a_run_are_not_followed() {
+    if !root_or_skip("volumes") {
+        return;
+    }
+    let lab = Lab::new();
+    lab.plan(SINGLE);
+    lab.run(["run", "plan.toml", "--quiet", "--out", "out"]).good();
+    fs::write(lab.path("precious"), "precious").unwrap();
+    fs::remove_file(lab.path("out/report.html")).unwrap();
+    std::os::unix::fs::symlink("../precious", lab.path("out/report.html")).unwrap();
+    lab.run(["report", "out"]).refused(2, &["report.html is not a regular file", "hint: name another file"]);
+    lab.run(["report", "out", "--out", "other.html"]).good();
+    lab.run(["run", "--resume", "out"]).refused(3, &["report.html is a symbolic link, and a run makes none"]);
+    assert_eq!(fs::read_to_string(lab.path("precious")).unwrap(), "precious");
+    fs::remove_file(lab.path("out/report.html")).unwrap();
+    lab.run(["run", "--resume", "out", "--quiet"]).good();
+    assert!(lab.path("out/report.html").is_file());
 }
