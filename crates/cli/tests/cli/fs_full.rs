@@ -97,7 +97,7 @@ fn fill(lab: &Lab, left: u64) {
         if available <= left {
             return;
         }
-        let len = (available - left).min(4 << 20).max(4096);
+        let len = (available - left).clamp(4096, 4 << 20);
         let mut file = File::create(root.join(format!("filler-{number}"))).unwrap();
         match file.write_all(&vec![1; len as usize]).and_then(|()| file.sync_all()) {
             Ok(()) => {}
