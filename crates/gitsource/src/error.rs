@@ -78,8 +78,8 @@ pub enum Error {
     },
     /// References in another format than files (reftable).
     #[error(
-        "{path} stores its references as {format}; only files are supported\nhint: run `git -C {path} refs migrate \
-         --ref-format=files`, or clone it"
+        "{path} stores its references as {format}; only files are supported\nhint: clone it, or as its owner run \
+         `git -C {path} refs migrate --ref-format=files`"
     )]
     RefStorage {
         /// The repository.
@@ -97,8 +97,8 @@ pub enum Error {
     },
     /// Objects of the range of commits are missing.
     #[error(
-        "{path} lacks objects that its commits need:\n  {}\nhint: `git -C {path} fsck --full` lists all of them; fetch \
-         them, or use a complete clone", missing.join("\n  ")
+        "{path} lacks objects that its commits need:\n  {}\nhint: use a complete clone; as its owner, run `git -C {path} fsck \
+         --full` to list all of them", missing.join("\n  ")
     )]
     MissingObjects {
         /// The repository.
@@ -116,7 +116,9 @@ pub enum Error {
         path: PathBuf,
     },
     /// The tip names nothing.
-    #[error("{path} has no commit {tip:?}: {problem}\nhint: `git -C {path} branch --all` lists its branches")]
+    #[error(
+        "{path} has no commit {tip:?}: {problem}\nhint: as its owner, run `git -C {path} branch --all` to list its branches"
+    )]
     NoSuchTip {
         /// The repository.
         path: PathBuf,
@@ -137,7 +139,7 @@ pub enum Error {
     },
     /// An object is missing or broken.
     #[error(
-        "{path}: object {oid} cannot be read: {problem}\nhint: `git -C {path} fsck --full` shows what else is damaged"
+        "{path}: object {oid} cannot be read: {problem}\nhint: as its owner, run `git -C {path} fsck --full` to list all damage"
     )]
     Object {
         /// The repository.

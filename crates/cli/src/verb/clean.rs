@@ -26,8 +26,8 @@ pub fn clean(args: CleanArgs) -> Result<()> {
             println!("{}: process {pid} still runs; left alone", dir.display());
         }
         Ok(actions) => {
-            print_actions(dir, &actions, &args);
-            unclean += u32::from(actions.iter().any(CleanAction::is_failure));
+            let has_snapshots_left = print_actions(dir, &actions, &args);
+            unclean += u32::from(has_snapshots_left || actions.iter().any(CleanAction::is_failure));
         }
         Err(error) => {
             unclean += 1;
@@ -58,23 +58,30 @@ pub fn clean(args: CleanArgs) -> Result<()> {
     }
 }
 
-fn print_actions(dir: &Path, actions: &[CleanAction], args: &CleanArgs) {
+/// Prints what happened to a run. Returns whether a snapshot could not be removed.
+fn print_actions(dir: &Path, actions: &[CleanAction], args: &CleanArgs) -> bool {
     for action in actions {
         println!("{}: {action}", dir.display());
     }
     if actions.is_empty() {
         println!("{}: nothing left", dir.display());
     }
+    let mut has_failed = false;
     for snapshot in snapshots(dir) {
-        let what = if args.snapshots && args.dry_run {
-            "would be removed"
-        } else if args.snapshots && fs::remove_file(&snapshot).is_ok() {
-            "removed"
-        } else {
-            "kept for `run --resume` (--snapshots removes it)"
+        let what = match (args.snapshots, args.dry_run) {
+            (false, _) => "kept for `run --resume` (--snapshots removes it)".to_owned(),
+            (true, true) => "would be removed".to_owned(),
+            (true, false) => match fs::remove_file(&snapshot) {
+                Ok(()) => "removed".to_owned(),
+                Err(error) => {
+                    has_failed = true;
+                    format!("cannot be removed: {error}")
+                }
+            },
         };
         println!("{}: snapshot {}: {what}", dir.display(), snapshot.display());
     }
+    has_failed
 }
 
 /// The images from which `run --resume` would continue. Links are not followed, because the directory may have come in

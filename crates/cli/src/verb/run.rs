@@ -138,7 +138,10 @@ fn next_run_dir(name: &str) -> PathBuf {
 fn dry_run(plan: &Plan, path: &Path, out: &Path, args: &RunArgs) -> Result<()> {
     let scratch = create_scratch(&env::temp_dir())?;
     let result = preview(plan, path, (out, &scratch), args.force, &world(args.trust_repo)?);
-    fs::remove_dir_all(&scratch).ok();
+    if let Err(error) = fs::remove_dir_all(&scratch) {
+        let scratch = scratch.display();
+        eprintln!("senesce: warning: cannot remove {scratch}, which may hold a copy of the repository: {error}");
+    }
     print_preview(plan, &result?);
     Ok(())
 }

@@ -146,7 +146,7 @@ pub(super) fn find_uses(target: impl AsFd, name: &Path) -> Result<Vec<Use>> {
     let mut search = Search {
         mounts: list_mounts()?,
         loops: list_attached()?,
-        swaps: list_swaps(),
+        swaps: list_swaps()?,
         seen: HashSet::from([id]),
         open: vec![Node { id, name, range: (0, u64::MAX), reached: Reached::Target }],
         uses: Vec::new(),
@@ -165,6 +165,15 @@ pub(super) fn node_name(number: DeviceNumber) -> Option<PathBuf> {
     let is_it =
         FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice && DeviceNumber::of(stat.st_rdev) == number;
     is_it.then_some(path)
+}
+
+/// The entries of a directory of sysfs; none if it does not exist, because the kernel removed the device.
+fn list_dir(dir: &Path) -> Result<Vec<fs::DirEntry>> {
+    let listed = fs::read_dir(dir).and_then(Iterator::collect);
+    match listed {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        listed => listed.map_err(Error::std("list", dir)),
+    }
 }
 
 fn sys_dir(number: DeviceNumber) -> PathBuf {
@@ -284,13 +293,7 @@ impl Search {
     /// Visits partitions, the disk of a partition, the devices built on this one, and those that it is built on.
     fn visit_relatives(&mut self, node: &Node, number: DeviceNumber) -> Result<()> {
         let dir = sys_dir(number);
-        let entries = match fs::read_dir(&dir) {
-            Ok(entries) => entries,
-            // The kernel removed the device in the meantime.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(Error::std("list", &dir)(error)),
-        };
-        for entry in entries.flatten().filter(|entry| entry.path().join("partition").exists()) {
+        for entry in list_dir(&dir)?.into_iter().filter(|entry| entry.path().join("partition").exists()) {
             let (part, start) = (entry.path(), start_of(&entry.path()));
             let Some(part_number) = number_in(&part) else { continue };
             let end = start.saturating_add(size_of(&part));
@@ -301,16 +304,15 @@ impl Search {
         }
         // Siblings of the mapping that led here are built on other bytes of this device.
         if node.reached != Reached::BelowMapping {
-            for holder in fs::read_dir(dir.join("holders")).into_iter().flatten().flatten() {
+            for holder in list_dir(&dir.join("holders"))? {
                 let holder = Path::new("/dev").join(holder.file_name());
                 self.note(Use::Held { device: node.name.clone(), holder });
             }
         }
-        self.visit_below(node, number, &dir);
-        Ok(())
+        self.visit_below(node, number, &dir)
     }
 
-    fn visit_below(&mut self, node: &Node, number: DeviceNumber, dir: &Path) {
+    fn visit_below(&mut self, node: &Node, number: DeviceNumber, dir: &Path) -> Result<()> {
         let of_mapping = node.reached == Reached::BelowMapping;
         if dir.join("partition").exists()
             && let Some(disk) = number_in(&dir.join(".."))
@@ -320,12 +322,14 @@ impl Search {
             let reached = if of_mapping { Reached::BelowMapping } else { Reached::BelowPartition };
             self.go_below(disk, (node.range.0.saturating_add(start), end), reached);
         }
-        for slave in fs::read_dir(dir.join("slaves")).into_iter().flatten().flatten() {
+        for slave in list_dir(&dir.join("slaves"))? {
             if let Some(slave) = number_in(&slave.path()) {
                 self.go_below(slave, (0, u64::MAX), Reached::BelowMapping);
             }
         }
-        let Some(found) = self.loops.iter().find(|found| found.number == number).cloned() else { return };
+        let Some(found) = self.loops.iter().find(|found| found.number == number).cloned() else {
+            return Ok(());
+        };
         let range = (node.range.0.saturating_add(found.offset), node.range.1.saturating_add(found.offset));
         let range = (range.0, range.1.min(found.range().1));
         let reached = if of_mapping { Reached::BelowMapping } else { Reached::BelowLoop };
@@ -333,6 +337,7 @@ impl Search {
             Some(device) => self.go_below(device, range, reached),
             None => self.go_on(Node { id: NodeId::File(found.backing), name: found.backing_name, range, reached }),
         }
+        Ok(())
     }
 
     fn go_below(&mut self, number: DeviceNumber, range: (u64, u64), reached: Reached) {

@@ -18,14 +18,20 @@ pub(super) fn find_lock(file: &OwnedFd, name: &Path, lock: FlockOperation) -> Re
     match patiently(|| rustix::fs::flock(file, lock), |errno| *errno == Errno::WOULDBLOCK) {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK) => return found(flock_owner(file)),
-        // These file systems have no locks.
-        Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => {}
+        Err(errno) if has_no_locks(errno) => {}
         Err(errno) => return Err(Error::io("lock", name)(errno)),
     }
     match ioctl::find_range_lock(file, lock == FlockOperation::NonBlockingLockExclusive) {
         Ok(Some(pid)) => found(u32::try_from(pid).ok().filter(|&pid| pid > 0)),
-        _ => Ok(None),
+        Ok(None) => Ok(None),
+        Err(errno) if has_no_locks(errno) => Ok(None),
+        Err(errno) => Err(Error::io("query the locks of", name)(errno)),
     }
+}
+
+/// Whether an error of a lock call means that the file system has no locks.
+fn has_no_locks(errno: Errno) -> bool {
+    matches!(errno, Errno::NOLCK | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS)
 }
 
 /// The process that holds a `flock` on a file, from `/proc/locks`; none if the kernel lists the file under another

@@ -1,12 +1,21 @@
 //! The areas that the kernel swaps to.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use super::mountinfo::unescape;
+use crate::{Error, Result};
 
-/// The devices and files of `/proc/swaps`; none if it cannot be read.
-pub(super) fn list_swaps() -> Vec<PathBuf> {
-    parse(&fs::read("/proc/swaps").unwrap_or_default())
+/// The devices and files of `/proc/swaps`; none if the kernel has no swap. Errors: it cannot be read.
+pub(super) fn list_swaps() -> Result<Vec<PathBuf>> {
+    match fs::read("/proc/swaps") {
+        Ok(text) => Ok(parse(&text)),
+        // A kernel without swap has no such file.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(Error::std("read", Path::new("/proc/swaps"))(error)),
+    }
 }
 
 fn parse(text: &[u8]) -> Vec<PathBuf> {
