@@ -34,6 +34,7 @@ mod error;
 mod host;
 mod mkfs;
 mod mkfs_words;
+mod read_ahead;
 mod read_only;
 mod room;
 mod signals;
