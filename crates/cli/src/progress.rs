@@ -7,7 +7,7 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use senesce_core::Printable;
-use senesce_experiment::{Event, Observer};
+use senesce_experiment::{Event, Observer, Phase};
 
 /// Shows the events of a run.
 pub enum Progress {
@@ -101,6 +101,7 @@ impl Bar {
                     self.line(&format!("{} {} at {}: invalid: {reason}", key.arm, key.role.name(), key.pulls));
                 }
             }
+            Event::CheckpointDone { arm, pulls, phases } => self.line(&checkpoint_text(arm, *pulls, phases)),
             Event::Warning { arm, message } => self.line(&format!("{arm}: warning: {message}")),
             Event::ArmDone { arm, reason } => {
                 let how = if reason.is_empty() { "done".to_owned() } else { format!("failed: {reason}") };
@@ -155,6 +156,7 @@ impl Lines {
                 };
                 self.line(&format!("{} {} at {} pulls: {what}", key.arm, key.role.name(), key.pulls));
             }
+            Event::CheckpointDone { arm, pulls, phases } => self.line(&checkpoint_text(arm, *pulls, phases)),
             Event::Warning { arm, message } => self.line(&format!("{arm}: warning: {message}")),
             Event::ArmDone { arm, reason } => {
                 let how = if reason.is_empty() { "done".to_owned() } else { format!("failed: {reason}") };
@@ -176,6 +178,23 @@ fn fullness_percent(capacity: u64, free: u64) -> u64 {
 
 fn cost_text(role: &str, cost: Option<f64>) -> String {
     cost.map(|cost| format!("  (last grep: {role} {cost:.2} s/GiB)")).unwrap_or_default()
+}
+
+/// Where the time since the checkpoint before went: phases of all volumes together, the longest first.
+fn checkpoint_text(arm: &str, pulls: u64, phases: &[Phase]) -> String {
+    let mut sums: Vec<(&str, f64)> = Vec::new();
+    for phase in phases {
+        match sums.iter_mut().find(|(what, _)| *what == phase.what) {
+            Some((_, seconds)) => *seconds += phase.seconds,
+            None => sums.push((&phase.what, phase.seconds)),
+        }
+    }
+    sums.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    let total: f64 = sums.iter().map(|(_, seconds)| seconds).sum();
+    // What takes less than half a second is not worth its place in the line.
+    let parts: Vec<_> = sums.iter().filter(|sum| sum.1 >= 0.5).map(|(what, s)| format!("{what} {s:.0} s")).collect();
+    let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+    format!("{arm} checkpoint at {pulls} pulls: {total:.0} s since the last{parts}")
 }
 
 /// A number that grows, on a terminal only: for work that is over in seconds to minutes.
@@ -273,5 +292,18 @@ impl Drop for Stretch {
         if let Shown::Bar(bar) = &self.shown {
             bar.finish_and_clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checkpoint_line_sums_the_volumes_and_omits_short_phases() {
+        let phase = |what: &str, seconds| Phase { what: what.into(), role: None, seconds };
+        let phases = [phase("aging", 0.2), phase("grep test", 10.0), phase("hashing", 15.0), phase("grep test", 20.0)];
+        let text = checkpoint_text("ext4", 100, &phases);
+        assert_eq!(text, "ext4 checkpoint at 100 pulls: 45 s since the last (grep test 30 s, hashing 15 s)");
     }
 }

@@ -31,7 +31,7 @@ pub use age::{AgeEnd, AgeEnded, AgeLatency, AgeOptions, Ages, Layout, Until, age
 pub use description::read_description;
 pub use drive::DriveMeter;
 pub use error::{Error, ErrorKind, Interrupted, classify, interruption};
-pub use observer::{Event, Observer};
+pub use observer::{Event, Observer, Phase};
 pub use paths::RunPaths;
 pub use personality::{
     DeviceFigures, FlowFigures, PersonalityFigures, PersonalityRun, measure_personality, personality_schema_json,

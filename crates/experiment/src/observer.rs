@@ -56,6 +56,15 @@ pub enum Event {
         /// Its first grep cost, seconds per GiB, if it was measured.
         grep_seconds_per_gib: Option<f64>,
     },
+    /// A checkpoint is complete: its cells are stored, its images kept.
+    CheckpointDone {
+        /// The arm's name.
+        arm: String,
+        /// Counted steps done so far.
+        pulls: u64,
+        /// Where the time since the checkpoint before went.
+        phases: Vec<Phase>,
+    },
     /// Something that the reader of the results should know.
     Warning {
         /// The arm's name.
@@ -70,6 +79,18 @@ pub enum Event {
         /// Why it failed; empty if it did not.
         reason: String,
     },
+}
+
+/// A part of an arm's work, and how long it took.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Phase {
+    /// What was done, as in [`Event::Doing`]; `aging` before the checkpoint.
+    pub what: String,
+    /// On which volume; none if on several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    /// Wall time, summed over all times that it was done.
+    pub seconds: f64,
 }
 
 /// Is told everything, in order, on the thread that runs the experiment.

@@ -97,6 +97,7 @@ pub fn preview(
     let checkpoints = plan.checkpoints(pulls).len();
     let read = match plan.measure.read_at {
         ReadAt::FirstAndLast if checkpoints > 2 => " at the first and the last",
+        ReadAt::OnceBetween if checkpoints > 2 => " at the first and the last, 1 at the others",
         _ => "",
     };
     let traced = if plan.measure.trace { ", and one more that is traced" } else { "" };

@@ -14,7 +14,7 @@ use senesce_volume::{CleanMode, Custodian, Outcome, Registry, VirtualDevice, che
 
 use crate::{
     Error, World,
-    arm::{ArmContext, ArmPulls, check_source, drop_snapshots, run_arm},
+    arm::{ArmContext, ArmPulls, PhaseTimer, check_source, drop_snapshots, run_arm},
     circumstances::add_circumstances,
     durable::write_durably,
     error::{chain_text, classify},
@@ -253,7 +253,7 @@ impl Run {
             force: self.force,
             store: &mut self.store,
             journal: &mut self.journal,
-            observer,
+            observer: PhaseTimer::new(observer, &*self.world.clock),
         };
         let reason = match run_arm(&mut context) {
             Ok(()) => String::new(),

@@ -10,7 +10,7 @@ use senesce_core::{Clock, Nanos};
 use senesce_experiment::{EngineTeller, Event, LoadMeter, Observer, Run, TrustedOwners, World, plan::Plan};
 use senesce_inspect::Told;
 use senesce_probe::score::{LoadSample, ProcessorTimes};
-use senesce_store::{ResultStore, Results};
+use senesce_store::{EVENTS_FILE, ResultStore, Results};
 use senesce_volume::LinuxHost;
 
 struct RealClock(Instant);
@@ -64,8 +64,15 @@ impl Observer for Warnings {
     }
 }
 
-/// Runs a small plan in a directory: one arm, one volume, three checkpoints.
+/// Runs a small plan; returns the results and the warnings.
 fn run(measure: &str, takes: fn(u64) -> bool) -> (Results, Vec<String>) {
+    let mut warnings = Warnings::default();
+    let (results, _) = run_watched(measure, takes, &mut warnings);
+    (results, warnings.0)
+}
+
+/// Runs a small plan in a directory: one arm, one volume, three checkpoints. Returns the results and the events.
+fn run_watched(measure: &str, takes: fn(u64) -> bool, observer: &mut dyn Observer) -> (Results, String) {
     let home = tempfile::tempdir().unwrap();
     let scratch = home.path().join("scratch");
     std::fs::create_dir(&scratch).unwrap();
@@ -88,12 +95,12 @@ fn run(measure: &str, takes: fn(u64) -> bool) -> (Results, Vec<String>) {
         interrupted: || None,
     };
     let out: PathBuf = home.path().join("out");
-    let mut warnings = Warnings::default();
-    let end = Run::create(plan, path, &out, false, world).unwrap().execute(&mut warnings).unwrap();
+    let end = Run::create(plan, path, &out, false, world).unwrap().execute(observer).unwrap();
     assert_eq!(end.failed_arms, []);
     let results = ResultStore::open_read_only(&out.join("results")).unwrap().read_all().unwrap();
     assert!(results.cells.iter().all(|cell| cell.valid), "{:?}", results.cells);
-    (results, warnings.0)
+    let events = std::fs::read_to_string(out.join("results").join(EVENTS_FILE)).unwrap();
+    (results, events)
 }
 
 /// Numbers of repetitions of a checkpoint: all, disturbed, and those that figures are computed from.
@@ -143,4 +150,35 @@ fn first_and_last_reads_only_these_checkpoints() {
     // Its tree is hashed all the same.
     assert!(results.cells.iter().all(|cell| cell.tree_hash.len() == 64));
     assert_eq!(warnings.iter().filter(|text| text.contains("read_at")).count(), 0, "{warnings:?}");
+}
+
+#[test]
+fn once_between_reads_the_checkpoints_between_once() {
+    let (results, _) = run("repetitions = 3\nread_at = \"once-between\"", |_| false);
+    let read = [0, 1, 2].map(|pulls| repetitions(&results, pulls));
+    assert_eq!(read, [(3, 0, 3), (1, 0, 1), (3, 0, 3)]);
+    // The fourth test, of the second checkpoint, is read again.
+    let (results, _) = run("repetitions = 3\nread_at = \"once-between\"", |test| test == 3);
+    assert_eq!(repetitions(&results, 1), (2, 1, 1));
+}
+
+#[test]
+fn each_checkpoint_reports_the_seconds_of_its_phases() {
+    #[derive(Default)]
+    struct Phases(Vec<(u64, Vec<String>)>);
+    impl Observer for Phases {
+        fn on_event(&mut self, event: &Event) {
+            if let Event::CheckpointDone { pulls, phases, .. } = event {
+                assert!(phases.iter().all(|phase| phase.seconds >= 0.0));
+                self.0.push((*pulls, phases.iter().map(|phase| phase.what.clone()).collect()));
+            }
+        }
+    }
+    let mut seen = Phases::default();
+    let (_, events) = run_watched("repetitions = 2", |_| false, &mut seen);
+    let phases: Vec<_> = ["aging", "writing back", "mapping extents", "grep test", "hashing the tree"].into();
+    let between = phases.iter().map(|what| (*what).to_owned()).collect::<Vec<_>>();
+    assert_eq!(seen.0[1..], [(1, between.clone()), (2, between)]);
+    let done = events.lines().filter(|line| line.contains("\"event\":\"checkpoint-done\"")).count();
+    assert_eq!(done, 3, "{events}");
 }

@@ -6,6 +6,7 @@
 mod aged;
 mod driver;
 mod measure;
+mod phases;
 mod resume;
 mod state;
 pub(crate) mod virtual_time;
@@ -22,6 +23,7 @@ use crate::{
 pub(crate) use aged::written_bytes;
 pub(crate) use driver::{Driver, GitDriver, GitPace};
 pub(crate) use measure::collect_free_space;
+pub(crate) use phases::PhaseTimer;
 pub(crate) use resume::check_source;
 pub(crate) use state::{ArmContext, ArmPulls, drop_snapshots, sync_step};
 
@@ -33,6 +35,7 @@ use state::ArmState;
 /// Errors: interruption, and whatever makes going on senseless. Cells that were finished stay finished.
 pub(crate) fn run_arm(context: &mut ArmContext<'_>) -> Result<(), Error> {
     let mut state = resume::restore_or_begin(context)?;
+    context.observer.start_aging();
     match age(context, &mut state) {
         Ok(()) => finish(context, state),
         Err(error) => Err(because_of_disk(&state, error)),
@@ -67,7 +70,7 @@ fn age(context: &mut ArmContext<'_>, state: &mut ArmState) -> Result<(), Error> 
         context.world.check_signal()?;
         let Some((next, space)) = state.next()? else { break };
         if state.measured_at.is_none() && (next.is_counted() || state.driver.is_set_up()) {
-            checkpoint(context, state, Reads::Yes)?;
+            checkpoint(context, state, Reads::All)?;
         }
         do_step(context, state, next, space)?;
         if state.pulls > 0
@@ -77,8 +80,9 @@ fn age(context: &mut ArmContext<'_>, state: &mut ArmState) -> Result<(), Error> 
         {
             let is_last = state.pulls >= context.pulls.0;
             let reads = match context.plan.measure.read_at {
-                ReadAt::FirstAndLast if !is_last => Reads::No,
-                _ => Reads::Yes,
+                ReadAt::FirstAndLast if !is_last => Reads::None,
+                ReadAt::OnceBetween if !is_last => Reads::Once,
+                _ => Reads::All,
             };
             checkpoint(context, state, reads)?;
         }
@@ -88,7 +92,7 @@ fn age(context: &mut ArmContext<'_>, state: &mut ArmState) -> Result<(), Error> 
         return Err(Error::NoPulls { problem });
     }
     if state.measured_at != Some(state.pulls) {
-        checkpoint(context, state, Reads::Yes)?;
+        checkpoint(context, state, Reads::All)?;
     } else if context.plan.measure.read_at == ReadAt::FirstAndLast && state.pulls < context.pulls.0 {
         // When this checkpoint was measured, it was not known to be the last.
         let message = format!(
@@ -151,6 +155,10 @@ fn checkpoint(context: &mut ArmContext<'_>, state: &mut ArmState, reads: Reads) 
         .map_err(Error::io("write", context.paths.journal()))?;
     drop_snapshots(&context.paths.arm(&context.arm.name), &snapshots)?;
     state.measured_at = Some(state.pulls);
+    let phases = context.observer.take();
+    let event = Event::CheckpointDone { arm: context.arm.name.clone(), pulls: state.pulls, phases };
+    context.store.append_event("checkpoint-done", &event)?;
+    context.observer.on_event(&event);
     Ok(())
 }
 

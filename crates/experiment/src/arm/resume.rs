@@ -74,7 +74,7 @@ fn begin(context: &mut ArmContext<'_>, dir: &Path) -> Result<ArmState, Error> {
     }
     let mut aged = Vec::new();
     for role in aged_roles(context.plan) {
-        context.observer.on_event(&Event::Doing { arm: name.clone(), what: "mkfs".into(), role: Some(role) });
+        context.doing("mkfs", role);
         aged.push(Aged::new(role, volumes::create(context, role, 0)?, context.source.is_direct())?);
     }
     let driver = context.source.driver(context)?;
@@ -114,8 +114,7 @@ fn restore(context: &mut ArmContext<'_>, dir: &Path, at: Position) -> Result<Arm
     let name = context.arm.name.clone();
     let mut aged = Vec::new();
     for (role, snapshot) in aged_roles(context.plan).into_iter().zip(&at.snapshots) {
-        let what = "restoring the snapshot".to_owned();
-        context.observer.on_event(&Event::Doing { arm: name.clone(), what, role: Some(role) });
+        context.doing("restoring the snapshot", role);
         let (spec, slot) = volumes::spec_and_slot(context, role, 0);
         let (volume, _) = Volume::restore(context.custodian, &spec, &slot, &dir.join(snapshot), &*context.world.clock)?;
         aged.push(Aged::new(role, volume, context.source.is_direct())?);

@@ -12,12 +12,13 @@ use senesce_volume::{Custodian, VirtualDevice};
 use super::{
     aged::Aged,
     driver::{Driver, Next},
+    phases::PhaseTimer,
 };
 use crate::{
     Error, World,
     feedback::{FeedbackFile, SpaceTold},
     journal::Journal,
-    observer::Observer,
+    observer::Event,
     paths::RunPaths,
     plan::{Arm, Plan},
     sizing::Sizes,
@@ -42,7 +43,15 @@ pub(crate) struct ArmContext<'a> {
     pub force: bool,
     pub store: &'a mut ResultStore,
     pub journal: &'a mut Journal,
-    pub observer: &'a mut dyn Observer,
+    pub observer: PhaseTimer<'a>,
+}
+
+impl ArmContext<'_> {
+    /// Says that a phase begins on a volume.
+    pub fn doing(&mut self, what: &str, role: Role) {
+        let arm = self.arm.name.clone();
+        self.observer.on_event(&Event::Doing { arm, what: what.to_owned(), role: Some(role) });
+    }
 }
 
 /// How many counted steps the arm makes at most.
@@ -207,12 +216,13 @@ impl ArmState {
     }
 
     /// Keeps a copy of every image, under names of this checkpoint; gives the names. The volumes are mounted afterwards.
-    pub fn keep_snapshots(&mut self, context: &ArmContext<'_>) -> Result<Vec<String>, Error> {
+    pub fn keep_snapshots(&mut self, context: &mut ArmContext<'_>) -> Result<Vec<String>, Error> {
         let mut names = Vec::new();
         if !context.plan.measure.snapshots || self.aged.iter().any(|aged| aged.volume.image().is_none()) {
             return Ok(names);
         }
         for aged in &mut self.aged {
+            context.doing("keeping the image", aged.role);
             let name = format!("snapshot-{}-{}.img", aged.role.name(), self.pulls);
             aged.target = None;
             aged.volume.unmount()?;

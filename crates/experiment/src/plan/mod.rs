@@ -239,6 +239,8 @@ pub enum ReadAt {
     /// At every checkpoint.
     #[default]
     EveryCheckpoint,
+    /// At every checkpoint: all repetitions at the first and the last checkpoint, one at the others.
+    OnceBetween,
     /// At the first and the last checkpoint only: more repetitions in the same time.
     FirstAndLast,
 }

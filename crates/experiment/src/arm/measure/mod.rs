@@ -43,11 +43,14 @@ const COLD_READERS: usize = 8;
 /// Differences between two trees that a reason names.
 const DIFFERENCES_SHOWN: usize = 3;
 
-/// Whether a checkpoint runs the grep tests.
+/// The grep tests that a checkpoint runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reads {
-    Yes,
-    No,
+    /// All repetitions of the plan.
+    All,
+    /// One.
+    Once,
+    None,
 }
 
 /// A cell in the making: its results so far, or why it is invalid.
@@ -97,19 +100,24 @@ pub(crate) fn measure_all(context: &mut ArmContext<'_>, state: &mut ArmState, re
     }
     // The twin is the last of both.
     let mut volumes: Vec<&mut Volume> = state.aged.iter_mut().map(|aged| &mut aged.volume).chain(&mut twin).collect();
-    if reads == Reads::Yes {
-        read_in_turn(context, &mut volumes, &mut cells)?;
+    let repetitions = match reads {
+        Reads::All => context.plan.measure.repetitions,
+        Reads::Once => 1,
+        Reads::None => 0,
+    };
+    if repetitions > 0 {
+        read_in_turn(context, &mut volumes, &mut cells, repetitions)?;
     }
     let unlike = compare_in_turn(context, &mut volumes, &mut cells)?;
     for aged in &mut state.aged {
         aged.volume.mount()?;
         aged.mark_written()?;
     }
-    if let Some(twin) = twin
-        && let Err(error) = twin.destroy()
-        && let Some(cell) = cells.last_mut()
-    {
-        cell.results = Err(chain_text(&Error::Volume(error)));
+    if let Some(twin) = twin {
+        context.doing("removing the unaged twin", Role::Unaged);
+        if let (Err(error), Some(cell)) = (twin.destroy(), cells.last_mut()) {
+            cell.results = Err(chain_text(&Error::Volume(error)));
+        }
     }
     for cell in cells {
         append(context, cell.results.unwrap_or_else(|reason| invalid_cell(cell.key, &reason)))?;
@@ -126,6 +134,7 @@ fn look_at_aged(
 ) -> Result<CellResults, Error> {
     let copies = state.driver.copies();
     let aged = &mut state.aged[index];
+    context.doing("writing back", key.role);
     aged.target = None;
     aged.volume.sync()?;
     if key.pulls == 0 {
@@ -142,9 +151,10 @@ fn look_at_aged(
 
 /// Makes the unaged twin of the volume at `from`; gives it without its grep tests and its tree.
 fn make_twin(context: &mut ArmContext<'_>, key: &CellKey, from: &Path) -> Result<(Volume, CellResults), Error> {
-    doing(context, "making the unaged twin", Role::Unaged);
+    context.doing("making the unaged twin", Role::Unaged);
     let mut twin = volumes::create(context, Role::Unaged, key.pulls + 1)?;
     copy_tree(from, twin.root(), &context.world.stop())?;
+    context.doing("writing back", Role::Unaged);
     twin.sync()?;
     if key.pulls == 0 {
         put_volume_circumstances(context, Role::Unaged, &twin)?;
@@ -162,7 +172,7 @@ fn compare_in_turn(
     let mut first: Option<Tree> = None;
     let mut unlike = None;
     in_turn(context, volumes, cells, |context, key, volume, results| {
-        doing(context, "hashing the tree", key.role);
+        context.doing("hashing the tree", key.role);
         let tree = collect_tree_until(volume.root(), context.world.threads.max(COLD_READERS), &context.world.stop())?;
         results.cell.tree_hash = tree.hash();
         results.cell.work_tree_hash = work_tree(&tree).hash();
@@ -196,7 +206,7 @@ fn differences(a: &Tree, b: &Tree) -> String {
 
 /// A volume without its aging row, its grep tests and its tree; leaves it mounted.
 fn look_at(context: &mut ArmContext<'_>, key: &CellKey, volume: &mut Volume) -> Result<CellResults, Error> {
-    doing(context, "mapping extents", key.role);
+    context.doing("mapping extents", key.role);
     let (layout, free_space, (modelled, map)) = match context.arm.file_system.kind {
         name if name.is_engine() => engine_rows(context, key, volume)?,
         _ => {
@@ -258,9 +268,4 @@ fn append(context: &mut ArmContext<'_>, results: CellResults) -> Result<(), Erro
     context.store.append_event("cell-done", &event)?;
     context.observer.on_event(&event);
     Ok(())
-}
-
-fn doing(context: &mut ArmContext<'_>, what: &str, role: Role) {
-    let arm = context.arm.name.clone();
-    context.observer.on_event(&Event::Doing { arm, what: what.to_owned(), role: Some(role) });
 }

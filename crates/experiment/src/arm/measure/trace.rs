@@ -14,7 +14,6 @@ use senesce_volume::Volume;
 
 use super::{
     super::state::ArmContext,
-    doing,
     grep::{IsTraced, scan_cold},
 };
 use crate::{Error, observer::Event};
@@ -92,7 +91,7 @@ pub(super) fn trace_volume(
     volume: &mut Volume,
     results: &mut CellResults,
 ) -> Result<(), Error> {
-    doing(context, "traced grep test", key.role);
+    context.doing("traced grep test", key.role);
     let scanned = scan_cold(context, volume, IsTraced::Yes)?;
     let Some(traced) = scanned.trace else { return Ok(()) };
     if traced.lost_events > 0 {

@@ -5,23 +5,23 @@ use senesce_volume::Volume;
 
 use super::{
     super::{reason, state::ArmContext},
-    Cell, doing,
+    Cell,
     floor::Floor,
     grep::grep_rows,
     trace::trace_volume,
 };
 use crate::{Error, error::chain_text, observer::Event};
 
-/// Runs the grep tests in turn over the volumes, then the additional repetitions of disturbed cells. At last it runs
+/// Runs `repetitions` grep tests in turn over the volumes, then the additional repetitions of disturbed cells. At last it runs
 /// one traced test of each volume if the plan requests it.
 pub(super) fn read_in_turn(
     context: &mut ArmContext<'_>,
     volumes: &mut [&mut Volume],
     cells: &mut [Cell],
+    repetitions: u64,
 ) -> Result<(), Error> {
     let measure = &context.plan.measure;
-    let (repetitions, more) = (measure.repetitions, measure.repeat_disturbed);
-    let warmups = measure.warmups;
+    let (warmups, more) = (measure.warmups, measure.repeat_disturbed);
     let first = cells.iter().position(|cell| cell.results.is_ok());
     let mut floor = match first {
         Some(at) => {
@@ -32,7 +32,7 @@ pub(super) fn read_in_turn(
     };
     for _ in 0..warmups {
         in_turn(context, volumes, cells, |context, key, volume, _| {
-            doing(context, "grep test", key.role);
+            context.doing("grep test", key.role);
             grep_rows(context, key, volume, 0).map(drop)
         })?;
     }
@@ -44,7 +44,7 @@ pub(super) fn read_in_turn(
             if run >= repetitions && !needs_repetition(&results.load, repetitions) {
                 return Ok(());
             }
-            doing(context, "grep test", key.role);
+            context.doing("grep test", key.role);
             let rows = grep_rows(context, key, volume, results.grep.len() as u64)?;
             results.grep.push(rows.grep);
             results.load.push(rows.load);
