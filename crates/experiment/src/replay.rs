@@ -81,7 +81,7 @@ impl Onto<'_> {
     }
 }
 
-/// StopFns work after a signal.
+/// Stops the work after a signal.
 const STOP: StopFn = || interrupted().is_some();
 
 /// The number of differences that are reported.

@@ -166,10 +166,11 @@ impl<'a> Foreign<'a> {
     }
 
     fn copy(&self, mut from: File, shown: &Path, to: &Path) -> Result<(), Error> {
-        // Git writes none, and compressed bytes are never all zero. A sparse file would fill the spool directory.
+        // Git writes no holes. A sparse file would fill the spool directory.
         let length = from.metadata().map_err(Error::io("read", shown))?.len();
         if rustix::fs::seek(&from, rustix::fs::SeekFrom::Hole(0)).is_ok_and(|hole| hole < length) {
-            let problem = std::io::Error::other(format!("it has a hole: not all of its {length} bytes are stored"));
+            let problem = format!("it has a hole, so not all of its {length} bytes are stored; clone the repository");
+            let problem = std::io::Error::other(problem);
             return Err(Error::io("copy", shown)(problem));
         }
         from.seek(SeekFrom::Start(0)).map_err(Error::io("read", shown))?;

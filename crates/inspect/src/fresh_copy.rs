@@ -134,7 +134,7 @@ impl Rows {
         let found = (region..region + count).map(|at| at % count).find(has_room);
         let next = found.map_or(&mut self.behind_all, |at| &mut self.next[at]);
         let place = *next;
-        *next += bytes;
+        *next = next.saturating_add(bytes);
         place
     }
 }

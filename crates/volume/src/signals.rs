@@ -1,6 +1,6 @@
 //! SIGINT, SIGTERM and SIGHUP: the first asks for an orderly end, the second enforces one, the third waits for nothing.
 //!
-//! No signal ends a call that waits in the kernel, such as the last write of an unmount: the process ends after it.
+//! No signal ends a call that waits in the kernel, such as the last write of an unmount: the process exits when the call returns.
 //!
 //! An adapter: it starts threads, and on the second signal ends the process.
 
@@ -26,10 +26,10 @@ static FIRST: AtomicI32 = AtomicI32::new(0);
 /// Says that the end takes long.
 static NOTICE: OnceLock<fn()> = OnceLock::new();
 
-/// An end that takes longer is announced.
+/// If an orderly exit takes longer, the process prints a notice.
 const SLOW_END: Duration = Duration::from_secs(1);
 
-/// From now on the three signals no longer kill: the first sets [`interrupted`], which long loops look at; the second
+/// From now on the three signals no longer kill: the first sets [`interrupted`], which long loops poll; the second
 /// releases everything every [`Custodian`](crate::Custodian) of the process holds, and exits with 128 + its number; the third
 /// exits at once and leaves the rest to [`clean`](crate::clean).
 ///

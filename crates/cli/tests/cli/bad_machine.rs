@@ -201,10 +201,12 @@ fn tools_of_the_tests_are_there() {
     }
 }
 
-/// Shell: starts a run in `out`, and waits until both volumes of [`SINGLE`] are mounted. The run is `$RUN`.
+/// Shell: starts a run in `out`, and stops it when both volumes of [`SINGLE`] are mounted. The run is `$RUN`;
+/// `kill -CONT` continues it.
 const BEGIN: &str = r#"
     "$SENESCE" --quiet run plan.toml --out "$OUT" & RUN=$!
     until [ "$(grep -c "$OUT/volumes/.* ext4 " /proc/self/mountinfo)" -ge 2 ]; do kill -0 $RUN; sleep 0.01; done
+    kill -STOP $RUN
 "#;
 
 #[test]
@@ -219,7 +221,7 @@ fn a_full_host_stops_a_resumable_run() {
         r#"mkdir small; mount -t tmpfs -o size=192m none small; OUT=$PWD/small/out
         {BEGIN}
         cat /dev/zero > small/filler 2>/dev/null || true
-        code=0; wait $RUN || code=$?
+        kill -CONT $RUN; code=0; wait $RUN || code=$?
         rm small/filler
         [ $code -eq 3 ] || exit $code
         "$SENESCE" --quiet run --resume "$OUT""#
@@ -244,7 +246,7 @@ fn host_read_only_mid_run_is_resumable() {
         OUT=$PWD/small/out
         {BEGIN}
         mount -o remount,abort small
-        code=0; wait $RUN || code=$?
+        kill -CONT $RUN; code=0; wait $RUN || code=$?
         umount small; e2fsck -fy host.img > e2fsck 2>&1 || true; mount -o loop host.img small
         [ $code -eq 3 ] || exit $code
         "$SENESCE" --quiet run --resume "$OUT"

@@ -111,7 +111,8 @@ fn a_command_without_reads_causes_a_warning() {
     let none = run("tar cf /dev/null .");
     assert!(none.contains("warning: ext4 aged: the command read") && none.contains("ext4 unaged: the"), "{none}");
     let all = run("tar cf - . | cat > /dev/null");
-    assert!(!all.contains("warning:"), "{all}");
+    // Other tests may disturb the command, which is another warning.
+    assert!(!all.contains("the command read"), "{all}");
     assert_clean(&lab);
 }
 

@@ -124,7 +124,7 @@ fn confirmed_contents_survive_a_full_mount() {
             for (way, put) in WAYS {
                 let path = lab.path("mnt").join(way);
                 match put(&path, &data) {
-                    // Only fsync and msync confirm; close alone does so if the kernel keeps no page for later.
+                    // In write-back mode, close writes the pages and returns their error. In the other modes, no page waits.
                     Ok(()) => confirmed.push(way),
                     Err(error) => {
                         assert_eq!(error.raw_os_error(), Some(Errno::NOSPC.raw_os_error()), "{way}: {error}");

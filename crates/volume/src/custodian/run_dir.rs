@@ -1,4 +1,4 @@
-//! The directory of a run that somebody else may have made, before a resumed run writes to it.
+//! The directory of a run that another user may have made, before a resumed run writes to it.
 //!
 //! A new run makes every name in its directory. A resumed run finds them: the directory may have come in an archive, or
 //! belong to another user. A link in it would redirect a write of root to any file.
@@ -16,7 +16,8 @@ const WRITABLE_BY_ALL: u32 = 0o002;
 /// Checks the directory of a run that is to continue. `volumes` are directories below it with volumes, which may hold
 /// any tree: they are not entered.
 ///
-/// Errors: another user owns the directory, or all users can write it; something in it is neither a file nor a directory.
+/// Errors: another user owns the directory or an entry in it; all users can write one of them; an entry is neither a
+/// file nor a directory.
 /// Cost: lists every directory below it.
 pub fn check_run_dir(dir: &Path, volumes: &[PathBuf]) -> Result<()> {
     let wrong = |component: &Path, problem: String| Error::UnsafeDirectory {
@@ -25,23 +26,29 @@ pub fn check_run_dir(dir: &Path, volumes: &[PathBuf]) -> Result<()> {
         problem,
     };
     let io = |path: &Path| Error::std("look up", path.to_owned());
-    let found = fs::symlink_metadata(dir).map_err(io(dir))?;
-    if found.uid() != rustix::process::geteuid().as_raw() {
-        return Err(wrong(dir, format!("belongs to user {}", found.uid())));
-    }
-    if found.mode() & WRITABLE_BY_ALL != 0 {
-        return Err(wrong(dir, format!("can be written by other users (mode {:04o})", found.mode() & 0o7777)));
-    }
+    let me = rustix::process::geteuid().as_raw();
+    let check = |path: &Path, found: &fs::Metadata| {
+        if found.uid() != me {
+            return Err(wrong(path, format!("belongs to user {}", found.uid())));
+        }
+        if !found.is_symlink() && found.mode() & WRITABLE_BY_ALL != 0 {
+            let problem = format!("can be written by other users (mode {:04o})", found.mode() & 0o7777);
+            return Err(wrong(path, problem));
+        }
+        Ok(())
+    };
+    check(dir, &fs::symlink_metadata(dir).map_err(io(dir))?)?;
     let mut open = vec![dir.to_owned()];
     while let Some(dir) = open.pop() {
         for entry in fs::read_dir(&dir).map_err(io(&dir))? {
             let path = entry.map_err(io(&dir))?.path();
-            let kind = fs::symlink_metadata(&path).map_err(io(&path))?.file_type();
-            match (kind.is_dir(), kind.is_file()) {
+            let found = fs::symlink_metadata(&path).map_err(io(&path))?;
+            check(&path, &found)?;
+            match (found.is_dir(), found.is_file()) {
                 (true, _) if volumes.contains(&path) => {}
                 (true, _) => open.push(path),
                 (_, true) => {}
-                _ if kind.is_symlink() => return Err(wrong(&path, "is a symbolic link, and a run makes none".into())),
+                _ if found.is_symlink() => return Err(wrong(&path, "is a symbolic link, and a run makes none".into())),
                 _ => return Err(wrong(&path, "is neither a file nor a directory".into())),
             }
         }
@@ -77,8 +84,11 @@ mod tests {
         mode(0o700);
         check().unwrap();
         if senesce_testkit::root_or_skip("giving files to another user") {
-            std::os::unix::fs::chown(dir, Some(65534), None).unwrap();
-            assert!(problem().ends_with("belongs to user 65534"), "{}", problem());
+            for foreign in [dir.join("arms/a"), dir.join("journal.ndjson"), dir.to_owned()] {
+                std::os::unix::fs::chown(&foreign, Some(65534), None).unwrap();
+                assert!(problem().ends_with("belongs to user 65534"), "{}", problem());
+                std::os::unix::fs::chown(&foreign, Some(0), None).unwrap();
+            }
         }
     }
 }
