@@ -1,10 +1,10 @@
-//! What an operation needs to itself, and what it only needs to stay: the order that a replay by many must keep.
+//! Exclusive and shared access of operations: the ordering constraints of a parallel replay.
 //!
-//! Two operations keep their order if one of them needs something alone that the other needs too:
+//! Two operations keep their order if one needs exclusive access to something that the other accesses, too:
 //!
-//! - what a path stands for: alone by whatever changes it, in common by all that lies below it;
-//! - the entries of a directory: alone by whatever adds or removes one, so that a directory is filled in its order;
-//! - all files with several names together, since a change by one name is a change by the others.
+//! - the meaning of a path: exclusive for an operation that changes it, shared for operations on entries below it;
+//! - the entries of a directory: exclusive for an operation that adds or removes one. This keeps the directory's order;
+//! - all files with several names: one unit, because a change by one name changes the others.
 
 use std::collections::{BTreeSet, HashMap};
 

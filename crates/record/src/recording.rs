@@ -60,7 +60,7 @@ pub enum Trouble {
     Vanished,
     /// The log cannot be written.
     Log,
-    /// Nobody serves the mount any more: it was unmounted by somebody.
+    /// Another process unmounted the mount, so it is no longer served.
     Unmounted,
     /// The kernel's connection was aborted while it was mounted.
     Aborted,

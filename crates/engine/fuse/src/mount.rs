@@ -37,7 +37,7 @@ pub struct MountOptions {
     pub dev: bool,
 }
 
-/// An engine that is mounted and served. Dropped, it is unmounted, if nobody uses it.
+/// An engine that is mounted and served. Dropping it unmounts it, unless a process uses it.
 pub struct Mounted {
     point: PathBuf,
     unmounter: SessionUnmounter,
@@ -63,7 +63,7 @@ pub(crate) fn is_mounted(source: &str) -> bool {
 }
 
 impl Mounted {
-    /// Mounts a file system, for all users if root does it, and serves it until it is unmounted, by whomever.
+    /// Mounts a file system, for all users if root does it, and serves it until any process unmounts it.
     ///
     /// Errors: no FUSE, not root and no fusermount3, or nothing to mount on.
     pub fn start(fs: Arc<dyn FileSystem>, point: &Path, options: MountOptions) -> Result<Self> {
