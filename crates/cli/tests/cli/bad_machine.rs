@@ -287,7 +287,7 @@ fn a_missing_loop_device_is_named() {
     let nodes = "mkdir dev; mount -t tmpfs none dev; cp -a /dev/null /dev/zero /dev/urandom /dev/loop-control dev/\n\
                  mount --move dev /dev";
     let done = lab.run_apart(&format!("{nodes}\nexec \"$SENESCE\" run plan.toml --out out"));
-    done.refused(3, &["there is no loop device to attach", "/dev/loop", "hint: detach loop devices"]);
+    done.refused(3, &["there is no loop device to attach", "/dev/loop", "hint: detach unused loop devices"]);
     assert!(!lab.path("out").exists());
     lab.assert_nothing_left();
 }
