@@ -201,13 +201,16 @@ fn tools_of_the_tests_are_there() {
     }
 }
 
-/// Shell: starts a run in `out`, and stops it when both volumes of [`SINGLE`] are mounted. The run is `$RUN`;
-/// `kill -CONT` continues it.
+/// Shell: starts a run in `out`, and stops it when both volumes of [`SINGLE`] are mounted. The run is `$RUN`, and
+/// [`FINISH`] continues it.
 const BEGIN: &str = r#"
     "$SENESCE" --quiet run plan.toml --out "$OUT" & RUN=$!
     until [ "$(grep -c "$OUT/volumes/.* ext4 " /proc/self/mountinfo)" -ge 2 ]; do kill -0 $RUN; sleep 0.01; done
     kill -STOP $RUN
 "#;
+
+/// Shell: continues the run of [`BEGIN`] and waits for its exit code, which is `$code`.
+const FINISH: &str = "kill -CONT $RUN; code=0; wait $RUN || code=$?";
 
 #[test]
 fn a_full_host_stops_a_resumable_run() {
@@ -221,7 +224,7 @@ fn a_full_host_stops_a_resumable_run() {
         r#"mkdir small; mount -t tmpfs -o size=192m none small; OUT=$PWD/small/out
         {BEGIN}
         cat /dev/zero > small/filler 2>/dev/null || true
-        kill -CONT $RUN; code=0; wait $RUN || code=$?
+        {FINISH}
         rm small/filler
         [ $code -eq 3 ] || exit $code
         "$SENESCE" --quiet run --resume "$OUT""#
@@ -246,7 +249,7 @@ fn host_read_only_mid_run_is_resumable() {
         OUT=$PWD/small/out
         {BEGIN}
         mount -o remount,abort small
-        kill -CONT $RUN; code=0; wait $RUN || code=$?
+        {FINISH}
         umount small; e2fsck -fy host.img > e2fsck 2>&1 || true; mount -o loop host.img small
         [ $code -eq 3 ] || exit $code
         "$SENESCE" --quiet run --resume "$OUT"
@@ -302,7 +305,7 @@ fn an_image_truncated_mid_run_fails_its_arm() {
     let memory = lab.memory().to_string_lossy().into_owned();
     let script = format!(
         "OUT=$PWD/out\n{BEGIN}\nfor image in {memory}/*empty*.img; do truncate -s 1M \"$image\"; done\n\
-         code=0; wait $RUN || code=$?; exit $code"
+         {FINISH}; exit $code"
     );
     let done = lab.run_apart(&script);
     done.refused(1, &["arm(s) could not be finished", "ext4: "]);
