@@ -6,9 +6,11 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
+use rustix::{io::Errno, mount::UnmountFlags};
 use senesce_fsapi::{FileSystem, FsError, Timestamp};
 
 use crate::{Error, KernelPages, Result, adapter::Adapter};
@@ -108,7 +110,13 @@ impl Mounted {
     ///
     /// Errors: it is in use and stays mounted; those of [`join`](Self::join).
     pub fn unmount(mut self) -> Result<()> {
-        self.unmounter.unmount().map_err(|source| Error::Unmount { point: self.point.clone(), source })?;
+        if !unmount_patiently(&self.point)
+            && let Err(source) = self.unmounter.unmount()
+        {
+            // The thread still serves, so dropping this must not wait for it.
+            self.thread = None;
+            return Err(Error::Unmount { point: self.point.clone(), source });
+        }
         self.join()
     }
 
@@ -135,6 +143,18 @@ impl Mounted {
             None => Ok(()),
         }
     }
+}
+
+/// Returns whether it could unmount. Retries for two seconds, because programs that list mounts use each of them for a
+/// moment. The library unmounts for users without the right, but tries only once.
+fn unmount_patiently(point: &Path) -> bool {
+    for _ in 0..40 {
+        match rustix::mount::unmount(point, UnmountFlags::NOFOLLOW) {
+            Err(Errno::BUSY) => thread::sleep(Duration::from_millis(50)),
+            done => return done.is_ok(),
+        }
+    }
+    false
 }
 
 /// The number of the device that a path lies on.
