@@ -309,7 +309,9 @@ fn an_image_truncated_mid_run_fails_its_arm() {
     );
     let done = lab.run_apart(&script);
     done.refused(1, &["arm(s) could not be finished", "ext4: "]);
+    // On a busy machine the first checkpoint may be over before the images are cut.
     let cells = super::outputs::cells(&lab, "out");
-    assert!(cells.iter().all(|cell| !cell.is_valid && !cell.reason.is_empty()), "{cells:?}");
+    assert!(cells.iter().all(|cell| cell.is_valid == cell.reason.is_empty()), "{cells:?}");
+    assert!(cells.iter().all(|cell| !cell.is_valid || cell.pulls == 0), "{cells:?}");
     lab.assert_nothing_left();
 }
