@@ -208,6 +208,12 @@ impl Garden {
         self.shared.consistency_point()
     }
 
+    /// Whether operations removed blocks that a volume's free space shows only after the next consistency point. Others it
+    /// shows at once.
+    pub fn has_uncounted_removals(&self) -> bool {
+        self.shared.lock().has_uncounted_removals()
+    }
+
     /// Makes a consistency point of all that was done, if anything was, and notes in the log that the last one is durable: should
     /// all superblocks of it be damaged, opening says so. Cost: one flush of the log more, once for each point.
     pub fn close_point(&self) -> Result<()> {

@@ -49,7 +49,9 @@ mod trailer;
 mod volume;
 
 pub use autonomy::{Autonomy, AutonomyReport, Seen};
-pub use check::{CheckPart, CheckProgress, CheckReport, Finding, check, check_telling, check_with, collect_used_slots};
+pub use check::{
+    CheckPart, CheckProgress, CheckReport, Finding, Stripes, check, check_telling, check_with, collect_used_slots,
+};
 pub use dump::{
     Dump, DumpTable, DumpValue, DumpWhat, Survey, SurveyedArea, SurveyedFile, SurveyedRun, dump, dump_with, survey,
 };

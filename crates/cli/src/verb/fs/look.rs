@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use senesce_core::Bytes;
 use senesce_garden::{
     AggregateReport, CheckPart, CheckProgress, CheckReport, ColdReport, DriveReport, DriveState, Limits, Medium,
+    Stripes,
 };
 use serde_json::{Value, json};
 
@@ -27,7 +28,8 @@ pub fn check(args: &FsWithObjectsArgs, quiet: bool) -> Result<()> {
     let devices = place.look()?;
     let look = |what| {
         let tell = progress(quiet);
-        let report = senesce_garden::check_telling(&devices.drives, &devices.log, objects.as_ref(), tell);
+        let (drives, log) = (&devices.drives, &devices.log);
+        let report = senesce_garden::check_telling(drives, log, objects.as_ref(), Stripes::InUse, tell);
         report.with_context(|| format!("cannot check {place} {what}"))
     };
     let mut reports = vec![("as it lies", look("as it lies")?)];

@@ -33,6 +33,8 @@ use crate::{
 const STRIPES: u64 = 64;
 /// What is acknowledged before it is durable is so after this time.
 const SYNC: Duration = Duration::from_secs(1);
+/// After this time free space shows what was deleted, also where only a consistency point can count it.
+const SHOW_REMOVALS: Duration = Duration::from_secs(1);
 /// How often the engine is told how much time is left.
 const HEADROOM: Duration = Duration::from_secs(1);
 
@@ -213,7 +215,8 @@ impl Chores {
     }
 
     fn make_point(&mut self, garden: &Garden) -> senesce_garden::Result<()> {
-        if self.last.elapsed() >= self.every {
+        let since = self.last.elapsed();
+        if since >= self.every || since >= SHOW_REMOVALS && garden.has_uncounted_removals() {
             match &self.points {
                 Some(points) => points.make(garden)?,
                 None => garden.close_point()?,

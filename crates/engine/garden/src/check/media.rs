@@ -4,7 +4,7 @@ use std::{cell::Cell, rc::Rc, sync::Arc};
 
 use senesce_block::BlockDevice;
 
-use super::{CheckPart, CheckProgress, CheckReport, log};
+use super::{Bits, CheckPart, CheckProgress, CheckReport, Stripes, log};
 use crate::{
     Damage,
     error::{Error, Result},
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Stripes that parity is computed of at once.
-const STRIPES_AT_ONCE: u64 = 64;
+const STRIPES_AT_ONCE: usize = 64;
 
 pub(crate) struct Media {
     pub uuid: [u8; 16],
@@ -176,40 +176,78 @@ impl Media {
         Ok(())
     }
 
-    /// Adds up every stripe that all drives of a group hold: with parity, the sum is zeros.
-    pub fn check_parity(&self, report: &mut CheckReport) -> Result<()> {
-        let of = self.geometry.groups.iter().filter(|shape| shape.parity).map(|shape| shape.stripes).sum();
-        let mut done = 0;
-        for (group, shape) in self.geometry.groups.iter().enumerate() {
+    /// Adds up stripes that all drives of a group hold: with parity, the sum is zeros.
+    pub fn check_parity(&self, used: &Bits, which: Stripes, report: &mut CheckReport) -> Result<()> {
+        let stripes = match which {
+            Stripes::InUse => self.stripes_in_use(used),
+            Stripes::All => self.all_stripes(),
+        };
+        let (mut done, of) = (0, stripes.iter().map(Bits::count).sum());
+        for (group, stripes) in stripes.iter().enumerate() {
+            let shape = self.geometry.groups[group];
             let first = self.geometry.first_drive(group);
-            let drives = &self.drives[first..first + shape.drives()];
-            if !shape.parity || drives.iter().any(Option::is_none) {
+            let places = first..first + shape.drives();
+            if self.drives[places.clone()].iter().any(Option::is_none) {
                 continue;
             }
-            let held = self.held[first..first + shape.drives()].iter().copied().min().unwrap_or(0).min(shape.stripes);
-            for start in (0..held).step_by(STRIPES_AT_ONCE as usize) {
-                let count = STRIPES_AT_ONCE.min(held - start);
+            let held = self.held[places].iter().copied().min().unwrap_or(0);
+            let stripes: Vec<u64> = stripes.iter().take_while(|stripe| *stripe < held).collect();
+            let follows = |one: &u64, other: &u64| one + 1 == *other;
+            for run in stripes.chunk_by(follows).flat_map(|run| run.chunks(STRIPES_AT_ONCE)) {
                 self.tell(CheckPart::Stripes, done, of);
-                done += count;
-                let mut sum = vec![0; count as usize * SLOT];
-                let mut own = sum.clone();
-                for drive in drives.iter().flatten() {
-                    drive.read_at(slot_offset(start), &mut own)?;
-                    sum.iter_mut().zip(&own).for_each(|(sum, byte)| *sum ^= byte);
-                }
-                for (stripe, sum) in (start..).zip(sum.as_chunks::<SLOT>().0) {
-                    let is_unfinished = self.unfinished.iter().any(|range| {
-                        range.group as usize == group && (range.first..range.first + range.count).contains(&stripe)
-                    });
-                    if is_unfinished {
-                        continue;
-                    }
-                    report.stripes += 1;
-                    if let Some(at) = sum.iter().position(|&byte| byte != 0) {
-                        let damage = Damage::new("stripe", "parity", format!("a difference at byte {at}"), "none");
-                        report.find(format!("stripe {stripe} of RAID group {group}"), damage);
-                    }
-                }
+                done += run.len() as u64;
+                self.add_up(group, run, report)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The stripes of each group with parity of which at least one block is in use.
+    fn stripes_in_use(&self, used: &Bits) -> Vec<Bits> {
+        let mut stripes = vec![Bits::default(); self.geometry.groups.len()];
+        for place in used.iter().filter_map(|pvbn| self.geometry.locate(pvbn)) {
+            if self.geometry.groups[place.group].parity {
+                stripes[place.group].insert(place.stripe);
+            }
+        }
+        stripes
+    }
+
+    fn all_stripes(&self) -> Vec<Bits> {
+        let all = |stripes| {
+            (0..stripes).fold(Bits::default(), |mut bits, stripe| {
+                bits.insert(stripe);
+                bits
+            })
+        };
+        self.geometry
+            .groups
+            .iter()
+            .map(|shape| if shape.parity { all(shape.stripes) } else { Bits::default() })
+            .collect()
+    }
+
+    /// Adds up adjacent stripes of a group, none of whose drives is missing.
+    fn add_up(&self, group: usize, stripes: &[u64], report: &mut CheckReport) -> Result<()> {
+        let first = self.geometry.first_drive(group);
+        let drives = &self.drives[first..first + self.geometry.groups[group].drives()];
+        let mut sum = vec![0; stripes.len() * SLOT];
+        let mut own = sum.clone();
+        for drive in drives.iter().flatten() {
+            drive.read_at(slot_offset(stripes[0]), &mut own)?;
+            sum.iter_mut().zip(&own).for_each(|(sum, byte)| *sum ^= byte);
+        }
+        for (&stripe, sum) in stripes.iter().zip(sum.as_chunks::<SLOT>().0) {
+            let is_unfinished = self.unfinished.iter().any(|range| {
+                range.group as usize == group && (range.first..range.first + range.count).contains(&stripe)
+            });
+            if is_unfinished {
+                continue;
+            }
+            report.stripes += 1;
+            if let Some(at) = sum.iter().position(|&byte| byte != 0) {
+                let damage = Damage::new("stripe", "parity", format!("a difference at byte {at}"), "none");
+                report.find(format!("stripe {stripe} of RAID group {group}"), damage);
             }
         }
         Ok(())

@@ -134,31 +134,42 @@ pub fn check_with(
     log: &Arc<dyn BlockDevice>,
     objects: Option<&Arc<dyn ObjectStore>>,
 ) -> Result<CheckReport> {
-    run(drives, log, objects, None)
+    run(drives, log, objects, Stripes::All, None)
 }
 
-/// The same, and tells now and then how far it is.
+/// The same with a choice of stripes, and reports progress.
 pub fn check_telling(
     drives: &[Arc<dyn BlockDevice>],
     log: &Arc<dyn BlockDevice>,
     objects: Option<&Arc<dyn ObjectStore>>,
+    stripes: Stripes,
     tell: Rc<dyn Fn(CheckProgress)>,
 ) -> Result<CheckReport> {
-    run(drives, log, objects, Some(tell))
+    run(drives, log, objects, stripes, Some(tell))
 }
 
 fn run(
     drives: &[Arc<dyn BlockDevice>],
     log: &Arc<dyn BlockDevice>,
     objects: Option<&Arc<dyn ObjectStore>>,
+    stripes: Stripes,
     tell: Option<media::Tell>,
 ) -> Result<CheckReport> {
     let mut report = CheckReport::default();
     let mut media = media::Media::open(drives, log, &mut report)?;
     media.tell = tell;
-    aggregate::check(&media, &mut report, objects)?;
-    media.check_parity(&mut report)?;
+    let used = aggregate::check(&media, &mut report, objects)?;
+    media.check_parity(&used, stripes, &mut report)?;
     Ok(report)
+}
+
+/// The stripes whose parity a check computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stripes {
+    /// Those that hold a block in use: the cost grows with what is stored. A scrub reads the others.
+    InUse,
+    /// All: the cost grows with the drives.
+    All,
 }
 
 /// What a check goes through, one after the other.

@@ -337,9 +337,11 @@ impl FileSystem for VolumeFs {
     fn space(&self) -> FsResult<SpaceReport> {
         self.read_only(|store| {
             let kept = store.kept() + store.dirty_blocks();
-            let of_aggregate = store.sb.free.saturating_sub(kept);
+            // A write that finds no room makes the consistency point that frees these.
+            let removed = store.removed_blocks(self.space).unwrap_or(0);
+            let of_aggregate = (store.sb.free + removed).saturating_sub(kept);
             let record = &store.volume(self.space)?.record;
-            let free = record.free().min(of_aggregate);
+            let free = (record.free() + removed).min(of_aggregate);
             let free = if is_snapshot(self.space) { 0 } else { free };
             let inodes = record.inodes.saturating_sub(volume::FIRST_USER);
             let in_use = record.inodes_used.saturating_sub(volume::FIXED_FILES);

@@ -81,6 +81,22 @@ impl Store {
         self.volumes.iter().flatten().map(|volume| (volume.freed.len() + volume.released.len()) as u64).sum()
     }
 
+    /// Blocks that the next consistency point frees because operations on a volume removed them. None if it may free fewer than
+    /// were removed: snapshots hold some, other files share them, several are in one compacted block, or they are in objects.
+    pub fn removed_blocks(&self, space: u32) -> Option<u64> {
+        let volume = self.volume(space).ok()?;
+        let record = &volume.record;
+        let is_exact = !volume.has_summary() && record.shared == 0 && !record.packing.was_on && self.sb.cold == 0;
+        is_exact.then_some(volume.freed.len() as u64)
+    }
+
+    /// Whether operations removed blocks that [`removed_blocks`](Self::removed_blocks) cannot count.
+    pub fn has_uncounted_removals(&self) -> bool {
+        let spaces = self.spaces().into_iter();
+        let mut waiting = spaces.filter(|&space| self.volume(space).is_ok_and(|volume| !volume.freed.is_empty()));
+        waiting.any(|space| self.removed_blocks(space).is_none())
+    }
+
     /// Whether a consistency point would change anything.
     pub fn is_waiting(&self) -> bool {
         !self.dirty.is_empty() || self.freed() > 0

@@ -7,15 +7,15 @@ use std::{
     sync::Arc,
 };
 
-use senesce_block::{BlockDevice, MemoryDevice};
-use senesce_core::{Bytes, Rng, Seed};
+use senesce_block::{BlockDevice, MemoryDevice, TracedDevice};
+use senesce_core::{Bytes, ManualClock, Rng, Seed};
 use senesce_fsapi::{
     FileSystem, FsError, Ino, ModelFs, NewNode, Timestamp,
     conformance::{collect_tree, find_difference, set_root},
 };
-use senesce_garden::{CheckPart, CheckProgress, Limits, check, check_telling, collect_used_slots};
+use senesce_garden::{CheckPart, CheckProgress, Limits, Stripes, check, check_telling, collect_used_slots};
 
-use crate::rig::{Devices, Rig, SLOT, SMALL, Shape, TIGHT, VOLUME, caller, findings, open, shared};
+use crate::rig::{Devices, LARGE, Rig, SLOT, SMALL, Shape, TIGHT, VOLUME, caller, findings, open, shared};
 
 const UNPROTECTED: Shape = Shape { groups: &[(3, false)], media: &[], stripes: 200, log_bytes: 400 << 10 };
 
@@ -84,7 +84,8 @@ fn a_check_tells_how_far_it_is() {
     let (log, drives) = devices.split_last().unwrap();
     let told: Rc<RefCell<Vec<CheckProgress>>> = Rc::default();
     let note = told.clone();
-    let report = check_telling(drives, log, None, Rc::new(move |progress| note.borrow_mut().push(progress))).unwrap();
+    let tell = Rc::new(move |progress| note.borrow_mut().push(progress));
+    let report = check_telling(drives, log, None, Stripes::All, tell).unwrap();
     assert_eq!(report, check(drives, log).unwrap());
     let told = told.borrow();
     assert!(told.iter().all(|one| one.done <= one.of), "{told:?}");
@@ -151,6 +152,38 @@ fn parity_that_is_wrong_is_found() {
         findings(&devices),
         ["stripe 5 of RAID group 0: stripe: parity is a difference at byte 77, expected none"]
     );
+}
+
+#[test]
+fn check_of_stripes_in_use_reads_no_others() {
+    let at_rest = filled(&LARGE);
+    let in_use: BTreeSet<u64> = used(&forks(&at_rest)).iter().map(|(_, offset)| offset / SLOT).collect();
+    let run = |devices: &Devices, stripes| {
+        let (log, drives) = devices.split_last().unwrap();
+        check_telling(drives, log, None, stripes, Rc::new(|_| {})).unwrap()
+    };
+    let traced: Vec<Arc<TracedDevice<MemoryDevice>>> = at_rest
+        .iter()
+        .map(|device| Arc::new(TracedDevice::new(device.fork(), Arc::new(ManualClock::default()))))
+        .collect();
+    let devices: Devices = traced.iter().map(|device| device.clone() as _).collect();
+    let read = || traced.iter().map(|device| device.counts().bytes_read).sum::<u64>();
+    let report = run(&devices, Stripes::InUse);
+    assert_eq!((report.stripes, report.findings.len()), (in_use.len() as u64, 0));
+    let of_used = read();
+    assert_eq!(run(&devices, Stripes::All).stripes, LARGE.stripes);
+    let of_all = read() - of_used;
+    assert!(of_used * 4 < of_all, "{of_used} bytes with {} stripes in use, {of_all} with all", in_use.len());
+
+    let stripe_of = |offset: u64| offset / SLOT - 3;
+    let first = stripe_of(in_use.first().unwrap() * SLOT);
+    let unused = (0..LARGE.stripes).find(|stripe| !in_use.contains(&(stripe + 3))).unwrap();
+    for (stripe, by_use) in [(first, 1), (unused, 0)] {
+        let devices = forks(&at_rest);
+        flip(&devices[4], (3 + stripe) * SLOT + 77);
+        assert_eq!(run(&devices, Stripes::InUse).findings.len(), by_use, "stripe {stripe}");
+        assert_eq!(run(&devices, Stripes::All).findings.len(), 1, "stripe {stripe}");
+    }
 }
 
 /// Lost, misdirected and torn writes, made by hand: an old block where the new one should be, a block of elsewhere, half a

@@ -1,11 +1,11 @@
 //! The end of the space: what does not fit is refused whole, and deleting always works.
 
-use senesce_fsapi::{FileSystem, FsError, FsResult, Ino, NewNode, SetAttributes, SetXattrHow};
+use senesce_fsapi::{FileSystem, FsError, FsResult, Ino, NewNode, SetAttributes, SetXattrHow, Timestamp};
 use senesce_garden::{FormatOptions, Garden, Limits, VolumeOptions};
 
 use crate::{
     guard::guard,
-    rig::{Rig, SEVERAL, SMALL, Shape, TIGHT, caller, findings, open, shared},
+    rig::{Rig, SEVERAL, SMALL, Shape, TIGHT, VOLUME, caller, findings, open, shared},
 };
 
 pub const NARROW: Shape = Shape { groups: &[(3, true)], media: &[], stripes: 160, log_bytes: 400 << 10 };
@@ -58,6 +58,39 @@ fn a_full_aggregate_can_be_emptied_and_filled_again() {
         assert_eq!(filled[0], filled[1]);
         assert_eq!(filled[1], filled[2]);
     }
+}
+
+#[test]
+fn deletes_show_before_the_next_consistency_point() {
+    let rig = Rig::on(&SMALL, shared(SMALL.devices()), Limits::default());
+    let (fs, empty) = (rig.fs(), rig.fs().space().unwrap().free);
+    let write = |name: &str| {
+        let ino = make(fs, name).unwrap();
+        fs.write(&caller(2), ino, 0, &[7; 400_000]).unwrap();
+        rig.garden().consistency_point().unwrap();
+    };
+    let remove = |name: &str| fs.unlink(&caller(3), Ino::ROOT, name.as_bytes()).unwrap();
+    write("alone");
+    let filled = fs.space().unwrap().free;
+    assert!(filled + 97 < empty, "{filled} of {empty}");
+    remove("alone");
+    let shown = fs.space().unwrap().free;
+    assert!(shown > filled + 90 && shown <= empty, "{shown} after {filled} of {empty}");
+    assert!(!rig.garden().has_uncounted_removals());
+    rig.garden().consistency_point().unwrap();
+    let left = fs.space().unwrap().free;
+    assert!(left >= shown, "{shown} blocks were shown, {left} are free");
+
+    // What a snapshot holds does not become free: the count waits for the consistency point, and says that it does.
+    write("held");
+    rig.garden().create_snapshot(VOLUME, b"monday", Timestamp::default()).unwrap();
+    let held = fs.space().unwrap().free;
+    remove("held");
+    assert!(fs.space().unwrap().free <= held);
+    assert!(rig.garden().has_uncounted_removals());
+    rig.garden().consistency_point().unwrap();
+    assert!(!rig.garden().has_uncounted_removals());
+    assert!(fs.space().unwrap().free <= held);
 }
 
 /// A length above 0 changes a block, which takes a place before it gives one back.
