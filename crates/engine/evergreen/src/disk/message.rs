@@ -30,6 +30,18 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
     }
 }
 
+/// How many bytes [`encode_message`] appends.
+pub fn message_bytes(message: &Message) -> usize {
+    match message {
+        Message::Put(value) => 1 + 2 + value.len(),
+        Message::Delete => 1,
+        Message::Edit(edit) => {
+            let patches = edit.patches().iter().map(|(_, bytes)| 4 + 2 + bytes.len());
+            1 + 4 + 4 + 2 + patches.sum::<usize>()
+        }
+    }
+}
+
 /// Reads what [`encode_message`] wrote; its bytes share the memory of the reader's. Errors: a kind of message that there is not, an
 /// empty value, patches out of order.
 pub fn decode_message(reader: &mut Reader) -> Decoded<Message> {

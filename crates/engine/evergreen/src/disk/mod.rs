@@ -24,7 +24,7 @@ pub(crate) use bytes::{put_at, u32_at, u64_at};
 pub use geometry::Geometry;
 pub use map::NodeMap;
 pub(crate) use map::loose_entries;
-pub use message::{decode_message, encode_message};
+pub use message::{decode_message, encode_message, message_bytes};
 pub use place::{Extent, Extents, FEW_PIECES, MAX_PIECES, NodeId, Place};
 pub use shape::{KeyOrder, Shape};
 pub(crate) use slots::{SLOTS_AT, newest_of};

@@ -4,17 +4,35 @@ use bytes::Bytes;
 
 use crate::{
     Batch, Change, Claim, MAX_KEY_BYTES, MAX_VALUE_BYTES, Message,
-    disk::{Decoded, Reader, decode_message, encode_message, push_sized},
+    disk::{Decoded, Reader, decode_message, encode_message, message_bytes, push_sized},
 };
 
 const STRUCTURE: &str = "log record";
 const REMOVAL: u8 = 1;
 const ONE: u8 = 1;
 const RANGE: u8 = 2;
+/// Bytes of a record before its changes, and of a length.
+const HEAD: usize = 8 + 1 + 4;
+const SIZE: usize = 2;
 
 /// The bytes of a batch.
 pub fn encode_batch(batch: &Batch) -> Vec<u8> {
-    let mut out = Vec::new();
+    let mut out = Vec::with_capacity(record_bytes(batch));
+    encode_batch_to(batch, &mut out);
+    out
+}
+
+/// How many bytes [`encode_batch`] returns.
+pub fn record_bytes(batch: &Batch) -> usize {
+    let changes = batch.changes().iter().map(|change| match change {
+        Change::One { key, message } => SIZE + key.len() + message_bytes(message),
+        Change::DeleteRange { from, to } => 2 * SIZE + from.len() + to.len(),
+    });
+    HEAD + batch.changes().len() + changes.sum::<usize>()
+}
+
+/// Appends the bytes of a batch.
+pub fn encode_batch_to(batch: &Batch, out: &mut Vec<u8>) {
     out.extend_from_slice(&batch.claim.bytes.to_le_bytes());
     out.push(if batch.claim.is_removal { REMOVAL } else { 0 });
     out.extend_from_slice(&(batch.changes().len() as u32).to_le_bytes());
@@ -22,17 +40,16 @@ pub fn encode_batch(batch: &Batch) -> Vec<u8> {
         match change {
             Change::One { key, message } => {
                 out.push(ONE);
-                push_sized(&mut out, key);
-                encode_message(message, &mut out);
+                push_sized(out, key);
+                encode_message(message, out);
             }
             Change::DeleteRange { from, to } => {
                 out.push(RANGE);
-                push_sized(&mut out, from);
-                push_sized(&mut out, to);
+                push_sized(out, from);
+                push_sized(out, to);
             }
         }
     }
-    out
 }
 
 /// Reads what [`encode_batch`] gave; keys and values share the memory of `bytes`. Errors: the first field that is not as it must be.
@@ -118,7 +135,9 @@ mod tests {
     proptest! {
         #[test]
         fn batches_come_back(batch in batch()) {
-            prop_assert_eq!(decode_batch(encode_batch(&batch).into()).unwrap(), batch);
+            let bytes = encode_batch(&batch);
+            prop_assert_eq!(bytes.len(), record_bytes(&batch));
+            prop_assert_eq!(decode_batch(bytes.into()).unwrap(), batch);
         }
 
         #[test]

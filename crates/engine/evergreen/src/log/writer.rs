@@ -7,7 +7,7 @@ use senesce_block::BlockDevice;
 use super::{
     LogStart,
     frame::{FRAME_HEADER, FrameHeader, frame_bytes},
-    record::encode_batch,
+    record::{encode_batch_to, record_bytes},
     ring::Ring,
     seed,
 };
@@ -78,7 +78,7 @@ impl Log {
         Self { ring: Ring::new(device, geometry), seed: seed(uuid), state: Mutex::new(state), synced: Condvar::new() }
     }
 
-    /// Bytes of an [encoded](encode_batch) batch at most.
+    /// Bytes of an [encoded](super::encode_batch) batch at most.
     pub fn max_record_bytes(&self) -> usize {
         max_body_bytes(self.ring.bytes()) - 4
     }
@@ -92,12 +92,18 @@ impl Log {
     ///
     /// Errors: `NoSpace` if the ring is full: a checkpoint must make room first. `Invalid` for a batch that is too large. `Stopped`.
     pub fn append(&self, batch: &Batch) -> Result<u64> {
-        self.append_record(&encode_batch(batch))
+        self.append_with(record_bytes(batch), |out| encode_batch_to(batch, out))
     }
 
     /// The same with an encoded batch.
+    #[cfg(test)]
     pub fn append_record(&self, record: &[u8]) -> Result<u64> {
-        let (len, most) = (record.len(), self.max_record_bytes());
+        self.append_with(record.len(), |out| out.extend_from_slice(record))
+    }
+
+    /// Adds a record of `len` bytes that `encode` appends: it is written to the log's memory once.
+    fn append_with(&self, len: usize, encode: impl FnOnce(&mut Vec<u8>)) -> Result<u64> {
+        let most = self.max_record_bytes();
         if len > most {
             return Err(Error::Invalid { what: format!("a batch of {len} bytes; the log takes {most} at most") });
         }
@@ -110,8 +116,11 @@ impl Log {
         if state.is_closed_by(len, self.ring.bytes()) {
             state.close(self.seed);
         }
+        state.bytes.reserve(4 + len);
         state.bytes.extend_from_slice(&(len as u32).to_le_bytes());
-        state.bytes.extend_from_slice(record);
+        let at = state.bytes.len();
+        encode(&mut state.bytes);
+        debug_assert_eq!(state.bytes.len(), at + len, "the length that was announced");
         state.records += 1;
         Ok(state.next_sequence() - 1)
     }

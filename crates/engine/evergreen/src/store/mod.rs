@@ -35,7 +35,7 @@ pub use open::{MakeOptions, Torn};
 use crate::{
     Batch, Error, KeyValue, Live, Result,
     disk::{Area, MapPlace, NodeId, Shape, Space, Superblock},
-    log::{Log, LogStart, encode_batch},
+    log::{Log, LogStart, record_bytes},
     model::check_lengths,
     tree::{Shared, Tree},
 };
@@ -211,8 +211,8 @@ impl Evergreen {
         Ok(is_due)
     }
 
-    /// Does a batch, with its record in the log, if that can be done now.
-    fn try_apply(&self, batch: &mut Batch, record: &[u8]) -> Result<Tried> {
+    /// Does a batch, with its record of so many bytes in the log, if that can be done now.
+    fn try_apply(&self, batch: &mut Batch, record: usize) -> Result<Tried> {
         self.core.expect_working()?;
         self.core.claim(&self.core.lock(), &batch.claim)?;
         let mut tree = self.core.tree();
@@ -222,7 +222,7 @@ impl Evergreen {
         if !self.has_log_room(&state, batch, record) || self.core.dirty_bytes() > 2 * self.core.limits.dirty_bytes {
             return Ok(Tried::Full);
         }
-        if !self.core.has_room(&state, record.len(), batch.claim.is_removal) {
+        if !self.core.has_room(&state, record, batch.claim.is_removal) {
             return Ok(Tried::NoRoom);
         }
         self.commit(&mut state, live, batch, record)?;
@@ -233,17 +233,17 @@ impl Evergreen {
         state.run.is_continued_by(batch, self.core.shape.node_bytes as usize)
     }
 
-    fn has_log_room(&self, state: &State, batch: &Batch, record: &[u8]) -> bool {
-        self.log.has_room(record.len()) || self.is_unlogged(state, batch)
+    fn has_log_room(&self, state: &State, batch: &Batch, record: usize) -> bool {
+        self.log.has_room(record) || self.is_unlogged(state, batch)
     }
 
     /// A batch is in the log, or in a hole of it, and in the tree.
-    fn commit(&self, state: &mut State, live: u64, batch: &mut Batch, record: &[u8]) -> Result<()> {
+    fn commit(&self, state: &mut State, live: u64, batch: &mut Batch, record: usize) -> Result<()> {
         if self.is_unlogged(state, batch) {
             self.log.leave_out()?;
-            self.core.counters.note_unlogged(record.len());
+            self.core.counters.note_unlogged(record);
         } else {
-            self.log.append_record(record)?;
+            self.log.append(batch)?;
         }
         // Only what the log has taken is claimed.
         state.live = live;
@@ -299,24 +299,22 @@ impl KeyValue for Evergreen {
 
     fn apply(&self, mut batch: Batch) -> Result<()> {
         check_lengths(&batch)?;
-        let record = encode_batch(&batch);
+        let record = record_bytes(&batch);
         let most = self.log.max_record_bytes();
-        if record.len() > most {
-            return Err(Error::Invalid {
-                what: format!("a batch of {} bytes; the log takes {most} at most", record.len()),
-            });
+        if record > most {
+            return Err(Error::Invalid { what: format!("a batch of {record} bytes; the log takes {most} at most") });
         }
         if !self.is_attended() {
             self.checkpoint_if_due()?;
-        } else if self.apply_at_once(&mut batch, &record)? {
+        } else if self.apply_at_once(&mut batch, record)? {
             return Ok(());
         }
         let mut was_checkpointed = false;
         loop {
-            match self.try_apply(&mut batch, &record)? {
+            match self.try_apply(&mut batch, record)? {
                 Tried::Done => return Ok(()),
                 Tried::NoRoom if was_checkpointed && !self.core.reclaim()? => {
-                    return Err(self.core.no_space(record.len()));
+                    return Err(self.core.no_space(record));
                 }
                 Tried::NoRoom | Tried::Full => self.checkpoint()?,
             }

@@ -77,20 +77,20 @@ impl Evergreen {
     }
 
     /// Does a batch without waiting for anything, and rings if that makes something due. Returns whether it did.
-    pub(super) fn apply_at_once(&self, batch: &mut Batch, record: &[u8]) -> Result<bool> {
+    pub(super) fn apply_at_once(&self, batch: &mut Batch, record: usize) -> Result<bool> {
         self.core.expect_working()?;
         let mut state = self.core.lock();
         let live = self.core.claim(&state, &batch.claim)?;
         let limits = &self.core.limits;
         let (waiting, dirty) = {
             let view = self.core.shared.lock();
-            (view.waiting_bytes() + record.len(), view.cache.dirty_bytes())
+            (view.waiting_bytes() + record, view.cache.dirty_bytes())
         };
         let node = self.core.shape.node_bytes as usize;
         let is_possible = waiting <= 2 * node
             && dirty <= 2 * limits.dirty_bytes
             && self.has_log_room(&state, batch, record)
-            && self.core.has_much_room(&state, record.len());
+            && self.core.has_much_room(&state, record);
         if is_possible {
             self.commit(&mut state, live, batch, record)?;
         }
