@@ -269,7 +269,7 @@ fn source_kind(error: &senesce_gitsource::Error) -> (ErrorKind, Option<String>) 
         | Source::Irregular { .. } => ErrorKind::Usage,
         Source::Io { source, .. } => io_kind(source),
         Source::Workload(error) => workload_kind(error),
-        Source::Spawn { .. } => ErrorKind::Environment,
+        Source::Spawn { .. } | Source::SpoolFull { .. } => ErrorKind::Environment,
         _ => ErrorKind::Failed,
     };
     // Their messages bring their hints along.

@@ -95,6 +95,21 @@ pub enum Error {
         /// The problem, in words.
         problem: String,
     },
+    /// A file of the repository is larger than the free space of the spool directory.
+    #[error(
+        "cannot copy {from} ({needed} bytes) to {dir}: only {available} bytes are free\nhint: free space there, or name a \
+         directory on another file system (--out)"
+    )]
+    SpoolFull {
+        /// The file.
+        from: PathBuf,
+        /// Its size, bytes.
+        needed: u64,
+        /// The spool directory.
+        dir: PathBuf,
+        /// Its free space, bytes.
+        available: u64,
+    },
     /// Objects of the range of commits are missing.
     #[error(
         "{path} lacks objects that its commits need:\n  {}\nhint: use a complete clone; as its owner, run `git -C {path} fsck \

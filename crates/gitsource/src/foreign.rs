@@ -175,6 +175,10 @@ impl<'a> Foreign<'a> {
         }
         from.seek(SeekFrom::Start(0)).map_err(Error::io("read", shown))?;
         let mut file = File::create_new(to).map_err(Error::io("create", to))?;
+        if rustix::fs::ioctl_ficlone(&file, &from).is_ok() {
+            return Ok(()); // the file system shares the blocks, so the copy needs no space
+        }
+        check_space(&file, shown, length, to)?;
         loop {
             if !(self.keep_going)() {
                 return Err(Error::Stopped);
@@ -310,6 +314,17 @@ pub(crate) fn check_config(path: &Path, text: &[u8]) -> Result<(), Error> {
                 return Err(partial(&format!("remote.{key}")));
             }
         }
+    }
+    Ok(())
+}
+
+/// Refuses to begin a copy that would fill the spool directory.
+fn check_space(spool: &File, from: &Path, needed: u64, to: &Path) -> Result<(), Error> {
+    let space = rustix::fs::fstatvfs(spool).map_err(|errno| Error::io("read the free space of", to)(errno.into()))?;
+    let available = space.f_bavail.saturating_mul(space.f_frsize);
+    if needed > available {
+        let dir = to.parent().unwrap_or(to).to_owned();
+        return Err(Error::SpoolFull { from: from.to_owned(), needed, dir, available });
     }
     Ok(())
 }

@@ -189,7 +189,7 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn found(kind: MediumKind, description: &str) -> Judge {
-        Judge::Found(Medium { kind, disks: Vec::new(), description: description.to_owned() })
+        Judge::Found(Medium { kind, disks: Vec::new(), counters: Vec::new(), description: description.to_owned() })
     }
 
     #[test]

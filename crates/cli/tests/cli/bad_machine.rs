@@ -9,6 +9,7 @@ use senesce_testkit::root_or_skip;
 use super::{
     disk::{Disk, Mount, must},
     lab::{Lab, SENESCE, SINGLE, SMALL},
+    repositories::Repository,
 };
 
 const TWO: &str = "kind = \"ext4\"\n[[file_system]]\nkind = \"xfs\"";
@@ -63,6 +64,35 @@ fn a_directory_without_room_for_the_images_is_refused() {
     drop(mount);
     lab.plan(&SINGLE.replace("dir = \"MEMORY\"", "dir = \"LAB\""));
     lab.run(["run", "plan.toml", "--out", "out"]).refused(3, &["is not on tmpfs", "hint: use /dev/shm"]);
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn a_repository_larger_than_the_spool_is_not_copied() {
+    if !root_or_skip("a small tmpfs") {
+        return;
+    }
+    let lab = Lab::new();
+    let repository = Repository::with_commits(&lab.path("repo"), 3);
+    let mut state = 1u64;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let bytes: Vec<u8> = (0..12 << 17).flat_map(|_| random().to_le_bytes()).collect();
+    fs::write(lab.path("repo/large"), bytes).unwrap();
+    repository.git(&["add", "--all"]);
+    repository.git(&["commit", "--quiet", "--message", "large"]);
+    let mount = Mount::new(&["-t", "tmpfs", "-o", "size=8m", "none"], lab.path("narrow"));
+    lab.plan(&SINGLE);
+    let done = lab.run(["run", "plan.toml", "--out", "narrow/out", "--repo", "repo"]);
+    println!("{}", done.stderr);
+    done.refused(3, &["cannot copy ", "/repo/.git/objects/", " bytes are free", "hint: free space there"]);
+    let space = rustix::fs::statvfs(&mount.point).unwrap();
+    assert!(space.f_bavail * space.f_frsize > 6 << 20, "the large file was not copied");
+    drop(mount);
     lab.assert_nothing_left();
 }
 

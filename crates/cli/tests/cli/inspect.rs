@@ -372,7 +372,8 @@ fn comparisons_fail_only_on_what_they_were_asked_to() {
         lab.run(["run", "plan.toml", "--quiet", "--out", out]).good();
     }
     let table = lab.run(["compare", "one", "two"]).good().stdout;
-    assert!(table.contains("grep s/GiB") && table.contains("(n=4)") && table.contains("extents per file"), "{table}");
+    // Repetitions that other programs disturbed are left out, so their number depends on the machine.
+    assert!(table.contains("grep s/GiB") && table.contains("(n=") && table.contains("extents per file"), "{table}");
     lab.run(["compare", "one", "one", "--all", "--fail-if", "+5%"]).good();
     lab.run(["compare", "one", "two", "--fail-if", "-99%"]).good();
     let passed = lab.run(["compare", "one", "one", "--fail-if", "+5%"]).good().stdout;

@@ -65,6 +65,13 @@ impl Plan {
         Self::parse(path, &text)
     }
 
+    /// Reads the copy of a plan in a run's directory. Keys without effect are accepted, as by the version that began the
+    /// run.
+    pub fn read_kept(path: &Path) -> Result<Self, PlanError> {
+        let text = read_description(path).map_err(|source| PlanError::Read { path: path.to_owned(), source })?;
+        Self::parse_kept(path, &text)
+    }
+
     /// Parses the copy of a plan in a run's directory. Keys without effect are accepted: an earlier version may have
     /// accepted them, and the run must be able to continue.
     pub(crate) fn parse_kept(path: &Path, text: &str) -> Result<Self, PlanError> {

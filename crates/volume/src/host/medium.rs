@@ -42,6 +42,10 @@ pub struct Medium {
     pub kind: MediumKind,
     /// The kernel's names of the disks, such as `sda`; empty if there is none.
     pub disks: Vec<String>,
+    /// The devices in `/sys/block` whose counters count each byte of the path once: the disk itself, or the array of
+    /// several disks. The disks of a mirror count each written byte twice.
+    #[serde(skip)]
+    pub counters: Vec<String>,
     /// The disk in words, or the reason why it is unknown: `hard disk sda (ST4000)`, `virtio disk vda`.
     pub description: String,
 }
@@ -89,7 +93,7 @@ fn number_below(path: &Path) -> Result<DeviceNumber, String> {
 }
 
 fn unknown(disks: Vec<String>, description: String) -> Medium {
-    Medium { kind: MediumKind::Unknown, disks, description }
+    Medium { kind: MediumKind::Unknown, counters: disks.clone(), disks, description }
 }
 
 /// `/sys`, or a copy of it.
@@ -137,7 +141,11 @@ fn combine(name: &str, all: Vec<Medium>) -> Medium {
         [] => (MediumKind::Unknown, format!("{name}, whose disks are not known")),
         _ => (MediumKind::Unknown, format!("{name} on disks of several kinds: {described}")),
     };
-    Medium { kind, disks: disks.into_iter().collect(), description }
+    let counters = match &all[..] {
+        [only] => only.counters.clone(),
+        _ => vec![name.to_owned()],
+    };
+    Medium { kind, disks: disks.into_iter().collect(), counters, description }
 }
 
 /// A disk without layers below it.
@@ -172,7 +180,9 @@ fn classify(dir: &Path, name: String) -> Medium {
         false => format!("{what} {name} ({model})"),
     };
     match kind {
-        Ok((kind, what)) => Medium { kind, description: describe(what), disks: vec![name] },
+        Ok((kind, what)) => {
+            Medium { kind, description: describe(what), counters: vec![name.clone()], disks: vec![name] }
+        }
         Err(what) => unknown(vec![name.clone()], describe(what)),
     }
 }
@@ -267,6 +277,7 @@ mod tests {
         machine.stack(&crypt, &md);
         let found = machine.find("253:0");
         assert_eq!((found.kind, found.disks), (MediumKind::Rotational, vec!["sda".to_owned(), "sdb".to_owned()]));
+        assert_eq!(found.counters, ["md0"], "a mirror's disks count each written byte twice");
         // A cache and its disk are of two kinds.
         let cached = machine.add("virtual/dm-1", "253:1", &[]);
         machine.stack(&cached, &sda);
@@ -275,7 +286,8 @@ mod tests {
         assert!(found.kind == MediumKind::Unknown && found.description.contains("several kinds"), "{found:?}");
         // An image is on the disk that stores its file.
         machine.add("virtual/loop0", "7:0", &[("loop/backing_file", "/images/disk.img")]);
-        assert_eq!(machine.find("7:0").disks, ["sda"]);
+        let found = machine.find("7:0");
+        assert_eq!((found.disks, found.counters), (vec!["sda".to_owned()], vec!["sda".to_owned()]));
         machine.add("virtual/loop1", "7:1", &[("loop/backing_file", "/dev/shm/disk.img")]);
         assert_eq!(machine.find("7:1").description, "loop1 on tmpfs without a disk of its own");
         // A loop of layers ends.

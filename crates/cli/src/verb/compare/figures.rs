@@ -143,12 +143,14 @@ impl fmt::Display for Missing {
     }
 }
 
-/// The selected cells that are valid in A at its last checkpoint of their volume and not valid in B. Arms that B does
-/// not have at all are another plan's, and are left out. With `--all` also those of the checkpoints before.
+/// The selected cells that are valid in A at its last checkpoint of their volume and not valid in B. With `--all` also
+/// those of the checkpoints before. `planned` has the arms of B's plan. Arms that neither B's cells nor its plan name
+/// belong to another plan, and are left out.
 ///
-/// A gate must not pass because the second run failed where the first one did not.
-pub(super) fn find_missing(a: &Results, b: &Results, args: &CompareArgs) -> Vec<Missing> {
-    let arms_of_b: BTreeSet<&str> = b.cells.iter().map(|cell| cell.key.arm.as_str()).collect();
+/// A gate must not pass because the second run failed or stopped where the first one did not.
+pub(super) fn find_missing(a: &Results, b: &Results, planned: &BTreeSet<String>, args: &CompareArgs) -> Vec<Missing> {
+    let measured = b.cells.iter().map(|cell| cell.key.arm.as_str());
+    let arms_of_b: BTreeSet<&str> = measured.chain(planned.iter().map(String::as_str)).collect();
     let cells_of_b: BTreeMap<&CellKey, &CellRow> = b.cells.iter().map(|cell| (&cell.key, cell)).collect();
     let mut last: BTreeMap<(&str, Role), u64> = BTreeMap::new();
     for CellKey { arm, role, pulls, .. } in a.cells.iter().map(|cell| &cell.key) {
@@ -264,14 +266,19 @@ mod tests {
             cell("ext4", Role::Unaged, 40, "no space"),
             cell("xfs", Role::Full, 40, ""),
         ]);
-        let find = |b: Vec<CellRow>, words: &[&str]| {
+        let find_planned = |b: Vec<CellRow>, planned: &[&str], words: &[&str]| {
             let line = [&["senesce", "compare", "a", "b"], words].concat();
             let Verb::Compare(args) = Cli::try_parse_from(line).unwrap().verb else { unreachable!() };
-            find_missing(&a, &results(b), &args).iter().map(ToString::to_string).collect::<Vec<_>>()
+            let planned = planned.iter().map(|arm| (*arm).to_owned()).collect();
+            find_missing(&a, &results(b), &planned, &args).iter().map(ToString::to_string).collect::<Vec<_>>()
         };
+        let find = |b: Vec<CellRow>, words: &[&str]| find_planned(b, &[], words);
         let whole = || vec![cell("ext4", Role::Full, 40, ""), cell("ext4", Role::Empty, 40, "")];
         assert!(find(whole(), &[]).is_empty(), "B has other checkpoints, and no arm `xfs`");
         assert!(find(vec![], &[]).is_empty());
+        // B's plan has the arm, and B stopped before its first cell.
+        let unmeasured = "xfs full 40: B did not measure it";
+        assert_eq!(find_planned(whole(), &["ext4", "xfs"], &[]), [unmeasured]);
         let failed = || vec![cell("ext4", Role::Full, 0, "mkfs failed"), cell("ext4", Role::Empty, 40, "damaged")];
         let full = "ext4 full 40: B did not measure it";
         let empty = "ext4 empty 40: it is not valid in B: damaged";

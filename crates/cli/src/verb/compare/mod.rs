@@ -5,13 +5,14 @@ mod gate;
 mod trees;
 mod unlike;
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use anyhow::Result;
 use senesce_core::{
     Printable,
     statistics::{Comparison, Judgement, Outcome},
 };
+use senesce_experiment::{RunPaths, plan::Plan};
 use serde::Serialize;
 
 pub use figures::FigurePattern;
@@ -85,7 +86,7 @@ pub fn compare(args: CompareArgs) -> Result<()> {
         (true, true) => {
             let (a, b) = (read_results(&args.a)?, read_results(&args.b)?);
             unlike = compute_unlike(&a, &b);
-            missing = find_missing(&a, &b, &args);
+            missing = find_missing(&a, &b, &read_planned_arms(&args.b)?, &args);
             compare_runs(&a, &b, &args)?
         }
         (false, false) => compare_trees(&args)?,
@@ -111,6 +112,17 @@ pub fn compare(args: CompareArgs) -> Result<()> {
         }
     }
     end(gate, &args)
+}
+
+/// The arms of the plan of a run. Empty for a directory of results without a plan.
+///
+/// Errors: a plan that cannot be read. A gate that does not know the arms could pass without one of them.
+fn read_planned_arms(run: &Path) -> Result<BTreeSet<String>> {
+    let plan = RunPaths::new(run).plan();
+    if !plan.try_exists()? {
+        return Ok(BTreeSet::new());
+    }
+    Ok(Plan::read_kept(&plan)?.arms().into_iter().map(|arm| arm.name).collect())
 }
 
 /// Turns the gate's outcome into the result of the command.
