@@ -59,7 +59,9 @@ pub use mkfs_words::check_mkfs_words;
 pub use read_only::ReadOnlyMount;
 pub use room::{check_room, check_size};
 pub use senesce_vdisk::{Pace, TimeReport};
-pub use signals::{check_interrupted, install_signal_cleanup, interrupted, is_interrupted, notice_slow_end};
+pub use signals::{
+    check_interrupted, install_signal_cleanup, interrupted, is_interrupted, notice_slow_end, wake_on_signal,
+};
 pub use signature::{SCAN_BYTES, Signature, find_signatures};
 pub use spec::{Backend, FileSystemKind, Slot, Uuid, VirtualDevice, VolumeSpec};
 pub use superblock::{SuperblockIdentity, read_superblock, read_used_bytes};

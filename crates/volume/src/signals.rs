@@ -6,10 +6,10 @@
 
 use std::{
     sync::{
-        Once, OnceLock,
+        Mutex, Once, OnceLock, PoisonError,
         atomic::{AtomicI32, Ordering},
     },
-    thread,
+    thread::{self, Thread},
     time::Duration,
 };
 
@@ -22,6 +22,9 @@ use crate::{Error, Result, custodian::release_everything};
 
 /// The first signal that came; 0 for none.
 static FIRST: AtomicI32 = AtomicI32::new(0);
+
+/// Threads that the first signal wakes.
+static WAITING: Mutex<Vec<Thread>> = Mutex::new(Vec::new());
 
 /// Says that the end takes long.
 static NOTICE: OnceLock<fn()> = OnceLock::new();
@@ -51,6 +54,7 @@ pub fn install_signal_cleanup() -> Result<()> {
                 match count {
                     0 => {
                         FIRST.store(signal, Ordering::SeqCst);
+                        WAITING.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(Thread::unpark);
                         let notice = || {
                             thread::sleep(SLOW_END);
                             NOTICE.get().inspect(|notice| notice());
@@ -82,6 +86,19 @@ pub fn install_signal_cleanup() -> Result<()> {
             path: "SIGINT, SIGTERM, SIGHUP".into(),
             source: std::io::Error::from_raw_os_error(errno),
         }),
+    }
+}
+
+/// The first signal [unparks](Thread::unpark) the calling thread from now on, so that it need not poll [`interrupted`].
+pub fn wake_on_signal() {
+    let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+    let own = thread::current();
+    if waiting.iter().all(|known| known.id() != own.id()) {
+        waiting.push(own);
+    }
+    // The signal may have come while it was not in the list.
+    if is_interrupted() {
+        thread::current().unpark();
     }
 }
 

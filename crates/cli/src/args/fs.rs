@@ -47,6 +47,12 @@ pub enum FsVerb {
     Recompact(FsRecompactArgs),
     /// Clean allocation areas whose blocks lie scattered, and put pointers to old places right.
     Clean(FsCleanArgs),
+    /// Make everything durable that was written to a mount of either engine; it stays mounted.
+    ///
+    /// FUSE passes neither sync(1) nor syncfs(2) on. Returns when the writes before it are durable. Unless root runs it, it does not wait for
+    /// pages of files that other users have open or mapped.
+    #[command(after_help = "Example:\n  senesce fs sync /mnt/garden")]
+    Sync(FsSyncArgs),
     /// Write cold blocks to objects, and delete the objects that nothing needs; contents stay what they are.
     Tier(FsTierArgs),
     /// Serve a mount for a run, which began it and holds it.
@@ -296,6 +302,13 @@ pub struct FsCheckArgs {
     /// Tell what --repair would do, and write nothing.
     #[arg(long, requires = "repair")]
     pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct FsSyncArgs {
+    /// Where it is mounted, or any file or directory of the mount.
+    #[arg(value_name = "POINT", required = true)]
+    pub points: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]

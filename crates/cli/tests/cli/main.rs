@@ -19,6 +19,7 @@ mod fs_bad;
 mod fs_damage;
 mod fs_defrag;
 mod fs_drives;
+mod fs_durable;
 mod fs_evergreen;
 mod fs_full;
 mod fs_snapshots;

@@ -4,6 +4,7 @@ use std::{
     cell::RefCell,
     ffi::OsStr,
     io,
+    ops::Deref,
     os::unix::ffi::OsStrExt,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
@@ -21,6 +22,7 @@ use senesce_fsapi::{
 };
 
 use crate::{
+    Alarm,
     answer::{attributes, check_xattr, data, empty, ino, not_there, sized, written},
     convert::{allocate_how, errno, file_attr, rename_how, seek_to, time_or_now, timestamp},
     copy::copy_range,
@@ -54,6 +56,27 @@ pub(crate) struct Adapter {
     source: String,
     end: Arc<Mutex<End>>,
     waiting: Waiting,
+    alarm: Arc<Alarm>,
+}
+
+/// The caller of a request that changes something. When the call has returned, the alarm is raised.
+pub(crate) struct Changer<'a> {
+    caller: Caller,
+    alarm: &'a Alarm,
+}
+
+impl Deref for Changer<'_> {
+    type Target = Caller;
+
+    fn deref(&self) -> &Caller {
+        &self.caller
+    }
+}
+
+impl Drop for Changer<'_> {
+    fn drop(&mut self) {
+        self.alarm.note_change();
+    }
 }
 
 impl Adapter {
@@ -62,9 +85,10 @@ impl Adapter {
         (source, end): (String, Arc<Mutex<End>>),
         now: Now,
         pages: KernelPages,
+        alarm: Arc<Alarm>,
     ) -> Self {
         let (holds, writing) = (Holds::default(), Writing::new(pages));
-        Self { fs, now, holds, writing, source, end, waiting: Waiting::default() }
+        Self { fs, now, holds, writing, source, end, waiting: Waiting::default(), alarm }
     }
 
     pub(crate) fn notifier(&self) -> KernelNotifier {
@@ -83,8 +107,10 @@ impl Adapter {
         self.holds.forget(self.fs(), ino, 1, (self.now)())
     }
 
-    fn caller(&self, request: &Request) -> Caller {
-        Caller { uid: request.uid(), gid: request.gid(), now: (self.now)() }
+    /// The caller of a request that changes something; it lives until the change is done.
+    fn caller(&self, request: &Request) -> Changer<'_> {
+        let caller = Caller { uid: request.uid(), gid: request.gid(), now: (self.now)() };
+        Changer { caller, alarm: &self.alarm }
     }
 
     /// Answers with an inode, of which the kernel knows from now on.
@@ -142,6 +168,8 @@ impl Filesystem for Adapter {
     fn forget(&self, _: &Request, number: INodeNo, times: u64) {
         // The request has no reply. If it fails, the next opening of the file system removes the inode.
         let _ = self.holds.forget(self.fs(), ino(number), times, (self.now)());
+        // It may have removed an inode without a name.
+        self.alarm.note_change();
     }
 
     fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {

@@ -12,6 +12,7 @@
 //! permissions; and times of access, which reading does not change.
 
 mod adapter;
+mod alarm;
 mod answer;
 mod convert;
 mod copy;
@@ -22,6 +23,7 @@ mod mount;
 mod waiting;
 mod writing;
 
+pub use alarm::Alarm;
 pub use error::{Error, Result};
 pub use mount::{MountOptions, Mounted, Now};
 pub use writing::KernelPages;

@@ -13,7 +13,7 @@ use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
 use rustix::{io::Errno, mount::UnmountFlags};
 use senesce_fsapi::{FileSystem, FsError, Timestamp};
 
-use crate::{Error, KernelPages, Result, adapter::Adapter};
+use crate::{Alarm, Error, KernelPages, Result, adapter::Adapter};
 
 /// How far the kernel reads ahead: as much as one request may ask for.
 const READ_AHEAD_KIB: &str = "1024";
@@ -45,6 +45,16 @@ pub struct Mounted {
     unmounter: SessionUnmounter,
     thread: Option<JoinHandle<io::Result<()>>>,
     end: Arc<Mutex<End>>,
+    alarm: Arc<Alarm>,
+}
+
+/// Wakes the holder when the serving thread ends, also by a panic.
+struct EndNoted(Arc<Alarm>);
+
+impl Drop for EndNoted {
+    fn drop(&mut self) {
+        self.0.note_end();
+    }
 }
 
 /// How a mount ended.
@@ -67,6 +77,8 @@ pub(crate) fn is_mounted(source: &str) -> bool {
 impl Mounted {
     /// Mounts a file system, for all users if root does it, and serves it until any process unmounts it.
     ///
+    /// The [alarm](Self::alarm) wakes the thread that calls this.
+    ///
     /// Errors: no FUSE, not root and no fusermount3, or nothing to mount on.
     pub fn start(fs: Arc<dyn FileSystem>, point: &Path, options: MountOptions) -> Result<Self> {
         let failed = |source| Error::Mount { point: point.to_owned(), source };
@@ -86,24 +98,35 @@ impl Mounted {
         }
         let below = device_of(point);
         let end = Arc::new(Mutex::new(End::default()));
-        let adapter = Adapter::new(fs, (options.source, end.clone()), options.now, options.pages);
+        let alarm = Arc::new(Alarm::of_this_thread());
+        let adapter = Adapter::new(fs, (options.source, end.clone()), options.now, options.pages, alarm.clone());
         let notifier = adapter.notifier();
         let mut session = Session::new(adapter, point, &config).map_err(failed)?;
         let _ = notifier.set(session.notifier());
         let unmounter = session.unmount_callable();
-        let thread = thread::Builder::new().name("fuse".to_owned()).spawn(move || session.run()).map_err(failed)?;
+        let ends = EndNoted(alarm.clone());
+        let serve = move || {
+            let _ends = ends;
+            session.run()
+        };
+        let thread = thread::Builder::new().name("fuse".to_owned()).spawn(serve).map_err(failed)?;
         // Without it the kernel reads in pieces of 128 KiB; not all who mount may say so. If it has ended already, the path is the host's.
         if let (Ok(below), Ok(device)) = (below, device_of(point))
             && below != device
         {
             let _ = set_read_ahead(device);
         }
-        Ok(Self { point: point.to_owned(), unmounter, thread: Some(thread), end })
+        Ok(Self { point: point.to_owned(), unmounter, thread: Some(thread), end, alarm })
     }
 
     /// Whether it was unmounted, or serving ended for another reason.
     pub fn is_over(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+        self.thread.is_none() || self.alarm.is_over()
+    }
+
+    /// Wakes the thread that mounted it when calls change the file system, and when serving ends.
+    pub fn alarm(&self) -> &Arc<Alarm> {
+        &self.alarm
     }
 
     /// Unmounts and waits for the end.

@@ -15,6 +15,7 @@ use std::{
     },
     path::Path,
     sync::Arc,
+    time::{Duration, Instant},
 };
 
 use bed::Bed;
@@ -402,4 +403,47 @@ fn many_programs_at_once_do_not_meet() {
     bed.unmount().unwrap();
     let tree = collect_engine_tree(bed.fs.as_ref()).unwrap();
     assert_eq!((tree.directories(), tree.files()), (4, 4 * 133));
+}
+
+#[test]
+fn every_change_raises_the_alarm_and_reading_does_not() {
+    /// A test that would wait for ever fails then.
+    const STUCK: Duration = Duration::from_secs(120);
+    let Some(mut bed) = Bed::new(2, false, KernelPages::Through) else { return };
+    let alarm = bed.mounted.as_ref().unwrap().alarm().clone();
+    assert_eq!(fs::read_dir(bed.dir.path()).unwrap().count(), 0);
+    fs::metadata(bed.dir.path()).unwrap();
+    File::open(bed.dir.path()).unwrap().sync_all().unwrap();
+    assert!(!alarm.is_changed(), "nothing changed");
+    let path = |name: &str| bed.path(name);
+    let file = || OpenOptions::new().write(true).open(path("file")).unwrap();
+    let changes: [(&str, &dyn Fn()); 12] = [
+        ("create", &|| drop(File::create(path("file")).unwrap())),
+        ("write", &|| file().write_all(b"bytes").unwrap()),
+        ("truncate", &|| file().set_len(100_000).unwrap()),
+        ("fallocate", &|| {
+            rustix::fs::fallocate(file(), rustix::fs::FallocateFlags::empty(), 0, 200_000).unwrap();
+        }),
+        ("chmod", &|| fs::set_permissions(path("file"), fs::Permissions::from_mode(0o600)).unwrap()),
+        ("mkdir", &|| fs::create_dir(path("directory")).unwrap()),
+        ("symlink", &|| symlink("file", path("symlink")).unwrap()),
+        ("link", &|| fs::hard_link(path("file"), path("link")).unwrap()),
+        ("rename", &|| fs::rename(path("link"), path("directory/link")).unwrap()),
+        ("setxattr", &|| {
+            rustix::fs::setxattr(path("file"), "user.a", b"value", rustix::fs::XattrFlags::empty()).unwrap();
+        }),
+        ("unlink", &|| fs::remove_file(path("directory/link")).unwrap()),
+        ("rmdir", &|| fs::remove_dir(path("directory")).unwrap()),
+    ];
+    for (name, change) in changes {
+        alarm.take_change();
+        change();
+        // The reply comes before the alarm.
+        let begin = Instant::now();
+        while !alarm.is_changed() {
+            assert!(begin.elapsed() < STUCK, "{name} raises no alarm");
+            alarm.wait(Some(Duration::from_millis(100)));
+        }
+    }
+    bed.unmount().unwrap();
 }

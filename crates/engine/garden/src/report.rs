@@ -59,6 +59,11 @@ pub struct DriveReport {
 }
 
 impl Garden {
+    /// The number of the last consistency point. Cost: none that grows.
+    pub fn last_point(&self) -> u64 {
+        self.shared().lock_for_operation().durable.cp
+    }
+
     /// What it holds and has left.
     pub fn report(&self) -> AggregateReport {
         let store = self.shared.lock();

@@ -52,7 +52,12 @@ impl<C: Clock + Send + Sync + 'static, M: Machine + Send> Beside<C, M> {
     /// A failure is told once, and ends it.
     fn work(mut self, garden: &Garden, points: &Receiver<()>) {
         loop {
-            match points.recv_timeout(LOOK) {
+            // Deletes wait for a point; only gardening has something to do in between.
+            let next = match self.by_load {
+                Some(_) => points.recv_timeout(LOOK),
+                None => points.recv().map_err(RecvTimeoutError::from),
+            };
+            match next {
                 Ok(()) => {
                     // Those that were made while it waited are one.
                     while points.try_recv().is_ok() {}

@@ -1,20 +1,20 @@
 //! A mount that this process holds, from its beginning to its end.
 
-use std::{fmt, path::Path, sync::Arc, thread, time::Duration};
+use std::{fmt, path::Path, sync::Arc, time::Duration};
 
 use anyhow::Result;
 use senesce_core::Printable;
 use senesce_fsapi::FileSystem;
-use senesce_fuse::{KernelPages, MountOptions, Mounted};
+use senesce_fuse::{Alarm, KernelPages, MountOptions, Mounted};
 use senesce_garden::Acknowledge;
-use senesce_volume::{Custodian, MountSource, Outcome, Resource, interrupted};
+use senesce_volume::{Custodian, MountSource, Outcome, Resource, interrupted, wake_on_signal};
 
 use crate::{
     args::{FsServedArgs, MountOptionArg, WriteBackArg},
     clock::SystemClock,
 };
 
-/// How often it is looked whether the mount is still there.
+/// How long the holder sleeps between two steps of work that has no end in sight, such as filling a drive.
 pub(super) const LOOK: Duration = Duration::from_millis(20);
 
 /// What is to be served, and where.
@@ -61,10 +61,15 @@ impl FsServedArgs {
     }
 }
 
-/// Serves until somebody unmounts it, or a signal ends it; meanwhile `each` is called, many times a second.
+/// Serves until it is unmounted or a signal ends it. Calls `each` whenever the mount's alarm is raised, and after the time that `each`
+/// returned; it returns `None` if only the alarm is to wake it.
 ///
 /// Errors: it cannot be mounted; the last sync failed.
-pub(super) fn hold(custodian: &Custodian, served: Served<'_>, each: &mut dyn FnMut()) -> Result<()> {
+pub(super) fn hold(
+    custodian: &Custodian,
+    served: Served<'_>,
+    each: &mut dyn FnMut(&Alarm) -> Option<Duration>,
+) -> Result<()> {
     let Served { fs, place, point, threads, read_only, pages, allows, quiet } = served;
     // In the journal before it is there.
     let name = format!("senesce-fs:{}", custodian.token());
@@ -83,9 +88,13 @@ pub(super) fn hold(custodian: &Custodian, served: Served<'_>, each: &mut dyn FnM
     if !quiet {
         eprintln!("{place} is mounted on {}; Ctrl-C or umount unmounts it", Printable::new(point));
     }
-    while !mounted.is_over() && interrupted().is_none() {
-        thread::sleep(LOOK);
-        each();
+    wake_on_signal();
+    loop {
+        let longest = each(mounted.alarm());
+        if mounted.is_over() || interrupted().is_some() {
+            break;
+        }
+        mounted.alarm().wait(longest);
     }
     if let Outcome::DetachedLazily = custodian.release(id)?
         && !quiet
@@ -94,8 +103,8 @@ pub(super) fn hold(custodian: &Custodian, served: Served<'_>, each: &mut dyn FnM
     }
     // Programs may go on writing for long: what they do is to be durable as soon as before.
     while !mounted.is_over() {
-        thread::sleep(LOOK);
-        each();
+        let longest = each(mounted.alarm());
+        mounted.alarm().wait(longest);
     }
     Ok(mounted.join()?)
 }

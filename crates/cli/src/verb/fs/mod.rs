@@ -10,6 +10,7 @@ mod defrag;
 mod diff;
 mod drive;
 mod drives;
+mod due;
 mod dump;
 mod evergreen;
 mod groups;
@@ -27,6 +28,7 @@ mod recompact;
 mod serve;
 mod snapshots;
 mod survey;
+mod sync;
 mod tier;
 mod volumes;
 mod words;
@@ -88,6 +90,7 @@ pub fn fs(args: FsArgs, quiet: bool) -> Result<()> {
         FsVerb::Defrag(args) => defrag::defrag(&args, quiet),
         FsVerb::Recompact(args) => recompact::recompact(&args, quiet),
         FsVerb::Clean(args) => clean::clean(&args, quiet),
+        FsVerb::Sync(args) => sync::sync(&args, quiet),
         FsVerb::Tier(args) => tier::tier(&args, quiet),
         FsVerb::Scrub(args) => drives::scrub(&args, quiet),
     }

@@ -9,14 +9,16 @@ use std::{
 
 use anyhow::{Context, Result};
 use senesce_fsapi::FileSystem;
+use senesce_fuse::Alarm;
 use senesce_garden::{DriveState, Garden, Limits, ObjectGardening, Tiering, VolumeFs};
 use senesce_volume::{Custodian, install_signal_cleanup};
 
 use super::{
     beside::{Beside, Tells},
     clients::Timed,
+    due::Due,
     headroom::collect_headroom,
-    hold::{Served, hold},
+    hold::{LOOK, Served, hold},
     load::{ByLoad, Kernel, Points},
     mkfs::USUAL_VOLUME,
     place::Place,
@@ -31,8 +33,6 @@ use crate::{
 
 /// Stripes of a new drive that are filled then: programs wait no longer than it takes.
 const STRIPES: u64 = 64;
-/// What is acknowledged before it is durable is so after this time.
-const SYNC: Duration = Duration::from_secs(1);
 /// After this time free space shows what was deleted, also where only a consistency point can count it.
 const SHOW_REMOVALS: Duration = Duration::from_secs(1);
 /// How often the engine is told how much time is left.
@@ -109,10 +109,8 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
         let mut chores = Chores::new(&garden, args.how.point_every, quiet);
         chores.points = beside.by_load.is_some().then_some(points);
         chores.beside = beside.begin(scope, &garden);
-        let held = hold(custodian, served, &mut || {
-            if !read_only {
-                chores.do_some(&garden);
-            }
+        let held = hold(custodian, served, &mut |alarm| {
+            if read_only { None } else { chores.do_some(&garden, alarm) }
         });
         // Before what is done beside it, which may wait for an object store, has come to its end.
         let closed = close();
@@ -147,12 +145,11 @@ fn warn(garden: &Garden) {
 
 /// What is done beside serving.
 pub(super) struct Chores {
-    /// The engine has no clock: whenever so much time went by a consistency point is made. One that changes nothing is none,
-    /// so no change waits longer.
-    every: Duration,
+    /// The engine has no clock: a change waits so long at most for a sync, and for a consistency point.
+    due: Due,
+    /// The last consistency point that was made here, and when.
+    point: u64,
     last: Instant,
-    /// When all that was acknowledged was durable, whether anybody asked for it or not.
-    synced: Instant,
     /// When the headroom was told, if gardening goes by it.
     told: Option<Instant>,
     /// A drive is being filled.
@@ -174,9 +171,9 @@ impl Chores {
             garden.set_headroom(collect_headroom());
         }
         Self {
-            every: Duration::from_secs(point_every),
+            due: Due::new(Duration::from_secs(point_every), now),
+            point: garden.last_point(),
             last: now,
-            synced: now,
             told,
             filling,
             failed: false,
@@ -186,44 +183,71 @@ impl Chores {
         }
     }
 
-    /// A failure is told once; what does not work any more then, unmounting tells again.
-    pub(super) fn do_some(&mut self, garden: &Garden) {
-        self.sync(garden);
-        if self.failed {
-            return;
-        }
-        if self.points.is_none() && self.told.is_some_and(|told| told.elapsed() >= HEADROOM) {
-            garden.set_headroom(collect_headroom());
-            self.told = Some(Instant::now());
-        }
-        if let Err(error) = self.fill(garden).and_then(|()| self.make_point(garden)) {
-            eprintln!("senesce: {error}");
-            self.failed = true;
-        }
-    }
-
-    /// Whatever else failed. If this fails the engine has stopped, and whoever uses it hears that.
-    fn sync(&mut self, garden: &Garden) {
-        if self.synced.elapsed() >= SYNC {
-            if let Err(error) = garden.sync()
-                && !std::mem::replace(&mut self.failed, true)
-            {
+    /// Does what is due, and returns when something is due next. A failure is reported once; what does not work any more then, unmounting
+    /// reports again.
+    pub(super) fn do_some(&mut self, garden: &Garden, alarm: &Alarm) -> Option<Duration> {
+        let now = Instant::now();
+        self.due.observe(alarm, now);
+        self.sync(garden, alarm, now);
+        if !self.failed {
+            if self.measures() && self.told.is_some_and(|told| told.elapsed() >= HEADROOM) {
+                garden.set_headroom(collect_headroom());
+                self.told = Some(Instant::now());
+            }
+            if let Err(error) = self.fill(garden).and_then(|()| self.make_point(garden, now)) {
                 eprintln!("senesce: {error}");
+                self.failed = true;
             }
-            self.synced = Instant::now();
+        }
+        self.left(garden, alarm)
+    }
+
+    /// How long nothing is due; `None` until something changes.
+    fn left(&mut self, garden: &Garden, alarm: &Alarm) -> Option<Duration> {
+        let now = Instant::now();
+        let mut all = [self.due.left(alarm, now), None, None, None];
+        if !self.failed {
+            all[1] = self.told.filter(|_| self.measures()).map(|told| (told + HEADROOM).saturating_duration_since(now));
+            all[2] = self.filling.then_some(LOOK);
+            let shown = garden.has_uncounted_removals().then_some(self.last + SHOW_REMOVALS);
+            all[3] = shown.map(|at| at.saturating_duration_since(now));
+        }
+        all.into_iter().flatten().min()
+    }
+
+    /// Whether gardening wants to know the headroom, and nothing else measures it.
+    fn measures(&self) -> bool {
+        self.points.is_none() && self.told.is_some()
+    }
+
+    /// Whatever else failed. If this fails the engine has stopped, and its callers get the error.
+    fn sync(&mut self, garden: &Garden, alarm: &Alarm, now: Instant) {
+        if self.due.take_sync(alarm, now)
+            && let Err(error) = garden.sync()
+            && !std::mem::replace(&mut self.failed, true)
+        {
+            eprintln!("senesce: {error}");
         }
     }
 
-    fn make_point(&mut self, garden: &Garden) -> senesce_garden::Result<()> {
-        let since = self.last.elapsed();
-        if since >= self.every || since >= SHOW_REMOVALS && garden.has_uncounted_removals() {
-            match &self.points {
-                Some(points) => points.make(garden)?,
-                None => garden.close_point()?,
-            }
-            self.last = Instant::now();
-            self.beside.iter().for_each(Tells::tell_point);
+    fn make_point(&mut self, garden: &Garden, now: Instant) -> senesce_garden::Result<()> {
+        let is_due = self.due.take_point(now);
+        let shows_removals = self.last.elapsed() >= SHOW_REMOVALS && garden.has_uncounted_removals();
+        if !is_due && !shows_removals {
+            return Ok(());
         }
+        match &self.points {
+            Some(points) => points.make(garden)?,
+            None => garden.close_point()?,
+        }
+        self.last = Instant::now();
+        // Gardening changes things, too, by itself or because of reads, and a store of objects may be back. Otherwise there is another
+        // point until one finds nothing to write.
+        let point = garden.last_point();
+        if self.told.is_some() || self.beside.is_some() || std::mem::replace(&mut self.point, point) != point {
+            self.due.point_again(Instant::now());
+        }
+        self.beside.iter().for_each(Tells::tell_point);
         Ok(())
     }
 

@@ -22,7 +22,7 @@ use serde_json::json;
 
 use super::{
     evergreen::{self, Opened},
-    hold::{Allows, LOOK},
+    hold::Allows,
     mount::Chores,
     place::Place,
 };
@@ -59,24 +59,28 @@ fn serve_to_end(args: &FsServeArgs) -> Result<()> {
     let mut mounted = start(args, fs.clone())?;
     say(&json!({ "event": "ready" })).context("the run is gone")?;
     while !mounted.is_over() {
-        match said.recv_timeout(LOOK) {
+        match said.try_recv() {
             Ok(Said::Again) if matches!(engine, Engine::Memory) => {
                 unmount(&args.point)?;
                 mounted.join()?;
                 mounted = start(args, fs.clone())?;
                 say(&json!({ "event": "ready" })).context("the run is gone")?;
+                continue;
             }
             Ok(Said::Again) => bail!("only a file system in memory is mounted again"),
-            Ok(Said::Gone) | Err(mpsc::RecvTimeoutError::Disconnected) => {
+            Ok(Said::Gone) | Err(mpsc::TryRecvError::Disconnected) => {
                 unmount(&args.point)?;
                 break;
             }
-            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Err(mpsc::TryRecvError::Empty) => {}
         }
-        match &mut engine {
-            Engine::Memory => {}
-            Engine::Garden(garden, chores) => chores.do_some(garden),
-            Engine::Evergreen(store, chores) => chores.do_some(store),
+        let longest = match &mut engine {
+            Engine::Memory => None,
+            Engine::Garden(garden, chores) => chores.do_some(garden, mounted.alarm()),
+            Engine::Evergreen(store, chores) => chores.do_some(store, mounted.alarm()),
+        };
+        if !mounted.is_over() {
+            mounted.alarm().wait(longest);
         }
     }
     mounted.join()?;
@@ -87,8 +91,10 @@ fn serve_to_end(args: &FsServeArgs) -> Result<()> {
     }
 }
 
+/// What the run says; each line, and the end of the input, wakes the calling thread.
 fn listen() -> mpsc::Receiver<Said> {
     let (sender, said) = mpsc::channel();
+    let holder = thread::current();
     thread::spawn(move || {
         for line in std::io::stdin().lock().lines() {
             match line {
@@ -96,8 +102,10 @@ fn listen() -> mpsc::Receiver<Said> {
                 Ok(_) => continue,
                 Err(_) => break,
             };
+            holder.unpark();
         }
         sender.send(Said::Gone).ok();
+        holder.unpark();
     });
     said
 }

@@ -7,10 +7,14 @@ use std::{
 
 use anyhow::{Context, Result};
 use senesce_evergreen::{Evergreen, KeyValue, Limits};
+use senesce_fuse::Alarm;
 use senesce_volume::{Custodian, install_signal_cleanup};
 
 use super::{
-    super::hold::{Served, hold},
+    super::{
+        due::Due,
+        hold::{Served, hold},
+    },
     Opened, Place,
     tree::write_figures,
 };
@@ -19,9 +23,6 @@ use crate::{
     exit::usage,
     verb::home::with_home,
 };
-
-/// How often what waits for the log is made durable: no change waits longer.
-const SYNC: Duration = Duration::from_secs(1);
 
 /// Serves it until somebody unmounts it, or a signal ends it; then everything is in a checkpoint.
 pub fn mount(place: &Place, args: &FsMountArgs, quiet: bool) -> Result<()> {
@@ -66,10 +67,8 @@ fn serve(custodian: &Custodian, place: &Place, args: &FsMountArgs, quiet: bool) 
             Attended(&store)
         });
         let allows = args.how.allows();
-        hold(custodian, Served { fs, place, point: &point, threads, read_only, pages, allows, quiet }, &mut || {
-            if !read_only {
-                chores.do_some(&store);
-            }
+        hold(custodian, Served { fs, place, point: &point, threads, read_only, pages, allows, quiet }, &mut |alarm| {
+            if read_only { None } else { chores.do_some(&store, alarm) }
         })
     });
     let closed = store.checkpoint().with_context(|| format!("cannot close {place}"));
@@ -118,31 +117,42 @@ fn tell(told: &mut Option<String>, failed: Option<String>) {
 
 /// What is done beside serving: the engine has no clock.
 pub(in super::super) struct Chores {
-    every: Duration,
-    synced: Instant,
-    checkpointed: Instant,
+    due: Due,
+    /// Checkpoints that were made when the last one was due.
+    checkpoints: u64,
     /// What failed last, so that the same is not told every second.
     told: Option<String>,
 }
 
 impl Chores {
     pub fn new(point_every: u64) -> Self {
-        let now = Instant::now();
-        Self { every: Duration::from_secs(point_every), synced: now, checkpointed: now, told: None }
+        Self { due: Due::new(Duration::from_secs(point_every), Instant::now()), checkpoints: 0, told: None }
     }
 
-    /// What fails is tried again: programs go on, and what they do is to be durable as soon as it can be.
-    pub fn do_some(&mut self, store: &Evergreen) {
-        let is_due = self.checkpointed.elapsed() >= self.every;
-        if !is_due && self.synced.elapsed() < SYNC {
-            return;
+    /// Makes durable what is due, and returns when something is due next. What fails is tried again: programs continue, and their
+    /// changes are to be durable as soon as they can be.
+    pub fn do_some(&mut self, store: &Evergreen, alarm: &Alarm) -> Option<Duration> {
+        let now = Instant::now();
+        self.due.observe(alarm, now);
+        let (is_sync, is_point) = (self.due.take_sync(alarm, now), self.due.take_point(now));
+        if is_sync || is_point {
+            // The log first: a checkpoint takes longer, and may fail for want of space.
+            let synced = store.sync();
+            let done = synced.and_then(|()| if is_point { store.checkpoint() } else { Ok(()) });
+            let now = Instant::now();
+            if done.is_err() {
+                self.due.sync_again(now);
+            }
+            // Leaves may be left to gather: until a checkpoint finds nothing to write, there is another one.
+            let checkpoints = store.figures().checkpoints;
+            if is_point && (done.is_err() || checkpoints != self.checkpoints) {
+                self.due.point_again(now);
+            }
+            if is_point {
+                self.checkpoints = checkpoints;
+            }
+            tell(&mut self.told, done.err().map(|error| error.to_string()));
         }
-        // The log first: a checkpoint takes longer, and may fail for want of space.
-        let done = store.sync().and_then(|()| if is_due { store.checkpoint() } else { Ok(()) });
-        self.synced = Instant::now();
-        if is_due {
-            self.checkpointed = self.synced;
-        }
-        tell(&mut self.told, done.err().map(|error| error.to_string()));
+        self.due.left(alarm, Instant::now())
     }
 }

@@ -11,7 +11,10 @@ use senesce_fsapi::{Caller, Ino, NewNode};
 use senesce_garden::{FormatOptions, Gardening, VolumeOptions};
 use senesce_objects::{MemoryObjects, ObjectResult, ObjectStore};
 
-use super::{super::load::Machine, *};
+use super::{
+    super::{due::SYNC, load::Machine},
+    *,
+};
 
 /// A store that gives no answer to changes until it is told to.
 #[derive(Default)]
@@ -142,9 +145,11 @@ impl Lab {
         garden.set_acknowledge(senesce_garden::Acknowledge::Done).unwrap();
         for (name, every) in [(b"new", Duration::from_secs(3600)), (b"old", Duration::ZERO)] {
             Self::write(garden, name, 9);
-            chores.every = every;
-            chores.synced = Instant::now().checked_sub(SYNC).unwrap();
-            chores.do_some(garden);
+            let (alarm, before) = (Alarm::of_this_thread(), Instant::now().checked_sub(SYNC).unwrap());
+            alarm.note_change();
+            chores.due = Due::new(every, before);
+            chores.due.observe(&alarm, before);
+            chores.do_some(garden, &alarm);
             // Beside the one that is open, as a loss of power would leave it.
             let (drives, log) = self.split();
             let fork = |device: &Arc<dyn BlockDevice>| {
@@ -175,8 +180,8 @@ fn deleting_objects_that_waits_for_the_store_delays_no_sync() {
         let mut chores = Chores::new(&garden, 1, true);
         let beside = Beside { deletes: Some(Instant::now()), by_load: None::<ByLoad<SystemClock, Kernel>> };
         chores.beside = beside.begin(scope, &garden);
-        chores.every = Duration::ZERO;
-        chores.do_some(&garden);
+        chores.due = Due::new(Duration::ZERO, Instant::now());
+        chores.do_some(&garden, &Alarm::of_this_thread());
         while lab.store.waiting() == 0 {
             thread::yield_now();
         }

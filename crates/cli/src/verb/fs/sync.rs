@@ -1,0 +1,88 @@
+//! `senesce fs sync`: makes everything durable that was written to a live mount.
+//!
+//! FUSE passes neither `sync` nor `syncfs` on to a server of type `fuse`: the kernel only starts to write back its dirty pages, and does
+//! not wait for them. So this waits for the pages of every open or mapped file, and then syncs a directory of the mount, which both
+//! engines take for a sync of everything.
+
+use std::{
+    collections::HashSet,
+    fs::{self, File},
+    io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use rustix::fs::{AtFlags, CWD, StatxFlags};
+use senesce_core::Printable;
+use senesce_volume::{DeviceNumber, list_mounts};
+
+use crate::{args::FsSyncArgs, exit::usage};
+
+/// How the sources of our mounts begin.
+const OURS: &str = "senesce-fs:";
+/// The file type in a mode, and that of a regular file: inode(7).
+const TYPE: u16 = 0o170_000;
+const REGULAR: u16 = 0o100_000;
+
+/// Syncs mounts, one after the other.
+pub fn sync(args: &FsSyncArgs, quiet: bool) -> Result<()> {
+    for point in &args.points {
+        sync_one(point)?;
+        if !quiet {
+            eprintln!("{}: everything that was written before is durable", Printable::new(point));
+        }
+    }
+    Ok(())
+}
+
+fn sync_one(point: &Path) -> Result<()> {
+    let shown = Printable::new(point);
+    let place = File::open(point).with_context(|| format!("cannot open {shown}"))?;
+    let device = DeviceNumber::of(place.metadata().with_context(|| format!("cannot stat {shown}"))?.dev());
+    let is_ours = |mount: &senesce_volume::MountEntry| {
+        mount.device == device && mount.file_system == "fuse" && mount.source.to_string_lossy().starts_with(OURS)
+    };
+    if !list_mounts()?.iter().any(|seen| is_ours(&seen.mount)) {
+        return Err(usage(
+            format!("{shown} is not on a mount of senesce"),
+            Some("`sync --file-system PATH` syncs other file systems"),
+        ));
+    }
+    rustix::fs::syncfs(&place).with_context(|| format!("cannot write back the pages of {shown}"))?;
+    for path in open_files(device) {
+        // A file that was closed meanwhile has handed its pages over, and one that is still mapped was found in another place.
+        if let Ok(file) = File::open(&path) {
+            file.sync_data().with_context(|| format!("cannot sync an open file of {shown} ({})", path.display()))?;
+        }
+    }
+    place.sync_all().with_context(|| format!("cannot sync {shown}"))
+}
+
+/// A path to each regular file of a device that a process has open or mapped, as far as this process may see.
+fn open_files(device: DeviceNumber) -> Vec<PathBuf> {
+    let (mut found, mut seen) = (Vec::new(), HashSet::new());
+    for process in entries(Path::new("/proc")) {
+        for list in ["fd", "map_files"] {
+            for path in entries(&process.join(list)) {
+                // Processes and files come and go while this reads, and files of other users are hidden. The call asks no server, which
+                // may never answer, for its attributes.
+                let wanted = StatxFlags::TYPE | StatxFlags::INO;
+                let Ok(stat) = rustix::fs::statx(CWD, &path, AtFlags::STATX_DONT_SYNC, wanted) else { continue };
+                let is_there = (stat.stx_dev_major, stat.stx_dev_minor) == (device.major, device.minor);
+                if is_there && stat.stx_mode & TYPE == REGULAR && seen.insert(stat.stx_ino) {
+                    found.push(path);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The entries of a directory; none if it is gone, or hidden from this process.
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let read = |directory| -> io::Result<Vec<PathBuf>> {
+        fs::read_dir(directory)?.map(|entry| entry.map(|entry| entry.path())).collect()
+    };
+    read(directory).unwrap_or_default()
+}
