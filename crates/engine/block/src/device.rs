@@ -16,6 +16,7 @@ use crate::BlockResult;
 /// - A write that has returned is *not* durable. [`flush`](Self::flush) makes everything durable that was written before
 ///   it was called. Until then, a loss of power may keep any of the writes and lose any other, in no order, and a write
 ///   that was kept may have ended at any multiple of 512 bytes of the device: no more is atomic than one sector.
+///   [`write_durably_at`](Self::write_durably_at) makes one write durable.
 /// - Every method may be called by several threads at once; where writes at the same place overlap in time, either wins.
 ///
 /// Errors: each method fails with the device's name, the operation, its offset and length, and the cause. After a write
@@ -60,6 +61,13 @@ pub trait BlockDevice: Send + Sync {
         self.write_at(offset, &all)
     }
 
+    /// Writes all of `data` at `offset`, and returns when it is durable. Other writes need not be: a device that can make one range
+    /// durable does not wait for the rest.
+    fn write_durably_at(&self, offset: u64, data: &[u8]) -> BlockResult<()> {
+        self.write_at(offset, data)?;
+        self.flush()
+    }
+
     /// Everything written or discarded before is durable when it returns.
     fn flush(&self) -> BlockResult<()>;
 
@@ -96,6 +104,10 @@ macro_rules! passes_on {
 
             fn write_parts_at(&self, offset: u64, parts: &[IoSlice<'_>]) -> BlockResult<()> {
                 (**self).write_parts_at(offset, parts)
+            }
+
+            fn write_durably_at(&self, offset: u64, data: &[u8]) -> BlockResult<()> {
+                (**self).write_durably_at(offset, data)
             }
 
             fn flush(&self) -> BlockResult<()> {

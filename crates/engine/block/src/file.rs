@@ -17,7 +17,7 @@ use std::{
 
 use rustix::{
     fs::{FallocateFlags, FlockOperation, OFlags},
-    io::Errno,
+    io::{Errno, ReadWriteFlags},
 };
 use senesce_core::Bytes;
 
@@ -154,6 +154,14 @@ impl FileDevice {
                 done => done,
             }
         })
+    }
+
+    fn expect_no_failed_flush(&self) -> BlockResult<()> {
+        if self.failed.load(Ordering::SeqCst) {
+            let lost = io::Error::other("an earlier flush failed, and what it lost is not known");
+            return Err(self.error(BlockOperation::Flush, 0, 0, lost));
+        }
+        Ok(())
     }
 
     fn error(&self, operation: BlockOperation, offset: u64, len: usize, source: io::Error) -> BlockError {
@@ -314,11 +322,36 @@ impl BlockDevice for FileDevice {
         Ok(())
     }
 
+    fn write_durably_at(&self, offset: u64, data: &[u8]) -> BlockResult<()> {
+        // A flush of the file waits for everything that others wrote, be it hundreds of MiB. This waits for its own range.
+        let is_by_range = !self.options.direct && (self.past.is_none() || data.len() < LONG_WRITE);
+        if !is_by_range {
+            self.write_at(offset, data)?;
+            return self.flush();
+        }
+        check_range(self, BlockOperation::Write, offset, data.len() as u64)?;
+        self.expect_no_failed_flush()?;
+        let write = |done: usize| {
+            let parts = [IoSlice::new(&data[done..])];
+            rustix::io::pwritev2(&self.file, &parts, offset + done as u64, ReadWriteFlags::DSYNC)
+        };
+        match whole(data.len(), write) {
+            // A kernel before 4.7, or a file system that does not know the flag.
+            Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::OPNOTSUPP | Errno::NOSYS)) => {
+                self.write_at(offset, data)?;
+                self.flush()
+            }
+            done => done.map_err(|source| {
+                // The kernel reports a lost write once, here or to a flush.
+                self.failed.store(true, Ordering::SeqCst);
+                self.error(BlockOperation::Write, offset, data.len(), source)
+            }),
+        }
+    }
+
     fn flush(&self) -> BlockResult<()> {
         let failed = |source| self.error(BlockOperation::Flush, 0, 0, source);
-        if self.failed.load(Ordering::SeqCst) {
-            return Err(failed(io::Error::other("an earlier flush failed, and what it lost is not known")));
-        }
+        self.expect_no_failed_flush()?;
         self.file.sync_data().map_err(|source| {
             self.failed.store(true, Ordering::SeqCst);
             failed(source)

@@ -60,6 +60,11 @@ impl<D: BlockDevice> BlockDevice for SliceDevice<D> {
         self.inner.write_parts_at(self.start + offset, parts)
     }
 
+    fn write_durably_at(&self, offset: u64, data: &[u8]) -> BlockResult<()> {
+        check_range(self, BlockOperation::Write, offset, data.len() as u64)?;
+        self.inner.write_durably_at(self.start + offset, data)
+    }
+
     fn flush(&self) -> BlockResult<()> {
         self.inner.flush()
     }

@@ -154,3 +154,19 @@ fn too_many_writes_for_all_subsets_are_drawn_from() {
     let different: BTreeSet<&Vec<usize>> = all.iter().map(|crash| &crash.lost).collect();
     assert!(different.len() > 400, "{}", different.len());
 }
+
+#[test]
+fn durable_write_leaves_other_writes_pending() {
+    let blank = MemoryDevice::new("a", Bytes(SIZE));
+    let (recording, devices) = Recording::new(vec![blank]);
+    devices[0].write_at(0, &[1; 512]).unwrap();
+    devices[0].write_at(512, &[2; 512]).unwrap();
+    devices[0].write_durably_at(512, &[3; 512]).unwrap();
+    recording.mark(1);
+    devices[0].write_at(1024, &[4; 512]).unwrap();
+    let after = crashes(&recording, &CrashPlan::default()).into_iter().filter(|crash| crash.mark.is_some());
+    let seen: BTreeSet<Vec<u8>> =
+        after.map(|crash| crash.devices[0].contents().into_iter().step_by(512).take(3).collect()).collect();
+    let all = [[0, 3, 0], [0, 3, 4], [1, 3, 0], [1, 3, 4]].map(|sectors| sectors.to_vec());
+    assert_eq!(seen, BTreeSet::from(all), "the marked write is there, with what was written there before");
+}

@@ -75,8 +75,9 @@ fn agree(device: &dyn BlockDevice, requests: &[Request]) {
             Request::Write(offset, len, byte) => {
                 let data: Vec<u8> = (0..len).map(|at| byte.wrapping_add(at as u8)).collect();
                 let (first, rest) = data.split_at(len / 3);
-                let done = match byte % 2 {
+                let done = match byte % 3 {
                     0 => device.write_parts_at(offset, &[first, rest].map(IoSlice::new)),
+                    1 => device.write_durably_at(offset, &data),
                     _ => device.write_at(offset, &data),
                 };
                 if offset + len as u64 > SIZE {

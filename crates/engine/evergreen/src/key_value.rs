@@ -1,6 +1,9 @@
 //! The door between the file system and the tree.
 
-use std::{ops::ControlFlow, sync::Arc};
+use std::{
+    ops::{ControlFlow, Range},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 
@@ -57,6 +60,12 @@ pub trait KeyValue: Send + Sync {
     /// All batches whose `apply` has returned are durable when it returns.
     fn sync(&self) -> Result<()>;
 
+    /// The same, because something between these keys is to be durable: a store that is slow to make the rest durable may learn from it.
+    fn sync_of(&self, keys: &Range<Vec<u8>>) -> Result<()> {
+        let _ = keys; // a hint
+        self.sync()
+    }
+
     /// What a batch may come to at most: the bytes of its keys and of what its messages carry, and [`CHANGE_BYTES`] for each
     /// change. Never below 15 KiB.
     fn max_batch_bytes(&self) -> usize;
@@ -87,6 +96,10 @@ macro_rules! passes_on {
 
             fn sync(&self) -> Result<()> {
                 (**self).sync()
+            }
+
+            fn sync_of(&self, keys: &Range<Vec<u8>>) -> Result<()> {
+                (**self).sync_of(keys)
             }
 
             fn live(&self) -> Live {

@@ -4,7 +4,7 @@
 //! part: any subset of the writes, each ended at any multiple of 512 bytes. Between two flushes the unflushed writes only
 //! become more, and their subsets hold those of every moment before: so subsets are made once, before the flush.
 
-use std::fmt;
+use std::{fmt, ops::Range};
 
 use senesce_core::{Rng, SECTOR_BYTES, Seed};
 
@@ -95,6 +95,10 @@ impl Recording {
                     }
                     walk.settle(device);
                 }
+                Event::Settle { device } => {
+                    walk.subsets(at, plan, &mut check);
+                    walk.settle_write(at - 1, device);
+                }
             }
         }
         walk.subsets(state.events.len(), plan, &mut check);
@@ -129,7 +133,10 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn device(&self, event: usize) -> usize {
         match self.events[event] {
-            Event::Write { device, .. } | Event::Discard { device, .. } | Event::Flush { device } => device,
+            Event::Write { device, .. }
+            | Event::Discard { device, .. }
+            | Event::Flush { device }
+            | Event::Settle { device } => device,
             Event::Mark(_) => usize::MAX,
         }
     }
@@ -144,6 +151,29 @@ impl Walk<'_> {
         }
     }
 
+    /// A write becomes durable, with what is pending in the same place; the rest of the device stays pending.
+    fn settle_write(&mut self, write: usize, device: usize) {
+        let range = self.range(write);
+        let is_settled = |&&event: &&usize| {
+            let other = self.range(event);
+            self.device(event) == device && other.start < range.end && range.start < other.end
+        };
+        let settled: Vec<usize> = self.pending.iter().filter(is_settled).copied().collect();
+        self.pending.retain(|event| !settled.contains(event));
+        for event in settled {
+            self.apply(event, &self.durable, u64::MAX);
+        }
+    }
+
+    /// The bytes that a write or discard changes.
+    fn range(&self, event: usize) -> Range<u64> {
+        match &self.events[event] {
+            Event::Write { offset, data, .. } => *offset..offset + data.len() as u64,
+            Event::Discard { offset, len, .. } => *offset..offset + len,
+            Event::Flush { .. } | Event::Settle { .. } | Event::Mark(_) => 0..0,
+        }
+    }
+
     /// Does an event, of a write the first `keep` bytes.
     fn apply(&self, event: usize, devices: &[MemoryDevice], keep: u64) {
         let done = match &self.events[event] {
@@ -152,7 +182,7 @@ impl Walk<'_> {
                 devices[*device].write_at(*offset, &data[..kept])
             }
             Event::Discard { device, offset, len } => devices[*device].discard(*offset, *len),
-            Event::Flush { .. } | Event::Mark(_) => Ok(()),
+            Event::Flush { .. } | Event::Settle { .. } | Event::Mark(_) => Ok(()),
         };
         done.expect("what was recorded fits on the device");
     }

@@ -9,9 +9,23 @@ use crate::{BlockDevice, BlockOperation, BlockResult, MemoryDevice, range::check
 /// What happened to one of the devices.
 #[derive(Clone, Debug)]
 pub(super) enum Event {
-    Write { device: usize, offset: u64, data: Arc<[u8]> },
-    Discard { device: usize, offset: u64, len: u64 },
-    Flush { device: usize },
+    Write {
+        device: usize,
+        offset: u64,
+        data: Arc<[u8]>,
+    },
+    Discard {
+        device: usize,
+        offset: u64,
+        len: u64,
+    },
+    Flush {
+        device: usize,
+    },
+    /// The write before it is durable, and others need not be.
+    Settle {
+        device: usize,
+    },
     Mark(u64),
 }
 
@@ -101,6 +115,14 @@ impl BlockDevice for RecordedDevice {
         // Done under the lock, so that the order of the record is the order in which it was done.
         let mut state = self.recording.state();
         state.events.push(Event::Write { device: self.number, offset, data: data.into() });
+        self.device.write_at(offset, data)
+    }
+
+    fn write_durably_at(&self, offset: u64, data: &[u8]) -> BlockResult<()> {
+        check_range(self, BlockOperation::Write, offset, data.len() as u64)?;
+        let mut state = self.recording.state();
+        state.events.push(Event::Write { device: self.number, offset, data: data.into() });
+        state.events.push(Event::Settle { device: self.number });
         self.device.write_at(offset, data)
     }
 

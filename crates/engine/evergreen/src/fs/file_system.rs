@@ -143,8 +143,8 @@ impl<S: KeyValue> FileSystem for EvergreenFs<S> {
     }
 
     fn sync(&self, ino: Ino) -> FsResult<()> {
-        drop(self.reading(&self.table.get(ino))?);
-        Ok(self.store.sync()?)
+        let blocks = self.reading(&self.table.get(ino))?.home.blocks_from(0);
+        Ok(self.store.sync_of(&blocks)?)
     }
 
     fn sync_all(&self) -> FsResult<()> {

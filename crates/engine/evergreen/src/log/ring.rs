@@ -29,12 +29,22 @@ impl Ring {
         format!("{}, log, position {position} (byte {})", self.device.name(), self.at + position % self.bytes)
     }
 
-    /// No more than its length.
+    /// No more than its length. Not durable before the next flush of the device.
     pub fn write(&self, position: u64, data: &[u8]) -> Result<()> {
         let (first, rest) = data.split_at(self.until_end(position, data.len()));
         self.device.write_at(self.at + position % self.bytes, first)?;
         if !rest.is_empty() {
             self.device.write_at(self.at, rest)?;
+        }
+        Ok(())
+    }
+
+    /// Writes no more than its length; durable when it returns. Does not wait for what others write to the device.
+    pub fn write_durably(&self, position: u64, data: &[u8]) -> Result<()> {
+        let (first, rest) = data.split_at(self.until_end(position, data.len()));
+        self.device.write_durably_at(self.at + position % self.bytes, first)?;
+        if !rest.is_empty() {
+            self.device.write_durably_at(self.at, rest)?;
         }
         Ok(())
     }
@@ -48,10 +58,6 @@ impl Ring {
             self.device.read_at(self.at, rest)?;
         }
         Ok(out)
-    }
-
-    pub fn flush(&self) -> Result<()> {
-        Ok(self.device.flush()?)
     }
 
     fn until_end(&self, position: u64, len: usize) -> usize {

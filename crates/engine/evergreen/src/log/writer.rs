@@ -135,6 +135,12 @@ impl Log {
         Ok(())
     }
 
+    /// Whether a batch was [left out](Self::leave_out) that no superblock has: a sync then waits for a checkpoint.
+    pub fn has_holes(&self) -> bool {
+        let state = self.lock();
+        state.holes > state.filled_holes
+    }
+
     /// All batches that were appended before are durable when it returns, unless one was [left out](Self::leave_out) that no superblock
     /// has: then it returns false, and only a checkpoint helps.
     ///
@@ -269,8 +275,7 @@ impl Log {
     /// Gives the position behind it.
     fn write_window(&self, position: Option<u64>, window: &mut Vec<u8>) -> Result<u64> {
         let Some(position) = position else { return Ok(0) };
-        self.ring.write(position, window)?;
-        self.ring.flush()?;
+        self.ring.write_durably(position, window)?;
         let end = position + window.len() as u64;
         window.clear();
         Ok(end)

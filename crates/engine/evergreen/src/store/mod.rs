@@ -23,7 +23,7 @@ mod tidy;
 mod work;
 
 use std::{
-    ops::ControlFlow,
+    ops::{ControlFlow, Range},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
@@ -43,6 +43,13 @@ use figures::Counters;
 use pool::Pool;
 use run::Run;
 use work::Bell;
+
+/// A batch of so many bytes is part of a stream. It waits before others do.
+const LONG_BATCH: usize = 64 << 10;
+/// This part of the log, and of what may be dirty, long batches leave to others.
+const KEPT_PART: u64 = 8;
+/// While syncs of other things are expected, so much of the log waits in memory at most.
+const SHORT_LOG: u64 = 1 << 20;
 
 /// How much memory a store takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,6 +206,22 @@ impl Evergreen {
         self.log.is_half_full() || self.core.dirty_bytes() > self.core.limits.dirty_bytes
     }
 
+    /// After a long batch beside which syncs are expected: its writer waits for the log in their place.
+    fn shorten_log(&self, record: usize) -> Result<()> {
+        let is_long = record >= LONG_BATCH && self.log.waiting_bytes() > SHORT_LOG;
+        if is_long && self.core.lock().run.expects_syncs(self.core.shape.node_bytes as usize) {
+            // Where something is left out of the log, only a checkpoint helps, which is due by itself.
+            self.log.sync()?;
+        }
+        Ok(())
+    }
+
+    /// The most bytes that may be dirty when a batch comes.
+    fn most_dirty(&self, record: usize) -> u64 {
+        let most = 2 * self.core.limits.dirty_bytes;
+        if record >= LONG_BATCH { most - most / KEPT_PART } else { most }
+    }
+
     fn is_log_due(&self) -> bool {
         self.log.waiting_bytes() > self.core.limits.dirty_bytes
     }
@@ -219,7 +242,8 @@ impl Evergreen {
         tree.settle()?;
         let mut state = self.core.lock();
         let live = self.core.claim(&state, &batch.claim)?;
-        if !self.has_log_room(&state, batch, record) || self.core.dirty_bytes() > 2 * self.core.limits.dirty_bytes {
+        let is_full = self.core.dirty_bytes() > self.most_dirty(record);
+        if is_full || !self.has_log_room(&state, batch, record) {
             return Ok(Tried::Full);
         }
         if !self.core.has_room(&state, record, batch.claim.is_removal) {
@@ -234,7 +258,9 @@ impl Evergreen {
     }
 
     fn has_log_room(&self, state: &State, batch: &Batch, record: usize) -> bool {
-        self.log.has_room(record) || self.is_unlogged(state, batch)
+        // Long batches leave some, so that a small one beside a stream need not wait for a checkpoint.
+        let kept = if record >= LONG_BATCH { self.log.ring_bytes() / KEPT_PART } else { 0 };
+        self.log.has_room(record + kept as usize) || self.is_unlogged(state, batch)
     }
 
     /// A batch is in the log, or in a hole of it, and in the tree.
@@ -307,12 +333,12 @@ impl KeyValue for Evergreen {
         if !self.is_attended() {
             self.checkpoint_if_due()?;
         } else if self.apply_at_once(&mut batch, record)? {
-            return Ok(());
+            return self.shorten_log(record);
         }
         let mut was_checkpointed = false;
         loop {
             match self.try_apply(&mut batch, record)? {
-                Tried::Done => return Ok(()),
+                Tried::Done => return self.shorten_log(record),
                 Tried::NoRoom if was_checkpointed && !self.core.reclaim()? => {
                     return Err(self.core.no_space(record));
                 }
@@ -326,6 +352,12 @@ impl KeyValue for Evergreen {
         self.core.expect_working()?;
         self.core.lock().run.restart();
         if self.log.sync()? { Ok(()) } else { self.checkpoint() }
+    }
+
+    fn sync_of(&self, keys: &Range<Vec<u8>>) -> Result<()> {
+        let waits = self.log.has_holes();
+        self.core.lock().run.note_sync(keys, waits, self.core.shape.node_bytes as usize);
+        self.sync()
     }
 
     fn max_batch_bytes(&self) -> usize {

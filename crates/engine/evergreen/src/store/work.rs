@@ -2,7 +2,7 @@
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::Evergreen;
+use super::{Evergreen, LONG_BATCH};
 use crate::{Batch, Result};
 
 /// Tells the one who works that there is something to do.
@@ -81,14 +81,15 @@ impl Evergreen {
         self.core.expect_working()?;
         let mut state = self.core.lock();
         let live = self.core.claim(&state, &batch.claim)?;
-        let limits = &self.core.limits;
         let (waiting, dirty) = {
             let view = self.core.shared.lock();
             (view.waiting_bytes() + record, view.cache.dirty_bytes())
         };
         let node = self.core.shape.node_bytes as usize;
-        let is_possible = waiting <= 2 * node
-            && dirty <= 2 * limits.dirty_bytes
+        // Flushes of what a stream sent down are for its own batches to wait for.
+        let most = if record >= LONG_BATCH { 2 * node } else { 3 * node };
+        let is_possible = waiting <= most
+            && dirty <= self.most_dirty(record)
             && self.has_log_room(&state, batch, record)
             && self.core.has_much_room(&state, record);
         if is_possible {

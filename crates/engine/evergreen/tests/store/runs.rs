@@ -1,7 +1,9 @@
 //! Long runs, with checkpoints and reopening, against the model.
 
+use std::sync::Arc;
+
 use senesce_core::{Rng, Seed};
-use senesce_evergreen::{Evergreen, KeyValue, ModelStore};
+use senesce_evergreen::{Batch, Evergreen, KeyValue, Limits, MakeOptions, ModelStore, disk::Shape};
 
 use crate::rig::{LITTLE, TINY, draw, entries, key, made, open};
 
@@ -67,4 +69,47 @@ fn only_a_store_is_opened() {
     senesce_evergreen::disk::clear_slots(&device).unwrap();
     let Err(error) = Evergreen::open(device, LITTLE) else { panic!("nothing lies there") };
     assert!(error.to_string().contains("no evergreen lies there"), "{error}");
+}
+
+#[test]
+fn syncs_beside_a_stream_make_no_checkpoints() {
+    const NODE: u32 = 64 << 10;
+    let shape = Shape { node_bytes: NODE, ..TINY.shape };
+    let device = made(128 << 20, &MakeOptions { shape, log_bytes: Some(16 << 20), ..TINY });
+    let limits = Limits { cache_bytes: 32 << 20, dirty_bytes: 32 << 20 };
+    let store = Evergreen::open(device.clone(), limits).unwrap();
+    let mut next = 0;
+    let mut stream = |nodes: u32| {
+        for _ in 0..nodes {
+            let mut batch = Batch::new();
+            for _ in 0..NODE / 4096 {
+                batch.put(format!("stream {next:08}"), vec![next as u8 + 1; 4096]);
+                next += 1;
+            }
+            store.apply(batch).unwrap();
+        }
+    };
+    let small = |number: u8| {
+        let mut batch = Batch::new();
+        batch.put("beside", vec![number + 1; 4096]);
+        store.apply(batch).unwrap();
+        store.sync_of(&(b"beside".to_vec()..b"besidf".to_vec())).unwrap();
+    };
+    stream(4);
+    small(0);
+    let before = store.figures();
+    assert!(before.checkpoints > 0, "the stream was not logged, so the first sync of something else is a checkpoint");
+    for number in 1..20 {
+        stream(4);
+        small(number);
+    }
+    let now = store.figures();
+    assert_eq!((now.checkpoints, now.unlogged_bytes), (before.checkpoints, before.unlogged_bytes));
+    // A loss of power now loses nothing of either.
+    let again = Evergreen::open(Arc::new(device.fork()), limits).unwrap();
+    assert_eq!(again.get(b"beside").unwrap().unwrap(), [20; 4096][..]);
+    assert_eq!(entries(&again).unwrap(), entries(&store).unwrap());
+    // After long enough without such syncs, streams are not logged again.
+    stream(40);
+    assert!(store.figures().unlogged_bytes > now.unlogged_bytes);
 }
