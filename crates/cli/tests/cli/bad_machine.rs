@@ -86,7 +86,7 @@ fn a_repository_larger_than_the_spool_is_not_copied() {
     repository.git(&["add", "--all"]);
     repository.git(&["commit", "--quiet", "--message", "large"]);
     let mount = Mount::new(&["-t", "tmpfs", "-o", "size=8m", "none"], lab.path("narrow"));
-    lab.plan(&SINGLE);
+    lab.plan(SINGLE);
     let done = lab.run(["run", "plan.toml", "--out", "narrow/out", "--repo", "repo"]);
     println!("{}", done.stderr);
     done.refused(3, &["cannot copy ", "/repo/.git/objects/", " bytes are free", "hint: free space there"]);
