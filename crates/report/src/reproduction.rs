@@ -1,7 +1,7 @@
 //! The page of published experiments with the garden beside what came out here.
 //!
-//! In goes what `senesce garden reproduce --json` prints (`senesce-reproduction/2`), so that this room need not know what runs them.
-//! Whether a figure is inside its band was decided there; nothing is computed here but counts of that.
+//! In goes what `senesce garden reproduce --json` prints (`senesce-reproduction/3`), so that this room need not know what runs them.
+//! Verdicts are computed there and shown here.
 
 use minijinja::{Value, context};
 use serde_json::Value as Json;
@@ -19,7 +19,7 @@ const COLOURS: usize = 5;
 
 /// Renders the table, and charts of what has a course, as one HTML page, which loads nothing.
 ///
-/// In: JSON of schema `senesce-reproduction/2`. Out: the page; the same for the same input. What is missing in the input is
+/// In: JSON of schema `senesce-reproduction/3`. Out: the page; the same for the same input. What is missing in the input is
 /// shown as a dash.
 pub fn render_reproduction(reproduction: &Json) -> Result<String, Error> {
     let experiments: Vec<&Json> = list(&reproduction["experiments"]).collect();
@@ -31,7 +31,7 @@ pub fn render_reproduction(reproduction: &Json) -> Result<String, Error> {
         build => text(&reproduction["senesce_build"]),
         common => facts(&reproduction["common"]),
         ran => experiments.iter().flat_map(|experiment| ran(experiment)).collect::<Vec<_>>(),
-        verdicts => verdicts(&experiments, &reproduction["scale"]),
+        verdicts => verdicts(reproduction, &experiments),
         rows => experiments.iter().map(|experiment| row(experiment)).collect::<Vec<_>>(),
         drawn => experiments.iter().flat_map(|experiment| drawn(experiment)).collect::<Vec<_>>(),
         style => style() + include_str!("../assets/curve.css") + include_str!("../assets/reproduction.css"),
@@ -54,10 +54,6 @@ fn list(value: &Json) -> impl Iterator<Item = &Json> {
     value.as_array().into_iter().flatten()
 }
 
-fn figures(experiment: &Json) -> impl Iterator<Item = &Json> {
-    list(&experiment["parts"]).flat_map(|part| list(&part["figures"]))
-}
-
 fn scale(scale: &Json) -> String {
     let shown = |key: &str| scale[key].as_u64().map_or("–".to_owned(), count);
     let cut = match scale["turnover_percent"].as_u64() {
@@ -67,53 +63,59 @@ fn scale(scale: &Json) -> String {
     format!("{} allocation areas, {} a consistency point{cut}", shown("areas"), shown("areas_per_point"))
 }
 
-fn verdicts(experiments: &[&Json], scale: &Json) -> Vec<String> {
-    let of = |verdict: &str| experiments.iter().filter(|experiment| experiment["verdict"] == verdict).count();
-    let judged =
-        || experiments.iter().flat_map(|experiment| figures(experiment)).filter(|figure| figure["judged"] == true);
-    let inside = judged().filter(|figure| figure["inside"] == true).count();
-    let cut = scale["turnover_percent"].as_u64().filter(|percent| *percent != 100);
-    let cut = cut.map(|percent| format!("Cut down to {percent} % of the turnovers: bands are not meant for that."));
+fn verdicts(reproduction: &Json, experiments: &[&Json]) -> Vec<String> {
+    let of = |status: &str| experiments.iter().filter(|experiment| experiment["status"] == status).count();
+    let cut = reproduction["scale"]["turnover_percent"].as_u64().filter(|percent| *percent != 100);
+    let cut = cut.map(|percent| format!("Cut down to {percent} % of the turnovers: no verdict means anything."));
     let said = [
-        format!("{inside} of {} figures that have a band are inside it.", judged().count()),
-        format!(
-            "Of {} published experiments {} are inside with all their figures, {} have some outside, {} were not run.",
-            experiments.len(),
-            of("inside"),
-            of("outside"),
-            of("not run")
-        ),
+        text(&reproduction["summary"]),
+        format!("Of {} published experiments {} were run, {} not.", experiments.len(), of("run"), of("not run")),
     ];
     said.into_iter().chain(cut).collect()
+}
+
+/// A verdict as it is kept, with its words and a class for its colour.
+fn verdict(figure: &Json) -> (&'static str, &'static str) {
+    match figure["verdict"].as_str() {
+        Some("met") => ("met", "met within 40%"),
+        Some("direction-only") => ("direction", "direction only"),
+        Some("not-met") => ("not-met", "not met"),
+        Some("not-comparable") => ("incomparable", "not comparable"),
+        _ => ("told", "–"),
+    }
 }
 
 /// An experiment in the table: what it is, and a line for each figure.
 fn row(experiment: &Json) -> Value {
     let parts = list(&experiment["parts"]).map(|part| {
         let lines = list(&part["figures"]).map(|figure| {
-            let (judged, inside) = (figure["judged"] == true, figure["inside"] == true);
-            let (class, verdict) = match (judged, inside) {
-                (false, _) => ("told", "–"),
-                (true, true) => ("inside", "inside"),
-                (true, false) => ("outside", "outside"),
-            };
-            let band = if judged { signs(&text(&figure["band"])) } else { "–".to_owned() };
+            let (class, verdict) = verdict(figure);
             let paper = figure["paper"].as_str().filter(|paper| !paper.is_empty()).unwrap_or("–");
-            let cause = figure["cause"].as_str();
-            context! { name => text(&figure["name"]), paper => signs(paper), band, ours => text(&figure["ours"]), class, verdict, cause }
+            let section = figure["section"].as_str().filter(|section| !section.is_empty());
+            let ratio = figure["ratio"].as_f64().map_or("–".to_owned(), |ratio| format!("{ratio:.2}"));
+            let (cause, fitted) = (figure["cause"].as_str(), figure["fitted"].as_str());
+            context! { name => text(&figure["name"]), paper => signs(paper), section, ratio, ours => text(&figure["ours"]), class, verdict, cause, fitted }
         });
         context! { kind => text(&part["kind"]), lines => lines.collect::<Vec<_>>() }
     });
-    let verdict = text(&experiment["verdict"]);
+    let status = text(&experiment["status"]);
     context! {
         name => text(&experiment["name"]),
         setup => text(&experiment["setup"]),
         paper => signs(&text(&experiment["paper"])),
-        band => signs(&text(&experiment["band"])),
-        class => verdict.replace(' ', "-"),
-        verdict,
+        class => status.replace(' ', "-"),
+        mark => if status == "run" { tally(&experiment["tally"]) } else { status },
         why => experiment["why"].as_str().unwrap_or(""),
         parts => parts.collect::<Vec<_>>(),
+    }
+}
+
+/// The numbers of an experiment that are met; its directions, if it has no number.
+fn tally(tally: &Json) -> String {
+    let count = |value: &Json| value.as_u64().map_or("–".to_owned(), |count| count.to_string());
+    match tally["numbers"].as_u64() {
+        Some(0) => format!("{} of {} directions", count(&tally["kept"]), count(&tally["directions"])),
+        _ => format!("{} of {} met", count(&tally["verdicts"][0]), count(&tally["numbers"])),
     }
 }
 

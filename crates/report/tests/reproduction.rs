@@ -14,10 +14,16 @@ fn the_page_has_every_figure_with_its_verdict_and_loads_nothing() {
         assert!(!page.contains(outside), "the page refers to `{outside}`");
     }
     for said in [
-        "1 of 2 figures that have a band are inside it.",
-        "Of 3 published experiments 0 are inside with all their figures, 1 have some outside, 1 were not run.",
+        "1 of 3 published numbers are met within 40% (1 of them &lt;fitted&gt;).",
+        "Of 3 published experiments 1 were run, 1 not.",
+        "<td class=\"text mark run\">1 of 3 met</td>",
+        "<td class=\"text mark in-part\">in part</td>",
+        "met within 40% (fitted)",
+        "Fitted: the &lt;fill&gt; was set.",
+        "<i>(7.1)</i>",
+        "<td>0.89</td>",
         "256 allocation areas, 4 a consistency point · 2026-11-23 06:41:00 UTC",
-        "<td class=\"text\" colspan=\"6\">Cleaning moves the &lt;emptiest&gt; areas.</td>",
+        "Cleaning moves the &lt;emptiest&gt; areas.",
         "BLAKE3 of the executable 0123456789abcdef",
         "<tr><td>drives</td><td>20 of data and 1 of &lt;parity&gt;</td></tr>",
         "<i>gardening:</i> without &lt;cleaning&gt;: none · with cleaning: quota 200 %",
@@ -26,7 +32,6 @@ fn the_page_has_every_figure_with_its_verdict_and_loads_nothing() {
         "<i>ended:</i> 2026-11-23 06:40:12 UTC",
         "OLTP &lt;on&gt; disks",
         "→ 10.9",
-        "7 to 16",
         "Not here: compaction.",
         "without &lt;cleaning&gt;",
         "(did not keep up)",
@@ -34,11 +39,10 @@ fn the_page_has_every_figure_with_its_verdict_and_loads_nothing() {
         assert!(page.contains(said), "{said}\n{page}");
     }
     let count = |text: &str| page.matches(text).count();
-    assert_eq!(
-        (count("<tr class=\"experiment"), count("<tr class=\"inside\""), count("<tr class=\"outside\"")),
-        (3, 1, 1)
-    );
-    assert_eq!((count("<tr class=\"told\""), count("<svg class=\"panel\""), count("<polyline")), (2, 4, 8));
+    let verdicts = ["met", "direction", "not-met", "incomparable", "told"];
+    assert_eq!(verdicts.map(|class| count(&format!("<tr class=\"{class}\""))), [1, 1, 1, 1, 2]);
+    let panels = (count("<tr class=\"experiment"), count("<svg class=\"panel\""), count("<polyline"));
+    assert_eq!(panels, (3, 4, 8));
     // Two runs at the end of one line, in two charts.
     assert_eq!(count("class=\"dot less\""), 4);
     assert!(!page.contains("<on>") && !page.contains("NaN"));
@@ -56,7 +60,7 @@ fn a_trial_that_was_cut_down_is_told() {
     let mut cut = sample::reproduction();
     cut["scale"]["turnover_percent"] = json!(3);
     let page = render_reproduction(&cut).unwrap();
-    assert!(page.contains("Cut down to 3 % of the turnovers: bands are not meant for that."));
+    assert!(page.contains("Cut down to 3 % of the turnovers: no verdict means anything."));
 }
 
 #[test]

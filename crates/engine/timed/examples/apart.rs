@@ -16,7 +16,7 @@ const RATE: u64 = 3_000;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let turnovers: u64 = std::env::args().nth(1).map_or(Ok(8), |word| word.parse())?;
     let setup = Setup::published(Scale { areas: 64, areas_per_point: 2, turnover_percent: 100 });
-    let system = machine::disks(&setup, CpuProfile::paper20())?;
+    let system = machine::disks(&setup, machine::DISK_CORES, CpuProfile::paper20())?;
     for (name, cleaning) in [("without cleaning", CleaningPolicy::Off), ("with cleaning", CleaningPolicy::Default)] {
         let mut trial = TimedTrial::new(setup.clone(), LoadKind::Oltp { units: 1 }, false)?;
         trial.set_cleaning(cleaning);

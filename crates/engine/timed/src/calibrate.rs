@@ -1,8 +1,9 @@
-//! The table of processors, fitted to experiment E4 without cleaning and to nothing else.
+//! The table of processors: a fit to experiment E4 without cleaning and to nothing else.
 //!
-//! One number is published for that: 3.0 ms at the highest load. One number is fitted: by how much all assumed times are
-//! multiplied. So the proportions of the table stay assumptions, and every other figure is a prediction. What the highest load
-//! was is not known here; it is set once, as [`MAXIMUM_PER_SECOND`], from another statement of load.
+//! One number is published for that: 3.0 ms at the highest load. Two numbers are free: the factor of all assumed times, and that load, which the
+//! paper does not state. It is set once, as [`MAXIMUM_PER_SECOND`], from another statement of load; then the factor is fitted. So the fit
+//! says only that 20 cores are busy at that load. The proportions of the table are assumptions, and cores of other experiments scale with the
+//! load that was set.
 
 use senesce_sim::{CpuEvents, CpuOrigin, CpuProfile, storage::compute_storage};
 use senesce_trials::{Setup, tell_count};
@@ -54,10 +55,10 @@ pub fn tell_profile(profile: &CpuProfile) -> String {
         CpuOrigin::Calibrated => {
             let factor = profile.times.front_end as f64 / CpuProfile::assumed().times.front_end as f64;
             format!(
-                "{name}: assumed times x {factor:.3}, fitted to one published figure, {:.1} ms of E4 without cleaning at {} operations a \
-                 second, at scale small",
-                PUBLISHED / 1e6,
-                tell_count(MAXIMUM_PER_SECOND)
+                "{name}: assumed times x {factor:.3}, a fit of two free numbers (this factor, and the load of {} operations a second) to one published \
+                 figure, {:.1} ms of E4 without cleaning, at scale eighth",
+                tell_count(MAXIMUM_PER_SECOND),
+                PUBLISHED / 1e6
             )
         }
     }

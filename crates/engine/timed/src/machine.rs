@@ -52,11 +52,11 @@ pub fn is_collection_meant(setup: &StorageSetup) -> bool {
     setup.groups.iter().all(|group| matches!(group.model, Model::Ssd { spread: None, .. }))
 }
 
-/// The trial's drives as disks (`hdd-10k`), areas spread over all of each.
-pub fn disks(setup: &Setup, cpu: CpuProfile) -> Result<StorageSetup> {
+/// The trial's drives as disks (`hdd-10k`), areas spread over all of each, with so many processors.
+pub fn disks(setup: &Setup, cores: u32, cpu: CpuProfile) -> Result<StorageSetup> {
     let spec = preset(DISK)?;
     let spread = Some(Spread { drive_blocks: drive_blocks(setup), unit_blocks: setup.area_stripes.into() });
-    Ok(system(setup, Model::Disk { spec, spread }, DISK_CORES, cpu))
+    Ok(system(setup, Model::Disk { spec, spread }, cores, cpu))
 }
 
 fn system(setup: &Setup, model: Model, cores: u32, cpu: CpuProfile) -> StorageSetup {

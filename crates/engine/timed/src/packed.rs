@@ -7,7 +7,7 @@ use senesce_core::{Rng, Seed};
 use senesce_garden::{AggregateReport, RECOMPACTED_BELOW_PERCENT, RecompactStep, Trailer};
 use senesce_sim::{
     CpuEvents,
-    storage::{Chain, Operation, PointTrace, Trace},
+    storage::{Chain, Exclusive, Operation, PointTrace, Trace},
 };
 use senesce_trials::{Kind, PAGE, PackedRig, Point, Scale, Setup};
 
@@ -16,6 +16,10 @@ use crate::{
     tape::{blocks, content, part},
 };
 
+/// Pointers that the scan for stale ones corrects in a step, as the garden does: those of one block. Steps of it from one consistency point to
+/// the next.
+const FIX_UP_POINTERS: u64 = 256;
+const FIX_UP_STEPS: usize = 16;
 /// Blocks of a page.
 const PAGE_BLOCKS: u32 = (PAGE / 4096) as u32;
 
@@ -31,7 +35,7 @@ impl PackedTrial {
     pub fn new(kind: Kind, scale: Scale) -> Result<Self> {
         let tape = Tape::new(Setup::published(scale).area_stripes.into(), true);
         let next = Cell::new(0);
-        let mut rig = PackedRig::on(kind, PackedRig::pages_of(scale), &|name, size| {
+        let mut rig = PackedRig::on(kind, PackedRig::pages_of(kind, scale), &|name, size| {
             let number = next.replace(next.get() + 1);
             Arc::new(TapedDrive::new(CompactDevice::new(name, size), number, tape.clone())) as Arc<dyn BlockDevice>
         })?;
@@ -87,10 +91,47 @@ impl PackedTrial {
                 ..CpuEvents::default()
             };
             let events = compute_events(&PackedRig::count(&earlier, &now), &earlier, &now, &reads);
-            traced.push(PointTrace { operations, scanned, scan_events, reads, writes, events });
+            let exclusive = Vec::new();
+            traced.push(PointTrace { operations, scanned, scan_events, exclusive, reads, writes, events });
             all += step;
         }
         Ok((self.end(traced, &before, history), all))
+    }
+
+    /// Pages read at random while a scan corrects the volume's stale pointers, which keeps clients out for each of its steps. Also says how many
+    /// pointers it corrected.
+    pub fn collect_fix_up(&mut self, operations: u64) -> Result<(Window, u64)> {
+        let before = self.rig.report();
+        let history = self.begin();
+        let mut rng = Rng::for_purpose(Seed(3), "reads of pages");
+        let (mut traced, mut fixed, mut is_done) = (Vec::new(), 0, false);
+        while !is_done {
+            let earlier = self.rig.report();
+            let (mut exclusive, mut writes) = (Vec::new(), Vec::new());
+            while !is_done && exclusive.len() < FIX_UP_STEPS {
+                let step = self.rig.fix_up_step(FIX_UP_POINTERS)?;
+                let (reads, written) = part(self.tape.take());
+                writes.extend(written);
+                let events = CpuEvents {
+                    context_check: blocks(&reads),
+                    map_lookup: step.looked,
+                    fix_up: step.fixed,
+                    ..CpuEvents::default()
+                };
+                exclusive.push(Exclusive { reads, events });
+                (fixed, is_done) = (fixed + step.fixed, step.ended || step.no_space);
+            }
+            let each = (operations * FIX_UP_STEPS as u64 * FIX_UP_POINTERS / (2 * self.rig.pages())).max(1);
+            let operations = self.read(&mut rng, each)?;
+            self.rig.consistency_point()?;
+            let (reads, others) = part(self.tape.take());
+            writes.extend(others);
+            let now = self.rig.report();
+            let counted = Point { fix_ups: 0, ..PackedRig::count(&earlier, &now) };
+            let events = compute_events(&counted, &earlier, &now, &reads);
+            traced.push(PointTrace { operations, exclusive, reads, writes, events, ..PointTrace::default() });
+        }
+        Ok((self.end(traced, &before, history), fixed))
     }
 
     fn begin(&mut self) -> Vec<Chain> {

@@ -206,6 +206,13 @@ fn with_garden_ahead(read: Range<u64>, garden_ahead: u64, blocks: u64) -> Range<
 }
 
 impl Window {
+    /// A window that was collected after this one on the same aggregate, behind it.
+    pub fn then(mut self, mut later: Self) -> Self {
+        self.trace.points.append(&mut later.trace.points);
+        self.counted = self.counted.plus(later.counted);
+        self
+    }
+
     /// Operations.
     pub fn operations(&self) -> u64 {
         self.trace.points.iter().map(|point| point.operations.len() as u64).sum()

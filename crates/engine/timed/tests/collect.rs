@@ -16,7 +16,7 @@ const TINY: Scale = Scale { areas: 32, areas_per_point: 2, turnover_percent: 100
 const FILE: u64 = 18;
 
 fn setup() -> Setup {
-    Setup { data_drives: 6, area_stripes: 16, ..Setup::published(TINY) }
+    Setup { data_drives: 6, area_stripes: 16, fill: 765, ..Setup::published(TINY) }
 }
 
 fn data(block: u64) -> Option<Trailer> {
@@ -182,7 +182,10 @@ fn what_is_simulated_is_what_was_collected_and_the_same_each_time() {
     let (setup, window, _) = collect(CleaningPolicy::Default);
     let (again, other, _) = collect(CleaningPolicy::Default);
     assert_eq!((&setup, &window.trace), (&again, &other.trace));
-    for system in [machine::flash(&setup, CpuProfile::measured()), machine::disks(&setup, CpuProfile::measured())] {
+    for system in [
+        machine::flash(&setup, CpuProfile::measured()),
+        machine::disks(&setup, machine::DISK_CORES, CpuProfile::measured()),
+    ] {
         let (system, count) = (system.unwrap(), window.operations());
         let load = senesce_sim::storage::StorageLoad { warm_up: 0, operations: count, ..machine::open(200, count) };
         let (mut came, mut answered, mut requests) = (0, 0, 0);
@@ -216,7 +219,7 @@ fn a_file_that_was_written_in_order_is_read_in_fewer_requests() {
     assert_eq!((in_order.operations(), at_random.operations()), (100, 100));
     let requests = |window: &Window| window.counted.reads.requests;
     assert!(requests(&at_random) > 3 * requests(&in_order), "{:?} {:?}", at_random.counted, in_order.counted);
-    let system = machine::disks(&setup(), CpuProfile::measured()).unwrap();
+    let system = machine::disks(&setup(), machine::DISK_CORES, CpuProfile::measured()).unwrap();
     let rate = |window: &Window| compute_storage(&system, &window.trace, &machine::closed(4, 100)).unwrap().per_second;
     assert!(rate(&in_order) > rate(&at_random));
 }

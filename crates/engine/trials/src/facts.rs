@@ -39,7 +39,6 @@ impl Setup {
             format!("one for each {every_percent} % of the file that is written, {kept} kept")
         });
         let (points, areas) = (tell_count(self.blocks_per_point()), self.areas_per_point);
-        let of_reserve = self.fill as f64 / 9.0;
         vec![
             Fact::new("drives", format!("{} of data and 1 of parity{before}", self.data_drives)),
             Fact::new("areas", format!("{} of {} stripes, as deep as a tetris", self.areas, self.area_stripes)),
@@ -47,7 +46,7 @@ impl Setup {
             Fact::new("consistency point", format!("after {points} blocks of clients, those of {areas} area(s)")),
             Fact::new(
                 "fill",
-                format!("{} % of all blocks: {of_reserve:.0} % beside a reserve of a tenth", self.fill as f64 / 10.0),
+                format!("{} % of all blocks: {:.0} % of the capacity", self.fill as f64 / 10.0, self.full_percent()),
             ),
             Fact::new("cache", format!("{} % of all blocks, besides those that wait", self.cache_percent)),
             Fact::new(
@@ -69,6 +68,9 @@ impl LoadKind {
         match self {
             Self::Random => "single blocks overwritten at random".to_owned(),
             Self::Oltp { units } => format!("OLTP, eight streams, {units} unit(s) of capacity"),
+            Self::OltpAtRandom { units } => {
+                format!("the five streams of OLTP that go at random, {units} unit(s) of capacity")
+            }
             Self::Runs { longest } => {
                 format!("runs of {} to {} blocks overwritten in order", longest / 8, tell_count(longest))
             }
@@ -128,7 +130,7 @@ mod tests {
             ("areas", "256 of 64 stripes"),
             ("blocks of data drives", "327,680"),
             ("consistency point", "after 5,120 blocks of clients, those of 4 area(s)"),
-            ("fill", "76.5 % of all blocks: 85 % beside a reserve of a tenth"),
+            ("fill", "65 % of all blocks: 85 % of the capacity"),
             ("cache", "3 % of all blocks"),
             ("read-ahead", "32 blocks by the runner"),
             ("snapshots", "none"),

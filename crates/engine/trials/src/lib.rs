@@ -6,7 +6,7 @@
 //!
 //! - [`Setup`] says what the aggregate is, [`LoadKind`] what clients do; a [`Trial`] does it and gives a [`Series`] of [`Point`]s,
 //!   one for each consistency point.
-//! - [`Experiment`] is a published one: it runs trials and holds [`Figure`]s against the published values and their bands.
+//! - [`Experiment`] is a published one: it runs trials and holds [`Figure`]s against the published numbers.
 //!
 //! Deterministic: the same set-up, load and seed give the same series on every machine.
 
@@ -23,9 +23,9 @@ mod trial;
 mod twin;
 
 pub use error::{Error, Result};
-pub use experiments::{Experiment, Outcome, Stage, find_experiment};
+pub use experiments::{Experiment, LONG_DAYS, LONG_TURNOVERS, Outcome, Plateau, Stage, find_experiment};
 pub use facts::{Fact, tell_count, tell_gardening};
-pub use figure::{Band, Figure, render_figures};
+pub use figure::{Claim, Figure, Quote, TOLERANCE, Verdict, render_figures};
 pub use load::{Load, LoadKind, Oltp, Request, Runs, Streams, UNIT_RATE, Way, exponential, mixed_size};
 pub use packed::{Kind, PAGE, PackedRig};
 pub use rig::Rig;

@@ -156,8 +156,8 @@ impl Point {
         self.used = now.blocks - now.free;
     }
 
-    /// One after the other.
-    fn plus(self, later: Self) -> Self {
+    /// The sum of this and what came after it.
+    pub fn plus(self, later: Self) -> Self {
         Self {
             cp: later.cp,
             points: self.points + later.points,

@@ -38,15 +38,18 @@ fn assert_within(outcome: &Outcome, bounds: &[(&str, f64, f64)]) {
 #[test]
 fn cleaning_joins_what_oltp_leaves_in_pieces() {
     use CleaningPolicy::{AllRight, Default, Off};
-    let stages = age(setup(), OLTP, &[(Off, 7), (Default, 4), (AllRight, 1)]);
+    // A twin that is never cleaned is what chains with cleaning are compared with, at the same age.
+    let without = age(setup(), OLTP, &[(Off, 7), (Off, 4)]);
+    let with = age(setup(), OLTP, &[(Off, 7), (Default, 4), (AllRight, 1)]);
+    let stages = without.into_iter().chain(with.into_iter().skip(1)).collect();
     let outcome = Experiment::E4.judge(SCALE, stages).unwrap();
     assert_within(
         &outcome,
         &[
-            ("write chain without cleaning", 5.5, 7.0),
-            ("write chain with cleaning", 54.0, 64.0),
-            ("read chain with cleaning, times that without", 0.75, 0.95),
-            ("blocks moved for each of clients", 0.6, 0.9),
+            ("write chain without cleaning", 9.3, 11.5),
+            ("write chain with cleaning", 56.0, 64.0),
+            ("read chain of clients with cleaning, times that", 0.85, 1.0),
+            ("blocks moved for each of clients", 0.25, 0.38),
         ],
     );
 }
@@ -59,11 +62,11 @@ fn cleaning_never_lets_random_overwrites_down_to_single_blocks() {
     assert_within(
         &outcome,
         &[
-            ("write chain without cleaning", 1.5, 1.9),
-            ("write chain with cleaning", 14.5, 19.0),
-            ("its lowest of a consistency point", 6.5, 9.5),
-            ("parity reads without, over those with cleaning", 2.3, 3.1),
-            ("blocks moved for each of clients", 1.8, 2.5),
+            ("write chain without cleaning", 2.1, 2.6),
+            ("write chain with cleaning", 55.0, 64.0),
+            ("its lowest of a consistency point", 50.0, 64.0),
+            ("parity reads without, over those with cleaning", 3.0, 3.8),
+            ("blocks moved for each of clients", 0.95, 1.2),
         ],
     );
 }
@@ -78,7 +81,7 @@ fn large_overwrites_in_order_fragment_slowly() {
     let secondary = chain(rotated, LoadKind::Runs { longest: 4096 });
     let oltp = chain(setup(), OLTP);
     assert!(
-        secondary > 48.0 && (8.0..10.5).contains(&oltp),
+        secondary > 48.0 && (13.5..17.0).contains(&oltp),
         "{secondary} after overwrites in order, {oltp} after OLTP"
     );
 }

@@ -1,6 +1,6 @@
 //! Experiments that have no series of consistency points: what is saved inside blocks, and what objects cost.
 
-use senesce_trials::{Experiment, Figure, Outcome, Scale};
+use senesce_trials::{Experiment, Figure, Outcome, Scale, Verdict};
 
 const SMALL: Scale = Scale { areas: 32, areas_per_point: 1, turnover_percent: 100 };
 
@@ -15,23 +15,39 @@ fn half_of_each_page_is_saved_twice_and_recompaction_brings_it_back() {
     let saved = Experiment::E9.run(SMALL).unwrap();
     assert!((of(&saved, "percent saved, four fifths zeros").ours - 75.0).abs() < 0.5);
     assert!((of(&saved, "chunks a block, four fifths zeros").ours - 2.0).abs() < 0.01);
-    assert!(!of(&saved, "chunks a block, four fifths zeros").inside);
-    // Of two chunks a block at random the last goes after one and a half times the mean life: 62.5 % at rest.
+    // Contents for which both published figures hold at a time: a fit, and said to be one.
+    for (name, near) in [("percent saved", 1.5), ("chunks a block", 0.35)] {
+        let figure = of(&saved, &format!("{name}, groups of 32 KiB with small tails"));
+        let quote = figure.quote.as_ref().unwrap();
+        assert!((figure.ours - quote.claim.number().unwrap()).abs() < near, "{figure:?}");
+        assert_eq!((figure.verdict(), quote.fitted.is_some()), (Some(Verdict::Met), true));
+    }
+    // Of two chunks a block at random the last goes after one and a half times the mean life, so much stays saved if what overwrites
+    // compresses as well. If it does not, the published 27 % are reached, and recompaction gains some points.
     let outcome = Experiment::E10.run(SMALL).unwrap();
-    let rest = of(&outcome, "percent saved after overwriting, four fifths zeros").ours;
-    let back = of(&outcome, "percent saved after recompaction, four fifths zeros").ours;
-    assert!((rest - 62.5).abs() < 1.5 && (back - 75.0).abs() < 0.5, "{rest}, {back}");
+    let rest = |by: &str| of(&outcome, &format!("percent saved after overwriting {by}")).ours;
+    let gained = |by: &str| of(&outcome, &format!("points brought back, overwritten {by}"));
+    assert!((60.0..70.0).contains(&rest("by what compresses")), "{outcome:?}");
+    assert!((22.0..=27.0).contains(&rest("by what does not compress")), "{outcome:?}");
+    for by in ["by what compresses", "by what does not compress"] {
+        assert!(gained(by).ours > 3.0, "{:?}", gained(by));
+        assert_eq!(gained(by).verdict(), Some(Verdict::DirectionOnly));
+    }
 }
 
 #[test]
-fn objects_are_written_anew_where_it_pays_and_the_money_is_back_within_a_month() {
+fn objects_are_rewritten_where_it_pays_and_the_money_is_back_within_a_month() {
     let outcome = Experiment::E11.run(SMALL).unwrap();
+    let slower = of(&outcome, "days until the cost is back, at the slower of both price lists");
+    assert_eq!(slower.verdict(), Some(Verdict::Met), "{slower:?}");
     for name in ["S3", "Azure"] {
         let of = |what: &str| of(&outcome, &format!("{name}: {what}"));
-        assert!(of("part of an object that lives, up to which it pays").inside, "{name}");
-        assert!(of("objects written anew").ours >= 1.0 && of("booked in the end").ours > 0.0, "{:?}", outcome.figures);
-        assert!(of("booked, least of all days, millionths of a dollar").inside, "{name}");
+        // The paper has no thresholds: these are the formula's at list prices, and have no verdict.
+        let threshold = of("part of an object that lives, up to which it pays");
+        assert!((0.15..0.2).contains(&threshold.ours) && threshold.verdict().is_none(), "{threshold:?}");
+        assert!(of("objects rewritten").ours >= 1.0 && of("booked in the end").ours > 0.0, "{:?}", outcome.figures);
+        assert!(of("booked, least of all days, millionths of a dollar").ours >= 0.0, "{name}");
         assert!(of("cash, least of all days, millionths of a dollar").ours < 0.0, "requests are paid first");
-        assert!(of("days from the last decision until cash is above 0").inside, "{:?}", outcome.figures);
+        assert!(of("days from the last decision until cash is above 0").ours <= slower.ours, "{:?}", outcome.figures);
     }
 }

@@ -9,8 +9,9 @@ use senesce_trials::{CleaningPolicy, LoadKind, Point, Rig, Rotation, Scale, Setu
 
 const TINY: Scale = Scale { areas: 32, areas_per_point: 2, turnover_percent: 100 };
 
+/// Fuller than the aggregates of figures, so that cleaning has more to move.
 fn setup() -> Setup {
-    Setup { data_drives: 6, area_stripes: 16, ..Setup::published(TINY) }
+    Setup { data_drives: 6, area_stripes: 16, fill: 765, ..Setup::published(TINY) }
 }
 
 fn contents(device: &dyn BlockDevice) -> Vec<u8> {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::usage;
 
-const SCHEMA: &str = "senesce-reproduction-part/3";
+const SCHEMA: &str = "senesce-reproduction-part/4";
 
 /// A directory of them.
 pub struct Kept {

@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context, Result};
 use senesce_core::Printable;
 use senesce_report::render_reproduction;
-use senesce_timed::published::{PUBLISHED, Published, Record};
+use senesce_timed::published::{FigureLine, PUBLISHED, Published, Record, Tally};
 use senesce_trials::Scale;
 use senesce_volume::{Host, LinuxHost, install_signal_cleanup};
 
@@ -65,8 +65,8 @@ pub fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<()> {
             }
             Ended::Done(part, new, took) => {
                 (done, worked) = (done + 1, worked + took.processor);
-                let judged = || new.iter().flat_map(|record| &record.figures).filter(|figure| figure.judged);
-                let (all, inside) = (judged().count(), judged().filter(|figure| figure.inside).count());
+                let tally = Tally::of(new.iter().flat_map(|record| &record.figures));
+                let (all, met) = (tally.numbers, tally.verdicts[0]);
                 let ran = Ran {
                     part: part.to_string(),
                     ended: tell_utc(SystemClock::unix_time().seconds),
@@ -77,7 +77,7 @@ pub fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<()> {
                 };
                 let took = ran.processor_seconds;
                 progress.tell(&format!(
-                    "{part}: {inside} of {all} inside, {took:.0} s of a processor ({done} of {})",
+                    "{part}: {met} of {all} published numbers met, {took:.0} s of a processor ({done} of {})",
                     progress.of
                 ));
                 // One that comes with another may have been there before.
@@ -152,7 +152,7 @@ fn choose(names: &[String]) -> Result<Vec<&'static Published>> {
     Ok(PUBLISHED.iter().filter(asked).collect())
 }
 
-/// The table as JSON and as a page.
+/// The table as JSON, as tab-separated values, and as a page.
 fn write(dir: &Path, table: &Reproduction) -> Result<()> {
     let json = serde_json::to_value(table)?;
     let page = render_reproduction(&json)?;
@@ -161,6 +161,7 @@ fn write(dir: &Path, table: &Reproduction) -> Result<()> {
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     };
     put("table.json", &serde_json::to_string_pretty(table)?)?;
+    put("figures.tsv", &FigureLine::write_all(table.records()))?;
     put("report.html", &page)
 }
 

@@ -1,7 +1,7 @@
 //! All experiments with what came out, for the screen, as JSON and for the page.
 
-use senesce_timed::published::{PUBLISHED, Part, Published, Record, Told};
-use senesce_trials::{Fact, Scale};
+use senesce_timed::published::{PUBLISHED, Part, Published, Record, Tally, Told};
+use senesce_trials::{Fact, Scale, Verdict};
 use serde::Serialize;
 
 use super::{
@@ -22,6 +22,10 @@ pub struct Reproduction {
     scale: Scale,
     /// What most parts have in common.
     common: Vec<Fact>,
+    /// How many published numbers are met, in all.
+    tally: Tally,
+    /// The same in words.
+    summary: String,
     experiments: Vec<Row>,
 }
 
@@ -30,10 +34,10 @@ struct Row {
     name: &'static str,
     setup: &'static str,
     paper: &'static str,
-    band: &'static str,
-    /// inside, outside, in part (inside as far as it was run), told (nothing is judged), failed (a part of it, whatever the other says) or
-    /// not run.
-    verdict: &'static str,
+    /// run, in part (only one of its parts), failed (a part of it) or not run.
+    status: &'static str,
+    /// How many published numbers are met.
+    tally: Tally,
     /// Why it is not run.
     why: String,
     parts: Vec<Shown>,
@@ -86,39 +90,39 @@ impl Reproduction {
             let parts: Vec<Shown> = ["structure", "time"].into_iter().filter_map(of).collect();
             let has_failed = failures.iter().any(|(part, _)| part.experiment() == published.name);
             let missing: Vec<Part> = published.parts().into_iter().filter(|part| of(part.kind()).is_none()).collect();
-            let verdict = match judge(&parts) {
-                _ if has_failed => "failed",
-                // What is inside with a part of its figures may be outside with the others.
-                "inside" | "told" if !missing.is_empty() => "in part",
-                verdict => verdict,
+            let status = match (has_failed, parts.is_empty(), missing.is_empty()) {
+                (true, ..) => "failed",
+                (_, true, _) => "not run",
+                (.., false) => "in part",
+                _ => "run",
             };
+            let tally = Tally::of(parts.iter().flat_map(|part| &part.record.figures));
             let is_wanted = wanted.iter().any(|wanted| wanted.name == published.name);
             let mut why = explain(published, is_wanted || !parts.is_empty(), failures);
             if !parts.is_empty() && !has_failed {
                 why.extend(missing.iter().map(|part| format!(" Not run: its part on {}.", part.kind())));
             }
-            let Published { name, setup, paper, band, .. } = *published;
-            Row { name, setup, paper, band, verdict, why, parts }
+            let Published { name, setup, paper, .. } = *published;
+            Row { name, setup, paper, status, tally, why, parts }
         };
+        let experiments: Vec<Row> = PUBLISHED.iter().map(row).collect();
+        let tally = Tally::of(experiments.iter().flat_map(|row| &row.parts).flat_map(|part| &part.record.figures));
         Self {
-            schema: "senesce-reproduction/2",
+            schema: "senesce-reproduction/3",
             senesce_version: env!("CARGO_PKG_VERSION"),
             senesce_build: made.build,
             made_at: made.at,
             scale,
-            experiments: PUBLISHED.iter().map(row).collect(),
+            summary: tally.words(),
+            tally,
+            experiments,
             common,
         }
     }
-}
 
-fn judge(parts: &[Shown]) -> &'static str {
-    let mut judged = parts.iter().flat_map(|part| &part.record.figures).filter(|figure| figure.judged).peekable();
-    match (parts.is_empty(), judged.peek().is_none()) {
-        (true, _) => "not run",
-        (_, true) => "told",
-        _ if judged.all(|figure| figure.inside) => "inside",
-        _ => "outside",
+    /// All parts that ran.
+    pub fn records(&self) -> impl Iterator<Item = &Record> {
+        self.experiments.iter().flat_map(|row| &row.parts).map(|part| &part.record)
     }
 }
 
@@ -142,11 +146,9 @@ pub fn render(table: &Reproduction) -> String {
         "Published experiments (Storage Gardening, FAST 2019) and ours; {}. Times are a model's.\n",
         tell_scale(table.scale)
     );
-    for Row { name, setup, verdict, why, parts, paper, band } in &table.experiments {
-        text.push_str(&format!("\n{name}  {verdict}: {setup}\n"));
-        if parts.is_empty() {
-            text.push_str(&format!("     published: {paper}\n     accepted:  {band}\n"));
-        }
+    for Row { name, setup, status, tally, why, parts, paper } in &table.experiments {
+        let mark = if *status == "run" { tell_tally(tally) } else { (*status).to_owned() };
+        text.push_str(&format!("\n{name}  {mark}: {setup}\n     published: {paper}\n"));
         if !why.is_empty() {
             text.push_str(&format!("     {why}\n"));
         }
@@ -154,12 +156,14 @@ pub fn render(table: &Reproduction) -> String {
             .iter()
             .flat_map(|Shown { record, .. }| record.figures.iter().map(|figure| line(figure, &record.kind)))
             .collect();
-        let heading = ["", "figure", "", "published", "accepted", "ours", ""].map(str::to_owned).to_vec();
+        let heading = ["", "figure", "", "published", "section", "ours", "ratio", ""].map(str::to_owned).to_vec();
         if !lines.is_empty() {
             text.push_str(&render_table(&[vec![heading], lines].concat()));
         }
-        for Told { name, cause, .. } in parts.iter().flat_map(|part| &part.record.figures) {
-            cause.iter().for_each(|cause| text.push_str(&format!("     outside: {name}: {cause}\n")));
+        for Told { name, cause, fitted, verdict, .. } in parts.iter().flat_map(|part| &part.record.figures) {
+            let verdict = verdict.map_or("", Verdict::words);
+            cause.iter().for_each(|cause| text.push_str(&format!("     {verdict}: {name}: {cause}\n")));
+            fitted.iter().for_each(|how| text.push_str(&format!("     fitted: {name}: {how}\n")));
         }
         for note in parts.iter().flat_map(|part| &part.record.notes) {
             text.push_str(&format!("     note: {note}\n"));
@@ -167,21 +171,24 @@ pub fn render(table: &Reproduction) -> String {
     }
     let parts = || table.experiments.iter().flat_map(|row| &row.parts);
     text.push_str(&print_circumstances(&table.common, &table.senesce_build, parts()));
-    let figures = || parts().flat_map(|part| &part.record.figures);
-    let judged = figures().filter(|figure| figure.judged).count();
-    let inside = figures().filter(|figure| figure.judged && figure.inside).count();
-    let of = |verdict: &str| table.experiments.iter().filter(|row| row.verdict == verdict).count();
-    let (whole, some, none) = (of("inside"), of("outside"), of("not run"));
-    text.push_str(&format!("\n{inside} of {judged} figures with a band are inside it. Experiments: {whole} inside, {some} outside, {none} not run.\n"));
+    let of = |status: &str| table.experiments.iter().filter(|row| row.status == status).count();
+    text.push_str(&format!("\n{} Experiments not run: {}.\n", table.summary, of("not run")));
     text
 }
 
+/// The numbers of an experiment that are met; its directions, if it has no number.
+fn tell_tally(tally: &Tally) -> String {
+    match tally.numbers {
+        0 => format!("{} of {} directions", tally.kept, tally.directions),
+        numbers => format!("{} of {numbers} met", tally.verdicts[0]),
+    }
+}
+
 fn line(figure: &Told, kind: &str) -> Vec<String> {
-    let Told { name, paper, ours, band, judged, inside, .. } = figure;
-    let (band, verdict) = match (judged, inside) {
-        (false, _) => ("", "told"),
-        (true, true) => (band.as_str(), "inside"),
-        (true, false) => (band.as_str(), "OUTSIDE"),
-    };
-    ["   ", name, kind, paper, band, ours, verdict].map(str::to_owned).to_vec()
+    let Told { name, paper, section, ours, ratio, verdict, fitted, .. } = figure;
+    let ratio = ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
+    let verdict = verdict.map_or("", Verdict::words);
+    let verdict = if fitted.is_some() { format!("{verdict} (fitted)") } else { verdict.to_owned() };
+    let words = ["   ", name, kind, paper, section, ours].map(str::to_owned);
+    words.into_iter().chain([ratio, verdict]).collect()
 }

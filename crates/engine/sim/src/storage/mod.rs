@@ -14,4 +14,4 @@ pub use figures::{CoreUse, FlashFigures, StorageFigures};
 pub use run::{Happening, compute_load_curve, compute_storage, compute_storage_observed};
 pub use setup::{Drives, LogSpec, Model, Spread, StorageLoad, StorageSetup};
 pub use synthetic::SyntheticTrace;
-pub use trace::{Chain, Operation, PointTrace, Trace};
+pub use trace::{Chain, Exclusive, Operation, PointTrace, Trace};

@@ -2,7 +2,10 @@
 
 use senesce_core::{BlockOp, Nanos};
 
-use super::run::{Happening, Owner, Run};
+use super::{
+    run::{Happening, Owner, Run},
+    steps::ScanPart,
+};
 use crate::Class;
 
 /// The consistency point that is being written.
@@ -56,11 +59,16 @@ impl Run<'_> {
     fn go_on_scanning(&mut self, now: Nanos) {
         let work = (self.durable % self.works.len() as u64) as usize;
         let Some(running) = &self.running else { return };
-        match self.works[work].scan.get(running.scanned) {
-            Some(&(Some(chain), _)) => {
-                self.request(now, Owner::Scan, BlockOp::Read, &[chain]);
+        match self.works[work].scan.get(running.scanned).copied() {
+            Some(ScanPart { chain, excludes, .. }) => {
+                self.excluded |= excludes;
+                match chain {
+                    Some(chain) => {
+                        self.request(now, Owner::Scan, BlockOp::Read, &[chain]);
+                    }
+                    None => self.scanned(now),
+                }
             }
-            Some(&(None, _)) => self.scanned(now),
             None => {
                 for group in 0..self.works[work].groups.len() {
                     (0..self.setup.window).for_each(|_| self.begin_step(now, group));
@@ -73,15 +81,23 @@ impl Run<'_> {
     pub fn scanned(&mut self, now: Nanos) {
         let work = (self.durable % self.works.len() as u64) as usize;
         let Some(running) = &self.running else { return };
-        if let Some(&(_, time)) = self.works[work].scan.get(running.scanned) {
-            self.compute(now, Owner::Scanned, time.max(1));
+        if let Some(part) = self.works[work].scan.get(running.scanned).copied() {
+            self.compute(now, Owner::Scanned, part.time.max(1));
         }
     }
 
     /// And that is done.
     pub fn part_of_scan_done(&mut self, now: Nanos) {
+        let work = (self.durable % self.works.len() as u64) as usize;
         if let Some(running) = &mut self.running {
+            let releases = self.works[work].scan.get(running.scanned).is_some_and(|part| part.releases);
             running.scanned += 1;
+            if releases {
+                self.excluded = false;
+                for number in std::mem::take(&mut self.kept_out) {
+                    self.begin_operation(now, number);
+                }
+            }
         }
         self.go_on_scanning(now);
     }

@@ -125,6 +125,9 @@ pub(super) struct Run<'a> {
     pub open: BTreeMap<u64, Open<'a>>,
     /// Operations that wait for room in the log.
     pub held: VecDeque<u64>,
+    /// Operations that wait for background work that keeps clients out, and whether such work runs.
+    pub kept_out: Vec<u64>,
+    pub excluded: bool,
     /// Points do not wait for operations.
     pub goes_by_itself: bool,
     /// Consistency points that are durable.
@@ -167,6 +170,8 @@ impl<'a> Run<'a> {
             next: (0, 0),
             open: BTreeMap::new(),
             held: VecDeque::new(),
+            kept_out: Vec::new(),
+            excluded: false,
             goes_by_itself: trace.goes_by_itself(&setup.cpu),
             durable: 0,
             logged: VecDeque::new(),
@@ -228,7 +233,11 @@ impl<'a> Run<'a> {
         self.open.insert(number, Open::new(now, point, &operations[place]));
         self.accounts.there.rise(now);
         self.note(now, Happening::Arrived(number));
-        self.begin_operation(now, number);
+        if self.excluded {
+            self.kept_out.push(number);
+        } else {
+            self.begin_operation(now, number);
+        }
     }
 
     /// An operation is done.

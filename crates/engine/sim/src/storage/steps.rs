@@ -19,12 +19,24 @@ pub(super) struct Step {
     pub writes: Vec<Chain>,
 }
 
+/// A part of what comes before the steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ScanPart {
+    /// A chain that is read, if it is not only work for a processor.
+    pub chain: Option<Chain>,
+    /// Processor time after that, ns, a turn at most.
+    pub time: u64,
+    /// Operations that come meanwhile wait.
+    pub excludes: bool,
+    /// Those that wait begin after it.
+    pub releases: bool,
+}
+
 /// A consistency point's work.
 #[derive(Clone, Debug)]
 pub(super) struct PointWork {
-    /// What comes before its steps, one after the other: a chain that is read, if it is not only work for a processor, and ns of a
-    /// processor, a turn at most.
-    pub scan: Vec<(Option<Chain>, u64)>,
+    /// What comes before its steps, one after the other.
+    pub scan: Vec<ScanPart>,
     /// Of each group, in their order.
     pub groups: Vec<Vec<Step>>,
     /// What processors do for all of it.
@@ -64,21 +76,39 @@ pub(super) fn cut(point: &PointTrace, setup: &StorageSetup) -> PointWork {
 }
 
 /// What one thread does before the steps, and its events with the chains that it issues. Its processor's work is the same for each chain.
-fn cut_scan(point: &PointTrace, setup: &StorageSetup) -> (Vec<(Option<Chain>, u64)>, CpuEvents) {
+fn cut_scan(point: &PointTrace, setup: &StorageSetup) -> (Vec<ScanPart>, CpuEvents) {
     let issued = CpuEvents { chain_issue: point.scanned.len() as u64, ..CpuEvents::default() };
-    let events = point.scan_events.plus(&issued);
+    let mut events = point.scan_events.plus(&issued);
     let (all, parts) = (setup.cpu.cost(&events), point.scanned.len().max(1) as u64);
     let mut scan = Vec::new();
     for part in 0..parts {
-        let mut left = all * (part + 1) / parts - all * part / parts;
-        let mut chain = point.scanned.get(part as usize).copied();
-        while chain.is_some() || left > 0 {
-            let turn = left.min(setup.turn.0);
-            scan.push((chain.take(), turn));
-            left -= turn;
+        let time = all * (part + 1) / parts - all * part / parts;
+        let chains = point.scanned.get(part as usize).copied();
+        cut_turns(chains.into_iter().collect(), time, setup.turn.0, &mut scan);
+    }
+    for part in &point.exclusive {
+        let issued = CpuEvents { chain_issue: part.reads.len() as u64, ..CpuEvents::default() };
+        let own = part.events.plus(&issued);
+        events = events.plus(&own);
+        let first = scan.len();
+        cut_turns(part.reads.clone(), setup.cpu.cost(&own), setup.turn.0, &mut scan);
+        scan[first..].iter_mut().for_each(|part| part.excludes = true);
+        if let Some(last) = scan[first..].last_mut() {
+            last.releases = true;
         }
     }
     (scan, events)
+}
+
+/// Chains one after the other, and work for a processor in turns, which begins behind the first chain.
+fn cut_turns(chains: Vec<Chain>, mut left: u64, turn: u64, scan: &mut Vec<ScanPart>) {
+    let mut chains = chains.into_iter();
+    let mut chain = chains.next();
+    while chain.is_some() || left > 0 {
+        let time = left.min(turn);
+        scan.push(ScanPart { chain, time, ..ScanPart::default() });
+        (chain, left) = (chains.next(), left - time);
+    }
 }
 
 /// Shares a number out by blocks; the parts add up to it exactly.
@@ -125,9 +155,9 @@ mod tests {
             let work = cut(&point, &setup);
             let steps: Vec<&Step> = work.groups.iter().flatten().collect();
             prop_assert!(!steps.is_empty());
-            prop_assert_eq!(work.scan.iter().filter_map(|(chain, _)| *chain).collect::<Vec<_>>(), point.scanned);
-            prop_assert!(work.scan.iter().all(|(_, time)| *time <= setup.turn.0));
-            let scan: u64 = work.scan.iter().map(|(_, time)| time).sum();
+            prop_assert_eq!(work.scan.iter().filter_map(|part| part.chain).collect::<Vec<_>>(), point.scanned);
+            prop_assert!(work.scan.iter().all(|part| part.time <= setup.turn.0 && !part.excludes));
+            let scan: u64 = work.scan.iter().map(|part| part.time).sum();
             let time: u64 = scan + steps.iter().map(|step| step.before + step.between).sum::<u64>();
             prop_assert_eq!(time, setup.cpu.cost(&work.events));
             let parity: u64 = steps.iter().map(|step| step.between).sum();

@@ -48,11 +48,23 @@ pub struct PointTrace {
     pub scanned: Vec<Chain>,
     /// What that thread took of a processor, spread over what it read. Issuing chains is counted by the simulation.
     pub scan_events: CpuEvents,
+    /// What one thread then did with clients kept out, part by part: operations that come during a part begin after it.
+    #[serde(default)]
+    pub exclusive: Vec<Exclusive>,
     /// What the point read, for parity and to move blocks.
     pub reads: Vec<Chain>,
     /// What it wrote, parity with it.
     pub writes: Vec<Chain>,
     /// What it took of processors. Issuing chains is counted here by the simulation.
+    pub events: CpuEvents,
+}
+
+/// A part of background work that keeps clients out while it reads and computes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exclusive {
+    /// What it read, one after the other.
+    pub reads: Vec<Chain>,
+    /// What it took of a processor, after the reads. Issuing chains is counted by the simulation.
     pub events: CpuEvents,
 }
 
@@ -74,13 +86,19 @@ impl Operation {
 }
 
 impl PointTrace {
+    /// All chains that are not of operations.
+    fn background(&self) -> impl Iterator<Item = &Chain> {
+        let exclusive = self.exclusive.iter().flat_map(|part| &part.reads);
+        self.scanned.iter().chain(exclusive).chain(&self.reads).chain(&self.writes)
+    }
+
     fn is_written(&self) -> bool {
         self.operations.iter().any(|operation| operation.write)
     }
 
     /// Whether it takes time. Events that the table has for nothing do not: points of these would follow each other without an end.
     fn takes_time(&self, cpu: &CpuProfile) -> bool {
-        !(self.scanned.is_empty() && self.reads.is_empty() && self.writes.is_empty())
+        !(self.scanned.is_empty() && self.exclusive.is_empty() && self.reads.is_empty() && self.writes.is_empty())
             || cpu.cost(&self.scan_events.plus(&self.events)) > 0
     }
 }
@@ -104,9 +122,7 @@ impl Trace {
                 return Err(Error::absurd("trace", problem));
             }
             let read = point.operations.iter().flat_map(Operation::chains);
-            if let Some(chain) =
-                read.chain(&point.scanned).chain(&point.reads).chain(&point.writes).find(|chain| chain.drive >= drives)
-            {
+            if let Some(chain) = read.chain(point.background()).find(|chain| chain.drive >= drives) {
                 let problem = format!(
                     "consistency point {number} uses drive {} of {drives}; 0 to {} would be possible",
                     chain.drive,

@@ -4,7 +4,8 @@ use senesce_core::{BlockOp, Nanos, Seed};
 use senesce_sim::{
     Arrivals, CpuEvents, Distribution,
     storage::{
-        Happening, Operation, PointTrace, StorageLoad, SyntheticTrace, Trace, compute_storage, compute_storage_observed,
+        Exclusive, Happening, Operation, PointTrace, StorageLoad, SyntheticTrace, Trace, compute_storage,
+        compute_storage_observed,
     },
 };
 
@@ -86,4 +87,25 @@ fn events_that_the_table_has_for_nothing_do_not_make_points_follow_each_other_fo
     setup.cpu.times.relocation = 1_000;
     let figures = compute_storage(&setup, &trace, &open(1000, 100)).unwrap();
     assert!(figures.points.count > 100 && figures.points.mean >= 10_000.0, "{:?}", figures.points);
+}
+
+#[test]
+fn operations_wait_for_background_work_that_keeps_clients_out() {
+    let hit = Operation { blocks: 1, cache_hits: 1, ..Operation::default() };
+    // 10,000 contexts are 6 ms of one of the two processors; a read alone takes 11 us of the other.
+    let work = CpuEvents { context_check: 10_000, ..CpuEvents::default() };
+    let writes = vec![chain(0, 8192, 1)];
+    let point = PointTrace { operations: vec![hit], writes, ..PointTrace::default() };
+    let beside = PointTrace { scan_events: work, ..point.clone() };
+    let exclusive = PointTrace { exclusive: vec![Exclusive { reads: Vec::new(), events: work }], ..point };
+    let play = |point: PointTrace| {
+        let trace = Trace { points: vec![point], before: Vec::new() };
+        compute_storage(&disks(3), &trace, &open(1000, 3000)).unwrap()
+    };
+    let (free, kept_out) = (play(beside), play(exclusive));
+    assert!(free.latency.max < 1_000_000, "{:?}", free.latency);
+    // Nobody waits for longer than a part takes, and the mean is near half of it for the share of the time that it runs.
+    assert!(kept_out.latency.mean > 500_000.0 && kept_out.latency.max < 7_000_000, "{:?}", kept_out.latency);
+    assert_eq!(free.latency.count, kept_out.latency.count);
+    assert!(free.kept_up && kept_out.kept_up);
 }

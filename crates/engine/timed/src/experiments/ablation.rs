@@ -1,7 +1,7 @@
 //! What metadata a move costs: through the container, which moves a block under its number in the volume, and as if the volume wrote it anew, with all
 //! that is above it.
 
-use senesce_trials::{Band, CleaningPolicy, Figure};
+use senesce_trials::{CleaningPolicy, Figure};
 
 use crate::{Result, TimedTrial};
 
@@ -26,7 +26,7 @@ pub fn compare(trial: &mut TimedTrial) -> Result<[Figure; 2]> {
         rewritten = (rewritten.0 + blocks, rewritten.1 + point(trial)?.saturating_sub(blocks));
     }
     let each = |(blocks, metadata): (u64, u64)| metadata as f64 / blocks as f64;
-    let figure = |name, of| Figure::new(name, "", each(of), Band::any());
+    let figure = |name, of| Figure::new(name, each(of));
     Ok([
         figure("blocks of metadata for each that moves, by the container", moved),
         figure("the same if the volume wrote it anew (ablation)", rewritten),

@@ -21,7 +21,7 @@ use crate::{Error, Result, TimedTrial, Window, machine};
 pub enum Experiment {
     /// OLTP on disks, 3,000 operations a second, turnover by turnover.
     E1,
-    /// Overwrites on a tier of 12 SSDs.
+    /// OLTP on the 12 SSDs of an aggregate of SSDs and disks.
     E3,
     /// OLTP on flash at rising load.
     E4,
@@ -78,7 +78,7 @@ pub struct Outcome {
     pub profile: CpuProfile,
     /// Its parts.
     pub stages: Vec<Stage>,
-    /// Figures beside the published ones.
+    /// Figures, and what the paper says of them.
     pub figures: Vec<Figure>,
     /// What of the published experiment is not here, or other than there.
     pub notes: Vec<String>,
@@ -96,7 +96,7 @@ impl Experiment {
     pub fn title(self) -> &'static str {
         match self {
             Self::E1 => "OLTP on 21 disks, 3,000 operations a second",
-            Self::E3 => "random overwrites on 12 SSDs",
+            Self::E3 => "OLTP at random on 12 SSDs, as in front of disks",
             Self::E4 => "OLTP on 21 SSDs at rising load",
             Self::E5 => "random overwrites on 21 SSDs at rising load",
             Self::E6 => "reads of 64 KiB in order on 21 disks",

@@ -13,7 +13,7 @@ use senesce_sim::{
     CpuProfile, Histogram, SsdFill,
     storage::{Happening, Model, StorageFigures, StorageLoad, StorageSetup, Trace, compute_storage_observed},
 };
-use senesce_trials::{Band, CleaningPolicy, Figure, LoadKind, Scale, Setup, tell_gardening};
+use senesce_trials::{Claim, CleaningPolicy, Figure, LoadKind, Scale, Setup, tell_gardening};
 
 use super::{Experiment, Outcome, Run, Stage};
 use crate::{Error, Result, TimedTrial, machine};
@@ -74,27 +74,27 @@ pub fn run(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
     let [by_day, by_night] = by_room.moved.map(|blocks| blocks as f64);
     // A point of a night may be longer than what is simulated of it, so seconds are those of its operations.
     let nights: f64 = by_room.stages.iter().filter(|stage| is_night(stage)).map(Stage::seconds).sum();
-    let few = Band::at_most(1.05);
+    let idle = idle_percent(&nothing);
     let figures = vec![
-        Figure::new("p99 with gardening by what is left, over that without", "", over(&by_room, &[0, 1]), few),
-        Figure::new("the same by day", "", over(&by_room, &[0]), few),
-        Figure::new("the same by night", "", over(&by_room, &[1]), few),
-        Figure::new("the same in the first second of a day", "", morning, Band::any()),
-        Figure::new("the same by day if no pointer were stale", "", without_redirects, Band::any()),
-        Figure::new("the same by day on flash filled in order", "", on_filled_flash, Band::any()),
-        Figure::new("the same by day with both taken out", "", with_neither, Band::any()),
-        Figure::new("percent of the reads by day that are redirected", "", redirected_percent(&by_room), Band::any()),
-        Figure::new(
-            "part of the moved blocks that moved by night",
-            "idle periods",
-            by_night / (by_day + by_night),
-            Band::at_least(0.9),
-        ),
-        Figure::new("blocks moved a second by night", "", by_night / nights, Band::any()),
-        Figure::new("write chain of the last day without gardening", "", last_chain(&nothing), Band::any()),
-        Figure::new("write chain of the last day, gardening by what is left", "", last_chain(&by_room), Band::any()),
-        Figure::new("write chain of the last day, cleaning always", "", last_chain(&always), Band::any()),
-        Figure::new("p99 by day with cleaning always, over that without", "", over(&always, &[0]), Band::any()),
+        Figure::new("percent of the day and night in which half of the processors are idle", idle)
+            .quoted(Claim::Number(85.0), "about 85 % of systems", "7.4")
+            .not_comparable(Some(
+                "The paper counts customers' systems in a busy hour. Ours is one load, whose days and nights are a choice.",
+            )),
+        Figure::new("part of the moved blocks that moved by night", by_night / (by_day + by_night)),
+        Figure::new("p99 with gardening by what is left, over that without", over(&by_room, &[0, 1])),
+        Figure::new("the same by day", over(&by_room, &[0])),
+        Figure::new("the same by night", over(&by_room, &[1])),
+        Figure::new("the same in the first second of a day", morning),
+        Figure::new("the same by day if no pointer were stale", without_redirects),
+        Figure::new("the same by day on flash filled in order", on_filled_flash),
+        Figure::new("the same by day with both taken out", with_neither),
+        Figure::new("percent of the reads by day that are redirected", redirected_percent(&by_room)),
+        Figure::new("blocks moved a second by night", by_night / nights),
+        Figure::new("write chain of the last day without gardening", last_chain(&nothing)),
+        Figure::new("write chain of the last day, gardening by what is left", last_chain(&by_room)),
+        Figure::new("write chain of the last day, cleaning always", last_chain(&always)),
+        Figure::new("p99 by day with cleaning always, over that without", over(&always, &[0])),
     ];
     let notes = vec![
         format!(
@@ -103,8 +103,8 @@ pub fn run(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
         ),
         "Gardening is that of a mount by load, with its settings (64 MiB/s at most; p99 may be a quarter above what clients are used to). It is told how busy processors and drives were, for how \
          long points were written, and how long operations took, of the second that has ended; so a day's first second has the pace of the night.".to_owned(),
-        "p99 is judged from the first night on: before that nothing is gardened, and both are the same.".to_owned(),
-        "Between seconds queues are empty. Published are customers' systems that had idle processors; that gardening fits there is what is tried.".to_owned(),
+        "p99 is taken from the first night on: before that nothing is gardened, and both are the same.".to_owned(),
+        "Between seconds queues are empty. The paper concludes from idle processors that gardening fits there; this experiment tries that.".to_owned(),
     ];
     let stages = [nothing, by_room, always].into_iter().flat_map(|days| days.stages).collect();
     Ok(Outcome {
@@ -136,6 +136,12 @@ fn redirected_percent(days: &Days) -> f64 {
     let (redirects, reads) =
         later.fold((0, 0), |(redirects, reads), of| (redirects + of.redirects, reads + of.client_reads));
     100.0 * redirects as f64 / reads as f64
+}
+
+/// Simulated seconds in which less than half of the processors were busy.
+fn idle_percent(days: &Days) -> f64 {
+    let idle = days.stages.iter().filter(|stage| stage.runs[0].figures.processors.utilisation < 0.5).count();
+    100.0 * idle as f64 / days.stages.len() as f64
 }
 
 /// Mean write chain of the last day and its night.

@@ -67,8 +67,7 @@ pub(super) fn of_structure(outcome: &senesce_trials::Outcome) -> Vec<Chart> {
         let mut lines: Vec<Line> = Vec::new();
         for stage in stages {
             let name = stage.name.split(',').next().unwrap_or_default();
-            // A tenth of all blocks is the reserve.
-            let place = at(stage.setup.fill as f64 / 9.0, stage.series.last_turnover().write_chain());
+            let place = at(stage.setup.full_percent(), stage.series.last_turnover().write_chain());
             match lines.iter_mut().find(|line| line.name == name) {
                 Some(line) => line.places.push(place),
                 None => lines.push(Line { name: name.to_owned(), places: vec![place] }),
@@ -77,14 +76,15 @@ pub(super) fn of_structure(outcome: &senesce_trials::Outcome) -> Vec<Chart> {
         return vec![Chart::new("Write chains by fullness", "% full", "blocks a write chain", lines)];
     }
     let over_turnovers = |of: fn(&Point) -> f64| -> Vec<Line> {
-        let (mut lines, mut ended) = (Vec::new(), (0, 0.0));
+        let (mut lines, mut ended): (_, Vec<(u64, f64)>) = (Vec::new(), Vec::new());
         for stage in stages {
             let points = &stage.series.points;
             let (first, last) = (points.first().map_or(0, |point| point.cp), points.last().map_or(0, |point| point.cp));
-            // A stage whose consistency points are numbered on goes on with the same aggregate.
-            let from = if first > ended.0 && ended.0 > 0 { ended.1 } else { 0.0 };
+            // A stage whose consistency points are numbered on goes on with the same aggregate, or with a twin of it.
+            let before = ended.iter().filter(|(cp, _)| *cp < first).max_by_key(|(cp, _)| *cp);
+            let from = before.map_or(0.0, |(_, turnovers)| *turnovers);
             let course = compute_course(&stage.series);
-            ended = (last, from + course.last().map_or(0.0, |(turnovers, _)| *turnovers));
+            ended.push((last, from + course.last().map_or(0.0, |(turnovers, _)| *turnovers)));
             let places = course.iter().map(|(turnovers, point)| at(from + turnovers, of(point)));
             lines.push(Line { name: stage.name.clone(), places: places.filter(|place| place.y > 0.0).collect() });
         }
@@ -132,14 +132,23 @@ pub(super) fn of_time(outcome: &crate::Outcome) -> Vec<Chart> {
     let mean: Latency = |run| run.figures.latency.mean / 1e6;
     let tail: Latency = |run| run.figures.latency.p99 as f64 / 1e6;
     let is_load = outcome.stages.iter().any(|stage| stage.runs.len() > 1);
-    let x = if is_load { "thousand operations a second" } else { "turnovers" };
+    // Clients that do not think ask for as much as they get: that is along.
+    let is_closed =
+        outcome.stages.iter().flat_map(|stage| &stage.runs).all(|run| run.figures.offered_per_second.is_none());
+    let x = match (is_load, is_closed) {
+        (true, true) => "thousand operations a second, achieved",
+        (true, false) => "thousand operations a second",
+        (false, _) => "turnovers",
+    };
+    let along = |stage: &Stage, run: &crate::Run| match (is_load, is_closed) {
+        (true, true) => run.figures.per_second / 1e3,
+        (true, false) => run.load as f64 / 1e3,
+        (false, _) => stage.turnovers,
+    };
     let lines = |of: Latency| -> Vec<Line> {
         let mut lines: Vec<Line> = Vec::new();
         for stage in &outcome.stages {
-            let places = stage.runs.iter().map(|run| {
-                let x = if is_load { run.load as f64 / 1e3 } else { stage.turnovers };
-                Place::new(x, of(run), !run.figures.kept_up)
-            });
+            let places = stage.runs.iter().map(|run| Place::new(along(stage, run), of(run), !run.figures.kept_up));
             match lines.iter_mut().find(|line| line.name == stage.name) {
                 Some(line) => line.places.extend(places),
                 None => lines.push(Line { name: stage.name.clone(), places: places.collect() }),
@@ -151,7 +160,16 @@ pub(super) fn of_time(outcome: &crate::Outcome) -> Vec<Chart> {
         Chart::new("Mean latency (model)", x, "ms", lines(mean)),
         Chart::new("Latency of one in a hundred (model)", x, "ms, p99", lines(tail)),
     ];
-    if !is_load {
+    if is_load {
+        let mut busy = Chart::new(
+            "Busy processors (model)",
+            x,
+            "% of all cores",
+            lines(|run| run.figures.processors.utilisation * 100.0),
+        );
+        busy.logarithmic = false;
+        charts.push(busy);
+    } else {
         let chains = chains_of(&outcome.stages);
         charts.push(Chart::new("Write chains", x, "blocks a write chain", chains));
     }

@@ -2,10 +2,11 @@
 //!
 //! An experiment has up to two [`Part`]s: its structure, counted, and its time, simulated. A part is found by its name, so one that is
 //! new in either room is in the table by itself. A [`Record`] is what is kept of a part that ran: figures and the lines of
-//! charts, in numbers that JSON has.
+//! charts, in numbers that JSON has. A [`FigureLine`] is a figure in a table of tab-separated values, from which the docs' table is made.
 
 mod charts;
 mod circumstances;
+mod lines;
 mod record;
 mod table;
 
@@ -15,7 +16,8 @@ use senesce_sim::CpuProfile;
 use senesce_trials::Scale;
 
 pub use charts::{Chart, Line, Place};
-pub use record::{Record, Told};
+pub use lines::{FigureLine, render_docs_table, replace_docs_table};
+pub use record::{Record, Tally, Told};
 pub use table::{Cause, PUBLISHED, Published};
 
 use crate::{Experiment, Result};

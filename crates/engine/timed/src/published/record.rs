@@ -2,33 +2,37 @@
 
 use std::collections::BTreeMap;
 
-use senesce_trials::{Band, Fact, Figure, Scale};
+use senesce_trials::{Fact, Figure, Scale, Verdict};
 use serde::{Deserialize, Serialize};
 
 use super::{Chart, PUBLISHED, Part, charts, circumstances};
 use crate::Stage;
 
-/// What is said of a figure that is outside and that nobody has explained.
+/// What is said of a figure that is not met if no cause is known.
 const UNKNOWN: &str = "The cause is not known.";
 
 /// A figure of ours beside the published one, as it is shown and kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Told {
-    /// What it is.
+    /// Its name.
     pub name: String,
-    /// What was published; empty if nothing was.
+    /// The paper's statement; empty if it has none.
     pub paper: String,
-    /// What came out; none if that is no number, or has no end.
+    /// The section of the paper; empty without a statement.
+    pub section: String,
+    /// The published number; none if there is none.
+    pub published: Option<f64>,
+    /// Our value; none if that is no number, or has no end.
     pub value: Option<f64>,
     /// The same in words.
     pub ours: String,
-    /// What is accepted.
-    pub band: String,
-    /// Whether there are bounds at all.
-    pub judged: bool,
-    /// Whether it is within them.
-    pub inside: bool,
-    /// Why it is outside, or that this is not known; nothing of what is inside or has no bounds.
+    /// Ours over the published number.
+    pub ratio: Option<f64>,
+    /// The verdict; none if the paper says nothing of the figure.
+    pub verdict: Option<Verdict>,
+    /// What was set so that this figure comes out; none if it is a prediction.
+    pub fitted: Option<String>,
+    /// Why a number is not met, or that this is not known; or why it is not comparable.
     pub cause: Option<String>,
 }
 
@@ -43,7 +47,7 @@ pub struct Record {
     pub title: String,
     /// Its scale.
     pub scale: Scale,
-    /// Figures beside the published ones.
+    /// Figures, and what the paper says of them.
     pub figures: Vec<Told>,
     /// What of the published experiment is not here, or other than there.
     pub notes: Vec<String>,
@@ -101,21 +105,78 @@ impl Record {
 }
 
 impl Told {
-    fn of(figure: &Figure, experiment: &str, scale: Scale) -> Self {
-        let Figure { name, paper, ours, band, inside } = figure;
-        let judged = *band != Band::any();
-        let published = || PUBLISHED.iter().find(|published| published.name == experiment);
-        let cause = || published().and_then(|published| published.find_cause(name, *ours, scale)).unwrap_or(UNKNOWN);
+    pub(super) fn of(figure: &Figure, experiment: &str, scale: Scale) -> Self {
+        let Figure { name, ours, quote } = figure;
+        let (quote, verdict) = (quote.as_ref(), figure.verdict());
+        let published = quote.and_then(|quote| quote.claim.number());
+        let known = || PUBLISHED.iter().find(|published| published.name == experiment)?.find_cause(name, *ours, scale);
+        let cause = match verdict {
+            Some(Verdict::NotComparable) => quote.and_then(|quote| quote.obstacle.clone()),
+            // A direction without a number is all that the paper has.
+            Some(Verdict::DirectionOnly) if published.is_none() => None,
+            Some(Verdict::DirectionOnly | Verdict::NotMet) => Some(known().unwrap_or(UNKNOWN).to_owned()),
+            Some(Verdict::Met) | None => None,
+        };
         Self {
             name: name.clone(),
-            paper: paper.clone(),
+            paper: quote.map_or(String::new(), |quote| quote.words.clone()),
+            section: quote.map_or(String::new(), |quote| quote.section.clone()),
+            published: published.map(shorten),
             value: ours.is_finite().then_some(shorten(*ours)),
             ours: tell(*ours),
-            band: band.to_string(),
-            judged,
-            inside: *inside,
-            cause: (judged && !inside).then(|| cause().to_owned()),
+            ratio: figure.over_published().filter(|_| verdict != Some(Verdict::NotComparable)).map(shorten),
+            verdict,
+            fitted: quote.and_then(|quote| quote.fitted.clone()),
+            cause,
         }
+    }
+}
+
+/// How many published numbers there are, and how near ours are to them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    /// Published numbers.
+    pub numbers: usize,
+    /// Of these, those with each verdict, in the order of [`Verdict::ALL`].
+    pub verdicts: [usize; 4],
+    /// Of those that are met, figures that something was fitted to.
+    pub fitted: usize,
+    /// Published directions without a number.
+    pub directions: usize,
+    /// Of these, those that ours have.
+    pub kept: usize,
+}
+
+impl Tally {
+    /// Of some figures.
+    pub fn of<'t>(figures: impl IntoIterator<Item = &'t Told>) -> Self {
+        let mut tally = Self::default();
+        for figure in figures {
+            let Some(verdict) = figure.verdict else { continue };
+            if figure.published.is_none() {
+                tally.directions += 1;
+                tally.kept += usize::from(verdict == Verdict::DirectionOnly);
+                continue;
+            }
+            tally.numbers += 1;
+            tally.fitted += usize::from(verdict == Verdict::Met && figure.fitted.is_some());
+            for (count, one) in tally.verdicts.iter_mut().zip(Verdict::ALL) {
+                *count += usize::from(verdict == one);
+            }
+        }
+        tally
+    }
+
+    /// In words.
+    pub fn words(&self) -> String {
+        let Self { numbers, verdicts: [met, direction, not, other], fitted, directions, kept } = self;
+        let mut words = format!(
+            "{met} of {numbers} published numbers are met within 40% ({fitted} of them fitted), {direction} in direction only, {not} not, {other} not comparable."
+        );
+        if *directions > 0 {
+            words.push_str(&format!(" {kept} of {directions} published directions without a number hold."));
+        }
+        words
     }
 }
 
@@ -141,7 +202,7 @@ pub(super) fn shorten(value: f64) -> f64 {
 }
 
 /// Three digits that count.
-fn tell(value: f64) -> String {
+pub(super) fn tell(value: f64) -> String {
     if value.is_nan() {
         return "no figure".to_owned();
     }
@@ -154,6 +215,8 @@ fn tell(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use senesce_trials::Claim;
+
     use super::*;
 
     #[test]
@@ -167,12 +230,34 @@ mod tests {
             (f64::INFINITY, None, "no bound"),
             (f64::NAN, None, "no figure"),
         ] {
-            let figure = Told::of(&Figure::new("f", "", ours, Band::at_most(1.0)), "E1", Scale::EIGHTH);
-            assert_eq!(figure.cause.as_deref(), (!figure.inside).then_some(UNKNOWN));
-            assert_eq!((figure.value, figure.ours.as_str(), figure.inside), (value, told, ours <= 1.0), "{ours}");
+            let figure = Told::of(&Figure::new("f", ours).quoted(Claim::AtMost(1.0), "", "1"), "E1", Scale::EIGHTH);
+            let is_met = figure.verdict == Some(Verdict::Met);
+            assert_eq!(figure.cause.as_deref(), (!is_met).then_some(UNKNOWN));
+            assert_eq!((figure.value, figure.ours.as_str(), is_met), (value, told, ours <= 1.0), "{ours}");
             let text = serde_json::to_string(&figure).unwrap();
             assert_eq!(serde_json::from_str::<Told>(&text).unwrap(), figure);
         }
-        assert!(!Told::of(&Figure::new("f", "", 7.0, Band::any()), "E1", Scale::EIGHTH).judged);
+        assert_eq!(Told::of(&Figure::new("f", 7.0), "E1", Scale::EIGHTH).verdict, None);
+    }
+
+    #[test]
+    fn numbers_are_counted_apart_from_directions_and_fits_apart_from_predictions() {
+        let told = |figure: Figure| Told::of(&figure, "E1", Scale::EIGHTH);
+        let number = |ours| Figure::new("f", ours).number(10.0, "1");
+        let figures = [
+            told(number(11.0)),
+            told(number(9.0).fitted("by hand")),
+            told(number(90.0).ratio()),
+            told(number(0.5).ratio()),
+            told(number(10.0).not_comparable(Some("other drives"))),
+            told(Figure::new("f", 2.0).quoted(Claim::Rises, "more", "1").ratio()),
+            told(Figure::new("f", 0.5).quoted(Claim::Rises, "more", "1").ratio()),
+            told(Figure::new("f", 7.0)),
+        ];
+        let tally = Tally::of(&figures);
+        let wanted = Tally { numbers: 5, verdicts: [2, 1, 1, 1], fitted: 1, directions: 2, kept: 1 };
+        assert_eq!(tally, wanted, "{}", tally.words());
+        assert_eq!(figures[4].cause.as_deref(), Some("other drives"));
+        assert_eq!((figures[2].cause.as_deref(), &figures[5].cause), (Some(UNKNOWN), &None));
     }
 }

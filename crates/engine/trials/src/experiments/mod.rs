@@ -5,6 +5,7 @@ mod naming;
 mod objects;
 mod oltp;
 mod packing;
+mod plateau;
 mod pool;
 mod random;
 mod secondary;
@@ -16,6 +17,8 @@ use serde::{Deserialize, Serialize};
 use crate::{CleaningPolicy, Error, Fact, Figure, LoadKind, Result, Scale, Series, Setup, Trial};
 
 pub use naming::find_experiment;
+pub use oltp::{LONG_DAYS, LONG_TURNOVERS};
+pub use plateau::Plateau;
 
 /// A published experiment. Numbers are those of the design's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -83,7 +86,7 @@ pub struct Outcome {
     pub scale: Scale,
     /// Its parts, where it has a series of consistency points: none of E9 to E11.
     pub stages: Vec<Stage>,
-    /// Figures beside the published ones.
+    /// Figures, and what the paper says of them.
     pub figures: Vec<Figure>,
     /// What of the published experiment is not here, or other than there.
     pub notes: Vec<String>,
@@ -97,7 +100,7 @@ impl Experiment {
     /// What it is about.
     pub fn title(self) -> &'static str {
         match self {
-            Self::E1 => "OLTP for 39 turnovers on 21 drives",
+            Self::E1 => "OLTP for 46 turnovers on 21 drives",
             Self::E2 => "OLTP on 21 disks behind 12 SSDs",
             Self::E4 => "OLTP on 21 drives, 85 % full, aged to a plateau",
             Self::E5 => "random overwrites on 21 drives, 85 % full",

@@ -46,6 +46,11 @@ pub enum LoadKind {
         /// Units.
         units: u64,
     },
+    /// Those of the eight streams that go at random: what of them reaches the SSDs of a flash pool, which leaves what is in order to disks.
+    OltpAtRandom {
+        /// Units.
+        units: u64,
+    },
     /// Runs are written in order, each beginning anywhere: what keeps a second copy of a volume up to date.
     Runs {
         /// Blocks of the longest run. They are as likely to be of any length from an eighth of that on.
@@ -104,6 +109,7 @@ impl Load {
         match kind {
             LoadKind::Random => Self::Random(Rng::for_purpose(seed, "random"), blocks),
             LoadKind::Oltp { units } => Self::Oltp(Box::new(Oltp::new(blocks, units, seed))),
+            LoadKind::OltpAtRandom { units } => Self::Oltp(Box::new(Oltp::at_random(blocks, units, seed))),
             LoadKind::Runs { longest } => {
                 let rng = Rng::for_purpose(seed, "runs");
                 Self::Runs(Runs { rng, blocks, longest: longest.clamp(1, blocks), left: 0..0 })
@@ -158,6 +164,21 @@ impl Streams {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn oltp_at_random_has_no_request_in_order() {
+        let ways = |kind| {
+            let mut load = Load::new(kind, 10_000, Seed(1));
+            let requests: Vec<Request> = (0..2000).map(|_| load.next_request()).collect();
+            let writes = requests.iter().filter(|request| !request.is_read).count();
+            (requests.iter().filter(|request| request.way == Way::Sequential).count(), writes)
+        };
+        assert!(ways(LoadKind::Oltp { units: 1 }).0 > 600);
+        let (in_order, writes) = ways(LoadKind::OltpAtRandom { units: 1 });
+        assert_eq!(in_order, 0);
+        // 32.5 of 61.4 operations.
+        assert!((1000..1120).contains(&writes), "{writes}");
+    }
 
     #[test]
     fn streams_go_on_where_they_were_and_mix_as_they_are_told() {

@@ -78,6 +78,8 @@ pub struct Oltp {
     grounds: Vec<Option<Ground>>,
     /// By stream and unit.
     places: Vec<Vec<Place>>,
+    /// Operations of each stream, in thousandths of all.
+    shares: [u64; 8],
     now: Nanos,
     /// Mean time between operations.
     gap: u64,
@@ -105,17 +107,25 @@ impl Oltp {
             rng: Rng::for_purpose(seed, "oltp"),
             grounds: STREAMS.iter().map(ground).collect(),
             places: STREAMS.iter().map(|stream| vec![place(stream); units as usize]).collect(),
+            shares: STREAMS.each_ref().map(|stream| stream.share),
             now: Nanos(0),
             gap: 1_000_000_000 / (UNIT_RATE * units),
             parts,
         }
     }
 
+    /// The same without the streams that read or write in order: what a flash pool keeps on its SSDs.
+    pub fn at_random(blocks: u64, units: u64, seed: Seed) -> Self {
+        let share =
+            |stream: &Stream| if matches!(stream.pattern, Pattern::Sequential { .. }) { 0 } else { stream.share };
+        Self { shares: STREAMS.each_ref().map(share), ..Self::new(blocks, units, seed) }
+    }
+
     /// The next operation. Eight streams of Poisson arrivals are one of all their rate, each of whose arrivals belongs to a
     /// stream by its share.
     pub fn next_request(&mut self) -> Request {
         self.now = Nanos(self.now.0 + exponential(&mut self.rng, self.gap));
-        let number = self.rng.weighted(&STREAMS.each_ref().map(|stream| stream.share));
+        let number = self.rng.weighted(&self.shares);
         let unit = self.rng.below(self.places[number].len() as u64) as usize;
         let stream = &STREAMS[number];
         let is_read = self.rng.chance(stream.read_percent, 100);

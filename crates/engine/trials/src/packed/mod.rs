@@ -8,7 +8,7 @@ use senesce_block::{BlockDevice, CompactDevice, MemoryDevice};
 use senesce_core::{Bytes, Rng, Seed};
 use senesce_fsapi::{Caller, FileSystem, Ino, NewNode};
 use senesce_garden::{
-    AggregateReport, Garden, Limits, Packing, PackingSurvey, RecompactStep, VolumeFs, VolumeOptions, check,
+    AggregateReport, FixUpStep, Garden, Limits, Packing, PackingSurvey, RecompactStep, VolumeFs, VolumeOptions, check,
 };
 
 use crate::{Error, Fact, Point, Result, Scale, Setup, setup::BLOCK, tell_count};
@@ -16,8 +16,10 @@ use crate::{Error, Fact, Point, Result, Scale, Setup, setup::BLOCK, tell_count};
 pub use contents::{Kind, PAGE};
 
 const VOLUME: &[u8] = b"volume";
-/// Pages of the file for each area of the scale.
-const PAGES_AN_AREA: u64 = 64;
+/// Bytes of the file for each area of the scale.
+const BYTES_AN_AREA: u64 = 64 * PAGE as u64;
+/// Parts of a turnover after which overwriting may end.
+const PARTS: u64 = 32;
 /// There are as many consistency points while the file is written once.
 const POINTS: u64 = 8;
 
@@ -45,8 +47,8 @@ impl PackedRig {
     pub const REST_POINTS: f64 = 0.2;
 
     /// Pages of the file at a scale: 128 MiB at an eighth.
-    pub fn pages_of(scale: Scale) -> u64 {
-        scale.areas * PAGES_AN_AREA
+    pub fn pages_of(kind: Kind, scale: Scale) -> u64 {
+        scale.areas * BYTES_AN_AREA / kind.page_bytes() as u64
     }
 
     /// Makes it and writes the file once, in order: so many pages.
@@ -56,9 +58,9 @@ impl PackedRig {
 
     /// The same on drives that `make` gives, by name and size. They must hold zeros.
     pub fn on(kind: Kind, pages: u64, make: &dyn Fn(String, Bytes) -> Arc<dyn BlockDevice>) -> Result<Self> {
-        let setup = Self::setup_for(pages);
+        let setup = Self::setup_for(kind, pages);
         let drives = setup.drives(make);
-        let point = pages / POINTS * PAGE as u64;
+        let point = pages / POINTS * kind.page_bytes() as u64;
         let log: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("log", Bytes(2 * ((16 << 20) + 3 * point))));
         Garden::format(&setup.format_options(), drives.clone(), log.clone())?;
         let limits = Limits { cache_bytes: (16 << 20) + 3 * point, dirty_bytes: 2 * point.max(1 << 20) };
@@ -75,7 +77,7 @@ impl PackedRig {
     /// Opens the aggregate anew, with no more of it in memory than other experiments have.
     pub fn reopen(&mut self) -> Result<()> {
         self.garden.consistency_point()?;
-        let waiting = 2 * (self.pages() / POINTS * PAGE as u64).max(1 << 20);
+        let waiting = 2 * (self.pages() / POINTS * self.kind.page_bytes() as u64).max(1 << 20);
         let cache_bytes = self.setup.blocks() * self.setup.cache_percent / 100 * BLOCK + waiting;
         self.garden = Garden::open(&self.drives, self.log.clone(), Limits { cache_bytes, dirty_bytes: waiting })?;
         self.fs = self.garden.volume(VOLUME)?;
@@ -106,24 +108,25 @@ impl PackedRig {
     }
 
     /// The aggregate of a file of so many pages: as much as it takes if nothing is saved, and a fifth more.
-    fn setup_for(pages: u64) -> Setup {
+    fn setup_for(kind: Kind, pages: u64) -> Setup {
         let mut setup = Setup { areas: 1, ..Setup::published(Scale::FULL) };
-        setup.areas = (pages * 2 * 6 / 5).div_ceil(setup.blocks()) + 8;
+        setup.areas = (pages * (kind.page_bytes() as u64 / BLOCK) * 6 / 5).div_ceil(setup.blocks()) + 8;
         setup
     }
 
     /// What is set, in words.
-    pub fn facts(pages: u64) -> Vec<Fact> {
-        let Setup { data_drives, areas, area_stripes, seed, .. } = Self::setup_for(pages);
+    pub fn facts(kind: Kind, pages: u64) -> Vec<Fact> {
+        let Setup { data_drives, areas, area_stripes, seed, .. } = Self::setup_for(kind, pages);
+        let bytes = kind.page_bytes();
         vec![
             Fact::new("drives", format!("{data_drives} of data and 1 of parity")),
             Fact::new("areas", format!("{areas} of {area_stripes} stripes, as deep as a tetris")),
-            Fact::new("file", format!("{} pages of {PAGE} bytes, written in order", tell_count(pages))),
+            Fact::new("file", format!("{} pages of {bytes} bytes, written in order", tell_count(pages))),
             Fact::new(
                 "consistency point",
                 format!("after {} pages, {POINTS} for as many as there are", (pages / POINTS).max(1)),
             ),
-            Fact::new("packing", "groups of two blocks compressed (ends of blocks zeros: not), chunks compacted"),
+            Fact::new("packing", format!("groups of {} blocks compressed, chunks compacted", kind.group_blocks())),
             Fact::new("gardening", "none but recompaction"),
             Fact::new("seed", seed.to_string()),
         ]
@@ -139,7 +142,7 @@ impl PackedRig {
         let count = &mut self.written[page as usize];
         *count += 1;
         let bytes = self.kind.make(page, *count);
-        self.fs.write(&Caller::default(), self.file, page * PAGE as u64, &bytes)?;
+        self.fs.write(&Caller::default(), self.file, page * self.kind.page_bytes() as u64, &bytes)?;
         self.since += 1;
         if self.since >= (self.pages() / POINTS).max(1) {
             self.garden.consistency_point()?;
@@ -158,15 +161,15 @@ impl PackedRig {
         let saved = |rig: &Self| Ok::<_, Error>(rig.survey()?.saved_percent().unwrap_or(f64::NAN));
         let mut rng = Rng::for_purpose(Seed(1), "packing");
         let mut before = saved(self)?;
-        for quarter in 1..=(4 * Self::MOST_TURNOVERS * scale.turnover_percent / 100).max(1) {
-            for _ in 0..self.pages() / 4 {
+        for part in 1..=(PARTS * Self::MOST_TURNOVERS * scale.turnover_percent / 100).max(1) {
+            for _ in 0..self.pages() / PARTS {
                 self.write(rng.below(self.pages()))?;
             }
             let now = saved(self)?;
-            if now <= Self::PUBLISHED_REST || quarter % 4 == 0 && before - now < Self::REST_POINTS {
+            if now <= Self::PUBLISHED_REST || part % PARTS == 0 && before - now < Self::REST_POINTS {
                 break;
             }
-            if quarter % 4 == 0 {
+            if part % PARTS == 0 {
                 before = now;
             }
         }
@@ -175,10 +178,13 @@ impl PackedRig {
 
     /// Reads a page. Errors: `WrongData` if it does not hold what was written to it last.
     pub fn read(&self, page: u64) -> Result<()> {
-        let mut found = vec![0; PAGE];
-        self.fs.read(self.file, page * PAGE as u64, &mut found)?;
+        let mut found = vec![0; self.kind.page_bytes()];
+        self.fs.read(self.file, page * self.kind.page_bytes() as u64, &mut found)?;
         match differ(&found, &self.kind.make(page, self.written[page as usize])) {
-            Some((found, wanted)) => Err(Error::WrongData { block: 2 * page, found, wanted }),
+            Some((found, wanted)) => {
+                let block = page * (self.kind.page_bytes() as u64 / BLOCK);
+                Err(Error::WrongData { block, found, wanted })
+            }
             None => Ok(()),
         }
     }
@@ -186,6 +192,11 @@ impl PackedRig {
     /// Makes chunks move of blocks of which less than so many percent are left, as far as they are among the next `most` VVBNs.
     pub fn recompact_step(&self, most: u64, below_percent: u64) -> Result<RecompactStep> {
         Ok(self.garden.recompact_step(VOLUME, most, below_percent)?)
+    }
+
+    /// Corrects stale pointers among the next `most` of the volume.
+    pub fn fix_up_step(&self, most: u64) -> Result<FixUpStep> {
+        Ok(self.garden.fix_up_step(VOLUME, most)?)
     }
 
     /// Makes a consistency point.
