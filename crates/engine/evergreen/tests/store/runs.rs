@@ -83,7 +83,7 @@ fn syncs_beside_a_stream_make_no_checkpoints() {
         for _ in 0..nodes {
             let mut batch = Batch::new();
             for _ in 0..NODE / 4096 {
-                batch.put(format!("stream {next:08}"), vec![next as u8 + 1; 4096]);
+                batch.put(format!("stream {next:08}"), vec![(next % 250) as u8 + 1; 4096]);
                 next += 1;
             }
             store.apply(batch).unwrap();
