@@ -125,7 +125,7 @@ const CHECK_SUITE: &str = r#"
 /// The same for the page of published experiments: its table and its panels.
 const CHECK_REPRODUCTION: &str = r#"
   check("first");
-  const lines = document.querySelectorAll("tr.inside, tr.outside, tr.told").length;
+  const lines = document.querySelectorAll("tr.met, tr.direction, tr.not-met, tr.incomparable, tr.told").length;
   const first = document.querySelector("svg.panel");
   first.focus();
   first.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight" }));
@@ -303,7 +303,7 @@ fn the_page_of_published_experiments_opens_without_errors_or_overlaps() {
         let console: Vec<_> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
         assert!(console.is_empty(), "{width} px: {console:?}");
         assert_eq!(verdict["overlaps"], serde_json::json!([]), "{width} px");
-        assert_eq!(verdict["lines"], 4, "{width} px");
+        assert_eq!(verdict["lines"], 6, "{width} px");
         let tooltip = verdict["tooltip"].as_str().unwrap();
         assert!(tooltip.contains("1 turnovers") && tooltip.contains("with cleaning"), "{verdict}");
         assert_ne!(verdict["before"], verdict["after"], "{width} px: dots follow the theme");
