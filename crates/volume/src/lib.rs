@@ -45,8 +45,8 @@ mod volume;
 
 pub use copy::{CopyReport, copy_attributes, copy_tree};
 pub use custodian::{
-    CleanAction, CleanMode, Custodian, JOURNAL_FILE_NAME, MountSource, Outcome, Registry, Resource, ResourceId,
-    RunCleaned, check_place, check_run_dir, clean,
+    CleanAction, CleanMode, Custodian, ENGINE_SOURCE, JOURNAL_FILE_NAME, MountSource, Outcome, Registry, Resource,
+    ResourceId, RunCleaned, check_place, check_run_dir, clean,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use host::{

@@ -4,6 +4,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
+use senesce_core::{Rng, Seed};
 use senesce_testkit::root_or_skip;
 
 use super::{
@@ -74,14 +75,8 @@ fn a_repository_larger_than_the_spool_is_not_copied() {
     }
     let lab = Lab::new();
     let repository = Repository::with_commits(&lab.path("repo"), 3);
-    let mut state = 1u64;
-    let mut random = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
-    let bytes: Vec<u8> = (0..12 << 17).flat_map(|_| random().to_le_bytes()).collect();
+    let mut bytes = vec![0; 12 << 20];
+    Rng::for_purpose(Seed(1), "a large file").fill(&mut bytes);
     fs::write(lab.path("repo/large"), bytes).unwrap();
     repository.git(&["add", "--all"]);
     repository.git(&["commit", "--quiet", "--message", "large"]);

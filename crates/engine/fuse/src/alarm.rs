@@ -26,7 +26,7 @@ impl Alarm {
         Self { holder: thread::current(), is_changed: AtomicBool::new(false), is_over: AtomicBool::new(false) }
     }
 
-    /// Something changed that is not durable yet. Called after the change, so that whoever takes the flag finds it done.
+    /// Notes a change that is not durable yet. The caller makes the change first, so that it is complete when the holder takes the flag.
     pub fn note_change(&self) {
         // Most calls find it set, and a load needs no exclusive cache line.
         if !self.is_changed.load(Acquire) && !self.is_changed.swap(true, AcqRel) {

@@ -52,7 +52,7 @@ pub fn is_collection_meant(setup: &StorageSetup) -> bool {
     setup.groups.iter().all(|group| matches!(group.model, Model::Ssd { spread: None, .. }))
 }
 
-/// The trial's drives as disks (`hdd-10k`), areas spread over all of each, with so many processors.
+/// The trial's drives as disks (`hdd-10k`), areas spread over all of each, with `cores` processors.
 pub fn disks(setup: &Setup, cores: u32, cpu: CpuProfile) -> Result<StorageSetup> {
     let spec = preset(DISK)?;
     let spread = Some(Spread { drive_blocks: drive_blocks(setup), unit_blocks: setup.area_stripes.into() });

@@ -90,7 +90,7 @@ fn nights_are_gardened_by_what_mounts_go_by_and_days_are_not() {
     assert!((0..3).all(|second| by_room[second].counted == nothing[second].counted));
     let (by_night, by_day) = (moved(&by_room, true), moved(&by_room, false));
     assert!(by_night > 9 * by_day && by_night > 0, "{by_night} by night, {by_day} by day: {by_room:?}");
-    // What moved by night is told of the days that come after it. On so empty an aggregate no old place is written over, so no read is redirected.
+    // Figures of the days after a night count the blocks that moved in it. On so empty an aggregate no old place is written over, so no read is redirected.
     let figure = |name: &str| outcome.figures.iter().find(|figure| figure.name == name).unwrap().ours;
     assert!(by_room[..2].iter().all(|stage| stage.counted.redirects == 0));
     assert!(figure("part of the moved blocks that moved by night") > 0.9, "{:?}", outcome.figures);

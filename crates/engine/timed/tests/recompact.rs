@@ -56,7 +56,7 @@ fn the_scan_after_recompaction_corrects_pointers_and_makes_clients_wait() {
     let parts: Vec<_> = window.trace.points.iter().flat_map(|point| &point.exclusive).collect();
     assert_eq!(parts.iter().map(|part| part.events.fix_up).sum::<u64>(), fixed);
     assert!(parts.iter().all(|part| part.events.map_lookup <= 256), "a step is one block of pointers");
-    // The same work that keeps nobody out costs clients less.
+    // The same work costs clients less if it keeps no client out.
     let mut beside = window.trace.clone();
     for point in &mut beside.points {
         for part in std::mem::take(&mut point.exclusive) {

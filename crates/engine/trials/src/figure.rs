@@ -44,7 +44,7 @@ pub struct Quote {
     pub before: Option<(f64, f64)>,
     /// Why the figures are not comparable.
     pub obstacle: Option<String>,
-    /// What was set so that this figure comes out: then it is no prediction.
+    /// The parameter that was set so that this figure comes out: then it is no prediction.
     pub fitted: Option<String>,
 }
 
@@ -112,7 +112,7 @@ impl Figure {
         self
     }
 
-    /// The figure is of a state after a change: what was published of the state before, and ours of it.
+    /// The figure is of a state after a change. `published` and `ours` are the figures of the state before it.
     pub fn after(self, published: f64, ours: f64) -> Self {
         self.with(|quote| quote.before = Some((published, ours)))
     }
@@ -132,7 +132,7 @@ impl Figure {
         self.with(|quote| quote.obstacle = why.map(str::to_owned))
     }
 
-    /// What was set so that this figure comes out.
+    /// Names the parameter that was set so that this figure comes out.
     pub fn fitted(self, how: &str) -> Self {
         self.with(|quote| quote.fitted = Some(how.to_owned()))
     }

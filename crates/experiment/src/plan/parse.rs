@@ -61,15 +61,13 @@ pub enum PlanError {
 impl Plan {
     /// Reads a plan file; relative paths in it are taken from the working directory.
     pub fn read(path: &Path) -> Result<Self, PlanError> {
-        let text = read_description(path).map_err(|source| PlanError::Read { path: path.to_owned(), source })?;
-        Self::parse(path, &text)
+        Self::parse(path, &read_text(path)?)
     }
 
     /// Reads the copy of a plan in a run's directory. Keys without effect are accepted, as by the version that began the
     /// run.
     pub fn read_kept(path: &Path) -> Result<Self, PlanError> {
-        let text = read_description(path).map_err(|source| PlanError::Read { path: path.to_owned(), source })?;
-        Self::parse_kept(path, &text)
+        Self::parse_kept(path, &read_text(path)?)
     }
 
     /// Parses the copy of a plan in a run's directory. Keys without effect are accepted: an earlier version may have
@@ -265,6 +263,10 @@ impl Plan {
         }
         Ok(())
     }
+}
+
+fn read_text(path: &Path) -> Result<String, PlanError> {
+    read_description(path).map_err(|source| PlanError::Read { path: path.to_owned(), source })
 }
 
 /// Takes a text as a table of that format; `path` is only for messages.

@@ -17,6 +17,7 @@ pub use clean::{CleanMode, clean};
 pub use keeper::{Custodian, ResourceId};
 pub(crate) use keeper::{Lease, SharedEngine, SharedServer, release_everything};
 pub use private_dir::check_place;
+pub use proof::ENGINE_SOURCE;
 pub(crate) use registry::hash;
 pub use registry::{Registry, RunCleaned};
 pub use release::{CleanAction, Outcome};

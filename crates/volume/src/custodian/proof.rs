@@ -158,9 +158,12 @@ fn is_mount_ours(host: &dyn Host, mount: &MountEntry, source: &MountSource, toke
     })
 }
 
+/// The sources of the mounts of engines begin with this, which a list of mounts shows.
+pub const ENGINE_SOURCE: &str = "senesce-fs:";
+
 /// Whether this program gives such a name to a FUSE mount of this owner.
 fn is_source_ours(name: &str, token: &str) -> bool {
-    ["senesce-record:", "senesce-fs:"].iter().any(|start| name.starts_with(start)) && holds_token(name, token)
+    ["senesce-record:", ENGINE_SOURCE].iter().any(|start| name.starts_with(start)) && holds_token(name, token)
 }
 
 /// Whether the name of a disk or engine that processes serve is the owner's.

@@ -14,7 +14,7 @@ use crate::{
     Backend, Custodian, EngineConfig, EngineServer, EngineWhat, Error, FileId, FileSystemKind, HeldDevice, Host,
     LoopDevice, Resource, Result, SCAN_BYTES, Slot, SuperblockIdentity, Uuid, VirtualDevice, VolumeSpec,
     check_mkfs_words, check_place, check_room,
-    custodian::{Lease, SharedEngine, SharedServer, disk_mark, hash},
+    custodian::{ENGINE_SOURCE, Lease, SharedEngine, SharedServer, disk_mark, hash},
     parse_mount_options, plan_mkfs, read_superblock,
     spec::ImageSpec,
 };
@@ -93,7 +93,7 @@ pub(super) fn finish(
     lease.push(id);
     let mut engine = None;
     if spec.file_system.is_engine() {
-        let name = format!("senesce-fs:{}.{}", slot.name, custodian.token());
+        let name = format!("{ENGINE_SOURCE}{}.{}", slot.name, custodian.token());
         let server = SharedEngine::default();
         lease.keep_engine(server.clone());
         let resource = Resource::Engine { point: root.clone(), name: name.clone(), server: None };

@@ -6,7 +6,7 @@ use senesce_core::Bytes;
 
 use crate::{
     Custodian, EngineConfig, EngineWhat, Error, Resource, Result,
-    custodian::{Lease, SharedEngine},
+    custodian::{ENGINE_SOURCE, Lease, SharedEngine},
 };
 
 /// An empty file system of our own that lies in the memory of its server, mounted as engines are. When it is dropped, it is
@@ -25,7 +25,7 @@ impl MemoryMount {
     pub fn create(custodian: &Custodian, dir: &Path, name: &str, size: Bytes) -> Result<Self> {
         let dir = std::fs::canonicalize(dir).map_err(Error::std("look up", dir))?;
         let root = dir.join(format!("{name}.{}", custodian.token()));
-        let source = format!("senesce-fs:{name}.{}", custodian.token());
+        let source = format!("{ENGINE_SOURCE}{name}.{}", custodian.token());
         let mut lease = Lease::new(custodian);
         let resource = Resource::Directory { path: root.clone() };
         let (id, _) = custodian.acquire_file(resource, |host| host.create_dir(&root))?;

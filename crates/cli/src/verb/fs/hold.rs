@@ -7,7 +7,7 @@ use senesce_core::Printable;
 use senesce_fsapi::FileSystem;
 use senesce_fuse::{Alarm, KernelPages, MountOptions, Mounted};
 use senesce_garden::Acknowledge;
-use senesce_volume::{Custodian, MountSource, Outcome, Resource, interrupted, wake_on_signal};
+use senesce_volume::{Custodian, ENGINE_SOURCE, MountSource, Outcome, Resource, interrupted, wake_on_signal};
 
 use crate::{
     args::{FsServedArgs, MountOptionArg, WriteBackArg},
@@ -72,7 +72,7 @@ pub(super) fn hold(
 ) -> Result<()> {
     let Served { fs, place, point, threads, read_only, pages, allows, quiet } = served;
     // In the journal before it is there.
-    let name = format!("senesce-fs:{}", custodian.token());
+    let name = format!("{ENGINE_SOURCE}{}", custodian.token());
     let resource = Resource::Mount { point: point.to_owned(), source: MountSource::Engine { name: name.clone() } };
     let Allows { suid, dev } = allows;
     let now = Arc::new(SystemClock::unix_time);

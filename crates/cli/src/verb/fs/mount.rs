@@ -33,7 +33,7 @@ use crate::{
 
 /// Stripes of a new drive that are filled then: programs wait no longer than it takes.
 const STRIPES: u64 = 64;
-/// After this time free space shows what was deleted, also where only a consistency point can count it.
+/// Free space shows deletes within this time, even if only a consistency point can count them.
 const SHOW_REMOVALS: Duration = Duration::from_secs(1);
 /// How often the engine is told how much time is left.
 const HEADROOM: Duration = Duration::from_secs(1);
@@ -183,8 +183,8 @@ impl Chores {
         }
     }
 
-    /// Does what is due, and returns when something is due next. A failure is reported once; what does not work any more then, unmounting
-    /// reports again.
+    /// Syncs, fills a drive and makes a consistency point if they are due. Returns the time until the next of them is due.
+    /// Reports a failure once; the unmount reports it again.
     pub(super) fn do_some(&mut self, garden: &Garden, alarm: &Alarm) -> Option<Duration> {
         let now = Instant::now();
         self.due.observe(alarm, now);

@@ -15,12 +15,10 @@ use std::{
 use anyhow::{Context, Result};
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 use senesce_core::Printable;
-use senesce_volume::{DeviceNumber, list_mounts};
+use senesce_volume::{DeviceNumber, ENGINE_SOURCE, MountEntry, list_mounts};
 
 use crate::{args::FsSyncArgs, exit::usage};
 
-/// How the sources of our mounts begin.
-const OURS: &str = "senesce-fs:";
 /// The file type in a mode, and that of a regular file: inode(7).
 const TYPE: u16 = 0o170_000;
 const REGULAR: u16 = 0o100_000;
@@ -40,8 +38,10 @@ fn sync_one(point: &Path) -> Result<()> {
     let shown = Printable::new(point);
     let place = File::open(point).with_context(|| format!("cannot open {shown}"))?;
     let device = DeviceNumber::of(place.metadata().with_context(|| format!("cannot stat {shown}"))?.dev());
-    let is_ours = |mount: &senesce_volume::MountEntry| {
-        mount.device == device && mount.file_system == "fuse" && mount.source.to_string_lossy().starts_with(OURS)
+    let is_ours = |mount: &MountEntry| {
+        mount.device == device
+            && mount.file_system == "fuse"
+            && mount.source.to_string_lossy().starts_with(ENGINE_SOURCE)
     };
     if !list_mounts()?.iter().any(|seen| is_ours(&seen.mount)) {
         return Err(usage(

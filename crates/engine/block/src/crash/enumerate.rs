@@ -151,7 +151,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A write becomes durable, with what is pending in the same place; the rest of the device stays pending.
+    /// A write becomes durable, with pending writes to the same place; the rest of the device stays pending.
     fn settle_write(&mut self, write: usize, device: usize) {
         let range = self.range(write);
         let is_settled = |&&event: &&usize| {

@@ -21,7 +21,9 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 pub(crate) use erase::{erase_frames, frames};
 pub use frame::{FRAME_HEADER, FrameHeader};
-pub use record::{decode_batch, encode_batch, record_bytes};
+#[cfg(test)]
+pub(crate) use record::encode_batch;
+pub use record::{decode_batch, record_bytes};
 pub use replay::Replay;
 pub(crate) use ring::Ring;
 pub use writer::Log;

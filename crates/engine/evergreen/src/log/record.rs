@@ -16,13 +16,14 @@ const HEAD: usize = 8 + 1 + 4;
 const SIZE: usize = 2;
 
 /// The bytes of a batch.
+#[cfg(test)]
 pub fn encode_batch(batch: &Batch) -> Vec<u8> {
     let mut out = Vec::with_capacity(record_bytes(batch));
     encode_batch_to(batch, &mut out);
     out
 }
 
-/// How many bytes [`encode_batch`] returns.
+/// How many bytes [`encode_batch_to`] appends.
 pub fn record_bytes(batch: &Batch) -> usize {
     let changes = batch.changes().iter().map(|change| match change {
         Change::One { key, message } => SIZE + key.len() + message_bytes(message),
@@ -52,7 +53,7 @@ pub fn encode_batch_to(batch: &Batch, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads what [`encode_batch`] gave; keys and values share the memory of `bytes`. Errors: the first field that is not as it must be.
+/// Reads what [`encode_batch_to`] wrote; keys and values share the memory of `bytes`. Errors: the first field that is not as it must be.
 pub fn decode_batch(bytes: Bytes) -> Decoded<Batch> {
     let mut reader = Reader::new(STRUCTURE, bytes);
     let claimed = reader.i64("claim")?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use senesce_block::BlockDevice;
+use senesce_block::{BlockDevice, BlockResult};
 
 use crate::{Result, disk::Geometry};
 
@@ -31,20 +31,20 @@ impl Ring {
 
     /// No more than its length. Not durable before the next flush of the device.
     pub fn write(&self, position: u64, data: &[u8]) -> Result<()> {
-        let (first, rest) = data.split_at(self.until_end(position, data.len()));
-        self.device.write_at(self.at + position % self.bytes, first)?;
-        if !rest.is_empty() {
-            self.device.write_at(self.at, rest)?;
-        }
-        Ok(())
+        self.write_parts(position, data, |offset, part| self.device.write_at(offset, part))
     }
 
     /// Writes no more than its length; durable when it returns. Does not wait for what others write to the device.
     pub fn write_durably(&self, position: u64, data: &[u8]) -> Result<()> {
+        self.write_parts(position, data, |offset, part| self.device.write_durably_at(offset, part))
+    }
+
+    /// Writes the part before the end of the ring, and the rest to its beginning.
+    fn write_parts(&self, position: u64, data: &[u8], write: impl Fn(u64, &[u8]) -> BlockResult<()>) -> Result<()> {
         let (first, rest) = data.split_at(self.until_end(position, data.len()));
-        self.device.write_durably_at(self.at + position % self.bytes, first)?;
+        write(self.at + position % self.bytes, first)?;
         if !rest.is_empty() {
-            self.device.write_durably_at(self.at, rest)?;
+            write(self.at, rest)?;
         }
         Ok(())
     }

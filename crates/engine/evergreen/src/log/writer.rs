@@ -78,7 +78,7 @@ impl Log {
         Self { ring: Ring::new(device, geometry), seed: seed(uuid), state: Mutex::new(state), synced: Condvar::new() }
     }
 
-    /// Bytes of an [encoded](super::encode_batch) batch at most.
+    /// Bytes of an [encoded](encode_batch_to) batch at most.
     pub fn max_record_bytes(&self) -> usize {
         max_body_bytes(self.ring.bytes()) - 4
     }

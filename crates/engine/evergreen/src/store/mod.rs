@@ -44,11 +44,11 @@ use pool::Pool;
 use run::Run;
 use work::Bell;
 
-/// A batch of so many bytes is part of a stream. It waits before others do.
+/// A batch of this many bytes or more is part of a stream. It waits before others do.
 const LONG_BATCH: usize = 64 << 10;
 /// This part of the log, and of what may be dirty, long batches leave to others.
 const KEPT_PART: u64 = 8;
-/// While syncs of other things are expected, so much of the log waits in memory at most.
+/// While syncs of other files are expected, at most this much of the log waits in memory.
 const SHORT_LOG: u64 = 1 << 20;
 
 /// How much memory a store takes.
@@ -234,7 +234,7 @@ impl Evergreen {
         Ok(is_due)
     }
 
-    /// Does a batch, with its record of so many bytes in the log, if that can be done now.
+    /// Applies a batch, whose record takes `record` bytes of the log, if there is space now.
     fn try_apply(&self, batch: &mut Batch, record: usize) -> Result<Tried> {
         self.core.expect_working()?;
         self.core.claim(&self.core.lock(), &batch.claim)?;

@@ -11,10 +11,10 @@ use bytes::Bytes;
 use super::LONG_BATCH;
 use crate::{Batch, Change, MAX_VALUE_BYTES, Message};
 
-/// A run is logged until it is of so many full nodes.
+/// A run is logged until it has this many full nodes.
 const NODES: usize = 2;
-/// After a sync of something else during a run, runs are logged until values of so many full nodes came without another one. Else each
-/// sync of a small file would wait for a checkpoint of all that a stream beside it wrote.
+/// After a sync of another file during a run, runs are logged until this many full nodes came without such a sync. Otherwise each
+/// sync of a small file would wait for a checkpoint of the whole stream beside it.
 const QUIET_NODES: usize = 32;
 /// Smaller values neither make a run nor end one.
 const LEAST_BYTES: usize = MAX_VALUE_BYTES / 4;
@@ -142,7 +142,7 @@ mod tests {
         (0..NODES).for_each(|_| run.note(&long()));
         run.note_sync(&own, true, NODE);
         assert!(run.is_continued_by(&long(), NODE), "a sync of the stream itself waits in any case");
-        // What is synced was written last.
+        // The synced file was written last.
         run.note(&batch(&["a"], 4096));
         run.note_sync(&other, true, NODE);
         (0..NODES).for_each(|_| run.note(&long()));

@@ -166,7 +166,7 @@ fn run(
 /// The stripes whose parity a check computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stripes {
-    /// Those that hold a block in use: the cost grows with what is stored. A scrub reads the others.
+    /// Those that hold a block in use: the cost grows with the stored bytes. A scrub reads the others.
     InUse,
     /// All: the cost grows with the drives.
     All,

@@ -104,7 +104,7 @@ fn operations_wait_for_background_work_that_keeps_clients_out() {
     };
     let (free, kept_out) = (play(beside), play(exclusive));
     assert!(free.latency.max < 1_000_000, "{:?}", free.latency);
-    // Nobody waits for longer than a part takes, and the mean is near half of it for the share of the time that it runs.
+    // No operation waits longer than a part takes, and the mean is near half of it for the share of the time that it runs.
     assert!(kept_out.latency.mean > 500_000.0 && kept_out.latency.max < 7_000_000, "{:?}", kept_out.latency);
     assert_eq!(free.latency.count, kept_out.latency.count);
     assert!(free.kept_up && kept_out.kept_up);

@@ -80,7 +80,7 @@ pub(super) fn of_structure(outcome: &senesce_trials::Outcome) -> Vec<Chart> {
         for stage in stages {
             let points = &stage.series.points;
             let (first, last) = (points.first().map_or(0, |point| point.cp), points.last().map_or(0, |point| point.cp));
-            // A stage whose consistency points are numbered on goes on with the same aggregate, or with a twin of it.
+            // A stage whose numbers of consistency points continue those of another one has the same aggregate, or a twin of it.
             let before = ended.iter().filter(|(cp, _)| *cp < first).max_by_key(|(cp, _)| *cp);
             let from = before.map_or(0.0, |(_, turnovers)| *turnovers);
             let course = compute_course(&stage.series);

@@ -1,4 +1,4 @@
-//! Figures as tab-separated lines: what is kept of a whole run, and what the docs' table is generated from.
+//! Figures as tab-separated lines. A whole run is kept in this form, and the docs' table is generated from it.
 
 use senesce_trials::Verdict;
 

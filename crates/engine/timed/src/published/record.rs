@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Chart, PUBLISHED, Part, charts, circumstances};
 use crate::Stage;
 
-/// What is said of a figure that is not met if no cause is known.
+/// The cause of a figure that is not met, if none is known.
 const UNKNOWN: &str = "The cause is not known.";
 
 /// A figure of ours beside the published one, as it is shown and kept.
@@ -30,7 +30,7 @@ pub struct Told {
     pub ratio: Option<f64>,
     /// The verdict; none if the paper says nothing of the figure.
     pub verdict: Option<Verdict>,
-    /// What was set so that this figure comes out; none if it is a prediction.
+    /// The parameter that was set so that this figure comes out; none if it is a prediction.
     pub fitted: Option<String>,
     /// Why a number is not met, or that this is not known; or why it is not comparable.
     pub cause: Option<String>,

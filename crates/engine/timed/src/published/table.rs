@@ -44,6 +44,9 @@ impl Published {
     }
 }
 
+/// Why cleaning takes more cores than the paper has.
+const MOVES_ARE_DEAR: &str = "The table of processors charges 29 us for a block that moves, and its scale is that of the load that was set for the fit.";
+
 /// A scale whose consistency points are a larger part of the aggregate than those of full scale are.
 fn is_coarse(scale: Scale) -> bool {
     scale.areas < 64 * scale.areas_per_point
@@ -108,11 +111,7 @@ pub const PUBLISHED: [Published; 14] = [
                 told: "At this age what clients read in order is scattered in single blocks: their own chains are little longer than one block. They were longer at the younger age at which \
                        the published write chain is passed.",
             },
-            Cause {
-                figure: "cores for cleaning",
-                explains: |ours, _| ours > 1.0,
-                told: "The table of processors charges 29 us for a block that moves, and its scale is that of the load that was set for the fit.",
-            },
+            Cause { figure: "cores for cleaning", explains: |ours, _| ours > 1.0, told: MOVES_ARE_DEAR },
         ],
     },
     Published {
@@ -131,11 +130,7 @@ pub const PUBLISHED: [Published; 14] = [
                 told: "With cleaning nearly all stripes are written whole, but for the last area of a consistency point. So the ratio is the number of areas in a \
                        consistency point more than it is anything else.",
             },
-            Cause {
-                figure: "cores for cleaning at that load",
-                explains: |ours, _| ours > 4.2,
-                told: "The table of processors charges 29 us for a block that moves, and its scale is that of the load that was set for the fit.",
-            },
+            Cause { figure: "cores for cleaning at that load", explains: |ours, _| ours > 4.2, told: MOVES_ARE_DEAR },
             Cause {
                 figure: "its lowest of a consistency point",
                 explains: |ours, _| ours > 16.8,

@@ -46,7 +46,7 @@ pub enum LoadKind {
         /// Units.
         units: u64,
     },
-    /// Those of the eight streams that go at random: what of them reaches the SSDs of a flash pool, which leaves what is in order to disks.
+    /// The random ones of the eight streams. A flash pool keeps these on its SSDs, and leaves sequential streams to its disks.
     OltpAtRandom {
         /// Units.
         units: u64,

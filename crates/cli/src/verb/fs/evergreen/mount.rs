@@ -129,8 +129,8 @@ impl Chores {
         Self { due: Due::new(Duration::from_secs(point_every), Instant::now()), checkpoints: 0, told: None }
     }
 
-    /// Makes durable what is due, and returns when something is due next. What fails is tried again: programs continue, and their
-    /// changes are to be durable as soon as they can be.
+    /// Syncs and makes a checkpoint if they are due. Returns the time until the next of them is due. Retries a failure, because
+    /// programs continue, and their changes must become durable as soon as possible.
     pub fn do_some(&mut self, store: &Evergreen, alarm: &Alarm) -> Option<Duration> {
         let now = Instant::now();
         self.due.observe(alarm, now);
