@@ -283,7 +283,9 @@ fn a_file_system_keeps_at_least_what_is_counted_for_it() {
     ] {
         let size = Bytes(mib * Bytes::MIB);
         let backend = Backend::Image { dir: bench.dir().to_owned(), size, memory: false };
-        let volume = Volume::create(&bench.custodian, &VolumeSpec::new(backend, kind), &bench.slot("own")).unwrap();
+        // Another name is another UUID: a copied mount of the volume before may still hold its loop device.
+        let slot = bench.slot(&format!("own-{kind}-{mib}"));
+        let volume = Volume::create(&bench.custodian, &VolumeSpec::new(backend, kind), &slot).unwrap();
         let stat = rustix::fs::statvfs(volume.root()).unwrap();
         let own = size.0 - stat.f_blocks * stat.f_frsize;
         assert!(kind.own_bytes(size).0 <= own, "{kind} of {size} keeps {}", Bytes(own));
