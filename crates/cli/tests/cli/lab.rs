@@ -144,11 +144,10 @@ impl Lab {
         Done::of(self.command().args(args).output().unwrap())
     }
 
-    /// Runs a shell script with `$SENESCE` in mount name space of its own, so that what it mounts goes with it.
+    /// Runs a shell script with `$SENESCE` in a mount namespace of its own, so that what it mounts goes with it.
     pub fn run_apart(&self, script: &str) -> Done {
-        let mut command = Command::new("unshare");
-        command.args(["--mount", "sh", "-e", "-c", script]).env("SENESCE", SENESCE);
-        self.confine(&mut command);
+        let mut command = senesce_testkit::apart(script);
+        self.confine(command.env("SENESCE", SENESCE));
         Done::of(command.output().unwrap())
     }
 

@@ -5,7 +5,7 @@ use std::{
     io::{BufRead, BufReader},
     os::unix::fs::MetadataExt,
     path::Path,
-    process::{Command, Stdio},
+    process::Stdio,
 };
 
 use senesce_inspect::{Error, Inspection};
@@ -179,12 +179,7 @@ fn what_only_another_namespace_has_mounted_is_not_mounted_a_second_time() {
     volume.unmount();
     let point = volume.mountpoint.to_str().unwrap().to_owned();
     let script = format!("mount {} {point} && echo mounted && read line", volume.device);
-    let mut child = Command::new("unshare")
-        .args(["--mount", "--propagation", "private", "sh", "-c", &script])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = senesce_testkit::apart(&script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut said = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
     let found = [Path::new(&volume.device), &volume.image()].map(inspect_at);

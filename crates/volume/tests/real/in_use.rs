@@ -182,9 +182,8 @@ fn a_mount_in_another_namespace_is_named() {
     run("mkfs.ext4", &["-q", &device.0]);
     let point = dir.path().join("hidden");
     fs::create_dir(&point).unwrap();
-    let script = "mount \"$0\" \"$1\" && echo mounted && read -r _";
-    let mut child = Command::new("unshare")
-        .args(["--mount", "sh", "-c", script, &device.0, point.to_str().unwrap()])
+    let mut child = senesce_testkit::apart("mount \"$0\" \"$1\" && echo mounted && read -r _")
+        .args([&device.0, point.to_str().unwrap()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
