@@ -25,6 +25,8 @@ pub const INTERNAL: u8 = 4;
 pub const DIFFERENT: u8 = 5;
 /// A gate is undecided: the figures of `compare --fail-if` prove neither outcome.
 pub const UNDECIDED: u8 = 6;
+/// A mount ends in order, and a drive of its garden failed, is missing, or is not filled yet.
+pub const DEGRADED: u8 = 7;
 
 /// An error of this room, with its kind.
 #[derive(Debug)]
@@ -62,6 +64,11 @@ pub fn undecided(message: impl Into<String>) -> anyhow::Error {
     Gate { message: message.into(), code: UNDECIDED }.into()
 }
 
+/// The error of a mount that ends while a drive is missing, not filled yet, or does not answer.
+pub fn degraded(message: impl Into<String>) -> anyhow::Error {
+    Gate { message: message.into(), code: DEGRADED }.into()
+}
+
 /// An interruption after which `senesce run --resume` goes on in this directory; the context of an error.
 #[derive(Debug)]
 pub struct Resumable(pub PathBuf);
@@ -72,7 +79,7 @@ impl std::fmt::Display for Resumable {
     }
 }
 
-/// A gate that does not pass, with its exit code.
+/// An outcome with an exit code of its own, such as a gate that does not pass.
 #[derive(Debug)]
 struct Gate {
     message: String,
@@ -337,6 +344,7 @@ mod tests {
         assert_eq!(code(|| Err(usage("no", None))), exit(USAGE));
         assert_eq!(code(|| Err(different("more"))), exit(DIFFERENT));
         assert_eq!(code(|| Err(undecided("noise"))), exit(UNDECIDED));
+        assert_eq!(code(|| Err(degraded("a drive"))), exit(DEGRADED));
         assert_eq!(code(|| panic!("ours")), exit(INTERNAL));
         let unwritable = |kind: std::io::ErrorKind| std::panic::resume_unwind(Box::new(Unwritable(kind.into())));
         assert_eq!(format!("{:?}", run(|| unwritable(std::io::ErrorKind::BrokenPipe))), exit(0));

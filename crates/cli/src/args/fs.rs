@@ -21,7 +21,7 @@ pub struct FsArgs {
 pub enum FsVerb {
     /// Make an empty one: in a new directory, as images, on drives that are named, or on one file or device.
     Mkfs(FsMkfsArgs),
-    /// Mount it, until it is unmounted or interrupted.
+    /// Mount it, until it is unmounted or interrupted. Exit code 7: it ended in order, and a drive is missing.
     Mount(FsMountArgs),
     /// Check it, as it lies and as opening makes it; changes nothing but with --repair.
     Check(FsCheckArgs),

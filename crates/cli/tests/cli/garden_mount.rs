@@ -45,6 +45,11 @@ impl Mounted<'_> {
         unmount(self.lab);
         assert!(self.child.wait().unwrap().success());
     }
+
+    /// Waits for the end of a mount that was unmounted. Returns its exit code.
+    pub fn wait_code(mut self) -> i32 {
+        self.child.wait().unwrap().code().unwrap_or(-1)
+    }
 }
 
 /// Unmounts `mnt`, which may be in use for a moment by whoever looks at all mounts of the machine.

@@ -18,6 +18,7 @@ mod fs_away;
 mod fs_bad;
 mod fs_damage;
 mod fs_defrag;
+mod fs_degraded;
 mod fs_drives;
 mod fs_durable;
 mod fs_evergreen;

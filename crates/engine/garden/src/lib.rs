@@ -64,7 +64,7 @@ pub use layout::{Defrag, DefragFiles};
 pub use object_defrag::ObjectDefrag;
 pub use object_gardening::ObjectGardening;
 pub use packing::{Packing, RECOMPACTED_BELOW_PERCENT};
-pub use raid::{Chains, DriveCounts, DriveState, RaidCounts};
+pub use raid::{Chains, DriveCounts, DriveFailure, DriveState, RaidCounts};
 pub use report::{AggregateReport, DriveReport};
 pub use scheduler::{Caution, Observed, Scheduler, Task};
 pub use sharing::Sharing;

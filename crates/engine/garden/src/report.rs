@@ -1,9 +1,11 @@
 //! What an aggregate tells of itself: what it holds and has left, and what its drives were asked for.
 
+use std::sync::mpsc::{Receiver, channel};
+
 use crate::{
     engine::Garden,
     format::label::Group,
-    raid::{DriveCounts, DriveState, RaidCounts},
+    raid::{DriveCounts, DriveFailure, DriveState, RaidCounts},
     store::{Counts, LeftOut, ScrubReport, Store},
 };
 
@@ -62,6 +64,18 @@ impl Garden {
     /// The number of the last consistency point. Cost: none that grows.
     pub fn last_point(&self) -> u64 {
         self.shared().lock_for_operation().durable.cp
+    }
+
+    /// Returns a channel on which each failure of a drive arrives when it happens. A later call ends an earlier channel.
+    pub fn watch_drives(&self) -> Receiver<DriveFailure> {
+        let (sender, failures) = channel();
+        self.shared().lock_for_operation().raid.watch(Some(sender));
+        failures
+    }
+
+    /// Ends the channel of [`watch_drives`](Self::watch_drives).
+    pub fn unwatch_drives(&self) {
+        self.shared().lock_for_operation().raid.watch(None);
     }
 
     /// What it holds and has left.

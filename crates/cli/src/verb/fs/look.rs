@@ -88,10 +88,11 @@ fn print(what: &str, report: &CheckReport) {
         println!("  {} objects that no consistency point names; `fs tier` deletes them", report.orphan_objects);
     }
     if !report.missing_drives.is_empty() {
-        println!(
-            "  without drive(s) {:?}: nothing is lost, and one more drive of their group would be too many",
-            report.missing_drives
-        );
+        let loss = match report.is_clean() {
+            true => "nothing is lost, and one more drive of their group would be too many",
+            false => "what cannot be read without them is below",
+        };
+        println!("  without drive(s) {:?}: {loss}", report.missing_drives);
     }
     for finding in report.findings.iter().take(SHOWN) {
         println!("  {finding}");

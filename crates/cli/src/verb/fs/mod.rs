@@ -31,6 +31,7 @@ mod survey;
 mod sync;
 mod tier;
 mod volumes;
+mod watch;
 mod words;
 
 use anyhow::Result;

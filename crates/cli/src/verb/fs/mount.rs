@@ -22,6 +22,7 @@ use super::{
     load::{ByLoad, Kernel, Points},
     mkfs::USUAL_VOLUME,
     place::Place,
+    watch::{Watch, check_whole, print_failure},
     words::explain,
 };
 use crate::{
@@ -71,6 +72,12 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
         garden.set_acknowledge(args.how.acknowledge())?;
     }
     let by_load = args.by_load && !read_only;
+    for (number, drive) in garden.report().drives.iter().enumerate() {
+        if let DriveState::Missing { why } = &drive.state {
+            eprintln!("senesce: drive {number} is MISSING: {why}; its blocks come from parity");
+        }
+    }
+    let watch = Watch::start(&garden, print_failure);
     if !quiet {
         warn(&garden);
         let cold = garden.cold().live;
@@ -105,7 +112,7 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
         quiet,
     };
     let close = || garden.close_point().with_context(|| format!("cannot close {place}"));
-    thread::scope(|scope| {
+    let served = thread::scope(|scope| {
         let mut chores = Chores::new(&garden, args.how.point_every, quiet);
         chores.points = beside.by_load.is_some().then_some(points);
         chores.beside = beside.begin(scope, &garden);
@@ -115,8 +122,11 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
         // Before what is done beside it, which may wait for an object store, has come to its end.
         let closed = close();
         held.and(closed)
-    })?;
-    close()
+    })
+    .and_then(|()| close());
+    let failures = watch.end(&garden);
+    served?;
+    check_whole(&garden, &failures, &place)
 }
 
 /// What is to be served.
@@ -137,9 +147,6 @@ fn warn(garden: &Garden) {
     }
     for unread in &report.unread_superblocks {
         eprintln!("senesce: cannot be read: {unread}; another one is used, with what belongs to it in the log");
-    }
-    if !report.missing_drives.is_empty() {
-        eprintln!("senesce: drives {:?} are missing; their blocks come from parity", report.missing_drives);
     }
 }
 

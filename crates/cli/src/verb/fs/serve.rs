@@ -2,7 +2,8 @@
 //!
 //! It says `{"event":"ready"}` when the mount is there, and `{"event":"ended","problem":...}` last. It ends when it is
 //! unmounted, and unmounts when its input ends: then its run is gone. A file system in memory is unmounted and mounted again by
-//! the line `again`.
+//! the line `again`. `{"event":"drive_missing",...}` comes before `ready` for each drive that a garden lacks, and
+//! `{"event":"drive_failed",...}` when one fails. A garden that lacks a drive at the end makes the exit code 7.
 
 use std::{
     io::{BufRead, Write},
@@ -25,6 +26,7 @@ use super::{
     hold::Allows,
     mount::Chores,
     place::Place,
+    watch::{Watch, check_whole, failure_event, missing_events},
 };
 use crate::{args::FsServeArgs, clock::SystemClock};
 
@@ -38,7 +40,7 @@ pub fn serve(args: &FsServeArgs) -> Result<()> {
     let problem = done.as_ref().err().map(|error| format!("{error:#}"));
     // Whoever began it may be gone, and with it the reader.
     let _ = say(&json!({ "event": "ended", "problem": problem }));
-    done
+    done?
 }
 
 fn say(event: &serde_json::Value) -> std::io::Result<()> {
@@ -53,15 +55,24 @@ enum Said {
     Gone,
 }
 
-fn serve_to_end(args: &FsServeArgs) -> Result<()> {
+/// Serves until the mount is gone. Returns whether the garden has all of its drives then.
+fn serve_to_end(args: &FsServeArgs) -> Result<Result<()>> {
     let said = listen();
     let (fs, mut engine) = open(args)?;
+    let watch = match &engine {
+        Engine::Garden(garden, _) => {
+            missing_events(garden).iter().try_for_each(say).context("the run is gone")?;
+            // The end of its input says that the run is gone.
+            Some(Watch::start(garden, |failure| drop(say(&failure_event(failure)))))
+        }
+        _ => None,
+    };
     let mut mounted = start(args, fs.clone())?;
     say(&json!({ "event": "ready" })).context("the run is gone")?;
     while !mounted.is_over() {
         match said.try_recv() {
             Ok(Said::Again) if matches!(engine, Engine::Memory) => {
-                unmount(&args.point)?;
+                unmount(args)?;
                 mounted.join()?;
                 mounted = start(args, fs.clone())?;
                 say(&json!({ "event": "ready" })).context("the run is gone")?;
@@ -69,7 +80,7 @@ fn serve_to_end(args: &FsServeArgs) -> Result<()> {
             }
             Ok(Said::Again) => bail!("only a file system in memory is mounted again"),
             Ok(Said::Gone) | Err(mpsc::TryRecvError::Disconnected) => {
-                unmount(&args.point)?;
+                unmount(args)?;
                 break;
             }
             Err(mpsc::TryRecvError::Empty) => {}
@@ -85,9 +96,17 @@ fn serve_to_end(args: &FsServeArgs) -> Result<()> {
     }
     mounted.join()?;
     match engine {
-        Engine::Memory => Ok(()),
-        Engine::Garden(garden, _) => garden.close_point().context("cannot make the last consistency point"),
-        Engine::Evergreen(store, _) => store.checkpoint().context("cannot make the last checkpoint"),
+        Engine::Memory => Ok(Ok(())),
+        Engine::Garden(garden, _) => {
+            garden.close_point().context("cannot make the last consistency point")?;
+            let failures = watch.map(|watch| watch.end(&garden)).unwrap_or_default();
+            let device = args.device.as_deref().unwrap_or(Path::new("the garden"));
+            Ok(check_whole(&garden, &failures, &device.display()))
+        }
+        Engine::Evergreen(store, _) => {
+            store.checkpoint().context("cannot make the last checkpoint")?;
+            Ok(Ok(()))
+        }
     }
 }
 
@@ -145,14 +164,20 @@ fn start(args: &FsServeArgs, fs: Arc<dyn FileSystem>) -> Result<Mounted> {
     Ok(Mounted::start(fs, &args.point, options)?)
 }
 
-/// Unmounts; somebody who stays in it keeps it, and this process, until he leaves.
-fn unmount(point: &Path) -> Result<()> {
-    let host = LinuxHost::default();
+/// Unmounts. A process that uses the mount keeps it, and this process, until it closes its files. A mount that is already gone is
+/// unmounted.
+fn unmount(args: &FsServeArgs) -> Result<()> {
+    let (host, point, source) = (LinuxHost::default(), &args.point, Path::new(&args.source));
+    let is_gone = || Ok::<bool, anyhow::Error>(host.mounts()?.iter().all(|mount| mount.source != source));
     for _ in 1..TRIES {
-        if host.unmount(point, false).is_ok() {
+        if is_gone()? || host.unmount(point, false).is_ok() {
             return Ok(());
         }
         host.pause(PAUSE);
     }
-    Ok(host.unmount(point, true)?)
+    match host.unmount(point, true) {
+        // It was unmounted between the two calls.
+        Err(_) if is_gone()? => Ok(()),
+        done => Ok(done?),
+    }
 }

@@ -78,6 +78,7 @@ impl Media {
                 report.missing_drives.push(number);
             }
         }
+        report.find_too_many_missing(&geometry);
         let mut held = vec![u64::MAX; places.len()];
         for &(number, done) in &sb.filling {
             match held.get_mut(number as usize) {
@@ -129,8 +130,7 @@ impl Media {
 
     /// The same, as the other drives of its group tell it.
     pub fn rebuilt(&self, pvbn: u64) -> std::result::Result<(Context, Box<Block>), Damage> {
-        let place = self.geometry.locate(pvbn).filter(|place| self.geometry.groups[place.group].parity);
-        let place = place.ok_or_else(|| Damage::new("RAID group", "parity", "none", "a drive of it"))?;
+        let place = self.geometry.locate(pvbn).ok_or_else(|| self.outside(pvbn))?;
         let mut slot = slot::Slot::zeros();
         self.rebuild(place.group, place.stripe, self.geometry.first_drive(place.group) + place.drive, &mut slot)?;
         Ok((slot::decode(&slot)?, slot::payload(&slot)))
@@ -138,8 +138,7 @@ impl Media {
 
     /// A block and its trailer as they lie on the drive, whatever they are.
     pub fn slot(&self, pvbn: u64) -> std::result::Result<slot::Slot, Damage> {
-        let end = || format!("less than {}", self.geometry.blocks());
-        let place = self.geometry.locate(pvbn).ok_or_else(|| Damage::new("pointer", "PVBN", pvbn, end()))?;
+        let place = self.geometry.locate(pvbn).ok_or_else(|| self.outside(pvbn))?;
         let mut slot = slot::Slot::zeros();
         let number = self.geometry.first_drive(place.group) + place.drive;
         match &self.drives[number] {
@@ -151,13 +150,17 @@ impl Media {
         Ok(slot)
     }
 
+    fn outside(&self, pvbn: u64) -> Damage {
+        Damage::new("pointer", "PVBN", pvbn, format!("less than {}", self.geometry.blocks()))
+    }
+
     /// The drive and offset of a block.
     pub fn slot_place(&self, pvbn: u64) -> Option<(usize, u64)> {
         let place = self.geometry.locate(pvbn)?;
         Some((self.geometry.first_drive(place.group) + place.drive, slot_offset(place.stripe)))
     }
 
-    /// Of a drive that does not hold the stripe: the XOR of the others.
+    /// Of a drive that does not hold the stripe: the XOR of the others. Errors: there is no parity, or another one is missing too.
     fn rebuild(
         &self,
         group: usize,
@@ -165,10 +168,15 @@ impl Media {
         missing: usize,
         out: &mut slot::Slot,
     ) -> std::result::Result<(), Damage> {
-        let first = self.geometry.first_drive(group);
+        let (first, shape) = (self.geometry.first_drive(group), self.geometry.groups[group]);
+        if !shape.parity {
+            return Err(Damage::new("drive", "answer", "nothing, and its RAID group has no parity", "a block"));
+        }
         let mut other = slot::Slot::zeros();
-        let others = (first..first + self.geometry.groups[group].drives()).filter(|&number| number != missing);
-        for drive in others.filter_map(|number| self.drives[number].as_ref()) {
+        for number in (first..first + shape.drives()).filter(|&number| number != missing) {
+            let too_many =
+                || Damage::new("drive", "answer", "nothing, and another of its RAID group is missing", "a block");
+            let drive = self.drives[number].as_ref().ok_or_else(too_many)?;
             let read = drive.read_at(slot_offset(stripe), &mut other[..]);
             read.map_err(|error| Damage::new("drive", "answer", error, "a block"))?;
             out.iter_mut().zip(other.iter()).for_each(|(sum, byte)| *sum ^= byte);

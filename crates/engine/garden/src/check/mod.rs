@@ -28,7 +28,7 @@ use std::{
 use senesce_block::BlockDevice;
 use senesce_objects::ObjectStore;
 
-use crate::{Damage, error::Result, format::BLOCK};
+use crate::{Damage, error::Result, format::BLOCK, raid::Geometry};
 use aggregate::Contents;
 pub(crate) use media::Media;
 
@@ -56,8 +56,8 @@ pub struct CheckReport {
     pub more_findings: u64,
     /// The consistency point that was looked at.
     pub cp: u64,
-    /// Drives that are missing, or were when the consistency point was made; their blocks were put together from the
-    /// others. That is no finding.
+    /// Drives that are missing, or were when the consistency point was made. If parity makes up for them their blocks were put together
+    /// from the others, and that is no finding.
     pub missing_drives: Vec<u32>,
     /// Blocks that are reached.
     pub blocks: u64,
@@ -100,6 +100,22 @@ impl CheckReport {
             self.findings.push(Finding { place: place.into(), damage });
         } else {
             self.more_findings += 1;
+        }
+    }
+
+    /// Notes the drives that are missing in groups whose parity does not make up for them: what they held is lost, even if it is
+    /// nothing that a file needs.
+    fn find_too_many_missing(&mut self, geometry: &Geometry) {
+        for (group, shape) in geometry.groups.iter().enumerate() {
+            let is_of_it = |&number: &u32| geometry.group_of(number as usize) == group;
+            let missing: Vec<u32> = self.missing_drives.iter().copied().filter(is_of_it).collect();
+            if missing.len() > usize::from(shape.parity) {
+                let most = if shape.parity { "at most one: its parity" } else { "none: it has no parity" };
+                self.find(
+                    format!("RAID group {group}"),
+                    Damage::new("drives", "missing", format!("{missing:?}"), most),
+                );
+            }
         }
     }
 

@@ -66,10 +66,12 @@ impl Raid {
     /// A block of a drive that is missing or fails, which is as good as a wrong block: the others have it.
     fn read_around(&mut self, place: Place, pvbn: u64, want: &Want) -> std::result::Result<Page, Damage> {
         let Place { group, drive, stripe } = place;
-        if let Ok(slot) = self.read_slot(group, drive, stripe) {
-            return check(slot.into(), want, pvbn);
-        }
+        let failure = match self.read_slot(group, drive, stripe) {
+            Ok(slot) => return check(slot.into(), want, pvbn),
+            Err(failure) => failure,
+        };
         let Some(slot) = self.rebuild_slot(group, drive, stripe) else {
+            self.report_failure(self.geometry.first_drive(group) + drive, &failure, false);
             return Err(Damage::new("drive", "answer", "an error", "a block"));
         };
         slot::decode(&slot).and_then(|context| want.check(&context, pvbn))?;

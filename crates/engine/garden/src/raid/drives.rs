@@ -3,7 +3,7 @@
 //! A drive that fails while parity makes up for it is taken out, and its group goes on without it. What it holds from then
 //! on is too old to be believed; it comes back only as a new drive, whose stripes are put together one after the other.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc::Sender};
 
 use senesce_block::BlockDevice;
 
@@ -46,6 +46,43 @@ pub enum DriveState {
         /// Stripes that it is to hold.
         of: u64,
     },
+}
+
+/// A drive that failed while the aggregate was in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriveFailure {
+    /// Its place among all drives.
+    pub drive: u32,
+    /// The name of its device.
+    pub device: String,
+    /// The failure, in words.
+    pub why: String,
+    /// Whether parity makes up for it: its group continues without it. Otherwise requests for its blocks fail.
+    pub is_left_out: bool,
+}
+
+/// Receives the first failure of each drive.
+#[derive(Default)]
+pub(super) struct Watch {
+    sender: Option<Sender<DriveFailure>>,
+    /// Drives that were reported and are still in their places.
+    reported: Vec<u32>,
+}
+
+impl Watch {
+    fn report(&mut self, failure: DriveFailure) {
+        let is_again = self.reported.contains(&failure.drive);
+        if is_again && !failure.is_left_out {
+            return;
+        }
+        if let Some(sender) = &self.sender {
+            if !is_again {
+                self.reported.push(failure.drive);
+            }
+            // A receiver that is gone wants no reports.
+            let _ = sender.send(failure);
+        }
+    }
 }
 
 impl Drive {
@@ -116,11 +153,26 @@ impl Raid {
         let first = self.geometry.first_drive(group);
         let places = first..first + self.geometry.groups[group].drives();
         let others_are_whole = places.filter(|&other| other != place).all(|other| self.is_here(other));
-        if !self.geometry.groups[group].parity || !others_are_whole {
+        let is_left_out = self.geometry.groups[group].parity && others_are_whole;
+        self.report_failure(place, &failure, is_left_out);
+        if !is_left_out {
             return Err(failure);
         }
         self.drives[place] = Drive::Missing { why: failure.to_string() };
         Ok(())
+    }
+
+    /// Reports the failure of a drive to the receiver, if there is one and the drive is not missing already.
+    pub(super) fn report_failure(&mut self, place: usize, failure: &Error, is_left_out: bool) {
+        if let Some(device) = self.drives[place].device() {
+            let (drive, device) = (place as u32, device.name().to_owned());
+            self.watch.report(DriveFailure { drive, device, why: failure.to_string(), is_left_out });
+        }
+    }
+
+    /// Sends the first failure of each drive from now on; `None` ends that.
+    pub fn watch(&mut self, sender: Option<Sender<DriveFailure>>) {
+        self.watch = Watch { sender, reported: Vec::new() };
     }
 
     fn is_here(&self, place: usize) -> bool {
@@ -129,6 +181,7 @@ impl Raid {
 
     /// Puts a new drive in a place that is empty. It holds nothing yet.
     pub fn begin_filling(&mut self, place: usize, device: Arc<dyn BlockDevice>, done: u64) {
+        self.watch.reported.retain(|&drive| drive as usize != place);
         self.drives[place] = Drive::Filling { device, done };
     }
 

@@ -26,8 +26,9 @@ use crate::{
 pub(crate) use chains::CHAIN_SLOTS;
 use counts::Counters;
 pub use counts::{Chains, DriveCounts, RaidCounts};
-pub use drives::DriveState;
+use drives::Watch;
 pub(crate) use drives::{Drive, superblock_at};
+pub use drives::{DriveFailure, DriveState};
 pub(crate) use geometry::{FIXED_SLOTS, Geometry, Place, slot_offset};
 pub(crate) use requests::Request;
 pub(crate) use rows::Row;
@@ -71,6 +72,7 @@ pub(crate) struct Raid {
     pub geometry: Geometry,
     drives: Vec<Drive>,
     counters: Counters,
+    watch: Watch,
 }
 
 impl Raid {
@@ -94,7 +96,7 @@ impl Raid {
             }
         }
         let counters = Counters::new(drives.len());
-        Ok(Self { geometry, drives, counters })
+        Ok(Self { geometry, drives, counters, watch: Watch::default() })
     }
 
     /// What all drives were asked for since they were opened.

@@ -18,7 +18,7 @@ use crate::{
     rig::{Devices, FIXED_SLOTS, Rig, SLOT, SMALL, Shape, TIGHT, VOLUME, caller, findings, format, open, shared},
 };
 
-const GROUPS: Shape = Shape { groups: &[(2, true), (3, true)], media: &[], stripes: 200, log_bytes: 400 << 10 };
+pub const GROUPS: Shape = Shape { groups: &[(2, true), (3, true)], media: &[], stripes: 200, log_bytes: 400 << 10 };
 
 fn tree(devices: &Devices) -> Tree {
     collect_tree(&open(devices, TIGHT).unwrap().volume(VOLUME).unwrap()).unwrap()
@@ -30,7 +30,7 @@ fn played() -> Tree {
     collect_tree(&model).unwrap()
 }
 
-fn without(devices: &Devices, missing: &[usize]) -> Devices {
+pub fn without(devices: &Devices, missing: &[usize]) -> Devices {
     (0..).zip(devices).filter(|(number, _)| !missing.contains(number)).map(|(_, device)| device.clone()).collect()
 }
 
@@ -39,7 +39,7 @@ fn refused(devices: &Devices) -> String {
 }
 
 /// Something that changes every part of an aggregate.
-fn go_on(fs: &dyn FileSystem, round: u8) {
+pub fn go_on(fs: &dyn FileSystem, round: u8) {
     let name = format!("later {round}");
     let ino = fs.make_node(&caller(9), Ino::ROOT, name.as_bytes(), &NewNode::file(0o600)).unwrap().ino;
     fs.write(&caller(9), ino, 0, &vec![round; 30_000]).unwrap();
@@ -48,7 +48,7 @@ fn go_on(fs: &dyn FileSystem, round: u8) {
 }
 
 /// Fills what is being filled, so many stripes at a time. Says how many steps that took; nothing may be lost.
-fn fill(garden: &Garden, stripes: u64) -> u64 {
+pub fn fill(garden: &Garden, stripes: u64) -> u64 {
     let mut steps = 0;
     while let Some(step) = garden.rebuild_step(stripes).unwrap() {
         assert_eq!(step.lost, []);

@@ -10,6 +10,7 @@ mod damage;
 mod dedup;
 mod defrag;
 mod diff;
+mod drive_failures;
 mod drives;
 mod dump;
 mod early;
