@@ -131,7 +131,7 @@ fn what_an_engine_wrote_is_clean_as_it_lies_and_as_opening_makes_it() {
     let device = shared(&example());
     let report = check(&device).unwrap();
     assert_eq!((&report.findings, &report.torn_superblock, report.log_batches), (&vec![], &None, 4));
-    assert!(report.levels >= 3 && report.leaves > 20 && report.waiting > 0, "{report:?}");
+    assert!(report.levels >= 3 && report.leaves > 20, "{report:?}");
     drop(Evergreen::open(device.clone(), Limits::default()).unwrap());
     let report = check(&device).unwrap();
     assert_eq!((report.findings, report.log_batches), (vec![], 0));

@@ -42,6 +42,7 @@ use crate::{
 use figures::Counters;
 use pool::Pool;
 use run::Run;
+use tidy::Thorough;
 use work::Bell;
 
 /// A batch of this many bytes or more is part of a stream. It waits before others do.
@@ -170,6 +171,28 @@ impl Evergreen {
             }
         }
         Ok(())
+    }
+
+    /// Sweeps all leaves once, whatever that writes: from the first key to the last, leaves that are scattered, or for which
+    /// something waits, are written again, adjacent to each other. One checkpoint for each [`Limits::dirty_bytes`] of them; batches may come
+    /// meanwhile. Stops early where too little is free. Returns the bytes of leaves that it wrote.
+    ///
+    /// Errors: as [`checkpoint`](Self::checkpoint) has them; what was written until then stays.
+    pub fn sweep(&self) -> Result<u64> {
+        let mut durable = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.core.tree().gather_from_start();
+        let mut swept = 0;
+        loop {
+            let most = self.core.limits.dirty_bytes;
+            let tidied = self.core.tidy_round(most, u64::MAX, Thorough::Yes);
+            let (start, _) = self.core.checkpoint(&mut durable, || self.log.cut(), most)?;
+            self.log.trim(&start);
+            self.log.witness(&start)?;
+            swept += tidied.bytes;
+            if tidied.is_at_end || tidied.bytes == 0 {
+                return Ok(swept);
+            }
+        }
     }
 
     /// What was read and written since it was opened.

@@ -25,6 +25,8 @@ pub(crate) struct Candidate {
     pub(crate) id: NodeId,
     /// Bytes that it takes, with what waits for it.
     pub(crate) bytes: usize,
+    /// Bytes of what waits for it.
+    pub(crate) waiting: usize,
     /// Ranges wait for it: some of it is dead.
     pub(crate) is_ranged: bool,
 }
@@ -38,8 +40,13 @@ struct Turn<'a> {
 }
 
 impl<S: Source> Tree<S> {
-    /// Looks at leaves under one parent, `most` bytes of them or one, that stand behind those of the last time. If that is worth it, all
-    /// that waits for them is brought down, and those that are small become one; so nothing of them is dead.
+    /// The next leaves to be gathered are the first ones.
+    pub(crate) fn gather_from_start(&mut self) {
+        self.gathered = Bytes::new();
+    }
+
+    /// Takes leaves under one parent, `most` bytes of them or one, that stand after those of the last time. If that is worth it, all
+    /// that waits for them is brought down, so that nothing of them is dead, and each is filled before the next one begins.
     ///
     /// Errors: of reading. The next time those behind come.
     pub(crate) fn gather(&mut self, most: usize, is_worth: &mut dyn FnMut(&[Candidate]) -> bool) -> Result<Gathered> {
@@ -81,6 +88,7 @@ impl<S: Source> Tree<S> {
         let candidate = |child: &Child| Candidate {
             id: child.id,
             bytes: self.nodes.bytes(child.id).saturating_add(child.weight),
+            waiting: child.weight,
             is_ranged: !child.body.here().ranges().is_empty(),
         };
         let candidates: Vec<Candidate> = node.inner().children()[first..]
@@ -105,7 +113,7 @@ impl<S: Source> Tree<S> {
         // It is written with them: so nothing is newer than what is above it, by which a repair knows old copies.
         self.nodes.edit(id, |_| ());
         let lower = &node.inner().children()[first].lower;
-        self.join_small(id, lower, turn.end.as_ref())?;
+        self.fill(id, lower, turn.end.as_ref())?;
         let children = self.nodes.here(id).inner().children();
         let is_within = |at: &Bytes| at >= lower && turn.end.as_ref().is_none_or(|end| at < end);
         let leaves: Vec<NodeId> =
@@ -115,9 +123,15 @@ impl<S: Source> Tree<S> {
         Ok(())
     }
 
-    /// Makes one of neighbours that are small enough together, among the leaves of a parent between two keys.
-    fn join_small(&mut self, parent: NodeId, lower: &Bytes, upper: Option<&Bytes>) -> Result<()> {
-        let most = self.sizes.node_bytes / 10 * 8;
+    /// The most bytes to which a leaf is filled.
+    pub(crate) fn filled_bytes(&self) -> usize {
+        self.sizes.leaf_target(true)
+    }
+
+    /// Fills the leaves of a parent between two keys, each before the next one begins.
+    fn fill(&mut self, parent: NodeId, lower: &Bytes, upper: Option<&Bytes>) -> Result<()> {
+        // What is nearly full stays: entries are not divided.
+        let full = self.sizes.node_bytes / 10 * 8;
         let mut left = self.nodes.here(parent).inner().children().partition_point(|child| child.lower < *lower);
         loop {
             let children = self.nodes.here(parent).inner().children();
@@ -125,12 +139,16 @@ impl<S: Source> Tree<S> {
             if upper.is_some_and(|upper| b.lower >= *upper) {
                 return Ok(());
             }
-            if self.nodes.bytes(a.id).saturating_add(self.nodes.bytes(b.id)) <= most {
-                self.nodes.whole(parent)?;
-                self.join(parent, left)?;
-            } else {
+            if self.nodes.bytes(a.id) >= full {
                 left += 1;
+                continue;
             }
+            let before = children.len();
+            self.nodes.whole(parent)?;
+            self.join(parent, left)?;
+            self.reshape_as_appended(parent, left);
+            // Both are as full as they can be.
+            left += usize::from(self.nodes.here(parent).inner().children().len() >= before);
         }
     }
 }

@@ -27,6 +27,14 @@ impl<S: Source> Tree<S> {
         Ok(())
     }
 
+    /// Splits a leaf that is too large, and fills what comes first.
+    pub(super) fn reshape_as_appended(&mut self, parent: NodeId, index: usize) {
+        let child = self.nodes.here(parent).inner().children()[index].id;
+        if self.is_too_large(self.nodes.here(child)) {
+            self.split(parent, index, true);
+        }
+    }
+
     /// A root that is too large gets a root above it; one with a single child that is no leaf gives way to it. Returns whether it did.
     pub(super) fn fit_root(&mut self) -> Result<bool> {
         let root = self.nodes.here(self.root);

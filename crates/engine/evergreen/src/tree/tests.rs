@@ -285,6 +285,9 @@ fn gather(pair: &mut Pair, rng: &mut Rng) -> Result<()> {
         assert_eq!(beside[0].upper.as_ref(), Some(&beside[1].lower));
         let bytes: usize = beside.iter().map(|node| node.weight()).sum();
         assert!(bytes > TINY.node_bytes as usize / 4, "{bytes} bytes are in two leaves");
+        // A piece is not divided: the first of two takes what it can.
+        let first = beside[1].leaf().parts().first().map_or(0, |part| part.weight);
+        assert!(beside[0].weight() + first > TINY.node_bytes as usize / 10 * 8, "{bytes} bytes");
     }
     let mut stack = vec![pair.view().root()];
     while let Some(id) = stack.pop() {
