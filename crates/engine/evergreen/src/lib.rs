@@ -27,7 +27,9 @@ pub use batch::{Batch, Change};
 pub use check::{CheckReport, Finding, check, check_store};
 pub use dump::{Dump, DumpTable, DumpValue, DumpWhat, Holds, Outline, OutlinedNode, Waiting, dump, outline};
 pub use error::{Error, Result};
-pub use fs::{EvergreenFs, FsOptions, LostFile, Mended, Survey, SurveyedFile, check_files, survey};
+pub use fs::{
+    EvergreenFs, FsOptions, KeySweep, KeySweepCounts, LostFile, Mended, Survey, SurveyedFile, check_files, survey,
+};
 pub use key_value::{CHANGE_BYTES, Claim, KeyValue, Live, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 pub use message::{Edit, Message};
 pub use model::ModelStore;

@@ -62,6 +62,11 @@ impl Cost {
         cost
     }
 
+    /// Requests of the device.
+    pub fn requests(&self) -> u64 {
+        self.requests
+    }
+
     /// Times that what was read was not just ahead.
     pub fn seeks_per_mib(&self) -> f64 {
         self.seeks as f64 / (self.bytes as f64 / (1 << 20) as f64)

@@ -139,8 +139,13 @@ pub fn read_all(fs: &Fs) -> Result<u64, Failure> {
 pub fn copy_into(fs: &Fs, to: &Fs) -> Result<(), Failure> {
     let mut inos = std::collections::HashMap::from([(Ino::ROOT, Ino::ROOT)]);
     walk(fs, Ino::ROOT, &mut |directory, name, kind, ino| {
-        let node = if kind == FileKind::File { NewNode::file(0o644) } else { NewNode::directory(0o755) };
-        let new = to.make_node(&CALLER, inos[&directory], name, &node)?.ino;
+        let parent = inos[&directory];
+        let new = match kind {
+            FileKind::File => to.make_node(&CALLER, parent, name, &NewNode::file(0o644))?.ino,
+            FileKind::Directory => to.make_node(&CALLER, parent, name, &NewNode::directory(0o755))?.ino,
+            FileKind::Symlink => to.symlink(&CALLER, parent, name, &fs.read_link(ino)?)?.ino,
+            _ => return Ok(()),
+        };
         inos.insert(ino, new);
         if kind == FileKind::File {
             let mut data = vec![0; fs.attributes(ino)?.size as usize];

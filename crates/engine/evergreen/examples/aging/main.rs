@@ -1,22 +1,27 @@
 //! How a tree of files ages, in process: what reading all of it costs, fresh and after rounds of changes, and why.
 //!
-//! `cargo run --release -p senesce-evergreen --example aging -- fsfb|git [MiB of the device, 320] [KiB of a node, 1024] [rounds, 100] [full|empty|PERCENT] [seed]`
+//! `cargo run --release -p senesce-evergreen --example aging -- fsfb|git|renames [MiB of the device, 320] [KiB of a node, 1024] [rounds, 100] [full|empty|PERCENT] [seed]`
 //!
 //! `fsfb`: 300 directories, files of 1 to 150 KiB, 90 % of what can be claimed (or so many percent; `empty`: as many bytes on a device thrice as large); each round
 //! deletes 5 % of the bytes anywhere and makes as many in one new directory. `git`: one tree of a tenth of what can be claimed, of which each
-//! round replaces 5 to 40 files and adds one. Reading is as through a mount: the files in the order of listings, in calls of 128 KiB, cold. Requests are
+//! round replaces 5 to 40 files and adds one. `renames`: so many directories (instead of rounds) with three files each are renamed into another
+//! order, then swept twice. `image PATH`: an image that `senesce age --on evergreen:PATH` aged. Reading is as through a mount: the files in the order of listings, in calls of 128 KiB, cold. Requests are
 //! those of the device; seconds are of a model (a seek by distance and half a turn for whatever is not just ahead, 192 MB/s), told
 //! beside the same for a copy of the files.
 
 mod disk;
 mod load;
+mod renames;
 mod repository;
 
 use std::sync::Arc;
 
-use senesce_block::{MemoryDevice, TracedDevice};
+use senesce_block::{BlockDevice, FileDevice, FileOptions, MemoryDevice, OverlayDevice, TracedDevice};
 use senesce_core::{Bytes, ManualClock, Seed};
-use senesce_evergreen::{Evergreen, EvergreenFs, KeyValue, Limits, MakeOptions, disk::Shape};
+use senesce_evergreen::{
+    Evergreen, EvergreenFs, KeyValue, Limits, MakeOptions,
+    disk::{Geometry, Shape, read_newest},
+};
 use senesce_fsapi::FileSystem;
 
 use disk::Cost;
@@ -27,6 +32,9 @@ type Device = Arc<TracedDevice<MemoryDevice>>;
 fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
     let kind = arguments.next().unwrap_or_else(|| "fsfb".to_owned());
+    if kind == "image" {
+        return measure_image(&arguments.next().ok_or("image needs the path of one")?);
+    }
     let mut number = |usual: u64| arguments.next().map_or(Ok(usual), |text| text.parse());
     let (mib, node_kib, rounds) = (number(320)?, number(1024)?, number(100)?);
     let fullness = arguments.next().unwrap_or_else(|| "full".to_owned());
@@ -38,6 +46,9 @@ fn main() -> Result<(), Failure> {
     let wanted = full.1.store().live().most / 100 * if kind == "git" { 10 } else { percent };
     let (device, fs) = if fullness == "empty" { made(3 * mib, &options)? } else { full };
     let mut load = Load::new(seed);
+    if kind == "renames" {
+        return rename_all(&device, &fs, load, rounds, (mib, &options));
+    }
     let start = device.counts().bytes_written;
     if kind == "git" {
         load.fill_repository(&fs, wanted)?
@@ -67,6 +78,52 @@ fn main() -> Result<(), Failure> {
             );
             tell(&device, &fs, round, (3 * mib, &options))?;
         }
+    }
+    Ok(())
+}
+
+/// What reading an image costs that was aged elsewhere, and a copy of its files. The image stays as it is.
+fn measure_image(path: &str) -> Result<(), Failure> {
+    let open = || FileDevice::open(path.as_ref(), Bytes(0), FileOptions { read_only: true, ..FileOptions::default() });
+    let aged = cold(OverlayDevice::new(open()?))?;
+    println!("  aged:   {aged}");
+    let fs = EvergreenFs::open_on(Arc::new(OverlayDevice::new(open()?)), Limits::default())?;
+    let Geometry { device_bytes, unit_bytes, .. } = read_newest(&open()?)?.geometry;
+    let options = MakeOptions { shape: fs.store().shape(), unit_bytes, ..MakeOptions::new([1; 16]) };
+    let (copy, to) = made(device_bytes.div_ceil(1 << 20), &options)?;
+    copy_into(&fs, &to)?;
+    to.store().checkpoint()?;
+    drop(to);
+    let fresh = cold(copy.inner().fork())?;
+    println!("  unaged: {fresh}");
+    println!(
+        "  {:.2} times in seconds, {:.2} in requests",
+        aged.seconds_per_gib() / fresh.seconds_per_gib(),
+        aged.requests() as f64 / fresh.requests() as f64
+    );
+    Ok(())
+}
+
+/// Directories are renamed into another order; what two sweeps make of it.
+fn rename_all(
+    device: &Device,
+    fs: &EvergreenFs<Evergreen>,
+    mut load: Load,
+    directories: u64,
+    copied: (u64, &MakeOptions),
+) -> Result<(), Failure> {
+    load.fill_directories(fs, directories)?;
+    println!("filled: {} MiB in {directories} directories", load.bytes >> 20);
+    tell(device, fs, 0, copied)?;
+    renames::shuffle(fs, &mut load.rng, directories)?;
+    println!("renamed");
+    tell(device, fs, 0, copied)?;
+    for number in 1..=2 {
+        let before = device.counts().bytes_written;
+        renames::sweep(fs)?;
+        let written = (device.counts().bytes_written - before) as f64 / load.bytes as f64;
+        println!("sweep {number}: {written:.2} bytes written for each that is there");
+        tell(device, fs, number, copied)?;
     }
     Ok(())
 }
@@ -101,11 +158,15 @@ fn tell(device: &Device, fs: &EvergreenFs<Evergreen>, round: u64, copied: (u64, 
     drop(to);
     let fresh = cold(copy.inner().fork())?;
     println!("  unaged: {fresh}");
-    println!("  round {round}: {:.2} times", aged.seconds_per_gib() / fresh.seconds_per_gib());
+    println!(
+        "  round {round}: {:.2} times in seconds, {:.2} in requests",
+        aged.seconds_per_gib() / fresh.seconds_per_gib(),
+        aged.requests() as f64 / fresh.requests() as f64
+    );
     Ok(())
 }
 
-fn cold(device: MemoryDevice) -> Result<Cost, Failure> {
+fn cold(device: impl BlockDevice + 'static) -> Result<Cost, Failure> {
     let device = Arc::new(TracedDevice::new(device, Arc::new(ManualClock::default())));
     let fs = EvergreenFs::open_on(device.clone(), Limits::default())?;
     device.take_requests();

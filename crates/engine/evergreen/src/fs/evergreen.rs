@@ -11,6 +11,7 @@ use senesce_fsapi::{FsError, FsResult, Ino, Timestamp};
 use super::{
     entry::Entry,
     inode::{Body, Inode},
+    rehome::Tending,
     table::{Node, Object, Reading, Table, Writing},
 };
 use crate::{
@@ -39,6 +40,7 @@ pub struct EvergreenFs<S> {
     pub(super) table: Table,
     /// Held by renames.
     pub(super) renames: Mutex<()>,
+    pub(super) tending: Tending,
     numbers: Mutex<Numbers>,
 }
 
@@ -100,6 +102,7 @@ impl<S: KeyValue> EvergreenFs<S> {
             layout,
             table: Table::new(INODES_KEPT),
             renames: Mutex::new(()),
+            tending: Tending::default(),
             numbers: Mutex::new(Numbers { next, taken: next }),
         };
         fs.remove_orphans()?;

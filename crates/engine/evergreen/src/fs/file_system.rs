@@ -14,6 +14,9 @@ use super::{
 };
 use crate::{Batch, KeyValue};
 
+/// Bytes of objects that a sync of all moves at most, after renames.
+const TENDED_AT_SYNC: u64 = 4 << 20;
+
 impl<S: KeyValue> FileSystem for EvergreenFs<S> {
     fn lookup(&self, directory: Ino, name: &[u8]) -> FsResult<Attributes> {
         self.do_lookup(directory, name)
@@ -148,7 +151,10 @@ impl<S: KeyValue> FileSystem for EvergreenFs<S> {
     }
 
     fn sync_all(&self) -> FsResult<()> {
-        Ok(self.store.sync()?)
+        self.store.sync()?;
+        // What it moves need not be durable. If that fails, all that was acknowledged is durable nevertheless, and it is tried again.
+        let _ = self.tend(TENDED_AT_SYNC);
+        Ok(())
     }
 
     fn space(&self) -> FsResult<SpaceReport> {

@@ -22,6 +22,15 @@ const REHOMED_BYTES: u64 = 128 << 10;
 
 type Name<'a> = (Ino, &'a [u8]);
 
+/// Where the contents of an object are likely to be, which decides how they are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Likely {
+    /// In memory, high in the tree, since they were written lately: each block is requested by its key.
+    InMemory,
+    /// In leaves on the device: a scan reads ahead.
+    OnDevice,
+}
+
 /// The directories of a rename, locked: one if they are the same. With their inodes as they will be.
 struct Directories<'a> {
     from: Writing<'a>,
@@ -76,7 +85,7 @@ impl<S: KeyValue> EvergreenFs<S> {
     }
 
     /// An inode and the directories above it.
-    fn ancestors(&self, mut ino: Ino) -> FsResult<Vec<Ino>> {
+    pub(super) fn ancestors(&self, mut ino: Ino) -> FsResult<Vec<Ino>> {
         let mut all = vec![ino];
         loop {
             let node = self.table.get(ino);
@@ -151,6 +160,9 @@ impl<S: KeyValue> EvergreenFs<S> {
                 change_kind(&mut directories.from_inode, moved.kind, there.kind);
                 change_kind(directories.target().1, there.kind, moved.kind);
                 self.finish(batch, &mut directories, (from, to))?;
+                if self.told_home(&directories.from.home, from.1, there.ino, &there_home).is_some() {
+                    self.tending.note_rename();
+                }
                 there_object.home = there_home;
                 there_object.inode = there_inode;
             }
@@ -193,6 +205,9 @@ impl<S: KeyValue> EvergreenFs<S> {
             let directory = directories.to.as_mut().unwrap_or(&mut directories.from);
             directory.labels.note_new(label.label, label.between, to.1);
         }
+        if self.told_home(&directories.to().home, to.1, moved.ino, &new_home).is_some() {
+            self.tending.note_rename();
+        }
         moved_object.home = new_home;
         moved_object.inode = inode;
         Ok(())
@@ -218,7 +233,7 @@ impl<S: KeyValue> EvergreenFs<S> {
     }
 
     /// Writes a name's record in the place of another, which keeps its label.
-    fn replace(
+    pub(super) fn replace(
         &self,
         batch: &mut Batch,
         directory: &Object,
@@ -252,34 +267,38 @@ impl<S: KeyValue> EvergreenFs<S> {
             return Ok((object.home.clone(), inode));
         }
         batch.claim.bytes += inode.claim(ino, &born) - object.inode.claim(ino, &object.home);
-        self.move_content(batch, object, &born)?;
+        self.move_content(batch, object, &born, Likely::InMemory)?;
         batch.put(born.inode_key(), inode.encode());
         batch.put(home_of_key(ino.0), born.bytes().to_vec());
         Ok((born, inode))
     }
 
     /// Whether one batch can move all of an object.
-    fn fits_a_batch(&self, inode: &Inode, to: &Home) -> bool {
+    pub(super) fn fits_a_batch(&self, inode: &Inode, to: &Home) -> bool {
         let (blocks, _) = inode.file().unwrap_or_default();
         let values = blocks + u64::from(inode.xattr_pieces) + 1;
         values <= self.batch_values(to.byte_count() + MAX_NAME_BYTES + 4) as u64
     }
 
-    /// Moves all that lies under an object's home to another, but for its record.
-    ///
-    /// What is known to be there is asked for by its key: as a rule it was written lately, and need not be looked for further down.
-    fn move_content(&self, batch: &mut Batch, object: &Object, to: &Home) -> FsResult<()> {
+    /// Moves all records under an object's home to another, but for its inode.
+    pub(super) fn move_content(&self, batch: &mut Batch, object: &Object, to: &Home, likely: Likely) -> FsResult<()> {
         let home = &object.home;
         match (object.inode.body, object.inode.dense_blocks()) {
             (Body::File { blocks: 0, .. }, _) => {}
-            (Body::File { .. }, Some(blocks)) => {
+            (Body::File { .. }, Some(blocks)) if likely == Likely::InMemory => {
                 for block in 0..blocks {
                     let value = self.block(home, block)?;
                     let lost = || damaged(format!("{home:?}"), format!("block {block} of {blocks} is not there"));
                     batch.put(to.block_key(block), value.ok_or_else(lost)?);
                 }
             }
-            (Body::File { .. }, None) => self.copy_range(batch, home, to, home.blocks_from(0))?,
+            (Body::File { blocks, .. }, _) => {
+                let found = self.copy_range(batch, home, to, home.blocks_from(0))?;
+                if found != blocks {
+                    let what = format!("{found} blocks are there, and the inode has {blocks}");
+                    return Err(damaged(format!("{home:?}"), what).into());
+                }
+            }
             (Body::Symlink, _) => batch.put(to.target_key(), self.target(object)?),
             (Body::Directory { .. } | Body::Special { .. }, _) => {}
         }
@@ -294,13 +313,15 @@ impl<S: KeyValue> EvergreenFs<S> {
         Ok(())
     }
 
-    /// Puts what a range has under another home.
-    fn copy_range(&self, batch: &mut Batch, home: &Home, to: &Home, range: Range<Vec<u8>>) -> FsResult<()> {
-        let behind = 1 + home.byte_count();
-        Ok(self.store.scan(&range.start, &range.end, &mut |key, value| {
+    /// Puts the values of a range under another home. Returns their number.
+    fn copy_range(&self, batch: &mut Batch, home: &Home, to: &Home, range: Range<Vec<u8>>) -> FsResult<u64> {
+        let (behind, mut count) = (1 + home.byte_count(), 0);
+        self.store.scan(&range.start, &range.end, &mut |key, value| {
             batch.put(Bytes::from([&key[..1], to.bytes(), &key[behind..]].concat()), value);
+            count += 1;
             ControlFlow::Continue(())
-        })?)
+        })?;
+        Ok(count)
     }
 }
 

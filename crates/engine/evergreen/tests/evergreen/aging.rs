@@ -3,7 +3,9 @@
 #[path = "../../examples/aging/disk.rs"]
 mod disk;
 #[path = "../../examples/aging/load.rs"]
-mod load;
+pub mod load;
+#[path = "../../examples/aging/renames.rs"]
+pub mod renames;
 
 use std::sync::Arc;
 
@@ -24,8 +26,13 @@ fn traced(device: MemoryDevice) -> Device {
     Arc::new(TracedDevice::new(device, Arc::new(ManualClock::default())))
 }
 
-fn made() -> (Device, EvergreenFs<Evergreen>) {
-    let device = traced(MemoryDevice::new("disk", Bytes(192 << 20)));
+pub fn made() -> (Device, EvergreenFs<Evergreen>) {
+    made_of(192)
+}
+
+/// The same on a device of a number of MiB.
+pub fn made_of(mib: u64) -> (Device, EvergreenFs<Evergreen>) {
+    let device = traced(MemoryDevice::new("disk", Bytes(mib << 20)));
     let shape = Shape { node_bytes: 256 << 10, basement_bytes: 16 << 10, fanout: 16, key_order: KeyOrder::BirthPath };
     EvergreenFs::make_on(device.clone(), &MakeOptions { shape, unit_bytes: 4096, ..MakeOptions::new([1; 16]) })
         .unwrap();
@@ -34,7 +41,7 @@ fn made() -> (Device, EvergreenFs<Evergreen>) {
 }
 
 /// All of it is read, with nothing in memory before.
-fn cold(device: &Device, bytes: u64) -> Result<Cost, Failure> {
+pub fn cold(device: &Device, bytes: u64) -> Result<Cost, Failure> {
     let device = traced(device.inner().fork());
     let fs = EvergreenFs::open_on(device.clone(), Limits::default())?;
     device.take_requests();

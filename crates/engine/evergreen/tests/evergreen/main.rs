@@ -4,4 +4,5 @@ mod aging;
 mod device;
 mod fs;
 mod outline;
+mod renames;
 mod survey;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use senesce_block::{CrashPlan, Recording};
 use senesce_core::{Bytes, Seed};
-use senesce_evergreen::{EvergreenFs, Limits, MakeOptions, check_files};
+use senesce_evergreen::{EvergreenFs, KeyValue, Limits, MakeOptions, check_files};
 use senesce_fsapi::{
-    ModelFs,
+    Caller, FileSystem, Ino, ModelFs, NewNode, RenameHow, SetXattrHow,
     conformance::{Draw, Operation, Player, SequenceOptions, Subject, Tree, collect_tree, find_difference, set_root},
 };
 
@@ -55,4 +55,75 @@ fn there_is_a_state_of_the_history_whenever_power_is_lost() {
         });
     }
     assert!(states > 300, "{states} states");
+}
+
+/// Directories are renamed, then swept in small steps, beside checkpoints that sweep leaves: whenever power is lost the tree is the same.
+#[test]
+fn sweeps_keep_the_tree_whenever_power_is_lost() {
+    let (mut states, mut half_moved) = (0, 0);
+    for seed in 0..2 {
+        let (recording, mut devices) = Recording::new(vec![made(16 << 20, &TIGHT)]);
+        let rig = Rig::on(Arc::new(devices.remove(0)), FEW);
+        let fs = rig.fs();
+        rename_directories(fs);
+        fs.sync_all().unwrap();
+        let want = collect_tree(fs).unwrap();
+        recording.mark(0);
+        let mut sweep = fs.begin_key_sweep();
+        let mut number = 0;
+        while !fs.key_sweep_step(&mut sweep, 20_000).unwrap() {
+            number += 1;
+            match number % 4 {
+                0 => fs.store().checkpoint().unwrap(),
+                2 => fs.store().sync().unwrap(),
+                _ => {}
+            }
+        }
+        let moved = sweep.counts().moved;
+        assert!(moved > 40, "{:?}", sweep.counts());
+        fs.store().sweep().unwrap();
+        let plan = CrashPlan { exhaustive_up_to: 5, samples: 16, tears: 4, seed: Seed(seed) };
+        recording.for_each_crash(&plan, |crash| {
+            if crash.mark.is_none() {
+                return; // the tree is not made yet
+            }
+            states += 1;
+            let at = format!("seed {seed}, {crash}");
+            let device = Arc::new(crash.devices.into_iter().next().expect("one device"));
+            let fs = EvergreenFs::open_on(device, LITTLE).unwrap_or_else(|error| panic!("{at}: {error}"));
+            let found = check_files(fs.store()).unwrap();
+            assert!(found.is_empty(), "{at}: {}", found.join("\n"));
+            let tree = collect_tree(&fs).unwrap_or_else(|error| panic!("{at}: {error}"));
+            assert_eq!(find_difference(&want, &tree), None, "{at}");
+            // A sweep continues with what is left.
+            let mut rest = fs.begin_key_sweep();
+            while !fs.key_sweep_step(&mut rest, u64::MAX).unwrap() {}
+            half_moved += u64::from(rest.counts().moved > 0 && rest.counts().moved < moved);
+        });
+    }
+    assert!(states > 200 && half_moved > 50, "{states} states, {half_moved} in the middle of the sweep");
+}
+
+/// Some directories with files, links and attributes, under each other's names.
+fn rename_directories(fs: &impl FileSystem) {
+    let caller = Caller::default();
+    let directory = |parent: Ino, name: &str| {
+        fs.make_node(&caller, parent, name.as_bytes(), &NewNode::directory(0o755)).unwrap().ino
+    };
+    for number in 0..8u8 {
+        let ino = directory(Ino::ROOT, &format!("d{number}"));
+        let below = directory(ino, "below");
+        fs.set_xattr(&caller, below, b"user.a", &[number + 1; 3000], SetXattrHow::Any).unwrap();
+        for (parent, name) in [(ino, "a"), (ino, "b"), (below, "c"), (below, "d")] {
+            let file = fs.make_node(&caller, parent, name.as_bytes(), &NewNode::file(0o644)).unwrap().ino;
+            fs.write(&caller, file, 0, &vec![number + 1; 2000 + 4000 * usize::from(number % 3)]).unwrap();
+            if name == "d" {
+                fs.link(&caller, file, ino, b"again").unwrap();
+            }
+        }
+    }
+    for number in 0..8 {
+        let (from, to) = (format!("d{number}"), format!("e{}", 5 * number % 8));
+        fs.rename(&caller, (Ino::ROOT, from.as_bytes()), (Ino::ROOT, to.as_bytes()), RenameHow::NoReplace).unwrap();
+    }
 }

@@ -6,6 +6,7 @@ mod failing;
 mod found;
 mod golden;
 mod prefixes;
+mod rehome;
 mod rig;
 mod space;
 mod together;

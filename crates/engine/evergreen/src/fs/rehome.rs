@@ -1,0 +1,412 @@
+//! Sweeping of keys: objects get the keys of where they are now.
+//!
+//! A rename changes one name and moves nothing that is large, so the keys of a renamed directory, and of all below it, stay those of its
+//! birth. Read in the order of paths, such objects are read out of the order of their keys. A sweep goes through all names in the order of
+//! paths, and gives each object whose home is not the one that its name gives that home: its records are put there and deleted where they
+//! were, together with the name's record, in **one batch**. So a loss of power leaves each object in one place or the other, and nothing
+//! that a caller sees changes: numbers, contents, attributes and cookies stay.
+//!
+//! A directory comes before what is in it; until they are moved, the names in it record where their objects are. An object that is larger
+//! than a batch stays where it is: it costs one request more than a copy, for at least [`MOVED_BYTES`]. The same holds of objects for which
+//! there is no space. A file with several names is moved if no name gives its home, together with the records of all its names.
+
+use std::{
+    collections::HashMap,
+    ops::ControlFlow,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use senesce_fsapi::{FileKind, FsError, FsResult, Ino};
+
+use super::{
+    entry::Entry,
+    evergreen::{EvergreenFs, damaged},
+    names::{Target, entry_bytes, unordered_bytes},
+    rename::Likely,
+    table::{Object, Writing},
+};
+use crate::{
+    Batch, CHANGE_BYTES, KeyValue,
+    disk::KeyOrder,
+    keys::{Home, Key, home_of_key},
+};
+
+/// An object is moved if it takes at most this many bytes, and fits a batch.
+pub const MOVED_BYTES: u64 = 8 << 20;
+/// Names that one step reads at most, about.
+const NAMES_A_STEP: u64 = 4096;
+/// Names that are read at once.
+const NAMES_AT_ONCE: usize = 64;
+/// Names of files with several names that a sweep remembers at most: further such files stay where they are.
+const MOST_LINKS: usize = 1 << 16;
+
+/// A sweep waits for renames to stop for at most this number of calls of [`EvergreenFs::tend`].
+const MOST_WAITS: u32 = 60;
+
+/// Names with their directories.
+type Names = Vec<(Ino, Vec<u8>)>;
+
+/// What a sweep of keys has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeySweepCounts {
+    /// Names that were read.
+    pub names: u64,
+    /// Objects that have the keys of where they are now, and had others.
+    pub moved: u64,
+    /// Bytes that those claim.
+    pub moved_bytes: u64,
+    /// Objects that stay because they are too large for one batch.
+    pub too_large: u64,
+    /// Objects that stay because there is no space to move them.
+    pub without_space: u64,
+}
+
+/// A sweep of keys that is under way. Dropping it leaves what was moved moved.
+#[derive(Debug, Default)]
+pub struct KeySweep {
+    /// Directories from the root on, each with the last of its names that was read.
+    stack: Vec<(Ino, Vec<u8>)>,
+    /// Of files with several names, those names that do not give their homes.
+    links: HashMap<Ino, Names>,
+    links_kept: usize,
+    counts: KeySweepCounts,
+}
+
+impl KeySweep {
+    /// What it has done so far.
+    pub fn counts(&self) -> KeySweepCounts {
+        self.counts
+    }
+
+    /// Whether all names were read.
+    pub fn is_done(&self) -> bool {
+        self.stack.is_empty()
+    }
+
+    /// Remembers a name of a file that has `links` names. Returns all of them if none gives the file's home.
+    fn note_link(&mut self, ino: Ino, links: u32, name: (Ino, Vec<u8>)) -> Option<Names> {
+        if self.links_kept >= MOST_LINKS {
+            return None;
+        }
+        let names = self.links.entry(ino).or_default();
+        if names.contains(&name) {
+            return None;
+        }
+        names.push(name);
+        self.links_kept += 1;
+        if names.len() < links as usize {
+            return None;
+        }
+        self.links_kept -= names.len();
+        self.links.remove(&ino)
+    }
+}
+
+/// Renames that left objects with keys of where they were, and the sweep that follows them.
+#[derive(Debug, Default)]
+pub struct Tending {
+    /// Such renames since the file system was opened.
+    renames: AtomicU64,
+    state: Mutex<TendingState>,
+}
+
+#[derive(Debug, Default)]
+struct TendingState {
+    /// Renames when the last sweep began.
+    swept: u64,
+    /// Renames at the last call, and the number of calls since the last sweep that found new ones.
+    seen: u64,
+    waited: u32,
+    sweep: Option<KeySweep>,
+}
+
+impl Tending {
+    /// A rename left an object with the keys of where it was.
+    pub fn note_rename(&self) {
+        self.renames.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl TendingState {
+    /// Whether a sweep should start: there were renames since the last one started, and none since the last call, unless they never
+    /// stop.
+    fn is_due(&mut self, renames: u64) -> bool {
+        let is_quiet = renames == self.seen;
+        self.seen = renames;
+        if renames == self.swept {
+            return false;
+        }
+        self.waited = if is_quiet { MOST_WAITS } else { self.waited + 1 };
+        if self.waited < MOST_WAITS {
+            return false;
+        }
+        (self.swept, self.waited) = (renames, 0);
+        true
+    }
+}
+
+/// What became of an object.
+enum Rehomed {
+    Moved(u64),
+    TooLarge,
+    WithoutSpace,
+}
+
+impl<S: KeyValue> EvergreenFs<S> {
+    /// Does a part of the sweep that follows renames, `most` bytes of it, if one is due: that is when directories, or files that a rename does
+    /// not move at once, were renamed since the file system was opened, and none since the last call. A server calls this each second
+    /// or so; [`sync_all`](senesce_fsapi::FileSystem::sync_all) calls it, too. Returns what that sweep has done so far, if one is under
+    /// way.
+    ///
+    /// Errors: those of the store; that ends the sweep.
+    pub fn tend(&self, most: u64) -> FsResult<Option<KeySweepCounts>> {
+        // Another caller is tending it.
+        let Ok(mut state) = self.tending.state.try_lock() else { return Ok(None) };
+        let renames = self.tending.renames.load(Ordering::Relaxed);
+        if state.sweep.is_none() && state.is_due(renames) {
+            state.sweep = Some(self.begin_key_sweep());
+        }
+        let Some(mut sweep) = state.sweep.take() else { return Ok(None) };
+        let done = self.key_sweep_step(&mut sweep, most);
+        let counts = sweep.counts();
+        // What cannot be read once is not read again each second: the next rename starts another sweep.
+        if matches!(done, Ok(false)) {
+            state.sweep = Some(sweep);
+        }
+        done.map(|_| Some(counts))
+    }
+
+    /// Whether [`tend`](Self::tend) has something to do, or will have once renames pause.
+    pub fn needs_tending(&self) -> bool {
+        let state = self.tending.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.sweep.is_some() || self.tending.renames.load(Ordering::Relaxed) != state.swept
+    }
+
+    /// Begins a sweep of keys at the root.
+    pub fn begin_key_sweep(&self) -> KeySweep {
+        // Keys by inode number never change.
+        let stack = if self.layout == KeyOrder::BirthPath { vec![(Ino::ROOT, Vec::new())] } else { Vec::new() };
+        KeySweep { stack, ..KeySweep::default() }
+    }
+
+    /// Continues a sweep until about `most` bytes are moved, or some thousand names are read. Others may use the file system
+    /// meanwhile. What it moves is durable after the next sync. Returns whether the sweep is done.
+    ///
+    /// Errors: those of the store; the sweep may be continued, after the object that cannot be read. Cost: one object more than `most` bytes.
+    pub fn key_sweep_step(&self, sweep: &mut KeySweep, most: u64) -> FsResult<bool> {
+        let last_name = sweep.counts.names + NAMES_A_STEP;
+        let last_byte = sweep.counts.moved_bytes.saturating_add(most);
+        while sweep.counts.names < last_name && sweep.counts.moved_bytes < last_byte {
+            let Some((directory, after)) = sweep.stack.last().cloned() else { break };
+            match self.sweep_names(sweep, directory, after, last_byte) {
+                Ok(()) => {}
+                // It was removed meanwhile.
+                Err(FsError::NotFound) => drop(sweep.stack.pop()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(sweep.is_done())
+    }
+
+    /// Some names of a directory, up to the first that leads to a directory: that one is next.
+    fn sweep_names(&self, sweep: &mut KeySweep, directory: Ino, after: Vec<u8>, last_byte: u64) -> FsResult<()> {
+        let node = self.table.get(directory);
+        let parent = self.writing(&node)?;
+        let mut range = parent.home.names();
+        if !after.is_empty() {
+            range.start = parent.home.name_key(&[&after[..], &[0]].concat());
+        }
+        let mut names: Vec<(Vec<u8>, Entry)> = Vec::new();
+        self.scan(range, &mut |key, value| {
+            let Key::Name(home, name) = key else { return Ok(ControlFlow::Continue(())) };
+            let entry = Self::decode_entry(&home, &name, &value)?;
+            let is_last = entry.kind == FileKind::Directory || names.len() + 1 == NAMES_AT_ONCE;
+            names.push((name, entry));
+            Ok(if is_last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+        if names.is_empty() {
+            sweep.stack.pop();
+            return Ok(());
+        }
+        let (mut below, mut linked) = (None, None);
+        for (name, entry) in names {
+            sweep.counts.names += 1;
+            // Also if it cannot be read: the next step continues after it.
+            if let Some(frame) = sweep.stack.last_mut() {
+                frame.1.clone_from(&name);
+            }
+            if entry.home.is_some() {
+                linked = self.sweep_name(sweep, (directory, &parent), &name, &entry)?;
+            }
+            if entry.kind == FileKind::Directory {
+                below = Some(entry.ino);
+            }
+            if linked.is_some() || sweep.counts.moved_bytes >= last_byte {
+                break;
+            }
+        }
+        sweep.stack.extend(below.map(|ino| (ino, Vec::new())));
+        drop(parent);
+        if let Some((ino, names)) = linked {
+            let done = self.rehome_linked(ino, &names)?;
+            sweep.note(done);
+        }
+        Ok(())
+    }
+
+    /// Moves what a name leads to, whose home that name does not give; or returns all names of a file that has several.
+    fn sweep_name(
+        &self,
+        sweep: &mut KeySweep,
+        (directory, parent): (Ino, &Object),
+        name: &[u8],
+        entry: &Entry,
+    ) -> FsResult<Option<(Ino, Names)>> {
+        let node = self.node_of(&parent.home, name, entry)?;
+        let mut object = self.writing(&node)?;
+        if !object.inode.is_directory() && object.inode.links > 1 {
+            let names = sweep.note_link(entry.ino, object.inode.links, (directory, name.to_vec()));
+            return Ok(names.map(|names| (entry.ino, names)));
+        }
+        let done = self.rehome(&[(parent, name, entry)], &mut object, entry.ino)?;
+        sweep.note(Some(done));
+        Ok(None)
+    }
+
+    /// Moves a file with several names, if it still has them.
+    fn rehome_linked(&self, ino: Ino, names: &[(Ino, Vec<u8>)]) -> FsResult<Option<Rehomed>> {
+        // As for a rename: no other caller locks two directories that are beside each other, and none gets another parent.
+        let _alone = self.lock_renames();
+        let mut directories: Vec<(usize, Ino)> = Vec::new();
+        for (directory, _) in names {
+            if directories.iter().all(|(_, known)| known != directory) {
+                let above = match self.ancestors(*directory) {
+                    Err(FsError::NotFound) => return Ok(None),
+                    above => above?,
+                };
+                directories.push((above.len(), *directory));
+            }
+        }
+        // A directory before those below it.
+        directories.sort_unstable();
+        let nodes: Vec<_> = directories.iter().map(|(_, directory)| self.table.get(*directory)).collect();
+        let mut parents: Vec<(Ino, Writing<'_>)> = Vec::new();
+        for node in &nodes {
+            match self.writing(node) {
+                Ok(parent) => parents.push((node.ino, parent)),
+                Err(FsError::NotFound) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+        let mut found: Vec<(&Object, &[u8], Entry)> = Vec::new();
+        for (directory, name) in names {
+            let parent = parents.iter().find(|(known, _)| known == directory).map(|(_, parent)| &**parent);
+            let Some(parent) = parent else { return Ok(None) };
+            match self.find(parent, name)? {
+                Some(entry) if entry.ino == ino && entry.home.is_some() => found.push((parent, name, entry)),
+                _ => return Ok(None),
+            }
+        }
+        let Some((parent, name, entry)) = found.first() else { return Ok(None) };
+        let node = self.node_of(&parent.home, name, entry)?;
+        let mut object = self.writing(&node)?;
+        if object.inode.links as usize != found.len() {
+            return Ok(None);
+        }
+        let names: Vec<_> = found.iter().map(|(parent, name, entry)| (*parent, *name, entry)).collect();
+        self.rehome(&names, &mut object, ino).map(Some)
+    }
+
+    /// Moves an object to the home that the first of its names gives, and records that in all of them, in one batch.
+    fn rehome(&self, names: &[(&Object, &[u8], &Entry)], object: &mut Writing<'_>, ino: Ino) -> FsResult<Rehomed> {
+        let (parent, name, _) = names[0];
+        let born = parent.home.child(self.layout, name, ino.0);
+        if born == object.home {
+            return Ok(Rehomed::Moved(0));
+        }
+        let claimed = object.inode.claim(ino, &object.home);
+        let mut batch = Batch::new();
+        batch.claim.bytes = object.inode.claim(ino, &born) - claimed;
+        let names_bytes: i64 = names
+            .iter()
+            .map(|(parent, name, entry)| entry_bytes(&parent.home, name, entry) + CHANGE_BYTES as i64)
+            .sum();
+        let left = self.most_moved().saturating_sub(names_bytes.unsigned_abs());
+        let bytes = if object.inode.is_directory() {
+            self.move_directory(&mut batch, object, &born, left)?
+        } else if claimed.unsigned_abs() <= left && self.fits_a_batch(&object.inode, &born) {
+            self.move_content(&mut batch, object, &born, Likely::OnDevice)?;
+            batch.put(born.inode_key(), object.inode.encode());
+            Some(claimed.unsigned_abs())
+        } else {
+            None
+        };
+        let Some(bytes) = bytes else { return Ok(Rehomed::TooLarge) };
+        batch.put(home_of_key(ino.0), born.bytes().to_vec());
+        let target = Target { ino, kind: object.inode.kind, home: &born };
+        for (parent, name, entry) in names {
+            self.replace(&mut batch, parent, name, entry, entry.floor, &target);
+        }
+        match self.store.apply(batch) {
+            Ok(()) => {}
+            Err(crate::Error::NoSpace { .. }) => return Ok(Rehomed::WithoutSpace),
+            Err(error) => return Err(error.into()),
+        }
+        object.home = born;
+        Ok(Rehomed::Moved(bytes))
+    }
+
+    /// Bytes of an object that is moved at most: what a batch takes, without what is beside the object.
+    fn most_moved(&self) -> u64 {
+        (self.batch_values(0) as u64).saturating_mul(crate::MAX_VALUE_BYTES as u64).min(MOVED_BYTES)
+    }
+
+    /// Moves all records of a directory to another home. What its names lead to stays where it is, and the names record that. Returns the
+    /// bytes that this takes of a batch; none if they are more than `most`.
+    fn move_directory(&self, batch: &mut Batch, object: &Object, to: &Home, most: u64) -> FsResult<Option<u64>> {
+        let home = &object.home;
+        let own = home.metadata();
+        batch.delete_range(own.start.clone(), own.end.clone());
+        let (mut bytes, mut claimed) = (0, 0);
+        self.scan(own, &mut |key, value| {
+            let (key, value) = match key {
+                Key::Inode(_) => (to.inode_key(), value),
+                Key::Xattr(_, name, piece) => (to.xattr_key(&name, piece), value),
+                Key::Unordered(_, number) => {
+                    claimed += unordered_bytes(to, number, &value) - unordered_bytes(home, number, &value);
+                    (to.unordered_key(number), value)
+                }
+                Key::Name(_, name) => {
+                    let old = Self::decode_entry(home, &name, &value)?;
+                    let child = self.home_of(home, &name, &old);
+                    let new = Entry { home: self.told_home(to, &name, old.ino, &child), ..old.clone() };
+                    claimed += entry_bytes(to, &name, &new) - entry_bytes(home, &name, &old);
+                    (to.name_key(&name), new.encode().into())
+                }
+                other => return Err(damaged(format!("{home:?}"), format!("a directory has {other:?}")).into()),
+            };
+            bytes += (key.len() + value.len() + CHANGE_BYTES) as u64;
+            batch.put(key, value);
+            Ok(if bytes > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+        batch.claim.bytes += claimed;
+        Ok((bytes <= most).then_some(bytes))
+    }
+}
+
+impl KeySweep {
+    fn note(&mut self, done: Option<Rehomed>) {
+        match done {
+            Some(Rehomed::Moved(bytes)) => {
+                self.counts.moved += u64::from(bytes > 0);
+                self.counts.moved_bytes += bytes;
+            }
+            Some(Rehomed::TooLarge) => self.counts.too_large += 1,
+            Some(Rehomed::WithoutSpace) => self.counts.without_space += 1,
+            None => {}
+        }
+    }
+}

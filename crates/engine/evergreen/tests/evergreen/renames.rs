@@ -1,0 +1,64 @@
+//! What renames of directories do to reading, counted in requests, and what two sweeps make of it.
+
+use std::collections::BTreeMap;
+
+use senesce_core::Seed;
+use senesce_fsapi::conformance::collect_tree;
+
+use super::aging::{
+    cold,
+    load::{Failure, Fs, Load, copy_into, read_all},
+    made, made_of,
+    renames::{shuffle, sweep},
+};
+
+/// Bytes of all files by their paths.
+fn sizes(fs: &Fs) -> Result<BTreeMap<Vec<u8>, u64>, Failure> {
+    let tree = collect_tree(fs)?;
+    Ok(tree.into_iter().map(|(path, node)| (path, node.attributes.size)).collect())
+}
+
+/// Renames of 600 directories cost several times a copy's requests; after two sweeps it is at most 1.3 times.
+#[test]
+fn two_sweeps_make_up_for_renames_of_all_directories() -> Result<(), Failure> {
+    const DIRECTORIES: u64 = 600;
+    let (device, fs) = made();
+    let mut load = Load::new(Seed(3));
+    load.fill_directories(&fs, DIRECTORIES)?;
+    shuffle(&fs, &mut load.rng, DIRECTORIES)?;
+    let want = sizes(&fs)?;
+    let renamed = cold(&device, load.bytes)?;
+
+    let (copy, to) = made();
+    copy_into(&fs, &to)?;
+    to.store().checkpoint()?;
+    let fresh = cold(&copy, load.bytes)?;
+    assert!(renamed.requests() > 3 * fresh.requests(), "renames must cost something: {renamed}; fresh {fresh}");
+
+    let before = device.counts().bytes_written;
+    sweep(&fs)?;
+    sweep(&fs)?;
+    let written = device.counts().bytes_written - before;
+    let swept = cold(&device, load.bytes)?;
+    assert!(swept.requests() * 10 <= fresh.requests() * 13, "swept {swept}; fresh {fresh}");
+    assert!(written <= 5 * load.bytes, "{written} bytes were written for {}", load.bytes);
+    assert_eq!(sizes(&fs)?, want);
+    assert_eq!(read_all(&fs)?, load.bytes);
+    Ok(())
+}
+
+/// Less is free there than may be dirty at once: a sweep takes shorter runs.
+#[test]
+fn a_small_device_is_swept_too() -> Result<(), Failure> {
+    const DIRECTORIES: u64 = 600;
+    let (device, fs) = made_of(110);
+    let mut load = Load::new(Seed(4));
+    load.fill_directories(&fs, DIRECTORIES)?;
+    shuffle(&fs, &mut load.rng, DIRECTORIES)?;
+    let renamed = cold(&device, load.bytes)?;
+    sweep(&fs)?;
+    let swept = cold(&device, load.bytes)?;
+    assert!(renamed.requests() > 3 * swept.requests(), "renamed {renamed}; swept {swept}");
+    assert_eq!(fs.store().sweep()?, 0, "nothing is left to be swept");
+    Ok(())
+}
