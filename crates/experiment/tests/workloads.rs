@@ -13,7 +13,7 @@ use senesce_workload::{
     Feedback, Workload,
     fsfb::{Fsfb, FsfbOptions, PrintableContents},
     mail::{Mail, MailOptions},
-    micro::{Interfile, InterfileOptions, Intrafile, IntrafileOptions, Push},
+    micro::{Interfile, InterfileOptions, Intrafile, IntrafileOptions, Push, Renames, RenamesOptions},
     overwrite::{Overwrite, OverwriteOptions, Pattern, Space},
 };
 
@@ -76,6 +76,7 @@ fn small_workloads() -> Vec<(&'static str, Box<dyn Workload>)> {
         MailOptions { users: 2, mailboxes: 3, messages: 40, operations: 150, cycles: 2, ..MailOptions::paper(seed) };
     let intrafile = IntrafileOptions { rounds: 5, ..IntrafileOptions::paper(seed) };
     let interfile = InterfileOptions { files: 300, step_percent: 50, ..InterfileOptions::paper(seed) };
+    let renames = RenamesOptions { directories: 40, rounds: 3, percent: 50, ..RenamesOptions::usual(seed) };
     let overwrite = |pattern, mib| OverwriteOptions {
         seed,
         pattern,
@@ -90,6 +91,7 @@ fn small_workloads() -> Vec<(&'static str, Box<dyn Workload>)> {
         ("intrafile", Box::new(Intrafile::new(intrafile).unwrap())),
         ("intrafile, a round", Box::new(Intrafile::new(IntrafileOptions { push: Push::Round, ..intrafile }).unwrap())),
         ("interfile", Box::new(Interfile::new(interfile).unwrap())),
+        ("renames", Box::new(Renames::new(renames).unwrap())),
         ("oltp", Box::new(Overwrite::new(overwrite(Pattern::Oltp, 48)).unwrap())),
         ("random", Box::new(Overwrite::new(overwrite(random, 16)).unwrap())),
         ("streams", Box::new(Overwrite::new(overwrite(streams, 16)).unwrap())),

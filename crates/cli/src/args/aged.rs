@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 #[derive(Debug, Args)]
 pub struct AgeArgs {
-    /// fsfb, mail, intrafile, interfile, overwrite, profile:NAME, replay:LOG, synthetic, git:REPO, trace:FILE, or a PLAN.toml whose
+    /// fsfb, mail, intrafile, interfile, renames, overwrite, profile:NAME, replay:LOG, synthetic, git:REPO, trace:FILE, or a PLAN.toml whose
     /// workload, history and seed count.
     pub workload: String,
     /// Where: a directory (if something is in it, below a new one in it), a block device, image:SIZE (with --fs), or

@@ -10,9 +10,9 @@ use crate::description::read_description;
 use crate::plan::{PLAN_FORMAT, Plan, PlanError};
 
 /// Kinds of workload that need no history; their settings are their table in plans.
-const MADE: [&str; 6] = ["fsfb", "profile", "mail", "intrafile", "interfile", "overwrite"];
+const MADE: [&str; 7] = ["fsfb", "profile", "mail", "intrafile", "interfile", "renames", "overwrite"];
 
-/// A plan of a workload: `fsfb`, `mail`, `intrafile`, `interfile`, `overwrite`, `profile:NAME`, `replay:LOG`, `synthetic`,
+/// A plan of a workload: `fsfb`, `mail`, `intrafile`, `interfile`, `renames`, `overwrite`, `profile:NAME`, `replay:LOG`, `synthetic`,
 /// `git:REPO`, `trace:FILE`, or the path of a plan, whose workload, history and seed count.
 ///
 /// In: settings are keys of the workload's table in plans, or with a dot from the plan's root (`workload.fill_percent`);

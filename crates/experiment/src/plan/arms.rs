@@ -61,6 +61,7 @@ impl Plan {
             WorkloadKind::Mail
             | WorkloadKind::Intrafile
             | WorkloadKind::Interfile
+            | WorkloadKind::Renames
             | WorkloadKind::Overwrite
             | WorkloadKind::Replay => false,
         }

@@ -29,8 +29,8 @@ pub use replay::ReplayPlan;
 pub use schema::plan_schema_json;
 pub use size::{AutoSize, Size, StartAt};
 pub use workloads::{
-    FsfbPlan, InterfilePlan, IntrafilePlan, IoPlan, MailPlan, OverwritePlan, PatternPlan, PushPlan, Variant,
-    WorkloadKind,
+    FsfbPlan, InterfilePlan, IntrafilePlan, IoPlan, MailPlan, OverwritePlan, PatternPlan, PushPlan, RenamesPlan,
+    Variant, WorkloadKind,
 };
 
 /// The version this program writes and reads.
@@ -77,7 +77,11 @@ impl Plan {
             WorkloadKind::Mail => "cycles",
             WorkloadKind::Interfile => "copies",
             WorkloadKind::Replay => "steps",
-            WorkloadKind::Fsfb | WorkloadKind::Profile | WorkloadKind::Intrafile | WorkloadKind::Overwrite => "rounds",
+            WorkloadKind::Fsfb
+            | WorkloadKind::Profile
+            | WorkloadKind::Intrafile
+            | WorkloadKind::Renames
+            | WorkloadKind::Overwrite => "rounds",
         }
     }
 }
@@ -178,6 +182,9 @@ pub struct WorkloadPlan {
     /// Parameters of `kind = "interfile"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interfile: Option<InterfilePlan>,
+    /// Parameters of `kind = "renames"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub renames: Option<RenamesPlan>,
     /// Parameters of `kind = "overwrite"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overwrite: Option<OverwritePlan>,
@@ -202,6 +209,7 @@ impl Default for WorkloadPlan {
             mail: None,
             intrafile: None,
             interfile: None,
+            renames: None,
             overwrite: None,
             replay: None,
         }

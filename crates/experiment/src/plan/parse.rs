@@ -128,6 +128,7 @@ impl Plan {
             (WorkloadKind::Mail, workload.mail.is_some()),
             (WorkloadKind::Intrafile, workload.intrafile.is_some()),
             (WorkloadKind::Interfile, workload.interfile.is_some()),
+            (WorkloadKind::Renames, workload.renames.is_some()),
             (WorkloadKind::Overwrite, workload.overwrite.is_some()),
             (WorkloadKind::Replay, workload.replay.is_some()),
         ] {

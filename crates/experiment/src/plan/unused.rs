@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{
     AutoSize, Edition, FileSystemName, FsfbPlan, History, InterfilePlan, IntrafilePlan, MailPlan, Measure,
-    OverwritePlan, PatternPlan, Plan, ProfilePlan, ReplayPlan, Scanner, ScheduleName, VolumePlan, Volumes,
+    OverwritePlan, PatternPlan, Plan, ProfilePlan, RenamesPlan, ReplayPlan, Scanner, ScheduleName, VolumePlan, Volumes,
     WorkloadKind, WorkloadPlan,
 };
 
@@ -122,6 +122,7 @@ fn usual(plan: &Plan) -> Plan {
             mail: workload.mail.as_ref().map(|_| MailPlan::default()),
             intrafile: workload.intrafile.as_ref().map(|_| IntrafilePlan::default()),
             interfile: workload.interfile.as_ref().map(|_| InterfilePlan::default()),
+            renames: workload.renames.as_ref().map(|_| RenamesPlan::default()),
             overwrite: workload.overwrite.as_ref().map(|_| OverwritePlan::default()),
             replay: workload.replay.as_ref().map(|_| ReplayPlan::default()),
             ..WorkloadPlan::default()
@@ -226,6 +227,11 @@ mod tests {
         "workload.profile.profile",
         "workload.profile.schedule",
         "workload.profile.sizes",
+        "workload.renames.directories",
+        "workload.renames.file_size",
+        "workload.renames.files_per_directory",
+        "workload.renames.percent",
+        "workload.renames.rounds",
         "workload.replay.log",
         "workload.replay.operations",
         "workload.replay.repeat",

@@ -5,7 +5,7 @@ use senesce_core::{Bytes, Seed};
 use senesce_workload::{
     fsfb::FsfbOptions,
     mail::MailOptions,
-    micro::{InterfileOptions, IntrafileOptions, Push},
+    micro::{InterfileOptions, IntrafileOptions, Push, RenamesOptions},
     overwrite::{OverwriteOptions, Pattern, Space},
 };
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,8 @@ pub enum WorkloadKind {
     Intrafile,
     /// Files copied in shuffled order (FAST 2017): table `workload.interfile`.
     Interfile,
+    /// Directories renamed into another order: table `workload.renames`.
+    Renames,
     /// Overwrites of large files, OLTP-like, random or in streams (FAST 2019): table `workload.overwrite`.
     Overwrite,
     /// An operation log: of a recording, an aging or a run: table `workload.replay`.
@@ -45,6 +47,7 @@ impl WorkloadKind {
             Self::Mail => "mail",
             Self::Intrafile => "intrafile",
             Self::Interfile => "interfile",
+            Self::Renames => "renames",
             Self::Overwrite => "overwrite",
             Self::Replay => "replay",
         }
@@ -259,6 +262,49 @@ impl InterfilePlan {
             file_bytes: self.file_size.0.0,
             files_per_directory: self.files_per_directory,
             step_percent: self.step_percent,
+        }
+    }
+}
+
+/// Directories that exchange their names. A counted step is a round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RenamesPlan {
+    /// How many directories.
+    pub directories: u64,
+    /// Files of a directory.
+    pub files_per_directory: u64,
+    /// Their size at most; at least it is a sixth of that.
+    pub file_size: Size,
+    /// How many rounds.
+    pub rounds: u64,
+    /// How many of the directories exchange their names in a round, percent.
+    pub percent: u64,
+}
+
+impl Default for RenamesPlan {
+    fn default() -> Self {
+        let usual = RenamesOptions::usual(Seed(0));
+        Self {
+            directories: usual.directories,
+            files_per_directory: usual.files_per_directory,
+            file_size: Size(Bytes(usual.file_bytes)),
+            rounds: usual.rounds,
+            percent: usual.percent,
+        }
+    }
+}
+
+impl RenamesPlan {
+    /// In the words of the workload.
+    pub fn options(&self, seed: Seed) -> RenamesOptions {
+        RenamesOptions {
+            seed,
+            directories: self.directories,
+            files_per_directory: self.files_per_directory,
+            file_bytes: self.file_size.0.0,
+            rounds: self.rounds,
+            percent: self.percent,
         }
     }
 }

@@ -7,7 +7,7 @@ use senesce_workload::{
     Workload, WorkloadError,
     fsfb::{Fsfb, FsfbOptions, PrintableContents},
     mail::{Mail, MailOptions},
-    micro::{Interfile, InterfileOptions, Intrafile, IntrafileOptions},
+    micro::{Interfile, InterfileOptions, Intrafile, IntrafileOptions, Renames, RenamesOptions},
     overwrite::{Overwrite, OverwriteOptions},
     profile::{AgingProfile, ProfileAging, ProfileOptions},
 };
@@ -33,6 +33,7 @@ enum Made {
     Mail(MailOptions),
     Intrafile(IntrafileOptions),
     Interfile(InterfileOptions),
+    Renames(RenamesOptions),
     Overwrite(OverwriteOptions),
 }
 
@@ -69,6 +70,10 @@ impl MadeSource {
                 let table = workload.interfile.clone().unwrap_or_default();
                 (Made::Interfile(table.options(plan.seed)), json!(table))
             }
+            WorkloadKind::Renames => {
+                let table = workload.renames.clone().unwrap_or_default();
+                (Made::Renames(table.options(plan.seed)), json!(table))
+            }
             WorkloadKind::Overwrite => {
                 let table = workload.overwrite.clone().unwrap_or_default();
                 (Made::Overwrite(table.options(plan.seed)), json!(table))
@@ -87,6 +92,7 @@ impl MadeSource {
             Made::Mail(options) => options.cycles,
             Made::Intrafile(options) => options.rounds,
             Made::Interfile(options) => options.copies(),
+            Made::Renames(options) => options.rounds,
             Made::Overwrite(options) => options.rounds,
         }
     }
@@ -98,6 +104,7 @@ impl MadeSource {
             Made::Mail(options) => Box::new(Mail::new(*options)?),
             Made::Intrafile(options) => Box::new(Intrafile::new(*options)?),
             Made::Interfile(options) => Box::new(Interfile::new(*options)?),
+            Made::Renames(options) => Box::new(Renames::new(*options)?),
             Made::Overwrite(options) => Box::new(Overwrite::new(*options)?),
         })
     }
@@ -118,6 +125,7 @@ impl MadeSource {
             Made::Mail(options) => options.first_state_bytes(),
             Made::Intrafile(options) => options.first_state_bytes(),
             Made::Interfile(options) => options.first_state_bytes(),
+            Made::Renames(options) => options.first_state_bytes(),
             Made::Overwrite(options) => options.first_state_bytes(),
         }
     }

@@ -8,7 +8,7 @@ use senesce_oplog::{Op, Outcome, Step};
 
 use super::*;
 use crate::{
-    Workload, WorkloadError,
+    Feedback, Workload, WorkloadError,
     meter::{Meter, chi_square, chi_square_limit, length},
 };
 
@@ -152,10 +152,47 @@ fn every_copy_has_the_same_files_in_another_order_on_a_fresh_volume() {
 }
 
 #[test]
+fn renames_exchange_names_of_a_share_of_the_directories() {
+    let options = RenamesOptions { directories: 200, rounds: 3, percent: 25, ..RenamesOptions::usual(Seed(5)) };
+    let mut work = Renames::new(options).unwrap();
+    let feedback = Feedback { capacity: Bytes(Bytes::GIB), free: Bytes(Bytes::GIB), last: Some(Outcome::Done) };
+    let mut steps = Vec::new();
+    while let Some(step) = work.next_step(&feedback).unwrap() {
+        steps.push(step);
+    }
+    let creates = steps[0].ops.iter().filter(|op| matches!(op, Op::Create { .. })).count();
+    assert_eq!((creates, steps[0].counted, steps.len()), (600, false, 4));
+    let mut chosen = Vec::new();
+    for step in &steps[1..] {
+        let mut names: BTreeSet<String> = (0..200).map(|number| format!("d{number:06}")).collect();
+        let (mut moved, mut stayed) = (BTreeSet::new(), 0);
+        for op in step.ops.iter() {
+            let Op::Rename { from, to } = op else { continue };
+            let (from, to) = (from.to_string(), to.to_string());
+            assert!(names.remove(&from), "{from} is there");
+            assert!(names.insert(to.clone()), "{to} is free");
+            stayed += u64::from(from.strip_prefix("moving ") == Some(&to));
+            moved.insert(from);
+        }
+        assert_eq!(moved.len(), 100, "50 directories go away and come back");
+        assert!(stayed < 10, "{stayed} of 50 have their own names again");
+        assert!(names.iter().all(|name| name.len() == 7) && names.len() == 200);
+        assert!(matches!(step.ops.last(), Some(Op::SyncFs)) && step.counted);
+        chosen.push(moved);
+    }
+    assert_ne!(chosen[0], chosen[1]);
+}
+
+#[test]
 fn parameters_out_of_range_are_refused_by_name() {
     let good = InterfileOptions::paper(Seed(1));
     assert!(Interfile::new(InterfileOptions { files: 0, ..good }).is_err());
     assert!(Interfile::new(InterfileOptions { step_percent: 101, ..good }).is_err());
+    let good = RenamesOptions::usual(Seed(1));
+    assert!(Renames::new(RenamesOptions { directories: 1, ..good }).is_err());
+    assert!(Renames::new(RenamesOptions { percent: 101, ..good }).is_err());
+    assert!(Renames::new(RenamesOptions { file_bytes: 0, ..good }).is_err());
+    assert!(Renames::new(RenamesOptions { files_per_directory: u64::MAX, ..good }).is_err());
     let good = IntrafileOptions::paper(Seed(1));
     assert!(Intrafile::new(IntrafileOptions { files: 0, ..good }).is_err());
     assert!(Intrafile::new(IntrafileOptions { append_bytes: 0, ..good }).is_err());
