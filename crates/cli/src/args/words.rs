@@ -90,7 +90,7 @@ pub struct FsDiffArgs {
 #[derive(Debug, Args)]
 pub struct FsDefragArgs {
     /// The directory that `fs mkfs` made, not with --drive; files and directories in the volume with all below them, by
-    /// default all of it.
+    /// default all of it. Or the file or device of an evergreen, which is swept as a whole.
     #[arg(value_names = ["DIRECTORY", "PATH"], num_args = 0..)]
     pub words: Vec<OsString>,
     #[command(flatten)]
@@ -98,7 +98,7 @@ pub struct FsDefragArgs {
     /// Which volume.
     #[arg(long, value_name = "NAME", default_value = "main")]
     pub volume: OsString,
-    /// Only tell how files lie, and how they would.
+    /// Only report how files are placed, and how they would be. For an evergreen, all that would be written is kept in memory.
     #[arg(long)]
     pub dry_run: bool,
     /// Write blocks as if their bytes were new, as other file systems do: snapshots keep the old ones, and what is shared is no longer.

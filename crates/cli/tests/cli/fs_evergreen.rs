@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{
     disk::must,
     garden_mount::{assert_as_copied, start, write_and_copy},
-    garden_plans::assert_measured,
+    garden_plans::{assert_measured, column, table},
     lab::{Done, Lab, SMALL},
 };
 
@@ -195,6 +195,63 @@ fn one_is_aged_in_process_and_inspected() {
     image.write_all_at(b"spoilt", leaf["extents"][0][0].as_u64().unwrap()).unwrap();
     let told = lab.run(["inspect", "evergreen:e.img", "--tree", "tree.html"]).good().stdout;
     assert!(told.contains(&format!("Node {}, level 0, cannot be read", leaf["id"])), "{told}");
+}
+
+#[test]
+fn a_defragmented_one_is_read_in_the_order_of_paths_again() {
+    let lab = Lab::new();
+    small(&lab);
+    let aged = ["-q", "age", "renames", "--on", "evergreen:e.img", "--set", "directories=400", "--set", "rounds=1"];
+    lab.run(aged).good();
+    let inspected =
+        || -> Value { serde_json::from_str(&lab.run(["inspect", "evergreen:e.img", "--json"]).good().stdout).unwrap() };
+    let tree = inspected()["tree"].clone();
+    let defrag = |more: &[&str]| -> Value {
+        let words = ["-q", "fs", "defrag", "e.img", "--json"];
+        serde_json::from_str(&lab.run(words.iter().chain(more).copied().collect::<Vec<_>>()).good().stdout).unwrap()
+    };
+    let image = || fs::read(lab.path("e.img")).unwrap();
+    let before = image();
+    let would = defrag(&["--dry-run"]);
+    assert!(image() == before, "a dry run writes nothing");
+    let done = defrag(&[]);
+    for report in [&would, &done] {
+        assert_eq!(report["format"], "senesce-fs-defrag-evergreen/1");
+        let moved = report["moved_objects"].as_u64().unwrap();
+        assert!((1500..=1600).contains(&moved), "nearly all of 400 directories with 3 files each: {report}");
+        assert_eq!((&report["too_large_objects"], &report["objects_without_space"]), (&0.into(), &0.into()));
+    }
+    assert!(done["swept_leaf_bytes"].as_u64().unwrap() > 0, "{done}");
+    let again = defrag(&[]);
+    assert_eq!(again["moved_objects"], 0, "{again}");
+    let shown = lab.run(["fs", "defrag", "e.img"]).good().stdout;
+    assert!(shown.contains("0 of the objects of 1601 names got the keys of where they are"), "{shown}");
+    assert!(lab.run(["fs", "check", "e.img"]).good().stdout.starts_with("as it lies: clean"));
+    let after = inspected()["tree"].clone();
+    for figure in ["files", "directories", "content_bytes"] {
+        assert_eq!(after[figure], tree[figure], "{figure}");
+    }
+    lab.run(["fs", "defrag", "e.img", "path"]).refused(2, &["a PATH is about a garden"]);
+    lab.run(["fs", "defrag", "e.img", "--volume", "other"]).refused(2, &["--volume is about a garden"]);
+    lab.run(["fs", "defrag", "e.img", "--traditional"]).refused(2, &["--traditional is about a garden"]);
+}
+
+#[test]
+fn a_plan_renames_directories_of_an_evergreen() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/evergreen-renames.toml");
+    let text = fs::read_to_string(shipped).unwrap();
+    let (head, _) = text.split_once("[[file_system]]").unwrap();
+    let text = head.replace("2_000", "60").replace("rounds = 4", "rounds = 2").replace("512MiB", "160MiB");
+    let plan = lab.plan(&format!("{text}[[file_system]]\nkind = \"evergreen\"\n"));
+    lab.run(["-q", "run", "--out", "out", &plan.to_string_lossy()]).good();
+    lab.assert_nothing_left();
+    let cells = table(&lab, "cells");
+    let valid = column(&cells, "evergreen", "valid");
+    assert!(valid.len() >= 4 && valid.iter().all(|cell| cell == "true"), "{:?}", column(&cells, "evergreen", "reason"));
 }
 
 #[test]

@@ -13,13 +13,13 @@ fn plan(lab: &Lab) -> std::path::PathBuf {
     lab.plan(&SMALL.replace("34MiB", "40MiB").replace("kind = \"ext4\"\n", gardens))
 }
 
-fn table(lab: &Lab, name: &str) -> Vec<Vec<String>> {
+pub fn table(lab: &Lab, name: &str) -> Vec<Vec<String>> {
     let done = lab.run(["export", "out", "--csv", name]).good();
     done.stdout.lines().map(|line| line.split(',').map(str::to_owned).collect()).collect()
 }
 
 /// The values of a column in the rows of an arm.
-fn column(rows: &[Vec<String>], arm: &str, name: &str) -> Vec<String> {
+pub fn column(rows: &[Vec<String>], arm: &str, name: &str) -> Vec<String> {
     let at =
         |name: &str| rows[0].iter().position(|column| column == name).unwrap_or_else(|| panic!("no column {name}"));
     let (of_arm, at) = (at("arm"), at(name));

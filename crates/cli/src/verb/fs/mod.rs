@@ -88,7 +88,10 @@ pub fn fs(args: FsArgs, quiet: bool) -> Result<()> {
         FsVerb::Clone(args) => volumes::clone(&args),
         FsVerb::Diff(args) => diff::diff(&args),
         FsVerb::Dedup(args) => dedup::dedup(&args, quiet),
-        FsVerb::Defrag(args) => defrag::defrag(&args, quiet),
+        FsVerb::Defrag(args) => match args.words.first().and_then(|place| EvergreenPlace::find_at(place.as_ref())) {
+            Some(place) => evergreen::defrag(&place, &args, quiet),
+            None => defrag::defrag(&args, quiet),
+        },
         FsVerb::Recompact(args) => recompact::recompact(&args, quiet),
         FsVerb::Clean(args) => clean::clean(&args, quiet),
         FsVerb::Sync(args) => sync::sync(&args, quiet),

@@ -14,7 +14,6 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use senesce_evergreen::Evergreen;
 use senesce_fsapi::{FileSystem, ModelFs};
 use senesce_fuse::{MountOptions, Mounted};
 use senesce_garden::{Garden, Limits};
@@ -88,7 +87,7 @@ fn serve_to_end(args: &FsServeArgs) -> Result<Result<()>> {
         let longest = match &mut engine {
             Engine::Memory => None,
             Engine::Garden(garden, chores) => chores.do_some(garden, mounted.alarm()),
-            Engine::Evergreen(store, chores) => chores.do_some(store, mounted.alarm()),
+            Engine::Evergreen(opened, chores) => chores.do_some(&opened.store, &opened.fs, mounted.alarm()),
         };
         if !mounted.is_over() {
             mounted.alarm().wait(longest);
@@ -103,8 +102,8 @@ fn serve_to_end(args: &FsServeArgs) -> Result<Result<()>> {
             let device = args.device.as_deref().unwrap_or(Path::new("the garden"));
             Ok(check_whole(&garden, &failures, &device.display()))
         }
-        Engine::Evergreen(store, _) => {
-            store.checkpoint().context("cannot make the last checkpoint")?;
+        Engine::Evergreen(opened, _) => {
+            opened.store.checkpoint().context("cannot make the last checkpoint")?;
             Ok(Ok(()))
         }
     }
@@ -133,7 +132,7 @@ fn listen() -> mpsc::Receiver<Said> {
 enum Engine {
     Memory,
     Garden(Garden, Box<Chores>),
-    Evergreen(Arc<Evergreen>, evergreen::Chores),
+    Evergreen(Opened, evergreen::Chores),
 }
 
 fn open(args: &FsServeArgs) -> Result<(Arc<dyn FileSystem>, Engine)> {
@@ -141,9 +140,9 @@ fn open(args: &FsServeArgs) -> Result<(Arc<dyn FileSystem>, Engine)> {
         return Ok((Arc::new(ModelFs::new(args.in_memory.unwrap_or_default())), Engine::Memory));
     };
     if let Some(place) = evergreen::Place::find_at(device) {
-        let Opened { store, fs } = place.evergreen(place.open()?, evergreen::limits(&args.how))?;
-        evergreen::tell_torn(&place, &store);
-        return Ok((fs, Engine::Evergreen(store, evergreen::Chores::new(args.how.point_every))));
+        let opened = place.evergreen(place.open()?, evergreen::limits(&args.how))?;
+        evergreen::tell_torn(&place, &opened.store);
+        return Ok((opened.fs.clone(), Engine::Evergreen(opened, evergreen::Chores::new(args.how.point_every))));
     }
     let place = Place::at(device);
     let devices = place.open()?;

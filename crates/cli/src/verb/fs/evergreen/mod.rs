@@ -1,5 +1,6 @@
 //! `senesce fs` of an evergreen: on one file or device.
 
+mod defrag;
 mod dump;
 mod look;
 mod mkfs;
@@ -22,6 +23,7 @@ use senesce_core::Bytes;
 use senesce_evergreen::{Evergreen, EvergreenFs, Limits, disk::is_evergreen};
 use senesce_exec::EngineTarget;
 
+pub(super) use defrag::defrag;
 pub(super) use dump::dump;
 pub(super) use look::{check, stat};
 pub(super) use mkfs::mkfs;

@@ -1,12 +1,14 @@
 //! Mounting an evergreen.
 
 use std::{
-    fs, thread,
+    fs,
+    sync::Arc,
+    thread,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result};
-use senesce_evergreen::{Evergreen, KeyValue, Limits};
+use senesce_evergreen::{Evergreen, EvergreenFs, KeyValue, Limits};
 use senesce_fuse::Alarm;
 use senesce_volume::{Custodian, install_signal_cleanup};
 
@@ -23,6 +25,9 @@ use crate::{
     exit::usage,
     verb::home::with_home,
 };
+
+/// Bytes of renamed objects that get the keys of where they are after each sync: about as much a second.
+const TENDED: u64 = 8 << 20;
 
 /// Serves it until somebody unmounts it, or a signal ends it; then everything is in a checkpoint.
 pub fn mount(place: &Place, args: &FsMountArgs, quiet: bool) -> Result<()> {
@@ -67,9 +72,8 @@ fn serve(custodian: &Custodian, place: &Place, args: &FsMountArgs, quiet: bool) 
             Attended(&store)
         });
         let allows = args.how.allows();
-        hold(custodian, Served { fs, place, point: &point, threads, read_only, pages, allows, quiet }, &mut |alarm| {
-            if read_only { None } else { chores.do_some(&store, alarm) }
-        })
+        let served = Served { fs: fs.clone(), place, point: &point, threads, read_only, pages, allows, quiet };
+        hold(custodian, served, &mut |alarm| if read_only { None } else { chores.do_some(&store, &fs, alarm) })
     });
     let closed = store.checkpoint().with_context(|| format!("cannot close {place}"));
     held.and(closed)?;
@@ -131,7 +135,7 @@ impl Chores {
 
     /// Syncs and makes a checkpoint if they are due. Returns the time until the next of them is due. Retries a failure, because
     /// programs continue, and their changes must become durable as soon as possible.
-    pub fn do_some(&mut self, store: &Evergreen, alarm: &Alarm) -> Option<Duration> {
+    pub fn do_some(&mut self, store: &Evergreen, fs: &EvergreenFs<Arc<Evergreen>>, alarm: &Alarm) -> Option<Duration> {
         let now = Instant::now();
         self.due.observe(alarm, now);
         let (is_sync, is_point) = (self.due.take_sync(alarm, now), self.due.take_point(now));
@@ -151,8 +155,23 @@ impl Chores {
             if is_point {
                 self.checkpoints = checkpoints;
             }
-            tell(&mut self.told, done.err().map(|error| error.to_string()));
+            let swept = if is_sync && done.is_ok() { self.sweep_keys(fs) } else { Ok(()) };
+            let failed = done.map_err(|error| error.to_string()).and(swept);
+            tell(&mut self.told, failed.err());
         }
         self.due.left(alarm, Instant::now())
+    }
+
+    /// Continues the sweep of keys that follows renames, if one is due. What it moves is durable with the next sync; until then it is
+    /// where it was. Errors: in words; that sweep is over then.
+    fn sweep_keys(&mut self, fs: &EvergreenFs<Arc<Evergreen>>) -> std::result::Result<(), String> {
+        if !fs.needs_tending() {
+            return Ok(());
+        }
+        let swept = fs.tend(TENDED);
+        let now = Instant::now();
+        self.due.sync_again(now);
+        self.due.point_again(now);
+        swept.map(drop).map_err(|error| format!("cannot sweep keys after renames: {error}"))
     }
 }
