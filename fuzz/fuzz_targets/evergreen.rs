@@ -12,7 +12,7 @@ use senesce_block::{BlockDevice, MemoryDevice};
 use senesce_core::Bytes;
 use senesce_evergreen::{
     DumpWhat, Error, Evergreen, EvergreenFs, FsOptions, Limits, MakeOptions, check,
-    disk::{Area, KeyOrder, NodeMap, Reader, Shape, Superblock, read_newest, write_superblock},
+    disk::{Area, Copies, KeyOrder, NodeMap, Reader, Shape, Superblock, read_newest, write_superblock},
     dump, repair, survey,
 };
 use senesce_fsapi::{
@@ -29,6 +29,7 @@ const OPTIONS: MakeOptions = MakeOptions {
     shape: Shape { node_bytes: 4096, basement_bytes: 1024, fanout: 4, key_order: KeyOrder::BirthPath },
     unit_bytes: 4096,
     log_bytes: Some(96 << 10),
+    copies: Copies::Two,
 };
 /// Little memory, so that nodes come and go.
 const LIMITS: Limits = Limits { cache_bytes: 16 << 10, dirty_bytes: 64 << 10 };
@@ -128,7 +129,9 @@ fn damaged(changes: &[u8]) -> Device {
         let at = usize::from(u16::from_le_bytes([change[3], change[4]]));
         let id = nodes[usize::from(u16::from_le_bytes([change[1], change[2]])) % nodes.len()];
         let place = base.map.get(id).expect("it is in the map");
-        let node_at = base.superblock.geometry.unit_at(place.extents[0].first);
+        // Of an inner node, either copy.
+        let copies: Vec<_> = place.copies().map(|copy| copy.extents[0].first).collect();
+        let node_at = base.superblock.geometry.unit_at(copies[usize::from(change[7] / 2) % copies.len()]);
         match change[0] % 8 {
             // Anywhere in a node, signed or not.
             0..=2 => {
@@ -189,9 +192,10 @@ fn damaged(changes: &[u8]) -> Device {
         }
     }
     if is_signed {
-        let bytes = map.encode(superblock.generation);
+        let bytes = map.encode(Some(&superblock.uuid), superblock.generation);
         let area = Area::new(device.clone(), superblock.geometry);
         superblock.map.sum = NodeMap::sum(&bytes);
+        superblock.map.node_sum = Some(map.node_sum());
         superblock.map.bytes = bytes.len() as u64;
         // As long as it fits: it hardly grows.
         if area.write(&superblock.map.extents, bytes).is_ok() {
@@ -287,7 +291,8 @@ fn with_forged_log(changes: &[u8]) -> Device {
         let sum = xxh3_64_with_seed(&frame[..56], seed);
         frame[56..64].copy_from_slice(&sum.to_le_bytes());
         write(&device, at, &frame);
-        position += BLOCK as u64;
+        // Behind its block of parity.
+        position += 2 * BLOCK as u64;
     }
     device
 }

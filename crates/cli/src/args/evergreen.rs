@@ -22,13 +22,17 @@ pub struct FsTreeArgs {
     /// The order in which things lie; birth-path by default.
     #[arg(long, value_enum, value_name = "ORDER")]
     pub key_order: Option<KeyOrderArg>,
+    /// Copies of inner nodes and of the map of nodes: 2 by default, so that no damaged block of them loses a file; 1 writes less.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=2))]
+    pub metadata_copies: Option<u32>,
 }
 
 impl FsTreeArgs {
     /// Whether any of them is.
     pub fn is_given(&self) -> bool {
-        let Self { node_size, basement_size, fanout, unit_size, key_order } = self;
-        node_size.or(*basement_size).or(*unit_size).is_some() || fanout.is_some() || key_order.is_some()
+        let Self { node_size, basement_size, fanout, unit_size, key_order, metadata_copies } = self;
+        let has_size = node_size.or(*basement_size).or(*unit_size).is_some();
+        has_size || fanout.or(*metadata_copies).is_some() || key_order.is_some()
     }
 }
 

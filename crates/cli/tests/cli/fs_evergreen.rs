@@ -21,6 +21,9 @@ fn mkfs(lab: &Lab, more: &[&str]) -> Done {
     lab.run(words.iter().chain(more).copied().collect::<Vec<_>>())
 }
 
+/// Where superblocks are, both copies of each.
+const SLOTS: [u64; 4] = [0, 256 << 10, 768 << 10, 1 << 20];
+
 fn small(lab: &Lab) {
     let made = mkfs(lab, &["--size", "64MiB", "--node-size", "64KiB", "--unit-size", "4KiB"]).good();
     assert!(made.stdout.contains("nodes of 64.00 KiB with 16 children"), "{}", made.stdout);
@@ -80,10 +83,9 @@ fn damage_is_repaired_and_what_is_lost_is_a_failure() {
     small(&lab);
     lab.run(["fs", "check", "e.img", "--repair"]).good();
     lab.run(["fs", "check", "e.img", "--dry-run"]).refused(2, &["--repair"]);
-    // Both superblocks where nothing of theirs is: their checksums are wrong, and all else is there.
+    // All copies of both superblocks where nothing of theirs is: their checksums are wrong, and all else is there.
     let file = OpenOptions::new().write(true).open(lab.path("e.img")).unwrap();
-    file.write_all_at(&[0x5a; 8], 220).unwrap();
-    file.write_all_at(&[0x5a; 8], (1 << 20) + 220).unwrap();
+    SLOTS.into_iter().for_each(|slot| file.write_all_at(&[0x5a; 8], slot + 220).unwrap());
     lab.run(["fs", "check", "e.img"]).refused(1, &["neither superblock can be read"]);
     lab.run(["fs", "check", "e.img", "--repair", "--dry-run"]).refused(1, &["nothing was written"]);
     lab.run(["fs", "check", "e.img"]).refused(1, &["neither superblock can be read"]);
@@ -91,8 +93,7 @@ fn damage_is_repaired_and_what_is_lost_is_a_failure() {
     assert!(told.contains("though its checksum is wrong") && told.contains("\"lost\":[]"), "{told}");
     lab.run(["fs", "check", "e.img"]).good();
     // Nothing but zeros from the first superblock on: it must be named, and the log is lost with its identity.
-    file.write_all_at(&[0; 4096], 0).unwrap();
-    file.write_all_at(&[0; 4096], 1 << 20).unwrap();
+    SLOTS.into_iter().for_each(|slot| file.write_all_at(&[0; 4096], slot).unwrap());
     lab.run(["fs", "check", "e.img", "--repair"]).refused(2, &["evergreen:PATH"]);
     lab.run(["fs", "check", "evergreen:e.img", "--repair"]).refused(1, &["not all of it is there"]);
     lab.run(["fs", "check", "e.img"]).good();
@@ -281,7 +282,7 @@ fn a_superblock_that_cannot_be_read_is_told_by_whoever_serves_the_other() {
     let image = || OpenOptions::new().write(true).open(lab.path("e.img")).unwrap();
     for words in [&["fs", "mount", "e.img", "mnt"][..], &["fs", "serve", "e.img", "mnt", "--source", "test"]] {
         // Opening writes both anew.
-        image().write_all_at(&[0x5a; 4096], 0).unwrap();
+        [0, 768 << 10].into_iter().for_each(|copy| image().write_all_at(&[0x5a; 4096], copy).unwrap());
         let mut command = lab.command();
         // What is served for a run is unmounted when the run closes its input.
         command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -293,4 +294,52 @@ fn a_superblock_that_cannot_be_read_is_told_by_whoever_serves_the_other() {
         let told = "e.img: superblock at 0 could not be read, superblock";
         assert!(done.stderr.contains(told) && done.stderr.contains("magic is"), "{}: {}", words[1], done.stderr);
     }
+}
+
+/// The byte at which the first extent of the newest map of nodes is.
+fn map_at(lab: &Lab) -> u64 {
+    let shown = lab.run(["fs", "dump", "e.img", "superblock"]).good().stdout;
+    let newest = shown.split("superblock at").find(|part| part.contains("the newest")).unwrap();
+    let number = |name: &str| -> u64 {
+        let line = newest.lines().find(|line| line.trim().starts_with(name)).unwrap();
+        line.split_whitespace().last().unwrap().parse().unwrap()
+    };
+    let extent = newest.lines().skip_while(|line| !line.contains("first unit")).nth(1).unwrap();
+    let unit: u64 = extent.split_whitespace().next().unwrap().parse().unwrap();
+    number("data at") + unit * number("unit bytes")
+}
+
+#[test]
+fn a_bad_copy_is_reported_and_repaired_and_loses_nothing() {
+    let lab = Lab::new();
+    small(&lab);
+    let stat = || -> Value { serde_json::from_str(&lab.run(["fs", "stat", "e.img", "--json"]).good().stdout).unwrap() };
+    let stated = stat();
+    assert_eq!((&stated["metadata_copies"], &stated["copies_read_instead"]), (&2.into(), &0.into()), "{stated}");
+    let image = || OpenOptions::new().write(true).open(lab.path("e.img")).unwrap();
+    image().write_all_at(&[0x5a; 100], map_at(&lab) + 200).unwrap();
+    assert_eq!(stat()["copies_read_instead"], 1);
+    let stated = lab.run(["fs", "stat", "e.img"]).good().stdout;
+    assert!(stated.contains("their map in 2 copies") && stated.contains("done from the other copy: 1"), "{stated}");
+    let checked = lab.run(["fs", "check", "e.img"]);
+    checked.refused(1, &["is damaged: 1 finding(s)"]);
+    assert!(
+        checked.stdout.contains("nothing is lost") && checked.stdout.contains("repairable: "),
+        "{}",
+        checked.stdout
+    );
+    lab.run(["fs", "check", "e.img", "--repair"]).good();
+    let checked: Value = serde_json::from_str(&lab.run(["fs", "check", "e.img", "--json"]).good().stdout).unwrap();
+    assert!(!checked.to_string().contains("node map: checksum"), "{checked}");
+    assert_eq!(stat()["copies_read_instead"], 0);
+    // A copy of a superblock is no failure: power may have been lost while it was written.
+    image().write_all_at(&[0x5a; 100], 768 << 10).unwrap();
+    let checked = lab.run(["fs", "check", "e.img"]).good().stdout;
+    assert!(checked.starts_with("as it lies: clean") && checked.contains("the other copy is used"), "{checked}");
+
+    mkfs(&lab, &["--metadata-copies", "3", "--force"]).refused(2, &["--metadata-copies"]);
+    lab.run(["fs", "mkfs", "garden", "g", "--metadata-copies", "1"]).refused(2, &["words of an evergreen"]);
+    mkfs(&lab, &["--metadata-copies", "1", "--force"]).good();
+    assert_eq!(stat()["metadata_copies"], 1);
+    assert!(lab.run(["fs", "stat", "e.img"]).good().stdout.contains("their map in 1 copy"));
 }

@@ -1,6 +1,6 @@
 //! What the tree reads and writes: loaded in order, written over, aged, and a quarter of it deleted.
 //!
-//! `cargo run --release -p senesce-evergreen --example figures -- [MiB of values, 256 unless told] [seed]`
+//! `cargo run --release -p senesce-evergreen --example figures -- [MiB of values, 256 by default] [seed] [copies of metadata, 2]`
 //!
 //! Values are blocks of 4096 bytes, each a batch of its own, that nobody can compress, under keys as those of files' blocks. The device is memory. Requests and
 //! bytes are those of the device, so the log and the map of nodes count; the log is synced every 4 MiB. Time is the thread's own on a processor (Linux:
@@ -11,7 +11,7 @@ use std::{ops::ControlFlow, sync::Arc};
 use bytes::Bytes;
 use senesce_block::{MemoryDevice, RequestCounts, TracedDevice};
 use senesce_core::{Bytes as Size, ManualClock, Rng, Seed};
-use senesce_evergreen::{Batch, Evergreen, Figures, Flushes, KeyValue, Limits, MakeOptions, Message};
+use senesce_evergreen::{Batch, Evergreen, Figures, Flushes, KeyValue, Limits, MakeOptions, Message, disk::Copies};
 
 type Failure = Box<dyn std::error::Error>;
 type Device = Arc<TracedDevice<MemoryDevice>>;
@@ -26,10 +26,11 @@ fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
     let mib: u64 = arguments.next().map_or(Ok(256), |text| text.parse())?;
     let seed = Seed(arguments.next().map_or(Ok(1), |text| text.parse())?);
+    let copies = if arguments.next().as_deref() == Some("1") { Copies::One } else { Copies::Two };
     let blocks = (mib << 20) / BLOCK as u64;
     let mut rng = Rng::for_purpose(seed, "figures");
 
-    let (device, store) = made(mib)?;
+    let (device, store) = made(mib, copies)?;
     let load = written(&device, || {
         for number in 0..blocks {
             let mut batch = Batch::new();
@@ -134,14 +135,14 @@ fn main() -> Result<(), Failure> {
     println!("a quarter deleted, with a checkpoint: {leaf_reads} leaves read, {}", quarter.told());
     drop((device, store));
     for between in [64, mib] {
-        load_unlogged(mib, between)?;
+        load_unlogged(mib, between, copies)?;
     }
     Ok(())
 }
 
 /// Loads it in order, with a sync after so many MiB: what is between two of them is long enough not to be logged.
-fn load_unlogged(mib: u64, between: u64) -> Result<(), Failure> {
-    let (device, store) = made(mib)?;
+fn load_unlogged(mib: u64, between: u64, copies: Copies) -> Result<(), Failure> {
+    let (device, store) = made(mib, copies)?;
     let mut rng = Rng::for_purpose(Seed(1), "unlogged");
     let blocks = (mib << 20) / BLOCK as u64;
     let load = written(&device, || {
@@ -165,11 +166,11 @@ fn load_unlogged(mib: u64, between: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-fn made(mib: u64) -> Result<(Device, Evergreen), Failure> {
+fn made(mib: u64, copies: Copies) -> Result<(Device, Evergreen), Failure> {
     let size = Size((mib << 20) * 3);
     let device = Arc::new(TracedDevice::new(MemoryDevice::new("memory", size), Arc::new(ManualClock::default())));
     // The log of a device of 16 GiB.
-    Evergreen::make(device.clone(), &MakeOptions { log_bytes: Some(256 << 20), ..MakeOptions::new([1; 16]) })?;
+    Evergreen::make(device.clone(), &MakeOptions { log_bytes: Some(256 << 20), copies, ..MakeOptions::new([1; 16]) })?;
     Ok((device.clone(), Evergreen::open(device, LIMITS)?))
 }
 

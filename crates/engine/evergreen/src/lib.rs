@@ -24,7 +24,7 @@ mod store;
 mod tree;
 
 pub use batch::{Batch, Change};
-pub use check::{CheckReport, Finding, check, check_store};
+pub use check::{CheckReport, CopyReport, Finding, check, check_store};
 pub use dump::{Dump, DumpTable, DumpValue, DumpWhat, Holds, Outline, OutlinedNode, Waiting, dump, outline};
 pub use error::{Error, Result};
 pub use fs::{
@@ -34,4 +34,4 @@ pub use key_value::{CHANGE_BYTES, Claim, KeyValue, Live, MAX_KEY_BYTES, MAX_VALU
 pub use message::{Edit, Message};
 pub use model::ModelStore;
 pub use repair::{Loss, Lost, RepairReport, Told, repair};
-pub use store::{Evergreen, FLUSHED_LEVELS, Figures, Flushes, Limits, MakeOptions, Torn};
+pub use store::{CopyFigures, Evergreen, FLUSHED_LEVELS, Figures, Flushes, Limits, MakeOptions, Torn};

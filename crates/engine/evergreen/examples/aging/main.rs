@@ -1,6 +1,6 @@
 //! How a tree of files ages, in process: what reading all of it costs, fresh and after rounds of changes, and why.
 //!
-//! `cargo run --release -p senesce-evergreen --example aging -- fsfb|git|renames [MiB of the device, 320] [KiB of a node, 1024] [rounds, 100] [full|empty|PERCENT] [seed]`
+//! `cargo run --release -p senesce-evergreen --example aging -- fsfb|git|renames [MiB of the device, 320] [KiB of a node, 1024] [rounds, 100] [full|empty|PERCENT] [seed] [copies of metadata, 2]`
 //!
 //! `fsfb`: 300 directories, files of 1 to 150 KiB, 90 % of what can be claimed (or so many percent; `empty`: as many bytes on a device thrice as large); each round
 //! deletes 5 % of the bytes anywhere and makes as many in one new directory. `git`: one tree of a tenth of what can be claimed, of which each
@@ -20,7 +20,7 @@ use senesce_block::{BlockDevice, FileDevice, FileOptions, MemoryDevice, OverlayD
 use senesce_core::{Bytes, ManualClock, Seed};
 use senesce_evergreen::{
     Evergreen, EvergreenFs, KeyValue, Limits, MakeOptions,
-    disk::{Geometry, Shape, read_newest},
+    disk::{Copies, Geometry, Shape, read_newest},
 };
 use senesce_fsapi::FileSystem;
 
@@ -41,7 +41,9 @@ fn main() -> Result<(), Failure> {
     let percent: u64 = fullness.parse().unwrap_or(90);
     let seed = Seed(arguments.next().map_or(Ok(1), |text| text.parse())?);
 
-    let options = options(node_kib);
+    let copies: u64 = arguments.next().map_or(Ok(2), |text| text.parse())?;
+
+    let options = MakeOptions { copies: if copies == 1 { Copies::One } else { Copies::Two }, ..options(node_kib) };
     let full = made(mib, &options)?;
     let wanted = full.1.store().live().most / 100 * if kind == "git" { 10 } else { percent };
     let (device, fs) = if fullness == "empty" { made(3 * mib, &options)? } else { full };

@@ -52,7 +52,7 @@ impl Contents {
             report.find(format!("superblock {}", report.generation), damage);
         }
         // Of a tree that is damaged not all of the files were seen.
-        if report.is_clean() {
+        if report.is_whole() {
             files.into_iter().for_each(|finding| report.find("files", finding));
         }
         Ok(report)

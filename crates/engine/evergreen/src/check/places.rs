@@ -6,10 +6,10 @@ use crate::disk::{Damage, Extent, NodeMap, Superblock};
 /// Looks at the extents of all nodes and of the map, and counts what they leave.
 pub(super) fn check(map: &NodeMap, superblock: &Superblock, report: &mut CheckReport) {
     let geometry = &superblock.geometry;
-    let of_map = superblock.map.extents.iter().map(|extent| (*extent, "the map of nodes".to_owned()));
+    let of_map = superblock.map.all().map(|extent| (extent, "the map of nodes".to_owned()));
     let of_nodes = map.iter().flat_map(|(node, place)| {
-        let whose = move |extent: &Extent| (*extent, format!("node {node}"));
-        place.extents.iter().map(whose).collect::<Vec<_>>()
+        let whose = move |extent: Extent| (extent, format!("node {node}"));
+        place.all().map(whose).collect::<Vec<_>>()
     });
     let mut extents: Vec<(Extent, String)> = of_map.chain(of_nodes).collect();
     extents.sort();
@@ -34,6 +34,11 @@ pub(super) fn check(map: &NodeMap, superblock: &Superblock, report: &mut CheckRe
     report.free_bytes = free * unit;
     report.used_bytes = geometry.data_bytes() - report.free_bytes;
     report.free_extents = free_extents;
+    let node_sum = map.node_sum();
+    if let Some(sum) = superblock.map.node_sum.filter(|sum| *sum != node_sum) {
+        let damage = Damage::new("superblock", "node sum", format!("{sum:#018x}"), format!("{node_sum:#018x}"));
+        report.find(format!("superblock {}", superblock.generation), damage);
+    }
     if let Some((node, _)) = map.iter().find(|(node, _)| node.0 >= superblock.next_node) {
         let damage = Damage::new("superblock", "next node", superblock.next_node, format!("more than {node}"));
         report.find(format!("superblock {}", superblock.generation), damage);

@@ -10,7 +10,7 @@ use senesce_fsapi::{Caller, FileSystem, Ino, NewNode, Timestamp};
 use super::*;
 use crate::{
     Batch, Evergreen, EvergreenFs, FsOptions, KeyValue, Limits, MakeOptions, Message,
-    disk::{Extent, Extents, KeyOrder, NodeId, Place, Shape, write_superblock},
+    disk::{Copies, Extent, Extents, KeyOrder, NodeId, Place, Shape, write_superblock},
     node::{Body, Header, Node},
 };
 
@@ -19,6 +19,7 @@ const TINY: MakeOptions = MakeOptions {
     shape: Shape { node_bytes: 4096, basement_bytes: 1024, fanout: 4, key_order: KeyOrder::BirthPath },
     unit_bytes: 4096,
     log_bytes: Some(128 << 10),
+    copies: Copies::One,
 };
 
 const CALLER: Caller = Caller { uid: 0, gid: 0, now: Timestamp { seconds: 1_700_000_000, nanoseconds: 0 } };
@@ -51,7 +52,8 @@ fn shared(device: &MemoryDevice) -> Arc<dyn BlockDevice> {
 fn told(device: &Arc<dyn BlockDevice>) -> String {
     match check(device) {
         Ok(report) => {
-            let torn = report.torn_superblock.iter().map(|finding| format!("torn {finding}"));
+            let torn = report.torn_superblock.iter().chain(&report.copies.torn);
+            let torn = torn.map(|finding| format!("torn {finding}"));
             torn.chain(report.findings.iter().map(Finding::to_string)).collect::<Vec<_>>().join("\n")
         }
         Err(error) => error.to_string(),
@@ -95,23 +97,24 @@ impl Forge {
 
     /// A node lies where nothing lay from now on, as number `id` of generation `generation`.
     fn put(&mut self, at: NodeId, node: &Node, id: NodeId, generation: u64) {
-        let encoded = node.encode(id, generation);
+        let encoded = node.encode(Some(&self.superblock.uuid), id, generation);
         let count = self.superblock.geometry.units_for(encoded.bytes.len() as u64);
         let first = self.superblock.geometry.units - 100 - count;
         let extents = Extents::new(&[Extent { first, count }]).unwrap();
         let bytes = encoded.bytes.len() as u32;
         self.area.write(&extents, encoded.bytes).unwrap();
-        self.map.insert(at, Place { extents, bytes, header_sum: encoded.header_sum });
+        self.map.insert(at, Place { extents, second: Extents::default(), bytes, header_sum: encoded.header_sum });
     }
 
     /// Writes map and superblock; what the check tells.
     fn told(mut self) -> String {
-        let bytes = self.map.encode(self.superblock.generation);
+        let bytes = self.map.encode(Some(&self.superblock.uuid), self.superblock.generation);
         let count = self.superblock.geometry.units_for(bytes.len() as u64);
         // Behind what is put; it may be longer than it was.
         self.superblock.map.extents = vec![Extent { first: self.superblock.geometry.units - 64, count }];
         self.superblock.map.bytes = bytes.len() as u64;
         self.superblock.map.sum = NodeMap::sum(&bytes);
+        self.superblock.map.node_sum = Some(self.map.node_sum());
         self.area.write(&self.superblock.map.extents, bytes).unwrap();
         write_superblock(&*self.device, &self.superblock).unwrap();
         told(&self.device)

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::CheckReport;
 use crate::{
     MAX_KEY_BYTES, MAX_VALUE_BYTES, Message, Result,
-    disk::{Area, Damage, NodeId, NodeMap, Place, Superblock},
+    disk::{Area, Copies, Damage, Decoded, NodeId, NodeMap, Place, Superblock},
     node::{Body, Buffer, Header, Inner, Leaf, Node},
 };
 
@@ -76,20 +76,52 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// A node with all its parts. `None`: it is damaged, and that was told.
+    /// A node with all its parts, each of whichever copy has it. `None`: it is damaged, and that was told. Errors: `Device` if the device
+    /// returns no copy.
     fn read(&mut self, id: NodeId, place: &Place) -> Result<Option<Node>> {
-        let bytes = self.area.read(&place.extents, 0, place.bytes as usize)?;
-        let header = Header::bytes(&bytes).and_then(|header| match bytes.get(..header) {
+        let mut nodes: Vec<(Node, Vec<Option<Damage>>)> = Vec::new();
+        let (mut wrong, mut failed, mut generation) = (Vec::new(), None, 0);
+        for copy in place.copies() {
+            match self.area.read(&copy.extents, 0, copy.bytes as usize) {
+                Ok(bytes) => match self.read_copy(id, &copy, &bytes) {
+                    Ok((header, parts)) => {
+                        generation = header.generation;
+                        if let Some(damage) = parts.iter().flatten().next() {
+                            wrong.push((self.place_of(id, &copy), damage.to_string()));
+                        }
+                        nodes.push((header.node, parts));
+                    }
+                    Err(damage) => wrong.push((self.place_of(id, &copy), damage.to_string())),
+                },
+                Err(error) => {
+                    wrong.push((self.place_of(id, &copy), error.to_string()));
+                    failed = Some(error);
+                }
+            }
+        }
+        let Some(node) = whole(nodes) else {
+            if let Some(error) = failed {
+                return Err(error);
+            }
+            wrong.into_iter().for_each(|(place, what)| self.report.find(place, what));
+            return Ok(None);
+        };
+        wrong.into_iter().for_each(|(place, what)| self.report.find_bad_copy(place, what));
+        if generation > self.superblock.generation {
+            let expected = format!("at most {}, that of the superblock", self.superblock.generation);
+            self.find(id, "generation", &generation.to_string(), &expected);
+        }
+        let is_single = node.height() > 0 && place.second.is_empty() && self.superblock.copies == Copies::Two;
+        self.report.copies.single += u64::from(is_single);
+        Ok(Some(node))
+    }
+
+    /// The header of a copy, with the parts that are whole, and of each part what is wrong with it.
+    fn read_copy(&self, id: NodeId, place: &Place, bytes: &Bytes) -> Decoded<(Header, Vec<Option<Damage>>)> {
+        let mut header = Header::bytes(bytes).and_then(|header| match bytes.get(..header) {
             Some(_) => Header::decode(bytes.slice(..header)),
             None => Err(Damage::new("node", "header bytes", header, format!("at most {}", bytes.len()))),
-        });
-        let header = match header {
-            Ok(header) => header,
-            Err(damage) => {
-                self.report.find(self.place(id), damage);
-                return Ok(None);
-            }
-        };
+        })?;
         let whole = [
             ("number", header.id.0, id.0),
             ("header sum", header.sum, place.header_sum),
@@ -97,24 +129,19 @@ impl<'a> Walk<'a> {
         ];
         for (field, found, wanted) in whole {
             if found != wanted {
-                self.find(id, field, &found.to_string(), &format!("{wanted} as in the map of nodes"));
-                return Ok(None);
+                return Err(Damage::new("node", field, found, format!("{wanted} as in the map of nodes")));
             }
         }
-        if header.generation > self.superblock.generation {
-            let expected = format!("at most {}, that of the superblock", self.superblock.generation);
-            self.find(id, "generation", &header.generation.to_string(), &expected);
+        if header.uuid.is_some_and(|uuid| uuid != self.superblock.uuid) {
+            return Err(Damage::new("node", "identity", "another", "that of the superblock"));
         }
-        let mut node = header.node;
-        for number in 0..node.parts() {
-            let Some(stored) = node.stored(number) else { continue };
-            let part = bytes.slice(stored.at..stored.at + stored.bytes);
-            if let Err(damage) = node.load(number, part) {
-                self.report.find(self.place(id), damage);
-                return Ok(None);
-            }
-        }
-        Ok(Some(node))
+        let count = header.node.parts();
+        let mut load = |number| {
+            let stored = header.node.stored(number)?;
+            header.node.load(number, bytes.slice(stored.at..stored.at + stored.bytes)).err()
+        };
+        let parts = (0..count).map(&mut load).collect();
+        Ok((header, parts))
     }
 
     fn check_header(&mut self, expected: &Expected, node: &Node) {
@@ -240,11 +267,27 @@ impl<'a> Walk<'a> {
     }
 
     fn place(&self, id: NodeId) -> String {
-        match self.map.get(id).and_then(|place| place.extents.first()) {
+        self.map.get(id).map_or_else(|| format!("node {id}"), |place| self.place_of(id, place))
+    }
+
+    fn place_of(&self, id: NodeId, place: &Place) -> String {
+        match place.extents.first() {
             Some(extent) => format!("node {id} at byte {}", self.superblock.geometry.unit_at(extent.first)),
             None => format!("node {id}"),
         }
     }
+}
+
+/// A node of its copies, each part of one in which it is whole. `None`: one of them is whole in none.
+fn whole(mut copies: Vec<(Node, Vec<Option<Damage>>)>) -> Option<Node> {
+    let is_whole = |(_, parts): &(Node, Vec<Option<Damage>>)| parts.iter().all(Option::is_none);
+    let best = copies.iter().position(is_whole).unwrap_or(0);
+    let (mut node, parts) = (best < copies.len()).then(|| copies.swap_remove(best))?;
+    for number in (0..parts.len()).filter(|number| parts[*number].is_some()) {
+        let (other, _) = copies.iter().find(|(_, parts)| parts[number].is_none())?;
+        node.take_part(number, other);
+    }
+    Some(node)
 }
 
 /// Entries of a leaf when what waits for it in one buffer has been done: ranges first, then messages, key by key.

@@ -5,6 +5,8 @@ use crate::{Error, Result};
 
 /// Where the second superblock lies; the first one lies at 0.
 pub(crate) const SECOND_SLOT_AT: u64 = 1 << 20;
+/// Where the second copies of both are: each far from its first.
+pub(super) const SLOT_COPIES_AT: [u64; 2] = [768 << 10, 256 << 10];
 /// The least log: some commits fit it twice.
 const MIN_LOG_BYTES: u64 = 16 * BLOCK as u64;
 const DEFAULT_LOG_SHARE: u64 = 64;

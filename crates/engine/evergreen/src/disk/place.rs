@@ -80,13 +80,33 @@ impl fmt::Display for Extents {
     }
 }
 
-/// Where a node lies, and how it is known again.
+/// Where a node is, and how it is known again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Its units.
     pub extents: Extents,
+    /// The units of its second copy, which has the same bytes. None of a node that has one copy.
+    pub second: Extents,
     /// Its length in bytes; the units may have more.
     pub bytes: u32,
     /// The checksum of its header, which holds those of its partitions.
     pub header_sum: u64,
+}
+
+impl Place {
+    /// The extents of all its copies.
+    pub fn all(&self) -> impl Iterator<Item = Extent> + '_ {
+        self.extents.iter().chain(self.second.iter()).copied()
+    }
+
+    /// Each copy as a place of its own, the first one first.
+    pub fn copies(&self) -> impl Iterator<Item = Self> + '_ {
+        let copies = [&self.extents, &self.second].into_iter().filter(|extents| !extents.is_empty());
+        copies.map(|extents| Self { extents: extents.clone(), second: Extents::default(), ..*self })
+    }
+
+    /// The second copy as a place of its own, if there is one.
+    pub fn second_copy(&self) -> Option<Self> {
+        self.copies().nth(1)
+    }
 }

@@ -1,18 +1,32 @@
-//! The two places of the superblock, written in turn.
+//! The two places of the superblock, written in turn, and the second copies of both.
 
 use senesce_block::{BlockDevice, BlockError, BlockResult};
 
-use super::{BLOCK, Damage, Decoded, FORMAT_VERSION, Superblock, geometry::SECOND_SLOT_AT, superblock::MAGIC};
+use super::{
+    BLOCK, Damage, Decoded, FORMAT_VERSION, OLDEST_VERSION, Superblock,
+    geometry::{SECOND_SLOT_AT, SLOT_COPIES_AT},
+    superblock::MAGIC,
+};
 use crate::{Error, Result};
 
 /// Where the slots lie.
 pub(crate) const SLOTS_AT: [u64; 2] = [0, SECOND_SLOT_AT];
+/// Where the second copy of each slot is.
+pub(crate) const MIRRORS_AT: [u64; 2] = SLOT_COPIES_AT;
+
+const PLACES: [&str; 2] = ["superblock at 0", "superblock at 1 MiB"];
+const MIRROR_PLACES: [&str; 2] = ["superblock copy at 768 KiB", "superblock copy at 256 KiB"];
+
+/// One of the two copies of a slot that is not as it must be, while the other one is.
+pub(crate) type BadSlotCopy = (&'static str, Damage);
 
 /// What both slots hold.
 #[derive(Debug)]
 pub struct Slots {
-    /// At 0, and at 1 MiB: a superblock, or why it is none.
+    /// At 0, and at 1 MiB: a superblock, by whichever copy is whole, or why it is none.
     pub slots: [Decoded<Superblock>; 2],
+    /// Copies that are not as they must be, of slots of which the other copy is.
+    pub(crate) bad_copies: Vec<BadSlotCopy>,
     /// Why the device does not give one of them.
     pub failed: Option<BlockError>,
     /// Readings that failed and were done again, with success.
@@ -20,22 +34,21 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// The slot that cannot be read, in words, and why: the first of them.
+    /// The slot that cannot be read from either copy, in words, and why: the first of them.
     pub fn torn(&self) -> Option<(&'static str, &Damage)> {
-        let places = ["superblock at 0", "superblock at 1 MiB"];
-        places.into_iter().zip(&self.slots).find_map(|(place, slot)| Some((place, slot.as_ref().err()?)))
+        PLACES.into_iter().zip(&self.slots).find_map(|(place, slot)| Some((place, slot.as_ref().err()?)))
     }
 }
 
-/// Reads both slots. One that the device does not give is damage of that slot.
+/// Reads both slots, and their second copies. One that the device does not give is damage of that copy.
 ///
-/// Errors: `Device` if it gives neither; `WrongDevice` if the device ends before the second one.
+/// Errors: `Device` if it gives neither slot; `WrongDevice` if the device ends before the second one.
 pub fn read_slots(device: &dyn BlockDevice) -> Result<Slots> {
     if device.size().0 < SECOND_SLOT_AT + BLOCK as u64 {
         let what = format!("{} bytes; an evergreen has more than {SECOND_SLOT_AT}", device.size().0);
         return Err(Error::WrongDevice { device: device.name().to_owned(), what });
     }
-    let mut repeated = 0;
+    let (mut repeated, mut failed) = (0, Vec::new());
     let read = |at| -> BlockResult<Decoded<Superblock>> {
         let mut block = Box::new([0; BLOCK]);
         // Again, if it failed: the other superblock may be the older one, and what a device gives at last is better than that.
@@ -45,14 +58,81 @@ pub fn read_slots(device: &dyn BlockDevice) -> Result<Slots> {
         }
         Ok(Superblock::decode(&block))
     };
-    let unreadable = |error: &BlockError| Err(Damage::new("superblock", "block", error, "one that can be read"));
-    let (slots, failed) = match SLOTS_AT.map(read) {
-        [Err(error), Err(_)] => return Err(Error::Device(error)),
-        [Err(error), Ok(second)] => ([unreadable(&error), second], Some(error)),
-        [Ok(first), Err(error)] => ([first, unreadable(&error)], Some(error)),
-        [Ok(first), Ok(second)] => ([first, second], None),
+    let mut blocks = [SLOTS_AT[0], SLOTS_AT[1], MIRRORS_AT[0], MIRRORS_AT[1]].map(read);
+    for block in &mut blocks {
+        if let Err(error) = block {
+            let unreadable = Damage::new("superblock", "block", &*error, "one that can be read");
+            failed.push(std::mem::replace(block, Ok(Err(unreadable))));
+        }
+    }
+    let [first, second, first_copy, second_copy] =
+        blocks.map(|block| block.unwrap_or_else(|_| unreachable!("replaced")));
+    let is_readable = |slot: &Decoded<Superblock>| slot.as_ref().err().is_none_or(|damage| damage.field != "block");
+    let has_slot = [&first, &second].into_iter().any(is_readable);
+    let mut failed = failed.into_iter().find_map(std::result::Result::err);
+    let is_trusted = |copy: &Superblock, slot: &Decoded<Superblock>, copy_of_slot: &Decoded<Superblock>| {
+        // What is at both places may be another file system, which left the copies alone.
+        let is_foreign = |slot: &Decoded<Superblock>| slot.as_ref().is_err_and(|damage| damage.field == "magic");
+        match (slot, copy_of_slot) {
+            // Programs of version 1 leave a copy of an earlier file system alone.
+            (Ok(slot), _) => slot.uuid == copy.uuid && slot.version > OLDEST_VERSION,
+            _ if is_foreign(&first) && is_foreign(&second) => false,
+            (Err(_), Ok(other)) => other.uuid == copy.uuid,
+            (Err(_), Err(_)) => true,
+        }
     };
-    Ok(Slots { slots, failed, repeated })
+    let are_trusted = [
+        first_copy.as_ref().is_ok_and(|copy| is_trusted(copy, &second, &second_copy)),
+        second_copy.as_ref().is_ok_and(|copy| is_trusted(copy, &first, &first_copy)),
+    ];
+    let mut bad_copies = Vec::new();
+    let slots = [
+        settle(0, first, first_copy, are_trusted[0], &mut bad_copies),
+        settle(1, second, second_copy, are_trusted[1], &mut bad_copies),
+    ];
+    let has_any = has_slot || slots.iter().any(Decoded::is_ok);
+    if let Some(error) = failed.take_if(|_| !has_any) {
+        return Err(Error::Device(error));
+    }
+    Ok(Slots { slots, bad_copies, failed, repeated })
+}
+
+/// What a slot holds by both of its copies.
+fn settle(
+    number: usize,
+    slot: Decoded<Superblock>,
+    copy: Decoded<Superblock>,
+    is_trusted: bool,
+    bad: &mut Vec<BadSlotCopy>,
+) -> Decoded<Superblock> {
+    match (slot, copy) {
+        // The slot holds what it held before: its last writing was lost.
+        (Ok(slot), Ok(copy))
+            if slot.uuid == copy.uuid && slot.version > OLDEST_VERSION && slot.generation < copy.generation =>
+        {
+            bad.push((PLACES[number], Damage::new("superblock", "generation", slot.generation, copy.generation)));
+            Ok(copy)
+        }
+        (Ok(slot), copy) => {
+            let damage = match copy {
+                Ok(copy) if copy == slot => None,
+                Ok(copy) if copy.uuid == slot.uuid => {
+                    Some(Damage::new("superblock", "generation", copy.generation, slot.generation))
+                }
+                Ok(_) => Some(Damage::new("superblock", "uuid", "another", "that of the slot")),
+                Err(damage) => Some(damage),
+            };
+            // Of version 1 there was no second copy.
+            let damage = damage.filter(|_| slot.version > OLDEST_VERSION);
+            bad.extend(damage.map(|damage| (MIRROR_PLACES[number], damage)));
+            Ok(slot)
+        }
+        (Err(damage), Ok(copy)) if is_trusted && damage.field != "version" => {
+            bad.push((PLACES[number], damage));
+            Ok(copy)
+        }
+        (Err(damage), _) => Err(damage),
+    }
 }
 
 /// Whether an evergreen lies on a device, of whatever version, damaged or not: as far as can be told.
@@ -101,16 +181,22 @@ pub(crate) fn newest_of(device: &dyn BlockDevice, slots: &mut Slots) -> Result<S
     Ok(newest.clone())
 }
 
-/// Writes a superblock to the slot of its generation, which is not that of the generation before. Not durable before the next
-/// flush; what it names must be durable before.
+/// Writes a superblock to both copies of the slot of its generation, which is not that of the generation before. Not durable before the
+/// next flush; what it names must be durable before.
 pub fn write_superblock(device: &dyn BlockDevice, superblock: &Superblock) -> Result<()> {
     let slot = (superblock.generation % 2) as usize;
-    Ok(device.write_at(SLOTS_AT[slot], &superblock.encode()[..])?)
+    let block = superblock.encode();
+    device.write_at(SLOTS_AT[slot], &block[..])?;
+    // Programs of version 1 know of no second copy.
+    if superblock.version > OLDEST_VERSION {
+        device.write_at(MIRRORS_AT[slot], &block[..])?;
+    }
+    Ok(())
 }
 
-/// Writes zeros over both slots and makes that durable: nothing lies on the device any more.
+/// Writes zeros over both slots and their copies and makes that durable: nothing lies on the device any more.
 pub fn clear_slots(device: &dyn BlockDevice) -> Result<()> {
-    for at in SLOTS_AT {
+    for at in SLOTS_AT.into_iter().chain(MIRRORS_AT) {
         device.write_at(at, &[0; BLOCK])?;
     }
     Ok(device.flush()?)
@@ -118,98 +204,8 @@ pub fn clear_slots(device: &dyn BlockDevice) -> Result<()> {
 
 fn other_version(damage: &Damage) -> String {
     let found = &damage.found;
-    format!("an evergreen of format version {found}; this program reads version {FORMAT_VERSION} only")
+    format!("an evergreen of format version {found}; this program reads versions {OLDEST_VERSION} to {FORMAT_VERSION}")
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use senesce_block::{FaultDevice, MemoryDevice};
-    use senesce_core::Bytes;
-
-    use super::{
-        super::superblock::tests::{example, forged},
-        *,
-    };
-
-    fn device_with(generations: &[u64]) -> MemoryDevice {
-        let device = MemoryDevice::new("disk", Bytes(64 << 20));
-        for &generation in generations {
-            write_superblock(&device, &Superblock { generation, ..example() }).unwrap();
-        }
-        device
-    }
-
-    fn refusal(device: &MemoryDevice) -> String {
-        read_newest(device).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn the_newer_valid_slot_counts() {
-        assert_eq!(read_newest(&device_with(&[3, 4])).unwrap().generation, 4);
-        assert_eq!(read_newest(&device_with(&[4, 5])).unwrap().generation, 5);
-        let device = device_with(&[4, 5]);
-        device.write_at(SECOND_SLOT_AT + 40, &[1]).unwrap();
-        assert_eq!(read_newest(&device).unwrap().generation, 4, "the newer one was torn");
-    }
-
-    #[test]
-    fn a_slot_that_cannot_be_read_is_damaged_and_the_other_one_counts() {
-        for (fault, generation) in [("fail read at 0+4096", Some(5)), ("fail read at 1048576+4096", Some(4))]
-            .into_iter()
-            .chain([("fail read 1", Some(5)), ("fail read 2", Some(5)), ("fail read 1..", None)])
-        {
-            let device = FaultDevice::new(Arc::new(device_with(&[4, 5])));
-            device.inject(fault).unwrap();
-            match read_newest(&device) {
-                Ok(newest) => assert_eq!(Some(newest.generation), generation, "{fault}"),
-                Err(error) => assert!(generation.is_none() && matches!(error, Error::Device(_)), "{fault}: {error}"),
-            }
-        }
-        let device = FaultDevice::new(Arc::new(device_with(&[5])));
-        device.inject("fail read at 1048576+4096").unwrap();
-        assert!(
-            matches!(read_newest(&device), Err(Error::Device(_))),
-            "zeros beside it do not say that nothing is there"
-        );
-    }
-
-    #[test]
-    fn what_lies_there_is_told_by_either_slot() {
-        let device = device_with(&[5]);
-        assert!(is_evergreen(&device) && !is_evergreen(&device_with(&[])));
-        assert!(!is_evergreen(&MemoryDevice::new("disk", Bytes(512))));
-        write_superblock(&device, &example()).unwrap();
-        device.write_at(0, &[1; 4096]).unwrap();
-        assert!(is_evergreen(&device));
-    }
-
-    #[test]
-    fn what_is_refused_is_said() {
-        assert_eq!(
-            refusal(&MemoryDevice::new("disk", Bytes(4096))),
-            "disk: 4096 bytes; an evergreen has more than 1048576"
-        );
-        assert_eq!(refusal(&device_with(&[])), "disk: no evergreen lies there: no superblock at 0, and none at 1 MiB");
-        let device = device_with(&[4, 5]);
-        device.write_at(SECOND_SLOT_AT, &forged(8, 7)[..]).unwrap();
-        assert_eq!(refusal(&device), "disk: an evergreen of format version 7; this program reads version 1 only");
-        let device = device_with(&[4, 5]);
-        device.write_at(SECOND_SLOT_AT + 40, &[1]).unwrap();
-        device.write_at(1000, &[1]).unwrap();
-        assert!(refusal(&device).starts_with("disk: neither superblock can be read: at 0, superblock: checksum is"));
-        clear_slots(&device).unwrap();
-        assert!(refusal(&device).contains("no evergreen lies there"));
-        let device = device_with(&[4]);
-        write_superblock(&device, &Superblock { generation: 5, uuid: [1; 16], ..example() }).unwrap();
-        assert!(refusal(&device).ends_with("are of different file systems"));
-    }
-
-    #[test]
-    fn a_device_that_lacks_a_part_is_refused() {
-        let device = MemoryDevice::new("disk", Bytes(32 << 20));
-        write_superblock(&device, &example()).unwrap();
-        assert!(refusal(&device).ends_with("was made for 67108864: a part of it is missing"));
-    }
-}
+mod tests;

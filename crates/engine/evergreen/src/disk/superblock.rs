@@ -3,7 +3,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
-    BLOCK, Damage, Decoded, Extent, FORMAT_VERSION, Geometry, KeyOrder, NodeId, Shape,
+    BLOCK, Copies, Damage, Decoded, Extent, FORMAT_VERSION, Geometry, KeyOrder, NodeId, OLDEST_VERSION, Shape,
     bytes::{array_at, put_at, u32_at, u64_at},
 };
 use crate::log::LogStart;
@@ -13,19 +13,27 @@ const SUM_AT: usize = 4088;
 /// What is counted on and on is never more: no device lasts so long.
 pub(crate) const MOST_COUNTED: u64 = 1 << 62;
 const MAP_AT: usize = 256;
+const SECOND_MAP_AT: usize = MAP_AT + 8 * MAX_MAP_PIECES;
 
 /// Pieces of the map of nodes at most.
 pub const MAX_MAP_PIECES: usize = 256;
 
+/// Pieces of its second copy at most.
+pub const MAX_SECOND_MAP_PIECES: usize = 220;
+
 /// A state of the file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
+    /// The format version of what is written: that with which the file system was made.
+    pub version: u32,
     /// Which file system it is.
     pub uuid: [u8; 16],
     /// Where the parts of the device are.
     pub geometry: Geometry,
     /// How the tree is shaped.
     pub shape: Shape,
+    /// How many copies of inner nodes and of the map are written.
+    pub copies: Copies,
     /// Counts superblocks; the higher valid one is the file system.
     pub generation: u64,
     /// Where the map of nodes lies.
@@ -45,10 +53,27 @@ pub struct Superblock {
 pub struct MapPlace {
     /// Its units, [`MAX_MAP_PIECES`] pieces at most.
     pub extents: Vec<Extent>,
+    /// Those of its second copy, [`MAX_SECOND_MAP_PIECES`] pieces at most; none if it has one copy.
+    pub second: Vec<Extent>,
     /// Its length: whole chunks.
     pub bytes: u64,
     /// The checksum of all of it.
     pub sum: u64,
+    /// The checksum of the nodes that it names, wherever they are; a superblock of format version 1 has none.
+    pub node_sum: Option<u64>,
+}
+
+impl MapPlace {
+    /// The extents of all copies.
+    pub fn all(&self) -> impl Iterator<Item = Extent> + '_ {
+        self.extents.iter().chain(&self.second).copied()
+    }
+
+    /// Each copy, with what it is called.
+    pub(crate) fn copies(&self) -> impl Iterator<Item = (&'static str, &[Extent])> {
+        let second = (!self.second.is_empty()).then_some(("the second copy of the map of nodes", &self.second[..]));
+        [("the map of nodes", &self.extents[..])].into_iter().chain(second)
+    }
 }
 
 impl Superblock {
@@ -58,7 +83,7 @@ impl Superblock {
         let mut out = Box::new([0; BLOCK]);
         let (geometry, shape) = (&self.geometry, &self.shape);
         put_at(&mut out[..], 0, MAGIC);
-        put_at(&mut out[..], 8, &FORMAT_VERSION.to_le_bytes());
+        put_at(&mut out[..], 8, &self.version.to_le_bytes());
         put_at(&mut out[..], 12, &geometry.unit_bytes.to_le_bytes());
         put_at(&mut out[..], 16, &self.uuid);
         put_at(&mut out[..], 32, &self.generation.to_le_bytes());
@@ -80,9 +105,16 @@ impl Superblock {
         put_at(&mut out[..], 136, &self.replay.position.to_le_bytes());
         put_at(&mut out[..], 144, &self.replay.sequence.to_le_bytes());
         put_at(&mut out[..], 152, &self.replay.chain.to_le_bytes());
-        for (index, extent) in self.map.extents.iter().enumerate() {
-            put_at(&mut out[..], MAP_AT + 8 * index, &extent.first.to_le_bytes());
-            put_at(&mut out[..], MAP_AT + 8 * index + 4, &extent.count.to_le_bytes());
+        if self.version > OLDEST_VERSION {
+            put_at(&mut out[..], 160, &self.copies.code().to_le_bytes());
+            put_at(&mut out[..], 164, &(self.map.second.len() as u32).to_le_bytes());
+            put_at(&mut out[..], 168, &self.map.node_sum.unwrap_or(0).to_le_bytes());
+        }
+        for (at, extents) in [(MAP_AT, &self.map.extents), (SECOND_MAP_AT, &self.map.second)] {
+            for (index, extent) in extents.iter().enumerate() {
+                put_at(&mut out[..], at + 8 * index, &extent.first.to_le_bytes());
+                put_at(&mut out[..], at + 8 * index + 4, &extent.count.to_le_bytes());
+            }
         }
         let sum = xxh3_64(&out[..SUM_AT]);
         put_at(&mut out[..], SUM_AT, &sum.to_le_bytes());
@@ -104,8 +136,8 @@ impl Superblock {
             return damage("checksum", &format!("{found:#018x}"), &format!("{sum:#018x}"));
         }
         let version = u32_at(block, 8);
-        if version != FORMAT_VERSION {
-            return damage("version", &version, &FORMAT_VERSION);
+        if !(OLDEST_VERSION..=FORMAT_VERSION).contains(&version) {
+            return damage("version", &version, &format!("{OLDEST_VERSION} to {FORMAT_VERSION}"));
         }
         Self::decode_fields(block)
     }
@@ -132,26 +164,36 @@ impl Superblock {
             key_order: KeyOrder::from_code(u32_at(block, 88))?,
         };
         shape.validate()?;
-        let pieces = u32_at(block, 92) as usize;
-        if pieces > MAX_MAP_PIECES {
-            return damage("map pieces", &pieces, &format!("at most {MAX_MAP_PIECES}"));
-        }
-        let piece =
-            |index| Extent { first: u32_at(block, MAP_AT + 8 * index), count: u32_at(block, MAP_AT + 8 * index + 4) };
-        let extents: Vec<Extent> = (0..pieces).map(piece).collect();
-        let outside = |extent: &&Extent| {
-            extent.count == 0 || extent.first.checked_add(extent.count).is_none_or(|end| end > geometry.units)
+        let version = u32_at(block, 8);
+        let is_old = version == OLDEST_VERSION;
+        let read_extents = |field, at: usize, pieces: usize, most: usize| {
+            if pieces > most {
+                return Err(Damage::new("superblock", field, pieces, format!("at most {most}")));
+            }
+            let number = |at| u32_at(block, at);
+            let piece = |index| Extent { first: number(at + 8 * index), count: number(at + 8 * index + 4) };
+            let extents: Vec<Extent> = (0..pieces).map(piece).collect();
+            let outside = |extent: &&Extent| {
+                extent.count == 0 || extent.first.checked_add(extent.count).is_none_or(|end| end > geometry.units)
+            };
+            match extents.iter().find(outside) {
+                Some(extent) => {
+                    let found = format!("{} units from {}", extent.count, extent.first);
+                    Err(Damage::new("superblock", "map extent", found, "units of the area"))
+                }
+                None => Ok(extents),
+            }
         };
-        if let Some(extent) = extents.iter().find(outside) {
-            return damage(
-                "map extent",
-                &format!("{} units from {}", extent.count, extent.first),
-                &"units of the area",
-            );
-        }
-        let map = MapPlace { extents, bytes: u64_at(block, 96), sum: u64_at(block, 104) };
-        let room =
-            map.extents.iter().map(|extent| u64::from(extent.count)).sum::<u64>() * u64::from(geometry.unit_bytes);
+        let extents = read_extents("map pieces", MAP_AT, u32_at(block, 92) as usize, MAX_MAP_PIECES)?;
+        let second = match u32_at(block, 164) as usize {
+            _ if is_old => Vec::new(),
+            pieces => read_extents("second map pieces", SECOND_MAP_AT, pieces, MAX_SECOND_MAP_PIECES)?,
+        };
+        let copies = if is_old { Copies::One } else { Copies::from_code(u32_at(block, 160))? };
+        let node_sum = (!is_old).then(|| u64_at(block, 168));
+        let map = MapPlace { extents, second, bytes: u64_at(block, 96), sum: u64_at(block, 104), node_sum };
+        let room = map.copies().map(|(_, extents)| extents.iter().map(|extent| u64::from(extent.count)).sum::<u64>());
+        let room = room.min().unwrap_or(0) * u64::from(geometry.unit_bytes);
         if map.bytes > room || !map.bytes.is_multiple_of(BLOCK as u64) {
             return damage("map bytes", &map.bytes, &format!("a multiple of {BLOCK}, at most {room}"));
         }
@@ -175,7 +217,8 @@ impl Superblock {
                 return damage(field, &number, &format!("at most {MOST_COUNTED}"));
             }
         }
-        Ok(Self { uuid: array_at(block, 16), geometry, shape, generation, map, root, next_node, live_bytes, replay })
+        let uuid = array_at(block, 16);
+        Ok(Self { version, uuid, geometry, shape, copies, generation, map, root, next_node, live_bytes, replay })
     }
 }
 
@@ -185,14 +228,18 @@ pub(crate) mod tests {
 
     pub(crate) fn example() -> Superblock {
         Superblock {
+            version: FORMAT_VERSION,
             uuid: *b"evergreen golden",
             geometry: Geometry::plan(64 << 20, 64 << 10, Some(1 << 20)).unwrap(),
             shape: Shape { key_order: KeyOrder::InodeNumber, ..Shape::default() },
+            copies: Copies::Two,
             generation: 17,
             map: MapPlace {
                 extents: vec![Extent { first: 3, count: 1 }, Extent { first: 90, count: 2 }],
+                second: vec![Extent { first: 600, count: 3 }],
                 bytes: 3 << 16,
                 sum: 5,
+                node_sum: Some(6),
             },
             root: NodeId(40),
             next_node: 42,
@@ -214,7 +261,17 @@ pub(crate) mod tests {
     fn golden() {
         let bytes = example().encode();
         assert_eq!(Superblock::decode(&bytes).unwrap(), example());
+        assert_eq!(xxh3_64(&bytes[..]), 18_141_336_353_754_165_873);
+    }
+
+    /// A superblock of format version 1 as a program of that time wrote it: the same without what came with version 2.
+    #[test]
+    fn version_1_is_read_and_written() {
+        let mut old = Superblock { version: OLDEST_VERSION, copies: Copies::One, ..example() };
+        (old.map.second, old.map.node_sum) = (Vec::new(), None);
+        let bytes = old.encode();
         assert_eq!(xxh3_64(&bytes[..]), 29_920_152_158_174_126);
+        assert_eq!(Superblock::decode(&bytes).unwrap(), old);
     }
 
     #[test]
@@ -232,7 +289,8 @@ pub(crate) mod tests {
     #[test]
     fn what_cannot_be_is_named() {
         let cases: &[(usize, u32, &str)] = &[
-            (8, 2, "version"),
+            (8, 3, "version"),
+            (8, 0, "version"),
             (12, 3000, "unit bytes"),
             (40, 5, "device bytes"),
             (48, 0, "log at"),
@@ -253,8 +311,13 @@ pub(crate) mod tests {
             (132, u32::MAX, "live bytes"),
             (140, u32::MAX, "replay position"),
             (148, u32::MAX, "replay sequence"),
+            (160, 3, "copies"),
+            (164, 221, "second map pieces"),
             (256, 1 << 30, "map extent"),
             (260, 0, "map extent"),
+            (2304, 1 << 30, "map extent"),
+            (2308, 0, "map extent"),
+            (2308, 2, "map bytes"),
         ];
         for (at, value, field) in cases {
             let bytes = forged(*at, *value);

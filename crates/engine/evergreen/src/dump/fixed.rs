@@ -8,13 +8,15 @@ use senesce_fsapi::dump::{Dump, DumpTable, read_fields};
 use super::layout::SUPERBLOCK;
 use crate::{
     Result,
-    disk::{BLOCK, Decoded, MAX_MAP_PIECES, SLOTS_AT, Superblock, u32_at},
+    disk::{BLOCK, Decoded, MAX_MAP_PIECES, MAX_SECOND_MAP_PIECES, MIRRORS_AT, SLOTS_AT, Superblock, u32_at},
 };
 
-const PIECES_AT: usize = 92;
-const EXTENTS_AT: usize = 256;
+/// Of each copy of the map: where the number of its pieces is, and where these are.
+const MAP_COPIES: [(usize, usize, usize); 2] =
+    [(92, 256, MAX_MAP_PIECES), (164, 256 + 8 * MAX_MAP_PIECES, MAX_SECOND_MAP_PIECES)];
 
-/// Both superblocks. Of one that the device does not give, that is said; if it gives neither, it is the error.
+/// Both superblocks, and what is at the places of their second copies. Of one that the device does not give, that is said; if it gives
+/// neither, it is the error.
 pub(super) fn superblocks(device: &Arc<dyn BlockDevice>) -> Result<Dump> {
     let blocks = SLOTS_AT.map(|at| (at, read(device, at)));
     if let [(_, Err(error)), (_, Err(_))] = blocks {
@@ -37,9 +39,25 @@ pub(super) fn superblocks(device: &Arc<dyn BlockDevice>) -> Result<Dump> {
                 }
             }
         }
+        copy_fields(&mut dump, device, *at, read.as_ref().ok());
         all.parts.push(dump);
     }
     Ok(all)
+}
+
+/// What is at the place of the second copy of a slot. One that differs is shown, and is no damage by itself: power may have been lost
+/// between the two.
+fn copy_fields(dump: &mut Dump, device: &Arc<dyn BlockDevice>, slot: u64, first: Option<&Slot>) {
+    let number = usize::from(slot != SLOTS_AT[0]);
+    let (at, word) = (MIRRORS_AT[number], ["copy at 768 KiB", "copy at 256 KiB"][number]);
+    let told = match (read(device, at), first) {
+        (Err(error), _) => format!("the device does not give it: {error}"),
+        (Ok((copy, _)), Some((block, _))) if copy == *block => "the same".to_owned(),
+        (Ok((copy, _)), _) if copy.iter().all(|&byte| byte == 0) => "zeros: never written".to_owned(),
+        (Ok((_, Ok(copy))), _) => format!("another: superblock {}", copy.generation),
+        (Ok((_, Err(damage))), _) => damage.to_string(),
+    };
+    dump.field(word, told);
 }
 
 type Slot = (Box<[u8; BLOCK]>, Decoded<Superblock>);
@@ -54,10 +72,13 @@ fn read(device: &Arc<dyn BlockDevice>, at: u64) -> BlockResult<Slot> {
 
 fn superblock_fields(dump: &mut Dump, block: &[u8]) {
     read_fields(dump, block, SUPERBLOCK);
-    let mut table = DumpTable::new(&["map extent: first unit", "units"]);
-    for index in 0..(u32_at(block, PIECES_AT) as usize).min(MAX_MAP_PIECES) {
-        let at = EXTENTS_AT + 8 * index;
-        table.rows.push([at, at + 4].map(|at| u64::from(u32_at(block, at)).into()).into());
+    let mut table = DumpTable::new(&["map extent: first unit", "units", "copy"]);
+    for (copy, (pieces_at, extents_at, most)) in (1u64..).zip(MAP_COPIES) {
+        for index in 0..(u32_at(block, pieces_at) as usize).min(most) {
+            let at = extents_at + 8 * index;
+            let [first, units] = [at, at + 4].map(|at| u64::from(u32_at(block, at)).into());
+            table.rows.push(vec![first, units, copy.into()]);
+        }
     }
     dump.table = Some(table);
 }

@@ -30,11 +30,25 @@ pub(super) const SUPERBLOCK: &[Field] = &[
     field("replay position", 136, Form::U64),
     field("replay sequence", 144, Form::U64),
     field("replay chain", 152, Form::Hex64),
+    field("copies", 160, Form::U32),
+    field("second map pieces", 164, Form::U32),
+    field("node sum", 168, Form::Hex64),
     field("checksum", 4088, Form::Hex64),
 ];
 
 #[rustfmt::skip]
 pub(super) const MAP_CHUNK: &[Field] = &[
+    field("magic", 0, Form::Hex32),
+    field("chunk number", 4, Form::U32),
+    field("generation", 8, Form::U64),
+    field("entries", 16, Form::U32),
+    field("identity", 24, Form::Uuid),
+    field("checksum", 4088, Form::Hex64),
+];
+
+/// Of format version 1.
+#[rustfmt::skip]
+pub(super) const OLD_MAP_CHUNK: &[Field] = &[
     field("magic", 0, Form::Hex32),
     field("chunk number", 4, Form::U32),
     field("generation", 8, Form::U64),
@@ -64,6 +78,12 @@ pub(super) const NODE: &[Field] = &[
     field("height", 21, Form::U8),
     field("number", 24, Form::U64),
     field("generation", 32, Form::U64),
+];
+
+/// Behind these, from format version 2 on.
+#[rustfmt::skip]
+pub(super) const NODE_IDENTITY: &[Field] = &[
+    field("identity", 40, Form::Uuid),
 ];
 
 fn key_order(bytes: &[u8]) -> String {

@@ -26,6 +26,7 @@ pub(super) fn log(media: &Media, most: u64) -> Result<Dump> {
     if let Some(Err(error)) = replay.by_ref().find(Result::is_err) {
         dump.wrong(error);
     }
+    replay.restored().iter().for_each(|restored| dump.wrong(restored));
     let ring = Ring::new(device.clone(), geometry);
     let mut position = start.position;
     while position < start.position + replay.bytes() {

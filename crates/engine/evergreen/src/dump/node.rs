@@ -3,15 +3,20 @@
 use bytes::Bytes;
 use senesce_fsapi::dump::{Dump, DumpTable, DumpValue, read_fields, sum_text, text};
 
-use super::{Media, layout::NODE, log::message_text};
+use super::{
+    Media,
+    layout::{NODE, NODE_IDENTITY},
+    log::message_text,
+};
 use crate::{
     Error, Result,
     disk::{Decoded, NodeId, NodeMap, Place},
-    node::{Basement, Body, Buffer, Header, Node},
+    node::{Basement, Body, Buffer, Header, Node, is_whole},
 };
 
-/// Bytes of a header that lie at fixed places.
+/// Bytes of a header that lie at fixed places in every version, and in those that have an identity.
 const FIXED_BYTES: usize = 40;
+const IDENTITY_END: usize = 56;
 
 /// A node, as the map has it.
 pub(super) fn node(media: &Media, id: NodeId, most: u64) -> Result<Dump> {
@@ -19,10 +24,23 @@ pub(super) fn node(media: &Media, id: NodeId, most: u64) -> Result<Dump> {
     let Some(place) = map.get(id) else {
         return Err(Error::Invalid { what: format!("there is no node {id}; the root is {}", media.superblock.root) });
     };
-    let bytes = media.area.read(&place.extents, 0, place.bytes as usize)?;
+    let bytes = read_copy(media, place)?;
     let mut dump = Dump::new(format!("node {id} at units {}", place.extents));
     if bytes.len() >= FIXED_BYTES {
         read_fields(&mut dump, &bytes, NODE);
+    }
+    if bytes.len() >= IDENTITY_END && bytes[20] > 1 {
+        read_fields(&mut dump, &bytes, NODE_IDENTITY);
+    }
+    if !place.second.is_empty() {
+        dump.field("second copy at units", place.second.to_string());
+        for (name, copy) in ["first", "second"].into_iter().zip(place.copies()) {
+            match media.area.read(&copy.extents, 0, copy.bytes as usize) {
+                Ok(bytes) if is_whole(&bytes, copy.header_sum) => {}
+                Ok(_) => dump.wrong(format!("the {name} copy is damaged")),
+                Err(error) => dump.wrong(format!("the {name} copy: {error}")),
+            }
+        }
     }
     let mut node = match header(&bytes) {
         Ok(header) => header.node,
@@ -94,7 +112,27 @@ fn row(id: NodeId, place: &Place, header: &Header) -> Vec<DumpValue> {
     ]
 }
 
+/// All bytes of the first copy of a node that is whole; if none is, those of the first. Errors: of the device.
+pub(super) fn read_copy(media: &Media, place: &Place) -> Result<Bytes> {
+    let read = |copy: Place| media.area.read(&copy.extents, 0, copy.bytes as usize);
+    let is_sound = |bytes: &Result<Bytes>| bytes.as_ref().is_ok_and(|bytes| is_whole(bytes, place.header_sum));
+    // An error of a later copy is no reason to refuse the first.
+    place.copies().map(read).find(is_sound).unwrap_or_else(|| media.area.read(&place.extents, 0, place.bytes as usize))
+}
+
+/// The header of a node, of the first copy in which it is whole.
 pub(super) fn read_header(media: &Media, place: &Place) -> Result<Decoded<Header>> {
+    let mut first = None;
+    for copy in place.copies() {
+        match read_own_header(media, &copy) {
+            Ok(Ok(header)) => return Ok(Ok(header)),
+            other => first = first.or(Some(other)),
+        }
+    }
+    first.unwrap_or_else(|| read_own_header(media, place))
+}
+
+fn read_own_header(media: &Media, place: &Place) -> Result<Decoded<Header>> {
     let start = media.area.read(&place.extents, 0, FIXED_BYTES.min(place.bytes as usize))?;
     let bytes = match Header::bytes(&start) {
         Ok(bytes) => bytes.min(place.bytes as usize),

@@ -144,7 +144,7 @@ fn fill(named: &mut OutlinedNode, header: &Header, at: usize, media: &Media, pla
 
 /// Takes those parts of an inner node into memory that can be read; tells what is wrong with the first of the others.
 fn load_buffers(media: &Media, place: &Place, node: &mut Node) -> Option<String> {
-    let bytes = match media.area.read(&place.extents, 0, place.bytes as usize) {
+    let bytes = match super::node::read_copy(media, place) {
         Ok(bytes) => bytes,
         Err(error) => return Some(error.to_string()),
     };

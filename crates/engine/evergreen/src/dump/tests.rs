@@ -9,7 +9,10 @@ use senesce_core::Bytes as Size;
 use super::*;
 use crate::{
     Batch, Evergreen, KeyValue, Limits, MakeOptions, Message,
-    disk::{Extent, Extents, Geometry, KeyOrder, MapPlace, NodeId, NodeMap, Place, Shape, write_superblock},
+    disk::{
+        Copies, Extent, Extents, FORMAT_VERSION, Geometry, KeyOrder, MapPlace, NodeId, NodeMap, Place, Shape,
+        write_superblock,
+    },
     log::{Log, LogStart},
 };
 
@@ -23,16 +26,20 @@ fn example() -> Arc<dyn BlockDevice> {
     for node in 1..=4_u32 {
         let pieces: Vec<Extent> = (0..node).map(|piece| Extent { first: 20 * node + 2 * piece, count: 1 }).collect();
         let extents = Extents::new(&pieces).unwrap();
+        let apart = [Extent { first: 400 + 8 * node, count: node }];
+        let second = Extents::new(&apart[..usize::from(node > 2)]).unwrap();
         map.insert(
             NodeId(u64::from(node)),
-            Place { extents, bytes: 4096 * node - 7, header_sum: u64::from(node) << 40 },
+            Place { extents, second, bytes: 4096 * node - 7, header_sum: u64::from(node) << 40 },
         );
     }
     let start = LogStart::first(&UUID, 7);
     let mut superblock = Superblock {
+        version: FORMAT_VERSION,
         uuid: UUID,
         geometry,
         shape: Shape { node_bytes: 4096, basement_bytes: 1024, fanout: 4, key_order: KeyOrder::BirthPath },
+        copies: Copies::Two,
         generation: 6,
         map: MapPlace::default(),
         root: NodeId(4),
@@ -42,11 +49,18 @@ fn example() -> Arc<dyn BlockDevice> {
     };
     let area = Area::new(device.clone(), geometry);
     for generation in [6, 7] {
-        let bytes = map.encode(generation);
-        let extent = Extent { first: generation as u32, count: 1 };
-        superblock.map = MapPlace { extents: vec![extent], bytes: bytes.len() as u64, sum: NodeMap::sum(&bytes) };
+        let bytes = map.encode(Some(&UUID), generation);
+        let [extent, second] = [generation as u32, 500 + generation as u32].map(|first| Extent { first, count: 1 });
+        superblock.map = MapPlace {
+            extents: vec![extent],
+            second: vec![second],
+            bytes: bytes.len() as u64,
+            sum: NodeMap::sum(&bytes),
+            node_sum: Some(map.node_sum()),
+        };
         superblock.generation = generation;
-        area.write(&[extent], bytes).unwrap();
+        area.write(&[extent], bytes.clone()).unwrap();
+        area.write(&[second], bytes).unwrap();
         write_superblock(&*device, &superblock).unwrap();
     }
     let log = Log::new(device.clone(), &geometry, &UUID, start);
@@ -99,7 +113,7 @@ fn golden() {
 fn grown() -> Arc<dyn BlockDevice> {
     let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("disk", Size(4 << 20)));
     let shape = Shape { node_bytes: 1024, basement_bytes: 512, fanout: 4, key_order: KeyOrder::BirthPath };
-    let options = MakeOptions { uuid: UUID, shape, unit_bytes: 4096, log_bytes: Some(256 << 10) };
+    let options = MakeOptions { uuid: UUID, shape, unit_bytes: 4096, log_bytes: Some(256 << 10), copies: Copies::Two };
     Evergreen::make(device.clone(), &options).unwrap();
     let store = Evergreen::open(device.clone(), Limits::default()).unwrap();
     for number in 0..30u32 {
@@ -166,7 +180,7 @@ fn damage_is_shown_with_what_is_left() {
     let cases = [
         (1 << 20, 8, DumpWhat::Superblocks, "superblock: checksum is"),
         (geometry.unit_at(7), 30, DumpWhat::Map, "node map: checksum is"),
-        (geometry.log_at, 70, DumpWhat::Log, "log: frame is damaged (batch 1)"),
+        (geometry.log_at, 70, DumpWhat::Log, "the block is damaged and was restored by the parity"),
     ];
     for (at, byte, what, told) in cases {
         let device = example();
@@ -175,8 +189,9 @@ fn damage_is_shown_with_what_is_left() {
         assert!(!shown.is_sound() && shown.to_string().contains(told), "{shown}");
     }
     let device = example();
-    device.write_at(100, &[1]).unwrap();
-    device.write_at((1 << 20) + 100, &[1]).unwrap();
+    for slot in [0, 1 << 20, 768 << 10, 256 << 10] {
+        device.write_at(slot + 100, &[1]).unwrap();
+    }
     assert!(!dump(&device, &DumpWhat::Superblocks, 9).unwrap().is_sound());
     assert!(dump(&device, &DumpWhat::Map, 9).is_err(), "no superblock says where it is");
 }
@@ -190,7 +205,7 @@ fn beside_a_superblock_that_the_device_does_not_give_the_other_one_is_shown() {
         let faulty: Arc<dyn BlockDevice> = faulty;
         let shown = dump(&faulty, &DumpWhat::Superblocks, 9).unwrap();
         let [failed, whole] = if at == 0 { [0, 1] } else { [1, 0] }.map(|number| &shown.parts[number]);
-        assert!(failed.wrong[0].starts_with("the device does not give it: ") && failed.fields.is_empty(), "{failed}");
+        assert!(failed.wrong[0].starts_with("the device does not give it: ") && failed.fields.len() == 1, "{failed}");
         assert!(whole.title == other && whole.is_sound() && whole.fields.len() > 10, "{whole}");
     }
     let faulty = Arc::new(FaultDevice::new(device));

@@ -38,7 +38,7 @@ pub(crate) fn frames(device: &Arc<dyn BlockDevice>, geometry: &Geometry, uuid: &
     found
 }
 
-/// Takes away the frames of a file system from a position on: they are none any more. Not durable before the next flush.
+/// Takes away the frames of a file system from a position on, with their parity: they are none any more. Not durable before the next flush.
 ///
 /// Errors: `Device`. Cost: reads the ring.
 pub(crate) fn erase_frames(
@@ -51,6 +51,9 @@ pub(crate) fn erase_frames(
     for (at, header) in frames(device, geometry, uuid) {
         if header.position >= position {
             ring.write(at, &[0; BLOCK])?;
+            if header.has_parity {
+                ring.write(at + header.frame_bytes() - BLOCK as u64, &[0; BLOCK])?;
+            }
         }
     }
     Ok(())

@@ -1,11 +1,14 @@
-//! A frame: a header of 64 bytes, records, and zeros to the end of the block.
+//! A frame: a header of 64 bytes, records, zeros to the end of the block, and a block of parity: with it, any one block of the frame that is
+//! damaged is restored from the others.
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use crate::disk::{BLOCK, Damage, Decoded};
 use crate::disk::{put_at, u32_at, u64_at};
 
-const MAGIC: &[u8; 8] = b"SNSCfram";
+const MAGIC: &[u8; 8] = b"SNSCfrm2";
+/// Of format version 1, in which frames have no parity.
+const OLD_MAGIC: &[u8; 8] = b"SNSCfram";
 /// Bytes of a frame before its records.
 pub const FRAME_HEADER: usize = 64;
 const HEADER_SUM_AT: usize = 56;
@@ -28,17 +31,25 @@ pub struct FrameHeader {
     pub chain: u64,
     /// The checksum of this one: of its numbers, but for `durable`, and of all bytes behind the header.
     pub sum: u64,
+    /// Whether a block of parity follows; none does in format version 1.
+    pub has_parity: bool,
 }
 
 impl FrameHeader {
     /// Bytes of the whole frame.
     pub fn frame_bytes(&self) -> u64 {
-        frame_bytes(self.body_bytes as usize)
+        self.content_bytes() + if self.has_parity { BLOCK as u64 } else { 0 }
+    }
+
+    /// The same without its parity.
+    pub(crate) fn content_bytes(&self) -> u64 {
+        content_bytes(self.body_bytes as usize)
     }
 
     /// Reads a header. `seed`: of the file system. Errors: the first field that is not as it must be.
     pub(crate) fn decode(bytes: &[u8], seed: u64) -> Decoded<Self> {
-        if bytes[..8] != MAGIC[..] {
+        let has_parity = bytes[..8] == MAGIC[..];
+        if !has_parity && bytes[..8] != OLD_MAGIC[..] {
             return Err(Damage::new(STRUCTURE, "magic", bytes[..8].escape_ascii(), MAGIC.escape_ascii()));
         }
         let (found, sum) = (u64_at(bytes, HEADER_SUM_AT), xxh3_64_with_seed(&bytes[..HEADER_SUM_AT], seed));
@@ -53,12 +64,13 @@ impl FrameHeader {
             body_bytes: u32_at(bytes, 36),
             chain: u64_at(bytes, 40),
             sum: u64_at(bytes, 48),
+            has_parity,
         })
     }
 
     /// Writes the header into the first bytes of its frame.
     pub(super) fn encode(&self, frame: &mut [u8], seed: u64) {
-        put_at(frame, 0, MAGIC);
+        put_at(frame, 0, if self.has_parity { MAGIC } else { OLD_MAGIC });
         put_at(frame, 8, &self.position.to_le_bytes());
         put_at(frame, 16, &self.durable.to_le_bytes());
         put_at(frame, 24, &self.sequence.to_le_bytes());
@@ -81,7 +93,22 @@ impl FrameHeader {
     }
 }
 
-/// Bytes of a frame with so many bytes of records.
-pub(super) fn frame_bytes(body: usize) -> u64 {
+/// Bytes of a frame with so many bytes of records, without its parity.
+pub(super) fn content_bytes(body: usize) -> u64 {
     (FRAME_HEADER + body).next_multiple_of(BLOCK) as u64
+}
+
+/// What all blocks of a frame with its parity make together if none is damaged. Not zeros, so that parity is never taken for a block.
+const WHOLE: u8 = 0xff;
+
+/// The block of parity of blocks. Of blocks with their parity: zeros if none is damaged, and if one is, its difference to what it was.
+pub(super) fn parity(blocks: &[u8]) -> Vec<u8> {
+    let mut parity = vec![WHOLE; BLOCK];
+    blocks.chunks_exact(BLOCK).for_each(|block| add(&mut parity, block));
+    parity
+}
+
+/// Adds a block to what others make together.
+pub(super) fn add(sum: &mut [u8], block: &[u8]) {
+    sum.iter_mut().zip(block).for_each(|(sum, byte)| *sum ^= byte);
 }

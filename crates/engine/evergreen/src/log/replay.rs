@@ -7,7 +7,7 @@ use senesce_block::BlockDevice;
 
 use super::{
     LogStart,
-    frame::{FRAME_HEADER, FrameHeader},
+    frame::{FRAME_HEADER, FrameHeader, add, parity},
     record::decode_batch,
     ring::Ring,
     seed,
@@ -20,8 +20,8 @@ use crate::{
 
 /// The batches of the log behind a superblock, in order.
 ///
-/// A frame that was cut by a loss of power is the end, and so is what an earlier lap left. A frame that cannot be read though a later
-/// one says that it was durable is an error: what was acknowledged is lost.
+/// A frame of which one block is damaged is restored by its parity. A frame that was cut by a loss of power is the end, and so is what an
+/// earlier lap left. A frame that cannot be read though a later one says that it was durable is an error: what was acknowledged is lost.
 pub struct Replay {
     ring: Ring,
     uuid: [u8; 16],
@@ -37,6 +37,12 @@ pub struct Replay {
     /// The other superblock cannot be read: it may have named a later start, anywhere in the ring.
     is_newest_unknown: bool,
     is_over: bool,
+    /// Frames that were restored, in words.
+    restored: Vec<String>,
+    /// Why the device did not return a block, and the position of the last one.
+    unreadable: Option<(Error, u64)>,
+    /// Readings that failed and were done again, with success.
+    repeated: u64,
 }
 
 /// What is read at once.
@@ -55,6 +61,9 @@ impl Replay {
             ahead: (0, Bytes::new()),
             is_newest_unknown: false,
             is_over: false,
+            restored: Vec::new(),
+            unreadable: None,
+            repeated: 0,
         }
     }
 
@@ -74,6 +83,16 @@ impl Replay {
     /// Bytes of the log that hold what was read.
     pub fn bytes(&self) -> u64 {
         self.next.position - self.start
+    }
+
+    /// Frames of which a block was damaged, and that were restored by their parity, in words.
+    pub(crate) fn restored(&self) -> &[String] {
+        &self.restored
+    }
+
+    /// Readings that failed and were done again, with success.
+    pub(crate) fn repeated(&self) -> u64 {
+        self.repeated
     }
 
     /// Behind the last frame that was read.
@@ -102,29 +121,97 @@ impl Replay {
         if room < BLOCK as u64 {
             return Ok(false);
         }
-        let header = FrameHeader::decode(&self.read(position, BLOCK as u64)?, seed);
-        let header = header.ok().filter(|header| {
+        let next = self.next;
+        let is_next = |header: &FrameHeader| {
             header.position == position
-                && header.chain == self.next.chain
-                && header.sequence == self.next.sequence
+                && header.chain == next.chain
+                && header.sequence == next.sequence
                 && header.frame_bytes() <= room
-        });
-        if let Some(header) = header {
-            let frame = self.read(position, header.frame_bytes())?;
-            let body = frame.slice(FRAME_HEADER..);
-            if header.compute_sum(&body, seed) == header.sum {
-                self.records = Reader::new("log frame", body.slice(..header.body_bytes as usize));
-                self.left = header.records;
-                self.next = LogStart {
-                    position: position + header.frame_bytes(),
-                    sequence: header.sequence + u64::from(header.records),
-                    chain: header.sum,
-                };
-                return Ok(true);
-            }
+        };
+        let header = FrameHeader::decode(&self.read(position, BLOCK as u64)?, seed).ok().filter(is_next);
+        let found = match header {
+            Some(header) => self.read_content(header)?.map(|content| (header, content)),
+            None => self.restore_first(room, is_next)?,
+        };
+        if let Some((header, content)) = found {
+            let body = content.slice(FRAME_HEADER..);
+            self.records = Reader::new("log frame", body.slice(..header.body_bytes as usize));
+            self.left = header.records;
+            self.next = LogStart {
+                position: position + header.frame_bytes(),
+                sequence: header.sequence + u64::from(header.records),
+                chain: header.sum,
+            };
+            return Ok(true);
         }
         self.expect_nothing_behind(position, room)?;
-        Ok(false)
+        match self.unreadable.take() {
+            // What the device does not return may be the next frame.
+            Some((error, at)) if at >= position => Err(error),
+            _ => Ok(false),
+        }
+    }
+
+    /// The blocks of the next frame, whose header is known, without its parity. `None`: more than one is damaged.
+    fn read_content(&mut self, header: FrameHeader) -> Result<Option<Bytes>> {
+        let seed = seed(&self.uuid);
+        let is_whole = |content: &[u8]| {
+            content.len() as u64 == header.content_bytes()
+                && header.compute_sum(&content[FRAME_HEADER..], seed) == header.sum
+        };
+        let frame = self.read(header.position, header.frame_bytes())?;
+        let content = frame.slice(..header.content_bytes() as usize);
+        // Of a frame without parity nothing is known of what is wrong.
+        let difference = if header.has_parity { parity(&frame) } else { vec![0; BLOCK] };
+        let is_same = difference.iter().all(|&byte| byte == 0);
+        if is_whole(&content) {
+            if !is_same {
+                self.note_restored(header.position, "its parity is damaged");
+            }
+            return Ok(Some(content));
+        }
+        if is_same {
+            return Ok(None);
+        }
+        let mut content = content.to_vec();
+        for at in (0..content.len()).step_by(BLOCK) {
+            add(&mut content[at..at + BLOCK], &difference);
+            if is_whole(&content) {
+                self.note_restored(header.position + at as u64, "the block is damaged and was restored by the parity");
+                return Ok(Some(content.into()));
+            }
+            add(&mut content[at..at + BLOCK], &difference);
+        }
+        Ok(None)
+    }
+
+    /// The next frame, if its first block is damaged and all others are whole: then these say what it was.
+    fn restore_first(
+        &mut self,
+        room: u64,
+        is_next: impl Fn(&FrameHeader) -> bool,
+    ) -> Result<Option<(FrameHeader, Bytes)>> {
+        let (seed, position) = (seed(&self.uuid), self.next.position);
+        let most = room.min(max_frame_bytes(self.ring.bytes()));
+        let mut first = parity(&[]);
+        for end in (2 * BLOCK as u64..=most).step_by(BLOCK) {
+            add(&mut first, &self.read(position + end - BLOCK as u64, BLOCK as u64)?);
+            let header = FrameHeader::decode(&first, seed).ok().filter(&is_next);
+            let Some(header) = header.filter(|header| header.has_parity && header.frame_bytes() == end) else {
+                continue;
+            };
+            let rest = self.read(position + BLOCK as u64, header.content_bytes() - BLOCK as u64)?;
+            let content = Bytes::from([&first[..], &rest].concat());
+            if header.compute_sum(&content[FRAME_HEADER..], seed) == header.sum {
+                self.note_restored(position, "the block is damaged and was restored by the parity");
+                return Ok(Some((header, content)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn note_restored(&mut self, position: u64, what: &str) {
+        self.restored.push(format!("{}: {what}", self.ring.describe(position)));
     }
 
     /// No frame near this position may say that the one here was durable, or that the ring was used again behind it. What is written
@@ -161,10 +248,29 @@ impl Replay {
         let (from, bytes) = &self.ahead;
         if position < *from || position + len > from + bytes.len() as u64 {
             let most = (self.start + self.ring.bytes() - position).min(READ_BYTES);
-            self.ahead = (position, self.ring.read(position, len.max(most) as usize)?.into());
+            let len = len.max(most) as usize;
+            let read = self.ring.read(position, len);
+            self.ahead = (position, read.unwrap_or_else(|_| self.read_by_block(position, len)).into());
         }
         let skipped = (position - self.ahead.0) as usize;
         Ok(self.ahead.1.slice(skipped..skipped + len as usize))
+    }
+
+    /// Block by block, when the device does not return all: zeros stand for one that it does not return, which is damaged then.
+    fn read_by_block(&mut self, position: u64, len: usize) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(len);
+        let before = self.unreadable.as_ref().map(|(_, at)| *at);
+        for at in (position..position + len as u64).step_by(BLOCK) {
+            match self.ring.read(at, BLOCK.min(len - bytes.len())) {
+                Ok(block) => bytes.extend_from_slice(&block),
+                Err(error) => {
+                    bytes.resize((bytes.len() + BLOCK).min(len), 0);
+                    self.unreadable = Some((error, at));
+                }
+            }
+        }
+        self.repeated += u64::from(self.unreadable.as_ref().map(|(_, at)| *at) == before);
+        bytes
     }
 }
 

@@ -6,7 +6,7 @@ use senesce_block::BlockDevice;
 
 use super::{
     LogStart,
-    frame::{FRAME_HEADER, FrameHeader, frame_bytes},
+    frame::{FRAME_HEADER, FrameHeader, content_bytes, parity},
     record::{encode_batch_to, record_bytes},
     ring::Ring,
     seed,
@@ -27,11 +27,15 @@ const MAX_RECORD_BYTES: u64 = 16 << 20;
 pub struct Log {
     ring: Ring,
     seed: u64,
+    /// Bytes of the parity of a frame.
+    parity_bytes: u64,
     state: Mutex<State>,
     synced: Condvar,
 }
 
 struct State {
+    /// Bytes of the parity of a frame.
+    parity_bytes: u64,
     /// What is in the ring begins here: the start of the last durable superblock.
     tail: LogStart,
     /// Where the open frame begins, the number of its first batch, and the checksum of the frame before.
@@ -61,6 +65,7 @@ impl Log {
     /// it is not.
     pub fn new(device: Arc<dyn BlockDevice>, geometry: &Geometry, uuid: &[u8; 16], start: LogStart) -> Self {
         let state = State {
+            parity_bytes: BLOCK as u64,
             tail: start,
             open: start,
             bytes: vec![0; FRAME_HEADER],
@@ -75,12 +80,19 @@ impl Log {
             is_busy: false,
             failed: None,
         };
-        Self { ring: Ring::new(device, geometry), seed: seed(uuid), state: Mutex::new(state), synced: Condvar::new() }
+        let (ring, parity_bytes) = (Ring::new(device, geometry), state.parity_bytes);
+        Self { ring, seed: seed(uuid), parity_bytes, state: Mutex::new(state), synced: Condvar::new() }
+    }
+
+    /// The same for a file system of format version 1, whose frames have no parity. Nothing must be appended yet.
+    pub(crate) fn without_parity(self) -> Self {
+        self.lock().parity_bytes = 0;
+        Self { parity_bytes: 0, ..self }
     }
 
     /// Bytes of an [encoded](encode_batch_to) batch at most.
     pub fn max_record_bytes(&self) -> usize {
-        max_body_bytes(self.ring.bytes()) - 4
+        max_body_bytes(self.ring.bytes(), self.parity_bytes) - 4
     }
 
     /// Whether a batch of so many encoded bytes has room.
@@ -262,6 +274,10 @@ impl Log {
         for (header, mut bytes) in frames {
             let header = FrameHeader { durable, ..header };
             header.encode(&mut bytes, self.seed);
+            if header.has_parity {
+                let parity = parity(&bytes);
+                bytes.extend_from_slice(&parity);
+            }
             position.get_or_insert(header.position);
             window.append(&mut bytes);
             if window.len() as u64 >= window_bytes(self.ring.bytes()) {
@@ -311,21 +327,25 @@ impl State {
 
     /// Bytes of the ring up to the end of the open frame.
     fn used(&self) -> u64 {
-        let open = if self.records == 0 { 0 } else { frame_bytes(self.bytes.len() - FRAME_HEADER) };
+        let open = if self.records == 0 { 0 } else { self.frame_bytes(self.bytes.len() - FRAME_HEADER) };
         self.open.position + open - self.tail.position
+    }
+
+    fn frame_bytes(&self, body: usize) -> u64 {
+        content_bytes(body) + self.parity_bytes
     }
 
     /// Whether the open frame is closed before a record of so many bytes.
     fn is_closed_by(&self, record: usize, ring: u64) -> bool {
-        let most = FRAME_BYTES.min(max_body_bytes(ring));
+        let most = FRAME_BYTES.min(max_body_bytes(ring, self.parity_bytes));
         self.records > 0 && self.bytes.len() + 4 + record > FRAME_HEADER + most
     }
 
     fn has_room(&self, record: usize, ring: u64) -> bool {
         let added = if self.is_closed_by(record, ring) {
-            self.used() + frame_bytes(4 + record)
+            self.used() + self.frame_bytes(4 + record)
         } else {
-            self.open.position - self.tail.position + frame_bytes(self.bytes.len() - FRAME_HEADER + 4 + record)
+            self.open.position - self.tail.position + self.frame_bytes(self.bytes.len() - FRAME_HEADER + 4 + record)
         };
         added <= ring
     }
@@ -350,10 +370,11 @@ impl State {
             body_bytes,
             chain: self.open.chain,
             sum: 0,
+            has_parity: self.parity_bytes > 0,
         };
         header.sum = header.compute_sum(&bytes[FRAME_HEADER..], seed);
         self.open = LogStart {
-            position: self.open.position + bytes.len() as u64,
+            position: self.open.position + header.frame_bytes(),
             sequence: self.open.sequence + u64::from(header.records),
             chain: header.sum,
         };
@@ -361,14 +382,14 @@ impl State {
     }
 }
 
-/// Bytes of the records of a frame at most: four frames fit the ring.
-fn max_body_bytes(ring: u64) -> usize {
-    (ring / 4).min(MAX_RECORD_BYTES) as usize / BLOCK * BLOCK - FRAME_HEADER
+/// Bytes of the records of a frame at most.
+fn max_body_bytes(ring: u64, parity_bytes: u64) -> usize {
+    (max_frame_bytes(ring) - parity_bytes) as usize - FRAME_HEADER
 }
 
-/// Bytes of a frame at most.
+/// Bytes of a frame at most: four fit the ring.
 pub(super) fn max_frame_bytes(ring: u64) -> u64 {
-    frame_bytes(max_body_bytes(ring))
+    (ring / 4).min(MAX_RECORD_BYTES) / BLOCK as u64 * BLOCK as u64
 }
 
 /// So much is written between two flushes, but for the frame that makes it more.

@@ -25,8 +25,8 @@ pub(crate) struct Encoded {
 }
 
 impl Node {
-    /// It in bytes; all its parts must be in memory.
-    pub(crate) fn encode(&self, id: NodeId, generation: u64) -> Encoded {
+    /// It in bytes, as a node of a file system; without an identity, of format version 1. All its parts must be in memory.
+    pub(crate) fn encode(&self, uuid: Option<&[u8; 16]>, id: NodeId, generation: u64) -> Encoded {
         let mut parts = Vec::with_capacity(self.weight());
         let mut stored = Vec::with_capacity(self.parts());
         for number in 0..self.parts() {
@@ -37,7 +37,7 @@ impl Node {
             }
             stored.push(Stored { at, bytes: parts.len() - at, sum: xxh3_64(&parts[at..]) });
         }
-        let (mut bytes, header_sum) = header::encode(self, id, generation, &stored);
+        let (mut bytes, header_sum) = header::encode(self, uuid, id, generation, &stored);
         bytes.append(&mut parts);
         Encoded { bytes, header_sum }
     }
@@ -159,14 +159,20 @@ fn decode_buffer(bytes: Bytes) -> Decoded<Buffer> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::header::renew, *};
+    use super::{
+        super::header::{is_whole, renew},
+        *,
+    };
     use crate::{
         Message,
         node::{BasementSizes, Child, Header, Inner, Leaf, weight::message_weight},
     };
 
-    const LEAF_GOLDEN: (usize, u64) = (621, 2_931_852_401_444_015_654);
-    const INNER_GOLDEN: (usize, u64) = (160, 167628573790155352);
+    const UUID: Option<&[u8; 16]> = Some(b"evergreen golden");
+    const OLD_LEAF_GOLDEN: (usize, u64) = (621, 2_931_852_401_444_015_654);
+    const OLD_INNER_GOLDEN: (usize, u64) = (160, 167628573790155352);
+    const LEAF_GOLDEN: (usize, u64) = (637, 7_479_942_407_919_597_715);
+    const INNER_GOLDEN: (usize, u64) = (176, 5_163_247_708_938_975_909);
 
     fn bytes(text: &str) -> Bytes {
         Bytes::copy_from_slice(text.as_bytes())
@@ -202,14 +208,20 @@ mod tests {
 
     #[test]
     fn golden() {
-        let cases = [(leaf(), 5, LEAF_GOLDEN), (inner(), 1 << 40, INNER_GOLDEN)];
-        for (node, id, golden) in cases {
-            let Encoded { bytes, header_sum } = node.encode(NodeId(id), 9);
+        let cases = [
+            (leaf(), 5, UUID, LEAF_GOLDEN),
+            (inner(), 1 << 40, UUID, INNER_GOLDEN),
+            (leaf(), 5, None, OLD_LEAF_GOLDEN),
+            (inner(), 1 << 40, None, OLD_INNER_GOLDEN),
+        ];
+        for (node, id, uuid, golden) in cases {
+            let Encoded { bytes, header_sum } = node.encode(uuid, NodeId(id), 9);
             assert_eq!((bytes.len(), xxh3_64(&bytes)), golden);
             assert!(bytes.len() <= node.most_bytes());
             let bytes = Bytes::from(bytes);
             let header = Header::decode(bytes.slice(..Header::bytes(&bytes).unwrap())).unwrap();
             assert_eq!((header.id, header.generation, header.sum), (NodeId(id), 9, header_sum));
+            assert_eq!(header.uuid.as_ref(), uuid);
             assert_eq!(header.bytes, bytes.len());
             let mut again = header.node;
             for number in 0..again.parts() {
@@ -223,14 +235,14 @@ mod tests {
     /// Each byte of a header and of a part matters, and what is wrong is told by its field.
     #[test]
     fn what_cannot_be_is_named() {
-        let bytes = inner().encode(NodeId(3), 9).bytes;
+        let bytes = inner().encode(UUID, NodeId(3), 9).bytes;
         let header_bytes = Header::bytes(&bytes).unwrap();
         let cases: &[(usize, u8, &str)] = &[
             (0, 0, "magic"),
             (16, 1, "header bytes"),
             (20, 9, "version"),
             (24, 4, "header sum"),
-            (40, 7, "lower bound"),
+            (56, 7, "lower bound"),
         ];
         for &(at, value, field) in cases {
             let mut header = bytes[..header_bytes].to_vec();
@@ -254,8 +266,8 @@ mod tests {
     #[test]
     fn a_node_is_renewed_if_no_byte_of_it_is_another() {
         for node in [leaf(), inner()] {
-            let old = node.encode(NodeId(3), 9);
-            let new = node.encode(NodeId(3), 11);
+            let old = node.encode(UUID, NodeId(3), 9);
+            let new = node.encode(UUID, NodeId(3), 11);
             let mut renewed = old.bytes.clone();
             assert_eq!(renew(&mut renewed, old.header_sum, 11), Some(new.header_sum));
             assert_eq!(renewed, new.bytes);
@@ -263,6 +275,7 @@ mod tests {
                 let mut other = old.bytes.clone();
                 other[at] ^= 1;
                 assert_eq!(renew(&mut other, old.header_sum, 11), None, "byte {at}");
+                assert!(!is_whole(&other, old.header_sum), "byte {at}");
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The header of a node in bytes. docs/evergreen-format.md draws it.
 //!
-//! It has the first keys and checksums of the parts, which follow without gaps, and says by itself which node it is and between
-//! which bounds its keys are: a tree can be found again without its map.
+//! It has the first keys and checksums of the parts, which follow without gaps, and says by itself of which file system it is, which node,
+//! how high above the leaves, and between which bounds its keys are: a tree can be found again without its map.
 
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
@@ -13,14 +13,16 @@ use super::{
 };
 use crate::{
     MAX_KEY_BYTES,
-    disk::{Damage, Decoded, FORMAT_VERSION, Reader, push_number, put_at, u32_at, u64_at},
+    disk::{Damage, Decoded, FORMAT_VERSION, OLDEST_VERSION, Reader, array_at, push_number, put_at, u32_at, u64_at},
 };
 
 const MAGIC: &[u8; 8] = b"SNSCnode";
 const STRUCTURE: &str = "node";
 
-/// The fixed part of a header.
-const FIXED_BYTES: usize = 40;
+/// The fixed part of a header, and of one of format version 1, which has no identity.
+const FIXED_BYTES: usize = 56;
+const OLD_FIXED_BYTES: usize = 40;
+const UUID_AT: usize = 40;
 
 /// The sum does not count itself, nor what is before it.
 const SUMMED_FROM: usize = 16;
@@ -34,6 +36,8 @@ pub(crate) const FIRST_READ_BYTES: usize = 16 << 10;
 /// What a header says.
 #[derive(Debug)]
 pub(crate) struct Header {
+    /// Of which file system it is; a header of format version 1 does not say it.
+    pub(crate) uuid: Option<[u8; 16]>,
     /// Which node it is.
     pub(crate) id: NodeId,
     /// The checkpoint that wrote it.
@@ -50,12 +54,12 @@ impl Header {
     /// How many bytes a header has, by its first ones.
     pub(crate) fn bytes(start: &[u8]) -> Decoded<usize> {
         let magic = &start[..start.len().min(MAGIC.len())];
-        if magic != MAGIC || start.len() < FIXED_BYTES {
+        if magic != MAGIC || start.len() < OLD_FIXED_BYTES {
             return Err(Damage::new(STRUCTURE, "magic", magic.escape_ascii(), MAGIC.escape_ascii()));
         }
         match u32_at(start, 16) as usize {
-            bytes if (FIXED_BYTES..=MOST_PARTS * MAX_KEY_BYTES).contains(&bytes) => Ok(bytes),
-            bytes => Err(Damage::new(STRUCTURE, "header bytes", bytes, format!("at least {FIXED_BYTES}"))),
+            bytes if (OLD_FIXED_BYTES..=MOST_PARTS * MAX_KEY_BYTES).contains(&bytes) => Ok(bytes),
+            bytes => Err(Damage::new(STRUCTURE, "header bytes", bytes, format!("at least {OLD_FIXED_BYTES}"))),
         }
     }
 
@@ -70,11 +74,17 @@ impl Header {
             return Err(Damage::new(STRUCTURE, "header sum", format!("{sum:#018x}"), format!("{found:#018x}")));
         }
         let (version, height) = (bytes[20], bytes[21]);
-        if u32::from(version) != FORMAT_VERSION {
-            return Err(Damage::new(STRUCTURE, "version", version, FORMAT_VERSION));
+        if !(OLDEST_VERSION..=FORMAT_VERSION).contains(&version.into()) {
+            let expected = format!("{OLDEST_VERSION} to {FORMAT_VERSION}");
+            return Err(Damage::new(STRUCTURE, "version", version, expected));
         }
+        let fixed = if u32::from(version) == OLDEST_VERSION { OLD_FIXED_BYTES } else { FIXED_BYTES };
+        if bytes.len() < fixed {
+            return Err(Damage::new(STRUCTURE, "header bytes", bytes.len(), format!("at least {fixed}")));
+        }
+        let uuid = (fixed == FIXED_BYTES).then(|| array_at(&bytes, UUID_AT));
         let (id, generation) = (NodeId(u64_at(&bytes, 24)), u64_at(&bytes, 32));
-        let mut reader = Reader::new(STRUCTURE, bytes.slice(FIXED_BYTES..));
+        let mut reader = Reader::new(STRUCTURE, bytes.slice(fixed..));
         let lower = read_key(&mut reader, "lower bound", b"")?;
         let upper = match reader.u8("upper bound")? {
             0 => None,
@@ -87,7 +97,7 @@ impl Header {
         }
         let (body, end) = decode_parts(&mut reader, height, &lower, upper.as_ref(), header_bytes)?;
         reader.end()?;
-        Ok(Self { id, generation, sum, bytes: end, node: Node { lower, upper, body } })
+        Ok(Self { uuid, id, generation, sum, bytes: end, node: Node { lower, upper, body } })
     }
 }
 
@@ -134,13 +144,26 @@ fn decode_parts(
 }
 
 /// A node's header in bytes, when its parts will lie as they are said to; and its xxh3.
-pub(super) fn encode(node: &Node, id: NodeId, generation: u64, parts: &[Stored]) -> (Vec<u8>, u64) {
-    let mut out = vec![0; FIXED_BYTES];
+pub(super) fn encode(
+    node: &Node,
+    uuid: Option<&[u8; 16]>,
+    id: NodeId,
+    generation: u64,
+    parts: &[Stored],
+) -> (Vec<u8>, u64) {
+    let (fixed, version) = match uuid {
+        Some(_) => (FIXED_BYTES, FORMAT_VERSION),
+        None => (OLD_FIXED_BYTES, OLDEST_VERSION),
+    };
+    let mut out = vec![0; fixed];
     put_at(&mut out, 0, MAGIC);
-    out[20] = FORMAT_VERSION as u8;
+    out[20] = version as u8;
     out[21] = node.height();
     put_at(&mut out, 24, &id.0.to_le_bytes());
     put_at(&mut out, 32, &generation.to_le_bytes());
+    if let Some(uuid) = uuid {
+        put_at(&mut out, UUID_AT, uuid);
+    }
     push_key(&mut out, b"", &node.lower);
     match &node.upper {
         None => out.push(0),
@@ -175,24 +198,29 @@ pub(super) fn encode(node: &Node, id: NodeId, generation: u64, parts: &[Stored])
     (out, sum)
 }
 
-/// Makes the bytes of a node those that another checkpoint would write of it. Returns the header's xxh3; none if it was not `sum` before, or
-/// if a part is not what the header says: then what was read once may be wrong, and not what lies there.
+/// Makes the bytes of a node those that another checkpoint would write of it. Returns the header's xxh3; none if they are not
+/// [whole](is_whole).
 pub(crate) fn renew(bytes: &mut [u8], sum: u64, generation: u64) -> Option<u64> {
-    let header = Header::bytes(bytes).ok().filter(|header| *header <= bytes.len())?;
-    if xxh3_64(&bytes[SUMMED_FROM..header]) != sum {
+    if !is_whole(bytes, sum) {
         return None;
     }
-    let node = Header::decode(Bytes::copy_from_slice(&bytes[..header])).ok()?.node;
-    let is_whole =
-        |part: Stored| bytes.get(part.at..part.at + part.bytes).is_some_and(|bytes| xxh3_64(bytes) == part.sum);
-    if !(0..node.parts()).filter_map(|number| node.stored(number)).all(is_whole) {
-        return None;
-    }
+    let header = Header::bytes(bytes).ok()?;
     let header = &mut bytes[..header];
     put_at(header, 32, &generation.to_le_bytes());
     let sum = xxh3_64(&header[SUMMED_FROM..]);
     put_at(header, 8, &sum.to_le_bytes());
     Some(sum)
+}
+
+/// Whether the bytes of a node are those that were written: its header has the checksum `sum`, and each part that which the header says. Else
+/// what was read once may be wrong, and not what lies there.
+pub(crate) fn is_whole(bytes: &[u8], sum: u64) -> bool {
+    let header = Header::bytes(bytes).ok().filter(|header| *header <= bytes.len());
+    let Some(header) = header.filter(|header| xxh3_64(&bytes[SUMMED_FROM..*header]) == sum) else { return false };
+    let Ok(header) = Header::decode(Bytes::copy_from_slice(&bytes[..header])) else { return false };
+    let is_part =
+        |part: Stored| bytes.get(part.at..part.at + part.bytes).is_some_and(|bytes| xxh3_64(bytes) == part.sum);
+    header.sum == sum && (0..header.node.parts()).filter_map(|number| header.node.stored(number)).all(is_part)
 }
 
 /// The most bytes that the header of a node takes.

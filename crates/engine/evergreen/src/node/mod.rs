@@ -17,7 +17,7 @@ pub(crate) use crate::disk::NodeId;
 pub(crate) use buffer::{Buffer, Known};
 pub(crate) use codec::Encoded;
 pub(crate) use gather::Gather;
-pub(crate) use header::{FIRST_READ_BYTES, Header, renew};
+pub(crate) use header::{FIRST_READ_BYTES, Header, is_whole, renew};
 pub(crate) use inner::{Child, Inner};
 pub(crate) use leaf::{Basement, BasementSizes, Entry, Leaf, overlay};
 pub(crate) use part::{Part, Stored};
@@ -119,6 +119,17 @@ impl Node {
         match &mut self.body {
             Body::Inner(inner) => inner,
             Body::Leaf(_) => unreachable!("an inner node is a leaf"),
+        }
+    }
+
+    /// A part of it is that of another copy from now on.
+    pub(crate) fn take_part(&mut self, number: usize, other: &Self) {
+        match (&mut self.body, &other.body) {
+            (Body::Leaf(leaf), Body::Leaf(other)) => leaf.parts_mut()[number] = other.parts()[number].clone(),
+            (Body::Inner(inner), Body::Inner(other)) => {
+                inner.children_mut()[number] = other.children()[number].clone();
+            }
+            _ => unreachable!("copies of a node are equal"),
         }
     }
 

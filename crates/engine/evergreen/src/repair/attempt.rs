@@ -14,7 +14,10 @@ use super::{
 };
 use crate::{
     Error, MakeOptions, Result,
-    disk::{Area, Geometry, MAX_MAP_PIECES, MapPlace, NodeId, NodeMap, Place, Space, Superblock, write_superblock},
+    disk::{
+        Area, Copies, Extents, FORMAT_VERSION, Geometry, MAX_MAP_PIECES, MAX_PIECES, MAX_SECOND_MAP_PIECES, MapPlace,
+        NodeId, NodeMap, OLDEST_VERSION, Place, Space, Superblock, node_sum, write_superblock,
+    },
     log::{LogStart, erase_frames},
 };
 
@@ -53,9 +56,10 @@ const TRIED: usize = 4;
 /// Errors: `Damaged` if nothing is left of it.
 pub(super) fn best(device: &Arc<dyn BlockDevice>, why: &[String]) -> Result<Attempt> {
     let found = OnceCell::new();
-    let scanned = || found.get_or_init(|| scan(&**device));
     let none = Found::default();
     let bases = bases::of_slots(&**device);
+    let uuid = bases.first().map(|base| base.superblock.uuid);
+    let scanned = || found.get_or_init(|| scan(&**device, uuid));
     let newest = bases.iter().map(|base| base.superblock.generation).max();
     let (mut best, mut reach): (Option<Attempt>, Option<Reach>) = (None, None);
     for base in &bases {
@@ -64,8 +68,12 @@ pub(super) fn best(device: &Arc<dyn BlockDevice>, why: &[String]) -> Result<Atte
         let reach = *reach.get_or_insert(Reach { generation: base.superblock.generation, next: log.next });
         let mut told: Vec<Told> = why.iter().map(Told::note).collect();
         told.push(Told::note(format!("taken was {}", base.told)));
-        let attempt = match NodeMap::load(&area, &base.superblock) {
-            Ok(map) => complete(&mut Nodes::by_map(&area, &map, &none), &base.superblock, true, log, told),
+        let mut bad = Vec::new();
+        let attempt = match NodeMap::load_noting(&area, &base.superblock, true, &mut bad) {
+            Ok(map) => {
+                told.extend(bad.iter().map(|error| Told::note(format!("{error}: the other copy was taken"))));
+                complete(&mut Nodes::by_map(&area, &map, &none), &base.superblock, true, log, told)
+            }
             Err(error) => {
                 told.push(Told::note(format!("{error}: the map was made anew of the headers of nodes")));
                 by_headers(&area, scanned(), &base.superblock, log, told)
@@ -82,7 +90,7 @@ pub(super) fn best(device: &Arc<dyn BlockDevice>, why: &[String]) -> Result<Atte
         for generation in generations(scanned(), newest.filter(|_| has_certain)) {
             let Some(superblock) = made_up(device, scanned(), known, generation) else { continue };
             let area = Area::new(device.clone(), superblock.geometry);
-            let mut nodes = Nodes::by_headers(&area, scanned(), generation, true);
+            let mut nodes = Nodes::by_headers(&area, scanned(), &superblock, true);
             let mut told: Vec<Told> = why.iter().map(Told::note).collect();
             told.push(Told::note(format!(
                 "taken were the nodes that were there when superblock {generation} was written"
@@ -110,15 +118,20 @@ pub(super) fn best(device: &Arc<dyn BlockDevice>, why: &[String]) -> Result<Atte
 fn by_headers(area: &Area, found: &Found, superblock: &Superblock, log: LogState, told: Vec<Told>) -> Option<Attempt> {
     let generation = superblock.generation;
     let rebuilt = |is_strict| {
-        rebuild(&mut Nodes::by_headers(area, found, generation, is_strict), Some(superblock.root), superblock.next_node)
+        rebuild(&mut Nodes::by_headers(area, found, superblock, is_strict), Some(superblock.root), superblock.next_node)
     };
-    let is_proven = |rebuilt: &Rebuilt| {
+    let is_same = |rebuilt: &Rebuilt| {
+        if let Some(sum) = superblock.map.node_sum {
+            return node_sum(rebuilt.whole.iter().map(|(id, (sum, bytes))| (*id, *sum, *bytes))) == sum;
+        }
+        // Of version 1 only the map itself has a checksum.
         let mut map = NodeMap::new();
         for (id, place) in &rebuilt.places {
             map.insert(*id, place.clone());
         }
-        rebuilt.lost.is_empty() && NodeMap::sum(&map.encode(generation)) == superblock.map.sum
+        NodeMap::sum(&map.encode(None, generation)) == superblock.map.sum
     };
+    let is_proven = |rebuilt: &Rebuilt| rebuilt.lost.is_empty() && is_same(rebuilt);
     let first = rebuilt(false);
     if is_proven(&first) {
         return finished(first, superblock, log, told);
@@ -155,12 +168,28 @@ fn made_up(
 ) -> Option<Superblock> {
     let geometry: Geometry = known.map(|known| known.geometry).or_else(|| found.geometry(device.size().0))?;
     let first = found.nodes.iter().min_by_key(|node| node.at)?;
-    let uuid = known.map_or_else(|| xxh3_128(&first.sum.to_le_bytes()).to_le_bytes(), |known| known.uuid);
+    let of_nodes = || found.uuid().unwrap_or_else(|| xxh3_128(&first.sum.to_le_bytes()).to_le_bytes());
+    let uuid = known.map_or_else(of_nodes, |known| known.uuid);
+    // Nodes say of whose they are from version 2 on.
+    let usual = if found.uuid().is_some() { (FORMAT_VERSION, Copies::Two) } else { (OLDEST_VERSION, Copies::One) };
+    let (version, copies) = known.map_or(usual, |known| (known.version, known.copies));
     let shape = known.map_or_else(|| MakeOptions::suited(uuid, device.size().0).shape, |known| known.shape);
     let start = known.map_or(LogStart { position: 0, sequence: 1, chain: 0 }, |known| known.replay);
     let map = MapPlace::default();
     let (root, next_node) = (NodeId(1), 2);
-    Some(Superblock { uuid, geometry, shape, generation, map, root, next_node, live_bytes: 0, replay: start })
+    Some(Superblock {
+        version,
+        uuid,
+        geometry,
+        shape,
+        copies,
+        generation,
+        map,
+        root,
+        next_node,
+        live_bytes: 0,
+        replay: start,
+    })
 }
 
 /// The tree of a superblock, made whole. `None`: its nodes lie over each other.
@@ -176,8 +205,9 @@ fn complete(
 }
 
 fn finished(rebuilt: Rebuilt, superblock: &Superblock, log: LogState, mut told: Vec<Told>) -> Option<Attempt> {
-    let used: Vec<_> = rebuilt.places.values().flat_map(|place| place.extents.to_vec()).collect();
+    let used: Vec<_> = rebuilt.places.values().flat_map(|place| place.all()).collect();
     let space = Space::complement(superblock.geometry.units, used).ok()?;
+    told.extend(rebuilt.rewritten.iter().map(|told| Told::note(told.clone())));
     if let Some((damage, _)) = log.damage.as_ref().filter(|(damage, _)| !damage.is_empty()) {
         told.push(Told::loss(format!("{damage}: what came behind {} batches of the log is lost", log.batches)));
     }
@@ -236,18 +266,39 @@ impl Attempt {
         for (id, place) in &self.rebuilt.places {
             map.insert(*id, place.clone());
         }
+        let Superblock { version, uuid, copies, .. } = &self.superblock;
+        let identity = (*version > OLDEST_VERSION).then_some(uuid);
         for (id, node) in &self.rebuilt.edits {
-            let encoded = node.encode(*id, self.generation);
-            let bytes = encoded.bytes.len();
-            let extents = space.take(geometry.units_for(bytes as u64), 0).ok_or_else(|| no_space(bytes, &space))?;
+            let encoded = node.encode(identity, *id, self.generation);
+            let (bytes, header_sum) = (encoded.bytes.len(), encoded.header_sum);
+            let units = geometry.units_for(bytes as u64);
+            let extents = space.take(units, 0).ok_or_else(|| no_space(bytes, &space))?;
+            // Without space for it, a later checkpoint writes a second copy.
+            let second = (node.height() > 0 && *copies == Copies::Two)
+                .then(|| space.take_far(units, &extents, MAX_PIECES - extents.len()))
+                .flatten()
+                .and_then(|second| Extents::new(&second))
+                .unwrap_or_default();
+            if !second.is_empty() {
+                area.write(&second, encoded.bytes.clone())?;
+            }
             area.write(&extents, encoded.bytes)?;
-            map.insert(*id, Place { extents, bytes: bytes as u32, header_sum: encoded.header_sum });
+            map.insert(*id, Place { extents, second, bytes: bytes as u32, header_sum });
         }
-        let bytes = map.encode(self.generation);
+        let bytes = map.encode(identity, self.generation);
         let (len, units) = (bytes.len(), geometry.units_for(bytes.len() as u64));
         let extents = space.take_pieces(units, 0, MAX_MAP_PIECES).ok_or_else(|| no_space(len, &space))?;
-        let place = MapPlace { extents, bytes: len as u64, sum: NodeMap::sum(&bytes) };
-        area.write(&place.extents, bytes)?;
+        let second = match copies {
+            Copies::One => None,
+            Copies::Two => space.take_far(units, &extents, MAX_SECOND_MAP_PIECES),
+        };
+        let (second, sum, node_sum) =
+            (second.unwrap_or_default(), NodeMap::sum(&bytes), identity.map(|_| map.node_sum()));
+        if !second.is_empty() {
+            area.write(&second, bytes.clone())?;
+        }
+        area.write(&extents, bytes)?;
+        let place = MapPlace { extents, second, bytes: len as u64, sum, node_sum };
         let superblock = Superblock {
             generation: self.generation,
             map: place,

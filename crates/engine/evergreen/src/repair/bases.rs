@@ -4,7 +4,7 @@ use senesce_block::BlockDevice;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::scan::Found;
-use crate::disk::{BLOCK, FORMAT_VERSION, SLOTS_AT, Superblock, u32_at, u64_at};
+use crate::disk::{BLOCK, FORMAT_VERSION, MIRRORS_AT, OLDEST_VERSION, SLOTS_AT, Superblock, u32_at, u64_at};
 
 /// A superblock to begin with.
 pub(super) struct Base {
@@ -18,9 +18,17 @@ pub(super) struct Base {
 const MAGIC: &[u8; 8] = b"SNSCevrg";
 const SUM_AT: usize = BLOCK - 8;
 
-/// Those of both slots, the better one first.
+/// Those of both copies of both slots, the better one first.
 pub(super) fn of_slots(device: &dyn BlockDevice) -> Vec<Base> {
     let mut bases: Vec<Base> = SLOTS_AT.into_iter().filter_map(|at| of_slot(device, at)).collect();
+    let uuid = bases.iter().find(|base| base.is_certain).map(|base| base.superblock.uuid);
+    // A copy may be that of an earlier file system, which another program left there.
+    let copies = MIRRORS_AT.into_iter().filter_map(|at| of_slot(device, at));
+    for copy in copies.filter(|copy| uuid.is_none_or(|uuid| uuid == copy.superblock.uuid)).collect::<Vec<_>>() {
+        if !bases.iter().any(|base| base.superblock == copy.superblock && base.is_certain >= copy.is_certain) {
+            bases.push(copy);
+        }
+    }
     bases.sort_by_key(|base| std::cmp::Reverse((base.is_certain, base.superblock.generation)));
     bases.retain(|base| base.superblock.geometry.device_bytes <= device.size().0);
     bases
@@ -44,14 +52,15 @@ fn of_slot(device: &dyn BlockDevice, at: u64) -> Option<Base> {
 }
 
 fn is_ours(block: &[u8; BLOCK]) -> bool {
-    block.starts_with(MAGIC) && u32_at(block, 8) == FORMAT_VERSION
+    block.starts_with(MAGIC) && (OLDEST_VERSION..=FORMAT_VERSION).contains(&u32_at(block, 8))
 }
 
 /// Finds the one bit that makes the checksum right, if one does, and turns it.
 fn mend_bit(block: &mut [u8; BLOCK]) -> Option<usize> {
-    let almost =
-        block[..12].iter().zip(MAGIC.iter().chain(&FORMAT_VERSION.to_le_bytes())).filter(|(a, b)| a != b).count();
-    if almost > 1 {
+    let differences = |version: u32| {
+        block[..12].iter().zip(MAGIC.iter().chain(&version.to_le_bytes())).filter(|(a, b)| a != b).count()
+    };
+    if (OLDEST_VERSION..=FORMAT_VERSION).all(|version| differences(version) > 1) {
         return None;
     }
     // A bit of the checksum itself, or one of what it is of.
@@ -71,6 +80,6 @@ fn mend_bit(block: &mut [u8; BLOCK]) -> Option<usize> {
 
 /// Whether there is anything of an evergreen besides its superblocks: near the beginning of the area, which is filled from there on.
 pub(super) fn has_trace(device: &dyn BlockDevice) -> bool {
-    let Found { nodes, .. } = super::scan::scan(device);
+    let Found { nodes, .. } = super::scan::scan(device, None);
     !nodes.is_empty()
 }

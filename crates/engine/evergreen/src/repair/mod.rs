@@ -8,9 +8,13 @@
 
 mod attempt;
 mod bases;
+#[cfg(test)]
+mod bench;
 mod log;
 mod rebuild;
 mod scan;
+#[cfg(test)]
+mod single_blocks;
 mod staged;
 #[cfg(test)]
 mod tests;
@@ -145,7 +149,7 @@ pub fn repair(device: &Arc<dyn BlockDevice>, is_dry: bool) -> Result<RepairRepor
     drop(store);
     report.lost = chosen.rebuilt.lost;
     report.check = check(&shared)?;
-    if let Some(finding) = report.check.findings.first() {
+    if let Some(finding) = report.check.findings.iter().chain(&report.check.copies.bad).next() {
         let what = format!("nothing clean can be made of it: {finding}");
         return Err(Error::Damaged { place: device.name().to_owned(), what });
     }
@@ -159,9 +163,10 @@ pub fn repair(device: &Arc<dyn BlockDevice>, is_dry: bool) -> Result<RepairRepor
 /// The check's report, if nothing is damaged, neither as it lies nor as opening makes it; else why it is.
 fn look(device: &Arc<dyn BlockDevice>, why: &mut Vec<String>) -> Option<CheckReport> {
     let mut is_clean = |report: Result<CheckReport>| match report {
-        Ok(report) if report.is_clean() => Some(report),
+        Ok(report) if report.is_clean() && report.copies.torn.is_empty() => Some(report),
         Ok(report) => {
-            why.extend(report.findings.iter().take(3).map(ToString::to_string));
+            let bad_copies = report.copies.bad.iter().chain(&report.copies.torn).take(3);
+            why.extend(report.findings.iter().take(3).chain(bad_copies).map(ToString::to_string));
             None
         }
         Err(error) => {

@@ -13,7 +13,7 @@ use super::{
     scan::{Found, FoundNode},
 };
 use crate::{
-    disk::{Area, BLOCK, NodeId, NodeMap, Place},
+    disk::{Area, BLOCK, Copies, NodeId, NodeMap, Place, Superblock},
     node::{Body, Buffer, Child, Header, Inner, Leaf, Node},
 };
 
@@ -28,6 +28,21 @@ pub(super) struct Nodes<'a> {
     is_listed: bool,
     /// A node that is older than one below it is not believed: it may be what its number was before.
     is_strict: bool,
+    /// Without a map, where each node begins with such a header: one, or two copies.
+    copies: HashMap<(NodeId, u64), Vec<FoundNode>>,
+    /// How many copies inner nodes should have.
+    wanted: Copies,
+}
+
+/// A node that can be read, of whichever copies.
+struct Read {
+    /// Where it is, as far as its copies are whole.
+    place: Place,
+    node: Node,
+    /// The parts that are whole in no copy.
+    bad: Vec<usize>,
+    /// One of its copies is not whole, or not there: it must be written again.
+    is_degraded: bool,
 }
 
 /// A tree that holds together.
@@ -38,6 +53,10 @@ pub(super) struct Rebuilt {
     /// Nodes that are to be written.
     pub edits: BTreeMap<NodeId, Node>,
     pub lost: Vec<Loss>,
+    /// The header checksum and the length of each node of which nothing is lost, as it was.
+    pub whole: BTreeMap<NodeId, (u64, u32)>,
+    /// Nodes that are written again for the sake of a copy, in words.
+    pub rewritten: Vec<String>,
     pub root: Option<NodeId>,
     /// The number of the next new node.
     pub next: u64,
@@ -46,11 +65,18 @@ pub(super) struct Rebuilt {
 impl<'a> Nodes<'a> {
     /// By a map.
     pub fn by_map(area: &'a Area, map: &'a NodeMap, found: &'a Found) -> Self {
-        Self { area, map: Some(map), found, newest: HashMap::new(), is_listed: false, is_strict: false }
+        let (newest, copies) = (HashMap::new(), HashMap::new());
+        let (is_listed, is_strict, wanted) = (false, false, Copies::One);
+        Self { area, map: Some(map), found, newest, is_listed, is_strict, copies, wanted }
     }
 
-    /// By what was found, of nothing that was written behind a generation.
-    pub fn by_headers(area: &'a Area, found: &'a Found, generation: u64, is_strict: bool) -> Self {
+    /// By what was found, of nothing that was written behind a superblock.
+    pub fn by_headers(area: &'a Area, found: &'a Found, superblock: &Superblock, is_strict: bool) -> Self {
+        let (generation, wanted) = (superblock.generation, superblock.copies);
+        let mut copies: HashMap<(NodeId, u64), Vec<FoundNode>> = HashMap::new();
+        for node in &found.nodes {
+            copies.entry((node.id, node.sum)).or_default().push(node.clone());
+        }
         let mut newest: HashMap<NodeId, FoundNode> = HashMap::new();
         // Written twice in one generation, because the first time failed: a map names the one that counts.
         let rank = |node: &FoundNode| (node.generation, found.places.contains_key(&(node.id, node.sum)));
@@ -60,7 +86,7 @@ impl<'a> Nodes<'a> {
                 _ => drop(newest.insert(node.id, node.clone())),
             }
         }
-        Self { area, map: None, found, newest, is_listed: true, is_strict }
+        Self { area, map: None, found, newest, is_listed: true, is_strict, copies, wanted }
     }
 
     /// The root, by its bounds: nothing is flushed but from above, so it is as new as any.
@@ -79,8 +105,8 @@ impl<'a> Nodes<'a> {
         if let (Some(map), false) = (self.map, self.is_listed) {
             for (id, place) in map.iter() {
                 let at = self.area.geometry().unit_at(place.extents[0].first);
-                let header =
-                    read_header(self.area, place).filter(|header| (header.id, header.sum) == (id, place.header_sum));
+                let mut headers = place.copies().filter_map(|copy| read_header(self.area, &copy));
+                let header = headers.find(|header| (header.id, header.sum) == (id, place.header_sum));
                 self.newest.extend(header.map(|header| (id, FoundNode::new(at, header))));
             }
             self.is_listed = true;
@@ -98,12 +124,13 @@ impl<'a> Nodes<'a> {
         nodes.values().filter(counts).map(|node| node.height).max().unwrap_or(0).saturating_add(1)
     }
 
-    /// A node that is as it is wanted, with what of it can be read, and the numbers of the parts that cannot.
-    fn read(&self, id: NodeId, is_wanted: impl Fn(&Node) -> bool) -> Option<(Place, Node, Vec<usize>)> {
+    /// A node that is as it is wanted, with what of it can be read from any copy.
+    fn read(&self, id: NodeId, is_wanted: impl Fn(&Node) -> bool) -> Option<Read> {
         let places = match self.map {
-            Some(map) => map.get(id).cloned().into_iter().collect(),
+            Some(map) => map.get(id).into_iter().flat_map(Place::copies).collect(),
             None => self.newest.get(&id).map_or(Vec::new(), |node| self.places(node)),
         };
+        let known = places.len();
         let read = places.into_iter().filter_map(|place| {
             let header = read_header(self.area, &place)?;
             let is_it =
@@ -111,10 +138,42 @@ impl<'a> Nodes<'a> {
             if !is_it || !is_wanted(&header.node) || self.is_stale(id, &header.node) {
                 return None;
             }
+            let is_old = header.uuid.is_none();
             let (node, bad) = self.read_parts(&place, header.node);
-            Some((place, node, bad))
+            Some((place, node, bad, is_old))
         });
-        read.min_by_key(|(_, _, bad)| bad.len())
+        let mut read: Vec<_> = read.collect();
+        // The first copy before the second.
+        read.sort_by_key(|(_, _, bad, _)| bad.len());
+        let mut whole: Vec<Place> = Vec::new();
+        for (place, ..) in read.iter().filter(|(_, _, bad, _)| bad.is_empty()) {
+            if !whole.iter().any(|other| other.extents[0] == place.extents[0]) {
+                whole.push(place.clone());
+            }
+        }
+        let mut read = read.into_iter();
+        let (mut place, mut node, bad, is_old) = read.next()?;
+        let others: Vec<_> = read.collect();
+        let mut is_lost = |number: &usize| match others.iter().find(|(_, _, bad, _)| !bad.contains(number)) {
+            Some((_, other, ..)) => {
+                node.take_part(*number, other);
+                false
+            }
+            None => true,
+        };
+        let bad: Vec<usize> = bad.into_iter().filter(&mut is_lost).collect();
+        let wanted = match self.map {
+            Some(_) => known,
+            None if node.height() == 0 || is_old => 1,
+            None => self.wanted.count() as usize,
+        };
+        let is_degraded = whole.len() < wanted;
+        let mut whole = whole.into_iter();
+        if let Some(first) = whole.next() {
+            let second = whole.next().filter(|_| wanted > 1).map(|second| second.extents).unwrap_or_default();
+            place = Place { second, ..first };
+        }
+        Some(Read { place, node, bad, is_degraded })
     }
 
     /// Whether an inner node may be an older copy: what lies below has other bounds than it says, or is newer, though what is flushed to
@@ -135,8 +194,9 @@ impl<'a> Nodes<'a> {
 
     fn places(&self, node: &FoundNode) -> Vec<Place> {
         let Ok(bytes) = u32::try_from(node.bytes) else { return Vec::new() };
-        let place = |extents| Place { extents, bytes, header_sum: node.sum };
-        self.found.extents(node, self.area.geometry()).into_iter().map(place).collect()
+        let place = |extents| Place { extents, second: Default::default(), bytes, header_sum: node.sum };
+        let copies = self.copies.get(&(node.id, node.sum)).into_iter().flatten();
+        copies.flat_map(|node| self.found.extents(node, self.area.geometry())).map(place).collect()
     }
 
     fn read_parts(&self, place: &Place, mut node: Node) -> (Node, Vec<usize>) {
@@ -199,7 +259,7 @@ impl Builder {
             let fits = height.map_or(node.height() > 0, |height| height == node.height());
             fits && node.lower == lower && node.upper == upper
         };
-        let Some((place, mut node, bad)) = nodes.read(id, is_wanted).filter(|_| is_first) else {
+        let Some(Read { place, mut node, bad, is_degraded }) = nodes.read(id, is_wanted).filter(|_| is_first) else {
             let height = height.unwrap_or_else(|| nodes.height_above(id));
             self.replace(nodes, id, lower, upper, height);
             return id;
@@ -212,7 +272,13 @@ impl Builder {
             };
             self.lose(what, format!("{told}, part {number}"), &from, node.end(*number).cloned().as_ref());
         }
-        let mut is_changed = !bad.is_empty();
+        if is_degraded && bad.is_empty() {
+            self.rebuilt.rewritten.push(format!("{told}: one of its copies is bad, both are written again"));
+        }
+        if bad.is_empty() {
+            self.rebuilt.whole.insert(id, (place.header_sum, place.bytes));
+        }
+        let mut is_changed = is_degraded || !bad.is_empty();
         match &mut node.body {
             Body::Leaf(leaf) => {
                 let kept = leaf.parts().iter().filter(|part| part.body.is_here()).cloned().collect();

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use senesce_block::BlockDevice;
 
 use crate::{
-    disk::{BLOCK, Extent, Extents, Geometry, NodeId, SLOTS_AT, loose_entries},
+    disk::{BLOCK, Extent, Extents, Geometry, LooseEntry, NodeId, SLOTS_AT, loose_entries},
     node::Header,
 };
 
@@ -15,6 +15,8 @@ use crate::{
 pub(super) struct FoundNode {
     /// Its first byte on the device.
     pub at: u64,
+    /// Of which file system it says that it is; one of format version 1 does not say it.
+    pub uuid: Option<[u8; 16]>,
     pub id: NodeId,
     pub generation: u64,
     /// The header's checksum: two headers with the same one are the same.
@@ -30,15 +32,18 @@ pub(super) struct FoundNode {
 #[derive(Default)]
 pub(super) struct Found {
     pub nodes: Vec<FoundNode>,
-    /// Extents that some map has or had for a node with such a header.
-    pub places: HashMap<(NodeId, u64), Vec<Extent>>,
+    /// Extents that some map has or had for the copies of a node with such a header.
+    pub places: HashMap<(NodeId, u64), Vec<Vec<Extent>>>,
+    /// Entries of maps, of which file system they are.
+    entries: Vec<(Option<[u8; 16]>, LooseEntry)>,
 }
 
 /// What is read at once.
 const WINDOW: usize = 1 << 20;
 
-/// Looks at each block behind the superblocks. Blocks that cannot be read are passed over. Cost: reads the whole device.
-pub(super) fn scan(device: &dyn BlockDevice) -> Found {
+/// Looks at each block behind the superblocks for what is of one file system, that of which most is if it is not known. Blocks that cannot
+/// be read are passed over. Cost: reads the whole device.
+pub(super) fn scan(device: &dyn BlockDevice, uuid: Option<[u8; 16]>) -> Found {
     let mut found = Found::default();
     let mut window = vec![0; WINDOW];
     let size = device.size().0 / BLOCK as u64 * BLOCK as u64;
@@ -57,6 +62,7 @@ pub(super) fn scan(device: &dyn BlockDevice) -> Found {
         }
         at += bytes as u64;
     }
+    found.keep(uuid);
     found
 }
 
@@ -79,9 +85,32 @@ impl Found {
     fn take(&mut self, device: &dyn BlockDevice, at: u64, block: &[u8]) {
         if let Some(header) = header_at(device, at, block) {
             self.nodes.push(FoundNode::new(at, header));
-        } else if let Some(entries) = loose_entries(block) {
-            self.places.extend(entries.into_iter().map(|(node, sum, extents)| ((node, sum), extents)));
+        } else if let Some((uuid, entries)) = loose_entries(block) {
+            self.entries.extend(entries.into_iter().map(|entry| (uuid, entry)));
         }
+    }
+
+    /// Forgets what is of another file system: an earlier one on the same device.
+    fn keep(&mut self, uuid: Option<[u8; 16]>) {
+        let uuid = uuid.or_else(|| self.uuid());
+        let is_own = |other: Option<[u8; 16]>| other.is_none() || uuid.is_none() || other == uuid;
+        self.nodes.retain(|node| is_own(node.uuid));
+        for (_, (node, sum, copies)) in std::mem::take(&mut self.entries).into_iter().filter(|(uuid, _)| is_own(*uuid))
+        {
+            let places = self.places.entry((node, sum)).or_default();
+            for extents in copies.into_iter().filter(|extents| !extents.is_empty()) {
+                if !places.contains(&extents) {
+                    places.push(extents);
+                }
+            }
+        }
+    }
+
+    /// The file system of which most nodes are that say it.
+    pub fn uuid(&self) -> Option<[u8; 16]> {
+        let mut counts: HashMap<[u8; 16], usize> = HashMap::new();
+        self.nodes.iter().filter_map(|node| node.uuid).for_each(|uuid| *counts.entry(uuid).or_default() += 1);
+        counts.into_iter().max_by_key(|(uuid, count)| (*count, *uuid)).map(|(uuid, _)| uuid)
     }
 
     /// The extents of a node that was found: what a map says of it, if that begins where it was found; else one, from there on.
@@ -89,8 +118,9 @@ impl Found {
     pub fn extents(&self, node: &FoundNode, geometry: &Geometry) -> Vec<Extents> {
         let Some(first) = unit_of(geometry, node.at) else { return Vec::new() };
         let one = [Extent { first, count: geometry.units_for(node.bytes) }];
-        let told = self.places.get(&(node.id, node.sum)).filter(|told| told[0].first == first);
-        let all = told.map(|told| &told[..]).into_iter().chain([&one[..]]);
+        let told = self.places.get(&(node.id, node.sum)).into_iter().flatten();
+        let told = told.filter(|told| told.first().is_some_and(|extent| extent.first == first));
+        let all = told.map(|told| &told[..]).chain([&one[..]]);
         let fits = |extents: &&[Extent]| {
             let units: u64 = extents.iter().map(|extent| u64::from(extent.count)).sum();
             let inside =
@@ -103,9 +133,20 @@ impl Found {
     /// How the device is divided, by where maps say that nodes lie that were found; else as one of its size usually is. `None`:
     /// nothing was found.
     pub fn geometry(&self, device_bytes: u64) -> Option<Geometry> {
-        let at: HashMap<(NodeId, u64), u64> = self.nodes.iter().map(|node| ((node.id, node.sum), node.at)).collect();
-        let mut pairs: Vec<(u64, u64)> =
-            self.places.iter().filter_map(|(key, told)| Some((u64::from(told[0].first), *at.get(key)?))).collect();
+        let mut at: HashMap<(NodeId, u64), Vec<u64>> = HashMap::new();
+        self.nodes.iter().for_each(|node| at.entry((node.id, node.sum)).or_default().push(node.at));
+        let mut pairs: Vec<(u64, u64)> = Vec::new();
+        for (key, told) in &self.places {
+            let mut units: Vec<u64> =
+                told.iter().flat_map(|told| told.first()).map(|first| first.first.into()).collect();
+            let mut bytes = at.remove(key).unwrap_or_default();
+            // Copies are told apart by their order only.
+            if units.len() == bytes.len() {
+                units.sort_unstable();
+                bytes.sort_unstable();
+                pairs.extend(units.into_iter().zip(bytes));
+            }
+        }
         pairs.sort_unstable();
         let told = pairs.first().zip(pairs.last()).and_then(|(first, last)| {
             let units = last.0 - first.0;
@@ -127,9 +168,9 @@ impl Found {
 
 impl FoundNode {
     pub fn new(at: u64, header: Header) -> Self {
-        let Header { id, generation, sum, bytes, node } = header;
+        let Header { uuid, id, generation, sum, bytes, node } = header;
         let (height, lower, upper) = (node.height(), node.lower, node.upper);
-        Self { at, id, generation, sum, bytes: bytes as u64, height, lower, upper }
+        Self { at, uuid, id, generation, sum, bytes: bytes as u64, height, lower, upper }
     }
 }
 
@@ -149,7 +190,7 @@ mod tests {
     fn places_that_no_device_has_tell_no_geometry() {
         let node = |id: u64, at: u64| {
             let (lower, upper) = (Bytes::new(), None);
-            FoundNode { at, id: NodeId(id), generation: 1, sum: id, bytes: 4096, height: 0, lower, upper }
+            FoundNode { at, uuid: None, id: NodeId(id), generation: 1, sum: id, bytes: 4096, height: 0, lower, upper }
         };
         let cases: [(u64, [u32; 2], Option<u32>); 4] = [
             (4 << 20, [0, 256], Some(4096)),
@@ -159,9 +200,9 @@ mod tests {
             (1 << 50, [0, u32::MAX], None),
         ];
         for (last, units, unit_bytes) in cases {
-            let mut found = Found { nodes: vec![node(1, 3 << 20), node(2, last)], places: HashMap::new() };
+            let mut found = Found { nodes: vec![node(1, 3 << 20), node(2, last)], ..Found::default() };
             for (id, first) in (1..).zip(units) {
-                found.places.insert((NodeId(id), id), vec![Extent { first, count: 1 }]);
+                found.places.insert((NodeId(id), id), vec![vec![Extent { first, count: 1 }]]);
             }
             let told = found.geometry(1 << 34).map(|geometry| geometry.unit_bytes);
             assert_eq!(told, unit_bytes, "units {units:?}, the last at {last}");

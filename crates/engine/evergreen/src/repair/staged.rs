@@ -10,7 +10,7 @@ use senesce_core::Bytes;
 
 use crate::{
     Result,
-    disk::{BLOCK, SLOTS_AT, Superblock},
+    disk::{BLOCK, MIRRORS_AT, SLOTS_AT, Superblock},
 };
 
 /// A block that was written.
@@ -38,7 +38,8 @@ impl Staged {
     /// Writes all of it: what superblocks name before them, and of these the newer one first.
     pub fn commit(&self) -> Result<()> {
         let mut written = std::mem::take(&mut *self.written.write().unwrap_or_else(PoisonError::into_inner));
-        let mut slots: Vec<(u64, Block)> = SLOTS_AT.iter().filter_map(|at| written.remove_entry(at)).collect();
+        let slots = SLOTS_AT.iter().chain(&MIRRORS_AT);
+        let mut slots: Vec<(u64, Block)> = slots.filter_map(|at| written.remove_entry(at)).collect();
         let mut run: (u64, Vec<u8>) = (0, Vec::new());
         for (at, block) in written {
             if run.0 + run.1.len() as u64 != at || run.1.len() >= RUN_BLOCKS * BLOCK {

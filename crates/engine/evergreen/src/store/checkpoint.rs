@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::{Core, Durable, State};
 use crate::{
     Error, Result,
-    disk::{MAX_MAP_PIECES, MapPlace, NodeId, NodeMap, Place, Superblock, write_superblock},
+    disk::{
+        Copies, MAX_MAP_PIECES, MAX_SECOND_MAP_PIECES, MapPlace, NodeId, NodeMap, Place, Superblock, write_superblock,
+    },
     log::LogStart,
     node::Node,
     tree,
@@ -39,7 +41,8 @@ impl Core {
     ) -> Result<(LogStart, u64)> {
         let frozen = self.freeze(durable.generation + 1, cut).inspect_err(|_| self.lock().gathered.clear())?;
         let is_gathered = !self.lock().gathered.is_empty();
-        if frozen.nodes.is_empty() && frozen.freed.is_empty() && frozen.start == durable.replay && !is_gathered {
+        let is_changed = !frozen.nodes.is_empty() || !frozen.freed.is_empty() || frozen.start != durable.replay;
+        if !is_changed && !is_gathered && !self.watch.is_any_bad() {
             return Ok((frozen.start, 0));
         }
         let (placed, moved) = self.write_nodes(&frozen, most).inspect_err(|_| self.unfreeze(&frozen))?;
@@ -62,9 +65,9 @@ impl Core {
             return Err(error);
         }
         for (_, place) in replaced {
-            state.space.give_back(place.as_ref().map_or(&[], |place| &place.extents));
+            place.iter().for_each(|place| state.space.give_back_all(place.all()));
         }
-        state.space.give_back(&durable.map.extents);
+        state.space.give_back_all(durable.map.all());
         self.shared.lock().cache.written(frozen.nodes.iter().map(|(id, _)| *id));
         *durable = Durable::from(&superblock);
         self.counters.note_checkpoint(superblock.map.bytes);
@@ -78,7 +81,7 @@ impl Core {
         tree.settle()?;
         // No batch comes between what is taken of the log and what is taken of the tree.
         let mut state = self.lock();
-        state.unplaced = self.shared.lock().cache.dirty_bytes();
+        state.unplaced = self.shared.lock().cache.dirty_room().all;
         let (start, live) = (cut(), state.live);
         let tree::Frozen { mut nodes, freed, root, next } = tree.freeze();
         nodes.sort_by(|(_, a), (_, b)| (a.height(), &a.lower).cmp(&(b.height(), &b.lower)));
@@ -101,7 +104,7 @@ impl Core {
         let mut view = self.shared.lock();
         for (id, place) in replaced.into_iter().rev() {
             if let Some(place) = set(view.cache.map_mut(), id, place) {
-                state.space.give_back(&place.extents);
+                state.space.give_back_all(place.all());
             }
         }
     }
@@ -109,23 +112,37 @@ impl Core {
     /// Writes the map of nodes, and makes it and them durable. Returns the superblock that is to name it.
     fn write_map(&self, frozen: &Frozen) -> Result<Superblock> {
         let geometry = *self.area.geometry();
-        let (bytes, extents) = {
+        let (bytes, map) = {
             let mut state = self.lock();
-            let bytes = self.shared.lock().cache.map().encode(frozen.generation);
-            let extents = state.space.take_pieces(geometry.units_for(bytes.len() as u64), 0, MAX_MAP_PIECES);
+            let view = self.shared.lock();
+            let nodes = view.cache.map();
+            let (bytes, node_sum) = (nodes.encode(self.identity(), frozen.generation), nodes.node_sum());
+            state.second_units = nodes.iter().map(|(_, place)| place.second.units()).sum();
+            drop(view);
+            let units = geometry.units_for(bytes.len() as u64);
+            let extents = state.space.take_pieces(units, 0, MAX_MAP_PIECES);
             let Some(extents) = extents else { return Err(self.no_extents(&state, bytes.len() as u64)) };
-            (bytes, extents)
+            let second = match self.watch.copies() {
+                Copies::One => Some(Vec::new()),
+                Copies::Two => state.space.take_far(units, &extents, MAX_SECOND_MAP_PIECES),
+            };
+            let second = second.unwrap_or_else(|| {
+                self.watch.note_missing(None);
+                Vec::new()
+            });
+            let (len, sum, node_sum) = (bytes.len() as u64, NodeMap::sum(&bytes), self.identity().map(|_| node_sum));
+            (bytes, MapPlace { extents, second, bytes: len, sum, node_sum })
         };
-        let map = MapPlace { extents, bytes: bytes.len() as u64, sum: NodeMap::sum(&bytes) };
-        let written = self.area.write(&map.extents, bytes).and_then(|()| Ok(self.area.device().flush()?));
-        if let Err(error) = written {
-            self.lock().space.give_back(&map.extents);
+        if let Err(error) = self.write_map_copies(&map, bytes) {
+            self.lock().space.give_back_all(map.all());
             return Err(error);
         }
         Ok(Superblock {
+            version: self.version,
             uuid: self.uuid,
             geometry,
             shape: self.shape,
+            copies: self.watch.copies(),
             generation: frozen.generation,
             map,
             root: frozen.root,
@@ -133,6 +150,15 @@ impl Core {
             live_bytes: frozen.live,
             replay: frozen.start,
         })
+    }
+
+    fn write_map_copies(&self, map: &MapPlace, bytes: Vec<u8>) -> Result<()> {
+        if !map.second.is_empty() {
+            self.area.write(&map.second, bytes.clone())?;
+            self.watch.note_write(bytes.len());
+        }
+        self.area.write(&map.extents, bytes)?;
+        Ok(self.area.device().flush()?)
     }
 
     pub(super) fn unfreeze(&self, frozen: &Frozen) {

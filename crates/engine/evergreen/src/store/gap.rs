@@ -94,12 +94,12 @@ impl Core {
         let is_leaving = |id: &NodeId| above.written.contains(id) || freed.contains(id);
         let mut used: Vec<Used> = Vec::new();
         for (_, place) in placed {
-            used.extend(place.extents.iter().map(|extent| (*extent, None)));
+            used.extend(place.all().map(|extent| (extent, None)));
         }
         let view = self.shared.lock();
         for (id, place) in view.cache.map().iter().filter(|(id, _)| !is_leaving(id)) {
             let whose = above.parents.contains_key(&id).then_some(id);
-            used.extend(place.extents.iter().map(|extent| (*extent, whose)));
+            used.extend(place.all().map(|extent| (extent, whose)));
         }
         drop(view);
         used.sort_unstable();
@@ -129,7 +129,7 @@ impl Core {
         let mut state = self.lock();
         let free: Vec<Extent> = state.space.free_extents().filter_map(|free| overlap(free, window.extent)).collect();
         free.iter().for_each(|extent| state.space.take_exactly(*extent));
-        let (mut moves, mut units) = (Vec::new(), 0);
+        let (mut moves, mut units, mut second_bytes) = (Vec::new(), 0, 0);
         let mut all: BTreeSet<NodeId> = window.nodes.iter().copied().collect();
         let mut inner = BTreeSet::new();
         for id in &window.nodes {
@@ -147,8 +147,10 @@ impl Core {
             let extents = run.or_else(|| state.space.take_pieces(count, window.extent.end(), PIECES));
             let extents = extents.as_deref().and_then(Extents::new);
             let is_done = extents.is_some() && bytes <= most;
+            // Its second copy finds a place when it is written.
+            second_bytes += if place.second.is_empty() { 0 } else { self.area.geometry().room_for(place.bytes.into()) };
             moves.extend(extents.map(|extents| (Member::Clean { id: *id, place, is_leaf }, extents)));
-            if !is_done || !self.has_spare(&state, 0) {
+            if !is_done || !self.has_spare(&state, second_bytes) {
                 moves.drain(..).for_each(|(_, extents)| state.space.give_back(&extents));
                 break;
             }

@@ -13,12 +13,12 @@ use std::{
 
 use super::{Core, State, checkpoint::Frozen};
 use crate::{
-    disk::{NodeId, Place},
+    disk::{Copies, NodeId, Place},
     node::Node,
 };
 
 /// A parent of leaves that is not dirty is written with its neighbours if it has at most so many units.
-const SMALL_UNITS: u64 = 2;
+const SMALL_UNITS: u32 = 2;
 
 /// A node that is to be written.
 #[derive(Clone)]
@@ -115,7 +115,7 @@ impl Core {
                 let Some(place) = self.shared.lock().cache.map().get(id).cloned() else { continue };
                 let member = Member::Clean { id, place, is_leaf: false };
                 let bytes = self.clean_bytes(std::slice::from_ref(&member));
-                let is_small = bytes <= SMALL_UNITS * u64::from(self.area.geometry().unit_bytes);
+                let is_small = self.most_units(&member) <= SMALL_UNITS;
                 if is_small && moved + bytes <= most && self.has_spare(state, bytes) {
                     moved += bytes;
                     state.promised += bytes;
@@ -130,7 +130,9 @@ impl Core {
     /// What those that are not dirty take.
     pub(super) fn clean_bytes(&self, members: &[Member<'_>]) -> u64 {
         let clean = members.iter().filter(|member| !member.is_dirty());
-        clean.map(|member| u64::from(self.most_units(member))).sum::<u64>() * u64::from(self.area.geometry().unit_bytes)
+        let units =
+            |member: &Member<'_>| member.copies(self.watch.copies()).count() * u64::from(self.most_units(member));
+        clean.map(units).sum::<u64>() * u64::from(self.area.geometry().unit_bytes)
     }
 }
 
@@ -154,6 +156,15 @@ impl<'a> Group<'a> {
 impl Member<'_> {
     pub(super) fn is_dirty(&self) -> bool {
         matches!(self, Self::Dirty(..))
+    }
+
+    /// How many copies it will have, if inner nodes have so many: no fewer than it has.
+    pub(super) fn copies(&self, of_inner: Copies) -> Copies {
+        match self {
+            Self::Clean { place, .. } if !place.second.is_empty() => Copies::Two,
+            _ if self.is_leaf() => Copies::One,
+            _ => of_inner,
+        }
     }
 
     pub(super) fn is_leaf(&self) -> bool {

@@ -8,6 +8,7 @@
 //! **Space** is refused before anything is done: so much is always free that a checkpoint of all that is dirty fits. See `room`.
 
 mod checkpoint;
+mod copies;
 mod figures;
 mod gap;
 mod groups;
@@ -29,16 +30,18 @@ use std::{
 
 use bytes::Bytes;
 
+pub use copies::CopyFigures;
 pub use figures::{FLUSHED_LEVELS, Figures, Flushes};
 pub use open::{MakeOptions, Torn};
 
 use crate::{
     Batch, Error, KeyValue, Live, Result,
-    disk::{Area, MapPlace, NodeId, Shape, Space, Superblock},
+    disk::{Area, MapPlace, NodeId, OLDEST_VERSION, Shape, Space, Superblock},
     log::{Log, LogStart, record_bytes},
     model::check_lengths,
     tree::{Shared, Tree},
 };
+use copies::CopyWatch;
 use figures::Counters;
 use pool::Pool;
 use run::Run;
@@ -88,6 +91,8 @@ pub struct Evergreen {
 /// All but the log.
 struct Core {
     area: Area,
+    /// The format version of what is written.
+    version: u32,
     uuid: [u8; 16],
     shape: Shape,
     limits: Limits,
@@ -99,6 +104,7 @@ struct Core {
     /// Why nothing can go on.
     failed: OnceLock<String>,
     counters: Counters,
+    watch: CopyWatch,
 }
 
 /// What the newest superblock says.
@@ -117,6 +123,8 @@ struct State {
     unplaced: u64,
     /// Bytes of nodes that a checkpoint moves as they are, and for which no space is taken yet.
     promised: u64,
+    /// Units of second copies, as the last checkpoint has them.
+    second_units: u64,
     run: Run,
     /// Bytes that may be written that need not be. See `tidy`.
     credit: u64,
@@ -136,6 +144,7 @@ impl State {
             live,
             unplaced: 0,
             promised: 0,
+            second_units: 0,
             run: Run::default(),
             credit: 0,
             gathered: Vec::new(),
@@ -415,8 +424,14 @@ impl Core {
         self.shared.lock().trim(self.limits.cache_bytes);
     }
 
+    /// What nodes and maps say of whose they are; in format version 1 they do not.
+    fn identity(&self) -> Option<&[u8; 16]> {
+        (self.version > OLDEST_VERSION).then_some(&self.uuid)
+    }
+
+    /// Bytes of dirty nodes, each counted once: what memory and the time of a checkpoint go by.
     fn dirty_bytes(&self) -> u64 {
-        self.shared.lock().cache.dirty_bytes()
+        self.shared.lock().cache.dirty_room().once
     }
 
     fn fail(&self, error: &Error) {

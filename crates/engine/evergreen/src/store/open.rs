@@ -7,10 +7,13 @@ use std::{
 
 use senesce_block::BlockDevice;
 
-use super::{Core, Durable, Evergreen, Limits, State, figures::Counters, pool::Pool, work::Bell};
+use super::{Core, Durable, Evergreen, Limits, State, copies::CopyWatch, figures::Counters, pool::Pool, work::Bell};
 use crate::{
     Error, Result,
-    disk::{Area, Damage, Geometry, MOST_COUNTED, NodeMap, Shape, Slots, Space, clear_slots, newest_of, read_slots},
+    disk::{
+        Area, Copies, Damage, FORMAT_VERSION, Geometry, MOST_COUNTED, NodeMap, OLDEST_VERSION, Shape, Slots, Space,
+        Superblock, clear_slots, newest_of, read_slots, write_superblock,
+    },
     log::{Log, LogStart, Replay, erase_frames},
     node::Gather,
     tree::Tree,
@@ -28,6 +31,8 @@ pub struct MakeOptions {
     pub unit_bytes: u32,
     /// Bytes of the log; none: what [`Geometry::plan`] takes.
     pub log_bytes: Option<u64>,
+    /// How many copies of inner nodes and of the map of nodes are written.
+    pub copies: Copies,
 }
 
 impl MakeOptions {
@@ -49,7 +54,8 @@ impl MakeOptions {
 
     /// As usual: nodes of 4 MiB, units of 64 KiB.
     pub fn new(uuid: [u8; 16]) -> Self {
-        Self { uuid, shape: Shape::default(), unit_bytes: 64 << 10, log_bytes: None }
+        let (shape, copies) = (Shape::default(), Copies::default());
+        Self { uuid, shape, unit_bytes: 64 << 10, log_bytes: None, copies }
     }
 }
 
@@ -100,13 +106,14 @@ impl Evergreen {
         // Of an earlier one with the same identity: its frames would be believed, or held to be a log that is damaged.
         erase_frames(&device, &geometry, &options.uuid, 0)?;
         let (area, counters) = (Area::new(device, geometry), Counters::default());
-        let pool = Arc::new(Pool::new(area.clone(), counters.clone()));
+        let watch = CopyWatch::new(options.copies);
+        let pool = Arc::new(Pool::new(area.clone(), counters.clone(), watch.clone()));
         let tree = Tree::new(pool, NodeMap::new(), &options.shape);
         let state = State::new(Space::new(geometry.units), 0);
         let start = LogStart::first(&options.uuid, 1);
         let mut durable = Durable { generation: 0, replay: start, map: Default::default() };
         let (uuid, shape, limits) = (options.uuid, options.shape, Limits::default());
-        let core = Core::new(area, uuid, shape, limits, (tree, state), counters);
+        let core = Core::new(area, (FORMAT_VERSION, uuid), shape, limits, (tree, state), (counters, watch));
         core.checkpoint(&mut durable, || start, 0).map(drop)
     }
 
@@ -128,16 +135,18 @@ impl Evergreen {
         let superblock = newest_of(&device, &mut slots)?;
         let (geometry, shape, uuid) = (superblock.geometry, superblock.shape, superblock.uuid);
         let (area, counters) = (Area::new(device.clone(), geometry), Counters::default());
-        let map = NodeMap::load(&area, &superblock)?;
+        let (watch, mut bad) = (CopyWatch::new(superblock.copies), Vec::new());
+        let map = NodeMap::load_noting(&area, &superblock, false, &mut bad)?;
+        Core::note_bad_maps(&watch, &bad);
         let damaged =
             |damage| Error::damaged(format!("{}, superblock {}", device.name(), superblock.generation), &damage);
         if let Some((last, _)) = map.iter().last().filter(|(last, _)| last.0 >= superblock.next_node) {
             let expected = format!("more than {last}");
             return Err(damaged(Damage::new("superblock", "next node", superblock.next_node, expected)));
         }
-        let used = map.iter().flat_map(|(_, place)| place.extents.iter()).chain(&superblock.map.extents).copied();
+        let used = map.iter().flat_map(|(_, place)| place.all()).chain(superblock.map.all());
         let space = Space::complement(geometry.units, used.collect::<Vec<_>>()).map_err(damaged)?;
-        let pool = Arc::new(Pool::new(area.clone(), counters.clone()));
+        let pool = Arc::new(Pool::new(area.clone(), counters.clone(), watch.clone()));
         let next = crate::disk::NodeId(superblock.next_node);
         let mut tree = Tree::open(pool, map, &shape, superblock.root, next)?;
         let mut live = superblock.live_bytes;
@@ -155,14 +164,18 @@ impl Evergreen {
                 counters.note_passed_over(receive(&mut tree, &mut group, &limits)?);
             }
         }
-        counters.note_passed_over(receive(&mut tree, &mut group, &limits)?);
+        counters.note_passed_over(receive(&mut tree, &mut group, &limits)? + replay.repeated());
+        replay.restored().iter().for_each(|restored| watch.note_restored(None, restored));
         let state = State::new(space, live);
-        let core = Core::new(area, uuid, shape, limits, (tree, state), counters);
+        let version = superblock.version;
+        let core = Core::new(area, (version, uuid), shape, limits, (tree, state), (counters, watch));
         let mut durable = Durable::from(&superblock);
         let end = replay.end(superblock.generation + 1);
         // Only behind a superblock that names it, the log may go on there.
         let (start, _) = core.checkpoint(&mut durable, || end, 0)?;
+        core.rewrite_slot(&slots, &superblock);
         let log = Log::new(device, &geometry, &uuid, start);
+        let log = if version > OLDEST_VERSION { log } else { log.without_parity() };
         let torn =
             slots.torn().map(|(place, damage)| Torn { place, damage: damage.clone(), taken: superblock.generation });
         Ok(Self { core, log, turn: Mutex::new(durable), bell: Bell::default(), torn })
@@ -203,14 +216,30 @@ fn beside(slots: &Slots, error: Error) -> Error {
 impl Core {
     fn new(
         area: Area,
-        uuid: [u8; 16],
+        (version, uuid): (u32, [u8; 16]),
         shape: Shape,
         limits: Limits,
         (tree, state): (Tree<Pool>, State),
-        counters: Counters,
+        (counters, watch): (Counters, CopyWatch),
     ) -> Self {
         let shared = tree.shared().clone();
         let (tree, state, failed) = (Mutex::new(tree), Mutex::new(state), OnceLock::new());
-        Self { area, uuid, shape, limits, shared, tree, state, failed, counters }
+        Self { area, version, uuid, shape, limits, shared, tree, state, failed, counters, watch }
+    }
+
+    /// Writes the superblock that opening took again if a copy of a slot was bad, behind the checkpoint that made a newer one durable in the
+    /// other slot: so both copies of both slots are whole.
+    fn rewrite_slot(&self, slots: &Slots, superblock: &Superblock) {
+        for (place, damage) in &slots.bad_copies {
+            self.watch.note_bad(None, &format!("{}, {place}: {damage}", self.area.device().name()));
+        }
+        if slots.bad_copies.is_empty() || superblock.version == OLDEST_VERSION {
+            return;
+        }
+        let device = self.area.device();
+        // The other copy and the newer superblock are there in any case; a later checkpoint writes this slot again.
+        if write_superblock(device, superblock).and_then(|()| Ok(device.flush()?)).is_err() {
+            self.counters.note_passed_over(1);
+        }
     }
 }

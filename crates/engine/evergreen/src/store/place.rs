@@ -34,6 +34,7 @@ impl Core {
         let mut placed = Placed::with_capacity(frozen.nodes.len());
         let (groups, moved) = self.groups(frozen, most);
         let written = groups.iter().try_for_each(|group| self.write_group(group, frozen.generation, &mut placed));
+        let written = written.and_then(|()| self.rewrite_bad_copies(frozen, &mut placed));
         match written.and_then(|()| self.make_gap(frozen, most - most.min(moved), &mut placed)) {
             Ok(more) => {
                 debug_assert!(
@@ -45,7 +46,7 @@ impl Core {
             Err(error) => {
                 let mut state = self.lock();
                 for (_, place) in placed {
-                    state.space.give_back(&place.extents);
+                    state.space.give_back_all(place.all());
                 }
                 Err(error)
             }
@@ -98,17 +99,16 @@ impl Core {
     ) -> Result<()> {
         let (id, bytes, header_sum) = match member {
             Member::Dirty(id, node) => {
-                let Encoded { bytes, header_sum } = node.encode(*id, generation);
+                let Encoded { bytes, header_sum } = node.encode(self.identity(), *id, generation);
                 (*id, bytes, header_sum)
             }
             Member::Clean { id, place, .. } => {
-                // What cannot be read stays where it is, for whoever asks for it.
-                let Ok(bytes) = self.counters.read(&self.area, &place.extents, 0, place.bytes as usize) else {
+                // What cannot be read from any copy stays where it is, for whoever asks for it.
+                let Some(mut bytes) = self.whole_bytes(*id, place) else {
                     self.counters.note_passed_over(1);
                     return Ok(());
                 };
                 self.counters.note_read(member.is_leaf(), bytes.len());
-                let mut bytes = Vec::from(bytes);
                 let Some(sum) = renew(&mut bytes, place.header_sum, generation) else {
                     self.counters.note_passed_over(1);
                     return Ok(());
@@ -133,17 +133,19 @@ impl Core {
             };
             let Some(extents) = extents else { return Err(self.no_extents(&state, len as u64)) };
             if let Member::Dirty(_, node) = member {
-                state.unplaced -= self.area.geometry().room_for(node.most_bytes() as u64);
+                let room = self.area.geometry().room_for(node.most_bytes() as u64);
+                state.unplaced -= self.watch.of_node(member.is_leaf()).count() * room;
             }
             extents
         };
-        placed.push((id, Place { extents: extents.clone(), bytes: len as u32, header_sum }));
-        self.area.write(&extents, bytes)?;
+        let second = self.take_second(id, member.copies(self.watch.copies()), &extents);
+        placed.push((id, Place { extents, second, bytes: len as u32, header_sum }));
+        self.write_copies(placed.len() - 1, bytes, placed)?;
         self.counters.note_write(member.is_leaf(), len);
         Ok(())
     }
 
-    /// The units that a node takes at most.
+    /// The units that one copy of a node takes at most.
     pub(super) fn most_units(&self, member: &Member<'_>) -> u32 {
         let bytes = match member {
             Member::Dirty(_, node) => self.area.geometry().room_for(node.most_bytes() as u64),

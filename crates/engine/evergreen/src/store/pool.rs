@@ -1,21 +1,22 @@
 //! Nodes are read from the units in which they lie.
 
-use super::figures::Counters;
+use super::{copies::CopyWatch, figures::Counters};
 use crate::{
-    Result,
+    Error, Result,
     disk::{Area, NodeId, NodeMap, Place},
-    tree::{Known, Source},
+    tree::{Known, Room, Source},
 };
 
 /// The nodes on a device.
 pub(super) struct Pool {
     area: Area,
     counters: Counters,
+    watch: CopyWatch,
 }
 
 impl Pool {
-    pub(super) fn new(area: Area, counters: Counters) -> Self {
-        Self { area, counters }
+    pub(super) fn new(area: Area, counters: Counters, watch: CopyWatch) -> Self {
+        Self { area, counters, watch }
     }
 }
 
@@ -54,6 +55,18 @@ impl Source for Pool {
         Ok(parts.into_iter().map(|(from, to)| bytes.slice(from - at..to - at)).collect())
     }
 
+    fn second_copy(&self, place: &Place) -> Option<Place> {
+        place.second_copy()
+    }
+
+    fn note_bad_copy(&self, id: NodeId, why: &Error) {
+        self.watch.note_bad(Some(id), why);
+    }
+
+    fn note_single(&self, id: NodeId) {
+        self.watch.note_single(id);
+    }
+
     fn note_read(&self, is_leaf: bool, bytes: usize) {
         self.counters.note_read(is_leaf, bytes);
     }
@@ -74,7 +87,8 @@ impl Source for Pool {
         }
     }
 
-    fn room_bytes(&self, bytes: usize) -> u64 {
-        self.area.geometry().room_for(bytes as u64)
+    fn room(&self, bytes: usize, is_leaf: bool) -> Room {
+        let once = self.area.geometry().room_for(bytes as u64);
+        Room { once, all: self.watch.of_node(is_leaf).count() * once }
     }
 }

@@ -11,17 +11,42 @@ use super::{Core, State};
 use crate::{Claim, Error, Result, disk::NodeMap};
 
 impl Core {
-    /// What may be claimed by all: a share of the area, without the ends of units that nodes do not fill. Of a small device less, so that
-    /// the nodes that one batch makes dirty have room beside it.
+    /// What may be claimed by all: a share of the area, without the ends of units that nodes do not fill and without second copies. Of a small
+    /// device less, so that the nodes that one batch makes dirty have room beside it.
     pub(super) fn most_live(&self, is_removal: bool) -> u64 {
-        const NODES: u64 = 9;
         let geometry = self.area.geometry();
-        let (unit, node) = (u64::from(geometry.unit_bytes), u64::from(self.shape.node_bytes));
         let area = geometry.data_bytes();
-        // Half a unit of a node that is filled to two thirds.
-        let filled = area - area / 4 * 3 / node.div_ceil(unit);
+        let copies = self.watch.copies().count();
         let (percent, kept) = if is_removal { (92, 0) } else { (90, area / 50) };
-        (filled / 100 * percent).min(area.saturating_sub(kept + NODES * (node + 2 * unit)))
+        let share = self.for_leaves(self.without_ends(area) / 100 * percent, copies - 1);
+        let beside = area.saturating_sub(kept + self.dirtied_bytes(self.most_levels(area)));
+        share.min(self.for_leaves(self.without_ends(beside), copies))
+    }
+
+    /// What of `bytes` nodes fill that are filled to two thirds: half a unit of each is empty.
+    fn without_ends(&self, bytes: u64) -> u64 {
+        let units = u64::from(self.shape.node_bytes).div_ceil(u64::from(self.area.geometry().unit_bytes));
+        bytes - bytes / 4 * 3 / units
+    }
+
+    /// What of `bytes` is left for leaves beside so many copies of the inner nodes above them: of a unit each, for what waits in them goes
+    /// down when little is free.
+    fn for_leaves(&self, bytes: u64, copies: u64) -> u64 {
+        let unit = u64::from(self.area.geometry().unit_bytes);
+        // Nodes are filled to two thirds, by what is in them and by their children; so above n children of each there is an (n - 1)th.
+        let of_one = u64::from(self.shape.node_bytes) * 2 / 9 * (2 * u64::from(self.shape.fanout) - 3);
+        (u128::from(bytes) * u128::from(of_one) / u128::from(of_one + copies * unit)) as u64
+    }
+
+    /// Levels of a tree that fills an area with nodes that are filled to two thirds.
+    fn most_levels(&self, area: u64) -> u64 {
+        let mut nodes = area * 3 / 2 / u64::from(self.shape.node_bytes);
+        let mut levels = 1;
+        while nodes > 1 || levels < 2 {
+            nodes = (nodes * 3).div_ceil(2 * u64::from(self.shape.fanout));
+            levels += 1;
+        }
+        levels
     }
 
     /// What is live after a claim. Errors: `NoSpace`.
@@ -74,6 +99,11 @@ impl Core {
         self.free_bytes(state) >= self.needed_bytes(state) + self.headroom(0) + bytes
     }
 
+    /// Whether a second copy of so many bytes leaves enough for all that a checkpoint must write.
+    pub(super) fn has_room_for_copy(&self, state: &State, bytes: u64) -> bool {
+        self.free_bytes(state) >= self.needed_bytes(state) + bytes
+    }
+
     fn free_bytes(&self, state: &State) -> u64 {
         state.space.statistics().free * u64::from(self.area.geometry().unit_bytes)
     }
@@ -82,13 +112,19 @@ impl Core {
     pub(super) fn needed_bytes(&self, state: &State) -> u64 {
         let view = self.shared.lock();
         let map = NodeMap::most_bytes(view.cache.map().len() + view.cache.dirty_count());
-        view.cache.dirty_bytes() + state.unplaced + state.promised + map + u64::from(self.area.geometry().unit_bytes)
+        let maps = self.watch.copies().count() * (map + u64::from(self.area.geometry().unit_bytes));
+        view.cache.dirty_room().all + state.unplaced + state.promised + maps
     }
 
-    /// What one batch can make dirty: itself in the root, and on each level a child, a neighbour, and what they are split into.
+    /// What one batch can make dirty: itself in the root, and on each level a child, a neighbour, and what they are split into. Second copies
+    /// of these are not among them: if so little is free, some wait for a later checkpoint.
     fn headroom(&self, batch_bytes: usize) -> u64 {
         let levels = u64::from(self.shared.lock().height()) + 1;
-        let node = u64::from(self.shape.node_bytes) + 2 * u64::from(self.area.geometry().unit_bytes);
-        3 * levels * node + 2 * batch_bytes as u64
+        self.dirtied_bytes(levels) + 2 * batch_bytes as u64
+    }
+
+    /// Three nodes on each of so many levels.
+    fn dirtied_bytes(&self, levels: u64) -> u64 {
+        3 * levels * (u64::from(self.shape.node_bytes) + 2 * u64::from(self.area.geometry().unit_bytes))
     }
 }

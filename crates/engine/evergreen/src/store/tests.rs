@@ -14,7 +14,7 @@ use senesce_core::{Bytes as Size, Rng, Seed};
 use super::{Evergreen, Limits, MakeOptions, open::Step};
 use crate::{
     Batch, KeyValue, Message, check_store,
-    disk::{KeyOrder, Shape},
+    disk::{Copies, KeyOrder, Shape},
     log::encode_batch,
 };
 
@@ -24,7 +24,8 @@ const LIMITS: Limits = Limits { cache_bytes: 256 << 10, dirty_bytes: 256 << 10 }
 fn made() -> Evergreen {
     let device = Arc::new(MemoryDevice::new("disk", Size(4 << 20)));
     let shape = Shape { node_bytes: 4096, basement_bytes: 1024, fanout: 4, key_order: KeyOrder::BirthPath };
-    let options = MakeOptions { uuid: [7; 16], shape, unit_bytes: 4096, log_bytes: Some(128 << 10) };
+    let options =
+        MakeOptions { uuid: [7; 16], shape, unit_bytes: 4096, log_bytes: Some(128 << 10), copies: Copies::Two };
     Evergreen::make(device.clone(), &options).unwrap();
     Evergreen::open(device, LIMITS).unwrap()
 }
@@ -91,7 +92,8 @@ fn the_log_done_again_batch_by_batch_and_many_at_once_is_the_same() {
     for seed in 0..6 {
         let device = Arc::new(MemoryDevice::new("disk", Size(8 << 20)));
         let shape = Shape { node_bytes: 4096, basement_bytes: 1024, fanout: 4, key_order: KeyOrder::BirthPath };
-        let options = MakeOptions { uuid: [7; 16], shape, unit_bytes: 4096, log_bytes: Some(2 << 20) };
+        let options =
+            MakeOptions { uuid: [7; 16], shape, unit_bytes: 4096, log_bytes: Some(2 << 20), copies: Copies::Two };
         Evergreen::make(device.clone(), &options).unwrap();
         let store = Evergreen::open(device.clone(), limits).unwrap();
         let mut rng = Rng::for_purpose(Seed(seed), "steps");

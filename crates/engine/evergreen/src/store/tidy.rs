@@ -167,7 +167,8 @@ impl Core {
     /// Whether more is in use than is good. If nobody claims anything, nothing is known.
     fn is_wasteful(&self, state: &State) -> bool {
         let space = state.space.statistics();
-        let used = (space.units - space.free) * u64::from(self.area.geometry().unit_bytes);
+        let used = space.units.saturating_sub(space.free + state.second_units);
+        let used = used * u64::from(self.area.geometry().unit_bytes);
         state.live > 0 && used > (state.live / 100).saturating_mul(100 + DEAD_PERCENT)
     }
 }

@@ -83,7 +83,7 @@ impl Evergreen {
         let live = self.core.claim(&state, &batch.claim)?;
         let (waiting, dirty) = {
             let view = self.core.shared.lock();
-            (view.waiting_bytes() + record, view.cache.dirty_bytes())
+            (view.waiting_bytes() + record, view.cache.dirty_room().once)
         };
         let node = self.core.shape.node_bytes as usize;
         // Flushes of what a stream sent down are for its own batches to wait for.

@@ -9,7 +9,7 @@ use std::{
 use super::{
     heights::Heights,
     load::{Load, Want, What},
-    source::Source,
+    source::{Room, Source},
 };
 use crate::{
     Error, Result,
@@ -27,8 +27,8 @@ pub(crate) struct Cache<S: Source> {
     dirty: BTreeSet<NodeId>,
     tick: u64,
     memory_bytes: usize,
-    /// The most bytes that the dirty ones take on the device.
-    dirty_bytes: u64,
+    /// The most that the dirty ones take on the device.
+    dirty_room: Room,
     /// Those that are of no use any more since it was asked last.
     freed: Vec<NodeId>,
     /// Those of which somebody reads something now.
@@ -42,8 +42,8 @@ struct Slot {
     node: Arc<Node>,
     state: State,
     memory_bytes: usize,
-    /// The most bytes on the device; 0 if it is not dirty.
-    dirty_bytes: u64,
+    /// The most on the device; none if it is not dirty.
+    room: Room,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl<S: Source> Cache<S> {
             dirty: BTreeSet::new(),
             tick: 0,
             memory_bytes: 0,
-            dirty_bytes: 0,
+            dirty_room: Room::default(),
             freed: Vec::new(),
             loading: HashSet::new(),
             pinned: HashMap::new(),
@@ -93,9 +93,9 @@ impl<S: Source> Cache<S> {
         &mut self.map
     }
 
-    /// The most bytes that those that are not on the device take there.
-    pub(crate) fn dirty_bytes(&self) -> u64 {
-        self.dirty_bytes
+    /// The most that those that are not on the device take there.
+    pub(crate) fn dirty_room(&self) -> Room {
+        self.dirty_room
     }
 
     /// How many are not on the device as they are.
@@ -186,7 +186,7 @@ impl<S: Source> Cache<S> {
         let old = match self.slots.get_mut(&id) {
             Some(slot) => Some(std::mem::replace(&mut slot.node, node)),
             None => {
-                self.slots.insert(id, Slot { node, state: State::Dirty, memory_bytes: 0, dirty_bytes: 0 });
+                self.slots.insert(id, Slot { node, state: State::Dirty, memory_bytes: 0, room: Room::default() });
                 None
             }
         };
@@ -232,7 +232,7 @@ impl<S: Source> Cache<S> {
         for id in dirty {
             let slot = self.slots.get_mut(&id).expect("a dirty node is in memory");
             slot.state = State::Writing;
-            self.dirty_bytes -= std::mem::take(&mut slot.dirty_bytes);
+            self.dirty_room.remove(std::mem::take(&mut slot.room));
             frozen.push((id, slot.node.clone()));
         }
         (frozen, std::mem::take(&mut self.freed))
@@ -315,7 +315,7 @@ impl<S: Source> Cache<S> {
             None => {
                 self.tick += 1;
                 self.order.insert(self.tick, id);
-                let slot = Slot { node, state: State::Clean(self.tick), memory_bytes: 0, dirty_bytes: 0 };
+                let slot = Slot { node, state: State::Clean(self.tick), memory_bytes: 0, room: Room::default() };
                 self.slots.insert(id, slot);
             }
             Some(slot) if before.is_some_and(|before| Arc::ptr_eq(before, &slot.node)) => {
@@ -350,7 +350,7 @@ impl<S: Source> Cache<S> {
     fn forget(&mut self, id: NodeId) {
         let Some(slot) = self.slots.remove(&id) else { return };
         self.memory_bytes -= slot.memory_bytes;
-        self.dirty_bytes -= slot.dirty_bytes;
+        self.dirty_room.remove(slot.room);
         self.dirty.remove(&id);
         if let State::Clean(tick) = slot.state {
             self.order.remove(&tick);
@@ -361,11 +361,15 @@ impl<S: Source> Cache<S> {
     fn weigh(&mut self, id: NodeId) {
         let slot = self.slots.get_mut(&id).expect("a node that is weighed is in memory");
         self.memory_bytes -= slot.memory_bytes;
-        self.dirty_bytes -= slot.dirty_bytes;
+        self.dirty_room.remove(slot.room);
         slot.memory_bytes = slot.node.memory_bytes();
-        slot.dirty_bytes = if slot.state == State::Dirty { self.source.room_bytes(slot.node.most_bytes()) } else { 0 };
+        slot.room = if slot.state == State::Dirty {
+            self.source.room(slot.node.most_bytes(), slot.node.height() == 0)
+        } else {
+            Room::default()
+        };
         self.memory_bytes += slot.memory_bytes;
-        self.dirty_bytes += slot.dirty_bytes;
+        self.dirty_room.add(slot.room);
     }
 }
 

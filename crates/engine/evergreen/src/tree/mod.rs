@@ -37,7 +37,7 @@ use bytes::Bytes;
 pub(crate) use cache::Cache;
 pub(crate) use gather::Candidate;
 pub(crate) use shared::Shared;
-pub(crate) use source::{Known, Source};
+pub(crate) use source::{Known, Room, Source};
 pub(crate) use view::View;
 
 use crate::{

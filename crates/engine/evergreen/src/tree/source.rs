@@ -19,6 +19,23 @@ pub(crate) struct Known {
     pub(crate) header_sum: u64,
 }
 
+/// The room that nodes take on the device at most: without second copies, and with them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Room {
+    pub(crate) once: u64,
+    pub(crate) all: u64,
+}
+
+impl Room {
+    pub(super) fn add(&mut self, other: Self) {
+        (self.once, self.all) = (self.once + other.once, self.all + other.all);
+    }
+
+    pub(super) fn remove(&mut self, other: Self) {
+        (self.once, self.all) = (self.once - other.once, self.all - other.all);
+    }
+}
+
 /// Where nodes are read from. A reading is told where its node lies, so that it needs no lock.
 pub(crate) trait Source: Send + Sync {
     /// Where a node lies. Two places of one node are equal only if the same bytes lie there.
@@ -38,6 +55,17 @@ pub(crate) trait Source: Send + Sync {
     /// A node from byte `at` on, and as many of those that follow as lie directly behind it, in one request.
     fn read_row(&self, place: &Self::Place, at: usize, behind: &[(NodeId, Self::Place)]) -> Result<Vec<Bytes>>;
 
+    /// The place of the second copy of a node, if it has one.
+    fn second_copy(&self, _place: &Self::Place) -> Option<Self::Place> {
+        None
+    }
+
+    /// Notes that something of a node was read from its second copy, and why not from the first one.
+    fn note_bad_copy(&self, _id: NodeId, _why: &Error) {}
+
+    /// Notes that an inner node has one copy, if that is noted.
+    fn note_single(&self, _id: NodeId) {}
+
     /// Notes that so many bytes of a node were read, when it is known to be a leaf or not.
     fn note_read(&self, is_leaf: bool, bytes: usize);
 
@@ -51,7 +79,7 @@ pub(crate) trait Source: Send + Sync {
     fn describe(&self, id: NodeId, place: Option<&Self::Place>) -> String;
 
     /// The room that a node of so many bytes takes.
-    fn room_bytes(&self, bytes: usize) -> u64;
+    fn room(&self, bytes: usize, is_leaf: bool) -> Room;
 }
 
 /// A node where it lies.
@@ -62,8 +90,23 @@ pub(super) struct Lying<'a, S: Source> {
 }
 
 impl<S: Source> Lying<'_, S> {
+    /// Bytes of the first copy, or of the second one if the device does not return those.
     fn read(&self, at: usize, bytes: usize) -> Result<Bytes> {
-        self.source.read(self.place, at, bytes)
+        let first = self.source.read(self.place, at, bytes);
+        first.or_else(|error| self.by_second(error, |second| second.read(at, bytes)))
+    }
+
+    /// Does with the second copy what failed with the first one. Errors: that of the first one, if there is no second or it fails, too.
+    fn by_second<T>(&self, error: Error, act: impl FnOnce(Lying<'_, S>) -> Result<T>) -> Result<T> {
+        let Some(place) = self.source.second_copy(self.place) else { return Err(error) };
+        match act(Lying { source: self.source, id: self.id, place: &place }) {
+            Ok(done) => {
+                self.source.note_bad_copy(self.id, &error);
+                Ok(done)
+            }
+            // Both are reported by a check; here the first is the one that counts.
+            Err(_) => Err(error),
+        }
     }
 
     fn known(&self) -> Known {
@@ -127,6 +170,15 @@ impl<S: Source> Lying<'_, S> {
 
     /// The node without its parts, of whose header `start` was read; what is missing of it is read now: and so many bytes that was.
     fn header(&self, start: &Bytes) -> Result<(Node, usize)> {
+        self.first_header(start).or_else(|error| {
+            self.by_second(error, |second| {
+                let start = second.read(0, start.len())?;
+                second.first_header(&start)
+            })
+        })
+    }
+
+    fn first_header(&self, start: &Bytes) -> Result<(Node, usize)> {
         let known = self.known();
         let wrong =
             |field, found: String, expected: String| Err(self.told(Damage::new("node", field, found, expected)));
@@ -151,6 +203,9 @@ impl<S: Source> Lying<'_, S> {
         if header.bytes != known.bytes {
             return wrong("bytes", header.bytes.to_string(), format!("{} as in the node map", known.bytes));
         }
+        if header.node.height() > 0 && self.source.second_copy(self.place).is_none() {
+            self.source.note_single(self.id);
+        }
         Ok((header.node, bytes.saturating_sub(start.len())))
     }
 
@@ -163,7 +218,12 @@ impl<S: Source> Lying<'_, S> {
                 && stored.at + stored.bytes <= at + bytes.len()
             {
                 let part = Bytes::copy_from_slice(&bytes[stored.at - at..][..stored.bytes]);
-                node.load(number, part).map_err(|damage| self.told(damage))?;
+                if let Err(damage) = node.load(number, part) {
+                    self.by_second(self.told(damage), |second| {
+                        let part = second.read(stored.at, stored.bytes)?;
+                        node.load(number, part).map_err(|damage| second.told(damage))
+                    })?;
+                }
             }
         }
         Ok(())

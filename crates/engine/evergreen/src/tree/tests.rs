@@ -12,7 +12,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use senesce_core::{Rng, Seed};
 
-use super::{Frozen, Known, Source, Tree, View, sizes::Sizes};
+use super::{Frozen, Known, Room, Source, Tree, View, sizes::Sizes};
 use crate::{
     Batch, Change, KeyValue, Message, ModelStore, Result,
     disk::{KeyOrder, NodeId, Shape},
@@ -65,8 +65,8 @@ impl Source for Shelf {
         format!("shelf, {id}")
     }
 
-    fn room_bytes(&self, bytes: usize) -> u64 {
-        bytes as u64
+    fn room(&self, bytes: usize, _is_leaf: bool) -> Room {
+        Room { once: bytes as u64, all: bytes as u64 }
     }
 }
 
@@ -114,7 +114,7 @@ impl Pair {
         let root = self.view().root();
         self.expect_ways(root, &written);
         for (id, node) in &nodes {
-            let encoded = node.encode(*id, 7);
+            let encoded = node.encode(Some(&[7; 16]), *id, 7);
             assert!(
                 encoded.bytes.len() <= node.most_bytes(),
                 "{} bytes, {} said",

@@ -5,13 +5,16 @@ use std::sync::Arc;
 use senesce_block::{BlockDevice, MemoryDevice};
 use senesce_core::{Bytes, Rng, Seed};
 use senesce_evergreen::{
-    Batch, Evergreen, Holds, KeyValue, Limits, MakeOptions, Outline, check_store, disk::Shape, outline,
+    Batch, Evergreen, Holds, KeyValue, Limits, MakeOptions, Outline, check_store,
+    disk::{Copies, Shape},
+    outline,
 };
 
-fn made(keys: u64) -> Arc<dyn BlockDevice> {
+fn made(keys: u64, copies: Copies) -> Arc<dyn BlockDevice> {
     let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("disk", Bytes(64 << 20)));
     let shape = Shape { node_bytes: 64 << 10, basement_bytes: 16 << 10, fanout: 4, ..Shape::default() };
-    Evergreen::make(device.clone(), &MakeOptions { shape, unit_bytes: 4096, ..MakeOptions::new([7; 16]) }).unwrap();
+    let options = MakeOptions { shape, unit_bytes: 4096, copies, ..MakeOptions::new([7; 16]) };
+    Evergreen::make(device.clone(), &options).unwrap();
     let store = Evergreen::open(device.clone(), Limits::default()).unwrap();
     let mut rng = Rng::for_purpose(Seed(5), "outline");
     for round in 0..keys {
@@ -61,7 +64,7 @@ fn look(device: &Arc<dyn BlockDevice>) -> Outline {
 #[test]
 fn it_has_what_the_check_counts() {
     for keys in [0, 1, 3000] {
-        let device = made(keys);
+        let device = made(keys, Copies::Two);
         let (found, report) = (look(&device), check_store(&device).unwrap());
         assert!(report.is_clean(), "{:?}", report.findings);
         let leaves = || found.nodes.iter().filter(|node| node.height == 0);
@@ -84,18 +87,29 @@ fn it_has_what_the_check_counts() {
     }
 }
 
+fn spoil(device: &Arc<dyn BlockDevice>, at: u64) {
+    let mut block = vec![0; 4096];
+    device.read_at(at, &mut block).unwrap();
+    block[50] ^= 1;
+    device.write_at(at, &block).unwrap();
+}
+
+#[test]
+fn damage_of_one_copy_hides_nothing() {
+    let device = made(3000, Copies::Two);
+    let whole = look(&device);
+    for node in whole.nodes.iter().filter(|node| node.height > 0) {
+        spoil(&device, node.extents[0].0);
+    }
+    assert_eq!(look(&device), whole);
+}
+
 #[test]
 fn damage_is_told_where_it_is_and_the_rest_is_there() {
-    let device = made(3000);
+    let device = made(3000, Copies::One);
     let whole = look(&device);
-    let spoil = |at: u64| {
-        let mut block = vec![0; 4096];
-        device.read_at(at, &mut block).unwrap();
-        block[50] ^= 1;
-        device.write_at(at, &block).unwrap();
-    };
     let leaf = whole.nodes.iter().position(|node| node.height == 0).unwrap();
-    spoil(whole.nodes[leaf].extents[0].0);
+    spoil(&device, whole.nodes[leaf].extents[0].0);
     let found = look(&device);
     assert_eq!(found.nodes.len(), whole.nodes.len());
     let damaged: Vec<usize> = (0..found.nodes.len()).filter(|at| found.nodes[*at].damage.is_some()).collect();
@@ -104,7 +118,7 @@ fn damage_is_told_where_it_is_and_the_rest_is_there() {
     // Of an inner node that cannot be read, what is below is not known.
     let inner = whole.nodes.iter().rposition(|node| node.height == 1).unwrap();
     let below = whole.nodes.iter().filter(|node| node.parent == Some(inner)).count();
-    spoil(whole.nodes[inner].extents[0].0);
+    spoil(&device, whole.nodes[inner].extents[0].0);
     let found = look(&device);
     assert_eq!(found.nodes.len(), whole.nodes.len() - below);
     assert!(found.nodes[inner].damage.as_ref().unwrap().contains("header sum"), "{:?}", found.nodes[inner]);

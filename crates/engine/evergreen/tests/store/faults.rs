@@ -76,7 +76,7 @@ fn run(device: &Arc<MemoryDevice>, fault: &str, seed: u64) -> Outcome {
         Err(error) => outcome.errors.push(error.to_string()),
     }
     outcome.struck = faulty.struck();
-    outcome.passed_over = store.figures().reads_passed_over;
+    outcome.passed_over = store.figures().reads_passed_over + store.copy_figures().fallbacks;
     outcome
 }
 
@@ -255,7 +255,7 @@ fn a_leaf_cannot_be_read(work: &dyn Fn(&Evergreen) -> usize) {
 #[test]
 fn beside_a_superblock_that_cannot_be_read_the_other_one_counts() {
     // The newer one lies at 0; that it was durable is told by what is in the log behind it.
-    for (slot, is_newer) in [(0, true), (1 << 20, false)] {
+    for (slot, copy, is_newer) in [(0, 768 << 10, true), (1 << 20, 256 << 10, false)] {
         let device = made(4 << 20, &TIGHT);
         let store = Evergreen::open(device.clone(), FEW).unwrap();
         let mut batch = Batch::new();
@@ -265,6 +265,7 @@ fn beside_a_superblock_that_cannot_be_read_the_other_one_counts() {
         drop(store);
         let faulty = Arc::new(FaultDevice::new(device));
         faulty.inject(&format!("fail read at {slot}+4096")).unwrap();
+        faulty.inject(&format!("fail read at {copy}+4096")).unwrap();
         let report = check_store(&(faulty.clone() as Arc<dyn BlockDevice>)).unwrap();
         assert_eq!(report.is_clean(), !is_newer, "{slot}: {:?}", report.findings);
         let torn = report.torn_superblock.unwrap();

@@ -36,11 +36,13 @@ fn with_a_hole() -> (Arc<MemoryDevice>, Evergreen, Entries) {
     (device, store, held)
 }
 
-/// With the newest superblock overwritten.
+/// With both copies of the newest superblock overwritten.
 fn spoiled(device: &MemoryDevice) -> Arc<MemoryDevice> {
     let device = Arc::new(device.fork());
-    let slot = read_newest(&*device).unwrap().generation % 2 * (1 << 20);
+    let is_odd = read_newest(&*device).unwrap().generation % 2 == 1;
+    let [slot, copy] = if is_odd { [1 << 20, 256 << 10] } else { [0, 768 << 10] };
     device.write_at(slot, &[0x5a; 4096]).unwrap();
+    device.write_at(copy, &[0x5a; 4096]).unwrap();
     device
 }
 

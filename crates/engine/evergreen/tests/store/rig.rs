@@ -7,7 +7,7 @@ use senesce_block::{BlockDevice, MemoryDevice};
 use senesce_core::{Bytes as Size, Rng};
 use senesce_evergreen::{
     Batch, Claim, Evergreen, KeyValue, Limits, MakeOptions, Message, Result,
-    disk::{KeyOrder, Shape},
+    disk::{Copies, KeyOrder, Shape},
 };
 
 /// Everything happens after some batches: nodes are of a few entries, the log is of some frames.
@@ -16,6 +16,7 @@ pub const TINY: MakeOptions = MakeOptions {
     shape: Shape { node_bytes: 4096, basement_bytes: 1024, fanout: 4, key_order: KeyOrder::BirthPath },
     unit_bytes: 4096,
     log_bytes: Some(128 << 10),
+    copies: Copies::Two,
 };
 
 /// Little memory, so that nodes are forgotten and read again.

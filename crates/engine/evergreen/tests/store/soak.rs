@@ -110,14 +110,18 @@ fn flip(seed: u64, flips: u64) -> u64 {
         if at < 4096 || (1 << 20..(1 << 20) + 4096).contains(&at) {
             // The other one counts, as if power had been lost while this one was written; the check tells.
             let shared: Arc<dyn BlockDevice> = copy.clone();
-            told += u64::from(check_store(&shared).unwrap().torn_superblock.is_some());
-            let found = opened(copy).map(|found| history.contains(&found) || states.contains(&found));
+            told += u64::from(!check_store(&shared).unwrap().copies.torn.is_empty());
+            let found = opened(copy).map(|(found, _)| history.contains(&found) || states.contains(&found));
             assert!(found.is_ok_and(|is_known| is_known), "seed {seed}, flip {number} at {at}");
             continue;
         }
         match opened(copy) {
             // Where nothing lies any more; or in what was written last: that looks like a loss of power.
-            Ok(found) => assert!(states.contains(&found), "seed {seed}, flip {number} at {at}: as at no moment"),
+            Ok((found, fallbacks)) => {
+                // Or its copy was read.
+                told += u64::from(fallbacks > 0);
+                assert!(states.contains(&found), "seed {seed}, flip {number} at {at}: as at no moment");
+            }
             Err(Error::Damaged { place, what }) => {
                 told += 1;
                 let names = ["node", "map", "superblock", "log", "basement", "buffer"];
@@ -129,8 +133,10 @@ fn flip(seed: u64, flips: u64) -> u64 {
     told
 }
 
-fn opened(device: Arc<MemoryDevice>) -> Result<Entries, Error> {
-    entries(&Evergreen::open(device, FEW)?)
+/// All that a store holds, and how often a copy of something was read in place of the other.
+fn opened(device: Arc<MemoryDevice>) -> Result<(Entries, u64), Error> {
+    let store = Evergreen::open(device, FEW)?;
+    Ok((entries(&store)?, store.copy_figures().fallbacks))
 }
 
 #[test]
@@ -142,7 +148,8 @@ fn it_gets_along_with_a_device_that_fails_at_random() {
 #[test]
 fn no_bit_that_flips_at_rest_is_believed() {
     let told: u64 = (0..2).map(|seed| flip(seed, 150)).sum();
-    assert!(told > 20, "{told} flips were told");
+    // Of the others some hit what is dead, or a copy that nobody reads while the first one is whole.
+    assert!(told > 15, "{told} flips were told");
 }
 
 /// For the nights: `cargo test -p senesce-evergreen --test store -- --ignored`.

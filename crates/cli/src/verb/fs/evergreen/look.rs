@@ -2,7 +2,10 @@
 
 use anyhow::{Context, Result};
 use senesce_core::Bytes;
-use senesce_evergreen::{CheckReport, KeyValue, Limits, disk::read_newest};
+use senesce_evergreen::{
+    CheckReport, KeyValue, Limits,
+    disk::{Copies, read_newest},
+};
 use serde_json::{Value, json};
 
 use super::{Opened, Place};
@@ -27,14 +30,21 @@ pub fn check(place: &Place, as_json: bool) -> Result<()> {
     } else {
         reports.iter().for_each(|(what, report)| print(what, report));
     }
-    match reports.iter().map(|(_, report)| report.findings.len() as u64 + report.more_findings).sum() {
+    let count =
+        |report: &CheckReport| report.findings.len() as u64 + report.more_findings + report.copies.bad.len() as u64;
+    match reports.iter().map(|(_, report)| count(report)).sum() {
         0 => Ok(()),
         found => Err(failed(format!("{place} is damaged: {found} finding(s)"))),
     }
 }
 
 fn print(what: &str, report: &CheckReport) {
-    println!("{what}: {}", if report.is_clean() { "clean" } else { "DAMAGED" });
+    let state = match (report.is_clean(), report.is_whole()) {
+        (true, _) => "clean",
+        (false, true) => "DAMAGED, and nothing is lost: `--repair` writes bad copies again",
+        (false, false) => "DAMAGED",
+    };
+    println!("{what}: {state}");
     println!(
         "  superblock {}: {} nodes in {} levels, {} of them leaves; {} keys, {} messages wait; {} batches in the log",
         report.generation, report.nodes, report.levels, report.leaves, report.keys, report.waiting, report.log_batches
@@ -51,7 +61,22 @@ fn print(what: &str, report: &CheckReport) {
             report.generation
         );
     }
+    for bad in &report.copies.torn {
+        println!(
+            "  {bad}: power was lost while it was written, or it is damaged; the other copy is used, and opening writes both again"
+        );
+    }
     report.findings.iter().take(SHOWN).for_each(|finding| println!("  {finding}"));
+    for bad in report.copies.bad.iter().take(SHOWN) {
+        println!("  repairable: {bad}: the other copy is whole");
+    }
+    let more_copies = report.copies.bad.len().saturating_sub(SHOWN);
+    if more_copies > 0 {
+        println!("  and {more_copies} more copies");
+    }
+    if report.copies.single > 0 {
+        println!("  {} inner nodes have one copy only, until they are written next", report.copies.single);
+    }
     let more = report.findings.len().saturating_sub(SHOWN) as u64 + report.more_findings;
     if more > 0 {
         println!("  and {more} more");
@@ -64,6 +89,9 @@ fn shown(what: &str, report: &CheckReport) -> Value {
         "what": what,
         "clean": report.is_clean(),
         "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
+        "bad_copies": report.copies.bad.iter().map(finding).collect::<Vec<_>>(),
+        "torn_copies": report.copies.torn.iter().map(finding).collect::<Vec<_>>(),
+        "single_copies": report.copies.single,
         "more_findings": report.more_findings,
         "torn_superblock": report.torn_superblock.as_ref().map(finding),
         "superblock": report.generation,
@@ -86,6 +114,7 @@ pub fn stat(place: &Place, as_json: bool) -> Result<()> {
     let superblock = read_newest(&device)?;
     let (live, geometry, shape) = (store.live(), superblock.geometry, superblock.shape);
     let passed_over = store.figures().reads_passed_over;
+    let (copies, news) = (store.copy_figures(), store.take_copy_news());
     if as_json {
         println!(
             "{}",
@@ -101,6 +130,9 @@ pub fn stat(place: &Place, as_json: bool) -> Result<()> {
                 "fanout": shape.fanout,
                 "key_order": shape.key_order.to_string(),
                 "superblock": superblock.generation,
+                "metadata_copies": superblock.copies.count(),
+                "copies_read_instead": copies.fallbacks,
+                "copies_missing": copies.missing,
                 "reads_passed_over": passed_over,
                 "torn_superblock": store.torn().map(ToString::to_string),
             })
@@ -117,6 +149,17 @@ pub fn stat(place: &Place, as_json: bool) -> Result<()> {
         Bytes(geometry.unit_bytes.into()),
         Bytes(geometry.log_bytes)
     );
+    println!(
+        "  inner nodes and their map in {} cop{}",
+        superblock.copies.count(),
+        if superblock.copies == Copies::One { "y" } else { "ies" }
+    );
+    if let Some(news) = news {
+        println!("  readings done from the other copy: {}; the first: {news}", copies.fallbacks);
+    }
+    if copies.missing > 0 {
+        println!("  {} second copies had no space; a later checkpoint writes them", copies.missing);
+    }
     if passed_over > 0 {
         println!("  {passed_over} readings failed while it was opened, and were done without or again");
     }

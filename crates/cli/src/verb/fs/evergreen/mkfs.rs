@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use senesce_core::Bytes;
 use senesce_evergreen::{
     Evergreen, EvergreenFs, FsOptions, Limits, MakeOptions,
-    disk::{Geometry, KeyOrder, Shape},
+    disk::{Copies, Geometry, KeyOrder, Shape},
 };
 use senesce_volume::{SCAN_BYTES, install_signal_cleanup};
 
@@ -94,7 +94,7 @@ fn zeroed(args: &FsMkfsArgs, path: &Path, options: &MakeOptions) -> Result<Bytes
 
 /// What the words say, for a place of so many bytes. Errors: what cannot be.
 fn options(args: &FsMkfsArgs, size: Bytes) -> Result<(MakeOptions, KeyOrder)> {
-    let FsTreeArgs { node_size, basement_size, fanout, unit_size, key_order } = &args.tree;
+    let FsTreeArgs { node_size, basement_size, fanout, unit_size, key_order, metadata_copies } = &args.tree;
     let bytes = |word: &str, size: Bytes| {
         u32::try_from(size.0).map_err(|_| usage(format!("{word} {size}: less than 4 GiB is possible"), None))
     };
@@ -125,5 +125,6 @@ fn options(args: &FsMkfsArgs, size: Bytes) -> Result<(MakeOptions, KeyOrder)> {
         ));
     }
     options.log_bytes = args.log_size.map(|size| size.0);
+    options.copies = if *metadata_copies == Some(1) { Copies::One } else { Copies::Two };
     Ok((options, keys))
 }

@@ -85,6 +85,14 @@ pub fn tell_torn(place: &Place, store: &Evergreen) {
     if let Some(torn) = store.torn() {
         eprintln!("senesce: {place}: {torn}");
     }
+    tell_bad_copy(store);
+}
+
+/// Says that a copy was bad, once.
+fn tell_bad_copy(store: &Evergreen) {
+    if let Some(news) = store.take_copy_news() {
+        eprintln!("senesce: {news}");
+    }
 }
 
 /// A store for which a thread works, until this goes.
@@ -157,6 +165,7 @@ impl Chores {
             }
             let swept = if is_sync && done.is_ok() { self.sweep_keys(fs) } else { Ok(()) };
             let failed = done.map_err(|error| error.to_string()).and(swept);
+            tell_bad_copy(store);
             tell(&mut self.told, failed.err());
         }
         self.due.left(alarm, Instant::now())

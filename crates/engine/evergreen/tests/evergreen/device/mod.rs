@@ -4,3 +4,4 @@ mod conformance;
 mod crash;
 mod rig;
 mod space;
+mod version_1;

@@ -6,7 +6,7 @@ use senesce_block::{BlockDevice, MemoryDevice};
 use senesce_core::Bytes;
 use senesce_evergreen::{
     Evergreen, EvergreenFs, Limits, MakeOptions, check_files,
-    disk::{KeyOrder, Shape},
+    disk::{Copies, KeyOrder, Shape},
 };
 use senesce_fsapi::{FileSystem, FsResult, conformance::Subject};
 
@@ -16,6 +16,7 @@ pub const TINY: MakeOptions = MakeOptions {
     shape: Shape { node_bytes: 16 << 10, basement_bytes: 2 << 10, fanout: 4, key_order: KeyOrder::BirthPath },
     unit_bytes: 4096,
     log_bytes: Some(256 << 10),
+    copies: Copies::Two,
 };
 
 /// Little memory, so that nodes are forgotten and read again.

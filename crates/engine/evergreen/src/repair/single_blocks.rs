@@ -1,0 +1,312 @@
+//! Each block in use damaged alone, in each way that a block is damaged: what opening, reading, the check and the repair make of it.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use senesce_block::{BlockDevice, FaultDevice, MemoryDevice};
+use senesce_fsapi::conformance::{Tree, collect_tree, find_difference};
+
+use super::{
+    RepairReport,
+    bench::{Bench, TINY, example_with, mended, shared, tree},
+    repair,
+};
+use crate::{
+    EvergreenFs, Limits, MakeOptions, check,
+    disk::{BLOCK, Copies, Extent, MIRRORS_AT, NodeId, SLOTS_AT},
+    log::Replay,
+    node::Body,
+};
+
+/// What a block is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Structure {
+    Slot,
+    SlotCopy,
+    Log,
+    Map,
+    MapCopy,
+    Inner,
+    InnerCopy,
+    LeafHeader,
+    LeafParts,
+}
+
+impl Structure {
+    /// Of so many ways of damage, each of its blocks gets one.
+    fn sampled(self) -> usize {
+        match self {
+            Self::Slot | Self::SlotCopy | Self::Log | Self::Map | Self::MapCopy => 1,
+            Self::Inner | Self::InnerCopy => 3,
+            Self::LeafHeader | Self::LeafParts => 6,
+        }
+    }
+}
+
+impl fmt::Display for Structure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Slot => "superblock",
+            Self::SlotCopy => "superblock, second copy",
+            Self::Log => "log",
+            Self::Map => "map of nodes",
+            Self::MapCopy => "map of nodes, second copy",
+            Self::Inner => "inner node",
+            Self::InnerCopy => "inner node, second copy",
+            Self::LeafHeader => "leaf, with its header",
+            Self::LeafParts => "leaf, the rest",
+        })
+    }
+}
+
+/// A block in use, and how many bytes of it are.
+struct Used {
+    structure: Structure,
+    at: u64,
+    bytes: usize,
+    /// The node that it is of.
+    node: Option<NodeId>,
+}
+
+/// How a block is damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    FirstBit,
+    MiddleBit,
+    LastBit,
+    Zeros,
+    Garbage,
+    /// What was there earlier: a write that was lost.
+    Old,
+    /// The device does not return it.
+    Unreadable,
+}
+
+const KINDS: [Kind; 7] =
+    [Kind::FirstBit, Kind::MiddleBit, Kind::LastBit, Kind::Zeros, Kind::Garbage, Kind::Old, Kind::Unreadable];
+
+const DOUBLE: MakeOptions = MakeOptions { copies: Copies::Two, ..TINY };
+
+/// All blocks in use.
+fn used(bench: &Bench) -> Vec<Used> {
+    let (superblock, geometry) = (&bench.superblock, &bench.superblock.geometry);
+    let mut all = Vec::new();
+    let mut take = |structure, at: u64, bytes: u64, node| {
+        for from in (0..bytes).step_by(BLOCK) {
+            let bytes = (bytes - from).min(BLOCK as u64) as usize;
+            all.push(Used { structure, at: at + from, bytes, node });
+        }
+    };
+    SLOTS_AT.into_iter().for_each(|at| take(Structure::Slot, at, BLOCK as u64, None));
+    MIRRORS_AT.into_iter().for_each(|at| take(Structure::SlotCopy, at, BLOCK as u64, None));
+    let mut replay = Replay::new(bench.device.clone(), geometry, superblock.uuid, superblock.replay);
+    assert!(replay.by_ref().all(|batch| batch.is_ok()) && replay.bytes() > 0);
+    for position in (superblock.replay.position..superblock.replay.position + replay.bytes()).step_by(BLOCK) {
+        take(Structure::Log, geometry.log_at + position % geometry.log_bytes, BLOCK as u64, None);
+    }
+    for (structure, extents) in
+        [(Structure::Map, &superblock.map.extents), (Structure::MapCopy, &superblock.map.second)]
+    {
+        assert_eq!(extents.len(), 1);
+        take(structure, geometry.unit_at(extents[0].first), superblock.map.bytes, None);
+    }
+    for (id, place) in bench.map.iter() {
+        let (header_bytes, node) = bench.node(id);
+        for (number, copy) in place.copies().enumerate() {
+            assert_eq!(copy.extents.len(), 1);
+            let (at, bytes) = (geometry.unit_at(copy.extents[0].first), u64::from(copy.bytes));
+            match (&node.body, number) {
+                (Body::Inner(_), 0) => take(Structure::Inner, at, bytes, Some(id)),
+                (Body::Inner(_), _) => take(Structure::InnerCopy, at, bytes, Some(id)),
+                (Body::Leaf(_), _) => {
+                    let header = (header_bytes as u64).next_multiple_of(BLOCK as u64).min(bytes);
+                    take(Structure::LeafHeader, at, header, Some(id));
+                    take(Structure::LeafParts, at + header, bytes - header, Some(id));
+                }
+            }
+        }
+    }
+    all
+}
+
+/// The device with a block of it damaged. `None`: it would be as it is.
+fn damaged(device: &MemoryDevice, before: &MemoryDevice, used: &Used, kind: Kind) -> Option<Arc<dyn BlockDevice>> {
+    let copy = shared(device);
+    let mut block = [0; BLOCK];
+    copy.read_at(used.at, &mut block).unwrap();
+    let whole = block;
+    match kind {
+        Kind::FirstBit => block[0] ^= 1,
+        Kind::MiddleBit => block[used.bytes / 2] ^= 0x10,
+        Kind::LastBit => block[used.bytes - 1] ^= 0x80,
+        Kind::Zeros => block = [0; BLOCK],
+        Kind::Garbage => block = [0x5a; BLOCK],
+        Kind::Old => before.read_at(used.at, &mut block).unwrap(),
+        Kind::Unreadable => {
+            let faulty = FaultDevice::new(copy);
+            faulty.inject(&format!("fail read at {}+{BLOCK}", used.at)).unwrap();
+            return Some(Arc::new(faulty));
+        }
+    }
+    copy.write_at(used.at, &block).unwrap();
+    (block != whole).then_some(copy)
+}
+
+/// What came of the damages of a structure.
+#[derive(Debug, Default)]
+struct Outcome {
+    /// Damages with which it could not be opened and read.
+    unreadable: u64,
+    /// Damages after whose repair files were lost.
+    losses: u64,
+}
+
+/// What is different in a tree, paths.
+fn differences(want: &Tree, got: &Tree) -> usize {
+    let is_same = |path: &&Vec<u8>| {
+        want.get(*path)
+            .zip(got.get(*path))
+            .is_some_and(|(want, got)| want.content == got.content && want.xattrs == got.xattrs)
+    };
+    want.keys().filter(|path| !is_same(path)).count()
+}
+
+#[test]
+fn no_damaged_block_outside_leaves_loses_a_file() {
+    let (device, moments, before) = example_with(&DOUBLE, 3);
+    let want = moments.last().unwrap();
+    let bench = Bench::new(&device);
+    let mut outcomes: BTreeMap<Structure, Outcome> = BTreeMap::new();
+    for (number, used) in used(&bench).into_iter().enumerate() {
+        for (kind_number, kind) in KINDS.into_iter().enumerate() {
+            // There are many blocks of nodes: each is damaged in some of the ways.
+            if !(number + kind_number).is_multiple_of(used.structure.sampled()) {
+                continue;
+            }
+            let Some(damaged) = damaged(&device, &before, &used, kind) else { continue };
+            let told = format!("{} at {}, {kind:?}", used.structure, used.at);
+            let outcome = outcomes.entry(used.structure).or_default();
+            let report = check(&damaged);
+            let is_found = report.as_ref().map_or(true, |report| {
+                !report.is_clean() || !report.copies.torn.is_empty() || report.torn_superblock.is_some()
+            });
+            let is_leaf = matches!(used.structure, Structure::LeafHeader | Structure::LeafParts);
+            if kind == Kind::Unreadable {
+                // It is read as it is; a device that does not return a block is no place for a repair.
+                let read = EvergreenFs::open_on(damaged, Limits::default()).and_then(|fs| Ok(collect_tree(&fs)?));
+                outcome.unreadable += u64::from(read.is_err());
+                match read {
+                    Ok(got) => assert_eq!(find_difference(want, &got), None, "{told}"),
+                    Err(error) => assert!(is_leaf, "{told}: {error}"),
+                }
+                continue;
+            }
+            assert!(is_found, "{told}");
+            let opened: Arc<dyn BlockDevice> = copy_of(&damaged);
+            let read = EvergreenFs::open_on(opened.clone(), Limits::default()).and_then(|fs| Ok(collect_tree(&fs)?));
+            outcome.unreadable += u64::from(read.is_err());
+            match read {
+                Ok(got) => assert_eq!(find_difference(want, &got), None, "{told}"),
+                Err(error) => assert!(is_leaf, "{told}: {error}"),
+            }
+            let lost = repaired(&bench, &damaged, &moments, &used, &told, is_leaf);
+            outcome.losses += u64::from(lost > 0);
+        }
+    }
+    assert_eq!(
+        outcomes.len(),
+        8 + usize::from(outcomes.contains_key(&Structure::LeafParts)),
+        "each structure is there"
+    );
+    for (structure, outcome) in &outcomes {
+        let is_leaf = matches!(structure, Structure::LeafHeader | Structure::LeafParts);
+        assert!(is_leaf == (outcome.losses + outcome.unreadable > 0), "{structure}: {outcome:?}");
+    }
+}
+
+fn copy_of(device: &Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice> {
+    let mut bytes = vec![0; device.size().0 as usize];
+    device.read_at(0, &mut bytes).unwrap();
+    let copy = MemoryDevice::new(device.name(), device.size());
+    copy.write_at(0, &bytes).unwrap();
+    Arc::new(copy)
+}
+
+/// Repairs it. Returns how many files are others then: none, or those of the leaf.
+fn repaired(
+    bench: &Bench,
+    damaged: &Arc<dyn BlockDevice>,
+    moments: &[Tree],
+    used: &Used,
+    told: &str,
+    is_leaf: bool,
+) -> usize {
+    let want = moments.last().unwrap();
+    // A log block is found by the parity, a slot by its copy; then there may be nothing to repair.
+    let report: RepairReport = match check(damaged) {
+        Ok(report) if report.is_clean() => {
+            let report = repair(damaged, false).unwrap_or_else(|error| panic!("{told}: {error}"));
+            assert!(check(damaged).unwrap().is_clean(), "{told}");
+            report
+        }
+        _ => mended(damaged, moments, told),
+    };
+    assert!(is_leaf || !report.has_lost(), "{told}: {report:#?}");
+    if let Some(id) = used.node.filter(|_| is_leaf) {
+        let leaf = bench.node(id).1;
+        let is_inside = |loss: &super::Loss| {
+            loss.from >= leaf.lower
+                && leaf.upper.as_ref().is_none_or(|upper| loss.to.as_ref().is_some_and(|to| to <= upper))
+        };
+        assert!(report.lost.iter().all(is_inside), "{told}: {:?}", report.lost);
+    }
+    let lost = differences(want, &tree(damaged));
+    assert!(is_leaf || lost == 0, "{told}: {lost} files are others");
+    lost
+}
+
+#[test]
+fn a_copy_that_was_bad_is_written_again_by_the_next_checkpoint() {
+    let (device, moments, _) = example_with(&DOUBLE, 0);
+    let want = moments.last().unwrap();
+    let bench = Bench::new(&device);
+    for height in 1..=bench.height() {
+        for id in bench.nodes(height) {
+            let bench = Bench::new(&device);
+            let place = bench.map.get(id).unwrap();
+            let at = bench.superblock.geometry.unit_at(place.extents[0].first);
+            bench.device.write_at(at + 30, &[0xa5]).unwrap();
+            assert_eq!(check(&bench.device).unwrap().copies.bad.len(), 1);
+            let fs = EvergreenFs::open_on(bench.device.clone(), Limits::default()).unwrap();
+            assert_eq!(find_difference(want, &collect_tree(&fs).unwrap()), None, "{id}");
+            let figures = fs.store().copy_figures();
+            assert!(figures.fallbacks >= 1 && figures.missing == 0, "{figures:?}");
+            let news = fs.store().take_copy_news().unwrap();
+            assert!(news.contains(&format!("node {id}")) && fs.store().take_copy_news().is_none(), "{news}");
+            fs.store().checkpoint().unwrap();
+            drop(fs);
+            let report = check(&bench.device).unwrap();
+            assert!(report.is_clean() && report.copies.single == 0, "{id}: {report:?}");
+        }
+    }
+}
+
+#[test]
+fn copies_are_in_different_halves_of_the_area() {
+    let (device, ..) = example_with(&DOUBLE, 0);
+    let bench = Bench::new(&device);
+    let half = bench.superblock.geometry.units / 2;
+    let are_apart = |(first, second): &(Extent, Extent)| {
+        let [first, second] = if first.first < second.first { [first, second] } else { [second, first] };
+        first.end() <= half && second.first >= half
+    };
+    let map = &bench.superblock.map;
+    let of_nodes = bench.map.iter().filter_map(|(_, place)| Some((place.extents[0], *place.second.first()?)));
+    let pairs: Vec<_> = of_nodes.chain([(map.extents[0], map.second[0])]).collect();
+    assert!(pairs.len() > 5, "{pairs:?}");
+    assert!(pairs.iter().all(are_apart), "{pairs:?}");
+    // A single copy is what was asked for.
+    let (device, ..) = example_with(&TINY, 0);
+    let report = check(&shared(&device)).unwrap();
+    assert!(report.is_clean() && report.copies.single == 0, "{report:?}");
+    assert!(Bench::new(&device).map.iter().all(|(_, place)| place.second.is_empty()));
+}
