@@ -129,7 +129,10 @@ fn confirmed_contents_survive_a_full_mount() {
                     Err(error) => {
                         assert_eq!(error.raw_os_error(), Some(Errno::NOSPC.raw_os_error()), "{way}: {error}");
                         refused += 1;
-                        fs::remove_file(&path).unwrap();
+                        // Its creation may be what was refused.
+                        if path.exists() {
+                            fs::remove_file(&path).unwrap();
+                        }
                     }
                 }
             }
