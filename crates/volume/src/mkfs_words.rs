@@ -143,6 +143,7 @@ const GARDEN: &[Allowed] = &[
 const EVERGREEN: &[Allowed] = &[
     (&["--basement-size", "--fanout", "--node-size", "--unit-size"], Value::Size),
     (&["--key-order"], Value::OneOf(&["birth-path", "inode-number"])),
+    (&["--metadata-copies"], Value::OneOf(&["1", "2"])),
     (&["--seed"], Value::Number),
 ];
 
@@ -295,6 +296,7 @@ mod tests {
             (Garden, &["--log", "disk"]),
             (Evergreen, &["disk"]),
             (Evergreen, &["--unit-size", "--force"]),
+            (Evergreen, &["--metadata-copies", "3"]),
         ] {
             let error = check(kind, words).unwrap_err();
             assert!(matches!(&error, Error::MkfsWord { allowed, .. } if !allowed.is_empty()), "{words:?}: {error}");
@@ -312,6 +314,7 @@ mod tests {
             (Btrfs, &["--nodesize", "4096", "--mixed", "-O", "^no-holes", "--csum=xxhash", "-d", "single"]),
             (Garden, &["--log-size", "4MiB", "--compress", "--compress=16KiB", "--volume", "main"]),
             (Evergreen, &["--node-size", "1MiB", "--fanout", "16", "--key-order", "inode-number"]),
+            (Evergreen, &["--metadata-copies", "1"]),
         ] {
             check(kind, words).unwrap_or_else(|error| panic!("{words:?}: {error}"));
         }
