@@ -29,7 +29,7 @@ use crate::{
     holds::Holds,
     mount::{End, Now, is_mounted},
     waiting::Waiting,
-    writing::{KernelNotifier, KernelPages, Writing, write_all},
+    writing::{KernelNotifier, KernelPages, Writing, drop_with, write_all},
 };
 
 /// Nothing changes but through the mount.
@@ -138,6 +138,8 @@ impl Filesystem for Adapter {
             InitFlags::FUSE_NO_OPEN_SUPPORT,
             InitFlags::FUSE_NO_OPENDIR_SUPPORT,
             InitFlags::FUSE_CACHE_SYMLINKS,
+            // Else the kernel asks for the capabilities of a file before every write to it.
+            InitFlags::FUSE_HANDLE_KILLPRIV_V2,
         ] {
             let _ = config.add_capabilities(capability);
         }
@@ -195,7 +197,7 @@ impl Filesystem for Adapter {
         reply: ReplyAttr,
     ) {
         let caller = self.caller(request);
-        let change = SetAttributes {
+        let mut change = SetAttributes {
             permissions: mode.map(|mode| mode & 0o7777),
             uid,
             gid,
@@ -204,7 +206,9 @@ impl Filesystem for Adapter {
             modified: modified.map(|time| time_or_now(time, caller.now)),
             changed: changed.map(timestamp),
         };
-        attributes(reply, self.fs.set_attributes(&caller, ino(number), &change));
+        let done = drop_with(self.fs(), &caller, ino(number), &mut change)
+            .and_then(|()| self.fs.set_attributes(&caller, ino(number), &change));
+        attributes(reply, done);
     }
 
     fn readlink(&self, _: &Request, number: INodeNo, reply: ReplyData) {
@@ -234,6 +238,8 @@ impl Filesystem for Adapter {
         self.entry(reply, self.fs.make_node(&self.caller(request), ino(parent), name.as_bytes(), &node));
     }
 
+    /// Makes and opens a file, if writes can go past its pages; that needs a handle. Otherwise the kernel uses `mknod` from
+    /// then on: it opens the file itself, and each file costs one request less, because there is nothing to release.
     fn create(
         &self,
         request: &Request,
@@ -244,6 +250,9 @@ impl Filesystem for Adapter {
         open: i32,
         reply: ReplyCreate,
     ) {
+        if !self.writing.has_handles() {
+            return reply.error(Errno::ENOSYS);
+        }
         let node = NewNode::file(mode & 0o7777);
         let made = self.fs.make_node(&self.caller(request), ino(parent), name.as_bytes(), &node);
         match made.and_then(|made| self.holds.hold(self.fs(), made.ino).map(|()| made)) {

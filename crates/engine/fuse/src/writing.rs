@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use fuser::{
     FileHandle, FopenFlags, INodeNo, InitFlags, KernelConfig, Notifier, OpenAccMode, OpenFlags, Version, WriteFlags,
 };
-use senesce_fsapi::{Caller, FileSystem, FsError, FsResult, Ino, SetAttributes};
+use senesce_fsapi::{Attributes, Caller, FileKind, FileSystem, FsError, FsResult, Ino, SetAttributes};
 
 /// From this version of the protocol on (Linux 6.18) pages of a file that others read while it is written past them are dropped behind
 /// the write, too. Before, who read at the wrong moment kept what was there before.
@@ -74,6 +74,11 @@ impl Writing {
         }
     }
 
+    /// Whether a new file that is open has a handle other than 0.
+    pub(crate) fn has_handles(&self) -> bool {
+        self.pages == KernelPages::PastIfNew
+    }
+
     /// The handle of a new file that is opened so.
     pub(crate) fn open_new(&self, how: i32) -> (FileHandle, FopenFlags) {
         let flags = FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH;
@@ -99,9 +104,9 @@ impl Writing {
     }
 
     fn drop_set_id(&self, fs: &dyn FileSystem, caller: &Caller, ino: Ino) -> FsResult<()> {
-        let permissions = fs.attributes(ino)?.permissions;
-        let left = without_set_id(permissions);
-        if left != permissions {
+        let found = fs.attributes(ino)?;
+        let left = without_set_id(&found, caller);
+        if left != found.permissions {
             fs.set_attributes(caller, ino, &SetAttributes { permissions: Some(left), ..SetAttributes::default() })?;
             if let Some(kernel) = self.notifier.get() {
                 // Attributes alone, no pages: nobody is waited for. It may have forgotten the inode.
@@ -137,6 +142,27 @@ pub(crate) fn write_all(
     Ok(())
 }
 
+/// Adds to a change of attributes the set-id bits that the file loses by it. The kernel leaves that to the server
+/// (`FUSE_HANDLE_KILLPRIV_V2`): for a new owner, for a length that a user without privileges sets, and if it asks for
+/// nothing else. It does the last before such a user changes contents in another way, and for `chown` to the same owner.
+///
+/// Errors: those of [`FileSystem::attributes`].
+pub(crate) fn drop_with(fs: &dyn FileSystem, caller: &Caller, ino: Ino, change: &mut SetAttributes) -> FsResult<()> {
+    let SetAttributes { permissions, uid, gid, size, accessed, modified, .. } = *change;
+    let is_bare = size.is_none() && accessed.is_none() && modified.is_none();
+    let is_owner = uid.is_some() || gid.is_some();
+    let is_cut = size.is_some() && caller.uid != 0;
+    if permissions.is_some() || !(is_owner || is_cut || is_bare) {
+        return Ok(());
+    }
+    let found = fs.attributes(ino)?;
+    let left = without_set_id(&found, caller);
+    if found.kind != FileKind::Directory && left != found.permissions {
+        change.permissions = Some(left);
+    }
+    Ok(())
+}
+
 /// They go with the first write, whoever writes.
 fn drop_capabilities(fs: &dyn FileSystem, caller: &Caller, ino: Ino) -> FsResult<()> {
     match fs.get_xattr(ino, CAPABILITIES) {
@@ -146,20 +172,40 @@ fn drop_capabilities(fs: &dyn FileSystem, caller: &Caller, ino: Ino) -> FsResult
     }
 }
 
-/// Without the group's right to run a file its bit has another meaning, and stays.
-fn without_set_id(permissions: u32) -> u32 {
-    let group = if permissions & GROUP_RUNS == 0 { 0 } else { SET_GID };
-    permissions & !(SET_UID | group)
+/// The permissions without the bits that `caller` takes. If the group may not run the file, its bit stays for root and for a
+/// caller of that group; the other groups of a caller are not known here.
+fn without_set_id(found: &Attributes, caller: &Caller) -> u32 {
+    let is_member = caller.uid == 0 || caller.gid == found.gid;
+    let group = if found.permissions & GROUP_RUNS == 0 && is_member { 0 } else { SET_GID };
+    found.permissions & !(SET_UID | group)
 }
 
 #[cfg(test)]
 mod tests {
+    use senesce_core::Bytes;
+    use senesce_fsapi::{ModelFs, NewNode};
+
     use super::*;
 
     #[test]
     fn the_group_s_bit_goes_if_the_group_may_run_it() {
-        for (before, after) in [(0o644, 0o644), (0o4755, 0o755), (0o6755, 0o755), (0o6705, 0o2705), (0o3744, 0o3744)] {
-            assert_eq!(without_set_id(before), after, "{before:o}");
+        let fs = ModelFs::new(Bytes(1 << 20));
+        let (root, member) = (Caller::default(), Caller { uid: 7, gid: 0, ..Caller::default() });
+        let other = Caller { uid: 7, gid: 7, ..Caller::default() };
+        let ino = fs.make_node(&root, Ino::ROOT, b"f", &NewNode::file(0)).unwrap().ino;
+        for (before, after, by_others) in [
+            (0o644, 0o644, 0o644),
+            (0o4755, 0o755, 0o755),
+            (0o6755, 0o755, 0o755),
+            (0o6705, 0o2705, 0o705),
+            (0o3744, 0o3744, 0o1744),
+        ] {
+            let change = SetAttributes { permissions: Some(before), ..SetAttributes::default() };
+            let found = fs.set_attributes(&root, ino, &change).unwrap();
+            for caller in [&root, &member] {
+                assert_eq!(without_set_id(&found, caller), after, "{before:o}");
+            }
+            assert_eq!(without_set_id(&found, &other), by_others, "{before:o}");
         }
     }
 }
