@@ -31,6 +31,8 @@ pub const DIRECT_ALIGNMENT: u32 = 4096;
 /// Writes to block devices of at least so many bytes pass the page cache by: to copy them there, and look for them again when they are to be
 /// durable, takes processors longer than the device.
 const LONG_WRITE: usize = 512 << 10;
+/// The same for reads. Shorter ones profit from what the kernel reads ahead.
+const LONG_READ: usize = 1 << 20;
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,7 +52,7 @@ pub struct FileOptions {
 pub struct FileDevice {
     name: String,
     file: File,
-    /// The same past the page cache, if that is known how, for long writes.
+    /// The same past the page cache, if that is known how, for long reads and writes.
     past: Option<File>,
     size: Bytes,
     options: FileOptions,
@@ -118,7 +120,7 @@ impl FileDevice {
         let past = if kind.is_block_device() && !options.read_only && !options.direct {
             // By the descriptor: the name may lead to another file now.
             let name = format!("/proc/self/fd/{}", file.as_raw_fd());
-            OpenOptions::new().write(true).custom_flags(OFlags::DIRECT.bits() as i32).open(name).ok()
+            OpenOptions::new().read(true).write(true).custom_flags(OFlags::DIRECT.bits() as i32).open(name).ok()
         } else {
             None
         };
@@ -162,6 +164,29 @@ impl FileDevice {
             return Err(self.error(BlockOperation::Flush, 0, 0, lost));
         }
         Ok(())
+    }
+
+    /// Reads the whole blocks that hold a long range past the page cache, if that can be done. The kernel writes out what of them
+    /// is dirty there first. Returns whether `take` has the range.
+    fn read_long(&self, offset: u64, len: usize, take: impl FnOnce(&[u8])) -> io::Result<bool> {
+        let Some(past) = self.past.as_ref().filter(|_| len >= LONG_READ) else { return Ok(false) };
+        let alignment = DIRECT_ALIGNMENT as usize;
+        let head = (offset % alignment as u64) as usize;
+        let whole_len = (head + len).next_multiple_of(alignment);
+        self.with_aligned(whole_len, |memory| {
+            let start = offset - head as u64;
+            match whole(whole_len, |done| rustix::io::pread(past, &mut memory[done..], start + done as u64)) {
+                Ok(()) => {
+                    take(&memory[head..head + len]);
+                    Ok(true)
+                }
+                // Blocks larger than these, or an end within one: the page cache can do it.
+                Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof) => {
+                    Ok(false)
+                }
+                Err(error) => Err(error),
+            }
+        })
     }
 
     fn error(&self, operation: BlockOperation, offset: u64, len: usize, source: io::Error) -> BlockError {
@@ -237,7 +262,10 @@ impl BlockDevice for FileDevice {
         let done = if self.options.direct {
             self.with_aligned(len, |memory| read(memory).map(|()| out.copy_from_slice(memory)))
         } else {
-            read(out)
+            match self.read_long(offset, len, |bytes| out.copy_from_slice(bytes)) {
+                Ok(false) => read(out),
+                done => done.map(drop),
+            }
         };
         done.map_err(|source| self.error(BlockOperation::Read, offset, len, source))
     }
@@ -273,6 +301,17 @@ impl BlockDevice for FileDevice {
                 Ok(())
             });
             return done.map_err(failed);
+        }
+        let is_read = self.read_long(offset, len, |bytes| {
+            let mut at = 0;
+            for part in parts.iter_mut() {
+                let len = part.len();
+                part.copy_from_slice(&bytes[at..at + len]);
+                at += len;
+            }
+        });
+        if is_read.map_err(failed)? {
+            return Ok(());
         }
         let done = match rustix::io::preadv(&self.file, parts, offset) {
             Ok(bytes) => bytes,
