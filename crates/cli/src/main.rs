@@ -4,6 +4,7 @@
 #[macro_use]
 mod out;
 
+mod allocator;
 mod args;
 mod clock;
 mod exit;

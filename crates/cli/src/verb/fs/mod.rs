@@ -43,6 +43,7 @@ pub use evergreen::{draw_tree, outline_tree, with_evergreen};
 pub use survey::collect_told;
 
 use crate::{
+    allocator::share_one_heap,
     args::{EngineKind, FsArgs, FsCheckArgs, FsStatArgs, FsVerb, FsWithObjectsArgs},
     exit::usage,
 };
@@ -50,6 +51,9 @@ use evergreen::Place as EvergreenPlace;
 
 /// Makes, mounts, checks, shows, mends.
 pub fn fs(args: FsArgs, quiet: bool) -> Result<()> {
+    if matches!(args.verb, FsVerb::Mount(_) | FsVerb::Serve(_)) {
+        share_one_heap();
+    }
     match args.verb {
         FsVerb::Mkfs(args) => match args.engine {
             EngineKind::Garden => mkfs::mkfs(&args, quiet),

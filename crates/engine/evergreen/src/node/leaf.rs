@@ -113,7 +113,8 @@ impl Leaf {
             let from: &[u8] = if number == 0 { b"" } else { &part.first };
             let to = old.get(number + 1).map(|next| &next.first[..]);
             if buffer.touches(from, to) {
-                packer.add(overlay(part.body.here().entries(), buffer, from, to));
+                let old = part.body.here().entries();
+                packer.add(with_own_memory(overlay(old, buffer, from, to), old));
             } else {
                 packer.keep(part.clone());
             }
@@ -170,6 +171,36 @@ pub(crate) fn overlay(entries: &[Entry], buffer: &Buffer, from: &[u8], to: Optio
     }
     for (key, message) in messages {
         push(key, message.apply(None));
+    }
+    new
+}
+
+/// Copies the entries that stay of `old`, if some of those do not: entries that were read share the memory of what was read,
+/// and one that stays would keep all of it.
+fn with_own_memory(mut new: Vec<Entry>, old: &[Entry]) -> Vec<Entry> {
+    let mut stays = Vec::with_capacity(old.len());
+    let mut rest = old.iter().peekable();
+    for (number, (key, value)) in new.iter().enumerate() {
+        while rest.next_if(|(other, _)| other < key).is_some() {}
+        if rest.next_if(|(other, kept)| other == key && kept.as_ptr() == value.as_ptr()).is_some() {
+            stays.push(number);
+        }
+    }
+    if stays.len() == old.len() {
+        return new;
+    }
+    let bytes = stays.iter().map(|&number| new[number].0.len() + new[number].1.len()).sum();
+    let mut copy = Vec::with_capacity(bytes);
+    for &number in &stays {
+        copy.extend_from_slice(&new[number].0);
+        copy.extend_from_slice(&new[number].1);
+    }
+    let (copy, mut at) = (Bytes::from(copy), 0);
+    for number in stays {
+        let entry = &mut new[number];
+        let (key, value) = (at + entry.0.len(), at + entry.0.len() + entry.1.len());
+        *entry = (copy.slice(at..key), copy.slice(key..value));
+        at = value;
     }
     new
 }
@@ -232,5 +263,56 @@ impl Packer {
         let (first, weight) = (basement.entries[0].0.clone(), basement.weight);
         self.parts.push(LeafPart { first, weight, body: Part::Here(Arc::new(basement)) });
         self.is_last_new = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Message;
+
+    /// A leaf of one piece, whose entries share one piece of memory: its first byte, and how many.
+    fn read_leaf(entries: usize) -> (Leaf, std::ops::Range<usize>) {
+        let all = Bytes::from(vec![7; entries * 100]);
+        let start = all.as_ptr() as usize;
+        let entry = |number: usize| (Bytes::from(format!("{number:03}")), all.slice(number * 100..(number + 1) * 100));
+        let basement = Basement::new((0..entries).map(entry).collect());
+        let (first, weight) = (basement.entries()[0].0.clone(), basement.weight());
+        (
+            Leaf::from_parts(vec![LeafPart { first, weight, body: Part::Here(Arc::new(basement)) }]),
+            start..start + all.len(),
+        )
+    }
+
+    #[test]
+    fn entries_that_stay_do_not_keep_what_was_read() {
+        let sizes = BasementSizes { least: 1000, most: 1 << 20 };
+        let (mut leaf, read) = read_leaf(30);
+        let mut changed = Buffer::default();
+        changed.send(Bytes::from("004"), Message::put(Bytes::from("new")));
+        changed.send(Bytes::from("005"), Message::Delete);
+        changed.send(Bytes::from("0055"), Message::put(Bytes::from("more")));
+        changed.send(Bytes::from("007"), Message::patch(3, Bytes::from("patch")));
+        leaf.receive(&changed, sizes);
+        let entries: Vec<&Entry> = leaf.parts().iter().flat_map(|part| part.body.here().entries()).collect();
+        assert_eq!(entries.len(), 30);
+        for (key, value) in &entries {
+            assert!(!read.contains(&(value.as_ptr() as usize)), "{key:?} is where it was read to");
+            let want: &[u8] = match &key[..] {
+                b"004" => b"new",
+                b"0055" => b"more",
+                b"007" => &[&[7; 3][..], b"patch", &[7; 92]].concat(),
+                _ => &[7; 100],
+            };
+            assert_eq!(&value[..], want, "{key:?}");
+        }
+        assert!(entries.is_sorted_by_key(|(key, _)| key));
+
+        let (mut leaf, read) = read_leaf(30);
+        let mut added = Buffer::default();
+        added.send(Bytes::from("0041"), Message::put(Bytes::from("new")));
+        leaf.receive(&added, sizes);
+        let is_read = |(_, value): &&Entry| read.contains(&(value.as_ptr() as usize));
+        assert_eq!(leaf.parts()[0].body.here().entries().iter().filter(is_read).count(), 30, "nothing of it is lost");
     }
 }

@@ -54,13 +54,15 @@ const LONG_BATCH: usize = 64 << 10;
 const KEPT_PART: u64 = 8;
 /// While syncs of other files are expected, at most this much of the log waits in memory.
 const SHORT_LOG: u64 = 1 << 20;
+/// This part of what may be dirty waits for the log at most, beside the cache.
+const LOG_PART: u64 = 4;
 
 /// How much memory a store takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of nodes that are kept in memory, about. What is dirty is kept in any case.
     pub cache_bytes: usize,
-    /// Bytes of dirty nodes at which a checkpoint begins; no more of the log wait to be written.
+    /// Bytes of dirty nodes at which a checkpoint begins. Of the log a quarter of that may wait to be written.
     pub dirty_bytes: u64,
 }
 
@@ -255,7 +257,7 @@ impl Evergreen {
     }
 
     fn is_log_due(&self) -> bool {
-        self.log.waiting_bytes() > self.core.limits.dirty_bytes
+        self.log.waiting_bytes() > self.core.limits.dirty_bytes / LOG_PART
     }
 
     fn write_log_if_due(&self) -> Result<bool> {
