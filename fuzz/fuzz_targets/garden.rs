@@ -19,15 +19,15 @@ use senesce_fsapi::{
 };
 use senesce_fuzz::{Asked, CALLER, FILES, expect_same, read_and_change};
 use senesce_garden::{
-    Cleaning, DefragFiles, Demotion, FixUp, FormatOptions, Garden, Gardening, Limits, Medium, Packing, Placing,
-    Tiering, VolumeFs, VolumeOptions, WriteAfterRead, check, check_with, survey,
+    Cleaning, DefragFiles, Demotion, FixUp, FormatOptions, Garden, Gardening, Limits, LogDevices, Medium, Packing,
+    Placing, Tiering, VolumeFs, VolumeOptions, WriteAfterRead, check, check_with, survey,
 };
 use senesce_objects::{MemoryObjects, ObjectStore, PriceList};
 
 const BLOCK: usize = 4096;
-/// A block with its trailer; the label and two superblocks lie before the stripes. See docs/garden-format.md.
+/// A block with its trailer; two labels and two superblocks are before the stripes. See docs/garden-format.md.
 const SLOT: usize = 4160;
-const FIXED_SLOTS: u64 = 3;
+const FIXED_SLOTS: u64 = 4;
 const DATA_DRIVES: usize = 2;
 /// Of the one that is damaged, which is read whole each time, and of the one that is used.
 const FULL_STRIPES: u64 = 192;
@@ -56,9 +56,15 @@ impl Base {
     }
 }
 
+/// Drives, and two copies of the log.
+fn split(devices: &Devices) -> (&[Arc<dyn BlockDevice>], LogDevices) {
+    let (drives, logs) = devices.split_at(devices.len() - 2);
+    (drives, logs.to_vec().into())
+}
+
 fn open(devices: &Devices, store: Option<Arc<dyn ObjectStore>>) -> senesce_garden::Result<Garden> {
-    let (log, drives) = devices.split_last().expect("a log");
-    Garden::open_with(drives, log.clone(), LIMITS, store)
+    let (drives, log) = split(devices);
+    Garden::open_with(drives, log, LIMITS, store)
 }
 
 /// An aggregate with a volume that is empty but for its root.
@@ -85,7 +91,7 @@ fn make(stripes: u64, media: &[Medium], fill: &dyn Fn(&Garden)) -> Base {
     let drives = groups * (DATA_DRIVES + 1);
     let drive = |number| MemoryDevice::new(format!("drive {number}"), Bytes((FIXED_SLOTS + stripes) * SLOT as u64));
     let mut devices: Vec<MemoryDevice> = (0..drives).map(drive).collect();
-    devices.push(MemoryDevice::new("log", Bytes(LOG_BYTES)));
+    devices.extend(["log", "log 2"].map(|name| MemoryDevice::new(name, Bytes(LOG_BYTES))));
     let devices: Vec<Arc<MemoryDevice>> = devices.into_iter().map(Arc::new).collect();
     let shared: Devices = devices.iter().map(|device| device.clone() as _).collect();
     let options = FormatOptions {
@@ -96,7 +102,7 @@ fn make(stripes: u64, media: &[Medium], fill: &dyn Fn(&Garden)) -> Base {
         tetris_stripes: 16,
         zeroed: true,
     };
-    Garden::format(&options, shared[..drives].to_vec(), shared[drives].clone()).expect("it fits");
+    Garden::format(&options, shared[..drives].to_vec(), shared[drives..].to_vec()).expect("it fits");
     let garden = open(&shared, None).expect("it was just made");
     garden.create_volume(VOLUME, &VolumeOptions { blocks: 1000, inodes: 100, seed: 3 }).expect("it fits");
     set_root(&garden.volume(VOLUME).expect("it was just made")).expect("it is a directory");
@@ -172,13 +178,28 @@ fn damage(devices: &Devices, changes: &[u8]) {
                 let byte = [change[5]];
                 let _ = devices[drive].write_at(slot * SLOT as u64 + (at % SLOT) as u64, &byte);
             }
-            _ => {
-                let log = &devices[DATA_DRIVES + 1];
+            6 => {
                 let to = (place as u64 * 8 + u64::from(change[6])) % LOG_BYTES;
-                let _ = log.write_at(to, &change[5..6]);
+                // In one copy, or the same in both.
+                let logs = DATA_DRIVES + 1..DATA_DRIVES + 3;
+                for log in logs.skip(usize::from(at % 3 == 1)).take(1 + usize::from(at % 3 == 0)) {
+                    let _ = devices[log].write_at(to, &change[5..6]);
+                }
             }
+            _ => forge_log_label(&devices[DATA_DRIVES + 1 + place % 2], at, change),
         }
     }
+}
+
+/// Changes a label of a copy of the log, and makes its checksum that of the result.
+fn forge_log_label(log: &Arc<dyn BlockDevice>, at: usize, change: &[u8]) {
+    let offset = if change[6] % 2 == 0 { 0 } else { LOG_BYTES - BLOCK as u64 };
+    let mut label = vec![0; BLOCK];
+    log.read_at(offset, &mut label).expect("it is within");
+    label[at % 1100] = change[5];
+    let sum = crc32c::crc32c(&label[..BLOCK - 4]).to_le_bytes();
+    label[BLOCK - 4..].copy_from_slice(&sum);
+    log.write_at(offset, &label).expect("it is within");
 }
 
 fn read(devices: &Devices, drive: usize, slot: u64) -> Vec<u8> {
@@ -210,12 +231,13 @@ fn forge(devices: &Devices, (drive, slot): (usize, u64), change: &dyn Fn(&mut [u
 fn use_damaged(changes: &[u8]) {
     let devices = full().forks();
     damage(&devices, changes);
-    let (log, drives) = devices.split_last().expect("a log");
-    if let Ok(report) = check(drives, log) {
+    let (drives, log) = split(&devices);
+    if let Ok(report) = check(drives, &log) {
         report.findings.iter().for_each(|finding| drop(finding.to_string()));
     }
-    let _ = survey(drives, log, Some(VOLUME), &mut |_| true);
-    let Ok(garden) = open(&devices, None) else { return };
+    let _ = survey(drives, &log, Some(VOLUME), &mut |_| true);
+    let opened = open(&devices, None).or_else(|_| Garden::open_without_log(drives, log.spare(), LIMITS, None));
+    let Ok(garden) = opened else { return };
     for volume in garden.volumes() {
         let _ = garden.volume(&volume).map(|fs| change(&fs));
         for snapshot in garden.snapshots(&volume).unwrap_or_default() {
@@ -319,7 +341,7 @@ fn play(choice: u8, events: &[u8]) {
             expect_same(want, &fs, &format!("snapshot {name}"));
         }
         whole.garden().consistency_point().expect("there is space for it");
-        let (log, drives) = whole.devices.split_last().expect("a log");
+        let (drives, log) = split(&whole.devices);
         let report = check_with(drives, log, Some(&whole.store)).expect("it is whole");
         let findings: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
         assert!(findings.is_empty(), "{findings:?}");

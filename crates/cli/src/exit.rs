@@ -165,6 +165,12 @@ fn garden_kind(error: &senesce_garden::Error) -> (ErrorKind, Option<&'static str
                 "what was done since is lost with them; `senesce fs mount --older-point --read-only` shows what was there before",
             ),
         ),
+        Garden::Damaged { damage, .. } if damage.structure == "log" => (
+            ErrorKind::Failed,
+            Some(
+                "operations that only the log held are lost; `senesce fs mount --without-log` opens the rest and reports what is lost",
+            ),
+        ),
         Garden::Damaged { .. } => (ErrorKind::Failed, Some("`senesce fs check` names all that is damaged")),
         Garden::NoSpace { .. } => {
             (ErrorKind::Environment, Some("remove something; deleting works when nothing else does"))

@@ -98,9 +98,9 @@ pub struct FsPlaceArgs {
     /// parity may be missing.
     #[arg(long, value_name = "FILE|DEVICE", requires = "log", conflicts_with = "place")]
     pub drive: Vec<PathBuf>,
-    /// With --drive: the log.
+    /// With --drive: the log. Two copies on two devices are named one by one; one that is named alone holds both.
     #[arg(long, value_name = "FILE|DEVICE", requires = "drive")]
-    pub log: Option<PathBuf>,
+    pub log: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -175,6 +175,11 @@ pub struct FsMountArgs {
     /// What was done since is lost, and what was written over since is damaged; with --read-only nothing is changed.
     #[arg(long)]
     pub older_point: bool,
+    /// Of a garden that is refused because no copy of its log can be read: open it at its last consistency point, with all later operations
+    /// that can be read. What was acknowledged after them is lost, and reported. A garden that was unmounted loses nothing and does not
+    /// need this option. Devices named as the log are overwritten if they hold no copy of it.
+    #[arg(long)]
+    pub without_log: bool,
     /// Gardening goes by what processors, drives, the log and clients leave it: as much as nobody feels. Areas, pointers, compacted blocks
     /// and parity are gone through while there is time.
     #[arg(long)]
@@ -296,12 +301,16 @@ pub struct FsStatArgs {
 pub struct FsCheckArgs {
     #[command(flatten)]
     pub what: FsWithObjectsArgs,
-    /// Put a damaged evergreen right with all that can still be read, and tell what is lost.
+    /// Repair it with all that can still be read, and report what is lost. Of a garden: labels, superblocks, copies of the log, blocks and
+    /// parity.
     #[arg(long)]
     pub repair: bool,
-    /// Tell what --repair would do, and write nothing.
+    /// Report what --repair would do, and write nothing.
     #[arg(long, requires = "repair")]
     pub dry_run: bool,
+    /// With --repair, of a garden: also if no copy of the log can be read. Operations that only the log held are lost.
+    #[arg(long, requires = "repair")]
+    pub without_log: bool,
 }
 
 #[derive(Debug, Args)]

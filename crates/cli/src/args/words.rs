@@ -12,9 +12,9 @@ pub struct FsDrivesArgs {
     /// parity may be missing.
     #[arg(long, value_name = "FILE|DEVICE", requires = "log")]
     pub drive: Vec<PathBuf>,
-    /// With --drive: the log.
+    /// With --drive: the log; once for each of its copies, if they are on two devices.
     #[arg(long, value_name = "FILE|DEVICE", requires = "drive")]
-    pub log: Option<PathBuf>,
+    pub log: Vec<PathBuf>,
 }
 
 /// A volume of a garden.

@@ -157,7 +157,7 @@ fn assert_is_there_after_a_kill(who: &str, parity: &[&str]) {
 /// Writes over all blocks of a drive but its label and superblocks.
 fn ruin(path: &Path) {
     let file = OpenOptions::new().write(true).open(path).unwrap();
-    let from = 4160 * 4;
+    let from = 4160 * 5;
     file.write_all_at(&vec![0x5a; 2 << 20], from).unwrap();
 }
 

@@ -28,6 +28,17 @@ fn write_synced(lab: &Lab, name: &str, text: &str) {
     File::open(path).unwrap().sync_all().unwrap();
 }
 
+/// The number of the newest superblock.
+fn newest_number(lab: &Lab) -> u64 {
+    let image = File::open(lab.path(IMAGE)).unwrap();
+    let number = |slot: u64| {
+        let mut bytes = [0; 8];
+        image.read_exact_at(&mut bytes, slot * SLOT + 32).unwrap();
+        u64::from_le_bytes(bytes)
+    };
+    number(1).max(number(3))
+}
+
 /// Writes over 32 bytes of the newest superblock.
 fn damage_superblock(lab: &Lab) {
     let image = OpenOptions::new().read(true).write(true).open(lab.path(IMAGE)).unwrap();
@@ -36,7 +47,7 @@ fn damage_superblock(lab: &Lab) {
         image.read_exact_at(&mut bytes, slot * SLOT + 32).unwrap();
         u64::from_le_bytes(bytes)
     };
-    let newest = if number(1) > number(2) { 1 } else { 2 };
+    let newest = if number(1) > number(3) { 1 } else { 3 };
     image.write_all_at(&[0x5a; 32], newest * SLOT + 100).unwrap();
 }
 
@@ -60,7 +71,13 @@ fn a_damaged_superblock_costs_nothing_or_is_told() {
     assert!(told.contains("cannot be read: superblock "), "{told}");
     lab.run(["fs", "check", "g"]).good();
 
-    let mut child = start(&lab, lab.command().args(["--quiet", "fs", "mount", "g", "mnt", "--point-every", "3600"]));
+    // A consistency point, and then an operation after it.
+    let before = newest_number(&lab);
+    let mut child = start(&lab, lab.command().args(["--quiet", "fs", "mount", "g", "mnt", "--point-every", "5"]));
+    write_synced(&lab, "c", "three");
+    while newest_number(&lab) < before + 2 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
     write_synced(&lab, "b", "two");
     child.kill().unwrap();
     child.wait().unwrap();

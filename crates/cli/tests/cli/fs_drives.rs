@@ -37,7 +37,7 @@ fn check(lab: &Lab, args: &[&str]) {
 /// Writes over blocks of a drive behind its label and superblocks.
 fn ruin(path: &Path, slots: u64) {
     let file = OpenOptions::new().write(true).open(path).unwrap();
-    file.write_all_at(&vec![0x5a; 4160 * slots as usize], 4160 * 3).unwrap();
+    file.write_all_at(&vec![0x5a; 4160 * slots as usize], 4160 * 4).unwrap();
 }
 
 fn json(text: &str) -> String {
@@ -214,7 +214,10 @@ fn devices_that_are_named_become_a_garden_and_those_in_use_are_never_touched() {
     mkfs(&["--data-drives", "2", "--force"]).refused(2, &["4 drive(s) make no RAID groups of 2 of data and one of"]);
 
     let made = mkfs(&["--force"]).good().stdout;
-    assert!(made.contains("in 4 drives, one of them parity and a log of 4.00 MiB; volume main"), "{made}");
+    assert!(
+        made.contains("in 4 drives, one of them parity and a log of 4.00 MiB in two copies; volume main"),
+        "{made}"
+    );
     assert_eq!(must("sh", &["-c", &format!("blkid -p {} || true", names[1])]), "", "nothing of the old is left");
     run(&["check"], &all, &[]).good();
     mkfs(&[]).refused(3, &["holds a drive of a garden of senesce", "--force"]);
@@ -268,7 +271,7 @@ fn a_change_is_in_a_consistency_point_a_while_later_though_nobody_asks() {
     }
     let drive = fs::File::open(lab.path("g/drive-00.img")).unwrap();
     let superblocks = || {
-        let mut bytes = vec![0; 2 * 4160];
+        let mut bytes = vec![0; 3 * 4160];
         drive.read_exact_at(&mut bytes, 4160).unwrap();
         bytes
     };

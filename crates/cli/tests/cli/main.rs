@@ -23,6 +23,7 @@ mod fs_drives;
 mod fs_durable;
 mod fs_evergreen;
 mod fs_full;
+mod fs_repair;
 mod fs_snapshots;
 mod fs_tier;
 mod garden_gardening;

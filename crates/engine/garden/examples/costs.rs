@@ -106,7 +106,7 @@ fn gardening(garden: &Garden) -> Result<(f64, f64, f64), Failure> {
 
 /// A volume with a file, on five drives in memory.
 fn make(cache_bytes: u64) -> Result<(VolumeFs, Ino, Garden), Failure> {
-    let drive = |number| MemoryDevice::new(format!("drive {number}"), Bytes((3 + 16_384) * SLOT as u64));
+    let drive = |number| MemoryDevice::new(format!("drive {number}"), Bytes((4 + 16_384) * SLOT as u64));
     let drives: Vec<Arc<dyn BlockDevice>> =
         (0..5).map(|number| Arc::new(drive(number)) as Arc<dyn BlockDevice>).collect();
     let log: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("log", Bytes(512 << 20)));

@@ -13,15 +13,17 @@ use std::{
 
 use senesce_block::BlockDevice;
 use senesce_core::Bytes;
-use senesce_fsapi::{Caller, FsError, FsResult};
-use senesce_objects::ObjectStore;
+use senesce_fsapi::{Caller, FsResult};
 
 use crate::{
     error::{Error, Result},
-    format::operation::{Act, Operation},
+    format::{
+        OLD_VERSION,
+        operation::{Act, Operation},
+    },
     fs::VolumeFs,
-    log::Log,
-    store::{self, Fetches, FormatOptions, Gardening, Limits, Opened, RebuildStep, ScrubStep, Store, Worth},
+    log::{Batch, LogDevices, LogPlaces, Mirror},
+    store::{self, Fetches, FormatOptions, RebuildStep, ScrubStep, Store, Worth},
     volume::Done,
 };
 
@@ -55,7 +57,7 @@ pub(crate) struct Shared {
     /// Locked before `store` by whoever wants both.
     commits: Mutex<Commits>,
     store: Mutex<Store>,
-    log: Arc<dyn BlockDevice>,
+    log: Arc<Mirror>,
     /// Operations are acknowledged when they are done.
     is_early: AtomicBool,
     /// Locked before the others by whoever changes objects.
@@ -93,74 +95,20 @@ impl Garden {
     ///
     /// Errors: as many drives as the groups say are wanted, large enough for the maps; a log of 400 KiB at least; devices'.
     /// Cost: writes all drives once, unless they hold zeros already.
-    pub fn format(options: &FormatOptions, drives: Vec<Arc<dyn BlockDevice>>, log: Arc<dyn BlockDevice>) -> Result<()> {
-        store::format(options, drives, log)
+    pub fn format(
+        options: &FormatOptions,
+        drives: Vec<Arc<dyn BlockDevice>>,
+        log: impl Into<LogDevices>,
+    ) -> Result<()> {
+        store::format(options, drives, &log.into())
     }
 
-    /// Opens an aggregate: its last consistency point, and the operations that were acknowledged after it.
-    ///
-    /// The drives come in any order; one of each group with parity may be missing. Errors: devices of several aggregates or
-    /// of none, damage. Cost: reads the log, and one block for each RAID group
-    /// to know where to write.
-    ///
-    /// Cold blocks in objects cannot be read; all else is as ever.
-    pub fn open(drives: &[Arc<dyn BlockDevice>], log: Arc<dyn BlockDevice>, limits: Limits) -> Result<Self> {
-        Self::open_with(drives, log, limits, None)
-    }
-
-    /// The same with the store of its objects, if it is there. Nothing is put there or deleted unless it is asked for.
-    ///
-    /// Errors: also if an operation of the log has to read a cold block, and cannot.
-    pub fn open_with(
-        drives: &[Arc<dyn BlockDevice>],
-        log: Arc<dyn BlockDevice>,
-        limits: Limits,
-        objects: Option<Arc<dyn ObjectStore>>,
-    ) -> Result<Self> {
-        Self::open_as(drives, log, limits, objects, false)
-    }
-
-    /// The same where the log says that there was a later consistency point than that of any superblock that can be read, which is refused
-    /// else: **what was done from that one on is lost**, and what was written over since the older one is damaged.
-    pub fn open_older(
-        drives: &[Arc<dyn BlockDevice>],
-        log: Arc<dyn BlockDevice>,
-        limits: Limits,
-        objects: Option<Arc<dyn ObjectStore>>,
-    ) -> Result<Self> {
-        Self::open_as(drives, log, limits, objects, true)
-    }
-
-    fn open_as(
-        drives: &[Arc<dyn BlockDevice>],
-        log: Arc<dyn BlockDevice>,
-        limits: Limits,
-        objects: Option<Arc<dyn ObjectStore>>,
-        older: bool,
-    ) -> Result<Self> {
-        let Opened { mut store, found } = store::open(drives, log, limits, objects, older)?;
-        for (sequence, bytes) in &found.operations {
-            let place = || format!("record {sequence} of the log");
-            let operation = Operation::decode(bytes).map_err(|damage| Error::damaged(place(), damage))?;
-            match store.apply(&operation) {
-                // A later state of it deleted an object that this one wants: what comes from here on is lost as well. Not so while the
-                // store is away.
-                Err(error) if older && !store.touched && wants_what_is_gone(&error) => break,
-                done => done?,
-            };
-        }
-        for space in store.spaces() {
-            store.reap_orphans(space)?;
-        }
-        // Numbers of consistency points that did not end are left behind for good, and so is a lap of the log that was begun.
-        if store.is_waiting() || found.unfinished.cp.is_some() || found.begun {
-            store.consistency_point()?;
-        }
-        store.gardener.gardening = Gardening::of(&store.raid.geometry);
-        let (log, durable) = (store.log.device(), store.log.last());
+    /// An open aggregate of which all that was logged is done.
+    pub(crate) fn of(store: Store) -> Self {
+        let (log, durable) = (store.log.mirror().clone(), store.log.last());
         let commits = Mutex::new(Commits { durable, memory: Vec::new() });
         let (store, objects) = (Mutex::new(store), Mutex::default());
-        Ok(Self { shared: Arc::new(Shared { commits, store, log, is_early: AtomicBool::new(false), objects }) })
+        Self { shared: Arc::new(Shared { commits, store, log, is_early: AtomicBool::new(false), objects }) }
     }
 
     /// Makes an empty volume; it is durable.
@@ -223,7 +171,17 @@ impl Garden {
         let Some(batch) = store.log.take_durable() else { return Ok(()) };
         // Others go on meanwhile; their records are committed behind it.
         drop(store);
-        Log::commit(&self.shared.log, &batch).inspect_err(|error| self.shared.lock().stop(error))
+        self.shared.commit_batch(&batch)
+    }
+
+    /// Makes a consistency point of all that was done, and notes in the superblock that the log holds nothing more: a log that is lost
+    /// from then on costs nothing. The first change after it, if there is one, takes that back. Cost: a superblock more.
+    pub fn close(&self) -> Result<()> {
+        self.close_point()?;
+        let mut commits = self.shared.lock_commits();
+        let mut store = self.shared.lock();
+        commits.make_point(&mut store)?;
+        store.close()
     }
 
     /// Makes it known that there was the last consistency point, should all superblocks of it be damaged: if nothing behind it in the log
@@ -277,6 +235,16 @@ impl Garden {
         store::drive_length(device)
     }
 
+    /// Where the copies of an aggregate's log are, as the first drive label says that can be read. `None`: none can, or it is of version 7,
+    /// which has one copy of a size that only its log says.
+    pub fn log_places(drives: &[Arc<dyn BlockDevice>]) -> Option<LogPlaces> {
+        store::find_aggregate(drives).filter(|found| found.version > OLD_VERSION).map(|found| LogPlaces {
+            copies: found.log.copies.into(),
+            bytes: Bytes(found.log.copy_bytes()),
+            is_shared: found.log.is_shared,
+        })
+    }
+
     /// How many bytes a drive in this place has at least. Errors: `Invalid` if there is no such place.
     pub fn drive_bytes(&self, drive: u32) -> Result<Bytes> {
         let geometry = &self.shared.lock().raid.geometry;
@@ -316,12 +284,6 @@ impl Garden {
         store.scrub.done = stripe;
         Ok(())
     }
-}
-
-/// Whether an operation failed because the object with a cold block is no longer there.
-fn wants_what_is_gone(error: &FsError) -> bool {
-    let FsError::Io { source, .. } = error else { return false };
-    source.downcast_ref().is_some_and(Error::is_absent)
 }
 
 impl Shared {
@@ -417,6 +379,7 @@ impl Shared {
                 fresh = false; // another thread filled the log again
                 continue;
             }
+            store.reopen()?;
             let before = store.dirty_blocks();
             let done = store.do_without_waiting(&mut fetches, |store| store.apply(&operation));
             if done.is_err() && !store.touched && fetches.are_wanted() {
@@ -457,6 +420,16 @@ impl Shared {
         (self.lock_for_operation().log.max_body() - 256).min(1 << 20)
     }
 
+    /// Makes records durable, and which copies of the log hold them, if one failed. An error stops the engine.
+    fn commit_batch(&self, batch: &Batch) -> Result<()> {
+        let done = self.log.commit(batch);
+        if done.is_ok() && !self.log.has_news() {
+            return Ok(());
+        }
+        let mut store = self.lock();
+        done.inspect_err(|error| store.stop(error)).and_then(|()| store.note_logs())
+    }
+
     /// Returns when the operation `sequence` is durable. One flush serves all records that wait, one consistency point all that have none.
     fn commit(&self, sequence: u64) -> Result<()> {
         let mut commits = self.lock_commits();
@@ -478,10 +451,7 @@ impl Shared {
             store.log.take_batch(std::mem::take(&mut commits.memory))
         };
         let Some(batch) = batch else { return Ok(()) };
-        if let Err(error) = Log::commit(&self.log, &batch) {
-            self.lock().stop(&error);
-            return Err(error);
-        }
+        self.commit_batch(&batch)?;
         (commits.durable, commits.memory) = (batch.last, batch.bytes);
         Ok(())
     }

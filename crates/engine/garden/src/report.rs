@@ -3,8 +3,10 @@
 use std::sync::mpsc::{Receiver, channel};
 
 use crate::{
+    check::Finding,
     engine::Garden,
     format::label::Group,
+    log::LogLoss,
     raid::{DriveCounts, DriveFailure, DriveState, RaidCounts},
     store::{Counts, LeftOut, ScrubReport, Store},
 };
@@ -26,11 +28,10 @@ pub struct AggregateReport {
     pub area_free: Vec<Vec<Option<u64>>>,
     /// Drives that are missing, by their place.
     pub missing_drives: Vec<u32>,
-    /// Devices that were given and are not used.
-    pub left_out: Vec<LeftOut>,
-    /// Superblocks that could not be read when it was opened, and why: of the last consistency point another drive has one, or it was
-    /// being written when power was lost, or all that it held is in the log.
-    pub unread_superblocks: Vec<String>,
+    /// What opening it found out.
+    pub opening: OpeningReport,
+    /// The copies of its log, and what was written to them.
+    pub log: LogReport,
     /// How far the scrub is, and what it found.
     pub scrub: ScrubReport,
     /// What the engine counted since it was opened.
@@ -41,6 +42,22 @@ pub struct AggregateReport {
     pub raid_last_point: RaidCounts,
     /// The same by drive, in the order of their places.
     pub drives: Vec<DriveReport>,
+}
+
+/// What was found when an aggregate was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpeningReport {
+    /// Devices that were given and are not used.
+    pub left_out: Vec<LeftOut>,
+    /// Superblocks that could not be read, and why: of the last consistency point another drive has one, or it was being written when
+    /// power was lost, or all that it held is in the log.
+    pub unread_superblocks: Vec<String>,
+    /// Labels and copies of the log that were damaged, and are right again.
+    pub repaired: Vec<Finding>,
+    /// Why copies of the log could not be read. Those that could be made again are in use again.
+    pub lost_logs: Vec<String>,
+    /// What was lost with the log.
+    pub log_loss: Option<LogLoss>,
 }
 
 /// A place for a drive: what is there, and what it was asked for.
@@ -92,14 +109,38 @@ impl Garden {
                 .map(|heap| heap.areas().map(|area| area.counted.then_some(area.free)).collect())
                 .collect(),
             missing_drives: store.raid.missing(),
-            left_out: store.left_out.clone(),
-            unread_superblocks: store.unread_superblocks.clone(),
+            opening: store.opening.clone(),
+            log: store.report_log(),
             scrub: store.scrub,
             counts: store.counts,
             raid: store.raid.counts(),
             raid_last_point: store.activity.last.0,
             drives: report_drives(&store),
         }
+    }
+}
+
+/// The copies of a log. What is written to them is not among what the drives were asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogReport {
+    /// Copies that there should be.
+    pub copies: u32,
+    /// Of these, copies that hold all that was acknowledged.
+    pub whole: u32,
+    /// Why copies were lost when the aggregate was opened, or failed since. Those that could be made again are in use again.
+    pub lost: Vec<String>,
+    /// Bytes that were written to all copies together since it was opened.
+    pub bytes_written: u64,
+    /// Flushes of their devices since then.
+    pub flushes: u64,
+}
+
+impl Store {
+    fn report_log(&self) -> LogReport {
+        let mirror = self.log.mirror();
+        let ((whole, copies), (bytes_written, flushes)) = (mirror.count(), mirror.written());
+        let lost = self.opening.lost_logs.iter().cloned().chain(mirror.failures()).collect();
+        LogReport { copies, whole, lost, bytes_written, flushes }
     }
 }
 

@@ -56,8 +56,11 @@ pub struct Tape {
     shift: u64,
 }
 
-/// Slots of a drive before its first stripe, as docs/garden-format.md has them.
+/// Slots of a drive before its first stripe that a simulated drive has: a label and both superblocks.
 const FIXED_SLOTS: u64 = 3;
+/// The slot of a drive's second label, as docs/garden-format.md has it. It is written once, when an aggregate is made. A simulated drive has
+/// none, so that its times compare with those of format version 7.
+const SECOND_LABEL: u64 = 2;
 
 impl Tape {
     /// An empty one. Blocks are numbered so that stripes of which the number is a multiple of `unit` (the depth of a tetris) have a
@@ -87,9 +90,14 @@ impl Tape {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn chain(&self, drive: u32, offset: u64, len: usize) -> Chain {
+    /// What a request is on a simulated drive, if it is there.
+    fn chain(&self, drive: u32, offset: u64, len: usize) -> Option<Chain> {
         let blocks = (len as u64).div_ceil(Rig::SLOT_BYTES) as u32;
-        Chain { drive, block: offset / Rig::SLOT_BYTES + self.shift, blocks }
+        let slot = match offset / Rig::SLOT_BYTES {
+            SECOND_LABEL => return None,
+            slot => slot - u64::from(slot > SECOND_LABEL),
+        };
+        Some(Chain { drive, block: slot + self.shift, blocks })
     }
 }
 
@@ -123,8 +131,9 @@ impl<D: BlockDevice> BlockDevice for TapedDrive<D> {
     fn read_at(&self, offset: u64, out: &mut [u8]) -> BlockResult<()> {
         self.inner.read_at(offset, out)?;
         let mut written = self.tape.written();
-        if written.recording {
-            let chain = self.tape.chain(self.number, offset, out.len());
+        if written.recording
+            && let Some(chain) = self.tape.chain(self.number, offset, out.len())
+        {
             let trailers = out.chunks(Rig::SLOT_BYTES as usize).map(read_trailer).collect();
             written.entries.push(Entry::Read(chain, trailers));
         }
@@ -135,10 +144,10 @@ impl<D: BlockDevice> BlockDevice for TapedDrive<D> {
         let chain = self.tape.chain(self.number, offset, data.len());
         let mut written = self.tape.written();
         if let Some(history) = &mut written.history {
-            history.push(chain);
+            history.extend(chain);
         }
         if written.recording {
-            written.entries.push(Entry::Write(chain));
+            written.entries.extend(chain.map(Entry::Write));
         }
         drop(written);
         self.inner.write_at(offset, data)

@@ -113,10 +113,11 @@ fn tapes_number_blocks_by_stripes_and_keep_what_was_written() {
     let slots = |count: u64| vec![0; (count * Rig::SLOT_BYTES) as usize];
     drive.write_at(0, &slots(1)).unwrap();
     tape.set_recording(true);
-    drive.write_at(3 * Rig::SLOT_BYTES, &slots(64)).unwrap();
-    drive.read_at(4 * Rig::SLOT_BYTES, &mut slots(2)).unwrap();
+    drive.write_at(2 * Rig::SLOT_BYTES, &slots(1)).unwrap(); // the second label, which simulated drives do not have
+    drive.write_at(4 * Rig::SLOT_BYTES, &slots(64)).unwrap();
+    drive.read_at(5 * Rig::SLOT_BYTES, &mut slots(2)).unwrap();
     tape.set_recording(false);
-    drive.write_at(2 * Rig::SLOT_BYTES, &slots(1)).unwrap();
+    drive.write_at(3 * Rig::SLOT_BYTES, &slots(1)).unwrap();
     let chain = |block, blocks| Chain { drive: 7, block, blocks };
     assert_eq!(tape.take(), [Entry::Write(chain(64, 64)), Entry::Read(chain(65, 2), vec![None, None])]);
     assert_eq!(tape.history(), [chain(61, 1), chain(64, 64), chain(63, 1)]);

@@ -13,7 +13,7 @@ pub(crate) const BLOCK: u64 = 4096;
 /// A block on a drive, with its trailer.
 pub(crate) const SLOT: u64 = 4160;
 /// Slots of a drive before its first stripe.
-const FIXED_SLOTS: u64 = 3;
+const FIXED_SLOTS: u64 = 4;
 
 /// How large a trial is. What counts stays: drives, depth of a tetris, raw fill, parts of the working set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -56,9 +56,9 @@ pub fn clean(args: &FsCleanArgs, quiet: bool) -> Result<()> {
         error => error.into(),
     })?;
     let areas = clean_areas(&garden, args.from, quiet).with_context(|| format!("cannot clean {place}"))?;
-    garden.close_point().with_context(|| format!("cannot close {place}"))?;
+    garden.close().with_context(|| format!("cannot close {place}"))?;
     let pointers = fix_up(&garden, quiet).with_context(|| format!("cannot put pointers of {place} right"))?;
-    garden.close_point().with_context(|| format!("cannot close {place}"))?;
+    garden.close().with_context(|| format!("cannot close {place}"))?;
     let ScanStep { done, of, cleaned, moves: AreaMoves { blocks, metadata, stuck }, no_space } = areas;
     if args.json {
         let document = json!({

@@ -29,7 +29,7 @@ pub fn dedup(args: &FsOfVolumeArgs, quiet: bool) -> Result<()> {
         bar.reach(all.looked_at);
     }
     drop(bar);
-    garden.close_point().with_context(|| format!("cannot close {place}"))?;
+    garden.close().with_context(|| format!("cannot close {place}"))?;
     let now = garden.sharing(volume)?;
     let DedupStep { looked_at, shared, different, unread, is_done } = all;
     if args.json {

@@ -42,7 +42,7 @@ pub fn defrag(args: &FsDefragArgs, quiet: bool) -> Result<()> {
     let held = garden.held_blocks(volume)?;
     let run = || {
         let counts = pass(&garden, &wanted, quiet).with_context(|| format!("cannot lay files of {place} better"))?;
-        garden.close_point().with_context(|| format!("cannot close {place}"))?;
+        garden.close().with_context(|| format!("cannot close {place}"))?;
         Ok::<_, anyhow::Error>(counts)
     };
     let mut done = run()?;

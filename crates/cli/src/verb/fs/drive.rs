@@ -21,6 +21,6 @@ pub fn with_engine<T>(dir: &Path, act: impl FnOnce(&EngineTarget, &Garden) -> Re
         return Err(usage(format!("{place} is not empty"), Some("`senesce fs mkfs garden` makes a new one")));
     }
     let done = act(&target, &garden)?;
-    garden.close_point().with_context(|| format!("cannot close {place}"))?;
+    garden.close().with_context(|| format!("cannot close {place}"))?;
     Ok(done)
 }

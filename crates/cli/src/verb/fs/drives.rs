@@ -127,7 +127,7 @@ fn fill(place: &Place, garden: &Garden, as_json: bool, quiet: bool) -> Result<()
         lost.extend(step.lost);
     }
     drop(bar);
-    garden.close_point().with_context(|| format!("cannot close {place}"))?;
+    garden.close().with_context(|| format!("cannot close {place}"))?;
     let missing = garden.report().missing_drives;
     if as_json {
         let drives: Vec<Value> =
@@ -178,7 +178,7 @@ pub fn scrub(args: &FsScrubArgs, quiet: bool) -> Result<()> {
         }
     }
     drop(bar);
-    garden.close_point().with_context(|| format!("cannot close {place}"))?;
+    garden.close().with_context(|| format!("cannot close {place}"))?;
     tell(args, &place, &all);
     check_interrupted("scrubbing")?;
     match all.lost.len() {

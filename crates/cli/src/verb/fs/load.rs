@@ -194,9 +194,9 @@ mod tests {
     }
 
     fn garden() -> Garden {
-        let drive = |number| Arc::new(MemoryDevice::new(format!("drive {number}"), Bytes(3075 * 4160)));
+        let drive = |number| Arc::new(MemoryDevice::new(format!("drive {number}"), Bytes(3076 * 4160)));
         let drives: Vec<Arc<dyn BlockDevice>> = (0..5).map(|number| drive(number) as _).collect();
-        let log = Arc::new(MemoryDevice::new("log", Bytes(4 << 20)));
+        let log: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("log", Bytes(4 << 20)));
         let options = FormatOptions {
             uuid: [1; 16],
             groups: vec![(4, true)],

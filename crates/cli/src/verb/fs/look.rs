@@ -51,7 +51,7 @@ pub fn check(args: &FsWithObjectsArgs, quiet: bool) -> Result<()> {
 }
 
 /// Shows how far a check is: first in blocks, then in stripes.
-fn progress(quiet: bool) -> Rc<dyn Fn(CheckProgress)> {
+pub(super) fn progress(quiet: bool) -> Rc<dyn Fn(CheckProgress)> {
     let shown: RefCell<Option<(CheckPart, Stretch)>> = RefCell::default();
     Rc::new(move |progress: CheckProgress| {
         let mut shown = shown.borrow_mut();
@@ -69,7 +69,7 @@ fn progress(quiet: bool) -> Rc<dyn Fn(CheckProgress)> {
     })
 }
 
-fn print(what: &str, report: &CheckReport) {
+pub(super) fn print(what: &str, report: &CheckReport) {
     let verdict = if report.is_clean() { "clean" } else { "DAMAGED" };
     println!("{what}: {verdict}");
     println!(
@@ -102,7 +102,7 @@ fn print(what: &str, report: &CheckReport) {
     }
 }
 
-fn shown(what: &str, report: &CheckReport) -> Value {
+pub(super) fn shown(what: &str, report: &CheckReport) -> Value {
     let findings: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
     json!({
         "what": what,
@@ -200,10 +200,10 @@ fn print_drives(report: &AggregateReport) {
             }
         }
     }
-    for left_out in &report.left_out {
+    for left_out in &report.opening.left_out {
         println!("  not used: {left_out}");
     }
-    for unread in &report.unread_superblocks {
+    for unread in &report.opening.unread_superblocks {
         println!("  cannot be read: {unread}");
     }
 }

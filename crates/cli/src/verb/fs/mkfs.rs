@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Clock, Rng, Seed};
-use senesce_garden::{FormatOptions, Garden, Limits, Packing, VolumeOptions};
+use senesce_garden::{FormatOptions, Garden, Limits, LogDevices, Packing, VolumeOptions};
 use senesce_volume::install_signal_cleanup;
 
 use super::{
@@ -45,18 +45,19 @@ pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
             let claim = held.open(Bytes(0), Bytes(0), zeroed)?;
             let mut bar = Stretch::for_stderr(quiet, "writing zeros", "bytes", claim.to_zero());
             let pool = Pool::of(args, shape);
-            (pool, place::split(claim.wipe(&mut bar)?, pool.drive_bytes()[0])?)
+            let (drive, log) = place::split(claim.wipe(&mut bar)?, pool.drive_bytes()[0])?;
+            (pool, Devices { drives: vec![drive], log: LogDevices::twice(log) })
         }
-        Place::Named { drives, log } => {
+        Place::Named { drives, logs } => {
             install_signal_cleanup().context("cannot handle signals")?;
-            let named: Vec<&Path> = drives.iter().chain(&args.flash_drive).chain([log]).map(|path| &**path).collect();
+            let named: Vec<&Path> = drives.iter().chain(&args.flash_drive).chain(logs).map(|path| &**path).collect();
             claim::check_distinct(&named)?;
             // All are held before the first write: if one is too small or in use, the others stay unchanged.
             let mut held: Vec<_> = named.iter().map(|path| claim::hold(path, args.force)).collect::<Result<_>>()?;
             let shape = Shape::of_named(args, drives.iter().map(|path| &**path))?;
             let pool = Pool::of_named(args, shape)?;
-            let log = held.pop().context("the log is the last named drive")?;
-            (pool, open_named(args, &pool.drive_bytes(), held, log, quiet)?)
+            let logs = held.split_off(held.len() - logs.len());
+            (pool, open_named(args, &pool.drive_bytes(), held, logs, quiet)?)
         }
     };
     let (seed, uuid) = identity(args, "identity of an aggregate")?;
@@ -68,12 +69,13 @@ pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
         tetris_stripes: 64,
         zeroed: true,
     };
-    let log_bytes = devices.log.size();
+    let logs: Vec<String> = devices.log.devices().iter().map(|device| device.size().to_string()).collect();
+    let logs = logs.join(" and ");
     let blocks = fill(args, &options, devices, seed.derive("order of names")).with_context(|| match &place {
         Place::Directory(dir) => format!("cannot make a garden in {}; remove the directory", dir.display()),
         Place::One(_) | Place::Named { .. } => format!("cannot make a garden on {place}"),
     })?;
-    println!("{place}: {} in {pool} and a log of {log_bytes}; volume {}", Bytes(blocks * 4096), volume(args));
+    println!("{place}: {} in {pool} and a log of {logs} in two copies; volume {}", Bytes(blocks * 4096), volume(args));
     Ok(())
 }
 
@@ -114,29 +116,35 @@ fn open_named(
     args: &FsMkfsArgs,
     sizes: &[Bytes],
     drives: Vec<claim::Held>,
-    log: claim::Held,
+    logs: Vec<claim::Held>,
     quiet: bool,
 ) -> Result<Devices> {
-    let log = log.open(args.log_size.unwrap_or(USUAL_LOG), LEAST_LOG, Bytes(u64::MAX))?;
+    let size = args.log_size.unwrap_or(USUAL_LOG);
+    let logs: Vec<_> =
+        logs.into_iter().map(|held| held.open(size, LEAST_LOG, Bytes(u64::MAX))).collect::<Result<_>>()?;
     let open = |(held, &bytes): (claim::Held, &Bytes)| held.open(bytes, bytes, bytes);
     let drives: Vec<_> = drives.into_iter().zip(sizes).map(open).collect::<Result<_>>()?;
     let zeros = drives.iter().map(claim::Claim::to_zero).sum();
     let mut bar = Stretch::for_stderr(quiet, "writing zeros", "bytes", zeros);
-    let log = log.wipe(&mut bar)?;
+    let mut logs: Vec<_> = logs.into_iter().map(|log| log.wipe(&mut bar)).collect::<Result<_>>()?;
+    let log = match logs.len() {
+        1 => LogDevices::twice(logs.remove(0)),
+        _ => logs.into(),
+    };
     Ok(Devices { drives: drives.into_iter().map(|drive| drive.wipe(&mut bar)).collect::<Result<_>>()?, log })
 }
 
 /// Out: the blocks of the aggregate.
 fn fill(args: &FsMkfsArgs, options: &FormatOptions, devices: Devices, names: Seed) -> Result<u64> {
-    Garden::format(options, devices.drives.clone(), devices.log.clone())?;
-    let garden = Garden::open(&devices.drives, devices.log, Limits::default())?;
+    Garden::format(options, devices.drives.clone(), &devices.log)?;
+    let garden = Garden::open(&devices.drives, &devices.log, Limits::default())?;
     let blocks = garden.report().blocks;
     let volume = VolumeOptions { blocks, inodes: (blocks / 2).max(1024), seed: names.0 };
     garden.create_volume(self::volume(args).as_bytes(), &volume)?;
     if let packing @ Packing { compaction: true, .. } = packing(args.pack.compress)? {
         garden.set_packing(self::volume(args).as_bytes(), packing)?;
     }
-    garden.close_point()?;
+    garden.close()?;
     Ok(blocks)
 }
 

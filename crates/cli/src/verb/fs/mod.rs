@@ -25,6 +25,7 @@ mod paths;
 mod place;
 mod reclaim;
 mod recompact;
+mod repair;
 mod serve;
 mod snapshots;
 mod survey;
@@ -64,19 +65,16 @@ pub fn fs(args: FsArgs, quiet: bool) -> Result<()> {
             None => mount::mount(&args, quiet),
         },
         FsVerb::Serve(args) => serve::serve(&args),
-        FsVerb::Check(FsCheckArgs { what: args, repair, dry_run }) => match EvergreenPlace::find(&args.look.place) {
-            Some(place) if repair => {
-                without_objects(&args).and_then(|()| evergreen::repair(&place, dry_run, args.look.json))
+        FsVerb::Check(FsCheckArgs { what: args, repair, dry_run, without_log }) => {
+            match EvergreenPlace::find(&args.look.place) {
+                Some(place) if repair => {
+                    without_objects(&args).and_then(|()| evergreen::repair(&place, dry_run, args.look.json))
+                }
+                Some(place) => without_objects(&args).and_then(|()| evergreen::check(&place, args.look.json)),
+                None if repair => repair::repair(&args, dry_run, without_log, quiet),
+                None => look::check(&args, quiet),
             }
-            Some(place) => without_objects(&args).and_then(|()| evergreen::check(&place, args.look.json)),
-            None if repair => Err(usage(
-                "--repair is about an evergreen, and none lies there",
-                Some(
-                    "name it evergreen:PATH if its superblocks are gone; `senesce fs scrub` puts a garden's drives right",
-                ),
-            )),
-            None => look::check(&args, quiet),
-        },
+        }
         FsVerb::Stat(FsStatArgs { what: args, verbose }) => match EvergreenPlace::find(&args.look.place) {
             Some(place) => without_objects(&args).and_then(|()| evergreen::stat(&place, args.look.json)),
             None => look::stat(&args, verbose),

@@ -62,9 +62,10 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
     let devices = if read_only { place.look()? } else { place.open()? };
     let limits = Limits { cache_bytes: args.how.cache.0, ..Limits::default() };
     let objects = args.objects.open_telling()?;
-    let garden = match args.older_point {
-        true => place.older_garden(&devices, limits, objects)?,
-        false => place.garden_with(&devices, limits, objects)?,
+    let garden = match (args.older_point, args.without_log) {
+        (true, _) => place.older_garden(&devices, limits, objects)?,
+        (false, true) => place.garden_without_log(&devices, limits, objects)?,
+        (false, false) => place.garden_with(&devices, limits, objects)?,
     };
     drop(devices);
     if !read_only {
@@ -78,6 +79,7 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
         }
     }
     let watch = Watch::start(&garden, print_failure);
+    warn_log(&garden);
     if !quiet {
         warn(&garden);
         let cold = garden.cold().live;
@@ -111,7 +113,7 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
         allows: args.how.allows(),
         quiet,
     };
-    let close = || garden.close_point().with_context(|| format!("cannot close {place}"));
+    let close = || garden.close().with_context(|| format!("cannot close {place}"));
     let served = thread::scope(|scope| {
         let mut chores = Chores::new(&garden, args.how.point_every, quiet);
         chores.points = beside.by_load.is_some().then_some(points);
@@ -142,11 +144,32 @@ fn find(garden: &Garden, args: &FsMountArgs) -> Result<VolumeFs> {
 /// Says what is not as it should be.
 fn warn(garden: &Garden) {
     let report = garden.report();
-    for left_out in &report.left_out {
+    for left_out in &report.opening.left_out {
         eprintln!("senesce: not used: {left_out}");
     }
-    for unread in &report.unread_superblocks {
+    for unread in &report.opening.unread_superblocks {
         eprintln!("senesce: cannot be read: {unread}; another one is used, with what belongs to it in the log");
+    }
+}
+
+/// Reports labels and copies of the log that were repaired, and what was lost with the log.
+pub(super) fn warn_log(garden: &Garden) {
+    let report = garden.report();
+    for lost in &report.log.lost {
+        eprintln!("senesce: {lost}");
+    }
+    for repaired in &report.opening.repaired {
+        eprintln!("senesce: repaired: {repaired}");
+    }
+    let (whole, copies) = (report.log.whole, report.log.copies);
+    if whole < copies {
+        eprintln!("senesce: {whole} of {copies} copies of the log are in use: another failure would lose operations");
+    }
+    if let Some(loss) = garden.log_loss() {
+        eprintln!("senesce: {loss}");
+        if !loss.was_closed {
+            eprintln!("senesce: parity may be wrong where blocks were being written: `senesce fs scrub` repairs it");
+        }
     }
 }
 

@@ -10,33 +10,34 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use senesce_block::{BlockDevice, FileDevice, FileOptions, OverlayDevice, SliceDevice};
+use senesce_block::{BlockDevice, FileDevice, FileOptions, MemoryDevice, OverlayDevice, SliceDevice};
 use senesce_core::Bytes;
-use senesce_garden::{Garden, Limits};
+use senesce_garden::{Garden, Limits, LogDevices};
 use senesce_objects::ObjectStore;
 
 use super::claim;
 use crate::{args::FsPlaceArgs, exit::usage};
 
-const LOG: &str = "log.img";
+/// The copies of the log.
+const LOGS: [&str; 2] = ["log.img", "log-2.img"];
 /// What a block holds.
 pub const BLOCK_BYTES: u64 = 4096;
 
 /// The devices of an aggregate.
 pub struct Devices {
     pub drives: Vec<Arc<dyn BlockDevice>>,
-    pub log: Arc<dyn BlockDevice>,
+    pub log: LogDevices,
 }
 
 /// Where an aggregate lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In a directory: drive-*.img and log.img.
+    /// In a directory: drive-*.img, log.img and log-2.img.
     Directory(PathBuf),
     /// On one file or device: a drive, and behind it the log.
     One(PathBuf),
     /// On files and devices that the command names.
-    Named { drives: Vec<PathBuf>, log: PathBuf },
+    Named { drives: Vec<PathBuf>, logs: Vec<PathBuf> },
 }
 
 impl fmt::Display for Place {
@@ -54,10 +55,11 @@ impl fmt::Display for Place {
 impl Place {
     /// The one that a command names. Errors: none.
     pub fn of(args: &FsPlaceArgs) -> Result<Self> {
-        match (&args.place, &args.log) {
+        match (&args.place, args.log.len()) {
             (Some(path), _) => Ok(Self::at(path)),
-            (None, Some(log)) => Ok(Self::Named { drives: args.drive.clone(), log: log.clone() }),
-            (None, None) => Err(usage("no garden is named", Some("name a directory, or --drive and --log"))),
+            (None, 1..=2) => Ok(Self::Named { drives: args.drive.clone(), logs: args.log.clone() }),
+            (None, 0) => Err(usage("no garden is named", Some("name a directory, or --drive and --log"))),
+            (None, more) => Err(usage(format!("{more} logs are named"), Some("a log has one or two copies"))),
         }
     }
 
@@ -76,13 +78,22 @@ impl Place {
     /// The same, without a drive that is to be a new one.
     pub fn open_without(&self, new: Option<&Path>) -> Result<Devices> {
         let is_other = |path: &Path| new.is_none_or(|new| !is_same(path, new));
-        self.open_as(is_other, |path| Ok(Arc::new(claim::open_existing(path)?)))
+        let make = |path: &Path, bytes| -> Result<Arc<dyn BlockDevice>> {
+            Ok(Arc::new(FileDevice::create(path, bytes, FileOptions::default())?))
+        };
+        self.open_as(is_other, |path| Ok(Arc::new(claim::open_existing(path)?)), make)
     }
 
     /// Opens the devices to look at them: what is written stays in memory. Others may look, too.
     pub fn look(&self) -> Result<Devices> {
         let options = FileOptions { read_only: true, ..FileOptions::default() };
-        self.open_as(|_| true, |path| Ok(Arc::new(OverlayDevice::new(FileDevice::open(path, Bytes(0), options)?))))
+        let open = |path: &Path| -> Result<Arc<dyn BlockDevice>> {
+            Ok(Arc::new(OverlayDevice::new(FileDevice::open(path, Bytes(0), options)?)))
+        };
+        let make = |path: &Path, bytes| -> Result<Arc<dyn BlockDevice>> {
+            Ok(Arc::new(MemoryDevice::new(path.display().to_string(), bytes)))
+        };
+        self.open_as(|_| true, open, make)
     }
 
     /// Opens the aggregate on its devices, with what its log holds.
@@ -102,7 +113,7 @@ impl Place {
         limits: Limits,
         objects: Option<Arc<dyn ObjectStore>>,
     ) -> Result<Garden> {
-        let opened = Garden::open_with(&devices.drives, devices.log.clone(), limits, objects);
+        let opened = Garden::open_with(&devices.drives, &devices.log, limits, objects);
         opened.with_context(|| format!("cannot open {self}"))
     }
 
@@ -113,7 +124,18 @@ impl Place {
         limits: Limits,
         objects: Option<Arc<dyn ObjectStore>>,
     ) -> Result<Garden> {
-        let opened = Garden::open_older(&devices.drives, devices.log.clone(), limits, objects);
+        let opened = Garden::open_older(&devices.drives, &devices.log, limits, objects);
+        opened.with_context(|| format!("cannot open {self}"))
+    }
+
+    /// The same, without what no copy of the log gives.
+    pub fn garden_without_log(
+        &self,
+        devices: &Devices,
+        limits: Limits,
+        objects: Option<Arc<dyn ObjectStore>>,
+    ) -> Result<Garden> {
+        let opened = Garden::open_without_log(&devices.drives, devices.log.clone().spare(), limits, objects);
         opened.with_context(|| format!("cannot open {self}"))
     }
 
@@ -129,31 +151,63 @@ impl Place {
         &self,
         wanted: impl Fn(&Path) -> bool,
         open: impl Fn(&Path) -> Result<Arc<dyn BlockDevice>>,
+        make: impl Fn(&Path, Bytes) -> Result<Arc<dyn BlockDevice>>,
     ) -> Result<Devices> {
-        let (drives, log) = match self {
+        let (drives, logs) = match self {
             Self::One(path) => return part(open(path)?),
-            Self::Directory(dir) => find_images(dir)?,
-            Self::Named { drives, log } => (drives.clone(), log.clone()),
+            Self::Directory(dir) => (find_images(dir)?, None),
+            Self::Named { drives, logs } => (drives.clone(), Some(logs)),
         };
-        let drives = drives.iter().filter(|path| wanted(path)).map(|path| open(path)).collect::<Result<_>>()?;
-        Ok(Devices { drives, log: open(&log)? })
+        let drives: Vec<_> = drives.iter().filter(|path| wanted(path)).map(|path| open(path)).collect::<Result<_>>()?;
+        let log = match (logs, self) {
+            (Some(logs), _) => LogDevices::from(logs.iter().map(|path| open(path)).collect::<Result<Vec<_>>>()?),
+            (None, Self::Directory(dir)) => open_logs(dir, &drives, open, make)?,
+            (None, _) => LogDevices::none(),
+        };
+        Ok(Devices { drives, log })
     }
+}
+
+/// The copies of the log in a directory. Images of copies that are gone are made: the directory is the garden's, and so are they.
+fn open_logs(
+    dir: &Path,
+    drives: &[Arc<dyn BlockDevice>],
+    open: impl Fn(&Path) -> Result<Arc<dyn BlockDevice>>,
+    make: impl Fn(&Path, Bytes) -> Result<Arc<dyn BlockDevice>>,
+) -> Result<LogDevices> {
+    let places = Garden::log_places(drives);
+    let copies = places.map_or(1, |places| if places.is_shared { 1 } else { places.copies as usize });
+    let mut log = LogDevices::none();
+    for path in LOGS.iter().take(copies).map(|name| dir.join(name)) {
+        log = match (path.exists(), places) {
+            // Cut off: what is left of it is no copy, and what is written to it would not fit.
+            (true, Some(places)) if is_shorter(&path, places.bytes) => log,
+            (true, _) => log.with_spare(open(&path)?),
+            (false, Some(places)) => log.with_spare(make(&path, places.bytes)?),
+            (false, None) => log,
+        };
+    }
+    Ok(log)
+}
+
+fn is_shorter(path: &Path, bytes: Bytes) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() < bytes.0)
 }
 
 /// One device, parted as its label says.
 fn part(whole: Arc<dyn BlockDevice>) -> Result<Devices> {
     let drive = Garden::drive_length(&whole)?;
-    split(whole, drive)
+    let (drive, log) = split(whole, drive)?;
+    // No other file system's bytes are there.
+    Ok(Devices { drives: vec![drive], log: LogDevices::none().with_spare(log) })
 }
 
-/// One device, parted: so much for the drive, and the rest, from the next block on, for the log.
-pub fn split(whole: Arc<dyn BlockDevice>, drive: Bytes) -> Result<Devices> {
+/// One device, parted: so much for the drive, and the rest, from the next block on, for both copies of the log.
+pub fn split(whole: Arc<dyn BlockDevice>, drive: Bytes) -> Result<(Arc<dyn BlockDevice>, Arc<dyn BlockDevice>)> {
     let log = drive.0.next_multiple_of(BLOCK_BYTES);
     let rest = whole.size().0.saturating_sub(log);
-    Ok(Devices {
-        drives: vec![Arc::new(SliceDevice::new(whole.clone(), 0, drive)?)],
-        log: Arc::new(SliceDevice::new(whole, log, Bytes(rest))?),
-    })
+    let drive = SliceDevice::new(whole.clone(), 0, drive)?;
+    Ok((Arc::new(drive), Arc::new(SliceDevice::new(whole, log, Bytes(rest))?)))
 }
 
 /// Whether two paths lead to the same file.
@@ -173,18 +227,19 @@ fn drive_name(drive: u32) -> String {
     format!("drive-{drive:02}.img")
 }
 
-/// Makes images that hold zeros, in a new directory: a drive of each of these sizes, and a log.
+/// Makes images that hold zeros, in a new directory: a drive of each of these sizes, and both copies of a log.
 pub fn create(dir: &Path, drives: &[Bytes], log_bytes: Bytes) -> Result<Devices> {
     fs::create_dir(dir).with_context(|| format!("cannot make the directory {}", dir.display()))?;
     let make = |name: &str, bytes| -> Result<Arc<dyn BlockDevice>> {
         Ok(Arc::new(FileDevice::create(&dir.join(name), bytes, FileOptions::default())?))
     };
     let drives = (0..).zip(drives).map(|(drive, &bytes)| make(&drive_name(drive), bytes)).collect::<Result<_>>()?;
-    Ok(Devices { drives, log: make(LOG, log_bytes)? })
+    let logs = LOGS.iter().map(|name| make(name, log_bytes)).collect::<Result<Vec<_>>>()?;
+    Ok(Devices { drives, log: logs.into() })
 }
 
-/// The images in a directory: of its drives, and of its log.
-fn find_images(dir: &Path) -> Result<(Vec<PathBuf>, PathBuf)> {
+/// The images of the drives in a directory.
+fn find_images(dir: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))?;
     let mut drives: Vec<PathBuf> = Vec::new();
     for entry in entries {
@@ -195,10 +250,9 @@ fn find_images(dir: &Path) -> Result<(Vec<PathBuf>, PathBuf)> {
         }
     }
     drives.sort();
-    let log = dir.join(LOG);
-    if drives.is_empty() || !log.exists() {
-        let message = format!("{} holds no file system of senesce: no drive-*.img and {LOG}", dir.display());
+    if drives.is_empty() {
+        let message = format!("{} holds no file system of senesce: no drive-*.img", dir.display());
         return Err(usage(message, Some("`senesce fs mkfs garden DIRECTORY` makes one")));
     }
-    Ok((drives, log))
+    Ok(drives)
 }

@@ -13,7 +13,7 @@ use crate::progress::Stretch;
 /// that were free. What a signal leaves comes with later consistency points.
 pub fn reclaim_and_tell(garden: &Garden, before: u64, document: Option<Value>, line: &str, quiet: bool) -> Result<()> {
     let left = reclaim(garden, quiet).context("cannot reclaim what it held")?;
-    garden.close_point().context("cannot close the garden")?;
+    garden.close().context("cannot close the garden")?;
     let free = garden.report().free;
     if let Some(mut document) = document {
         document["free_bytes_before"] = json!(before * BLOCK_BYTES);

@@ -31,7 +31,7 @@ pub fn recompact(args: &FsRecompactArgs, quiet: bool) -> Result<()> {
         bar.reach(all.looked_at);
     }
     drop(bar);
-    garden.close_point().with_context(|| format!("cannot close {place}"))?;
+    garden.close().with_context(|| format!("cannot close {place}"))?;
     let after = garden.survey_packing(volume)?;
     let RecompactStep { looked_at, read, rewritten, chunks, unread, is_done } = all;
     if args.of.json {

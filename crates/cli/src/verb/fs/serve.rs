@@ -97,7 +97,7 @@ fn serve_to_end(args: &FsServeArgs) -> Result<Result<()>> {
     match engine {
         Engine::Memory => Ok(Ok(())),
         Engine::Garden(garden, _) => {
-            garden.close_point().context("cannot make the last consistency point")?;
+            garden.close().context("cannot make the last consistency point")?;
             let failures = watch.map(|watch| watch.end(&garden)).unwrap_or_default();
             let device = args.device.as_deref().unwrap_or(Path::new("the garden"));
             Ok(check_whole(&garden, &failures, &device.display()))

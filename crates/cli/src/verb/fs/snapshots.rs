@@ -48,7 +48,7 @@ fn create(args: &FsOfSnapshotArgs) -> Result<()> {
     let made = garden.create_snapshot(&volume, &name, SystemClock::unix_time());
     let cannot = || format!("cannot make snapshot {} of volume {} in {place}", show(&name), show(&volume));
     made.map_err(|error| explain(&garden, &volume, error)).with_context(cannot)?;
-    garden.close_point().with_context(|| format!("cannot close {place}"))?;
+    garden.close().with_context(|| format!("cannot close {place}"))?;
     let all = garden.snapshots(&volume)?;
     let made = all.iter().find(|snapshot| snapshot.name == name);
     if args.json {

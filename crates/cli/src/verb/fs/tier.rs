@@ -34,7 +34,7 @@ pub fn tier(args: &FsTierArgs, quiet: bool) -> Result<()> {
     }
     let orphans = garden.reclaim_objects().with_context(|| format!("cannot use the objects in {objects}"))?;
     let counts = tier_all(&garden, args.age, quiet).with_context(|| format!("cannot tier {place}"))?;
-    let close = || garden.close_point().with_context(|| format!("cannot close {place}"));
+    let close = || garden.close().with_context(|| format!("cannot close {place}"));
     close()?;
     let mut anew = ObjectDefrag::default();
     if let (Some(prices), None) = (args.prices, interrupted()) {

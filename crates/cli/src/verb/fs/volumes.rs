@@ -35,7 +35,7 @@ pub fn clone(args: &FsCloneArgs) -> Result<()> {
     let cannot = || format!("cannot make volume {} of snapshot {} in {place}", show(name), show(snapshot));
     let made = garden.clone_volume(volume, snapshot, name);
     made.map_err(|error| explain(&garden, volume, error)).with_context(cannot)?;
-    garden.close_point().with_context(|| format!("cannot close {place}"))?;
+    garden.close().with_context(|| format!("cannot close {place}"))?;
     let space = garden.volume(name)?.space()?;
     if args.json {
         let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
@@ -85,7 +85,7 @@ fn create(args: &FsVolumeCreateArgs) -> Result<()> {
     if packing.compaction {
         garden.set_packing(args.name.as_bytes(), packing)?;
     }
-    garden.close_point().with_context(|| format!("cannot close {place}"))?;
+    garden.close().with_context(|| format!("cannot close {place}"))?;
     println!("{place}: volume {}, {} for {inodes} files and directories", args.name, Bytes(blocks * 4096));
     Ok(())
 }

@@ -23,7 +23,7 @@ pub fn make(
     log_bytes: Bytes,
     cache_bytes: impl Fn(u64) -> u64,
 ) -> Result<Garden, Failure> {
-    let size = Bytes((3 + areas * STRIPES) * SLOT);
+    let size = Bytes((4 + areas * STRIPES) * SLOT);
     let drives: Vec<Arc<dyn BlockDevice>> = (0..=DRIVES).map(|number| drive(format!("drive {number}"), size)).collect();
     let log: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("log", log_bytes));
     let options = FormatOptions {

@@ -9,13 +9,15 @@ use crate::{
     Damage,
     error::{Error, Result},
     format::{
-        Block, SLOT, compacted,
-        label::DriveLabel,
+        Block, OLD_VERSION, SLOT, compacted,
+        label::{Aggregate, DriveLabel},
         pointer::{Form, Physical},
         slot::{self, Context, Kind},
         superblock::Superblock,
     },
-    raid::{Geometry, StripeRange, Want, fixed_context, slot_offset},
+    log::{LogDevices, find_aggregate},
+    raid::{Geometry, LABELS, StripeRange, Want, fixed_context, slot_offset, superblock_slot},
+    store::{Stranger, identify, of_version},
 };
 
 /// Stripes that parity is computed of at once.
@@ -42,33 +44,8 @@ pub type Tell = Rc<dyn Fn(CheckProgress)>;
 const TOLD_EVERY: u64 = 256;
 
 impl Media {
-    pub fn open(drives: &[Arc<dyn BlockDevice>], log: &Arc<dyn BlockDevice>, report: &mut CheckReport) -> Result<Self> {
-        let mut labels = Vec::new();
-        for drive in drives {
-            match read_fixed(drive, 0)?.and_then(|(context, block)| {
-                let label = DriveLabel::decode(&block)?;
-                same_context(context, Kind::Label, 0, 0).map(|()| label)
-            }) {
-                Ok(label) => labels.push((label, drive)),
-                Err(damage) => report.find(drive.name(), damage),
-            }
-        }
-        let Some((first, _)) = labels.first() else {
-            return Err(Error::invalid("no drive has a label that can be read"));
-        };
-        let first = first.clone();
-        let geometry = Geometry::of(&first)?;
-        let mut places = vec![None; geometry.drives()];
-        for (label, drive) in labels {
-            let wrong = |what: &str| Error::WrongDevice { device: drive.name().to_owned(), what: what.to_owned() };
-            if label != (DriveLabel { drive: label.drive, ..first.clone() }) {
-                return Err(wrong("a drive of another aggregate"));
-            }
-            match places.get_mut(label.drive as usize) {
-                Some(place @ None) => *place = Some(drive.clone()),
-                _ => return Err(wrong("a place that is taken, or is none")),
-            }
-        }
+    pub fn open(drives: &[Arc<dyn BlockDevice>], log: &LogDevices, report: &mut CheckReport) -> Result<Self> {
+        let (first, geometry, mut places) = place_drives(drives, log, report)?;
         let sb = newest_superblock(&places, first.uuid, report)?;
         for (number, drive) in (0..).zip(&mut places) {
             if sb.missing.contains(&number) {
@@ -86,7 +63,7 @@ impl Media {
                 _ => {}
             }
         }
-        let unfinished = log::check(log, &sb, report)?;
+        let unfinished = log::check(log, &first, &sb, report)?;
         report.cp = sb.cp;
         Ok(Self { uuid: first.uuid, geometry, sb, drives: places, held, unfinished, tell: None, read: Cell::new(0) })
     }
@@ -264,10 +241,74 @@ impl Media {
 
 type FixedSlot = std::result::Result<(Context, Box<Block>), Damage>;
 
+/// Drives by their places.
+type Placed = Vec<Option<Arc<dyn BlockDevice>>>;
+
+/// What the labels say, and which drive is where. Every label that is damaged is a finding. Errors: no label can be read, drives of
+/// several aggregates.
+fn place_drives(
+    drives: &[Arc<dyn BlockDevice>],
+    log: &LogDevices,
+    report: &mut CheckReport,
+) -> Result<(Aggregate, Geometry, Placed)> {
+    let (mut labels, mut strangers) = (Vec::new(), Vec::new());
+    for drive in drives {
+        let read = |slot| -> Result<std::result::Result<DriveLabel, Damage>> {
+            Ok(read_fixed(drive, slot)?.and_then(|(context, block)| {
+                let label = DriveLabel::decode(&block)?;
+                same_context(context, Kind::Label, 0, 0).map(|()| label)
+            }))
+        };
+        let is_short = drive.size().0 < (LABELS[1] + 1) * SLOT as u64;
+        let first =
+            if is_short { Err(Damage::new("drive", "bytes", drive.size().0, "a label")) } else { read(LABELS[0])? };
+        let is_old = first.as_ref().is_ok_and(|label| label.aggregate.version == OLD_VERSION);
+        // Version 7 has no second label.
+        let second = if is_old || is_short { first.clone() } else { read(LABELS[1])? };
+        let place = |slot: u64| format!("label of {} in slot {slot}", drive.name());
+        for (slot, found) in LABELS.into_iter().zip([&first, &second]) {
+            if let Err(damage) = found {
+                report.find(place(slot), damage.clone());
+            }
+        }
+        if let (Ok(one), Ok(other)) = (&first, &second)
+            && one != other
+        {
+            report.find(place(LABELS[1]), Damage::new("drive label", "drive", other.drive, one.drive));
+        }
+        match first.or(second) {
+            Ok(label) => labels.push((label, drive.clone())),
+            Err(damage) => strangers.push(Stranger { device: drive.clone(), why: damage.to_string() }),
+        }
+    }
+    let first = labels.first().map(|(label, _)| label.aggregate.clone()).or_else(|| find_aggregate(log));
+    let Some(first) = first else {
+        return Err(Error::invalid("no drive has a label that can be read"));
+    };
+    let geometry = Geometry::of(&first)?;
+    let taken = labels.iter().map(|(label, _)| label.drive).collect();
+    let (known, _) = identify(strangers, taken, &first, &geometry);
+    labels.extend(
+        known.into_iter().map(|(drive, number)| (DriveLabel { aggregate: first.clone(), drive: number }, drive)),
+    );
+    let mut places: Placed = vec![None; geometry.drives()];
+    for (label, drive) in labels {
+        let wrong = |what: &str| Error::WrongDevice { device: drive.name().to_owned(), what: what.to_owned() };
+        if label.aggregate != first {
+            return Err(wrong("a drive of another aggregate"));
+        }
+        match places.get_mut(label.drive as usize) {
+            Some(place @ None) => *place = Some(of_version(drive, first.version)),
+            _ => return Err(wrong("a place that is taken, or is none")),
+        }
+    }
+    Ok((first, geometry, places))
+}
+
 /// One of the slots at fixed places. The outer error is the device's.
-fn read_fixed(drive: &Arc<dyn BlockDevice>, place: u64) -> Result<FixedSlot> {
+fn read_fixed(drive: &Arc<dyn BlockDevice>, number: u64) -> Result<FixedSlot> {
     let mut slot = slot::Slot::zeros();
-    drive.read_at(place * SLOT as u64, &mut slot[..])?;
+    drive.read_at(number * SLOT as u64, &mut slot[..])?;
     Ok(slot::decode(&slot).map(|context| (context, slot::payload(&slot))))
 }
 
@@ -289,7 +330,7 @@ fn newest_superblock(
     let mut all = Vec::new();
     for (number, drive) in (0..).zip(drives).filter_map(|(number, drive)| Some((number, drive.as_ref()?))) {
         for half in 0..2 {
-            let found = read_fixed(drive, 1 + half)?.and_then(|(context, block)| {
+            let found = read_fixed(drive, superblock_slot(half))?.and_then(|(context, block)| {
                 let sb = Superblock::decode(&block)?;
                 same_context(context, Kind::Superblock, 1 + half, sb.cp)?;
                 let same = sb.uuid == uuid;

@@ -28,7 +28,7 @@ use std::{
 use senesce_block::BlockDevice;
 use senesce_objects::ObjectStore;
 
-use crate::{Damage, error::Result, format::BLOCK, raid::Geometry};
+use crate::{Damage, error::Result, format::BLOCK, log::LogDevices, raid::Geometry};
 use aggregate::Contents;
 pub(crate) use media::Media;
 
@@ -139,7 +139,7 @@ impl CheckReport {
 /// Errors: what keeps from looking at all: no labels, no superblock, devices of different aggregates, devices' errors.
 /// Cost: reads all drives whole, for parity; memory: some 40 bytes for each block of a volume, twice
 /// that with snapshots.
-pub fn check(drives: &[Arc<dyn BlockDevice>], log: &Arc<dyn BlockDevice>) -> Result<CheckReport> {
+pub fn check(drives: &[Arc<dyn BlockDevice>], log: impl Into<LogDevices>) -> Result<CheckReport> {
     check_with(drives, log, None)
 }
 
@@ -147,26 +147,26 @@ pub fn check(drives: &[Arc<dyn BlockDevice>], log: &Arc<dyn BlockDevice>) -> Res
 /// not say what it has, though it gave the objects.
 pub fn check_with(
     drives: &[Arc<dyn BlockDevice>],
-    log: &Arc<dyn BlockDevice>,
+    log: impl Into<LogDevices>,
     objects: Option<&Arc<dyn ObjectStore>>,
 ) -> Result<CheckReport> {
-    run(drives, log, objects, Stripes::All, None)
+    run(drives, &log.into(), objects, Stripes::All, None)
 }
 
 /// The same with a choice of stripes, and reports progress.
 pub fn check_telling(
     drives: &[Arc<dyn BlockDevice>],
-    log: &Arc<dyn BlockDevice>,
+    log: impl Into<LogDevices>,
     objects: Option<&Arc<dyn ObjectStore>>,
     stripes: Stripes,
     tell: Rc<dyn Fn(CheckProgress)>,
 ) -> Result<CheckReport> {
-    run(drives, log, objects, stripes, Some(tell))
+    run(drives, &log.into(), objects, stripes, Some(tell))
 }
 
 fn run(
     drives: &[Arc<dyn BlockDevice>],
-    log: &Arc<dyn BlockDevice>,
+    log: &LogDevices,
     objects: Option<&Arc<dyn ObjectStore>>,
     stripes: Stripes,
     tell: Option<media::Tell>,
@@ -211,9 +211,9 @@ pub struct CheckProgress {
 /// The slots of an aggregate's drives that its last consistency point uses, as drive and offset in bytes.
 ///
 /// For tests that watch over what is written. Errors: as [`check`], and damage of any kind.
-pub fn collect_used_slots(drives: &[Arc<dyn BlockDevice>], log: &Arc<dyn BlockDevice>) -> Result<Vec<(usize, u64)>> {
+pub fn collect_used_slots(drives: &[Arc<dyn BlockDevice>], log: impl Into<LogDevices>) -> Result<Vec<(usize, u64)>> {
     let mut report = CheckReport::default();
-    let media = media::Media::open(drives, log, &mut report)?;
+    let media = media::Media::open(drives, &log.into(), &mut report)?;
     let used = aggregate::check(&media, &mut report, None)?;
     match report.findings.into_iter().next() {
         Some(Finding { place, damage }) => Err(crate::Error::Damaged { place, damage }),

@@ -5,21 +5,24 @@ use std::sync::Arc;
 use senesce_block::BlockDevice;
 
 use super::{
-    layout::{INODE as INODE_FIELDS, LABEL, LOG_LABEL, SUPERBLOCK},
+    layout::{INODE as INODE_FIELDS, LABEL, LOG_LABEL, OLD_LOG_LABEL, SUPERBLOCK},
     slot::trailer,
     value::{Dump, DumpTable, DumpValue, read_fields},
 };
 use crate::{
     error::Result,
     format::{
-        BLOCK, Block, SLOT,
+        BLOCK, Block, OLD_VERSION, SLOT, VERSION,
         bytes::{u16_at, u32_at, u64_at},
         inode::INODE,
-        label::{DriveLabel, LogLabel},
+        label::{Aggregate, DriveLabel, LogLabel, LogShape, OldLogLabel},
         slot::{self, Slot},
         superblock::Superblock,
         zero_block,
     },
+    log::{Copies, LogDevices, Place, find_aggregate, label_offsets},
+    raid::{LABELS, superblock_slot},
+    store::{self, of_version, read_labels},
 };
 
 /// Where the inode of file 0 stands in a superblock, and what is behind it; where the groups stand in a label.
@@ -30,44 +33,87 @@ const GROUPS_AT: usize = 64;
 /// As many entries as each of these lists has room for.
 const MOST: usize = 64;
 
-/// The labels of all drives and of the log.
-pub(super) fn labels(drives: &[Arc<dyn BlockDevice>], log: &Arc<dyn BlockDevice>) -> Result<Dump> {
+/// The labels of all drives and of the log, both copies of each.
+pub(super) fn labels(drives: &[Arc<dyn BlockDevice>], log: &LogDevices) -> Result<Dump> {
     let mut all = Dump::new("labels");
     for drive in drives {
-        let slot = read_slot(drive, 0)?;
-        let mut dump = Dump::new(format!("label of {}", drive.name()));
-        read_fields(&mut dump, &slot[..], LABEL);
-        let mut groups = DumpTable::new(&["group", "data drives", "parity", "medium", "stripes of an area", "stripes"]);
-        for group in 0..(u32_at(&slot[..], 40) as usize).min(MOST) {
-            let at = GROUPS_AT + 16 * group;
-            let medium = match slot[at + 3] {
-                1 => "hdd".into(),
-                2 => "ssd".into(),
-                other => DumpValue::Number(other.into()),
-            };
-            groups.rows.push(vec![
-                (group as u64).into(),
-                u64::from(u16_at(&slot[..], at)).into(),
-                u64::from(slot[at + 2]).into(),
-                medium,
-                u64::from(u32_at(&slot[..], at + 4)).into(),
-                u64_at(&slot[..], at + 8).into(),
-            ]);
+        let is_old = is_old(drive);
+        for number in LABELS.into_iter().take(if is_old { 1 } else { LABELS.len() }) {
+            let slot = read_slot(drive, number)?;
+            let mut dump = Dump::new(format!("label of {} in slot {number}", drive.name()));
+            read_fields(&mut dump, &slot[..], LABEL);
+            dump.table = Some(groups(&slot[..]));
+            judge(&mut dump, &slot, |block| DriveLabel::decode(block).map(drop));
+            dump.parts.push(trailer(&slot));
+            all.parts.push(dump);
         }
-        dump.table = Some(groups);
-        judge(&mut dump, &slot, |block| DriveLabel::decode(block).map(drop));
-        dump.parts.push(trailer(&slot));
-        all.parts.push(dump);
     }
-    let mut block = zero_block();
-    log.read_at(0, &mut block[..])?;
-    let mut dump = Dump::new(format!("label of {}", log.name()));
-    read_fields(&mut dump, &block[..], LOG_LABEL);
-    if let Err(damage) = LogLabel::decode(&block) {
-        dump.wrong(damage);
+    let aggregate = store::find_aggregate(drives).or_else(|| find_aggregate(log));
+    for (number, place) in places(log, aggregate.as_ref(), 0)?.into_iter().enumerate() {
+        let (device, shape) = match place {
+            Ok(found) => found,
+            Err(why) => {
+                let mut dump = Dump::new(format!("label of log copy {number}"));
+                dump.wrong(why);
+                all.parts.push(dump);
+                continue;
+            }
+        };
+        let offsets = label_offsets(&shape);
+        let is_old = aggregate.as_ref().is_some_and(|aggregate| aggregate.version == OLD_VERSION);
+        for offset in offsets.into_iter().take(if is_old { 1 } else { offsets.len() }) {
+            let mut block = zero_block();
+            device.read_at(offset, &mut block[..])?;
+            let mut dump = Dump::new(format!("label of {} at byte {offset}", device.name()));
+            read_fields(&mut dump, &block[..], if is_old { OLD_LOG_LABEL } else { LOG_LABEL });
+            let judged =
+                if is_old { OldLogLabel::decode(&block).map(drop) } else { LogLabel::decode(&block).map(drop) };
+            if let Err(damage) = judged {
+                dump.wrong(damage);
+            }
+            all.parts.push(dump);
+        }
     }
-    all.parts.push(dump);
     Ok(all)
+}
+
+fn groups(slot: &[u8]) -> DumpTable {
+    let mut groups = DumpTable::new(&["group", "data drives", "parity", "medium", "stripes of an area", "stripes"]);
+    for group in 0..(u32_at(slot, 40) as usize).min(MOST) {
+        let at = GROUPS_AT + 16 * group;
+        let medium = match slot[at + 3] {
+            1 => "hdd".into(),
+            2 => "ssd".into(),
+            other => DumpValue::Number(other.into()),
+        };
+        groups.rows.push(vec![
+            (group as u64).into(),
+            u64::from(u16_at(slot, at)).into(),
+            u64::from(slot[at + 2]).into(),
+            medium,
+            u64::from(u32_at(slot, at + 4)).into(),
+            u64_at(slot, at + 8).into(),
+        ]);
+    }
+    groups
+}
+
+/// A copy of the log and its shape, or why it is lost.
+type LogCopy = std::result::Result<(Arc<dyn BlockDevice>, LogShape), String>;
+
+/// The copies of a log, by number. `point`: a recent consistency point.
+pub(super) fn places(log: &LogDevices, aggregate: Option<&Aggregate>, point: u64) -> Result<Vec<LogCopy>> {
+    let Some(aggregate) = aggregate else { return Ok(vec![Err("no label says where it is".to_owned())]) };
+    let copies = Copies::find(log, aggregate, point)?;
+    let place = |place: &Place| match place {
+        Place::Here(device) | Place::Spare(device) => Ok((device.clone(), copies.shape)),
+        Place::Lost { why } => Err(why.clone()),
+    };
+    Ok(copies.places.iter().map(place).collect())
+}
+
+fn is_old(drive: &Arc<dyn BlockDevice>) -> bool {
+    read_labels(drive).is_ok_and(|(label, _)| label.aggregate.version == OLD_VERSION)
 }
 
 /// Both superblocks of all drives; those that are the same, once.
@@ -76,7 +122,8 @@ pub(super) fn superblocks(drives: &[Arc<dyn BlockDevice>]) -> Result<Dump> {
     let mut parts: Vec<(usize, Slot, Vec<String>)> = Vec::new();
     for place in 0..2 {
         for drive in drives {
-            let slot = read_slot(drive, 1 + place as u64)?;
+            let version = if is_old(drive) { OLD_VERSION } else { VERSION };
+            let slot = read_slot(&of_version(drive.clone(), version), superblock_slot(place as u64))?;
             if let Ok(sb) = slot::decode(&slot).and_then(|_| Superblock::decode(&slot::payload(&slot))) {
                 newest = newest.max(Some(sb.cp));
             }

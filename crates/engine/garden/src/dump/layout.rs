@@ -14,6 +14,9 @@ pub(super) const LABEL: &[Field] = &[
     field("uuid", 16, Form::Uuid),
     field("stripes of a tetris", 36, Form::U32),
     field("groups", 40, Form::U32),
+    field("bytes of a half of the log", 48, Form::U64),
+    field("copies of the log", 56, Form::U8),
+    field("copies are on one device", 57, Form::U8),
 ];
 
 #[rustfmt::skip]
@@ -29,6 +32,8 @@ pub(super) const SUPERBLOCK: &[Field] = &[
     field("CP that wrote what it names", 64, Form::U64),
     field("number of the next object", 72, Form::U64),
     field("blocks in objects", 80, Form::U64),
+    field("copies of the log left out", 88, Form::U32),
+    field("closed", 92, Form::U8),
     field("drives that are missing", 512, Form::U32),
     field("drives being filled", 1024, Form::U32),
 ];
@@ -143,6 +148,21 @@ pub(super) const AREAS: &[Field] = &[
 pub(super) const LOG_LABEL: &[Field] = &[
     field("magic", 0, Form::Text(8)),
     field("version", 8, Form::U32),
+    field("copy", 12, Form::U32),
+    field("uuid", 16, Form::Uuid),
+    field("stripes of a tetris", 36, Form::U32),
+    field("groups", 40, Form::U32),
+    field("bytes of a half of the log", 48, Form::U64),
+    field("copies of the log", 56, Form::U8),
+    field("copies are on one device", 57, Form::U8),
+    field("CRC", 4092, Form::Digits32),
+];
+
+/// In version 7.
+#[rustfmt::skip]
+pub(super) const OLD_LOG_LABEL: &[Field] = &[
+    field("magic", 0, Form::Text(8)),
+    field("version", 8, Form::U32),
     field("uuid", 16, Form::Uuid),
     field("bytes of a half", 32, Form::U64),
     field("CRC", 4092, Form::Digits32),
@@ -201,7 +221,9 @@ mod tests {
 
     #[test]
     fn fields_lie_behind_each_other() {
-        for fields in [LABEL, SUPERBLOCK, VOLUME, SNAPSHOT, INODE, TRAILER, OBJECT, DIRECTORY, AREAS, LOG_LABEL] {
+        for fields in
+            [LABEL, SUPERBLOCK, VOLUME, SNAPSHOT, INODE, TRAILER, OBJECT, DIRECTORY, AREAS, LOG_LABEL, OLD_LOG_LABEL]
+        {
             for pair in fields.windows(2) {
                 assert!(pair[0].at < pair[1].at, "{} and {}", pair[0].word, pair[1].word);
             }

@@ -6,47 +6,57 @@ use senesce_block::BlockDevice;
 use senesce_fsapi::{AllocateHow, RenameHow, SetAttributes, SetXattrHow, Timestamp};
 
 use super::{
-    layout::{LOG_LABEL, kind_word},
-    value::{Dump, DumpTable, DumpValue, read_fields, text},
+    fixed::places,
+    layout::kind_word,
+    value::{Dump, DumpTable, DumpValue, text},
 };
 use crate::{
-    error::{Error, Result},
+    error::Result,
     format::{
+        VERSION,
         bytes::{u32_at, u64_at},
         lap::Durable,
         operation::{Act, Operation},
         record::{Record, RecordKind},
-        zero_block,
+        superblock::Superblock,
     },
-    log::{read_any_halves, read_label},
+    log::{LogDevices, find_aggregate, read_any_halves},
+    store,
 };
 
-/// The log's label and all its records, as far as their chains go. `applied`: the last record that the superblock
-/// includes, if there is one.
-pub(super) fn log(device: &Arc<dyn BlockDevice>, applied: Option<u64>, most: u64) -> Result<Dump> {
-    let mut block = zero_block();
-    device.read_at(0, &mut block[..])?;
-    let mut dump = Dump::new(format!("log on {}", device.name()));
-    read_fields(&mut dump, &block[..], LOG_LABEL);
-    let label = match read_label(device) {
-        Ok(label) => label,
-        Err(Error::Device(error)) => return Err(error.into()),
-        Err(error) => {
-            dump.wrong(error);
-            return Ok(dump);
+/// All records of all copies of the log, as far as their chains go. `sb`: the superblock, if there is one.
+pub(super) fn log(
+    drives: &[Arc<dyn BlockDevice>],
+    log: &LogDevices,
+    sb: Option<&Superblock>,
+    most: u64,
+) -> Result<Dump> {
+    let aggregate = store::find_aggregate(drives).or_else(|| find_aggregate(log));
+    let version = aggregate.as_ref().map_or(VERSION, |aggregate| aggregate.version);
+    let applied = sb.map(|sb| sb.applied);
+    let mut all = Dump::new("log");
+    all.field("last log record included", applied);
+    for (number, place) in places(log, aggregate.as_ref(), sb.map_or(0, |sb| sb.point))?.into_iter().enumerate() {
+        let (device, shape) = match place {
+            Ok(found) => found,
+            Err(why) => {
+                all.wrong(format!("copy {number}: {why}"));
+                continue;
+            }
+        };
+        let mut copy = Dump::new(format!("copy {number} on {}", device.name()));
+        for (number, half) in read_any_halves(&device, &shape, version).into_iter().enumerate() {
+            let mut part = Dump::new(format!("half {number}: {} records", half.len()));
+            let mut table = DumpTable::new(&["sequence", "k", "length", "state", "body"]);
+            for record in &half {
+                table.push(most, row(record, applied, &mut part));
+            }
+            part.table = Some(table);
+            copy.parts.push(part);
         }
-    };
-    dump.field("last log record included", applied);
-    for (number, half) in read_any_halves(device, &label)?.into_iter().enumerate() {
-        let mut part = Dump::new(format!("half {number}: {} records", half.len()));
-        let mut table = DumpTable::new(&["sequence", "k", "length", "state", "body"]);
-        for record in &half {
-            table.push(most, row(record, applied, &mut part));
-        }
-        part.table = Some(table);
-        dump.parts.push(part);
+        all.parts.push(copy);
     }
-    Ok(dump)
+    Ok(all)
 }
 
 fn row(record: &Record, applied: Option<u64>, part: &mut Dump) -> Vec<DumpValue> {

@@ -21,7 +21,10 @@ use senesce_block::BlockDevice;
 use senesce_fsapi::dump as value;
 use senesce_objects::ObjectStore;
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    log::LogDevices,
+};
 use reader::Reader;
 pub use survey::{Survey, SurveyedArea, SurveyedFile, SurveyedRun, survey};
 pub use value::{Dump, DumpTable, DumpValue};
@@ -116,24 +119,26 @@ pub enum DumpWhat {
 /// Errors: what keeps from looking at all (no label or superblock that can be read, where one is needed; devices'
 /// errors); `Invalid` for a volume or path that is not there, and for an object. Damage is in the dump. Cost: reads what is shown
 /// and the blocks above it; the whole tree of a file.
-pub fn dump(drives: &[Arc<dyn BlockDevice>], log: &Arc<dyn BlockDevice>, what: &DumpWhat, most: u64) -> Result<Dump> {
+pub fn dump(drives: &[Arc<dyn BlockDevice>], log: impl Into<LogDevices>, what: &DumpWhat, most: u64) -> Result<Dump> {
     dump_with(drives, log, None, what, most)
 }
 
 /// The same with the store of the objects. Errors: `ColdStore` if it does not give the object that is to be shown.
 pub fn dump_with(
     drives: &[Arc<dyn BlockDevice>],
-    log: &Arc<dyn BlockDevice>,
+    log: impl Into<LogDevices>,
     objects: Option<&Arc<dyn ObjectStore>>,
     what: &DumpWhat,
     most: u64,
 ) -> Result<Dump> {
+    let log = &log.into();
     match what {
         DumpWhat::Labels => return fixed::labels(drives, log),
         DumpWhat::Superblocks => return fixed::superblocks(drives),
         DumpWhat::Log => {
-            let applied = Reader::open(drives, log).ok().map(|reader| reader.media.sb.applied);
-            return log::log(log, applied, most);
+            // Without a superblock nothing says which records count; the log is shown all the same.
+            let sb = Reader::open(drives, log).ok().map(|reader| reader.media.sb);
+            return log::log(drives, log, sb.as_ref(), most);
         }
         _ => {}
     }

@@ -22,6 +22,7 @@ use crate::{
         superblock::MAX_VOLUMES,
         volume::{PER_BLOCK as RECORDS, VOLUME, VolumeRecord},
     },
+    log::LogDevices,
     raid::Want,
     store::{aggregate, container_of},
 };
@@ -70,7 +71,7 @@ pub(super) struct Volume {
 
 impl Reader {
     /// Errors: no label or no superblock can be read, devices of different aggregates, devices' errors.
-    pub fn open(drives: &[Arc<dyn BlockDevice>], log: &Arc<dyn BlockDevice>) -> Result<Self> {
+    pub fn open(drives: &[Arc<dyn BlockDevice>], log: &LogDevices) -> Result<Self> {
         let mut report = CheckReport::default();
         let media = Media::open(drives, log, &mut report)?;
         let mut notes: Vec<String> = report.findings.iter().map(ToString::to_string).collect();

@@ -17,6 +17,7 @@ use crate::{
     Damage,
     error::{Error, Result},
     format::{BLOCK, bytes::u16_at, inode::Inode, inode::PER_BLOCK, pointer::Part},
+    log::LogDevices,
     store::{aggregate, volume},
 };
 
@@ -108,11 +109,11 @@ pub struct Survey {
 /// pointers, container maps and bits, no contents; memory: 64 MiB of blocks, 8 bytes for each file with several names.
 pub fn survey(
     drives: &[Arc<dyn BlockDevice>],
-    log: &Arc<dyn BlockDevice>,
+    log: impl Into<LogDevices>,
     name: Option<&[u8]>,
     visit: &mut dyn FnMut(SurveyedFile) -> bool,
 ) -> Result<Survey> {
-    let reader = Reader::open(drives, log)?;
+    let reader = Reader::open(drives, &log.into())?;
     let names = reader.volume_names()?;
     let name = match name.or(names.first().map(Vec::as_slice)) {
         Some(name) => name,

@@ -2,7 +2,7 @@
 
 use super::{
     bytes::u32_at,
-    lap::{Durable, Lap},
+    lap::{Durable, Lap, Stamps},
     record::{HEADER, Record, RecordKind, STAMP, Stamp, read},
 };
 
@@ -25,17 +25,17 @@ pub(crate) struct Half {
 
 impl Half {
     pub fn read(half: &[u8], lap: &Lap, unit: usize) -> Self {
-        Self::read_seeded(half, lap.seed(), unit)
+        Self::read_seeded(half, lap.seed(), lap.stamps, unit)
     }
 
-    /// What lies there of whatever lap, for those who look at it.
-    pub fn read_any(half: &[u8], unit: usize) -> Self {
-        Self::read_seeded(half, u32_at(half, 24), unit)
+    /// What a half holds of whatever lap, for those who show it.
+    pub fn read_any(half: &[u8], stamps: Stamps, unit: usize) -> Self {
+        Self::read_seeded(half, u32_at(half, 24), stamps, unit)
     }
 
-    fn read_seeded(half: &[u8], seed: u32, unit: usize) -> Self {
+    fn read_seeded(half: &[u8], seed: u32, form: Stamps, unit: usize) -> Self {
         let room = unit - STAMP;
-        let stamps: Vec<_> = half.chunks_exact(unit).map(|unit| Stamp::decode(&unit[room..], seed)).collect();
+        let stamps: Vec<_> = half.chunks_exact(unit).map(|unit| Stamp::decode(&unit[room..], form, seed)).collect();
         let (mut records, mut at, mut chain) = (Vec::<Record>::new(), 0_usize, seed);
         loop {
             let last = records.last().map(|record| record.sequence);
@@ -56,6 +56,11 @@ impl Half {
             records.push(record);
             (at, chain) = (end, sum);
         }
+    }
+
+    /// The last record that any stamp of this lap names: it was committed, or its commit was begun.
+    pub fn last_stamped(&self) -> Option<u64> {
+        self.stamps.iter().flatten().map(|stamp| stamp.last).max()
     }
 
     /// Whether anything was written here in this lap.
@@ -115,7 +120,7 @@ fn read_unchained(bytes: &dyn Fn(usize, usize) -> Option<Vec<u8>>) -> Option<u64
 mod tests {
     use super::{super::record::Commit, *};
 
-    const LAP: Lap = Lap { uuid: [3; 16], point: 9, intents: false };
+    const LAP: Lap = Lap { uuid: [3; 16], point: 9, intents: false, stamps: Stamps::Summed };
     const UNIT: usize = 512;
 
     /// Commits of records, each beginning a unit.

@@ -1,18 +1,23 @@
-//! Labels: what a drive or log device is part of. On a drive, slot 0; on the log device, its first block.
+//! Labels: what a drive or a copy of the log is part of. On a drive, slots 0 and 2; of a copy of the log, its first and last block.
 
 use std::fmt;
 
 use super::{
-    BLOCK, Block, Damage, Decoded, VERSION,
+    BLOCK, Block, Damage, Decoded, OLD_VERSION, VERSION,
     bytes::{array, put, u16_at, u32_at, u64_at},
 };
 
 const DRIVE_MAGIC: &[u8; 8] = b"SNSCdriv";
 const LOG_MAGIC: &[u8; 8] = b"SNSClog\0";
+const HALF_AT: usize = 48;
 const GROUPS_AT: usize = 64;
 const GROUP_BYTES: usize = 16;
 /// RAID groups of an aggregate.
 pub(crate) const MAX_GROUPS: usize = 64;
+/// The least size of a half of the log: the largest operation fits it twice.
+pub(crate) const MIN_HALF_BYTES: u64 = 192 << 10;
+/// The largest: both halves are read into memory whole.
+const MAX_HALF_BYTES: u64 = 1 << 36;
 
 /// What the drives of a RAID group are, as whoever makes an aggregate says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,25 +75,70 @@ impl Group {
     }
 }
 
-/// What a drive is part of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DriveLabel {
-    pub uuid: [u8; 16],
-    /// Its place among all drives, those of parity last in their group.
-    pub drive: u32,
-    pub tetris_stripes: u32,
-    pub groups: Vec<Group>,
+/// What of its log every label of an aggregate says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LogShape {
+    /// Bytes of a half. 0 in version 7: its log alone knows.
+    pub half_bytes: u64,
+    /// Copies of the log.
+    pub copies: u8,
+    /// All copies are on one device.
+    pub is_shared: bool,
 }
 
-impl DriveLabel {
-    pub fn encode(&self) -> Box<Block> {
+impl LogShape {
+    /// The log of version 7.
+    pub const OLD: Self = Self { half_bytes: 0, copies: 1, is_shared: false };
+
+    /// Bytes of a copy: a label, two halves, the label again.
+    pub fn copy_bytes(&self) -> u64 {
+        2 * (BLOCK as u64 + self.half_bytes)
+    }
+
+    fn encode(self, out: &mut Block) {
+        put(&mut out[..], HALF_AT, &self.half_bytes.to_le_bytes());
+        out[HALF_AT + 8] = self.copies;
+        out[HALF_AT + 9] = u8::from(self.is_shared);
+    }
+
+    fn decode(structure: &'static str, block: &Block) -> Decoded<Self> {
+        let shape =
+            Self { half_bytes: u64_at(block, HALF_AT), copies: block[HALF_AT + 8], is_shared: block[HALF_AT + 9] != 0 };
+        if !(1..=2).contains(&shape.copies) {
+            return Err(Damage::new(structure, "copies of the log", shape.copies, "1 or 2"));
+        }
+        if !(MIN_HALF_BYTES..=MAX_HALF_BYTES).contains(&shape.half_bytes)
+            || !shape.half_bytes.is_multiple_of(BLOCK as u64)
+        {
+            let wanted = format!("a multiple of {BLOCK}, {MIN_HALF_BYTES} to {MAX_HALF_BYTES}");
+            return Err(Damage::new(structure, "bytes of a half", shape.half_bytes, wanted));
+        }
+        Ok(shape)
+    }
+}
+
+/// What all labels of an aggregate say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Aggregate {
+    /// The version of the format.
+    pub version: u32,
+    pub uuid: [u8; 16],
+    pub tetris_stripes: u32,
+    pub groups: Vec<Group>,
+    pub log: LogShape,
+}
+
+impl Aggregate {
+    fn encode(&self, magic: &[u8; 8]) -> Box<Block> {
         let mut out = super::zero_block();
-        put(&mut out[..], 0, DRIVE_MAGIC);
-        put(&mut out[..], 8, &VERSION.to_le_bytes());
-        put(&mut out[..], 12, &self.drive.to_le_bytes());
+        put(&mut out[..], 0, magic);
+        put(&mut out[..], 8, &self.version.to_le_bytes());
         put(&mut out[..], 16, &self.uuid);
         put(&mut out[..], 36, &self.tetris_stripes.to_le_bytes());
         put(&mut out[..], 40, &(self.groups.len() as u32).to_le_bytes());
+        if self.version > OLD_VERSION {
+            self.log.encode(&mut out);
+        }
         for (index, group) in self.groups.iter().enumerate() {
             let at = GROUPS_AT + index * GROUP_BYTES;
             put(&mut out[..], at, &group.data_drives.to_le_bytes());
@@ -100,11 +150,11 @@ impl DriveLabel {
         out
     }
 
-    pub fn decode(block: &Block) -> Decoded<Self> {
-        check_head("drive label", block, DRIVE_MAGIC)?;
+    fn decode(structure: &'static str, block: &Block, magic: &[u8; 8]) -> Decoded<Self> {
+        let version = check_head(structure, block, magic)?;
         let count = u32_at(block, 40) as usize;
         if count == 0 || count > MAX_GROUPS {
-            return Err(Damage::new("drive label", "groups", count, "1 to 64"));
+            return Err(Damage::new(structure, "groups", count, "1 to 64"));
         }
         let group = |index| {
             let at = GROUPS_AT + index * GROUP_BYTES;
@@ -117,26 +167,78 @@ impl DriveLabel {
             })
         };
         Ok(Self {
+            version,
             uuid: array(block, 16),
-            drive: u32_at(block, 12),
             tetris_stripes: u32_at(block, 36),
             groups: (0..count).map(group).collect::<Decoded<_>>()?,
+            log: if version == OLD_VERSION { LogShape::OLD } else { LogShape::decode(structure, block)? },
         })
     }
 }
 
-/// What a log device is part of, and the size of each of its halves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a drive is part of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DriveLabel {
+    pub aggregate: Aggregate,
+    /// Its place among all drives, those of parity last in their group.
+    pub drive: u32,
+}
+
+impl DriveLabel {
+    pub fn encode(&self) -> Box<Block> {
+        let mut out = self.aggregate.encode(DRIVE_MAGIC);
+        put(&mut out[..], 12, &self.drive.to_le_bytes());
+        out
+    }
+
+    pub fn decode(block: &Block) -> Decoded<Self> {
+        Ok(Self { aggregate: Aggregate::decode("drive label", block, DRIVE_MAGIC)?, drive: u32_at(block, 12) })
+    }
+}
+
+/// What a copy of the log is part of.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LogLabel {
-    pub uuid: [u8; 16],
-    pub half_bytes: u64,
+    pub aggregate: Aggregate,
+    /// Its number among the copies.
+    pub copy: u32,
 }
 
 impl LogLabel {
     pub fn encode(&self) -> Box<Block> {
+        let mut out = self.aggregate.encode(LOG_MAGIC);
+        put(&mut out[..], 12, &self.copy.to_le_bytes());
+        let sum = crc32c::crc32c(&out[..BLOCK - 4]);
+        put(&mut out[..], BLOCK - 4, &sum.to_le_bytes());
+        out
+    }
+
+    pub fn decode(block: &Block) -> Decoded<Self> {
+        if check_head("log label", block, LOG_MAGIC)? == OLD_VERSION {
+            return Err(Damage::new("log label", "version", OLD_VERSION, VERSION));
+        }
+        check_log_sum(block)?;
+        let aggregate = Aggregate::decode("log label", block, LOG_MAGIC)?;
+        let copy = u32_at(block, 12);
+        if copy >= aggregate.log.copies.into() {
+            return Err(Damage::new("log label", "copy", copy, format!("less than {}", aggregate.log.copies)));
+        }
+        Ok(Self { aggregate, copy })
+    }
+}
+
+/// The label of a log of version 7, which has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OldLogLabel {
+    pub uuid: [u8; 16],
+    pub half_bytes: u64,
+}
+
+impl OldLogLabel {
+    pub fn encode(&self) -> Box<Block> {
         let mut out = super::zero_block();
         put(&mut out[..], 0, LOG_MAGIC);
-        put(&mut out[..], 8, &VERSION.to_le_bytes());
+        put(&mut out[..], 8, &OLD_VERSION.to_le_bytes());
         put(&mut out[..], 16, &self.uuid);
         put(&mut out[..], 32, &self.half_bytes.to_le_bytes());
         let sum = crc32c::crc32c(&out[..BLOCK - 4]);
@@ -145,50 +247,91 @@ impl LogLabel {
     }
 
     pub fn decode(block: &Block) -> Decoded<Self> {
-        check_head("log label", block, LOG_MAGIC)?;
-        let (found, sum) = (u32_at(block, BLOCK - 4), crc32c::crc32c(&block[..BLOCK - 4]));
-        if found != sum {
-            return Err(Damage::new("log label", "checksum", format!("{found:#010x}"), format!("{sum:#010x}")));
+        let version = check_head("log label", block, LOG_MAGIC)?;
+        if version != OLD_VERSION {
+            return Err(Damage::new("log label", "version", version, OLD_VERSION));
         }
-        Ok(Self { uuid: array(block, 16), half_bytes: u64_at(block, 32) })
+        check_log_sum(block)?;
+        let half_bytes = u64_at(block, 32);
+        if half_bytes < MIN_HALF_BYTES || !half_bytes.is_multiple_of(BLOCK as u64) {
+            let wanted = format!("a multiple of {BLOCK}, {MIN_HALF_BYTES} at least");
+            return Err(Damage::new("log label", "bytes of a half", half_bytes, wanted));
+        }
+        Ok(Self { uuid: array(block, 16), half_bytes })
     }
 }
 
-fn check_head(structure: &'static str, block: &Block, magic: &[u8; 8]) -> Decoded<()> {
+fn check_log_sum(block: &Block) -> Decoded<()> {
+    let (found, sum) = (u32_at(block, BLOCK - 4), crc32c::crc32c(&block[..BLOCK - 4]));
+    if found != sum {
+        return Err(Damage::new("log label", "checksum", format!("{found:#010x}"), format!("{sum:#010x}")));
+    }
+    Ok(())
+}
+
+/// Out: the version.
+fn check_head(structure: &'static str, block: &Block, magic: &[u8; 8]) -> Decoded<u32> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     if block[..8] != magic[..] {
         return Err(Damage::new(structure, "magic", text(&block[..8]), text(magic)));
     }
-    if u32_at(block, 8) != VERSION {
-        return Err(Damage::new(structure, "version", u32_at(block, 8), VERSION));
+    let version = u32_at(block, 8);
+    if !(OLD_VERSION..=VERSION).contains(&version) {
+        return Err(Damage::new(structure, "version", version, format!("{OLD_VERSION} or {VERSION}")));
     }
-    Ok(())
+    Ok(version)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn labels_come_back_and_look_as_they_always_did() {
+    fn aggregate(version: u32) -> Aggregate {
         let groups = vec![
             Group { data_drives: 4, parity: true, medium: Medium::Ssd, area_stripes: 64, stripes: 256 },
             Group { data_drives: 1, parity: false, medium: Medium::Hdd, area_stripes: 0x0506, stripes: 0x0102_0304 },
         ];
-        let label = DriveLabel { uuid: [7; 16], drive: 3, tetris_stripes: 16, groups };
-        let mut block = label.encode();
-        assert_eq!(DriveLabel::decode(&block).unwrap(), label);
-        assert_eq!(crc32c::crc32c(&block[..]), 2353707355);
-        block[67] = 0;
-        assert_eq!(DriveLabel::decode(&block).unwrap_err().field, "medium");
-        let log = LogLabel { uuid: [8; 16], half_bytes: 1 << 20 };
+        let log = match version {
+            OLD_VERSION => LogShape::OLD,
+            _ => LogShape { half_bytes: 1 << 20, copies: 2, is_shared: true },
+        };
+        Aggregate { version, uuid: [7; 16], tetris_stripes: 16, groups, log }
+    }
+
+    #[test]
+    fn labels_come_back_and_look_as_they_always_did() {
+        for (version, sum) in [(OLD_VERSION, 2353707355), (VERSION, 2708303935)] {
+            let label = DriveLabel { aggregate: aggregate(version), drive: 3 };
+            let mut block = label.encode();
+            assert_eq!(DriveLabel::decode(&block).unwrap(), label);
+            assert_eq!(crc32c::crc32c(&block[..]), sum);
+            block[67] = 0;
+            assert_eq!(DriveLabel::decode(&block).unwrap_err().field, "medium");
+        }
+        let log = OldLogLabel { uuid: [8; 16], half_bytes: 1 << 20 };
         let mut block = log.encode();
-        assert_eq!(LogLabel::decode(&block).unwrap(), log);
-        assert_eq!(crc32c::crc32c(&block[..]), 1214729159);
+        assert_eq!(OldLogLabel::decode(&block).unwrap(), log);
+        assert_eq!(crc32c::crc32c(&block[..BLOCK - 4]), 1087721946);
         block[40] = 1;
-        assert_eq!(LogLabel::decode(&block).unwrap_err().field, "checksum");
+        assert_eq!(OldLogLabel::decode(&block).unwrap_err().field, "checksum");
         block[8] = 9;
-        assert_eq!(LogLabel::decode(&block).unwrap_err().field, "version");
+        assert_eq!(OldLogLabel::decode(&block).unwrap_err().field, "version");
         assert_eq!(DriveLabel::decode(&block).unwrap_err().field, "magic");
+        let log = LogLabel { aggregate: aggregate(VERSION), copy: 1 };
+        let block = log.encode();
+        assert_eq!(LogLabel::decode(&block).unwrap(), log);
+        assert_eq!(crc32c::crc32c(&block[..BLOCK - 4]), 583139399);
+    }
+
+    #[test]
+    fn forged_log_shapes_are_refused() {
+        let bad = [(48, 1, "bytes of a half"), (55, 0x80, "bytes of a half"), (56, 3, "copies of the log")];
+        for (at, value, field) in bad {
+            let mut block = DriveLabel { aggregate: aggregate(VERSION), drive: 3 }.encode();
+            block[at] = value;
+            assert_eq!(DriveLabel::decode(&block).unwrap_err().field, field);
+        }
+        let bytes = LogLabel { aggregate: aggregate(VERSION), copy: 2 }.encode();
+        assert_eq!(LogLabel::decode(&bytes).unwrap_err().field, "copy");
     }
 }

@@ -4,8 +4,24 @@ use std::sync::LazyLock;
 
 use super::{
     bytes::{put, u32_at, u64_at},
-    record::STAMP,
+    record::{STAMP, Stamp},
 };
+
+/// What the stamps at the ends of units hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stamps {
+    /// Version 7: which commit the unit is part of.
+    Plain,
+    /// Also a checksum of the unit, so that each copy of it is judged by itself.
+    Summed,
+}
+
+impl Stamps {
+    /// Those of a version of the format.
+    pub fn of(version: u32) -> Self {
+        if version == super::OLD_VERSION { Self::Plain } else { Self::Summed }
+    }
+}
 
 /// What a half is used for from one consistency point to the next. Nothing of one lap ever fits another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +31,7 @@ pub(crate) struct Lap {
     pub point: u64,
     /// Not operations: what the next consistency point is about to write.
     pub intents: bool,
+    pub stamps: Stamps,
 }
 
 impl Lap {
@@ -26,11 +43,11 @@ impl Lap {
 
     /// The laps of an aggregate that a unit may be of, by the stamp at its end: one of each kind at most, where points are
     /// below 2^32. A checksum of four bytes tells which they were.
-    fn find(uuid: [u8; 16], stamp: &[u8]) -> impl Iterator<Item = Self> {
+    pub fn find(uuid: [u8; 16], stamps: Stamps, stamp: &[u8]) -> impl Iterator<Item = Self> {
         let seed = crc_before(u32_at(stamp, 0), &stamp[4..STAMP]);
         [false, true].into_iter().map(move |intents| {
             let sum = crc_before(seed, &[0, 0, 0, 0, 0, 0, 0, 0, u8::from(intents)]);
-            Self { uuid, point: u64::from(sum ^ crc32c::crc32c(&uuid)), intents }
+            Self { uuid, point: u64::from(sum ^ crc32c::crc32c(&uuid)), intents, stamps }
         })
     }
 }
@@ -74,11 +91,10 @@ impl Durable {
 }
 
 /// The lap that a half was begun with last, if the consistency point that it follows is later than this one.
-pub(crate) fn find_later(half: &[u8], unit: usize, uuid: [u8; 16], point: u64) -> Option<Lap> {
+pub(crate) fn find_later(half: &[u8], unit: usize, uuid: [u8; 16], stamps: Stamps, point: u64) -> Option<Lap> {
     let stamp = &half[unit - STAMP..unit];
-    let (left, first, last) = (u32_at(stamp, 4), u64_at(stamp, 8), u64_at(stamp, 16));
-    let was_stamped = first <= last && (left as usize) < half.len() / unit && stamp.iter().any(|&byte| byte != 0);
-    let laps = || Lap::find(uuid, stamp).filter(|_| was_stamped);
+    let was_stamped = Stamp::read(stamp, stamps).is_possible(half.len() / unit) && stamp.iter().any(|&byte| byte != 0);
+    let laps = || Lap::find(uuid, stamps, stamp).filter(|_| was_stamped);
     // One that fits an earlier point is of that one.
     if laps().any(|lap| lap.point <= point) {
         return None;
@@ -101,15 +117,18 @@ mod tests {
     #[test]
     fn the_lap_of_a_half_is_told_by_its_first_stamp() {
         for (point, intents) in [(9, false), (10, true), (700, false), (1 << 20, true)] {
-            let lap = Lap { point, intents, uuid: [3; 16] };
+            let lap = Lap { point, intents, uuid: [3; 16], stamps: Stamps::Summed };
             let mut commit = Commit::new(UNIT, Vec::new());
             commit.push(RecordKind::Operation, 5, lap.seed(), &[[7; 1300][..].into()]);
             let bytes = commit.seal(&lap, 5, 5);
-            let later = |than| find_later(&bytes, UNIT, lap.uuid, than);
+            let later = |than| find_later(&bytes, UNIT, lap.uuid, lap.stamps, than);
             assert_eq!(later(point - 1), Some(lap));
             assert_eq!((later(point), later(point + 5)), (None, None));
-            assert_eq!(find_later(&bytes, UNIT, [4; 16], point - 1).filter(|found| found.point == point), None);
+            assert_eq!(
+                find_later(&bytes, UNIT, [4; 16], lap.stamps, point - 1).filter(|found| found.point == point),
+                None
+            );
         }
-        assert_eq!(find_later(&[0; 4 * UNIT], UNIT, [3; 16], 0), None);
+        assert_eq!(find_later(&[0; 4 * UNIT], UNIT, [3; 16], Stamps::Summed, 0), None);
     }
 }

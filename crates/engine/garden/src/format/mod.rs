@@ -31,8 +31,12 @@ pub(crate) const BLOCK: usize = 4096;
 pub(crate) const TRAILER: usize = 64;
 /// Bytes of a block with its trailer: the unit of drives and of parity.
 pub(crate) const SLOT: usize = BLOCK + TRAILER;
-/// The version of everything here.
-pub(crate) const VERSION: u32 = 7;
+/// The version of labels, superblocks and logs that are made.
+pub(crate) const VERSION: u32 = 8;
+/// The version before, which is read and written as it is: one label a drive, one copy of the log.
+pub(crate) const OLD_VERSION: u32 = 7;
+/// The version of objects and of lists of areas, which version 8 did not change.
+pub(crate) const INNER_VERSION: u32 = 7;
 
 /// The payload of a block.
 pub(crate) type Block = [u8; BLOCK];

@@ -4,7 +4,7 @@
 //! that is read by itself is checked like one of a drive. Its own place there is the place in the object.
 
 use super::{
-    Damage, Decoded, SLOT, VERSION,
+    Damage, Decoded, INNER_VERSION, SLOT,
     bytes::{array, put, u16_at, u32_at, u64_at},
     slot::{self, Slot},
 };
@@ -58,7 +58,7 @@ impl ObjectHead {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![0; HEAD];
         put(&mut out, 0, MAGIC);
-        put(&mut out, 8, &VERSION.to_le_bytes());
+        put(&mut out, 8, &INNER_VERSION.to_le_bytes());
         put(&mut out, 12, &(self.blocks.len() as u32).to_le_bytes());
         put(&mut out, 16, &self.uuid);
         put(&mut out, 32, &self.object.to_le_bytes());
@@ -79,8 +79,8 @@ impl ObjectHead {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             return Err(Damage::new("object", "magic", text(&bytes[..8]), text(MAGIC)));
         }
-        if u32_at(bytes, 8) != VERSION {
-            return Err(Damage::new("object", "version", u32_at(bytes, 8), VERSION));
+        if u32_at(bytes, 8) != INNER_VERSION {
+            return Err(Damage::new("object", "version", u32_at(bytes, 8), INNER_VERSION));
         }
         let (found, sum) = (u32_at(bytes, HEAD - 4), crc32c::crc32c(&bytes[..HEAD - 4]));
         if found != sum {

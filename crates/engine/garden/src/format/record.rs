@@ -3,12 +3,10 @@
 //! A commit begins at a multiple of the device's unit, so that what is durable is never written again. Each unit ends with a
 //! stamp that says which commit it is part of: so a commit that was cut is told from one that was whole and is damaged.
 
-use std::sync::LazyLock;
-
 use super::{
     bytes::{put, u32_at, u64_at},
     data::Data,
-    lap::Lap,
+    lap::{Lap, Stamps},
 };
 
 const MAGIC: u32 = 0x474f_4c47;
@@ -51,7 +49,7 @@ pub(crate) fn record_bytes(body: usize) -> usize {
 /// The end of a unit: which commit it is part of. A commit is written when those before it are durable, so a stamp tells
 /// that they were there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(crate) struct Stamp {
     /// Units of the commit behind this one.
     pub left: u32,
     /// The first and the last record of the commit.
@@ -60,35 +58,55 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    fn encode(&self, sum: u32) -> [u8; STAMP] {
+    /// As it is written at the end of a unit whose other bytes have the checksum `unit`.
+    fn encode(&self, unit: u32, stamps: Stamps, sum: u32) -> [u8; STAMP] {
         let mut out = [0; STAMP];
         put(&mut out, 0, &sum.to_le_bytes());
         put(&mut out, 4, &self.left.to_le_bytes());
         put(&mut out, 8, &self.first.to_le_bytes());
-        put(&mut out, 16, &self.last.to_le_bytes());
+        match stamps {
+            Stamps::Plain => put(&mut out, 16, &self.last.to_le_bytes()),
+            Stamps::Summed => {
+                put(&mut out, 16, &(self.last.wrapping_sub(self.first) as u32).to_le_bytes());
+                put(&mut out, 20, &unit.to_le_bytes());
+            }
+        }
         out
     }
 
-    fn sum(&self, seed: u32) -> u32 {
-        crc32c::crc32c_append(seed, &self.encode(0)[4..])
+    /// Stamps a unit.
+    fn put_into(self, unit: &mut [u8], stamps: Stamps, seed: u32) {
+        let room = unit.len() - STAMP;
+        let of_unit = if stamps == Stamps::Summed { crc32c::crc32c(&unit[..room]) } else { 0 };
+        let sum = crc32c::crc32c_append(seed, &self.encode(of_unit, stamps, 0)[4..]);
+        unit[room..].copy_from_slice(&self.encode(of_unit, stamps, sum));
     }
 
-    /// What `left` changes of the checksum of a stamp where it is 0: the same whatever else stands there.
-    fn sum_of_left(left: u32) -> u32 {
-        static TABLES: LazyLock<[[u32; 256]; 4]> = LazyLock::new(|| {
-            let of = |place: usize, byte: usize| {
-                let stamp = Stamp { left: (byte as u32) << (8 * place), first: 0, last: 0 };
-                stamp.sum(0) ^ Stamp { left: 0, ..stamp }.sum(0)
-            };
-            std::array::from_fn(|place| std::array::from_fn(|byte| of(place, byte)))
-        });
-        left.to_le_bytes().into_iter().zip(&*TABLES).fold(0, |all, (byte, table)| all ^ table[usize::from(byte)])
+    /// What bytes say if they are a stamp.
+    pub fn read(bytes: &[u8], stamps: Stamps) -> Self {
+        let (left, first) = (u32_at(bytes, 4), u64_at(bytes, 8));
+        let last = match stamps {
+            Stamps::Plain => u64_at(bytes, 16),
+            Stamps::Summed => first.saturating_add(u32_at(bytes, 16).into()),
+        };
+        Self { left, first, last }
     }
 
-    pub fn decode(bytes: &[u8], seed: u32) -> Option<Self> {
+    /// Whether a half of this number of units may have it.
+    pub fn is_possible(&self, units: usize) -> bool {
+        self.first <= self.last && (self.left as usize) < units
+    }
+
+    pub fn decode(bytes: &[u8], stamps: Stamps, seed: u32) -> Option<Self> {
         let is_right = u32_at(bytes, 0) == crc32c::crc32c_append(seed, &bytes[4..STAMP]);
-        is_right.then(|| Self { left: u32_at(bytes, 4), first: u64_at(bytes, 8), last: u64_at(bytes, 16) })
+        is_right.then(|| Self::read(bytes, stamps))
     }
+}
+
+/// Whether a unit is as it was written, in whatever lap; zeros if it never was. Units of version 7 do not say.
+pub(crate) fn is_whole(unit: &[u8]) -> bool {
+    let room = unit.len() - STAMP;
+    u32_at(unit, room + 20) == crc32c::crc32c(&unit[..room]) || unit.iter().all(|&byte| byte == 0)
 }
 
 /// Bytes that records take with the stamps of their units.
@@ -165,11 +183,9 @@ impl Commit {
     pub fn seal(mut self, lap: &Lap, first: u64, last: u64) -> Vec<u8> {
         self.bytes.resize(sealed_bytes(self.len, self.unit), 0);
         let units = self.bytes.len() / self.unit;
-        let last_sum = Stamp { left: 0, first, last }.sum(lap.seed());
         for (index, unit) in self.bytes.chunks_exact_mut(self.unit).enumerate() {
             let left = (units - index - 1) as u32;
-            let stamp = Stamp { left, first, last }.encode(last_sum ^ Stamp::sum_of_left(left));
-            unit[self.unit - STAMP..].copy_from_slice(&stamp);
+            Stamp { left, first, last }.put_into(unit, lap.stamps, lap.seed());
         }
         self.bytes
     }
@@ -180,9 +196,9 @@ pub(crate) fn read_record(bytes: &[u8], chain: u32) -> Option<(Record, usize, u3
     read(&|from, len| bytes.get(from..from.checked_add(len)?).map(<[u8]>::to_vec), chain)
 }
 
-/// Whether a unit ends with a stamp of the lap with this seed.
-pub(crate) fn is_stamped(unit: &[u8], seed: u32) -> bool {
-    Stamp::decode(&unit[unit.len() - STAMP..], seed).is_some()
+/// The stamp of the lap that a unit ends with.
+pub(crate) fn stamp_of(unit: &[u8], lap: &Lap) -> Option<Stamp> {
+    Stamp::decode(&unit[unit.len() - STAMP..], lap.stamps, lap.seed())
 }
 
 /// The record that begins a stretch of bytes, what it takes of it, and its checksum.
@@ -213,7 +229,7 @@ pub(super) fn read(bytes: &dyn Fn(usize, usize) -> Option<Vec<u8>>, chain: u32) 
 mod tests {
     use super::*;
 
-    const LAP: Lap = Lap { uuid: [3; 16], point: 9, intents: false };
+    const LAP: Lap = Lap { uuid: [3; 16], point: 9, intents: false, stamps: Stamps::Plain };
     const UNIT: usize = 512;
 
     #[test]
@@ -232,12 +248,19 @@ mod tests {
     const GOLDEN_STAMP: &str = "63e0343d0000000002010000000000000301000000000000";
 
     #[test]
-    fn the_sum_of_a_stamp_is_made_from_that_of_the_last_one() {
-        for left in [0, 1, 0xff, 0x100, 0x0102_0304, u32::MAX] {
-            let stamp = Stamp { left, first: 5, last: 1 << 40 };
-            let sum = Stamp { left: 0, ..stamp }.sum(LAP.seed()) ^ Stamp::sum_of_left(left);
-            assert_eq!(sum, stamp.sum(LAP.seed()));
-            assert_eq!(Stamp::decode(&stamp.encode(sum), LAP.seed()), Some(stamp));
+    fn a_summed_stamp_comes_back_and_any_flipped_bit_of_its_unit_shows() {
+        let lap = Lap { stamps: Stamps::Summed, ..LAP };
+        let mut records = Commit::new(UNIT, Vec::new());
+        records.push(RecordKind::Operation, 5, lap.seed(), &[[7; 600][..].into()]);
+        let sealed = records.seal(&lap, 5, 7);
+        let (unit, stamp) = (&sealed[..UNIT], Stamp { left: 1, first: 5, last: 7 });
+        assert_eq!(stamp_of(unit, &lap), Some(stamp));
+        assert!(is_whole(unit) && is_whole(&[0; UNIT]));
+        let mut bad = unit.to_vec();
+        for at in 0..UNIT {
+            bad[at] ^= 1 << (at % 8);
+            assert!(!is_whole(&bad) || stamp_of(&bad, &lap).is_none(), "byte {at}");
+            bad[at] = unit[at];
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The superblock: the one block from which all is reached. Two slots on every drive, written in turn.
 
 use super::{
-    Block, Damage, Decoded, VERSION,
+    Block, Damage, Decoded, OLD_VERSION, VERSION,
     bytes::{array, put, u32_at, u64_at},
     inode::{INODE, Inode},
 };
@@ -14,6 +14,8 @@ const PREVIOUS_AT: usize = 56;
 const POINT_AT: usize = 64;
 const NEXT_OBJECT_AT: usize = 72;
 const COLD_AT: usize = 80;
+const WITHOUT_LOGS_AT: usize = 88;
+const CLOSED_AT: usize = 92;
 const MISSING_AT: usize = 512;
 const FILLING_AT: usize = 1024;
 const FILLING_BYTES: usize = 16;
@@ -23,6 +25,8 @@ const MAX_MISSING: usize = super::label::MAX_GROUPS;
 /// A consistency point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Superblock {
+    /// The version of the format.
+    pub version: u32,
     pub uuid: [u8; 16],
     /// The number of the consistency point; the highest valid one is the aggregate.
     pub cp: u64,
@@ -46,13 +50,17 @@ pub(crate) struct Superblock {
     pub missing: Vec<u32>,
     /// Drives that are being filled, and how many of their stripes they hold.
     pub filling: Vec<(u32, u64)>,
+    /// Copies of the log (bit by bit) that do not hold what was acknowledged.
+    pub without_logs: u32,
+    /// The log holds nothing that this does not include, nor will before another superblock says so.
+    pub closed: bool,
 }
 
 impl Superblock {
     pub fn encode(&self) -> Box<Block> {
         let mut out = super::zero_block();
         put(&mut out[..], 0, MAGIC);
-        put(&mut out[..], 8, &VERSION.to_le_bytes());
+        put(&mut out[..], 8, &self.version.to_le_bytes());
         put(&mut out[..], 12, &self.volumes.to_le_bytes());
         put(&mut out[..], 16, &self.uuid);
         put(&mut out[..], 32, &self.cp.to_le_bytes());
@@ -62,6 +70,10 @@ impl Superblock {
         put(&mut out[..], PREVIOUS_AT, &self.previous.to_le_bytes());
         put(&mut out[..], NEXT_OBJECT_AT, &self.next_object.to_le_bytes());
         put(&mut out[..], COLD_AT, &self.cold.to_le_bytes());
+        if self.version > OLD_VERSION {
+            put(&mut out[..], WITHOUT_LOGS_AT, &self.without_logs.to_le_bytes());
+            out[CLOSED_AT] = u8::from(self.closed);
+        }
         self.root.encode(&mut out[ROOT_AT..ROOT_AT + INODE]);
         put(&mut out[..], MISSING_AT, &(self.missing.len() as u32).to_le_bytes());
         for (index, drive) in self.missing.iter().enumerate() {
@@ -82,8 +94,9 @@ impl Superblock {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             return damage("magic", text(&block[..8]), text(MAGIC));
         }
-        if u32_at(block, 8) != VERSION {
-            return damage("version", u32_at(block, 8).to_string(), VERSION.to_string());
+        let version = u32_at(block, 8);
+        if !(OLD_VERSION..=VERSION).contains(&version) {
+            return damage("version", version.to_string(), format!("{OLD_VERSION} or {VERSION}"));
         }
         let Some(root) = Inode::decode(&block[ROOT_AT..ROOT_AT + INODE])? else {
             return damage("root inode", "none".to_owned(), "an inode".to_owned());
@@ -104,7 +117,9 @@ impl Superblock {
             let at = FILLING_AT + FILLING_BYTES * (index + 1);
             (u32_at(block, at), u64_at(block, at + 8))
         };
+        let is_old = version == OLD_VERSION;
         Ok(Self {
+            version,
             uuid: array(block, 16),
             cp: u64_at(block, 32),
             point: u64_at(block, POINT_AT),
@@ -117,6 +132,8 @@ impl Superblock {
             root,
             missing: (0..missing).map(|index| u32_at(block, MISSING_AT + 4 + 4 * index)).collect(),
             filling: (0..filling).map(filled).collect(),
+            without_logs: if is_old { 0 } else { u32_at(block, WITHOUT_LOGS_AT) },
+            closed: !is_old && block[CLOSED_AT] == 1,
         })
     }
 }
@@ -131,6 +148,7 @@ mod tests {
     fn golden() {
         let root = Inode { size: 4096, height: 1, ..Inode::new(FileKind::File) };
         let block = Superblock {
+            version: OLD_VERSION,
             uuid: [9; 16],
             cp: 5,
             point: 5,
@@ -143,10 +161,16 @@ mod tests {
             root,
             missing: vec![2],
             filling: vec![(7, 300)],
+            without_logs: 0,
+            closed: false,
         };
         let bytes = block.encode();
         assert_eq!(Superblock::decode(&bytes).unwrap(), block);
         assert_eq!(crc32c::crc32c(&bytes[..]), 11972760);
+        let block = Superblock { version: VERSION, without_logs: 2, closed: true, ..block };
+        let bytes = block.encode();
+        assert_eq!(Superblock::decode(&bytes).unwrap(), block);
+        assert_eq!(crc32c::crc32c(&bytes[..]), 2134038535);
         assert_eq!(Superblock::decode(&super::super::zero_block()).unwrap_err().field, "magic");
     }
 }

@@ -4,7 +4,7 @@
 //! the consistency point that is opened, the bitmap is counted.
 
 use super::{
-    Block, Damage, Decoded, VERSION,
+    Block, Damage, Decoded, INNER_VERSION,
     bytes::{put, u32_at, u64_at},
 };
 
@@ -32,7 +32,7 @@ impl TopAreas {
     pub fn encode(&self) -> Box<Block> {
         let mut out = super::zero_block();
         put(&mut out[..], 0, MAGIC);
-        put(&mut out[..], 8, &VERSION.to_le_bytes());
+        put(&mut out[..], 8, &INNER_VERSION.to_le_bytes());
         put(&mut out[..], 12, &self.group.to_le_bytes());
         put(&mut out[..], 16, &self.cp.to_le_bytes());
         put(&mut out[..], 24, &self.areas.to_le_bytes());
@@ -51,8 +51,8 @@ impl TopAreas {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             return damage("magic", text(&block[..8]), text(MAGIC));
         }
-        if u32_at(block, 8) != VERSION {
-            return damage("version", u32_at(block, 8).to_string(), VERSION.to_string());
+        if u32_at(block, 8) != INNER_VERSION {
+            return damage("version", u32_at(block, 8).to_string(), INNER_VERSION.to_string());
         }
         let (areas, count, rest) = (u32_at(block, 24), u32_at(block, 28), u32_at(block, 32));
         if count as usize > MAX_LISTED || count > areas {

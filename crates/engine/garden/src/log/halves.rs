@@ -1,31 +1,140 @@
-//! Both halves of the log as they are found: what of them is wanted, and in which one there is room.
+//! Both halves of the log as they are found, in all copies: what of them is wanted, and in which one there is room.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
-use senesce_block::BlockDevice;
+use senesce_block::{BlockDevice, BlockError};
 
-use super::{MIN_HALF_BYTES, UNIT, intent::Unfinished, lost::Later};
+use super::{
+    UNIT,
+    devices::{Copies, Place},
+    intent::Unfinished,
+    lost::Later,
+};
 use crate::{
-    error::{Error, Result},
+    error::Result,
     format::{
-        BLOCK, Damage,
+        BLOCK,
         half::Half,
-        label::LogLabel,
-        lap::Lap,
-        record::{Record, RecordKind},
-        zero_block,
+        label::LogShape,
+        lap::{Lap, Stamps},
+        record::{Record, RecordKind, Stamp, is_whole, stamp_of},
     },
 };
 
+/// A half in all copies that are believed. All have the same length.
+pub(crate) struct HalfCopies {
+    pub unit: usize,
+    pub stamps: Stamps,
+    /// By number of the copy; none of a copy that is not believed.
+    pub copies: Vec<Option<Vec<u8>>>,
+}
+
+impl HalfCopies {
+    pub fn each(&self) -> impl Iterator<Item = &[u8]> {
+        self.copies.iter().filter_map(Option::as_deref)
+    }
+
+    /// Whether there is any copy.
+    pub fn is_empty(&self) -> bool {
+        self.each().next().is_none()
+    }
+
+    /// The half as one of all copies: of each unit the copy that has the lap's stamp and is whole; else one with the stamp; else the first.
+    pub fn merged(&self, lap: &Lap) -> Cow<'_, [u8]> {
+        let mut each = self.each();
+        let first = each.next().unwrap_or(&[]);
+        let others: Vec<&[u8]> = each.filter(|other| *other != first).collect();
+        if others.is_empty() {
+            return Cow::Borrowed(first);
+        }
+        let mut merged = first.to_vec();
+        for (number, own) in merged.chunks_exact_mut(self.unit).enumerate() {
+            let place = number * self.unit..(number + 1) * self.unit;
+            let worth = |unit: &[u8]| if stamp_of(unit, lap).is_some() { 1 + u8::from(self.is_whole(unit)) } else { 0 };
+            // The first of those that are worth the same.
+            for other in others.iter().filter_map(|copy| copy.get(place.clone())) {
+                if worth(other) > worth(own) {
+                    own.copy_from_slice(other);
+                }
+            }
+        }
+        Cow::Owned(merged)
+    }
+
+    /// Whether a unit is as it was written, as far as it says so.
+    pub fn is_whole(&self, unit: &[u8]) -> bool {
+        self.stamps == Stamps::Plain || is_whole(unit)
+    }
+
+    /// Whether all copies hold the same, and every unit is whole.
+    pub fn is_settled(&self) -> bool {
+        let Some(first) = self.each().next() else { return false };
+        self.each().all(|other| other == first) && first.chunks_exact(self.unit).all(|unit| self.is_whole(unit))
+    }
+
+    /// Units of a copy that are not as they were written: they are not whole, or lack a commit of one of these laps that was durable
+    /// in all copies, for a later one was begun.
+    pub fn find_damaged(&self, copy: &[u8], laps: &[Lap]) -> Vec<usize> {
+        let units = || copy.chunks_exact(self.unit).enumerate();
+        let mut damaged: Vec<usize> =
+            units().filter(|(_, unit)| !self.is_whole(unit)).map(|(number, _)| number).collect();
+        for lap in laps.iter().filter(|lap| !lap.intents) {
+            let merged = self.merged(lap);
+            let stamps = || merged.chunks_exact(self.unit).map(|unit| stamp_of(unit, lap));
+            let Some(last_begun) = stamps().flatten().map(|stamp| stamp.first).max() else { continue };
+            let lacks = |(stamp, (_, unit)): &(Option<Stamp>, (usize, &[u8]))| {
+                stamp.is_some_and(|stamp| stamp.first < last_begun) && stamp_of(unit, lap).is_none()
+            };
+            damaged.extend(stamps().zip(units()).filter(lacks).map(|(_, (number, _))| number));
+        }
+        damaged.sort_unstable();
+        damaged.dedup();
+        damaged
+    }
+
+    /// What all copies should hold: units of these laps from whatever copy has them, others from the first that is whole. Zeros where
+    /// none is.
+    pub fn settled(&self, laps: &[Lap]) -> Vec<u8> {
+        let len = self.each().next().map_or(0, <[u8]>::len);
+        let mut settled = vec![0; len];
+        let merged: Vec<(&Lap, Cow<'_, [u8]>)> = laps.iter().map(|lap| (lap, self.merged(lap))).collect();
+        for (number, out) in settled.chunks_exact_mut(self.unit).enumerate() {
+            let place = number * self.unit..(number + 1) * self.unit;
+            // One that is not whole in any copy may hold a record that is: it stays.
+            let of_lap = merged
+                .iter()
+                .find_map(|(lap, bytes)| bytes.get(place.clone()).filter(|unit| stamp_of(unit, lap).is_some()));
+            let is_kept = |unit: &&[u8]| self.is_whole(unit) && unit.iter().any(|&byte| byte != 0);
+            let of_any = || self.each().find_map(|copy| copy.get(place.clone()).filter(is_kept));
+            if let Some(unit) = of_lap.or_else(of_any) {
+                out.copy_from_slice(unit);
+            }
+        }
+        settled
+    }
+}
+
 /// What both halves hold since a consistency point.
-pub(super) struct Halves {
-    pub operations: [Half; 2],
-    pub intents: [Half; 2],
-    pub later: Option<Later>,
-    bytes: [Vec<u8>; 2],
+pub(crate) struct Halves {
+    pub(super) operations: [Half; 2],
+    pub(super) intents: [Half; 2],
+    pub(super) later: Option<Later>,
+    /// The laps that any of this is of.
+    pub(super) laps: Vec<Lap>,
+    pub(super) copies: [HalfCopies; 2],
 }
 
 impl Halves {
+    /// All records of both halves that were written since the consistency point `point`. `without`: copies that are not believed.
+    pub fn read(found: &Copies, without: u32, uuid: [u8; 16], point: u64) -> Result<Self> {
+        let copies = read_copies(found, without)?;
+        let of = |intents| Lap { uuid, point, intents, stamps: found.stamps };
+        let half = |lap: Lap| copies.each_ref().map(|half| Half::read(&half.merged(&lap), &lap, half.unit));
+        let later = Later::find(&copies, uuid, point);
+        let laps = [of(false), of(true)].into_iter().chain(later.iter().flat_map(|later| later.laps.clone())).collect();
+        Ok(Self { operations: half(of(false)), intents: half(of(true)), later, laps, copies })
+    }
+
     /// Operations behind the record `applied`, half by half.
     pub fn live(&self, applied: u64) -> [Vec<&Record>; 2] {
         self.operations.each_ref().map(|half| half.records.iter().filter(|record| is_live(record, applied)).collect())
@@ -40,12 +149,14 @@ impl Halves {
 
     /// The half that may be written where both are empty: not the one with the operations that the last point includes, which make up for
     /// it if its superblock is damaged.
-    pub fn find_idle(&self, applied: u64, unit: usize) -> usize {
-        let has_last = |half: &[u8]| {
-            let last = Half::read_any(half, unit).records.pop();
-            last.is_some_and(|last| last.kind == RecordKind::Operation && last.sequence == applied)
+    pub fn find_idle(&self, applied: u64) -> usize {
+        let has_last = |half: &HalfCopies| {
+            half.each().any(|bytes| {
+                let last = Half::read_any(bytes, half.stamps, half.unit).records.pop();
+                last.is_some_and(|last| last.kind == RecordKind::Operation && last.sequence == applied)
+            })
         };
-        usize::from(has_last(&self.bytes[0]))
+        usize::from(has_last(&self.copies[0]))
     }
 
     /// What a consistency point that did not end was writing.
@@ -60,46 +171,68 @@ fn is_live(record: &Record, applied: u64) -> bool {
     record.kind == RecordKind::Operation && record.sequence > applied
 }
 
-/// The label of a log device.
-pub(crate) fn read_label(device: &Arc<dyn BlockDevice>) -> Result<LogLabel> {
-    let mut block = zero_block();
-    device.read_at(0, &mut block[..])?;
-    let damaged = |damage| Error::damaged(device.name().to_owned(), damage);
-    let label = LogLabel::decode(&block).map_err(damaged)?;
-    if label.half_bytes < MIN_HALF_BYTES || !label.half_bytes.is_multiple_of(BLOCK as u64) {
-        let wanted = format!("a multiple of {BLOCK}, {MIN_HALF_BYTES} at least");
-        return Err(damaged(Damage::new("log label", "bytes of a half", label.half_bytes, wanted)));
-    }
-    if label.half_bytes > device.size().0.saturating_sub(BLOCK as u64) / 2 {
-        let what = format!("two halves of {} bytes; the device has {}", label.half_bytes, device.size().0);
-        return Err(Error::WrongDevice { device: device.name().to_owned(), what });
-    }
-    Ok(label)
-}
-
-/// All records of both halves that were written since the consistency point `point`.
-pub(super) fn read_halves(device: &Arc<dyn BlockDevice>, label: &LogLabel, point: u64) -> Result<Halves> {
-    let halves = [read_half(device, label, 0)?, read_half(device, label, 1)?];
-    let of = |intents| {
-        let lap = Lap { uuid: label.uuid, point, intents };
-        halves.each_ref().map(|half| Half::read(half, &lap, unit_of(device)))
+/// Both halves in all copies but those `without`. Errors: a part that no copy's device gives.
+pub(crate) fn read_copies(found: &Copies, without: u32) -> Result<[HalfCopies; 2]> {
+    let device = |(number, place): (usize, &Place)| match place {
+        Place::Here(device) if without >> number & 1 == 0 => Some(device.clone()),
+        _ => None,
     };
-    let later = Later::find(&halves, unit_of(device), label.uuid, point);
-    Ok(Halves { operations: of(false), intents: of(true), later, bytes: halves })
+    let devices: Vec<Option<Arc<dyn BlockDevice>>> = found.places.iter().enumerate().map(device).collect();
+    let unit = devices.iter().flatten().map(unit_of).max().unwrap_or(UNIT);
+    let read = |half| -> Result<HalfCopies> {
+        let mut silent: Option<Vec<Silent>> = None;
+        let mut copies = Vec::new();
+        for device in &devices {
+            let Some(device) = device else {
+                copies.push(None);
+                continue;
+            };
+            let (bytes, own) = read_half(device, &found.shape, half);
+            silent = Some(match silent {
+                None => own,
+                Some(silent) => silent.into_iter().filter(|(at, _)| own.iter().any(|(other, _)| other == at)).collect(),
+            });
+            copies.push(Some(bytes));
+        }
+        match silent.into_iter().flatten().next() {
+            Some((_, error)) => Err(error.into()),
+            None => Ok(HalfCopies { unit, stamps: found.stamps, copies }),
+        }
+    };
+    Ok([read(0)?, read(1)?])
 }
 
-/// The records of both halves, whenever they were written.
-pub(crate) fn read_any_halves(device: &Arc<dyn BlockDevice>, label: &LogLabel) -> Result<[Vec<Record>; 2]> {
-    let halves = [read_half(device, label, 0)?, read_half(device, label, 1)?];
-    Ok(halves.map(|half| Half::read_any(&half, unit_of(device)).records))
+/// A part that a device does not give, and why.
+type Silent = (u64, BlockError);
+
+/// The records of both halves of a copy, whenever they were written.
+pub(crate) fn read_any_halves(device: &Arc<dyn BlockDevice>, shape: &LogShape, version: u32) -> [Vec<Record>; 2] {
+    let read = |half| Half::read_any(&read_half(device, shape, half).0, Stamps::of(version), unit_of(device)).records;
+    [read(0), read(1)]
 }
 
-fn read_half(device: &Arc<dyn BlockDevice>, label: &LogLabel, half: u64) -> Result<Vec<u8>> {
-    let mut bytes = vec![0; label.half_bytes as usize];
-    device.read_at(BLOCK as u64 + half * label.half_bytes, &mut bytes)?;
-    Ok(bytes)
+/// Bytes that are read at once where a device fails to read more.
+const PART: usize = 4096;
+
+/// A half of a copy, and the parts that its device does not give: another copy may have them.
+fn read_half(device: &Arc<dyn BlockDevice>, shape: &LogShape, half: u64) -> (Vec<u8>, Vec<Silent>) {
+    let mut silent = Vec::new();
+    let start = BLOCK as u64 + half * shape.half_bytes;
+    let mut bytes = vec![0; shape.half_bytes as usize];
+    if device.read_at(start, &mut bytes).is_err() {
+        for (offset, part) in (start..).step_by(PART).zip(bytes.chunks_mut(PART)) {
+            if let Err(error) = device.read_at(offset, part) {
+                part.fill(UNREADABLE);
+                silent.push((offset, error));
+            }
+        }
+    }
+    (bytes, silent)
 }
 
-pub(super) fn unit_of(device: &Arc<dyn BlockDevice>) -> usize {
+/// Stands where a device does not answer: a unit of it is not whole.
+const UNREADABLE: u8 = 0xa5;
+
+pub(crate) fn unit_of(device: &Arc<dyn BlockDevice>) -> usize {
     UNIT.max(device.alignment() as usize)
 }

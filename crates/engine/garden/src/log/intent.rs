@@ -93,7 +93,7 @@ impl Log {
         without: &[u32],
     ) -> Result<bool> {
         let Some(batch) = self.prepare_intent(cp, ranges, kept, without) else { return Ok(false) };
-        Self::commit(&self.device, &batch)?;
+        self.mirror.commit(&batch)?;
         Ok(true)
     }
 

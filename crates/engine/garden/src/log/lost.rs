@@ -1,30 +1,40 @@
 //! A consistency point whose superblock cannot be read: what was written to the log behind it, or that it is durable, tells that
 //! there was one.
 
-use super::halves::Halves;
-use crate::format::{half::Half, lap};
+use super::halves::{HalfCopies, Halves};
+use crate::format::{
+    half::Half,
+    lap::{self, Lap},
+};
 
 /// The last consistency point that a half of the log followed.
 pub(super) struct Later {
     point: u64,
     /// If nothing came behind it: whoever has all operations up to this record has what it holds.
     logged_up_to: Option<u64>,
+    /// The laps that follow it.
+    pub laps: Vec<Lap>,
 }
 
 impl Later {
     /// `point`: the last consistency point of which there is a superblock.
-    pub fn find(halves: &[Vec<u8>; 2], unit: usize, uuid: [u8; 16], point: u64) -> Option<Self> {
-        let laps = halves.each_ref().map(|half| lap::find_later(half, unit, uuid, point));
-        let logged_up_to = |half: &[u8], lap| {
-            let half = Half::read(half, lap, unit);
+    pub fn find(halves: &[HalfCopies; 2], uuid: [u8; 16], point: u64) -> Option<Self> {
+        let later = |half: &HalfCopies| {
+            let of_copy = |bytes: &[u8]| lap::find_later(bytes, half.unit, uuid, half.stamps, point);
+            half.each().filter_map(of_copy).max_by_key(|lap| lap.point)
+        };
+        let laps = halves.each_ref().map(later);
+        let logged_up_to = |half: &HalfCopies, lap: &Lap| {
+            let half = Half::read(&half.merged(lap), lap, half.unit);
             half.only_durable().filter(|(durable, _)| durable.is_logged).map(|(_, record)| record.sequence)
         };
-        match &laps {
-            [None, None] => None,
-            [Some(lap), None] => Some(Self { point: lap.point, logged_up_to: logged_up_to(&halves[0], lap) }),
-            [None, Some(lap)] => Some(Self { point: lap.point, logged_up_to: logged_up_to(&halves[1], lap) }),
-            [Some(one), Some(other)] => Some(Self { point: one.point.max(other.point), logged_up_to: None }),
-        }
+        let (point, logged_up_to) = match &laps {
+            [None, None] => return None,
+            [Some(lap), None] => (lap.point, logged_up_to(&halves[0], lap)),
+            [None, Some(lap)] => (lap.point, logged_up_to(&halves[1], lap)),
+            [Some(one), Some(other)] => (one.point.max(other.point), None),
+        };
+        Some(Self { point, logged_up_to, laps: laps.into_iter().flatten().collect() })
     }
 }
 

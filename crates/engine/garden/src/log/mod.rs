@@ -4,39 +4,47 @@
 //! again when the point is durable. Records wait in memory until a commit writes all that wait and flushes once. While the
 //! point is written, the half that is to take over says which stripes are being written, and what of them stays.
 
+mod devices;
 mod halves;
 mod intent;
 mod lost;
+mod mirror;
+mod open;
+mod restore;
 
 use std::sync::Arc;
 
 use senesce_block::BlockDevice;
 
 use crate::{
-    error::{Error, Result},
+    error::Result,
     format::{
-        BLOCK, Damage,
-        half::Half,
-        label::LogLabel,
-        lap::{Durable, Lap},
+        BLOCK,
+        label::{Aggregate, LogLabel},
+        lap::{Durable, Lap, Stamps},
         operation::Body,
-        record::{Commit, NO_RECORD, RecordKind, record_bytes, sealed_bytes},
+        record::{Commit, RecordKind, record_bytes, sealed_bytes},
+        superblock::Superblock,
     },
 };
-pub(crate) use halves::{read_any_halves, read_label};
-use halves::{read_halves, unit_of};
+pub(crate) use devices::{Copies, Place, find_aggregate, label_offsets};
+pub use devices::{LogDevices, LogPlaces};
+pub(crate) use halves::{HalfCopies, read_any_halves, read_copies};
 use intent::Intents;
 pub(crate) use intent::{Kept, Unfinished};
+pub(crate) use mirror::{Mirror, unbelieved};
+pub(crate) use open::{Accepted, Found, first_operation, high_record, lost_record, two_halves};
+pub use open::{LOST_LOG, LogLoss};
+pub(crate) use restore::find_blocks;
 
 /// The least unit of a commit: no power loss takes back what lies in another one.
 const UNIT: usize = 512;
-/// The least size of a half: the largest operation fits it twice.
-pub(crate) const MIN_HALF_BYTES: u64 = 192 << 10;
 
 /// The log, and the end of what was written.
 pub(crate) struct Log {
-    device: Arc<dyn BlockDevice>,
+    mirror: Arc<Mirror>,
     uuid: [u8; 16],
+    stamps: Stamps,
     /// The last consistency point that is durable.
     point: u64,
     half_bytes: u64,
@@ -66,113 +74,44 @@ pub(crate) struct Batch {
     pub last: u64,
 }
 
-/// What a log held when it was opened.
-pub(crate) struct Found {
-    /// Operations behind the last consistency point, in order.
-    pub operations: Vec<(u64, Vec<u8>)>,
-    /// What a consistency point that did not end was writing.
-    pub unfinished: Unfinished,
-    /// A commit was begun since the last consistency point, whether it ended or not.
-    pub begun: bool,
-    /// A later consistency point was durable, of which no superblock can be read.
-    pub later_point: Option<u64>,
-    /// The same, if there was more in it than these operations, or behind it.
-    pub lost_point: Option<u64>,
-}
-
 impl Log {
     /// Makes an empty log. `zeroed`: it holds zeros already; what an earlier aggregate of the same identity left must not fit.
-    /// Errors: the device is too small.
-    pub fn format(device: &Arc<dyn BlockDevice>, uuid: [u8; 16], zeroed: bool) -> Result<()> {
-        let half_bytes = (device.size().0.saturating_sub(BLOCK as u64) / 2) & !(BLOCK as u64 - 1);
-        if half_bytes < MIN_HALF_BYTES {
-            return Err(Error::WrongDevice {
-                device: device.name().to_owned(),
-                what: format!("a log of {} bytes; {} at least", device.size().0, 2 * MIN_HALF_BYTES + BLOCK as u64),
-            });
+    pub fn format(devices: &LogDevices, aggregate: &Aggregate, zeroed: bool) -> Result<()> {
+        for (copy, (device, _)) in (0..).zip(devices.places(&aggregate.log)?) {
+            if !zeroed {
+                zero(&device, aggregate.log.copy_bytes())?;
+            }
+            write_labels(&device, &LogLabel { aggregate: aggregate.clone(), copy })?;
+            device.flush()?;
         }
-        let zeros = vec![0; 64 * BLOCK];
-        let end = if zeroed { 0 } else { BLOCK as u64 + 2 * half_bytes };
-        for offset in (0..end).step_by(zeros.len()) {
-            device.write_at(offset, &zeros[..(end - offset).min(zeros.len() as u64) as usize])?;
-        }
-        device.write_at(0, &LogLabel { uuid, half_bytes }.encode()[..])?;
-        device.flush()?;
         Ok(())
     }
 
-    /// Opens a log and reads what lies behind the record `applied`, the last that the consistency point `point` includes.
-    ///
-    /// Errors: `Damaged` with the number of a record that was acknowledged and cannot be read, unless a
-    /// [later point](Found::lost_point) has gone with it.
-    pub fn open(device: Arc<dyn BlockDevice>, uuid: [u8; 16], point: u64, applied: u64) -> Result<(Self, Found)> {
-        let label = read_label(&device)?;
-        if label.uuid != uuid {
-            let what = "the log of another aggregate".to_owned();
-            return Err(Error::WrongDevice { device: device.name().to_owned(), what });
-        }
-        let halves = read_halves(&device, &label, point)?;
-        let live = halves.live(applied);
-        let damaged = |damage| Error::damaged(device.name().to_owned(), damage);
-        if !live[0].is_empty() && !live[1].is_empty() {
-            return Err(damaged(two_halves()));
-        }
-        let marked = halves.operations.iter().position(|half| half.only_durable().is_some());
-        let in_use = marked.or_else(|| live.iter().position(|live| !live.is_empty()));
-        let half = in_use.unwrap_or_else(|| halves.find_idle(applied, unit_of(&device)));
-        let mut operations: Vec<_> =
-            live.into_iter().flatten().map(|record| (record.sequence, record.body.clone())).collect();
-        let later_point = halves.later_point();
-        let lost_point = halves.find_lost_point(applied);
-        if let Some((first, _)) = operations.first()
-            && *first != applied + 1
-        {
-            if lost_point.is_none() {
-                return Err(damaged(first_operation(*first, applied)));
-            }
-            operations.clear();
-        }
-        if let Some(record) = halves.find_damaged(applied).filter(|_| lost_point.is_none()) {
-            return Err(damaged(lost_record(record)));
-        }
-        let begun = later_point.is_some() || marked.is_none() && halves.operations.iter().any(Half::is_begun);
-        // Where nothing tells of the point yet, it may be told; what made it is not known any more.
-        let durable = (!begun && marked.is_none()).then_some(Durable { point, is_logged: false });
-        let found = Found { operations, unfinished: halves.unfinished(), begun, later_point, lost_point };
-        let last = found.operations.last().map_or(applied, |(sequence, _)| *sequence);
-        if last >= NO_RECORD {
-            return Err(damaged(high_record(last)));
-        }
-        let next = last + 1;
-        let unit = unit_of(&device);
+    fn new(copies: &Copies, mirror: Arc<Mirror>, sb: &Superblock, unit: usize) -> Self {
         let mut log = Self {
             unit,
-            half_bytes: label.half_bytes,
-            half: half as u64,
-            // What was begun ends with a consistency point before anything is appended: nothing is written behind it.
-            position: match (begun, marked) {
-                (true, _) => label.half_bytes,
-                (false, Some(_)) => unit as u64,
-                (false, None) => 0,
-            },
+            half_bytes: copies.shape.half_bytes,
+            half: 0,
+            position: 0,
             chain: 0,
-            next,
+            next: sb.applied.saturating_add(1),
             waiting: Commit::new(unit, Vec::new()),
-            first_waiting: next,
+            first_waiting: sb.applied.saturating_add(1),
             leaves_out: false,
             has_other_changes: false,
-            durable,
+            durable: None,
             intents: Intents::default(),
-            device,
-            uuid,
-            point,
+            mirror,
+            uuid: sb.uuid,
+            stamps: copies.stamps,
+            point: sb.point,
         };
-        log.chain = marked.map_or(log.lap(false).seed(), |marked| halves.operations[marked].chain);
-        Ok((log, found))
+        log.chain = log.lap(false).seed();
+        log
     }
 
     fn lap(&self, intents: bool) -> Lap {
-        Lap { uuid: self.uuid, point: self.point, intents }
+        Lap { uuid: self.uuid, point: self.point, intents, stamps: self.stamps }
     }
 
     /// The longest record body that always fits an empty half, with room for more.
@@ -242,14 +181,9 @@ impl Log {
         self.waiting.len()
     }
 
-    /// Writes records and makes them durable.
-    pub fn commit(device: &dyn BlockDevice, batch: &Batch) -> Result<()> {
-        device.write_at(batch.offset, &batch.bytes)?;
-        Ok(device.flush()?)
-    }
-
-    pub fn device(&self) -> Arc<dyn BlockDevice> {
-        self.device.clone()
+    /// The copies, which take commits.
+    pub fn mirror(&self) -> &Arc<Mirror> {
+        &self.mirror
     }
 
     /// The other half takes over; what waits is part of the consistency point `point`, which has just become durable and includes
@@ -293,27 +227,17 @@ impl Log {
     }
 }
 
-/// What is wrong with a record that was acknowledged and cannot be read.
-pub(crate) fn lost_record(record: u64) -> Damage {
-    Damage::new(
-        "log",
-        "record",
-        format!("damaged ({record})"),
-        "whole: its commit, or a later one, was written to the end",
-    )
+fn write_labels(device: &Arc<dyn BlockDevice>, label: &LogLabel) -> Result<()> {
+    for offset in label_offsets(&label.aggregate.log) {
+        device.write_at(offset, &label.encode()[..])?;
+    }
+    Ok(())
 }
 
-/// What is wrong where both halves hold operations behind one consistency point.
-pub(crate) fn two_halves() -> Damage {
-    Damage::new("log", "halves with operations", 2, 1)
-}
-
-/// What is wrong if others were in front of the first operation. `applied`: the last one before, which is less.
-pub(crate) fn first_operation(first: u64, applied: u64) -> Damage {
-    Damage::new("log", "first operation", first, applied + 1)
-}
-
-/// What is wrong with a number of a record that nothing counts to.
-pub(crate) fn high_record(last: u64) -> Damage {
-    Damage::new("log", "last record", last, format!("less than {NO_RECORD}"))
+fn zero(device: &Arc<dyn BlockDevice>, end: u64) -> Result<()> {
+    let zeros = vec![0; 64 * BLOCK];
+    for offset in (0..end).step_by(zeros.len()) {
+        device.write_at(offset, &zeros[..(end - offset).min(zeros.len() as u64) as usize])?;
+    }
+    Ok(())
 }

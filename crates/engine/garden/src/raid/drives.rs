@@ -7,7 +7,7 @@ use std::sync::{Arc, mpsc::Sender};
 
 use senesce_block::BlockDevice;
 
-use super::{Raid, fixed_context, slot_offset};
+use super::{Raid, fixed_context, slot_offset, superblock_slot};
 use crate::{
     error::{Error, Result},
     format::{
@@ -247,6 +247,6 @@ impl Raid {
 
 /// Where a superblock lies on a drive, and what is written there.
 pub(crate) fn superblock_at(half: u64, cp: u64, block: &Block) -> (u64, Slot) {
-    let place = 1 + half;
-    (place * SLOT as u64, slot::encode(block, &fixed_context(Kind::Superblock, place, cp)))
+    let offset = superblock_slot(half) * SLOT as u64;
+    (offset, slot::encode(block, &fixed_context(Kind::Superblock, 1 + half, cp)))
 }

@@ -8,11 +8,18 @@ use std::ops::Range;
 use crate::{
     Group, Medium,
     error::{Error, Result},
-    format::{SLOT, label::DriveLabel, label::MAX_GROUPS, pointer::PVBN_END},
+    format::{SLOT, label::Aggregate, label::MAX_GROUPS, pointer::PVBN_END},
 };
 
-/// Slots before the first stripe of each drive: the label and two superblocks.
-pub(crate) const FIXED_SLOTS: u64 = 3;
+/// Slots before the first stripe of each drive: a label and a superblock, and both again.
+pub(crate) const FIXED_SLOTS: u64 = 4;
+/// The slots of the label. No block of 4,096 bytes is part of both, nor of both superblocks.
+pub(crate) const LABELS: [u64; 2] = [0, 2];
+
+/// The slot of a superblock, 0 or 1.
+pub(crate) fn superblock_slot(half: u64) -> u64 {
+    1 + 2 * half
+}
 
 /// Data drives of a RAID group: the log names those of a stripe by bits.
 const MAX_DATA_DRIVES: u16 = 64;
@@ -65,8 +72,8 @@ impl Geometry {
         Ok(Self { groups, tetris_stripes: tetris_stripes.into(), bases })
     }
 
-    pub fn of(label: &DriveLabel) -> Result<Self> {
-        Self::new(label.groups.clone(), label.tetris_stripes)
+    pub fn of(aggregate: &Aggregate) -> Result<Self> {
+        Self::new(aggregate.groups.clone(), aggregate.tetris_stripes)
     }
 
     /// All blocks, without parity.
@@ -87,6 +94,12 @@ impl Geometry {
     pub fn group_of(&self, drive: usize) -> usize {
         let next = (0..self.groups.len()).find(|&group| drive < self.first_drive(group) + self.groups[group].drives());
         next.unwrap_or(self.groups.len() - 1)
+    }
+
+    /// Whether a drive holds parity.
+    pub fn is_parity(&self, drive: usize) -> bool {
+        let group = self.group_of(drive);
+        drive - self.first_drive(group) >= usize::from(self.groups[group].data_drives)
     }
 
     /// The place of a block; `None` behind the end.

@@ -7,6 +7,7 @@ mod chains;
 mod counts;
 mod drives;
 mod geometry;
+mod old;
 mod requests;
 mod rows;
 mod stripes;
@@ -29,7 +30,8 @@ pub use counts::{Chains, DriveCounts, RaidCounts};
 use drives::Watch;
 pub(crate) use drives::{Drive, superblock_at};
 pub use drives::{DriveFailure, DriveState};
-pub(crate) use geometry::{FIXED_SLOTS, Geometry, Place, slot_offset};
+pub(crate) use geometry::{FIXED_SLOTS, Geometry, LABELS, Place, slot_offset, superblock_slot};
+pub(crate) use old::OldDrive;
 pub(crate) use requests::Request;
 pub(crate) use rows::Row;
 pub(crate) use stripes::{Old, Slots, StripeRange, xor};
@@ -111,8 +113,7 @@ impl Raid {
 
     /// Whether a drive holds parity.
     pub fn is_parity(&self, drive: usize) -> bool {
-        let group = self.geometry.group_of(drive);
-        drive - self.geometry.first_drive(group) >= usize::from(self.geometry.groups[group].data_drives)
+        self.geometry.is_parity(drive)
     }
 
     /// The block at `pvbn` if it is the one wanted; else what speaks against it.

@@ -16,7 +16,6 @@ use crate::{
         SLOT,
         pointer::{Part, Physical, Pointer},
         slot::{Context, Kind},
-        superblock::Superblock,
     },
     raid::{Place, Slots, StripeRange},
 };
@@ -51,8 +50,9 @@ impl Store {
             Err(Error::Damaged { .. }) => {} // it goes on with what moves so far
             done => done?,
         }
-        if self.raid.missing() != self.durable.missing {
-            // Before anything is written over that a drive which is not here may hold the newest superblock of.
+        if self.raid.missing() != self.durable.missing || self.durable.closed {
+            // Before anything is written over that a drive which is not here may hold the newest superblock of, or that the log has to
+            // name.
             self.commit_drives()?;
         }
         self.sb.cp += 1;
@@ -105,40 +105,6 @@ impl Store {
         self.objects.end_point();
         self.log.swap(self.durable.point, self.durable.applied);
         self.shrink_cache();
-    }
-
-    /// Makes what became of drives durable: the last consistency point again, under a new number. What waits still waits.
-    pub(super) fn commit_drives(&mut self) -> Result<()> {
-        self.check_running()?;
-        self.sb.cp += 1;
-        let sb = Superblock { cp: self.sb.cp, ..self.durable.clone() };
-        let done = self.raid.flush().and_then(|()| self.commit_superblock(sb));
-        if let Err(error) = &done {
-            self.stop(error);
-        }
-        done
-    }
-
-    /// Makes a superblock durable; what it names is so already.
-    fn commit_superblock(&mut self, sb: Superblock) -> Result<()> {
-        let sb = self.next_superblock(sb);
-        self.raid.write_superblock(self.sb_slot, sb.cp, &sb.encode())?;
-        self.raid.flush()?;
-        self.note_durable(sb);
-        Ok(())
-    }
-
-    /// A superblock as it is to be written in the place for the next one.
-    pub(super) fn next_superblock(&mut self, mut sb: Superblock) -> Superblock {
-        sb.previous = self.durable.cp;
-        (sb.missing, sb.filling) = (self.raid.missing(), self.raid.filling());
-        self.sb_slot = 1 - self.sb_slot;
-        sb
-    }
-
-    pub(super) fn note_durable(&mut self, sb: Superblock) {
-        self.raid.note_superblock();
-        self.durable = sb;
     }
 
     /// Gives every dirty block a place. Doing so dirties blocks of maps, which come later in the order or again.
@@ -278,14 +244,16 @@ impl Store {
         let mut plans = self.raid.plan(&places, old)?;
         let kept =
             plans.iter_mut().filter_map(|plan| Some(((plan.group as u32, plan.stripe), plan.kept.take()?))).collect();
-        if !self.log.write_intent(self.sb.cp, runs, &kept, &self.raid.missing())? {
+        if !self.log.write_intent(self.sb.point, runs, &kept, &self.raid.missing())? {
             // What was named so far is durable before it is forgotten.
             self.raid.flush()?;
             self.log.rewind_intents();
-            if !self.log.write_intent(self.sb.cp, runs, &kept, &self.raid.missing())? {
+            if !self.log.write_intent(self.sb.point, runs, &kept, &self.raid.missing())? {
                 return Err(Error::invalid(format!("the log's half does not hold {} stripes", plans.len())));
             }
         }
+        // A copy of the log that does not name these stripes is not to be believed.
+        self.note_logs()?;
         self.raid.write(&places, &mut Pages { blocks, cache: &mut self.cache }, plans)
     }
 }

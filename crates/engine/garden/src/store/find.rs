@@ -9,15 +9,17 @@ use std::{fmt, sync::Arc};
 use senesce_block::BlockDevice;
 use senesce_core::Bytes;
 
+use super::identify::{Stranger, identify};
 use crate::{
+    check::Finding,
     error::{Error, Result},
     format::{
-        SLOT,
-        label::DriveLabel,
+        OLD_VERSION, SLOT,
+        label::{Aggregate, DriveLabel},
         slot::{self, Kind},
         superblock::Superblock,
     },
-    raid::{Drive, Geometry, fixed_context, slot_offset},
+    raid::{Drive, Geometry, LABELS, OldDrive, fixed_context, superblock_slot},
 };
 
 /// A device that was given and is not used.
@@ -37,7 +39,7 @@ impl fmt::Display for LeftOut {
 
 /// The drives of an aggregate in their places, and the last consistency point.
 pub(super) struct Drives {
-    pub label: DriveLabel,
+    pub aggregate: Aggregate,
     pub geometry: Geometry,
     pub sb: Superblock,
     /// The place (0 or 1) of the superblock.
@@ -46,12 +48,16 @@ pub(super) struct Drives {
     pub left_out: Vec<LeftOut>,
     /// Superblocks that cannot be read, and why.
     pub unread: Vec<String>,
+    /// Labels that are damaged.
+    pub labels: Vec<(u32, Finding)>,
 }
 
 /// A device with a label, and its newest superblock.
 struct Candidate {
     device: Arc<dyn BlockDevice>,
     label: DriveLabel,
+    /// Copies of the label that are damaged.
+    damaged: Vec<Finding>,
     /// The number of its last consistency point; 0 if it was never written, `None` if none can be read.
     newest: Option<u64>,
     found: Option<(Superblock, u64)>,
@@ -59,36 +65,56 @@ struct Candidate {
     unread: Vec<String>,
 }
 
-/// Puts devices in their places, in whatever order they come.
+/// Puts devices in their places, in whatever order they come. `log`: what the labels of the log say, if they can be read.
 ///
-/// Errors: drives of several aggregates or geometries, two in one place, one that is shorter than it was or that is no drive
+/// A drive whose labels are both damaged is known by its superblocks, and by its blocks or as the only one that is left. Errors: drives
+/// of several aggregates or geometries, two in one place, one that is shorter than it was or that is no drive
 /// at all while none is missing, one that does not answer, another version of the format, no superblock.
-pub(super) fn find_drives(devices: &[Arc<dyn BlockDevice>]) -> Result<Drives> {
+pub(super) fn find_drives(devices: &[Arc<dyn BlockDevice>], log: Option<Aggregate>) -> Result<Drives> {
     let (mut strangers, mut left_out) = (Vec::new(), Vec::new());
-    let mut candidates = Vec::new();
+    let mut labelled = Vec::new();
     for device in devices {
         check_alignment(device)?;
-        match twice(device, || read_label(device))? {
-            Ok(label) => candidates.push(read_candidate(device, label)?),
+        match twice(device, || read_labels(device))? {
+            Ok((label, damaged)) => labelled.push((device.clone(), label, damaged)),
             Err(error) if is_of_another_version(&error) => return Err(error),
-            Err(error) => strangers.push(LeftOut { device: device.name().to_owned(), why: error.to_string() }),
+            Err(error) => strangers.push(Stranger { device: device.clone(), why: error.to_string() }),
         }
     }
-    let Some(label) = pick_label(&candidates) else {
-        let none = strangers.first().map_or("no drives were given".to_owned(), ToString::to_string);
+    let Some(label) = pick_label(&labelled).or(log) else {
+        let none = strangers.first().map_or("no drives were given".to_owned(), |stranger| {
+            format!("{} ({})", stranger.device.name(), stranger.why)
+        });
         return Err(Error::invalid(format!("no drive of an aggregate: {none}")));
     };
     let geometry = Geometry::of(&label)?;
-    candidates.iter().try_for_each(|candidate| check_member(candidate, &label, &geometry))?;
+    for (device, own, _) in &labelled {
+        check_member(device, own, &label, &geometry)?;
+    }
+    let taken = labelled.iter().map(|(_, label, _)| label.drive).collect();
+    let (known, strangers) = identify(strangers, taken, &label, &geometry);
+    for (device, drive) in known {
+        let name = device.name().to_owned();
+        let damage = crate::Damage::new("drive label", "copies", "damaged", "one that can be read");
+        let damaged = vec![Finding { place: format!("label of {name}"), damage }];
+        labelled.push((device, DriveLabel { aggregate: label.clone(), drive }, damaged));
+    }
+    let mut candidates = Vec::new();
+    for (device, label, damaged) in labelled {
+        candidates.push(read_candidate(&of_version(device, label.aggregate.version), label, damaged)?);
+    }
+    if candidates.is_empty() {
+        return Err(Error::invalid("no drive has a label or a superblock of the aggregate"));
+    }
     let newest = candidates.iter().filter_map(|candidate| candidate.found.clone()).max_by_key(|(sb, _)| sb.cp);
     let Some((sb, sb_slot)) = newest else {
         return Err(Error::invalid(format!("no superblock can be read on {}", candidates[0].device.name())));
     };
     let unread = candidates.iter().flat_map(|candidate| candidate.unread.iter().cloned()).collect();
-    let mut places: Vec<Drive> = Vec::new();
+    let (mut places, mut labels): (Vec<Drive>, _) = (Vec::new(), Vec::new());
     places.resize_with(geometry.drives(), || Drive::Missing { why: "it was not given".to_owned() });
     for candidate in candidates {
-        let Candidate { device, label, newest, .. } = candidate;
+        let Candidate { device, label, damaged, newest, .. } = candidate;
         let place = label.drive as usize;
         if let Some(why) = find_staleness(label.drive, newest, &sb) {
             if let Drive::Missing { why: said } = &mut places[place] {
@@ -104,15 +130,17 @@ pub(super) fn find_drives(devices: &[Arc<dyn BlockDevice>]) -> Result<Drives> {
                 Some(&(_, done)) => Drive::Filling { device, done },
                 None => Drive::Here(device),
             };
+            labels.extend(damaged.into_iter().map(|damaged| (label.drive, damaged)));
         }
     }
     let complete = places.iter().all(|place| !matches!(place, Drive::Missing { .. }));
-    if complete && let Some(LeftOut { device, why }) = strangers.first() {
-        let what = format!("one device too many: {why}");
-        return Err(Error::WrongDevice { device: device.clone(), what });
+    if complete && let Some(Stranger { device, why }) = strangers.first() {
+        return Err(wrong(device, &format!("one device too many: {why}")));
     }
-    left_out.extend(strangers);
-    Ok(Drives { label, geometry, sb, sb_slot, places, left_out, unread })
+    left_out.extend(
+        strangers.into_iter().map(|Stranger { device, why }| LeftOut { device: device.name().to_owned(), why }),
+    );
+    Ok(Drives { aggregate: label, geometry, sb, sb_slot, places, left_out, unread, labels })
 }
 
 /// Why a drive is not to be believed.
@@ -130,28 +158,29 @@ fn find_staleness(drive: u32, newest: Option<u64>, sb: &Superblock) -> Option<St
     }
 }
 
-/// The label that most drives have; of several, the first.
-fn pick_label(candidates: &[Candidate]) -> Option<DriveLabel> {
-    let same = |label: &DriveLabel| candidates.iter().filter(|other| is_same_aggregate(&other.label, label)).count();
-    let labels = candidates.iter().map(|candidate| &candidate.label);
-    labels.rev().max_by_key(|label| same(label)).cloned()
+/// The aggregate that most labels name; of several, the first.
+fn pick_label(labelled: &[(Arc<dyn BlockDevice>, DriveLabel, Vec<Finding>)]) -> Option<Aggregate> {
+    let labels = || labelled.iter().map(|(_, label, _)| &label.aggregate);
+    let same = |label: &Aggregate| labels().filter(|other| *other == label).count();
+    labels().rev().max_by_key(|label| same(label)).cloned()
 }
 
-fn is_same_aggregate(one: &DriveLabel, other: &DriveLabel) -> bool {
-    *one == DriveLabel { drive: one.drive, ..other.clone() }
+/// A drive of an older version of the format as if it were of this one.
+pub(crate) fn of_version(device: Arc<dyn BlockDevice>, version: u32) -> Arc<dyn BlockDevice> {
+    if version == OLD_VERSION { Arc::new(OldDrive::new(device)) } else { device }
 }
 
-fn check_member(candidate: &Candidate, label: &DriveLabel, geometry: &Geometry) -> Result<()> {
-    let Candidate { device, label: own, .. } = candidate;
-    if own.uuid != label.uuid {
+fn check_member(device: &Arc<dyn BlockDevice>, own: &DriveLabel, label: &Aggregate, geometry: &Geometry) -> Result<()> {
+    if own.aggregate.uuid != label.uuid {
         return Err(wrong(device, "a drive of another aggregate"));
     }
-    if !is_same_aggregate(own, label) {
+    if own.aggregate != *label {
         return Err(wrong(device, "its label has another geometry than those of the other drives"));
     }
     if own.drive as usize >= geometry.drives() {
         return Err(wrong(device, &format!("its label says drive {} of {}", own.drive, geometry.drives())));
     }
+    let device = &of_version(device.clone(), label.version);
     let (has, wanted) = (device.size().0, geometry.drive_bytes(geometry.group_of(own.drive as usize)));
     if has < wanted {
         return Err(wrong(device, &format!("shorter than when it was formatted: {has} bytes of {wanted}")));
@@ -167,10 +196,10 @@ fn is_of_another_version(error: &Error) -> bool {
     matches!(error, Error::Damaged { damage, .. } if damage.field == "version")
 }
 
-fn read_candidate(device: &Arc<dyn BlockDevice>, label: DriveLabel) -> Result<Candidate> {
+fn read_candidate(device: &Arc<dyn BlockDevice>, label: DriveLabel, damaged: Vec<Finding>) -> Result<Candidate> {
     let (mut newest, mut found, mut unread) = (None, None, Vec::new());
     for half in 0..2 {
-        let cp = match twice(device, || read_superblock(device, half, label.uuid))? {
+        let cp = match twice(device, || read_superblock(device, half, label.aggregate.uuid))? {
             Ok(sb) => {
                 let cp = sb.cp;
                 if newest.is_none_or(|newest| newest < cp) {
@@ -187,7 +216,7 @@ fn read_candidate(device: &Arc<dyn BlockDevice>, label: DriveLabel) -> Result<Ca
         };
         newest = newest.max(Some(cp));
     }
-    Ok(Candidate { device: device.clone(), label, newest, found, unread })
+    Ok(Candidate { device: device.clone(), label, damaged, newest, found, unread })
 }
 
 /// Reads something, again if the device fails. Errors: it fails twice. A drive that does not answer may be whole, and would be
@@ -207,7 +236,7 @@ fn twice<T>(device: &Arc<dyn BlockDevice>, read: impl Fn() -> Result<T>) -> Resu
 
 fn is_zero(device: &Arc<dyn BlockDevice>, half: u64) -> bool {
     let mut slot = slot::Slot::zeros();
-    device.read_at((1 + half) * SLOT as u64, &mut slot[..]).is_ok() && slot.iter().all(|&byte| byte == 0)
+    device.read_at(superblock_slot(half) * SLOT as u64, &mut slot[..]).is_ok() && slot.iter().all(|&byte| byte == 0)
 }
 
 /// Errors: the device takes larger units only than blocks are here.
@@ -222,33 +251,84 @@ pub(super) fn check_alignment(drive: &Arc<dyn BlockDevice>) -> Result<()> {
     Err(wrong(drive, &what))
 }
 
-/// The label of a drive.
-pub(crate) fn read_label(drive: &Arc<dyn BlockDevice>) -> Result<DriveLabel> {
-    let damaged = |damage| Error::damaged(format!("label of {}", drive.name()), damage);
-    if drive.size().0 < slot_offset(1) {
+/// The label of a drive, and the copies of it that are damaged. Errors: both are, or belong to different drives.
+pub(crate) fn read_labels(drive: &Arc<dyn BlockDevice>) -> Result<(DriveLabel, Vec<Finding>)> {
+    if drive.size().0 < LEAST_BYTES {
         let what = format!("{} bytes are too few for a drive", drive.size().0);
         return Err(Error::WrongDevice { device: drive.name().to_owned(), what });
     }
+    let first = read_label_slot(drive, LABELS[0])?;
+    if let Ok(label) = &first
+        && label.aggregate.version == OLD_VERSION
+    {
+        return Ok((label.clone(), Vec::new()));
+    }
+    // Of version 7 there is no second one; a block of a file is at its place.
+    let second = read_label_slot(drive, LABELS[1])?;
+    let place = |slot: u64| format!("label of {} in slot {slot}", drive.name());
+    for (slot, found) in LABELS.into_iter().zip([&first, &second]) {
+        // That is no damage.
+        if let Err(damage) = found
+            && damage.field == "version"
+        {
+            return Err(Error::damaged(place(slot), damage.clone()));
+        }
+    }
+    let damaged = |slot, damage: crate::Damage| vec![Finding { place: place(slot), damage }];
+    match (first, second) {
+        (Ok(one), Ok(other)) if one == other => Ok((one, Vec::new())),
+        (Ok(label), Err(damage)) => Ok((label, damaged(LABELS[1], damage))),
+        (Err(damage), Ok(label)) => Ok((label, damaged(LABELS[0], damage))),
+        (Ok(one), Ok(other)) => {
+            let damage =
+                crate::Damage::new("drive label", "drive", other.drive, format!("{}, as the first", one.drive));
+            Ok((one, damaged(LABELS[1], damage)))
+        }
+        (Err(damage), Err(_)) => Err(Error::damaged(format!("label of {}", drive.name()), damage)),
+    }
+}
+
+/// The label of a drive.
+pub(crate) fn read_label(drive: &Arc<dyn BlockDevice>) -> Result<DriveLabel> {
+    read_labels(drive).map(|(label, _)| label)
+}
+
+/// What the first drive label says that can be read.
+pub(crate) fn find_aggregate(drives: &[Arc<dyn BlockDevice>]) -> Option<Aggregate> {
+    drives.iter().find_map(|drive| Some(read_labels(drive).ok()?.0.aggregate))
+}
+
+/// A drive of version 7 with one stripe.
+const LEAST_BYTES: u64 = 4 * SLOT as u64;
+
+/// The outer error is the device's.
+fn read_label_slot(drive: &Arc<dyn BlockDevice>, number: u64) -> Result<crate::format::Decoded<DriveLabel>> {
     let mut slot = slot::Slot::zeros();
-    drive.read_at(0, &mut slot[..])?;
-    slot::decode(&slot).and_then(|_| DriveLabel::decode(&slot::payload(&slot))).map_err(damaged)
+    drive.read_at(number * SLOT as u64, &mut slot[..])?;
+    Ok(slot::decode(&slot).and_then(|context| {
+        let label = DriveLabel::decode(&slot::payload(&slot))?;
+        let wanted = fixed_context(Kind::Label, 0, 0);
+        let damage = || crate::Damage::new("trailer", "context", format!("{context:?}"), format!("{wanted:?}"));
+        if context == wanted { Ok(label) } else { Err(damage()) }
+    }))
 }
 
 /// How many bytes a drive takes of its device, as its label says.
 pub(crate) fn drive_length(drive: &Arc<dyn BlockDevice>) -> Result<Bytes> {
     let label = read_label(drive)?;
-    let geometry = Geometry::of(&label)?;
-    match (label.drive as usize) < geometry.drives() {
-        true => Ok(Bytes(geometry.drive_bytes(geometry.group_of(label.drive as usize)))),
-        false => Err(wrong(drive, "has a label with a place that the aggregate does not have")),
+    let geometry = Geometry::of(&label.aggregate)?;
+    if (label.drive as usize) >= geometry.drives() {
+        return Err(wrong(drive, "has a label with a place that the aggregate does not have"));
     }
+    let absent = if label.aggregate.version == OLD_VERSION { SLOT as u64 } else { 0 };
+    Ok(Bytes(geometry.drive_bytes(geometry.group_of(label.drive as usize)) - absent))
 }
 
 /// The superblock in a place (0 or 1) of a drive.
 pub(crate) fn read_superblock(drive: &Arc<dyn BlockDevice>, half: u64, uuid: [u8; 16]) -> Result<Superblock> {
     let damaged = |damage| Error::damaged(format!("superblock {half} of {}", drive.name()), damage);
     let mut slot = slot::Slot::zeros();
-    drive.read_at((1 + half) * SLOT as u64, &mut slot[..])?;
+    drive.read_at(superblock_slot(half) * SLOT as u64, &mut slot[..])?;
     let decode = || {
         let context = slot::decode(&slot)?;
         let sb = Superblock::decode(&slot::payload(&slot))?;

@@ -19,7 +19,7 @@ use super::{Key, Store, cache::At, packing::Written};
 use crate::{
     error::{Error, Result},
     format::{slot::Slot, superblock::Superblock},
-    log::{Batch, Log},
+    log::{Batch, Mirror},
     raid::{Place, Request, superblock_at},
 };
 
@@ -28,7 +28,7 @@ type Pinned = Vec<(Key, At)>;
 
 /// What is written, in this order.
 struct Load {
-    log: Arc<dyn BlockDevice>,
+    log: Arc<Mirror>,
     /// Says what is about to be written.
     intent: Batch,
     blocks: Vec<Request>,
@@ -39,7 +39,7 @@ struct Load {
 
 impl Load {
     fn write(&self) -> Result<()> {
-        Log::commit(&self.log, &self.intent)?;
+        self.log.commit(&self.intent)?;
         self.blocks.iter().try_for_each(Request::write)?;
         let flush = || self.drives.iter().try_for_each(|device| device.flush());
         flush()?;
@@ -121,7 +121,7 @@ impl Store {
         let sb = self.next_superblock(self.sb.clone());
         let drives = self.raid.present().map(|(_, device)| device.clone()).collect();
         let superblock = superblock_at(self.sb_slot, sb.cp, &sb.encode());
-        let load = Load { log: self.log.device(), intent, blocks, drives, superblock };
+        let load = Load { log: self.log.mirror().clone(), intent, blocks, drives, superblock };
         self.flight = Some(Flight::begin(sb, pinned, load));
         self.counts.points_beside += 1;
         Ok(())
@@ -156,6 +156,6 @@ impl Store {
         }
         self.note_durable(flight.sb.clone());
         self.end_point();
-        Ok(())
+        self.note_logs()
     }
 }

@@ -10,6 +10,7 @@ mod chains;
 mod chunks;
 mod clean;
 mod clones;
+mod commit;
 mod cp;
 mod dedup;
 mod defrag;
@@ -24,6 +25,7 @@ mod fixup;
 mod flight;
 mod groups;
 mod heap;
+mod identify;
 mod key;
 mod layout;
 mod media;
@@ -71,9 +73,10 @@ pub use demote::Demotion;
 pub use diff::{Change, InodeChange};
 pub(crate) use fetches::Fetches;
 pub use find::LeftOut;
-pub(crate) use find::drive_length;
+pub(crate) use find::{drive_length, find_aggregate, of_version, read_labels};
 pub use fixup::{FixUp, FixUpStep};
 pub(crate) use groups::THAWED;
+pub(crate) use identify::{Stranger, identify};
 pub(crate) use key::{
     AGGREGATE, Key, aggregate, container_of, is_snapshot, shape_of, snapshot_space, volume, volume_of,
 };
@@ -97,9 +100,10 @@ pub use worth::Worth;
 
 use crate::{
     error::Error,
-    format::{label::DriveLabel, superblock::Superblock, volume::VolumeRecord},
+    format::{label::Aggregate, superblock::Superblock, volume::VolumeRecord},
     log::Log,
     raid::{DriveCounts, Raid, RaidCounts},
+    report::OpeningReport,
 };
 
 /// How much is kept in memory.
@@ -222,12 +226,10 @@ pub(crate) struct Store {
     pub sb: Superblock,
     /// The last one that is durable.
     pub durable: Superblock,
-    /// What all drives are part of; their labels differ in the drive's number only.
-    label: DriveLabel,
-    /// Devices that were given and are not used.
-    pub left_out: Vec<LeftOut>,
-    /// Superblocks that could not be read, and why.
-    pub unread_superblocks: Vec<String>,
+    /// What all labels say.
+    aggregate: Aggregate,
+    /// What opening it found out.
+    pub opening: OpeningReport,
     pub scrub: ScrubReport,
     /// The place (0 or 1) of its superblock on the drives.
     sb_slot: u64,

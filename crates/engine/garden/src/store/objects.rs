@@ -109,7 +109,7 @@ impl Store {
 
     /// The key of an object.
     pub fn object_key(&self, object: u64) -> String {
-        object::key(self.label.uuid, object)
+        object::key(self.aggregate.uuid, object)
     }
 
     /// Whether a volume's block lies in an object.
@@ -147,7 +147,7 @@ impl Store {
 
     /// What tells the aggregate from others.
     pub fn uuid(&self) -> [u8; 16] {
-        self.label.uuid
+        self.aggregate.uuid
     }
 
     /// Forgets an object that was deleted. Errors: `NoSpace`, before anything changes.
@@ -201,7 +201,7 @@ impl Store {
     /// What an object holds, from its beginning. Errors: damage.
     pub(super) fn decode_object_head(&self, object: u64, bytes: &[u8]) -> Result<ObjectHead> {
         let head = ObjectHead::decode(bytes).and_then(|head| {
-            let is_own = head.uuid == self.label.uuid && head.object == object;
+            let is_own = head.uuid == self.aggregate.uuid && head.object == object;
             if is_own { Ok(head) } else { Err(Damage::new("object", "number", head.object, object)) }
         });
         head.map_err(|damage| Error::damaged(format!("object {}", self.object_key(object)), damage))

@@ -13,19 +13,21 @@ use super::{
     volumes::fixed_file,
 };
 use crate::{
+    check::Finding,
     error::{Error, Result},
     format::{
-        BLOCK, Damage, SLOT,
+        BLOCK, Damage, SLOT, VERSION,
         inode::{INODE, Inode},
-        label::{DriveLabel, Group, Medium},
+        label::{Aggregate, DriveLabel, Group, Medium},
         object::{MAX_OBJECTS, RECORD},
         slot::{self, Kind},
         snapshot::{MAX_SNAPSHOTS, SNAPSHOT},
         superblock::Superblock,
         volume::VOLUME,
     },
-    log::{Found, Log},
-    raid::{Drive, FIXED_SLOTS, Geometry, Raid, fixed_context},
+    log::{Accepted, Copies, Found, Log, LogDevices, find_aggregate},
+    raid::{Drive, FIXED_SLOTS, Geometry, LABELS, Raid, fixed_context},
+    report::OpeningReport,
 };
 
 /// How an aggregate is to be made.
@@ -53,11 +55,7 @@ pub(crate) struct Opened {
 }
 
 /// Makes an empty aggregate. All that the devices held is gone.
-pub(crate) fn format(
-    options: &FormatOptions,
-    drives: Vec<Arc<dyn BlockDevice>>,
-    log: Arc<dyn BlockDevice>,
-) -> Result<()> {
+pub(crate) fn format(options: &FormatOptions, drives: Vec<Arc<dyn BlockDevice>>, logs: &LogDevices) -> Result<()> {
     let geometry = plan_geometry(options, &drives)?;
     for (index, drive) in (0..).zip(&drives) {
         check_alignment(drive)?;
@@ -66,10 +64,17 @@ pub(crate) fn format(
         }
     }
     let raid = Raid::new(geometry.clone(), drives.iter().cloned().map(Drive::Here).collect())?;
-    Log::format(&log, options.uuid, options.zeroed)?;
-    let (log, _) = Log::open(log, options.uuid, 0, 0)?;
+    let aggregate = Aggregate {
+        version: VERSION,
+        uuid: options.uuid,
+        tetris_stripes: options.tetris_stripes,
+        groups: geometry.groups.clone(),
+        log: logs.plan()?,
+    };
+    Log::format(logs, &aggregate, options.zeroed)?;
     let root = Inode::new(FileKind::File);
     let sb = Superblock {
+        version: VERSION,
         uuid: options.uuid,
         cp: 0,
         point: 0,
@@ -82,14 +87,11 @@ pub(crate) fn format(
         root,
         missing: vec![],
         filling: vec![],
+        without_logs: 0,
+        closed: false,
     };
-    let label = DriveLabel {
-        uuid: options.uuid,
-        drive: 0,
-        tetris_stripes: options.tetris_stripes,
-        groups: geometry.groups.clone(),
-    };
-    let mut store = Store::new(raid, log, label, sb, 1, Limits::default());
+    let (log, ..) = Log::open(&Copies::find(logs, &aggregate, 0)?, &sb, Accepted::default())?;
+    let mut store = Store::new(raid, log, aggregate, sb, 1, Limits::default());
     let files = u64::from(aggregate::MAX_VOLUMES);
     store.sb.root = fixed_file(AGGREGATE, (aggregate::FIRST_CONTAINER + files) * INODE as u64);
     let bitmap = fixed_file(AGGREGATE, geometry.blocks().div_ceil(8));
@@ -116,14 +118,18 @@ pub(crate) fn format(
 /// different aggregates, a log that follows a later point, unless an `older` one will do.
 pub(crate) fn open(
     drives: &[Arc<dyn BlockDevice>],
-    log: Arc<dyn BlockDevice>,
+    logs: &LogDevices,
     limits: Limits,
     objects: Option<Arc<dyn ObjectStore>>,
-    older: bool,
+    accepted: Accepted,
 ) -> Result<Opened> {
-    let Drives { label, geometry, sb, sb_slot, mut places, left_out, unread } = find_drives(drives)?;
-    let (log, found) = Log::open(log, label.uuid, sb.point, sb.applied)?;
-    if let Some(point) = found.lost_point.filter(|_| !older) {
+    let Drives { aggregate, geometry, sb, sb_slot, mut places, left_out, unread, labels } =
+        find_drives(drives, find_aggregate(logs))?;
+    let copies = Copies::find(logs, &aggregate, sb.point)?;
+    // One that may not be the last does not say that nothing came after it.
+    let of_log = Superblock { closed: sb.closed && unread.is_empty(), ..sb.clone() };
+    let (log, found, halves) = Log::open(&copies, &of_log, accepted)?;
+    if let Some(point) = found.lost_point.filter(|_| !accepted.later_point) {
         return Err(lost_superblock(point, sb.cp, &unread));
     }
     let failed: Vec<u32> =
@@ -134,7 +140,9 @@ pub(crate) fn open(
         }
     }
     let mut raid = Raid::new(geometry, places).map_err(|error| left_out_too(error, &left_out))?;
-    let has_newest = |drive| read_superblock(drive, sb_slot, label.uuid).is_ok_and(|found| found == sb);
+    let mut repaired = log.restore(&copies, &halves, &aggregate, &sb)?;
+    drop(halves);
+    let has_newest = |drive| read_superblock(drive, sb_slot, aggregate.uuid).is_ok_and(|found| found == sb);
     if !raid.present().all(|(_, drive)| has_newest(drive)) {
         // Power was lost while the superblocks were written, or one of them is damaged.
         raid.write_superblock(sb_slot, sb.cp, &sb.encode())?;
@@ -142,8 +150,10 @@ pub(crate) fn open(
     // Who wrote it may have been killed before it was durable, and what is done from now on takes it for that.
     raid.flush()?;
     let is_degraded = raid.missing() != sb.missing;
-    let mut store = Store::new(raid, log, label, sb, sb_slot, limits);
-    (store.left_out, store.unread_superblocks) = (left_out, unread);
+    let mut store = Store::new(raid, log, aggregate, sb, sb_slot, limits);
+    repaired.splice(0..0, store.repair_labels(labels)?);
+    let (unread_superblocks, lost_logs) = (unread, copies.why_lost());
+    store.opening = OpeningReport { left_out, unread_superblocks, repaired, lost_logs, log_loss: found.loss.clone() };
     store.objects.door = objects;
     // Numbers of consistency points are never used twice, not even those of unfinished ones: tags tell them apart.
     let last = found.unfinished.cp.max(found.later_point);
@@ -153,7 +163,12 @@ pub(crate) fn open(
         // and went after it. The next number is above both; it is durable before anything is written over.
         store.sb.cp += 1;
     }
-    if found.later_point.is_some() || is_degraded && found.unfinished.cp.is_some() {
+    if found.loss.as_ref().is_some_and(|loss| !loss.was_closed) {
+        // Nothing tells which numbers consistency points had that did not end.
+        store.sb.cp += UNKNOWN_POINTS;
+    }
+    let logs_changed = store.log.mirror().has_news();
+    if found.later_point.is_some() || logs_changed || is_degraded && found.unfinished.cp.is_some() {
         // Nor does the log tell of a later point any more, once the next one has begun to write there.
         store.commit_drives()?;
     }
@@ -181,6 +196,9 @@ fn lost_superblock(point: u64, newest: u64, unread: &[String]) -> Error {
     )
 }
 
+/// Numbers of consistency points that are left behind where the log does not say how many did not end.
+const UNKNOWN_POINTS: u64 = 1 << 12;
+
 /// What an error names if what there was at a point and behind it is lost with its superblock.
 pub const LOST_POINT: &str = "consistency point";
 
@@ -195,21 +213,36 @@ fn left_out_too(error: Error, left_out: &[LeftOut]) -> Error {
 impl Store {
     /// Writes, durably, what a drive is part of.
     pub(super) fn write_label(&self, place: u32, drive: &Arc<dyn BlockDevice>) -> Result<()> {
-        let label = DriveLabel { drive: place, ..self.label.clone() };
-        drive.write_at(0, &slot::encode(&label.encode(), &fixed_context(Kind::Label, 0, 0))[..])?;
-        Ok(drive.flush()?)
+        let label = DriveLabel { drive: place, aggregate: self.aggregate.clone() };
+        let slot = slot::encode(&label.encode(), &fixed_context(Kind::Label, 0, 0));
+        for number in LABELS {
+            drive.write_at(number * SLOT as u64, &slot[..])?;
+            drive.flush()?; // one of them is whole at any time
+        }
+        Ok(())
     }
 
-    fn new(raid: Raid, log: Log, label: DriveLabel, sb: Superblock, sb_slot: u64, limits: Limits) -> Self {
+    /// Writes the labels of drives that have a damaged one, and returns what was wrong.
+    fn repair_labels(&mut self, labels: Vec<(u32, Finding)>) -> Result<Vec<Finding>> {
+        for (place, _) in &labels {
+            let device = self.raid.present().find(|(own, _)| *own == *place as usize);
+            let Some((place, device)) = device.map(|(place, device)| (place, device.clone())) else { continue };
+            if let Err(failure) = self.write_label(place as u32, &device) {
+                self.raid.fail(place, failure)?;
+            }
+        }
+        Ok(labels.into_iter().map(|(_, finding)| finding).collect())
+    }
+
+    fn new(raid: Raid, log: Log, aggregate: Aggregate, sb: Superblock, sb_slot: u64, limits: Limits) -> Self {
         Self {
             raid,
             log,
             durable: sb.clone(),
-            label,
-            left_out: Vec::new(),
-            unread_superblocks: Vec::new(),
+            aggregate,
+            opening: OpeningReport::default(),
             scrub: ScrubReport::default(),
-            sb,
+            sb: Superblock { closed: false, ..sb },
             sb_slot,
             cache: Cache::default(),
             dirty: KeySet::default(),

@@ -9,13 +9,13 @@ use senesce_block::BlockDevice;
 
 use super::{
     Store,
-    find::{check_alignment, read_label},
+    find::{check_alignment, of_version, read_label},
 };
 use crate::{
     check::Finding,
     error::{Error, Result},
-    format::{Damage, SLOT, slot},
-    raid::{DriveState, Row},
+    format::{Damage, SLOT},
+    raid::{DriveState, Row, superblock_at, superblock_slot},
 };
 
 /// What a step of filling a new drive did.
@@ -42,14 +42,15 @@ impl Store {
             self.commit_drives()?; // else an empty drive could be taken for the one that was here
         }
         // In this order, so that at no time a drive that holds nothing looks like one that is up to date.
-        let nothing = vec![0; 2 * SLOT];
-        device.write_at(SLOT as u64, &nothing)?;
+        let device = of_version(device, self.aggregate.version);
+        for half in 0..2 {
+            device.write_at(superblock_slot(half) * SLOT as u64, &[0; SLOT])?;
+        }
         device.flush()?;
         self.write_label(place, &device)?;
         // With the last superblock it is up to date; which still says that it is missing, until the next one is durable.
-        let half = 1 + self.sb_slot;
-        let context = crate::raid::fixed_context(slot::Kind::Superblock, half, self.durable.cp);
-        device.write_at(half * SLOT as u64, &slot::encode(&self.durable.encode(), &context)[..])?;
+        let (offset, slot) = superblock_at(self.sb_slot, self.durable.cp, &self.durable.encode());
+        device.write_at(offset, &slot[..])?;
         device.flush()?;
         self.raid.begin_filling(place as usize, device, 0);
         self.commit_drives()
@@ -70,14 +71,15 @@ impl Store {
         if self.raid.present().any(|(_, other)| Arc::ptr_eq(other, device)) {
             return wrong("it is a drive of this aggregate already".to_owned());
         }
+        let sized = of_version(device.clone(), self.aggregate.version);
         let (has, wanted) =
-            (device.size().0, self.raid.geometry.drive_bytes(self.raid.geometry.group_of(place as usize)));
+            (sized.size().0, self.raid.geometry.drive_bytes(self.raid.geometry.group_of(place as usize)));
         if has < wanted {
             return wrong(format!("too small for drive {place}: {has} bytes of {wanted}"));
         }
         match read_label(device) {
-            Ok(label) if label.uuid != self.label.uuid => wrong(
-                "a drive of another aggregate; clear its first 4,160 bytes if that is not wanted any more".to_owned(),
+            Ok(label) if label.aggregate.uuid != self.aggregate.uuid => wrong(
+                "a drive of another aggregate; clear its first 12,480 bytes if that is not wanted any more".to_owned(),
             ),
             Ok(label) if label.drive != place => {
                 wrong(format!("its label says that it is drive {} of this aggregate, not {place}", label.drive))

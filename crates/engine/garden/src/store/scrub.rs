@@ -4,15 +4,16 @@
 //! that is wrong is put together from the others and believed only if it then is the one that the map wants. Parity is
 //! written anew only if all blocks in use are right.
 
-use super::{Store, find::read_superblock, rebuild::ROWS_AT_ONCE};
+use super::{
+    Store,
+    find::{read_labels, read_superblock},
+    rebuild::ROWS_AT_ONCE,
+};
 use crate::{
     check::Finding,
-    error::Result,
-    format::{
-        Damage,
-        slot::{self, Kind},
-    },
-    raid::{Row, fixed_context},
+    error::{Error, Result},
+    format::{Damage, label::DriveLabel},
+    raid::Row,
 };
 
 /// How far the scrub is, and what it found since the aggregate was opened.
@@ -124,19 +125,18 @@ impl Store {
 
     /// Labels and superblocks, of which every drive has its own.
     fn scrub_fixed(&mut self, step: &mut ScrubStep) -> Result<()> {
-        let uuid = self.label.uuid;
+        let uuid = self.aggregate.uuid;
         let mut superblocks_wrong = false;
         let devices: Vec<_> = self.raid.present().map(|(place, device)| (place as u32, device.clone())).collect();
         for (place, device) in devices {
-            let mut found = slot::Slot::zeros();
-            let read = device.read_at(0, &mut found[..]);
-            let read = read.map_err(|error| Damage::new("drive", "answer", error, "a block"));
-            let judged = read.and_then(|()| slot::decode(&found)).and_then(|context| {
-                let wanted = fixed_context(Kind::Label, 0, 0);
-                let damage = || Damage::new("trailer", "context", format!("{context:?}"), format!("{wanted:?}"));
-                if context == wanted { Ok(()) } else { Err(damage()) }
-            });
-            if let Err(damage) = judged {
+            let own = DriveLabel { drive: place, aggregate: self.aggregate.clone() };
+            let judged = match read_labels(&device) {
+                Ok((label, damaged)) if label == own => damaged.into_iter().next().map(|finding| finding.damage),
+                Ok((label, _)) => Some(Damage::new("drive label", "drive", label.drive, place)),
+                Err(Error::Damaged { damage, .. }) => Some(damage),
+                Err(error) => Some(Damage::new("drive", "answer", error, "a block")),
+            };
+            if let Some(damage) = judged {
                 if let Err(failure) = self.write_label(place, &device) {
                     self.raid.fail(place as usize, failure)?;
                 }

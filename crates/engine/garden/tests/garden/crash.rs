@@ -9,7 +9,7 @@ use senesce_fsapi::{
     FileKind, FileSystem, Ino, ModelFs, NewNode, RenameHow, SetXattrHow,
     conformance::{Draw, Operation, Place, Player, SequenceOptions, Tree, collect_tree, find_difference, set_root},
 };
-use senesce_garden::Limits;
+use senesce_garden::{Garden, Limits, LogDevices};
 
 use crate::rig::{Devices, Rig, SLOT, Shape, VOLUME, caller, findings, open, shared};
 
@@ -100,7 +100,19 @@ pub fn record_on(
     limits: Limits,
     each: &mut dyn FnMut(&Rig),
 ) -> Run {
-    let devices: Vec<Arc<MemoryDevice>> = shape.devices().into_iter().map(Arc::new).collect();
+    record_devices(shape, shape.devices(), operations, missing, limits, each)
+}
+
+/// The same on these devices.
+pub fn record_devices(
+    shape: &Shape,
+    devices: Vec<MemoryDevice>,
+    operations: &[Operation],
+    missing: Option<usize>,
+    limits: Limits,
+    each: &mut dyn FnMut(&Rig),
+) -> Run {
+    let devices: Vec<Arc<MemoryDevice>> = devices.into_iter().map(Arc::new).collect();
     let rig = Rig::on(shape, devices.iter().map(|device| device.clone() as _).collect(), LIMITS);
     set_root(rig.fs()).unwrap();
     rig.garden().consistency_point().unwrap();
@@ -159,6 +171,72 @@ fn nothing_acknowledged_is_lost_whenever_power_is() {
     let plan = CrashPlan { exhaustive_up_to: 8, samples: 24, tears: 8, seed: Seed(1) };
     let states = check_crashes(&run.recording, &run.trees, &plan);
     assert!(states > 500, "{states} states");
+}
+
+#[test]
+fn two_copies_of_the_log_outlive_losses_of_power() {
+    let run = record_devices(&TINY, TINY.mirrored(), &story(), None, LIMITS, &mut |_| {});
+    let plan = CrashPlan { exhaustive_up_to: 6, samples: 16, tears: 4, seed: Seed(9) };
+    let states = check_crashes(&run.recording, &run.trees, &plan);
+    assert!(states > 300, "{states} states");
+}
+
+/// Power is lost, and the whole log with it. An aggregate that opens all the same was closed, and then nothing is lost.
+#[test]
+fn a_closed_aggregate_never_hides_operations_that_went_with_the_log() {
+    let mut turn = 0;
+    let run = record_devices(&TINY, TINY.mirrored(), &story(), None, LIMITS, &mut |rig| {
+        turn += 1;
+        if turn % 3 == 0 {
+            rig.garden().close().unwrap();
+        }
+    });
+    let plan = CrashPlan { exhaustive_up_to: 4, samples: 8, tears: 2, seed: Seed(11) };
+    let (mut opened, mut refused) = (0, 0);
+    run.recording.for_each_crash(&plan, |crash| {
+        let (told, done) = (crash.to_string(), crash.mark.unwrap_or(0) as usize);
+        let drives: Devices = shared(crash.devices.into_iter().take(TINY.drives()).collect());
+        let log = |name: &str| Arc::new(MemoryDevice::new(name, Bytes(TINY.log_bytes)));
+        let log = LogDevices::none().with_spare(log("log")).with_spare(log("log 2"));
+        match Garden::open(&drives, &log, LIMITS) {
+            Ok(garden) => {
+                opened += 1;
+                let tree = collect_tree(&garden.volume(VOLUME).unwrap()).unwrap();
+                let wanted = run.trees.get(done..=done + 1).unwrap_or(&run.trees[done..]);
+                assert!(wanted.iter().any(|want| find_difference(want, &tree).is_none()), "{told}");
+            }
+            Err(_) => {
+                refused += 1;
+                let garden = Garden::open_without_log(&drives, &log, LIMITS, None);
+                let garden = garden.unwrap_or_else(|error| panic!("{told}: {error}"));
+                assert!(!garden.log_loss().unwrap().was_closed, "{told}");
+            }
+        }
+    });
+    assert!(opened > 10 && refused > 10, "{opened} were closed, {refused} were not");
+}
+
+/// Power is lost, and either copy of the log with it: the other one has all that was acknowledged.
+#[test]
+fn a_loss_of_power_with_one_copy_of_the_log_loses_nothing() {
+    let run = record_devices(&TINY, TINY.mirrored(), &story(), None, LIMITS, &mut |_| {});
+    let plan = CrashPlan { exhaustive_up_to: 3, samples: 6, tears: 2, seed: Seed(10) };
+    let (mut states, logs) = (0, TINY.drives()..TINY.drives() + 2);
+    run.recording.for_each_crash(&plan, |crash| {
+        states += 1;
+        let (told, done) = (crash.to_string(), crash.mark.unwrap_or(0) as usize);
+        for lost in logs.clone() {
+            let mut devices: Vec<MemoryDevice> = crash.devices.iter().map(MemoryDevice::fork).collect();
+            devices.remove(lost);
+            let devices = shared(devices);
+            let told = format!("{told}, without {lost}");
+            let garden = open(&devices, LIMITS).unwrap_or_else(|error| panic!("{told}: {error}"));
+            let tree = collect_tree(&garden.volume(VOLUME).unwrap()).unwrap();
+            let wanted = run.trees.get(done..=done + 1).unwrap_or(&run.trees[done..]);
+            assert!(wanted.iter().any(|want| find_difference(want, &tree).is_none()), "{told}");
+        }
+    });
+    assert!(states > 100, "{states} states");
 }
 
 #[test]
@@ -259,7 +337,7 @@ fn newest(drive: &MemoryDevice) -> u64 {
         drive.read_at(slot * SLOT + 32, &mut bytes).unwrap();
         u64::from_le_bytes(bytes)
     };
-    cp(1).max(cp(2))
+    cp(1).max(cp(3))
 }
 
 /// A drive that alone has the newest superblock is away for an opening, in which power is lost again; then it comes back.

@@ -15,7 +15,7 @@ use senesce_fsapi::{
 };
 use senesce_garden::{CheckPart, CheckProgress, Limits, Stripes, check, check_telling, collect_used_slots};
 
-use crate::rig::{Devices, LARGE, Rig, SLOT, SMALL, Shape, TIGHT, VOLUME, caller, findings, open, shared};
+use crate::rig::{Devices, FIXED_SLOTS, LARGE, Rig, SLOT, SMALL, Shape, TIGHT, VOLUME, caller, findings, open, shared};
 
 const UNPROTECTED: Shape = Shape { groups: &[(3, false)], media: &[], stripes: 200, log_bytes: 400 << 10 };
 
@@ -129,7 +129,7 @@ fn without_parity_reading_fails_and_gives_no_wrong_data() {
 fn fixed_places_are_checked() {
     let at_rest = filled(&SMALL);
     for drive in 0..4 {
-        for slot in 0..3 {
+        for slot in 0..4 {
             for within in [0, 20, 100, 600, 4096, 4110] {
                 let devices = forks(&at_rest);
                 flip(&devices[drive], slot * SLOT + within);
@@ -141,13 +141,15 @@ fn fixed_places_are_checked() {
     }
     let devices = forks(&at_rest);
     flip(&devices[4], 33);
-    assert!(findings(&devices).iter().any(|finding| finding.starts_with("log: log label: checksum")));
+    assert!(
+        findings(&devices).iter().any(|finding| finding.starts_with("log label at byte 0 of log: log label: checksum"))
+    );
 }
 
 #[test]
 fn parity_that_is_wrong_is_found() {
     let devices = forks(&filled(&SMALL));
-    flip(&devices[3], (3 + 5) * SLOT + 77);
+    flip(&devices[3], (FIXED_SLOTS + 5) * SLOT + 77);
     assert_eq!(
         findings(&devices),
         ["stripe 5 of RAID group 0: stripe: parity is a difference at byte 77, expected none"]
@@ -175,12 +177,12 @@ fn check_of_stripes_in_use_reads_no_others() {
     let of_all = read() - of_used;
     assert!(of_used * 4 < of_all, "{of_used} bytes with {} stripes in use, {of_all} with all", in_use.len());
 
-    let stripe_of = |offset: u64| offset / SLOT - 3;
+    let stripe_of = |offset: u64| offset / SLOT - FIXED_SLOTS;
     let first = stripe_of(in_use.first().unwrap() * SLOT);
-    let unused = (0..LARGE.stripes).find(|stripe| !in_use.contains(&(stripe + 3))).unwrap();
+    let unused = (0..LARGE.stripes).find(|stripe| !in_use.contains(&(stripe + FIXED_SLOTS))).unwrap();
     for (stripe, by_use) in [(first, 1), (unused, 0)] {
         let devices = forks(&at_rest);
-        flip(&devices[4], (3 + stripe) * SLOT + 77);
+        flip(&devices[4], (FIXED_SLOTS + stripe) * SLOT + 77);
         assert_eq!(run(&devices, Stripes::InUse).findings.len(), by_use, "stripe {stripe}");
         assert_eq!(run(&devices, Stripes::All).findings.len(), 1, "stripe {stripe}");
     }

@@ -8,7 +8,7 @@ use senesce_garden::{Dump, DumpValue, DumpWhat, Limits, Packing, Survey, Surveye
 use crate::{
     damage::{filled, flip, forks, used},
     forged::forge,
-    rig::{Devices, Rig, SEVERAL, SLOT, SMALL, TIGHT, VOLUME, caller, shared},
+    rig::{Devices, FIXED_SLOTS, Rig, SEVERAL, SLOT, SMALL, TIGHT, VOLUME, caller, shared},
 };
 
 fn shown(devices: &Devices, what: &DumpWhat) -> Dump {
@@ -82,7 +82,12 @@ fn a_file_is_shown_as_text_under_the_words_of_the_format() {
         |text: &str| text.lines().filter(|line| !line.contains("generation")).collect::<Vec<_>>().join("\n");
     assert_eq!(generation(&tiny), generation(expected));
     let label = shown(&rig.devices, &DumpWhat::Labels).to_string();
-    for line in ["label of drive 3", "      own PVBN      0", "  label of log", "    magic            SNSClog"] {
+    for line in [
+        "label of drive 3 in slot 2",
+        "      own PVBN      0",
+        "  label of log at byte 405504",
+        "    magic                       SNSClog",
+    ] {
         assert!(label.lines().any(|found| found.trim_end() == line || found.trim() == line), "{line}\n{label}");
     }
     // Columns as wide as they like.
@@ -232,10 +237,10 @@ fn what_is_damaged_is_shown_with_what_is_wrong() {
     flip(&devices[1], 36);
     flip(&devices[2], SLOT + 48);
     let labels = shown(&devices, &DumpWhat::Labels);
-    assert!(labels.parts[1].wrong.iter().any(|wrong| wrong.contains("payload checksum")), "{labels}");
+    assert!(labels.parts[2].wrong.iter().any(|wrong| wrong.contains("payload checksum")), "{labels}");
     assert_eq!(labels.parts.iter().filter(|part| !part.is_sound()).count(), 1, "{labels}");
     assert_eq!(
-        (number(&labels.parts[0], "stripes of a tetris"), number(&labels.parts[1], "stripes of a tetris")),
+        (number(&labels.parts[0], "stripes of a tetris"), number(&labels.parts[2], "stripes of a tetris")),
         (16, 0)
     );
     let sb = shown(&devices, &DumpWhat::Superblocks);
@@ -246,7 +251,7 @@ fn what_is_damaged_is_shown_with_what_is_wrong() {
     let sound = shown(&devices, &file("/file 7"));
     let pvbn = column(&sound, "PVBN in the map").pop().unwrap();
     let (drive, stripe) = (column(&sound, "drive").pop().unwrap(), column(&sound, "stripe").pop().unwrap());
-    flip(&devices[drive as usize], (3 + stripe) * SLOT + 4096 + 24);
+    flip(&devices[drive as usize], (FIXED_SLOTS + stripe) * SLOT + 4096 + 24);
     let slot = shown(&devices, &DumpWhat::Pvbn { pvbn, hex: false });
     assert!(slot.wrong.iter().any(|wrong| wrong.contains("trailer checksum")), "{slot}");
     assert_eq!(number(&slot.parts[0], "own PVBN"), pvbn, "what can be read is there: {slot}");
@@ -255,13 +260,13 @@ fn what_is_damaged_is_shown_with_what_is_wrong() {
     let root = shown(&devices, &DumpWhat::AggregateFile { file: 0 });
     let devices = forks(&at_rest);
     let (drive, stripe) = (column(&root, "drive")[0], column(&root, "stripe")[0]);
-    flip(&devices[drive as usize], (3 + stripe) * SLOT + 300);
+    flip(&devices[drive as usize], (FIXED_SLOTS + stripe) * SLOT + 300);
     let told = shown(&devices, &file("/file 7"));
     assert_eq!((&told.table, &told.fields), (&sound.table, &sound.fields));
     assert!(told.wrong.iter().any(|wrong| wrong.contains("come from the other drives")), "{told}");
     // A second drive: it cannot be read, and that is all that is said.
     let other = (drive as usize + 1) % 4;
-    flip(&devices[other], (3 + stripe) * SLOT + 300);
+    flip(&devices[other], (FIXED_SLOTS + stripe) * SLOT + 300);
     let (log, drives) = devices.split_last().unwrap();
     let error = dump(drives, log, &file("/file 7"), 10).unwrap_err().to_string();
     assert!(error.contains("payload checksum"), "{error}");

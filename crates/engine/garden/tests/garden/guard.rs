@@ -38,7 +38,7 @@ pub fn guard(devices: &Devices) -> Devices {
         drives[0].read_at(slot * SLOT + 32, &mut bytes).unwrap();
         u64::from_le_bytes(bytes)
     };
-    let newest = if number(1) > number(2) { SLOT } else { 2 * SLOT };
+    let newest = if number(1) > number(3) { SLOT } else { 3 * SLOT };
     let state = Arc::new(Mutex::new(State { used, newest, written: false }));
     let guard = |(number, device): (usize, &Arc<dyn BlockDevice>)| {
         let state = state.clone();
@@ -67,7 +67,7 @@ impl BlockDevice for Guard {
         for slot in (offset / SLOT * SLOT..offset + data.len() as u64).step_by(SLOT as usize) {
             assert!(!state.used.contains(&(self.number, slot)), "{} is written over at {slot}", self.name());
         }
-        if offset == SLOT || offset == 2 * SLOT {
+        if offset == SLOT || offset == 3 * SLOT {
             assert!(state.written || offset != state.newest, "the newest superblock is written over");
             (state.newest, state.written) = (offset, true);
         }

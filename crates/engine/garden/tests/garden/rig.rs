@@ -5,12 +5,12 @@ use std::sync::Arc;
 use senesce_block::{BlockDevice, MemoryDevice};
 use senesce_core::Bytes;
 use senesce_fsapi::{Caller, FileSystem, FsError, FsResult, Timestamp, conformance::Subject};
-use senesce_garden::{FormatOptions, Garden, Limits, Medium, VolumeFs, VolumeOptions, check_with};
+use senesce_garden::{FormatOptions, Garden, Limits, LogDevices, Medium, VolumeFs, VolumeOptions, check_with};
 use senesce_objects::ObjectStore;
 
 /// Bytes of a block with its trailer, and slots of a drive that are no stripes: as docs/garden-format.md has them.
 pub const SLOT: u64 = 4160;
-pub const FIXED_SLOTS: u64 = 3;
+pub const FIXED_SLOTS: u64 = 4;
 
 pub const VOLUME: &[u8] = b"home";
 
@@ -60,6 +60,13 @@ impl Shape {
         all
     }
 
+    /// The same with a device for each of two copies of the log.
+    pub fn mirrored(&self) -> Vec<MemoryDevice> {
+        let mut all = self.devices();
+        all.push(MemoryDevice::new("log 2", Bytes(self.log_bytes)));
+        all
+    }
+
     pub fn drives(&self) -> usize {
         self.groups.iter().map(|(data, parity)| usize::from(*data) + usize::from(*parity)).sum()
     }
@@ -79,7 +86,15 @@ pub fn shared<D: BlockDevice + 'static>(devices: Vec<D>) -> Devices {
     devices.into_iter().map(|device| Arc::new(device) as Arc<dyn BlockDevice>).collect()
 }
 
-/// Opens an aggregate; the last device is the log.
+/// Drives, and the devices of the log: those at the end that are called so.
+pub fn split(devices: &Devices) -> (&[Arc<dyn BlockDevice>], LogDevices) {
+    let is_log = |name: &str| name.rsplit('/').next().is_some_and(|name| name.starts_with("log"));
+    let logs = devices.iter().rev().take_while(|device| is_log(device.name())).count();
+    let (drives, logs) = devices.split_at(devices.len() - logs);
+    (drives, logs.to_vec().into())
+}
+
+/// Opens an aggregate; the last devices are the log.
 pub fn open(devices: &Devices, limits: Limits) -> senesce_garden::Result<Garden> {
     open_with(devices, limits, None)
 }
@@ -90,8 +105,8 @@ pub fn open_with(
     limits: Limits,
     store: Option<Arc<dyn ObjectStore>>,
 ) -> senesce_garden::Result<Garden> {
-    let (log, drives) = devices.split_last().unwrap();
-    Garden::open_with(drives, log.clone(), limits, store)
+    let (drives, log) = split(devices);
+    Garden::open_with(drives, log, limits, store)
 }
 
 /// What the independent check finds on devices.
@@ -101,14 +116,14 @@ pub fn findings(devices: &Devices) -> Vec<String> {
 
 /// The same, with the objects of a store.
 pub fn findings_with(devices: &Devices, store: Option<&Arc<dyn ObjectStore>>) -> Vec<String> {
-    let (log, drives) = devices.split_last().unwrap();
+    let (drives, log) = split(devices);
     let report = check_with(drives, log, store).unwrap();
     report.findings.iter().map(ToString::to_string).collect()
 }
 
 pub fn format(shape: &Shape, devices: &Devices) {
-    let (log, drives) = devices.split_last().unwrap();
-    Garden::format(&shape.options(), drives.to_vec(), log.clone()).unwrap();
+    let (drives, log) = split(devices);
+    Garden::format(&shape.options(), drives.to_vec(), log).unwrap();
 }
 
 /// Little memory, so that blocks come and go.

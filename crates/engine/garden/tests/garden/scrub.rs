@@ -182,7 +182,7 @@ fn writes_that_a_drive_loses_tears_misdirects_or_flips_are_put_right() {
 #[test]
 fn labels_and_superblocks_are_put_right() {
     let at_rest = filled(&SMALL);
-    for (drive, place) in (0..4).flat_map(|drive| (0..3).map(move |place| (drive, place))) {
+    for (drive, place) in (0..4).flat_map(|drive| (0..4).map(move |place| (drive, place))) {
         let devices = forks(&at_rest);
         let garden = open(&devices, TIGHT).unwrap();
         flip(&devices[drive], place * SLOT + 50);

@@ -50,14 +50,14 @@ fn slot(devices: &Devices, (drive, offset): (usize, u64)) -> Vec<u8> {
 }
 
 fn copies(devices: &Devices) -> Vec<MemoryDevice> {
-    let copy = |(number, device): (usize, &std::sync::Arc<dyn senesce_block::BlockDevice>)| {
+    let copy = |device: &std::sync::Arc<dyn senesce_block::BlockDevice>| {
         let mut bytes = vec![0; device.size().0 as usize];
         device.read_at(0, &mut bytes).unwrap();
-        let copy = MemoryDevice::new(format!("device {number}"), device.size());
+        let copy = MemoryDevice::new(device.name(), device.size());
         senesce_block::BlockDevice::write_at(&copy, 0, &bytes).unwrap();
         copy
     };
-    devices.iter().enumerate().map(copy).collect()
+    devices.iter().map(copy).collect()
 }
 
 fn tree_after() -> Tree {

@@ -38,7 +38,7 @@ fn judge(devices: &Devices, told: &str) -> Judged {
 /// Flips a bit, or writes zeros over a unit.
 fn spoil(log: &MemoryDevice, rng: &mut Rng) -> String {
     let mut half_bytes = [0; 8];
-    log.read_at(32, &mut half_bytes).unwrap();
+    log.read_at(48, &mut half_bytes).unwrap();
     let (half, unit) = (rng.below(2), rng.below(UNITS));
     let at = BLOCK + half * u64::from_le_bytes(half_bytes) + unit * UNIT;
     let mut bytes = [0; UNIT as usize];

@@ -14,7 +14,7 @@ use senesce_fsapi::{
     FileSystem, FsError, FsResult, ModelFs,
     conformance::{Draw, Operation, Player, SequenceOptions, Subject, collect_tree, find_difference, set_root},
 };
-use senesce_garden::{FormatOptions, Garden, Limits, VolumeFs, VolumeOptions, check};
+use senesce_garden::{FormatOptions, Garden, Limits, LogDevices, VolumeFs, VolumeOptions, check};
 
 const DRIVES: usize = 4;
 const LIMITS: Limits = Limits { cache_bytes: 1 << 20, dirty_bytes: 400 << 10 };
@@ -45,7 +45,8 @@ fn operations(seed: u64) -> Vec<Operation> {
     Draw::new(Seed(seed), &options).take(options.operations).collect()
 }
 
-fn devices(dir: &Path, create: bool) -> (Vec<Arc<dyn BlockDevice>>, Arc<dyn BlockDevice>) {
+/// Drives, and two copies of the log.
+fn devices(dir: &Path, create: bool) -> (Vec<Arc<dyn BlockDevice>>, LogDevices) {
     let open = |name: String, size: Bytes| -> Arc<dyn BlockDevice> {
         let path: PathBuf = dir.join(name);
         let options = FileOptions::default();
@@ -54,7 +55,8 @@ fn devices(dir: &Path, create: bool) -> (Vec<Arc<dyn BlockDevice>>, Arc<dyn Bloc
         Arc::new(device.unwrap())
     };
     let drives = (0..DRIVES).map(|number| open(format!("drive {number}"), Bytes(16 << 20))).collect();
-    (drives, open("log".to_owned(), Bytes(2 << 20)))
+    let logs = ["log", "log 2"].map(|name| open(name.to_owned(), Bytes(2 << 20)));
+    (drives, logs.to_vec().into())
 }
 
 struct Open(Garden, VolumeFs);

@@ -48,6 +48,7 @@ fn check_words(args: &FsMountArgs) -> Result<()> {
         ("--snapshot", args.snapshot.is_some()),
         ("--by-load", args.by_load),
         ("--older-point", args.older_point),
+        ("--without-log", args.without_log),
         ("--objects", args.objects.objects.is_some()),
         ("--gardening", !matches!(args.how.gardening, GardeningArg::Auto | GardeningArg::Off)),
     ];

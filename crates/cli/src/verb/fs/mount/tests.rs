@@ -102,7 +102,7 @@ struct Lab {
 impl Lab {
     fn new() -> Self {
         let device = |name: &str, bytes| Arc::new(MemoryDevice::new(name.to_owned(), Bytes(bytes)));
-        let mut devices: Vec<_> = (0..5).map(|number| device(&format!("drive {number}"), 1027 * 4160)).collect();
+        let mut devices: Vec<_> = (0..5).map(|number| device(&format!("drive {number}"), 1028 * 4160)).collect();
         devices.push(device("log", 4 << 20));
         let lab = Self { devices, store: Arc::default() };
         let options = FormatOptions {

@@ -1,0 +1,143 @@
+//! Labels and the log of gardens that are damaged or lost: `check` finds it, `check --repair` repairs it, mounts go on.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    os::unix::fs::FileExt,
+    process::Stdio,
+};
+
+use senesce_testkit::root_or_skip;
+
+use super::{
+    garden_mount::{mount, start, unmount},
+    lab::Lab,
+};
+
+const SLOT: u64 = 4160;
+
+fn mkfs(lab: &Lab, more: &[&str]) {
+    let all = [&["fs", "mkfs", "garden", "g", "--size", "16MiB", "--log-size", "1MiB", "--seed", "7"], more].concat();
+    lab.run(all).good();
+}
+
+fn spoil(lab: &Lab, image: &str, at: u64, len: usize) {
+    let file = OpenOptions::new().write(true).open(lab.path(image)).unwrap();
+    file.write_all_at(&vec![0x5a; len], at).unwrap();
+}
+
+fn write_synced(lab: &Lab, name: &str, text: &str) {
+    let path = lab.path(format!("mnt/{name}"));
+    fs::write(&path, text).unwrap();
+    File::open(path).unwrap().sync_all().unwrap();
+}
+
+/// Mounts, writes a file, and is killed: the log alone has it.
+fn kill_with(lab: &Lab, name: &str) {
+    let mut child = start(lab, lab.command().args(["--quiet", "fs", "mount", "g", "mnt", "--point-every", "3600"]));
+    write_synced(lab, name, "in the log");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    lab.run(["clean"]).good();
+}
+
+#[test]
+fn labels_and_logs_are_repaired_and_each_act_is_printed() {
+    let lab = Lab::new();
+    mkfs(&lab, &[]);
+    lab.run(["fs", "check", "g", "--repair"]).good();
+    // Both labels of two drives, a label and a block of one copy of the log.
+    for image in ["g/drive-00.img", "g/drive-03.img"] {
+        spoil(&lab, image, 0, 4096);
+        spoil(&lab, image, 2 * SLOT, 4096);
+    }
+    spoil(&lab, "g/log.img", 0, 4096);
+    spoil(&lab, "g/log-2.img", 8192, 4096);
+    lab.run(["fs", "check", "g"]).refused(1, &["is damaged"]);
+    let would = lab.run(["fs", "check", "g", "--repair", "--dry-run"]);
+    would.refused(1, &["nothing was written"]);
+    assert!(would.stdout.contains("would repair: label of g/drive-00.img"), "{}", would.stdout);
+    lab.run(["fs", "check", "g"]).refused(1, &["is damaged"]);
+    let done = lab.run(["fs", "check", "g", "--repair"]).good().stdout;
+    for act in
+        ["label of g/drive-00.img", "label of g/drive-03.img", "log label at byte 0 of g/log.img", "log copy 1, half 0"]
+    {
+        assert!(done.contains(&format!("repaired: {act}")), "{act}: {done}");
+    }
+    assert!(done.contains("after the repair: clean"), "{done}");
+    lab.run(["fs", "check", "g"]).good();
+    let again = lab.run(["fs", "check", "g", "--repair"]).good().stdout;
+    assert!(again.starts_with("nothing to repair"), "{again}");
+}
+
+#[test]
+fn a_removed_log_is_made_again_or_asked_about() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    mkfs(&lab, &[]);
+    let mounted = mount(&lab, &[]);
+    lab.run(["fs", "check", "g", "--repair"]).refused(3, &["in use"]);
+    write_synced(&lab, "kept", "one");
+    mounted.unmount();
+
+    // One copy, after a kill.
+    kill_with(&lab, "logged");
+    fs::remove_file(lab.path("g/log.img")).unwrap();
+    lab.run(["fs", "check", "g"]).refused(1, &["is damaged"]);
+    let child = start(&lab, lab.command().args(["fs", "mount", "g", "mnt"]).stderr(Stdio::piped()));
+    assert_eq!(fs::read(lab.path("mnt/logged")).unwrap(), b"in the log");
+    unmount(&lab);
+    let told = String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap();
+    assert!(told.contains("copy 0 of the log is lost; g/log.img replaces it"), "{told}");
+    lab.run(["fs", "check", "g"]).good();
+
+    // Both, after it was unmounted: nothing is lost, and no option is needed.
+    let remove = || ["g/log.img", "g/log-2.img"].map(|log| fs::remove_file(lab.path(log)).unwrap());
+    remove();
+    let child = start(&lab, lab.command().args(["fs", "mount", "g", "mnt"]).stderr(Stdio::piped()));
+    assert_eq!(fs::read(lab.path("mnt/logged")).unwrap(), b"in the log");
+    unmount(&lab);
+    let told = String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap();
+    assert!(told.contains("it was closed there, and nothing is lost"), "{told}");
+    lab.run(["fs", "check", "g"]).good();
+
+    // Both, after a kill.
+    kill_with(&lab, "gone");
+    remove();
+    lab.run(["fs", "mount", "g", "mnt"]).refused(1, &["copies is copy 0 of the log is lost", "--without-log"]);
+    lab.run(["fs", "check", "g", "--repair"]).refused(1, &["--without-log"]);
+    let child = start(&lab, lab.command().args(["fs", "mount", "g", "mnt", "--without-log"]).stderr(Stdio::piped()));
+    assert_eq!(fs::read(lab.path("mnt/logged")).unwrap(), b"in the log");
+    assert!(!lab.path("mnt/gone").exists());
+    unmount(&lab);
+    let told = String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap();
+    assert!(told.contains("all operations acknowledged since then are lost"), "{told}");
+    lab.run(["fs", "check", "g", "--repair"]).good();
+    lab.run(["fs", "check", "g"]).good();
+}
+
+#[test]
+fn both_copies_on_one_device_or_on_two_that_are_named() {
+    let lab = Lab::new();
+    let image = |name: &str, bytes: u64| File::create(lab.path(name)).unwrap().set_len(bytes).unwrap();
+    image("one.img", 32 << 20);
+    lab.run(["fs", "mkfs", "garden", "one.img", "--seed", "7"]).good();
+    // Behind the drive there are the two copies, each with a label at both ends.
+    let log = (32_u64 << 20) - (2 << 20);
+    spoil(&lab, "one.img", log + 4096 * 3, 4096);
+    lab.run(["fs", "check", "one.img", "--repair"]).good();
+    lab.run(["fs", "check", "one.img"]).good();
+    // The second label is read where the first one is damaged, also to find the log.
+    spoil(&lab, "one.img", 0, 4096);
+    let done = lab.run(["fs", "check", "one.img", "--repair"]).good().stdout;
+    assert!(done.contains("repaired: label of one.img"), "{done}");
+
+    let named = ["--drive", "d0", "--drive", "d1", "--drive", "d2", "--log", "l0", "--log", "l1"];
+    let of = |verb: &[&str], more: &[&str]| lab.run([verb, &named, more].concat());
+    of(&["fs", "mkfs", "garden"], &["--size", "16MiB", "--log-size", "1MiB", "--seed", "7"]).good();
+    spoil(&lab, "l1", 4096, 40_960);
+    of(&["fs", "check"], &[]).refused(1, &["is damaged"]);
+    of(&["fs", "check"], &["--repair"]).good();
+    of(&["fs", "check"], &[]).good();
+}

@@ -1,0 +1,332 @@
+//! Devices of a log, as callers name them, and which of them hold which copy.
+
+use std::sync::Arc;
+
+use senesce_block::{BlockDevice, SliceDevice};
+use senesce_core::Bytes;
+
+use crate::{
+    check::Finding,
+    error::{Error, Result},
+    format::{
+        BLOCK, Damage, OLD_VERSION,
+        label::{Aggregate, LogLabel, LogShape, MIN_HALF_BYTES, OldLogLabel},
+        lap::{FAR, Lap, Stamps},
+        record::{STAMP, is_whole},
+        zero_block,
+    },
+};
+
+/// The devices of a log: one for each copy, or one that holds both.
+#[derive(Clone, Default)]
+pub struct LogDevices {
+    devices: Vec<Arc<dyn BlockDevice>>,
+    /// As many of the last ones hold nothing, and may become copies that are lost.
+    spare: usize,
+    is_shared: bool,
+}
+
+impl LogDevices {
+    /// No device: every copy is lost.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// One device with two copies, each at a place of its own. Only [`Garden::format`](crate::Garden::format) needs to know.
+    pub fn twice(device: Arc<dyn BlockDevice>) -> Self {
+        Self { is_shared: true, ..device.into() }
+    }
+
+    /// Adds a device that may be overwritten. It becomes a copy of the log if one is lost.
+    #[must_use]
+    pub fn with_spare(mut self, device: Arc<dyn BlockDevice>) -> Self {
+        self.devices.push(device);
+        self.spare += 1;
+        self
+    }
+
+    /// The same, and all of them may be overwritten if they hold no copy.
+    #[must_use]
+    pub fn spare(self) -> Self {
+        Self { spare: self.devices.len(), ..self }
+    }
+
+    /// The devices.
+    pub fn devices(&self) -> &[Arc<dyn BlockDevice>] {
+        &self.devices
+    }
+
+    fn is_spare(&self, number: usize) -> bool {
+        number + self.spare >= self.devices.len()
+    }
+
+    /// The shape of a log that is made on them. Errors: none, more than two, too small.
+    pub(crate) fn plan(&self) -> Result<LogShape> {
+        let copies = if self.is_shared { 2 } else { self.devices.len() };
+        let smallest = self.devices.iter().min_by_key(|device| device.size());
+        let (Some(smallest), 1..=2) = (smallest, copies) else {
+            return Err(Error::invalid(format!("{copies} devices for the log; 1 or 2")));
+        };
+        let bytes = smallest.size().0 / if self.is_shared { 2 } else { 1 };
+        let half_bytes = (bytes.saturating_sub(2 * BLOCK as u64) / 2) & !(BLOCK as u64 - 1);
+        if half_bytes < MIN_HALF_BYTES {
+            let least = LogShape { half_bytes: MIN_HALF_BYTES, ..LogShape::OLD }.copy_bytes();
+            return Err(Error::WrongDevice {
+                device: smallest.name().to_owned(),
+                what: format!("a log of {bytes} bytes; {least} at least"),
+            });
+        }
+        Ok(LogShape { half_bytes, copies: copies as u8, is_shared: self.is_shared })
+    }
+
+    /// The places of copies, in the order of the devices, and whether they may be overwritten.
+    pub(super) fn places(&self, shape: &LogShape) -> Result<Vec<(Arc<dyn BlockDevice>, bool)>> {
+        let bytes = shape.copy_bytes();
+        let count = if shape.is_shared { u64::from(shape.copies) } else { 1 };
+        let mut places: Vec<(Arc<dyn BlockDevice>, bool)> = Vec::new();
+        for (number, device) in self.devices.iter().enumerate() {
+            for start in (0..count).map(|copy| copy * bytes) {
+                let has = device.size().0;
+                if has.saturating_sub(start) < bytes {
+                    let what = format!("the log ends at byte {}; the device has {has}", start + bytes);
+                    return Err(Error::WrongDevice { device: device.name().to_owned(), what });
+                }
+                let place: Arc<dyn BlockDevice> = match shape.is_shared {
+                    true => Arc::new(SliceDevice::new(device.clone(), start, Bytes(bytes))?),
+                    false => device.clone(),
+                };
+                places.push((place, self.is_spare(number)));
+            }
+        }
+        Ok(places)
+    }
+}
+
+impl From<Arc<dyn BlockDevice>> for LogDevices {
+    fn from(device: Arc<dyn BlockDevice>) -> Self {
+        Self { devices: vec![device], ..Self::default() }
+    }
+}
+
+impl From<&Arc<dyn BlockDevice>> for LogDevices {
+    fn from(device: &Arc<dyn BlockDevice>) -> Self {
+        device.clone().into()
+    }
+}
+
+impl From<Vec<Arc<dyn BlockDevice>>> for LogDevices {
+    fn from(devices: Vec<Arc<dyn BlockDevice>>) -> Self {
+        Self { devices, ..Self::default() }
+    }
+}
+
+impl From<&Self> for LogDevices {
+    fn from(other: &Self) -> Self {
+        other.clone()
+    }
+}
+
+/// Where the copies of a log are, as labels say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogPlaces {
+    /// Copies.
+    pub copies: u32,
+    /// Bytes of each.
+    pub bytes: Bytes,
+    /// All are on one device, one after the other.
+    pub is_shared: bool,
+}
+
+/// Where the copies of a log are.
+pub(crate) struct Copies {
+    pub shape: LogShape,
+    pub stamps: Stamps,
+    /// By number.
+    pub places: Vec<Place>,
+    /// Labels that are damaged, though their copies are known.
+    pub labels: Vec<Finding>,
+}
+
+/// The place of a copy.
+#[derive(Clone)]
+pub(crate) enum Place {
+    Here(Arc<dyn BlockDevice>),
+    /// A device that holds nothing yet.
+    Spare(Arc<dyn BlockDevice>),
+    Lost {
+        why: String,
+    },
+}
+
+impl Place {
+    pub fn device(&self) -> Option<&Arc<dyn BlockDevice>> {
+        match self {
+            Self::Here(device) | Self::Spare(device) => Some(device),
+            Self::Lost { .. } => None,
+        }
+    }
+}
+
+impl Copies {
+    /// Finds the copies of an aggregate's log. `point`: a recent consistency point.
+    ///
+    /// Errors: a log of another aggregate; a device that is too small; two devices with the same copy.
+    pub fn find(devices: &LogDevices, aggregate: &Aggregate, point: u64) -> Result<Self> {
+        if aggregate.version == OLD_VERSION {
+            return Self::find_old(devices, aggregate);
+        }
+        let shape = aggregate.log;
+        let none = || Place::Lost { why: "it was not given".to_owned() };
+        let mut found = Self {
+            shape,
+            stamps: Stamps::of(aggregate.version),
+            places: vec![none(); shape.copies.into()],
+            labels: Vec::new(),
+        };
+        let mut unknown = Vec::new();
+        for (number, (device, is_spare)) in devices.places(&shape)?.into_iter().enumerate() {
+            match judge_labels(&device, aggregate)? {
+                (Some(copy), damaged) => {
+                    if found.places[copy as usize].device().is_some() {
+                        let what = format!("another device holds copy {copy} of the log, too");
+                        return Err(Error::WrongDevice { device: device.name().to_owned(), what });
+                    }
+                    found.labels.extend(damaged);
+                    found.places[copy as usize] = Place::Here(device);
+                }
+                (None, damaged) => unknown.push((number, device, is_spare, damaged)),
+            }
+        }
+        for (number, device, is_spare, damaged) in unknown {
+            // On a shared device the place decides; else the only copy that no label names.
+            let copy = match shape.is_shared {
+                true => number % usize::from(shape.copies),
+                false => found.places.iter().position(|place| place.device().is_none()).unwrap_or(usize::MAX),
+            };
+            let Some(place @ Place::Lost { .. }) = found.places.get_mut(copy) else { continue };
+            if holds_laps(&device, aggregate, point) {
+                found.labels.extend(damaged);
+                *place = Place::Here(device);
+            } else if is_spare {
+                *place = Place::Spare(device);
+            } else {
+                *place = Place::Lost { why: format!("{} holds no log of this aggregate", device.name()) };
+            }
+        }
+        Ok(found)
+    }
+
+    fn find_old(devices: &LogDevices, aggregate: &Aggregate) -> Result<Self> {
+        let stamps = Stamps::Plain;
+        let lost =
+            |why: String| Self { shape: LogShape::OLD, stamps, places: vec![Place::Lost { why }], labels: Vec::new() };
+        let Some(device) = devices.devices.first() else { return Ok(lost("it was not given".to_owned())) };
+        let label = match read_block(device, 0).and_then(|block| OldLogLabel::decode(&block)) {
+            Ok(label) => label,
+            Err(damage) if devices.is_spare(0) => {
+                let half_bytes = (device.size().0.saturating_sub(BLOCK as u64) / 2) & !(BLOCK as u64 - 1);
+                if half_bytes < MIN_HALF_BYTES {
+                    return Ok(lost(format!("{}: {damage}, and it is too small", device.name())));
+                }
+                let shape = LogShape { half_bytes, ..LogShape::OLD };
+                return Ok(Self { shape, stamps, places: vec![Place::Spare(device.clone())], labels: Vec::new() });
+            }
+            Err(damage) => return Ok(lost(format!("{}: {damage}", device.name()))),
+        };
+        if label.uuid != aggregate.uuid {
+            return Err(foreign(device));
+        }
+        if label.half_bytes > device.size().0.saturating_sub(BLOCK as u64) / 2 {
+            let what = format!("two halves of {} bytes; the device has {}", label.half_bytes, device.size().0);
+            return Err(Error::WrongDevice { device: device.name().to_owned(), what });
+        }
+        let shape = LogShape { half_bytes: label.half_bytes, ..LogShape::OLD };
+        Ok(Self { shape, stamps, places: vec![Place::Here(device.clone())], labels: Vec::new() })
+    }
+
+    /// The name of a device that holds a copy, for messages.
+    pub fn name(&self) -> String {
+        let name = |place: &Place| place.device().map(|device| device.name().to_owned());
+        self.places.iter().find_map(name).unwrap_or_else(|| "log".to_owned())
+    }
+
+    /// Why copies are lost.
+    pub fn why_lost(&self) -> Vec<String> {
+        let why = |(number, place): (usize, &Place)| match place {
+            Place::Lost { why } => Some(format!("copy {number} of the log is lost: {why}")),
+            Place::Spare(device) => Some(format!("copy {number} of the log is lost; {} replaces it", device.name())),
+            Place::Here(_) => None,
+        };
+        self.places.iter().enumerate().filter_map(why).collect()
+    }
+}
+
+/// Which copy the labels of a place name, and which of them are damaged. Errors: another aggregate's.
+fn judge_labels(device: &Arc<dyn BlockDevice>, aggregate: &Aggregate) -> Result<(Option<u32>, Vec<Finding>)> {
+    let (mut copy, mut damaged, mut is_foreign) = (None, Vec::new(), false);
+    for offset in label_offsets(&aggregate.log) {
+        let wanted = |label: LogLabel| {
+            is_foreign |= label.aggregate.uuid != aggregate.uuid;
+            match label.aggregate == *aggregate && copy.is_none_or(|copy| copy == label.copy) {
+                true => Ok(label.copy),
+                false => Err(Damage::new("log label", "aggregate", "another one's", "that of the drives' labels")),
+            }
+        };
+        match read_block(device, offset).and_then(|block| LogLabel::decode(&block)).and_then(wanted) {
+            Ok(found) => copy = Some(found),
+            Err(damage) => {
+                damaged.push(Finding { place: format!("log label at byte {offset} of {}", device.name()), damage });
+            }
+        }
+    }
+    match (copy, is_foreign) {
+        (None, true) => Err(foreign(device)),
+        _ => Ok((copy, damaged)),
+    }
+}
+
+fn foreign(device: &Arc<dyn BlockDevice>) -> Error {
+    Error::WrongDevice { device: device.name().to_owned(), what: "the log of another aggregate".to_owned() }
+}
+
+/// Where the labels of a copy are.
+pub(crate) fn label_offsets(shape: &LogShape) -> [u64; 2] {
+    [0, shape.copy_bytes() - BLOCK as u64]
+}
+
+/// The aggregate that a device's log labels name, if they can be read.
+pub(crate) fn find_aggregate(devices: &LogDevices) -> Option<Aggregate> {
+    let first = |device: &Arc<dyn BlockDevice>| {
+        let at = |offset| {
+            let block = read_block(device, offset).ok()?;
+            LogLabel::decode(&block).ok()
+        };
+        let last = (device.size().0 / BLOCK as u64).checked_sub(1)? * BLOCK as u64;
+        Some(at(0).or_else(|| at(last))?.aggregate)
+    };
+    devices.devices.iter().find_map(first)
+}
+
+fn read_block(device: &Arc<dyn BlockDevice>, offset: u64) -> std::result::Result<Box<crate::format::Block>, Damage> {
+    let mut block = zero_block();
+    let read = device.read_at(offset, &mut block[..]);
+    read.map_err(|error| Damage::new("log", "answer", error, "a block")).map(|()| block)
+}
+
+/// Units at the beginning of a half that show whose it is.
+const SHOWN: usize = 64;
+
+/// Whether the halves of a place without labels were written by this aggregate.
+fn holds_laps(device: &Arc<dyn BlockDevice>, aggregate: &Aggregate, point: u64) -> bool {
+    let unit = super::halves::unit_of(device);
+    let is_own = |bytes: &[u8]| {
+        let laps = Lap::find(aggregate.uuid, Stamps::of(aggregate.version), &bytes[unit - STAMP..]);
+        let is_near = |lap: Lap| lap.point.abs_diff(point) < FAR;
+        bytes.iter().any(|&byte| byte != 0) && is_whole(bytes) && laps.into_iter().any(is_near)
+    };
+    (0..2).any(|half| {
+        let mut bytes = vec![0; (SHOWN * unit).min(aggregate.log.half_bytes as usize)];
+        let at = BLOCK as u64 + half * aggregate.log.half_bytes;
+        device.read_at(at, &mut bytes).is_ok() && bytes.chunks_exact(unit).any(is_own)
+    })
+}

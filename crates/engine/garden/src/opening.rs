@@ -1,0 +1,109 @@
+//! Opening an aggregate, in full or with what can still be read.
+
+use std::sync::Arc;
+
+use senesce_block::BlockDevice;
+use senesce_fsapi::FsError;
+use senesce_objects::ObjectStore;
+
+use crate::{
+    engine::Garden,
+    error::{Error, Result},
+    format::operation::Operation,
+    log::{Accepted, LogDevices, LogLoss},
+    store::{self, Gardening, Limits, Opened},
+};
+
+impl Garden {
+    /// Opens an aggregate: its last consistency point, and the operations that were acknowledged after it.
+    ///
+    /// The drives come in any order; one of each group with parity may be missing. Errors: devices of several aggregates or
+    /// of none, damage. Cost: reads the log, and one block for each RAID group
+    /// to know where to write.
+    ///
+    /// Cold blocks in objects cannot be read; all else is as ever.
+    pub fn open(drives: &[Arc<dyn BlockDevice>], log: impl Into<LogDevices>, limits: Limits) -> Result<Self> {
+        Self::open_with(drives, log, limits, None)
+    }
+
+    /// The same with the store of its objects, if it is there. Nothing is put there or deleted unless it is asked for.
+    ///
+    /// Errors: also if an operation of the log has to read a cold block, and cannot.
+    pub fn open_with(
+        drives: &[Arc<dyn BlockDevice>],
+        log: impl Into<LogDevices>,
+        limits: Limits,
+        objects: Option<Arc<dyn ObjectStore>>,
+    ) -> Result<Self> {
+        Self::open_as(drives, &log.into(), limits, objects, Accepted::default())
+    }
+
+    /// The same where the log says that there was a later consistency point than that of any superblock that can be read, which is refused
+    /// else: **what was done from that one on is lost**, and what was written over since the older one is damaged. Also where the log cannot
+    /// be read, as [`open_without_log`](Self::open_without_log).
+    pub fn open_older(
+        drives: &[Arc<dyn BlockDevice>],
+        log: impl Into<LogDevices>,
+        limits: Limits,
+        objects: Option<Arc<dyn ObjectStore>>,
+    ) -> Result<Self> {
+        let accepted = Accepted { later_point: true, operations: true };
+        Self::open_as(drives, &log.into(), limits, objects, accepted)
+    }
+
+    /// The same where no copy of the log gives what was acknowledged after the last consistency point, which is refused else unless the
+    /// aggregate was [closed](Self::close): **what cannot be read is lost**, and [`log_loss`](Self::log_loss) says what that is.
+    ///
+    /// The log is made again on the devices that are given. After a loss of power the parity of stripes that were being written may be
+    /// wrong: a scrub repairs it.
+    pub fn open_without_log(
+        drives: &[Arc<dyn BlockDevice>],
+        log: impl Into<LogDevices>,
+        limits: Limits,
+        objects: Option<Arc<dyn ObjectStore>>,
+    ) -> Result<Self> {
+        let accepted = Accepted { later_point: false, operations: true };
+        Self::open_as(drives, &log.into(), limits, objects, accepted)
+    }
+
+    fn open_as(
+        drives: &[Arc<dyn BlockDevice>],
+        log: &LogDevices,
+        limits: Limits,
+        objects: Option<Arc<dyn ObjectStore>>,
+        accepted: Accepted,
+    ) -> Result<Self> {
+        let Opened { mut store, found } = store::open(drives, log, limits, objects, accepted)?;
+        let older = accepted.later_point;
+        for (sequence, bytes) in &found.operations {
+            let place = || format!("record {sequence} of the log");
+            let operation = Operation::decode(bytes).map_err(|damage| Error::damaged(place(), damage))?;
+            match store.apply(&operation) {
+                // A later state of it deleted an object that this one wants: what comes from here on is lost as well. Not so while the
+                // store is away.
+                Err(error) if older && !store.touched && wants_what_is_gone(&error) => break,
+                done => done?,
+            };
+        }
+        for space in store.spaces() {
+            store.reap_orphans(space)?;
+        }
+        // Numbers of consistency points that did not end are left behind for good, and so is a lap of the log that was begun.
+        if store.is_waiting() || found.unfinished.cp.is_some() || found.begun {
+            store.consistency_point()?;
+        }
+        store.gardener.gardening = Gardening::of(&store.raid.geometry);
+        Ok(Self::of(store))
+    }
+
+    /// What was lost with the log when it was opened.
+    pub fn log_loss(&self) -> Option<LogLoss> {
+        self.shared.lock().opening.log_loss.clone()
+    }
+}
+
+/// Whether an operation failed because the object with a cold block is no longer there.
+fn wants_what_is_gone(error: &FsError) -> bool {
+    let FsError::Io { source, .. } = error else { return false };
+    source.downcast_ref().is_some_and(Error::is_absent)
+}

@@ -1,0 +1,71 @@
+//! Superblocks: one of a consistency point makes it the aggregate; others repeat the last one with what became of drives and of copies
+//! of the log.
+
+use super::Store;
+use crate::{
+    error::Result,
+    format::{OLD_VERSION, superblock::Superblock},
+};
+
+impl Store {
+    /// Makes what became of drives durable: the last consistency point again, under a new number. What waits still waits.
+    pub(super) fn commit_drives(&mut self) -> Result<()> {
+        self.check_running()?;
+        self.sb.cp += 1;
+        let sb = Superblock { cp: self.sb.cp, closed: false, ..self.durable.clone() };
+        self.commit_changed(sb)
+    }
+
+    /// Notes durably that the log holds nothing that the last consistency point does not include.
+    pub(crate) fn close(&mut self) -> Result<()> {
+        self.check_running()?;
+        if self.aggregate.version == OLD_VERSION || self.durable.closed {
+            return Ok(());
+        }
+        self.sb.cp += 1;
+        let sb = Superblock { cp: self.sb.cp, closed: true, ..self.durable.clone() };
+        self.commit_changed(sb)
+    }
+
+    /// Before an operation is in the log: nothing calls the aggregate closed any more.
+    pub(crate) fn reopen(&mut self) -> Result<()> {
+        if self.durable.closed { self.commit_drives() } else { Ok(()) }
+    }
+
+    /// Notes durably which copies of the log do not hold all, if that has changed.
+    pub(crate) fn note_logs(&mut self) -> Result<()> {
+        if self.log.mirror().has_news() { self.commit_drives() } else { Ok(()) }
+    }
+
+    fn commit_changed(&mut self, sb: Superblock) -> Result<()> {
+        let done = self.raid.flush().and_then(|()| self.commit_superblock(sb));
+        if let Err(error) = &done {
+            self.stop(error);
+        }
+        done
+    }
+
+    /// Makes a superblock durable; what it names is so already.
+    pub(super) fn commit_superblock(&mut self, sb: Superblock) -> Result<()> {
+        let sb = self.next_superblock(sb);
+        self.raid.write_superblock(self.sb_slot, sb.cp, &sb.encode())?;
+        self.raid.flush()?;
+        self.note_durable(sb);
+        Ok(())
+    }
+
+    /// A superblock as it is to be written in the place for the next one.
+    pub(super) fn next_superblock(&mut self, mut sb: Superblock) -> Superblock {
+        sb.previous = self.durable.cp;
+        (sb.missing, sb.filling) = (self.raid.missing(), self.raid.filling());
+        sb.without_logs = if sb.version == OLD_VERSION { 0 } else { self.log.mirror().lost() };
+        self.sb_slot = 1 - self.sb_slot;
+        sb
+    }
+
+    pub(super) fn note_durable(&mut self, sb: Superblock) {
+        self.raid.note_superblock();
+        self.log.mirror().note(sb.without_logs);
+        self.durable = sb;
+    }
+}

@@ -1,0 +1,166 @@
+//! Copies of the log that fail, that are too old, and labels that are forged.
+
+use std::sync::Arc;
+
+use senesce_block::{BlockDevice, BlockOperation, FaultDevice, MemoryDevice};
+use senesce_core::{Bytes, Rng, Seed};
+use senesce_fsapi::{
+    FileSystem, Ino, NewNode,
+    conformance::{collect_tree, find_difference},
+};
+use senesce_garden::{Garden, LogDevices};
+
+use crate::{
+    mirror::{BLOCK, End, LIMITS, SHAPE, fork, leave, make, tree},
+    rig::{Devices, Rig, SLOT, VOLUME, caller, findings, open, shared, split},
+};
+
+/// Devices that can fail.
+fn fallible(devices: Vec<MemoryDevice>) -> (Vec<Arc<FaultDevice<MemoryDevice>>>, Devices) {
+    let faulty: Vec<_> = devices.into_iter().map(|device| Arc::new(FaultDevice::new(device))).collect();
+    let devices = faulty.iter().map(|device| device.clone() as _).collect();
+    (faulty, devices)
+}
+
+/// A failed flush of a device loses what both copies on it should hold, and the next flush may succeed all the same.
+#[test]
+fn a_failed_flush_of_the_device_with_both_copies_acknowledges_nothing() {
+    let mut devices = SHAPE.devices();
+    devices[5] = MemoryDevice::new("log", Bytes(2 * SHAPE.log_bytes));
+    let (faulty, all) = fallible(devices);
+    Garden::format(&SHAPE.options(), all[..5].to_vec(), LogDevices::twice(all[5].clone())).unwrap();
+    let garden = open(&all, LIMITS).unwrap();
+    garden.create_volume(VOLUME, &SHAPE.volume()).unwrap();
+    let fs = garden.volume(VOLUME).unwrap();
+    fs.make_node(&caller(1), Ino::ROOT, b"before", &NewNode::file(0o644)).unwrap();
+    let next = faulty[5].requests(BlockOperation::Flush) + 1;
+    faulty[5].inject(&format!("fail flush {next}")).unwrap();
+    assert!(fs.make_node(&caller(1), Ino::ROOT, b"lost", &NewNode::file(0o644)).is_err());
+    assert!(fs.make_node(&caller(1), Ino::ROOT, b"later", &NewNode::file(0o644)).is_err(), "it is stopped");
+}
+
+#[test]
+fn a_copy_that_cannot_be_repaired_is_left_out_and_the_other_one_serves() {
+    for failing in [5, 6] {
+        let left = leave(SHAPE.mirrored(), End::Killed);
+        let (faulty, devices) = fallible(left.devices);
+        devices[failing].write_at(4096, &[0x5a; 4096]).unwrap();
+        faulty[failing].inject("fail write 2..").unwrap();
+        let garden = open(&devices, LIMITS).unwrap();
+        assert_eq!(find_difference(&left.all, &tree(&garden)), None);
+        let log = garden.report().log;
+        assert_eq!((log.whole, log.copies, log.lost.len()), (1, 2, 1), "{:?}", log.lost);
+        drop(garden);
+        let (drives, _) = split(&devices);
+        let alone = Garden::open(drives, &devices[failing], LIMITS).err().unwrap().to_string();
+        assert!(alone.contains("older than the last superblock"), "{alone}");
+    }
+}
+
+/// A copy comes back as it was some time ago, and no superblock knows: all that the other one has counts.
+#[test]
+fn a_copy_that_went_back_in_time_is_never_preferred() {
+    for (turns, stale) in [(1, 5), (1, 6), (2, 5), (2, 6), (3, 5), (3, 6)] {
+        let told = format!("{turns} consistency points, device {stale}");
+        let kept: Vec<Arc<MemoryDevice>> = SHAPE.mirrored().into_iter().map(Arc::new).collect();
+        let rig = Rig::on(&SHAPE, kept.iter().map(|device| device.clone() as _).collect(), LIMITS);
+        (0..10).for_each(|number| make(&rig, &format!("first {number}"), 700));
+        let old = kept[stale].fork();
+        // Of the same lap, and of later ones.
+        for turn in 1..=turns {
+            (0..10).for_each(|number| make(&rig, &format!("{turn}, {number}"), 900 * turn));
+            if turn < turns {
+                rig.garden().consistency_point().unwrap();
+            }
+        }
+        let want = collect_tree(rig.fs()).unwrap();
+        let mut now: Vec<MemoryDevice> = kept.iter().map(|device| device.fork()).collect();
+        now[stale] = old;
+        let devices = shared(now);
+        assert!(!findings(&devices).is_empty() || turns > 1, "{told} are not found");
+        let garden = open(&devices, LIMITS).unwrap_or_else(|error| panic!("{told}: {error}"));
+        assert_eq!(find_difference(&want, &tree(&garden)), None, "{told}");
+        drop(garden);
+        assert_eq!(findings(&devices), [""; 0], "{told}: after the repair");
+        let (drives, _) = split(&devices);
+        let garden = Garden::open(drives, &devices[stale], LIMITS).unwrap();
+        assert_eq!(find_difference(&want, &tree(&garden)), None, "{told}, with the repaired copy alone");
+    }
+}
+
+#[test]
+fn a_copy_of_the_log_that_fails_stops_nothing() {
+    for failing in [5, 6] {
+        let (faulty, devices) = fallible(SHAPE.mirrored());
+        let mut rig = Rig::on(&SHAPE, devices.clone(), LIMITS);
+        make(&rig, "before", 5000);
+        let next = faulty[failing].requests(BlockOperation::Write) + 1;
+        faulty[failing].inject(&format!("fail write {next}..")).unwrap();
+        (0..30).for_each(|number| make(&rig, &format!("file {number}"), 90 * number));
+        let log = rig.garden().report().log;
+        assert_eq!((log.whole, log.copies, log.lost.len()), (1, 2, 1), "{:?}", log.lost);
+        let want = collect_tree(rig.fs()).unwrap();
+        // Without the other one, what it holds is not taken for all that was acknowledged.
+        let (drives, _) = split(&devices);
+        (rig.fs, rig.garden) = (None, None);
+        let alone = Garden::open(drives, &devices[failing], LIMITS).err().unwrap().to_string();
+        assert!(alone.contains("older than the last superblock"), "{alone}");
+        let other = if failing == 5 { 6 } else { 5 };
+        let garden = Garden::open(drives, &devices[other], LIMITS).unwrap();
+        assert_eq!(find_difference(&want, &tree(&garden)), None);
+    }
+}
+
+/// Nothing that a label of the log or of a drive says is believed without a look at the devices.
+#[test]
+fn forged_labels_never_panic() {
+    let left = leave(SHAPE.mirrored(), End::Killed);
+    let mut rng = Rng::for_purpose(Seed(4), "forged labels");
+    for round in 0..400 {
+        let devices = fork(&left.devices);
+        for _ in 0..=rng.below(3) {
+            let device = rng.below(7) as usize;
+            let (is_log, copy) = (device >= 5, rng.below(2));
+            let len = if is_log { BLOCK } else { SLOT };
+            let last = SHAPE.log_bytes / BLOCK * BLOCK - BLOCK;
+            let at = if is_log { copy * last } else { 2 * copy * SLOT };
+            let mut bytes = vec![0; len as usize];
+            devices[device].read_at(at, &mut bytes).unwrap();
+            let field = [8, 12, 16, 36, 40, 48, 52, 55, 56, 57, 64, 66, 68, 72, 79][rng.below(15) as usize];
+            bytes[field] = rng.below(256) as u8;
+            if is_log {
+                let sum = crc32c::crc32c(&bytes[..4092]).to_le_bytes();
+                bytes[4092..].copy_from_slice(&sum);
+            } else {
+                let sum = crc32c::crc32c(&bytes[..4096]).to_le_bytes();
+                bytes[4096..4100].copy_from_slice(&sum);
+                let sum = crc32c::crc32c_append(crc32c::crc32c(&bytes[4096..4100]), &bytes[4104..]).to_le_bytes();
+                bytes[4100..4104].copy_from_slice(&sum);
+            }
+            devices[device].write_at(at, &bytes).unwrap();
+        }
+        let (drives, log) = split(&devices);
+        // Either may refuse; neither panics, nor gives another tree.
+        if senesce_garden::check(drives, &log).is_err() {
+            continue;
+        }
+        if let Ok(garden) = open(&devices, LIMITS) {
+            assert_eq!(find_difference(&left.all, &tree(&garden)), None, "round {round}");
+        }
+    }
+}
+
+/// What the second copy costs: its bytes and its flushes, and nothing on the drives.
+#[test]
+fn the_second_copy_is_counted_apart_from_the_drives() {
+    let play = |devices: Vec<MemoryDevice>| {
+        let rig = Rig::on(&SHAPE, shared(devices), LIMITS);
+        (0..30).for_each(|number| make(&rig, &format!("file {number}"), 500 * number));
+        rig.garden().consistency_point().unwrap();
+        let report = rig.garden().report();
+        (report.raid, report.log.bytes_written, report.log.flushes)
+    };
+    let (one, two) = (play(SHAPE.devices()), play(SHAPE.mirrored()));
+    assert_eq!(one.0, two.0);
+    assert_eq!((2 * one.1, 2 * one.2), (two.1, two.2));
+}
