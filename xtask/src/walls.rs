@@ -44,7 +44,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("senesce-garden", &["senesce-core", "senesce-block", "senesce-fsapi", "senesce-objects"]),
     ("senesce-evergreen", &["senesce-core", "senesce-block", "senesce-fsapi"]),
     ("senesce-trials", &["senesce-core", "senesce-block", "senesce-fsapi", "senesce-garden", "senesce-objects"]),
-    ("senesce-fuse", &["senesce-fsapi"]),
+    ("senesce-fuse", &["senesce-core", "senesce-fsapi"]),
     ("senesce-sim", &["senesce-core", "senesce-device"]),
     (
         "senesce-timed",

@@ -11,7 +11,7 @@ use std::{
 
 use fuser::{Config, MountOption, Session, SessionACL};
 use rustix::process::{Resource, Rlimit};
-use senesce_core::{Clock, Seed};
+use senesce_core::{Clock, Seed, lists_source};
 use senesce_oplog::LogSummary;
 
 use crate::{Error, Result, backing::Backing, fuse::RecordFs, recorder::Recorder, relay, sink::Sink};
@@ -117,7 +117,10 @@ impl Recording {
             .map_err(Error::io("mount the recorder on", &mount))?;
         let is_aborted = Arc::new(AtomicBool::new(false));
         let aborted = Arc::clone(&is_aborted);
-        let note_end = move || aborted.store(is_mounted(&options.source), Ordering::SeqCst);
+        // A list of mounts that cannot be read counts as an abort: a false alarm costs less than a hidden abort.
+        let is_mounted =
+            move || std::fs::read("/proc/self/mountinfo").map_or(true, |table| lists_source(&table, &options.source));
+        let note_end = move || aborted.store(is_mounted(), Ordering::SeqCst);
         let thread = thread::Builder::new()
             .name("recorder".to_owned())
             .spawn(move || relay::run(session, RecordFs(served), &config, note_end));
@@ -164,14 +167,6 @@ impl Recording {
         }
         Ok(Recorded { summary, foreign_changes })
     }
-}
-
-/// Whether a file system with this source is mounted. A table that cannot be read counts as no.
-fn is_mounted(source: &str) -> bool {
-    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
-    // proc(5): after a dash of its own come the type and the source.
-    let ends = |line: &str| line.split_once(" - ").and_then(|(_, end)| Some(end.split(' ').nth(1)? == source));
-    String::from_utf8_lossy(&table).lines().any(|line| ends(line) == Some(true))
 }
 
 fn canonical(path: &Path) -> Result<PathBuf> {

@@ -120,6 +120,7 @@ impl FileDevice {
         let past = if kind.is_block_device() && !options.read_only && !options.direct {
             // By the descriptor: the name may lead to another file now.
             let name = format!("/proc/self/fd/{}", file.as_raw_fd());
+            // Without it, long reads and writes pass through the page cache, and flushes make them durable.
             OpenOptions::new().read(true).write(true).custom_flags(OFlags::DIRECT.bits() as i32).open(name).ok()
         } else {
             None

@@ -124,9 +124,10 @@ impl Adapter {
 
 impl Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        // The kernel's own limit applies if it is smaller.
         let _ = config.set_max_write(LARGEST_WRITE);
-        // What a kernel does not have, it does without. Not FUSE_ASYNC_DIO: behind direct writes that programs do not wait for, pages
-        // that were read meanwhile would stay as they were before.
+        // A mount works without each of these, so the error, which says that the kernel has none, is dropped. Not FUSE_ASYNC_DIO: behind
+        // direct writes that programs do not wait for, pages that were read meanwhile would stay as they were before.
         for capability in [
             InitFlags::FUSE_ASYNC_READ,
             InitFlags::FUSE_EXPORT_SUPPORT,
@@ -151,7 +152,9 @@ impl Filesystem for Adapter {
         // The kernel takes an unmounted file system off the list before it ends the connection.
         let is_aborted = is_mounted(&self.source);
         self.waiting.join();
-        let done = self.holds.forget_all(self.fs(), (self.now)()).and_then(|()| self.fs.sync_all());
+        let released = self.holds.forget_all(self.fs(), (self.now)());
+        // Whatever became of inodes without a name: what programs wrote is made durable.
+        let done = self.fs.sync_all().and(released);
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = End { not_durable: done.err(), is_aborted };
     }
 

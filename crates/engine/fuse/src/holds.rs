@@ -46,17 +46,18 @@ impl Holds {
         Ok(())
     }
 
-    /// The kernel is gone and forgot everything.
+    /// Releases every inode, because the kernel is gone. Errors: the first one; the other inodes are released all the same.
     pub(crate) fn forget_all(&self, fs: &dyn FileSystem, now: Timestamp) -> FsResult<()> {
+        let mut done = Ok(());
         for shard in &self.0 {
             let known = std::mem::take(&mut *shard.lock().unwrap_or_else(PoisonError::into_inner));
             let mut known: Vec<Ino> = known.into_keys().collect();
             known.sort_unstable();
             for ino in known {
-                fs.release(ino, now)?;
+                done = done.and(fs.release(ino, now));
             }
         }
-        Ok(())
+        done
     }
 }
 
@@ -84,5 +85,21 @@ mod tests {
         holds.forget(&fs, ino, 7, caller.now).unwrap();
         holds.forget_all(&fs, caller.now).unwrap();
         assert!(fs.release(Ino::ROOT, caller.now).is_err(), "the root is held no more");
+    }
+
+    #[test]
+    fn release_that_fails_keeps_no_other_inode_held() {
+        let fs = ModelFs::new(Bytes(1 << 20));
+        let (caller, holds) = (Caller::default(), Holds::default());
+        let make = |name: &[u8]| fs.make_node(&caller, Ino::ROOT, name, &NewNode::file(0o600)).unwrap().ino;
+        let all: Vec<Ino> = [b"a", b"b", b"c"].iter().map(|name| make(*name)).collect();
+        for ino in &all {
+            holds.hold(&fs, *ino).unwrap();
+            fs.unlink(&caller, Ino::ROOT, [b"a", b"b", b"c"][all.iter().position(|one| one == ino).unwrap()]).unwrap();
+        }
+        // Released beside the table: its own release fails.
+        fs.release(all[0], caller.now).unwrap();
+        assert!(holds.forget_all(&fs, caller.now).is_err());
+        assert!(all.iter().all(|ino| fs.attributes(*ino).is_err()), "all are removed");
     }
 }

@@ -11,6 +11,7 @@ use std::{
 
 use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
 use rustix::{io::Errno, mount::UnmountFlags};
+use senesce_core::lists_source;
 use senesce_fsapi::{FileSystem, FsError, Timestamp};
 
 use crate::{Alarm, Error, KernelPages, Result, adapter::Adapter};
@@ -66,12 +67,10 @@ pub(crate) struct End {
     pub is_aborted: bool,
 }
 
-/// Whether a file system with this source is mounted. A table that cannot be read counts as no.
+/// Whether a file system with this source is mounted. A list of mounts that cannot be read counts as yes: a false alarm
+/// costs less than an abort that looks like an unmount.
 pub(crate) fn is_mounted(source: &str) -> bool {
-    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
-    // proc(5): after a dash of its own come the type and the source.
-    let ends = |line: &str| line.split_once(" - ").and_then(|(_, end)| Some(end.split(' ').nth(1)? == source));
-    String::from_utf8_lossy(&table).lines().any(|line| ends(line) == Some(true))
+    std::fs::read("/proc/self/mountinfo").map_or(true, |table| lists_source(&table, source))
 }
 
 impl Mounted {
@@ -102,7 +101,7 @@ impl Mounted {
         let adapter = Adapter::new(fs, (options.source, end.clone()), options.now, options.pages, alarm.clone());
         let notifier = adapter.notifier();
         let mut session = Session::new(adapter, point, &config).map_err(failed)?;
-        let _ = notifier.set(session.notifier());
+        let _ = notifier.set(session.notifier()); // fails if it is set, and each adapter is mounted once
         let unmounter = session.unmount_callable();
         let ends = EndNoted(alarm.clone());
         let serve = move || {

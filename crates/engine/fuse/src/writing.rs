@@ -65,6 +65,7 @@ impl Writing {
     pub(crate) fn agree(&mut self, config: &mut KernelConfig) {
         match self.pages {
             KernelPages::Keep => {
+                // A kernel without it passes each write on at once, which is slower and as safe.
                 let _ = config.add_capabilities(InitFlags::FUSE_WRITEBACK_CACHE);
             }
             KernelPages::PastIfNew if config.kernel_abi() < DROPS_PAGES_BEHIND_WRITES => {
@@ -109,7 +110,8 @@ impl Writing {
         if left != found.permissions {
             fs.set_attributes(caller, ino, &SetAttributes { permissions: Some(left), ..SetAttributes::default() })?;
             if let Some(kernel) = self.notifier.get() {
-                // Attributes alone, no pages: nobody is waited for. It may have forgotten the inode.
+                // Attributes alone, no pages: this waits for no request. It fails if the kernel has forgotten the inode, and the
+                // attributes with it.
                 let _ = kernel.inval_inode(INodeNo(ino.0), -1, 0);
             }
         }

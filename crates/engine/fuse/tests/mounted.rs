@@ -198,7 +198,7 @@ fn directories_of_any_length_are_listed_whole_and_removed() {
         }
         // A new mount, because the kernel would rightly believe that it knows.
         let (dir, pages) = (tempfile::tempdir().unwrap(), KernelPages::Through);
-        let mut again = Bed { fs: bed.fs.clone(), mounted: None, dir, pages };
+        let mut again = Bed { fs: bed.fs.clone(), mounted: None, dir, pages, suffix: "" };
         again.mount(2, false).unwrap();
         let names: Vec<_> = fs::read_dir(again.path("d")).unwrap().map(|entry| entry.unwrap()).collect();
         assert_eq!(names.len(), count);
@@ -306,6 +306,21 @@ fn a_mount_in_use_stays_and_a_read_only_one_takes_nothing() {
 #[test]
 fn aborted_connection_is_an_error() {
     let Some(mut bed) = Bed::new(2, false, KernelPages::Through) else { return };
+    abort_and_mount_again(&mut bed);
+}
+
+#[test]
+fn abort_is_seen_if_the_source_has_escaped_bytes() {
+    let Some(mut bed) = Bed::new(2, false, KernelPages::Through) else { return };
+    bed.unmount().unwrap();
+    for suffix in [" with blanks", r"\040\", "#\t\n", " - fuse x"] {
+        bed.suffix = suffix;
+        bed.mount(2, false).unwrap();
+        abort_and_mount_again(&mut bed);
+    }
+}
+
+fn abort_and_mount_again(bed: &mut Bed) {
     fs::write(bed.path("f"), b"written").unwrap();
     let user = File::open(bed.path("f")).unwrap();
     // The kernel aborts the connection first, and then finds the user.

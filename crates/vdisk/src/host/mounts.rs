@@ -3,6 +3,7 @@
 use std::{ffi::OsString, fs, os::unix::ffi::OsStringExt, path::PathBuf};
 
 use rustix::{io::Errno, mount::UnmountFlags};
+use senesce_core::unescape_field;
 
 use crate::{Error, Result};
 
@@ -32,33 +33,10 @@ fn parse_line(line: &[u8]) -> Option<FuseMount> {
     }
     let (_, minor) = std::str::from_utf8(fields.get(2)?).ok()?.split_once(':')?;
     Some(FuseMount {
-        point: PathBuf::from(OsString::from_vec(unescape(fields.get(4)?))),
-        source: String::from_utf8_lossy(&unescape(fields.get(dash + 2)?)).into_owned(),
+        point: PathBuf::from(OsString::from_vec(unescape_field(fields.get(4)?))),
+        source: String::from_utf8_lossy(&unescape_field(fields.get(dash + 2)?)).into_owned(),
         connection: minor.parse().ok()?,
     })
-}
-
-/// Spaces and the like stand as `\040`.
-fn unescape(field: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((&byte, tail)) = rest.split_first() {
-        let code = (byte == b'\\')
-            .then(|| tail.get(..3))
-            .flatten()
-            .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
-        match code {
-            Some(code) => {
-                out.push(code);
-                rest = &tail[3..];
-            }
-            None => {
-                out.push(byte);
-                rest = tail;
-            }
-        }
-    }
-    out
 }
 
 /// The topmost FUSE mount with this source; `None` if there is none.
@@ -100,10 +78,5 @@ mod tests {
             FuseMount { point: "/mnt/a b".into(), source: "senesce-vdisk:x".to_owned(), connection: 52 }
         );
         assert_eq!(found[1].connection, 53);
-    }
-
-    #[test]
-    fn escapes_that_are_none_stay() {
-        assert_eq!(unescape(b"a\\134b\\9\\04"), b"a\\b\\9\\04");
     }
 }

@@ -2,6 +2,8 @@
 
 use std::{ffi::OsString, os::unix::ffi::OsStringExt, path::PathBuf};
 
+use senesce_core::unescape_field;
+
 use super::DeviceNumber;
 
 /// One mount.
@@ -42,24 +44,9 @@ fn parse_line(line: &[u8]) -> Option<MountEntry> {
     })
 }
 
-/// Undoes the kernel's `\040` for blank, tab, newline and backslash.
+/// A path in a field of a list of the kernel.
 pub(super) fn unescape(field: &[u8]) -> PathBuf {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut at = 0;
-    while at < field.len() {
-        let octal = field.get(at + 1..at + 4).filter(|_| field[at] == b'\\');
-        match octal.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                at += 4;
-            }
-            None => {
-                bytes.push(field[at]);
-                at += 1;
-            }
-        }
-    }
-    OsString::from_vec(bytes).into()
+    OsString::from_vec(unescape_field(field)).into()
 }
 
 #[cfg(test)]

@@ -116,8 +116,10 @@ fn listen() -> mpsc::Receiver<Said> {
     thread::spawn(move || {
         for line in std::io::stdin().lock().lines() {
             match line {
+                // Sending fails once serving has ended: then there is nothing left to do.
                 Ok(line) if line == "again" => sender.send(Said::Again).ok(),
                 Ok(_) => continue,
+                // An input that cannot be read is as good as one that ended.
                 Err(_) => break,
             };
             holder.unpark();

@@ -139,7 +139,7 @@ impl<D: BlockDevice> BlockDevice for FaultDevice<D> {
             Some(Effect::Tear { keep }) => self.inner.write_at(offset, &data[..keep.min(len) as usize]),
             Some(Effect::Misdirect { to }) => match check_range(self, BlockOperation::Write, to, len) {
                 Ok(()) => self.inner.write_at(to, data),
-                Err(_) => Ok(()),
+                Err(_) => Ok(()), // it does not fit there, so it is lost, as the language says
             },
             Some(Effect::Flip { bit }) => {
                 let mut flipped = data.to_vec();

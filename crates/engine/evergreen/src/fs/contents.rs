@@ -6,7 +6,7 @@ use bytes::Bytes;
 use senesce_fsapi::{Caller, FsError, FsResult, Ino, MAX_FILE_BYTES};
 
 use super::{
-    evergreen::EvergreenFs,
+    evergreen::{EvergreenFs, damaged},
     inode::{BLOCK, Body, Inode},
     names::touch,
     table::Object,
@@ -55,7 +55,9 @@ impl<S: KeyValue> EvergreenFs<S> {
         }
         let out = &mut out[..(end - offset) as usize];
         out.fill(0);
+        let mut there = 0;
         let mut put = |block: u64, value: &[u8]| {
+            there += 1;
             let start = block * BLOCK;
             let from = offset.max(start);
             let to = end.min(start + value.len() as u64);
@@ -76,6 +78,11 @@ impl<S: KeyValue> EvergreenFs<S> {
                 put(block, &value);
                 ControlFlow::Continue(())
             })?;
+        }
+        // A block that is missing is a hole only if the file has holes. Zeros must not hide a loss.
+        if object.inode.dense_blocks().is_some() && there != behind - first {
+            let what = format!("{there} of the blocks {first} to {behind} are there, and it has no holes");
+            return Err(damaged(format!("{:?}", object.home), what).into());
         }
         Ok((end - offset) as usize)
     }
@@ -136,6 +143,8 @@ impl<S: KeyValue> EvergreenFs<S> {
                     blocks = (to.div_ceil(BLOCK) - at / BLOCK) / 2;
                 }
                 Err(error) if at == offset => return Err(error),
+                // The count is short, so the caller continues after it and gets the error if it lasts. For pages that the kernel
+                // writes back, the adapter is that caller.
                 Err(_) => break,
             }
         }

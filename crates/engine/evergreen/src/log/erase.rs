@@ -27,6 +27,7 @@ pub(crate) fn frames(device: &Arc<dyn BlockDevice>, geometry: &Geometry, uuid: &
         let bytes = (ring.bytes() - at).min(READ_BYTES);
         match ring.read(at, bytes as usize) {
             Ok(bytes) => take(at, &bytes),
+            // Single blocks: those that cannot be read hold no frame that a replay could take.
             Err(_) => {
                 for at in (at..at + bytes).step_by(BLOCK) {
                     ring.read(at, BLOCK).into_iter().for_each(|block| take(at, &block));

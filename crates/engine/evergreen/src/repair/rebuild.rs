@@ -193,6 +193,7 @@ impl<'a> Nodes<'a> {
     }
 
     fn places(&self, node: &FoundNode) -> Vec<Place> {
+        // No node is that long.
         let Ok(bytes) = u32::try_from(node.bytes) else { return Vec::new() };
         let place = |extents| Place { extents, second: Default::default(), bytes, header_sum: node.sum };
         let copies = self.copies.get(&(node.id, node.sum)).into_iter().flatten();

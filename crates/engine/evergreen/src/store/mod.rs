@@ -437,7 +437,7 @@ impl Core {
     }
 
     fn fail(&self, error: &Error) {
-        // The first reason is the one that is told.
+        // Fails if there is a reason already: the first one is reported.
         self.failed.set(error.to_string()).ok();
     }
 

@@ -100,6 +100,7 @@ impl Core {
             });
             drop(tree);
             self.trim();
+            // Sweeping is optional. Who needs the node that cannot be read gets the error.
             let Ok(found) = found else {
                 self.counters.note_passed_over(1);
                 break;

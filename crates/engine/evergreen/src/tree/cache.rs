@@ -292,6 +292,7 @@ impl<S: Source> Cache<S> {
         for (id, _) in &all {
             self.loading.remove(id);
         }
+        // The place that could not be read is no longer the node's: the caller looks again.
         if are_current.contains(&false) && read.is_err() {
             return Ok(());
         }

@@ -20,6 +20,8 @@ pub struct Bed {
     pub mounted: Option<Mounted>,
     pub dir: TempDir,
     pub pages: KernelPages,
+    /// What follows the number of the mount in its source.
+    pub suffix: &'static str,
 }
 
 impl Bed {
@@ -28,7 +30,7 @@ impl Bed {
             return None;
         }
         let fs = Arc::new(ModelFs::new(Bytes(256 << 20)));
-        let mut bed = Self { fs, mounted: None, dir: tempfile::tempdir().unwrap(), pages };
+        let mut bed = Self { fs, mounted: None, dir: tempfile::tempdir().unwrap(), pages, suffix: "" };
         bed.mount(threads, read_only).unwrap();
         Some(bed)
     }
@@ -40,7 +42,8 @@ impl Bed {
             Timestamp { seconds: 1_000_000_000 + tick as i64, nanoseconds: 5 }
         };
         static MOUNTS: AtomicU64 = AtomicU64::new(0);
-        let source = format!("senesce-test-{}-{}", std::process::id(), MOUNTS.fetch_add(1, Ordering::SeqCst));
+        let number = MOUNTS.fetch_add(1, Ordering::SeqCst);
+        let source = format!("senesce-test-{}-{number}{}", std::process::id(), self.suffix);
         let options =
             MountOptions { source, threads, now: Arc::new(now), read_only, pages: self.pages, suid: true, dev: true };
         self.mounted = Some(Mounted::start(self.fs.clone(), self.dir.path(), options)?);

@@ -233,6 +233,7 @@ impl FileSystem for VolumeFs {
                 Ok(0) => break,
                 Ok(cloned) => done += cloned,
                 Err(error) if done == 0 => return Err(error),
+                // The count is short, so the caller continues after it and gets the error if it lasts.
                 Err(_) => break,
             }
         }

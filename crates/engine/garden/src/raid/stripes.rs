@@ -107,6 +107,7 @@ impl Raid {
                 continue;
             }
             for drive in self.staying(group, new) {
+                // What is left out here, `old_slot` puts together from the others, or returns the error.
                 if let Ok(slot) = self.slot_for_parity(ahead, group, drive, stripe) {
                     old.stays.insert(Place { group, stripe, drive }, slot);
                 }
@@ -210,6 +211,8 @@ impl Raid {
         }
         let mut sum = kept.map_or_else(Slot::zeros, |kept| kept.sum.clone());
         for drive in (0..data).filter(|drive| kept.is_none_or(|kept| kept.written >> drive & 1 == 1)) {
+            // Only blocks of a consistency point that never became durable are summed here; those in use are in `kept`. Nothing
+            // needs one that cannot be read, so it counts as zeros. If it can be read later, a scrub corrects the parity.
             if let Ok(slot) = self.read_slot(group, drive, stripe) {
                 xor(&mut sum, &slot);
             }

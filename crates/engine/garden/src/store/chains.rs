@@ -48,6 +48,7 @@ impl Store {
             match self.look_up(block.key, block.vvbn) {
                 Ok(at) if at == block.at => self.repair_wanted(&block, why),
                 Ok(at) => moved.push(Wanted { at, ..block }),
+                // The block is not in memory, so the read that needs it asks the map itself and returns the error.
                 Err(_) => {}
             }
         }
@@ -97,6 +98,7 @@ impl Store {
 
     /// Takes a block into memory that is not where the container map says.
     fn repair_wanted(&mut self, block: &Wanted, why: Unread) {
+        // If it cannot be repaired, the read that needs it returns the error.
         if let Ok(data) = self.repair_place(block.key.space(), block.vvbn, block.at, why) {
             self.cache.insert(block.key, data);
         }

@@ -90,6 +90,7 @@ impl Store {
             return Ok(true);
         };
         let mut most = BITS;
+        // Its only error is want of space: less is tried, then it waits for the next consistency point.
         while self.reserve_release(RECLAIM_BLOCKS, most).is_err() {
             if most <= LEAST_RELEASED {
                 return Ok(false);

@@ -208,6 +208,7 @@ fn read_candidate(device: &Arc<dyn BlockDevice>, label: DriveLabel, damaged: Vec
                 cp
             }
             Err(error) if is_of_another_version(&error) => return Err(error),
+            // Zeros: no superblock was ever written there.
             Err(_) if is_zero(device, half) => 0,
             Err(error) => {
                 unread.push(error.to_string());

@@ -134,6 +134,7 @@ impl Store {
         let want = Want::compacted(key.file(), at.tag);
         let read = self.raid.read(at.pvbn, &want).or_else(|why| self.raid.repair(at.pvbn, &want, why));
         let Ok(block) = read else {
+            // It stays where it is, and the step reports the number of these.
             step.unread += 1;
             return Ok(());
         };

@@ -294,6 +294,7 @@ impl Store {
                 let damage = Damage::new("object", "owner", owner, "a container");
                 return Err(Error::damaged(format!("object {}", self.object_key(number)), damage));
             };
+            // A volume that is gone has no living blocks.
             if self.volume(space).is_ok()
                 && let Some(old) = self.container(space, vvbn)?.filter(|at| at.in_object() == Some(place))
             {

@@ -223,6 +223,7 @@ impl Store {
         self.touched = true;
         self.cache.remove(key);
         self.fakes.remove(&key);
+        // The only error is that the volume is gone, and its counts with it.
         if self.dirty.remove(key)
             && let Ok(volume) = self.volume_mut(key.space())
         {

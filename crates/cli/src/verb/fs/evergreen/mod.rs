@@ -65,6 +65,7 @@ impl Place {
         let options = FileOptions { read_only: true, ..FileOptions::default() };
         let device = path.metadata().ok().filter(|found| !found.is_dir()).and_then(|_| {
             // Who has it open is no matter as long as nothing is believed but what it is.
+            // If it cannot be opened, what opens it next says why.
             FileDevice::open(path, Bytes(0), options).ok()
         })?;
         is_evergreen(&device).then(|| Self(path.to_owned()))

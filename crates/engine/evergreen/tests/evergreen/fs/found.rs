@@ -53,6 +53,31 @@ fn every_entry_that_is_missing_is_found() {
 }
 
 #[test]
+fn missing_block_of_a_file_without_holes_is_no_zeros() {
+    let store = sample();
+    let blocks: Vec<_> = store.entries().into_iter().filter(|(key, _)| key.starts_with(b"d")).collect();
+    assert_eq!(blocks.len(), 3);
+    for (key, _) in blocks {
+        let (damaged, mut batch) = (copy(&store), Batch::new());
+        batch.delete(key);
+        damaged.apply(batch).unwrap();
+        let fs = EvergreenFs::open(damaged).unwrap();
+        let file = fs.lookup(Ino::ROOT, b"second").unwrap().ino;
+        let mut found = 0;
+        for (offset, len) in [(0, 9000), (0, 4096), (4096, 4096), (8192, 808), (5000, 10)] {
+            match fs.read(file, offset, &mut vec![0; len]) {
+                Ok(read) => assert_eq!(read, len),
+                Err(error) => {
+                    assert!(matches!(error, FsError::Corrupt { .. }), "{error}");
+                    found += 1;
+                }
+            }
+        }
+        assert!(found >= 2, "all reads with the block fail: {found} did");
+    }
+}
+
+#[test]
 fn entries_that_belong_to_nothing_are_found() {
     let store = sample();
     for key in [
