@@ -19,12 +19,12 @@ use super::{
 };
 
 const LEN: usize = 1_000_000;
-const MODES: [&[&str]; 4] = [&[], &["--write-back"], &["--write-back=engine"], &["--write-back=direct"]];
+pub const MODES: [&[&str]; 4] = [&[], &["--write-back"], &["--write-back=engine"], &["--write-back=direct"]];
 
 /// A way to give a file its contents, and to ask whether they are kept.
-type Way = fn(&Path, &[u8]) -> io::Result<()>;
+pub type Way = fn(&Path, &[u8]) -> io::Result<()>;
 
-const WAYS: [(&str, Way); 4] =
+pub const WAYS: [(&str, Way); 4] =
     [("write", by_writes), ("close", by_close), ("mapping", by_mapping), ("sparse", by_write_into_hole)];
 
 /// Closes a file and returns the error of close(2), which dropping a [`File`] hides.

@@ -41,9 +41,14 @@ pub fn start(lab: &Lab, command: &mut Command) -> Child {
 }
 
 impl Mounted<'_> {
-    pub fn unmount(mut self) {
+    pub fn unmount(self) {
+        assert!(self.end());
+    }
+
+    /// Unmounts, and returns whether the program exits without an error.
+    pub fn end(mut self) -> bool {
         unmount(self.lab);
-        assert!(self.child.wait().unwrap().success());
+        self.child.wait().unwrap().success()
     }
 
     /// Waits for the end of a mount that was unmounted. Returns its exit code.

@@ -21,6 +21,7 @@ mod fs_defrag;
 mod fs_degraded;
 mod fs_drives;
 mod fs_durable;
+mod fs_eio;
 mod fs_evergreen;
 mod fs_full;
 mod fs_repair;

@@ -1,0 +1,106 @@
+//! A mount on a block device that fails: a loop device whose backing file has no more space returns EIO for writes, at once
+//! or when the kernel writes its pages.
+//!
+//! What write, fsync, msync and close confirmed is there after a remount on the device when it works again.
+
+use std::{
+    fs,
+    io::{self, Write},
+};
+
+use rustix::io::Errno;
+use senesce_testkit::root_or_skip;
+
+use super::{
+    disk::{Disk, Mount, must},
+    fs_full::{MODES, WAYS},
+    garden_mount::{Mounted, hold, start},
+    lab::Lab,
+};
+
+const LEN: usize = 700_001;
+/// Bytes of the file system below the backing file, at first and later.
+const LITTLE: &str = "remount,size=20m";
+const MUCH: &str = "remount,size=200m";
+
+fn mount<'a>(lab: &'a Lab, device: &str, mode: &[&str]) -> Mounted<'a> {
+    hold(lab, start(lab, lab.command().args(["--quiet", "fs", "mount", device, "mnt"]).args(mode)))
+}
+
+/// The kernel keeps pages that it could not write as if they were on the device, and returns the error to the next sync.
+fn forget_failed_pages(device: &str) {
+    // Either result is right: a mount may have had the error.
+    let _ = fs::File::open(device).unwrap().sync_all();
+    must("blockdev", &["--flushbufs", device]);
+}
+
+fn is_of_device(error: &io::Error) -> bool {
+    // An engine that a failure stopped is read-only.
+    [Errno::IO, Errno::ROFS].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+#[test]
+fn confirmed_contents_survive_a_failing_block_device() {
+    if !root_or_skip("loop devices") {
+        return;
+    }
+    let data: Vec<u8> = (0..LEN).map(|at| (at / 4096 + 1) as u8).collect();
+    let mut refused = 0;
+    for engine in ["evergreen", "garden"] {
+        for mode in MODES {
+            let case = format!("{engine} {mode:?}");
+            let lab = Lab::new();
+            // The mount stays longer than the disk.
+            let below = Mount::new(&["-t", "tmpfs", "-o", "size=200m", "none"], lab.path("below"));
+            let resize = |how: &str| must("mount", &["-o", how, &below.point.to_string_lossy()]);
+            let disk = Disk::new(&below.point.join("disk"), 96);
+            lab.run(["fs", "mkfs", engine, &disk.device, "--zeroed", "--quiet"]).good();
+            let mounted = mount(&lab, &disk.device, mode);
+            let mut confirmed = Vec::new();
+            fs::write(lab.path("mnt/old"), &data).unwrap();
+            fs::File::open(lab.path("mnt/old")).unwrap().sync_all().unwrap();
+            confirmed.push("old".to_owned());
+            resize(LITTLE);
+            // Until the device fails, and once more.
+            let mut failed = 0;
+            'until: for round in 0..100 {
+                for (way, put) in WAYS {
+                    let name = format!("{way}-{round}");
+                    let path = lab.path("mnt").join(&name);
+                    match put(&path, &data) {
+                        // A close alone promises nothing of a device's later error.
+                        Ok(()) if way == "close" => {}
+                        Ok(()) => confirmed.push(name),
+                        Err(error) => {
+                            assert!(is_of_device(&error), "{case}: {way}: {error}");
+                            refused += 1;
+                            failed += 1;
+                        }
+                    }
+                    if failed == 2 * WAYS.len() {
+                        break 'until;
+                    }
+                }
+            }
+            assert!(failed > 0, "{case}: the device did not fail");
+            // What the program says at its end is about what was not synced.
+            mounted.end();
+            resize(MUCH);
+            forget_failed_pages(&disk.device);
+            let mounted = mount(&lab, &disk.device, &[]);
+            for name in &confirmed {
+                let kept =
+                    fs::read(lab.path("mnt").join(name)).unwrap_or_else(|error| panic!("{case}: {name}: {error}"));
+                assert!(kept == data, "{case}: {name} was confirmed, but {} other bytes are kept", kept.len());
+            }
+            // It works again.
+            let mut file = fs::File::create(lab.path("mnt/new")).unwrap();
+            file.write_all(&data).and_then(|()| file.sync_all()).unwrap();
+            drop(file);
+            mounted.unmount();
+            lab.run(["fs", "check", &disk.device]).good();
+            drop(disk);
+        }
+    }
+    println!("{refused} calls failed");
+}

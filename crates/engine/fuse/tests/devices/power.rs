@@ -1,0 +1,316 @@
+//! Losses of power below a mount: programs write, map, rename, remove and sync files while all writes and flushes of the
+//! devices are recorded. Each state that a loss of power may leave is checked, opened again and read.
+//!
+//! `SENESCE_POWER_STATES=5000` tries that number of states, over all engines and modes. `SENESCE_POWER_SEED` draws other
+//! programs and states.
+
+use std::{
+    fs::{self, File},
+    path::Path,
+};
+
+use senesce_block::{Crash, CrashPlan, MemoryDevice, Recording};
+use senesce_core::{Rng, Seed};
+use senesce_fsapi::{FileSystem, FsError, Ino};
+use senesce_testkit::root_or_skip;
+
+use super::{
+    program,
+    promises::Promises,
+    rig::{Engine, KINDS, Kind, MODES, Mode, Opened, Serving, share},
+    syscalls,
+};
+
+/// Programs that run at the same time, and how many steps each does.
+const PROGRAMS: u64 = 2;
+const STEPS: u64 = 45;
+const BLOCK: usize = 4096;
+
+fn number(name: &str, usual: u64) -> u64 {
+    std::env::var(name).map_or(usual, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+}
+
+/// A program that changes files in a directory of its own.
+struct Program<'a> {
+    kind: Kind,
+    mode: Mode,
+    mount: &'a Path,
+    /// The name of its directory.
+    own: String,
+    /// The process that does it.
+    process: program::Program,
+    promises: &'a Promises,
+    engine: Engine,
+    rng: Rng,
+    /// Files that exist, and what they hold. All were synced.
+    files: Vec<(String, Vec<u8>)>,
+    made: u64,
+}
+
+impl Program<'_> {
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.mount.join(&self.own).join(name)
+    }
+
+    fn tracked(&self, name: &str) -> String {
+        format!("{}/{name}", self.own)
+    }
+
+    fn bytes(&mut self) -> Vec<u8> {
+        let len = match self.rng.below(8) {
+            0 => 0,
+            1..5 => self.rng.between(1, 9000),
+            5..7 => self.rng.between(9000, 90_000),
+            _ => self.rng.between(90_000, 400_000),
+        };
+        let mut bytes = vec![0; len as usize];
+        self.rng.fill(&mut bytes);
+        bytes
+    }
+
+    /// A file was synced: so is all that this program did before, where the engine has it. In write-back through the
+    /// kernel's pages it is that file alone.
+    fn synced(&self, name: &str) {
+        let (own, all) = (self.tracked(name), format!("{}/", self.own));
+        let is_all = self.mode.writes_through();
+        self.promises.keep(|path| path == own || (is_all && path.starts_with(&all)));
+    }
+
+    /// An operation returned.
+    fn returned(&self) {
+        if self.kind.is_durable_at_once(self.mode) {
+            let all = format!("{}/", self.own);
+            self.promises.keep(|path| path.starts_with(&all));
+        }
+    }
+
+    fn new_name(&mut self) -> String {
+        self.made += 1;
+        format!("f{}", self.made)
+    }
+
+    fn run(&mut self) {
+        fs::create_dir(self.mount.join(&self.own)).unwrap();
+        syscalls::sync_directory(self.mount).unwrap();
+        for _ in 0..STEPS {
+            self.step();
+        }
+    }
+
+    fn step(&mut self) {
+        match self.rng.weighted(&[20, 10, 14, 14, 8, 8, 8, 6, 4, 4, 4]) {
+            0 => self.make("write"),
+            1 => self.make("msync"),
+            2 => self.replace(),
+            3 => self.overwrite(false),
+            4 => self.overwrite(true),
+            5 => self.unlink(),
+            6 => self.rename(),
+            7 => self.write_without_sync(),
+            // Neither promises anything: FUSE hears of sync(2) and syncfs(2) as of writing back pages alone.
+            8 => rustix::fs::syncfs(File::open(self.mount).unwrap()).unwrap(),
+            9 => {
+                self.engine.sync().unwrap();
+                if self.mode.writes_through() {
+                    let all = format!("{}/", self.own);
+                    self.promises.keep(|path| path.starts_with(&all));
+                }
+            }
+            _ => self.engine.point().unwrap(),
+        }
+    }
+
+    fn make(&mut self, way: &str) {
+        let (name, mut bytes) = (self.new_name(), self.bytes());
+        if bytes.is_empty() {
+            bytes.push(1); // an empty file cannot be mapped
+        }
+        self.promises.begin(&self.tracked(&name), false, Some(bytes.clone()));
+        self.process.put(way, &self.path(&name), &bytes).unwrap();
+        self.synced(&name);
+        self.files.push((name, bytes));
+    }
+
+    fn replace(&mut self) {
+        let bytes = self.bytes();
+        self.promises.begin(&self.tracked("current"), true, Some(bytes.clone()));
+        self.process.put("rename", &self.path("current"), &bytes).unwrap();
+        self.synced("current");
+    }
+
+    /// Writes over some blocks of a file, or behind its end, and syncs it.
+    fn overwrite(&mut self, by_mapping: bool) {
+        if self.files.is_empty() {
+            return;
+        }
+        let at = self.rng.below(self.files.len() as u64) as usize;
+        let (name, mut bytes) = self.files[at].clone();
+        self.process.open(&self.path(&name)).unwrap();
+        let mut block = [0; BLOCK];
+        let places: Vec<usize> = (0..self.rng.between(1, 6))
+            .map(|_| self.rng.below((bytes.len() / BLOCK + 1) as u64) as usize * BLOCK)
+            .filter(|place| !by_mapping || place + BLOCK <= bytes.len())
+            .collect();
+        for place in places {
+            self.rng.fill(&mut block);
+            if bytes.len() < place + BLOCK {
+                bytes.resize(place + BLOCK, 0);
+            }
+            bytes[place..place + BLOCK].copy_from_slice(&block);
+            // Each state between two writes is a version of its own.
+            self.promises.begin(&self.tracked(&name), false, Some(bytes.clone()));
+            if by_mapping {
+                self.process.store_at(place as u64, &block).unwrap();
+            } else {
+                self.process.write_at(place as u64, &block).unwrap();
+                self.returned();
+            }
+        }
+        self.process.sync().unwrap();
+        self.process.close().unwrap();
+        self.synced(&name);
+        self.files[at].1 = bytes;
+    }
+
+    fn take(&mut self) -> Option<(String, Vec<u8>)> {
+        let count = self.files.len() as u64;
+        (count > 0).then(|| self.files.swap_remove(self.rng.below(count) as usize))
+    }
+
+    fn unlink(&mut self) {
+        let Some((name, _)) = self.take() else { return };
+        self.promises.begin(&self.tracked(&name), false, None);
+        fs::remove_file(self.path(&name)).unwrap();
+        self.returned();
+        syscalls::sync_directory(&self.path("")).unwrap();
+        self.synced(&name);
+    }
+
+    fn rename(&mut self) {
+        let Some((name, bytes)) = self.take() else { return };
+        let other = self.new_name();
+        self.promises.begin(&self.tracked(&other), true, Some(bytes.clone()));
+        self.promises.begin(&self.tracked(&name), false, None);
+        fs::rename(self.path(&name), self.path(&other)).unwrap();
+        self.returned();
+        syscalls::sync_directory(&self.path("")).unwrap();
+        let names = [self.tracked(&name), self.tracked(&other)];
+        self.promises.keep(|path| names.iter().any(|name| name == path));
+        // In a further history: it may be written in place from now on.
+        let third = self.new_name();
+        self.promises.begin(&self.tracked(&third), false, Some(bytes.clone()));
+        fs::hard_link(self.path(&other), self.path(&third)).unwrap();
+        self.returned();
+        self.promises.begin(&self.tracked(&other), true, None);
+        fs::remove_file(self.path(&other)).unwrap();
+        self.returned();
+        syscalls::sync_directory(&self.path("")).unwrap();
+        let names = [self.tracked(&other), self.tracked(&third)];
+        self.promises.keep(|path| names.iter().any(|name| name == path));
+        self.files.push((third, bytes));
+    }
+
+    fn write_without_sync(&mut self) {
+        let (name, bytes) = (self.new_name(), self.bytes());
+        self.promises.begin(&self.tracked(&name), false, Some(bytes.clone()));
+        self.process.put("close", &self.path(&name), &bytes).unwrap();
+        self.returned();
+    }
+}
+
+/// A file by its path in a file system that was opened again.
+fn read(fs: &dyn FileSystem, path: &str) -> Result<Option<Vec<u8>>, String> {
+    let mut ino = Ino::ROOT;
+    let mut size = 0;
+    for name in path.split('/') {
+        match fs.lookup(ino, name.as_bytes()) {
+            Ok(found) => (ino, size) = (found.ino, found.size),
+            Err(FsError::NotFound) => return Ok(None),
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    let mut bytes = vec![0; size as usize];
+    let len = fs.read(ino, 0, &mut bytes).map_err(|error| error.to_string())?;
+    (len == bytes.len()).then_some(Some(bytes)).ok_or_else(|| format!("{len} of {size} bytes could be read"))
+}
+
+/// Runs the programs on a mount, and returns what was recorded and promised.
+fn record(kind: Kind, mode: Mode, made: &[MemoryDevice], seed: Seed) -> (Recording, Promises) {
+    let (recording, devices) = Recording::new(made.iter().map(MemoryDevice::fork).collect());
+    let devices = share(devices);
+    let opened = kind.open(&devices, mode).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let serving = Serving::start(&opened, mode, dir.path());
+    let promises = Promises::new(recording.clone());
+    std::thread::scope(|scope| {
+        for number in 0..PROGRAMS {
+            let mut program = Program {
+                kind,
+                mode,
+                mount: dir.path(),
+                own: format!("p{number}"),
+                process: program::Program::start(),
+                promises: &promises,
+                engine: serving.engine.clone(),
+                rng: Rng::for_purpose(seed, &format!("program {number} on {kind:?} {mode:?}")),
+                files: Vec::new(),
+                made: 0,
+            };
+            scope.spawn(move || program.run());
+        }
+    });
+    serving.end().unwrap();
+    (recording, promises)
+}
+
+/// Fails unless a state can be opened, keeps all that was promised and is clean.
+fn assert_kept(kind: Kind, promises: &Promises, crash: &Crash, is_thorough: bool, case: &str) {
+    let devices = share(crash.devices.iter().map(MemoryDevice::fork));
+    // A superblock that was being written on some drives is damaged on one of them until the next one.
+    let findings = kind.findings(&devices);
+    assert!(findings.iter().all(|finding| finding.starts_with("superblock ")), "{case}: {crash}: {findings:?}");
+    let opened = kind.open(&devices, Mode::Durable).unwrap_or_else(|error| panic!("{case}: {crash}: {error}"));
+    if let Some(broken) = promises.broken(crash.mark, |path| read(opened.fs.as_ref(), path)) {
+        panic!("{case}: {crash}: {broken}");
+    }
+    if is_thorough || !findings.is_empty() {
+        let Opened { fs, engine } = opened;
+        engine.point().unwrap();
+        drop((fs, engine));
+        assert_eq!(kind.findings(&devices), [""; 0], "{case}, recovered: {crash}");
+    }
+}
+
+#[test]
+fn losses_of_power_below_mounts_keep_what_was_synced() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let seed = Seed(number("SENESCE_POWER_SEED", 1));
+    let wanted = number("SENESCE_POWER_STATES", 240).div_ceil((KINDS.len() * MODES.len()) as u64);
+    let mut all = 0;
+    for kind in KINDS {
+        let made = kind.made();
+        for mode in MODES {
+            let case = format!("{kind:?}, {mode:?}, seed {}", seed.0);
+            let (recording, promises) = record(kind, mode, &made, seed);
+            assert!(promises.kept() > 20, "{case}: {} promises", promises.kept());
+            let plan = CrashPlan { exhaustive_up_to: 3, samples: 6, tears: 1, seed };
+            let mut possible = 0;
+            recording.for_each_crash(&plan, |_| possible += 1);
+            // As many, evenly over the whole recording.
+            let (mut at, mut tried) = (0, 0);
+            recording.for_each_crash(&plan, |crash| {
+                if at * wanted / possible != (at + 1) * wanted / possible {
+                    assert_kept(kind, &promises, &crash, tried % 8 == 0, &case);
+                    tried += 1;
+                }
+                at += 1;
+            });
+            println!("{case}: {tried} of {possible} states, {} promises", promises.kept());
+            all += tried;
+        }
+    }
+    assert!(all > 0);
+    println!("{all} states");
+}

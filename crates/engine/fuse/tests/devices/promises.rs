@@ -1,0 +1,172 @@
+//! What a program was promised of files, in the order of the marks of a recording, and whether a state keeps it.
+
+use std::{collections::BTreeMap, sync::Mutex};
+
+use senesce_block::Recording;
+
+/// The unit in which a file that is written in place may mix its versions.
+const BLOCK: usize = 4096;
+
+/// One state that a program gave a path; no contents: the path was removed.
+struct Version {
+    contents: Option<Vec<u8>>,
+    /// The mark at which it was promised, if it was.
+    promised: Option<u64>,
+}
+
+/// The states of a path, in their order. The first one is its absence, which needs no promise.
+#[derive(Default)]
+struct History {
+    versions: Vec<Version>,
+    /// Each version takes the place of the one before at once (rename), or may be there in part (write).
+    is_atomic: bool,
+}
+
+/// The histories of all paths, and the marks.
+pub struct Promises {
+    recording: Recording,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    marks: u64,
+    histories: BTreeMap<String, History>,
+}
+
+impl Promises {
+    pub fn new(recording: Recording) -> Self {
+        Self { recording, state: Mutex::default() }
+    }
+
+    /// A program begins to give a path these contents.
+    pub fn begin(&self, path: &str, is_atomic: bool, contents: Option<Vec<u8>>) {
+        let mut state = self.state.lock().unwrap();
+        let history = state.histories.entry(path.to_owned()).or_default();
+        history.is_atomic = is_atomic;
+        history.versions.push(Version { contents, promised: None });
+    }
+
+    /// The last versions of paths that `is_meant` selects are promised from now on.
+    pub fn keep(&self, is_meant: impl Fn(&str) -> bool) {
+        let mut state = self.state.lock().unwrap();
+        state.marks += 1;
+        let mark = state.marks;
+        for (path, history) in &mut state.histories {
+            if let Some(last) = history.versions.last_mut().filter(|last| last.promised.is_none() && is_meant(path)) {
+                last.promised = Some(mark);
+            }
+        }
+        // Under the same lock, so that marks rise in the recording.
+        self.recording.mark(mark);
+    }
+
+    /// The number of versions that were promised.
+    pub fn kept(&self) -> usize {
+        let state = self.state.lock().unwrap();
+        state.histories.values().flat_map(|history| &history.versions).filter(|one| one.promised.is_some()).count()
+    }
+
+    /// What of the promises up to a mark a state breaks. `read` returns the contents of a path, `None` if it does not exist.
+    pub fn broken(
+        &self,
+        mark: Option<u64>,
+        mut read: impl FnMut(&str) -> Result<Option<Vec<u8>>, String>,
+    ) -> Option<String> {
+        let state = self.state.lock().unwrap();
+        state.histories.iter().find_map(|(path, history)| {
+            let found = match read(path) {
+                Ok(found) => found,
+                Err(error) => return Some(format!("{path}: {error}")),
+            };
+            history.objection(mark, found.as_deref()).map(|what| format!("{path}: {what}"))
+        })
+    }
+}
+
+impl History {
+    /// Why a state is none of those that are possible after a mark.
+    fn objection(&self, mark: Option<u64>, found: Option<&[u8]>) -> Option<String> {
+        let is_promised = |version: &Version| version.promised.is_some_and(|promised| Some(promised) <= mark);
+        let base = self.versions.iter().rposition(is_promised);
+        // Without a promise, the path may still be absent.
+        let absent = [None];
+        let possible = self.versions[base.unwrap_or(0)..].iter().map(|version| version.contents.as_deref());
+        let possible: Vec<Option<&[u8]>> = absent.into_iter().filter(|_| base.is_none()).chain(possible).collect();
+        if possible.contains(&found) {
+            return None;
+        }
+        let promise = match base {
+            Some(base) => format!("version {base} of {} was promised", self.versions.len()),
+            None => "no version was promised".to_owned(),
+        };
+        let Some(found) = found else { return Some(format!("it is not there, and {promise}")) };
+        if self.is_atomic || possible.len() == 1 {
+            return Some(format!("its {} bytes are no version of it, and {promise}", found.len()));
+        }
+        let possible: Vec<&[u8]> = possible.into_iter().map(Option::unwrap_or_default).collect();
+        // Up to here every byte was promised, in this version or a later one.
+        let whole = base.map_or(0, |_| possible[0].len());
+        let wrong = found.chunks(BLOCK).enumerate().position(|(at, block)| {
+            let part = |of: &[u8]| of[(at * BLOCK).min(of.len())..((at + 1) * BLOCK).min(of.len())].to_vec();
+            let is_whole = (at + 1) * BLOCK <= whole;
+            !possible.iter().any(|version| match is_whole {
+                true => block == part(version),
+                false => is_beginning(block, &part(version)),
+            })
+        });
+        match wrong {
+            Some(block) => Some(format!("block {block} of {} bytes is of no version, and {promise}", found.len())),
+            None if found.len() < whole => Some(format!("it has {} bytes of {whole}, and {promise}", found.len())),
+            None => None,
+        }
+    }
+}
+
+/// Whether a block is that of a version, or its beginning with zeros after it.
+fn is_beginning(found: &[u8], version: &[u8]) -> bool {
+    let same = found.iter().zip(version).take_while(|(a, b)| a == b).count();
+    found[same..].iter().all(|&byte| byte == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_before_a_promise_are_objected_to() {
+        let promises = Promises::new(Recording::new(Vec::new()).0);
+        for (contents, is_kept) in [(1, true), (2, false), (3, true), (4, false)] {
+            promises.begin("f", false, Some(vec![contents; 2 * BLOCK]));
+            if is_kept {
+                promises.keep(|path| path == "f");
+            }
+        }
+        let accepts = |mark, found: Option<&[u8]>| promises.broken(mark, |_| Ok(found.map(<[u8]>::to_vec))).is_none();
+        let whole = |byte| vec![byte; 2 * BLOCK];
+        let mixed = |a, b| [vec![a; BLOCK], vec![b; BLOCK]].concat();
+        // Nothing was promised before the first mark.
+        for found in [None, Some(whole(0)), Some(whole(1)), Some(mixed(1, 2))] {
+            assert!(accepts(None, found.as_deref()));
+        }
+        assert!(!accepts(Some(1), None) && !accepts(Some(1), Some(&whole(1)[..BLOCK])));
+        assert!(accepts(Some(1), Some(&whole(1))) && accepts(Some(1), Some(&mixed(2, 1))));
+        assert!(!accepts(Some(1), Some(&mixed(1, 0))), "zeros in the place of what was promised");
+        // The second promise is of the third version.
+        assert!(!accepts(Some(2), Some(&whole(1))) && !accepts(Some(2), Some(&mixed(3, 2))));
+        assert!(accepts(Some(2), Some(&whole(3))) && accepts(Some(2), Some(&mixed(3, 4))));
+        assert!(!accepts(Some(2), Some(&mixed(5, 3))));
+    }
+
+    #[test]
+    fn renames_leave_one_version_whole() {
+        let promises = Promises::new(Recording::new(Vec::new()).0);
+        for contents in [1, 2] {
+            promises.begin("f", true, Some(vec![contents; 2 * BLOCK]));
+            promises.keep(|_| contents == 1);
+        }
+        let accepts = |found: &[u8]| promises.broken(Some(1), |_| Ok(Some(found.to_vec()))).is_none();
+        assert!(accepts(&[1; 2 * BLOCK]) && accepts(&[2; 2 * BLOCK]));
+        assert!(!accepts(&[vec![1; BLOCK], vec![2; BLOCK]].concat()) && !accepts(&[]));
+    }
+}
