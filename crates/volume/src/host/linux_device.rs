@@ -5,6 +5,8 @@ use std::{
     fs,
     os::{fd::OwnedFd, unix::ffi::OsStrExt, unix::fs::FileExt},
     path::{Path, PathBuf},
+    thread::sleep,
+    time::Duration,
 };
 
 use rustix::{
@@ -128,12 +130,26 @@ pub(super) fn backing_path(device: &Path) -> Result<Option<PathBuf>> {
     }
 }
 
+/// Detaches a loop device, and waits a moment until the kernel has done so: it waits for others that have the device open,
+/// such as a program that looks at all devices. Until then the backing file is in use.
 pub(super) fn detach(device: &Path) -> Result<()> {
+    const WAITS: u32 = 100;
     let fd = open_device(device, OFlags::RDONLY)?;
+    let backing = sys_dir(device)?.join("loop/backing_file");
+    let before = fs::read(&backing).ok();
     match ioctl::loop_clear(&fd) {
-        Ok(()) | Err(Errno::NXIO) => Ok(()),
-        Err(errno) => Err(Error::io("detach", device)(errno)),
+        Ok(()) | Err(Errno::NXIO) => {}
+        Err(errno) => return Err(Error::io("detach", device)(errno)),
     }
+    drop(fd);
+    // What is still mounted somewhere stays attached, and is no failure.
+    for _ in 0..WAITS {
+        if before.is_none() || fs::read(&backing).ok() != before {
+            break;
+        }
+        sleep(Duration::from_millis(5));
+    }
+    Ok(())
 }
 
 pub(super) fn loop_backing(device: &Path) -> Result<Option<FileId>> {
