@@ -23,7 +23,7 @@ use senesce_fuzz::{Asked, CALLER, FILES, expect_same, read_and_change};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 
 const BLOCK: usize = 4096;
-const DEVICE_BYTES: u64 = 3 << 20;
+const DEVICE_BYTES: u64 = 4 << 20;
 const OPTIONS: MakeOptions = MakeOptions {
     uuid: *b"fuzzed evergreen",
     shape: Shape { node_bytes: 4096, basement_bytes: 1024, fanout: 4, key_order: KeyOrder::BirthPath },
