@@ -65,7 +65,16 @@ impl Bench {
     }
 
     fn create(&self, kind: FileSystemKind) -> Volume {
-        Volume::create(&self.custodian, &self.spec(kind), &slot_in(self.temp.path(), "v")).unwrap()
+        let create = || Volume::create(&self.custodian, &self.spec(kind), &slot_in(self.temp.path(), "v"));
+        // mkfs.btrfs looks at all loop devices, and fails at one whose server another test has just killed.
+        let is_of_others = |error: &Error| error.to_string().contains("Transport endpoint is not connected");
+        for _ in 0..100 {
+            match create() {
+                Err(error) if is_of_others(&error) => std::thread::sleep(std::time::Duration::from_millis(100)),
+                made => return made.unwrap(),
+            }
+        }
+        create().unwrap()
     }
 
     fn footprint(&self) -> Footprint {
