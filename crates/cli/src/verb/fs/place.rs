@@ -177,17 +177,24 @@ fn open_logs(
 ) -> Result<LogDevices> {
     let places = Garden::log_places(drives);
     let copies = places.map_or(1, |places| if places.is_shared { 1 } else { places.copies as usize });
-    let mut log = LogDevices::none();
+    // A link may lead to a device that holds something else now: that is never overwritten.
+    let (mut linked, mut spare) = (Vec::new(), Vec::new());
     for path in LOGS.iter().take(copies).map(|name| dir.join(name)) {
-        log = match (path.exists(), places) {
+        match (fs::symlink_metadata(&path), places) {
+            (Ok(found), _) if found.is_symlink() => {
+                // Without its device, the copy is lost.
+                if path.exists() {
+                    linked.push(open(&path)?);
+                }
+            }
             // Cut off: what is left of it is no copy, and what is written to it would not fit.
-            (true, Some(places)) if is_shorter(&path, places.bytes) => log,
-            (true, _) => log.with_spare(open(&path)?),
-            (false, Some(places)) => log.with_spare(make(&path, places.bytes)?),
-            (false, None) => log,
-        };
+            (Ok(_), Some(places)) if is_shorter(&path, places.bytes) => {}
+            (Ok(_), _) => spare.push(open(&path)?),
+            (Err(_), Some(places)) => spare.push(make(&path, places.bytes)?),
+            (Err(_), None) => {}
+        }
     }
-    Ok(log)
+    Ok(spare.into_iter().fold(LogDevices::from(linked), LogDevices::with_spare))
 }
 
 fn is_shorter(path: &Path, bytes: Bytes) -> bool {

@@ -56,6 +56,11 @@ impl Store {
 
     /// A superblock as it is to be written in the place for the next one.
     pub(super) fn next_superblock(&mut self, mut sb: Superblock) -> Superblock {
+        // A superblock that noted a lost copy of the log on the way may have taken the number of this one.
+        if sb.cp <= self.durable.cp {
+            sb.cp = self.durable.cp + 1;
+            self.sb.cp = sb.cp;
+        }
         sb.previous = self.durable.cp;
         (sb.missing, sb.filling) = (self.raid.missing(), self.raid.filling());
         sb.without_logs = if sb.version == OLD_VERSION { 0 } else { self.log.mirror().lost() };
