@@ -3,29 +3,21 @@
 use std::{
     fs::{self, File, OpenOptions},
     os::unix::fs::FileExt,
-    process::Stdio,
 };
 
 use senesce_testkit::root_or_skip;
 
 use super::{
-    garden_mount::{mount, start, unmount},
+    garden_mount::{SLOT, mount, mount_and_hear, start, write_synced},
     lab::Lab,
 };
 
-const SLOT: u64 = 4160;
 const BLOCK: usize = 4096;
 const IMAGE: &str = "g/drive-00.img";
 
 fn mkfs(lab: &Lab) {
     lab.run(["fs", "mkfs", "garden", "g", "--size", "32MiB", "--data-drives", "1", "--no-parity", "--seed", "7"])
         .good();
-}
-
-fn write_synced(lab: &Lab, name: &str, text: &str) {
-    let path = lab.path(format!("mnt/{name}"));
-    fs::write(&path, text).unwrap();
-    File::open(path).unwrap().sync_all().unwrap();
 }
 
 /// The number of the newest superblock.
@@ -64,10 +56,9 @@ fn a_damaged_superblock_costs_nothing_or_is_told() {
     // The log has all of it.
     damage_superblock(&lab);
     lab.run(["fs", "check", "g"]).refused(1, &["is damaged"]);
-    let child = start(&lab, lab.command().args(["fs", "mount", "g", "mnt"]).stderr(Stdio::piped()));
-    assert_eq!(fs::read(lab.path("mnt/a")).unwrap(), b"one");
-    unmount(&lab);
-    let told = String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap();
+    let told = mount_and_hear(&lab, &[], || {
+        assert_eq!(fs::read(lab.path("mnt/a")).unwrap(), b"one");
+    });
     assert!(told.contains("cannot be read: superblock "), "{told}");
     lab.run(["fs", "check", "g"]).good();
 

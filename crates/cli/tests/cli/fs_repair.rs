@@ -3,17 +3,14 @@
 use std::{
     fs::{self, File, OpenOptions},
     os::unix::fs::FileExt,
-    process::Stdio,
 };
 
 use senesce_testkit::root_or_skip;
 
 use super::{
-    garden_mount::{mount, start, unmount},
+    garden_mount::{SLOT, mount, mount_and_hear, start, write_synced},
     lab::Lab,
 };
-
-const SLOT: u64 = 4160;
 
 fn mkfs(lab: &Lab, more: &[&str]) {
     let all = [&["fs", "mkfs", "garden", "g", "--size", "16MiB", "--log-size", "1MiB", "--seed", "7"], more].concat();
@@ -23,12 +20,6 @@ fn mkfs(lab: &Lab, more: &[&str]) {
 fn spoil(lab: &Lab, image: &str, at: u64, len: usize) {
     let file = OpenOptions::new().write(true).open(lab.path(image)).unwrap();
     file.write_all_at(&vec![0x5a; len], at).unwrap();
-}
-
-fn write_synced(lab: &Lab, name: &str, text: &str) {
-    let path = lab.path(format!("mnt/{name}"));
-    fs::write(&path, text).unwrap();
-    File::open(path).unwrap().sync_all().unwrap();
 }
 
 /// Mounts, writes a file, and is killed: the log alone has it.
@@ -85,20 +76,18 @@ fn a_removed_log_is_made_again_or_asked_about() {
     kill_with(&lab, "logged");
     fs::remove_file(lab.path("g/log.img")).unwrap();
     lab.run(["fs", "check", "g"]).refused(1, &["is damaged"]);
-    let child = start(&lab, lab.command().args(["fs", "mount", "g", "mnt"]).stderr(Stdio::piped()));
-    assert_eq!(fs::read(lab.path("mnt/logged")).unwrap(), b"in the log");
-    unmount(&lab);
-    let told = String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap();
+    let told = mount_and_hear(&lab, &[], || {
+        assert_eq!(fs::read(lab.path("mnt/logged")).unwrap(), b"in the log");
+    });
     assert!(told.contains("copy 0 of the log is lost; g/log.img replaces it"), "{told}");
     lab.run(["fs", "check", "g"]).good();
 
     // Both, after it was unmounted: nothing is lost, and no option is needed.
     let remove = || ["g/log.img", "g/log-2.img"].map(|log| fs::remove_file(lab.path(log)).unwrap());
     remove();
-    let child = start(&lab, lab.command().args(["fs", "mount", "g", "mnt"]).stderr(Stdio::piped()));
-    assert_eq!(fs::read(lab.path("mnt/logged")).unwrap(), b"in the log");
-    unmount(&lab);
-    let told = String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap();
+    let told = mount_and_hear(&lab, &[], || {
+        assert_eq!(fs::read(lab.path("mnt/logged")).unwrap(), b"in the log");
+    });
     assert!(told.contains("it was closed there, and nothing is lost"), "{told}");
     lab.run(["fs", "check", "g"]).good();
 
@@ -107,11 +96,10 @@ fn a_removed_log_is_made_again_or_asked_about() {
     remove();
     lab.run(["fs", "mount", "g", "mnt"]).refused(1, &["copies is copy 0 of the log is lost", "--without-log"]);
     lab.run(["fs", "check", "g", "--repair"]).refused(1, &["--without-log"]);
-    let child = start(&lab, lab.command().args(["fs", "mount", "g", "mnt", "--without-log"]).stderr(Stdio::piped()));
-    assert_eq!(fs::read(lab.path("mnt/logged")).unwrap(), b"in the log");
-    assert!(!lab.path("mnt/gone").exists());
-    unmount(&lab);
-    let told = String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap();
+    let told = mount_and_hear(&lab, &["--without-log"], || {
+        assert_eq!(fs::read(lab.path("mnt/logged")).unwrap(), b"in the log");
+        assert!(!lab.path("mnt/gone").exists());
+    });
     assert!(told.contains("all operations acknowledged since then are lost"), "{told}");
     lab.run(["fs", "check", "g", "--repair"]).good();
     lab.run(["fs", "check", "g"]).good();

@@ -11,6 +11,9 @@ use super::{
     lab::{Lab, mount_points},
 };
 
+/// Bytes of a slot on a drive: a block and its trailer.
+pub const SLOT: u64 = 4160;
+
 /// A garden that is mounted on `mnt` until this is unmounted.
 pub struct Mounted<'a> {
     lab: &'a Lab,
@@ -86,6 +89,21 @@ impl Drop for Mounted<'_> {
             let _ = Command::new("umount").arg("-l").arg(self.lab.path("mnt")).status();
         }
     }
+}
+
+/// Mounts `g`, calls `look`, and unmounts. Returns what the program printed on stderr.
+pub fn mount_and_hear(lab: &Lab, more: &[&str], look: impl FnOnce()) -> String {
+    let child = start(lab, lab.command().args(["fs", "mount", "g", "mnt"]).args(more).stderr(Stdio::piped()));
+    look();
+    unmount(lab);
+    String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap()
+}
+
+/// Writes a file to `mnt` and makes it durable.
+pub fn write_synced(lab: &Lab, name: &str, text: &str) {
+    let path = lab.path(format!("mnt/{name}"));
+    fs::write(&path, text).unwrap();
+    fs::File::open(path).unwrap().sync_all().unwrap();
 }
 
 /// Writes a tree to `mnt` and copies it to `copy`.

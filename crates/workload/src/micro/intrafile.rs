@@ -3,7 +3,8 @@
 use senesce_core::{Bytes, Rng, Seed};
 use senesce_oplog::{Content, Op, Outcome, Step};
 
-use crate::{Feedback, Workload, WorkloadError, names::path, retry::Retry};
+use super::rounds::{InRounds, Rounds, next_step};
+use crate::{Feedback, Workload, WorkloadError, names::path};
 
 /// How appends reach the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,8 +81,7 @@ impl IntrafileOptions {
 pub struct Intrafile {
     options: IntrafileOptions,
     content: Rng,
-    round: u64,
-    retry: Retry,
+    rounds: Rounds,
 }
 
 impl Intrafile {
@@ -89,11 +89,20 @@ impl Intrafile {
     pub fn new(options: IntrafileOptions) -> Result<Self, WorkloadError> {
         options.check()?;
         let content = Rng::for_purpose(options.seed, "intrafile content");
-        Ok(Self { options, content, round: 0, retry: Retry::default() })
+        Ok(Self { options, content, rounds: Rounds::new(options.rounds) })
     }
 
     fn content(&mut self, len: u64) -> Content {
         Content::Seeded { seed: self.content.next_u64(), len }
+    }
+}
+
+impl InRounds for Intrafile {
+    const ROOT: &str = "append";
+    const FIRST: &str = "make the files";
+
+    fn rounds(&mut self) -> &mut Rounds {
+        &mut self.rounds
     }
 
     fn make(&mut self) -> Vec<Op> {
@@ -106,10 +115,10 @@ impl Intrafile {
         ops
     }
 
-    fn round(&mut self) -> Vec<Op> {
+    fn round(&mut self, number: u64) -> Vec<Op> {
         let (files, len) = self.options.scaled();
         let append = self.options.append_bytes;
-        let offset = len + append * (self.round - 1);
+        let offset = len + append * (number - 1);
         let mut ops = Vec::new();
         for file in 0..files {
             let at = path(&format!("f{file:05}"));
@@ -129,19 +138,7 @@ impl Intrafile {
 
 impl Workload for Intrafile {
     fn next_step(&mut self, feedback: &Feedback) -> Result<Option<Step>, WorkloadError> {
-        if let Some(step) = self.retry.settle(feedback)? {
-            return Ok(Some(step));
-        }
-        if self.round > self.options.rounds {
-            return Ok(None);
-        }
-        let (label, ops) = match self.round {
-            0 => ("make the files".to_owned(), self.make()),
-            round => (format!("round {round}"), self.round()),
-        };
-        let step = Step { label, counted: self.round > 0, root: path("append"), ops: ops.into() };
-        self.round += 1;
-        Ok(Some(self.retry.give(step)))
+        next_step(self, feedback)
     }
 
     fn copies(&self) -> u64 {
@@ -149,6 +146,6 @@ impl Workload for Intrafile {
     }
 
     fn is_whole(&self, last: &Outcome) -> bool {
-        self.retry.is_whole(last)
+        self.rounds.is_whole(last)
     }
 }

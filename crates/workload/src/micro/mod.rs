@@ -9,6 +9,7 @@
 mod interfile;
 mod intrafile;
 mod renames;
+mod rounds;
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use senesce_core::{Bytes, Rng, Seed};
 use senesce_oplog::{Content, Op, Outcome, Step};
 
-use crate::{Feedback, Workload, WorkloadError, names::path, retry::Retry};
+use super::rounds::{InRounds, Rounds, next_step};
+use crate::{Feedback, Workload, WorkloadError, names::path};
 
 /// Parameters of [`Renames`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +62,7 @@ pub struct Renames {
     options: RenamesOptions,
     order: Rng,
     sizes: Rng,
-    round: u64,
-    retry: Retry,
+    rounds: Rounds,
 }
 
 impl Renames {
@@ -71,7 +71,16 @@ impl Renames {
         options.check()?;
         let rng = |purpose| Rng::for_purpose(options.seed, purpose);
         let (order, sizes) = (rng("renames order"), rng("renames sizes"));
-        Ok(Self { options, order, sizes, round: 0, retry: Retry::default() })
+        Ok(Self { options, order, sizes, rounds: Rounds::new(options.rounds) })
+    }
+}
+
+impl InRounds for Renames {
+    const ROOT: &str = "renames";
+    const FIRST: &str = "make the directories";
+
+    fn rounds(&mut self) -> &mut Rounds {
+        &mut self.rounds
     }
 
     fn make(&mut self) -> Vec<Op> {
@@ -90,7 +99,7 @@ impl Renames {
         ops
     }
 
-    fn round(&mut self) -> Vec<Op> {
+    fn round(&mut self, _: u64) -> Vec<Op> {
         let all = self.options.directories;
         let count = (u128::from(all) * u128::from(self.options.percent)).div_ceil(100).max(2) as u64;
         // The first `count` of a shuffle, without the rest of it.
@@ -117,19 +126,7 @@ fn name(directory: u64) -> String {
 
 impl Workload for Renames {
     fn next_step(&mut self, feedback: &Feedback) -> Result<Option<Step>, WorkloadError> {
-        if let Some(step) = self.retry.settle(feedback)? {
-            return Ok(Some(step));
-        }
-        if self.round > self.options.rounds {
-            return Ok(None);
-        }
-        let (label, ops) = match self.round {
-            0 => ("make the directories".to_owned(), self.make()),
-            round => (format!("round {round}"), self.round()),
-        };
-        let step = Step { label, counted: self.round > 0, root: path("renames"), ops: ops.into() };
-        self.round += 1;
-        Ok(Some(self.retry.give(step)))
+        next_step(self, feedback)
     }
 
     fn copies(&self) -> u64 {
@@ -137,6 +134,6 @@ impl Workload for Renames {
     }
 
     fn is_whole(&self, last: &Outcome) -> bool {
-        self.retry.is_whole(last)
+        self.rounds.is_whole(last)
     }
 }

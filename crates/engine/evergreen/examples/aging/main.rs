@@ -92,17 +92,7 @@ fn measure_image(path: &str) -> Result<(), Failure> {
     let fs = EvergreenFs::open_on(Arc::new(OverlayDevice::new(open()?)), Limits::default())?;
     let Geometry { device_bytes, unit_bytes, .. } = read_newest(&open()?)?.geometry;
     let options = MakeOptions { shape: fs.store().shape(), unit_bytes, ..MakeOptions::new([1; 16]) };
-    let (copy, to) = made(device_bytes.div_ceil(1 << 20), &options)?;
-    copy_into(&fs, &to)?;
-    to.store().checkpoint()?;
-    drop(to);
-    let fresh = cold(copy.inner().fork())?;
-    println!("  unaged: {fresh}");
-    println!(
-        "  {:.2} times in seconds, {:.2} in requests",
-        aged.seconds_per_gib() / fresh.seconds_per_gib(),
-        aged.requests() as f64 / fresh.requests() as f64
-    );
+    println!("  {}", beside_copy(&aged, &fs, (device_bytes.div_ceil(1 << 20), &options))?);
     Ok(())
 }
 
@@ -154,18 +144,27 @@ fn tell(device: &Device, fs: &EvergreenFs<Evergreen>, round: u64, copied: (u64, 
     fs.store().checkpoint()?;
     let aged = cold(device.inner().fork())?;
     println!("  aged:   {aged}");
-    let (copy, to) = made(copied.0, copied.1)?;
+    println!("  round {round}: {}", beside_copy(&aged, fs, copied)?);
+    Ok(())
+}
+
+/// Prints the cost of a copy on a device of so many MiB. Returns how often it goes into that of the aged one.
+fn beside_copy(
+    aged: &Cost,
+    fs: &EvergreenFs<Evergreen>,
+    (mib, options): (u64, &MakeOptions),
+) -> Result<String, Failure> {
+    let (copy, to) = made(mib, options)?;
     copy_into(fs, &to)?;
     to.store().checkpoint()?;
     drop(to);
     let fresh = cold(copy.inner().fork())?;
     println!("  unaged: {fresh}");
-    println!(
-        "  round {round}: {:.2} times in seconds, {:.2} in requests",
+    Ok(format!(
+        "{:.2} times in seconds, {:.2} in requests",
         aged.seconds_per_gib() / fresh.seconds_per_gib(),
         aged.requests() as f64 / fresh.requests() as f64
-    );
-    Ok(())
+    ))
 }
 
 fn cold(device: impl BlockDevice + 'static) -> Result<Cost, Failure> {
