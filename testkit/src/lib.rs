@@ -1,12 +1,14 @@
 //! Fakes behind the same traits, and oracles. A dev-dependency only.
 
 mod apart;
+mod failing;
 mod root;
 mod s3;
 mod tracefs;
 mod volume;
 
 pub use apart::apart;
+pub use failing::FailingDisk;
 pub use root::{found_or_skip, root_or_skip};
 pub use s3::{S3_BUCKET, S3_KEY_ID, S3Mood, S3Server};
 pub use tracefs::tracefs;

@@ -9,19 +9,19 @@ use std::{
 };
 
 use rustix::io::Errno;
-use senesce_testkit::root_or_skip;
+use senesce_testkit::{FailingDisk, root_or_skip};
 
 use super::{
-    disk::{Disk, Mount, must},
+    disk::must,
     fs_full::{MODES, WAYS},
     garden_mount::{Mounted, hold, start},
     lab::Lab,
 };
 
 const LEN: usize = 700_001;
-/// Bytes of the file system below the backing file, at first and later.
-const LITTLE: &str = "remount,size=20m";
-const MUCH: &str = "remount,size=200m";
+/// KiB of space below the device: so much that it does not fail, and so little that it does.
+const MUCH: u64 = 200 << 10;
+const LITTLE: u64 = 20 << 10;
 
 fn mount<'a>(lab: &'a Lab, device: &str, mode: &[&str]) -> Mounted<'a> {
     hold(lab, start(lab, lab.command().args(["--quiet", "fs", "mount", device, "mnt"]).args(mode)))
@@ -50,17 +50,14 @@ fn confirmed_contents_survive_a_failing_block_device() {
         for mode in MODES {
             let case = format!("{engine} {mode:?}");
             let lab = Lab::new();
-            // The mount stays longer than the disk.
-            let below = Mount::new(&["-t", "tmpfs", "-o", "size=200m", "none"], lab.path("below"));
-            let resize = |how: &str| must("mount", &["-o", how, &below.point.to_string_lossy()]);
-            let disk = Disk::new(&below.point.join("disk"), 96);
+            let disk = FailingDisk::new(96, MUCH);
             lab.run(["fs", "mkfs", engine, &disk.device, "--zeroed", "--quiet"]).good();
             let mounted = mount(&lab, &disk.device, mode);
             let mut confirmed = Vec::new();
             fs::write(lab.path("mnt/old"), &data).unwrap();
             fs::File::open(lab.path("mnt/old")).unwrap().sync_all().unwrap();
             confirmed.push("old".to_owned());
-            resize(LITTLE);
+            disk.resize(LITTLE);
             // Until the device fails, and once more.
             let mut failed = 0;
             'until: for round in 0..100 {
@@ -85,7 +82,7 @@ fn confirmed_contents_survive_a_failing_block_device() {
             assert!(failed > 0, "{case}: the device did not fail");
             // What the program says at its end is about what was not synced.
             mounted.end();
-            resize(MUCH);
+            disk.resize(MUCH);
             forget_failed_pages(&disk.device);
             let mounted = mount(&lab, &disk.device, &[]);
             for name in &confirmed {
@@ -99,7 +96,6 @@ fn confirmed_contents_survive_a_failing_block_device() {
             drop(file);
             mounted.unmount();
             lab.run(["fs", "check", &disk.device]).good();
-            drop(disk);
         }
     }
     println!("{refused} calls failed");

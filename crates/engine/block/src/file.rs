@@ -9,7 +9,7 @@ use std::{
     },
     path::Path,
     sync::{
-        Mutex, PoisonError,
+        Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -56,6 +56,11 @@ pub struct FileDevice {
     past: Option<File>,
     size: Bytes,
     options: FileOptions,
+    /// For flushes alone, and for durable writes alone. The kernel reports a lost write once to each
+    /// open file. If two calls shared one, only the first would fail, and the other would confirm
+    /// what is lost.
+    flushes: Mutex<File>,
+    durable_writes: Mutex<File>,
     /// A flush failed: the kernel tells that once and forgets which writes it lost.
     failed: AtomicBool,
     buffers: Mutex<Vec<AlignedBuffer>>,
@@ -116,23 +121,25 @@ impl FileDevice {
         if options.direct {
             size -= size % u64::from(DIRECT_ALIGNMENT);
         }
-        // Not of files: what lies behind their holes is quicker to find from the page cache.
-        let past = if kind.is_block_device() && !options.read_only && !options.direct {
+        let again = |flags: OFlags| {
             // By the descriptor: the name may lead to another file now.
             let name = format!("/proc/self/fd/{}", file.as_raw_fd());
-            // Without it, long reads and writes pass through the page cache, and flushes make them durable.
-            OpenOptions::new().read(true).write(true).custom_flags(OFlags::DIRECT.bits() as i32).open(name).ok()
-        } else {
-            None
+            OpenOptions::new().read(true).write(!options.read_only).custom_flags(flags.bits() as i32).open(name)
         };
+        // Not of files: what lies behind their holes is quicker to find from the page cache.
+        let has_past = kind.is_block_device() && !options.read_only && !options.direct;
+        // Without it, long reads and writes pass through the page cache, and flushes make them durable.
+        let past = has_past.then(|| again(OFlags::DIRECT).ok()).flatten();
+        let syncing = || again(OFlags::empty()).map(Mutex::new).map_err(failed);
+        let (flushes, durable_writes) = (syncing()?, syncing()?);
         let name = path.display().to_string();
         let (failed, buffers) = (AtomicBool::new(false), Mutex::default());
-        Ok(Self { name, file, past, size: Bytes(size), options, failed, buffers })
+        Ok(Self { name, file, past, size: Bytes(size), options, flushes, durable_writes, failed, buffers })
     }
 
     /// Does something with aligned memory of this length, which is kept for the next request.
     fn with_aligned<T>(&self, len: usize, work: impl FnOnce(&mut [u8]) -> T) -> T {
-        let free = || self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = || lock(&self.buffers);
         let mut buffer = free().pop().unwrap_or_default();
         let done = work(buffer.memory(len));
         free().push(buffer);
@@ -193,6 +200,10 @@ impl FileDevice {
     fn error(&self, operation: BlockOperation, offset: u64, len: usize, source: io::Error) -> BlockError {
         BlockError::new(&self.name, operation, offset, len as u64, BlockProblem::System(source))
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whoever looks for a free loop device claims all of them for a moment: one that is busy is tried again, a tenth of a second.
@@ -370,10 +381,11 @@ impl BlockDevice for FileDevice {
             return self.flush();
         }
         check_range(self, BlockOperation::Write, offset, data.len() as u64)?;
+        let file = lock(&self.durable_writes);
         self.expect_no_failed_flush()?;
         let write = |done: usize| {
             let parts = [IoSlice::new(&data[done..])];
-            rustix::io::pwritev2(&self.file, &parts, offset + done as u64, ReadWriteFlags::DSYNC)
+            rustix::io::pwritev2(&*file, &parts, offset + done as u64, ReadWriteFlags::DSYNC)
         };
         match whole(data.len(), write) {
             // A kernel before 4.7, or a file system that does not know the flag.
@@ -390,11 +402,12 @@ impl BlockDevice for FileDevice {
     }
 
     fn flush(&self) -> BlockResult<()> {
-        let failed = |source| self.error(BlockOperation::Flush, 0, 0, source);
+        let file = lock(&self.flushes);
         self.expect_no_failed_flush()?;
-        self.file.sync_data().map_err(|source| {
+        file.sync_data().map_err(|source| {
+            // Before another flush may have the file.
             self.failed.store(true, Ordering::SeqCst);
-            failed(source)
+            self.error(BlockOperation::Flush, 0, 0, source)
         })
     }
 
@@ -410,5 +423,33 @@ impl BlockDevice for FileDevice {
                 Err(errno) => return Err(self.error(BlockOperation::Discard, offset, len as usize, errno.into())),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use senesce_testkit::{FailingDisk, root_or_skip};
+
+    use super::*;
+
+    #[test]
+    fn a_lost_write_is_reported_to_flushes_and_to_durable_writes() {
+        if !root_or_skip("loop devices") {
+            return;
+        }
+        let disk = FailingDisk::new(1, 64);
+        let path = Path::new(&disk.device);
+        let device = FileDevice::open(path, Bytes(1 << 20), FileOptions::default()).unwrap();
+        device.write_at(0, &[1; 256 << 10]).unwrap();
+        // As if both had begun before either had failed.
+        assert!(device.flush().is_err());
+        device.failed.store(false, Ordering::SeqCst);
+        assert!(device.write_durably_at(0, &[2; 4096]).is_err());
+        device.failed.store(false, Ordering::SeqCst);
+        // The kernel does not report it a third time: that is what `failed` is for.
+        assert!(device.flush().is_ok());
+        device.failed.store(true, Ordering::SeqCst);
+        assert!(device.flush().is_err());
+        assert!(device.write_durably_at(0, &[2; 4096]).is_err());
     }
 }
