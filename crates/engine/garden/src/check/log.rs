@@ -16,8 +16,8 @@ use crate::{
         superblock::Superblock,
     },
     log::{
-        Copies, HalfCopies, LogDevices, Place, find_blocks, first_operation, high_record, lost_record, read_copies,
-        two_halves, unbelieved,
+        Copies, HalfCopies, LogDevices, Place, Silent, find_blocks, first_operation, high_record, lost_record,
+        read_copies, two_halves, unbelieved,
     },
     raid::StripeRange,
     store::LOST_POINT,
@@ -47,7 +47,7 @@ pub(super) fn check(
         };
         report.find(format!("log copy {number}"), Damage::new("log", "copy", why, "one that holds all"));
     }
-    let halves = read_copies(&copies, unbelieved(&copies, sb.without_logs))?;
+    let halves = read_copies(&copies, unbelieved(&copies, sb.without_logs));
     if halves[0].is_empty() {
         return Ok(Vec::new());
     }
@@ -82,7 +82,11 @@ pub(super) fn check(
 /// Each copy must have what was durable in all of them; what was being written when power was lost may differ. One that is the only one
 /// has nothing to be compared with: there, records show what is damaged.
 fn check_copies(halves: &[HalfCopies; 2], lap: &Lap, report: &mut CheckReport) {
-    for (number, half) in halves.iter().enumerate().filter(|(_, half)| half.copies.len() > 1) {
+    for (number, half) in halves.iter().enumerate() {
+        if half.copies.len() == 1 {
+            half.silent.iter().map(Silent::finding).for_each(|found| report.find(found.place, found.damage));
+            continue;
+        }
         for (copy, bytes) in half.copies.iter().enumerate() {
             let Some(bytes) = bytes else { continue };
             let damaged = half.find_damaged(bytes, &[*lap]);

@@ -63,6 +63,16 @@ impl Half {
         self.stamps.iter().flatten().map(|stamp| stamp.last).max()
     }
 
+    /// The unit that the next commit would begin with.
+    pub fn end_unit(&self) -> usize {
+        self.end.div_ceil(self.room)
+    }
+
+    /// Whether a unit is part of a commit of this lap.
+    pub fn is_stamped(&self, unit: usize) -> bool {
+        self.stamps.get(unit).is_some_and(Option::is_some)
+    }
+
     /// Whether anything was written here in this lap.
     pub fn is_begun(&self) -> bool {
         !self.records.is_empty() || self.stamps.iter().any(Option::is_some)

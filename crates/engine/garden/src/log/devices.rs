@@ -210,7 +210,8 @@ impl Copies {
             } else if is_spare {
                 *place = Place::Spare(device);
             } else {
-                *place = Place::Lost { why: format!("{} holds no log of this aggregate", device.name()) };
+                let why = damaged.first().map_or(String::new(), |finding| format!(" ({})", finding.damage));
+                *place = Place::Lost { why: format!("{} holds no log of this aggregate{why}", device.name()) };
             }
         }
         Ok(found)

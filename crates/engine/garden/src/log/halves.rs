@@ -11,9 +11,9 @@ use super::{
     lost::Later,
 };
 use crate::{
-    error::Result,
+    check::Finding,
     format::{
-        BLOCK,
+        BLOCK, Damage,
         half::Half,
         label::LogShape,
         lap::{Lap, Stamps},
@@ -27,6 +27,8 @@ pub(crate) struct HalfCopies {
     pub stamps: Stamps,
     /// By number of the copy; none of a copy that is not believed.
     pub copies: Vec<Option<Vec<u8>>>,
+    /// Parts that the device of a copy does not read.
+    pub silent: Vec<Silent>,
 }
 
 impl HalfCopies {
@@ -64,6 +66,19 @@ impl HalfCopies {
     /// Whether a unit is as it was written, as far as it says so.
     pub fn is_whole(&self, unit: &[u8]) -> bool {
         self.stamps == Stamps::Plain || is_whole(unit)
+    }
+
+    /// Why a device does not read a unit that no other copy has.
+    fn find_silent(&self, unit: usize) -> Option<&Silent> {
+        let silent = self.silent.iter().find(|silent| silent.block == unit * self.unit / PART)?;
+        let is_known = self.stamps == Stamps::Summed && self.is_known(unit);
+        (!is_known).then_some(silent)
+    }
+
+    /// Whether a copy of a unit is whole, so that it is known what it holds. What stands for one that is not read is not whole.
+    fn is_known(&self, unit: usize) -> bool {
+        let place = unit * self.unit..(unit + 1) * self.unit;
+        self.each().any(|copy| copy.get(place.clone()).is_some_and(|unit| self.is_whole(unit)))
     }
 
     /// Whether all copies hold the same, and every unit is whole.
@@ -126,13 +141,13 @@ pub(crate) struct Halves {
 
 impl Halves {
     /// All records of both halves that were written since the consistency point `point`. `without`: copies that are not believed.
-    pub fn read(found: &Copies, without: u32, uuid: [u8; 16], point: u64) -> Result<Self> {
-        let copies = read_copies(found, without)?;
+    pub fn read(found: &Copies, without: u32, uuid: [u8; 16], point: u64) -> Self {
+        let copies = read_copies(found, without);
         let of = |intents| Lap { uuid, point, intents, stamps: found.stamps };
         let half = |lap: Lap| copies.each_ref().map(|half| Half::read(&half.merged(&lap), &lap, half.unit));
         let later = Later::find(&copies, uuid, point);
         let laps = [of(false), of(true)].into_iter().chain(later.iter().flat_map(|later| later.laps.clone())).collect();
-        Ok(Self { operations: half(of(false)), intents: half(of(true)), later, laps, copies })
+        Self { operations: half(of(false)), intents: half(of(true)), later, laps, copies }
     }
 
     /// Operations behind the record `applied`, half by half.
@@ -145,6 +160,21 @@ impl Halves {
         let last = self.operations.iter().flat_map(|half| &half.records).map(|record| record.sequence).max();
         let wanted = last.unwrap_or(0).max(applied).checked_add(1)?;
         self.operations.iter().any(|half| half.was_written(wanted)).then_some(wanted)
+    }
+
+    /// A part that a device does not read and no copy has, if records may be there: where the records that can be read end. Behind a unit that is whole and of
+    /// another lap, nothing was acknowledged.
+    pub fn find_silent(&self) -> Option<&Silent> {
+        let behind = |half: &Half, copies: &HalfCopies| {
+            let units = copies.each().next().map_or(0, <[u8]>::len) / copies.unit;
+            let is_unknown = |unit: &usize| half.is_stamped(*unit) || !copies.is_known(*unit);
+            (half.end_unit()..units).take_while(is_unknown).find(|unit| copies.find_silent(*unit).is_some())
+        };
+        (0..2).find_map(|half| {
+            let copies = &self.copies[half];
+            let unit = [&self.operations, &self.intents].into_iter().find_map(|laps| behind(&laps[half], copies))?;
+            copies.find_silent(unit)
+        })
     }
 
     /// The half that may be written where both are empty: not the one with the operations that the last point includes, which make up for
@@ -171,39 +201,47 @@ fn is_live(record: &Record, applied: u64) -> bool {
     record.kind == RecordKind::Operation && record.sequence > applied
 }
 
-/// Both halves in all copies but those `without`. Errors: a part that no copy's device gives.
-pub(crate) fn read_copies(found: &Copies, without: u32) -> Result<[HalfCopies; 2]> {
+/// Both halves in all copies but those `without`.
+pub(crate) fn read_copies(found: &Copies, without: u32) -> [HalfCopies; 2] {
     let device = |(number, place): (usize, &Place)| match place {
         Place::Here(device) if without >> number & 1 == 0 => Some(device.clone()),
         _ => None,
     };
     let devices: Vec<Option<Arc<dyn BlockDevice>>> = found.places.iter().enumerate().map(device).collect();
     let unit = devices.iter().flatten().map(unit_of).max().unwrap_or(UNIT);
-    let read = |half| -> Result<HalfCopies> {
-        let mut silent: Option<Vec<Silent>> = None;
-        let mut copies = Vec::new();
-        for device in &devices {
-            let Some(device) = device else {
-                copies.push(None);
-                continue;
-            };
+    let read = |half| {
+        let mut silent = Vec::new();
+        let mut of_copy = |device: &Arc<dyn BlockDevice>| {
             let (bytes, own) = read_half(device, &found.shape, half);
-            silent = Some(match silent {
-                None => own,
-                Some(silent) => silent.into_iter().filter(|(at, _)| own.iter().any(|(other, _)| other == at)).collect(),
-            });
-            copies.push(Some(bytes));
-        }
-        match silent.into_iter().flatten().next() {
-            Some((_, error)) => Err(error.into()),
-            None => Ok(HalfCopies { unit, stamps: found.stamps, copies }),
-        }
+            silent.extend(own);
+            bytes
+        };
+        let copies = devices.iter().map(|device| device.as_ref().map(&mut of_copy)).collect();
+        HalfCopies { unit, stamps: found.stamps, copies, silent }
     };
-    Ok([read(0)?, read(1)?])
+    [read(0), read(1)]
 }
 
-/// A part that a device does not give, and why.
-type Silent = (u64, BlockError);
+/// A part of a half that a device does not read.
+pub(crate) struct Silent {
+    half: u64,
+    block: usize,
+    why: BlockError,
+}
+
+/// What a damage names if a device of the log does not read something.
+pub(super) const SILENT: &str = "answer";
+
+impl Silent {
+    pub fn finding(&self) -> Finding {
+        let place = format!("log, half {}, block {}", self.half, self.block);
+        Finding { place, damage: self.damage() }
+    }
+
+    pub fn damage(&self) -> Damage {
+        Damage::new("log", SILENT, &self.why, "a block")
+    }
+}
 
 /// The records of both halves of a copy, whenever they were written.
 pub(crate) fn read_any_halves(device: &Arc<dyn BlockDevice>, shape: &LogShape, version: u32) -> [Vec<Record>; 2] {
@@ -212,18 +250,18 @@ pub(crate) fn read_any_halves(device: &Arc<dyn BlockDevice>, shape: &LogShape, v
 }
 
 /// Bytes that are read at once where a device fails to read more.
-const PART: usize = 4096;
+const PART: usize = BLOCK;
 
-/// A half of a copy, and the parts that its device does not give: another copy may have them.
+/// A half of a copy, and the parts that its device does not read: another copy may have them.
 fn read_half(device: &Arc<dyn BlockDevice>, shape: &LogShape, half: u64) -> (Vec<u8>, Vec<Silent>) {
     let mut silent = Vec::new();
     let start = BLOCK as u64 + half * shape.half_bytes;
     let mut bytes = vec![0; shape.half_bytes as usize];
     if device.read_at(start, &mut bytes).is_err() {
-        for (offset, part) in (start..).step_by(PART).zip(bytes.chunks_mut(PART)) {
-            if let Err(error) = device.read_at(offset, part) {
+        for (block, part) in bytes.chunks_mut(PART).enumerate() {
+            if let Err(why) = device.read_at(start + (block * PART) as u64, part) {
                 part.fill(UNREADABLE);
-                silent.push((offset, error));
+                silent.push(Silent { half, block, why });
             }
         }
     }

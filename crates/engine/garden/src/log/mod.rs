@@ -29,7 +29,7 @@ use crate::{
 };
 pub(crate) use devices::{Copies, Place, find_aggregate, label_offsets};
 pub use devices::{LogDevices, LogPlaces};
-pub(crate) use halves::{HalfCopies, read_any_halves, read_copies};
+pub(crate) use halves::{HalfCopies, Silent, read_any_halves, read_copies};
 use intent::Intents;
 pub(crate) use intent::{Kept, Unfinished};
 pub(crate) use mirror::{Mirror, unbelieved};

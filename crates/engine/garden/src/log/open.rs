@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use super::{
     Copies, Log, Unfinished,
-    halves::Halves,
+    halves::{Halves, SILENT, Silent},
     mirror::{Mirror, unbelieved},
 };
 use crate::{
@@ -21,7 +21,7 @@ pub struct LogLoss {
     pub why: Vec<String>,
     /// Operations behind the point that could be read, and are there.
     pub kept: u64,
-    /// The first and the last operation that are known to have been acknowledged, and are lost.
+    /// The first and the last operation that are known to have been acknowledged, and are lost; `None` if nothing tells.
     pub lost: Option<(u64, u64)>,
     /// The aggregate was closed: nothing was acknowledged behind the point.
     pub was_closed: bool,
@@ -38,6 +38,9 @@ impl fmt::Display for LogLoss {
                 "{kept} later operations were read; {} acknowledged ones, {first} to {last}, and all after them are lost",
                 last - first + 1
             ),
+            (false, None) if *kept > 0 => {
+                write!(f, "{kept} later operations were read; all that were acknowledged after them are lost")
+            }
             (false, None) => {
                 write!(f, "all operations acknowledged since then are lost; their number is unknown")
             }
@@ -74,12 +77,12 @@ impl Log {
     /// Opens a log and reads what lies behind the record `applied`, the last that the consistency point `sb` includes.
     ///
     /// Errors: `Damaged` with the number of a record that was acknowledged and cannot be read, unless a
-    /// [later point](Found::lost_point) has gone with it, or that is accepted; no copy can be read.
+    /// [later point](Found::lost_point) has gone with it, or that is accepted; no copy can be read, or none where a record may be.
     pub fn open(copies: &Copies, sb: &Superblock, accepted: Accepted) -> Result<(Self, Found, Halves)> {
         let Superblock { uuid, point, applied, .. } = *sb;
         let without = unbelieved(copies, sb.without_logs);
         let mirror = Arc::new(Mirror::new(copies, without, sb.without_logs));
-        let halves = Halves::read(copies, without, uuid, point)?;
+        let halves = Halves::read(copies, without, uuid, point);
         let mut log = Self::new(copies, mirror, sb, halves.copies[0].unit);
         if halves.copies[0].is_empty() {
             let loss = log.judge_loss(copies, sb, accepted)?;
@@ -101,7 +104,8 @@ impl Log {
         } else {
             let first = live.iter().flatten().map(|record| record.sequence).next();
             let lost = || halves.find_damaged(applied).map(lost_record);
-            first.filter(|first| *first != applied + 1).map(|first| first_operation(first, applied)).or_else(lost)
+            let first = first.filter(|first| *first != applied + 1).map(|first| first_operation(first, applied));
+            first.or_else(lost).or_else(|| halves.find_silent().map(Silent::damage))
         };
         let mut operations: Vec<_> =
             live.into_iter().flatten().map(|record| (record.sequence, record.body.clone())).collect();
@@ -119,7 +123,12 @@ impl Log {
                 point,
                 why: vec![format!("the log: {damage}")],
                 kept: operations.len() as u64,
-                lost: Some((last.saturating_add(1), stamped.unwrap_or(0).max(last.saturating_add(1)))),
+                lost: match stamped.filter(|stamped| *stamped > last) {
+                    Some(stamped) => Some((last.saturating_add(1), stamped)),
+                    // Nothing tells what was there.
+                    None if damage.field == SILENT => None,
+                    None => Some((last.saturating_add(1), last.saturating_add(1))),
+                },
                 was_closed: false,
             }),
             Some(damage) => return Err(Error::damaged(copies.name(), damage)),

@@ -7,7 +7,7 @@ use senesce_block::BlockDevice;
 
 use super::{
     Copies, Log, Place,
-    halves::{HalfCopies, Halves, read_copies},
+    halves::{HalfCopies, Halves, Silent, read_copies},
     mirror::unbelieved,
     write_labels, zero,
 };
@@ -53,7 +53,7 @@ impl Log {
         if without == 0 && copies.labels.is_empty() && halves.copies.iter().all(HalfCopies::is_settled) {
             return Ok(repaired);
         }
-        let raw = if without == 0 { None } else { Some(read_copies(copies, 0)?) };
+        let raw = if without == 0 { None } else { Some(read_copies(copies, 0)) };
         let raw = raw.as_ref().unwrap_or(&halves.copies);
         let wanted = halves.copies.each_ref().map(|half| match half.is_empty() {
             true => vec![0; copies.shape.half_bytes as usize],
@@ -64,8 +64,10 @@ impl Log {
             let Some(device) = place.device() else { continue };
             let is_new = without >> number & 1 == 1;
             let target = Target { number, device, labels: is_new || !copies.labels.is_empty() };
-            if !is_new && copies.places.len() > 1 {
-                repaired.extend(find_units(number, halves, raw));
+            match copies.places.len() {
+                1 => repaired.extend(halves.copies.iter().flat_map(|half| &half.silent).map(Silent::finding)),
+                _ if is_new => {}
+                _ => repaired.extend(find_units(number, halves, raw)),
             }
             if let Err(error) = self.restore_copy(&target, aggregate, raw, &wanted) {
                 last = Some(self.mirror.fail(number, error));

@@ -23,6 +23,7 @@ mod log;
 mod long;
 mod mirror;
 mod mirror_faults;
+mod mirror_reads;
 mod mixed;
 mod old_format;
 mod packing;

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Devices that can fail.
-fn fallible(devices: Vec<MemoryDevice>) -> (Vec<Arc<FaultDevice<MemoryDevice>>>, Devices) {
+pub fn fallible(devices: Vec<MemoryDevice>) -> (Vec<Arc<FaultDevice<MemoryDevice>>>, Devices) {
     let faulty: Vec<_> = devices.into_iter().map(|device| Arc::new(FaultDevice::new(device))).collect();
     let devices = faulty.iter().map(|device| device.clone() as _).collect();
     (faulty, devices)

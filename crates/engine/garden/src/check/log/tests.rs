@@ -46,7 +46,7 @@ fn the_point_that_a_half_follows_is_the_one_that_the_engine_finds() {
             bytes[UNIT - STAMP + rng.below(STAMP as u64) as usize] ^= 1 << rng.below(8);
         }
         let than = rng.below(1 << 21);
-        let half = HalfCopies { unit: UNIT, stamps: lap.stamps, copies: Vec::new() };
+        let half = HalfCopies { unit: UNIT, stamps: lap.stamps, copies: Vec::new(), silent: Vec::new() };
         let found = Side::of(bytes.clone(), &half).find_later(lap.uuid, than);
         let wanted = lap::find_later(&bytes, UNIT, lap.uuid, lap.stamps, than);
         assert_eq!(found, wanted, "{lap:?}, later than {than}");
