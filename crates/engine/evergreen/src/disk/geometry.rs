@@ -79,6 +79,11 @@ impl Geometry {
         u64::from(self.units_for(bytes)) * u64::from(self.unit_bytes)
     }
 
+    /// The bytes of the device that hold the ring of the log.
+    pub fn log(&self) -> std::ops::Range<u64> {
+        self.log_at..self.log_at + self.log_bytes
+    }
+
     /// Bytes of the area of nodes.
     pub fn data_bytes(&self) -> u64 {
         u64::from(self.units) * u64::from(self.unit_bytes)

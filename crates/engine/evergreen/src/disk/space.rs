@@ -16,6 +16,8 @@ pub struct Space {
     /// The same by size.
     sizes: BTreeSet<(u32, u32)>,
     free_units: u64,
+    /// Units that are never free, in order and apart.
+    kept: Vec<Extent>,
 }
 
 /// From which free extent units are taken.
@@ -43,7 +45,7 @@ pub struct SpaceStatistics {
 impl Space {
     /// An area all of whose units are free.
     pub fn new(units: u32) -> Self {
-        let mut space = Self { units, free: BTreeMap::new(), sizes: BTreeSet::new(), free_units: 0 };
+        let mut space = Self { units, free: BTreeMap::new(), sizes: BTreeSet::new(), free_units: 0, kept: Vec::new() };
         space.insert(Extent { first: 0, count: units });
         space
     }
@@ -74,6 +76,21 @@ impl Space {
         }
         space.insert(Extent { first: end, count: units - end });
         Ok(space)
+    }
+
+    /// Never frees these units, now or later. They may overlap, and nodes may be in them.
+    pub fn keep(&mut self, mut extents: Vec<Extent>) {
+        extents.retain(|extent| extent.count > 0);
+        extents.sort_unstable();
+        for extent in extents {
+            match self.kept.last_mut().filter(|last| extent.first <= last.end()) {
+                Some(last) => last.count = last.count.max(extent.end() - last.first),
+                None => self.kept.push(extent),
+            }
+        }
+        let free: Vec<Extent> = self.free_extents().collect();
+        free.iter().for_each(|extent| self.remove(*extent));
+        free.into_iter().for_each(|extent| self.insert(extent));
     }
 
     /// Takes units for a node, near `near` (the end of what should lie before it). `None`: there are not as many, or in too many
@@ -201,8 +218,22 @@ impl Space {
         None
     }
 
-    /// Units become free; they must not be.
+    /// Units become free, except those that are kept; they must not be free.
     fn insert(&mut self, extent: Extent) {
+        let mut first = extent.first;
+        for index in self.kept.partition_point(|kept| kept.end() <= first)..self.kept.len() {
+            let kept = self.kept[index];
+            if kept.first >= extent.end() {
+                break;
+            }
+            self.insert_all(Extent { first, count: kept.first.saturating_sub(first) });
+            first = kept.end();
+        }
+        self.insert_all(Extent { first, count: extent.end().saturating_sub(first) });
+    }
+
+    /// The same of units none of which is kept.
+    fn insert_all(&mut self, extent: Extent) {
         if extent.count == 0 {
             return;
         }

@@ -7,6 +7,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::{
     Told, bases,
+    kept::Kept,
     log::{self, LogState},
     rebuild::{Nodes, Rebuilt, rebuild},
     scan::{Found, scan},
@@ -15,8 +16,8 @@ use super::{
 use crate::{
     Error, MakeOptions, Result,
     disk::{
-        Area, Copies, Extents, FORMAT_VERSION, Geometry, MAX_MAP_PIECES, MAX_PIECES, MAX_SECOND_MAP_PIECES, MapPlace,
-        NodeId, NodeMap, OLDEST_VERSION, Place, Space, Superblock, node_sum, write_superblock,
+        Area, Copies, Extent, Extents, FORMAT_VERSION, Geometry, MAX_MAP_PIECES, MAX_PIECES, MAX_SECOND_MAP_PIECES,
+        MapPlace, NodeId, NodeMap, OLDEST_VERSION, Place, Space, Superblock, node_sum, write_superblock,
     },
     log::{LogStart, erase_frames},
 };
@@ -34,6 +35,8 @@ pub(super) struct Attempt {
     generation: u64,
     /// How much worse it is than its losses say.
     doubt: usize,
+    /// What is not written to before the repaired state is durable: a repair that is cut short begins with it again.
+    kept: Kept,
 }
 
 /// Up to where the newest superblock and its log go.
@@ -100,6 +103,7 @@ pub(super) fn best(device: &Arc<dyn BlockDevice>, why: &[String]) -> Result<Atte
             choose(&mut best, complete(&mut nodes, &superblock, false, log, told));
         }
     }
+    let chunks = found.get().map_or(&[][..], |found| &found.chunks);
     best.ok_or_else(|| {
         let what = format!("nothing is left to repair it from: {}", why.join("; "));
         Error::Damaged { place: device.name().to_owned(), what }
@@ -107,8 +111,9 @@ pub(super) fn best(device: &Arc<dyn BlockDevice>, why: &[String]) -> Result<Atte
     .map(|mut best| {
         let seen = found.get().map_or(0, |found| found.nodes.iter().map(|node| node.generation).max().unwrap_or(0));
         best.generation = seen.max(newest.unwrap_or(0)) + 2;
-        // To the slot in which the newer one does not lie.
+        // For another slot than that of the newer one.
         best.generation += u64::from(best.generation % 2 == newest.unwrap_or(0) % 2);
+        best.kept = Kept::of(device, &best.superblock, best.rebuilt.sources.clone(), &bases, chunks);
         best
     })
 }
@@ -212,7 +217,7 @@ fn finished(rebuilt: Rebuilt, superblock: &Superblock, log: LogState, mut told: 
         told.push(Told::loss(format!("{damage}: what came behind {} batches of the log is lost", log.batches)));
     }
     let superblock = superblock.clone();
-    Some(Attempt { superblock, rebuilt, told, log, space, generation: 0, doubt: 0 })
+    Some(Attempt { superblock, rebuilt, told, log, space, generation: 0, doubt: 0, kept: Kept::default() })
 }
 
 impl Attempt {
@@ -241,12 +246,23 @@ impl Attempt {
         self.log = LogState { batches: 0, damage: None, next: sequence, end: position };
     }
 
-    /// Writes what is new, a map, and the superblock that names it. What is kept stays where it is.
+    /// What must not be written to.
+    pub fn kept(&self) -> &[Extent] {
+        self.kept.units()
+    }
+
+    /// Where little is free: keeps only what this attempt needs. Returns whether that is less than before.
+    pub fn keep_less(&mut self) -> bool {
+        self.kept.shrink()
+    }
+
+    /// Writes what is new, a map, and the superblock that names it. What is kept stays where it is. It may be done again after the device
+    /// was reset.
     ///
     /// Errors: `NoSpace`.
     pub fn write(&mut self, device: &Arc<Staged>) -> Result<()> {
         let shared: Arc<dyn BlockDevice> = device.clone();
-        match self.log.damage.take() {
+        match self.log.damage.clone() {
             // The frames behind it are none any more: it is where the log ends.
             Some((damage, position)) if !damage.is_empty() => {
                 erase_frames(&shared, &self.superblock.geometry, &self.superblock.uuid, position)?;
@@ -258,6 +274,7 @@ impl Attempt {
         let geometry = self.superblock.geometry;
         let area = Area::new(shared.clone(), geometry);
         let mut space = self.space.clone();
+        space.keep(self.kept().to_vec());
         let no_space = |bytes: usize, space: &Space| Error::NoSpace {
             wanted: bytes as u64,
             free: space.statistics().free * u64::from(geometry.unit_bytes),

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use senesce_block::BlockDevice;
 
+use super::staged::Staged;
 use crate::{
     Result,
-    disk::{Superblock, read_slots},
+    disk::{Superblock, read_newest, read_slots, write_superblock},
     log::{LogStart, Replay, frames},
 };
 
@@ -47,4 +48,17 @@ pub(super) fn anew(device: &Arc<dyn BlockDevice>, superblock: &Superblock, gener
     let laps = position / geometry.log_bytes + 3;
     let start = LogStart { position: laps * geometry.log_bytes, sequence: sequence + (1 << 32), chain: 0 };
     start.anew(uuid, generation)
+}
+
+/// Lets both superblocks of a repaired state name a log that is empty, behind all that is in the ring of `device`.
+pub(super) fn begin_again(device: &Arc<dyn BlockDevice>, staged: &Staged) -> Result<()> {
+    let newest = read_newest(staged)?;
+    let start = anew(device, &newest, newest.generation);
+    for superblock in read_slots(staged)?.slots.into_iter().flatten().filter(|other| other.uuid == newest.uuid) {
+        // Behind a block for the newer one: what comes there says that it was durable, should only the older one be left.
+        let start = if superblock.generation == newest.generation { start.skip(0) } else { start };
+        let replay = start.anew(&superblock.uuid, superblock.generation);
+        write_superblock(staged, &Superblock { replay, ..superblock })?;
+    }
+    Ok(())
 }

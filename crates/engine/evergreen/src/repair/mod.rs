@@ -2,7 +2,9 @@
 //!
 //! Nothing is written before all of that is there in memory: superblocks are tried, the better first, and what they lead to; if they lead
 //! nowhere, what the headers of nodes tell. The tree that loses least is completed, opened with what the log holds, its files are put right,
-//! and it is checked. Only then are new nodes, a map and superblocks written, to where nothing lies that was kept.
+//! and it is checked. Only then are new nodes and a map written, to where nothing is that a superblock names, and then superblocks: if
+//! power is lost meanwhile, what was there before is there, and a repair can begin again. Bad copies alone need less: opening finds
+//! all, and a checkpoint writes them again.
 //!
 //! What is lost is told: as ranges of keys, and as files.
 
@@ -10,7 +12,10 @@ mod attempt;
 mod bases;
 #[cfg(test)]
 mod bench;
+mod kept;
 mod log;
+#[cfg(test)]
+mod power;
 mod rebuild;
 mod scan;
 #[cfg(test)]
@@ -29,6 +34,7 @@ use crate::{
     disk::{Decoded, Superblock, read_newest, read_slots},
     fs::{Mended, mend_files},
 };
+use attempt::Attempt;
 use staged::Staged;
 
 /// What became of some keys.
@@ -131,23 +137,28 @@ pub fn repair(device: &Arc<dyn BlockDevice>, is_dry: bool) -> Result<RepairRepor
     }
     staged.reset();
     report.is_needed = true;
+    if let Ok(Some(check)) = rewrite_copies(&shared) {
+        report.told = why.iter().map(|why| Told::note(format!("{why}: nothing is lost by it"))).collect();
+        report.check = check;
+        if !is_dry {
+            report.check = rewrite_copies(device)?.ok_or_else(|| {
+                let what = "a bad copy is still there after it was written again".to_owned();
+                Error::Damaged { place: device.name().to_owned(), what }
+            })?;
+            report.is_done = true;
+        }
+        return Ok(report);
+    }
     let mut chosen = attempt::best(device, &why)?;
     report.told = std::mem::take(&mut chosen.told);
-    chosen.write(&staged)?;
-    let store = match Evergreen::open(shared.clone(), Limits::default()) {
-        Err(Error::Damaged { place, what }) => {
-            report.told.push(Told::loss(format!("{place}: {what}: what the log holds is lost")));
-            staged.reset();
-            chosen.forget_log(device);
-            chosen.write(&staged)?;
-            Evergreen::open(shared.clone(), Limits::default())?
+    loop {
+        staged.reset();
+        match complete(device, &staged, &mut chosen, &mut report) {
+            Err(Error::NoSpace { .. }) if chosen.keep_less() => {}
+            done => break done?,
         }
-        opened => opened?,
-    };
-    report.files = mend_files(&store, chosen.superblock.shape.key_order, &chosen.rebuilt.lost)?;
-    store.checkpoint()?;
-    drop(store);
-    report.lost = chosen.rebuilt.lost;
+    }
+    report.lost = std::mem::take(&mut chosen.rebuilt.lost);
     report.check = check(&shared)?;
     if let Some(finding) = report.check.findings.iter().chain(&report.check.copies.bad).next() {
         let what = format!("nothing clean can be made of it: {finding}");
@@ -158,6 +169,51 @@ pub fn repair(device: &Arc<dyn BlockDevice>, is_dry: bool) -> Result<RepairRepor
         report.is_done = true;
     }
     Ok(report)
+}
+
+/// Opens an evergreen of which only copies are bad, and writes them again by checkpoints, which any loss of power outlives. Returns
+/// what the check says then. `None`: that is not all that is wrong.
+///
+/// Errors: those of opening, and of the check.
+fn rewrite_copies(device: &Arc<dyn BlockDevice>) -> Result<Option<CheckReport>> {
+    if !check(device)?.is_whole() {
+        return Ok(None);
+    }
+    Evergreen::open(device.clone(), Limits::default())?.rewrite_all_bad_copies()?;
+    let report = check(device)?;
+    Ok((report.is_clean() && report.copies.torn.is_empty()).then_some(report))
+}
+
+/// Makes the repaired state in memory: the tree, what the log has, the files.
+fn complete(
+    device: &Arc<dyn BlockDevice>,
+    staged: &Arc<Staged>,
+    chosen: &mut Attempt,
+    report: &mut RepairReport,
+) -> Result<()> {
+    let shared: Arc<dyn BlockDevice> = staged.clone();
+    chosen.write(staged)?;
+    let open = |chosen: &Attempt| Evergreen::open_keeping(shared.clone(), Limits::default(), chosen.kept());
+    let store = match open(chosen) {
+        Err(Error::Damaged { place, what }) => {
+            report.told.push(Told::loss(format!("{place}: {what}: what the log holds is lost")));
+            staged.reset();
+            chosen.forget_log(device);
+            chosen.write(staged)?;
+            open(chosen)?
+        }
+        opened => opened?,
+    };
+    report.files = mend_files(&store, chosen.superblock.shape.key_order, &chosen.rebuilt.lost)?;
+    store.checkpoint()?;
+    drop(store);
+    if read_newest(&**staged)?.generation % 2 == chosen.superblock.generation % 2 {
+        // One more checkpoint: the superblock that is written first must not replace the one that all this began with.
+        open(chosen)?;
+    }
+    // The frames in the ring stay until no superblock needs them.
+    staged.forget(&chosen.superblock.geometry.log());
+    log::begin_again(device, staged)
 }
 
 /// The check's report, if nothing is damaged, neither as it lies nor as opening makes it; else why it is.

@@ -13,7 +13,7 @@ use super::{
     scan::{Found, FoundNode},
 };
 use crate::{
-    disk::{Area, BLOCK, Copies, NodeId, NodeMap, Place, Superblock},
+    disk::{Area, BLOCK, Copies, Extent, NodeId, NodeMap, Place, Superblock},
     node::{Body, Buffer, Child, Header, Inner, Leaf, Node},
 };
 
@@ -43,6 +43,8 @@ struct Read {
     bad: Vec<usize>,
     /// One of its copies is not whole, or not there: it must be written again.
     is_degraded: bool,
+    /// Where all copies are that something was read from.
+    sources: Vec<Extent>,
 }
 
 /// A tree that holds together.
@@ -60,6 +62,8 @@ pub(super) struct Rebuilt {
     pub root: Option<NodeId>,
     /// The number of the next new node.
     pub next: u64,
+    /// Units of everything that it was built from.
+    pub sources: Vec<Extent>,
 }
 
 impl<'a> Nodes<'a> {
@@ -143,6 +147,7 @@ impl<'a> Nodes<'a> {
             Some((place, node, bad, is_old))
         });
         let mut read: Vec<_> = read.collect();
+        let sources = read.iter().flat_map(|(place, ..)| place.all()).collect();
         // The first copy before the second.
         read.sort_by_key(|(_, _, bad, _)| bad.len());
         let mut whole: Vec<Place> = Vec::new();
@@ -173,7 +178,7 @@ impl<'a> Nodes<'a> {
             let second = whole.next().filter(|_| wanted > 1).map(|second| second.extents).unwrap_or_default();
             place = Place { second, ..first };
         }
-        Some(Read { place, node, bad, is_degraded })
+        Some(Read { place, node, bad, is_degraded, sources })
     }
 
     /// Whether an inner node may be an older copy: what lies below has other bounds than it says, or is newer, though what is flushed to
@@ -260,11 +265,13 @@ impl Builder {
             let fits = height.map_or(node.height() > 0, |height| height == node.height());
             fits && node.lower == lower && node.upper == upper
         };
-        let Some(Read { place, mut node, bad, is_degraded }) = nodes.read(id, is_wanted).filter(|_| is_first) else {
+        let read = nodes.read(id, is_wanted).filter(|_| is_first);
+        let Some(Read { place, mut node, bad, is_degraded, sources }) = read else {
             let height = height.unwrap_or_else(|| nodes.height_above(id));
             self.replace(nodes, id, lower, upper, height);
             return id;
         };
+        self.rebuilt.sources.extend(sources);
         let told = format!("node {id} at byte {}", nodes.area.geometry().unit_at(place.extents[0].first));
         for number in &bad {
             let (from, what) = match &node.body {

@@ -34,6 +34,8 @@ pub(super) struct Found {
     pub nodes: Vec<FoundNode>,
     /// Extents that some map has or had for the copies of a node with such a header.
     pub places: HashMap<(NodeId, u64), Vec<Vec<Extent>>>,
+    /// Blocks of maps that say it.
+    pub chunks: Vec<u64>,
     /// Entries of maps, of which file system they are.
     entries: Vec<(Option<[u8; 16]>, LooseEntry)>,
 }
@@ -86,6 +88,7 @@ impl Found {
         if let Some(header) = header_at(device, at, block) {
             self.nodes.push(FoundNode::new(at, header));
         } else if let Some((uuid, entries)) = loose_entries(block) {
+            self.chunks.push(at);
             self.entries.extend(entries.into_iter().map(|entry| (uuid, entry)));
         }
     }

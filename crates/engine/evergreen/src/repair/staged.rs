@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    ops::Range,
     sync::{Arc, PoisonError, RwLock},
 };
 
@@ -33,6 +34,11 @@ impl Staged {
     /// Forgets what was written.
     pub fn reset(&self) {
         self.written.write().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Forgets what was written to these bytes.
+    pub fn forget(&self, bytes: &Range<u64>) {
+        self.written.write().unwrap_or_else(PoisonError::into_inner).retain(|at, _| !bytes.contains(at));
     }
 
     /// Writes all of it: what superblocks name before them, and of these the newer one first.

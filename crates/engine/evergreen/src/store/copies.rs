@@ -130,6 +130,19 @@ impl Evergreen {
         }
     }
 
+    /// Reads both copies of all nodes that have two, and writes those again of which one is bad.
+    ///
+    /// Errors: as [`checkpoint`](Self::checkpoint) has them.
+    pub(crate) fn rewrite_all_bad_copies(&self) -> Result<()> {
+        let doubled = |(id, place): (NodeId, &Place)| (!place.second.is_empty()).then(|| (id, place.clone()));
+        let doubled: Vec<_> = self.core.shared.lock().cache.map().iter().filter_map(doubled).collect();
+        for (id, place) in doubled {
+            let wrong = place.copies().find_map(|copy| self.core.read_whole(id, &copy).1);
+            wrong.into_iter().for_each(|wrong| self.core.watch.note_bad(Some(id), &wrong));
+        }
+        self.checkpoint()
+    }
+
     /// The first copy that was found bad since it was opened, in words: once.
     pub fn take_copy_news(&self) -> Option<String> {
         self.core.watch.lock().news.take()

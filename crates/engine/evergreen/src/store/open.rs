@@ -11,8 +11,8 @@ use super::{Core, Durable, Evergreen, Limits, State, copies::CopyWatch, figures:
 use crate::{
     Error, Result,
     disk::{
-        Area, Copies, Damage, FORMAT_VERSION, Geometry, MOST_COUNTED, NodeMap, OLDEST_VERSION, Shape, Slots, Space,
-        Superblock, clear_slots, newest_of, read_slots, write_superblock,
+        Area, Copies, Damage, Extent, FORMAT_VERSION, Geometry, MOST_COUNTED, NodeMap, OLDEST_VERSION, Shape, Slots,
+        Space, Superblock, clear_slots, newest_of, read_slots, write_superblock,
     },
     log::{Log, LogStart, Replay, erase_frames},
     node::Gather,
@@ -123,14 +123,19 @@ impl Evergreen {
     ///
     /// Errors: `Device`; `WrongDevice`; `Damaged`.
     pub fn open(device: Arc<dyn BlockDevice>, limits: Limits) -> Result<Self> {
+        Self::open_keeping(device, limits, &[])
+    }
+
+    /// The same, and nothing is ever written to units of `kept`.
+    pub(crate) fn open_keeping(device: Arc<dyn BlockDevice>, limits: Limits, kept: &[Extent]) -> Result<Self> {
         // Done batch by batch as they came, they make dirty what was dirty then, for which there was room.
-        Self::open_by(device.clone(), limits, ByGroup).or_else(|error| match error {
-            Error::NoSpace { .. } => Self::open_by(device, limits, ByBatch),
+        Self::open_by(device.clone(), limits, ByGroup, kept).or_else(|error| match error {
+            Error::NoSpace { .. } => Self::open_by(device, limits, ByBatch, kept),
             error => Err(error),
         })
     }
 
-    pub(super) fn open_by(device: Arc<dyn BlockDevice>, limits: Limits, step: Step) -> Result<Self> {
+    pub(super) fn open_by(device: Arc<dyn BlockDevice>, limits: Limits, step: Step, kept: &[Extent]) -> Result<Self> {
         let mut slots = read_slots(&device)?;
         let superblock = newest_of(&device, &mut slots)?;
         let (geometry, shape, uuid) = (superblock.geometry, superblock.shape, superblock.uuid);
@@ -145,7 +150,8 @@ impl Evergreen {
             return Err(damaged(Damage::new("superblock", "next node", superblock.next_node, expected)));
         }
         let used = map.iter().flat_map(|(_, place)| place.all()).chain(superblock.map.all());
-        let space = Space::complement(geometry.units, used.collect::<Vec<_>>()).map_err(damaged)?;
+        let mut space = Space::complement(geometry.units, used.collect::<Vec<_>>()).map_err(damaged)?;
+        space.keep(kept.to_vec());
         let pool = Arc::new(Pool::new(area.clone(), counters.clone(), watch.clone()));
         let next = crate::disk::NodeId(superblock.next_node);
         let mut tree = Tree::open(pool, map, &shape, superblock.root, next)?;

@@ -118,7 +118,7 @@ fn the_log_done_again_batch_by_batch_and_many_at_once_is_the_same() {
         let mut flushes = Vec::new();
         for step in [Step::ByBatch, Step::ByGroup] {
             let copy = Arc::new(device.fork());
-            let store = Evergreen::open_by(copy.clone(), limits, step).unwrap();
+            let store = Evergreen::open_by(copy.clone(), limits, step, &[]).unwrap();
             assert!(entries(&store) == want, "seed {seed}");
             flushes.push(store.figures().flushes.iter().map(|flushes| flushes.count).sum::<u64>());
             drop(store);

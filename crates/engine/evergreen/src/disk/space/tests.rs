@@ -144,3 +144,13 @@ fn pieces_are_few_and_the_last_is_from_where_it_fits() {
     assert_eq!(space.take_pieces(15, 0, 2), None, "they lie in three pieces");
     assert_eq!(space.take_pieces(15, 0, 3).unwrap(), [extent(0, 5), extent(8, 1), extent(21, 9)]);
 }
+
+#[test]
+fn kept_units_are_never_free() {
+    let mut space = Space::complement(20, [extent(0, 4), extent(10, 2)]).unwrap();
+    space.keep(vec![extent(11, 3), extent(2, 2), extent(12, 1)]);
+    assert_eq!(space.free_extents().collect::<Vec<_>>(), [extent(4, 6), extent(14, 6)]);
+    space.give_back(&[extent(0, 4), extent(10, 2)]);
+    assert_eq!(space.free_extents().collect::<Vec<_>>(), [extent(0, 2), extent(4, 7), extent(14, 6)]);
+    assert_eq!(space.statistics().free, 15);
+}
